@@ -1,4 +1,4 @@
-#include "team.h"
+#include "platform/team.h"
 
 #if defined(__linux__)
 #include <fcntl.h>

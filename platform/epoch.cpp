@@ -1,6 +1,6 @@
 // Sleeping by futex on Linux, by one mutex and one condition on other systems with POSIX threads, and not at all without
 // a system. std::atomic::wait would do all this, and make every C program link the C++ library.
-#include "epoch.h"
+#include "platform/epoch.h"
 
 #if defined(__linux__)
 #include <linux/futex.h>

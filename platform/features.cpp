@@ -1,4 +1,4 @@
-#include "features.h"
+#include "platform/features.h"
 
 #include <array>
 #include <atomic>

@@ -1,4 +1,4 @@
-#include "float_env.h"
+#include "platform/float_env.h"
 
 #if defined(__SSE__)
 #include <xmmintrin.h>

@@ -1,10 +1,10 @@
-#include "team.h"
+#include "platform/team.h"
 
 #include <atomic>
 #include <new>
 
-#include "epoch.h"
-#include "float_env.h"
+#include "platform/epoch.h"
+#include "platform/float_env.h"
 
 namespace fovea {
 

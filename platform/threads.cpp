@@ -1,6 +1,6 @@
 // The engine's own threads: a pool for each thread that makes sessions. Not OpenMP's, whose libraries end the process
 // where the system refuses a thread, and make threads whenever a region is larger than the last one, a forward pass too.
-#include "team.h"
+#include "platform/team.h"
 
 #if defined(FOVEA_THREADS)
 #include <pthread.h>
@@ -8,7 +8,7 @@
 
 #include <atomic>
 
-#include "epoch.h"
+#include "platform/epoch.h"
 #endif
 
 namespace fovea {

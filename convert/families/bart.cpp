@@ -6,8 +6,8 @@
 
 #include "convert/families/family.h"
 #include "convert/families/reading.h"
-#include "convert/torch_ends.h"
-#include "convert/write/exact_math.h"
+#include "convert/families/torch_ends.h"
+#include "host/base/exact_math.h"
 
 namespace fovea {
 namespace {

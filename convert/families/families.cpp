@@ -1,6 +1,6 @@
 #include "convert/families/family.h"
 
-#include "convert/whisper.h"
+#include "convert/sources/whisper.h"
 
 namespace fovea {
 namespace {

@@ -1,13 +1,13 @@
 // A family of Hugging Face models: how its config.json reads, and what its tensors are called. Each has a file here and a
-// line in families.inc; convert/hf_model.cpp does the rest: lookup, shape, type, rotary order, gates, fused matrices.
+// line in families.inc; convert/sources/hf_model.cpp does the rest: lookup, shape, type, rotary order, gates, fused matrices.
 #pragma once
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "convert/hf_config.h"
-#include "convert/safetensors.h"
+#include "convert/formats/safetensors.h"
+#include "convert/sources/hf_config.h"
 
 namespace fovea {
 
@@ -76,7 +76,7 @@ struct Family {
     /// Chooses another family by other fields of config.json. It returns null for this one. A null pointer: always this one.
     const Family* (*variant)(const Fields& fields) = nullptr;
     std::uint32_t n_further_tokens = 0;  ///< rows of its table of tokens behind the vocabulary's
-    bool reads_mxfp4 = false;            ///< experts may be quantized so (convert/mxfp4.h)
+    bool reads_mxfp4 = false;            ///< experts may be quantized so (convert/formats/mxfp4.h)
     const HeadForms* heads = nullptr;    ///< what may predict from an encoder; null: nothing
 };
 

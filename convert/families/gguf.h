@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "convert/gguf_config.h"
+#include "convert/sources/gguf_config.h"
 
 namespace fovea {
 

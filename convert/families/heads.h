@@ -2,7 +2,7 @@
 #pragma once
 #include <span>
 
-#include "convert/hf_config.h"
+#include "convert/sources/hf_config.h"
 
 namespace fovea {
 

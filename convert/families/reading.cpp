@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "convert/write/exact_math.h"
+#include "host/base/exact_math.h"
 
 namespace fovea {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "convert/hf_config.h"
+#include "convert/sources/hf_config.h"
 
 namespace fovea {
 

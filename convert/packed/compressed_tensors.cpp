@@ -6,7 +6,7 @@
 
 #include "convert/packed/float8.h"
 #include "convert/packed/integers.h"
-#include "convert/write/refusal.h"
+#include "host/base/refusal.h"
 
 namespace fovea {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "convert/packed/integers.h"
 #include "convert/packed/packed.h"
-#include "convert/write/refusal.h"
+#include "host/base/refusal.h"
 
 namespace fovea {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "convert/write/elements.h"
+#include "host/base/elements.h"
 
 namespace fovea {
 namespace {

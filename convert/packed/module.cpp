@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
-#include "convert/write/elements.h"
-#include "convert/write/refusal.h"
+#include "host/base/elements.h"
+#include "host/base/refusal.h"
 
 namespace fovea {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "convert/formats/safetensors.h"
 #include "convert/packed/packed.h"
-#include "convert/safetensors.h"
 
 namespace fovea {
 

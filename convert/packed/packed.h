@@ -4,9 +4,9 @@
 #include <functional>
 #include <string>
 
-#include "convert/safetensors.h"
-#include "convert/source_file.h"
-#include "convert/write/quantize.h"
+#include "convert/formats/safetensors.h"
+#include "convert/quantize/quantize.h"
+#include "host/base/source_file.h"
 
 namespace fovea {
 

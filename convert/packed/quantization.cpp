@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "convert/packed/packed.h"
-#include "convert/write/refusal.h"
+#include "host/base/refusal.h"
 
 namespace fovea {
 namespace {

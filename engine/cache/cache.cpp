@@ -3,9 +3,9 @@
 
 #include <new>
 
-#include "../model/arena.h"
-#include "../model/model.h"
-#include "kv_cache.h"
+#include "engine/cache/kv_cache.h"
+#include "engine/model/arena.h"
+#include "engine/model/model.h"
 
 namespace fovea {
 namespace {

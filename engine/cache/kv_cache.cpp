@@ -1,9 +1,9 @@
 // Pages: how they are laid out, taken, shared, copied and given back.
-#include "kv_cache.h"
+#include "engine/cache/kv_cache.h"
 
 #include <new>
 
-#include "../model/model.h"
+#include "engine/model/model.h"
 
 namespace fovea {
 namespace {

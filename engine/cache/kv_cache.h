@@ -8,8 +8,8 @@
 #pragma once
 #include <cstring>
 
-#include "../kernels/kernels.h"
-#include "../model/format.h"
+#include "engine/format/format.h"
+#include "engine/kernels/kernels.h"
 #include "fovea/cache.h"
 
 namespace fovea {

@@ -2,9 +2,9 @@
 // keys, then values. docs/format.md says it in words. Pages, capacity, threads and instruction set are not in it.
 #include <cstring>
 
+#include "engine/cache/kv_cache.h"
 #include "fovea/checksum.h"
 #include "fovea/workspace.h"
-#include "kv_cache.h"
 
 namespace fovea {
 namespace {

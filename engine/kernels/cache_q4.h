@@ -1,8 +1,8 @@
 // How a q4 cache is written by any table: plain loops. Every sum has sixteen parts, so that compilers may use vectors and
 // all give the same bits.
 #pragma once
-#include "kernels.h"
-#include "scalar_math.h"
+#include "engine/kernels/kernels.h"
+#include "engine/kernels/scalar_math.h"
 
 namespace fovea {
 namespace {

@@ -14,10 +14,10 @@
 #include <cstdint>
 #include <utility>
 
-#include "../../platform/features.h"
-#include "../model/panel.h"
-#include "../model/parts.h"
+#include "engine/format/panel.h"
+#include "engine/format/parts.h"
 #include "fovea/type.h"
+#include "platform/features.h"
 
 namespace fovea {
 

@@ -1,6 +1,6 @@
 // Masks as the kernels read them: one number per position of a tile, which is added to the score.
 #pragma once
-#include "kernels.h"
+#include "engine/kernels/kernels.h"
 
 namespace fovea {
 namespace {

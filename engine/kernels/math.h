@@ -7,9 +7,9 @@
 // Each of them is one float32 operation, rounded once, so that both types give the same bits. A change of their order
 // changes results: raise kNumericsVersion. docs/numerics.md states each function's error.
 #pragma once
-#include "../model/parts.h"
-#include "constants.h"
-#include "kernels.h"
+#include "engine/format/parts.h"
+#include "engine/kernels/constants.h"
+#include "engine/kernels/kernels.h"
 
 #ifndef FOVEA_LANES  // a float's functions are called
 #define FOVEA_LANES inline

@@ -3,8 +3,8 @@
 #include <bit>
 #include <cstdint>
 
-#include "../model/half.h"
-#include "kernels.h"
+#include "engine/format/half.h"
+#include "engine/kernels/kernels.h"
 
 #if defined(__ARM_FEATURE_MVE)
 #include <arm_mve.h>

@@ -3,18 +3,18 @@
 #pragma once
 #include <utility>
 
-#include "../model/half.h"
-#include "../model/parts.h"
-#include "cache_q4.h"
-#include "cache_q8.h"
-#include "kernels.h"
-#include "mask.h"
-#include "quant_group.h"
-#include "scalar_math.h"
-#include "scalar_pack.h"
-#include "scalar_rows.h"
+#include "engine/format/half.h"
+#include "engine/format/parts.h"
+#include "engine/kernels/cache_q4.h"
+#include "engine/kernels/cache_q8.h"
+#include "engine/kernels/kernels.h"
+#include "engine/kernels/mask.h"
+#include "engine/kernels/quant_group.h"
+#include "engine/kernels/scalar_math.h"
+#include "engine/kernels/scalar_pack.h"
+#include "engine/kernels/scalar_rows.h"
 
-#include "math.h"
+#include "engine/kernels/math.h"
 
 namespace fovea {
 namespace {

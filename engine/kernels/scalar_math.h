@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "constants.h"
+#include "engine/kernels/constants.h"
 
 static_assert(FLT_EVAL_METHOD == 0, "float arithmetic must be float32 arithmetic");
 

@@ -1,12 +1,12 @@
 // Rows of activations become the operand of a product: floats side by side, or quants. Part of the scalar kernels.
 #pragma once
-#include "constants.h"
-#include "kernels.h"
-#include "scalar_math.h"
+#include "engine/kernels/constants.h"
+#include "engine/kernels/kernels.h"
+#include "engine/kernels/scalar_math.h"
 
-#include "../model/parts.h"
+#include "engine/format/parts.h"
 
-#include "math.h"
+#include "engine/kernels/math.h"
 
 namespace fovea {
 namespace {

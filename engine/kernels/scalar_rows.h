@@ -1,9 +1,9 @@
 // Sums across lanes, and what is done to whole rows and heads: norms and rotations. Part of the scalar kernels.
 #pragma once
-#include "kernels.h"
-#include "scalar_math.h"
+#include "engine/kernels/kernels.h"
+#include "engine/kernels/scalar_math.h"
 
-#include "math.h"
+#include "engine/kernels/math.h"
 
 namespace fovea {
 namespace {

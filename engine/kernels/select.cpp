@@ -2,8 +2,8 @@
 #include <array>
 #include <string_view>
 
+#include "engine/kernels/kernels.h"
 #include "fovea/session.h"
-#include "kernels.h"
 
 namespace fovea {
 namespace {

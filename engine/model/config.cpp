@@ -2,8 +2,8 @@
 
 #include <type_traits>
 
-#include "format.h"
-#include "parts.h"
+#include "engine/format/format.h"
+#include "engine/format/parts.h"
 
 namespace fovea {
 namespace {

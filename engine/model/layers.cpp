@@ -1,8 +1,8 @@
-#include "layers.h"
+#include "engine/model/layers.h"
 
 #include <new>
 
-#include "parts.h"
+#include "engine/format/parts.h"
 
 namespace fovea {
 namespace {
@@ -31,14 +31,14 @@ struct Finder {
     Layer layer;
 #define FOVEA_SELF_TENSOR(field, role, ...) find(Role::role, layer.self.field);
 #define FOVEA_FEED_FORWARD_TENSOR(field, role, ...) find(Role::role, layer.feed_forward.field);
-#include "roles.inc"
+#include "engine/format/roles.inc"
     return layer;
 }
 
 [[nodiscard]] AttentionTensors find_cross(const Finder& find) noexcept {
     AttentionTensors cross;
 #define FOVEA_CROSS_TENSOR(field, role, ...) find(Role::role, cross.field);
-#include "roles.inc"
+#include "engine/format/roles.inc"
     return cross;
 }
 
@@ -64,12 +64,12 @@ StackTensors find_tensors(const Model& model, StackIndex index, Layer* layers, A
     const Finder find{model, index};
 #define FOVEA_STACK_TENSOR(field, role, ...) find(Role::role, t.role);
 #define FOVEA_EMBEDDING_TENSOR FOVEA_STACK_TENSOR
-#include "roles.inc"
+#include "engine/format/roles.inc"
     if (stack.tied_output) find(Role::token_embedding, t.output);
     for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
         const Finder find_of_block{model, index, i};
 #define FOVEA_BLOCK_TENSOR(field, role, ...) find_of_block(Role::role, t.role[i]);
-#include "roles.inc"
+#include "engine/format/roles.inc"
     }
     for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
         Layer& layer = *new (layers + i) Layer(find_layer({model, index, i}));
@@ -88,7 +88,7 @@ void find_experts(const Model& model, StackIndex index, ExpertTensors* layers, S
         ExpertTensors& t = *new (layers + i) ExpertTensors;
         const Finder find{model, index, i};
 #define FOVEA_EXPERT_TENSOR(field, role, ...) find(Role::role, t.field);
-#include "roles.inc"
+#include "engine/format/roles.inc"
         const Block& b = stack.block(i);
         for (const Matrix* m : {&t.router, &t.shared_up, &t.shared_down})
             tensors.macs_per_row += std::uint64_t{m->n_rows} * m->n_cols;
@@ -102,7 +102,7 @@ AdapterTensors find_adapter(const Model& model, StackIndex index, std::uint32_t 
     AdapterTensors t;
     const Finder find{model, index, layer};
 #define FOVEA_ADAPTER_TENSOR(field, role, ...) find(Role::role, t.field);
-#include "roles.inc"
+#include "engine/format/roles.inc"
     return t;
 }
 
@@ -113,7 +113,7 @@ void find_latent(const Model& model, StackIndex index, LatentTensors* layers, St
         LatentTensors& t = *new (layers + i) LatentTensors;
         const Finder find{model, index, i};
 #define FOVEA_LATENT_TENSOR(field, role, ...) find(Role::role, t.field);
-#include "roles.inc"
+#include "engine/format/roles.inc"
         for (const Matrix* m : {&t.query_down, &t.query, &t.value})
             tensors.macs_per_row += std::uint64_t{m->n_rows} * m->n_cols;
     }
@@ -125,7 +125,7 @@ void find_distances(const Model& model, DistanceTensors* layers, StackTensors& t
         DistanceTensors& t = *new (layers + i) DistanceTensors;
         const Finder find{model, StackIndex::encoder, i};
 #define FOVEA_DISTANCE_TENSOR(field, role, ...) find(Role::role, t.field);
-#include "roles.inc"
+#include "engine/format/roles.inc"
         tensors.macs_per_row += std::uint64_t{t.keys.n_rows} * t.keys.n_cols;
     }
 }
@@ -137,7 +137,7 @@ void find_columns(const Model& model, StackIndex index, ColumnTensors* layers) n
         ColumnTensors& t = *new (layers + i) ColumnTensors;
         const Finder find{model, index, i};
 #define FOVEA_COLUMN_TENSOR(field, role, ...) find(Role::role, t.field);
-#include "roles.inc"
+#include "engine/format/roles.inc"
     }
 }
 
@@ -148,7 +148,7 @@ void find_inputs(const Model& model, StackIndex index, InputTensors* layers, Sta
         InputTensors& t = *new (layers + i) InputTensors;
         const Finder find{model, index, i};
 #define FOVEA_INPUT_TENSOR(field, role, ...) find(Role::role, t.field);
-#include "roles.inc"
+#include "engine/format/roles.inc"
         for (const Matrix* m : {&t.map, &t.gate, &t.output})
             tensors.macs_per_row += std::uint64_t{m->n_rows} * m->n_cols;
     }
@@ -158,7 +158,7 @@ void find_sound(const Model& model, SoundTensors* sound, StackTensors& tensors) 
     SoundTensors& t = *new (sound) SoundTensors;
     const Finder find{model, StackIndex::encoder};
 #define FOVEA_SOUND_TENSOR(field, role, ...) find(Role::role, t.field);
-#include "roles.inc"
+#include "engine/format/roles.inc"
     const std::uint64_t first = std::uint64_t{t.first.n_rows} * t.first.n_cols;  // of each of a row's two frames
     tensors.macs_per_row += 2 * first + std::uint64_t{t.second.n_rows} * t.second.n_cols;
 }
@@ -169,7 +169,7 @@ void find_head(const Model& model, StackIndex index, HeadTensors* maps) noexcept
         HeadTensors& t = *new (maps + i) HeadTensors;
         const Finder find{model, index, i};
 #define FOVEA_HEAD_TENSOR(field, role, ...) find(Role::role, t.field);
-#include "roles.inc"
+#include "engine/format/roles.inc"
     }
 }
 

@@ -1,8 +1,8 @@
 // Where a model's tensors are in its file, layer by layer, as the arena keeps it.
 #pragma once
-#include "format.h"
+#include "engine/format/format.h"
+#include "engine/model/model.h"
 #include "fovea/model.h"
-#include "model.h"
 
 namespace fovea {
 
@@ -32,17 +32,17 @@ using rows_or_panels = rows;
 // pointers, so that a plan has the same bytes on 32-bit and 64-bit machines.
 struct AttentionTensors {
 #define FOVEA_SELF_TENSOR(field, role, number, layout, ...) kept::layout field{};
-#include "roles.inc"
+#include "engine/format/roles.inc"
 };
 struct FeedForwardTensors {
 #define FOVEA_FEED_FORWARD_TENSOR(field, role, number, layout, ...) kept::layout field{};
-#include "roles.inc"
+#include "engine/format/roles.inc"
 };
 
 /// Those of one layer's experts, where its block has any.
 struct ExpertTensors {
 #define FOVEA_EXPERT_TENSOR(field, role, number, layout, ...) kept::layout field{};
-#include "roles.inc"
+#include "engine/format/roles.inc"
 };
 
 /// Bytes of an AdapterUse (adapters/adapters.h) in the arena, whatever a pointer's size.
@@ -51,43 +51,43 @@ inline constexpr std::uint64_t kAdapterUseBytes = 64;
 /// Those of one layer of an adapter, by their offsets in its own file.
 struct AdapterTensors {
 #define FOVEA_ADAPTER_TENSOR(field, role, number, layout, ...) kept::layout field{};
-#include "roles.inc"
+#include "engine/format/roles.inc"
 };
 
 /// Those of one layer's attention beside the usual ones, where it is latent or its queries come by way of a narrower row.
 struct LatentTensors {
 #define FOVEA_LATENT_TENSOR(field, role, number, layout, ...) kept::layout field{};
-#include "roles.inc"
+#include "engine/format/roles.inc"
 };
 
 /// Those of one layer's distances, where its positions are disentangled.
 struct DistanceTensors {
 #define FOVEA_DISTANCE_TENSOR(field, role, number, layout, ...) kept::layout field{};
-#include "roles.inc"
+#include "engine/format/roles.inc"
 };
 
 /// What the inputs of one layer's matrices are multiplied by, and in layer 0 that of its stack's output head.
 struct ColumnTensors {
 #define FOVEA_COLUMN_TENSOR(field, role, number, layout, ...) kept::layout field{};
-#include "roles.inc"
+#include "engine/format/roles.inc"
 };
 
 /// What a layer does with what tokens give it, and in layer 0 what makes that of all layers; the rest of Part::layer_inputs.
 struct InputTensors {
 #define FOVEA_INPUT_TENSOR(field, role, number, layout, ...) kept::layout field{};
-#include "roles.inc"
+#include "engine/format/roles.inc"
 };
 
 /// Those of one map of a stack's head.
 struct HeadTensors {
 #define FOVEA_HEAD_TENSOR(field, role, number, layout, ...) kept::layout field{};
-#include "roles.inc"
+#include "engine/format/roles.inc"
 };
 
 /// Those before the layers of a stack that hears. `filters` is for who makes the frames.
 struct SoundTensors {
 #define FOVEA_SOUND_TENSOR(field, role, number, layout, ...) kept::layout field{};
-#include "roles.inc"
+#include "engine/format/roles.inc"
 };
 
 /// One layer's tensors, and which of its stack's blocks it is. Those of attention to a memory are kept apart, where
@@ -146,7 +146,7 @@ struct StackTensors {
 #define FOVEA_STACK_TENSOR(field, role, number, layout, ...) kept::layout role{};
 #define FOVEA_BLOCK_TENSOR(field, role, number, layout, ...) kept::layout role[kMaxBlocks]{};
 #define FOVEA_EMBEDDING_TENSOR(field, role, number, layout, ...) kept::layout role{};
-#include "roles.inc"
+#include "engine/format/roles.inc"
     std::uint32_t first_layer = 0;   // in the arena's list: the encoder's layers, then the decoder's
     std::uint64_t macs_per_row = 0;  // multiplications by weights, without the output head
 };

@@ -1,13 +1,13 @@
 // The validator of model files: bytes in, checked views out. What computes relies on what is established here; tokenizer
 // sections, forms and saved caches have validators of their own. Numbers from the file are copied, bounded, and only then used.
-#include "model.h"
+#include "engine/model/model.h"
 
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
 
+#include "engine/format/parts.h"
 #include "fovea/checksum.h"
-#include "parts.h"
 
 namespace fovea {
 namespace {

@@ -1,6 +1,6 @@
 // What the engine's own files see of a Model: tensors by role, as views into the file.
 #pragma once
-#include "format.h"
+#include "engine/format/format.h"
 #include "fovea/model.h"
 
 namespace fovea {

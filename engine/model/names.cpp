@@ -1,6 +1,6 @@
 // The words for the numbers in a file, for messages and listings.
-#include "model.h"
-#include "parts.h"
+#include "engine/format/parts.h"
+#include "engine/model/model.h"
 
 namespace fovea {
 namespace {
@@ -11,7 +11,7 @@ struct NamedRole {
 };
 constexpr NamedRole kAllRoles[] = {
 #define FOVEA_TENSOR(field, role, number, ...) {number, #role},
-#include "roles.inc"
+#include "engine/format/roles.inc"
 };
 /// Whether this build computes with tensors of that role.
 [[nodiscard]] consteval bool is_own(std::uint16_t number) noexcept {

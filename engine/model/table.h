@@ -2,9 +2,9 @@
 #pragma once
 #include <cstring>
 
-#include "half.h"
-#include "panel.h"
-#include "parts.h"
+#include "engine/format/half.h"
+#include "engine/format/panel.h"
+#include "engine/format/parts.h"
 
 namespace fovea {
 

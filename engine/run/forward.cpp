@@ -1,8 +1,8 @@
 // Steps become passes: what is checked, which pages are taken, and which rows go together.
 #include <cstring>
 
-#include "../../platform/float_env.h"
-#include "pass.h"
+#include "engine/pass/pass.h"
+#include "platform/float_env.h"
 
 namespace fovea {
 namespace {

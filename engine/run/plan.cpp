@@ -1,13 +1,13 @@
 // Model config + limits -> offsets in the arena. Pure, and the same on every machine: nothing here depends on the
 // instruction set, on pointer sizes or on the number of cores.
-#include "plan.h"
+#include "engine/pass/plan.h"
 
-#include "../adapters/adapters.h"
-#include "../experts/experts.h"
-#include "../model/layers.h"
-#include "../model/parts.h"
-#include "pass.h"
-#include "session.h"
+#include "engine/blocks/adapters.h"
+#include "engine/blocks/experts.h"
+#include "engine/format/parts.h"
+#include "engine/model/layers.h"
+#include "engine/pass/pass.h"
+#include "engine/run/session.h"
 
 namespace fovea {
 namespace {

@@ -1,10 +1,10 @@
 // A session: a workspace and a cache of one page in one arena.
-#include "session.h"
+#include "engine/run/session.h"
 
 #include <new>
 
-#include "../model/arena.h"
-#include "pass.h"
+#include "engine/model/arena.h"
+#include "engine/pass/pass.h"
 
 namespace fovea {
 namespace {

@@ -1,7 +1,7 @@
 // What lies at the start of a session's arena: a workspace, and where it has one, a cache.
 #pragma once
+#include "engine/pass/workspace.h"
 #include "fovea/session.h"
-#include "workspace.h"
 
 namespace fovea {
 

@@ -3,9 +3,9 @@
 
 #include <bit>
 
-#include "../../platform/float_env.h"
-#include "../model/parts.h"
-#include "transform.h"
+#include "engine/format/parts.h"
+#include "engine/sound/transform.h"
+#include "platform/float_env.h"
 
 namespace fovea {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <new>
 
-#include "constraint_run.h"
-#include "engine/tokenizer/tables.h"
+#include "engine/format/tables.h"
+#include "engine/text/constraint_run.h"
 #include "fovea/checksum.h"
 
 namespace fovea {

@@ -5,7 +5,7 @@
 // by one; the tree of all tokens' bytes is walked once, and a branch ends where no place is left.
 #include <cstring>
 
-#include "constraint_run.h"
+#include "engine/text/constraint_run.h"
 
 namespace fovea {
 namespace {

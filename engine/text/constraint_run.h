@@ -3,7 +3,7 @@
 #include <span>
 #include <string_view>
 
-#include "constraint_format.h"
+#include "engine/format/constraint_format.h"
 #include "fovea/constraint.h"
 
 namespace fovea {

@@ -1,4 +1,4 @@
-#include "economy.h"
+#include "engine/text/economy.h"
 
 namespace fovea {
 namespace {

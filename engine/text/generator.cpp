@@ -2,11 +2,11 @@
 #include <cstring>
 #include <new>
 
-#include "../cache/kv_cache.h"
-#include "../model/arena.h"
-#include "../model/parts.h"
-#include "../run/workspace.h"
-#include "generator_state.h"
+#include "engine/cache/kv_cache.h"
+#include "engine/format/parts.h"
+#include "engine/model/arena.h"
+#include "engine/pass/workspace.h"
+#include "engine/text/generator_state.h"
 
 namespace fovea {
 namespace {

@@ -1,9 +1,9 @@
 // What lies at the start of a generator's arena.
 #pragma once
-#include "../model/parts.h"
-#include "economy.h"
+#include "engine/format/parts.h"
+#include "engine/text/economy.h"
+#include "engine/text/stop_text.h"
 #include "fovea/generator.h"
-#include "stop_text.h"
 
 namespace fovea {
 

@@ -4,9 +4,9 @@
 #include <bit>
 #include <limits>
 
-#include "../../platform/float_env.h"
-#include "../kernels/kernels.h"
-#include "../model/parts.h"
+#include "engine/format/parts.h"
+#include "engine/kernels/kernels.h"
+#include "platform/float_env.h"
 
 namespace fovea {
 namespace {

@@ -1,9 +1,9 @@
 // Where proposals come from: the text itself, or a draft model.
 #include <bit>
 
-#include "../cache/kv_cache.h"
-#include "../run/workspace.h"
-#include "generator_state.h"
+#include "engine/cache/kv_cache.h"
+#include "engine/pass/workspace.h"
+#include "engine/text/generator_state.h"
 
 namespace fovea {
 namespace {

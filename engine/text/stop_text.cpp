@@ -1,6 +1,6 @@
-#include "stop_text.h"
+#include "engine/text/stop_text.h"
 
-#include "../tokenizer/utf8.h"
+#include "engine/format/utf8.h"
 
 namespace fovea {
 namespace {

@@ -1,8 +1,8 @@
 // A generator's turn: the step to compute, and what its logits say.
 #include <cstring>
 
-#include "../model/parts.h"
-#include "generator_state.h"
+#include "engine/format/parts.h"
+#include "engine/text/generator_state.h"
 
 namespace fovea {
 namespace {

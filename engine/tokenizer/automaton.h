@@ -5,8 +5,8 @@
 #include <span>
 #include <string_view>
 
+#include "engine/format/utf8.h"
 #include "engine/tokenizer/subwords.h"
-#include "engine/tokenizer/utf8.h"
 
 namespace fovea {
 

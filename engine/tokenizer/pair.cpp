@@ -1,5 +1,5 @@
 // Two texts as one: where the model's template puts their tokens, and the types they get there.
-#include "engine/tokenizer/tables.h"
+#include "engine/format/tables.h"
 
 namespace fovea {
 namespace {

@@ -1,6 +1,6 @@
 #include "engine/tokenizer/rewrite.h"
 
-#include "engine/model/parts.h"
+#include "engine/format/parts.h"
 #include "engine/tokenizer/automaton.h"
 #include "engine/tokenizer/text.h"
 

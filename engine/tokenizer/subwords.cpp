@@ -1,5 +1,5 @@
 #include "engine/tokenizer/subwords.h"
-#include "engine/tokenizer/utf8.h"
+#include "engine/format/utf8.h"
 
 namespace fovea {
 namespace {

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "engine/tokenizer/tables.h"
+#include "engine/format/tables.h"
 
 namespace fovea {
 

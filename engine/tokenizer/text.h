@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "engine/tokenizer/tables.h"
-#include "engine/tokenizer/utf8.h"
+#include "engine/format/tables.h"
+#include "engine/format/utf8.h"
 
 namespace fovea {
 

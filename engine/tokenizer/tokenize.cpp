@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/model/parts.h"
+#include "engine/format/parts.h"
 #include "engine/tokenizer/automaton.h"
 #include "engine/tokenizer/rewrite.h"
 #include "engine/tokenizer/subwords.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/tokenizer/tables.h"
-#include "engine/tokenizer/utf8.h"
+#include "engine/format/tables.h"
+#include "engine/format/utf8.h"
 
 namespace fovea {
 namespace {

@@ -1,6 +1,6 @@
 // Answers of a form: which tokens may come next so that the text fits a grammar, a regular expression or a JSON schema.
 //
-//     // form and index: bytes that convert/grammar/grammar.h (or `fovea grammar`) made for this vocabulary
+//     // form and index: bytes that host/grammar/grammar.h (or `fovea grammar`) made for this vocabulary
 //     Constraint constraint;
 //     open_constraint(tokenizer, form, index, constraint);            // once, any number of texts share it
 //     std::vector<std::byte> memory(constraint_state_bytes(constraint));
@@ -23,7 +23,7 @@
 
 namespace fovea FOVEA_API {
 
-struct ConstraintHeader;  // engine/text/constraint_format.h
+struct ConstraintHeader;  // engine/format/constraint_format.h
 struct ConstraintRun;     // lives at the start of a state's memory; engine/text/constraint_run.h
 
 /// A checked view of a form, the index of its vocabulary and the tokenizer; trivially copyable. Their bytes must outlive it,

@@ -11,8 +11,8 @@
 
 namespace fovea FOVEA_API {
 
-struct SectionRecord;  // engine/model/format.h
-struct TensorRecord;   // engine/model/format.h
+struct SectionRecord;  // engine/format/format.h
+struct TensorRecord;   // engine/format/format.h
 
 /// How inputs and outputs of a model's text are spelled; from the file's metadata. Views into the file.
 struct ModelInfo {

@@ -37,7 +37,7 @@ static_assert(sizeof(MatrixPart) == 40);
 /// Parts that one machine's share of a product has at most: one for each matrix that shares the operand.
 inline constexpr std::size_t kMostParts = 8;
 
-struct RemoteState;  // what the engine knows of a job; engine/remote/remote.h
+struct RemoteState;  // what the engine knows of a job; engine/pass/remote.h
 
 /// A product of a pass: one operand, and one or several matrices that it is multiplied with. Its work comes in units, which are
 /// numbered through all the matrices. Lives until finish returns.

@@ -11,7 +11,7 @@
 
 namespace fovea FOVEA_API {
 
-struct TokenizerHeader;  // engine/model/tokenizer_format.h
+struct TokenizerHeader;  // engine/format/tokenizer_format.h
 
 /// A validated view of a tokenizer section; trivially copyable. The bytes must outlive it.
 class Tokenizer {

@@ -28,7 +28,7 @@ inline constexpr std::uint32_t kMaxThreads = 256;
 /// A good Limits::n_threads: the fast cores this thread may run on; 1 in a build without threads. Never above kMaxThreads.
 [[nodiscard]] std::uint32_t default_threads() noexcept;
 
-struct WorkspaceState;  // lives at the start of the arena; engine/run/workspace.h
+struct WorkspaceState;  // lives at the start of the arena; engine/pass/workspace.h
 
 /// A handle to state inside the caller's arena; trivially copyable. There is no destructor: release the arena.
 class Workspace {

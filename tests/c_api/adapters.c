@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "check.h"
+#include "tests/c_api/check.h"
 
 enum { kVocab = 71, kTokens = 9 };
 static const uint32_t kPrompt[kTokens] = {3, 14, 15, 9, 26, 5, 35, 8, 70};

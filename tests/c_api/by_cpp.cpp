@@ -1,16 +1,16 @@
 // What by_cpp.h declares.
-#include "by_cpp.h"
+#include "tests/c_api/by_cpp.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-#include "../encoder_models.h"
-#include "../small_models.h"
-#include "convert/grammar/grammar.h"
 #include "fovea/adapter.h"
 #include "fovea/encode.h"
 #include "fovea/generator.h"
+#include "host/grammar/grammar.h"
+#include "tests/support/encoder_models.h"
+#include "tests/support/small_models.h"
 
 using namespace fovea;
 using namespace fovea::testing;

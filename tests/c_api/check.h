@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "by_cpp.h"
 #include "fovea/fovea.h"
+#include "tests/c_api/by_cpp.h"
 
 extern int n_failed;
 void check(int good, const char* what, const char* file, int line);

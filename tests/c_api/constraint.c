@@ -1,5 +1,5 @@
 /* Answers of a form by the C interface alone: the demo model asked for what it would not say by itself. */
-#include "check.h"
+#include "tests/c_api/check.h"
 
 static const char kSchema[] =
     "{\"type\":\"object\",\"properties\":{\"status\":{\"enum\":[\"ready\",\"asleep\"]},\"percent\":{\"type\":"

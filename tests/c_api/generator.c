@@ -1,5 +1,5 @@
 /* Generators: texts of the demo model and tokens of a small one, held against the C++ interface and against themselves. */
-#include "check.h"
+#include "tests/c_api/check.h"
 
 enum { kVocab = 71, kContext = 96, kMost = 256 };
 

@@ -1,7 +1,7 @@
 /* The C interface as a C11 program has it, over a model that `fovea embed` made part of the program: a session's calls. */
 #include <stdlib.h>
 
-#include "check.h"
+#include "tests/c_api/check.h"
 
 /* Symbols of the file that `fovea embed` made. */
 extern const unsigned char fovea_model[], fovea_model_end[];

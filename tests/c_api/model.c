@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "check.h"
+#include "tests/c_api/check.h"
 
 static void test_info(const struct fovea_model* model) {
     fovea_info info = {.struct_size = sizeof info};

@@ -1,7 +1,7 @@
 /* Workspaces, pools, caches and steps: the bits of each sequence alone, and every refusal. */
 #include <pthread.h>
 
-#include "check.h"
+#include "tests/c_api/check.h"
 
 enum { kVocab = 71 };
 

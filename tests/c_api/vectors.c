@@ -1,7 +1,7 @@
 /* Encoders, decoders that read a memory, attention alone, and attention weights. */
 #include <math.h>
 
-#include "check.h"
+#include "tests/c_api/check.h"
 
 enum { kWidth = 40 };
 

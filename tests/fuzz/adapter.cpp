@@ -4,9 +4,9 @@
 
 #include <memory>
 
-#include "fovea_file.h"
-#include "run_model.h"
-#include "tiny_models.h"
+#include "tests/fuzz/fovea_file.h"
+#include "tests/fuzz/run_model.h"
+#include "tests/fuzz/tiny_models.h"
 
 namespace fovea::fuzz {
 namespace {

@@ -1,7 +1,7 @@
 // A chat template and, behind a zero byte, a conversation: a prompt within its limits, or a ChatTemplateError of one line.
-#include "convert/chat/chat_template.h"
+#include "host/chat/chat_template.h"
 
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace fovea;

@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <map>
 
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // Forms of any bytes: a Status, or a form that is safe to run. The input is changes to a sound one: place and byte.
-#include "form.h"
+#include "tests/fuzz/form.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace fovea;

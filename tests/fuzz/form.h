@@ -4,11 +4,11 @@
 #include <span>
 #include <vector>
 
-#include "convert/grammar/grammar.h"
-#include "convert/random_vocabulary.h"
-#include "convert/tokenizer_section.h"
+#include "convert/tokenizers/random_vocabulary.h"
+#include "convert/tokenizers/tokenizer_section.h"
 #include "fovea/constraint.h"
-#include "fuzz.h"
+#include "host/grammar/grammar.h"
+#include "tests/fuzz/fuzz.h"
 
 namespace fovea::fuzz {
 

@@ -3,9 +3,9 @@
 #include <cstring>
 #include <new>
 
-#include "engine/model/format.h"
+#include "engine/format/format.h"
 #include "fovea/checksum.h"
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 namespace fovea::fuzz {
 

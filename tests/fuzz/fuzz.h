@@ -18,10 +18,10 @@
 
 #include <unistd.h>
 
-#include "convert/convert.h"
-#include "convert/parameters.h"
-#include "convert/write/refusal.h"
-#include "convert/write/writer.h"
+#include "convert/open/convert.h"
+#include "convert/writer/writer.h"
+#include "host/base/refusal.h"
+#include "host/model/parameters.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 

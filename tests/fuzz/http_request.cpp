@@ -1,10 +1,10 @@
 // Bytes that come over a connection: a refusal with its status, or a request within its bounds. What its body asks for is
 // read as every kind of request; what a model may write is read for calls of tools.
-#include "fuzz.h"
-#include "serve/forms.h"
-#include "serve/http.h"
-#include "serve/multipart.h"
-#include "serve/tool_calls.h"
+#include "serve/api/multipart.h"
+#include "serve/api/tool_calls.h"
+#include "serve/http/http.h"
+#include "serve/jobs/forms.h"
+#include "tests/fuzz/fuzz.h"
 
 namespace {
 

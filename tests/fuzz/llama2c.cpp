@@ -1,5 +1,5 @@
 // llama2.c checkpoints: a Refusal, or a model that can be written.
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace fovea;

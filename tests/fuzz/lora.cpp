@@ -2,7 +2,7 @@
 // configuration goes with tensors that are right, and the reverse.
 #include <filesystem>
 
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace fovea;

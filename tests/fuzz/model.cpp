@@ -1,10 +1,10 @@
 // Any bytes: a Status, or a model all of whose parts can be listed and whose tokenizer can be opened.
 #include "fovea/model.h"
 
-#include "convert/listing.h"
-#include "convert/parameters.h"
 #include "fovea/tokenizer.h"
-#include "fovea_file.h"
+#include "host/model/listing.h"
+#include "host/model/parameters.h"
+#include "tests/fuzz/fovea_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace fovea;

@@ -1,9 +1,9 @@
 // .npy files: a Refusal, or an array as long as its shape says.
-#include "npy.h"
+#include "host/base/npy.h"
 
 #include <vector>
 
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace fovea;

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // Regular expressions: a GrammarError, or a form that opens and whose answers go on until they end.
-#include "form.h"
+#include "tests/fuzz/form.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace fovea;

@@ -2,7 +2,7 @@
 #include <iterator>
 #include <vector>
 
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 int main(int argc, char** argv) {
     namespace fs = std::filesystem;

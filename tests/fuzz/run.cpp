@@ -1,6 +1,6 @@
 // Any bytes that make a model: it plans, takes exactly its plan, runs, and its text is encoded and decoded.
-#include "fovea_file.h"
-#include "run_model.h"
+#include "tests/fuzz/fovea_file.h"
+#include "tests/fuzz/run_model.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     (void)fovea::fuzz::run_model(fovea::fuzz::Aligned(data, size), {.arena_bytes = 1 << 19, .parameters = 1 << 15});

@@ -4,12 +4,12 @@
 #include <cstring>
 #include <vector>
 
-#include "convert/parameters.h"
 #include "fovea/adapter.h"
 #include "fovea/encode.h"
 #include "fovea/session.h"
 #include "fovea/tokenizer.h"
-#include "fuzz.h"
+#include "host/model/parameters.h"
+#include "tests/fuzz/fuzz.h"
 
 namespace fovea::fuzz {
 

@@ -1,11 +1,11 @@
 // A SentencePiece model: a Refusal, or a section that opens and encodes.
-#include "convert/sentence_piece.h"
+#include "convert/tokenizers/sentence_piece.h"
 
 #include <vector>
 
-#include "convert/write/refusal.h"
 #include "fovea/tokenizer.h"
-#include "fuzz.h"
+#include "host/base/refusal.h"
+#include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace fovea;

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "fovea/checksum.h"
-#include "fuzz.h"
-#include "opened.h"
-#include "session_file.h"
-#include "tiny_models.h"
+#include "host/model/opened.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/tiny_models.h"
+#include "tools/generation/session_file.h"
 
 namespace {
 

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <vector>
 
-#include "convert/speech/speech_rules.h"
-#include "fuzz.h"
+#include "host/speech/speech_rules.h"
+#include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace fovea;

@@ -2,8 +2,8 @@
 // beyond it, whatever was written before.
 #include <vector>
 
-#include "convert/target_rules.h"
-#include "fuzz.h"
+#include "host/translate/target_rules.h"
+#include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace fovea;

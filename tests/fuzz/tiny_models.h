@@ -6,15 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "../encoder_models.h"
-#include "../small_models.h"
-#include "convert/tokenizer_json.h"
-#include "convert/write/random_model.h"
-#include "convert/write/writer.h"
-#include "engine/model/format.h"
+#include "convert/tokenizers/tokenizer_json.h"
+#include "convert/weights/random_model.h"
+#include "convert/writer/writer.h"
+#include "engine/format/format.h"
 #include "engine/model/layers.h"
-#include "opened.h"
-#include "report.h"
+#include "host/model/opened.h"
+#include "host/model/report.h"
+#include "tests/support/encoder_models.h"
+#include "tests/support/small_models.h"
 
 namespace fovea::fuzz {
 

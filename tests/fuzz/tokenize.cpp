@@ -4,8 +4,8 @@
 #include <iterator>
 #include <vector>
 
-#include "convert/tokenizer_json.h"
-#include "fuzz.h"
+#include "convert/tokenizers/tokenizer_json.h"
+#include "tests/fuzz/fuzz.h"
 
 namespace {
 

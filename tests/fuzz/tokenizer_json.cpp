@@ -1,10 +1,10 @@
 // tokenizer.json: a Refusal, or a section that opens and encodes.
-#include "convert/tokenizer_json.h"
+#include "convert/tokenizers/tokenizer_json.h"
 
 #include <vector>
 
 #include "fovea/tokenizer.h"
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace fovea;

@@ -1,8 +1,8 @@
 // Checkpoints of torch.save, and pickles alone: a Refusal, or tensors that lie within the file.
-#include "convert/torch_pickle.h"
-#include "convert/unpickle.h"
-#include "convert/write/refusal.h"
-#include "fuzz.h"
+#include "convert/formats/torch_pickle.h"
+#include "convert/formats/unpickle.h"
+#include "host/base/refusal.h"
+#include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace fovea;

@@ -1,9 +1,9 @@
 // WAV files: a Refusal, no WAV file, or samples that lie in the file, at any rate.
 #include <vector>
 
-#include "convert/speech/sound_file.h"
-#include "convert/speech/sound_source.h"
-#include "fuzz.h"
+#include "host/media/sound_file.h"
+#include "host/media/sound_source.h"
+#include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace fovea;

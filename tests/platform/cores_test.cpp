@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "platform/team.h"
-#include "temporary_directory.h"
+#include "tests/platform/temporary_directory.h"
 
 namespace {
 

@@ -1,8 +1,8 @@
 // What the engine asks of the machine: features, mapping, floating-point environment, team of threads.
-#include "emulated_tiles.h"
 #include "platform/features.h"
 #include "platform/float_env.h"
 #include "platform/team.h"
+#include "tests/support/emulated_tiles.h"
 
 #include <doctest/doctest.h>
 #include <errno.h>
@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "fovea/mapping.h"
-#include "temporary_directory.h"
+#include "tests/platform/temporary_directory.h"
 #if defined(__SSE__)
 #include <xmmintrin.h>
 #endif

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdirSync } from "node:fs";
-import { openBrowser } from "../browser.mjs";
+import { openBrowser } from "../support/browser.mjs";
 
 const [fovea, pictures] = process.argv.slice(2);
 mkdirSync(pictures, { recursive: true });

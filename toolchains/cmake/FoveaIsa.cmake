@@ -25,7 +25,7 @@ function(fovea_isa name)
   set_target_properties(${object} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF
                                              INTERPROCEDURAL_OPTIMIZATION OFF CXX_VISIBILITY_PRESET hidden
                                              VISIBILITY_INLINES_HIDDEN ON)
-  target_include_directories(${object} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+  target_include_directories(${object} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
   target_compile_definitions(${object} PRIVATE ${fovea_definitions})
   target_compile_options(${object} PRIVATE ${fovea_engine_flags} -fno-lto ${isa_FLAGS})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)

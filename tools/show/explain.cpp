@@ -1,4 +1,4 @@
-#include "show/explain.h"
+#include "tools/show/explain.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,12 +6,12 @@
 #include <cstring>
 #include <string_view>
 
-#include "arrays.h"
-#include "convert/listing.h"
-#include "convert/stacks.h"
-#include "convert/write/elements.h"
-#include "convert/write/writer.h"
+#include "convert/writer/writer.h"
 #include "engine/kernels/kernels.h"
+#include "host/base/elements.h"
+#include "host/model/listing.h"
+#include "host/model/stacks.h"
+#include "tools/show/arrays.h"
 
 namespace fovea {
 namespace {

@@ -1,13 +1,13 @@
-#include "show/view.h"
+#include "tools/show/view.h"
 
 #include <algorithm>
 #include <filesystem>
 
-#include "arrays.h"
-#include "convert/write/refusal.h"
-#include "output_file.h"
-#include "report.h"
-#include "show/picture.h"
+#include "host/base/output_file.h"
+#include "host/base/refusal.h"
+#include "host/model/report.h"
+#include "host/show/picture.h"
+#include "tools/show/arrays.h"
 
 namespace fovea {
 namespace {

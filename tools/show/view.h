@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "opened.h"
-#include "options.h"
+#include "host/model/opened.h"
+#include "tools/options/options.h"
 
 namespace fovea {
 

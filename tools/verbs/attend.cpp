@@ -6,15 +6,15 @@
 #include <memory>
 #include <string>
 
-#include "arrays.h"
-#include "convert/stacks.h"
-#include "convert/write/refusal.h"
-#include "opened.h"
-#include "options.h"
-#include "report.h"
-#include "show/explain.h"
-#include "show/view.h"
-#include "verbs/verbs.h"
+#include "host/base/refusal.h"
+#include "host/model/opened.h"
+#include "host/model/report.h"
+#include "host/model/stacks.h"
+#include "tools/options/options.h"
+#include "tools/show/arrays.h"
+#include "tools/show/explain.h"
+#include "tools/show/view.h"
+#include "tools/verbs/verbs.h"
 
 namespace fovea {
 namespace {

@@ -9,20 +9,20 @@
 #include <string>
 #include <string_view>
 
-#include "available_memory.h"
-#include "ceilings.h"
-#include "convert/listing.h"
-#include "convert/write/random_model.h"
-#include "convert/write/refusal.h"
-#include "convert/write/writer.h"
-#include "opened.h"
-#include "options.h"
-#include "presets.h"
-#include "progress.h"
-#include "report.h"
-#include "verbs/bench.h"
-#include "verbs/verbs.h"
-#include "workers.h"
+#include "convert/weights/random_model.h"
+#include "convert/writer/writer.h"
+#include "host/base/refusal.h"
+#include "host/model/listing.h"
+#include "host/model/opened.h"
+#include "host/model/report.h"
+#include "tools/measure/available_memory.h"
+#include "tools/measure/ceilings.h"
+#include "tools/options/options.h"
+#include "tools/options/presets.h"
+#include "tools/options/workers.h"
+#include "tools/terminal/progress.h"
+#include "tools/verbs/bench.h"
+#include "tools/verbs/verbs.h"
 
 namespace fovea {
 namespace {

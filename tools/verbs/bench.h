@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "opened.h"
+#include "host/model/opened.h"
 
 namespace fovea {
 

@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "convert/write/refusal.h"
-#include "report.h"
-#include "verbs/bench.h"
+#include "host/base/refusal.h"
+#include "host/model/report.h"
+#include "tools/verbs/bench.h"
 
 namespace fovea {
 namespace {

@@ -8,13 +8,13 @@
 #include <string>
 #include <thread>
 
-#include "convert/write/refusal.h"
-#include "opened.h"
-#include "options.h"
-#include "progress.h"
-#include "report.h"
-#include "trace_hash.h"
-#include "verbs/verbs.h"
+#include "host/base/refusal.h"
+#include "host/model/opened.h"
+#include "host/model/report.h"
+#include "tools/measure/trace_hash.h"
+#include "tools/options/options.h"
+#include "tools/terminal/progress.h"
+#include "tools/verbs/verbs.h"
 
 namespace fovea {
 namespace {

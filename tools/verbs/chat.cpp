@@ -10,17 +10,17 @@
 #include <utility>
 #include <vector>
 
-#include "adapters.h"
-#include "conversation.h"
-#include "interrupt.h"
-#include "line_editor.h"
-#include "opened.h"
-#include "output_file.h"
-#include "report.h"
-#include "serve/context.h"
-#include "verbs/chat.h"
-#include "verbs/verbs.h"
-#include "workers.h"
+#include "host/base/output_file.h"
+#include "host/model/context.h"
+#include "host/model/opened.h"
+#include "host/model/report.h"
+#include "tools/generation/conversation.h"
+#include "tools/options/adapters.h"
+#include "tools/options/workers.h"
+#include "tools/terminal/interrupt.h"
+#include "tools/terminal/line_editor.h"
+#include "tools/verbs/chat.h"
+#include "tools/verbs/verbs.h"
 
 namespace fovea {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "adapters.h"
-#include "options.h"
-#include "sampling.h"
+#include "tools/options/adapters.h"
+#include "tools/options/options.h"
+#include "tools/options/sampling.h"
 
 namespace fovea {
 

@@ -5,14 +5,14 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "convert/write/refusal.h"
-#include "head_results.h"
-#include "opened.h"
-#include "options.h"
-#include "progress.h"
-#include "report.h"
-#include "texts.h"
-#include "verbs/verbs.h"
+#include "host/base/refusal.h"
+#include "host/model/head_results.h"
+#include "host/model/opened.h"
+#include "host/model/report.h"
+#include "host/model/texts.h"
+#include "tools/options/options.h"
+#include "tools/terminal/progress.h"
+#include "tools/verbs/verbs.h"
 
 namespace fovea {
 namespace {

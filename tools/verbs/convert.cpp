@@ -6,13 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "convert/convert.h"
-#include "convert/write/refusal.h"
-#include "opened.h"
-#include "options.h"
-#include "progress.h"
-#include "report.h"
-#include "verbs/verbs.h"
+#include "convert/open/convert.h"
+#include "host/base/refusal.h"
+#include "host/model/opened.h"
+#include "host/model/report.h"
+#include "tools/options/options.h"
+#include "tools/terminal/progress.h"
+#include "tools/verbs/verbs.h"
 
 namespace fovea {
 namespace {

@@ -7,14 +7,14 @@
 #include <string>
 #include <utility>
 
-#include "convert/grammar/grammar.h"
-#include "convert/write/refusal.h"
 #include "fovea/mapping.h"
-#include "opened.h"
-#include "options.h"
-#include "output_file.h"
-#include "report.h"
-#include "verbs/verbs.h"
+#include "host/base/output_file.h"
+#include "host/base/refusal.h"
+#include "host/grammar/grammar.h"
+#include "host/model/opened.h"
+#include "host/model/report.h"
+#include "tools/options/options.h"
+#include "tools/verbs/verbs.h"
 
 namespace fovea {
 namespace {

@@ -4,16 +4,16 @@
 #include <optional>
 #include <string>
 
-#include "arrays.h"
-#include "convert/stacks.h"
-#include "convert/write/refusal.h"
-#include "opened.h"
-#include "options.h"
-#include "progress.h"
-#include "report.h"
-#include "show/view.h"
-#include "texts.h"
-#include "verbs/verbs.h"
+#include "host/base/refusal.h"
+#include "host/model/opened.h"
+#include "host/model/report.h"
+#include "host/model/stacks.h"
+#include "host/model/texts.h"
+#include "tools/options/options.h"
+#include "tools/show/arrays.h"
+#include "tools/show/view.h"
+#include "tools/terminal/progress.h"
+#include "tools/verbs/verbs.h"
 
 namespace fovea {
 namespace {

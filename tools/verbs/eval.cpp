@@ -6,12 +6,12 @@
 #include <optional>
 #include <string>
 
-#include "convert/write/refusal.h"
-#include "evaluate.h"
-#include "options.h"
-#include "progress.h"
-#include "report.h"
-#include "verbs/verbs.h"
+#include "host/base/refusal.h"
+#include "host/model/report.h"
+#include "tools/measure/evaluate.h"
+#include "tools/options/options.h"
+#include "tools/terminal/progress.h"
+#include "tools/verbs/verbs.h"
 
 namespace fovea {
 namespace {

@@ -4,12 +4,12 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "answer_form.h"
-#include "convert/write/refusal.h"
-#include "opened.h"
-#include "options.h"
-#include "output_file.h"
-#include "verbs/verbs.h"
+#include "host/base/output_file.h"
+#include "host/base/refusal.h"
+#include "host/model/opened.h"
+#include "tools/options/answer_form.h"
+#include "tools/options/options.h"
+#include "tools/verbs/verbs.h"
 
 namespace fovea {
 namespace {

@@ -5,12 +5,12 @@
 #include <string>
 #include <string_view>
 
-#include "convert/listing.h"
-#include "convert/write/writer.h"
-#include "opened.h"
-#include "options.h"
-#include "report.h"
-#include "verbs/verbs.h"
+#include "convert/writer/writer.h"
+#include "host/model/listing.h"
+#include "host/model/opened.h"
+#include "host/model/report.h"
+#include "tools/options/options.h"
+#include "tools/verbs/verbs.h"
 
 namespace fovea {
 namespace {

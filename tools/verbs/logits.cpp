@@ -8,17 +8,17 @@
 #include <optional>
 #include <string>
 
-#include "adapters.h"
-#include "arrays.h"
-#include "convert/write/refusal.h"
-#include "npy.h"
-#include "opened.h"
-#include "options.h"
-#include "report.h"
-#include "show/view.h"
-#include "trace_hash.h"
-#include "verbs/verbs.h"
-#include "workers.h"
+#include "host/base/npy.h"
+#include "host/base/refusal.h"
+#include "host/model/opened.h"
+#include "host/model/report.h"
+#include "tools/measure/trace_hash.h"
+#include "tools/options/adapters.h"
+#include "tools/options/options.h"
+#include "tools/options/workers.h"
+#include "tools/show/arrays.h"
+#include "tools/show/view.h"
+#include "tools/verbs/verbs.h"
 
 namespace fovea {
 namespace {

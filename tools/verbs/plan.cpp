@@ -7,18 +7,18 @@
 #include <optional>
 #include <string>
 
-#include "convert/grammar/grammar.h"
-#include "convert/write/refusal.h"
 #include "fovea/constraint.h"
 #include "fovea/fovea.h"
 #include "fovea/mapping.h"
 #include "fovea/sampler.h"
-#include "opened.h"
-#include "options.h"
-#include "presets.h"
-#include "report.h"
-#include "show/picture.h"
-#include "verbs/verbs.h"
+#include "host/base/refusal.h"
+#include "host/grammar/grammar.h"
+#include "host/model/opened.h"
+#include "host/model/report.h"
+#include "host/show/picture.h"
+#include "tools/options/options.h"
+#include "tools/options/presets.h"
+#include "tools/verbs/verbs.h"
 
 namespace fovea {
 namespace {

@@ -1,6 +1,6 @@
 // The requests of a batch go through the same passes as a server's: tokens of many texts in one, prompts' beginnings that
 // are equal computed once. An answer is the one that its request has alone.
-#include "verbs/run_batch.h"
+#include "tools/verbs/run_batch.h"
 
 #include <unistd.h>
 #include <algorithm>
@@ -10,11 +10,11 @@
 #include <memory>
 #include <vector>
 
-#include "batch_output.h"
-#include "generate.h"
-#include "progress.h"
-#include "report.h"
-#include "serve/worker.h"
+#include "host/model/report.h"
+#include "serve/jobs/worker.h"
+#include "tools/generation/batch_output.h"
+#include "tools/generation/generate.h"
+#include "tools/terminal/progress.h"
 
 namespace fovea {
 namespace {

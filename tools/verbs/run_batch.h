@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "answer_form.h"
-#include "batch_requests.h"
-#include "opened.h"
-#include "options.h"
-#include "serve/adapters.h"
+#include "host/model/adapters.h"
+#include "host/model/opened.h"
+#include "tools/generation/batch_requests.h"
+#include "tools/options/answer_form.h"
+#include "tools/options/options.h"
 
 namespace fovea {
 

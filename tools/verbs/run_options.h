@@ -7,14 +7,14 @@
 #include <string_view>
 #include <vector>
 
-#include "adapters.h"
-#include "answer_form.h"
-#include "convert/translator.h"
-#include "opened.h"
-#include "options.h"
-#include "sampling.h"
-#include "show/view.h"
-#include "workers.h"
+#include "host/model/opened.h"
+#include "host/translate/translator.h"
+#include "tools/options/adapters.h"
+#include "tools/options/answer_form.h"
+#include "tools/options/options.h"
+#include "tools/options/sampling.h"
+#include "tools/options/workers.h"
+#include "tools/show/view.h"
 
 namespace fovea {
 

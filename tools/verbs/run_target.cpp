@@ -5,12 +5,12 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "convert/write/refusal.h"
-#include "generate.h"
-#include "given_prompt.h"
-#include "output_file.h"
-#include "report.h"
-#include "verbs/run_options.h"
+#include "host/base/output_file.h"
+#include "host/base/refusal.h"
+#include "host/model/report.h"
+#include "tools/generation/generate.h"
+#include "tools/options/given_prompt.h"
+#include "tools/verbs/run_options.h"
 
 namespace fovea {
 namespace {

@@ -7,16 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "adapters.h"
-#include "convert/source_memory.h"
-#include "convert/write/refusal.h"
-#include "opened.h"
-#include "options.h"
-#include "report.h"
-#include "verbs/verbs.h"
-#include "workers.h"
+#include "host/base/refusal.h"
+#include "host/model/opened.h"
+#include "host/model/report.h"
+#include "host/translate/source_memory.h"
+#include "tools/options/adapters.h"
+#include "tools/options/options.h"
+#include "tools/options/workers.h"
+#include "tools/verbs/verbs.h"
 #ifdef FOVEA_SERVE
-#include "serve/server.h"
+#include "serve/http/server.h"
 #endif
 
 namespace fovea {

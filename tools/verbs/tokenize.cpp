@@ -6,13 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "convert/hf_config.h"
-#include "convert/tokenizer_file.h"
-#include "convert/vocab_json.h"
-#include "convert/write/refusal.h"
-#include "opened.h"
-#include "options.h"
-#include "verbs/verbs.h"
+#include "convert/sources/hf_config.h"
+#include "convert/tokenizers/tokenizer_file.h"
+#include "convert/tokenizers/vocab_json.h"
+#include "host/base/refusal.h"
+#include "host/model/opened.h"
+#include "tools/options/options.h"
+#include "tools/verbs/verbs.h"
 
 namespace fovea {
 namespace {

@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "convert/speech/sound_file.h"
-#include "convert/speech/speech_engine.h"
-#include "convert/speech/transcript_text.h"
-#include "convert/write/refusal.h"
-#include "opened.h"
-#include "options.h"
-#include "progress.h"
-#include "report.h"
-#include "verbs/verbs.h"
+#include "host/base/refusal.h"
+#include "host/media/sound_file.h"
+#include "host/model/opened.h"
+#include "host/model/report.h"
+#include "host/speech/speech_engine.h"
+#include "host/speech/transcript_text.h"
+#include "tools/options/options.h"
+#include "tools/terminal/progress.h"
+#include "tools/verbs/verbs.h"
 
 namespace fovea {
 namespace {

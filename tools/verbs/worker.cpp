@@ -4,11 +4,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "convert/write/refusal.h"
-#include "opened.h"
-#include "options.h"
-#include "report.h"
-#include "verbs/verbs.h"
+#include "host/base/refusal.h"
+#include "host/model/opened.h"
+#include "host/model/report.h"
+#include "tools/options/options.h"
+#include "tools/verbs/verbs.h"
 
 #if FOVEA_CLUSTER
 #include "cluster/worker.h"

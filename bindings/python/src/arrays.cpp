@@ -1,4 +1,4 @@
-#include "arrays.h"
+#include "bindings/python/src/arrays.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #endif
 
-#include "errors.h"
+#include "bindings/python/src/errors.h"
 #include "fovea/plan.h"
 
 namespace fovea::python {

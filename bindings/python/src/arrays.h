@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "errors.h"
+#include "bindings/python/src/errors.h"
 #include "fovea/config.h"
 #include "fovea/encode.h"
 

@@ -1,9 +1,9 @@
 // One attention over arrays: heads as they are, in any layout, or a module's projections around them.
-#include "attend.h"
+#include "bindings/python/src/attend.h"
 
 #include <algorithm>
 
-#include "errors.h"
+#include "bindings/python/src/errors.h"
 
 namespace fovea::python {
 namespace {

@@ -4,11 +4,11 @@
 
 #include <string>
 
-#include "arrays.h"
-#include "errors.h"
+#include "bindings/python/src/arrays.h"
+#include "bindings/python/src/errors.h"
+#include "bindings/python/src/interrupt.h"
+#include "bindings/python/src/opened.h"
 #include "fovea/encode.h"
-#include "interrupt.h"
-#include "opened.h"
 
 namespace fovea::python {
 

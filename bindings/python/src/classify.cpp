@@ -1,7 +1,7 @@
 // What an encoder's head says of texts: labels, labelled words, answers, masked words.
-#include "errors.h"
-#include "head_results.h"
-#include "session.h"
+#include "bindings/python/src/errors.h"
+#include "bindings/python/src/session.h"
+#include "host/model/head_results.h"
 
 namespace fovea::python {
 namespace {

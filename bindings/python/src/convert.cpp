@@ -1,16 +1,16 @@
 // Conversion: of files and folders, of arrays that the caller has, and into the cache folder.
-#include "convert/convert.h"
+#include "convert/open/convert.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
 
-#include "arrays.h"
-#include "convert/cached.h"
-#include "errors.h"
-#include "interrupt.h"
-#include "module.h"
-#include "opened.h"
-#include "session.h"
+#include "bindings/python/src/arrays.h"
+#include "bindings/python/src/errors.h"
+#include "bindings/python/src/interrupt.h"
+#include "bindings/python/src/module.h"
+#include "bindings/python/src/opened.h"
+#include "bindings/python/src/session.h"
+#include "convert/open/cached.h"
 
 namespace fovea::python {
 namespace {

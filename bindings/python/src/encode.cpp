@@ -1,9 +1,9 @@
 // Vectors: texts by length, ids, and arrays for encoders and decoders of vectors.
 #include <algorithm>
 
-#include "convert/stacks.h"
-#include "errors.h"
-#include "session.h"
+#include "bindings/python/src/errors.h"
+#include "bindings/python/src/session.h"
+#include "host/model/stacks.h"
 
 namespace fovea::python {
 namespace {

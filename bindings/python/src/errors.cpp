@@ -1,8 +1,8 @@
-#include "errors.h"
+#include "bindings/python/src/errors.h"
 
 #include <cstring>
 
-#include "convert/write/file_refusal.h"
+#include "host/base/file_refusal.h"
 
 namespace fovea::python {
 namespace {

@@ -1,12 +1,12 @@
-#include "form.h"
+#include "bindings/python/src/form.h"
 
 #include <nanobind/stl/vector.h>
 
 #include <span>
 #include <utility>
 
-#include "convert/grammar/grammar.h"
-#include "gil.h"
+#include "bindings/python/src/gil.h"
+#include "host/grammar/grammar.h"
 
 namespace fovea::python {
 namespace {

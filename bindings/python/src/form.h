@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "convert/chat/model_chat.h"
-#include "errors.h"
+#include "bindings/python/src/errors.h"
+#include "bindings/python/src/opened.h"
 #include "fovea/constraint.h"
-#include "opened.h"
+#include "host/chat/model_chat.h"
 
 namespace fovea::python {
 

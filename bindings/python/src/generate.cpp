@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <chrono>
 
-#include "errors.h"
-#include "named.h"
-#include "session.h"
+#include "bindings/python/src/errors.h"
+#include "bindings/python/src/named.h"
+#include "bindings/python/src/session.h"
 
 namespace fovea::python {
 namespace {

@@ -1,4 +1,4 @@
-#include "gil.h"
+#include "bindings/python/src/gil.h"
 
 #include <pthread.h>
 #include <unistd.h>

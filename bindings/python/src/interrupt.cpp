@@ -1,4 +1,4 @@
-#include "interrupt.h"
+#include "bindings/python/src/interrupt.h"
 
 #include <pthread.h>
 #include <unistd.h>

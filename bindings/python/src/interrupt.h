@@ -7,9 +7,9 @@
 #include <mutex>
 #include <utility>
 
-#include "errors.h"
+#include "bindings/python/src/errors.h"
+#include "bindings/python/src/gil.h"
 #include "fovea/status.h"
-#include "gil.h"
 
 namespace fovea::python {
 

@@ -1,4 +1,4 @@
-#include "opened.h"
+#include "bindings/python/src/opened.h"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
@@ -7,13 +7,13 @@
 #include <bit>
 #include <cstring>
 
-#include "arrays.h"
-#include "convert/grammar/grammar.h"
-#include "convert/source_memory.h"
-#include "convert/stacks.h"
-#include "errors.h"
+#include "bindings/python/src/arrays.h"
+#include "bindings/python/src/errors.h"
+#include "bindings/python/src/interrupt.h"
 #include "fovea/checksum.h"
-#include "interrupt.h"
+#include "host/grammar/grammar.h"
+#include "host/model/stacks.h"
+#include "host/translate/source_memory.h"
 
 namespace fovea::python {
 namespace {

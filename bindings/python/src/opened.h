@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "convert/write/writer.h"
-#include "errors.h"
+#include "bindings/python/src/errors.h"
+#include "convert/writer/writer.h"
 #include "fovea/adapter.h"
 #include "fovea/mapping.h"
 #include "fovea/model.h"
 #include "fovea/tokenizer.h"
-#include "texts.h"
+#include "host/model/texts.h"
 
 namespace fovea::python {
 

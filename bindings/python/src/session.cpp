@@ -1,13 +1,13 @@
-#include "session.h"
+#include "bindings/python/src/session.h"
 
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 
-#include "convert/saved_text.h"
-#include "convert/write/writer.h"
-#include "errors.h"
-#include "named.h"
+#include "bindings/python/src/errors.h"
+#include "bindings/python/src/named.h"
+#include "convert/writer/writer.h"
+#include "host/model/saved_text.h"
 
 namespace fovea::python {
 namespace {

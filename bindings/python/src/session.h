@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "arrays.h"
-#include "errors.h"
-#include "form.h"
+#include "bindings/python/src/arrays.h"
+#include "bindings/python/src/errors.h"
+#include "bindings/python/src/form.h"
+#include "bindings/python/src/interrupt.h"
+#include "bindings/python/src/named.h"
+#include "bindings/python/src/opened.h"
 #include "fovea/generator.h"
 #include "fovea/session.h"
-#include "interrupt.h"
-#include "named.h"
-#include "opened.h"
 
 namespace fovea::python {
 

@@ -1,10 +1,10 @@
 // The page of `--picture`.
 #include <nanobind/ndarray.h>
 
-#include "arrays.h"
-#include "errors.h"
-#include "module.h"
-#include "tools/show/picture.h"
+#include "bindings/python/src/arrays.h"
+#include "bindings/python/src/errors.h"
+#include "bindings/python/src/module.h"
+#include "host/show/picture.h"
 
 namespace fovea::python {
 namespace {

@@ -1,14 +1,14 @@
-#include "transcribe.h"
+#include "bindings/python/src/transcribe.h"
 
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
 #include <vector>
 
-#include "arrays.h"
-#include "convert/speech/sound_file.h"
-#include "convert/write/refusal.h"
+#include "bindings/python/src/arrays.h"
 #include "fovea/workspace.h"
+#include "host/base/refusal.h"
+#include "host/media/sound_file.h"
 
 namespace fovea::python {
 namespace {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "convert/speech/speech_engine.h"
-#include "interrupt.h"
-#include "opened.h"
+#include "bindings/python/src/interrupt.h"
+#include "bindings/python/src/opened.h"
+#include "host/speech/speech_engine.h"
 
 namespace fovea::python {
 

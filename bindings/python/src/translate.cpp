@@ -1,10 +1,10 @@
-#include "translate.h"
+#include "bindings/python/src/translate.h"
 
-#include "arrays.h"
-#include "convert/write/refusal.h"
-#include "errors.h"
+#include "bindings/python/src/arrays.h"
+#include "bindings/python/src/errors.h"
+#include "bindings/python/src/session.h"
 #include "fovea/workspace.h"
-#include "session.h"
+#include "host/base/refusal.h"
 
 namespace fovea::python {
 

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "convert/translator.h"
-#include "interrupt.h"
-#include "opened.h"
+#include "bindings/python/src/interrupt.h"
+#include "bindings/python/src/opened.h"
+#include "host/translate/translator.h"
 
 namespace fovea::python {
 

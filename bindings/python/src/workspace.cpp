@@ -1,12 +1,12 @@
-#include "workspace.h"
+#include "bindings/python/src/workspace.h"
 
 #include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
 
-#include "errors.h"
-#include "named.h"
-#include "session.h"
+#include "bindings/python/src/errors.h"
+#include "bindings/python/src/named.h"
+#include "bindings/python/src/session.h"
 
 namespace fovea::python {
 namespace {

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "arrays.h"
-#include "errors.h"
+#include "bindings/python/src/arrays.h"
+#include "bindings/python/src/errors.h"
+#include "bindings/python/src/interrupt.h"
+#include "bindings/python/src/opened.h"
 #include "fovea/encode.h"
 #include "fovea/workspace.h"
-#include "interrupt.h"
-#include "opened.h"
 
 namespace fovea::python {
 

@@ -1,6 +1,6 @@
 // Rows of activations as products by tiles want them: see TileKernels.
 #pragma once
-#include "../simd/quantize.h"
+#include "engine/kernels/simd/quantize.h"
 
 namespace fovea {
 namespace {

@@ -1,6 +1,6 @@
 // AMX's instructions.
 #pragma once
-#include "../lanes/lanes.h"
+#include "engine/kernels/lanes/lanes.h"
 
 namespace fovea {
 namespace {

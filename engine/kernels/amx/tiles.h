@@ -4,9 +4,9 @@
 //   tiles 4 and 5  int8 [rows][columns]: columns of the operand that share a scale, at most 64
 //   tiles 6 and 7  int8 [columns / 4][16][4]: cells of the two panels
 #pragma once
-#include "../simd/matmul_q.h"
-#include "pack.h"
-#include "tile.h"
+#include "engine/kernels/amx/pack.h"
+#include "engine/kernels/amx/tile.h"
+#include "engine/kernels/simd/matmul_q.h"
 
 namespace fovea {
 namespace {

@@ -1,5 +1,5 @@
 // Flags come from fovea_isa() in CMakeLists.txt. Add no other include.
-#include "../amx/tiles.h"
+#include "engine/kernels/amx/tiles.h"
 
 namespace fovea {
 namespace {

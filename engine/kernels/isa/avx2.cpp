@@ -1,5 +1,5 @@
 // Flags come from fovea_isa() in CMakeLists.txt. Add no other include.
-#include "table.h"
+#include "engine/kernels/isa/table.h"
 
 constinit const fovea::FloatKernels fovea::floats_avx2 = fovea::make_floats();
 constinit const fovea::Kernels fovea::kernels_avx2 =

@@ -1,5 +1,5 @@
 // Flags come from fovea_isa() in CMakeLists.txt. Add no other include.
-#include "table.h"
+#include "engine/kernels/isa/table.h"
 
 constinit const fovea::QuantKernels fovea::quants_avx512vnni = fovea::kQuants;
 constinit const fovea::Kernels fovea::kernels_avx512vnni = fovea::make_table(

@@ -1,9 +1,9 @@
 // Flags come from fovea_isa() in CMakeLists.txt. Add no other include.
 #if defined(__aarch64__)
-#include "table.h"
+#include "engine/kernels/isa/table.h"
 #else  // of 32-bit NEON only the integers serve: its floats flush subnormal numbers to zero
 #define FOVEA_NEON_INTEGERS
-#include "../scalar.h"
+#include "engine/kernels/scalar.h"
 #endif
 
 constinit const fovea::FloatKernels fovea::floats_neon = fovea::make_floats();

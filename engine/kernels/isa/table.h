@@ -1,12 +1,12 @@
 // The tables of one instruction set's kernels. Included by the files beside it alone, each compiled with its own flags.
 #pragma once
-#include "../cache_q4.h"
-#include "../cache_q8.h"
-#include "../simd/attention.h"
-#include "../simd/matmul.h"
-#include "../simd/matmul_broad.h"
-#include "../simd/quantize.h"
-#include "../simd/rows.h"
+#include "engine/kernels/cache_q4.h"
+#include "engine/kernels/cache_q8.h"
+#include "engine/kernels/simd/attention.h"
+#include "engine/kernels/simd/matmul.h"
+#include "engine/kernels/simd/matmul_broad.h"
+#include "engine/kernels/simd/quantize.h"
+#include "engine/kernels/simd/rows.h"
 
 namespace fovea {
 namespace {

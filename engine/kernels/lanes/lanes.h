@@ -48,11 +48,11 @@ struct Bfloat {
 }  // namespace fovea
 
 #if defined(__AVX512F__)
-#include "avx512.h"
+#include "engine/kernels/lanes/avx512.h"
 #elif defined(__AVX2__)
-#include "avx2.h"
+#include "engine/kernels/lanes/avx2.h"
 #elif defined(__aarch64__)
-#include "neon.h"
+#include "engine/kernels/lanes/neon.h"
 #else
 #error "no lanes for this instruction set"
 #endif

@@ -1,6 +1,6 @@
 // What math.h builds on, over sixteen lanes.
 #pragma once
-#include "lanes.h"
+#include "engine/kernels/lanes/lanes.h"
 
 namespace fovea {
 namespace {
@@ -19,4 +19,4 @@ FOVEA_LANES U32x16 constant(U32x16, std::uint32_t n) { return splat_bits(n); }
 }  // namespace
 }  // namespace fovea
 
-#include "../math.h"
+#include "engine/kernels/math.h"

@@ -1,9 +1,9 @@
 // One chunk of attention for rows that share a key-value head, over f32, f16, q8 and q4 caches. Scores and the weighted sum
 // are panel products: of key panels with the query, and of values with the weights. A tile's scores never leave the stack.
 #pragma once
-#include "../lanes/math.h"
-#include "../mask.h"
-#include "attention_values.h"
+#include "engine/kernels/lanes/math.h"
+#include "engine/kernels/mask.h"
+#include "engine/kernels/simd/attention_values.h"
 
 namespace fovea {
 namespace {

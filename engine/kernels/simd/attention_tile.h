@@ -1,7 +1,7 @@
 // What the passes over a tile of 64 positions share: the types of caches, its scores, and which positions are seen.
 #pragma once
-#include "../cache_q4.h"
-#include "matmul_q.h"
+#include "engine/kernels/cache_q4.h"
+#include "engine/kernels/simd/matmul_q.h"
 
 namespace fovea {
 namespace {

@@ -1,6 +1,6 @@
 // A tile's weighted sum of values: value rows (sixteen dims are a panel, positions its columns) times the weights.
 #pragma once
-#include "attention_tile.h"
+#include "engine/kernels/simd/attention_tile.h"
 
 namespace fovea {
 namespace {

@@ -1,8 +1,8 @@
 // Matrix products with the epilogues of Matmul. What one block of columns comes to is microkernel's affair: that of
 // product.h for f32, f16 and bf16 panels, that of matmul_q.h for quantized ones.
 #pragma once
-#include "../lanes/math.h"
-#include "product.h"
+#include "engine/kernels/lanes/math.h"
+#include "engine/kernels/simd/product.h"
 
 namespace fovea {
 namespace {

@@ -1,6 +1,6 @@
 // The block product of panels in broad groups: an integer sum stays in its register over 128 columns, and is scaled once.
 #pragma once
-#include "matmul_q.h"
+#include "engine/kernels/simd/matmul_q.h"
 
 namespace fovea {
 namespace {

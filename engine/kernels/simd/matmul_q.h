@@ -1,8 +1,8 @@
 // The block product of quantized panels. What product.h does column by column is done by groups of 32 columns here: an
 // exact integer sum per row, converted, scaled and added to the float sums.
 #pragma once
-#include "matmul.h"
-#include "quants.h"
+#include "engine/kernels/simd/matmul.h"
+#include "engine/kernels/simd/quants.h"
 
 namespace fovea {
 namespace {

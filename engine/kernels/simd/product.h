@@ -2,8 +2,8 @@
 // side; column after column, each row's operand is broadcast and multiplied into the sums of all panels at once. Sums
 // stay in registers for a whole column block, so every chain is the specified one: in order, one fma per column.
 #pragma once
-#include "../kernels.h"
-#include "../lanes/lanes.h"
+#include "engine/kernels/kernels.h"
+#include "engine/kernels/lanes/lanes.h"
 
 namespace fovea {
 namespace {

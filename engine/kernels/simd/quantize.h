@@ -1,7 +1,7 @@
 // Rows of activations become int8 in groups of 32 or 128, packed for a matmul with quantized weights.
 #pragma once
-#include "../lanes/math.h"
-#include "quants.h"
+#include "engine/kernels/lanes/math.h"
+#include "engine/kernels/simd/quants.h"
 
 namespace fovea {
 namespace {

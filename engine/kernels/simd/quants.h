@@ -29,9 +29,9 @@
 //   add_pairs<kRows>(dot, weight, group, pair, x, n_packed)  as add_columns; two Dots hold two rows' sums
 //   split_rows(a, b)       into one row's and the other's
 #pragma once
-#include "../kernels.h"
-#include "../lanes/lanes.h"
-#include "product.h"
+#include "engine/kernels/kernels.h"
+#include "engine/kernels/lanes/lanes.h"
+#include "engine/kernels/simd/product.h"
 
 namespace fovea {
 namespace {
@@ -124,9 +124,9 @@ struct StartsOf<kType, kRows, true, false> {
 }  // namespace fovea
 
 #if defined(__aarch64__)
-#include "quants_neon.h"
+#include "engine/kernels/simd/quants_neon.h"
 #else
-#include "quants_x86.h"
+#include "engine/kernels/simd/quants_x86.h"
 #endif
 
 namespace fovea {

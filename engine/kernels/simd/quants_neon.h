@@ -1,6 +1,6 @@
 // Integer products with AArch64's NEON, its dot product (dotprod) or its matrix product (i8mm); see quants.h.
 #pragma once
-#include "../lanes/lanes.h"
+#include "engine/kernels/lanes/lanes.h"
 
 namespace fovea {
 namespace {

@@ -12,7 +12,7 @@
 //   magnitudes(w), apply_sign(x, w)   |w|; x·sign(w), where w is not 0
 //   to_float(sum)          sixteen int32 as floats
 #pragma once
-#include "../lanes/lanes.h"
+#include "engine/kernels/lanes/lanes.h"
 
 namespace fovea {
 namespace {

@@ -1,7 +1,7 @@
 // Kernels over single rows: norms, rotary positions, packing, cache writes, merging attention's chunks, activations.
 #pragma once
-#include "../kernels.h"
-#include "../lanes/math.h"
+#include "engine/kernels/kernels.h"
+#include "engine/kernels/lanes/math.h"
 
 namespace fovea {
 namespace {

@@ -8,10 +8,10 @@
 #include <random>
 #include <vector>
 
+#include "engine/format/half.h"
 #include "engine/kernels/kernels.h"
-#include "engine/model/half.h"
-#include "guarded.h"
-#include "kernel_cases.h"
+#include "tests/support/guarded.h"
+#include "tests/support/kernel_cases.h"
 
 using namespace fovea;
 using namespace fovea::testing;

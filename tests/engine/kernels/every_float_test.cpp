@@ -1,6 +1,6 @@
 // Every operation on one float over a sample of all of them (`./dev exhaustive` takes all), and those of several floats
 // over a grid: the same bits on every instruction set.
-#include "every_float.h"
+#include "tests/support/every_float.h"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 #include <string>
 
-#include "kernel_cases.h"
+#include "tests/support/kernel_cases.h"
 
 using namespace fovea;
 using namespace fovea::testing;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "kernel_cases.h"
+#include "tests/support/kernel_cases.h"
 
 using namespace fovea;
 using namespace fovea::testing;

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "guarded.h"
-#include "kernels/kernels.h"
-#include "npy.h"
+#include "engine/kernels/kernels.h"
+#include "host/base/npy.h"
+#include "tests/support/guarded.h"
 
 using namespace fovea;
 using namespace fovea::testing;

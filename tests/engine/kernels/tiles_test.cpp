@@ -7,9 +7,9 @@
 #include <tuple>
 #include <vector>
 
-#include "emulated_tiles.h"
-#include "kernel_cases.h"
-#include "small_models.h"
+#include "tests/support/emulated_tiles.h"
+#include "tests/support/kernel_cases.h"
+#include "tests/support/small_models.h"
 
 using namespace fovea;
 using namespace fovea::testing;

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <string>
 
-#include "engine/model/half.h"
-#include "kernel_cases.h"
-#include "kernels/scalar_math.h"
+#include "engine/format/half.h"
+#include "engine/kernels/scalar_math.h"
+#include "tests/support/kernel_cases.h"
 
 using namespace fovea;
 using namespace fovea::testing;

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "small_models.h"
+#include "tests/support/small_models.h"
 
 namespace {
 

@@ -5,11 +5,11 @@
 #include <limits>
 #include <string>
 
-#include "convert/parameters.h"
-#include "convert/write/refusal.h"
-#include "encoder_models.h"
-#include "presets.h"
-#include "small_models.h"
+#include "host/base/refusal.h"
+#include "host/model/parameters.h"
+#include "tests/support/encoder_models.h"
+#include "tests/support/small_models.h"
+#include "tools/options/presets.h"
 
 namespace fovea::testing {
 namespace {

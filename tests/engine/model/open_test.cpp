@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <vector>
 
-#include "convert/write/file_header.h"
+#include "convert/writer/file_header.h"
 #include "fovea/mapping.h"
-#include "small_models.h"
+#include "tests/support/small_models.h"
 
 using namespace fovea;
 using namespace fovea::testing;

@@ -5,9 +5,9 @@
 
 #include <cstring>
 
-#include "command_line.h"
-#include "convert/write/file_header.h"
-#include "small_models.h"
+#include "convert/writer/file_header.h"
+#include "tests/support/command_line.h"
+#include "tests/support/small_models.h"
 
 namespace fovea::testing {
 namespace {

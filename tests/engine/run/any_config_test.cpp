@@ -8,8 +8,8 @@
 #include <sstream>
 #include <type_traits>
 
-#include "fuzz/run_model.h"
-#include "fuzz/tiny_models.h"
+#include "tests/fuzz/run_model.h"
+#include "tests/fuzz/tiny_models.h"
 
 namespace fovea::testing {
 namespace {

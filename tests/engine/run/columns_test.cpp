@@ -6,12 +6,12 @@
 #include <cstring>
 #include <memory>
 
-#include "encoder_models.h"
 #include "fovea/adapter.h"
 #include "fovea/encode.h"
-#include "sanitized.h"
-#include "show/explain.h"
-#include "small_models.h"
+#include "tests/support/encoder_models.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/small_models.h"
+#include "tools/show/explain.h"
 
 using namespace fovea;
 using namespace fovea::testing;

@@ -7,10 +7,10 @@
 #include <thread>
 #include <vector>
 
-#include "command_line.h"
-#include "emulated_tiles.h"
 #include "fovea/session.h"
-#include "small_models.h"
+#include "tests/support/command_line.h"
+#include "tests/support/emulated_tiles.h"
+#include "tests/support/small_models.h"
 #if defined(_OPENMP)
 #include <omp.h>
 #endif

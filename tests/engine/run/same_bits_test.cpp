@@ -9,8 +9,8 @@
 #include <xmmintrin.h>
 #endif
 
-#include "sanitized.h"
-#include "small_models.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/small_models.h"
 
 using namespace fovea;
 using namespace fovea::testing;

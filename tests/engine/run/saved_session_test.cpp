@@ -4,11 +4,11 @@
 #include <atomic>
 #include <cstring>
 
-#include "encoder_models.h"
 #include "fovea/checksum.h"
 #include "fovea/encode.h"
-#include "sanitized.h"
-#include "small_models.h"
+#include "tests/support/encoder_models.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/small_models.h"
 
 using namespace fovea;
 using namespace fovea::testing;

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <random>
 
-#include "convert/write/file_header.h"
-#include "small_models.h"
+#include "convert/writer/file_header.h"
+#include "tests/support/small_models.h"
 
 using namespace fovea;
 using namespace fovea::testing;

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "small_models.h"
+#include "tests/support/small_models.h"
 
 using namespace fovea;
 using namespace fovea::testing;

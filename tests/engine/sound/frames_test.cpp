@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "arrays.h"
+#include "engine/sound/transform.h"
 #include "fovea/sound.h"
-#include "guarded.h"
-#include "sound/transform.h"
+#include "tests/support/guarded.h"
+#include "tools/show/arrays.h"
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "form_cases.h"
-#include "generator_cases.h"
+#include "tests/support/form_cases.h"
+#include "tests/support/generator_cases.h"
 
 namespace fovea::testing {
 namespace {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <random>
 
-#include "generator_cases.h"
+#include "tests/support/generator_cases.h"
 
 namespace fovea::testing {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/kernels.h"
+#include "engine/kernels/kernels.h"
 
 namespace {
 

@@ -5,9 +5,9 @@
 #include <limits>
 #include <random>
 
-#include "generator_cases.h"
-#include "sanitized.h"
-#include "text/generator_state.h"
+#include "engine/text/generator_state.h"
+#include "tests/support/generator_cases.h"
+#include "tests/support/sanitized.h"
 
 namespace fovea::testing {
 namespace {

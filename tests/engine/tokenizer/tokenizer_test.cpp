@@ -10,12 +10,12 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "convert/tokenizer_bin.h"
-#include "convert/vocab_txt.h"
-#include "convert/write/refusal.h"
-#include "engine/tokenizer/utf8.h"
-#include "opened_tokenizer.h"
-#include "sanitized.h"
+#include "convert/tokenizers/tokenizer_bin.h"
+#include "convert/tokenizers/vocab_txt.h"
+#include "engine/format/utf8.h"
+#include "host/base/refusal.h"
+#include "tests/support/opened_tokenizer.h"
+#include "tests/support/sanitized.h"
 
 using namespace fovea;
 using namespace fovea::testing;

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "../fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 namespace fovea {
 namespace {

@@ -1,0 +1,261 @@
+#include "convert/calibrate/calibration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "convert/calibrate/text_reader.h"
+#include "convert/quantize/column_scales.h"
+#include "convert/quantize/moments.h"
+#include "host/base/ordered_work.h"
+#include "host/base/refusal.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::uint32_t kBatch = kReadTokens;            // rows whose inputs are kept until they are added up
+constexpr std::uint32_t kBatchSample = 8, kSample = 64;  // rows that are kept to quantize them: of a batch, and of all
+
+/// A norm's weights, to make a matrix's input of the residual stream again.
+struct NormOf {
+    Norm kind = Norm::none;
+    float epsilon = 0;
+    std::vector<float> weight, bias;
+
+    void apply(const float* x, std::uint32_t n, float* y) const {
+        double mean = 0, squares = 0;
+        if (kind == Norm::layer) {
+            for (std::uint32_t i = 0; i < n; ++i) mean += x[i];
+            mean /= n;
+        }
+        for (std::uint32_t i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
+        const double inverse = kind == Norm::none ? 1.0 : 1.0 / std::sqrt(squares / n + epsilon);
+        for (std::uint32_t i = 0; i < n; ++i) {
+            const double normed = kind == Norm::none ? x[i] : (x[i] - mean) * inverse * weight[i];
+            y[i] = static_cast<float>(bias.empty() ? normed : normed + bias[i]);
+        }
+    }
+};
+
+[[nodiscard]] std::vector<float> read_vector(const ModelSource& source, const TensorSpec& spec) {
+    std::vector<float> values(spec.n_cols);
+    source.read_rows(spec, 0, 1, values.data());
+    return values;
+}
+
+/// Whether a block's norms come before its parts.
+[[nodiscard]] bool normed_before(const Block& b) {
+    return b.norm_place != NormPlace::post && b.norm_place != NormPlace::output;
+}
+
+/// The norms before attention and before the feed-forward part, [n_layers][2].
+[[nodiscard]] std::vector<NormOf> read_norms(const ModelSource& source) {
+    const StackIndex index = calibrated_stack(source);
+    const Stack& stack = calibrated_stack_of(source);
+    std::vector<NormOf> norms(std::size_t{stack.n_layers} * 2);
+    for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
+        const Block& b = stack.block(layer);
+        if (!normed_before(b)) continue;
+        for (int part = 0; part < 2; ++part) {
+            norms[layer * 2 + part].kind = b.norm;
+            norms[layer * 2 + part].epsilon = b.norm_epsilon;
+        }
+    }
+    for_each_tensor(stack, index, [&](const TensorSpec& spec) {
+        if (spec.layer >= stack.n_layers || !normed_before(stack.block(spec.layer))) return;
+        NormOf* norm = &norms[std::size_t{spec.layer} * 2];
+        switch (spec.role) {
+            case Role::attention_norm: norm[0].weight = read_vector(source, spec); break;
+            case Role::attention_norm_bias: norm[0].bias = read_vector(source, spec); break;
+            case Role::feed_forward_norm: norm[1].weight = read_vector(source, spec); break;
+            case Role::feed_forward_norm_bias: norm[1].bias = read_vector(source, spec); break;
+            default: break;
+        }
+    });
+    for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer)
+        if (stack.block(layer).shared_norm) norms[layer * 2 + 1] = norms[layer * 2];
+    return norms;
+}
+
+/// The inputs of a batch's rows, as the tap shows what they are made of.
+class Inputs {
+public:
+    Inputs(const ModelSource& source, Calibration& result)
+        : stack_(calibrated_stack_of(source)), norms_(read_norms(source)), result_(result) {
+        result.moments.resize(std::size_t{stack_.n_layers} * kInputCount);
+        rows_.resize(result.moments.size());
+        seen.resize(result.moments.size());
+        for (std::uint32_t layer = 0; layer < stack_.n_layers; ++layer) {
+            const Block& b = stack_.block(layer);
+            const std::uint32_t widths[kInputCount] = {b.n_heads ? stack_.d_model : 0, b.n_heads * b.value_head_dim,
+                                                       b.d_ff ? stack_.d_model : 0, b.d_ff};
+            for (std::uint32_t of = 0; of < kInputCount; ++of) {
+                InputMoments& m = moments(layer, static_cast<InputOf>(of));
+                m.n = widths[of];
+                m.lower.assign(std::size_t{m.n} * (m.n + 1) / 2, 0.0f);
+                rows_[layer * kInputCount + of].resize(std::size_t{kBatch} * m.n);
+                seen[layer * kInputCount + of].largest.assign(m.n, 0.0f);
+            }
+        }
+    }
+
+    std::vector<SeenInput> seen;  ///< [n_layers·kInputCount] so far
+
+    void begin(std::uint32_t pos) { first_ = pos; }
+
+    static void show(void* context, std::uint32_t pos, std::uint32_t layer, const char* operation,
+                     std::span<const float> row) {
+        static_cast<Inputs*>(context)->take(pos, layer, operation, row);
+    }
+
+    /// Adds up what n_rows rows left, every matrix's inputs by one thread.
+    void add(std::uint32_t n_rows, std::uint32_t n_threads) {
+        OrderedWork work;
+        work.n_pieces = rows_.size();
+        work.make = [&](std::uint64_t i, std::size_t, std::size_t) {
+            InputMoments& m = result_.moments[i];
+            moment_functions().front().add_moments(rows_[i].data(), n_rows, m.n, m.lower.data());
+            for (std::size_t at = 0; at < std::size_t{n_rows} * m.n; ++at) {
+                float& most = seen[i].largest[at % m.n];
+                most = std::max(most, std::fabs(rows_[i][at]));
+            }
+            std::vector<float>& sample = seen[i].sample;
+            for (std::uint32_t k = 0; k < kBatchSample && sample.size() < std::size_t{kSample} * m.n; ++k) {
+                const float* row = rows_[i].data() + std::size_t{k} * n_rows / kBatchSample * m.n;
+                sample.insert(sample.end(), row, row + m.n);
+            }
+        };
+        work.take = [](std::uint64_t, std::size_t) {};
+        work_in_order(work, n_threads);
+    }
+
+private:
+    [[nodiscard]] InputMoments& moments(std::uint32_t layer, InputOf of) {
+        return result_.moments[layer * kInputCount + static_cast<std::uint32_t>(of)];
+    }
+    [[nodiscard]] float* input(std::uint32_t layer, InputOf of, std::uint32_t pos) {
+        const std::size_t i = layer * kInputCount + static_cast<std::uint32_t>(of);
+        return rows_[i].data() + std::size_t{pos - first_} * result_.moments[i].n;
+    }
+
+    void take(std::uint32_t pos, std::uint32_t layer, std::string_view operation, std::span<const float> row) {
+        const std::uint32_t d_model = stack_.d_model, n_layers = stack_.n_layers;
+        const auto norm = [&](std::uint32_t of_layer, int part, InputOf of) {
+            norms_[of_layer * 2 + part].apply(row.data(), d_model, input(of_layer, of, pos));
+        };
+        const auto begin_layer = [&](std::uint32_t next) {
+            if (next >= n_layers) return;
+            const Block& b = stack_.block(next);
+            if (b.n_heads) norm(next, 0, InputOf::projections);
+            if (b.d_ff && (b.parallel || !b.n_heads)) norm(next, 1, InputOf::up);
+        };
+        const auto copy = [&](InputOf of) { std::memcpy(input(layer, of, pos), row.data(), row.size_bytes()); };
+        if (operation == "embedding") begin_layer(0);
+        if (operation == "attended" || operation == "attended norm") copy(InputOf::attention_output);
+        if (operation == "attention" && stack_.block(layer).d_ff && !stack_.block(layer).parallel)
+            norm(layer, 1, InputOf::up);
+        if (operation == "inner" || operation == "inner norm") copy(InputOf::down);
+        const Block& b = stack_.block(layer);
+        if (operation == (b.layer_input_width || b.layer_scale ? "layer output" : "block")) begin_layer(layer + 1);
+    }
+
+    const Stack& stack_;
+    const std::vector<NormOf> norms_;
+    Calibration& result_;
+    std::vector<std::vector<float>> rows_;  // [n_layers·kInputCount][kBatch][n]
+    std::uint32_t first_ = 0;               // position of the batch's first row
+};
+
+/// Factors all moments, with the column scales that are best for each input if they are asked for.
+void finish(const ModelSource& source, const CalibrationOptions& options, const Inputs& inputs, Calibration& result) {
+    std::vector<std::vector<TensorSpec>> matrices(result.moments.size());
+    for_each_tensor(calibrated_stack_of(source), result.stack, [&](const TensorSpec& spec) {
+        const InputMoments* its = spec.layout == Layout::panels ? result.of(spec) : nullptr;
+        if (its) matrices[static_cast<std::size_t>(its - result.moments.data())].push_back(spec);
+    });
+    std::vector<std::vector<float>> columns(result.moments.size());
+    OrderedWork work;
+    work.n_pieces = result.moments.size();
+    work.make = [&](std::uint64_t i, std::size_t, std::size_t) {
+        InputMoments& m = result.moments[i];
+        if (options.columns_for)
+            columns[i] = choose_columns(source, matrices[i], inputs.seen[i], *options.columns_for, result.n_tokens, m);
+        else
+            moment_functions().front().factor(m.n, m.lower.data());
+    };
+    work.take = [](std::uint64_t, std::size_t) {};
+    work_in_order(work, options.n_threads);
+    const bool any = std::any_of(columns.begin(), columns.end(), [](const std::vector<float>& input) {
+        return std::any_of(input.begin(), input.end(), [](float scale) { return scale != 1.0f; });
+    });
+    if (any) result.columns = std::move(columns);
+}
+
+}  // namespace
+
+std::size_t Calibration::number_of(const TensorSpec& spec) const noexcept {
+    const auto input = [&](InputOf of) {
+        const std::size_t i = std::size_t{spec.layer} * kInputCount + static_cast<std::uint32_t>(of);
+        return spec.stack != stack || i >= moments.size() || moments[i].n != spec.n_cols ? moments.size() : i;
+    };
+    switch (spec.role) {
+        case Role::query:
+        case Role::key:
+        case Role::value:
+        case Role::projections_columns: return input(InputOf::projections);
+        case Role::attention_output:
+        case Role::attention_output_columns: return input(InputOf::attention_output);
+        case Role::up:
+        case Role::up_columns: return input(InputOf::up);
+        case Role::down:
+        case Role::down_columns: return input(InputOf::down);
+        default: return moments.size();
+    }
+}
+
+const InputMoments* Calibration::of(const TensorSpec& spec) const noexcept {
+    const std::size_t i = number_of(spec);
+    return i < moments.size() ? &moments[i] : nullptr;
+}
+
+const float* Calibration::columns_of(const TensorSpec& spec) const noexcept {
+    const std::size_t i = number_of(spec);
+    return i < columns.size() && !columns[i].empty() ? columns[i].data() : nullptr;
+}
+
+// What the tap shows stands for a block's inputs where attention comes first and the feed-forward part reads its sum.
+void check_calibrated(const ModelSource& source) {
+    const StackIndex index = calibrated_stack(source);
+    const Stack& stack = calibrated_stack_of(source);
+    const bool both = source.config.encoder.n_layers && source.config.decoder.n_layers;
+    if (both || !stack.vocab_size || (index == StackIndex::decoder && !stack.has_output_head))
+        throw Refusal(
+            "--calibrate: expected a decoder that gives logits or an encoder of text, got another kind of model");
+    for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
+        if ((!stack.blocks[i].n_heads && !stack.blocks[i].d_ff) || stack.blocks[i].n_experts ||
+            stack.blocks[i].query_rank || stack.blocks[i].latent_query_dim ||
+            stack.blocks[i].norm_place == NormPlace::output)
+            throw Refusal("--calibrate: expected blocks of usual attention, and of feed-forward parts for all rows");
+}
+
+Calibration calibrate(const ModelSource& source, const Texts& texts, const CalibrationOptions& options) {
+    check_calibrated(source);
+    Calibration result;
+    result.stack = calibrated_stack(source);
+    Inputs inputs(source, result);
+    TextReader reader(source, {}, options.n_threads);
+    set_trace(reader.session(), {Inputs::show, &inputs});
+    const std::uint64_t total = texts.n_tokens();
+    reader.read(
+        texts, false, [&](std::uint32_t first) { inputs.begin(first); },
+        [&](const ReadPass& pass) {
+            inputs.add(static_cast<std::uint32_t>(pass.n_tokens), options.n_threads);
+            result.n_tokens += pass.n_tokens;
+            if (options.progress) options.progress(result.n_tokens, total);
+        });
+    finish(source, options, inputs, result);
+    return result;
+}
+
+}  // namespace fovea

@@ -1,0 +1,318 @@
+#include "convert/formats/gguf_blocks.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "convert/formats/mxfp4.h"
+#include "host/base/elements.h"
+
+// Formats: ggml's block structs. One scale and perhaps one minimum for 32 elements (_0, _1), or superblocks of 256
+// elements with two float16 factors over small integers for each 16 or 32 (_K). Compiled without contraction: each
+// product and sum below is rounded.
+namespace fovea {
+namespace {
+
+constexpr std::uint32_t kSmall = 32, kLarge = 256;
+
+float half_at(const std::byte* at) {
+    std::uint16_t bits;
+    std::memcpy(&bits, at, sizeof bits);
+    return from_f16(bits);
+}
+
+/// Nibble i of 2n that lie in n bytes: the low ones first, then the high ones.
+int nibble(const std::byte* bytes, std::uint32_t i, std::uint32_t n) {
+    const int both = std::to_integer<int>(bytes[i % n]);
+    return i < n ? both & 15 : both >> 4;
+}
+
+int bit(const std::byte* bytes, std::uint32_t i) { return std::to_integer<int>(bytes[i / 8]) >> i % 8 & 1; }
+
+void dequantize_q8_0(const std::byte* block, float* out) {
+    const float scale = half_at(block);
+    for (std::uint32_t i = 0; i < kSmall; ++i)
+        out[i] = static_cast<float>(static_cast<std::int8_t>(block[2 + i])) * scale;
+}
+
+/// Element i of 4 or 5 bits; unsigned with a minimum, or signed around the middle.
+template<bool five, bool minimum>
+int quant_small(const std::byte* block, std::uint32_t i) {
+    const std::byte* fifth = block + (minimum ? 4 : 2);
+    const int quant = nibble(fifth + (five ? 4 : 0), i, kSmall / 2) | (five ? bit(fifth, i) << 4 : 0);
+    return minimum ? quant : quant - (five ? 16 : 8);
+}
+
+template<bool five, bool minimum>
+void dequantize_small(const std::byte* block, float* out) {
+    const float scale = half_at(block), least = minimum ? half_at(block + 2) : 0.0f;
+    for (std::uint32_t i = 0; i < kSmall; ++i) {
+        out[i] = scale * static_cast<float>(quant_small<five, minimum>(block, i));
+        if (minimum) out[i] = out[i] + least;
+    }
+}
+
+/// Factor `i` of 8 for scales and for minima, 6 bits each in 12 bytes: the first four of both are the low bits of their
+/// bytes, the last four nibbles of bytes 8 to 11 under two bits from above the first.
+void unpack_factors(const std::byte* packed, std::uint32_t i, float& scale, float& minimum) {
+    const auto at = [&](std::uint32_t j) { return std::to_integer<int>(packed[j]); };
+    if (i < 4) {
+        scale = static_cast<float>(at(i) & 63);
+        minimum = static_cast<float>(at(i + 4) & 63);
+    } else {
+        scale = static_cast<float>((at(i + 4) & 15) | at(i - 4) >> 6 << 4);
+        minimum = static_cast<float>(at(i + 4) >> 4 | at(i) >> 6 << 4);
+    }
+}
+
+template<bool five>
+void dequantize_k45(const std::byte* block, float* out) {
+    const float scale_unit = half_at(block), minimum_unit = half_at(block + 2);
+    const std::byte* fifth = block + 16;
+    const std::byte* nibbles = fifth + (five ? kLarge / 8 : 0);
+    for (std::uint32_t group = 0; group < 8; ++group) {
+        float scale, minimum;
+        unpack_factors(block + 4, group, scale, minimum);
+        scale = scale_unit * scale;
+        minimum = minimum_unit * minimum;
+        for (std::uint32_t i = 0; i < 32; ++i) {
+            int quant = nibble(nibbles + group / 2 * 32, group % 2 * 32 + i, 32);
+            if (five) quant |= (std::to_integer<int>(fifth[i]) >> group & 1) << 4;
+            *out++ = scale * static_cast<float>(quant) - minimum;
+        }
+    }
+}
+
+/// Element i of a block of Q6_K, less 32.
+int quant_q6_k(const std::byte* block, std::uint32_t i) {
+    const std::uint32_t half = i / 128, within = i % 128;
+    const int low = nibble(block + half * 64, within, 64);
+    const int high = std::to_integer<int>(block[128 + half * 32 + within % 32]) >> within / 32 * 2 & 3;
+    return (low | high << 4) - 32;
+}
+
+void dequantize_q6_k(const std::byte* block, float* out) {
+    const std::byte* scales = block + kLarge / 2 + kLarge / 4;
+    const float unit = half_at(scales + 16);
+    for (std::uint32_t i = 0; i < kLarge; ++i) {
+        const float scale = unit * static_cast<float>(static_cast<std::int8_t>(scales[i / 16]));
+        out[i] = scale * static_cast<float>(quant_q6_k(block, i));
+    }
+}
+
+std::uint16_t bits_at(const std::byte* at) {
+    std::uint16_t bits;
+    std::memcpy(&bits, at, sizeof bits);
+    return bits;
+}
+
+/// Element i of a block of Q3_K, less 4, and the scale of its sixteen: four bits of it are a nibble, two lie above.
+int quant_q3_k(const std::byte* block, std::uint32_t i) {
+    const std::uint32_t half = i / 128, quarter = i % 128 / 32;
+    const int low = std::to_integer<int>(block[32 + half * 32 + i % 32]) >> quarter * 2 & 3;
+    return (low | (std::to_integer<int>(block[i % 32]) >> (half * 4 + quarter) & 1) << 2) - 4;
+}
+int scale_q3_k(const std::byte* block, std::uint32_t i) {
+    const std::byte* packed = block + 96;
+    return (nibble(packed, i, 8) | (std::to_integer<int>(packed[8 + i % 4]) >> i / 4 * 2 & 3) << 4) - 32;
+}
+
+void dequantize_q3_k(const std::byte* block, float* out) {
+    const float unit = half_at(block + 108);
+    for (std::uint32_t i = 0; i < kLarge; ++i)
+        out[i] = unit * static_cast<float>(scale_q3_k(block, i / 16)) * static_cast<float>(quant_q3_k(block, i));
+}
+
+void take_apart_q3_k(const std::byte* block, QuantizedGroup* out) {
+    for (std::uint32_t i = 0; i < kLarge; ++i) {
+        QuantizedGroup& group = out[i / kGroup];
+        group.scale = bits_at(block + 108);
+        group.scales[i % kGroup / 16] = static_cast<std::int8_t>(scale_q3_k(block, i / 16));
+        group.quants[i % kGroup] = static_cast<std::int8_t>(quant_q3_k(block, i));
+    }
+}
+
+/// A byte for each sixteen elements: four bits of scale, four of minimum. Quants lie as the lower bits of Q3_K's do.
+void take_apart_q2_k(const std::byte* block, QuantizedGroup* out) {
+    for (std::uint32_t i = 0; i < kLarge; ++i) {
+        QuantizedGroup& group = out[i / kGroup];
+        const int both = std::to_integer<int>(block[i / 16]);
+        group.scale = bits_at(block + 80);
+        group.minimum_factor = bits_at(block + 82);
+        group.scales[i % kGroup / 16] = static_cast<std::int8_t>(both & 15);
+        group.minima[i % kGroup / 16] = static_cast<std::int8_t>(both >> 4);
+        const int quant = std::to_integer<int>(block[16 + i / 128 * 32 + i % 32]) >> i % 128 / 32 * 2 & 3;
+        group.quants[i % kGroup] = static_cast<std::int8_t>(quant);
+    }
+}
+
+/// As blocks of IQ4_NL, with six bits of scale for each under one float16: four in nibbles, two in a word before them.
+void take_apart_iq4_xs(const std::byte* block, QuantizedGroup* out) {
+    for (std::uint32_t i = 0; i < kLarge / kGroup; ++i) {
+        const int low = std::to_integer<int>(block[4 + i / 2]) >> i % 2 * 4 & 15,
+                  high = bits_at(block + 2) >> 2 * i & 3;
+        out[i].scale = bits_at(block);
+        out[i].scales[0] = static_cast<std::int8_t>((low | high << 4) - 32);
+        for (std::uint32_t k = 0; k < kGroup; ++k)
+            out[i].quants[k] = static_cast<std::int8_t>(nibble(block + 8 + i * kGroup / 2, k, kGroup / 2));
+    }
+}
+
+/// Digit i of five to the base of three that a byte holds as a fraction of 256.
+int digit(std::byte byte, std::uint32_t i) {
+    constexpr int kPowers[] = {1, 3, 9, 27, 81};
+    return (std::to_integer<int>(byte) * kPowers[i] & 255) * 3 >> 8;
+}
+
+/// Five elements in a byte: elements 0 to 159 digit after digit of 32 bytes, those to 239 of 16, the last 16 four in a byte.
+int quant_tq1_0(const std::byte* block, std::uint32_t i) {
+    if (i < 160) return digit(block[i % 32], i / 32) - 1;
+    if (i < 240) return digit(block[32 + (i - 160) % 16], (i - 160) / 16) - 1;
+    return digit(block[48 + (i - 240) % 4], (i - 240) / 4) - 1;
+}
+int quant_tq2_0(const std::byte* block, std::uint32_t i) {
+    return (std::to_integer<int>(block[i / 128 * 32 + i % 32]) >> i % 128 / 32 * 2 & 3) - 1;
+}
+
+template<int (*quant)(const std::byte*, std::uint32_t), std::uint32_t scale_at>
+void take_apart_ternary(const std::byte* block, QuantizedGroup* out) {
+    for (std::uint32_t i = 0; i < kLarge; ++i) {
+        out[i / kGroup].scale = bits_at(block + scale_at);
+        out[i / kGroup].scales = {1, 1};
+        out[i / kGroup].quants[i % kGroup] = static_cast<std::int8_t>(quant(block, i));
+    }
+}
+
+/// bitnet.cpp's: quarters of the elements in two bits each, the first in the upper ones. The tensor has one scale.
+void dequantize_i2_s(const std::byte* block, float* out) {
+    for (std::uint32_t i = 0; i < 128; ++i)
+        out[i] = static_cast<float>((std::to_integer<int>(block[i % 32]) >> (6 - i / 32 * 2) & 3) - 1);
+}
+
+void take_apart_q8_0(const std::byte* block, QuantizedGroup* out) {
+    out->scale = bits_at(block);
+    std::memcpy(out->quants.data(), block + 2, kSmall);
+}
+
+/// A minimum is added here and taken away there, so its sign is turned.
+template<bool five, bool minimum>
+void take_apart_small(const std::byte* block, QuantizedGroup* out) {
+    out->scale = bits_at(block);
+    if (minimum) out->minimum_factor = bits_at(block + 2) ^ 0x8000;
+    for (std::uint32_t i = 0; i < kSmall; ++i)
+        out->quants[i] = static_cast<std::int8_t>(quant_small<five, minimum>(block, i));
+}
+
+template<bool five>
+void take_apart_k45(const std::byte* block, QuantizedGroup* out) {
+    const std::byte* fifth = block + 16;
+    const std::byte* nibbles = fifth + (five ? kLarge / 8 : 0);
+    for (std::uint32_t group = 0; group < 8; ++group, ++out) {
+        float scale, minimum;
+        unpack_factors(block + 4, group, scale, minimum);
+        out->scale = bits_at(block);
+        out->minimum_factor = bits_at(block + 2);
+        out->scales[0] = static_cast<std::int8_t>(scale);
+        out->minima[0] = static_cast<std::int8_t>(minimum);
+        for (std::uint32_t i = 0; i < 32; ++i) {
+            const int high = five ? std::to_integer<int>(fifth[i]) >> group & 1 : 0;
+            out->quants[i] =
+                static_cast<std::int8_t>(nibble(nibbles + group / 2 * 32, group % 2 * 32 + i, 32) | high << 4);
+        }
+    }
+}
+
+void take_apart_q6_k(const std::byte* block, QuantizedGroup* out) {
+    const std::byte* scales = block + kLarge / 2 + kLarge / 4;
+    for (std::uint32_t i = 0; i < kLarge; ++i) {
+        QuantizedGroup& group = out[i / kGroup];
+        group.scale = bits_at(scales + 16);
+        group.scales[i % kGroup / 16] = static_cast<std::int8_t>(scales[i / 16]);
+        group.quants[i % kGroup] = static_cast<std::int8_t>(quant_q6_k(block, i));
+    }
+}
+
+void take_apart_iq4_nl(const std::byte* block, QuantizedGroup* out) {
+    out->scale = bits_at(block);
+    for (std::uint32_t i = 0; i < kSmall; ++i)
+        out->quants[i] = static_cast<std::int8_t>(nibble(block + 2, i, kSmall / 2));
+}
+
+/// That a scale of 255 is a NaN in the standard ggml does not say, nor does this.
+void take_apart_mxfp4(const std::byte* block, QuantizedGroup* out) {
+    out->scale = mxfp4_scale(std::to_integer<std::uint32_t>(block[0]));
+    for (std::uint32_t i = 0; i < kSmall; ++i)
+        out->quants[i] = static_cast<std::int8_t>(nibble(block + 1, i, kSmall / 2));
+}
+
+/// Of blocks whose elements are (factor·multiple)·quant, less a second factor's where there are minima.
+template<void (*take_apart)(const std::byte*, QuantizedGroup*), Type type>
+void dequantize_factors(const std::byte* block, float* out) {
+    QuantizedGroup groups[kLarge / kGroup];
+    take_apart(block, groups);
+    const QuantFormat& format = format_of(type);
+    constexpr bool kHasCodebook = format_of(type).codebook != nullptr;
+    for (std::uint32_t i = 0; i < kLarge; ++i) {
+        const QuantizedGroup& group = groups[i / kGroup];
+        const std::uint32_t part = i % kGroup / format.scale_columns;
+        const int quant = group.quants[i % kGroup];
+        const float scale = from_f16(group.scale) * static_cast<float>(group.scales[part]);
+        out[i] = scale * static_cast<float>(kHasCodebook ? format.codebook[quant] : quant);
+        if (format.minima) out[i] = out[i] - from_f16(group.minimum_factor) * static_cast<float>(group.minima[part]);
+    }
+}
+
+/// Of blocks that are one group of a codebook's numbers.
+template<void (*take_apart)(const std::byte*, QuantizedGroup*), Type type>
+void dequantize_codebook(const std::byte* block, float* out) {
+    QuantizedGroup group;
+    take_apart(block, &group);
+    const float scale = type == Type::mxfp4 ? from_bf16(group.scale) : from_f16(group.scale);
+    for (std::uint32_t i = 0; i < kSmall; ++i)
+        out[i] = scale * static_cast<float>(format_of(type).codebook[group.quants[i]]);
+}
+
+constexpr GgufBlocks kBlocks[] = {
+    {0, "F32", 1, 4, nullptr, Type::f32},
+    {1, "F16", 1, 2, nullptr, Type::f16},
+    {30, "BF16", 1, 2, nullptr, Type::bf16},
+    {2, "Q4_0", kSmall, 18, dequantize_small<false, false>, Type::f32, take_apart_small<false, false>, Type::q4},
+    {3, "Q4_1", kSmall, 20, dequantize_small<false, true>, Type::f32, take_apart_small<false, true>, Type::q4_1},
+    {6, "Q5_0", kSmall, 22, dequantize_small<true, false>, Type::f32, take_apart_small<true, false>, Type::q5},
+    {7, "Q5_1", kSmall, 24, dequantize_small<true, true>, Type::f32, take_apart_small<true, true>, Type::q5_1},
+    {8, "Q8_0", kSmall, 34, dequantize_q8_0, Type::f32, take_apart_q8_0, Type::q8},
+    {10, "Q2_K", kLarge, 84, dequantize_factors<take_apart_q2_k, Type::q2_k>, Type::f32, take_apart_q2_k, Type::q2_k},
+    {11, "Q3_K", kLarge, 110, dequantize_q3_k, Type::f32, take_apart_q3_k, Type::q3_k},
+    {12, "Q4_K", kLarge, 144, dequantize_k45<false>, Type::f32, take_apart_k45<false>, Type::q4_k},
+    {13, "Q5_K", kLarge, 176, dequantize_k45<true>, Type::f32, take_apart_k45<true>, Type::q5_k},
+    {14, "Q6_K", kLarge, 210, dequantize_q6_k, Type::f32, take_apart_q6_k, Type::q6_k},
+    {20, "IQ4_NL", kSmall, 18, dequantize_codebook<take_apart_iq4_nl, Type::iq4_nl>, Type::f32, take_apart_iq4_nl,
+     Type::iq4_nl},
+    {23, "IQ4_XS", kLarge, 136, dequantize_factors<take_apart_iq4_xs, Type::iq4_xs>, Type::f32, take_apart_iq4_xs,
+     Type::iq4_xs},
+    {34, "TQ1_0", kLarge, 54, dequantize_factors<take_apart_ternary<quant_tq1_0, 52>, Type::tq2_0>, Type::f32,
+     take_apart_ternary<quant_tq1_0, 52>, Type::tq2_0},
+    {35, "TQ2_0", kLarge, 66, dequantize_factors<take_apart_ternary<quant_tq2_0, 64>, Type::tq2_0>, Type::f32,
+     take_apart_ternary<quant_tq2_0, 64>, Type::tq2_0},
+    {36, "I2_S", 128, 32, dequantize_i2_s, Type::f32, nullptr, Type::tq2_0, 32},
+    {39, "MXFP4", kSmall, 17, dequantize_codebook<take_apart_mxfp4, Type::mxfp4>, Type::f32, take_apart_mxfp4,
+     Type::mxfp4},
+};
+
+}  // namespace
+
+const GgufBlocks* find_gguf_blocks(std::uint32_t number) noexcept {
+    const auto found = std::find_if(std::begin(kBlocks), std::end(kBlocks),
+                                    [&](const GgufBlocks& blocks) { return blocks.number == number; });
+    return found == std::end(kBlocks) ? nullptr : found;
+}
+
+std::string known_gguf_blocks() {
+    std::string names;
+    for (const GgufBlocks& blocks : kBlocks) {
+        if (&blocks != kBlocks) names += &blocks + 1 == std::end(kBlocks) ? " or " : ", ";
+        names += blocks.name;
+    }
+    return names;
+}
+
+}  // namespace fovea

@@ -1,0 +1,302 @@
+#include "convert/formats/unpickle.h"
+
+#include <cstring>
+#include <unordered_map>
+
+#include "host/base/refusal.h"
+
+namespace fovea {
+namespace {
+
+/// What a stack machine's value is. Containers name their items by number, so nothing is copied or nested.
+enum class Kind { mark, none, boolean, number, text, tuple, list, dict, name, storage, tensor };
+
+struct Value {
+    Kind kind = Kind::none;
+    std::int64_t number = 0;
+    std::string text;                  // of a text; of a name, "module.name"
+    std::vector<std::uint32_t> items;  // of a tuple, list or tensor's arguments; a dict's keys and values in turn
+};
+
+constexpr const char* kKinds[] = {"a mark", "None",         "a boolean", "a number",  "a text",  "a tuple",
+                                  "a list", "a dictionary", "a name",    "a storage", "a tensor"};
+constexpr std::size_t kMostText = 256;  // bytes: instructions of few bytes may name a text again and again
+constexpr std::string_view kRebuild = "torch._utils._rebuild_tensor_v2", kOrdered = "collections.OrderedDict";
+
+bool is_storage_type(std::string_view name) {
+    return name.starts_with("torch.") && name.ends_with("Storage") && name.find('.', 6) == name.npos;
+}
+
+class Machine {
+public:
+    Machine(std::span<const std::byte> code, const std::string& file) : code_(code), file_(file) {}
+
+    std::vector<PickledTensor> run() {
+        while (step()) {
+        }
+        const Value& result = value(pop());
+        if (result.kind != Kind::dict) refuse("a dictionary of tensors", kKinds[static_cast<int>(result.kind)]);
+        std::vector<PickledTensor> tensors;
+        for (std::size_t i = 0; i + 1 < result.items.size(); i += 2)
+            tensors.push_back(tensor_of(value(result.items[i]), value(result.items[i + 1])));
+        return tensors;
+    }
+
+private:
+    [[noreturn]] void refuse(const std::string& wanted, const std::string& had) const {
+        throw Refusal(file_ + ": expected " + wanted + ", got " + had + " at byte " + std::to_string(at_) +
+                      " of its pickle");
+    }
+
+    // ---- bytes -----------------------------------------------------------------------------------------------------
+
+    const char* take(std::uint64_t n) {
+        if (n > code_.size() - at_) refuse("a pickle with an end", "one that is cut off");
+        const char* bytes = reinterpret_cast<const char*>(code_.data()) + at_;
+        at_ += static_cast<std::size_t>(n);
+        return bytes;
+    }
+    template<class T>
+    T number() {
+        T x;
+        std::memcpy(&x, take(sizeof x), sizeof x);
+        return x;
+    }
+    std::string text(std::uint64_t n) {
+        const char* bytes = take(n);
+        if (n > kMostText)
+            refuse("texts of at most " + std::to_string(kMostText) + " bytes", "one of " + std::to_string(n));
+        return {bytes, static_cast<std::size_t>(n)};
+    }
+    std::string line() {
+        std::string text;
+        for (char c; (c = *take(1)) != '\n';) {
+            if (text.size() == kMostText)
+                refuse("lines of at most " + std::to_string(kMostText) + " bytes", "a longer one");
+            text += c;
+        }
+        return text;
+    }
+
+    // ---- values ----------------------------------------------------------------------------------------------------
+
+    [[nodiscard]] const Value& value(std::uint32_t index) const { return values_[index]; }
+    void push(Value made) {
+        stack_.push_back(static_cast<std::uint32_t>(values_.size()));
+        values_.push_back(std::move(made));
+    }
+    void push(Kind kind, std::int64_t number = 0, std::string text = {}) {
+        push(Value{kind, number, std::move(text), {}});
+    }
+    std::uint32_t pop() {
+        if (stack_.empty()) refuse("a value on the stack", "none");
+        const std::uint32_t top = stack_.back();
+        stack_.pop_back();
+        return top;
+    }
+    std::uint32_t top() {
+        const std::uint32_t index = pop();
+        stack_.push_back(index);
+        return index;
+    }
+    /// What was pushed since the last mark.
+    std::vector<std::uint32_t> pop_to_mark() {
+        std::size_t first = stack_.size();
+        while (first > 0 && value(stack_[first - 1]).kind != Kind::mark) --first;
+        if (first == 0) refuse("a mark on the stack", "none");
+        std::vector<std::uint32_t> items(stack_.begin() + static_cast<std::ptrdiff_t>(first), stack_.end());
+        stack_.resize(first - 1);
+        return items;
+    }
+    void push_tuple(std::size_t n) {
+        std::vector<std::uint32_t> items(n);
+        while (n > 0) items[--n] = pop();
+        push(Value{Kind::tuple, 0, {}, std::move(items)});
+    }
+    void remember(std::uint64_t place) { memo_[place] = top(); }
+    void recall(std::uint64_t place) {
+        const auto found = memo_.find(place);
+        if (found == memo_.end()) refuse("a value remembered before", "number " + std::to_string(place));
+        stack_.push_back(found->second);
+    }
+    void add_items(Kind kind, const std::vector<std::uint32_t>& items) {
+        const std::uint32_t to = top();
+        if (value(to).kind != kind) refuse(kKinds[static_cast<int>(kind)], kKinds[static_cast<int>(value(to).kind)]);
+        if (kind == Kind::dict && items.size() % 2) refuse("a value for each key", "a key alone");
+        values_[to].items.insert(values_[to].items.end(), items.begin(), items.end());
+    }
+
+    // ---- instructions ----------------------------------------------------------------------------------------------
+
+    void push_name(const std::string& module, const std::string& name) {
+        const std::string full = module + "." + name;
+        if (full != kRebuild && full != kOrdered && !is_storage_type(full))
+            refuse("only tensors, their storages and OrderedDict", full);
+        push(Kind::name, 0, full);
+    }
+
+    /// Calls one of the two functions there are.
+    void reduce() {
+        const Value& arguments = value(pop());
+        const Value& function = value(pop());
+        if (function.kind != Kind::name || arguments.kind != Kind::tuple)
+            refuse("a name called with a tuple", kKinds[static_cast<int>(function.kind)]);
+        if (function.text == kOrdered && arguments.items.empty()) return push(Kind::dict);
+        if (function.text != kRebuild) refuse("a tensor or an empty OrderedDict made", function.text + " called");
+        if (arguments.items.size() < 6 || arguments.items.size() > 7)
+            refuse("six or seven arguments of a tensor", std::to_string(arguments.items.size()));
+        push(Value{Kind::tensor, 0, {}, arguments.items});
+    }
+
+    /// An object's attributes: of a dictionary alone, which has some that nothing here reads.
+    void build() {
+        const Kind state = value(pop()).kind, of = value(top()).kind;
+        if (state != Kind::dict || of != Kind::dict)
+            refuse("attributes of a dictionary", "those of " + std::string(kKinds[static_cast<int>(of)]));
+    }
+
+    /// ("storage", type, key, device, elements) is what torch.save keeps beside the pickle.
+    void push_storage() {
+        const Value& id = value(pop());
+        if (id.kind != Kind::tuple || id.items.size() != 5 || value(id.items[0]).text != "storage" ||
+            value(id.items[1]).kind != Kind::name || !is_storage_type(value(id.items[1]).text) ||
+            value(id.items[2]).kind != Kind::text || value(id.items[4]).kind != Kind::number ||
+            value(id.items[4]).number < 0)
+            refuse("a storage as what is kept outside the pickle", kKinds[static_cast<int>(id.kind)]);
+        push(Value{Kind::storage, value(id.items[4]).number, value(id.items[2]).text, {id.items[1]}});
+    }
+
+    /// Of the bytes after LONG1, little-endian, two's complement.
+    std::int64_t long_number(std::uint32_t n_bytes) {
+        if (n_bytes > 8) refuse("numbers of 64 bits", "one of " + std::to_string(n_bytes) + " bytes");
+        const char* bytes = take(n_bytes);
+        std::uint64_t x = n_bytes && (bytes[n_bytes - 1] & 0x80) ? ~std::uint64_t{0} : 0;
+        for (std::uint32_t i = n_bytes; i > 0; --i) x = x << 8 | static_cast<std::uint8_t>(bytes[i - 1]);
+        return static_cast<std::int64_t>(x);
+    }
+
+    /// One instruction; false: it was the last.
+    bool step() {
+        const auto code = static_cast<std::uint8_t>(*take(1));
+        if (make_value(code) || make_container(code)) return true;
+        switch (code) {
+            case 0x80: {  // PROTO
+                const auto protocol = number<std::uint8_t>();
+                if (protocol < 2 || protocol > 5) refuse("protocol 2 to 5", std::to_string(protocol));
+                return true;
+            }
+            case 0x95: take(8); return true;                           // FRAME
+            case '.': return false;                                    // STOP
+            case 'q': remember(number<std::uint8_t>()); return true;   // BINPUT
+            case 'r': remember(number<std::uint32_t>()); return true;  // LONG_BINPUT
+            case 0x94: remember(memo_.size()); return true;            // MEMOIZE
+            case 'h': recall(number<std::uint8_t>()); return true;     // BINGET
+            case 'j': recall(number<std::uint32_t>()); return true;    // LONG_BINGET
+            case 'R': reduce(); return true;                           // REDUCE
+            case 'b': build(); return true;                            // BUILD
+            case 'Q': push_storage(); return true;                     // BINPERSID
+            default: --at_; refuse("instructions that make tensors", "number " + std::to_string(code));
+        }
+    }
+
+    bool make_value(std::uint8_t code) {
+        switch (code) {
+            case 'N': push(Kind::none); return true;                                          // NONE
+            case 0x88: push(Kind::boolean, 1); return true;                                   // NEWTRUE
+            case 0x89: push(Kind::boolean, 0); return true;                                   // NEWFALSE
+            case 'K': push(Kind::number, number<std::uint8_t>()); return true;                // BININT1
+            case 'M': push(Kind::number, number<std::uint16_t>()); return true;               // BININT2
+            case 'J': push(Kind::number, number<std::int32_t>()); return true;                // BININT
+            case 0x8a: push(Kind::number, long_number(number<std::uint8_t>())); return true;  // LONG1
+            case 'X': push(Kind::text, 0, text(number<std::uint32_t>())); return true;        // BINUNICODE
+            case 0x8c: push(Kind::text, 0, text(number<std::uint8_t>())); return true;        // SHORT_BINUNICODE
+            case 'c': {                                                                       // GLOBAL
+                const std::string module = line();
+                push_name(module, line());
+                return true;
+            }
+            case 0x93: {  // STACK_GLOBAL
+                const Value &name = value(pop()), &module = value(pop());
+                if (name.kind != Kind::text || module.kind != Kind::text)
+                    refuse("a name in two texts", "another value");
+                push_name(module.text, name.text);
+                return true;
+            }
+            default: return false;
+        }
+    }
+
+    bool make_container(std::uint8_t code) {
+        switch (code) {
+            case '(': push(Kind::mark); return true;  // MARK
+            case '}': push(Kind::dict); return true;  // EMPTY_DICT
+            case ']': push(Kind::list); return true;  // EMPTY_LIST
+            case ')': push_tuple(0); return true;     // EMPTY_TUPLE
+            case 0x85: push_tuple(1); return true;    // TUPLE1
+            case 0x86: push_tuple(2); return true;    // TUPLE2
+            case 0x87: push_tuple(3); return true;    // TUPLE3
+            case 't': {                               // TUPLE
+                std::vector<std::uint32_t> items = pop_to_mark();
+                push(Value{Kind::tuple, 0, {}, std::move(items)});
+                return true;
+            }
+            case 's': {  // SETITEM
+                const std::uint32_t item = pop(), key = pop();
+                add_items(Kind::dict, {key, item});
+                return true;
+            }
+            case 'u': add_items(Kind::dict, pop_to_mark()); return true;  // SETITEMS
+            case 'a': add_items(Kind::list, {pop()}); return true;        // APPEND
+            case 'e': add_items(Kind::list, pop_to_mark()); return true;  // APPENDS
+            default: return false;
+        }
+    }
+
+    // ---- what it comes to ------------------------------------------------------------------------------------------
+
+    std::vector<std::uint64_t> sizes(const Value& tuple, const std::string& what) const {
+        std::vector<std::uint64_t> result;
+        if (tuple.kind != Kind::tuple || tuple.items.size() > 8)
+            refuse(what + " of at most 8 numbers", "another value");
+        for (const std::uint32_t item : tuple.items) {
+            if (value(item).kind != Kind::number || value(item).number < 0)
+                refuse(what + " of whole numbers", "another");
+            result.push_back(static_cast<std::uint64_t>(value(item).number));
+        }
+        return result;
+    }
+
+    PickledTensor tensor_of(const Value& key, const Value& made) const {
+        if (key.kind != Kind::text) refuse("a text as a tensor's name", kKinds[static_cast<int>(key.kind)]);
+        if (made.kind != Kind::tensor) refuse("a tensor named " + key.text, kKinds[static_cast<int>(made.kind)]);
+        const Value &storage = value(made.items[0]), &offset = value(made.items[1]);
+        if (storage.kind != Kind::storage)
+            refuse("a storage of tensor " + key.text, kKinds[static_cast<int>(storage.kind)]);
+        if (offset.kind != Kind::number || offset.number < 0)
+            refuse("an offset of tensor " + key.text + " from 0", "another value");
+        PickledTensor tensor;
+        tensor.name = key.text;
+        tensor.storage = storage.text;
+        tensor.storage_type = value(storage.items[0]).text.substr(6);
+        tensor.storage_elements = static_cast<std::uint64_t>(storage.number);
+        tensor.offset = static_cast<std::uint64_t>(offset.number);
+        tensor.shape = sizes(value(made.items[2]), "a shape of tensor " + key.text);
+        tensor.strides = sizes(value(made.items[3]), "strides of tensor " + key.text);
+        return tensor;
+    }
+
+    std::span<const std::byte> code_;
+    const std::string& file_;
+    std::size_t at_ = 0;
+    std::vector<Value> values_;
+    std::vector<std::uint32_t> stack_;
+    std::unordered_map<std::uint64_t, std::uint32_t> memo_;
+};
+
+}  // namespace
+
+std::vector<PickledTensor> unpickle_tensors(std::span<const std::byte> pickle, const std::string& file) {
+    return Machine(pickle, file).run();
+}
+
+}  // namespace fovea

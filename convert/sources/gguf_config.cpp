@@ -1,0 +1,299 @@
+#include "convert/sources/gguf_config.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "convert/families/gguf.h"
+#include "host/base/refusal.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::uint32_t kMostWidth = 1u << 20, kMostLayers = 1u << 12;  // check() says more; these keep sums small
+constexpr double kMostFactor = 1e6;
+
+class Reader {
+public:
+    explicit Reader(const Gguf& file) : file_(file), architecture_(file.text("general.architecture")) {}
+
+    GgufConfig read() {
+        family_ = result_.family = find_gguf_family(architecture_);
+        if (!family_) file_.refuse("general.architecture", known_gguf_architectures());
+        is_encoder_ = result_.is_encoder = family_->encoder;
+        refuse_others();
+        result_.name = file_.text_or("general.name", architecture_);
+        read_stack();
+        read_block();
+        if (is_encoder_) read_encoder();
+        read_windows();
+        if (family_->settle) family_->settle(file_, key(""), result_);
+        Config config;
+        (is_encoder_ ? config.encoder : config.decoder) = result_.stack;
+        require(check(config), file_.path().string());
+        return std::move(result_);
+    }
+
+private:
+    /// "llama.block_count" for "block_count".
+    [[nodiscard]] std::string key(const char* name) const { return architecture_ + "." + name; }
+
+    [[nodiscard]] bool has_tensor(const char* name) const { return file_.tensors().count(name) != 0; }
+
+    [[nodiscard]] bool has_layer_norm() const { return family_->norm == Norm::layer; }
+
+    /// Whether the family's `settle` does.
+    [[nodiscard]] bool reads(std::string_view name) const {
+        const auto is_it = [&](const char* known) { return known == name; };
+        return std::any_of(family_->keys.begin(), family_->keys.end(), is_it);
+    }
+
+    /// Settings that change what is computed in ways that these architectures do not have here.
+    void refuse_others() const {
+        if (file_.text_or("general.type", "model") != "model") file_.refuse("general.type", "\"model\"");
+        if (!family_->experts && file_.count_or(key("expert_count"), 0) != 0) file_.refuse(key("expert_count"), "none");
+        for (const char* name :
+             {"logit_scale", "residual_scale", "embedding_scale", "attention.clamp_kqv", "attention.max_alibi_bias",
+              "attn_logit_softcapping", "final_logit_softcapping", "attention.temperature_scale"}) {
+            if (reads(name)) continue;
+            const double value = file_.number_or(key(name), -1e30, 1e30, 0.0);
+            if (value != 0.0 && value != 1.0) file_.refuse(key(name), "none");
+        }
+        if (file_.flag_or(key("attention.causal"), !is_encoder_) == is_encoder_)
+            file_.refuse(key("attention.causal"), is_encoder_ ? "false" : "true");
+    }
+
+    /// The rows of a table: of the embedding they may be more than the tokenizer's tokens.
+    std::uint32_t n_rows(const std::string& name) const {
+        const auto found = file_.tensors().find(name);
+        if (found == file_.tensors().end() || found->second.shape.size() != 2)
+            file_.refuse("tensor " + name, "a matrix");
+        constexpr std::uint64_t kMost = 1u << 30;
+        return static_cast<std::uint32_t>(std::min(found->second.shape[0], kMost));  // check() refuses far fewer
+    }
+
+    void read_stack() {
+        Stack& stack = result_.stack;
+        stack.d_model = file_.count(key("embedding_length"), 1, kMostWidth);
+        const std::uint32_t n_layers = file_.count(key("block_count"), 1, kMostLayers);
+        const char* const further = "nextn_predict_layers";
+        if (file_.has(key(further))) result_.n_skipped_layers = file_.count(key(further), 0, n_layers - 1);
+        stack.n_layers = n_layers - result_.n_skipped_layers;
+        stack.max_positions = file_.count(key("context_length"));
+        stack.vocab_size = n_rows("token_embd.weight");
+        stack.n_blocks = 1;
+        stack.position = family_->position == Position::learned ? Position::learned : Position::none;
+        stack.final_norm = family_->norm_place == NormPlace::post ? Norm::none : family_->norm;
+        stack.final_norm_bias = stack.final_norm == Norm::layer && has_tensor("output_norm.bias");
+        const std::string epsilon =
+            key(has_layer_norm() ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon");
+        stack.final_norm_epsilon = static_cast<float>(file_.number(epsilon, 0.0, 1.0));
+        stack.has_output_head = !is_encoder_;
+        stack.tied_output = !is_encoder_ && !has_tensor("output.weight");
+        stack.output_bias = !is_encoder_ && has_tensor("output.bias");
+    }
+
+    /// What encoders have and decoders have not. Pooled vectors are normalized, as ggml's own program for embeddings does unless
+    /// it is told not to.
+    void read_encoder() {
+        Stack& stack = result_.stack;
+        stack.n_token_types = has_tensor("token_types.weight") ? n_rows("token_types.weight") : 0;
+        stack.embedding_norm = has_tensor("token_embd_norm.weight") ? Norm::layer : Norm::none;
+        stack.embedding_norm_bias = has_tensor("token_embd_norm.bias");
+        static constexpr Pooling kPoolings[] = {Pooling::none, Pooling::mean, Pooling::first, Pooling::last};
+        const std::uint32_t pooling = file_.count_or(key("pooling_type"), 0);
+        if (pooling >= std::size(kPoolings))
+            file_.refuse(key("pooling_type"), "0 (none), 1 (mean), 2 (first token) or 3 (last token)");
+        stack.pooling = kPoolings[pooling];
+        stack.normalize_pooled = stack.pooling != Pooling::none;
+
+        Block& block = stack.blocks[0];
+        block.norm_bias = family_->norm_place == NormPlace::post;
+        if (architecture_ != "bert") return;
+        stack.embedding_norm = Norm::layer;
+        stack.embedding_norm_bias = true;
+        block.query_bias = block.key_bias = block.value_bias = block.output_bias = true;
+        block.up_bias = block.down_bias = true;
+    }
+
+    void read_block() {
+        const Stack& stack = result_.stack;
+        Block& block = result_.stack.blocks[0];
+        block.n_heads = file_.count(key("attention.head_count"), 1, kMostWidth);
+        block.n_kv_heads = file_.has(key("attention.head_count_kv"))
+                               ? first_count("attention.head_count_kv", block.n_heads)
+                               : block.n_heads;
+        if (!file_.has(key("attention.key_length")) && stack.d_model % block.n_heads != 0)
+            file_.refuse(key("embedding_length"), "a multiple of the " + std::to_string(block.n_heads) + " heads");
+        block.head_dim = file_.count_or(key("attention.key_length"), stack.d_model / block.n_heads);
+        block.value_head_dim = file_.count_or(key("attention.value_length"), stack.d_model / block.n_heads);
+        block.d_ff = first_count("feed_forward_length", kMostWidth);
+        block.norm = family_->norm;
+        block.norm_place = family_->norm_place;
+        block.norm_epsilon = stack.final_norm_epsilon;
+        block.softmax_scale = static_cast<float>(file_.number_or(key("attention.scale"), 0.0, 1e6, 0.0));
+        // Qwen 3 has them always; where others have none, none are read.
+        if (architecture_ == "qwen3" || has_tensor("blk.0.attn_q_norm.weight")) {
+            if (family_->head_norm == Norm::none) file_.refuse("tensor blk.0.attn_q_norm.weight", "none");
+            block.query_key_norm = family_->head_norm;
+            block.head_norm = family_->heads;
+        }
+        block.activation = family_->activation;
+        block.gated = family_->gated;
+        block.causal = !is_encoder_;
+        block.parallel = family_->parallel;
+        block.shared_norm = block.parallel && !has_tensor("blk.0.ffn_norm.weight");
+        read_biases(block);
+        read_experts(block);
+        if (family_->position == Position::alibi) block.position = Position::alibi;
+        if (family_->position == Position::rope) read_rope(block);
+    }
+
+    /// A number of all layers or, where the family's `settle` reads those of each, the first layer's.
+    std::uint32_t first_count(const char* name, std::uint32_t most) const {
+        return reads(name) ? file_.counts(key(name), result_.stack.n_layers, 1, most).front()
+                           : file_.count(key(name), 1, most);
+    }
+
+    /// Experts in place of the feed-forward part. A shared one is there where its gate is.
+    void read_experts(Block& block) const {
+        if (!family_->experts || file_.count_or(key("expert_count"), 0) == 0) return;
+        block.n_experts = file_.count(key("expert_count"), 1, kMaxExperts);
+        block.n_experts_used = static_cast<std::uint16_t>(
+            file_.count(key("expert_used_count"), 1, std::min(block.n_experts, kMaxExpertsUsed)));
+        block.normalize_experts = file_.flag_or(key("expert_weights_norm"), family_->normalize_experts);
+        if (has_tensor("blk.0.ffn_gate_inp_shexp.weight")) {
+            block.shared_d_ff = file_.count_or(key("expert_shared_feed_forward_length"), block.d_ff);
+            block.shared_gate = true;
+        }
+        block.d_ff = file_.count_or(key("expert_feed_forward_length"), block.d_ff);
+        block.router_bias = has_tensor("blk.0.ffn_gate_inp.bias");
+        block.up_bias = has_tensor("blk.0.ffn_up_exps.bias");
+        block.gate_bias = block.gated && block.up_bias;
+        block.down_bias = has_tensor("blk.0.ffn_down_exps.bias");
+        if (family_->routed) return;
+        const double scale = file_.number_or(key("expert_weights_scale"), -1e30, 1e30, 0.0);
+        if (scale != 0.0 && scale != 1.0) file_.refuse(key("expert_weights_scale"), "1");
+        constexpr std::uint32_t kSoftmax = 1, kSoftmaxOfChosen = 3;
+        const std::uint32_t gating = file_.count_or(key("expert_gating_func"), kSoftmax);
+        if (gating != kSoftmax && gating != kSoftmaxOfChosen)
+            file_.refuse(key("expert_gating_func"), "1 (softmax) or 3 (softmax of the chosen)");
+        block.normalize_experts |= gating == kSoftmaxOfChosen;
+    }
+
+    /// Layers of one kind, or windows and full layers.
+    void read_windows() {
+        Stack& stack = result_.stack;
+        const std::uint32_t window = family_->windows == GgufWindows::none
+                                         ? 0
+                                         : file_.count_or(key("attention.sliding_window"), family_->usual_window);
+        if (window == 0) return;
+        Block windows = stack.blocks[0], full = stack.blocks[0];
+        windows.window = window;
+        if (family_->only_windows_turn) {
+            full.position = Position::none;
+            full.rotary_dim = 0;
+            full.rope_scale = 1.0f;
+        }
+        const std::vector<bool> windowed = windowed_layers();
+        const auto n_windowed = std::count(windowed.begin(), windowed.end(), true);
+        stack.blocks[0] = n_windowed ? windows : full;
+        if (n_windowed == 0 || n_windowed == static_cast<std::ptrdiff_t>(stack.n_layers)) return;
+        stack.blocks[1] = full;
+        stack.n_blocks = 2;
+        result_.ropes[1] = result_.ropes[0];
+        for (const bool has_window : windowed) result_.layer_blocks.push_back(has_window ? 0 : 1);
+        stack.layer_blocks = result_.layer_blocks;
+    }
+
+    /// As a list of flags says, or all but every n-th: the file's n, or the family's.
+    std::vector<bool> windowed_layers() const {
+        const std::string name = key("attention.sliding_window_pattern");
+        const std::uint32_t n_layers = result_.stack.n_layers;
+        std::vector<bool> windowed(n_layers, true);
+        if (file_.has_list(name, GgufKind::boolean)) {
+            const std::span<const std::byte> flags = file_.list_bytes(name, GgufKind::boolean);
+            if (flags.size() != n_layers) file_.refuse(name, "a flag for each layer");
+            for (std::uint32_t i = 0; i < n_layers; ++i) windowed[i] = flags[i] != std::byte{0};
+            return windowed;
+        }
+        const std::uint32_t usual = family_->windows == GgufWindows::one_in ? family_->period : 0;
+        const std::uint32_t period = file_.has(name) ? file_.count(name, 0) : usual;
+        for (std::uint32_t i = 0; period && i < n_layers; ++i) windowed[i] = (i + 1) % period != 0;
+        return windowed;
+    }
+
+    /// A bias that the first layer has must be in all, and one it lacks in none: the tensors are checked afterwards.
+    void read_biases(Block& block) const {
+        const bool fused = has_tensor("blk.0.attn_qkv.bias");
+        block.query_bias = fused || has_tensor("blk.0.attn_q.bias");
+        block.key_bias = fused || has_tensor("blk.0.attn_k.bias");
+        block.value_bias = fused || has_tensor("blk.0.attn_v.bias");
+        block.output_bias = has_tensor("blk.0.attn_output.bias");
+        block.up_bias = has_tensor("blk.0.ffn_up.bias");
+        block.gate_bias = block.gated && has_tensor("blk.0.ffn_gate.bias");
+        if (block.gated) block.up_bias = block.gate_bias = block.up_bias || block.gate_bias;
+        block.down_bias = has_tensor("blk.0.ffn_down.bias");
+        block.attention_sinks = has_tensor("blk.0.attn_sinks.weight");
+        block.norm_bias = has_layer_norm() && has_tensor("blk.0.attn_norm.bias");
+    }
+
+    void read_rope(Block& block) {
+        Rope& rope = result_.ropes[0];
+        rope.halves = family_->halves;
+        block.position = Position::rope;
+        block.rotary_dim = file_.count_or(key("rope.dimension_count"), block.head_dim);
+        rope.base = file_.number_or(key("rope.freq_base"), 1.01, 1e30, rope.base);
+        const std::string type = file_.text_or(key("rope.scaling.type"), "linear");
+        const std::string older = file_.has(key("rope.scaling.factor")) ? "rope.scaling.factor" : "rope.scale_linear";
+        const double factor = file_.number_or(key(older.c_str()), 0.0, kMostFactor, 1.0);
+        rope.factor = factor == 0.0 ? 1.0 : factor;
+        if (has_tensor("rope_factors_short.weight")) {
+            rope.scaling = RopeScaling::divided;  // by that tensor's numbers, up to the original length
+            Stack& stack = result_.stack;
+            rope.fixed_length = file_.count_or(key("rope.scaling.original_context_length"), stack.max_positions);
+            stack.max_positions = std::min(stack.max_positions, rope.fixed_length);
+        } else if (type == "linear") {
+            if (rope.factor != 1.0) rope.scaling = RopeScaling::linear;
+        } else if (type == "yarn") {
+            read_yarn();
+        } else if (type != "none") {
+            file_.refuse(key("rope.scaling.type"), "none, linear or yarn");
+        }
+        const double given = file_.number_or(key("rope.scaling.attn_factor"), 1e-3, 1e3, 1.0);
+        block.rope_scale = static_cast<float>(rope.attention_factor * given);
+    }
+
+    void read_yarn() {
+        Rope& rope = result_.ropes[0];
+        rope.scaling = RopeScaling::yarn;
+        rope.original_positions = file_.has(key("rope.scaling.original_context_length"))
+                                      ? file_.count(key("rope.scaling.original_context_length"))
+                                      : result_.stack.max_positions;
+        rope.beta_fast = file_.number_or(key("rope.scaling.yarn_beta_fast"), 1e-3, 1e6, 32.0);
+        rope.beta_slow = file_.number_or(key("rope.scaling.yarn_beta_slow"), 1e-3, 1e6, 1.0);
+        if (file_.number_or(key("rope.scaling.yarn_ext_factor"), -1.0, 1.0, 1.0) == 0.0)
+            file_.refuse(key("rope.scaling.yarn_ext_factor"), "1");
+        // DeepSeek's scores are scaled in place of its rotation; Ministral's rotation is divided by what they would be.
+        const double of_scores = file_.number_or(key("rope.scaling.yarn_log_multiplier"), -1e3, 1e3, 0.0);
+        const bool divides = reads("rope.scaling.yarn_log_multiplier");
+        if (of_scores != 0.0 && !family_->latent && !divides)
+            file_.refuse(key("rope.scaling.yarn_log_multiplier"), "none");
+        const double factor = yarn_attention_factor(rope.factor, 1.0),
+                     divisor = of_scores == 0.0 ? 1.0
+                               : divides        ? yarn_attention_factor(rope.factor, of_scores)
+                                                : factor;
+        rope.attention_factor = static_cast<float>(factor / divisor);
+    }
+
+    const Gguf& file_;
+    const std::string architecture_;
+    const GgufFamily* family_ = nullptr;
+    bool is_encoder_ = false;
+    GgufConfig result_;
+};
+
+}  // namespace
+
+GgufConfig read_gguf_config(const Gguf& file) { return Reader(file).read(); }
+
+}  // namespace fovea

@@ -1,0 +1,422 @@
+#include "convert/sources/gguf_model.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "convert/families/gguf.h"
+#include "convert/formats/gguf.h"
+#include "convert/formats/gguf_split.h"
+#include "convert/sources/chat_info.h"
+#include "convert/sources/gguf_config.h"
+#include "convert/tokenizers/gguf_tokenizer.h"
+#include "convert/weights/mapped_weights.h"
+#include "convert/weights/relative_bias.h"
+#include "host/base/elements.h"
+#include "host/base/refusal.h"
+
+namespace fovea {
+namespace {
+
+/// What tensors of ours are called there, but for a family's own names.
+constexpr GgufName kNames[] = {
+    {Role::token_embedding, "token_embd.weight"},
+    {Role::position_embedding, "position_embd.weight"},
+    {Role::type_embedding, "token_types.weight"},
+    {Role::embedding_norm, "token_embd_norm.weight"},
+    {Role::embedding_norm_bias, "token_embd_norm.bias"},
+    {Role::final_norm, "output_norm.weight"},
+    {Role::final_norm_bias, "output_norm.bias"},
+    {Role::output, "output.weight"},
+    {Role::output_bias, "output.bias"},
+    {Role::attention_norm, "#attn_norm.weight"},
+    {Role::attention_norm_bias, "#attn_norm.bias"},
+    {Role::attention_post_norm, "#post_attention_norm.weight"},
+    {Role::query, "#attn_q.weight"},
+    {Role::query_bias, "#attn_q.bias"},
+    {Role::key, "#attn_k.weight"},
+    {Role::key_bias, "#attn_k.bias"},
+    {Role::value, "#attn_v.weight"},
+    {Role::value_bias, "#attn_v.bias"},
+    {Role::query_norm, "#attn_q_norm.weight"},
+    {Role::key_norm, "#attn_k_norm.weight"},
+    {Role::attention_output, "#attn_output.weight"},
+    {Role::attention_output_bias, "#attn_output.bias"},
+    {Role::feed_forward_norm, "#ffn_norm.weight"},
+    {Role::feed_forward_norm_bias, "#ffn_norm.bias"},
+    {Role::feed_forward_post_norm, "#post_ffw_norm.weight"},
+    {Role::layer_embedding, "per_layer_token_embd.weight"},
+    {Role::layer_input_map, "per_layer_model_proj.weight"},
+    {Role::layer_input_norm, "per_layer_proj_norm.weight"},
+    {Role::layer_gate, "#inp_gate.weight"},
+    {Role::layer_output, "#proj.weight"},
+    {Role::layer_output_norm, "#post_norm.weight"},
+    {Role::layer_scale, "#layer_output_scale.weight"},
+    {Role::up, "#ffn_up.weight"},
+    {Role::up_bias, "#ffn_up.bias"},
+    {Role::down, "#ffn_down.weight"},
+    {Role::down_bias, "#ffn_down.bias"},
+    {Role::router, "#ffn_gate_inp.weight"},
+    {Role::attention_sinks, "#attn_sinks.weight"},
+    {Role::router_bias, "#ffn_gate_inp.bias"},
+    {Role::choice_bias, "#exp_probs_b.bias"},
+    {Role::expert_up, "#ffn_up_exps.weight"},
+    {Role::expert_up_bias, "#ffn_up_exps.bias"},
+    {Role::expert_down, "#ffn_down_exps.weight"},
+    {Role::expert_down_bias, "#ffn_down_exps.bias"},
+    {Role::shared_gate, "#ffn_gate_inp_shexp.weight"},
+    {Role::shared_up, "#ffn_up_shexp.weight"},
+    {Role::shared_down, "#ffn_down_shexp.weight"},
+};
+
+/// The type that holds what the blocks hold: all of it where one can, nearly all in q8 where none can.
+Type type_for(const GgufBlocks& blocks) { return blocks.dequantize ? blocks.group_type : blocks.plain; }
+
+/// What all elements of a tensor of `n_elements` are multiplied with.
+float tensor_scale(const GgufTensor& tensor, std::uint64_t n_elements) {
+    float scale = 1.0f;
+    const GgufBlocks& blocks = *tensor.blocks;
+    if (blocks.n_scale_bytes)
+        std::memcpy(&scale, tensor.data + n_elements / blocks.n_elements * blocks.n_bytes, sizeof scale);
+    return scale;
+}
+
+/// The groups of a tensor that has one scale, where float16 holds it.
+void set_scaled_groups(const GgufBlocks& blocks, const std::byte* data, std::uint64_t row_bytes, float scale,
+                       TensorView& view) {
+    const std::uint16_t half = to_f16(scale);
+    if (from_f16(half) != scale) return;
+    view.groups = [&blocks, data, row_bytes, half](std::uint64_t row, QuantizedGroup* out) {
+        std::vector<float> quants(blocks.n_elements);
+        const std::byte* block = data + row * row_bytes;
+        for (const std::byte* end = block + row_bytes; block != end; block += blocks.n_bytes) {
+            blocks.dequantize(block, quants.data());
+            for (std::uint32_t i = 0; i < blocks.n_elements; i += kGroup, ++out) {
+                out->scale = half;
+                out->scales = {1, 1};
+                for (std::uint32_t k = 0; k < kGroup; ++k) out->quants[k] = static_cast<std::int8_t>(quants[i + k]);
+            }
+        }
+    };
+}
+
+/// The ways to read rows of `row_bytes` bytes from `data` on.
+void set_quantized(const GgufBlocks& blocks, const std::byte* data, std::uint64_t row_bytes, float scale,
+                   const std::string& place, TensorView& view) {
+    view.dequantize = [&blocks, data, row_bytes, scale](std::uint64_t row, float* out) {
+        const std::byte* block = data + row * row_bytes;
+        for (const std::byte* end = block + row_bytes; block != end; block += blocks.n_bytes) {
+            blocks.dequantize(block, out);
+            for (std::uint32_t i = 0; blocks.n_scale_bytes && i < blocks.n_elements; ++i) out[i] *= scale;
+            out += blocks.n_elements;
+        }
+    };
+    view.group_type = blocks.group_type;
+    if (blocks.n_scale_bytes) set_scaled_groups(blocks, data, row_bytes, scale, view);
+    if (blocks.take_apart == nullptr) return;
+    view.groups = [&blocks, data, row_bytes, place](std::uint64_t row, QuantizedGroup* out) {
+        const std::byte* block = data + row * row_bytes;
+        for (const std::byte* end = block + row_bytes; block != end; block += blocks.n_bytes) {
+            blocks.take_apart(block, out);
+            const std::uint32_t n_groups = blocks.n_elements / kGroup;
+            if (n_groups == 1 && std::count(out->quants.begin(), out->quants.end(), std::int8_t{-128}) != 0)
+                throw Refusal(place + ": expected quants from -127 to 127, got -128; --type f32 takes it");
+            out += n_groups;
+        }
+    };
+}
+
+class Reader {
+public:
+    Reader(const std::filesystem::path& path, Mapping mapping)
+        : file_(read_gguf_parts(path, std::move(mapping))), config_(read_gguf_config(file_)) {}
+
+    ModelSource read(bool with_tokenizer) {
+        ModelSource source;
+        Stack& stack = config_.is_encoder ? source.config.encoder : source.config.decoder;
+        const StackIndex index = config_.is_encoder ? StackIndex::encoder : StackIndex::decoder;
+        stack = config_.stack;
+        source.layer_blocks[static_cast<std::size_t>(index)] = config_.layer_blocks;
+        stack.layer_blocks = source.layer_blocks[static_cast<std::size_t>(index)];
+        for_each_tensor(stack, index, [&](const TensorSpec& spec) { add(stack, spec); });
+        check_all_used();
+        set_type(source);
+        source.notes = config_.notes;
+        source.info.insert(source.info.begin(),
+                           {{"name", config_.name}, {"architecture", file_.text("general.architecture")}});
+        if (with_tokenizer) source.tokenizer = tokenizer_section_from_gguf(file_, stack.vocab_size, source.notes);
+        add_chat_info(file_, source);
+        for (Mapping& mapping : file_.release()) weights_.keep(std::move(mapping));
+        set_readers(std::move(weights_), source, true);
+        return source;
+    }
+
+private:
+    [[noreturn]] void refuse(const std::string& name, const std::string& why) const {
+        throw Refusal(file_.path().string() + ": tensor " + name + ": " + why);
+    }
+
+    /// Rows [row_begin, row_begin + n_rows) of the tensor of that name, which has n_all, after checking it. With `in_rows` a
+    /// vector is a matrix there, whose rows are so long; a matrix of one row may be a vector; with `n_experts` a matrix has the
+    /// rows of each one below the other.
+    TensorView view(const std::string& name, bool vector, std::uint64_t n_cols, std::uint64_t row_begin,
+                    std::uint64_t n_all, std::uint64_t in_rows = 0, std::uint64_t n_experts = 0) {
+        std::vector<std::uint64_t> wanted = {n_all};
+        if (in_rows) wanted = {n_all / in_rows, in_rows};
+        if (n_experts) wanted = {n_experts, n_all / n_experts};
+        if (!vector) wanted.push_back(n_cols);
+        const auto found = file_.tensors().find(name);
+        if (found == file_.tensors().end()) refuse(name, "expected " + shape_words(wanted) + ", got none");
+        const GgufTensor& tensor = found->second;
+        if (n_all == 1 && tensor.shape.size() == 1) wanted = {vector ? 1 : n_cols};
+        if (tensor.shape != wanted)
+            refuse(name, "expected shape " + shape_words(wanted) + ", got " + shape_words(tensor.shape));
+        used_.insert(name);
+        const GgufBlocks& blocks = *tensor.blocks;
+        if (vector && blocks.dequantize) refuse(name, std::string("expected F32, F16 or BF16, got ") + blocks.name);
+        const std::uint64_t row_bytes = (vector ? 1 : n_cols / blocks.n_elements) * blocks.n_bytes;
+        TensorView result;
+        result.data = tensor.data + row_begin * row_bytes;
+        result.type = blocks.plain;
+        result.row_stride = vector ? 1 : n_cols;
+        if (blocks.dequantize) {
+            const float scale = tensor_scale(tensor, n_all * n_cols);
+            if (!std::isfinite(scale)) refuse(name, "expected a finite scale, got " + std::to_string(scale));
+            set_quantized(blocks, result.data, row_bytes, scale, file_.path().string() + ": tensor " + name, result);
+        }
+        return result;
+    }
+
+    std::string full_name(const char* name, std::uint32_t layer) const {
+        if (name[0] != '#') return name;
+        if (!config_.layer_numbers.empty()) layer = config_.layer_numbers[layer];
+        return std::string(config_.family->prefix) + "blk." + std::to_string(layer) + "." + (name + 1);
+    }
+
+    const char* name_of(Role role) const {
+        const auto is_it = [&](const GgufName& name) { return name.role == role; };
+        const std::span<const GgufName> own = config_.usual_names ? std::span<const GgufName>{} : config_.family->names;
+        if (const auto found = std::find_if(own.begin(), own.end(), is_it); found != own.end()) return found->name;
+        const auto found = std::find_if(std::begin(kNames), std::end(kNames), is_it);
+        return found == std::end(kNames) ? nullptr : found->name;
+    }
+
+    void add_computed(const TensorSpec& spec, std::vector<float> values) {
+        weights_.add_computed(spec.role, spec.layer, std::move(values), spec.stack);
+    }
+
+    void add(const Stack& stack, const TensorSpec& spec) {
+        if (spec.role == Role::rope_frequencies) return add_computed(spec, frequencies(spec.layer, spec.n_cols));
+        if (spec.role == Role::alibi_slopes) return add_computed(spec, config_.slopes);
+        if (is_norm_weight(spec.role) && !config_.family->norm_weights)
+            return add_computed(spec, std::vector<float>(spec.n_cols, 1.0f));
+        if (spec.role == Role::head_map) {
+            const std::string name = "dense_" + std::to_string(spec.layer + 2) + ".weight";
+            return weights_.add(spec.role, spec.layer, view(name, false, spec.n_cols, 0, spec.n_rows), {}, spec.stack);
+        }
+        const Block& block = stack.block(spec.layer);
+        const bool narrow = spec.role == Role::query && block.query_rank;
+        const char* usual = narrow ? "#attn_q_b.weight" : name_of(spec.role);
+        // Biases of norms of queries and keys are in no file, nor are weights of values' norms.
+        if (!usual) return add_computed(spec, std::vector<float>(spec.n_cols, is_norm_weight(spec.role) ? 1.0f : 0.0f));
+        if (spec.role == Role::relative_bias) return add_relative(stack.blocks[spec.layer], spec, usual);
+        const bool vector = spec.layout == Layout::vector;
+        const std::string name = full_name(usual, spec.layer);
+        if (spec.role == Role::latent_query || spec.role == Role::latent_value) return add_latent(block, spec, name);
+        if (spec.role >= Role::expert_up && spec.role <= Role::expert_down_bias) return add_experts(block, spec, name);
+        if ((spec.role == Role::up || spec.role == Role::up_bias) && block.gated)
+            return add_gated(block.d_ff, spec, name, vector ? "#ffn_gate.bias" : "#ffn_gate.weight");
+        if (spec.role == Role::shared_up && block.gated)
+            return add_gated(block.shared_d_ff, spec, name, "#ffn_gate_shexp.weight");
+        const std::uint64_t n_rows = vector ? spec.n_cols : spec.n_rows;
+        weights_.add(spec.role, spec.layer, projection_view(block, spec, name, n_rows),
+                     rotary_order(stack, spec, config_.ropes), spec.stack);
+    }
+
+    void add_relative(const Block& block, const TensorSpec& spec, const std::string& name) {
+        const std::uint32_t n_buckets = config_.n_relative_buckets;
+        const TensorView table = view(name, false, spec.n_cols, 0, n_buckets);
+        if (table.dequantize) refuse(name, "expected F32, F16 or BF16, got a quantized type");
+        weights_.add_computed(
+            spec.role, spec.layer,
+            relative_bias_rows(table, n_buckets, block.causal, block.relative_max_distance, spec.n_cols), spec.stack,
+            {}, spec.n_cols);
+    }
+
+    /// A gate and `up`, in a tensor each or one above the other.
+    void add_gated(std::uint32_t d_ff, const TensorSpec& spec, const std::string& name, const char* gate_name) {
+        const bool vector = spec.layout == Layout::vector, stacked = config_.family->stacked_up;
+        const std::string gate = stacked ? name : full_name(gate_name, spec.layer);
+        const std::uint64_t n_all = (stacked ? 2 : 1) * std::uint64_t{d_ff};
+        const TensorView up = view(name, vector, spec.n_cols, stacked ? d_ff : 0, n_all);
+        weights_.add_gated(spec.role, spec.layer, view(gate, vector, spec.n_cols, 0, n_all), up, d_ff, spec.stack);
+    }
+
+    /// Every expert's rows of one tensor, or of a gate's and an up's.
+    void add_experts(const Block& block, const TensorSpec& spec, const std::string& name) {
+        const bool up = spec.role == Role::expert_up || spec.role == Role::expert_up_bias, gated = up && block.gated;
+        const bool vector = spec.layout == Layout::vector;
+        const std::uint32_t n_rows = up ? block.d_ff : config_.stack.d_model;
+        const auto alone = [](std::string all, std::uint64_t number) {  // older files have a tensor an expert
+            constexpr std::string_view kAll = "_exps.";
+            return all.replace(all.find(kAll), kAll.size(), "." + std::to_string(number) + ".");
+        };
+        const auto of = [&](const std::string& all, std::uint64_t number) {
+            if (file_.tensors().count(alone(all, 0)) != 0)
+                return view(alone(all, number), vector, spec.n_cols, 0, n_rows);
+            return view(all, vector, spec.n_cols, number * n_rows, std::uint64_t{n_rows} * block.n_experts, 0,
+                        block.n_experts);
+        };
+        const std::string gate = full_name(vector ? "#ffn_gate_exps.bias" : "#ffn_gate_exps.weight", spec.layer);
+        std::vector<MappedWeights::Expert> experts;
+        for (std::uint32_t i = 0; i < block.n_experts; ++i) {
+            experts.push_back({of(gated ? gate : name, i)});
+            if (gated) experts.back().up = of(name, i);
+        }
+        weights_.add_experts(spec.role, spec.layer, std::move(experts), n_rows, gated, spec.stack);
+    }
+
+    /// Each head's map, in a tensor for keys and one for values; older files have both one below the other, keys' transposed.
+    void add_latent(const Block& block, const TensorSpec& spec, const std::string& name) {
+        const std::uint32_t rank = block.value_head_dim, n_key = block.latent_query_dim,
+                            n_value = block.latent_value_dim;
+        const std::uint32_t n_heads = block.n_heads, n_both = n_key + n_value;
+        const bool is_key = spec.role == Role::latent_query;
+        const std::string both = full_name("#attn_kv_b.weight", spec.layer);
+        const bool older = file_.tensors().count(name) == 0 && file_.tensors().count(both) != 0;
+        const std::uint32_t n_rows = is_key ? rank : n_value;
+        std::vector<MappedWeights::Expert> heads;
+        for (std::uint64_t i = 0; i < n_heads; ++i) {
+            if (older) {
+                const std::uint64_t begin = i * n_both + (is_key ? 0 : n_key);
+                heads.push_back({view(both, false, rank, begin, std::uint64_t{n_heads} * n_both)});
+                if (is_key) transpose(heads.back().view, n_key, rank);
+            } else {
+                heads.push_back(
+                    {view(name, false, spec.n_cols, i * n_rows, std::uint64_t{n_heads} * n_rows, 0, n_heads)});
+            }
+        }
+        weights_.add_experts(spec.role, spec.layer, std::move(heads), n_rows, false, spec.stack);
+    }
+
+    /// A matrix's columns become its rows. Of blocks a thread keeps all numbers of the matrix that it read last.
+    static void transpose(TensorView& view, std::uint32_t n_rows, std::uint32_t n_cols) {
+        std::swap(view.row_stride, view.col_stride);
+        if (!view.dequantize) return;
+        static std::atomic<std::uint64_t> n_made;
+        view.groups = nullptr;
+        view.dequantize = [read = std::move(view.dequantize), n_rows, n_cols, number = ++n_made](std::uint64_t row,
+                                                                                                 float* out) {
+            static thread_local std::vector<float> numbers;
+            static thread_local std::uint64_t kept = 0;
+            if (kept != number) {
+                kept = 0;
+                numbers.resize(std::size_t{n_rows} * n_cols);
+                for (std::uint32_t i = 0; i < n_rows; ++i) read(i, numbers.data() + std::size_t{i} * n_cols);
+                kept = number;
+            }
+            for (std::uint32_t i = 0; i < n_rows; ++i) out[i] = numbers[std::size_t{i} * n_cols + row];
+        };
+    }
+
+    /// Query, key and value may lie in one tensor, one below the other.
+    TensorView projection_view(const Block& b, const TensorSpec& spec, const std::string& name, std::uint64_t n_rows) {
+        const bool vector = spec.layout == Layout::vector;
+        const std::string fused = full_name(vector ? "#attn_qkv.bias" : "#attn_qkv.weight", spec.layer);
+        const std::uint64_t n_query = std::uint64_t{b.n_heads} * b.head_dim,
+                            n_key = std::uint64_t{b.n_kv_heads} * b.head_dim;
+        const std::uint64_t n_all = n_query + n_key + std::uint64_t{b.n_kv_heads} * b.value_head_dim;
+        const bool is_fused = file_.tensors().count(fused) != 0 && file_.tensors().count(name) == 0;
+        switch (is_fused ? spec.role : Role::output) {
+            case Role::query:
+            case Role::query_bias: return view(fused, vector, spec.n_cols, 0, n_all);
+            case Role::key:
+            case Role::key_bias: return view(fused, vector, spec.n_cols, n_query, n_all);
+            case Role::value:
+            case Role::value_bias: return view(fused, vector, spec.n_cols, n_query + n_key, n_all);
+            default: break;
+        }
+        // Values may be the keys before their norm, and then have no tensor of their own.
+        if (spec.role == Role::value && b.value_norm && file_.tensors().count(name) == 0)
+            return view(full_name("#attn_k.weight", spec.layer), vector, spec.n_cols, 0, n_rows);
+        const bool of_heads = is_norm_weight(spec.role) && is_turned(spec.role) && b.head_norm == HeadNorm::each;
+        return view(name, vector, spec.n_cols, 0, n_rows, of_heads ? b.head_dim : 0);
+    }
+
+    /// A vector of divisors.
+    std::vector<float> divisors(const std::string& name, std::uint32_t n) {
+        const TensorView view_of = view(name, true, n, 0, n);
+        if (view_of.type != Type::f32) refuse(name, "expected F32, got another type");
+        std::vector<float> factors(n);
+        read_vector(view_of, n, factors.data());
+        for (const float factor : factors)
+            if (!(factor > 0) || !std::isfinite(factor))
+                refuse(name, "expected positive numbers, got " + std::to_string(factor));
+        return factors;
+    }
+
+    /// Radians per position; Llama 3 divides them by the numbers of a tensor of its own, Phi 3 by one of two.
+    std::vector<float> frequencies(std::uint32_t block, std::uint32_t n) {
+        Rope rope = config_.ropes[block];
+        if (rope.scaling == RopeScaling::divided) {
+            rope.divisors = divisors("rope_factors_short.weight", n);
+            used_.insert("rope_factors_long.weight");
+            return rope_frequencies(rope, 2 * n);
+        }
+        std::vector<float> result = rope_frequencies(rope, 2 * n);
+        const bool plain = config_.family->plain_windows && config_.stack.blocks[block].window;
+        if (plain || file_.tensors().count("rope_freqs.weight") == 0) return result;
+        const std::vector<float> factors = divisors("rope_freqs.weight", n);
+        for (std::uint32_t i = 0; i < n; ++i) result[i] /= factors[i];
+        return result;
+    }
+
+    /// Encoders stand alone: what predicts from them is another model's. So does what predicts a token behind the next.
+    bool is_left_out(std::string_view name) const {
+        const auto ignores = config_.family->ignores;
+        if ((config_.is_encoder && name.starts_with("cls.")) || (ignores && ignores(name))) return true;
+        for (std::uint32_t i = 0; i < config_.n_skipped_layers; ++i)
+            if (name.starts_with(full_name("#", config_.stack.n_layers + i))) return true;
+        return false;
+    }
+
+    /// A tensor that nothing reads means a model of another shape than its metadata says.
+    void check_all_used() const {
+        for (const auto& [name, tensor] : file_.tensors())
+            if (used_.count(name) == 0 && !is_left_out(name))
+                refuse(name, "expected only tensors that the metadata calls for");
+    }
+
+    /// The model's type is that of most of its layers' matrices, by their elements.
+    void set_type(ModelSource& source) const {
+        std::map<const GgufBlocks*, std::uint64_t> n_elements;
+        for (const auto& [name, tensor] : file_.tensors())
+            if (tensor.shape.size() >= 2 && name.find("blk.") != std::string::npos)
+                n_elements[tensor.blocks] +=
+                    tensor.shape[0] * tensor.shape[1] * (tensor.shape.size() > 2 ? tensor.shape[2] : 1);
+        if (n_elements.empty()) return;
+        const auto most = std::max_element(n_elements.begin(), n_elements.end(), [](const auto& a, const auto& b) {
+            return a.second != b.second ? a.second < b.second : a.first < b.first;
+        });
+        source.type = type_for(*most->first);
+        source.exact_tables = most->first->take_apart != nullptr;
+        source.info.emplace_back("source_type", most->first->name);
+    }
+
+    Gguf file_;
+    GgufConfig config_;
+    MappedWeights weights_;
+    std::set<std::string> used_;
+};
+
+}  // namespace
+
+ModelSource read_gguf(const std::filesystem::path& path, Mapping mapping, bool with_tokenizer) {
+    return Reader(path, std::move(mapping)).read(with_tokenizer);
+}
+
+}  // namespace fovea

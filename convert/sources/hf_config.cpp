@@ -1,0 +1,113 @@
+#include "convert/sources/hf_config.h"
+
+#include <set>
+#include <string>
+
+#include "convert/families/family.h"
+#include "convert/families/heads.h"
+#include "convert/sources/text_part.h"
+#include "host/base/refusal.h"
+#include "host/translate/target_rules.h"
+
+namespace fovea {
+namespace {
+
+/// One id or a list of them, added to `ids` if in the vocabulary and new.
+void add_ids(const Fields& fields, const char* name, std::uint32_t vocab_size, std::vector<Token>& ids) {
+    if (!fields.has(name)) return;
+    const nlohmann::json& field = fields.json()[name];
+    std::set<Token> known(ids.begin(), ids.end());
+    for (const nlohmann::json& id : field.is_array() ? field : nlohmann::json::array({field})) {
+        if (!id.is_number_integer()) fields.refuse(name, "a token's id or a list of them");
+        if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= vocab_size) continue;
+        const auto token = id.get<Token>();
+        if (known.insert(token).second) ids.push_back(token);
+    }
+}
+
+/// What makes logits of a decoder's rows.
+void leave_out_logits(const Fields& fields, HfConfig& result) {
+    Stack& stack = result.stack();
+    stack.has_output_head = stack.tied_output = stack.output_bias = false;
+    stack.logit_softcap = 0.0f;
+    stack.logit_scale = Stack{}.logit_scale;
+    if (!result.table_maps.empty()) fields.refuse("word_embed_proj_dim", "hidden_size, where rows become vectors");
+}
+
+}  // namespace
+
+std::string model_name(const Fields& fields, const std::string& type) {
+    std::string name = fields.text_or("_name_or_path", "");
+    while (!name.empty() && name.back() == '/') name.pop_back();
+    name = name.substr(name.find_last_of('/') + 1);
+    return name.empty() ? type : name;
+}
+
+StackIndex HfConfig::stack_index() const { return encodes ? StackIndex::encoder : family->stack; }
+
+const Stack& HfConfig::stack() const {
+    return stack_index() == StackIndex::encoder ? source.config.encoder : source.config.decoder;
+}
+
+Stack& HfConfig::stack() {
+    return stack_index() == StackIndex::encoder ? source.config.encoder : source.config.decoder;
+}
+
+HfConfig read_hf_config(const std::filesystem::path& config, const std::filesystem::path& generation, bool pooled) {
+    const Fields whole = Fields::read(config);
+    const std::optional<Fields> part = text_part(whole);
+    const Fields& written = part ? *part : whole;
+    const std::string type = written.text("model_type");
+    HfConfig result;
+    result.is_text_part = part.has_value();
+    if (part)
+        result.source.notes.push_back("config.json: of " + whole.text("model_type") +
+                                      " the model of texts is read alone");
+    result.family = find_family(type);
+    if (!result.family) written.refuse("model_type", known_model_types());
+    const Fields fields = with_defaults(written, *result.family, type);
+    const Family* other = result.family->variant ? result.family->variant(fields) : nullptr;
+    // Of a model that writes a text, sentence vectors are the encoder's.
+    if (other && !(pooled && !other->encoder_names.empty())) result.family = other;
+    // Families whose own reader knows MXFP4 have its two tensors a matrix taken as they are.
+    if (fields.has("quantization_config") &&
+        !(result.family->reads_mxfp4 && fields.object("quantization_config").text("quant_method") == "mxfp4"))
+        result.quantization = read_quantization(fields.object("quantization_config"));
+    const bool decodes = result.family->stack == StackIndex::decoder;
+    const HeadForms* heads = result.family->heads || !decodes ? result.family->heads : &kDecoderHeads;
+    result.encodes = decodes && (pooled || has_classes(fields, *heads));
+    result.family->read(fields, type, result);
+    if (result.encodes) leave_out_logits(fields, result);
+    if (decodes && !fields.flag_or("is_causal", true)) {
+        if (!result.encodes) fields.refuse("is_causal", "true of a model that gives logits");
+        for (Block& block : result.stack().blocks) {
+            block.causal = false;
+            if (block.window) ++block.window;  // transformers counts the others on each side
+        }
+    }
+    result.source.info = {{"name", model_name(fields, type)}, {"architecture", type}};
+    if (heads && !pooled && (result.encodes || !decodes)) read_head(fields, *heads, result);
+    std::vector<Token> pads;
+    if (result.encodes && !pooled && result.stack().pooling == Pooling::last && result.stack().blocks[0].causal)
+        add_ids(fields, "pad_token_id", result.stack().vocab_size, pads);
+    if (!pads.empty()) result.unpooled = pads.front();
+    require(check(result.source.config), config.string());
+    const std::uint32_t vocab_size = result.stack().vocab_size;
+    std::vector<Token> bos;
+    add_ids(fields, "bos_token_id", vocab_size, bos);
+    add_ids(fields, "eos_token_id", vocab_size, result.eos);
+    std::error_code error;
+    if (std::filesystem::exists(generation, error)) {
+        const Fields more = Fields::read(generation);
+        add_ids(more, "bos_token_id", vocab_size, bos);
+        add_ids(more, "eos_token_id", vocab_size, result.eos);
+    }
+    if (!bos.empty()) result.bos = bos.front();
+    if (result.source.config.encoder.n_layers && result.source.config.decoder.n_layers)
+        result.source.info.emplace_back("target", target_info(fields, generation, vocab_size));
+    if (const std::string suffix = fields.text_or("prompt_suffix", ""); !suffix.empty())
+        result.source.info.emplace_back("prompt_suffix", suffix);
+    return result;
+}
+
+}  // namespace fovea

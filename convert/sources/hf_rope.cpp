@@ -1,0 +1,107 @@
+#include <cmath>
+#include <string>
+
+#include "convert/sources/hf_config.h"
+#include "host/base/exact_math.h"
+
+namespace fovea {
+namespace {
+
+constexpr double kLeastBase = 1.01, kMostBase = 1e30, kLeastFactor = 1e-3, kMostFactor = 1e6;
+
+/// The object that holds the scaling, in either spelling; none where positions are not scaled.
+std::optional<Fields> scaling_of(const Fields& config, const char* layer_type) {
+    for (const char* name : {"rope_scaling", "rope_parameters"}) {
+        if (!config.has(name) || config.object(name).json().empty()) continue;
+        const Fields all = config.object(name);
+        return layer_type && all.has(layer_type) ? all.object(layer_type) : all;
+    }
+    return std::nullopt;
+}
+
+void read_yarn(const Fields& fields, std::uint32_t max_positions, Rope& rope) {
+    rope.scaling = RopeScaling::yarn;
+    rope.factor = fields.number_or("factor", kLeastFactor, kMostFactor, max_positions / rope.original_positions);
+    rope.beta_fast = fields.number_or("beta_fast", 1e-3, 1e6, 32.0);
+    rope.beta_slow = fields.number_or("beta_slow", 1e-3, 1e6, 1.0);
+    rope.truncate = fields.flag_or("truncate", true);
+    const double mscale = fields.number_or("mscale", 0.0, 1e3, 0.0);
+    const double mscale_all_dim = fields.number_or("mscale_all_dim", 0.0, 1e3, 0.0);
+    double factor = yarn_attention_factor(rope.factor, 1.0);
+    if (mscale != 0.0 && mscale_all_dim != 0.0)
+        factor = yarn_attention_factor(rope.factor, mscale) / yarn_attention_factor(rope.factor, mscale_all_dim);
+    rope.attention_factor = static_cast<float>(fields.number_or("attention_factor", 1e-3, 1e3, factor));
+}
+
+void read_llama3(const Fields& fields, Rope& rope) {
+    rope.scaling = RopeScaling::llama3;
+    rope.factor = fields.number("factor", kLeastFactor, kMostFactor);
+    rope.low_factor = fields.number("low_freq_factor", 1e-3, 1e6);
+    rope.high_factor = fields.number("high_freq_factor", 1e-3, 1e6);
+    if (rope.high_factor <= rope.low_factor) fields.refuse("high_freq_factor", "more than low_freq_factor");
+}
+
+/// Frequencies divided by one list up to the original length and by another beyond it (Ding et al. 2024).
+void read_longrope(const Fields& fields, std::uint32_t max_positions, Rope& rope) {
+    rope.scaling = RopeScaling::divided;
+    if (!fields.has("short_factor") || !fields.json()["short_factor"].is_array())
+        fields.refuse("short_factor", "a list of numbers");
+    for (const nlohmann::json& divisor : fields.json()["short_factor"]) {
+        if (!divisor.is_number() || !(divisor.get<double>() > 0.0) || divisor.get<double>() > kMostFactor)
+            fields.refuse("short_factor", "numbers above 0");
+        rope.divisors.push_back(static_cast<float>(divisor.get<double>()));
+    }
+    const double growth = max_positions / rope.original_positions;
+    const double factor = fields.number_or("factor", kLeastFactor, kMostFactor, growth);
+    const double scale = factor <= 1.0 ? 1.0 : std::sqrt(1.0 + exact_log(factor) / exact_log(rope.original_positions));
+    rope.attention_factor = static_cast<float>(fields.number_or("attention_factor", 1e-3, 1e3, scale));
+    rope.fixed_length = static_cast<std::uint32_t>(rope.original_positions);
+}
+
+}  // namespace
+
+Rope read_hf_rope(const Fields& config, const char* layer_type) {
+    Rope rope;
+    rope.base = config.number_or("rope_theta", kLeastBase, kMostBase, rope.base);
+    const std::optional<Fields> fields = scaling_of(config, layer_type);
+    if (!fields) return rope;
+    rope.base = fields->number_or("rope_theta", kLeastBase, kMostBase, rope.base);
+    for (const auto& [name, value] : fields->json().items())
+        if (value.is_object()) fields->refuse(name, "one set of rotary settings for all layers");
+    const std::uint32_t max_positions = config.count("max_position_embeddings");
+    rope.original_positions = config.has("original_max_position_embeddings")
+                                  ? config.count("original_max_position_embeddings")
+                                  : fields->count_or("original_max_position_embeddings", max_positions);
+    const std::string type = fields->text_or("rope_type", fields->text_or("type", "default"));
+    if (type == "linear") {
+        rope.scaling = RopeScaling::linear;
+        rope.factor = fields->number("factor", kLeastFactor, kMostFactor);
+    } else if (type == "yarn" && !fields->has("short_factor")) {  // else it is what Phi-3 first called longrope
+        read_yarn(*fields, max_positions, rope);
+    } else if (type == "llama3") {
+        read_llama3(*fields, rope);
+    } else if (type == "longrope" || type == "su" || type == "yarn") {
+        read_longrope(*fields, max_positions, rope);
+    } else if (type == "proportional") {
+        rope.scaling = RopeScaling::proportional;
+        rope.factor = fields->number_or("factor", kLeastFactor, kMostFactor, 1.0);
+        rope.share = fields->number_or("partial_rotary_factor", 0.0, 1.0, 1.0);
+    } else if (type != "default" && type != "dynamic" && type != "mrope") {
+        // "dynamic" leaves the base as it is up to max_position_embeddings, which is where the file's positions end. "mrope"
+        // turns by a picture's rows and columns too; a text's are its positions (Wang et al. 2024, section 2.1).
+        fields->refuse(fields->has("rope_type") ? "rope_type" : "type",
+                       "default, linear, dynamic, yarn, longrope, llama3 or proportional");
+    }
+    return rope;
+}
+
+std::uint32_t read_hf_rotary_dim(const Fields& config, std::uint32_t head_dim, const char* layer_type, double part) {
+    part = config.number_or("partial_rotary_factor", 0.0, 1.0, part);
+    if (const std::optional<Fields> fields = scaling_of(config, layer_type)) {
+        if (fields->text_or("rope_type", "") == "proportional") return head_dim;
+        part = fields->number_or("partial_rotary_factor", 0.0, 1.0, part);
+    }
+    return static_cast<std::uint32_t>(head_dim * part);
+}
+
+}  // namespace fovea

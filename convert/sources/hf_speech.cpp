@@ -1,0 +1,140 @@
+#include "convert/sources/hf_speech.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "convert/weights/mel_filters.h"
+#include "engine/format/format.h"
+#include "host/base/refusal.h"
+
+namespace fovea {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+bool is_there(const fs::path& path) {
+    std::error_code error;
+    return fs::exists(path, error);
+}
+
+constexpr std::size_t kMostTextBytes = 256u << 20;  // of a tokenizer.json
+
+constexpr const char* kMembers[] = {"suppress_tokens",
+                                    "begin_suppress_tokens",
+                                    "lang_to_id",
+                                    "task_to_id",
+                                    "no_timestamps_token_id",
+                                    "is_multilingual",
+                                    "max_initial_timestamp_index",
+                                    "decoder_start_token_id",
+                                    "eos_token_id",
+                                    "prev_sot_token_id",
+                                    "forced_decoder_ids",
+                                    "alignment_heads"};
+
+/// A matrix of numbers [n_rows][n_cols], or one the other way round; else nothing.
+std::optional<std::vector<float>> matrix_of(const json& rows, std::size_t n_rows, std::size_t n_cols) {
+    const auto is_matrix = [&](std::size_t n, std::size_t of_each) {
+        return rows.is_array() && rows.size() == n && std::all_of(rows.begin(), rows.end(), [&](const json& row) {
+                   return row.is_array() && row.size() == of_each &&
+                          std::all_of(row.begin(), row.end(), [](const json& x) { return x.is_number(); });
+               });
+    };
+    const bool turned = !is_matrix(n_rows, n_cols) && is_matrix(n_cols, n_rows);
+    if (!turned && !is_matrix(n_rows, n_cols)) return std::nullopt;
+    std::vector<float> values;
+    values.reserve(n_rows * n_cols);
+    for (std::size_t row = 0; row < n_rows; ++row)
+        for (std::size_t col = 0; col < n_cols; ++col)
+            values.push_back((turned ? rows[col][row] : rows[row][col]).get<float>());
+    return values;
+}
+
+/// The ids of tokenizer.json's added tokens by their names. A file that is none is left to who reads the tokenizer.
+std::map<std::string, std::uint32_t> added_tokens(const fs::path& path) {
+    std::map<std::string, std::uint32_t> ids;
+    if (!is_there(path)) return ids;
+    const Mapping mapping = map_source(path, kMostTextBytes);
+    const auto bytes = mapping.bytes();
+    const std::span text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    check_json_depth(text, path.string());
+    bool in_added = false;
+    const auto take = [&](int depth, json::parse_event_t event, json& parsed) {
+        if (event == json::parse_event_t::key && depth == 1) return in_added = parsed == "added_tokens";
+        if (event != json::parse_event_t::object_end || depth != 2 || !in_added) return true;
+        const auto id = parsed.find("id"), name = parsed.find("content");
+        if (id != parsed.end() && name != parsed.end() && id->is_number_unsigned() && name->is_string())
+            ids.emplace(name->get<std::string>(), id->get<std::uint32_t>());
+        return false;
+    };
+    [[maybe_unused]] const json rest = json::parse(text.begin(), text.end(), take, false);
+    return ids;
+}
+
+/// "<|en|>", "<|haw|>": two letters or three.
+bool is_language(const std::string& name) {
+    return (name.size() == 6 || name.size() == 7) && name.starts_with("<|") && name.ends_with("|>") &&
+           std::all_of(name.begin() + 2, name.end() - 2, [](char c) { return c >= 'a' && c <= 'z'; });
+}
+
+/// What the names of tokens say.
+json by_names(const std::map<std::string, std::uint32_t>& tokens, std::uint32_t vocab_size) {
+    constexpr std::uint32_t kEnglishVocab =
+        51864;  // of the models for English alone, which have the languages' tokens too
+    json members = json::object();
+    const auto set = [&](const char* member, const char* name) {
+        if (const auto token = tokens.find(name); token != tokens.end() && !members.contains(member))
+            members[member] = token->second;
+    };
+    set("decoder_start_token_id", "<|startoftranscript|>");
+    set("eos_token_id", "<|endoftext|>");
+    set("prev_sot_token_id", "<|startofprev|>");
+    set("no_timestamps_token_id", "<|notimestamps|>");
+    set("no_speech_token_id", "<|nospeech|>");
+    set("no_speech_token_id", "<|nocaptions|>");
+    set("timestamp_begin", "<|0.00|>");
+    for (const char* task : {"transcribe", "translate"})
+        if (const auto token = tokens.find("<|" + std::string(task) + "|>"); token != tokens.end())
+            members["task_to_id"][task] = token->second;
+    for (const auto& [name, id] : tokens)
+        if (is_language(name)) members["lang_to_id"][name] = id;
+    members["is_multilingual"] = members.contains("lang_to_id") && vocab_size != kEnglishVocab;
+    return members;
+}
+
+}  // namespace
+
+std::vector<float> read_preprocessor(const fs::path& file, Sound& sound) {
+    sound.sample_rate = 16000, sound.n_fft = 400, sound.hop_length = 160;
+    if (!is_there(file)) return mel_filters(sound);
+    const Fields fields = Fields::read(file);
+    if (fields.has("feature_size") && fields.count("feature_size") != sound.n_mels)
+        fields.refuse("feature_size", "config.json's num_mel_bins, " + std::to_string(sound.n_mels));
+    if (fields.has("sampling_rate")) sound.sample_rate = fields.count("sampling_rate", 1, kMaxSampleRate);
+    if (fields.has("n_fft")) sound.n_fft = fields.count("n_fft", 2, kMaxFft);
+    if (fields.has("hop_length")) sound.hop_length = fields.count("hop_length", 1, kMaxHop);
+    if (std::uint64_t{sound.n_mels} * sound.n_bins() > kMaxFilterWeights)
+        fields.refuse("n_fft", "at most " + with_separators(kMaxFilterWeights) + " weights of all filters");
+    if (!fields.has("mel_filters")) return mel_filters(sound);
+    if (auto own = matrix_of(fields.json()["mel_filters"], sound.n_mels, sound.n_bins())) return *own;
+    fields.refuse("mel_filters", "a list of " + std::to_string(sound.n_mels) + " lists of " +
+                                     std::to_string(sound.n_bins()) + " numbers");
+}
+
+std::string speech_info(const Fields& config, const fs::path& generation, const fs::path& tokenizer) {
+    json members = by_names(added_tokens(tokenizer), config.count("vocab_size"));
+    const auto take = [&](const json& from) {
+        for (const char* member : kMembers)
+            if (from.contains(member) && !from[member].is_null()) members[member] = from[member];
+        const auto end = members.find("eos_token_id");  // a list where several end a text
+        if (end != members.end() && end->is_array() && !end->empty()) *end = json((*end)[0]);
+    };
+    take(config.json());
+    if (is_there(generation)) take(Fields::read(generation).json());
+    return members.dump(-1, ' ', true);
+}
+
+}  // namespace fovea

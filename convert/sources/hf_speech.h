@@ -1,0 +1,26 @@
+// What a speech model's folder says beside its weights: how samples become frames, and which tokens steer it.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "fovea/config.h"
+#include "host/base/source_file.h"
+
+namespace fovea {
+
+/// Reads preprocessor_config.json, or takes Whisper's settings where there is none. `sound` comes with n_mels and n_frames, which
+/// the model itself says. The result is the file's own filters [n_mels][n_bins], or those computed.
+[[nodiscard]] std::vector<float> read_preprocessor(const std::filesystem::path& file, Sound& sound);
+
+/// The file's "speech" metadata: a JSON object of those of these that are known, of generation_config.json, of config.json, or by
+/// the names of tokenizer.json's added tokens:
+///
+///     suppress_tokens, begin_suppress_tokens   ids that are never chosen; nor first
+///     decoder_start_token_id, eos_token_id, prev_sot_token_id, no_timestamps_token_id, no_speech_token_id, timestamp_begin
+///     lang_to_id {"<|en|>": id}, task_to_id {"transcribe": id}, is_multilingual
+///     max_initial_timestamp_index, forced_decoder_ids [[position, id]]
+[[nodiscard]] std::string speech_info(const Fields& config, const std::filesystem::path& generation,
+                                      const std::filesystem::path& tokenizer);
+
+}  // namespace fovea

@@ -1,0 +1,81 @@
+#include "convert/sources/hf_texts.h"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "host/base/refusal.h"
+#include "host/base/source_file.h"
+
+namespace fovea {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kMostTokens = std::numeric_limits<std::uint32_t>::max();
+
+[[nodiscard]] bool is_there(const fs::path& path) {
+    std::error_code error;
+    return fs::exists(path, error);
+}
+
+/// The file's name has been the encoder's own, too.
+[[nodiscard]] fs::path module_config(const fs::path& folder) {
+    for (const char* name : {"bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"}) {
+        const fs::path path = folder / ("sentence_" + std::string(name) + "_config.json");
+        if (is_there(path)) return path;
+    }
+    return {};
+}
+
+/// What a Transformer module does to texts.
+void read_module(const fs::path& path, TextSettings& settings) {
+    const Fields fields = Fields::read(path);
+    settings.most_tokens = fields.count_or("max_seq_length", 0);
+    settings.lower_case = fields.flag_or("do_lower_case", false);
+    if (fields.has("modality_config")) {
+        const Fields modalities = fields.object("modality_config");
+        if (modalities.has("message")) modalities.refuse("message", "texts as they are, without the chat template");
+        if (modalities.has("text")) {
+            const Fields text = modalities.object("text");  // a CrossEncoder's are logits
+            const std::string output = text.text_or("method_output_name", "last_hidden_state");
+            if (output != "last_hidden_state" && output != "logits")
+                text.refuse("method_output_name", "last_hidden_state or logits");
+        }
+    }
+    if (fields.has("processing_kwargs"))  // they count more than max_seq_length
+        for (const char* of : {"common", "text"})
+            if (const Fields kwargs = fields.object("processing_kwargs"); kwargs.has(of))
+                settings.most_tokens = kwargs.object(of).count_or("max_length", settings.most_tokens);
+    settings.module_says = settings.most_tokens != 0;
+}
+
+void read_tokenizer(const fs::path& path, TextSettings& settings) {
+    const Fields fields = Fields::read(path);
+    const nlohmann::json most = fields.json().value("model_max_length", nlohmann::json());
+    if (!settings.most_tokens && most.is_number() && most >= 1 && most <= kMostTokens)
+        settings.most_tokens = most.get<std::uint32_t>();
+    settings.adds_bos = fields.flag_or("add_bos_token", true);
+    settings.adds_eos = fields.flag_or("add_eos_token", false);
+    // transformers' own classes go by tokenizer.json alone; those that a folder brings (gte-Qwen2's) add what the flag says.
+    const nlohmann::json code = fields.json().value("auto_map", nlohmann::json());
+    settings.appends_eos = settings.adds_eos && code.is_object() && code.contains("AutoTokenizer");
+    if (fields.has("model_input_names")) {
+        const std::vector<std::string> names = fields.texts("model_input_names");
+        settings.has_token_types = std::find(names.begin(), names.end(), "token_type_ids") != names.end();
+    }
+    if (fields.text_or("truncation_side", "right") == "left")
+        settings.notes.push_back(path.string() + ": truncation_side: texts that are too long are cut at their end");
+}
+
+}  // namespace
+
+TextSettings read_text_settings(const fs::path& folder) {
+    TextSettings settings;
+    if (const fs::path module = module_config(folder); !module.empty()) read_module(module, settings);
+    if (const fs::path tokenizer = folder / "tokenizer_config.json"; is_there(tokenizer))
+        read_tokenizer(tokenizer, settings);
+    return settings;
+}
+
+}  // namespace fovea

@@ -1,0 +1,128 @@
+#include "convert/sources/latent_rows.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "convert/sources/lora.h"
+#include "convert/sources/lora_file.h"
+#include "host/base/refusal.h"
+
+namespace fovea {
+namespace {
+
+using Heads = std::vector<MappedWeights::Expert>;
+
+/// Columns of a head's rows, which only come whole: each thread keeps the last head that it made.
+struct TurnedHead {
+    std::function<void(std::uint64_t, float*)> row_of_all;
+    std::uint64_t first;
+    std::uint32_t n_rows, n_cols;
+    std::uint64_t id;
+
+    void operator()(std::uint64_t column, float* out) const {
+        thread_local std::uint64_t kept = 0;
+        thread_local std::vector<float> rows;
+        if (kept != id) {
+            rows.resize(std::size_t{n_rows} * n_cols);
+            for (std::uint32_t i = 0; i < n_rows; ++i) row_of_all(first + i, rows.data() + std::size_t{i} * n_cols);
+            kept = id;
+        }
+        for (std::uint32_t i = 0; i < n_rows; ++i) out[i] = rows[std::size_t{i} * n_cols + column];
+    }
+};
+
+std::uint64_t next_id() {
+    static std::atomic<std::uint64_t> n_made{0};
+    return ++n_made;
+}
+
+/// Of what is not plain floats.
+TensorView computed_head(const TensorView& all, std::uint64_t first, const Block& block, bool is_key) {
+    TensorView head = all;
+    if (is_key) {
+        head.dequantize = TurnedHead{all.dequantize, first, block.latent_query_dim, block.value_head_dim, next_id()};
+        head.groups = {};
+        return head;
+    }
+    head.dequantize = [of = all.dequantize, first](std::uint64_t row, float* out) { of(first + row, out); };
+    if (all.groups) head.groups = [of = all.groups, first](std::uint64_t row, auto* out) { of(first + row, out); };
+    return head;
+}
+
+/// Of the second factor each head's part: that of keys transposed, as rows.
+Heads key_factors(const LowRank* product, const Block& block) {
+    const std::uint32_t n_key = block.latent_query_dim, n_all = n_key + block.latent_value_dim;
+    Heads heads;
+    for (std::uint32_t i = 0; i < block.n_heads; ++i) {
+        LowRank own = product ? *product : LowRank{};
+        if (product) own.left.data += std::uint64_t{i} * n_all * own.left.stride * (own.left.type == Type::f32 ? 4 : 2);
+        TensorView view;
+        view.dequantize = [own, n_key](std::uint64_t k, float* out) {
+            std::fill_n(out, n_key, 0.0f);
+            if (k < own.rank) read_factor(own.left, k, false, n_key, out);
+        };
+        heads.push_back({view});
+    }
+    return heads;
+}
+
+/// Those of values as they are, times the scale.
+Heads value_factors(const LowRank* product, std::uint32_t rank, const Block& block) {
+    const std::uint32_t n_key = block.latent_query_dim, n_all = n_key + block.latent_value_dim;
+    Heads heads;
+    for (std::uint32_t i = 0; i < block.n_heads; ++i)
+        heads.push_back({second_view(product, rank, std::uint64_t{i} * n_all + n_key)});
+    return heads;
+}
+
+/// The first factor, transposed, times the scale.
+TensorView query_factor(const LowRank* product, std::uint32_t rank) {
+    if (!product) return second_view(nullptr, rank, 0);
+    LowRank turned = *product;
+    turned.left = product->right;
+    return second_view(&turned, rank, 0);
+}
+
+}  // namespace
+
+Heads latent_heads(const TensorView& all, const Block& block, bool is_key) {
+    const std::uint32_t n_key = block.latent_query_dim, n_all = n_key + block.latent_value_dim;
+    const std::uint64_t row_bytes = block.value_head_dim * std::uint64_t{all.type == Type::f32 ? 4u : 2u};
+    Heads heads;
+    for (std::uint32_t i = 0; i < block.n_heads; ++i) {
+        const std::uint64_t first = std::uint64_t{i} * n_all + (is_key ? 0 : n_key);
+        if (all.dequantize) {
+            heads.push_back({computed_head(all, first, block, is_key)});
+            continue;
+        }
+        TensorView head = all;
+        head.data += first * row_bytes;
+        if (is_key) std::swap(head.row_stride, head.col_stride);
+        heads.push_back({head});
+    }
+    return heads;
+}
+
+void add_latent_factor(const TensorSpec& spec, const Stack& stack, const LowRank* product, MappedWeights& weights) {
+    const Block& b = stack.block(spec.layer);
+    const std::uint32_t rank = stack.adapter_rank;
+    const std::uint64_t n_rows = std::uint64_t{b.n_heads} * (b.latent_query_dim + b.latent_value_dim);
+    if (product && (product->n_rows != n_rows || product->n_cols != b.value_head_dim))
+        throw Refusal(product->name + ": expected a product of " + std::to_string(n_rows) + " rows and " +
+                      std::to_string(b.value_head_dim) + " columns, got " + std::to_string(product->n_rows) + " and " +
+                      std::to_string(product->n_cols));
+    const LowRank* const both[] = {product, product};
+    switch (spec.role) {
+        case Role::adapter_latent_query_in:
+            return weights.add_experts(spec.role, spec.layer, key_factors(product, b), rank, false, spec.stack);
+        case Role::adapter_latent_query_out:
+            return weights.add(spec.role, spec.layer, query_factor(product, rank), {}, spec.stack);
+        case Role::adapter_latent_value_in:
+            return weights.add(spec.role, spec.layer, first_view(both, rank, false, b.value_head_dim), {}, spec.stack);
+        default:
+            return weights.add_experts(spec.role, spec.layer, value_factors(product, rank, b), b.latent_value_dim,
+                                       false, spec.stack);
+    }
+}
+
+}  // namespace fovea

@@ -1,0 +1,18 @@
+// The matrix of latent attention that a source has for keys and values of all heads, [n_heads · (key + value dims), latent]: each
+// head's rows in the order in which a Fovea file holds them, and those of an adapter's product for it.
+#pragma once
+#include <vector>
+
+#include "convert/formats/safetensors.h"
+#include "convert/weights/mapped_weights.h"
+
+namespace fovea {
+
+/// Each head's map, by its own view: of keys transposed, or of values.
+[[nodiscard]] std::vector<MappedWeights::Expert> latent_heads(const TensorView& all, const Block& block, bool is_key);
+
+/// Adds an adapter's tensor for those maps: `spec` is one of the four that a product for the source's matrix becomes, each
+/// up to the adapter's rank with zeros. What lies on the heads' side is each head's own. Null: zeros. Throws Refusal.
+void add_latent_factor(const TensorSpec& spec, const Stack& stack, const LowRank* product, MappedWeights& weights);
+
+}  // namespace fovea

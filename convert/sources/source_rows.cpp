@@ -1,0 +1,60 @@
+#include "convert/sources/source_rows.h"
+
+#include "convert/packed/module.h"
+#include "convert/sources/lora.h"
+#include "host/base/refusal.h"
+
+namespace fovea {
+
+SourceRows projection_part(const Block& b, Role role, Within within) {
+    const std::uint32_t in_group = b.n_heads / b.n_kv_heads;
+    const bool quartered = within == Within::quartered;
+    const std::uint32_t n_groups = quartered                   ? 4
+                                   : within == Within::grouped ? b.n_kv_heads
+                                                               : 1,
+                        of_each = b.n_kv_heads / n_groups;
+    const std::uint32_t query = of_each * in_group * b.head_dim, key = of_each * b.head_dim;
+    const std::uint32_t value = of_each * b.value_head_dim, all = query + key + value;
+    SourceRows part{.n_all = std::uint64_t{all} * n_groups, .stride = n_groups > 1 ? all : 0};
+    const auto take = [&](std::uint32_t begin, std::uint32_t run) {
+        part.begin = begin;
+        part.run = n_groups > 1 ? run : 0;
+    };
+    switch (role) {
+        case Role::key:
+        case Role::key_bias: take(quartered ? query + value : query, key); break;
+        case Role::value:
+        case Role::value_bias: take(quartered ? query : query + key, value); break;
+        default: take(0, query);
+    }
+    return part;
+}
+
+void add_low_ranks(const SourceTensor& tensor, const std::string& file, const SourceRows& part, std::uint64_t n_cols,
+                   bool vector, TensorView& view) {
+    for (const LowRank& added : tensor.added)
+        if (vector || added.n_rows != part.n_all || added.n_cols != n_cols)
+            throw Refusal(added.name + ": expected factors of " +
+                          (vector ? "a matrix" : shape_words({part.n_all, n_cols})) + ", got " +
+                          shape_words({added.n_rows, added.n_cols}) + "; the model's tensor is in " + file);
+    if (!tensor.packed) view.group_type = view.type;
+    view.dequantize = [plain = view, added = tensor.added, first = part.begin, n_cols](std::uint64_t row, float* out) {
+        if (plain.dequantize)
+            plain.dequantize(row, out);
+        else
+            read_strided_row(plain, row, static_cast<std::uint32_t>(n_cols), out);
+        for (const LowRank& low : added) add_low_rank(low, first + row, out);
+    };
+    view.groups = {};
+    view.col_stride = 1;  // rows come whole now
+}
+
+void read_packed(const SourceTensor& tensor, std::uint64_t first, TensorView& view) {
+    const auto packed = tensor.packed;
+    view.group_type = packed->type;
+    view.dequantize = [packed, first](std::uint64_t row, float* out) { packed->dequantize(first + row, out); };
+    if (packed->groups)
+        view.groups = [packed, first](std::uint64_t row, QuantizedGroup* out) { packed->groups(first + row, out); };
+}
+
+}  // namespace fovea

@@ -1,0 +1,108 @@
+#include "convert/sources/text_part.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "host/base/refusal.h"
+
+namespace fovea {
+namespace {
+
+/// Those whose text model sees texts alone as it would without the rest: causal, with the same positions.
+constexpr std::string_view kModelTypes[] = {
+    "gemma3",   "gemma4",    "mistral3",   "qwen2_vl",         "qwen2_5_vl",      "qwen3_vl",    "qwen3_vl_moe",
+    "mllama",   "llava",     "llava_next", "llava_next_video", "llava_onevision", "video_llava", "vipllava",
+    "internvl", "idefics2",  "idefics3",   "smolvlm",          "qwen2_audio",     "voxtral",     "glm4v",
+    "glm46v",   "exaone4_5", "got_ocr2",   "lighton_ocr",      "ovis2",           "deepseek_vl", "video_llama_3"};
+
+/// Those whose published files have the text model's fields among their own, and its type.
+constexpr std::pair<std::string_view, const char*> kFlat[] = {{"qwen2_vl", "qwen2_vl_text"},
+                                                              {"qwen2_5_vl", "qwen2_5_vl_text"}};
+
+/// How names of its tensors begin, in the order they are tried, and what they begin with in a model of it alone.
+constexpr std::pair<std::string_view, std::string_view> kPrefixes[] = {
+    {"model.language_model.", "model."},
+    {"language_model.model.", "model."},
+    {"language_model.lm_head.", "lm_head."},
+    {"model.text_model.", "model."},
+    {"lm_head.", "lm_head."},
+    {"model.layers.", "model.layers."},
+    {"model.embed_tokens.", "model.embed_tokens."},
+    {"model.norm.", "model.norm."},
+};
+
+/// Sizes that a text_config of the type has where it does not say them, as transformers' classes have them: files within others
+/// are as short as that.
+constexpr std::pair<std::string_view, const char*> kSizes[] = {
+    {"llama", R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+                  "num_attention_heads": 32})"},
+    {"mistral", R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+                    "num_attention_heads": 32, "num_key_value_heads": 8})"},
+    {"qwen2", R"({"vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,
+                  "num_attention_heads": 32, "num_key_value_heads": 32})"},
+    {"qwen3", R"({"vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,
+                  "num_attention_heads": 32})"},
+    {"qwen2_vl_text",
+     R"({"vocab_size": 152064, "hidden_size": 8192, "intermediate_size": 29568, "num_hidden_layers": 80,
+                          "num_attention_heads": 64})"},
+    {"qwen2_5_vl_text", R"({"vocab_size": 152064, "hidden_size": 8192, "intermediate_size": 29568,
+                            "num_hidden_layers": 80, "num_attention_heads": 64})"},
+    {"qwen3_vl_text", R"({"vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016,
+                          "num_hidden_layers": 32, "num_attention_heads": 32})"},
+    {"mllama_text_model", R"({"vocab_size": 128256, "hidden_size": 4096, "intermediate_size": 14336,
+                              "num_hidden_layers": 40, "num_attention_heads": 32})"},
+    {"glm4v_text", R"({"vocab_size": 151552, "hidden_size": 4096, "intermediate_size": 13696, "num_hidden_layers": 40,
+                       "num_attention_heads": 32})"},
+    {"exaone4", R"({"vocab_size": 102400, "hidden_size": 4096, "intermediate_size": 16384, "num_hidden_layers": 32,
+                    "num_attention_heads": 32, "num_key_value_heads": 32})"},
+    {"gemma4_text", R"({"vocab_size": 262144, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 30,
+                        "num_attention_heads": 8})"},
+    {"gemma3_text", R"({"vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
+                        "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256})"},
+};
+
+}  // namespace
+
+std::optional<Fields> text_part(const Fields& fields) {
+    if (!fields.has("model_type")) return {};
+    const std::string type = fields.text("model_type");
+    if (std::find(std::begin(kModelTypes), std::end(kModelTypes), type) == std::end(kModelTypes)) return {};
+    if (!fields.has("text_config")) {
+        for (const auto& [whole, of_text] : kFlat)
+            if (type == whole) return fields.with("model_type", of_text);
+        return {};
+    }
+    nlohmann::json of_whole = nlohmann::json::object();
+    for (const char* name :
+         {"bos_token_id", "eos_token_id", "tie_word_embeddings", "quantization_config", "_name_or_path"})
+        if (fields.has(name)) of_whole[name] = fields.json()[name];
+    Fields part = fields.object("text_config").or_else(of_whole);
+    if (fields.flag_or("tie_word_embeddings", false)) part = part.with("tie_word_embeddings", true);
+    const std::string of_part = part.text("model_type");
+    for (const auto& [name, sizes] : kSizes)
+        if (of_part == name) return part.or_else(nlohmann::json::parse(sizes));
+    return part;
+}
+
+void keep_text_part(Safetensors& weights) {
+    decltype(weights.tensors) kept;
+    for (auto& [name, tensor] : weights.tensors) {
+        bool taken = false;
+        for (const auto& [prefix, instead] : kPrefixes)
+            if (name.starts_with(prefix)) {
+                const std::string alone = std::string(instead) + name.substr(prefix.size());
+                if (!kept.emplace(alone, std::move(tensor)).second)
+                    throw Refusal("tensor " + name + ": expected one tensor of the text model's " + alone +
+                                  ", got two");
+                taken = true;
+                break;
+            }
+        if (!taken && !tensor.added.empty())
+            throw Refusal(tensor.added.front().name + ": expected a matrix of the text model, got " + name);
+    }
+    weights.tensors = std::move(kept);
+}
+
+}  // namespace fovea

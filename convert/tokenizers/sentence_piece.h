@@ -1,0 +1,49 @@
+// A SentencePiece model file becomes a tokenizer section.
+#pragma once
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "convert/tokenizers/tokenizer_json.h"
+#include "convert/tokenizers/tokenizer_section.h"
+
+namespace fovea {
+
+/// What a piece is, by the number that SentencePiece's files and GGUF have for it.
+enum class PieceKind : std::uint8_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
+
+/// A vocabulary of pieces with scores and how text is prepared for it, from whatever file.
+struct PieceModel {
+    struct Piece {
+        std::string text;  ///< a space spelled "▁"
+        float score = 0;
+        PieceKind kind = PieceKind::normal;
+    };
+    std::vector<Piece> pieces;
+    bool unigram = true;  ///< else byte-pair encoding,
+    bool merges = true;   ///< or characters alone, which is that without merges
+    bool byte_fallback = false;
+    bool puts_space_first = true;  ///< add_dummy_prefix
+    bool removes_extra_spaces = true;
+    bool spells_spaces = true;                    ///< escape_whitespaces
+    std::string charsmap;                         ///< bytes of the normalizer's map; empty: none
+    std::uint32_t unknown = 0, bos = 1, eos = 2;  ///< kNoId: none
+};
+
+/// A source with everything but what goes around a text. `place` names the file in refusals. Throws Refusal.
+[[nodiscard]] TokenizerSource source_of_pieces(const PieceModel& model, const std::string& place);
+
+/// The model in the bytes of a file: protocol buffers' wire format, of which the fields of SentencePiece's ModelProto
+/// are read. Throws Refusal, naming `file_name`, and what was wanted and had.
+[[nodiscard]] PieceModel read_sentence_piece(std::span<const std::byte> bytes, const std::string& file_name);
+
+/// The section's bytes. Nothing goes around a text but facts.bos first, where it is given.
+[[nodiscard]] std::vector<std::byte> tokenizer_section_from_sentence_piece(std::span<const std::byte> bytes,
+                                                                           const std::string& file_name,
+                                                                           const TokenizerFacts& facts);
+
+/// Whether the bytes start as such a file does: with a piece.
+[[nodiscard]] bool looks_like_sentence_piece(std::span<const std::byte> bytes);
+
+}  // namespace fovea

@@ -1,0 +1,262 @@
+#include "convert/tokenizers/vocab_json.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "host/base/refusal.h"
+#include "host/base/source_file.h"
+
+namespace fovea {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::size_t kMostBytes = 64u << 20;  // of each file; the largest there are have a tenth of that
+
+/// How texts are cut into words and what stands around them.
+enum class Style { gpt2, roberta, qwen };
+
+/// A class of transformers: its style, and what it calls the tokens with a role where no file does.
+struct Kind {
+    const char* name;
+    Style style;
+    const char *bos, *eos, *unknown, *mask;
+};
+constexpr Kind kKinds[] = {{"GPT2Tokenizer", Style::gpt2, "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", ""},
+                           {"CodeGenTokenizer", Style::gpt2, "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", ""},
+                           {"RobertaTokenizer", Style::roberta, "<s>", "</s>", "<unk>", "<mask>"},
+                           {"LongformerTokenizer", Style::roberta, "<s>", "</s>", "<unk>", "<mask>"},
+                           {"BartTokenizer", Style::roberta, "<s>", "</s>", "<unk>", "<mask>"},
+                           {"Qwen2Tokenizer", Style::qwen, "", "<|endoftext|>", "<|endoftext|>", ""}};
+
+/// The class of model types whose folders may not name one.
+constexpr std::pair<const char*, const char*> kTypes[] = {
+    {"gpt2", "GPT2Tokenizer"},       {"gpt_neo", "GPT2Tokenizer"},          {"gptj", "GPT2Tokenizer"},
+    {"opt", "GPT2Tokenizer"},        {"phi", "CodeGenTokenizer"},           {"codegen", "CodeGenTokenizer"},
+    {"roberta", "RobertaTokenizer"}, {"longformer", "LongformerTokenizer"}, {"bart", "BartTokenizer"},
+    {"qwen2", "Qwen2Tokenizer"},     {"qwen2_moe", "Qwen2Tokenizer"},       {"qwen3", "Qwen2Tokenizer"},
+    {"qwen3_moe", "Qwen2Tokenizer"}};
+
+constexpr const char* kQwenWords =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+
+[[nodiscard]] json read_object(const fs::path& path) {
+    const Mapping mapping = map_source(path, kMostBytes);
+    const std::string_view text(reinterpret_cast<const char*>(mapping.bytes().data()), mapping.bytes().size());
+    check_json_depth(text, path.string());
+    json object = json::parse(text, nullptr, false);
+    if (!object.is_object()) throw Refusal(path.string() + ": expected a JSON object, got something else");
+    return object;
+}
+
+[[nodiscard]] json read_object_or_none(const fs::path& path) {
+    std::error_code error;
+    return fs::exists(path, error) ? read_object(path) : json::object();
+}
+
+[[nodiscard]] json read_merges(const fs::path& path) {
+    const Mapping mapping = map_source(path, kMostBytes);
+    std::string_view text(reinterpret_cast<const char*>(mapping.bytes().data()), mapping.bytes().size());
+    json merges = json::array();
+    for (std::uint32_t number = 1; !text.empty(); ++number) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        std::string_view line = text.substr(0, end);
+        text.remove_prefix(std::min(end + 1, text.size()));
+        if (line.ends_with('\r')) line.remove_suffix(1);
+        if (line.empty() || (number == 1 && line.starts_with("#version"))) continue;
+        const std::size_t space = line.find(' ');
+        if (space == line.npos || space == 0 || space + 1 == line.size() || line.find(' ', space + 1) != line.npos)
+            throw Refusal(path.string() + ": line " + std::to_string(number) +
+                          ": expected two tokens with a space between, got " + std::string(line.substr(0, 100)));
+        merges.push_back({std::string(line.substr(0, space)), std::string(line.substr(space + 1))});
+    }
+    return merges;
+}
+
+[[nodiscard]] std::string text_of(const json& object, const char* name) {
+    const json field = object.value(name, json());
+    return field.is_string() ? field.get<std::string>() : "";
+}
+
+/// The class that a folder names, without "Fast" at its end, or else that of its model_type; without either "".
+[[nodiscard]] std::string class_of(const fs::path& folder) {
+    std::string name = text_of(read_object_or_none(folder / "tokenizer_config.json"), "tokenizer_class");
+    const json model = read_object_or_none(folder / "config.json");
+    if (name.empty()) name = text_of(model, "tokenizer_class");
+    const std::string type = text_of(model, "model_type");
+    for (const auto& [known, its] : kTypes)
+        if (name.empty() && type == known) name = its;
+    if (name.empty()) return type;
+    if (name.ends_with("Fast")) name.resize(name.size() - 4);
+    return name;
+}
+
+[[nodiscard]] const Kind* find_kind(const std::string& name) {
+    for (const Kind& kind : kKinds)
+        if (name == kind.name) return &kind;
+    return name.empty() ? &kKinds[0] : nullptr;
+}
+
+/// The files of one folder, put together as a tokenizer.json.
+class Folder {
+public:
+    explicit Folder(const fs::path& path)
+        : path_(path),
+          config_path_(path.parent_path() / "tokenizer_config.json"),
+          vocabulary_(read_object(path)),
+          config_(read_object_or_none(config_path_)),
+          roles_(read_object_or_none(path.parent_path() / "special_tokens_map.json")),
+          more_(read_object_or_none(path.parent_path() / "added_tokens.json")),
+          kind_(kind_of_folder()) {}
+
+    [[nodiscard]] json joined() {
+        json result = {{"version", "1.0"},
+                       {"normalizer", nullptr},
+                       {"pre_tokenizer", cut()},
+                       {"post_processor", nullptr},
+                       {"decoder", {{"type", "ByteLevel"}}}};
+        if (kind_.style == Style::qwen) result["normalizer"] = {{"type", "NFC"}};
+        add_tokens();
+        result["added_tokens"] = added_;
+        if (kind_.style == Style::roberta)
+            result["post_processor"] = {{"type", "RobertaProcessing"},
+                                        {"sep", {name_of("sep_token", kind_.eos), id_of("sep_token", kind_.eos)}},
+                                        {"cls", {name_of("cls_token", kind_.bos), id_of("cls_token", kind_.bos)}}};
+        else
+            result["post_processor"] = ends_template();
+        result["model"] = {
+            {"type", "BPE"}, {"vocab", vocabulary_}, {"merges", read_merges(path_.parent_path() / "merges.txt")}};
+        return result;
+    }
+
+private:
+    [[nodiscard]] const Kind& kind_of_folder() const {
+        const std::string name = class_of(path_.parent_path());
+        if (const Kind* kind = find_kind(name)) return *kind;
+        std::string known;
+        for (const Kind& kind : kKinds) known += (known.empty() ? "" : ", ") + std::string(kind.name);
+        throw Refusal(path_.string() + ": tokenizer_class: expected one of " + known + " beside it, got " + name);
+    }
+
+    [[nodiscard]] bool flag(const char* name) const { return config_.value(name, json()) == true; }
+
+    [[nodiscard]] json cut() const {
+        const bool first_space = flag("add_prefix_space");
+        json bytes = {
+            {"type", "ByteLevel"}, {"add_prefix_space", first_space}, {"use_regex", kind_.style != Style::qwen}};
+        if (kind_.style != Style::qwen) return bytes;
+        const json words = {
+            {"type", "Split"}, {"pattern", {{"Regex", kQwenWords}}}, {"behavior", "Isolated"}, {"invert", false}};
+        return {{"type", "Sequence"}, {"pretokenizers", {words, bytes}}};
+    }
+
+    /// A start, an end, both around every text, or nothing.
+    [[nodiscard]] json ends_template() const {
+        json parts[2] = {json::array(), json::array()}, tokens = json::object();
+        const std::pair<const char*, const char*> ends[] = {{"bos_token", kind_.bos}, {"eos_token", kind_.eos}};
+        for (int i = 0; i < 2; ++i) {
+            const std::string name = name_of(ends[i].first, ends[i].second);
+            if (name.empty() || !flag(i ? "add_eos_token" : "add_bos_token")) continue;
+            tokens[name] = {{"id", name}, {"ids", {id_of(ends[i].first, ends[i].second)}}, {"tokens", {name}}};
+            parts[i].push_back({{"SpecialToken", {{"id", name}, {"type_id", 0}}}});
+        }
+        if (tokens.empty()) return nullptr;
+        const auto around = [&](const char* text) {
+            json whole = parts[0];
+            whole.push_back({{"Sequence", {{"id", text}, {"type_id", 0}}}});
+            whole.insert(whole.end(), parts[1].begin(), parts[1].end());
+            return whole;
+        };
+        json pair = around("A");
+        const json second = around("B");
+        pair.insert(pair.end(), second.begin(), second.end());
+        return {{"type", "TemplateProcessing"}, {"single", around("A")}, {"pair", pair}, {"special_tokens", tokens}};
+    }
+
+    /// A role's token: a text, or an object with its content.
+    [[nodiscard]] json field_of(const char* role) const {
+        const json field = config_.value(role, json());
+        return field.is_null() ? roles_.value(role, json()) : field;
+    }
+    [[nodiscard]] std::string name_of(const char* role, const char* otherwise) const {
+        const json field = field_of(role), name = field.is_object() ? field.value("content", json()) : field;
+        return name.is_string() ? name.get<std::string>() : otherwise;
+    }
+    [[nodiscard]] std::uint32_t id_of(const char* role, const char* otherwise) const {
+        const std::string name = name_of(role, otherwise);
+        if (!vocabulary_.contains(name) || !vocabulary_[name].is_number_unsigned())
+            throw Refusal(path_.string() + ": expected the " + std::string(role) + " " + name + ", got none");
+        return vocabulary_[name].get<std::uint32_t>();
+    }
+
+    void add(const std::string& name, const json& id, const json& like, bool special) {
+        if (name.empty() || !id.is_number_unsigned()) return;
+        if (!names_.insert(name).second) return;
+        const auto said = [&](const char* key, bool otherwise) {
+            return like.is_object() && like.contains(key) ? like[key] == true : otherwise;
+        };
+        added_.push_back({{"id", id},
+                          {"content", name},
+                          {"single_word", said("single_word", false)},
+                          {"lstrip", said("lstrip", false)},
+                          {"rstrip", said("rstrip", false)},
+                          {"normalized", said("normalized", !special)},
+                          {"special", said("special", special)}});
+        vocabulary_[name] = id;
+    }
+
+    /// First those that tokenizer_config.json lists whole, then the roles', then the others of added_tokens.json.
+    void add_tokens() {
+        const json listed = config_.value("added_tokens_decoder", json::object());
+        for (const auto& [id, token] : listed.items())
+            if (token.is_object() && token.value("content", json()).is_string() && !id.empty() && id.size() < 9 &&
+                id.find_first_not_of("0123456789") == id.npos)
+                add(token["content"], std::stoul(id), token, false);
+        const bool is_roberta = kind_.style == Style::roberta;
+        const std::pair<const char*, const char*> roles[] = {{"bos_token", kind_.bos},
+                                                             {"eos_token", kind_.eos},
+                                                             {"unk_token", kind_.unknown},
+                                                             {"pad_token", ""},
+                                                             {"mask_token", kind_.mask},
+                                                             {"cls_token", is_roberta ? kind_.bos : ""},
+                                                             {"sep_token", is_roberta ? kind_.eos : ""}};
+        for (const auto& [role, otherwise] : roles) {
+            const std::string name = name_of(role, otherwise);
+            const json id = more_.contains(name) ? more_[name] : vocabulary_.value(name, json());
+            json like = field_of(role);
+            if (!like.is_object() && std::string_view(role) == "mask_token" && is_roberta) like = {{"lstrip", true}};
+            if (like.is_object()) like["special"] = true, like["normalized"] = false;
+            add(name, id, like, true);
+        }
+        for (const auto& [name, id] : more_.items()) add(name, id, json(), false);
+    }
+
+    const fs::path path_, config_path_;
+    json vocabulary_;
+    const json config_, roles_, more_;
+    const Kind& kind_;
+    json added_ = json::array();
+    std::set<std::string> names_;  // of those
+};
+
+}  // namespace
+
+bool reads_vocab_json(const fs::path& folder) {
+    std::error_code error;
+    return fs::exists(folder / "vocab.json", error) && fs::exists(folder / "merges.txt", error) &&
+           find_kind(class_of(folder));
+}
+
+std::vector<std::byte> tokenizer_section_from_vocab_json(const fs::path& path, const TokenizerFacts& facts) {
+    const std::string text = Folder(path).joined().dump(-1, ' ', false, json::error_handler_t::replace);
+    return tokenizer_section_from_json(text, path.string(), facts);
+}
+
+}  // namespace fovea

@@ -1,0 +1,66 @@
+#include "convert/tokenizers/vocab_txt.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "convert/tokenizers/word_piece.h"
+#include "host/base/refusal.h"
+#include "host/base/source_file.h"
+
+namespace fovea {
+namespace {
+
+using nlohmann::json;
+
+/// Of a token that stands twice the later id counts.
+json read_lines(std::string_view text) {
+    json vocab = json::object();
+    for (std::uint32_t id = 0; !text.empty(); ++id) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        std::string_view line = text.substr(0, end);
+        if (line.ends_with('\r')) line.remove_suffix(1);
+        vocab[std::string(line)] = id;
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return vocab;
+}
+
+/// A token of the configuration: a string, or an object with its content.
+std::string token_name(const json& config, const char* key, const char* otherwise) {
+    const json field = config.value(key, json());
+    const json& name = field.is_object() ? field.value("content", json()) : field;
+    return name.is_string() ? name.get<std::string>() : otherwise;
+}
+
+json setting(const json& config, const char* key, const json& otherwise) {
+    return config.contains(key) && !config[key].is_null() ? config[key] : otherwise;
+}
+
+}  // namespace
+
+std::vector<std::byte> tokenizer_section_from_vocab_txt(std::span<const char> text, const std::string& file_name,
+                                                        const std::filesystem::path& config_path,
+                                                        const TokenizerFacts& facts) {
+    std::error_code error;
+    const json config = std::filesystem::exists(config_path, error) ? Fields::read(config_path).json() : json::object();
+    if (setting(config, "do_basic_tokenize", true) != true)
+        throw Refusal(config_path.string() + ": do_basic_tokenize: expected true, got false");
+    WordPiece result;
+    result.ids = read_lines({text.data(), text.size()});
+    result.cls = token_name(config, "cls_token", "[CLS]");
+    result.sep = token_name(config, "sep_token", "[SEP]");
+    result.unknown = token_name(config, "unk_token", "[UNK]");
+    for (const std::string& name : {result.cls, result.sep, result.unknown, token_name(config, "pad_token", "[PAD]"),
+                                    token_name(config, "mask_token", "[MASK]")}) {
+        if (result.ids.contains(name))
+            result.added.push_back({name, true});
+        else if (name == result.cls || name == result.sep)
+            throw Refusal(file_name + ": expected the token " + name + ", got none");
+    }
+    result.lower_case = setting(config, "do_lower_case", true);
+    result.strip_accents = setting(config, "strip_accents", nullptr);
+    result.chinese_apart = setting(config, "tokenize_chinese_chars", true);
+    return tokenizer_section_from_word_piece(result, file_name, facts);
+}
+
+}  // namespace fovea

@@ -1,0 +1,31 @@
+// A WordPiece vocabulary, from whatever file, becomes a tokenizer section.
+#pragma once
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "convert/tokenizers/tokenizer_json.h"
+
+namespace fovea {
+
+struct WordPiece {
+    struct Added {
+        std::string spelling;  ///< one of `ids`
+        bool special;
+    };
+
+    nlohmann::json ids = nlohmann::json::object();  ///< by spelling, with "##" first where a token continues a word
+    std::vector<Added> added;                       ///< found in the text as they are
+    std::string cls, sep, unknown;                  ///< spellings; the first two go around every text
+    nlohmann::json lower_case = true;               ///< true or false, as a file may say it: anything else is refused
+    nlohmann::json strip_accents;                   ///< null: as lower_case
+    nlohmann::json chinese_apart = true;            ///< each Chinese character is a word
+};
+
+/// The section's bytes. Throws Refusal, naming `file_name`, where the vocabulary is none.
+[[nodiscard]] std::vector<std::byte> tokenizer_section_from_word_piece(const WordPiece& source,
+                                                                       const std::string& file_name,
+                                                                       const TokenizerFacts& facts);
+
+}  // namespace fovea

@@ -1,0 +1,209 @@
+#include "convert/weights/mapped_weights.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <type_traits>
+
+#include "host/base/elements.h"
+
+namespace fovea {
+namespace {
+
+/// Calls `use` with a Type for each of the plain types.
+template<class Use>
+void with_type(Type type, Use use) {
+    switch (type) {
+        case Type::f16: use(std::integral_constant<Type, Type::f16>()); break;
+        case Type::bf16: use(std::integral_constant<Type, Type::bf16>()); break;
+        default: use(std::integral_constant<Type, Type::f32>());
+    }
+}
+
+/// A transposed source is walked column by column, so that its cache lines are used whole. out [n_rows][n_cols]
+void read_transposed(const TensorView& view, std::uint64_t row_begin, std::uint32_t n_rows, std::uint32_t n_cols,
+                     float* out) {
+    with_type(view.type, [&](auto type) {
+        for (std::uint64_t col = 0; col < n_cols; ++col)
+            for (std::uint64_t row = 0; row < n_rows; ++row) {
+                const std::uint64_t at = (row_begin + row) * view.row_stride + col * view.col_stride;
+                out[row * n_cols + col] = load_element(view.data, type, at);
+            }
+    });
+}
+
+/// Adjacent pair i of a head comes from dims i and i + rotary_dim / 2 of those that turn.
+std::uint32_t unrotated(const RowOrder& order, std::uint32_t row) {
+    const std::uint32_t start = row - row % order.head_dim;
+    std::uint32_t dim = row - start;
+    if (dim < order.rotary_dim) dim = dim / 2 + (dim % 2) * (order.rotary_dim / 2);
+    return start + (dim < order.n_last ? order.head_dim - order.n_last + dim : dim - order.n_last);
+}
+
+/// The block by whose rotation the query and key rows of a layer are ordered: its own or, of layers without positions beside
+/// others, the first that rotates heads of that width, so that a source's order is the same in every layer. None: there is
+/// no such block.
+std::optional<std::uint32_t> turning_block(const Stack& stack, std::uint32_t layer) {
+    const std::uint32_t own = stack.layer_blocks.empty() ? 0 : stack.layer_blocks[layer];
+    if (stack.blocks[own].position == Position::rope) return own;
+    for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
+        if (stack.blocks[i].position == Position::rope && stack.blocks[i].head_dim == stack.blocks[own].head_dim)
+            return i;
+    return std::nullopt;
+}
+
+}  // namespace
+
+void read_row(const TensorView& view, std::uint64_t row, std::uint32_t n_cols, float* out) {
+    if (view.dequantize)
+        view.dequantize(row, out);
+    else
+        read_strided_row(view, row, n_cols, out);
+}
+
+void read_vector(const TensorView& view, std::uint32_t n, float* out) {
+    for (std::uint32_t i = 0; i < n; ++i) read_row(view, i, 1, out + i);
+}
+
+bool is_norm_weight(Role role) {
+    switch (role) {
+        case Role::embedding_norm:
+        case Role::head_norm:
+        case Role::final_norm:
+        case Role::attention_norm:
+        case Role::attention_post_norm:
+        case Role::query_norm:
+        case Role::key_norm:
+        case Role::cross_norm:
+        case Role::cross_post_norm:
+        case Role::feed_forward_norm:
+        case Role::feed_forward_post_norm:
+        case Role::layer_input_norm:
+        case Role::layer_output_norm:
+        case Role::value_norm:
+        case Role::query_down_norm:
+        case Role::latent_norm: return true;
+        default: return false;
+    }
+}
+
+void read_strided_row(const TensorView& view, std::uint64_t row, std::uint32_t n_cols, float* out) {
+    const std::uint64_t start = row * view.row_stride;
+    with_type(view.type, [&](auto type) {
+        for (std::uint32_t col = 0; col < n_cols; ++col)
+            out[col] = load_element(view.data, type, start + col * view.col_stride);
+    });
+}
+
+bool is_turned(Role role) {
+    return role == Role::query || role == Role::query_bias || role == Role::query_norm ||
+           role == Role::query_norm_bias || role == Role::key || role == Role::key_bias || role == Role::key_norm ||
+           role == Role::key_norm_bias;
+}
+
+RowOrder rotary_order(const Stack& stack, const TensorSpec& spec, std::span<const Rope> ropes) {
+    RowOrder order;
+    if (!is_turned(spec.role)) return order;
+    const Block& block = stack.block(spec.layer);
+    if (const auto turning = turning_block(stack, spec.layer); turning && ropes[*turning].halves) {
+        order.head_dim = block.head_dim;
+        order.rotary_dim = stack.blocks[*turning].rotary_dim;
+    }
+    if (block.latent_query_dim) {  // dims that turn are the last of a head there
+        order.head_dim = spec.role == Role::query ? query_head_dim(block) : block.head_dim;
+        order.n_last = block.rotary_dim;
+    }
+    return order;
+}
+
+void MappedWeights::add_experts(Role role, std::uint32_t layer, std::vector<Expert> experts, std::uint32_t n_rows,
+                                bool gated, StackIndex stack) {
+    Entry& entry = entries_[{stack, role, layer}];
+    entry.order.gated_rows = gated ? n_rows : 0;
+    entry.experts = std::move(experts);
+    entry.expert_rows = n_rows;
+}
+
+MappedWeights::Place MappedWeights::find_row(const Entry& entry, std::uint32_t row) {
+    if (!entry.experts.empty()) {
+        const bool gated = entry.order.gated_rows != 0;
+        const std::uint32_t of_each = static_cast<std::uint32_t>(round_up(entry.expert_rows, kLanes)) * (gated ? 2 : 1);
+        const Expert& expert = entry.experts[row / of_each];
+        const UpRow from = gated ? up_row(row % of_each) : UpRow{true, row % of_each};
+        if (from.row >= entry.expert_rows) return {};
+        return {from.gate ? &expert.view : &expert.up, from.row};
+    }
+    if (entry.order.gated_rows) {
+        const UpRow from = up_row(row);
+        if (from.row >= entry.order.gated_rows) return {};
+        return {from.gate ? &entry.view : &entry.up, from.row};
+    }
+    if (entry.order.head_dim) row = unrotated(entry.order, row);
+    if (entry.order.run) row = row / entry.order.run * entry.order.stride + row % entry.order.run;
+    return {&entry.view, row};
+}
+
+void MappedWeights::add_computed(Role role, std::uint32_t layer, std::vector<float> values, StackIndex stack,
+                                 RowOrder order, std::uint32_t n_cols) {
+    computed_.push_back(std::move(values));  // its heap block stays where it is when the outer vector grows
+    add(role, layer, {reinterpret_cast<const std::byte*>(computed_.back().data()), Type::f32, n_cols, 1}, order, stack);
+}
+
+void MappedWeights::read_rows(const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows, float* out) const {
+    const Entry& entry = entries_.at({spec.stack, spec.role, spec.layer});
+    const bool vector = spec.layout == Layout::vector;
+    const std::uint32_t n_cols = vector ? 1 : spec.n_cols;
+    if (vector) n_rows = spec.n_cols;
+    if (entry.view.col_stride > 1) {
+        read_transposed(entry.view, row_begin, n_rows, n_cols, out);
+        return;
+    }
+    for (std::uint32_t i = 0; i < n_rows; ++i, out += n_cols) {
+        const auto [view, row] = find_row(entry, row_begin + i);
+        if (view == nullptr)
+            std::fill_n(out, n_cols, 0.0f);
+        else
+            read_row(*view, row, n_cols, out);
+    }
+}
+
+bool MappedWeights::read_groups(const TensorSpec& spec, Type type, std::uint32_t row_begin, std::uint32_t n_rows,
+                                QuantizedGroup* out) const {
+    const Entry& entry = entries_.at({spec.stack, spec.role, spec.layer});
+    for (std::uint32_t i = 0; i < n_rows; ++i, out += spec.n_cols / kGroup) {
+        const auto [view, row] = find_row(entry, row_begin + i);
+        if (view == nullptr) continue;
+        const bool as_they_are = view->group_type == type || (view->group_type == Type::q4 && type == Type::q8);
+        if (!view->groups || !as_they_are) return false;
+        view->groups(row, out);
+    }
+    return true;
+}
+
+Type MappedWeights::type_of(const TensorSpec& spec) const {
+    const Entry& entry = entries_.at({spec.stack, spec.role, spec.layer});
+    const auto of = [&](const TensorView& view) {
+        if (!view.dequantize) return view.type;
+        return view.groups || spec.layout != Layout::rows ? view.group_type : Type::f32;
+    };
+    if (!entry.experts.empty()) {
+        const Type type = of(entry.experts.front().view);
+        for (const Expert& expert : entry.experts)
+            if (of(expert.view) != type || (entry.order.gated_rows && of(expert.up) != type)) return Type::q8;
+        return type;
+    }
+    const Type type = of(entry.view);
+    return entry.order.gated_rows && of(entry.up) != type ? Type::q8 : type;
+}
+
+void set_readers(MappedWeights weights, ModelSource& source, bool each_type) {
+    const auto kept = std::make_shared<const MappedWeights>(std::move(weights));
+    source.read_rows = [kept](const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows, float* out) {
+        kept->read_rows(spec, row_begin, n_rows, out);
+    };
+    if (each_type) source.type_of = [kept](const TensorSpec& spec) { return kept->type_of(spec); };
+    source.read_groups = [kept](const TensorSpec& spec, Type type, std::uint32_t row_begin, std::uint32_t n_rows,
+                                QuantizedGroup* out) { return kept->read_groups(spec, type, row_begin, n_rows, out); };
+}
+
+}  // namespace fovea

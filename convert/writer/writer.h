@@ -1,0 +1,77 @@
+// Writes Fovea files, version 1, one panel at a time.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <new>
+#include <tuple>
+#include <vector>
+
+#include "convert/weights/model_source.h"
+
+namespace fovea {
+
+/// Called as the weights are written, with bytes done and in all.
+using Progress = std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)>;
+
+class Calibration;  // convert/calibrate/calibration.h
+
+/// Which tensor of a file it is.
+using TensorKey = std::tuple<StackIndex, std::uint32_t, Role>;
+[[nodiscard]] inline TensorKey key_of(const TensorSpec& spec) noexcept { return {spec.stack, spec.layer, spec.role}; }
+
+/// A quantized type for each of some matrices; a table of token embeddings among them lies in panels.
+using MatrixTypes = std::map<TensorKey, Type>;
+
+/// Called after each quantized tensor with what was lost of it: sqrt(Σ(error²) / Σ(weight²)), with a calibration the same of
+/// its outputs.
+using QuantReport = std::function<void(const TensorSpec& spec, Type type, double relative_error)>;
+
+struct WriteOptions {
+    Type type = Type::f32;      ///< of matrices and tables, but see stored_type in convert/quantize/quantize.h
+    bool as_source = false;     ///< each matrix as ModelSource::type_of says, where the source has that
+    bool exact_tables = false;  ///< with quantized types, tables that are only looked up are f32 instead of f16
+    std::uint64_t weights_alignment = kWeightsAlignment;
+    std::uint32_t n_threads =
+        1;  ///< with more, source.read_rows and read_groups are called by so many at the same time
+    const MatrixTypes* types = nullptr;        ///< of those matrices, whatever `type` says; outlives the call
+    const Calibration* calibration = nullptr;  ///< quantizes what it has inputs of by them; outlives the call
+    Progress progress = {};
+    QuantReport quantized = {};
+};
+
+/// Writes `source` to `path` by way of a temporary file beside it, which takes its place only when it is whole and on
+/// the disk. The same source gives the same bytes, and the same refusal, for any number of threads; `progress` and
+/// `quantized` are called on the calling one. Throws Refusal, at once where there is no room for all of it, or whatever
+/// source.read_rows throws; the temporary file is then gone, as it is after a signal, and an older file at `path`
+/// untouched.
+void write_file(const ModelSource& source, const std::filesystem::path& path, const WriteOptions& options);
+
+/// Bytes of the file that write_file would write.
+[[nodiscard]] std::uint64_t file_bytes(const ModelSource& source, const WriteOptions& options);
+
+template<class T>
+struct Aligned64 {
+    using value_type = T;
+    Aligned64() = default;
+    template<class U>
+    Aligned64(const Aligned64<U>&) noexcept {}
+    T* allocate(std::size_t n) { return static_cast<T*>(::operator new (n * sizeof(T), std::align_val_t{64})); }
+    void deallocate(T* p, std::size_t) noexcept { ::operator delete (p, std::align_val_t{64}); }
+    bool operator==(const Aligned64&) const = default;
+};
+/// Bytes aligned as open_model and make_session want them.
+using AlignedBytes = std::vector<std::byte, Aligned64<std::byte>>;
+
+/// The same bytes in memory.
+[[nodiscard]] AlignedBytes write_bytes(const ModelSource& source, const WriteOptions& options);
+
+/// Bytes from one panel to the next.
+[[nodiscard]] std::uint64_t panel_stride_for(Type type, std::uint32_t n_cols) noexcept;
+
+/// "f32" for Type::f32.
+[[nodiscard]] const char* type_name(Type type) noexcept;
+
+}  // namespace fovea

@@ -1,0 +1,52 @@
+// Adapters' products, beside those of the model's matrices: y = W·x + bias, then + out·(scale·(in·x)) of one adapter after the
+// other. Each is two matrices of floats, so quantized models have float operands for them.
+#pragma once
+#include <span>
+
+#include "engine/model/layers.h"
+#include "fovea/config.h"
+
+namespace fovea {
+
+struct Pass;
+struct Rows;
+struct ConstRows;
+struct NormWeights;
+
+inline constexpr std::uint32_t kMostAdapters = 64;  // in use at a time: a C caller's are read to the stack
+
+/// An adapter in use, as the arena keeps it.
+struct AdapterUse {
+    const std::byte* file = nullptr;
+    float scale = 1.0f;
+
+    static constexpr std::uint64_t kBytes = kAdapterUseBytes;
+
+    /// Of n uses, and behind them n tables of every layer's tensors.
+    [[nodiscard]] static constexpr std::uint64_t table_bytes(std::uint64_t n, std::uint64_t n_layers) noexcept {
+        return n * (kBytes + n_layers * sizeof(AdapterTensors));
+    }
+};
+static_assert(sizeof(AdapterUse) <= AdapterUse::kBytes);
+
+/// Number i of those in use, and its tensors of the pass's layer.
+[[nodiscard]] const AdapterUse& adapter_use(const Pass& pass, std::uint32_t i) noexcept;
+[[nodiscard]] const AdapterTensors& adapter_tensors(const Pass& pass, std::uint32_t i) noexcept;
+
+/// Whether one in use has a product for that matrix of the pass's layer.
+[[nodiscard]] bool is_adapted(const Pass& pass, Adapted matrix) noexcept;
+
+struct AdaptedProduct;
+
+/// Adds the products for up to three matrices that read the same rows: norm(rows) [n_rows][width].
+void add_adapters(Pass& pass, std::span<const AdaptedProduct> products, const ConstRows& rows, std::uint32_t n_rows,
+                  std::uint32_t width, const NormWeights& norm) noexcept;
+
+/// The same for a block's attention_output or down, whose rows are the pass's. out [seq_len][d_model]; none: nothing.
+void add_adapted(Pass& pass, const Block& block, Adapted matrix, const Rows& out) noexcept;
+
+/// inner = act(W_up · norm(x)), gated or not, where adapters add to W_up · norm(x): the activation is a phase of its own.
+void compute_adapted_inner(Pass& pass, const FeedForwardTensors& t, const Block& block,
+                           const NormWeights& norm) noexcept;
+
+}  // namespace fovea

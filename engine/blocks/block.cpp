@@ -1,0 +1,74 @@
+// One transformer block (Vaswani et al. 2017, section 3; where the norm stands: Xiong et al. 2020):
+//
+//     pre: x = x + f(norm(x))              post: x = norm(x + f(x))
+//     both: x = x + norm'(f(norm(x)))      output: x = x + norm(f(x))
+//     within: x = x + W·norm'(g(norm(x)))  for each f = W·g of                 (Wang et al. 2022)
+//     W_o · attention, W_o · attention to the memory, and W_down · inner
+//                                          inner(y) = act(W_up · y), or act(W_gate · y) · (W_up · y)
+//     parallel: x = (x + attention(norm(x))) + inner'(norm'(x))                (Wang and Komatsuzaki 2021)
+#include "engine/blocks/adapters.h"
+#include "engine/blocks/attention.h"
+#include "engine/blocks/experts.h"
+#include "engine/blocks/layer_inputs.h"
+
+namespace fovea {
+namespace {
+
+/// inner = act(W_up · norm(x)), gated or not.
+void compute_inner(Pass& pass, const FeedForwardTensors& t, const Block& block, const NormWeights& norm) noexcept {
+    if (has(Part::adapters) && is_adapted(pass, Adapted::up)) return compute_adapted_inner(pass, t, block, norm);
+    const Epilogue epilogue = block.gated ? Epilogue::gate : Epilogue::store;
+    const Linear up{t.up, t.up_bias, pass.inner(), block.d_ff, epilogue, block.activation};
+    const void* normed = pass.operand(t.up.type, pass.hidden(), pass.seq_len, pass.stack().d_model,
+                                      norm.with(pass.columns(&ColumnTensors::up)));
+    pass.multiply("inner", pass.all(pass.inner(), block.d_ff), {&up, 1}, normed, pass.seq_len);
+}
+
+/// W_down · inner, added.
+void add_inner(Pass& pass, const FeedForwardTensors& t, const Block& block) noexcept {
+    const PartNorms norms = part_norms(block, t);
+    if (has(Part::block_variants))
+        pass.norm_rows("inner norm", pass.all(pass.inner(), block.d_ff), norms.within, pass.inner(), block.d_ff);
+    const Linear down{.matrix = t.down,
+                      .bias = t.down_bias,
+                      .out = pass.hidden(),
+                      .n_stored = pass.stack().d_model,
+                      .epilogue = Epilogue::add,
+                      .adapted = Adapted::down};
+    const void* inner = pass.operand(t.down.type, pass.inner(), pass.seq_len, block.d_ff,
+                                     NormWeights{}.with(pass.columns(&ColumnTensors::down)));
+    pass.add_to_stream("block", down, inner, block, norms);
+}
+
+/// Both parts read the stream before either is added to it.
+void run_parallel(Pass& pass, const Layer& layer, const Block& block) noexcept {
+    const FeedForwardTensors& t = layer.feed_forward;
+    const NormWeights before = part_norms(block, layer.self).before;
+    compute_attention(pass, layer, block, Reads::self);
+    compute_inner(pass, t, block, block.shared_norm ? before : part_norms(block, t).before);
+    add_attention(pass, layer, block, Reads::self);
+    add_inner(pass, t, block);
+}
+
+void run_parts(Pass& pass, const Layer& layer, const Block& block) noexcept {
+    if (has(Part::block_variants) && block.parallel) return run_parallel(pass, layer, block);
+    for (const Reads reads : {Reads::self, Reads::memory}) {
+        if (!(reads == Reads::self ? block.n_heads != 0 : has(Part::vectors) && block.cross_attention)) continue;
+        compute_attention(pass, layer, block, reads);
+        add_attention(pass, layer, block, reads);
+    }
+    if (!block.d_ff) return pass.show("block", pass.all(pass.hidden(), pass.stack().d_model));
+    if (has(Part::experts) && block.n_experts) return run_experts(pass, layer, block);
+    compute_inner(pass, layer.feed_forward, block, part_norms(block, layer.feed_forward).before);
+    add_inner(pass, layer.feed_forward, block);
+}
+
+}  // namespace
+
+void run_block(Pass& pass, const Layer& layer) noexcept {
+    const Block& block = pass.stack().blocks[layer.block];
+    run_parts(pass, layer, block);
+    if (has(Part::layer_inputs)) end_layer(pass, block);
+}
+
+}  // namespace fovea

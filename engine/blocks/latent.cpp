@@ -1,0 +1,161 @@
+// Latent attention (DeepSeek-AI 2024, section 2.1), with the maps of keys and values taken into queries and outputs:
+//
+//     [r, c] = W_key · x;  c = rms_norm(c);  r turned         one head's key; c is its value too. This is what is cached
+//     [q_r, q] = W_query · x, or W_query · rms_norm(W_down · x), for each head;  q_r turned
+//     score = q_r · r + (U q) · c;  the head's output = V · Σ of p c
+//
+// In the paper's words r is k^R, U a head's rows of W^UK transposed, V those of W^UV. U q is made once a row, so that a key is
+// r and c whatever the number of heads.
+#include "engine/blocks/latent.h"
+
+#include <cstring>
+
+#include "engine/blocks/adapters.h"
+
+namespace fovea {
+namespace {
+
+[[nodiscard]] const LatentTensors& tensors_of(const Pass& pass) noexcept {
+    return pass.workspace.latent()[pass.tensors().first_layer + pass.layer];
+}
+
+/// One map for each head, whose matrices lie one below the other, each in whole panels; or one for all.
+struct HeadMaps {
+    Pass& pass;
+    const Matrix& all;
+    std::uint32_t n_heads, n_stored;  // outputs of each
+    Epilogue epilogue = Epilogue::store;
+    const std::byte* file = nullptr;  // an adapter's; null: the model's
+    bool shared = false;
+
+    [[nodiscard]] Matrix of(std::uint32_t head) const noexcept {
+        Matrix one = all;
+        if (shared) return one;
+        one.n_rows = all.n_rows / n_heads;
+        one.offset += std::uint64_t{head} * one.n_panels() * all.panel_stride;
+        return one;
+    }
+    /// Rows' heads, from_stride apart, to heads to_stride apart.
+    void multiply(const char* name, const Rows& from, std::uint32_t from_stride, const Rows& to,
+                  std::uint32_t to_stride) const noexcept;
+};
+
+/// Every head's rows packed, then every head's product, panels shared out as if they were one matrix.
+void HeadMaps::multiply(const char* name, const Rows& from, std::uint32_t from_stride, const Rows& to,
+                        std::uint32_t to_stride) const noexcept {
+    const std::uint32_t n_rows = pass.seq_len, n_cols = all.n_cols, n_of_head = n_pairs(of(0));
+    const RowBlocks blocks(n_rows);
+    std::byte* operand = pass.workspace.arena + pass.workspace.map.operand;
+    const std::uint64_t of_head = operand_bytes(all.type, n_rows, n_cols);
+    pass.phase("operand", {}, in_parts(n_heads * blocks.n), [&](Pass::Share mine) {
+        for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
+            const std::uint32_t head = i / blocks.n;
+            const RowBlocks::Block block = blocks[i % blocks.n];
+            pass.pack({all.type, n_rows, n_cols}, from[block.first] + std::uint64_t{head} * from_stride, from.stride,
+                      block, operand + head * of_head);
+        }
+    });
+    pass.phase(name, {}, pass.pairs(n_heads * n_of_head, n_rows), [&](Pass::Share mine) {
+        for (std::uint32_t head = mine.begin / n_of_head; head * n_of_head < mine.end; ++head) {
+            const Linear linear{.matrix = of(head),
+                                .out = {to.data + std::uint64_t{head} * to_stride, to.stride},
+                                .n_stored = n_stored,
+                                .epilogue = epilogue,
+                                .file = file};
+            pass.multiply({&linear, 1}, operand + head * of_head, n_rows, mine.within(head * n_of_head, n_of_head));
+        }
+    });
+}
+
+/// What each adapter adds to the heads' maps: queries' where `queries`, else values'. Rows' heads as HeadMaps::multiply has them.
+void adapt_heads(Pass& pass, const Block& b, bool queries, const Rows& from, std::uint32_t from_stride, const Rows& to,
+                 std::uint32_t to_stride) noexcept {
+    if (!has(Part::adapters)) return;
+    const WorkspaceState& w = pass.workspace;
+    const Rows low = pass.rows(w.map.low, w.map.low_stride);
+    for (std::uint32_t i = 0; i < w.n_adapters; ++i) {
+        const AdapterUse& use = adapter_use(pass, i);
+        const AdapterTensors& t = adapter_tensors(pass, i);
+        const Matrix &in = queries ? t.latent_query_in : t.latent_value_in,
+                     &out = queries ? t.latent_query_out : t.latent_value_out;
+        if (!in.offset) continue;
+        const std::uint32_t rank = out.n_cols, stride = (rank + kLanes - 1) / kLanes * kLanes;
+        const HeadMaps first{pass, in, b.n_heads, rank, Epilogue::store, use.file, !queries};
+        first.multiply("adapter", from, from_stride, low, stride);
+        if (use.scale != 1.0f)
+            pass.phase("adapter", {}, in_parts(pass.seq_len), [&](Pass::Share mine) {
+                for (std::uint32_t row = mine.begin; row < mine.end; ++row)
+                    for (std::uint32_t j = 0; j < b.n_heads * stride; ++j)
+                        if (j % stride < rank) low[row][j] = low[row][j] * use.scale;
+            });
+        const std::uint32_t width = queries ? b.value_head_dim : b.latent_value_dim;
+        const HeadMaps second{pass, out, b.n_heads, width, Epilogue::add, use.file, queries};
+        second.multiply("adapter", low, stride, to, to_stride);
+    }
+}
+
+[[nodiscard]] Linear to(const Matrix& matrix, const Rows& rows, VectorOffset bias = 0) noexcept {
+    return {.matrix = matrix, .bias = bias, .out = rows, .n_stored = matrix.n_rows};
+}
+
+}  // namespace
+
+void project_latent(const Attention& a, const Input& in) noexcept {
+    Pass& pass = a.pass;
+    const Block& b = a.block;
+    const AttentionTensors& t = a.tensors;
+    const LatentTensors& l = tensors_of(pass);
+    const Rows projected = pass.projected(), raw = a.is_latent() ? pass.attended() : projected;
+    const auto part = [&](std::uint64_t at) { return Rows{projected.data + at, projected.stride}; };
+    const bool narrow = b.query_rank != 0;
+    const Linear query = to(t.query, raw, t.query_bias);
+    const Linear parts[] = {narrow ? to(l.query_down, pass.inner()) : query, to(t.key, part(a.key_at), t.key_bias),
+                            to(t.value, part(a.value_at), t.value_bias)};
+    const std::size_t n_parts = a.is_latent() ? 2 : 3;
+    for (std::size_t first = 0, end = 1; first < n_parts; first = end++) {
+        const Type type = parts[first].matrix.type;
+        while (end < n_parts && operand_kind(parts[end].matrix.type) == operand_kind(type)) ++end;
+        const void* operand = pass.operand(type, in.rows, in.n_rows, in.width, in.norm);
+        pass.multiply("projections", {}, std::span(parts).subspan(first, end - first), operand, in.n_rows);
+    }
+    const AdaptedProduct adapted[] = {{Adapted::query, raw, t.query.n_rows},
+                                      {Adapted::query_down, pass.inner(), b.query_rank},
+                                      {Adapted::key, part(a.key_at), t.key.n_rows},
+                                      {Adapted::value, part(a.value_at), t.value.n_rows}};
+    if (has(Part::adapters)) {
+        const AdaptedProduct first[] = {adapted[narrow ? 1 : 0], adapted[2], adapted[3]};
+        add_adapters(pass, std::span(first).first(n_parts), in.rows, in.n_rows, in.width, in.norm);
+    }
+    if (narrow) {
+        const NormWeights norm{Norm::rms, l.query_down_norm, 0, b.norm_epsilon};
+        const void* operand = pass.operand(query.matrix.type, pass.inner(), in.n_rows, b.query_rank, norm);
+        pass.multiply("projections", {}, {&query, 1}, operand, in.n_rows);
+        if (has(Part::adapters)) add_adapters(pass, {adapted, 1}, pass.inner(), in.n_rows, b.query_rank, norm);
+    }
+    if (!a.is_latent()) return;
+    const HeadMaps maps{pass, l.query, b.n_heads, b.value_head_dim};
+    const Rows from{raw.data + b.rotary_dim, raw.stride};
+    maps.multiply("latent queries", from, query_head_dim(b), part(b.rotary_dim), b.head_dim);
+    if (has(Part::adapters)) adapt_heads(pass, b, true, from, query_head_dim(b), part(b.rotary_dim), b.head_dim);
+}
+
+void take_turning(const Attention& a, std::uint32_t row, std::uint32_t number, float* head) noexcept {
+    const float* raw = a.pass.attended()[row] + std::uint64_t{number} * query_head_dim(a.block);
+    std::memcpy(head, raw, a.block.rotary_dim * sizeof(float));
+}
+
+void norm_latent(const Attention& a, float* head) noexcept {
+    const NormWeights norm{Norm::rms, tensors_of(a.pass).norm, 0, a.block.norm_epsilon};
+    float* latent = head + a.block.rotary_dim;
+    a.pass.norm(norm, latent, a.block.value_head_dim, latent);
+}
+
+Rows map_latent_values(Pass& pass, const Block& b) noexcept {
+    const HeadMaps maps{pass, tensors_of(pass).value, b.n_heads, b.latent_value_dim};
+    maps.multiply("latent values", pass.attended(), b.value_head_dim, pass.inner(), b.latent_value_dim);
+    if (has(Part::adapters))
+        adapt_heads(pass, b, false, pass.attended(), b.value_head_dim, pass.inner(), b.latent_value_dim);
+    return pass.inner();
+}
+
+}  // namespace fovea

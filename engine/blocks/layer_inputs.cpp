@@ -1,0 +1,83 @@
+#include "engine/blocks/layer_inputs.h"
+
+#include <cmath>
+
+#include "engine/model/table.h"
+
+namespace fovea {
+namespace {
+
+[[nodiscard]] const InputTensors& tensors_of(const Pass& pass, std::uint32_t layer) noexcept {
+    return pass.workspace.inputs()[pass.tensors().first_layer + layer];
+}
+[[nodiscard]] Rows inputs(const Pass& pass) noexcept {
+    return pass.rows(pass.workspace.map.inputs(pass.workspace.limits), input_stride(pass.stack()));
+}
+
+/// inner = activation(G·x) · i
+void make_gated(Pass& pass, const Block& block, const InputTensors& t) noexcept {
+    const std::uint32_t width = block.layer_input_width;
+    const Linear gate{.matrix = t.gate, .out = pass.inner(), .n_stored = width, .activation = block.activation};
+    const void* stream = pass.operand(t.gate.type, pass.hidden(), pass.seq_len, pass.stack().d_model);
+    pass.multiply("layer gate", {}, {&gate, 1}, stream, pass.seq_len);
+    pass.phase("layer gate", pass.all(pass.inner(), width), in_parts(pass.seq_len), [&](Pass::Share mine) {
+        for (std::uint32_t row = mine.begin; row < mine.end; ++row) {
+            float* x = pass.inner()[row];
+            const float* input = inputs(pass)[row] + std::uint64_t{pass.layer} * width;
+            for (std::uint32_t i = 0; i < width; ++i) x[i] = x[i] * input[i];
+        }
+    });
+}
+
+}  // namespace
+
+/// W·e / sqrt(d_model) is normed as W·e is with an epsilon that is d_model times as large.
+void make_layer_inputs(Pass& pass) noexcept {
+    const Stack& stack = pass.stack();
+    const InputTensors& t = tensors_of(pass, 0);
+    const WorkspaceState& w = pass.workspace;
+    const std::uint32_t width = stack.blocks[0].layer_input_width, n = stack.n_layers * width;
+    const Rows made = inputs(pass);
+    const Linear map{.matrix = t.map, .out = made, .n_stored = n};
+    const void* embedded = pass.operand(t.map.type, pass.hidden(), pass.seq_len, stack.d_model);
+    pass.multiply("layer inputs", {}, {&map, 1}, embedded, pass.seq_len);
+
+    const NormWeights norm{Norm::rms, t.norm, 0, stack.final_norm_epsilon * static_cast<float>(stack.d_model)};
+    const Table table{w.weights(t.table.offset), t.table.type, t.table.panel_stride, n};
+    const float table_scale = std::sqrt(static_cast<float>(width)), scale = std::sqrt(0.5f);
+    pass.phase("layer inputs", pass.all(made, n), in_parts(pass.seq_len * stack.n_layers), [&](Pass::Share mine) {
+        for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
+            const std::uint32_t row = i / stack.n_layers, begin = i % stack.n_layers * width;
+            float* x = made[row];
+            pass.norm(norm, x + begin, width, x + begin);
+            read_table_row(table, pass.tokens[row], begin, begin + width,
+                           [&](std::uint32_t at, float value) { x[at] = (x[at] + value * table_scale) * scale; });
+        }
+    });
+}
+
+void end_layer(Pass& pass, const Block& block) noexcept {
+    if (!block.layer_input_width && !block.layer_scale) return;
+    const std::uint32_t d_model = pass.stack().d_model;
+    const InputTensors& t = tensors_of(pass, pass.layer);
+    if (block.layer_input_width) {
+        make_gated(pass, block, t);
+        const Linear output{.matrix = t.output, .out = pass.projected(), .n_stored = d_model};
+        const void* gated = pass.operand(t.output.type, pass.inner(), pass.seq_len, block.layer_input_width);
+        pass.multiply("layer output", {}, {&output, 1}, gated, pass.seq_len);
+    }
+    const NormWeights norm{Norm::rms, t.output_norm, 0, block.norm_epsilon};
+    const float scale = block.layer_scale ? *pass.workspace.vector(t.scale) : 1.0f;
+    pass.phase("layer output", pass.all(pass.hidden(), d_model), in_parts(pass.seq_len), [&](Pass::Share mine) {
+        for (std::uint32_t row = mine.begin; row < mine.end; ++row) {
+            float *to = pass.hidden()[row], *from = pass.projected()[row];
+            if (block.layer_input_width) {
+                pass.norm(norm, from, d_model, from);
+                for (std::uint32_t i = 0; i < d_model; ++i) to[i] = to[i] + from[i];
+            }
+            for (std::uint32_t i = 0; i < d_model; ++i) to[i] = to[i] * scale;
+        }
+    });
+}
+
+}  // namespace fovea

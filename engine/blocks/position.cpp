@@ -1,0 +1,114 @@
+// From ids or vectors to the residual stream: a row of the embedding table, scaled, plus a learned position and a token
+// type, normed where the stack asks for it (Devlin et al. 2019), and widened (Lan et al. 2020). Of frames two become a row
+// first (vectors/convolution.cpp). Beside it the pass's tables, shared by all layers of a block shape: rotations (Su et al.
+// 2021), one row per position; and what relative positions add to scores (Raffel et al. 2020), one row per head, by the
+// distance of key and query.
+#include "engine/model/model.h"
+#include "engine/model/table.h"
+#include "engine/pass/pass.h"
+
+namespace fovea {
+namespace {
+
+/// The block's part of `distances`, a head's row: [distance_reach + max_batch].
+[[nodiscard]] float* distances(const Pass& pass, std::uint32_t block, std::uint32_t head) noexcept {
+    const ArenaMap& map = pass.workspace.map;
+    const std::uint64_t row = std::uint64_t{block} * map.distance_heads + head;
+    return pass.workspace.floats(map.distances) +
+           row * (std::uint64_t{map.distance_reach} + pass.workspace.limits.max_batch);
+}
+
+/// Calls put(i, x) with each element of one row of a table.
+void read_row(const WorkspaceState& w, const TensorRecord& t, std::uint32_t row, auto&& put) noexcept {
+    read_table_row({w.weights(ModelAccess::offset(w.model, t)), static_cast<Type>(t.type),
+                    t.layout == static_cast<std::uint8_t>(Layout::panels) ? t.panel_stride : 0, t.n_cols},
+                   row, 0, t.n_cols, put);
+}
+
+/// Fills the block's rows of `distances` as far as this pass's queries read them: element distance_reach − 1 + d of a head's
+/// row is for a key d positions after the query.
+void fill_distances(const Pass& pass, std::uint32_t block) noexcept {
+    std::uint32_t n_before = 0, n_after = 0;  // keys, the query's own among both
+    for (const Sequence& s : pass.self) {
+        n_before = n_before < s.n_given() ? s.n_given() : n_before;
+        n_after = n_after < s.n_rows ? s.n_rows : n_after;
+    }
+    const WorkspaceState& w = pass.workspace;
+    const std::uint32_t centre = w.map.distance_reach - 1, most = pass.stack().blocks[block].relative_max_distance;
+    for (std::uint32_t at = centre + 1 - n_before; at < centre + n_after; ++at) {
+        const bool behind = at >= centre;
+        const std::uint32_t far = behind ? at - centre : centre - at, d = far < most ? far : most;
+        read_row(w, *pass.tensors().relative_bias[block], behind ? most + d : most - d,
+                 [&](std::uint32_t head, float x) { distances(pass, block, head)[at] = x; });
+    }
+}
+
+/// The rows of what `embed` makes are embedding_width wide there, and become d_model wide here.
+void map_embeddings(Pass& pass) noexcept {
+    const Stack& stack = pass.stack();
+    const Matrix& matrix = pass.tensors().embedding_map;
+    const Linear linear{matrix, pass.tensors().embedding_map_bias, pass.hidden(), stack.d_model};
+    const void* operand = pass.operand(matrix.type, pass.inner(), pass.seq_len, stack.embedding_width);
+    pass.multiply("embedding map", pass.all(pass.hidden(), stack.d_model), {&linear, 1}, operand, pass.seq_len);
+}
+
+}  // namespace
+
+const float* relative_scores(const Pass& pass, std::uint32_t block, std::uint32_t head, std::uint32_t pos) noexcept {
+    if (pass.stack().blocks[block].position != Position::relative) return nullptr;
+    return distances(pass, block, head) + pass.workspace.map.distance_reach - 1 - pos;
+}
+
+void embed(Pass& pass) noexcept {
+    const WorkspaceState& w = pass.workspace;
+    const Stack& stack = pass.stack();
+    const StackTensors& t = pass.tensors();
+    const NormWeights norm{stack.embedding_norm, t.embedding_norm, t.embedding_norm_bias, stack.final_norm_epsilon};
+    const bool mapped = has(Part::vectors) && stack.embedding_width;
+    const Rows rows_made = mapped ? pass.inner() : pass.hidden();
+    const std::uint32_t width = mapped ? stack.embedding_width : stack.d_model;
+    const auto make_row = [&](std::uint32_t row, std::uint32_t pos) {
+        float* x = rows_made[row];
+        const auto scaled = [&](std::uint32_t i, float value) { x[i] = value * stack.embedding_scale; };
+        const auto added = [&](std::uint32_t i, float value) { x[i] = x[i] + value; };
+        if (!has(Part::vectors) || t.token_embedding)
+            read_row(w, *t.token_embedding, pass.tokens[row], scaled);
+        else {
+            const float* from = stack.sound.hears() ? x : pass.vectors + std::size_t{row} * stack.d_model;
+            for (std::uint32_t i = 0; i < stack.d_model; ++i) scaled(i, from[i]);
+        }
+        if (t.position_embedding) read_row(w, *t.position_embedding, pos, added);
+        if (has(Part::vectors) && t.type_embedding)
+            read_row(w, *t.type_embedding, pass.types.empty() ? 0 : pass.types[row], added);
+        if (norm.kind != Norm::none) pass.norm(norm, x, width, x);
+        for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
+            const Block& b = stack.blocks[i];
+            if (b.position != Position::rope) continue;
+            float* cosines = pass.rotation(i, row);
+            w.kernels->floats.rope_table(pos, w.vector(t.rope_frequencies[i]), b.rotary_dim / 2, b.rope_scale, cosines,
+                                         cosines + w.map.rotation_stride);
+        }
+    };
+    if (has(Part::vectors) && stack.sound.hears()) convolve(pass);
+    pass.phase("embedding", pass.all(rows_made, width), in_parts(pass.seq_len), [&](Pass::Share rows) {
+        const bool is_first = rows.begin == 0 && rows.end != 0;  // of more members than rows some have none
+        if (has(Part::vectors) && is_first)
+            for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
+                if (stack.blocks[i].position == Position::relative) fill_distances(pass, i);
+        const Sequence* sequence = pass.self.data();
+        for (std::uint32_t row = rows.begin; row < rows.end; ++row) {
+            while (row >= sequence->row + sequence->n_rows) ++sequence;
+            make_row(row, sequence->pos + row - sequence->row);
+        }
+    });
+    if (has(Part::vectors) && stack.embedding_width) map_embeddings(pass);
+}
+
+void rotate_head(const Pass& pass, const Layer& layer, std::uint32_t row, float* head) noexcept {
+    const Block& b = pass.stack().blocks[layer.block];
+    if (b.position != Position::rope) return;
+    const float* cosines = pass.rotation(layer.block, row);
+    pass.workspace.kernels->floats.rotate(head, cosines, cosines + pass.workspace.map.rotation_stride, b.rotary_dim);
+}
+
+}  // namespace fovea

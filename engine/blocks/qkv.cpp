@@ -1,0 +1,219 @@
+// Queries, keys and values: their maps, norms and rotations, and the caches' writing.
+#include <cstring>
+
+#include "engine/blocks/adapters.h"
+#include "engine/blocks/attention.h"
+#include "engine/blocks/latent.h"
+
+namespace fovea {
+namespace {
+
+/// Whether `b` lies right behind `a` in the file, as more rows of one matrix.
+[[nodiscard]] bool continues(const Matrix& a, const Matrix& b) noexcept {
+    return a.n_rows % kLanes == 0 && b.offset == a.offset + a.n_panels() * a.panel_stride &&
+           b.panel_stride == a.panel_stride && b.n_cols == a.n_cols && b.type == a.type;
+}
+
+[[nodiscard]] bool same_operand(const Input& a, const Input& b) noexcept {
+    return a.rows.data == b.rows.data && a.n_rows == b.n_rows && a.width == b.width;
+}
+
+/// The norm of queries or keys, with the weights of that head.
+[[nodiscard]] NormWeights head_norm(const Attention& a, bool is_key, std::uint32_t number) noexcept {
+    const Block& b = a.block;
+    const AttentionTensors& t = a.tensors;
+    const VectorOffset weight = is_key ? t.key_norm : t.query_norm, bias = is_key ? t.key_norm_bias : t.query_norm_bias;
+    const std::uint64_t own = b.head_norm == HeadNorm::each ? std::uint64_t{number} * b.head_dim * sizeof(float) : 0;
+    return {b.query_key_norm, weight + own, bias ? bias + own : 0, b.norm_epsilon};
+}
+
+/// A query or key head's norm and rotation, in place. A latent query's dims that turn come from elsewhere.
+void norm_and_rotate(const Attention& a, bool is_key, std::uint32_t row, std::uint32_t number, float* head) noexcept {
+    if (a.block.head_norm != HeadNorm::together)
+        a.pass.norm(head_norm(a, is_key, number), head, a.block.head_dim, head);
+    if (has(Part::latent) && a.is_latent()) is_key ? norm_latent(a, head) : take_turning(a, row, number, head);
+    rotate_head(a.pass, a.layer, row, head);
+}
+
+/// A value head's norm, in place.
+void norm_value(const Attention& a, std::uint32_t row, std::uint32_t kv_head) noexcept {
+    const Block& b = a.block;
+    const InputTensors& t = a.pass.workspace.inputs()[a.pass.tensors().first_layer + a.pass.layer];
+    float* head = a.pass.projected()[row] + a.value_at + std::uint64_t{kv_head} * b.value_head_dim;
+    a.pass.norm({Norm::rms, t.value_norm, 0, b.norm_epsilon}, head, b.value_head_dim, head);
+}
+
+/// What is done to all heads of a row together: the norm, then the clip. In place, after the products.
+void norm_and_clip(const Attention& a) noexcept {
+    const Block& b = a.block;
+    const Pass& pass = a.pass;
+    const float clip = b.projection_clip;
+    const bool normed = b.head_norm == HeadNorm::together;
+    if (a.reads != Reads::self || (!normed && clip == 0.0f)) return;
+    const auto finish = [&](float* x, std::uint32_t n, bool has_norm, bool is_key) {
+        if (normed && has_norm) pass.norm(head_norm(a, is_key, 0), x, n, x);
+        if (clip != 0.0f)
+            for (std::uint32_t i = 0; i < n; ++i) x[i] = x[i] > clip ? clip : x[i] < -clip ? -clip : x[i];
+    };
+    std::uint32_t n_kv_rows = 0;
+    for (const Sequence& s : a.sequences) n_kv_rows = s.kv_row + s.n_new > n_kv_rows ? s.kv_row + s.n_new : n_kv_rows;
+    const std::uint32_t n_rows = pass.seq_len > n_kv_rows ? pass.seq_len : n_kv_rows;
+    a.pass.phase("projected", {}, in_parts(n_rows), [&](Pass::Share mine) {
+        for (std::uint32_t row = mine.begin; row < mine.end; ++row) {
+            float* x = pass.projected()[row];
+            if (row < pass.seq_len) finish(x, b.n_heads * b.head_dim, true, false);
+            if (row >= n_kv_rows) continue;
+            finish(x + a.key_at, b.n_kv_heads * b.head_dim, true, true);
+            finish(x + a.value_at, b.n_kv_heads * b.value_head_dim, false, false);
+        }
+    });
+}
+
+/// The key or value of one position of a sequence and head; `zeros` where it is the appended zero.
+[[nodiscard]] const float* source(const Attention& a, const Sequence& s, bool is_key, std::uint32_t pos,
+                                  std::uint32_t kv_head, const float* zeros) noexcept {
+    const std::size_t number = a.number(s);
+    if (has(Part::vectors) && pos < s.pos) return (is_key ? a.past_key : a.past_value).at(number, 0, pos, kv_head);
+    if (!has(Part::vectors) || pos < s.n_given())
+        return (is_key ? a.key : a.value).at(number, s.kv_row, pos - s.pos, kv_head);
+    if (!a.block.bias_kv || pos > s.n_given()) return zeros;
+    const float* vector = a.pass.workspace.vector(is_key ? a.tensors.appended_key : a.tensors.appended_value);
+    return vector + std::uint64_t{kv_head} * (is_key ? a.block.head_dim : a.block.value_head_dim);
+}
+
+/// The positions of a sequence whose keys and values are written, as pieces of work: one key-value head and the positions
+/// of one key panel each, because a panel's first position clears the others.
+struct Writes {
+    std::uint32_t begin, end, first_panel, n_pieces;
+
+    Writes(const Attention& a, const Sequence& s) noexcept
+        : begin(has(Part::vectors) && a.past_key.data ? 0 : s.pos),
+          end(a.n_cached(s)),
+          first_panel(begin / kLanes),
+          n_pieces(begin == end || !a.makes_keys() ? 0 : ((end - 1) / kLanes - first_panel + 1) * a.block.n_kv_heads) {}
+};
+
+/// Asks for the lines of the head behind x, which the next piece reads: rows lie too far apart for a CPU to foresee them.
+/// Nothing is read, so there need be no such head.
+void fetch_next_head(const float* x, std::uint32_t head_dim) noexcept {
+    for (std::uint32_t i = 0; i < head_dim; i += kLanes) __builtin_prefetch(x + head_dim + i);
+}
+
+void write_piece(const Attention& a, const Sequence& s, const Writes& writes, std::uint32_t piece, bool positions,
+                 const float* zeros) noexcept {
+    const Block& b = a.block;
+    const Pass& pass = a.pass;
+    const KvPages& pages = a.pages(s);
+    const FloatKernels& k = pass.workspace.kernels->floats;
+    const auto type = static_cast<int>(pages.type);
+    const std::uint32_t panel = writes.first_panel + piece / b.n_kv_heads, kv_head = piece % b.n_kv_heads;
+    const std::uint32_t from = panel * kLanes > writes.begin ? panel * kLanes : writes.begin;
+    const std::uint32_t to = (panel + 1) * kLanes < writes.end ? (panel + 1) * kLanes : writes.end;
+    std::byte* keys = pages.panel(pages.keys(b, pass.layer, kv_head), s.cache_start + panel * kLanes);
+    std::byte* values = pages.panel(pages.values(b, pass.layer, kv_head), s.cache_start + panel * kLanes);
+    for (std::uint32_t pos = from; pos < to; ++pos) {
+        if (positions && pos < s.n_given()) {  // appended keys have no row
+            const std::uint32_t row = s.kv_row + pos - s.pos;
+            float* head = pass.projected()[row] + a.key_at + std::uint64_t{kv_head} * b.head_dim;
+            norm_and_rotate(a, true, row, kv_head, head);
+            if (has(Part::layer_inputs) && b.value_norm) norm_value(a, row, kv_head);
+        }
+        const float* key = source(a, s, true, pos, kv_head, zeros);
+        const float* value = source(a, s, false, pos, kv_head, zeros);
+        if (has(Part::teams)) {  // which boards are without, and so are their caches
+            fetch_next_head(key, b.head_dim);
+            fetch_next_head(value, b.value_head_dim);
+        }
+        k.write_key[type](key, b.head_dim, pos % kLanes, keys);
+        k.write_value[type](value, b.value_head_dim, pos % kLanes, values);
+    }
+}
+
+void adapt_projections(const Attention& a, const Input (&inputs)[3]) noexcept {
+    const Rows out = a.pass.projected();
+    const AttentionTensors& t = a.tensors;
+    const AdaptedProduct products[] = {{Adapted::query, out, t.query.n_rows},
+                                       {Adapted::key, {out.data + a.key_at, out.stride}, t.key.n_rows},
+                                       {Adapted::value, {out.data + a.value_at, out.stride}, t.value.n_rows}};
+    // In a stack all read the same rows.
+    add_adapters(a.pass, std::span(products).first(a.makes_keys() ? 3 : 1), inputs[0].rows, inputs[0].n_rows,
+                 inputs[0].width, inputs[0].norm);
+}
+
+}  // namespace
+
+/// Without biases between them the three maps are side by side in the file too: one product then, with longer streams
+/// and no short ends.
+void project(const Attention& a, const Input (&inputs)[3]) noexcept {
+    if (has(Part::latent) && a.reads == Reads::self && (a.is_latent() || a.block.query_rank)) {
+        project_latent(a, inputs[0]);
+        return has(Part::block_variants) ? norm_and_clip(a) : void();
+    }
+    Pass& pass = a.pass;
+    const AttentionTensors& t = a.tensors;
+    const Rows out = pass.projected();
+    const auto part = [&](const Matrix& matrix, VectorOffset bias, std::uint64_t at) {
+        return Linear{.matrix = matrix, .bias = bias, .out = {out.data + at, out.stride}, .n_stored = matrix.n_rows};
+    };
+    const Linear parts[] = {part(t.query, t.query_bias, 0), part(t.key, t.key_bias, a.key_at),
+                            part(t.value, t.value_bias, a.value_at)};
+    const bool one_matrix =
+        continues(t.query, t.key) && continues(t.key, t.value) && !t.query_bias && !t.key_bias && !t.value_bias;
+    for (std::size_t first = 0, end = 1; first < 3; first = end++) {
+        const Input& in = inputs[first];
+        if ((has(Part::vectors) || has(Part::layer_inputs)) && in.n_rows == 0) continue;
+        const Type type = parts[first].matrix.type;
+        while (end < 3 && same_operand(inputs[end], in) && operand_kind(parts[end].matrix.type) == operand_kind(type))
+            ++end;
+        const auto input = a.reads == Reads::self ? &ColumnTensors::projections
+                           : first == 0           ? &ColumnTensors::cross_query
+                                                  : &ColumnTensors::memory;
+        const void* operand = pass.operand(type, in.rows, in.n_rows, in.width, in.norm.with(pass.columns(input)));
+        if (first == 0 && end == 3 && one_matrix) {
+            Matrix all = t.query;
+            all.n_rows += t.key.n_rows + t.value.n_rows;
+            const Linear linear = part(all, 0, 0);
+            pass.multiply("projections", {}, {&linear, 1}, operand, in.n_rows);
+        } else {
+            pass.multiply("projections", {}, std::span(parts).subspan(first, end - first), operand, in.n_rows);
+        }
+    }
+    if (has(Part::adapters) && a.reads == Reads::self) adapt_projections(a, inputs);
+    if (has(Part::block_variants)) norm_and_clip(a);
+}
+
+void rotate_and_cache(const Attention& a) noexcept {
+    const Block& b = a.block;
+    Pass& pass = a.pass;
+    const bool normed = b.query_key_norm != Norm::none && b.head_norm != HeadNorm::together;
+    const bool norms_values = has(Part::layer_inputs) && b.value_norm;
+    const bool positions = a.reads == Reads::self && (normed || norms_values || b.position == Position::rope);
+    float* zeros = pass.scratch();
+    if (has(Part::vectors) && b.zero_attn)
+        std::memset(zeros, 0, (b.head_dim > b.value_head_dim ? b.head_dim : b.value_head_dim) * 4u);
+    std::uint32_t n_pieces = 0;
+    for (const Sequence& s : a.sequences) n_pieces += Writes(a, s).n_pieces;
+    const auto write_panels = [&](Pass::Share mine) {
+        std::uint32_t first = 0;
+        for (const Sequence& s : a.sequences) {
+            const Writes writes(a, s);
+            const Pass::Share its = mine.within(first, writes.n_pieces);
+            for (std::uint32_t i = its.begin; i < its.end; ++i) write_piece(a, s, writes, i, positions, zeros);
+            first += writes.n_pieces;
+        }
+    };
+    const auto rotate_queries = [&](Pass::Share mine) {
+        for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
+            const std::uint32_t row = i / b.n_heads, head = i % b.n_heads;
+            norm_and_rotate(a, false, row, head, pass.projected()[row] + std::uint64_t{head} * b.head_dim);
+        }
+    };
+    Output projected;
+    if (a.reads == Reads::self && pass.self.size() == 1 && !b.no_projections)
+        projected = pass.all(pass.projected(), a.projected_width());
+    pass.phase("projected", positions ? Output{} : projected, in_parts(n_pieces), write_panels,
+               positions ? Then::go_on : Then::meet);
+    if (positions) pass.phase("projected", projected, in_parts(pass.seq_len * b.n_heads), rotate_queries);
+}
+
+}  // namespace fovea

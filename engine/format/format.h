@@ -1,0 +1,407 @@
+// The file's bytes as structs: the only place that knows them. docs/format.md is the same in words.
+//
+//     FileHeader                      64 bytes at offset 0
+//     SectionRecord[n_sections]       the directory, at offset 64
+//     sections                        each 64-byte aligned, in any order, without overlap; gaps are zero
+//
+// Little-endian throughout; every struct is read in place on little-endian machines, the only ones supported.
+// Versions: a reader refuses a newer major version. It skips sections, configuration records and tensor roles it does
+// not know unless their critical bit is set. A record may be longer than the reader's struct if the rest is zero.
+#pragma once
+// clang-format off
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/format/panel.h"
+#include "engine/format/parts.h"
+#include "engine/format/tokenizer_format.h"
+#include "fovea/config.h"
+
+namespace fovea {
+
+static_assert(std::endian::native == std::endian::little);
+
+inline constexpr std::uint8_t kMagic[8] = {'F', 'o', 'v', 'e', 'a', '\r', '\n', 0x1a};
+inline constexpr std::uint16_t kFormatMajor = 1, kFormatMinor = 0;
+inline constexpr std::uint64_t kSectionAlignment = 64;
+inline constexpr std::uint64_t kWeightsAlignment = 65536;  // whole pages when mapped; flash images may use 64
+
+struct FileHeader {
+    std::uint8_t magic[8];
+    std::uint16_t major, minor;
+    std::uint32_t n_sections;
+    std::uint64_t file_bytes;         // of the whole file
+    std::uint32_t directory_crc;      // CRC-32C of the SectionRecords
+    std::uint8_t reserved[32];        // zero
+    std::uint32_t header_crc;         // CRC-32C of the 60 bytes before it
+};
+static_assert(sizeof(FileHeader) == 64);
+
+enum class SectionKind : std::uint32_t { config = 1, tensors = 2, weights = 3, tokenizer = 4, info = 5 };
+[[nodiscard]] const char* section_name(std::uint32_t kind) noexcept;  // as above; "unknown" for others
+inline constexpr std::uint32_t kCritical = 1;  // in flags: a reader that does not know this must refuse the file
+
+struct SectionRecord {
+    std::uint32_t kind;   // SectionKind; at most one of each
+    std::uint32_t flags;
+    std::uint64_t offset; // from the file's start, a multiple of 64
+    std::uint64_t bytes;
+    std::uint32_t crc;    // CRC-32C of the section's bytes
+    std::uint32_t reserved;
+};
+static_assert(sizeof(SectionRecord) == 32);
+
+// ---- config: a sequence of records, each 8-byte aligned ------------------------------------------------------------
+
+enum class RecordTag : std::uint32_t { stack = 1, block = 2, layer_blocks = 3, head_map = 4, adapter = 5, sound = 6 };
+enum class StackIndex : std::uint16_t { encoder = 0, decoder = 1 };
+
+struct RecordHeader {
+    std::uint32_t tag;    // RecordTag
+    std::uint32_t bytes;  // of the payload that follows; the next record starts at the next multiple of 8
+    std::uint16_t flags;
+    std::uint16_t stack;  // StackIndex
+    std::uint32_t index;  // which block or map; 0 for the others
+};
+static_assert(sizeof(RecordHeader) == 16);
+
+// Bounds of their fields. With these a matrix has at most 2^42 elements, a model 2^58, and the largest cache (2^12
+// layers of 2^22 positions, keys and values of 2^22 floats each) 2^59 bytes.
+inline constexpr std::uint32_t kMaxWidth = 1u << 20;   // d_model, a head, d_ff
+inline constexpr std::uint32_t kMaxMerged = 1u << 22;  // all heads of a layer side by side
+inline constexpr std::uint32_t kMaxPositions = 1u << 22;  // as far as sine and cosine go (kernels/constants.h)
+inline constexpr std::uint32_t kMaxLayers = 1u << 12, kMaxVocab = 1u << 24;
+inline constexpr std::uint32_t kMaxHeads = 1u << 16, kMaxTokenTypes = 1u << 16;
+inline constexpr std::uint32_t kMaxBuckets = 0xfffe;  // of distances
+inline constexpr std::uint32_t kMaxAdapterRank = 1u << 12;
+inline constexpr std::uint32_t kMaxExperts = 1u << 10, kMaxExpertsUsed = 1u << 6;
+inline constexpr std::uint32_t kMaxInputWidth = 1u << 10;  // of every layer: of all together 2^22
+inline constexpr std::uint32_t kMaxSampleRate = 1u << 20, kMaxFft = 1u << 16, kMaxHop = 1u << 16;
+inline constexpr std::uint32_t kMaxFilterWeights = 1u << 24;  // n_mels times n_bins
+inline constexpr float kMaxFloat = 0x1.fffffep+127f;
+
+/// Whether this build reads the fields of blocks that came last, or refuses them.
+inline constexpr bool kLongBlockRecords = has(Part::experts) || has(Part::latent) || has(Part::columns) || has(Part::layer_inputs);
+inline constexpr std::size_t kStackRecordBytes = 56,
+                             kBlockRecordBytes = kLongBlockRecords ? 144 : 104,
+                             kHeadMapRecordBytes = 16, kAdapterRecordBytes = 16, kSoundRecordBytes = 24;
+/// What of a block's record is always written: what comes after is left out where it is zero, as older readers want it.
+inline constexpr std::size_t kLeastBlockRecordBytes = 88;
+
+/// Goes through a stack's record in the file's order: field(name, x, least, most) for each of as many bytes as x has here,
+/// field.wide(...) for one of four bytes of which two are kept; field.flags(x...) for bytes that are 0 or 1; field.skip(n) for
+/// bytes that are reserved. The one
+/// list for whoever reads, checks or writes configurations. S is Stack or const Stack.
+template <class S, class Field>
+void for_each_stack_field(S& s, Field& field) {
+    field("n_layers", s.n_layers, 1, kMaxLayers), field("d_model", s.d_model, 1, kMaxWidth),
+    field("vocab_size", s.vocab_size, 0, kMaxVocab), field("max_positions", s.max_positions, 0, kMaxPositions),
+    field("n_token_types", s.n_token_types, 0, kMaxTokenTypes), field("n_blocks", s.n_blocks, 1, kMaxBlocks),
+    field("position", s.position, Position::none, Position::sinusoidal),
+    field("embedding_norm", s.embedding_norm, Norm::none, Norm::rms),
+    field("final_norm", s.final_norm, Norm::none, Norm::rms),
+    field("pooling", s.pooling, Pooling::none, Pooling::mean_sqrt_len);
+    field.flags(s.embedding_norm_bias, s.final_norm_bias, s.tied_output, s.has_output_head, s.output_bias,
+                s.normalize_pooled, s.embedding_bias);
+    kLongBlockRecords ? field.flags(s.output_columns) : field.skip(1);
+    field("embedding_width", s.embedding_width, 0, kMaxWidth),
+    field("embedding_scale", s.embedding_scale, -kMaxFloat, kMaxFloat),
+    field("final_norm_epsilon", s.final_norm_epsilon, 0, kMaxFloat),
+    field("logit_softcap", s.logit_softcap, 0, kMaxFloat), field("logit_scale", s.logit_scale, -kMaxFloat, kMaxFloat);
+}
+
+inline constexpr Position kLastPosition = has(Part::vectors) ? Position::disentangled : Position::alibi;
+
+/// The same for a block's record.
+template <class B, class Field>
+void for_each_block_field(B& b, Field& field) {
+    field("n_heads", b.n_heads, 0, kMaxHeads), field("n_kv_heads", b.n_kv_heads, 0, kMaxHeads),
+    field("head_dim", b.head_dim, 0, kMaxWidth), field("value_head_dim", b.value_head_dim, 0, kMaxWidth),
+    field("query_width", b.query_width, 0, kMaxWidth), field("key_width", b.key_width, 0, kMaxWidth),
+    field("value_width", b.value_width, 0, kMaxWidth), field("output_width", b.output_width, 0, kMaxWidth),
+    field("d_ff", b.d_ff, 0, kMaxWidth), field("window", b.window, 0, kMaxPositions),
+    field("rotary_dim", b.rotary_dim, 0, kMaxWidth);
+    if (has(Part::vectors))
+        field.wide("relative_buckets", b.relative_buckets, 0, kMaxBuckets);
+    else
+        field.skip(4);
+    field("relative_max_distance", b.relative_max_distance, 0, kMaxPositions),
+    field("norm_epsilon", b.norm_epsilon, 0, kMaxFloat),
+    field("softmax_scale", b.softmax_scale, -kMaxFloat, kMaxFloat),
+    field("score_softcap", b.score_softcap, 0, kMaxFloat), field("rope_scale", b.rope_scale, -kMaxFloat, kMaxFloat),
+    field("norm", b.norm, Norm::none, Norm::rms), field("norm_place", b.norm_place, NormPlace::pre, NormPlace::within),
+    field("query_key_norm", b.query_key_norm, Norm::none, Norm::rms),
+    field("block position", b.position, Position::none, kLastPosition),
+    field("activation", b.activation, Activation::none, static_cast<Activation>(kActivationCount - 1));
+    field.flags(b.gated, b.causal, b.cross_attention, b.has_output_map, b.query_bias, b.key_bias, b.value_bias,
+                b.output_bias, b.up_bias, b.gate_bias, b.down_bias, b.norm_bias, b.bias_kv, b.zero_attn);
+    field.skip(1);
+    field("residual_scale", b.residual_scale, -kMaxFloat, kMaxFloat),
+    field("projection_clip", b.projection_clip, 0, kMaxFloat),
+    field("head_norm", b.head_norm, HeadNorm::shared, HeadNorm::together);
+    field.flags(b.parallel, b.shared_norm, b.attention_sinks);
+    if (!kLongBlockRecords) return field.skip(4);
+    field.flags(b.normalize_experts, b.shared_gate, b.router_bias, b.choice_bias);
+    field("n_experts", b.n_experts, 0, kMaxExperts), field.wide("n_experts_used", b.n_experts_used, 0, kMaxExpertsUsed),
+    field("shared_d_ff", b.shared_d_ff, 0, kMaxWidth), field("routed_scale", b.routed_scale, -kMaxFloat, kMaxFloat);
+    field("n_expert_groups", b.n_expert_groups, 0, kMaxExperts), field("n_groups_used", b.n_groups_used, 0, kMaxExperts);
+    field("query_rank", b.query_rank, 0, kMaxWidth), field("latent_query_dim", b.latent_query_dim, 0, kMaxWidth),
+    field("latent_value_dim", b.latent_value_dim, 0, kMaxWidth);
+    field("router_score", b.router_score, RouterScore::softmax, RouterScore::sigmoid);
+    field.flags(b.column_scales, b.shared_keys, b.value_norm, b.layer_scale), field.skip(1);
+    field("layer_input_width", b.layer_input_width, 0, kMaxInputWidth);
+}
+
+/// The same for a map's record.
+template <class M, class Field>
+void for_each_head_map_field(M& m, Field& field) {
+    field("width of a head's map", m.width, 0, kMaxVocab),
+    field("norm_epsilon of a head's map", m.norm_epsilon, 0, kMaxFloat),
+    field("activation of a head's map", m.activation, Activation::none, static_cast<Activation>(kActivationCount - 1)),
+    field("norm of a head's map", m.norm, Norm::none, Norm::rms);
+    field.flags(m.bias, m.norm_bias);
+    field.skip(4);
+}
+
+/// The same for an adapter's record, which is of a stack.
+template <class S, class Field>
+void for_each_adapter_field(S& s, Field& field) {
+    field("adapter_rank", s.adapter_rank, 1, kMaxAdapterRank), field("adapted", s.adapted, 1, kAllAdapted);
+    field("adapter_base", s.adapter_base, 0, 0xffffffffu), field.skip(4);
+}
+
+/// The same for a sound's record, which is of a stack that hears.
+template <class S, class Field>
+void for_each_sound_field(S& s, Field& field) {
+    field("sample_rate", s.sample_rate, 1, kMaxSampleRate), field("n_fft", s.n_fft, 2, kMaxFft),
+    field("hop_length", s.hop_length, 1, kMaxHop), field("n_mels", s.n_mels, 1, kMaxWidth),
+    field("n_frames", s.n_frames, 1, kMaxPositions), field.skip(4);
+}
+
+// A layer_blocks record's payload is n_layers bytes, the number of each layer's block. Absent: every layer is block 0.
+
+// ---- tensors -------------------------------------------------------------------------------------------------------
+
+enum class Layout : std::uint8_t {
+    vector = 0,  // f32 [n_cols], zero-padded to a multiple of 16; n_rows is 1
+    rows = 1,    // [n_rows][n_cols] row-major, no padding: tables that are only looked up
+    panels = 2,  // 16 rows at a time, see panel_bytes
+};
+
+// What a tensor is: the roles that roles.inc lists, by their numbers in a file.
+enum class Role : std::uint16_t {
+#define FOVEA_TENSOR(field, role, number, ...) role = number,
+#include "engine/format/roles.inc"
+};
+
+/// "query_bias" for Role::query_bias; "unknown" for numbers that are no role.
+[[nodiscard]] const char* role_name(std::uint16_t role) noexcept;
+
+struct TensorRecord {
+    std::uint16_t role;   // Role
+    std::uint16_t stack;  // StackIndex
+    std::uint32_t layer;
+    std::uint32_t expert; // 0
+    std::uint8_t layout;  // Layout
+    std::uint8_t type;    // Type
+    std::uint16_t flags;  // kCritical
+    std::uint32_t n_rows, n_cols;
+    std::uint64_t offset;       // from the weights section's start, a multiple of 64
+    std::uint64_t bytes;
+    std::uint64_t panel_stride; // bytes from one panel to the next; 0 where layout is not panels
+    std::uint64_t reserved[2];
+};
+static_assert(sizeof(TensorRecord) == 64);
+// Records are sorted by (stack, layer, role, expert), so that a tensor is found by binary search.
+
+/// Bytes of a tensor's data. At most 2^32 rows of 2^32·64 bytes: callers bound n_rows·n_cols first (see check).
+[[nodiscard]] constexpr std::uint64_t tensor_bytes(Layout layout, Type type, std::uint64_t n_rows, std::uint64_t n_cols,
+                                                   std::uint64_t panel_stride) noexcept {
+    switch (layout) {
+        case Layout::vector: return round_up(n_cols, kLanes) * 4;
+        case Layout::rows: return n_rows * n_cols * (type == Type::f32 ? 4 : 2);
+        case Layout::panels: return round_up(n_rows, kLanes) / kLanes * panel_stride;
+    }
+    return 0;
+}
+
+// ---- the tensors a configuration calls for -------------------------------------------------------------------------
+
+struct TensorSpec {
+    Role role;
+    StackIndex stack;
+    std::uint32_t layer;
+    Layout layout;
+    std::uint32_t n_rows, n_cols;
+};
+
+/// Whether they are column scales, which come with the types of a file's matrices.
+[[nodiscard]] constexpr bool is_columns(Role role) noexcept {
+    return role >= Role::projections_columns && role <= Role::output_columns;
+}
+
+/// Whether it is one of those that Stack::adapter_base is of: vectors are f32 in every file of a model.
+[[nodiscard]] constexpr bool tells_model(const TensorSpec& t) noexcept {
+    return t.layout == Layout::vector && t.role != Role::rope_frequencies && t.role != Role::alibi_slopes &&
+           t.role != Role::mel_filters && !is_columns(t.role);
+}
+
+/// Rows of `up`: gate and up alternate by whole panels, so each is padded to panels.
+[[nodiscard]] constexpr std::uint32_t up_rows(const Block& b) noexcept {
+    return b.gated ? 2 * static_cast<std::uint32_t>(round_up(b.d_ff, kLanes)) : b.d_ff;
+}
+
+/// Rows of one expert among those of all: whole panels.
+[[nodiscard]] constexpr std::uint32_t expert_up_rows(const Block& b) noexcept {
+    return static_cast<std::uint32_t>(round_up(b.d_ff, kLanes)) * (b.gated ? 2 : 1);
+}
+[[nodiscard]] constexpr std::uint32_t expert_down_rows(const Stack& s) noexcept {
+    return static_cast<std::uint32_t>(round_up(s.d_model, kLanes));
+}
+/// Rows of one head's maps among those of all: whole panels.
+[[nodiscard]] constexpr std::uint32_t latent_query_rows(const Block& b) noexcept {
+    return static_cast<std::uint32_t>(round_up(b.value_head_dim, kLanes));
+}
+[[nodiscard]] constexpr std::uint32_t latent_value_rows(const Block& b) noexcept {
+    return static_cast<std::uint32_t>(round_up(b.latent_value_dim, kLanes));
+}
+/// Rows of one head's vectors for buckets of distances: whole panels.
+[[nodiscard]] constexpr std::uint32_t bucket_rows(const Block& b) noexcept {
+    return static_cast<std::uint32_t>(round_up(b.relative_buckets, kLanes));
+}
+/// Rows of one head's first matrix of an adapter: whole panels.
+[[nodiscard]] constexpr std::uint32_t latent_rank_rows(const Stack& s) noexcept {
+    return static_cast<std::uint32_t>(round_up(s.adapter_rank, kLanes));
+}
+/// Dims of a head as `query` makes it, and as `attention_output` reads it.
+[[nodiscard]] constexpr std::uint32_t query_head_dim(const Block& b) noexcept {
+    return has(Part::latent) && b.latent_query_dim ? b.rotary_dim + b.latent_query_dim : b.head_dim;
+}
+[[nodiscard]] constexpr std::uint32_t merged_head_dim(const Block& b) noexcept {
+    return has(Part::latent) && b.latent_query_dim ? b.latent_value_dim : b.value_head_dim;
+}
+/// Whether a block has what Part::layer_inputs computes.
+[[nodiscard]] constexpr bool has_layer_inputs(const Block& b) noexcept {
+    return b.shared_keys || b.value_norm || b.layer_scale || b.layer_input_width != 0;
+}
+/// The layer whose keys and values a layer of a stack reads: itself, or the last one before it that makes its own for heads and a
+/// window like its; n_layers where there is none.
+[[nodiscard]] inline std::uint32_t key_layer(const Stack& s, std::uint32_t layer) noexcept {
+    const Block& b = s.block(layer);
+    if (!has(Part::layer_inputs) || !b.shared_keys) return layer;
+    for (std::uint32_t i = layer; i-- > 0;) {
+        const Block& other = s.block(i);
+        if (other.n_heads && !other.shared_keys && other.n_kv_heads == b.n_kv_heads && other.head_dim == b.head_dim &&
+            other.value_head_dim == b.value_head_dim && other.window == b.window)
+            return i;
+    }
+    return s.n_layers;
+}
+/// Rows of `up` where it is the shared expert's.
+[[nodiscard]] constexpr std::uint32_t shared_up_rows(const Block& b) noexcept {
+    return b.gated ? 2 * static_cast<std::uint32_t>(round_up(b.shared_d_ff, kLanes)) : b.shared_d_ff;
+}
+
+[[nodiscard]] constexpr std::uint32_t or_else(std::uint32_t x, std::uint32_t otherwise) noexcept { return x ? x : otherwise; }
+
+/// Calls visit(TensorSpec) for each tensor of one layer of a checked stack, in the order of the roles.
+template <class Visit>
+void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer, Visit&& visit) {
+    using enum Layout;
+    const Block& b = s.block(layer);
+    const bool adapter = has(Part::adapters) && s.adapter_rank != 0;
+    const bool projects = b.n_heads && !b.no_projections, attends = projects && !adapter;
+    const bool reads_memory = attends && b.cross_attention, feeds = b.d_ff != 0 && !adapter;
+    const bool routes = has(Part::experts) && b.n_experts != 0 && !adapter;
+    const bool feeds_all = feeds && !routes, shares = routes && b.shared_d_ff;
+    const bool latent = has(Part::latent) && attends && b.latent_query_dim;
+    const bool narrow = has(Part::latent) && attends && b.query_rank;
+    const bool disentangled = has(Part::vectors) && attends && b.position == Position::disentangled;
+    const bool adapts_feed = adapter && b.d_ff && !b.n_experts;
+    const auto adapts = [&](bool there, Adapted matrix) { return has(Part::adapters) && there && s.adapts(matrix); };
+    const bool norm = b.norm != Norm::none, norm_bias = norm && b.norm_bias;
+    const bool within = has(Part::block_variants) && b.norm_place == NormPlace::within;
+    const bool post_norm = norm && (b.norm_place == NormPlace::both || within), post_norm_bias = post_norm && b.norm_bias;
+    const bool head_norm = b.query_key_norm != Norm::none, output_bias = b.has_output_map && b.output_bias;
+    const bool head_norm_bias = b.norm_bias && b.query_key_norm == Norm::layer;
+    const bool feeds_norm = feeds && norm && !b.shared_norm, one_head = b.head_norm == HeadNorm::shared;
+    const std::uint32_t query_rows = b.n_heads * query_head_dim(b), key_rows = b.n_kv_heads * b.head_dim;
+    const bool adapts_attention = adapter && projects;
+    const bool adapts_keys = adapts_attention && !(has(Part::layer_inputs) && b.shared_keys);
+    const bool adapts_latent = has(Part::latent) && adapts_attention && b.latent_query_dim;
+    const bool adapts_narrow = has(Part::latent) && adapts_attention && b.query_rank;
+    const std::uint32_t query_cols = narrow || adapts_narrow ? b.query_rank : or_else(b.query_width, s.d_model);
+    const std::uint32_t value_rows = b.n_kv_heads * b.value_head_dim, merged = b.n_heads * merged_head_dim(b);
+    const std::uint32_t normed_query = one_head ? b.head_dim : query_rows, normed_key = one_head ? b.head_dim : key_rows;
+    const std::uint32_t output_rows = or_else(b.output_width, s.d_model);
+    const std::uint32_t post_attention = within ? merged : s.d_model, post_feed_forward = within ? b.d_ff : s.d_model;
+    const std::uint32_t rank = s.adapter_rank, up_rank = b.gated ? 2 * rank : rank;
+    const bool columns = has(Part::columns) && b.column_scales;
+    const bool inputs = has(Part::layer_inputs) && !adapter, makes_keys = attends && !(inputs && b.shared_keys);
+    const bool scales_layer = inputs && b.layer_scale, norms_values = inputs && b.value_norm;
+    const std::uint32_t input_width = inputs ? b.layer_input_width : 0;
+    const bool output_columns = has(Part::columns) && s.output_columns && !adapter;
+    const auto tensor = [&](Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
+        visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});
+    };
+#define FOVEA_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
+    if (called_for) tensor(Role::role, layout, n_rows, n_cols);
+#define FOVEA_STACK_TENSOR(...)
+#define FOVEA_BLOCK_TENSOR(...)
+#define FOVEA_EMBEDDING_TENSOR(...)
+#define FOVEA_HEAD_TENSOR(...)
+#define FOVEA_SOUND_TENSOR(...)
+#include "engine/format/roles.inc"
+}
+
+/// Calls visit(TensorSpec) for every tensor a checked stack calls for, in the order the directory holds them.
+template <class Visit>
+void for_each_tensor(const Stack& s, StackIndex stack, Visit&& visit) {
+    using enum Layout;
+    const Layout rows_or_panels = s.has_output_head && s.tied_output ? panels : rows;  // also the output head, or not
+    const std::uint32_t embedded = or_else(s.embedding_width, s.d_model);
+    const bool whole = !has(Part::adapters) || !s.adapter_rank;  // an adapter has its layers' tensors alone
+    const std::uint32_t n_maps = has(Part::vectors) && whole ? s.n_head_maps() : 0;
+    for (std::uint32_t layer = 0; layer < s.n_layers || layer < n_maps; ++layer) {
+        const auto tensor = [&](Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
+            visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});
+        };
+        if (layer == 0 && whole) {
+#define FOVEA_STACK_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
+    if (called_for) tensor(Role::role, layout, n_rows, n_cols);
+#include "engine/format/roles.inc"
+        }
+        if (layer < s.n_blocks && whole) {  // here it is a block's number
+            const Block& b = s.blocks[layer];
+#define FOVEA_BLOCK_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
+    if (called_for) tensor(Role::role, layout, n_rows, n_cols);
+#include "engine/format/roles.inc"
+        }
+        if (has(Part::vectors) && layer == 0 && whole) {
+#define FOVEA_EMBEDDING_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
+    if (called_for) tensor(Role::role, layout, n_rows, n_cols);
+#include "engine/format/roles.inc"
+        }
+        if (layer < n_maps) {  // here it is a map's number
+            const HeadMap& m = s.head[layer];
+            const std::uint32_t map_cols = layer ? s.head[layer - 1].width : s.d_model;
+#define FOVEA_HEAD_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
+    if (called_for) tensor(Role::role, layout, n_rows, n_cols);
+#include "engine/format/roles.inc"
+        }
+        if (has(Part::vectors) && layer == 0 && whole && s.sound.hears()) {
+#define FOVEA_SOUND_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
+    if (called_for) tensor(Role::role, layout, n_rows, n_cols);
+#include "engine/format/roles.inc"
+        }
+        if (layer < s.n_layers) for_each_layer_tensor(s, stack, layer, visit);
+    }
+}
+
+// ---- info: metadata as text ----------------------------------------------------------------------------------------
+// A sequence of {u32 key_bytes, u32 value_bytes, key, value}, each entry padded to 4 bytes; UTF-8, no terminators.
+// Keys: "name", "architecture", "prompt_suffix", "chat_template", "source_type", "converter"; of a head's results "task",
+// "labels" (a line each), "scores"; "max_seq_length"; of a speech model "speech".
+
+}  // namespace fovea

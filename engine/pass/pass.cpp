@@ -1,0 +1,227 @@
+// The phases every part of a model is made of, and their order.
+#include "engine/pass/pass.h"
+
+#include <cstring>
+
+#include "engine/blocks/adapters.h"
+#include "engine/blocks/attention.h"
+#include "engine/blocks/layer_inputs.h"
+#include "engine/pass/remote.h"
+
+namespace fovea {
+
+Pass::Share Pass::share(std::uint32_t n, std::uint32_t i, std::uint32_t n_parts) noexcept {
+    return {static_cast<std::uint32_t>(std::uint64_t{n} * i / n_parts),
+            static_cast<std::uint32_t>(std::uint64_t{n} * (i + 1) / n_parts)};
+}
+
+void Pass::run_phase(const char* name, const Output& output, const Units& units, const WorkCall& work,
+                     Then then) noexcept {
+    if (stopped) return;
+    if (alone())
+        work({0, units.n});
+    else if (units.n_pieces == 0)
+        work(share(units.n, member, n_members));
+    else
+        for (std::uint32_t i; (i = claim_work(*workspace.team)) < units.n_pieces;)
+            work(share(units.n, i, units.n_pieces));
+    if (then == Then::meet || is_shown(output)) meet(name, output);
+}
+
+void Pass::meet(const char* name, const Output& output) noexcept {
+    // Member 0 asks for all. Its answers have two places in turn, for members still read one while the next is written.
+    bool& answer = workspace.cancelled[n_met++ % 2];
+    if (workspace.cancel && member == 0) answer = workspace.cancel->load(std::memory_order_relaxed);
+    if (!alone()) barrier(*workspace.team);
+    stopped = workspace.cancel && answer;
+    if (!stopped) show(name, output);
+}
+
+void Pass::show(const char* name, const Output& output) noexcept {
+    if (stopped || !is_shown(output)) return;
+    if (member == 0)
+        for (std::uint32_t row = 0; row < output.n_rows; ++row)
+            workspace.trace.call(workspace.trace.context, output.first + row, layer, name,
+                                 {output.rows[row], output.width});
+    if (!alone()) barrier(*workspace.team);
+}
+
+void Pass::norm(const NormWeights& norm, const float* x, std::uint32_t n, float* y) const noexcept {
+    const FloatKernels& k = workspace.kernels->floats;
+    const float* weight = workspace.vector(norm.weight);
+    switch (norm.kind) {
+        case Norm::rms: return k.rms_norm(x, n, weight, norm.epsilon, y);
+        case Norm::layer: return k.layer_norm(x, n, weight, workspace.vector(norm.bias), norm.epsilon, y);
+        case Norm::none: break;
+    }
+    if (x != y) std::memcpy(y, x, n * sizeof(float));
+}
+
+void Pass::pack(const Packing& packing, const float* x, std::uint64_t stride, RowBlocks::Block block,
+                void* operand) const noexcept {
+    const auto& [type, n_all, n_cols, scales] = packing;
+    const float* columns = has(Part::columns) ? workspace.vector(scales) : nullptr;
+    workspace.kernels->pack(type, x, static_cast<std::size_t>(stride), columns, {block.first, block.n_rows, n_all},
+                            n_cols, static_cast<std::byte*>(operand));
+}
+
+const void* Pass::own_operand(const Packing& packing, const float* row, const NormWeights& weights) const noexcept {
+    float* own = scratch();
+    if (weights.kind != Norm::none) {
+        norm(weights, row, packing.n_cols, own);
+        row = own;
+    }
+    if (!is_quantized(packing.type)) return row;  // one packed row of floats is the row itself
+    const OwnRow at(workspace.map.hidden_stride, packing.n_cols);
+    own += operand_kind(packing.type) == OperandKind::broad_groups ? at.broad_groups : at.groups;
+    pack(packing, row, 0, {0, 1}, own);
+    return own;
+}
+
+const void* Pass::operand(Type type, const ConstRows& rows, std::uint32_t n_rows, std::uint32_t width,
+                          const NormWeights& weights) noexcept {
+    const Packing packing{type, n_rows, width, weights.columns};
+    if (n_rows == 1) return own_operand(packing, rows[0], weights);
+    std::byte* operand = workspace.arena + workspace.map.operand;
+    const RowBlocks blocks(n_rows);
+    phase("operand", {}, in_parts(blocks.n), [&](Share mine) {
+        for (std::uint32_t block = mine.begin; block < mine.end; ++block) {
+            const auto [first, n] = blocks[block];
+            const float* source = rows[first];
+            std::uint64_t stride = rows.stride;
+            if (weights.kind != Norm::none || rows.each) {
+                for (std::uint32_t i = 0; i < n; ++i)
+                    norm(weights, rows[first + i], width, scratch() + i * workspace.map.hidden_stride);
+                source = scratch();
+                stride = workspace.map.hidden_stride;
+            }
+            pack(packing, source, stride, {first, n}, operand);
+        }
+    });
+    return operand;
+}
+
+void Pass::multiply(const char* name, const Output& output, std::span<const Linear> products, const void* operand,
+                    std::uint32_t n_rows, Then then) noexcept {
+    std::uint32_t total = 0;
+    for (const Linear& p : products) total += n_pairs(p.matrix);
+    const auto work = [&](Share mine) { multiply(products, operand, n_rows, mine); };
+    if (has(Part::teams) && workspace.remote && !stopped && may_be_shared(products)) {
+        const Remote& remote = *workspace.remote;
+        const RemoteState state{*this, products, operand};
+        const RemoteJob job = job_of(state, n_rows, total);
+        if (const std::uint32_t n_here = remote.n_here(remote.context, job); n_here < total) {
+            if (member == 0) remote.begin(remote.context, job);
+            phase(name, {}, pairs(n_here, n_rows), work, Then::go_on);
+            if (member == 0) remote.finish(remote.context, job);
+            if (then == Then::meet || is_shown(output)) meet(name, output);
+            return;
+        }
+    }
+    phase(name, output, pairs(total, n_rows), work, then);
+}
+
+Units Pass::pairs(std::uint32_t n, std::uint32_t n_rows) const noexcept {
+    const std::uint32_t n_pieces = n_members * kPieces < n ? n_members * kPieces : n;
+    return n_rows <= kFewRows ? in_parts(n) : as_they_come(n, n_pieces);
+}
+
+namespace {
+
+/// Of an adapter they lie in its own file.
+[[nodiscard]] const std::byte* panels_of(const Linear& product, const WorkspaceState& workspace) noexcept {
+    const std::byte* file = product.file;
+    return has(Part::adapters) && file ? file + product.matrix.offset : workspace.weights(product.matrix.offset);
+}
+
+}  // namespace
+
+void Pass::multiply(std::span<const Linear> products, const void* operand, std::uint32_t n_rows,
+                    Share pairs) const noexcept {
+    std::uint32_t first = 0;
+    for (const Linear& p : products) {
+        const std::uint32_t n = n_pairs(p.matrix);
+        const Share mine = pairs.within(first, n);
+        first += n;
+        if (mine.begin == mine.end) continue;
+        const std::uint32_t panel_end = mine.end * kPair;
+        const Matmul product{
+            .panels = panels_of(p, workspace),
+            .panel_stride = static_cast<std::size_t>(p.matrix.panel_stride),
+            .n_rows = p.n_stored,
+            .n_cols = p.matrix.n_cols,
+            .panel_begin = mine.begin * kPair,
+            .panel_end = panel_end < p.matrix.n_panels() ? panel_end : p.matrix.n_panels(),
+            .operand = operand,
+            .seq_len = n_rows,
+            .bias = workspace.vector(p.bias),
+            .out = p.out.data,
+            .out_stride = static_cast<std::size_t>(p.out.stride),
+            .out_rows = p.out.each,
+            .epilogue = p.epilogue,
+            .activation = p.activation,
+            .canonical = p.canonical,
+            .second_level = has(Part::teams) && workspace.fetches_to_second_level,
+        };
+        workspace.kernels->matmul(p.matrix.type, product);
+    }
+}
+
+void Pass::norm_rows(const char* name, const Output& output, const NormWeights& weights, const Rows& rows,
+                     std::uint32_t width) noexcept {
+    if (weights.kind == Norm::none) return;
+    phase(name, output, in_parts(seq_len), [&](Share mine) {
+        for (std::uint32_t row = mine.begin; row < mine.end; ++row) norm(weights, rows[row], width, rows[row]);
+    });
+}
+
+void Pass::add_rows(const Block& block, const PartNorms& norms, const Rows& y, Share rows) const noexcept {
+    if (!has(Part::block_variants)) return;
+    const std::uint32_t d_model = stack().d_model;
+    const float scale = block.residual_scale != 0.0f ? block.residual_scale : 1.0f;
+    for (std::uint32_t row = rows.begin; row < rows.end; ++row) {
+        float *to = hidden()[row], *from = y[row];
+        norm(norms.output, from, d_model, from);
+        for (std::uint32_t i = 0; i < d_model; ++i) to[i] = to[i] + from[i] * scale;
+    }
+}
+
+void Pass::add_to_stream(const char* name, const Linear& product, const void* operand, const Block& block,
+                         const PartNorms& norms) noexcept {
+    const std::uint32_t d_model = stack().d_model;
+    const Output stream = all(hidden(), d_model), before_norm = norms.after.kind == Norm::none ? stream : Output{};
+    if (has(Part::block_variants) && adds_by_rows(block)) {
+        Linear stored = product;
+        stored.out = projected();
+        stored.epilogue = Epilogue::store;
+        multiply(name, {}, {&stored, 1}, operand, seq_len);
+        if (has(Part::adapters)) add_adapted(*this, block, product.adapted, projected());
+        phase(name, before_norm, in_parts(seq_len), [&](Share mine) { add_rows(block, norms, projected(), mine); });
+    } else {
+        const bool adapts = has(Part::adapters) && is_adapted(*this, product.adapted);
+        multiply(name, adapts ? Output{} : before_norm, {&product, 1}, operand, seq_len);
+        if (adapts) add_adapted(*this, block, product.adapted, product.out);
+        if (adapts) show(name, before_norm);
+    }
+    norm_rows(name, stream, norms.after, hidden(), d_model);
+}
+
+void run_pass(Pass& pass) noexcept {
+    const Layer* layers = pass.workspace.layers() + pass.tensors().first_layer;
+    if (has(Part::vectors) && pass.heads) return lone_attention(pass, layers[0], pass.stack().blocks[0]);
+    const bool fills_memory = has(Part::vectors) && pass.fills_memory;
+    if (!fills_memory) embed(pass);
+    if (has(Part::layer_inputs) && pass.stack().blocks[0].layer_input_width) make_layer_inputs(pass);
+    for (pass.layer = 0; pass.layer < pass.stack().n_layers && !pass.stopped; ++pass.layer) {
+        const Layer& layer = layers[pass.layer];
+        const Block& block = pass.stack().blocks[layer.block];
+        if (!fills_memory)
+            run_block(pass, layer);
+        else if (block.cross_attention)
+            cache_memory(pass, layer, block);
+    }
+    if (fills_memory) return;
+    has(Part::vectors) && pass.out.data ? make_vectors(pass) : make_logits(pass);
+}
+
+}  // namespace fovea

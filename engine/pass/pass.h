@@ -1,0 +1,320 @@
+// One forward pass as one member of the team sees it. Every member runs the same phases, one after another. Each shares
+// its work out; then all meet, the caller's flag may end the pass, and the tap is shown what the phase leaves. Work is
+// shared by rows, panels, heads and chunks, never within a sum, so that the number of members changes no bit. The phases
+// and their order: docs/architecture.md, whose table a test compares with the names given here.
+#pragma once
+#include <type_traits>
+
+#include "engine/format/parts.h"
+#include "engine/pass/workspace.h"
+#include "fovea/encode.h"
+
+namespace fovea {
+
+/// Rows of float32 activations: at a stride or, with `each`, wherever that says.
+struct Rows {
+    float* data = nullptr;
+    std::uint64_t stride = 0;  // elements
+    float* const* each = nullptr;
+    [[nodiscard]] float* operator[](std::uint64_t row) const noexcept { return each ? each[row] : data + row * stride; }
+};
+/// The same, to be read alone.
+struct ConstRows {
+    const float* data = nullptr;
+    std::uint64_t stride = 0;
+    const float* const* each = nullptr;
+    ConstRows() = default;
+    ConstRows(const float* at, std::uint64_t elements) noexcept : data(at), stride(elements) {}
+    ConstRows(const Rows& rows) noexcept : data(rows.data), stride(rows.stride), each(rows.each) {}
+    [[nodiscard]] const float* operator[](std::uint64_t row) const noexcept {
+        return each ? each[row] : data + row * stride;
+    }
+};
+
+/// A field that is there, and takes room, in builds with a part alone.
+template<class T>
+struct LeftOut {
+    constexpr LeftOut(T = {}) noexcept {}
+    constexpr operator T() const noexcept { return T{}; }
+};
+template<class T>
+using OfAdapters = std::conditional_t<has(Part::adapters), T, LeftOut<T>>;
+template<class T>
+using OfColumns = std::conditional_t<has(Part::columns), T, LeftOut<T>>;
+template<class T>
+using OfVectors = std::conditional_t<has(Part::vectors), T, LeftOut<T>>;
+
+/// W and what to do with its product, for multiply().
+struct Linear {
+    Matrix matrix;
+    VectorOffset bias = 0;
+    Rows out;
+    std::uint32_t n_stored = 0;  // columns of out
+    Epilogue epilogue = Epilogue::store;
+    Activation activation = Activation::none;
+    bool canonical = false;
+    [[no_unique_address]] OfAdapters<Adapted> adapted{};        // which of a layer's matrices it is, see add_to_stream
+    [[no_unique_address]] OfAdapters<const std::byte*> file{};  // that the matrix is in; null: the model's
+};
+
+/// A product that adapters may add to, see add_adapters.
+struct AdaptedProduct {
+    Adapted matrix = Adapted::none;
+    Rows out;
+    std::uint32_t n_stored = 0;  // columns of out
+};
+
+// Panels are shared out in pairs: gate and up must stay together, and kernels work on several side by side.
+inline constexpr std::uint32_t kPair = 2;
+// Of many rows a member takes so many pieces, one after another, and more where the others are slower. Few rows wait for
+// memory, whose streams are best long.
+inline constexpr std::uint32_t kPieces = 16;
+[[nodiscard]] inline std::uint32_t n_pairs(const Matrix& m) noexcept { return (m.n_panels() + kPair - 1) / kPair; }
+
+/// What a phase leaves, for the tap (see Trace): rows, the first of them being position `first`. Without rows: nothing.
+struct Output {
+    Rows rows = {};
+    std::uint32_t n_rows = 0, width = 0, first = 0;
+};
+
+/// n units of work, and how members share them: in equal parts, or in n_pieces that go to members as they come for
+/// them, so that a CPU that others use too holds nobody up.
+struct Units {
+    std::uint32_t n, n_pieces = 0;
+};
+[[nodiscard]] constexpr Units in_parts(std::uint32_t n) noexcept { return {n}; }
+[[nodiscard]] constexpr Units as_they_come(std::uint32_t n, std::uint32_t n_pieces) noexcept { return {n, n_pieces}; }
+
+/// The blocks in which the rows of an operand are packed, each by one call of Pass::pack. Of no rows there are none.
+struct RowBlocks {
+    std::uint32_t n_rows, rows_each, n;
+    struct Block {
+        std::uint32_t first, n_rows;
+    };
+    explicit constexpr RowBlocks(std::uint32_t rows) noexcept
+        : n_rows(rows), rows_each(row_block(rows)), n((rows + kRowBlock - 1) / kRowBlock) {}
+    [[nodiscard]] constexpr Block operator[](std::uint32_t i) const noexcept {
+        const std::uint32_t first = i * rows_each, left = n_rows - first;
+        return {first, left < rows_each ? left : rows_each};
+    }
+};
+
+/// How rows become an operand of products with what is stored as `type`: see Kernels::pack.
+struct Packing {
+    Type type;
+    std::uint32_t n_rows, n_cols;                             // of the whole operand
+    [[no_unique_address]] OfColumns<VectorOffset> columns{};  // what its columns are multiplied by; 0: nothing
+};
+
+/// Whether members meet at a phase's end, or go on, because what follows does not need it, or nothing follows.
+enum class Then : std::uint8_t { meet, go_on };
+
+/// A norm; where it makes an operand, what the operand's columns are multiplied by.
+struct NormWeights {
+    Norm kind = Norm::none;
+    VectorOffset weight = 0, bias = 0;
+    float epsilon = 0;
+    [[no_unique_address]] OfColumns<VectorOffset> columns{};
+
+    template<bool kept = has(Part::columns)>
+    [[nodiscard]] std::conditional_t<kept, NormWeights, const NormWeights&> with(VectorOffset its) const noexcept {
+        if constexpr (kept)
+            return {kind, weight, bias, epsilon, its};
+        else
+            return *this;
+    }
+};
+
+/// The norms of one part of a block: of what it reads, of what its last matrix reads, of the stream it was added to, of what it
+/// adds.
+struct PartNorms {
+    NormWeights before = {}, within = {}, after = {}, output = {};
+};
+/// `t` is AttentionTensors or FeedForwardTensors.
+[[nodiscard]] PartNorms part_norms(const Block& b, const auto& t) noexcept {
+    const NormWeights norm{b.norm, t.norm, t.norm_bias, b.norm_epsilon};
+    if (!has(Part::block_variants)) {
+        const bool pre = b.norm_place == NormPlace::pre;
+        return {.before = pre ? norm : NormWeights{}, .after = pre ? NormWeights{} : norm};
+    }
+    const NormWeights second{b.norm, t.post_norm, t.post_norm_bias, b.norm_epsilon};
+    switch (b.norm_place) {
+        case NormPlace::pre: return {.before = norm};
+        case NormPlace::post: return {.after = norm};
+        case NormPlace::output: return {.output = norm};
+        case NormPlace::both: return {.before = norm, .output = second};
+        case NormPlace::within: break;
+    }
+    return {.before = norm, .within = second};
+}
+/// Whether what a part adds to the stream is made elsewhere first, for it is normed or scaled.
+[[nodiscard]] constexpr bool adds_by_rows(const Block& b) noexcept {
+    const bool normed = b.norm_place == NormPlace::both || b.norm_place == NormPlace::output;
+    return (normed && b.norm != Norm::none) || b.residual_scale != 0.0f;
+}
+
+/// What a pass computes with; the same for every member.
+struct PassInput {
+    StackIndex index = StackIndex::decoder;          // of the stack
+    std::span<const Token> tokens = {}, types = {};  // [seq_len], or vectors
+    const float* vectors = nullptr;                  // [seq_len][d_model]; of a stack that hears [frames][n_mels]
+    [[no_unique_address]] OfVectors<std::span<const std::uint32_t>> frame_lengths{};  // of each sequence; else none
+    std::uint32_t n_logits = 0;  // rows of which logits are made: the last of all, or
+    ConstRows logit_rows = {};   // these, where `each` is set
+    Rows logits = {};            // [n_logits][vocab_size]
+    Rows out = {};               // encode: the result of each row, or of each sequence where the stack pools
+    std::span<const std::uint32_t> chosen = {};       // of these rows; empty: of all
+    bool before_head = false;                         // as if the stack had no head
+    std::uint32_t pos = 0;                            // of a single sequence: absolute position of the first row
+    std::uint32_t seq_len = 0;                        // rows
+    std::span<const Sequence> self = {}, cross = {};  // the rows as sequences, beside themselves and the memory
+    std::span<const KvPages> kv = {};                 // each sequence's, or one for all
+    std::span<const KvPages> memory_kv = {};          // the same of memories whose keys and values are kept: read, or
+    bool fills_memory = false;                        // written, and nothing else is computed
+    bool positions_go_on = false;                     // rows continue what is cached: forward
+    ConstRows memory = {};
+    std::uint32_t n_memory = 0;         // its rows
+    const Masks* self_masks = nullptr;  // null: none
+    const Masks* cross_masks = nullptr;
+    const AttendInput* heads = nullptr;  // a lone attention's inputs
+};
+
+struct Pass : PassInput {
+    WorkspaceState& workspace;
+    std::uint32_t member, n_members;
+    std::uint32_t layer = 0;
+    bool stopped = false;     // by the caller's flag, at the same phase for every member: phases that follow do nothing
+    std::uint32_t n_met = 0;  // phases that ended with a meeting
+
+    Pass(const PassInput& input, WorkspaceState& w, std::uint32_t m, std::uint32_t n) noexcept
+        : PassInput(input), workspace(w), member(m), n_members(n) {}
+
+    [[nodiscard]] bool alone() const noexcept { return !has(Part::teams) || n_members == 1; }
+
+    /// Units [begin, end) of a phase's work.
+    struct Share {
+        std::uint32_t begin, end;
+        /// Those that are among [first, first + n), counted from first. Where there are none, begin is end.
+        [[nodiscard]] constexpr Share within(std::uint32_t first, std::uint32_t n) const noexcept {
+            const auto from_first = [&](std::uint32_t unit) {
+                return unit < first ? 0 : unit - first < n ? unit - first : n;
+            };
+            return {from_first(begin), from_first(end)};
+        }
+    };
+    /// Part i of n_parts of n units.
+    [[nodiscard]] static Share share(std::uint32_t n, std::uint32_t i, std::uint32_t n_parts) noexcept;
+
+    /// A phase: calls work(Share) for this member's units, as often as it has pieces of them, in ascending order; then
+    /// ends as Then says, but with a meeting in any case where there is a tap for what it leaves.
+    template<class Work>
+    void phase(const char* name, const Output& output, const Units& units, const Work& work,
+               Then then = Then::meet) noexcept {
+        run_phase(name, output, units, {[](const void* w, Share mine) { (*static_cast<const Work*>(w))(mine); }, &work},
+                  then);
+    }
+
+    /// All rows of the pass, as what a phase leaves.
+    [[nodiscard]] Output all(const Rows& rows, std::uint32_t width) const noexcept {
+        return {rows, seq_len, width, pos};
+    }
+
+    [[nodiscard]] const Stack& stack() const noexcept { return stack_of(workspace.model.config(), index); }
+    [[nodiscard]] const StackTensors& tensors() const noexcept { return workspace.stacks[static_cast<int>(index)]; }
+    /// Of one input of the layer, by the field of ColumnTensors; of the output head's that of layer 0. 0: it has none.
+    [[nodiscard]] VectorOffset columns(VectorOffset ColumnTensors::*input) const noexcept {
+        const bool is_output = input == &ColumnTensors::output;
+        if (!has(Part::columns) || !(is_output ? stack().output_columns : stack().block(layer).column_scales)) return 0;
+        return workspace.columns()[tensors().first_layer + (is_output ? 0 : layer)].*input;
+    }
+    [[nodiscard]] Rows rows(ArenaOffset at, std::uint64_t stride) const noexcept {
+        return {workspace.floats(at), stride};
+    }
+    [[nodiscard]] Rows hidden() const noexcept { return rows(workspace.map.hidden, workspace.map.hidden_stride); }
+    [[nodiscard]] Rows projected() const noexcept {
+        return rows(workspace.map.projected, workspace.map.projected_stride);
+    }
+    [[nodiscard]] Rows attended() const noexcept { return rows(workspace.map.attended, workspace.map.attended_stride); }
+    [[nodiscard]] Rows inner() const noexcept { return rows(workspace.map.inner, workspace.map.inner_stride); }
+    /// This member's own scratch_stride floats.
+    [[nodiscard]] float* scratch() const noexcept {
+        return workspace.floats(workspace.map.scratch) + member * workspace.map.scratch_stride;
+    }
+    /// Cosines of one row for one block shape; its sines follow at rotation_stride.
+    [[nodiscard]] float* rotation(std::uint32_t block, std::uint32_t row) const noexcept {
+        return workspace.floats(workspace.map.rotations) +
+               (std::uint64_t{block} * workspace.limits.max_batch + row) * 2 * workspace.map.rotation_stride;
+    }
+
+    /// y = norm(x) over n elements; a copy where there is no norm.
+    void norm(const NormWeights& norm, const float* x, std::uint32_t n, float* y) const noexcept;
+
+    /// Packs a block's rows, the first of which is at x, into their place in an operand.
+    void pack(const Packing& packing, const float* x, std::uint64_t stride, RowBlocks::Block block,
+              void* operand) const noexcept;
+
+    /// Rows as the operand of a matmul with weights of that type, normed first where `weights` asks for it. For one row
+    /// each member makes its own, so nothing waits; for more it is a phase. Valid until the next call.
+    [[nodiscard]] const void* operand(Type type, const ConstRows& rows, std::uint32_t n_rows, std::uint32_t width,
+                                      const NormWeights& weights = {}) noexcept;
+
+    /// A phase: all products of one operand of n_rows rows, their panels shared out as if they were one matrix. Where there is a
+    /// Remote, some of them are computed by it while the team is at the others.
+    /// Their types differ by no more than their operands allow, see layers.cpp.
+    void multiply(const char* name, const Output& output, std::span<const Linear> products, const void* operand,
+                  std::uint32_t n_rows, Then then = Then::meet) noexcept;
+
+    /// The same products' pairs of panels [begin, end), without a phase; and how members share n of them, for n_rows rows.
+    void multiply(std::span<const Linear> products, const void* operand, std::uint32_t n_rows,
+                  Share pairs) const noexcept;
+    [[nodiscard]] Units pairs(std::uint32_t n, std::uint32_t n_rows) const noexcept;
+
+    /// A phase: rows = norm(rows), of `width` elements each. None where there is no norm.
+    void norm_rows(const char* name, const Output& output, const NormWeights& weights, const Rows& rows,
+                   std::uint32_t width) noexcept;
+
+    /// How a part of a block ends: the residual stream x becomes x + scale·norm(product), then its norm, with the norms and
+    /// the scale that there are. Where there are any before the sum, the product goes by way of `projected`.
+    void add_to_stream(const char* name, const Linear& product, const void* operand, const Block& block,
+                       const PartNorms& norms) noexcept;
+
+    /// Of a block that adds by rows: x = x + scale·norm(y) of some rows y, which are normed in place.
+    void add_rows(const Block& block, const PartNorms& norms, const Rows& y, Share rows) const noexcept;
+
+    /// Shows the tap, if there is one, what the phases before have left. All have met.
+    void show(const char* name, const Output& output) noexcept;
+
+private:
+    struct WorkCall {
+        void (*call)(const void* work, Share mine);
+        const void* work;
+        void operator()(Share mine) const noexcept { call(work, mine); }
+    };
+    /// Of a single row, in this member's scratch: see OwnRow.
+    [[nodiscard]] const void* own_operand(const Packing& packing, const float* row,
+                                          const NormWeights& weights) const noexcept;
+    void run_phase(const char* name, const Output& output, const Units& units, const WorkCall& work,
+                   Then then) noexcept;
+    [[nodiscard]] bool is_shown(const Output& output) const noexcept { return output.n_rows && workspace.trace.call; }
+    /// All wait for all; then the flag is obeyed, or the tap is shown the output.
+    void meet(const char* name, const Output& output) noexcept;
+};
+
+void embed(Pass& pass) noexcept;     // position.cpp
+void convolve(Pass& pass) noexcept;  // vectors/convolution.cpp
+/// What relative positions add to the scores of a head's query at `pos` of its sequence, from the first position on; null
+/// where the block has none.
+[[nodiscard]] const float* relative_scores(const Pass& pass, std::uint32_t block, std::uint32_t head,
+                                           std::uint32_t pos) noexcept;  // position.cpp
+/// A head's rotation at the position of one row of the pass, in place.
+void rotate_head(const Pass& pass, const Layer& layer, std::uint32_t row, float* head) noexcept;  // position.cpp
+void run_block(Pass& pass, const Layer& layer) noexcept;                                          // block.cpp
+void make_logits(Pass& pass) noexcept;                                                            // heads/head.cpp
+void make_vectors(Pass& pass) noexcept;                                                           // heads/head.cpp
+void run_pass(Pass& pass) noexcept;                                                               // pass.cpp
+
+/// Runs `input` on the workspace's team, or on this thread where `macs` multiplications are too few to wake it.
+/// Errors: cancelled.
+[[nodiscard]] Status run(WorkspaceState& workspace, const PassInput& input, std::uint64_t macs) noexcept;
+
+}  // namespace fovea

@@ -1,0 +1,150 @@
+// Runs a template: one rendering's variables, loops and text.
+#pragma once
+#include <array>
+#include <ctime>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "host/chat/syntax.h"
+
+namespace fovea::chat {
+
+class Interpreter;
+
+/// Of a call.
+struct Arguments {
+    std::vector<Value> positional;
+    std::vector<std::pair<std::string, Value>> named;
+};
+
+/// A function, filter, test or method that is built in. Arguments come in the order of `parameters`, null where not given;
+/// the one parameter "*" takes any, and looks at `all`.
+struct Builtin {
+    static constexpr std::size_t kMost = 4;
+    using Bound = std::array<const Value*, kMost>;
+    std::string_view name;
+    Value (*call)(Interpreter& run, const Value& self, const Bound& arguments, const Arguments& all);
+    std::array<std::string_view, kMost> parameters{};
+};
+
+/// An argument that must be there, or one with a value of its own otherwise.
+[[nodiscard]] const Value& needed(const Builtin::Bound& arguments, std::size_t i, const char* who);
+[[nodiscard]] const std::string& text_needed(const Builtin::Bound& arguments, std::size_t i, const char* who);
+[[nodiscard]] std::int64_t integer_or(const Builtin::Bound& arguments, std::size_t i, std::int64_t fallback);
+[[nodiscard]] bool flag_or(const Builtin::Bound& arguments, std::size_t i, bool fallback);
+
+/// The one with this name, or null.
+[[nodiscard]] const Builtin* find_builtin(std::span<const Builtin> among, std::string_view name);
+[[nodiscard]] std::span<const Builtin> functions();
+[[nodiscard]] std::span<const Builtin> filters();
+[[nodiscard]] std::span<const Builtin> tests();
+/// A value's own: text.strip, dict.items. Null where its kind has none of this name.
+[[nodiscard]] const Builtin* find_method(const Value& of, std::string_view name);
+
+struct Scope;
+struct Macro {
+    const Statement* statement;
+    std::shared_ptr<Scope> scope;  ///< where it was made
+};
+
+/// Variables of a block. What encloses it stands in the template around it, so chains are no longer than blocks are deep.
+struct Scope {
+    std::shared_ptr<Scope> outer;
+    std::vector<std::pair<std::string, Value>> variables;
+};
+
+struct Namespace {
+    std::vector<std::pair<std::string, Value>> attributes;
+};
+
+struct Loop {
+    const Statement* statement = nullptr;
+    std::shared_ptr<Scope> scope;  ///< around it
+    std::vector<Value> items;      ///< while it runs
+    std::size_t index = 0, n_items = 0;
+    std::uint32_t depth = 0;
+    bool has_seen = false;  ///< changed() was called, with what `seen` says
+    std::string seen;
+};
+
+class Interpreter {
+public:
+    /// `messages` in place of the input's.
+    Interpreter(const ChatInput& input, const nlohmann::ordered_json& messages);
+    Interpreter(const Interpreter&) = delete;
+    Interpreter& operator=(const Interpreter&) = delete;
+
+    std::string run(const Block& body);
+
+    [[nodiscard]] Budget& budget() { return budget_; }
+    [[nodiscard]] std::time_t now() const { return now_; }
+    Value apply_filter(std::string_view name, const Value& to, const Arguments& arguments);
+    bool apply_test(std::string_view name, const Value& to, const Arguments& arguments);
+    Value call(const Value& callee, const Arguments& arguments);
+    /// x.name and x[key].
+    Value attribute_of(const Value& of, std::string_view name);
+    Value item_of(const Value& of, const Value& key);
+    Value make_namespace(const Arguments& attributes);
+
+private:
+    enum class Flow : std::uint8_t { on, break_loop, continue_loop };
+    struct Deeper;
+    class Inside;
+
+    Flow execute(const Block& block);
+    Flow execute_statement(const Statement& statement);
+    Flow execute_choice(const Statement& statement);
+    void execute_set(const Statement& statement);
+    Flow execute_with(const Statement& statement);
+    void execute_call(const Statement& statement);
+    Flow run_loop(const Statement& statement, std::vector<Value> items, std::uint32_t depth);
+    std::vector<Value> filter_items(const Statement& statement, std::vector<Value> items);
+    /// What a block writes, in a scope of its own inside `outer`.
+    std::string capture(const Block& block);
+    void write(std::string_view text);
+
+    Value evaluate(const Expression& expression);
+    Value evaluate_plain(const Expression& expression);
+    Value evaluate_name(const Expression& expression);
+    Value evaluate_list(const Expression& expression);
+    Value evaluate_dict(const Expression& expression);
+    Value evaluate_slice(const Expression& expression);
+    Value evaluate_call(const Expression& expression);
+    Value evaluate_logic(const Expression& expression);
+    Value evaluate_concat(const Expression& expression);
+    Value evaluate_compare(const Expression& expression);
+    Value evaluate_condition(const Expression& expression);
+    Value evaluate_filter(const Expression& expression, const Value* block_text);
+    Arguments arguments_of(const Expression& expression);
+
+    Value call_macro(const Macro& macro, const Arguments& arguments);
+    Value call_loop(Loop& loop, const Arguments& arguments);
+    Value loop_attribute(Loop& loop, std::string_view name);
+    Value bound(const Builtin& method, const Value& self);
+    void assign(const std::string& name, Value value);
+    void assign_all(const std::vector<std::string>& targets, const Value& value);
+    Value make_macro(const Statement& statement);
+
+    Budget budget_;
+    std::time_t now_;
+    std::deque<Macro> macros_;  // values point to these: they stay until the text is made
+    std::deque<Loop> loops_;
+    std::deque<Namespace> namespaces_;
+    std::shared_ptr<Scope> scope_;
+    std::string* out_ = nullptr;
+    std::uint32_t depth_ = 0, line_ = 0;
+};
+
+/// a `sign` b, as Python computes it; fails where it cannot, and beyond 64 bits.
+[[nodiscard]] Value compute(Budget& budget, std::string_view sign, const Value& a, const Value& b);
+/// value[start:stop:step]; none: left out.
+[[nodiscard]] Value slice(Budget& budget, const Value& value, const Value& start, const Value& stop, const Value& step);
+/// What `value` has under a dotted name, as map(attribute="a.b") asks.
+[[nodiscard]] Value path_of(Interpreter& run, const Value& value, const Value& path);
+
+}  // namespace fovea::chat

@@ -1,0 +1,119 @@
+#include "host/chat/model_chat.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "host/chat/message_end.h"
+
+namespace fovea {
+namespace {
+
+/// What public templates end a turn with. A model's file may name only the end of a text.
+constexpr std::string_view kTurnEnds[] = {"<|im_end|>",
+                                          "<|eot_id|>",
+                                          "<|eom_id|>",
+                                          "<end_of_turn>",
+                                          kMessageEnd,
+                                          "<|endoftext|>",
+                                          "<|end_of_text|>",
+                                          "<|end_of_turn|>",
+                                          "<|END_OF_TURN_TOKEN|>",
+                                          "<|end_of_sentence|>",
+                                          "<\xef\xbd\x9c"
+                                          "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
+                                          "<|return|>",
+                                          "<|call|>",
+                                          "</s>",
+                                          "<|EOT|>"};
+
+constexpr std::string_view kPlain =
+    "{% for message in messages %}"
+    "{% if message.role == 'system' %}{{ message.content ~ '\\n\\n' }}"
+    "{% else %}{{ message.role | capitalize ~ ': ' ~ message.content ~ '\\n' }}{% endif %}"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}{{ 'Assistant:' }}{% endif %}";
+
+/// Of a model whose prompts a text closes: what was said last, as `run` has it.
+constexpr std::string_view kLastAlone =
+    "{{ bos_token }}{% for message in messages %}{% if loop.last %}{{ message.content }}{% endif %}{% endfor %}";
+
+std::vector<Token> tokenized(const Tokenizer& tokenizer, std::string_view text) {
+    std::vector<std::byte> scratch(static_cast<std::size_t>(tokenize_scratch_bytes(tokenizer, text.size())) + 3);
+    std::vector<Token> tokens(static_cast<std::size_t>(max_tokens(tokenizer, text.size())));
+    std::size_t n = 0;
+    const Status status = tokenize(tokenizer, text, {.add_special = false, .parse_special = true}, scratch, tokens, n);
+    if (!status.ok())
+        throw ChatTemplateError("prompt: expected a text that can be tokenized, got " + std::to_string(text.size()) +
+                                " bytes that cannot");
+    tokens.resize(n);
+    return tokens;
+}
+
+/// The special token with this text, or kNoToken.
+Token special_token(const Tokenizer& tokenizer, std::string_view text) {
+    const std::vector<Token> tokens = tokenized(tokenizer, text);
+    return tokens.size() == 1 && tokenizer.is_special(tokens[0]) ? tokens[0] : Tokenizer::kNoToken;
+}
+
+}  // namespace
+
+ModelChat::ModelChat(const Model& model, const Tokenizer& tokenizer) : tokenizer_(tokenizer) {
+    if (!tokenizer.valid()) throw std::invalid_argument("chat: expected a model with a tokenizer, got one without");
+    if (tokenizer.bos() != Tokenizer::kNoToken) bos_ = token_bytes(tokenizer, tokenizer.bos());
+    for (Token id = 0; id < tokenizer.vocab_size(); ++id)
+        if (tokenizer.ends_text(id)) end_tokens_.push_back(id);
+    if (!end_tokens_.empty()) eos_ = token_bytes(tokenizer, end_tokens_.front());
+    const auto named = nlohmann::json::parse(find_info(model, "special_tokens"), nullptr, false);
+    for (const auto& [key, text] : {std::pair{"bos_token", &bos_}, std::pair{"eos_token", &eos_}})
+        if (named.is_object() && named.contains(key) && named[key].is_string()) *text = named[key].get<std::string>();
+    const auto has = [&](std::string_view text) { return special_token(tokenizer, text) != Tokenizer::kNoToken; };
+    const bool has_messages = answers_in_messages(has);
+    for (const std::string_view text : kTurnEnds) {
+        const Token id = has_messages && text == kMessageEnd ? Tokenizer::kNoToken : special_token(tokenizer, text);
+        if (id != Tokenizer::kNoToken) end_tokens_.push_back(id);
+    }
+    std::sort(end_tokens_.begin(), end_tokens_.end());
+}
+
+ModelChat ModelChat::of(const Model& model, const Tokenizer& tokenizer) {
+    ModelChat chat(model, tokenizer);
+    if (!model.info().chat_template.empty()) {
+        chat.template_ = ChatTemplate::parse(model.info().chat_template);
+        if (const std::string_view text = find_info(model, "chat_template_tool_use"); !text.empty())
+            chat.tools_template_ = ChatTemplate::parse(text);
+    } else if (special_token(tokenizer, "<|im_start|>") != Tokenizer::kNoToken) {
+        chat.template_ = ChatTemplate::chatml();
+        chat.note_ = "no chat template: ChatML, for which it has tokens";
+    } else if (!model.info().prompt_suffix.empty()) {
+        const nlohmann::json suffix(std::string(model.info().prompt_suffix));  // quoted as templates do
+        chat.template_ =
+            ChatTemplate::parse(std::string(kLastAlone) + "{{ " +
+                                suffix.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + " }}");
+        chat.note_ = "no chat template: it answers each message by itself, without a system text";
+    } else {
+        chat.template_ = ChatTemplate::parse(kPlain);
+        chat.note_ = "no chat template: turns as plain text";
+        chat.stops_ = {"\nUser:", "\nAssistant:"};
+    }
+    return chat;
+}
+
+ModelChat ModelChat::with(const Model& model, const Tokenizer& tokenizer, std::string_view text) {
+    ModelChat chat(model, tokenizer);
+    chat.template_ = ChatTemplate::parse(text);
+    return chat;
+}
+
+std::string ModelChat::render(ChatInput input) const {
+    if (input.bos_token.empty()) input.bos_token = bos_;
+    if (input.eos_token.empty()) input.eos_token = eos_;
+    const bool has_tools = tools_template_ && input.tools.is_array() && !input.tools.empty();
+    return (has_tools ? *tools_template_ : template_).render(input);
+}
+
+std::vector<Token> ModelChat::tokens(const ChatInput& input) const { return tokens_of(render(input)); }
+
+std::vector<Token> ModelChat::tokens_of(std::string_view prompt) const { return tokenized(tokenizer_, prompt); }
+
+}  // namespace fovea

@@ -1,0 +1,139 @@
+// What stands after `is`.
+#include <algorithm>
+
+#include "host/chat/interpreter.h"
+#include "host/chat/text.h"
+
+namespace fovea::chat {
+namespace {
+
+using Bound = Builtin::Bound;
+
+template<class T>
+Value holds(Interpreter&, const Value& self, const Bound&, const Arguments&) {
+    return is<T>(self);
+}
+
+bool has_letter(const std::string& text, char first, char last) {
+    return std::any_of(text.begin(), text.end(), [&](char c) { return c >= first && c <= last; });
+}
+
+Value is_lower(Interpreter& run, const Value& self, const Bound&, const Arguments&) {
+    const std::string text = to_text(run.budget(), self);
+    return has_letter(text, 'a', 'z') && !has_letter(text, 'A', 'Z');
+}
+
+Value is_upper(Interpreter& run, const Value& self, const Bound&, const Arguments&) {
+    const std::string text = to_text(run.budget(), self);
+    return has_letter(text, 'A', 'Z') && !has_letter(text, 'a', 'z');
+}
+
+/// Values that are one object in Python: the same, or plain and equal.
+Value is_same(Interpreter& run, const Value& self, const Bound& a, const Arguments&) {
+    const Value& other = needed(a, 0, "sameas");
+    if (self.index() != other.index()) return false;
+    if (const auto* list = std::get_if<ListPointer>(&self)) return *list == std::get<ListPointer>(other);
+    if (const auto* dict = std::get_if<DictPointer>(&self)) return *dict == std::get<DictPointer>(other);
+    return equal(run.budget(), self, other);
+}
+
+template<int kind>  // 0: ==, 1: !=, 2: <, 3: <=, 4: >, 5: >=
+Value compares(Interpreter& run, const Value& self, const Bound& a, const Arguments&) {
+    const Value& other = needed(a, 0, "comparison");
+    Budget& budget = run.budget();
+    if constexpr (kind == 0) return equal(budget, self, other);
+    if constexpr (kind == 1) return !equal(budget, self, other);
+    if constexpr (kind == 2) return less(budget, self, other);
+    if constexpr (kind == 3) return less(budget, self, other) || equal(budget, self, other);
+    if constexpr (kind == 4) return less(budget, other, self);
+    return less(budget, other, self) || equal(budget, self, other);
+}
+
+Value is_divisible(Interpreter& run, const Value& self, const Bound& a, const Arguments&) {
+    return equal(run.budget(), compute(run.budget(), "%", self, needed(a, 0, "divisibleby")), std::int64_t{0});
+}
+
+template<int remainder>
+Value is_parity(Interpreter& run, const Value& self, const Bound&, const Arguments&) {
+    return equal(run.budget(), compute(run.budget(), "%", self, std::int64_t{2}), std::int64_t{remainder});
+}
+
+template<bool filter>
+Value is_known(Interpreter&, const Value& self, const Bound&, const Arguments&) {
+    return is_text(self) && find_builtin(filter ? filters() : tests(), text_of(self));
+}
+
+constexpr Builtin kTests[] = {
+    {"defined",
+     [](Interpreter&, const Value& self, const Bound&, const Arguments&) -> Value { return !is_undefined(self); }},
+    {"undefined", holds<Undefined>},
+    {"none", holds<None>},
+    {"boolean", holds<bool>},
+    {"integer", holds<std::int64_t>},
+    {"float", holds<double>},
+    {"string", holds<Text>},
+    {"mapping", holds<DictPointer>},
+    {"true",
+     [](Interpreter&, const Value& self, const Bound&, const Arguments&) -> Value {
+         return is<bool>(self) && truthy(self);
+     }},
+    {"false",
+     [](Interpreter&, const Value& self, const Bound&, const Arguments&) -> Value {
+         return is<bool>(self) && !truthy(self);
+     }},
+    {"number",
+     [](Interpreter&, const Value& self, const Bound&, const Arguments&) -> Value { return is_number(self); }},
+    // What is undefined can be gone through, and has no items.
+    {"iterable",
+     [](Interpreter&, const Value& self, const Bound&, const Arguments&) -> Value {
+         return is_text(self) || is<ListPointer>(self) || is<DictPointer>(self) || is<Loop*>(self) ||
+                is_undefined(self);
+     }},
+    {"sequence",
+     [](Interpreter&, const Value& self, const Bound&, const Arguments&) -> Value {
+         return is_text(self) || is<ListPointer>(self) || is<DictPointer>(self) || is_undefined(self);
+     }},
+    {"callable",
+     [](Interpreter&, const Value& self, const Bound&, const Arguments&) -> Value {
+         return is<CallablePointer>(self) || is<Loop*>(self);
+     }},
+    {"lower", is_lower},
+    {"upper", is_upper},
+    {"sameas", is_same, {"other"}},
+    {"in",
+     [](Interpreter& run, const Value& self, const Bound& a, const Arguments&) -> Value {
+         return contains(run.budget(), needed(a, 0, "in"), self);
+     },
+     {"seq"}},
+    {"eq", compares<0>, {"other"}},
+    {"equalto", compares<0>, {"other"}},
+    {"==", compares<0>, {"other"}},
+    {"ne", compares<1>, {"other"}},
+    {"!=", compares<1>, {"other"}},
+    {"lt", compares<2>, {"other"}},
+    {"lessthan", compares<2>, {"other"}},
+    {"<", compares<2>, {"other"}},
+    {"le", compares<3>, {"other"}},
+    {"<=", compares<3>, {"other"}},
+    {"gt", compares<4>, {"other"}},
+    {"greaterthan", compares<4>, {"other"}},
+    {">", compares<4>, {"other"}},
+    {"ge", compares<5>, {"other"}},
+    {">=", compares<5>, {"other"}},
+    {"odd", is_parity<1>},
+    {"even", is_parity<0>},
+    {"divisibleby", is_divisible, {"num"}},
+    {"filter", is_known<true>},
+    {"test", is_known<false>},
+};
+
+}  // namespace
+
+std::span<const Builtin> tests() { return kTests; }
+
+const Builtin* find_builtin(std::span<const Builtin> among, std::string_view name) {
+    const auto at = std::find_if(among.begin(), among.end(), [&](const Builtin& one) { return one.name == name; });
+    return at == among.end() ? nullptr : &*at;
+}
+
+}  // namespace fovea::chat

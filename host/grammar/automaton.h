@@ -1,0 +1,98 @@
+// A grammar as one deterministic automaton of bytes for each of its rules, which enter one another.
+#pragma once
+#include <bitset>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "host/grammar/expression.h"
+
+namespace fovea::grammar {
+
+using ByteSet = std::bitset<256>;
+
+/// A rule that is entered min >= 1 to max times (0: without end), and where its caller goes on.
+struct Call {
+    std::uint32_t callee = 0;  ///< unit; after trim its first state
+    std::uint32_t min = 1, max = 1;
+    std::uint32_t target = 0;  ///< state
+};
+
+struct ByteRange {
+    std::uint8_t low = 0, high = 0;
+    std::uint32_t target = 0;
+};
+
+struct State {
+    bool accepts = false;
+    std::uint32_t unit = 0;
+    std::uint32_t height = 0;  ///< calls within calls that its end wants at least
+    std::vector<ByteRange> ranges = {};
+    std::vector<Call> calls = {};
+
+    [[nodiscard]] std::uint32_t next(std::uint8_t byte) const;  ///< kNoTarget: nowhere
+};
+inline constexpr std::uint32_t kNoTarget = 0xffffffffu;
+
+/// A rule, or a part of one that is repeated. Its first state is never come back to, and does not accept but in the root:
+/// what may be empty is left out where it is entered.
+struct Unit {
+    std::string name;
+    NodeId body = 0;
+    std::uint32_t start = 0;
+};
+
+struct Automaton {
+    std::vector<State> states;
+    std::vector<Unit> units;  ///< the first is the root
+    std::uint32_t start = 0;
+};
+
+/// For tables whose keys are lists of numbers (Fowler, Noll and Vo 1991, FNV-1a, of whole words).
+struct HashOfWords {
+    std::size_t operator()(const std::vector<std::uint32_t>& words) const {
+        std::uint64_t h = 0xcbf29ce484222325u;
+        for (const std::uint32_t word : words) h = (h ^ word) * 0x100000001b3u;
+        return static_cast<std::size_t>(h ^ h >> 32);
+    }
+};
+
+/// Throws GrammarError: a grammar too large, or without a text.
+[[nodiscard]] Automaton build_automaton(const Grammar& grammar, std::size_t max_states);
+
+/// Leaves out bytes that are not `available`, then states that lead to no end or that nothing leads to. Calls name states from
+/// here on. Throws GrammarError: no text at all, recursion at the left.
+void trim(Automaton& automaton, const ByteSet& available);
+
+/// What a rule is known to be before automata are made of it.
+class Rules {
+public:
+    explicit Rules(const Grammar& grammar);
+    [[nodiscard]] bool nullable(NodeId node) const { return nullable_[node]; }
+    [[nodiscard]] bool inlined(RuleId rule) const { return inlined_[rule]; }
+    /// How many states an automaton of `node` has, roughly; saturates.
+    [[nodiscard]] std::uint32_t size(NodeId node) const { return size_[node]; }
+
+private:
+    void find_nullable();
+    [[nodiscard]] bool may_be_empty(const Node& node) const;
+    void find_sizes();
+    [[nodiscard]] std::uint32_t size_of(const Node& node) const;
+
+    const Grammar& grammar_;
+    std::vector<bool> nullable_, nullable_rules_, inlined_;
+    std::vector<std::uint32_t> size_;
+    std::vector<std::vector<RuleId>> uses_;  // of each rule; twice those that it uses more often
+};
+
+/// Repeated parts up to this size are written out; larger ones become units that are counted.
+inline constexpr std::uint32_t kMostUnrolled = 24;
+
+/// Characters as sequences of up to four ranges of bytes (Thompson's construction for UTF-8; Pike 1992).
+struct ByteSequence {
+    std::uint32_t n = 0;
+    std::uint8_t low[4] = {}, high[4] = {};
+};
+[[nodiscard]] std::vector<ByteSequence> utf8_sequences(const CodeSet& set);
+
+}  // namespace fovea::grammar

@@ -1,0 +1,83 @@
+#include "host/grammar/expression.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fovea::grammar {
+
+namespace {
+constexpr std::uint32_t kFirstSurrogate = 0xd800, kLastSurrogate = 0xdfff;
+}
+
+CodeSet normalize(CodeSet set) {
+    std::sort(set.begin(), set.end(), [](const CodeRange& a, const CodeRange& b) { return a.low < b.low; });
+    CodeSet joined;
+    for (const CodeRange& range : set) {
+        if (!joined.empty() && range.low <= std::uint64_t{joined.back().high} + 1)
+            joined.back().high = std::max(joined.back().high, range.high);
+        else
+            joined.push_back(range);
+    }
+    CodeSet out;
+    for (CodeRange range : joined) {
+        range.high = std::min(range.high, kLastCode);
+        if (range.low < kFirstSurrogate && range.high >= kFirstSurrogate) {
+            out.push_back({range.low, kFirstSurrogate - 1});
+            range.low = kLastSurrogate + 1;
+        } else if (range.low >= kFirstSurrogate && range.low <= kLastSurrogate) {
+            range.low = kLastSurrogate + 1;
+        }
+        if (range.low <= range.high) out.push_back(range);
+    }
+    return out;
+}
+
+CodeSet complement(const CodeSet& set) {
+    CodeSet out;
+    std::uint32_t next = 0;
+    for (const CodeRange& range : set) {
+        if (range.low > next) out.push_back({next, range.low - 1});
+        next = range.high + 1;
+    }
+    if (next <= kLastCode) out.push_back({next, kLastCode});
+    return normalize(std::move(out));
+}
+
+CodeSet intersect(const CodeSet& a, const CodeSet& b) {
+    CodeSet out;
+    for (const CodeRange& x : a)
+        for (const CodeRange& y : b)
+            if (x.low <= y.high && y.low <= x.high) out.push_back({std::max(x.low, y.low), std::min(x.high, y.high)});
+    return normalize(std::move(out));
+}
+
+NodeId Grammar::add(Node node) {
+    nodes.push_back(std::move(node));
+    return static_cast<NodeId>(nodes.size() - 1);
+}
+
+NodeId Grammar::bytes(std::string_view text) { return add({.kind = NodeKind::bytes, .text = std::string(text)}); }
+NodeId Grammar::set(CodeSet set) { return add({.kind = NodeKind::set, .set = normalize(std::move(set))}); }
+NodeId Grammar::sequence(std::vector<NodeId> children) {
+    if (children.size() == 1) return children[0];
+    return add({.kind = NodeKind::sequence, .children = std::move(children)});
+}
+NodeId Grammar::choice(std::vector<NodeId> children) {
+    if (children.size() == 1) return children[0];
+    return add({.kind = NodeKind::choice, .children = std::move(children)});
+}
+NodeId Grammar::repeat(NodeId child, std::uint32_t min, std::uint32_t max) {
+    return add({.kind = NodeKind::repeat, .children = {child}, .min = min, .max = max});
+}
+NodeId Grammar::list(std::vector<NodeId> items, std::string kinds, NodeId separator) {
+    items.push_back(separator);
+    return add({.kind = NodeKind::list, .text = std::move(kinds), .children = std::move(items)});
+}
+NodeId Grammar::shared(NodeId node, const char* name) {
+    const NodeKind kind = nodes[node].kind;
+    if (kind == NodeKind::bytes || kind == NodeKind::set || kind == NodeKind::rule) return node;
+    return rule(add_rule(name, node));
+}
+NodeId Grammar::rule(RuleId rule) { return add({.kind = NodeKind::rule, .rule = rule}); }
+
+}  // namespace fovea::grammar

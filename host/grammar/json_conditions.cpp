@@ -1,0 +1,220 @@
+#include "host/grammar/json_conditions.h"
+
+#include <algorithm>
+
+#include "host/grammar/grammar.h"
+#include "host/grammar/json_rewrite.h"
+
+namespace fovea::grammar {
+namespace {
+
+[[nodiscard]] Json no(const Json& schema) { return {{"not", schema}}; }
+
+[[nodiscard]] Json of_property(const std::string& name, const Json& schema, bool is_there) {
+    Json out = {{"type", "object"}, {"properties", {{name, schema}}}};
+    if (is_there) out["required"] = Json::array({name});
+    return out;
+}
+
+/// A type or values, which rewriting of `not` says in place; nothing else beside them.
+[[nodiscard]] bool is_plain(const Json& excluded) {
+    if (!excluded.is_object()) return true;
+    for (const auto& [key, value] : excluded.items())
+        if (key != "type" && key != "enum" && key != "const" && !is_annotation(key)) return false;
+    return true;
+}
+[[nodiscard]] bool is_values(const Json& excluded) {
+    return excluded.is_object() && (excluded.contains("enum") || excluded.contains("const"));
+}
+
+constexpr std::size_t kMostExcluded = 4000;  // references may lead to the same schemas again and again
+
+/// The schemas of which none may fit.
+void flatten(const Json& excluded, const Resolve& resolve, const std::string& place, std::vector<Json>& out,
+             int depth = 0) {
+    const Json one = resolve(excluded);
+    if (depth < 32 && one.is_object() && one.contains("anyOf") && one["anyOf"].is_array()) {
+        Json rest = one;
+        rest.erase("anyOf");
+        if (std::all_of(rest.items().begin(), rest.items().end(),
+                        [](const auto& i) { return is_annotation(i.key()); })) {
+            for (const Json& way : one["anyOf"]) flatten(way, resolve, place, out, depth + 1);
+            return;
+        }
+    }
+    if (out.size() == kMostExcluded)
+        throw GrammarError(place + "/not: expected at most " + std::to_string(kMostExcluded) +
+                           " schemas that are excluded, got more");
+    out.push_back(one);
+}
+
+/// The count or bound beside a keyword's that leaves exactly the others.
+bool add_other_side(const std::string& key, const Json& excluded, const std::string& place, std::vector<Json>& ways) {
+    const Json& value = excluded[key];
+    struct Side {
+        const char *key, *type, *other;
+        int step;
+    };
+    static constexpr Side kSides[] = {{"minimum", "number", "exclusiveMaximum", 0},
+                                      {"maximum", "number", "exclusiveMinimum", 0},
+                                      {"exclusiveMinimum", "number", "maximum", 0},
+                                      {"exclusiveMaximum", "number", "minimum", 0},
+                                      {"minLength", "string", "maxLength", -1},
+                                      {"maxLength", "string", "minLength", 1},
+                                      {"minItems", "array", "maxItems", -1},
+                                      {"maxItems", "array", "minItems", 1},
+                                      {"minProperties", "object", "maxProperties", -1},
+                                      {"maxProperties", "object", "minProperties", 1}};
+    for (const Side& side : kSides) {
+        if (key != side.key || !value.is_number()) continue;
+        const Json bound = side.step ? Json(std::int64_t{read_size(excluded, side.key, 0, place)} + side.step) : value;
+        if (!side.step || bound >= 0) ways.push_back({{"type", side.type}, {side.other, bound}});
+        return true;
+    }
+    return false;
+}
+
+/// What fits where one keyword does not hold.
+void add_ways(const std::string& key, const Json& excluded, const std::string& place, std::vector<Json>& ways) {
+    const Json& value = excluded[key];
+    if (is_annotation(key) || key == "then" || key == "else" || add_other_side(key, excluded, place, ways)) return;
+    if (key == "type") {
+        ways.push_back(no({{"type", value}}));
+    } else if (key == "enum" || key == "const") {
+        ways.push_back(no({{key, value}}));
+    } else if (key == "properties" && value.is_object()) {
+        for (const auto& [name, schema] : value.items())
+            if (schema != true) ways.push_back(of_property(name, no(schema), true));
+    } else if (key == "required" && value.is_array()) {
+        for (const Json& name : value)
+            if (name.is_string()) ways.push_back(of_property(name, false, false));
+    } else if (key == "items" && !value.is_array()) {
+        ways.push_back({{"type", "array"}, {"contains", no(value)}});
+    } else if (key == "contains" && !excluded.contains("minContains") && !excluded.contains("maxContains")) {
+        ways.push_back({{"type", "array"}, {"items", no(value)}});
+    } else if (key == "anyOf" && value.is_array()) {
+        Json all = Json::array();
+        for (const Json& way : value) all.push_back(no(way));
+        ways.push_back({{"allOf", all}});
+    } else if (key == "allOf" && value.is_array()) {
+        for (const Json& one : value) ways.push_back(no(one));
+    } else if (key == "not") {
+        ways.push_back(value);
+    } else {
+        throw GrammarError(place + "/not: expected no " + key + " in what is excluded, got it: not supported");
+    }
+}
+
+[[nodiscard]] Json joined(const Json& rest, const std::vector<Json>& excluded) {
+    Json out = rest;
+    if (excluded.size() == 1) out["not"] = excluded[0];
+    if (excluded.size() > 1) out["not"] = {{"anyOf", excluded}};
+    return out;
+}
+
+}  // namespace
+
+Json without_if(const Json& given) {
+    Json rest = given;
+    for (const char* key : {"if", "then", "else"}) rest.erase(key);
+    if (!given.contains("then") && !given.contains("else")) return rest;
+    const Json holds = Json::array({rest, given["if"], given.value("then", Json(true))});
+    const Json fails = Json::array({rest, no(given["if"]), given.value("else", Json(true))});
+    return {{"anyOf", Json::array({held_together(holds), held_together(fails)})}};
+}
+
+std::optional<Json> split_not(const Json& given, const Resolve& resolve, const std::string& place) {
+    std::vector<Json> all;
+    flatten(given["not"], resolve, place, all);
+    Json rest = given;
+    rest.erase("not");
+    Json out = Json::array({rest});
+    std::vector<Json> plain;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (is_plain(all[i])) {
+            plain.push_back(all[i]);
+            continue;
+        }
+        std::vector<Json> ways;
+        for (const auto& [key, value] : all[i].items()) add_ways(key, all[i], place, ways);
+        if (ways.empty()) return Json(false);
+        if (ways.size() == 1) {
+            out.push_back(ways[0]);  // and the next: many conditions that fail are one step, not one each
+            continue;
+        }
+        plain.insert(plain.end(), all.begin() + static_cast<std::ptrdiff_t>(i) + 1, all.end());
+        out[0] = joined(rest, plain);
+        Json alternatives = Json::array();
+        for (const Json& way : ways) {
+            Json both = out;
+            both.push_back(way);
+            alternatives.push_back(held_together(std::move(both)));
+        }
+        return Json{{"anyOf", alternatives}};
+    }
+    if (out.size() > 1) {
+        out[0] = joined(rest, plain);
+        return held_together(std::move(out));
+    }
+    if (all.size() < 2) return std::nullopt;
+    // Types one after the other, values together.
+    const auto type = std::find_if(all.begin(), all.end(), [](const Json& one) { return !is_values(one); });
+    if (type != all.end()) {
+        std::iter_swap(all.begin(), type);
+        const Json first = all[0];
+        all.erase(all.begin());
+        const Json left = without_not(joined(rest, {first}), first, place);
+        return left == false ? left : held_together(Json::array({left, joined(Json::object(), all)}));
+    }
+    Json values = Json::array();
+    for (const Json& one : all) {
+        if (one.contains("type") || (one.contains("enum") && one.contains("const")))
+            throw GrammarError(place + "/not: expected values without a type beside them where several are excluded, " +
+                               "got " + one.dump() + ": not supported");
+        Json only;
+        const Json* found = constants_of(one, only);
+        if (found == nullptr) throw GrammarError(place + "/not/enum: expected values, got " + one["enum"].dump());
+        for (const Json& value : *found) values.push_back(value);
+    }
+    return joined(rest, std::vector<Json>(1, Json{{"enum", values}}));
+}
+
+bool is_impossible(const Json& schema, int depth) {
+    if (!schema.is_object() || depth > 4) return schema == false;
+    for (const char* key : {"enum", "type"})
+        if (schema.contains(key) && schema[key].is_array() && schema[key].empty()) return true;
+    Json one, other;
+    if (const Json* values = constants_of(schema, one)) {
+        const Json* gone = schema.contains("not") && is_plain(schema["not"]) && schema["not"].is_object() &&
+                                   !schema["not"].contains("type")
+                               ? constants_of(schema["not"], other)
+                               : nullptr;
+        if (values->is_array() && gone && gone->is_array() &&
+            std::all_of(values->begin(), values->end(),
+                        [&](const Json& value) { return std::find(gone->begin(), gone->end(), value) != gone->end(); }))
+            return true;
+    }
+    const bool is_object = schema.contains("type") && schema["type"] == "object";
+    if (!is_object || !schema.contains("required") || !schema["required"].is_array()) return false;
+    const auto properties = schema.find("properties");
+    if (properties == schema.end() || !properties->is_object()) return false;
+    return std::any_of(schema["required"].begin(), schema["required"].end(), [&](const Json& name) {
+        const auto found = name.is_string() ? properties->find(name.get<std::string>()) : properties->end();
+        return found != properties->end() && is_impossible(*found, depth + 1);
+    });
+}
+
+bool splits_twice(const Json& given, const Resolve& resolve) {
+    const Json all = given.value("allOf", Json());
+    if (!all.is_array()) return false;
+    for (const char* key : kSplitting) {
+        if (!given.contains(key)) continue;
+        for (const Json& one : all) {
+            const Json schema = resolve(one);
+            if (schema.is_object() && schema.contains(key)) return true;
+        }
+    }
+    return false;
+}
+
+}  // namespace fovea::grammar

@@ -1,0 +1,267 @@
+#include "host/grammar/json_parts.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <map>
+
+#include "engine/format/utf8.h"
+
+namespace fovea::grammar {
+namespace {
+
+const CodeSet kPlain{{' ', '!'}, {'#', '['}, {']', kLastCode}};  // what a string has as it is (RFC 8259, section 7)
+
+struct Format {
+    const char *name, *pattern;
+};
+// February ends on the 28th, so that every date is one.
+#define FOVEA_DATE \
+    "[12]\\d{3}-((0[13578]|1[02])-(0[1-9]|[12]\\d|3[01])|(0[469]|11)-(0[1-9]|[12]\\d|30)|02-(0[1-9]|1\\d|2[0-8]))"
+#define FOVEA_TIME "([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,6})?(Z|[+-]([01]\\d|2[0-3]):[0-5]\\d)"
+#define FOVEA_HOST "[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?){0,4}"
+constexpr const char* kOctet = "(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
+constexpr Format kFormats[] = {
+    {"date", "^" FOVEA_DATE "$"},
+    {"time", "^" FOVEA_TIME "$"},
+    {"date-time", "^" FOVEA_DATE "T" FOVEA_TIME "$"},
+    {"duration", "^P(\\d{1,4}D|T\\d{1,4}[HMS]|\\d{1,4}W|\\d{1,4}Y)$"},
+    {"uuid", "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"},
+    {"email", "^[A-Za-z0-9]{1,32}([._+-][A-Za-z0-9]{1,32}){0,4}@" FOVEA_HOST "\\.[a-z]{2,12}$"},
+    {"hostname", "^" FOVEA_HOST "$"},
+    {"ipv6", "^[0-9a-f]{1,4}(:[0-9a-f]{1,4}){7}$"},
+    {"uri", "^(https?|ftp)://" FOVEA_HOST "(:[1-9]\\d{0,3})?(/[A-Za-z0-9._~-]*)*(\\?[A-Za-z0-9._~=&-]*)?$"},
+};
+// Those of JSON Schema that are not written here, which a validator may check.
+constexpr const char* kUnreadFormats[] = {"idn-email",    "idn-hostname",          "uri-reference",
+                                          "iri",          "iri-reference",         "uri-template",
+                                          "json-pointer", "relative-json-pointer", "regex"};
+#undef FOVEA_DATE
+#undef FOVEA_TIME
+#undef FOVEA_HOST
+
+}  // namespace
+
+JsonParts::JsonParts(Grammar& grammar, bool compact) : grammar_(grammar) {
+    Grammar& g = grammar_;
+    const auto shared = [&](const char* name, NodeId body) {
+        const RuleId rule = g.add_rule(name, body);
+        g.rules[rule].shared = true;
+        return rule;
+    };
+    const NodeId line = g.sequence({g.bytes("\n"), g.repeat(g.set({{' ', ' '}, {'\t', '\t'}}), 0, 20)});
+    space_ = shared("space", compact ? g.bytes("") : g.choice({g.bytes(""), g.bytes(" "), line}));
+    g.rules[space_].shared = !compact;
+
+    const NodeId hex = g.set({{'0', '9'}, {'A', 'F'}, {'a', 'f'}});
+    const NodeId low = g.set({{'0', '9'}, {'A', 'C'}, {'E', 'F'}, {'a', 'c'}, {'e', 'f'}});  // no surrogates: those are
+    const NodeId d = g.sequence({g.set({{'D', 'D'}, {'d', 'd'}}), g.set({{'0', '7'}})});     // halves of characters
+    const NodeId unit = g.sequence({g.choice({g.sequence({low, hex}), d}), hex, hex});
+    const NodeId named =
+        g.set({{'"', '"'}, {'\\', '\\'}, {'/', '/'}, {'b', 'b'}, {'f', 'f'}, {'n', 'n'}, {'r', 'r'}, {'t', 't'}});
+    const NodeId escape = g.sequence({g.bytes("\\"), g.choice({named, g.sequence({g.bytes("u"), unit})})});
+    character_ = g.choice({g.set(kPlain), escape});
+    string_ = shared("string", quoted(g.repeat(character_, 0, kNoLimit)));
+
+    const NodeId whole = g.choice({g.bytes("0"), g.sequence({g.set({{'1', '9'}}), digits(0, 14)})});
+    const NodeId minus = g.optional(g.bytes("-"));
+    integer_ = shared("integer", g.choice({g.bytes("0"), g.sequence({minus, g.set({{'1', '9'}}), digits(0, 14)})}));
+    const NodeId fraction = g.sequence({g.bytes("."), digits(1, 15)});
+    const NodeId exponent =
+        g.sequence({g.set({{'E', 'E'}, {'e', 'e'}}), g.optional(g.set({{'+', '+'}, {'-', '-'}})), digits(1, 2)});
+    number_ = shared("number", g.sequence({minus, whole, g.optional(fraction), g.optional(exponent)}));
+
+    value_ = shared("value", 0);
+    const NodeId member = g.sequence({g.rule(string_), g.bytes(":"), space(), g.rule(value_)});
+    const NodeId members = object(g.list({member}, std::string(1, kAnyNumber), comma()));
+    const NodeId body = g.choice({members, array({}, g.rule(value_), 0, kNoLimit), g.rule(string_), g.rule(number_),
+                                  g.bytes("true"), g.bytes("false"), g.bytes("null")});
+    g.rules[value_].body = body;
+}
+
+NodeId JsonParts::comma() { return grammar_.sequence({grammar_.bytes(","), space()}); }
+NodeId JsonParts::quoted(NodeId inside) {
+    return grammar_.sequence({grammar_.bytes("\""), inside, grammar_.bytes("\"")});
+}
+NodeId JsonParts::digits(std::uint32_t min, std::uint32_t max) {
+    return grammar_.repeat(grammar_.set({{'0', '9'}}), min, max);
+}
+
+NodeId JsonParts::object(NodeId members) {
+    return grammar_.sequence({grammar_.bytes("{"), space(), members, space(), grammar_.bytes("}")});
+}
+
+NodeId JsonParts::members(const std::vector<NodeId>& all, const std::string& kinds, bool one_more) {
+    Grammar& g = grammar_;
+    if (!one_more) return g.list(all, kinds, comma());
+    std::vector<NodeId> members, ways;
+    for (const NodeId member : all) members.push_back(g.shared(member, "member"));
+    for (std::size_t first = 0; first < all.size(); ++first) {  // of those that are not required
+        if (kinds[first] == kRequired) continue;
+        std::vector<NodeId> items;
+        std::string kinds_here;
+        const auto add = [&](std::size_t i, char kind) {
+            items.push_back(members[i]);
+            kinds_here += kind;
+        };
+        for (std::size_t i = 0; i < first; ++i)
+            if (kinds[i] == kRequired) add(i, kRequired);
+        add(first, kRequired);
+        for (std::size_t i = first + (kinds[first] == kOptional); i < all.size(); ++i) add(i, kinds[i]);
+        ways.push_back(g.list(std::move(items), std::move(kinds_here), comma()));
+    }
+    return g.choice(std::move(ways));
+}
+
+NodeId JsonParts::array(const std::vector<NodeId>& first, std::optional<NodeId> item, std::uint32_t min,
+                        std::uint32_t max) {
+    Grammar& g = grammar_;
+    std::vector<NodeId> items;
+    std::string kinds;
+    for (std::size_t i = 0; i < first.size() && i < max; ++i) {
+        items.push_back(first[i]);
+        kinds += i < min ? kRequired : kOptional;
+    }
+    // Of the first ones none is left out before another: what follows is nested.
+    NodeId rest = g.bytes("");
+    const auto n_first = static_cast<std::uint32_t>(items.size());
+    if (item && max > n_first) {
+        const std::uint32_t least = min > n_first ? min - n_first : 0,
+                            most = max == kNoLimit ? kNoLimit : max - n_first;
+        if (n_first == 0) {
+            const NodeId one = g.shared(*item, "item"), next = g.sequence({comma(), one});
+            rest = g.sequence({one, g.repeat(next, least ? least - 1 : 0, most == kNoLimit ? kNoLimit : most - 1)});
+            if (least == 0) rest = g.optional(rest);
+        } else {
+            rest = g.repeat(g.sequence({comma(), *item}), least, most);
+        }
+    }
+    for (std::size_t i = items.size(); i-- > 0;) {
+        rest = g.sequence({items[i], rest});
+        if (i > 0) rest = g.sequence({comma(), rest});
+        if (kinds[i] == kOptional) rest = g.optional(rest);
+    }
+    return g.sequence({g.bytes("["), space(), rest, space(), g.bytes("]")});
+}
+
+NodeId JsonParts::unique_array(const std::vector<std::string>& texts, std::uint32_t min, std::uint32_t max) {
+    Grammar& g = grammar_;
+    const auto n = static_cast<std::uint32_t>(texts.size());
+    if (min > n || min > max) return g.choice({});
+    // What follows each set of texts that came; bit i stands for texts[i].
+    std::vector<NodeId> after(std::size_t{1} << n, 0);
+    for (std::size_t set = after.size(); set-- > 0;) {
+        const auto n_there = static_cast<std::uint32_t>(std::popcount(set));
+        std::vector<NodeId> ways;
+        if (n_there >= min) ways.push_back(g.bytes(""));
+        for (std::uint32_t i = 0; i < n && n_there < max; ++i) {
+            if (set >> i & 1) continue;
+            const NodeId next = g.sequence({g.bytes(texts[i]), after[set | std::size_t{1} << i]});
+            ways.push_back(set ? g.sequence({comma(), next}) : next);
+        }
+        after[set] = g.rule(g.add_rule("items", g.choice(std::move(ways))));
+    }
+    return g.sequence({g.bytes("["), space(), after[0], space(), g.bytes("]")});
+}
+
+// ---- strings -------------------------------------------------------------------------------------------------------
+
+NodeId JsonParts::string(const StringBounds& bounds) {
+    if (bounds.min == 0 && bounds.max == kNoLimit) return grammar_.rule(string_);
+    return quoted(grammar_.repeat(character_, bounds.min, bounds.max));
+}
+
+NodeId JsonParts::write_set(const CodeSet& set) {
+    Grammar& g = grammar_;
+    std::vector<NodeId> ways;
+    if (CodeSet plain = intersect(set, kPlain); !plain.empty()) ways.push_back(g.set(std::move(plain)));
+    for (const CodeRange& range : intersect(set, CodeSet{{0, 0x1f}, {'"', '"'}, {'\\', '\\'}}))
+        for (std::uint32_t code = range.low; code <= range.high; ++code) {
+            static constexpr std::string_view kCodes = "\"\\\b\f\n\r\t", kNames = "\"\\bfnrt";
+            char escaped[8];
+            const std::size_t named = kCodes.find(static_cast<char>(code));
+            if (named != kCodes.npos)
+                std::snprintf(escaped, sizeof escaped, "\\%c", kNames[named]);
+            else
+                std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(code));
+            ways.push_back(g.bytes(escaped));
+        }
+    return g.choice(std::move(ways));
+}
+
+NodeId JsonParts::pattern(const std::string& pattern, const StringBounds& bounds, const std::string& place) {
+    Grammar& g = grammar_;
+    const bool free = bounds.min == 0 && bounds.max == kNoLimit;
+    for (const auto& [known, rule] : patterns_)
+        if (free && known == pattern) return g.rule(rule);
+    const WriteSet write = [&](const CodeSet& set) { return write_set(set); };
+    const RegexPart part = add_regex(g, pattern, place, write, true);
+    NodeId node = part.node;
+    if (part.min_length < bounds.min || part.max_length > bounds.max) {
+        const std::uint32_t min = std::max(part.min, bounds.min), max = std::min(part.max, bounds.max);
+        if (!part.repeated)
+            throw GrammarError(place + ": expected lengths that every text of the pattern has, or a pattern of one " +
+                               "repetition such as ^[a-z]*$, got a pattern of other lengths");
+        node = min <= max ? g.repeat(part.child, min, max) : g.choice({});
+    }
+    node = quoted(node);
+    if (!free) return node;
+    patterns_.emplace_back(pattern, g.add_rule("pattern", node));
+    return g.rule(patterns_.back().second);
+}
+
+NodeId JsonParts::format(const std::string& name, const StringBounds& bounds, const std::string& place) {
+    if (name == "ipv4") {
+        const std::string octet = kOctet;
+        return pattern("^" + octet + "(\\." + octet + "){3}$", bounds, place);
+    }
+    for (const Format& format : kFormats)
+        if (name == format.name) return pattern(format.pattern, bounds, place);
+    for (const char* unread : kUnreadFormats)
+        if (name == unread)
+            throw GrammarError(place +
+                               ": expected date, time, date-time, duration, uuid, email, hostname, ipv4, ipv6 " +
+                               "or uri, got " + name + ": not supported");
+    return string(bounds);
+}
+
+NodeId JsonParts::other_key(const std::vector<std::string>& names) {
+    Grammar& g = grammar_;
+    const NodeId any = g.repeat(g.set(kPlain), 0, kNoLimit);
+    // `depth` characters are shared by all of `names`, which are sorted.
+    const auto rest = [&](const auto& self, const std::vector<std::string>& left, std::uint32_t depth) -> NodeId {
+        std::map<std::uint32_t, std::vector<std::string>> next;
+        bool is_name = false;
+        for (const std::string& name : left) {
+            if (name.empty()) {
+                is_name = true;
+                continue;
+            }
+            const Character c = first_character(name);
+            next[c.code].push_back(name.substr(c.bytes));
+        }
+        std::vector<NodeId> ways;
+        if (!is_name) ways.push_back(g.bytes(""));
+        CodeSet taken;
+        for (const auto& [code, names_left] : next) {
+            taken.push_back({code, code});
+            const CodeSet one{{code, code}};
+            if (intersect(one, kPlain).empty()) continue;  // written with an escape
+            if (depth < 100) ways.push_back(g.sequence({g.set(one), self(self, names_left, depth + 1)}));
+        }
+        ways.push_back(g.sequence({g.set(intersect(complement(normalize(taken)), kPlain)), any}));
+        return g.choice(std::move(ways));
+    };
+    return quoted(rest(rest, names, 0));
+}
+
+NodeId JsonParts::integer(const NumberBounds& bounds) {
+    return bounds.none() ? grammar_.rule(integer_) : whole_within(grammar_, bounds);
+}
+
+NodeId JsonParts::number(const NumberBounds& bounds) {
+    return bounds.none() ? grammar_.rule(number_) : number_within(grammar_, bounds);
+}
+
+}  // namespace fovea::grammar

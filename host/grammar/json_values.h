@@ -1,0 +1,27 @@
+// What a schema says of single values: their types, their bounds, and whether a constant keeps to them. How large one is.
+#pragma once
+#include <string>
+
+#include "host/grammar/json_merge.h"
+#include "host/grammar/json_parts.h"
+
+namespace fovea::grammar {
+
+/// Whether a value is of the type that a schema names. Throws GrammarError where there is no such type.
+[[nodiscard]] bool is_of_type(const Json& value, const Json& type, const std::string& place);
+/// The bounds of a number, or of whole ones. Throws GrammarError where a number's bound has more than fifteen digits.
+[[nodiscard]] NumberBounds bounds(const Json& given, const std::string& place, bool whole);
+/// Whether a constant keeps to type, const, bounds and lengths beside it.
+[[nodiscard]] bool fits(const Json& value, const Json& given, const std::string& place);
+
+/// Where a $ref leads, as a JSON pointer. Throws GrammarError where that is not within the schema.
+[[nodiscard]] std::string pointer_of(const Json& reference, const std::string& place);
+/// What is there. Throws GrammarError where nothing is.
+[[nodiscard]] const Json& target_of(const Json& root, const std::string& pointer, const std::string& place);
+
+/// Values within a value, itself included.
+[[nodiscard]] std::size_t n_values(const Json& value);
+/// Throws GrammarError where brackets stand deeper than `most` in brackets, so that nothing that reads the schema goes too deep.
+void check_nesting(std::string_view json, std::uint32_t most);
+
+}  // namespace fovea::grammar

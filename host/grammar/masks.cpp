@@ -1,0 +1,345 @@
+#include "host/grammar/masks.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace fovea::grammar {
+namespace {
+
+// Below this many nodes a walk is as quick as a mask.
+constexpr std::uint32_t kFewNodes = 1024;
+// Nodes walked for all masks together, some 15 ms of work, and masks at most.
+constexpr std::uint64_t kMostNodes = 4'000'000;
+constexpr std::size_t kMostMasks = 64;
+
+/// Where bytes lead, for walks over whole vocabularies.
+class Rows {
+public:
+    explicit Rows(const Automaton& a) : automaton_(a), row_(a.states.size(), kNoTarget) {}
+
+    /// [256] targets of a state, or kNoTarget.
+    const std::uint32_t* of(std::uint32_t state) {
+        if (row_[state] == kNoTarget) {
+            row_[state] = static_cast<std::uint32_t>(targets_.size() / 256);
+            targets_.resize(targets_.size() + 256, kNoTarget);
+            std::uint32_t* row = targets_.data() + row_[state] * 256u;
+            for (const ByteRange& range : automaton_.states[state].ranges)
+                std::fill(row + range.low, row + range.high + 1, range.target);
+        }
+        return targets_.data() + row_[state] * 256u;
+    }
+
+private:
+    const Automaton& automaton_;
+    std::vector<std::uint32_t> row_, targets_;
+};
+
+/// Which bytes may come first in a state, and after a rule.
+class Neighbours {
+public:
+    explicit Neighbours(const Automaton& a) : automaton_(a), first_(a.states.size()), known_(a.states.size()) {
+        follow_.resize(a.units.size());
+        for (bool changed = true; changed;) {
+            changed = false;
+            for (const State& s : a.states)
+                for (const Call& call : s.calls) {
+                    ByteSet& follow = follow_[a.states[call.callee].unit];
+                    const ByteSet before = follow;
+                    follow |= after(s, call);
+                    changed = changed || follow != before;
+                }
+        }
+    }
+
+    /// Without those of what follows its rule.
+    const ByteSet& first(std::uint32_t state) {
+        if (known_[state]) return first_[state];
+        known_[state] = true;  // there is no recursion at the left
+        ByteSet set;
+        for (const ByteRange& range : automaton_.states[state].ranges)
+            for (std::uint32_t b = range.low; b <= range.high; ++b) set[b] = true;
+        for (const Call& call : automaton_.states[state].calls) set |= first(call.callee);
+        return first_[state] = set;
+    }
+    /// Bytes that leave the state's rule, or enter another.
+    ByteSet exits(std::uint32_t state) {
+        const State& s = automaton_.states[state];
+        ByteSet set;
+        if (s.accepts) set = follow_[s.unit];
+        for (const Call& call : s.calls) set |= first(call.callee);
+        return set;
+    }
+    /// Bytes after a call of `s` has ended for good.
+    ByteSet leaves(const State& s, const Call& call) {
+        ByteSet set = first(call.target);
+        if (automaton_.states[call.target].accepts) set |= follow_[s.unit];
+        return set;
+    }
+
+private:
+    ByteSet after(const State& s, const Call& call) {
+        ByteSet set = leaves(s, call);
+        if (call.max != 1) set |= first(call.callee);
+        return set;
+    }
+
+    const Automaton& automaton_;
+    std::vector<ByteSet> first_, follow_;
+    std::vector<bool> known_;
+};
+
+class Masker {
+public:
+    Masker(const Automaton& a, const IndexView& index)
+        : a_(a), index_(index), rows_(a), neighbours_(a), exits_(a.states.size()), exits_known_(a.states.size()) {}
+
+    Masks make() {
+        masks_.of_state.assign(a_.states.size(), kNoPlace);
+        masks_.of_call.resize(a_.states.size());
+        for (std::uint32_t i = 0; i < index_.nodes.size(); i = index_.nodes[i].end())
+            below_[index_.nodes[i].byte() + 1u] += index_.nodes[i].end() - i;
+        for (std::size_t b = 0; b < 256; ++b) below_[b + 1] += below_[b];
+        make_loops();
+        // Those that a text comes back to first.
+        for (const bool returning : {true, false})
+            for (std::uint32_t s = 0; s < a_.states.size(); ++s)
+                if (returns(s) == returning && !is_loop_[s]) make_state(s);
+        return std::move(masks_);
+    }
+
+private:
+    void make_state(std::uint32_t s) {
+        if (work_ > kMostNodes || masks_.wide.size() >= kMostMasks) return;
+        Wide wide;
+        if (!walk_state(s, wide)) return;
+        masks_.of_state[s] = static_cast<std::uint32_t>(masks_.wide.size());
+        masks_.wide.push_back(std::move(wide));
+    }
+
+    [[nodiscard]] bool returns(std::uint32_t state) const {
+        const std::vector<ByteRange>& ranges = a_.states[state].ranges;
+        return std::any_of(ranges.begin(), ranges.end(), [&](const ByteRange& r) { return r.target == state; });
+    }
+
+    const ByteSet& exits(std::uint32_t state) {
+        if (!exits_known_[state]) {
+            exits_[state] = neighbours_.exits(state);
+            exits_known_[state] = true;
+        }
+        return exits_[state];
+    }
+
+    /// How many first bytes lead on: of few of them few tokens come.
+    [[nodiscard]] bool is_narrow(std::uint32_t state) const {
+        std::uint64_t n = 0;
+        for (const ByteRange& range : a_.states[state].ranges) n += below_[range.high + 1u] - below_[range.low];
+        return n < kFewNodes;
+    }
+
+    /// The tokens that stay in the rule of `start`. False where a walk at run time is as good.
+    bool walk_state(std::uint32_t start, Wide& wide) {
+        if (a_.states[start].ranges.empty() || is_narrow(start)) return false;
+        std::uint32_t states[kMostTokenBytes + 1] = {start};
+        std::uint32_t n_seen = 0;
+        tokens_.clear();
+        const std::uint32_t n_nodes = static_cast<std::uint32_t>(index_.nodes.size());
+        for (std::uint32_t i = 0; i < n_nodes;) {
+            const IndexNode node = index_.nodes[i];
+            const std::uint32_t depth = node.depth(), from = states[depth - 1];
+            ++n_seen;
+            if (depth > 1 && exits(from)[node.byte()]) wide.entries.emplace_back(i, from);
+            const std::uint32_t to = rows_.of(from)[node.byte()];
+            if (to == kNoTarget) {
+                i = node.end();
+                continue;
+            }
+            // What needs more room on the stack than the start does is not known to fit.
+            if (a_.states[to].height > a_.states[start].height) return count(n_seen);
+            if (node.token() != kNoNodeToken) tokens_.push_back(node.token());
+            states[depth] = to;
+            ++i;
+        }
+        (void)count(n_seen);
+        if (n_seen < kFewNodes || wide.entries.size() > n_seen / 2) return false;
+        wide.mask.assign((index_.vocab_size + 31) / 32, 0);
+        for (const std::uint32_t token : tokens_) wide.mask[token / 32] |= 1u << token % 32;
+        sort_entries(wide);
+        return true;
+    }
+    bool count(std::uint32_t n) {
+        work_ += n;
+        return false;
+    }
+
+    static void sort_entries(Wide& wide) {
+        std::stable_sort(wide.entries.begin(), wide.entries.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    }
+
+    // ---- repetitions -----------------------------------------------------------------------------------------------
+
+    /// Whether each repetition's end is seen at once: what can follow cannot go on, and nothing is entered within.
+    [[nodiscard]] bool is_clear(std::uint32_t unit) const {
+        for (const State& s : a_.states)
+            if (s.unit == unit && (!s.calls.empty() || (s.accepts && !s.ranges.empty()))) return false;
+        return true;
+    }
+
+    /// Counts the repetitions that each token begins, of the unit that starts at `start`; `leave` are bytes after the last.
+    void walk_loop(std::uint32_t start, const ByteSet& leave, Wide& wide) {
+        struct Spot {
+            std::uint32_t state, n;
+        } spots[kMostTokenBytes + 1] = {{start, 0}};
+        wide.mask.assign((index_.vocab_size + 31) / 32, 0);
+        wide.counts.assign(wide.mask.size() * 32, 0);
+        for (std::uint32_t i = 0; i < index_.nodes.size();) {
+            const IndexNode node = index_.nodes[i];
+            const std::uint32_t depth = node.depth();
+            const Spot from = spots[depth - 1];
+            const bool between = depth == 1 || a_.states[from.state].accepts;
+            if (depth > 1 && between && leave[node.byte()]) wide.entries.emplace_back(i, from.n);
+            const std::uint32_t to = rows_.of(between ? start : from.state)[node.byte()];
+            ++work_;
+            if (to == kNoTarget) {
+                i = node.end();
+                continue;
+            }
+            spots[depth] = {to, from.n + between};
+            if (node.token() != kNoNodeToken) {
+                wide.mask[node.token() / 32] |= 1u << node.token() % 32;
+                wide.counts[node.token()] = static_cast<std::uint8_t>(spots[depth].n);
+            }
+            ++i;
+        }
+        sort_entries(wide);
+    }
+
+    void make_loops() {
+        std::unordered_map<std::uint32_t, ByteSet> leave;  // by first state
+        for (std::uint32_t s = 0; s < a_.states.size(); ++s) {
+            masks_.of_call[s].assign(a_.states[s].calls.size(), kNoPlace);
+            for (const Call& call : a_.states[s].calls)
+                if (call.max != 1) leave[call.callee] |= neighbours_.leaves(a_.states[s], call);
+        }
+        is_loop_.assign(a_.states.size(), false);
+        std::unordered_map<std::uint32_t, std::uint32_t> made;
+        for (std::uint32_t s = 0; s < a_.states.size(); ++s)
+            for (std::size_t c = 0; c < a_.states[s].calls.size(); ++c) {
+                const Call& call = a_.states[s].calls[c];
+                if (call.max == 1) continue;
+                if (!made.contains(call.callee)) made[call.callee] = make_loop(call.callee, leave[call.callee]);
+                masks_.of_call[s][c] = made[call.callee];
+            }
+    }
+    std::uint32_t make_loop(std::uint32_t callee, const ByteSet& leave) {
+        if (work_ > kMostNodes || masks_.wide.size() >= kMostMasks || !is_clear(a_.states[callee].unit) ||
+            (neighbours_.first(callee) & leave).any())
+            return kNoPlace;
+        walk_loop(callee, leave, masks_.wide.emplace_back());
+        is_loop_[callee] = true;
+        return static_cast<std::uint32_t>(masks_.wide.size() - 1);
+    }
+
+    const Automaton& a_;
+    const IndexView& index_;
+    Rows rows_;
+    Neighbours neighbours_;
+    std::vector<ByteSet> exits_;
+    std::vector<bool> exits_known_, is_loop_;
+    Masks masks_;
+    std::uint64_t below_[257] = {};  // nodes of tokens whose first byte is below
+    std::vector<std::uint32_t> tokens_;
+    std::uint64_t work_ = 0;
+};
+
+// ---- forced tokens -------------------------------------------------------------------------------------------------
+
+constexpr std::size_t kMostForcedBytes = 32;
+
+[[nodiscard]] bool is_forced(const State& s) {
+    return !s.accepts && s.calls.empty() && s.ranges.size() == 1 && s.ranges[0].low == s.ranges[0].high;
+}
+
+/// The bytes that must follow a state, and whether there were more.
+[[nodiscard]] std::string forced_bytes(const Automaton& a, std::uint32_t state) {
+    std::string bytes;
+    while (bytes.size() < kMostForcedBytes && is_forced(a.states[state])) {
+        bytes += static_cast<char>(a.states[state].ranges[0].low);
+        state = a.states[state].ranges[0].target;
+    }
+    return bytes;
+}
+
+/// The longest token that `bytes` start with, and that is not all of them.
+[[nodiscard]] std::uint32_t longest_token(const IndexView& index, std::string_view bytes) {
+    std::uint32_t found = kNoPlace, i = 0, end = static_cast<std::uint32_t>(index.nodes.size());
+    while (i < end && index.nodes[i].depth() < bytes.size()) {
+        const IndexNode node = index.nodes[i];
+        if (node.byte() != static_cast<std::uint8_t>(bytes[node.depth() - 1])) {
+            i = node.end();
+            continue;
+        }
+        if (node.token() != kNoNodeToken) found = node.token();
+        if (node.end() == i + 1) {
+            ++i;  // a neighbour of the same bytes may have children
+            continue;
+        }
+        end = node.end();
+        ++i;
+    }
+    return found;
+}
+
+/// Whether some token is longer than `bytes` and starts with them. Where they end is where the form stops forcing, so a model
+/// may want that token: it decides where the first one ends.
+[[nodiscard]] bool goes_on(const IndexView& index, std::string_view bytes) {
+    std::uint32_t i = 0, end = static_cast<std::uint32_t>(index.nodes.size());
+    while (i < end) {
+        const IndexNode node = index.nodes[i];
+        const bool has_children = node.end() > i + 1;
+        if (node.byte() != static_cast<std::uint8_t>(bytes[node.depth() - 1])) {
+            i = node.end();
+            continue;
+        }
+        if (node.depth() == bytes.size() && has_children) return true;
+        if (node.depth() < bytes.size() && has_children) end = node.end();
+        ++i;  // a child, or a neighbour of the same bytes
+    }
+    return false;
+}
+
+}  // namespace
+
+Masks make_masks(const Automaton& automaton, const IndexView& index) { return Masker(automaton, index).make(); }
+
+std::vector<std::uint32_t> force_tokens(const Automaton& a, const Tokenizer& tokenizer, const IndexView& index) {
+    std::vector<std::uint32_t> forced(a.states.size(), kNoPlace);
+    std::vector<std::uint64_t> scratch;  // aligned
+    std::vector<Token> ids;
+    std::unordered_map<std::string, std::uint32_t> known;
+    for (std::uint32_t s = 0; s < a.states.size(); ++s) {
+        if (!is_forced(a.states[s])) continue;
+        const std::string bytes = forced_bytes(a, s);
+        if (bytes.size() < 2) continue;
+        const auto [place, made] = known.try_emplace(bytes, kNoPlace);
+        if (made) {
+            scratch.resize(tokenize_scratch_bytes(tokenizer, bytes.size()) / sizeof scratch[0] + 1);
+            ids.resize(max_tokens(tokenizer, bytes.size()));
+            std::size_t n = 0;
+            const Status status =
+                tokenize(tokenizer, bytes, {.add_special = false}, std::as_writable_bytes(std::span(scratch)), ids, n);
+            const std::string_view first = status.ok() && n > 1 ? token_bytes(tokenizer, ids[0]) : std::string_view();
+            if (goes_on(index, bytes)) continue;
+            const bool fits = !first.empty() && first.size() < bytes.size() && bytes.starts_with(first) &&
+                              !tokenizer.is_special(ids[0]) && first.size() <= kMostTokenBytes;
+            if (fits)
+                place->second = ids[0];
+            else if (!status.ok() || n > 1)  // a tokenizer that adds to a text's start
+                place->second = longest_token(index, bytes);
+        }
+        forced[s] = place->second;
+    }
+    return forced;
+}
+
+}  // namespace fovea::grammar

@@ -1,0 +1,44 @@
+// What is known of an automaton's tokens in advance: masks of states with many, and tokens that are forced.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/format/constraint_format.h"
+#include "fovea/tokenizer.h"
+#include "host/grammar/automaton.h"
+
+namespace fovea::grammar {
+
+/// An index's parts; a view of its bytes.
+struct IndexView {
+    std::uint32_t vocab_size = 0;
+    std::span<const IndexNode> nodes;
+    ByteSet bytes;  ///< those that are tokens of their own
+};
+/// Throws GrammarError where it is not the tokenizer's.
+[[nodiscard]] IndexView view_index(const Tokenizer& tokenizer, std::span<const std::byte> index);
+
+/// WideRecord of constraint_format.h, before it is written.
+struct Wide {
+    std::vector<std::uint32_t> mask;
+    std::vector<std::uint8_t> counts;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> entries;  ///< node; state or repetitions
+};
+
+struct Masks {
+    std::vector<Wide> wide;
+    std::vector<std::uint32_t> of_state;              ///< [n_states] into wide, or kNoPlace
+    std::vector<std::vector<std::uint32_t>> of_call;  ///< [n_states][n_calls] likewise
+};
+
+/// Masks of states from which many tokens lead on, within a bound of work and bytes; and those of repetitions.
+[[nodiscard]] Masks make_masks(const Automaton& automaton, const IndexView& index);
+
+/// [n_states] the token that must follow, or kNoPlace. Where the automaton leaves no choice of several bytes they are cut
+/// into tokens as the tokenizer does; the last of these stays open, for it may be part of a longer one.
+[[nodiscard]] std::vector<std::uint32_t> force_tokens(const Automaton& automaton, const Tokenizer& tokenizer,
+                                                      const IndexView& index);
+
+}  // namespace fovea::grammar

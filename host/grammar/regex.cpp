@@ -1,0 +1,293 @@
+#include "host/grammar/regex.h"
+
+#include <algorithm>
+
+#include "host/grammar/source_text.h"
+
+namespace fovea::grammar {
+namespace {
+
+const CodeSet kDigits{{'0', '9'}};
+const CodeSet kWord{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
+const CodeSet kSpaces{{'\t', '\r'}, {' ', ' '}};
+const CodeSet kAnySpaces{{'\t', '\r'},     {0x1c, ' '},      {0x85, 0x85},     {0xa0, 0xa0},
+                         {0x1680, 0x1680}, {0x2000, 0x200a}, {0x2028, 0x2029}, {0x202f, 0x202f},
+                         {0x205f, 0x205f}, {0x3000, 0x3000}, {0xfeff, 0xfeff}};
+const CodeSet kLineEnds{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
+
+[[nodiscard]] std::uint64_t times(std::uint64_t length, std::uint32_t n) {
+    if (length == 0 || n == 0) return 0;
+    return length == kNoLimit || n == kNoLimit ? kNoLimit : std::min<std::uint64_t>(length * n, kNoLimit - 1);
+}
+[[nodiscard]] std::uint64_t plus(std::uint64_t a, std::uint64_t b) {
+    return a == kNoLimit || b == kNoLimit ? kNoLimit : std::min<std::uint64_t>(a + b, kNoLimit - 1);
+}
+
+/// Characters of a class. Dialects differ beyond ASCII: ECMA's \w is ASCII, Python's and Rust's has the letters of all
+/// scripts. So there are those that every dialect has in it, and those that some dialect has.
+struct Characters {
+    CodeSet sure, perhaps;
+};
+[[nodiscard]] Characters exactly(CodeSet set) { return {set, set}; }
+[[nodiscard]] Characters without(const Characters& set) { return {complement(set.perhaps), complement(set.sure)}; }
+[[nodiscard]] Characters class_of(char lower) {
+    if (lower == 'd') return exactly(kDigits);
+    if (lower == 's') return {kSpaces, kAnySpaces};
+    return {kWord, normalize({{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}, {0x80, kLastCode}})};
+}
+
+class RegexReader {
+public:
+    RegexReader(Grammar& grammar, std::string_view pattern, const std::string& name, const WriteSet& write, bool search)
+        : grammar_(grammar), text_(pattern, name), write_(write), search_(search) {}
+
+    RegexPart read() {
+        RegexPart part = alternatives(0);
+        if (!text_.done()) text_.fail("the end of the expression");
+        return part;
+    }
+
+private:
+    RegexPart one_of(const CodeSet& set) { return {.node = write_(set), .min_length = 1, .max_length = 1}; }
+
+    RegexPart alternatives(std::uint32_t depth) {
+        if (depth > kMostNesting) text_.fail("at most " + std::to_string(kMostNesting) + " groups within groups");
+        std::vector<NodeId> all;
+        RegexPart out{.min_length = kNoLimit};
+        do {
+            const RegexPart part = sequence(depth);
+            out.min_length = std::min(out.min_length, part.min_length);
+            out.max_length = std::max(out.max_length, part.max_length);
+            all.push_back(part.node);
+            if (all.size() == 1) {
+                out.repeated = part.repeated;
+                out.child = part.child;
+                out.min = part.min;
+                out.max = part.max;
+            } else {
+                out.repeated = false;
+            }
+        } while (text_.take("|"));
+        out.node = grammar_.choice(std::move(all));
+        return out;
+    }
+
+    RegexPart sequence(std::uint32_t depth) {
+        std::vector<NodeId> nodes;
+        RegexPart out;
+        const auto append = [&](const RegexPart& part) {
+            nodes.push_back(part.node);
+            out.min_length = plus(out.min_length, part.min_length);
+            out.max_length = plus(out.max_length, part.max_length);
+            out.repeated = part.repeated && nodes.size() == 1;
+            out.child = part.child;
+            out.min = part.min;
+            out.max = part.max;
+        };
+        const bool open = depth == 0 && search_;
+        const bool starts = text_.peek() == '^';
+        if (starts && depth > 0) text_.fail("^ at the expression's start alone");
+        if (starts) text_.skip(1);
+        if (open && !starts) append(anything());
+        bool ended = false;
+        while (!text_.done() && text_.peek() != '|' && text_.peek() != ')') {
+            if (text_.peek() == '$') {
+                if (depth > 0 || !(text_.peek(1) == '\0' || text_.peek(1) == '|'))
+                    text_.fail("$ at the expression's end alone");
+                text_.skip(1);
+                ended = true;
+                break;
+            }
+            append(quantified(atom(depth)));
+        }
+        if (open && !ended) append(anything());
+        out.node = grammar_.sequence(std::move(nodes));
+        return out;
+    }
+
+    RegexPart anything() {
+        const NodeId any = write_(complement({}));
+        return {.node = grammar_.repeat(any, 0, kNoLimit), .max_length = kNoLimit};
+    }
+
+    /// {2}, {2,} or {2,5}; false, and nothing is read, where it is none.
+    bool read_counts(std::uint32_t& min, std::uint32_t& max) {
+        const std::size_t start = text_.place();
+        text_.skip(1);
+        if (text_.peek() >= '0' && text_.peek() <= '9') {
+            min = max = text_.number();
+            if (text_.take(",")) max = text_.peek() == '}' ? kNoLimit : text_.number();
+            if (text_.take("}")) {
+                if (max < min) text_.fail("no fewer repetitions at most than at least");
+                return true;
+            }
+        }
+        text_.go_back(start);
+        return false;
+    }
+
+    RegexPart quantified(const RegexPart& part) {
+        std::uint32_t min = 0, max = kNoLimit;
+        const char c = text_.peek();
+        if (c == '*' || c == '+' || c == '?') {
+            text_.skip(1);
+            min = c == '+';
+            if (c == '?') max = 1;
+        } else if (c != '{' || !read_counts(min, max)) {
+            return part;
+        }
+        if (text_.take("?")) {  // which match is tried first changes no language
+        } else if (text_.peek() == '+') {
+            text_.fail("a greedy or lazy repetition");
+        }
+        const std::size_t end = text_.place();
+        std::uint32_t least, most;
+        if (text_.peek() == '*' || text_.peek() == '+' || text_.peek() == '?' ||
+            (text_.peek() == '{' && read_counts(least, most))) {
+            text_.go_back(end);
+            text_.fail("one repetition");
+        }
+        RegexPart out;
+        out.node = grammar_.repeat(part.node, min, max);
+        out.min_length = times(part.min_length, min);
+        out.max_length = times(part.max_length, max);
+        out.repeated = part.min_length == 1 && part.max_length == 1;
+        out.child = part.node;
+        out.min = min;
+        out.max = max;
+        return out;
+    }
+
+    RegexPart atom(std::uint32_t depth) {
+        const char c = text_.peek();
+        if (c == '(') return group(depth);
+        if (c == '[') return one_of(bracket());
+        if (c == '*' || c == '+' || c == '?') text_.fail("something to repeat");
+        if (text_.take(".")) return one_of(complement(kLineEnds));
+        if (c == '\\') return one_of(escape(false).sure);
+        if (c == '^') text_.fail("^ at the expression's start alone");
+        const std::uint32_t code = text_.character();
+        return one_of({{code, code}});
+    }
+
+    RegexPart group(std::uint32_t depth) {
+        text_.skip(1);
+        if (text_.take("?")) {
+            if (text_.take("P<") || (text_.peek() == '<' && text_.peek(1) != '=' && text_.peek(1) != '!')) {
+                while (!text_.take(">")) (void)text_.character();
+            } else if (!text_.take(":")) {
+                text_.fail("(?: or (?<name>");
+            }
+        }
+        RegexPart part = alternatives(depth + 1);
+        text_.expect(")");
+        part.repeated = false;
+        return part;
+    }
+
+    Characters escape(bool in_set) {
+        text_.skip(1);
+        const char c = text_.peek();
+        const auto one = [](std::uint32_t code) { return exactly({{code, code}}); };
+        if ((c >= '1' && c <= '9') || (!in_set && (c == 'b' || c == 'B')) || c == 'p' || c == 'P' || c == 'k' ||
+            c == 'A' || c == 'Z' || c == 'z' || c == 'G' || c == 'c')
+            text_.fail("an escape of one character or \\d, \\w, \\s, \\D, \\W, \\S");
+        const std::uint32_t code = text_.character();
+        switch (code) {
+            case 'd':
+            case 'w':
+            case 's': return class_of(c);
+            case 'D': return without(class_of('d'));
+            case 'W': return without(class_of('w'));
+            case 'S': return without(class_of('s'));
+            case 't': return one('\t');
+            case 'n': return one('\n');
+            case 'r': return one('\r');
+            case 'f': return one('\f');
+            case 'v': return one('\v');
+            case 'b': return one('\b');
+            case '0': return one(0);
+            case 'x': return one(text_.hex(2));
+            case 'u': return one(unit_or_pair());
+            default: break;
+        }
+        if ((code >= 'a' && code <= 'z') || (code >= 'A' && code <= 'Z')) text_.fail("an escape that is known");
+        return one(code);
+    }
+
+    /// Four digits; a high surrogate stands with its low one for a character, as in JavaScript.
+    std::uint32_t unit_or_pair() {
+        const std::uint32_t first = text_.hex(4);
+        if (first < 0xd800 || first > 0xdfff) return first;
+        if (first < 0xdc00 && text_.take("\\u"))
+            if (const std::uint32_t second = text_.hex(4); second >= 0xdc00 && second <= 0xdfff)
+                return 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+        text_.fail("\\u of a character, or of both its surrogates");
+    }
+
+    /// Whether [:name:] stands here.
+    bool names_class() {
+        if (text_.peek() != '[' || text_.peek(1) != ':') return false;
+        std::size_t n = 2;
+        while (text_.peek(n) >= 'a' && text_.peek(n) <= 'z') ++n;
+        return n > 2 && text_.peek(n) == ':' && text_.peek(n + 1) == ']';
+    }
+
+    CodeSet bracket() {
+        text_.skip(1);
+        const bool negated = text_.take("^");
+        Characters set;
+        std::string classes;  // d, D, w, W, s, S
+        const auto item = [&]() -> Characters {
+            if (text_.peek() == '\\') {
+                if (std::string_view("dDwWsS").find(text_.peek(1)) != std::string_view::npos) classes += text_.peek(1);
+                return escape(true);
+            }
+            const std::uint32_t code = text_.character();
+            return exactly({{code, code}});
+        };
+        const auto is_one = [](const Characters& c) { return c.sure.size() == 1 && c.sure[0].low == c.sure[0].high; };
+        for (bool first = true; first || text_.peek() != ']'; first = false) {
+            if (first && text_.peek() == ']' && !negated) text_.fail("a character in [ ]");
+            if (first && text_.peek() == ']') break;
+            if (names_class()) text_.fail("\\d, \\w, \\s or a-z in [ ], which has no [:names:]");
+            Characters low = item();
+            if (text_.peek() == '-' && text_.peek(1) != ']' && is_one(low)) {
+                text_.skip(1);
+                const Characters high = item();
+                if (!is_one(high) || high.sure[0].low < low.sure[0].low) text_.fail("a range from low to high");
+                low = exactly({{low.sure[0].low, high.sure[0].low}});
+            }
+            set.sure.insert(set.sure.end(), low.sure.begin(), low.sure.end());
+            set.perhaps.insert(set.perhaps.end(), low.perhaps.begin(), low.perhaps.end());
+        }
+        text_.expect("]");
+        const auto names = [&](char name) { return classes.find(name) != std::string::npos; };
+        for (const char* pair : {"dD", "wW", "sS"})  // what one dialect leaves out of the first it has in the second
+            if (names(pair[0]) && names(pair[1])) set = exactly(complement({}));
+        set = {normalize(std::move(set.sure)), normalize(std::move(set.perhaps))};
+        return (negated ? without(set) : set).sure;
+    }
+
+    Grammar& grammar_;
+    SourceText text_;
+    const WriteSet& write_;
+    bool search_;
+};
+
+}  // namespace
+
+RegexPart add_regex(Grammar& grammar, std::string_view pattern, const std::string& name, const WriteSet& write,
+                    bool search) {
+    return RegexReader(grammar, pattern, name, write, search).read();
+}
+
+Grammar read_regex(std::string_view pattern) {
+    Grammar grammar;
+    const WriteSet write = [&](const CodeSet& set) { return grammar.set(set); };
+    const RegexPart part = add_regex(grammar, pattern, "regular expression", write, false);
+    grammar.root = grammar.add_rule("root", part.node);
+    return grammar;
+}
+
+}  // namespace fovea::grammar

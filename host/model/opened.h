@@ -1,0 +1,87 @@
+// A model and a session for it, opened the way every verb does: in this order, with the same refusals.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fovea/mapping.h"
+#include "fovea/model.h"
+#include "fovea/session.h"
+#include "fovea/tokenizer.h"
+
+namespace fovea {
+
+/// A mapped file with its model, and its tokenizer where it has one. Movable.
+struct OpenedModel {
+    std::string name;  ///< the path, or "demo" for the built-in model
+    Mapping mapping;   ///< empty for the built-in model
+    Model model;
+    Tokenizer tokenizer;  ///< not valid() where the file has none
+};
+
+/// Opens a Fovea file, or a source (convert/open/cached.h): that is converted the first time, with a line on standard error.
+[[nodiscard]] OpenedModel open_path(const std::string& path, const OpenOptions& options = {});
+/// The model built into the command line where `path` is empty.
+[[nodiscard]] OpenedModel open_path_or_demo(const std::string& path, const OpenOptions& options = {});
+/// The built-in model's file, 64-byte aligned, part of the program.
+[[nodiscard]] std::span<const std::byte> demo_model_bytes() noexcept;
+
+/// Refusal where it is no model for logits: no decoder, or one of vectors.
+void need_logits(const OpenedModel& opened);
+/// The model's tokenizer, or Refusal where it has none.
+[[nodiscard]] const Tokenizer& need_tokenizer(const OpenedModel& opened);
+/// Refusal where an id of one model, which has logits, means something else to the other.
+void check_same_tokens(const OpenedModel& opened, const OpenedModel& other);
+/// A file's text, a pipe's too, of at most 64 MB, which is a dozen times that of memory once it is encoded. Throws Refusal.
+[[nodiscard]] std::string read_text_file(const std::string& path);
+/// A text's ids, with the model's template around them where `add_special`.
+[[nodiscard]] std::vector<Token> tokenize_text(const OpenedModel& opened, const std::string& text, bool parse_special,
+                                               bool add_special = true);
+
+struct TokenizedPair {
+    std::vector<Token> tokens;
+    std::vector<std::uint32_t> types;  ///< each token's
+};
+/// Two texts by the model's template of two.
+[[nodiscard]] TokenizedPair tokenize_pair_of(const OpenedModel& opened, const std::string& first,
+                                             const std::string& second, bool parse_special);
+
+struct ArenaDelete {
+    std::align_val_t alignment{kArenaAlignment};
+    void operator()(std::byte* arena) const noexcept { ::operator delete(arena, alignment); }
+};
+
+/// So many bytes, kArenaAlignment-aligned; null: there is no such memory.
+[[nodiscard]] std::unique_ptr<std::byte[], ArenaDelete> take_arena(std::uint64_t bytes);
+
+/// A session with the memory it lives in, which is taken once, here. Movable; `opened` must outlive it.
+struct Running {
+    Plan plan;
+    std::unique_ptr<std::byte[], ArenaDelete> arena;
+    Session session;
+};
+/// A workspace and a pool of caches with the memory they live in. `opened` must outlive it.
+class Company {
+public:
+    /// Room for n_sequences of limits.max_kv_len positions each.
+    Company(const OpenedModel& opened, const Limits& limits, std::uint32_t n_sequences, const char* isa);
+    [[nodiscard]] Cache make();
+
+    Plan plan;
+    PoolPlan pool_plan;
+    Workspace workspace;
+    CachePool pool;
+
+private:
+    const OpenedModel& opened_;
+    std::unique_ptr<std::byte[], ArenaDelete> arena_, pages_;
+};
+
+/// `remote`, where there is one, outlives it: see SharedWork.
+[[nodiscard]] Running start_session(const OpenedModel& opened, const Limits& limits, const char* isa,
+                                    const Remote* remote = nullptr);
+
+}  // namespace fovea

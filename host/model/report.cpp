@@ -1,0 +1,256 @@
+#include "host/model/report.h"
+
+#include <cstdio>
+#include <cstring>
+#include <sstream>
+#include <vector>
+
+#include "host/base/refusal.h"
+#include "host/model/stacks.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::size_t kLongest = 400;  // characters of a line a person still reads
+
+const char* word(Norm norm) {
+    switch (norm) {
+        case Norm::none: return "no norm";
+        case Norm::layer: return "layer norm";
+        case Norm::rms: return "RMS norm";
+    }
+    return "unknown norm";
+}
+
+const char* word(NormPlace place) {
+    switch (place) {
+        case NormPlace::pre: return "before";
+        case NormPlace::post: return "after";
+        case NormPlace::both: return "before and after";
+        case NormPlace::output: return "of the output of";
+        case NormPlace::within: return "before and within";
+    }
+    return "unknown";
+}
+
+const char* word(Position position) {
+    switch (position) {
+        case Position::none: return "no positions";
+        case Position::learned: return "learned positions";
+        case Position::sinusoidal: return "sinusoidal positions";
+        case Position::rope: return "rotary positions";
+        case Position::relative: return "relative positions";
+        case Position::alibi: return "ALiBi";
+        case Position::disentangled: return "disentangled positions";
+    }
+    return "unknown positions";
+}
+
+const char* word(Activation activation) {
+    switch (activation) {
+        case Activation::none: return "no activation";
+        case Activation::relu: return "ReLU";
+        case Activation::gelu: return "GELU";
+        case Activation::gelu_tanh: return "GELU (tanh)";
+        case Activation::silu: return "SiLU";
+        case Activation::tanh: return "tanh";
+        case Activation::silu_clamped: return "SiLU (clamped)";
+        case Activation::relu2: return "squared ReLU";
+        case Activation::quick_gelu: return "GELU (sigmoid)";
+    }
+    return "unknown activation";
+}
+
+std::string plural(std::uint64_t n, const char* one, const char* many) {
+    return with_separators(n) + " " + (n == 1 ? one : many);
+}
+
+void describe_block(std::ostream& out, const Block& b) {
+    if (b.n_heads) {
+        out << "    attention     " << plural(b.n_heads, "query head", "query heads") << " and "
+            << plural(b.n_kv_heads, "key-value head", "key-value heads") << " of " << b.head_dim;
+        if (b.value_head_dim != b.head_dim) out << ", values of " << b.value_head_dim;
+        if (b.latent_query_dim)
+            out << ", latent: heads of " << b.rotary_dim + b.latent_query_dim << ", values of " << b.latent_value_dim;
+        if (b.query_rank) out << ", queries through " << with_separators(b.query_rank);
+        out << (b.causal ? ", causal" : ", unmasked");
+        if (b.window) out << ", window " << with_separators(b.window);
+        if (b.position != Position::none) out << ", " << word(b.position);
+        if (b.position == Position::rope && b.rotary_dim != b.head_dim) out << " on " << b.rotary_dim << " dims";
+        if (b.query_bias || b.key_bias || b.value_bias) out << ", biases";
+        if (b.query_key_norm != Norm::none) out << ", " << word(b.query_key_norm) << " of queries and keys";
+        if (b.head_norm == HeadNorm::each) out << " each";
+        if (b.head_norm == HeadNorm::together) out << " together";
+        if (b.value_norm) out << ", RMS norm of values";
+        if (b.shared_keys) out << ", keys and values of an earlier layer";
+        if (b.projection_clip != 0.0f) out << ", projections clipped at " << b.projection_clip;
+        if (b.attention_sinks) out << ", sinks";
+        if (b.score_softcap != 0.0f) out << ", scores capped at " << b.score_softcap;
+        if (b.cross_attention) out << ", cross-attention";
+        out << "\n";
+    }
+    if (b.n_experts) {
+        out << "    experts       " << with_separators(b.n_experts_used) << " of " << with_separators(b.n_experts)
+            << " for each token" << (b.normalize_experts ? ", weights normalized" : "")
+            << (b.router_score == RouterScore::sigmoid ? ", scored by sigmoids" : "")
+            << (b.choice_bias ? ", a bias for the choice" : "");
+        if (b.n_expert_groups) out << ", in " << b.n_groups_used << " of " << b.n_expert_groups << " groups";
+        if (b.routed_scale != 0.0f) out << ", weights times " << b.routed_scale;
+        if (b.shared_d_ff)
+            out << ", one shared of " << with_separators(b.shared_d_ff) << (b.shared_gate ? " with a gate" : "");
+        out << "\n";
+    }
+    if (b.d_ff)
+        out << "    feed-forward  " << with_separators(b.d_ff) << " wide, " << word(b.activation)
+            << (b.gated ? ", gated" : "") << (b.up_bias || b.down_bias ? ", biases" : "") << "\n";
+    if (b.layer_input_width)
+        out << "    layer inputs  " << with_separators(b.layer_input_width) << " numbers of each token\n";
+    if (b.column_scales) out << "    inputs        columns scaled before they are quantized\n";
+    out << "    norm          " << word(b.norm);
+    if (b.norm != Norm::none) out << " " << word(b.norm_place) << " each part, epsilon " << b.norm_epsilon;
+    if (b.parallel) out << ", parts in parallel" << (b.shared_norm ? " with one norm" : "");
+    if (b.residual_scale != 0.0f) out << ", parts times " << b.residual_scale;
+    if (b.layer_scale) out << ", layers times a learned number";
+    out << "\n";
+}
+
+void describe_stack(std::ostream& out, const char* name, const Stack& s) {
+    if (!s.n_layers) return;
+    out << name << ": " << plural(s.n_layers, "layer", "layers") << ", d_model " << with_separators(s.d_model)
+        << ", vocabulary " << with_separators(s.vocab_size) << ", " << plural(s.max_positions, "position", "positions")
+        << "\n";
+    for (std::uint32_t i = 0; i < s.n_blocks; ++i) {
+        if (s.n_blocks > 1) out << "  block " << i << "\n";
+        describe_block(out, s.blocks[i]);
+    }
+    if (s.sound.hears())
+        out << "    sound         " << with_separators(s.sound.sample_rate) << " samples a second, windows of "
+            << with_separators(s.sound.n_fft) << " every " << with_separators(s.sound.hop_length) << ", "
+            << with_separators(s.sound.n_mels) << " mel filters, " << with_separators(s.sound.n_frames) << " frames\n";
+    out << "    input         " << (s.vocab_size ? "embeddings" : s.sound.hears() ? "a row of two frames" : "vectors");
+    if (s.embedding_scale != 1.0f) out << " times " << s.embedding_scale;
+    if (s.position != Position::none) out << ", " << word(s.position);
+    if (s.embedding_norm != Norm::none) out << ", " << word(s.embedding_norm);
+    if (s.embedding_width) out << ", a map from " << with_separators(s.embedding_width);
+    out << "\n    output        " << word(s.final_norm);
+    static constexpr const char* kPooled[] = {"",
+                                              ", the mean of all rows",
+                                              ", the first row",
+                                              ", the last row",
+                                              ", each element's largest",
+                                              ", a mean that weighs later rows more",
+                                              ", the sum over the square root of the length"};
+    out << kPooled[static_cast<std::size_t>(s.pooling)];
+    for (std::uint32_t i = 0; i < s.n_head_maps(); ++i) {
+        out << ", a map to " << with_separators(s.head[i].width);
+        if (s.head[i].activation != Activation::none) out << " with " << word(s.head[i].activation);
+        if (s.head[i].norm != Norm::none) out << " and " << word(s.head[i].norm);
+    }
+    if (s.has_output_head) out << (s.tied_output ? ", head tied to the embedding" : ", head of its own");
+    if (s.logit_scale != 1.0f) out << ", logits times " << s.logit_scale;
+    if (s.logit_softcap != 0.0f) out << ", logits capped at " << s.logit_softcap;
+    out << (s.normalize_pooled ? ", normalized" : "") << "\n";
+}
+
+void row(std::ostream& out, const char* name, std::uint64_t n, const char* note = "") {
+    char line[160];
+    std::snprintf(line, sizeof line, "  %-30s %20s%s\n", name, with_separators(n).c_str(), note);
+    out << line;
+}
+
+void share_row(std::ostream& out, const char* name, std::uint64_t n, std::uint64_t whole) {
+    char share[32];
+    const double part = whole ? 100.0 * static_cast<double>(n) / static_cast<double>(whole) : 0.0;
+    std::snprintf(share, sizeof share, "  %5.1f %%", part);
+    row(out, name, n, share);
+}
+
+/// A layer's maps as the file has them. How many heads share their rows changes none of it.
+void attention_rows(std::ostream& out, const Stack& stack, const Block& b) {
+    const auto or_model = [&](std::uint32_t width) { return width ? width : stack.d_model; };
+    struct Map {
+        const char* name;
+        std::uint64_t n_rows, n_cols;
+        bool bias;
+    };
+    std::vector<Map> maps = {
+        {"queries", std::uint64_t{b.n_heads} * b.head_dim, or_model(b.query_width), b.query_bias},
+        {"keys", std::uint64_t{b.n_kv_heads} * b.head_dim, or_model(b.key_width), b.key_bias},
+        {"values", std::uint64_t{b.n_kv_heads} * b.value_head_dim, or_model(b.value_width), b.value_bias}};
+    const auto joins = [&](const Map& m) { return m.n_cols == maps[0].n_cols && m.bias == maps[0].bias; };
+    if (joins(maps[1]) && joins(maps[2]))
+        maps = {{"queries, keys and values", maps[0].n_rows + maps[1].n_rows + maps[2].n_rows, maps[0].n_cols,
+                 maps[0].bias}};
+    if (b.has_output_map)
+        maps.push_back(
+            {"output map", or_model(b.output_width), std::uint64_t{b.n_heads} * b.value_head_dim, b.output_bias});
+    out << "a layer's attention, the same for any number of heads that share these widths\n";
+    for (const Map& m : maps) {
+        const std::string shape = with_separators(m.n_rows) + " x " + with_separators(m.n_cols);
+        char line[120];
+        std::snprintf(line, sizeof line, "  %-30s %20s%s\n", m.name, shape.c_str(),
+                      m.bias ? (", and " + with_separators(m.n_rows) + " biases").c_str() : "");
+        out << line;
+    }
+}
+
+}  // namespace
+
+void flush_output() {
+    if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw Refusal("standard output: cannot be written in full");
+}
+
+std::string one_line(std::string_view text) {
+    std::string line;
+    for (const char c : text.substr(0, kLongest)) line += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+    return text.size() > kLongest ? line + "…" : line;
+}
+
+std::string joined(std::span<const char* const> names) {
+    std::string list;
+    for (const char* name : names) list += (list.empty() ? "" : ", ") + std::string(name);
+    return list;
+}
+
+std::string hex(std::uint64_t number) {
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(number));
+    return digits;
+}
+
+std::string describe_config(const Config& config) {
+    std::ostringstream out;
+    describe_stack(out, "encoder", config.encoder);
+    describe_stack(out, "decoder", config.decoder);
+    return out.str();
+}
+
+std::string describe_parameters(const ParameterCount& count, const Config& config) {
+    const Stack& stack = final_stack(config);
+    const Block& first = stack.block(0);
+    std::ostringstream out;
+    if (first.n_heads) attention_rows(out, stack, first);
+    out << "parameters: matrices only, biases and norms apart\n";
+    if (first.n_heads) {
+        row(out, "a head's query map", count.query_head);
+        row(out, "a head's key map", count.key_head);
+        row(out, "a head's value-down map", count.value_head);
+        row(out, "a head's value-up map", count.output_head);
+        row(out, "a head", count.head);
+        row(out, "a value map that is not factored", count.unfactored_value);
+        const std::string heads = "  (" + plural(first.n_heads, "query head", "query heads") + ", " +
+                                  plural(first.n_kv_heads, "key-value head", "key-value heads") + ")";
+        row(out, "a layer's attention", count.layer_attention, heads.c_str());
+    }
+    row(out, "a layer's feed-forward part", count.layer_feed_forward);
+    share_row(out, "all attention", count.attention, count.total);
+    share_row(out, "all feed-forward parts", count.feed_forward, count.total);
+    share_row(out, "embeddings", count.embedding, count.total);
+    share_row(out, "output head", count.output, count.total);
+    share_row(out, "biases and norms", count.biases_and_norms, count.total);
+    row(out, "total", count.total);
+    if (count.idle_experts) row(out, "of those for each token", count.total - count.idle_experts);
+    return out.str();
+}
+
+}  // namespace fovea

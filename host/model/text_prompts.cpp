@@ -1,0 +1,43 @@
+#include "host/model/text_prompts.h"
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "host/base/refusal.h"
+#include "host/base/source_file.h"
+
+namespace fovea {
+
+Prompts prompts_of(const Model& model, const std::string& model_name) {
+    Prompts prompts;
+    const std::string_view text = find_info(model, "prompts");
+    if (text.empty()) return prompts;
+    check_json_depth(text, model_name);
+    const auto object = nlohmann::ordered_json::parse(text, nullptr, false);
+    for (const auto& [name, prompt] : object.items())
+        if (object.is_object() && prompt.is_string()) prompts.texts.emplace_back(name, prompt.get<std::string>());
+    prompts.chosen = find_info(model, "default_prompt");
+    return prompts;
+}
+
+std::string prompt_before(const Prompts& prompts, const std::optional<std::string>& name) {
+    const std::string& wanted = name ? *name : prompts.chosen;
+    if (wanted.empty()) return {};
+    std::string names;
+    for (const auto& [known, text] : prompts.texts) {
+        if (known == wanted) return text;
+        names += (names.empty() ? "" : ", ") + known;
+    }
+    throw Refusal("prompt's name: expected " +
+                  (names.empty() ? "none, for the model has no prompts" : "one of " + names) + ", got " +
+                  wanted.substr(0, 100));
+}
+
+std::uint32_t most_tokens(const Model& model) {
+    const std::uint32_t positions = model.config().encoder.max_positions;
+    const std::string said(find_info(model, "max_seq_length"));
+    const unsigned long n = std::strtoul(said.c_str(), nullptr, 10);
+    return n && n < positions ? static_cast<std::uint32_t>(n) : positions;
+}
+
+}  // namespace fovea

@@ -1,0 +1,177 @@
+#include "host/model/texts.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <sstream>
+
+#include "host/base/refusal.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::uint32_t kBatchRows =
+    1024;  // enough for the matrices to be read seldom; a text that is longer is one batch
+constexpr std::uint32_t kBatchTexts = 256;
+
+/// What is no JSON object is a text as it stands, unless it was begun as one with a text.
+Text text_of(const std::string& line, const std::string& place) {
+    if (line.empty() || line.front() != '{') return {line, {}};
+    const nlohmann::json object = nlohmann::json::parse(line, nullptr, false);
+    if (!object.is_object()) {
+        const std::size_t begin = line.find_first_not_of(" \t", 1);
+        if (begin != line.npos && line.compare(begin, 6, "\"text\"") == 0)
+            throw Refusal(place + "expected a JSON object, got one that does not parse");
+        return {line, {}};
+    }
+    const auto field = [&](const char* key) -> std::optional<std::string> {
+        if (!object.contains(key)) return {};
+        if (!object[key].is_string()) throw Refusal(place + key + ": expected a text, got " + object[key].type_name());
+        return object[key].get<std::string>();
+    };
+    std::optional<std::string> text = field("text");
+    if (!text) throw Refusal(place + "text: expected one in a JSON object, got none");
+    return {std::move(*text), field("pair")};
+}
+
+const Stack& encoder_of(const OpenedModel& opened) { return opened.model.config().encoder; }
+
+std::vector<Token> bare_tokens(const OpenedModel& opened, const std::string& text, bool parse_special) {
+    return tokenize_text(opened, text, parse_special, false);
+}
+
+TextTokens tokens_of_pair(const OpenedModel& opened, const Text& text, std::size_t most, CutOf cut_of) {
+    const Tokenizer& tokenizer = need_tokenizer(opened);
+    std::vector<Token> first = bare_tokens(opened, text.text, false), second = bare_tokens(opened, *text.pair, false);
+    PairTokens pair =
+        join_texts(tokenizer, std::move(first), std::move(second), most, cut_of, encoder_of(opened).n_token_types);
+    TextTokens result{std::move(pair.ids), std::move(pair.types), pair.second_begin, pair.second_end, pair.n_whole, {}};
+    return result;
+}
+
+/// Texts that are computed together.
+struct Batch {
+    std::vector<Token> ids, types;
+    std::vector<std::uint32_t> lengths, rows;
+
+    void add(const TextTokens& text) {
+        const std::size_t begin = ids.size();
+        for (const std::uint32_t row : text.rows) rows.push_back(static_cast<std::uint32_t>(begin) + row);
+        ids.insert(ids.end(), text.ids.begin(), text.ids.end());
+        if (!text.types.empty()) {
+            types.resize(begin);  // of texts before, which have none
+            types.insert(types.end(), text.types.begin(), text.types.end());
+        }
+        lengths.push_back(static_cast<std::uint32_t>(text.ids.size()));
+    }
+    [[nodiscard]] bool has_room_for(const TextTokens& text, BatchRoom room) const {
+        return lengths.empty() || (lengths.size() < room.n_texts && ids.size() + text.ids.size() <= room.n_rows);
+    }
+    [[nodiscard]] EncodeInput input(bool before_head) {
+        if (!types.empty()) types.resize(ids.size());
+        return {.source = {.ids = ids, .types = types, .lengths = lengths}, .rows = rows, .before_head = before_head};
+    }
+};
+
+/// The texts' numbers, the longest text first.
+std::vector<std::size_t> by_length(std::span<const TextTokens> texts) {
+    std::vector<std::size_t> order(texts.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return texts[a].ids.size() > texts[b].ids.size(); });
+    return order;
+}
+
+}  // namespace
+
+std::vector<Text> read_text_lines(const std::string& path) {
+    const std::string name = path == "-" ? "standard input" : path;
+    std::istringstream file(read_text_file(path == "-" ? "/dev/stdin" : path));
+    std::vector<Text> texts;
+    for (std::string line; std::getline(file, line);) {
+        if (line.ends_with('\r')) line.pop_back();
+        texts.push_back(text_of(line, name + ": line " + std::to_string(texts.size() + 1) + ": "));
+    }
+    if (texts.empty()) throw Refusal(name + ": lines: expected 1 or more, got none");
+    return texts;
+}
+
+TextTokens tokens_of(const OpenedModel& opened, const Text& text, bool parse_special, CutOf cut_of) {
+    const std::size_t most = most_tokens(opened.model);
+    if (text.pair) return tokens_of_pair(opened, text, most, cut_of);
+    TextTokens result;
+    result.ids = tokenize_text(opened, text.text, parse_special);
+    result.n_whole = result.ids.size();
+    if (result.n_whole > most) cut_text(tokenize_text(opened, "", false), most, result.ids);
+    if (result.ids.empty()) throw Refusal("text: expected 1 token or more, got none");
+    return result;
+}
+
+void note_cut(const OpenedModel& opened, std::span<const TextTokens> texts) {
+    const auto is_cut = [](const TextTokens& text) { return text.is_cut(); };
+    const auto first = std::find_if(texts.begin(), texts.end(), is_cut);
+    if (first == texts.end()) return;
+    const auto n = static_cast<std::uint64_t>(std::count_if(texts.begin(), texts.end(), is_cut));
+    const std::string most = with_separators(most_tokens(opened.model));
+    if (texts.size() == 1)
+        std::fprintf(stderr, "note: the text has %s tokens and is cut to %s\n", with_separators(first->n_whole).c_str(),
+                     most.c_str());
+    else
+        std::fprintf(stderr, "note: %s of %s texts have more than %s tokens and are cut, the first on line %s\n",
+                     with_separators(n).c_str(), with_separators(texts.size()).c_str(), most.c_str(),
+                     with_separators(static_cast<std::uint64_t>(first - texts.begin()) + 1).c_str());
+}
+
+void encode_in_batches(const Stack& stack, bool before_head, std::span<const TextTokens> texts, BatchRoom room,
+                       const ComputeBatch& compute, const TakeResults& take) {
+    const std::size_t width = before_head ? stack.d_model : stack.result_width();
+    const auto n_results = [&](const TextTokens& text) {
+        if (stack.pooling != Pooling::none) return width;
+        return (text.rows.empty() ? text.ids.size() : text.rows.size()) * width;
+    };
+    const std::vector<std::size_t> order = by_length(texts);
+    std::vector<float> results;
+    for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+        Batch batch;
+        std::size_t n_all = 0;
+        for (; end < order.size() && batch.has_room_for(texts[order[end]], room); ++end) {
+            batch.add(texts[order[end]]);
+            n_all += n_results(texts[order[end]]);
+        }
+        results.resize(n_all);
+        compute(batch.input(before_head), results);
+        std::size_t at = 0;
+        for (const std::size_t i : std::span(order).subspan(begin, end - begin)) {
+            const std::size_t n = n_results(texts[i]);
+            take(i, std::span(results).subspan(at, n));
+            at += n;
+        }
+    }
+}
+
+TextBatches::TextBatches(const OpenedModel& opened, std::span<const TextTokens> texts, const TextBatchOptions& options)
+    : opened_(opened), before_head_(options.before_head), texts_(texts) {
+    std::uint64_t n_rows = 0, longest = 1;
+    for (const TextTokens& text : texts) {
+        n_rows += text.ids.size();
+        longest = std::max<std::uint64_t>(longest, text.ids.size());
+    }
+    Limits limits;
+    limits.n_threads = options.n_threads;
+    limits.kv_type = options.kv_type;
+    limits.max_batch = static_cast<std::uint32_t>(std::max(longest, std::min<std::uint64_t>(n_rows, kBatchRows)));
+    limits.max_sequences = static_cast<std::uint32_t>(std::clamp<std::size_t>(texts.size(), 1, kBatchTexts));
+    running = start_session(opened, limits, options.isa);
+}
+
+void TextBatches::run(const TakeResults& take) {
+    const Limits& limits = running.plan.limits;
+    const auto compute = [&](const EncodeInput& input, std::span<float> out) {
+        require(encode(running.session, input, out), opened_.name);
+    };
+    encode_in_batches(encoder_of(opened_), before_head_, texts_, {limits.max_batch, limits.max_sequences}, compute,
+                      take);
+}
+
+}  // namespace fovea

@@ -1,0 +1,113 @@
+// A model of the engine as the loop over a recording asks for it: frames, windows, tokens.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fovea/arena.h"
+#include "fovea/encode.h"
+#include "fovea/model.h"
+#include "fovea/tokenizer.h"
+#include "host/speech/transcriber.h"
+
+namespace fovea {
+
+/// Refusal unless it hears and writes.
+void need_speech(const Model& model, const Tokenizer& tokenizer, const std::string& name);
+
+/// A recording's frames; of one that is shorter than a window a whole window's, silence behind it.
+struct RecordingFrames {
+    std::vector<float> numbers;
+    std::uint32_t n_content = 0;
+    [[nodiscard]] SpeechFrames view() const { return {numbers, n_content}; }
+};
+/// Throws Refusal, naming `name`.
+[[nodiscard]] RecordingFrames recording_frames(const Model& model, std::span<const float> samples,
+                                               const std::string& name);
+
+/// A text that comes before the recording's own, as SpeechOptions::before has it. Special tokens in it are plain text. Of a
+/// text that is longer than any model reads, the end. Throws Refusal.
+[[nodiscard]] std::vector<Token> tokens_before(const Tokenizer& tokenizer, std::string_view text);
+
+/// What computes recordings, several at a time. All memory is taken by the constructor, exactly what the plans say. Used by
+/// one thread.
+class SpeechWorkspace {
+public:
+    struct Options {
+        std::uint32_t n_threads = 1;
+        const char* isa = nullptr;  ///< nullptr: the best of this CPU
+        Type kv_type = Type::f32;
+        const std::atomic<bool>* cancel = nullptr;  ///< where it is true, a call ends with Code::cancelled
+        std::uint32_t n_recordings = 1;             ///< at a time
+        bool words = false;                         ///< attend will be called
+    };
+    /// Model and tokenizer are views, whose bytes must outlive this. Throws Refusal.
+    SpeechWorkspace(const Model& model, const Tokenizer& tokenizer, const std::string& name, const Options& options);
+
+    /// Recording i hears another window, [n_frames, n_mels], and has no text.
+    [[nodiscard]] Status hear(std::size_t i, std::span<const float> frames);
+    /// Its text is its first n_tokens alone.
+    [[nodiscard]] Status rewind(std::size_t i, std::size_t n_tokens);
+    /// Texts go on, each of another recording, in one pass; logits [vocab_size] of what comes next.
+    struct Reading {
+        std::size_t i = 0;
+        std::span<const Token> tokens;
+        std::span<float> logits;
+    };
+    [[nodiscard]] Status read(std::span<const Reading> readings);
+    /// Recording i's text is these tokens and then none: see SpeechModel::attend. Where the model's folder names no heads: all of
+    /// the later half of its layers.
+    [[nodiscard]] Status attend(std::size_t i, std::span<const Token> tokens, const SpeechModel::EachHead& each);
+    /// Sets what a model says of itself.
+    void describe(SpeechModel& model) const;
+
+    [[nodiscard]] const SpeechTokens& tokens() const { return tokens_; }
+    [[nodiscard]] std::uint64_t n_bytes() const { return n_bytes_; }
+
+private:
+    Model model_;
+    SpeechTokens tokens_;
+    Arena workspace_arena_, memory_arena_, text_arena_;
+    Workspace workspace_;
+    CachePool memory_pool_, text_pool_;
+    std::vector<Cache> memories_, texts_;  // of each recording
+    std::vector<Step> steps_;
+    std::vector<SpeechTokens::Head> heads_;  // by layer
+    std::vector<float> weights_;             // of a layer
+    std::uint64_t n_bytes_ = 0;
+};
+
+/// Tokens as the text they stand for.
+[[nodiscard]] std::string speech_text(const Tokenizer& tokenizer, std::span<const Token> tokens);
+
+/// One recording after the other.
+class SpeechEngine final : public SpeechModel {
+public:
+    using Options = SpeechWorkspace::Options;
+    SpeechEngine(const Model& model, const Tokenizer& tokenizer, const std::string& name, const Options& options);
+
+    void hear(std::span<const float> frames) override;
+    void rewind(std::size_t n_tokens) override;
+    std::span<const float> read(std::span<const Token> tokens) override;
+    std::string text_of(std::span<const Token> tokens) override;
+    void attend(std::span<const Token> tokens, const EachHead& each) override;
+
+    [[nodiscard]] const SpeechTokens& tokens() const { return workspace_.tokens(); }
+    [[nodiscard]] std::uint64_t n_bytes() const { return workspace_.n_bytes(); }
+
+private:
+    void check(const Status& status) const;
+
+    SpeechWorkspace workspace_;
+    Tokenizer tokenizer_;
+    std::string name_;
+    std::vector<float> logits_;
+};
+
+/// A SpeechEngine's flag was set, or nobody waits for what a loop writes.
+struct SpeechCancelled {};
+
+}  // namespace fovea

@@ -1,0 +1,61 @@
+#include "host/speech/transcript_text.h"
+
+#include <cmath>
+#include <cstdio>
+
+namespace fovea {
+
+std::string clock_time(double seconds, char point, bool always) {
+    const auto all = static_cast<std::uint64_t>(std::llround(seconds * 1000));
+    const std::uint64_t hours = all / 3600000, minutes = all / 60000 % 60, whole = all / 1000 % 60;
+    char text[48];
+    int n = 0;
+    if (hours || always) n = std::snprintf(text, sizeof text, "%02d:", static_cast<int>(hours));
+    std::snprintf(text + n, sizeof text - static_cast<std::size_t>(n), "%02d:%02d%c%03d", static_cast<int>(minutes),
+                  static_cast<int>(whole), point, static_cast<int>(all % 1000));
+    return text;
+}
+
+std::string line_of(const SpeechSegment& segment) {
+    const std::size_t begin = segment.text.find_first_not_of(' '), end = segment.text.find_last_not_of(' ');
+    std::string line = begin == std::string::npos ? "" : segment.text.substr(begin, end - begin + 1);
+    for (char& c : line)
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+    return line;
+}
+
+std::string srt_cue(const SpeechSegment& segment, std::size_t number) {
+    return std::to_string(number) + '\n' + clock_time(segment.start, ',', true) + " --> " +
+           clock_time(segment.end, ',', true) + '\n' + line_of(segment) + "\n\n";
+}
+
+std::string vtt_cue(const SpeechSegment& segment) {
+    return clock_time(segment.start, '.', true) + " --> " + clock_time(segment.end, '.', true) + '\n' +
+           line_of(segment) + "\n\n";
+}
+
+nlohmann::ordered_json segment_json(const SpeechSegment& segment, bool words) {
+    nlohmann::ordered_json object = {{"start", segment.start},
+                                     {"end", segment.end},
+                                     {"text", segment.text},
+                                     {"tokens", segment.tokens},
+                                     {"avg_logprob", segment.avg_logprob},
+                                     {"no_speech_prob", segment.no_speech_prob},
+                                     {"compression_ratio", segment.compression_ratio},
+                                     {"temperature", segment.temperature}};
+    if (words) {
+        object["words"] = nlohmann::ordered_json::array();
+        for (const SpeechWord& word : segment.words)
+            object["words"].push_back(
+                {{"word", word.text}, {"start", word.start}, {"end", word.end}, {"probability", word.probability}});
+    }
+    return object;
+}
+
+SpeechSegment as_segment(const SpeechWord& word) {
+    SpeechSegment segment;
+    segment.start = word.start, segment.end = word.end, segment.text = word.text;
+    return segment;
+}
+
+}  // namespace fovea

@@ -1,0 +1,128 @@
+#include "host/translate/beam_writer.h"
+
+#include <algorithm>
+
+#include "host/base/refusal.h"
+
+namespace fovea {
+namespace {
+
+BeamOptions with_room(BeamOptions options, std::uint32_t max_positions) {
+    options.most_tokens = max_positions;
+    return options;
+}
+
+/// Texts take as many positions as the rules let them have.
+TargetLimits with_room(TargetLimits limits, const TargetRules& rules, const Config& config) {
+    limits.max_target = rules.longest(limits.max_target ? limits.max_target : config.decoder.max_positions);
+    return limits;
+}
+
+template<class T>
+std::uint64_t bytes_of(const std::vector<T>& values) {
+    return values.capacity() * sizeof(T);
+}
+
+}  // namespace
+
+BeamWriter::BeamWriter(const Model& model, const std::string& name, const TargetLimits& limits,
+                       const TargetRules& rules)
+    : name_(name),
+      source_(model, name, with_room(limits, rules, model.config()), rules.beams.n_beams, rules.beams.n_beams),
+      vocab_size_(model.config().decoder.vocab_size),
+      search_(with_room(rules.beams, source_.max_positions())) {
+    // Pages for beams that have nothing in common: sharing leaves some free, and what is there always suffices.
+    PoolPlan plan;
+    const std::uint32_t n_beams = rules.beams.n_beams;
+    require(make_pool_plan(model.config(),
+                           {.max_kv_len = source_.max_positions(), .max_sequences = n_beams, .kv_type = limits.kv_type},
+                           plan),
+            name);
+    text_arena_ = Arena(plan.arena_bytes);
+    require(make_pool(model, plan.limits, text_arena_, text_pool_), name);
+    texts_.reserve(n_beams), next_.reserve(n_beams), steps_.reserve(n_beams), rows_.reserve(n_beams);
+    logits_.resize(n_beams * vocab_size_);
+    allowed_.resize(n_beams * ((vocab_size_ + 31) / 32));
+    text_.reserve(source_.max_positions() + 1);
+    n_bytes_ = source_.n_bytes() + plan.arena_bytes + search_.n_bytes() + bytes_of(texts_) + bytes_of(next_) +
+               bytes_of(steps_) + bytes_of(rows_) + bytes_of(logits_) + bytes_of(allowed_) + bytes_of(text_);
+}
+
+void BeamWriter::start(std::span<const Token> source, const TargetRules& rules, std::uint32_t n_new) {
+    source_.read(source);
+    filter_.emplace(rules, source);
+    prompt_ = rules.prompt();
+    const auto n_given = static_cast<std::uint32_t>(prompt_.size() - 1);
+    const std::uint32_t n_most = rules.most_new(source_.max_positions());
+    ends_by_length_ = rules.ends_by_length(source_.max_positions()) && n_most <= n_new;
+    n_most_ = n_given + std::min(n_most, n_new) + (ends_by_length_ && n_most ? 1 : 0);
+    for (Cache& text : texts_) require(end_cache(text), name_);
+    texts_.clear();
+    search_.start(n_given, n_most_);
+    require(make_cache(text_pool_, texts_.emplace_back()), name_);
+}
+
+/// The next beams' caches: each parent's goes to its first child, and others fork it.
+void BeamWriter::follow(std::span<const Beam> beams) {
+    next_.assign(beams.size(), Cache{});
+    for (std::uint32_t parent = 0; parent < texts_.size(); ++parent) {
+        const auto first = std::find_if(beams.begin(), beams.end(), [&](const Beam& b) { return b.parent == parent; });
+        if (first == beams.end())
+            require(end_cache(texts_[parent]), name_);
+        else
+            next_[static_cast<std::size_t>(first - beams.begin())] = texts_[parent];
+    }
+    for (std::size_t i = 0; i < beams.size(); ++i)
+        if (!next_[i].valid()) require(fork_cache(texts_[beams[i].parent], next_[i]), name_);
+    texts_.swap(next_);
+}
+
+/// What the rules leave of a beam's next tokens.
+void BeamWriter::forbid(std::size_t beam, std::size_t row) {
+    const std::size_t n_words = (vocab_size_ + 31) / 32;
+    const std::span<std::uint32_t> mask = std::span(allowed_).subspan(row * n_words, n_words);
+    std::fill(mask.begin(), mask.end(), 0xffffffffu);
+    text_ = prompt_;
+    search_.tokens_of(beam, text_);
+    const TokenFilter filter = filter_->filter();
+    filter.allow(filter.context, text_, mask);
+    rows_.push_back({std::span(logits_).subspan(row * vocab_size_, vocab_size_), mask});
+}
+
+/// The rows of the beams, which all are at the prompt, or each at its last token.
+void BeamWriter::compute(std::span<const Token> prompt) {
+    const std::span<const Beam> beams = search_.beams();
+    steps_.clear(), rows_.clear();
+    for (std::size_t i = 0; i < texts_.size(); ++i)
+        steps_.push_back({.cache = texts_[i],
+                          .tokens = prompt.empty() ? std::span(&beams[i].token, 1) : prompt,
+                          .logits = std::span(logits_).subspan(i * vocab_size_, vocab_size_),
+                          .memory = source_.memory()});
+    require(forward(source_.workspace(), steps_), name_);
+    for (std::size_t i = 0; i < beams.size(); ++i) forbid(i, prompt.empty() ? i : 0);
+}
+
+bool BeamWriter::next() {
+    if (search_.done()) return false;
+    const bool is_first = texts_[0].kv_len() == 0;
+    if (ends_by_length_ && search_.n_tokens() + 1 == n_most_) return search_.take_end(), false;
+    compute(is_first ? std::span<const Token>(prompt_) : std::span<const Token>());
+    while (is_first && texts_.size() < search_.beams().size())
+        require(fork_cache(texts_[0], texts_.emplace_back()), name_);
+    require(search_.take(rows_), name_);
+    if (search_.done()) return false;
+    follow(search_.beams());
+    return true;
+}
+
+BeamWriter::Text BeamWriter::best() const {
+    Text text{.finish = FinishReason::length};
+    const Hypothesis& best = search_.hypotheses()[0];
+    if (!best.is_text) return text;
+    search_.tokens_of(best, text.tokens);
+    text.score = best.score;
+    if (best.ended && !(ends_by_length_ && best.n_before + 1 == n_most_)) text.finish = FinishReason::end_token;
+    return text;
+}
+
+}  // namespace fovea

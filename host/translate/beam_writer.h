@@ -1,0 +1,56 @@
+// A text written from another by beam search: what transformers' `generate(num_beams=N, do_sample=False)` writes.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fovea/generator.h"
+#include "host/translate/beam_search.h"
+#include "host/translate/source_memory.h"
+#include "host/translate/target_rules.h"
+
+namespace fovea {
+
+/// All memory is taken by the constructor, exactly what the plans say; beams share the pages of what they have in common.
+class BeamWriter {
+public:
+    /// The model is a view, whose bytes must outlive this. Of `rules` those count here that are no language's. Throws Refusal.
+    BeamWriter(const Model& model, const std::string& name, const TargetLimits& limits, const TargetRules& rules);
+
+    /// Reads the source and begins a text of at most n_new tokens; source and rules must outlive it. Throws Refusal.
+    void start(std::span<const Token> source, const TargetRules& rules, std::uint32_t n_new);
+    /// Goes on by one token. False: the text is whole. Throws Refusal.
+    [[nodiscard]] bool next();
+
+    struct Text {
+        std::vector<Token> tokens = {};  ///< behind those that were given
+        float score = 0;                 ///< log of its chance, divided by its length as the rules say
+        FinishReason finish = FinishReason::none;
+    };
+    [[nodiscard]] Text best() const;
+    [[nodiscard]] std::uint64_t n_bytes() const { return n_bytes_; }
+
+private:
+    void follow(std::span<const Beam> beams);
+    void compute(std::span<const Token> prompt);
+    void forbid(std::size_t beam, std::size_t row);
+
+    std::string name_;
+    SourceMemory source_;
+    Arena text_arena_;
+    CachePool text_pool_;
+    std::size_t vocab_size_;
+    std::vector<Cache> texts_, next_;  // of the beams
+    std::vector<Step> steps_;
+    std::vector<float> logits_;           // [n_beams, vocab_size]
+    std::vector<std::uint32_t> allowed_;  // [n_beams, (vocab_size + 31) / 32]
+    std::vector<BeamSearch::Row> rows_;
+    std::vector<Token> prompt_, text_;  // text_: a beam's, with its prompt
+    BeamSearch search_;
+    std::optional<TargetFilter> filter_;
+    bool ends_by_length_ = false;
+    std::uint32_t n_most_ = 0;  // tokens behind the start, the end counted
+    std::uint64_t n_bytes_ = 0;
+};
+
+}  // namespace fovea

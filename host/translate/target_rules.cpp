@@ -1,0 +1,250 @@
+#include "host/translate/target_rules.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "host/base/refusal.h"
+
+namespace fovea {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kMembers[] = {"decoder_start_token_id",
+                                    "forced_bos_token_id",
+                                    "forced_eos_token_id",
+                                    "eos_token_id",
+                                    "pad_token_id",
+                                    "bos_token_id",
+                                    "max_length",
+                                    "max_new_tokens",
+                                    "min_length",
+                                    "min_new_tokens",
+                                    "suppress_tokens",
+                                    "begin_suppress_tokens",
+                                    "bad_words_ids",
+                                    "no_repeat_ngram_size",
+                                    "encoder_no_repeat_ngram_size",
+                                    "num_beams",
+                                    "length_penalty",
+                                    "early_stopping",
+                                    "renormalize_logits"};
+
+constexpr double kMostPenalty = 20;  // a float holds any length to this power
+
+/// What changes the text unless it has this value or is not there.
+constexpr std::pair<const char*, double> kNeutral[] = {{"repetition_penalty", 1.0},
+                                                       {"encoder_repetition_penalty", 1.0},
+                                                       {"num_beam_groups", 1.0},
+                                                       {"diversity_penalty", 0.0}};
+constexpr const char* kUnread[] = {"sequence_bias", "forced_decoder_ids", "exponential_decay_length_penalty",
+                                   "force_words_ids", "constraints"};
+
+class Members {
+public:
+    Members(std::string_view text, std::uint32_t vocab_size, const std::string& place)
+        : vocab_size_(vocab_size), place_(place) {
+        check_json_depth(text, place);
+        json_ = json::parse(text, nullptr, false);
+        if (!json_.is_object()) throw Refusal(place_ + ": expected a JSON object, got something else");
+    }
+
+    [[nodiscard]] bool has(const char* name) const { return json_.contains(name) && !json_[name].is_null(); }
+
+    /// One id, or a list of them.
+    [[nodiscard]] std::vector<Token> ids(const char* name) const {
+        if (!has(name)) return {};
+        return json_[name].is_array() ? list(name, json_[name]) : std::vector<Token>{id(name, json_[name])};
+    }
+    [[nodiscard]] std::optional<Token> first_id(const char* name) const {
+        const std::vector<Token> all = ids(name);
+        return all.empty() ? std::nullopt : std::optional(all.front());
+    }
+    [[nodiscard]] std::vector<std::vector<Token>> lists(const char* name) const {
+        std::vector<std::vector<Token>> all;
+        if (!has(name)) return all;
+        if (!json_[name].is_array()) refuse(name, json_[name], "lists of ids");
+        for (const json& words : json_[name]) {
+            all.push_back(list(name, words));
+            if (all.back().empty()) refuse(name, words, "lists of one id or more");
+        }
+        return all;
+    }
+    [[nodiscard]] std::uint32_t count(const char* name) const {
+        constexpr std::uint64_t kMost = 1u << 30;
+        if (!has(name)) return 0;
+        if (!json_[name].is_number_unsigned() || json_[name].get<std::uint64_t>() > kMost)
+            refuse(name, json_[name], "a whole number up to " + with_separators(kMost));
+        return json_[name].get<std::uint32_t>();
+    }
+    [[nodiscard]] float real_or(const char* name, double most, float otherwise) const {
+        if (!has(name)) return otherwise;
+        const double value = json_[name].is_number() ? json_[name].get<double>() : most + 1;
+        if (!(std::fabs(value) <= most))
+            refuse(name, json_[name],
+                   "a number from -" + std::to_string(static_cast<int>(most)) + " to " +
+                       std::to_string(static_cast<int>(most)));
+        return static_cast<float>(value);
+    }
+    [[nodiscard]] bool flag_or(const char* name, bool otherwise) const {
+        if (!has(name)) return otherwise;
+        if (!json_[name].is_boolean()) refuse(name, json_[name], "true or false");
+        return json_[name].get<bool>();
+    }
+    [[nodiscard]] BeamOptions beams() const {
+        BeamOptions made{.length_penalty = real_or("length_penalty", kMostPenalty, 1),
+                         .renormalized = flag_or("renormalize_logits", false),
+                         .ends = ids("eos_token_id")};
+        if (has("num_beams")) made.n_beams = count("num_beams");
+        if (made.n_beams == 0 || made.n_beams > kMostBeams)
+            refuse("num_beams", json_["num_beams"], "1 to " + std::to_string(kMostBeams));
+        if (!has("early_stopping")) return made;
+        const json& early = json_["early_stopping"];
+        if (early == "never")
+            made.early_stopping = EarlyStopping::never;
+        else if (!early.is_boolean())
+            refuse("early_stopping", early, "true, false or \"never\"");
+        else if (early.get<bool>())
+            made.early_stopping = EarlyStopping::yes;
+        return made;
+    }
+    [[noreturn]] void refuse(const char* name, const json& got, const std::string& wanted) const {
+        throw Refusal(place_ + ": " + name + ": expected " + wanted + ", got " +
+                      got.dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 60));
+    }
+
+private:
+    [[nodiscard]] Token id(const char* name, const json& value) const {
+        if (!value.is_number_unsigned() || value.get<std::uint64_t>() >= vocab_size_)
+            refuse(name, value, "ids below " + std::to_string(vocab_size_));
+        return value.get<Token>();
+    }
+    [[nodiscard]] std::vector<Token> list(const char* name, const json& values) const {
+        if (!values.is_array()) refuse(name, values, "a list of ids");
+        std::vector<Token> all;
+        for (const json& value : values) all.push_back(id(name, value));
+        return all;
+    }
+
+    json json_;
+    std::uint32_t vocab_size_;
+    std::string place_;
+};
+
+void clear(std::span<std::uint32_t> mask, Token token) {
+    if (token / 32 < mask.size()) mask[token / 32] &= ~(1u << token % 32);
+}
+
+/// Forbids what follows the text's last n − 1 tokens wherever they stand in `seen`, one after the other.
+void forbid_repeated(std::span<const Token> text, std::span<const Token> seen, std::uint32_t n,
+                     std::span<std::uint32_t> mask) {
+    if (n == 0 || text.size() + 1 < n) return;
+    const std::span<const Token> last = text.last(n - 1);
+    for (std::size_t at = 0; at + n <= seen.size(); ++at)
+        if (std::equal(last.begin(), last.end(), seen.begin() + static_cast<std::ptrdiff_t>(at)))
+            clear(mask, seen[at + n - 1]);
+}
+
+/// How long the rules let a text with its start token be; 0: as long as there are positions.
+std::uint64_t own_length(const TargetRules& rules) {
+    return rules.max_new ? 1 + std::uint64_t{rules.max_new} : rules.max_length;
+}
+
+}  // namespace
+
+std::string target_info(const Fields& config, const std::filesystem::path& generation, std::uint32_t vocab_size) {
+    std::error_code error;
+    const bool has_own = std::filesystem::exists(generation, error);
+    const Fields said = has_own ? Fields::read(generation) : config;
+    json members = json::object();
+    for (const char* name : kMembers)
+        if (said.has(name)) members[name] = said.json()[name];
+    for (const char* name : {"decoder_start_token_id", "eos_token_id", "pad_token_id", "bos_token_id"})
+        if (!members.contains(name) && config.has(name)) members[name] = config.json()[name];
+    for (const auto& [name, value] : kNeutral)
+        if (said.number_or(name, 0, 1e9, value) != value) said.refuse(name, std::to_string(static_cast<int>(value)));
+    for (const char* name : kUnread)
+        if (said.has(name)) said.refuse(name, "none");
+    const std::string text = members.dump(-1, ' ', true);
+    const TargetRules checked = TargetRules::read(text, vocab_size, said.place());
+    if (checked.beams.n_beams > 1 && said.flag_or("do_sample", false))
+        said.refuse("do_sample", "false beside num_beams " + std::to_string(checked.beams.n_beams));
+    return text;
+}
+
+TargetRules TargetRules::read(std::string_view text, std::uint32_t vocab_size, const std::string& place) {
+    const Members members(text, vocab_size, place);
+    TargetRules rules;
+    const std::optional<Token> start = members.first_id("decoder_start_token_id"),
+                               bos = members.first_id("bos_token_id");
+    if (!start && !bos) throw Refusal(place + ": decoder_start_token_id: expected a token's id, got none");
+    rules.start = start ? *start : *bos;
+    rules.forced = members.first_id("forced_bos_token_id");
+    rules.ends = members.ids("eos_token_id");
+    rules.plain = rules.ends;
+    for (const auto& id : {bos, members.first_id("pad_token_id")})
+        if (id) rules.plain.push_back(*id);
+    rules.suppressed = members.ids("suppress_tokens");
+    rules.suppressed_first = members.ids("begin_suppress_tokens");
+    rules.bad_words = members.lists("bad_words_ids");
+    std::erase_if(rules.bad_words, [&](const std::vector<Token>& words) {  // an end is never bad
+        return words.size() == 1 && std::find(rules.ends.begin(), rules.ends.end(), words[0]) != rules.ends.end();
+    });
+    rules.max_length = members.count("max_length");
+    rules.max_new = members.count("max_new_tokens");
+    rules.min_length = members.count("min_length");
+    rules.min_new = members.count("min_new_tokens");
+    rules.no_repeat = members.count("no_repeat_ngram_size");
+    rules.no_repeat_source = members.count("encoder_no_repeat_ngram_size");
+    rules.ends_at_max = members.first_id("forced_eos_token_id").has_value();
+    rules.beams = members.beams();
+    return rules;
+}
+
+bool TargetRules::is_plain(Token token) const { return std::find(plain.begin(), plain.end(), token) != plain.end(); }
+
+std::vector<Token> TargetRules::prompt() const {
+    return forced ? std::vector<Token>{start, *forced} : std::vector<Token>{start};
+}
+
+std::uint32_t TargetRules::longest(std::uint32_t max_positions) const {
+    const std::uint64_t own = own_length(*this);
+    return own && own < max_positions ? static_cast<std::uint32_t>(own) : max_positions;
+}
+
+bool TargetRules::ends_by_length(std::uint32_t max_positions) const {
+    const std::uint64_t own = own_length(*this);
+    return ends_at_max && own && own <= max_positions;
+}
+
+std::uint32_t TargetRules::most_new(std::uint32_t max_positions) const {
+    std::uint32_t length = longest(max_positions);
+    const auto n_prompt = static_cast<std::uint32_t>(prompt().size());
+    if (ends_by_length(max_positions)) --length;
+    return length > n_prompt ? length - n_prompt : 0;
+}
+
+void TargetFilter::forbid(std::span<const Token> text, std::span<std::uint32_t> mask) const {
+    for (const Token token : rules_.suppressed) clear(mask, token);
+    const std::size_t n_prompt = rules_.prompt().size();
+    if (text.size() == n_prompt)
+        for (const Token token : rules_.suppressed_first) clear(mask, token);
+    if (text.size() < (rules_.min_new ? 1 + rules_.min_new : rules_.min_length))
+        for (const Token token : rules_.ends) clear(mask, token);
+    for (const std::vector<Token>& words : rules_.bad_words)
+        if (words.size() - 1 <= text.size() &&
+            std::equal(words.begin(), words.end() - 1, text.last(words.size() - 1).begin()))
+            clear(mask, words.back());
+    forbid_repeated(text, text, rules_.no_repeat, mask);
+    forbid_repeated(text, source_, rules_.no_repeat_source, mask);
+}
+
+TokenFilter TargetFilter::filter() {
+    const auto allow = [](void* context, std::span<const Token> text, std::span<std::uint32_t> mask) {
+        static_cast<const TargetFilter*>(context)->forbid(text, mask);
+    };
+    const auto accept = [](void*, Token) {};
+    return {.allow = allow, .accept = accept, .context = this};
+}
+
+}  // namespace fovea

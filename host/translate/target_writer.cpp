@@ -1,0 +1,124 @@
+#include "host/translate/target_writer.h"
+
+#include <algorithm>
+
+#include "host/base/refusal.h"
+
+namespace fovea {
+namespace {
+
+/// The token of that spelling.
+std::optional<Token> find_token(const Tokenizer& tokenizer, const std::string& spelling) {
+    for (Token id = 0; id < tokenizer.vocab_size(); ++id)
+        if (token_bytes(tokenizer, id) == spelling) return id;
+    return std::nullopt;
+}
+
+/// ">>fra<<", "__fr__", "fra_Latn", "fr_XX", but not T5's "<extra_id_0>".
+bool looks_like_language(const Tokenizer& tokenizer, const TargetRules& rules, Token id) {
+    const std::string_view text = token_bytes(tokenizer, id);
+    if (text.size() > 4 && text.starts_with(">>") && text.ends_with("<<")) return true;
+    return tokenizer.is_special(id) && !rules.is_plain(id) && text.find('_') != text.npos &&
+           text.find_first_of("<>[]") == text.npos;
+}
+
+struct Language {
+    Token token;
+    bool before_source;  // Marian's, which the source says
+};
+
+Language find_language(const Tokenizer& tokenizer, const TargetRules& rules, const std::string& option,
+                       const std::string& name) {
+    if (const auto token = find_token(tokenizer, ">>" + name + "<<")) return {*token, true};
+    for (const std::string& spelling : {name, "__" + name + "__"})
+        if (const auto token = find_token(tokenizer, spelling); token && looks_like_language(tokenizer, rules, *token))
+            return {*token, false};
+    constexpr std::size_t kMostNamed = 6;
+    const std::string got = name.substr(0, 60);
+    std::string known;
+    std::size_t n_known = 0;
+    for (Token id = 0; id < tokenizer.vocab_size(); ++id)
+        if (looks_like_language(tokenizer, rules, id) && n_known++ < kMostNamed)
+            known += (known.empty() ? "" : ", ") + std::string(token_bytes(tokenizer, id));
+    if (known.empty())
+        throw Refusal(option + ": expected none, for the model has no tokens of languages, got " + got, 2);
+    throw Refusal(option + ": expected one of the model's " + std::to_string(n_known) + " languages, such as " + known +
+                      ", got " + got,
+                  2);
+}
+
+[[noreturn]] void refuse_source(const Languages& languages) {
+    throw Refusal(
+        std::string(languages.from_name) + ": expected a model that is told the source's language, got one that is not",
+        2);
+}
+
+}  // namespace
+
+ToldLanguages find_languages(const Languages& languages, const Tokenizer& tokenizer, TargetRules rules) {
+    ToldLanguages told{.from = {}, .before = {}, .rules = std::move(rules)};
+    if (!languages.from.empty()) {
+        const Language from = find_language(tokenizer, told.rules, languages.from_name, languages.from);
+        if (from.before_source) refuse_source(languages);
+        told.from = from.token;
+    }
+    if (languages.to.empty()) return told;
+    const Language to = find_language(tokenizer, told.rules, languages.to_name, languages.to);
+    if (to.before_source)
+        told.before = to.token;
+    else if (!told.rules.is_plain(told.rules.start))
+        told.rules.start = to.token;
+    else
+        told.rules.forced = to.token;
+    return told;
+}
+
+std::vector<Token> with_languages(std::vector<Token> source, const ToldLanguages& told, const Languages& languages,
+                                  const Tokenizer& tokenizer) {
+    bool found = false;
+    for (Token& id : source)
+        if (told.from && looks_like_language(tokenizer, told.rules, id)) id = *told.from, found = true;
+    if (told.from && !found) refuse_source(languages);
+    if (told.before) source.insert(source.begin(), *told.before);
+    return source;
+}
+
+std::vector<Token> with_languages(std::vector<Token> source, const Languages& languages, const Tokenizer& tokenizer,
+                                  TargetRules& rules) {
+    ToldLanguages told = find_languages(languages, tokenizer, rules);
+    source = with_languages(std::move(source), told, languages, tokenizer);
+    rules = std::move(told.rules);
+    return source;
+}
+
+TargetWriter::TargetWriter(const Model& model, const Tokenizer& tokenizer, const std::string& name,
+                           const TargetLimits& limits, GeneratorLimits generator)
+    : name_(name), source_(model, name, limits, 1 + generator.max_proposed, 1) {
+    PoolPlan text;
+    const std::uint32_t max_positions = source_.max_positions();
+    require(make_pool_plan(model.config(), {.max_kv_len = max_positions, .kv_type = limits.kv_type}, text), name);
+    text_arena_ = Arena(text.arena_bytes);
+    require(make_pool(model, text.limits, text_arena_, text_pool_), name);
+    require(make_cache(text_pool_, text_), name);
+    generator.max_tokens = max_positions;
+    GeneratorPlan plan;
+    require(make_generator_plan(model, tokenizer, generator, plan), name);
+    generator_arena_ = Arena(plan.arena_bytes);
+    require(make_generator(model, tokenizer, text_, plan.limits, generator_arena_, generator_), name);
+    n_bytes_ = source_.n_bytes() + text.arena_bytes + plan.arena_bytes;
+}
+
+void TargetWriter::start(std::span<const Token> source, const TargetRules& rules, GenerateOptions how) {
+    require(rewind(text_, 0), name_);
+    require(resume(generator_, {}), name_);
+    source_.read(source);
+    filter_.emplace(rules, source);
+    how.filter = filter_->filter();
+    how.memory = source_.memory();
+    how.end_tokens = rules.ends;
+    how.n_new = std::min(how.n_new, rules.most_new(source_.max_positions()));
+    const std::vector<Token> prompt = rules.prompt();
+    require(fovea::start(generator_, prompt, how), name_);
+}
+
+}  // namespace fovea

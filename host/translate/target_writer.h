@@ -1,0 +1,64 @@
+// A text written from another by a model of two stacks: translations, summaries, answers. The encoder reads the source once, the
+// decoder writes token by token.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fovea/generator.h"
+#include "fovea/tokenizer.h"
+#include "host/translate/source_memory.h"
+#include "host/translate/target_rules.h"
+
+namespace fovea {
+
+/// Languages by the names of their tokens, fr being >>fr<< or __fr__ where the model spells it so; empty: the tokenizer's own.
+struct Languages {
+    std::string from, to;
+    const char *from_name = "--from", *to_name = "--to";  ///< what a refusal calls them
+};
+
+/// What languages change, found once for many sources.
+struct ToldLanguages {
+    std::optional<Token> from;    ///< in place of the source's language
+    std::optional<Token> before;  ///< the target's, before the source
+    TargetRules rules;            ///< with the target's, where it stands at the target's start
+};
+/// Throws Refusal, which names the language that the model does not know.
+[[nodiscard]] ToldLanguages find_languages(const Languages& languages, const Tokenizer& tokenizer, TargetRules rules);
+/// A source's ids, as the tokenizer made them, with the tokens of those languages. Throws Refusal.
+[[nodiscard]] std::vector<Token> with_languages(std::vector<Token> source, const ToldLanguages& told,
+                                                const Languages& languages, const Tokenizer& tokenizer);
+
+/// Both at once: `rules` become what was told.
+[[nodiscard]] std::vector<Token> with_languages(std::vector<Token> source, const Languages& languages,
+                                                const Tokenizer& tokenizer, TargetRules& rules);
+
+/// All memory is taken by the constructor, exactly what the plans say.
+class TargetWriter {
+public:
+    /// Model and tokenizer are views, whose bytes must outlive this. Throws Refusal.
+    TargetWriter(const Model& model, const Tokenizer& tokenizer, const std::string& name, const TargetLimits& limits,
+                 GeneratorLimits generator = {});
+
+    /// Reads the source and begins a text as `rules` say; both, and what `how` views, must outlive the text. Throws Refusal.
+    void start(std::span<const Token> source, const TargetRules& rules, GenerateOptions how);
+    /// The next piece of the text, as `generate` of generator.h makes it.
+    [[nodiscard]] Status next(Piece& piece) { return generate(generator_, source_.workspace(), piece); }
+
+    [[nodiscard]] const Generator& generator() const { return generator_; }
+    [[nodiscard]] std::uint64_t n_bytes() const { return n_bytes_; }
+
+private:
+    std::string name_;
+    SourceMemory source_;
+    Arena text_arena_, generator_arena_;
+    CachePool text_pool_;
+    Cache text_;
+    Generator generator_;
+    std::optional<TargetFilter> filter_;
+    std::uint64_t n_bytes_ = 0;
+};
+
+}  // namespace fovea

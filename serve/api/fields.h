@@ -1,0 +1,125 @@
+// Fields of a JSON object with their types and bounds: what is wrong is said in one line, by the field's name.
+#pragma once
+#include <cmath>
+
+#include "serve/api/request.h"
+#include "serve/api/sampling_fields.h"
+
+namespace fovea::serve {
+
+/// A view of an object. A field that is absent or null has its default.
+class Fields {
+public:
+    explicit Fields(const Json& object, std::string place = {}) : object_(object), place_(std::move(place)) {
+        if (!object.is_object()) refuse("", "an object", object);
+    }
+
+    [[nodiscard]] const Json* find(const char* name) const {
+        const auto found = object_.find(name);
+        return found == object_.end() || found->is_null() ? nullptr : &*found;
+    }
+    [[nodiscard]] const Json& need(const char* name, const char* what) const {
+        if (const Json* value = find(name)) return *value;
+        throw RequestError(400, path(name) + ": expected " + what + ", got none", path(name));
+    }
+    [[nodiscard]] std::string text(const char* name, const std::string& otherwise = {}) const {
+        const Json* value = find(name);
+        if (!value) return otherwise;
+        if (!value->is_string()) refuse(name, "a string", *value);
+        return value->get<std::string>();
+    }
+    [[nodiscard]] bool flag(const char* name, bool otherwise) const {
+        const Json* value = find(name);
+        if (!value) return otherwise;
+        if (!value->is_boolean()) refuse(name, "true or false", *value);
+        return value->get<bool>();
+    }
+    [[nodiscard]] double real(const char* name, double otherwise, double least, double most) const {
+        const Json* value = find(name);
+        if (!value) return otherwise;
+        if (!value->is_number()) refuse(name, "a number", *value);
+        const double number = value->get<double>();
+        if (!(number >= least && number <= most)) refuse_range(name, least, most, *value);
+        return number;
+    }
+    [[nodiscard]] std::int64_t whole(const char* name, std::int64_t otherwise, std::int64_t least,
+                                     std::int64_t most) const {
+        const Json* value = find(name);
+        if (!value) return otherwise;
+        const double number = value->is_number() ? value->get<double>() : 0.5;
+        if (!(std::floor(number) == number)) refuse(name, "a whole number", *value);
+        // Beyond 2^53 only integers are exact; they are compared as such.
+        const bool beyond = value->is_number_unsigned() && value->get<std::uint64_t>() > std::uint64_t(INT64_MAX);
+        if (beyond || !(number >= -9.3e18 && number <= 9.3e18)) refuse_range(name, double(least), double(most), *value);
+        const std::int64_t exact = value->is_number_float() ? in_range(number) : value->get<std::int64_t>();
+        if (exact < least || exact > most) refuse_range(name, double(least), double(most), *value);
+        return exact;
+    }
+    /// A setting that would change the answer and that there is not: only its neutral value passes.
+    void only(const char* name, const Json& neutral) const {
+        const Json* value = find(name);
+        if (value && *value != neutral)
+            throw RequestError(400, path(name) + ": expected none, for it is not supported, got " + shown(*value),
+                               path(name), "unsupported_parameter");
+    }
+    [[noreturn]] void refuse(const char* name, const char* expected, const Json& got) const {
+        throw RequestError(400, path(name) + ": expected " + expected + ", got " + shown(got), path(name));
+    }
+    [[nodiscard]] std::string path(const char* name) const {
+        return place_.empty() ? *name ? name : "body" : *name ? place_ + "." + name : place_;
+    }
+
+private:
+    [[nodiscard]] static std::int64_t in_range(double number) {
+        return number >= 9.2e18 ? INT64_MAX : number <= -9.2e18 ? INT64_MIN : static_cast<std::int64_t>(number);
+    }
+    [[noreturn]] void refuse_range(const char* name, double least, double most, const Json& got) const {
+        const auto bound = [](double number) {
+            return number == std::floor(number) && std::fabs(number) < 1e15
+                       ? std::to_string(static_cast<std::int64_t>(number))
+                       : Json(number).dump();
+        };
+        refuse(name, (bound(least) + " to " + bound(most)).c_str(), got);
+    }
+    /// A value in a message: short, and only its kind where it is long.
+    [[nodiscard]] static std::string shown(const Json& value) {
+        if (value.is_object()) return "an object";
+        if (value.is_array()) return "an array of " + std::to_string(value.size());
+        std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+        return text.size() > 60 ? text.substr(0, 60) + "..." : text;
+    }
+
+    const Json& object_;
+    std::string place_;
+};
+
+inline constexpr std::size_t kMostMessages = 4096;
+inline constexpr std::uint32_t kMostNew = 1u << 30;  // tokens of an answer
+
+/// Message contents are strings, or arrays of parts of which we take text.
+[[nodiscard]] Json read_messages(const Json& messages);
+[[nodiscard]] std::string read_content(const Json& content, const std::string& place);
+/// A call's arguments, JSON in a string, as templates want them: an object. What models write need not be JSON: then it
+/// stays a text, and none at all is an object without members.
+[[nodiscard]] Json read_arguments(const std::string& text);
+[[nodiscard]] std::vector<Token> read_token_ids(const Json& list, const char* name);
+[[nodiscard]] std::vector<std::string> read_stops(const Fields& fields);
+/// Functions with names, at most 128.
+void check_tools(const Fields& fields, const Json& tools);
+/// Some of kSamplingFields, by the names and with the defaults of the request's form.
+void read_reals(const Fields& fields, std::span<const SamplingField> some, Request& request);
+/// What embeddings have in both forms: prompt_name, dimensions, truncate.
+void read_vector_options(const Fields& fields, Request& request, bool cuts);
+/// What OpenAI's forms of texts have in common: how tokens are chosen; what the answer must be, by fields of other servers;
+/// tools; variables of the model's template, and how much the model is to reason, in the field of this name.
+void read_sampling(const Fields& fields, Request& request);
+void read_forms(const Fields& fields, Request& request);
+void read_tools(const Fields& fields, Request& request);
+void read_template_options(const Fields& fields, Request& request);
+void read_effort(const Fields& fields, const char* name, Request& request);
+
+void read_openai(const Fields& fields, Request& request);
+void read_responses(const Fields& fields, Request& request);
+void read_ollama(const Fields& fields, Request& request);
+
+}  // namespace fovea::serve

@@ -1,0 +1,101 @@
+// OpenAI's requests with a recording: transcriptions and translations.
+#include "serve/api/fields.h"
+#include "serve/api/multipart.h"
+
+namespace fovea::serve {
+namespace {
+
+/// Texts of the form as a JSON body has them: numbers and true or false where a field wants them.
+Json typed(const std::string& name, std::string_view text) {
+    constexpr std::size_t kLongest = 32;
+    if (text.size() <= kLongest && (name == "temperature" || name == "seed" || name == "stream")) {
+        Json value = Json::parse(text, nullptr, false);
+        if (value.is_number() || value.is_boolean()) return value;
+    }
+    return std::string(text);
+}
+
+/// All fields but the file. Those that may be there more than once have "[]" behind their name.
+Json fields_of(const std::vector<FormPart>& parts, std::string_view body) {
+    Json object = Json::object();
+    for (const FormPart& part : parts) {
+        if (part.name == "file") continue;
+        Json value = typed(part.name, part.of(body));
+        const bool is_list = part.name.ends_with("[]");
+        const std::string name = part.name.substr(0, part.name.size() - (is_list ? 2 : 0));
+        if (is_list)
+            object[name].push_back(std::move(value));
+        else if (!object.emplace(name, std::move(value)).second)
+            throw RequestError(400, name.substr(0, 40) + ": expected one, got several", name.substr(0, 40));
+    }
+    return object;
+}
+
+TranscriptForm read_form(const Fields& fields) {
+    const std::string form = fields.text("response_format", "json");
+    if (form == "json") return TranscriptForm::json;
+    if (form == "text") return TranscriptForm::text;
+    if (form == "srt") return TranscriptForm::srt;
+    if (form == "verbose_json") return TranscriptForm::verbose_json;
+    if (form == "vtt") return TranscriptForm::vtt;
+    throw RequestError(400, "response_format: expected json, text, srt, verbose_json or vtt, got " + form.substr(0, 40),
+                       "response_format");
+}
+
+TimesOf read_times(const Fields& fields, TranscriptForm form) {
+    const Json* list = fields.find("timestamp_granularities");
+    if (!list) return {};
+    TimesOf times{.segments = false};
+    for (const Json& one : list->is_array() ? *list : Json::array({*list})) {
+        if (one != "segment" && one != "word") fields.refuse("timestamp_granularities", "segment or word", one);
+        (one == "word" ? times.words : times.segments) = true;
+    }
+    if (times.words && form != TranscriptForm::verbose_json)
+        throw RequestError(400,
+                           "timestamp_granularities: expected response_format verbose_json beside word, got another",
+                           "timestamp_granularities");
+    return times;
+}
+
+void read_speech(const Fields& fields, Request& request) {
+    request.model = fields.text("model");
+    request.language = fields.text("language");
+    request.said_before = fields.text("prompt");
+    request.transcript = read_form(fields);
+    request.times = read_times(fields, request.transcript);
+    request.sampler.temperature = static_cast<float>(fields.real("temperature", 0, 0, 1));
+    const std::int64_t seed = fields.whole("seed", 0, -1, INT64_MAX);
+    request.random_seed = seed == -1;
+    request.sampler.seed = static_cast<std::uint64_t>(seed);
+    request.stream = fields.flag("stream", false);
+    if (request.stream && request.transcript != TranscriptForm::json)
+        throw RequestError(400, "response_format: expected json beside stream, got another", "response_format");
+    for (const char* name : {"include", "chunking_strategy", "known_speaker_names", "known_speaker_references"})
+        fields.only(name, "");
+}
+
+}  // namespace
+
+Request read_upload(Api api, std::string_view content_type, std::string&& body) {
+    const std::vector<FormPart> parts = read_multipart(content_type, body);
+    const FormPart* file = nullptr;
+    for (const FormPart& part : parts) {
+        if (part.name != "file") continue;
+        if (file) throw RequestError(400, "file: expected one, got several", "file");
+        file = &part;
+    }
+    const Json object = fields_of(parts, body);
+    const Fields fields(object);
+    Request request;
+    request.api = api;
+    read_speech(fields, request);
+    if (!file || file->begin == file->end)
+        throw RequestError(400, std::string("file: expected a recording, got ") + (file ? "an empty file" : "none"),
+                           "file");
+    body.erase(file->end);
+    body.erase(0, file->begin);
+    request.sound = std::move(body);
+    return request;
+}
+
+}  // namespace fovea::serve

@@ -1,0 +1,67 @@
+// POST /tokenize, /detokenize and /apply-template, as llama.cpp's server has them: what the server itself does to texts.
+#include "serve/api/fields.h"
+#include "serve/http/call.h"
+
+namespace fovea::serve {
+namespace {
+
+constexpr std::size_t kMostTokens = 1 << 16;  // of a text that is asked for: its answer's bytes are in memory
+
+/// A token's text; where it is a part of a character, its bytes.
+Json piece_of(const Tokenizer& tokenizer, Token id) {
+    const std::string bytes(token_bytes(tokenizer, id));
+    try {
+        (void)Json(bytes).dump();
+        return bytes;
+    } catch (const Json::exception&) {
+    }
+    Json numbers = Json::array();
+    for (const char c : bytes) numbers.push_back(static_cast<unsigned char>(c));
+    return numbers;
+}
+
+}  // namespace
+
+void Server::tokenize(Call& call) {
+    const Json body = read_json(call.request.body);
+    const Fields fields(body);
+    const std::size_t model = find_model(fields.text("model"), std::nullopt);
+    (void)fields.need("content", "a text");
+    const TokenizeOptions options{.add_special = fields.flag("add_special", false),
+                                  .parse_special = fields.flag("parse_special", true)};
+    const bool with_pieces = fields.flag("with_pieces", false);
+    Json tokens = Json::array();
+    for (const Token id : readers_[model]->read_text(fields.text("content"), options, "content"))
+        tokens.push_back(with_pieces ? Json{{"id", id}, {"piece", piece_of(models_[model].tokenizer, id)}} : Json(id));
+    answer(call, {{"tokens", std::move(tokens)}});
+}
+
+void Server::detokenize(Call& call) {
+    const Json body = read_json(call.request.body);
+    const Fields fields(body);
+    const Tokenizer& tokenizer = models_[find_model(fields.text("model"), std::nullopt)].tokenizer;
+    const Json& list = fields.need("tokens", "an array of token ids");
+    if (!list.is_array() || list.size() > kMostTokens)
+        fields.refuse("tokens", ("an array of at most " + std::to_string(kMostTokens) + " token ids").c_str(), list);
+    std::string text;
+    Decoder decoder;
+    std::vector<char> piece(max_piece_bytes(tokenizer));
+    for (const Token id : read_token_ids(list, "tokens")) {
+        if (id >= tokenizer.vocab_size())
+            throw RequestError(
+                400,
+                "tokens: expected ids below " + std::to_string(tokenizer.vocab_size()) + ", got " + std::to_string(id),
+                "tokens");
+        text += decode(tokenizer, decoder, id, true, piece);
+    }
+    text += finish(decoder, piece);
+    answer(call, {{"content", std::move(text)}});
+}
+
+void Server::apply_template(Call& call) {
+    const Request request = read_request(Api::chat, call.request.body);
+    const std::size_t model = find_model(request.model, Api::chat);
+    answer(call, {{"prompt", readers_[model]->render(request)}});
+}
+
+}  // namespace fovea::serve

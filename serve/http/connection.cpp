@@ -1,0 +1,293 @@
+#include "serve/http/connection.h"
+
+#include <sys/socket.h>
+
+#include <charconv>
+
+namespace fovea::serve {
+namespace {
+
+constexpr std::size_t kPiece = 64 << 10;      // bytes of one write, for which a client has write_time
+constexpr std::size_t kLingered = 256 << 10;  // bytes of a refused request that are read before the connection closes
+constexpr std::chrono::seconds kLingerTime{2};
+
+/// What a body takes of the bytes of all, as long as anybody keeps it.
+struct BodyBytes {
+    BodyBytes(Counter& all_, std::size_t n_) : all(all_), n(n_) { all += n; }
+    ~BodyBytes() { all -= n; }
+    BodyBytes(const BodyBytes&) = delete;
+    BodyBytes& operator=(const BodyBytes&) = delete;
+    Counter& all;
+    const std::size_t n;
+};
+
+}  // namespace
+
+Connection::Connection(HttpServer::State& server, tcp::socket socket)
+    : server_(server), stream_(std::move(socket)), buffer_(server.limits.header_bytes + 4096) {
+    place_ = server_.all.insert(server_.all.end(), this);
+    beast::error_code error;
+    const auto endpoint = stream_.socket().remote_endpoint(error);
+    if (!error) peer_ = endpoint.address().to_string();
+    stream_.socket().set_option(tcp::no_delay(true), error);
+    server_.metrics.n_connections = server_.all.size();
+}
+
+Connection::~Connection() {
+    set_idle(false);
+    server_.all.erase(place_);
+    server_.metrics.n_connections = server_.all.size();
+    server_.accept();  // there is a place again
+    server_.end_if_drained();
+}
+
+void Connection::start() { await_request(); }
+
+void Connection::close() {
+    beast::error_code ignored;
+    stream_.socket().shutdown(tcp::socket::shutdown_both, ignored);
+    stream_.close();
+}
+
+void Connection::drop() {
+    const auto self = std::exchange(kept_, nullptr);
+    busy_ = false;
+    gone_ = sent_ = nullptr;
+    close();
+}
+
+void Connection::set_idle(bool idle) {
+    if (idle == idle_) return;
+    idle_ = idle;
+    if (idle)
+        idle_place_ = server_.idle.insert(server_.idle.end(), this);
+    else
+        server_.idle.erase(idle_place_);
+}
+
+void Connection::await_request() {
+    if (server_.draining && !first_) return close();
+    parser_.emplace();
+    prepare(*parser_, server_.limits);
+    head_only_ = ends_ = in_chunks_ = keeps_alive_ = false;
+    set_idle(true);
+    if (buffer_.size()) return read_headers();
+    buffer_.shrink_to_fit();
+    stream_.expires_after(first_ ? server_.limits.header_time : server_.limits.idle_time);
+    if (!std::exchange(first_, false)) server_.make_room(nullptr);
+    stream_.async_read_some(buffer_.prepare(2048), [self = shared_from_this()](beast::error_code error, std::size_t n) {
+        if (error) return self->close();
+        self->buffer_.commit(n);
+        self->read_headers();
+    });
+}
+
+void Connection::read_headers() {
+    stream_.expires_after(server_.limits.header_time);
+    http::async_read_header(
+        stream_, buffer_, *parser_, [self = shared_from_this()](beast::error_code error, std::size_t) {
+            if (!error) return self->read_body();
+            const bool over = error == http::error::end_of_stream || error == http::error::partial_message ||
+                              error.category() == asio::error::get_system_category() ||
+                              error == beast::error::timeout || error == asio::error::eof ||
+                              error == asio::error::operation_aborted;
+            if (over) return self->close();
+            self->refuse(refusal_of(error));
+        });
+}
+
+/// Takes the body's bytes from what all bodies may have, then reads it.
+void Connection::read_body() {
+    if (has_unknown_length(parser_->get(), parser_->chunked())) return refuse(400);
+    const std::uint64_t length = parser_->content_length().value_or(0);
+    const bool has_body = length || parser_->chunked();
+    BodyKind kind = BodyKind::ordinary;
+    if (has_body) {
+        HttpRequest head = request_of(Message(parser_->get()));
+        head.peer = peer_;
+        kind = server_.admits(head);
+        broken_ = kind == BodyKind::none;
+        if (broken_) return handle(std::move(head), 0);
+    }
+    const BodyLimits& limits = server_.limits.of(kind);
+    if (length > limits.bytes) return refuse(413);
+    Counter& all = kind == BodyKind::upload ? server_.metrics.n_upload_bytes : server_.metrics.n_body_bytes;
+    const std::size_t n = length ? static_cast<std::size_t>(length) : has_body ? limits.bytes : 0;
+    if (all + n > limits.all_bytes) return refuse(429);
+    taken_ = std::make_shared<BodyBytes>(all, n);
+    parser_->body_limit(limits.bytes);
+    stream_.expires_after(limits.time);
+    const auto read = [self = shared_from_this()] {
+        http::async_read(self->stream_, self->buffer_, *self->parser_, [self](beast::error_code error, std::size_t) {
+            if (error == http::error::body_limit) return self->refuse(413);
+            if (error && error.category() == asio::error::get_system_category()) return self->close();
+            if (error == beast::error::timeout || error == http::error::partial_message || error == asio::error::eof ||
+                error == asio::error::operation_aborted)
+                return self->close();
+            if (error) return self->refuse(refusal_of(error));
+            self->keeps_alive_ = self->parser_->get().keep_alive();
+            self->in_chunks_ = self->parser_->get().version() >= 11;
+            self->handle(request_of(self->parser_->release()), 0);
+        });
+    };
+    const auto expect = parser_->get()[http::field::expect];
+    if (!beast::iequals(expect, "100-continue") || !n) return read();
+    static constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
+    asio::async_write(stream_, asio::buffer(kGoOn),
+                      [self = shared_from_this(), read](beast::error_code error, std::size_t) {
+                          if (error) return self->close();
+                          read();
+                      });
+}
+
+/// What cannot be read in full: its connection ends with the answer.
+void Connection::refuse(int status) {
+    broken_ = true;
+    HttpRequest request;
+    if (parser_->is_header_done()) request = request_of(Message(parser_->get()));
+    handle(std::move(request), status);
+}
+
+void Connection::handle(HttpRequest request, int refused) {
+    set_idle(false);
+    request.peer = peer_;
+    request.taken = std::exchange(taken_, nullptr);
+    head_only_ = request.method == "HEAD";
+    busy_ = true;
+    stream_.expires_never();
+    parser_.reset();
+    kept_ = shared_from_this();
+    const auto self = kept_;
+    if (!broken_) watch();
+    server_.handler(std::move(request), self, refused);
+}
+
+/// Learns that the client hangs up while it waits. More bytes of it are the next request's, and are left where they are.
+void Connection::watch() {
+    stream_.socket().async_wait(tcp::socket::wait_read, [weak = weak_from_this()](beast::error_code error) {
+        const auto self = weak.lock();
+        if (!self || !self->busy_) return;
+        if (error) return;
+        char byte = 0;
+        const ssize_t n = ::recv(self->stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) self->give_up();
+    });
+}
+
+void Connection::give_up() {
+    busy_ = false;
+    waiting_.clear();
+    if (auto call = std::exchange(gone_, nullptr)) call();
+    sent_ = nullptr;
+    unsent_ = nullptr;
+    close();
+    kept_ = nullptr;  // the caller has another
+}
+
+void Connection::count_unsent(std::shared_ptr<std::atomic<std::size_t>> unsent, std::function<void()> call) {
+    unsent_ = std::move(unsent);
+    sent_ = std::move(call);
+}
+
+void Connection::add_head(const HttpAnswer& answer, std::string_view framing) {
+    if (server_.draining || broken_) keeps_alive_ = false;
+    server_.metrics.count_answer(answer.status);
+    waiting_ += "HTTP/1.1 " + std::to_string(answer.status) + ' ';
+    waiting_ += status_words(answer.status);
+    waiting_ += "\r\n";
+    if (!answer.content_type.empty()) waiting_ += "Content-Type: " + answer.content_type + "\r\n";
+    for (const auto& [name, value] : answer.headers) waiting_ += name + ": " + value + "\r\n";
+    waiting_ += framing;
+    waiting_ += keeps_alive_ ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n";
+}
+
+void Connection::answer(HttpAnswer answer) {
+    if (!busy_) return;
+    add_head(answer, "Content-Length: " + std::to_string(answer.body.size()) + "\r\n");
+    if (!head_only_) waiting_ += answer.body;
+    ends_ = true;
+    send();
+}
+
+void Connection::begin(const HttpAnswer& head) {
+    if (!busy_) return;
+    if (!in_chunks_) keeps_alive_ = false;  // HTTP/1.0: the answer ends with the connection
+    add_head(head, in_chunks_ ? "Transfer-Encoding: chunked\r\n" : "");
+    send();
+}
+
+void Connection::write(std::string_view bytes) {
+    if (!busy_ || bytes.empty()) return;
+    char size[20];
+    const auto [end, error] = std::to_chars(size, size + sizeof size, bytes.size(), 16);
+    if (in_chunks_) waiting_.append(size, end).append("\r\n");
+    waiting_ += bytes;
+    if (in_chunks_) waiting_ += "\r\n";
+    send();
+}
+
+void Connection::end() {
+    if (!busy_) return;
+    if (in_chunks_) waiting_ += "0\r\n\r\n";
+    ends_ = true;
+    send();
+}
+
+void Connection::send() {
+    if (unsent_) *unsent_ = waiting_.size() + sending_.size() - n_sent_;
+    if (writing_) return;
+    if (waiting_.empty()) return ends_ ? answered() : void();
+    sending_.swap(waiting_);
+    waiting_.clear();
+    n_sent_ = 0;
+    writing_ = true;
+    send_piece();
+}
+
+void Connection::send_piece() {
+    stream_.expires_after(server_.limits.write_time);
+    const auto piece = asio::buffer(sending_.data() + n_sent_, std::min(kPiece, sending_.size() - n_sent_));
+    stream_.async_write_some(piece, [self = shared_from_this()](beast::error_code error, std::size_t n) {
+        if (!self->busy_) return;
+        if (error) return self->give_up();
+        self->n_sent_ += n;
+        if (self->unsent_) *self->unsent_ = self->waiting_.size() + self->sending_.size() - self->n_sent_;
+        if (self->sent_) self->sent_();
+        if (self->n_sent_ < self->sending_.size()) return self->send_piece();
+        self->writing_ = false;
+        self->n_sent_ = 0;
+        self->sending_.clear();
+        self->stream_.expires_never();
+        self->send();
+    });
+}
+
+void Connection::answered() {
+    const auto self = std::exchange(kept_, nullptr);
+    busy_ = false;
+    gone_ = nullptr;
+    sent_ = nullptr;
+    unsent_ = nullptr;
+    std::string().swap(waiting_);
+    std::string().swap(sending_);
+    beast::error_code ignored;
+    stream_.socket().cancel(ignored);  // of watch
+    if (keeps_alive_) return await_request();
+    stream_.expires_after(kLingerTime);  // for all of it, however few bytes come at a time
+    linger();
+}
+
+/// Closing at once would take the answer from a client that still sends: its bytes are read for a while.
+void Connection::linger() {
+    beast::error_code ignored;
+    stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+    if (!broken_ || n_sent_ >= kLingered) return close();
+    buffer_.clear();
+    stream_.async_read_some(buffer_.prepare(4096), [self = shared_from_this()](beast::error_code error, std::size_t n) {
+        self->n_sent_ += n;
+        if (error) return self->close();
+        self->linger();
+    });
+}
+
+}  // namespace fovea::serve

@@ -1,0 +1,91 @@
+// One client's connection, request after request. See http.h for what bounds it.
+#pragma once
+#include <list>
+#include <memory>
+#include <optional>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "serve/http/http_message.h"
+
+namespace fovea::serve {
+
+namespace asio = boost::asio;
+using tcp = asio::ip::tcp;
+
+class Connection;
+
+struct HttpServer::State {
+    State(const HttpLimits& limits_, Metrics& metrics_, Handler handler_, Admits admits_)
+        : limits(limits_), metrics(metrics_), handler(std::move(handler_)), admits(std::move(admits_)) {}
+
+    void accept();
+    void make_room(const Connection* newest);
+    void drain(std::chrono::seconds time, const std::function<void()>& out_of_time);
+    void end_if_drained();
+
+    const HttpLimits limits;
+    Metrics& metrics;
+    const Handler handler;
+    const Admits admits;
+    std::list<Connection*> all;   // that exist
+    std::list<Connection*> idle;  // of those, the ones whose next request is not there in full, the longest first
+    bool accepting = false, draining = false, finished = false;
+    std::atomic<bool> shows_draining{false};
+    asio::io_context context{1};  // its end is that of connections, which leave the lists above
+    tcp::acceptor acceptor{context};
+    asio::signal_set signals{context};
+    asio::steady_timer drain_timer{context};
+};
+
+class Connection final : public Exchange, public std::enable_shared_from_this<Connection> {
+public:
+    Connection(HttpServer::State& server, tcp::socket socket);
+    ~Connection() override;
+
+    void start();
+    void close();
+    /// Gives up what it waits for: the server ends.
+    void drop();
+
+    void answer(HttpAnswer answer) override;
+    void begin(const HttpAnswer& head) override;
+    void write(std::string_view bytes) override;
+    void end() override;
+    void on_gone(std::function<void()> call) override { gone_ = std::move(call); }
+    void count_unsent(std::shared_ptr<std::atomic<std::size_t>> unsent, std::function<void()> call) override;
+
+private:
+    void await_request();
+    void set_idle(bool idle);
+    void read_headers();
+    void read_body();
+    void refuse(int status);
+    void handle(HttpRequest request, int refused);
+    void watch();
+    void add_head(const HttpAnswer& answer, std::string_view framing);
+    void send();
+    void send_piece();
+    void answered();
+    void linger();
+    void give_up();
+
+    HttpServer::State& server_;
+    beast::tcp_stream stream_;
+    beast::flat_buffer buffer_;
+    std::optional<Parser> parser_;
+    std::list<Connection*>::iterator place_, idle_place_;
+    std::string peer_, waiting_, sending_;  // bytes to send: not yet begun, begun
+    std::size_t n_sent_ = 0;                // of sending_
+    std::shared_ptr<const void> taken_;     // of all bodies' bytes, for a body that is being read
+    bool first_ = true, idle_ = false, busy_ = false, writing_ = false, ends_ = false;
+    bool keeps_alive_ = false, in_chunks_ = false, head_only_ = false, broken_ = false;
+    std::function<void()> gone_, sent_;
+    std::shared_ptr<Connection> kept_;  // itself, while an answer is awaited and nothing else may hold it
+    std::shared_ptr<std::atomic<std::size_t>> unsent_;
+};
+
+}  // namespace fovea::serve

@@ -1,0 +1,83 @@
+// What is common to reading requests from a connection and from memory.
+#include "serve/http/http_message.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace fovea::serve {
+
+std::string_view HttpRequest::header(std::string_view name) const {
+    for (const auto& [key, value] : headers)
+        if (key == name) return value;
+    return {};
+}
+
+namespace {
+
+/// What a target names: of "http://host/path/?query", as a client of a proxy sends it, "/path".
+std::string path_of(std::string_view target) {
+    for (const std::string_view scheme : {"http://", "https://"})
+        if (target.starts_with(scheme)) {
+            target.remove_prefix(std::min(target.find_first_of("/?", scheme.size()), target.size()));
+            if (!target.starts_with('/')) return "/";
+        }
+    target = target.substr(0, target.find('?'));
+    while (target.size() > 1 && target.ends_with('/')) target.remove_suffix(1);
+    return std::string(target);
+}
+
+}  // namespace
+
+HttpRequest request_of(Message&& message) {
+    HttpRequest request;
+    request.method = std::string(message.method_string());
+    request.path = path_of({message.target().data(), message.target().size()});
+    for (const auto& field : message) {
+        std::string name(field.name_string());
+        for (char& c : name)
+            if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+        request.headers.emplace_back(std::move(name), std::string(field.value()));
+    }
+    request.body = std::move(message.body());
+    return request;
+}
+
+bool has_unknown_length(const Message& message, bool chunked) {
+    return !chunked && message.count(http::field::transfer_encoding) > 0;
+}
+
+int refusal_of(const beast::error_code& error) {
+    if (error == http::error::header_limit || error == http::error::buffer_overflow) return 431;
+    if (error == http::error::body_limit) return 413;
+    return 400;
+}
+
+void prepare(Parser& parser, const HttpLimits& limits) {
+    parser.header_limit(static_cast<std::uint32_t>(limits.header_bytes));
+    parser.body_limit(std::numeric_limits<std::uint64_t>::max());  // it depends on the headers
+}
+
+ParsedHttp parse_http(std::string_view bytes, const HttpLimits& limits) {
+    Parser parser;
+    prepare(parser, limits);
+    parser.body_limit(limits.body.bytes);
+    parser.eager(true);
+    beast::error_code error;
+    while (!bytes.empty() && !parser.is_done()) {
+        const std::size_t n = parser.put(boost::asio::const_buffer(bytes.data(), bytes.size()), error);
+        if (error == http::error::need_more && n) error = {};
+        if (error) break;
+        bytes.remove_prefix(n);
+    }
+    if (!error && !parser.is_done() && parser.got_some()) parser.put_eof(error);  // it wants a byte before the end
+    if (error || !parser.is_done()) return {error ? refusal_of(error) : 400, {}};
+    if (has_unknown_length(parser.get(), parser.chunked())) return {400, {}};
+    return {0, request_of(parser.release())};
+}
+
+std::string_view status_words(int status) {
+    const auto words = http::obsolete_reason(static_cast<http::status>(status));
+    return {words.data(), words.size()};
+}
+
+}  // namespace fovea::serve

@@ -1,0 +1,115 @@
+// Listening, accepting, and the way to the end.
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "host/base/refusal.h"
+#include "serve/http/connection.h"
+
+namespace fovea::serve {
+namespace {
+
+/// So many connections, and what else the process has open. Throws Refusal where the system gives fewer.
+void allow_open_files(std::uint32_t n_connections) {
+    constexpr std::uint32_t kOthers = 64;
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    const rlim_t wanted = n_connections + kOthers;
+    if (limit.rlim_cur >= wanted) return;
+    limit.rlim_cur = std::min<rlim_t>(wanted, limit.rlim_max);
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < wanted)
+        throw Refusal("--connections: expected at most " + std::to_string(limit.rlim_cur - kOthers) +
+                      " (the system's limit of open files, ulimit -n), got " + std::to_string(n_connections));
+}
+
+}  // namespace
+
+HttpServer::HttpServer(const HttpLimits& limits, Metrics& metrics, Handler handler, Admits admits)
+    : state_(std::make_unique<State>(limits, metrics, std::move(handler), std::move(admits))) {}
+HttpServer::~HttpServer() = default;
+
+std::uint16_t HttpServer::listen(const std::string& host, std::uint16_t port) {
+    State& s = *state_;
+    allow_open_files(s.limits.n_connections);
+    beast::error_code error;
+    const auto address = asio::ip::make_address(host == "localhost" ? "127.0.0.1" : host, error);
+    if (error) throw Refusal("--host: expected an IP address such as 127.0.0.1, 0.0.0.0 or ::1, got " + host, 2);
+    const tcp::endpoint endpoint(address, port);
+    s.acceptor.open(endpoint.protocol(), error);
+    if (!error) s.acceptor.set_option(asio::socket_base::reuse_address(true), error);
+    if (!error) s.acceptor.bind(endpoint, error);
+    if (!error) s.acceptor.listen(4096, error);
+    if (error == boost::system::errc::address_not_available)
+        throw Refusal("--host: expected an address of this machine, got " + host);
+    if (error)
+        throw Refusal("--port: expected one that is free, got " + host + " port " + std::to_string(port) + ": " +
+                      system_error(error.value()));
+    return s.acceptor.local_endpoint().port();
+}
+
+/// Takes the next connection, where there is a place for it.
+void HttpServer::State::accept() {
+    if (finished || accepting || draining || !acceptor.is_open() || all.size() >= limits.n_connections) return;
+    accepting = true;
+    acceptor.async_accept([this](beast::error_code error, tcp::socket socket) {
+        accepting = false;
+        if (error == asio::error::operation_aborted) return;
+        if (!error) {
+            const auto connection = std::make_shared<Connection>(*this, std::move(socket));
+            connection->start();
+            make_room(connection.get());
+        }
+        accept();
+    });
+}
+
+/// Keeps a place free for who comes next: the connection whose request has been awaited longest gives its own, but not the
+/// newest.
+void HttpServer::State::make_room(const Connection* newest) {
+    if (all.size() >= limits.n_connections && !idle.empty() && idle.front() != newest) idle.front()->close();
+}
+
+void HttpServer::State::drain(std::chrono::seconds time, const std::function<void()>& out_of_time) {
+    constexpr std::chrono::seconds kLastWords{2};
+    if (draining) return context.stop();  // the second signal
+    draining = true;
+    shows_draining = true;
+    acceptor.close();
+    for (Connection* connection : std::list<Connection*>(idle)) connection->close();
+    drain_timer.expires_after(time);
+    drain_timer.async_wait([this, kLastWords, out_of_time](beast::error_code error) {
+        if (error) return;
+        out_of_time();
+        drain_timer.expires_after(kLastWords);
+        drain_timer.async_wait([this](beast::error_code ended) {
+            if (!ended) context.stop();
+        });
+    });
+    signals.async_wait([this, time, out_of_time](beast::error_code error, int) {
+        if (!error) drain(time, out_of_time);
+    });
+    end_if_drained();
+}
+
+void HttpServer::State::end_if_drained() {
+    if (!finished && draining && all.empty()) context.stop();
+}
+
+void HttpServer::run(std::chrono::seconds drain_time, const std::function<void()>& out_of_time) {
+    State& s = *state_;
+    s.signals.add(SIGTERM);
+    s.signals.add(SIGINT);
+    s.signals.async_wait([&s, drain_time, out_of_time](beast::error_code error, int) {
+        if (!error) s.drain(drain_time, out_of_time);
+    });
+    s.accept();
+    s.context.run();
+    s.finished = true;
+    for (Connection* connection : std::list<Connection*>(s.all)) connection->drop();
+}
+
+bool HttpServer::draining() const { return state_->shows_draining; }
+
+void HttpServer::post(std::function<void()> call) { asio::post(state_->context, std::move(call)); }
+
+}  // namespace fovea::serve

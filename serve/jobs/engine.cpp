@@ -1,0 +1,58 @@
+#include "serve/jobs/engine.h"
+
+namespace fovea::serve {
+
+Engine::Engine(const std::vector<ServedModel>& models, const WorkerOptions& options, Metrics& metrics) {
+    for (const ServedModel& served : models) {
+        workers_.push_back(make_worker(served, options, metrics.models[served.name]));
+        workers_.back()->wake = [this] { bell_.ring(); };
+    }
+}
+
+void Engine::start() {
+    std::promise<void> begun;
+    std::future<void> result = begun.get_future();
+    thread_ = std::thread([this, promise = std::move(begun)]() mutable { run(std::move(promise)); });
+    result.get();
+}
+
+void Engine::run(std::promise<void> begun) {
+    try {
+        for (const auto& worker : workers_) worker->begin();
+    } catch (...) {
+        return begun.set_exception(std::current_exception());
+    }
+    begun.set_value();
+    while (!stops_) {
+        bool computed = false;
+        for (const auto& worker : workers_) computed |= worker->turn();
+        if (!computed) bell_.wait();
+    }
+    for (const auto& worker : workers_) worker->fail_all({503, "server: it is stopping"});
+}
+
+bool Engine::submit(std::size_t model, const JobPtr& job) {
+    if (!workers_[model]->queue.push(job)) return false;
+    bell_.ring();
+    return true;
+}
+
+void Engine::stop() {
+    stops_ = true;
+    bell_.ring();
+    if (thread_.joinable()) thread_.join();
+}
+
+std::uint64_t Engine::later_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const auto& worker : workers_) bytes += worker->later_bytes();
+    return bytes;
+}
+
+std::uint64_t Engine::memory_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const auto& worker : workers_) bytes += worker->memory_bytes();
+    return bytes;
+}
+
+}  // namespace fovea::serve

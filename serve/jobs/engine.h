@@ -1,0 +1,44 @@
+// The one thread that computes: it goes round the models, a pass for each that has work, and sleeps when none has.
+#pragma once
+#include <exception>
+#include <future>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "serve/jobs/worker.h"
+
+namespace fovea::serve {
+
+class Engine {
+public:
+    /// Takes all memory of all models. Throws Refusal. `models` must outlive it.
+    Engine(const std::vector<ServedModel>& models, const WorkerOptions& options, Metrics& metrics);
+    ~Engine() { stop(); }
+    Engine(const Engine&) = delete;
+    Engine& operator=(const Engine&) = delete;
+
+    /// Starts the thread; throws Refusal where a model cannot be run.
+    void start();
+    /// False where the model's queue is full. From any thread.
+    [[nodiscard]] bool submit(std::size_t model, const JobPtr& job);
+    /// Somebody has hung up, or has read what it was slow to read.
+    void ring() { bell_.ring(); }
+    /// Fails what is not finished, and ends the thread.
+    void stop();
+
+    [[nodiscard]] Worker& worker(std::size_t model) { return *workers_[model]; }
+    [[nodiscard]] const Worker& worker(std::size_t model) const { return *workers_[model]; }
+    [[nodiscard]] std::uint64_t memory_bytes() const;
+    [[nodiscard]] std::uint64_t later_bytes() const;
+
+private:
+    void run(std::promise<void> begun);
+
+    std::vector<std::unique_ptr<Worker>> workers_;
+    Bell bell_;
+    std::atomic<bool> stops_{false};
+    std::thread thread_;
+};
+
+}  // namespace fovea::serve

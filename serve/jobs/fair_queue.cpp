@@ -1,0 +1,86 @@
+#include "serve/jobs/fair_queue.h"
+
+#include <algorithm>
+
+namespace fovea::serve {
+
+FairQueue::User& FairQueue::user(const std::string& name) {
+    const auto found = users_.find(name);
+    if (found != users_.end()) return found->second;
+    std::uint64_t least = users_.empty() ? 0 : ~std::uint64_t{0};
+    for (const auto& [other, state] : users_) least = std::min(least, state.n_served);
+    User& made = users_[name];
+    made.n_served = least;
+    return made;
+}
+
+void FairQueue::forget_if_gone(const std::string& name) {
+    const auto found = users_.find(name);
+    if (found != users_.end() && found->second.waiting.empty() && found->second.n_running == 0) users_.erase(found);
+}
+
+bool FairQueue::push(JobPtr job) {
+    const std::lock_guard lock(mutex_);
+    if (n_waiting_ >= capacity_) return false;
+    user(job->user).waiting.push_back(std::move(job));
+    ++n_waiting_;
+    return true;
+}
+
+JobPtr FairQueue::front() {
+    const std::lock_guard lock(mutex_);
+    const User* next = nullptr;
+    for (const auto& [name, state] : users_)
+        if (!state.waiting.empty() && (!next || state.n_served < next->n_served)) next = &state;
+    return next ? next->waiting.front() : nullptr;
+}
+
+void FairQueue::pop(const JobPtr& job) {
+    const std::lock_guard lock(mutex_);
+    const auto found = users_.find(job->user);
+    if (found == users_.end()) return;
+    n_waiting_ -= std::erase(found->second.waiting, job);
+    forget_if_gone(job->user);
+}
+
+std::vector<JobPtr> FairQueue::take_ended(Clock::time_point now) {
+    const std::lock_guard lock(mutex_);
+    std::vector<JobPtr> ended;
+    for (auto at = users_.begin(); at != users_.end();) {
+        std::deque<JobPtr>& waiting = at->second.waiting;
+        const auto gone = std::stable_partition(waiting.begin(), waiting.end(), [&](const JobPtr& job) {
+            return !job->cancelled.load(std::memory_order_relaxed) && job->deadline > now;
+        });
+        n_waiting_ -= static_cast<std::size_t>(waiting.end() - gone);
+        ended.insert(ended.end(), gone, waiting.end());
+        waiting.erase(gone, waiting.end());
+        at = waiting.empty() && at->second.n_running == 0 ? users_.erase(at) : std::next(at);
+    }
+    return ended;
+}
+
+void FairQueue::charge(const std::string& name, std::uint64_t n_tokens) {
+    const std::lock_guard lock(mutex_);
+    const auto found = users_.find(name);
+    if (found != users_.end()) found->second.n_served += n_tokens;
+}
+
+void FairQueue::hold(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    ++user(name).n_running;
+}
+
+void FairQueue::release(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    const auto found = users_.find(name);
+    if (found == users_.end()) return;
+    --found->second.n_running;
+    forget_if_gone(name);
+}
+
+std::size_t FairQueue::size() {
+    const std::lock_guard lock(mutex_);
+    return n_waiting_;
+}
+
+}  // namespace fovea::serve

@@ -1,0 +1,163 @@
+// What the engine is asked to compute for one request, and what it hands back. Made by whoever reads requests, then shared
+// with the engine's thread.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fovea/config.h"
+#include "fovea/generator.h"
+#include "fovea/sampler.h"
+#include "host/model/penalized.h"
+#include "host/speech/transcriber.h"
+#include "host/translate/target_rules.h"
+#include "serve/jobs/attention.h"
+
+namespace fovea::serve {
+
+using Clock = std::chrono::steady_clock;
+
+/// A token that was chosen, and those it was chosen from: natural logarithms of probabilities at temperature 1.
+struct TokenChance {
+    std::string bytes;
+    Token id = 0;
+    float logprob = 0;
+};
+struct ChosenToken : TokenChance {
+    std::vector<TokenChance> likeliest;  ///< by falling probability, then id
+};
+
+/// Why a job could not be finished, as a status of HTTP and a line for people. status 0: nothing failed.
+struct Failure {
+    int status = 0;
+    std::string message;
+};
+
+/// What one pass adds to one choice of a job.
+struct Event {
+    std::uint32_t choice = 0;
+    std::string text{};
+    std::vector<ChosenToken> tokens{};      ///< where Job::n_likeliest asks for them
+    std::vector<float> vector{};            ///< of an embedding
+    std::vector<SpeechSegment> segments{};  ///< of a recording, whose text is `text`
+    FinishReason finish = FinishReason::none;
+    bool ended = false;  ///< nothing more comes of this choice
+    Failure failure{};
+    // Known once the choice has ended.
+    std::uint32_t n_prompt = 0, n_shared = 0, n_new = 0;  ///< tokens; n_shared of the prompt were there already
+    std::uint64_t logits_hash = 0;
+    std::string language{};  ///< of a recording,
+    double seconds = 0;      ///< and how long it is
+};
+
+inline constexpr std::uint32_t kMostRecordingSeconds = 3600;
+
+/// A sound file that is to be written down, and how.
+struct Recording {
+    std::string bytes;
+    std::shared_ptr<const void> taken;  ///< the place of those bytes among all bodies': both go once it is decoded
+    SpeechOptions options;
+};
+
+/// A constraint of one choice: the engine's thread calls the filter. Owned by the choice that it constrains.
+struct Constrained {
+    virtual ~Constrained() = default;
+    [[nodiscard]] virtual TokenFilter filter() = 0;
+};
+
+struct Job {
+    // What is asked for. Nobody changes it once the job is queued.
+    std::string user;                         ///< whose turn it is: an API key, or an address
+    std::vector<std::vector<Token>> prompts;  ///< of choice i: prompts[i / n_each]
+    /// Of a model that writes a text from another: what its encoder reads before prompt i, by rules that say the rest.
+    std::vector<std::vector<Token>> sources;
+    std::shared_ptr<const TargetRules> rules;  ///< null: the prompts are all that there is
+    std::vector<std::vector<Token>> types;     ///< of prompt i's tokens, where they have any but 0; empty: of none
+    std::shared_ptr<Recording> recording;      ///< instead of prompts
+    bool scores = false;                       ///< an encoder's head gives the results, not what it would read
+    bool in_thought = false;                   ///< the prompt ends inside the model's reasoning
+    std::uint32_t n_each = 1;                  ///< choices for each prompt; the seed of the j-th is seed + j
+    std::uint32_t n_new = 0;                   ///< tokens at most
+    SamplerOptions sampler;
+    Penalized penalized;
+    std::vector<std::string> stop;
+    std::span<const Token> end_tokens;  ///< that end an answer beside the model's own; they outlive the job
+    int n_likeliest = -1;               ///< of each token's alternatives; -1: no probabilities
+    bool hash_logits = false;
+    std::optional<Look> look;  ///< no answer is wanted, but attention: an event with a vector [tokens][tokens]
+    std::function<std::unique_ptr<Constrained>()> constrain;  ///< empty: any text
+    Clock::time_point arrived, deadline;
+    /// Called by the engine's thread after each pass that adds something; a job of a stopped engine gets a last failure.
+    std::function<void(std::vector<Event>)> deliver;
+
+    // What others set while it runs.
+    std::atomic<bool> cancelled{false};  ///< nobody waits for it any more
+    std::shared_ptr<std::atomic<std::size_t>> unsent = std::make_shared<std::atomic<std::size_t>>(0);
+    ///< bytes handed over that the client has not taken: above a bound the job's choices rest
+
+    // The engine's own.
+    std::uint32_t n_started = 0, n_ended = 0;
+    Clock::duration slow{};                       ///< how long its client has had too much to read, in all
+    std::optional<Clock::time_point> slow_since;  ///< and has now
+    std::vector<Event> events;                    ///< of this pass
+
+    [[nodiscard]] bool is_slow() const {
+        constexpr std::size_t kMostUnsent = 64 << 10;  // bytes; above, its choices rest until the client has read some
+        return unsent->load(std::memory_order_relaxed) > kMostUnsent;
+    }
+    /// How long it has been slow in all, up to `now`.
+    [[nodiscard]] Clock::duration slow_until(Clock::time_point now) {
+        if (is_slow() && !slow_since) slow_since = now;
+        if (!is_slow() && slow_since) slow += now - *std::exchange(slow_since, std::nullopt);
+        return slow + (slow_since ? now - *slow_since : Clock::duration{});
+    }
+    [[nodiscard]] std::uint32_t n_choices() const {
+        return recording ? 1 : static_cast<std::uint32_t>(prompts.size()) * n_each;
+    }
+    /// Texts are written from these.
+    void write_from(std::vector<std::vector<Token>> read, std::shared_ptr<const TargetRules> by) {
+        sources = std::move(read);
+        rules = std::move(by);
+        prompts.assign(sources.size(), rules->prompt());
+        end_tokens = rules->ends;
+    }
+    void hand_over() {
+        if (events.empty()) return;
+        deliver(std::exchange(events, {}));
+    }
+};
+
+using JobPtr = std::shared_ptr<Job>;
+
+/// The engine's thread sleeps on this until somebody has something for it.
+class Bell {
+public:
+    void ring() {
+        {
+            const std::lock_guard lock(mutex_);
+            rung_ = true;
+        }
+        waiter_.notify_one();
+    }
+    /// Until the next ring, at once where one came since the last wait, and never longer than deadlines may be late.
+    void wait() {
+        std::unique_lock lock(mutex_);
+        waiter_.wait_for(lock, std::chrono::milliseconds(200), [this] { return rung_; });
+        rung_ = false;
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable waiter_;
+    bool rung_ = false;
+};
+
+}  // namespace fovea::serve

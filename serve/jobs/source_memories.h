@@ -1,0 +1,47 @@
+// What decoders read beside their own text: memories of the sources that texts are written from, each computed once for all
+// the texts of one source.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "fovea/arena.h"
+#include "fovea/cache.h"
+#include "fovea/encode.h"
+#include "serve/jobs/worker.h"
+
+namespace fovea::serve {
+
+struct Sequence;
+
+/// Of one worker. Where the model has no encoder it takes no memory, and nothing is ever missing.
+class SourceMemories {
+public:
+    /// `context`: positions of a written text. Throws Refusal.
+    SourceMemories(const ServedModel& served, const WorkerOptions& options, std::uint32_t context);
+
+    [[nodiscard]] std::uint32_t max_source() const { return max_source_; }  ///< tokens; 0: sources are not read
+    [[nodiscard]] std::uint64_t memory_bytes() const { return arena_.size(); }
+    [[nodiscard]] std::uint32_t n_lost_pages() const { return max_source_ ? n_pages_ - pool_.n_free_pages() : 0; }
+    /// Whether there is a place for that source beside those of the sequences, some of which may have none yet.
+    [[nodiscard]] bool has_room(std::span<const Token> source, std::span<const Sequence> sequences) const;
+    /// Gives memories to the sequences that miss one: one call of the encoder for as many as a pass has rows, the others next time.
+    /// A failed one is in `missing`, whose sequences get none.
+    [[nodiscard]] Status read(std::span<Sequence> sequences, Workspace& workspace, std::uint32_t max_rows,
+                              std::vector<Sequence*>& missing);
+
+private:
+    [[nodiscard]] static bool share(Sequence& sequence, std::span<const Sequence> sequences);
+    [[nodiscard]] static std::uint32_t pages_of(std::size_t n_tokens);
+
+    std::uint32_t max_source_ = 0, n_pages_ = 0;
+    Arena arena_;
+    CachePool pool_;
+    std::vector<Token> ids_;  // of one call,
+    std::vector<std::uint32_t> lengths_;
+    std::vector<Cache> memories_;
+};
+
+/// Of that choice.
+[[nodiscard]] std::unique_ptr<Constrained> constrain_target(const TargetRules& rules, std::span<const Token> source);
+
+}  // namespace fovea::serve

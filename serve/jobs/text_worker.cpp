@@ -1,0 +1,207 @@
+// A text worker's memory, and how sequences come and go. Its passes: text_pass.cpp.
+#include "serve/jobs/text_worker.h"
+
+#include <algorithm>
+
+#include "host/base/refusal.h"
+#include "host/model/context.h"
+#include "serve/jobs/logits_hash.h"
+
+namespace fovea::serve {
+namespace {
+
+constexpr std::uint32_t kDefaultContexts = 4;
+constexpr std::uint32_t kStopBytes = 2048;  // of a request, and those of a chat template
+constexpr std::uint32_t kKeptPerSequence = 2;
+constexpr std::uint32_t kMostForced = 4;  // tokens that a form forces, in one pass; each costs a row of logits
+constexpr std::uint32_t kLeastKept = 16;  // tokens that are worth keeping
+constexpr std::chrono::seconds kMostSlow(15);
+
+}  // namespace
+
+Arena take_arena(const ServedModel& served, std::uint64_t bytes) {
+    Arena arena(bytes);
+    if (arena.size() < bytes)
+        throw Refusal(served.name + ": memory: expected " + with_separators(bytes) +
+                      " bytes, got less (smaller --context, --sequences or --positions need less)");
+    return arena;
+}
+
+std::uint64_t positions_of(std::uint32_t asked, std::uint32_t context, std::uint32_t n_sequences) {
+    return asked ? std::max(asked, context) : std::uint64_t{context} * std::min(n_sequences, kDefaultContexts);
+}
+
+TextWorker::TextWorker(const ServedModel& served, const WorkerOptions& options, ModelMetrics& metrics)
+    : Worker(options.queue_capacity),
+      served_(served),
+      options_(options),
+      metrics_(metrics),
+      context_(checked_context(served.name, served.model, options.context, kDefaultContext)),
+      memories_(served, options, context_),
+      n_kept_(memories_.max_source() ? 0 : options.n_sequences * kKeptPerSequence),
+      kept_(n_kept_, context_),
+      sequences_(options.n_sequences) {
+    const Config& config = served.model.config();
+    const std::uint32_t n = options.n_sequences;
+    Limits limits{.max_kv_len = context_,
+                  .max_batch = std::max({options.max_batch, n, memories_.max_source()}),
+                  .n_threads = options.n_threads,
+                  .max_sequences = n};
+    plan_adapters(served.adapters, limits);
+    require(make_workspace_plan(config, limits, plan_), served.name);
+    page_len_ = PoolLimits{}.page_len;
+    n_pages_ = pages_of(positions_of(options.n_positions, context_, n));
+    require(make_pool_plan(config,
+                           {.max_kv_len = context_,
+                            .max_sequences = n + n_kept_ + (options.n_looked ? 1 : 0),
+                            .page_len = page_len_,
+                            .n_pages = n_pages_,
+                            .kv_type = options.kv_type},
+                           pool_plan_),
+            served.name);
+    require(make_generator_plan(served.model, served.tokenizer,
+                                {.max_tokens = context_, .max_stop_bytes = kStopBytes, .max_proposed = kMostForced},
+                                generator_plan_),
+            served.name);
+    arena_ = take_arena(served, plan_.arena_bytes);
+    pool_arena_ = take_arena(served, pool_plan_.arena_bytes);
+    generator_arena_ = take_arena(served, generator_plan_.arena_bytes * n);
+    look_arena_ = take_arena(served, look_bytes());
+    require(make_pool(served.model, pool_plan_.limits, pool_arena_, pool_), served.name);
+    steps_.reserve(n);
+    stepping_.reserve(n);
+    reading_.reserve(n);
+    set_gauges();
+}
+
+TextWorker::~TextWorker() = default;
+
+void TextWorker::begin() {
+    const SessionOptions how{.isa = options_.isa, .remote = options_.remote};
+    require(make_workspace(served_.model, plan_.limits, arena_, workspace_, how), served_.name);
+    use_adapters(served_.adapters, workspace_);
+}
+
+std::uint64_t TextWorker::memory_bytes() const {
+    return std::uint64_t{arena_.size()} + pool_arena_.size() + generator_arena_.size() + look_arena_.size() +
+           memories_.memory_bytes() + std::uint64_t{n_kept_} * context_ * sizeof(Token);
+}
+
+/// Ends what nobody waits for, and what has had its time.
+void TextWorker::give_up(Clock::time_point now) {
+    const Failure late{504, "time: expected an answer before the server's deadline, got none"};
+    for (const JobPtr& job : queue.take_ended(now)) fail(job, late);
+    for (Sequence& sequence : sequences_) {
+        const JobPtr job = sequence.job;
+        if (job && (job->cancelled || job->deadline <= now)) fail(job, late);
+    }
+    // A client that does not read keeps its place only as long as nobody waits for one.
+    const Failure unread{
+        504,
+        "client: expected it to read its answer while others waited for the place, got 15 seconds in which it did not"};
+    for (Sequence& sequence : sequences_) {
+        const JobPtr job = sequence.job;
+        if (job && job->slow_until(now) > kMostSlow && queue.front()) fail(job, unread);
+    }
+}
+
+void TextWorker::fail(JobPtr job, const Failure& failure) {  // a copy: its sequences let go of theirs
+    for (Sequence& sequence : sequences_)
+        if (sequence.job == job) end(sequence, false);
+    if (job->n_started < job->n_choices()) queue.pop(job);
+    if (!job->deliver) return;  // it has failed already
+    job->n_started = job->n_ended = job->n_choices();
+    job->events.push_back({.ended = true, .failure = failure});
+    job->hand_over();
+    job->deliver = nullptr;
+}
+
+void TextWorker::fail_all(const Failure& failure) {
+    for (Sequence& sequence : sequences_)
+        if (sequence.job) fail(sequence.job, failure);
+    while (const JobPtr job = queue.front()) {
+        queue.pop(job);
+        fail(job, failure);
+    }
+    while (kept_.drop_oldest()) {
+    }
+    set_gauges();
+}
+
+/// Starts choices while there are places, and pages for their prompts: what they need beyond, they take as they go. True
+/// where it has computed: a text to look at has no place among the sequences.
+bool TextWorker::admit() {
+    const auto rests = [](const Sequence& s) { return s.job && s.resting; };
+    if (std::any_of(sequences_.begin(), sequences_.end(), rests)) return false;  // they were first
+    for (JobPtr job; (job = queue.front());) {
+        const auto n_running = static_cast<std::uint32_t>(
+            std::count_if(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return s.job != nullptr; }));
+        const std::span<const Token> prompt = job->prompts[job->n_started / job->n_each];
+        const std::uint32_t n_there = pool_.n_free_pages() + kept_.n_pages();
+        if (n_running && n_there < pages_of(prompt.size() + 1) + n_running) return false;
+        if (job->rules && !memories_.has_room(job->sources[job->n_started / job->n_each], sequences_)) return false;
+        if (job->look) {
+            look(job);
+            return true;
+        }
+        if (!start_choice(job)) return false;
+        if (job->n_started == job->n_choices()) queue.pop(job);
+    }
+    return false;
+}
+
+bool TextWorker::start_choice(const JobPtr& job) {
+    const auto place = std::find_if(sequences_.begin(), sequences_.end(), [](auto& s) { return s.job == nullptr; });
+    if (place == sequences_.end()) return false;
+    Sequence& sequence = *place;
+    sequence = {.job = job, .choice = job->n_started++, .order = ++n_started_, .logits_hash = kLogitsHashSeed};
+    queue.hold(job->user);
+    // Where a source was read its text's keys and values are of that source alone: nothing is kept of them.
+    const KeptPrefixes::Found found = job->rules ? KeptPrefixes::Found{} : kept_.find(sequence.prompt());
+    if (found.n_tokens >= kLeastKept)
+        share(sequence, found.cache, found.n_tokens);
+    else
+        (void)make_cache(pool_, sequence.cache);  // there is a place in the pool for each
+    return true;
+}
+
+void TextWorker::end(Sequence& sequence, bool keep) {
+    const std::uint32_t n = sequence.cache.kv_len();
+    const std::span<const Token> all = sequence.writes ? sequence.generator.tokens() : sequence.prompt();
+    if (sequence.memory.valid()) (void)end_cache(sequence.memory);
+    if (keep && n >= kLeastKept && n_kept_)
+        kept_.keep(sequence.cache, all.first(n));
+    else
+        (void)end_cache(sequence.cache);
+    queue.release(sequence.job->user);
+    sequence = {};
+}
+
+/// The sequence's cache becomes the first tokens of another's. Its own ends.
+void TextWorker::share(Sequence& sequence, const Cache& from, std::uint32_t n_tokens) {
+    const Cache source = from;
+    if (sequence.cache.valid()) (void)end_cache(sequence.cache);
+    const auto n = std::min(n_tokens, static_cast<std::uint32_t>(sequence.prompt().size()) - 1);  // one is computed
+    if (!fork_cache(source, sequence.cache).ok() || !rewind(sequence.cache, n).ok()) {
+        (void)end_cache(sequence.cache);
+        (void)make_cache(pool_, sequence.cache);
+    }
+    sequence.n_shared = sequence.cache.kv_len();
+}
+
+void TextWorker::set_gauges() {
+    const auto n_running =
+        std::count_if(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return s.job != nullptr; });
+    metrics_.n_running = static_cast<std::uint64_t>(n_running);
+    metrics_.n_waiting = queue.size();
+    metrics_.n_pages = n_pages_;
+    metrics_.n_free_pages = pool_.n_free_pages();
+    metrics_.n_kept_pages = kept_.n_pages();
+}
+
+std::unique_ptr<Worker> make_text_worker(const ServedModel& served, const WorkerOptions& options,
+                                         ModelMetrics& metrics) {
+    return std::make_unique<TextWorker>(served, options, metrics);
+}
+
+}  // namespace fovea::serve

@@ -1,0 +1,117 @@
+// Texts of one model, many at a time: each turn is one pass over the rows of all sequences. Sequences join and leave
+// between passes, long prompts go in pieces beside others' tokens, and what prompts have in common is computed once.
+//
+// Nothing of this changes a text: logits do not depend on what else is in a pass, on pages, forks or pieces.
+// Source: Yu et al. 2022 (batching by iterations); Kwon et al. 2023 (pages); Agrawal et al. 2024 (prompts in pieces).
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "fovea/arena.h"
+#include "fovea/workspace.h"
+#include "serve/jobs/kept_prefixes.h"
+#include "serve/jobs/source_memories.h"
+#include "serve/jobs/worker.h"
+
+namespace fovea::serve {
+
+/// One choice of a job while it is computed.
+struct Sequence {
+    JobPtr job;  ///< null: the place is free
+    std::uint32_t choice = 0, n_shared = 0;
+    std::uint64_t order = 0;  ///< when it came: the youngest gives its pages up first
+    Cache cache{}, memory{};
+    Generator generator{};
+    bool writes = false;   ///< its generator has started
+    bool resting = false;  ///< its pages went to others; it is computed again when there are some
+    std::unique_ptr<Constrained> constraint{};
+    std::uint64_t logits_hash = 0;
+    std::uint32_t n_rows = 0;  ///< of this pass
+    bool takes = false;        ///< whether its step gives logits
+
+    [[nodiscard]] std::span<const Token> prompt() const { return job->prompts[choice / job->n_each]; }
+    /// What its memory is of; only where its job has rules.
+    [[nodiscard]] std::span<const Token> source() const { return job->sources[choice / job->n_each]; }
+    [[nodiscard]] bool lacks_memory() const { return job && job->rules && !memory.valid(); }
+    /// What its cache must hold before the generator goes on, or starts.
+    [[nodiscard]] std::span<const Token> history() const {
+        const std::span<const Token> all = writes ? generator.tokens() : prompt();
+        return all.first(all.size() - 1);
+    }
+};
+
+class TextWorker final : public Worker {
+public:
+    TextWorker(const ServedModel& served, const WorkerOptions& options, ModelMetrics& metrics);
+    ~TextWorker() override;
+
+    [[nodiscard]] bool turn() override;
+    void fail_all(const Failure& failure) override;
+    void begin() override;
+    [[nodiscard]] std::uint32_t context() const override { return context_; }
+    [[nodiscard]] std::uint32_t max_prompt() const override {
+        return memories_.max_source() ? memories_.max_source() : context_;
+    }
+    [[nodiscard]] std::uint64_t memory_bytes() const override;
+    [[nodiscard]] Work work() const override { return Work::text; }
+    [[nodiscard]] std::uint32_t n_lost_pages() const override {
+        return n_pages_ - pool_.n_free_pages() + memories_.n_lost_pages();
+    }
+
+private:
+    void give_up(Clock::time_point now);
+    [[nodiscard]] bool admit();
+    [[nodiscard]] std::uint64_t look_bytes() const;
+    void look(const JobPtr& job);
+    [[nodiscard]] bool start_choice(const JobPtr& job);
+    void end(Sequence& sequence, bool keep);
+    void fail(JobPtr job, const Failure& failure);
+
+    [[nodiscard]] bool read_sources();
+    [[nodiscard]] bool waits_to_share(Sequence& sequence);
+    void share(Sequence& sequence, const Cache& from, std::uint32_t n_tokens);
+    [[nodiscard]] std::vector<Sequence*> that_fill();
+    void plan_pass();
+    void fill(Sequence& sequence, std::uint32_t n_rows);
+    [[nodiscard]] Status start_generator(Sequence& sequence);
+    void add_generator_step(Sequence& sequence);
+    [[nodiscard]] Status compute();
+    [[nodiscard]] bool take_pages_back();
+    void hand_out(Sequence& sequence);
+    void count(const Sequence& sequence, const Event& event, std::size_t n_new);
+    void set_gauges();
+
+    [[nodiscard]] std::uint32_t pages_of(std::size_t n_tokens) const {
+        return static_cast<std::uint32_t>((n_tokens + page_len_ - 1) / page_len_);
+    }
+
+    const ServedModel& served_;
+    const WorkerOptions options_;
+    ModelMetrics& metrics_;
+    std::uint32_t context_ = 0, page_len_ = 0, n_pages_ = 0;
+    SourceMemories memories_;
+    Plan plan_;
+    PoolPlan pool_plan_;
+    GeneratorPlan generator_plan_;
+    Arena arena_, pool_arena_, generator_arena_, look_arena_;
+    Workspace workspace_;
+    CachePool pool_;
+    std::uint32_t n_kept_ = 0;  // texts at most
+    KeptPrefixes kept_;
+    std::vector<Sequence> sequences_;
+    std::uint64_t n_started_ = 0;
+    std::vector<Step> steps_;          // of this pass,
+    std::vector<Sequence*> stepping_;  // and whose they are
+    std::vector<Sequence*> reading_;   // whose sources are read
+};
+
+/// Throws Refusal where there are not so many bytes.
+[[nodiscard]] Arena take_arena(const ServedModel& served, std::uint64_t bytes);
+/// Of all caches together: as many as were asked for but those of one sequence at least; 0: a few whole contexts.
+[[nodiscard]] std::uint64_t positions_of(std::uint32_t asked, std::uint32_t context, std::uint32_t n_sequences);
+
+/// The chosen token of one row of logits with its chance, and the n likeliest ones with theirs.
+[[nodiscard]] ChosenToken chances(const Tokenizer& tokenizer, std::span<const float> logits, Token chosen,
+                                  std::uint32_t n_likeliest);
+
+}  // namespace fovea::serve

@@ -1,0 +1,164 @@
+// Vectors of texts: each turn encodes as many as one pass has rows for, of whichever requests they are.
+#include <algorithm>
+
+#include "fovea/arena.h"
+#include "fovea/encode.h"
+#include "host/base/refusal.h"
+#include "host/model/text_prompts.h"
+#include "host/translate/target_writer.h"
+#include "serve/jobs/worker.h"
+
+namespace fovea::serve {
+namespace {
+
+constexpr std::uint32_t kRows = 512;  // of a pass at least
+constexpr std::uint32_t kTexts = 64;  // of a pass at most
+
+/// A text that is in the pass.
+struct Place {
+    JobPtr job;
+    std::uint32_t choice = 0;
+};
+
+class VectorWorker final : public Worker {
+public:
+    VectorWorker(const ServedModel& served, const WorkerOptions& options, ModelMetrics& metrics)
+        : Worker(options.queue_capacity),
+          served_(served),
+          how_{.isa = options.isa, .remote = options.remote},
+          metrics_(metrics),
+          width_(vector_width(served)),
+          context_(most_tokens(served.model)) {
+        Limits limits{.max_batch = std::max(kRows, context_), .n_threads = options.n_threads, .max_sequences = kTexts};
+        plan_adapters(served.adapters, limits);
+        require(make_workspace_plan(served.model.config(), limits, plan_), served.name);
+        arena_ = Arena(plan_.arena_bytes);
+        if (arena_.size() < plan_.arena_bytes)
+            throw Refusal(served.name + ": memory: expected " + with_separators(plan_.arena_bytes) +
+                          " bytes, got less");
+        ids_.reserve(plan_.limits.max_batch);
+        types_.reserve(plan_.limits.max_batch);
+        out_.resize(std::size_t{kTexts} * width_);
+    }
+
+    void begin() override {
+        require(make_workspace(served_.model, plan_.limits, arena_, workspace_, how_), served_.name);
+        use_adapters(served_.adapters, workspace_);
+    }
+    [[nodiscard]] bool turn() override;
+    void fail_all(const Failure& failure) override {
+        while (const JobPtr job = queue.front()) fail(job, failure);
+    }
+    [[nodiscard]] std::uint32_t context() const override { return context_; }
+    [[nodiscard]] std::uint64_t memory_bytes() const override {
+        return arena_.size() + out_.size() * sizeof(float) + 2 * plan_.limits.max_batch * sizeof(Token);
+    }
+    [[nodiscard]] Work work() const override { return Work::vectors; }
+
+private:
+    void gather();
+    void hand_out(std::size_t i);
+    void fail(JobPtr job, const Failure& failure) {  // a copy: the queue lets go of its own
+        queue.pop(job);
+        if (!job->deliver) return;
+        job->events.push_back({.ended = true, .failure = failure});
+        job->hand_over();
+        job->deliver = nullptr;
+    }
+
+    const ServedModel& served_;
+    SessionOptions how_;
+    ModelMetrics& metrics_;
+    std::uint32_t width_, context_;
+    Plan plan_;
+    Arena arena_;
+    Workspace workspace_;
+    std::vector<Place> places_;  // of this pass
+    std::vector<Token> ids_, types_;
+    bool scores_ = false;  // all texts of the pass are scored
+    std::vector<std::uint32_t> lengths_;
+    std::vector<float> out_;
+};
+
+void VectorWorker::gather() {
+    places_.clear();
+    ids_.clear();
+    types_.clear();
+    lengths_.clear();
+    for (JobPtr job; places_.size() < kTexts && (job = queue.front());) {
+        const std::vector<Token>& text = job->prompts[job->n_started];
+        if (ids_.size() + text.size() > plan_.limits.max_batch) return;
+        if (!places_.empty() && job->scores != scores_) return;
+        scores_ = job->scores;
+        ids_.insert(ids_.end(), text.begin(), text.end());
+        types_.resize(ids_.size());
+        if (!job->types.empty() && !job->types[job->n_started].empty())
+            std::copy(job->types[job->n_started].begin(), job->types[job->n_started].end(),
+                      types_.end() - static_cast<std::ptrdiff_t>(text.size()));
+        lengths_.push_back(static_cast<std::uint32_t>(text.size()));
+        places_.push_back({job, job->n_started++});
+        queue.hold(job->user);
+        queue.charge(job->user, text.size());
+        if (job->n_started == job->n_choices()) queue.pop(job);
+    }
+}
+
+void VectorWorker::hand_out(std::size_t i) {
+    const auto& [job, choice] = places_[i];
+    queue.release(job->user);
+    if (!job->deliver) return;
+    const std::uint32_t width = scores_ ? 1 : width_;
+    const auto from = out_.begin() + static_cast<std::ptrdiff_t>(i * width);
+    Event event{.choice = choice, .vector = {from, from + width}, .finish = FinishReason::length, .ended = true};
+    event.n_prompt = lengths_[i];
+    metrics_.n_prompt_tokens += lengths_[i];
+    job->events.push_back(std::move(event));
+    if (++job->n_ended < job->n_choices()) return;
+    metrics_.request.observe(std::chrono::duration<double>(Clock::now() - job->arrived).count());
+    job->hand_over();
+    job->deliver = nullptr;
+}
+
+bool VectorWorker::turn() {
+    for (const JobPtr& job : queue.take_ended(Clock::now()))
+        fail(job, {504, "time: expected an answer before the server's deadline, got none"});
+    gather();
+    metrics_.n_waiting = queue.size();
+    metrics_.n_running = places_.size();
+    if (places_.empty()) return false;
+    const bool has_types = std::any_of(types_.begin(), types_.end(), [](Token type) { return type != 0; });
+    Sequences texts{.ids = ids_, .lengths = lengths_};
+    if (has_types) texts.types = types_;
+    const Status status = encode(workspace_, {.source = texts, .before_head = !scores_ && before_head(served_)},
+                                 std::span(out_).first(places_.size() * (scores_ ? 1 : width_)));
+    ++metrics_.n_passes;
+    metrics_.n_rows += ids_.size();
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+        if (!status.ok()) fail(places_[i].job, {500, StatusLine(status).c_str()});
+        hand_out(i);
+    }
+    places_.clear();
+    return true;
+}
+
+}  // namespace
+
+std::unique_ptr<Worker> make_vector_worker(const ServedModel& served, const WorkerOptions& options,
+                                           ModelMetrics& metrics) {
+    return std::make_unique<VectorWorker>(served, options, metrics);
+}
+
+std::unique_ptr<Worker> make_worker(const ServedModel& served, const WorkerOptions& options, ModelMetrics& metrics) {
+    const auto& [encoder, decoder] = served.model.config();
+    if (!served.tokenizer.valid())
+        throw Refusal(served.name + ": text: expected a model with a tokenizer, got one without");
+    const bool continues = !encoder.n_layers && decoder.n_layers && decoder.vocab_size && decoder.has_output_head;
+    if (continues || writes_target(served.model.config())) return make_text_worker(served, options, metrics);
+    if (encoder.n_layers && !decoder.n_layers && encoder.vocab_size && encoder.pooling != Pooling::none)
+        return make_vector_worker(served, options, metrics);
+    if (encoder.sound.hears() && decoder.vocab_size) return make_speech_worker(served, options, metrics);
+    throw Refusal(served.name +
+                  ": model: expected one for logits, an encoder that pools, or one for speech, got another");
+}
+
+}  // namespace fovea::serve

@@ -1,0 +1,92 @@
+// One model's part of the engine: jobs go into its queue, and each turn computes one pass for those that run.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fovea/model.h"
+#include "fovea/tokenizer.h"
+#include "host/model/adapters.h"
+#include "serve/api/request.h"
+#include "serve/jobs/fair_queue.h"
+#include "serve/jobs/metrics.h"
+
+namespace fovea::serve {
+
+/// A model that is served. Its file's bytes must outlive the server.
+struct ServedModel {
+    std::string name;
+    Model model;
+    Tokenizer tokenizer;
+    std::vector<NamedAdapter> adapters{};  ///< of every request; their files' bytes must outlive the server, too
+};
+
+/// Whether what its head predicts is left out, so that it gives the vectors before it: fovea classify has the head.
+[[nodiscard]] inline bool before_head(const ServedModel& served) { return !find_info(served.model, "task").empty(); }
+/// Whether it scores pairs of texts: a head for classes with one label, as CrossEncoders have for rerankers.
+[[nodiscard]] inline bool scores_pairs(const ServedModel& served) {
+    return find_info(served.model, "task") == "text-classification" &&
+           served.model.config().encoder.result_width() == 1;
+}
+/// Values of each vector of a model that pools.
+[[nodiscard]] inline std::uint32_t vector_width(const ServedModel& served) {
+    const Stack& encoder = served.model.config().encoder;
+    return before_head(served) ? encoder.d_model : encoder.result_width();
+}
+
+struct WorkerOptions {
+    std::uint32_t n_threads = 1;
+    const char* isa = nullptr;             ///< nullptr: the best
+    const Remote* remote = nullptr;        ///< machines that compute a part of the products of texts and vectors
+    std::uint32_t context = 0;             ///< positions of a sequence; 0: the model's, at most 4,096
+    std::uint32_t n_sequences = 8;         ///< that are computed at the same time
+    std::uint32_t n_positions = 0;         ///< of all caches together; 0: four whole contexts, or n_sequences if fewer
+    std::uint32_t max_source = 0;          ///< tokens of a text that another is written from; 0: as many as the context
+    std::uint32_t n_source_positions = 0;  ///< of all of them together; 0: as n_positions
+    std::uint32_t max_batch = 192;         ///< rows of a pass
+    std::uint32_t n_beside = 64;           ///< of those, of prompts, in a pass that others' next tokens wait for
+    std::uint32_t n_looked = 0;            ///< tokens of a text whose attention is shown, at most; 0: none is
+    std::size_t queue_capacity = 256;
+    Type kv_type = Type::f32;
+};
+
+class Worker {
+public:
+    explicit Worker(std::size_t queue_capacity) : queue(queue_capacity) {}
+    virtual ~Worker() = default;
+    Worker(const Worker&) = delete;
+    Worker& operator=(const Worker&) = delete;
+
+    /// One pass, by the engine's thread, always the same one. False: nothing was there to do.
+    [[nodiscard]] virtual bool turn() = 0;
+    /// Ends everything that runs and waits with this failure. By the engine's thread.
+    virtual void fail_all(const Failure& failure) = 0;
+    /// Called by the engine's thread before its first turn: what must be made by the thread that computes.
+    virtual void begin() = 0;
+
+    [[nodiscard]] virtual std::uint32_t context() const = 0;  ///< tokens of a prompt and its answer, or of a text
+    [[nodiscard]] virtual std::uint32_t max_prompt() const { return context(); }  ///< tokens of one
+    [[nodiscard]] virtual std::uint64_t memory_bytes() const = 0;  ///< taken at the start; nothing is later
+    [[nodiscard]] virtual Work work() const = 0;
+    /// What its requests may take beside that, at most.
+    [[nodiscard]] virtual std::uint64_t later_bytes() const { return 0; }
+    /// Pages that nobody gave back, once all has ended: 0, or something is wrong here.
+    [[nodiscard]] virtual std::uint32_t n_lost_pages() const { return 0; }
+
+    FairQueue queue;
+    std::function<void()> wake;  ///< has the engine's thread come round again; set before begin
+};
+
+/// A model for logits, of one stack or of two: texts. A model that pools: vectors. One that hears and writes: speech. Throws Refusal where it is neither, or memory lacks.
+[[nodiscard]] std::unique_ptr<Worker> make_text_worker(const ServedModel& served, const WorkerOptions& options,
+                                                       ModelMetrics& metrics);
+[[nodiscard]] std::unique_ptr<Worker> make_vector_worker(const ServedModel& served, const WorkerOptions& options,
+                                                         ModelMetrics& metrics);
+[[nodiscard]] std::unique_ptr<Worker> make_speech_worker(const ServedModel& served, const WorkerOptions& options,
+                                                         ModelMetrics& metrics);
+[[nodiscard]] std::unique_ptr<Worker> make_worker(const ServedModel& served, const WorkerOptions& options,
+                                                  ModelMetrics& metrics);
+
+}  // namespace fovea::serve

@@ -1,0 +1,198 @@
+// Encoders of every family, with their heads: what the engine computes of a converted folder is what transformers computes.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <set>
+
+#include "convert/families/family.h"
+#include "fovea/encode.h"
+#include "host/model/listing.h"
+#include "host/model/opened.h"
+#include "host/model/texts.h"
+#include "tests/support/convert_fixtures.h"
+
+using namespace fovea;
+using namespace fovea::testing;
+
+namespace {
+
+fs::path encoders() { return fs::path(FOVEA_GOLDEN_DIR) / "encoders"; }
+
+/// A golden folder, converted and opened.
+class ConvertedFolder {
+public:
+    explicit ConvertedFolder(const fs::path& source, std::optional<Type> type = {}) {
+        ConvertOptions options;
+        options.source = source;
+        options.output = folder_ / "model.fovea";
+        options.type = type;
+        convert(options);
+        opened = open_path(options.output.string());
+    }
+    OpenedModel opened;
+
+private:
+    TemporaryFolder folder_;
+};
+
+std::vector<float> floats_of(const NpyArray& array) {
+    std::vector<float> values(array.data.size() / sizeof(float));
+    std::memcpy(values.data(), array.data.data(), values.size() * sizeof(float));
+    return values;
+}
+
+/// The largest difference from expected_I.npy of each text, as a share of the largest value; 1 where shapes differ.
+float worst_error(const fs::path& folder, const OpenedModel& opened) {
+    std::vector<TextTokens> texts;
+    for (const Text& text : read_text_lines((folder / "texts.jsonl").string()))
+        texts.push_back(tokens_of(opened, text));
+    REQUIRE(texts.size() == 3);
+    TextBatches batches(opened, texts, {.n_threads = 2});
+    float worst = 0;
+    batches.run([&](std::size_t i, std::span<const float> results) {
+        const std::string name = "expected_" + std::to_string(i) + ".npy";
+        const std::vector<float> wanted = floats_of(read_npy((folder / name).string()));
+        float largest = 0, error = wanted.size() == results.size() ? 0.0f : 1.0f;
+        for (std::size_t k = 0; k < std::min(wanted.size(), results.size()); ++k) {
+            largest = std::max(largest, std::abs(wanted[k]));
+            error = std::max(error, std::abs(wanted[k] - results[k]));
+        }
+        worst = std::max(worst, error / largest);
+    });
+    return worst;
+}
+
+std::vector<fs::path> golden_folders() {
+    std::vector<fs::path> folders;
+    for (const auto& entry : fs::directory_iterator(encoders()))
+        if (fs::exists(entry.path() / "expected_0.npy")) folders.push_back(entry.path());
+    return folders;
+}
+
+TEST_CASE("every family's encoder and head give transformers' numbers, single texts and pairs") {
+    const std::vector<fs::path> folders = golden_folders();
+    std::set<std::string> types;
+    for (const fs::path& folder : folders) {
+        CAPTURE(folder.filename().string());
+        const ConvertedFolder model(folder);
+        CHECK(worst_error(folder, model.opened) <= 1e-4f);
+        const auto config = nlohmann::json::parse(read_text(folder / "config.json"));
+        types.insert(config["model_type"].get<std::string>() +
+                     config.value("feed_forward_type", ""));  // Jina's says bert
+    }
+    CHECK(types.size() == folders.size());  // a family each
+    CHECK(types.size() >= 12);
+}
+
+TEST_CASE("a GGUF file of an encoder gives the vectors of the folder that it was made from, in every bit") {
+    std::size_t n_models = 0;
+    for (const auto& entry : fs::directory_iterator(fs::path(FOVEA_GOLDEN_DIR) / "encoders_gguf")) {
+        CAPTURE(entry.path().filename().string());
+        std::vector<float> vectors[2];
+        for (const bool is_gguf : {false, true}) {
+            const ConvertedFolder model(is_gguf ? entry.path() / "model.gguf" : entry.path(), Type::f32);
+            std::vector<TextTokens> texts(1);
+            for (Token i = 0; i < 30; ++i)
+                texts[0].ids.push_back((7 * i + 3) % model.opened.model.config().encoder.vocab_size);
+            TextBatches batches(model.opened, texts, {.n_threads = 1});
+            batches.run(
+                [&](std::size_t, std::span<const float> rows) { vectors[is_gguf].assign(rows.begin(), rows.end()); });
+        }
+        REQUIRE(vectors[0].size() == vectors[1].size());
+        CHECK(vectors[0].size() >= 30);
+        CHECK(std::memcmp(vectors[0].data(), vectors[1].data(), vectors[0].size() * sizeof(float)) == 0);
+        ++n_models;
+    }
+    CHECK(n_models == 4);
+}
+
+TEST_CASE("layers that share weights have their bytes in the file once, and still do when it is converted again") {
+    TemporaryFolder again;
+    const ConvertedFolder model(encoders() / "albert_tokenclassification");
+    std::map<std::string, std::set<std::uint64_t>> places;
+    const std::uint32_t n_layers = model.opened.model.config().encoder.n_layers;
+    CHECK(n_layers == 2);
+    for (const TensorInfo& t : tensors(model.opened.model)) places[t.role].insert(t.offset);
+    for (const char* role : {"query", "up", "down_bias", "attention_norm"}) CHECK(places[role].size() == 1);
+    ConvertOptions options;
+    options.source = model.opened.name;
+    options.output = again / "again.fovea";
+    convert(options);
+    CHECK(read_text(options.output) == read_text(model.opened.name));
+}
+
+TEST_CASE("types that halve or quantize weights stay near, and every instruction set gives the same bits") {
+    for (const fs::path& folder : golden_folders()) {
+        CAPTURE(folder.filename().string());
+        CHECK(worst_error(folder, ConvertedFolder(folder, Type::bf16).opened) < 0.25f);
+        const ConvertedFolder model(folder, Type::q8);
+        std::vector<TextTokens> texts;
+        for (const Text& text : read_text_lines((folder / "texts.jsonl").string()))
+            texts.push_back(tokens_of(model.opened, text));
+        std::vector<std::vector<float>> first(texts.size());
+        for (const char* isa : isa_names())
+            for (const std::uint32_t n_threads : {1u, 3u}) {
+                TextBatches batches(model.opened, texts, {.n_threads = n_threads, .isa = isa});
+                batches.run([&](std::size_t i, std::span<const float> results) {
+                    std::vector<float>& wanted = first[i];
+                    if (wanted.empty()) wanted.assign(results.begin(), results.end());
+                    CHECK(std::memcmp(wanted.data(), results.data(), results.size_bytes()) == 0);
+                });
+            }
+    }
+}
+
+TEST_CASE("a head's labels and what becomes of its logits stand in the file") {
+    const ConvertedFolder model(encoders() / "distilbert_sequenceclassification");
+    CHECK(find_info(model.opened.model, "task") == "text-classification");
+    CHECK(find_info(model.opened.model, "scores") == "softmax");
+    CHECK(find_info(model.opened.model, "labels").starts_with("LABEL_0\nLABEL_1\n"));
+    CHECK(find_info(model.opened.model, "nothing") == "");
+    CHECK(find_info(ConvertedFolder(encoders() / "bert_sequenceclassification").opened.model, "scores") == "sigmoid");
+}
+
+TEST_CASE("values of config.json that no encoder can have are refused by their name") {
+    struct Wrong {
+        const char* folder;
+        const char* field;
+        nlohmann::json value;
+        const char* words;
+    };
+    const Wrong wrongs[] = {
+        {"roberta_sequenceclassification", "max_position_embeddings", 2, "more than the padding's id and 1"},
+        {"mpnet_maskedlm", "relative_attention_num_buckets", 6, "expected 32"},
+        {"t5_model", "relative_attention_num_buckets", 6, "a multiple of 4"},
+        {"t5_model", "feed_forward_proj", "gated-odd", "feed_forward_proj"},
+        {"albert_tokenclassification", "num_hidden_groups", 9, "num_hidden_groups"},
+        {"bert_sequenceclassification", "id2label", {{"7", "seven"}}, "a label for each id"},
+        {"bert_sequenceclassification", "position_embedding_type", "relative_key", "absolute"},
+        {"jina_bert_model", "feed_forward_type", "original", "feed_forward_type: expected geglu or reglu"},
+        {"jina_bert_model", "position_embedding_type", "absolute",
+         "position_embeddings.weight: expected [40, 12], got none"},
+        {"jina_v3_sequenceclassification", "hidden_act", "silu_clamped", "hidden_act"},
+        {"modernbert_sequenceclassification", "layer_types", {"full_attention"}, "layer_types"},
+        {"electra_maskedlm", "embedding_size", 13, "expected shape"},
+        {"gemma_embedding_model", "use_bidirectional_attention", 1, "use_bidirectional_attention"},
+        {"gemma_embedding_model", "sliding_window", 0, "sliding_window: expected a whole number of at least 1"},
+        {"gemma_embedding_model", "hidden_size", 14, "expected shape [31, 14], got [31, 12]"},
+    };
+    for (const Wrong& wrong : wrongs) {
+        CAPTURE(wrong.field);
+        TemporaryFolder copy;
+        fs::copy(encoders() / wrong.folder, copy.path(), fs::copy_options::recursive);
+        edit_json(copy / "config.json", [&](nlohmann::json& config) { config[wrong.field] = wrong.value; });
+        const std::string line = refusal_of([&] { (void)read_source({.source = copy.path()}); });
+        CAPTURE(line);
+        CHECK(contains(line, wrong.words));
+    }
+}
+
+TEST_CASE("a decoder's rows become vectors only where something pools them") {
+    TemporaryFolder copy;
+    fs::copy(encoders() / "llama_model", copy.path(), fs::copy_options::recursive);
+    edit_json(copy / "modules.json", [](nlohmann::json& modules) { modules.erase(2), modules.erase(1); });
+    CHECK(
+        contains(refusal_of([&] { (void)read_source({.source = copy.path()}); }), "modules.json: expected a Pooling"));
+}
+
+}  // namespace

@@ -1,0 +1,32 @@
+// Golden models of families, and what converting one says after a change of its config.json.
+#pragma once
+#include <doctest/doctest.h>
+
+#include "tests/support/convert_fixtures.h"
+
+namespace fovea::testing {
+
+using Json = nlohmann::json;
+
+inline fs::path golden_families() { return fs::path(FOVEA_GOLDEN_DIR) / "families"; }
+
+/// What converting a family's model says after a change of its config.json; "" where it does not refuse.
+inline std::string line_of(const char* family, const std::function<void(Json&)>& edit) {
+    TemporaryFolder folder;
+    fs::copy(golden_families() / family, folder / "model");
+    edit_json(folder / "model/config.json", edit);
+    ConvertOptions options;
+    options.source = folder / "model";
+    options.output = folder / "out.fovea";
+    return refusal_of([&] { convert(options); });
+}
+
+inline void check_refused(const char* family, const char* field, const Json& value, const char* words) {
+    const std::string line = line_of(family, [&](Json& json) { json[field] = value; });
+    CAPTURE(family);
+    CAPTURE(line);
+    CHECK(contains(line, std::string("config.json: ") + field + ": expected "));
+    CHECK(contains(line, words));
+}
+
+}  // namespace fovea::testing

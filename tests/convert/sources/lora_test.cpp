@@ -1,0 +1,224 @@
+// Low-rank adapters merged into a model's weights: what becomes of the logits, and what is refused.
+#include "convert/sources/lora.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/support/convert_fixtures.h"
+
+using namespace fovea;
+using namespace fovea::testing;
+
+namespace {
+
+using Json = nlohmann::json;
+
+fs::path adapters() { return fs::path(FOVEA_GOLDEN_DIR) / "lora"; }
+
+fs::path base_of(const fs::path& adapter) {
+    std::string name = read_text(adapter / "base.txt");
+    while (!name.empty() && name.back() == '\n') name.pop_back();
+    return fs::path(FOVEA_GOLDEN_DIR) / name;
+}
+
+/// What merging a copy of that adapter says after a change; "" where it does not refuse.
+std::string line_of(const char* adapter, const std::function<void(const fs::path&)>& change, float scale = 1.0f) {
+    TemporaryFolder folder;
+    fs::copy(adapters() / adapter, folder / "adapter");
+    change(folder / "adapter");
+    ConvertOptions options{.source = base_of(adapters() / adapter), .output = folder / "out.fovea"};
+    options.loras = {{folder / "adapter", scale}};
+    return refusal_of([&] { convert(options); });
+}
+
+void check_config_refused(const char* field, const Json& value, const char* words) {
+    const std::string line = line_of("llama", [&](const fs::path& adapter) {
+        edit_json(adapter / "adapter_config.json", [&](Json& json) { json[field] = value; });
+    });
+    CAPTURE(line);
+    CHECK(contains(line, "adapter_config.json: "));
+    CHECK(contains(line, words));
+}
+
+void edit_tensors(const fs::path& adapter, const std::function<void(Json&)>& edit) {
+    auto tensors = SafetensorsText::read(adapter / "adapter_model.safetensors");
+    edit(tensors.header);
+    write_text(adapter / "adapter_model.safetensors", tensors.text());
+}
+
+void check_tensors_refused(const std::function<void(Json&)>& edit, const char* words) {
+    const std::string line = line_of("llama", [&](const fs::path& adapter) { edit_tensors(adapter, edit); });
+    CAPTURE(line);
+    CHECK(contains(line, "adapter_model.safetensors: tensor "));
+    CHECK(contains(line, words));
+}
+
+void rename(Json& header, const std::string& from, const std::string& to) {
+    header[to] = header.at(from);
+    header.erase(from);
+}
+
+constexpr const char* kQuery = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight";
+
+}  // namespace
+
+TEST_CASE("lora: merged adapters make the logits of the sums") {
+    std::size_t n = 0;
+    for (const auto& entry : fs::directory_iterator(adapters())) {
+        const std::string name = entry.path().filename();
+        CAPTURE(name);
+        TemporaryFolder folder;
+        ConvertOptions options{.source = base_of(entry.path()), .output = folder / "m.fovea", .type = Type::f32};
+        convert(options);
+        CHECK(logits_error(Converted(folder / "m.fovea").model, entry.path() / "expected_logits.npy") > 0.1f);
+        options.loras = {{entry.path()}};
+        convert(options);
+        CHECK(logits_error(Converted(folder / "m.fovea").model, entry.path() / "expected_logits.npy") < 1e-4f);
+        ++n;
+    }
+    CHECK(n == 8);
+}
+
+TEST_CASE("lora: an adapter at a scale and again at what is left of 1 is the adapter") {
+    TemporaryFolder folder;
+    const fs::path adapter = adapters() / "phi3";
+    ConvertOptions options{.source = base_of(adapter), .output = folder / "m.fovea", .type = Type::f32};
+    options.loras = {{adapter, 0.25f}, {adapter, 0.75f}};
+    convert(options);
+    CHECK(logits_error(Converted(folder / "m.fovea").model, adapter / "expected_logits.npy") < 1e-4f);
+    options.loras = {{adapter, 0.25f}};
+    convert(options);
+    CHECK(logits_error(Converted(folder / "m.fovea").model, adapter / "expected_logits.npy") > 1e-2f);
+}
+
+TEST_CASE("lora: a model of the bare class takes an adapter of the class with a head") {
+    TemporaryFolder folder;
+    fs::copy(base_of(adapters() / "llama"), folder / "bare");
+    auto tensors = SafetensorsText::read(folder / "bare/model.safetensors");
+    const Json header = tensors.header;
+    for (const auto& [name, entry] : header.items())
+        if (name.starts_with("model.")) rename(tensors.header, name, name.substr(6));
+    write_text(folder / "bare/model.safetensors", tensors.text());
+    ConvertOptions options{.source = folder / "bare", .output = folder / "m.fovea", .type = Type::f32};
+    options.loras = {{adapters() / "llama"}};
+    convert(options);
+    CHECK(logits_error(Converted(folder / "m.fovea").model, adapters() / "llama/expected_logits.npy") < 1e-4f);
+}
+
+TEST_CASE("lora: any number of threads writes the same bytes") {
+    TemporaryFolder folder;
+    ConvertOptions options{.source = base_of(adapters() / "gpt2"), .output = folder / "1.fovea", .type = Type::q8};
+    options.loras = {{adapters() / "gpt2"}};
+    convert(options);
+    options.output = folder / "3.fovea";
+    options.n_threads = 3;
+    convert(options);
+    CHECK(read_text(folder / "1.fovea") == read_text(folder / "3.fovea"));
+}
+
+TEST_CASE("lora: configurations of anything but products are refused by name") {
+    check_config_refused("peft_type", "LOHA", "peft_type: expected LORA, got \"LOHA\"");
+    check_config_refused("use_dora", true, "use_dora: expected none, got true");
+    check_config_refused("lora_bias", true, "lora_bias: expected none");
+    check_config_refused("target_parameters", Json::array({"experts"}), "target_parameters: expected none");
+    check_config_refused("layer_replication", Json::array({Json::array({0, 2})}), "layer_replication: expected none");
+    check_config_refused("trainable_token_indices", Json::array({1}), "trainable_token_indices: expected none");
+    check_config_refused("init_lora_weights", "pissa", "gaussian, orthogonal or eva, got \"pissa\"");
+    check_config_refused("r", 0, "r: expected a number from");
+    check_config_refused("lora_alpha", "8", "lora_alpha: expected a number from");
+    check_config_refused("use_rslora", 1, "use_rslora: expected true or false");
+    check_config_refused("alpha_pattern", Json::array(), "alpha_pattern: expected an object");
+    check_config_refused("alpha_pattern", {{"q_proj|v_proj", 3}}, "expected names of modules, got the expression");
+    check_config_refused("alpha_pattern", {{"v_proj", 3}, {"self_attn.v_proj", 4}}, "expected one number for");
+    check_config_refused("alpha_pattern", {{"v_proj", -1}}, "alpha_pattern: v_proj: expected a number from");
+}
+
+TEST_CASE("lora: a factor has as many rows as the configuration says") {
+    const std::string line = line_of("llama", [](const fs::path& adapter) {
+        edit_json(adapter / "adapter_config.json", [](Json& json) { json["r"] = 5; });
+    });
+    CHECK(contains(line, "mlp.down_proj.lora_A.weight: expected 5 rows as adapter_config.json says, got 4"));
+}
+
+TEST_CASE("lora: fields that say nothing are as if they were not there") {
+    CHECK(line_of("llama", [](const fs::path& adapter) {
+              edit_json(adapter / "adapter_config.json", [](Json& json) {
+                  json["use_dora"] = false;
+                  json["target_parameters"] = nullptr;
+                  json["trainable_token_indices"] = nullptr;
+                  json["layer_replication"] = nullptr;
+                  json["init_lora_weights"] = true;
+              });
+          }) == "");
+}
+
+TEST_CASE("lora: tensors that are no product of the model's are refused by name") {
+    check_tensors_refused([](Json& header) { rename(header, kQuery, "a.model.q.lora_A.weight"); },
+                          "expected a name that begins with base_model.model.");
+    check_tensors_refused([](Json& header) { header.erase(kQuery); }, "expected the product's other factor beside it");
+    check_tensors_refused(
+        [](Json& header) { header.erase("base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight"); },
+        "expected the other factor, got none");
+    check_tensors_refused(
+        [](Json& header) {
+            header["base_model.model.model.layers.0.lora_magnitude_vector"] = {
+                {"dtype", "F32"}, {"shape", {0}}, {"data_offsets", {0, 0}}};
+        },
+        "expected a factor of a product");
+    check_tensors_refused(
+        [](Json& header) {
+            header[kQuery]["shape"] = {header[kQuery]["shape"][1], header[kQuery]["shape"][0]};
+        },
+        "expected a matrix of as many rows as the other factor has columns");
+    check_tensors_refused([](Json& header) { header[kQuery]["dtype"] = "I32"; }, "expected F32, F16 or BF16, got I32");
+    for (const char* module : {"model.layers.9.self_attn.q_proj", "lm_tail", "model.norm"}) {
+        const std::string a = std::string("base_model.model.") + module + ".lora_A.weight";
+        const std::string b = std::string("base_model.model.") + module + ".lora_B.weight";
+        check_tensors_refused(
+            [&](Json& header) {
+                rename(header, kQuery, a);
+                rename(header, "base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight", b);
+            },
+            std::string(module) == "model.norm" ? "expected factors of a matrix"
+                                                : "expected a tensor that the model's files have");
+    }
+    check_tensors_refused(
+        [](Json& header) {  // a product as wide as another matrix
+            rename(header, "base_model.model.model.layers.0.mlp.gate_proj.lora_A.weight",
+                   "base_model.model.model.layers.0.self_attn.o_proj.lora_A.weight");
+            rename(header, "base_model.model.model.layers.0.mlp.gate_proj.lora_B.weight",
+                   "base_model.model.model.layers.0.self_attn.o_proj.lora_B.weight");
+        },
+        "expected factors of [");
+}
+
+TEST_CASE("lora: what is replaced has the shape of the model's, and no scale") {
+    const std::string scaled = line_of(
+        "embedding", [](const fs::path&) {}, 0.5f);
+    CHECK(contains(scaled, "expected products alone where a scale is given, got lm_head.weight"));
+    const std::string shape = line_of("embedding", [](const fs::path& adapter) {
+        edit_tensors(adapter, [](Json& header) {
+            Json& size = header["base_model.model.lm_head.weight"]["shape"];
+            size = Json::array({size[0].get<int>() * size[1].get<int>()});
+        });
+    });
+    CHECK(contains(shape, "tensor lm_head.weight: expected the shape of the model's lm_head.weight"));
+}
+
+TEST_CASE("lora: folders and sources of another kind are refused") {
+    TemporaryFolder folder;
+    ConvertOptions options{.source = base_of(adapters() / "llama"), .output = folder / "m.fovea"};
+    options.loras = {{folder.path()}};
+    CHECK(contains(refusal_of([&] { convert(options); }), "expected a PEFT adapter's folder"));
+    fs::copy(adapters() / "llama/adapter_config.json", folder / "adapter_config.json");
+    CHECK(contains(refusal_of([&] { convert(options); }), "expected adapter_model.safetensors or adapter_model.bin"));
+    options.loras = {{adapters() / "llama"}};
+    options.source = fs::path(FOVEA_GOLDEN_DIR) / "llama2c_v0.bin";
+    CHECK(contains(refusal_of([&] { convert(options); }), "--lora: expected a Hugging Face source, got another kind"));
+    options.source = fs::path(FOVEA_GOLDEN_DIR) / "torch_text";
+    for (const auto& entry : fs::directory_iterator(options.source)) options.source = entry.path();
+    CHECK(contains(refusal_of([&] { convert(options); }), "a model of transformers, whose modules --lora names"));
+    options = {.source = adapters() / "llama", .output = folder / "m.fovea"};
+    options.base = fs::path(FOVEA_GOLDEN_DIR) / "pairs/bart";
+    CHECK(contains(refusal_of([&] { convert(options); }), "model_type: expected a model of one stack for --base"));
+    CHECK(!fs::exists(options.output));
+}

@@ -1,0 +1,192 @@
+// Sound files: every coding of WAV, other rates, standard refusals; and what libsndfile reads, where it is built in.
+#include "host/media/sound_file.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "host/base/refusal.h"
+#include "host/media/sound_source.h"
+#include "tests/support/convert_fixtures.h"
+
+namespace {
+
+using namespace fovea;
+using testing::TemporaryFolder, testing::write_text;
+
+std::string little(std::uint64_t number, int n_bytes) {
+    std::string bytes;
+    for (int i = 0; i < n_bytes; ++i) bytes += static_cast<char>(number >> 8 * i);
+    return bytes;
+}
+
+struct Coded {
+    std::uint32_t coding, n_bits, n_channels = 1, rate = 16000;
+};
+
+std::string format_chunk(const Coded& c) {
+    const std::uint32_t row = c.n_channels * c.n_bits / 8;
+    return "fmt " + little(16, 4) + little(c.coding, 2) + little(c.n_channels, 2) + little(c.rate, 4) +
+           little(c.rate * row, 4) + little(row, 2) + little(c.n_bits, 2);
+}
+std::string wav(const std::string& chunks) { return "RIFF" + little(chunks.size() + 4, 4) + "WAVE" + chunks; }
+std::string data_chunk(const std::string& data) { return "data" + little(data.size(), 4) + data; }
+
+std::vector<float> read_bytes(const std::string& bytes, std::uint32_t rate = 16000) {
+    static const testing::TemporaryFolder folder;  // of this run alone
+    const std::string path = (folder / "fovea_sound_test").string();
+    std::ofstream(path, std::ios::binary) << bytes;
+    return read_sound(path, rate);
+}
+std::string refusal_of(const std::string& bytes) {
+    try {
+        (void)read_bytes(bytes);
+    } catch (const Refusal& refusal) {
+        const std::string line = refusal.what();
+        return line.substr(line.find("test: ") + 6);
+    }
+    return "read";
+}
+
+/// Values in eighths as a coding has them.
+std::string coded(const Coded& c, const std::vector<int>& eighths) {
+    std::string bytes;
+    for (const int e : eighths) {
+        const double x = e / 8.0;
+        if (c.coding == 3 && c.n_bits == 32) bytes += little(std::bit_cast<std::uint32_t>(static_cast<float>(x)), 4);
+        if (c.coding == 3 && c.n_bits == 64) bytes += little(std::bit_cast<std::uint64_t>(x), 8);
+        if (c.coding == 1 && c.n_bits == 8) bytes += little(static_cast<std::uint64_t>(x * 128 + 128), 1);
+        if (c.coding == 1 && c.n_bits > 8)
+            bytes += little(
+                static_cast<std::uint64_t>(static_cast<std::int64_t>(std::ldexp(x, static_cast<int>(c.n_bits) - 1))),
+                static_cast<int>(c.n_bits / 8));
+    }
+    return bytes;
+}
+
+TEST_CASE("sound file: WAV of every coding; channels are averaged; chunks that say nothing are passed over") {
+    const std::vector<int> eighths{-8, -3, 0, 1, 7, 5};
+    for (const Coded c : {Coded{1, 8}, Coded{1, 16}, Coded{1, 24}, Coded{1, 32}, Coded{3, 32}, Coded{3, 64}}) {
+        CAPTURE(c.coding);
+        CAPTURE(c.n_bits);
+        const std::string data = coded(c, eighths);
+        const auto mono = read_bytes(wav(format_chunk(c) + data_chunk(data)));
+        CHECK(mono == std::vector<float>{-1.0f, -0.375f, 0.0f, 0.125f, 0.875f, 0.625f});
+        Coded stereo = c;
+        stereo.n_channels = 2;
+        CHECK(read_bytes(wav(format_chunk(stereo) + data_chunk(data))) == std::vector<float>{-0.6875f, 0.0625f, 0.75f});
+    }
+    const Coded c{1, 16};
+    const std::string list = "LIST" + little(3, 4) + "abc" + std::string(1, '\0');
+    const std::string data = coded(c, {4, -4});
+    CHECK(read_bytes(wav(list + format_chunk(c) + list + data_chunk(data) + list)) == std::vector<float>{0.5f, -0.5f});
+    // Written into a pipe: the size is not known.
+    CHECK(read_bytes(wav(format_chunk(c) + "data" + little(0xffffffff, 4) + data)) == std::vector<float>{0.5f, -0.5f});
+    CHECK(read_bytes(wav(format_chunk(c) + "data" + little(0, 4) + data)) == std::vector<float>{0.5f, -0.5f});
+}
+
+TEST_CASE("sound file: what is refused") {
+    const Coded c{1, 16};
+    CHECK(refusal_of(wav(format_chunk(c))) == "WAV file: expected data, got none");
+    CHECK(refusal_of(wav(data_chunk("ab"))) == "WAV file: expected its format before its data, got none");
+    CHECK(refusal_of(wav("fmt " + little(4, 4) + "abcd")) == "WAV format: expected 16 bytes, got 4");
+    CHECK(refusal_of(wav(format_chunk({1, 16, 0}) + data_chunk("ab"))) == "WAV channels: expected at least 1, got 0");
+    // Each sample at a rate of 1 would become 16,000.
+    for (const std::uint32_t rate : {0u, 1u, 999u, 768001u, 4000000000u})
+        CHECK(refusal_of(wav(format_chunk({1, 16, 1, rate}) + data_chunk("ab")))
+                  .starts_with("samples a second: expected 1,000 to 768,000, got "));
+    const std::string nan = coded({3, 32}, {1}) + little(0x7fc00000, 4);
+    CHECK(refusal_of(wav(format_chunk({3, 32}) + data_chunk(nan))) ==
+          "samples: expected numbers, got NaN or an infinity");
+    CHECK(refusal_of("no sound at all").starts_with("expected a "));
+    for (std::size_t n = 0; n < 60; ++n) (void)refusal_of(wav(format_chunk(c) + data_chunk("abcd")).substr(0, n));
+}
+
+TEST_CASE("sound file: bytes give what their file does, within bounds, and between blocks the work can be ended") {
+    const Coded c{1, 16};
+    const std::string bytes = wav(format_chunk(c) + data_chunk(std::string(200000, '\1')));
+    const std::span<const std::byte> span = std::as_bytes(std::span(bytes));
+    CHECK(decode_sound(span, "x", 16000) == read_bytes(bytes));
+    CHECK(decode_sound(span, "x", 8000, {.most_seconds = 6.25}).size() == 50000);
+    CHECK_THROWS_WITH((void)decode_sound(span, "x", 16000, {.most_seconds = 6}),
+                      "x: seconds: expected at most 6, got more");
+    int n_calls = 0;
+    (void)decode_sound(span, "x", 16000, {.between = [&] { ++n_calls; }});
+    CHECK(n_calls == 4);  // blocks of 32,768 samples
+    CHECK_THROWS_AS((void)decode_sound(span, "x", 16000, {.between = [] { throw 5; }}), int);
+}
+
+/// The largest difference between a resampled sine and the sine, away from the ends.
+double error_of(std::uint32_t from, std::uint32_t to, double hertz) {
+    std::vector<float> x(from);
+    for (std::size_t i = 0; i < x.size(); ++i)
+        x[i] = static_cast<float>(std::sin(2 * 3.14159265358979323846 * hertz * static_cast<double>(i) / from));
+    const std::vector<float> y = resample(x, from, to, "x");
+    REQUIRE(y.size() == to);
+    double most = 0;
+    for (std::size_t i = to / 10; i < to - to / 10; ++i)
+        most = std::max(most, std::abs(static_cast<double>(y[i]) -
+                                       std::sin(2 * 3.14159265358979323846 * hertz * static_cast<double>(i) / to)));
+    return most;
+}
+
+TEST_CASE(
+    "sound file: one that ends before its recording is read with a note, one whose length was not known without") {
+    const TemporaryFolder folder;
+    const std::string path = (folder / "cut.wav").string(), format = format_chunk({1, 16}), samples(64, '\1');
+    const auto note_of = [&](std::uint64_t size) {
+        std::string note;
+        write_text(path, wav(format + "data" + little(size, 4) + samples));
+        CHECK(read_sound(path, 16000, &note).size() == 32);
+        return note;
+    };
+    CHECK(note_of(64).empty());
+    CHECK(note_of(0).empty());
+    CHECK(note_of(0xffffffff).empty());
+    CHECK(note_of(0x7ffff000).empty());
+    CHECK(note_of(32064) == path + ": the file ends 32,000 bytes before its recording does");
+}
+
+TEST_CASE("sound file: other rates keep what both can have, and lose what the lower cannot") {
+    for (const std::uint32_t from : {8000u, 11025u, 22050u, 44100u, 48000u, 96000u}) {
+        CAPTURE(from);
+        CHECK(error_of(from, 16000, 440) < 2e-4);
+        CHECK(error_of(from, 16000, 3000) < 2e-4);
+    }
+    // 11 kHz is no sound of 16,000 samples a second: where it would come back, at 5 kHz, is nothing.
+    std::vector<float> x(44100);
+    for (std::size_t i = 0; i < x.size(); ++i)
+        x[i] = static_cast<float>(std::sin(2 * 3.14159265358979323846 * 11000 * static_cast<double>(i) / 44100));
+    const std::vector<float> y = resample(x, 44100, 16000, "x");
+    for (std::size_t i = 2000; i < 14000; ++i) REQUIRE(std::abs(y[i]) < 2e-4);
+    CHECK(resample(std::vector<float>(3, 0.5f), 16000, 16000, "x") == std::vector<float>(3, 0.5f));
+    CHECK(resample({}, 44100, 16000, "x").empty());
+    CHECK(resample(std::vector<float>(1), 44100, 16000, "x").size() == 1);
+}
+
+TEST_CASE("sound file: a recording longer than a block is resampled as one") {
+    std::vector<int> eighths(100000);
+    for (std::size_t i = 0; i < eighths.size(); ++i) eighths[i] = static_cast<int>(i * 7 % 15) - 7;
+    const Coded c{1, 16, 1, 44100};
+    const auto by_blocks = read_bytes(wav(format_chunk(c) + data_chunk(coded(c, eighths))));
+    std::vector<float> x(eighths.begin(), eighths.end());
+    for (float& v : x) v /= 8;
+    CHECK(by_blocks == resample(x, 44100, 16000, "x"));
+}
+
+TEST_CASE("sound file: libsndfile's formats, where it is built in") {
+    const std::vector<float> samples = {0.5f, -0.5f, 0.25f};
+    std::string au = ".snd";  // Sun's: numbers are big-endian
+    for (const std::uint32_t field : {24u, 6u, 3u, 16000u, 1u})
+        for (int i = 3; i >= 0; --i) au += static_cast<char>(field >> 8 * i);
+    au += std::string("\x40\x00\xc0\x00\x20\x00", 6);
+    if (has_sound_library())
+        CHECK(read_bytes(au) == samples);
+    else
+        CHECK(refusal_of(au).starts_with("expected a WAV file"));
+}
+
+}  // namespace

@@ -1,0 +1,115 @@
+# What CONTRIBUTING says of sizes: no source file above 500 lines, each folder of the engine below 2,500 lines of code, which
+# is what is neither blank nor a comment of its own line. Of names: one type for each. And of files touched: the last of
+# each kind that was added is named in the files of its row, and in no other.
+#   -D SOURCE=project
+cmake_minimum_required(VERSION 3.22)
+
+set(most_lines 500)
+set(most_code 2500)
+set(wrong "")
+
+# count(FILE LINES CODE): ";" and brackets would part or join CMake's lists.
+function(count file out_lines out_code)
+  file(READ ${file} text)
+  string(REGEX REPLACE "[^\n/ \t]" "x" text "${text}")
+  string(REGEX MATCHALL "\n" ends "${text}")
+  list(LENGTH ends lines)
+  string(REGEX REPLACE "\n[ \t]*//[^\n]*" "\n" text "\n${text}")
+  string(REGEX REPLACE "\n[ \t\n]*\n" "\n" text "${text}")
+  string(REGEX MATCHALL "\n[^\n]" starts "${text}")
+  list(LENGTH starts code)
+  set(${out_lines} ${lines} PARENT_SCOPE)
+  set(${out_code} ${code} PARENT_SCOPE)
+endfunction()
+
+file(GLOB_RECURSE rooms LIST_DIRECTORIES true RELATIVE ${SOURCE} ${SOURCE}/engine/*)
+list(FILTER rooms EXCLUDE REGEX "\\.[a-z]+$")
+foreach(room include engine ${rooms} platform host convert cluster tools serve bindings bench examples tests)
+  set(how GLOB_RECURSE)
+  if(room MATCHES "^engine")  # folder by folder
+    set(how GLOB)
+  endif()
+  file(${how} files ${SOURCE}/${room}/*.h ${SOURCE}/${room}/*.cpp ${SOURCE}/${room}/*.c)
+  set(total 0)
+  foreach(file IN LISTS files)
+    count(${file} lines code)
+    math(EXPR total "${total} + ${code}")
+    if(lines GREATER most_lines)
+      string(APPEND wrong "\n  ${file}: expected at most ${most_lines} lines, got ${lines}")
+    endif()
+  endforeach()
+  if(files)
+    message(STATUS "${room}: ${total} lines of code")
+  endif()
+  if(room MATCHES "^engine" AND total GREATER most_code)
+    string(APPEND wrong "\n  ${room}: expected at most ${most_code} lines of code, got ${total}")
+  endif()
+endforeach()
+
+# named(WITNESS FILE...): the sources of these rooms, and CMakeLists.txt, that name the witness.
+set(sources CMakeLists.txt)
+foreach(room include engine platform host convert cluster serve tools bindings)
+  foreach(ending h c cpp inc py pyi html S)
+    file(GLOB_RECURSE files RELATIVE ${SOURCE} ${SOURCE}/${room}/*.${ending})
+    list(APPEND sources ${files})
+  endforeach()
+endforeach()
+list(FILTER sources EXCLUDE REGEX "/tests/")
+function(named witness)
+  set(found "")
+  foreach(file IN LISTS sources)
+    file(STRINGS ${SOURCE}/${file} lines REGEX "${witness}" LIMIT_COUNT 1)
+    if(lines)
+      list(APPEND found ${file})
+    endif()
+  endforeach()
+  set(expected ${ARGN})
+  list(SORT expected)
+  list(SORT found)
+  if(NOT found STREQUAL expected)
+    list(JOIN expected ", " expected)
+    list(JOIN found ", " found)
+    set(wrong "${wrong}\n  ${witness}: expected in ${expected}; got ${found}" PARENT_SCOPE)
+  endif()
+endfunction()
+named(quick_gelu include/fovea/type.h engine/kernels/math.h convert/families/reading.cpp host/model/report.cpp)
+named(q5_1 include/fovea/type.h engine/format/panel.h convert/writer/file_header.cpp convert/quantize/format_lanes.h convert/formats/gguf_blocks.cpp
+      bindings/python/fovea/_convert.py)
+named(VERSION_UNSUPPORTED include/fovea/codes.inc)
+named(appended_value engine/format/roles.inc engine/blocks/qkv.cpp convert/sources/torch_module.cpp)
+named("add_tokenize[^r]" tools/verbs/verbs.h tools/verbs/tokenize.cpp)
+named("isa\\(amx|kernels_amx" CMakeLists.txt engine/kernels/kernels.h engine/kernels/isa/amx.cpp)
+named(top_p include/fovea/sampler.h include/fovea/fovea.h engine/text/sampler.cpp engine/c/model.cpp tools/options/sampling.cpp
+      serve/api/sampling_fields.h bindings/python/src/generate.cpp bindings/python/fovea/_model.py
+      bindings/python/fovea/_session.py)
+named(Api::rerank serve/http/routes.cpp serve/api/request.h serve/api/read_openai.cpp serve/api/answer.cpp serve/http/server.cpp
+      serve/api/prompt_reader.cpp)
+named(nemotron convert/families/nemotron.cpp convert/families/families.inc
+      convert/families/gguf.cpp)
+
+# One type for a name: two headers that define types of one name in one namespace make a program that links, and whose
+# compiler may take either one's functions for both.
+set(seen "")
+foreach(room include engine platform host convert tools serve)
+  file(GLOB_RECURSE headers RELATIVE ${SOURCE} ${SOURCE}/${room}/*.h)
+  foreach(file IN LISTS headers)
+    file(STRINGS ${SOURCE}/${file} lines
+         REGEX "^namespace [a-z_:]* ?{$|^(struct|class|union|enum class|enum) [A-Za-z]+( final)?( [:{]|$)")
+    set(space "")
+    foreach(line IN LISTS lines)
+      if(line MATCHES "^namespace ([a-z_:]*)")
+        set(space "${CMAKE_MATCH_1}")
+      elseif(space AND line MATCHES "^(struct|class|union|enum class|enum) ([A-Za-z]+)")  # without a name each file has its own
+        set(name "${space}::${CMAKE_MATCH_2}")
+        if(name IN_LIST seen)
+          string(APPEND wrong "\n  ${file}: expected a name that no other header defines, got ${name}")
+        endif()
+        list(APPEND seen ${name})
+      endif()
+    endforeach()
+  endforeach()
+endforeach()
+
+if(wrong)
+  message(FATAL_ERROR "sizes, names, or files touched (docs/CONTRIBUTING.md):${wrong}")
+endif()

@@ -1,0 +1,96 @@
+# Installs the library and builds somebody else's program against it, in each way there is.
+#   -D HOW=static|shared|subdirectory|fetchcontent|makefile  -D SOURCE=project  -D BUILD=its build  -D SCRATCH=directory
+#   -D CXX=compiler  -D CC=C compiler  -D FLAGS=the flags of both  -D GENERATOR=...  -D NM=nm
+#   -D BUILD_TYPE=the project's  -D ISA=the one instruction set that the subdirectory's build has; others have scalar alone
+cmake_minimum_required(VERSION 3.22)
+
+function(run)
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT result EQUAL 0)
+    list(JOIN ARGV " " command)
+    message(FATAL_ERROR "${command}\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+function(build_consumer how)
+  run(${CMAKE_COMMAND} -S ${SOURCE}/tests/consumers -B ${SCRATCH}/consumer -G ${GENERATOR} -D HOW=${how}
+      -D FOVEA_SOURCE=${SOURCE} -D CMAKE_PREFIX_PATH=${SCRATCH}/prefix -D CMAKE_BUILD_TYPE=Debug
+      -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_CXX_FLAGS=${FLAGS} -D FOVEA_ONLY_ISAS=${ISA} ${ARGN})
+  run(${CMAKE_COMMAND} --build ${SCRATCH}/consumer)
+  run(${SCRATCH}/consumer/consumer)
+  message(STATUS "${output}")
+endfunction()
+
+function(build_with_pkg_config)
+  find_program(PKG_CONFIG NAMES pkg-config pkgconf REQUIRED)
+  file(GLOB_RECURSE file ${SCRATCH}/prefix/fovea.pc)
+  cmake_path(GET file PARENT_PATH directory)
+  run(${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${directory} ${PKG_CONFIG} --cflags --libs fovea)
+  separate_arguments(flags UNIX_COMMAND "${output}")
+  separate_arguments(own UNIX_COMMAND "${FLAGS}")
+  cmake_path(GET directory PARENT_PATH libraries)
+  # A C program, linked by the C compiler, which knows nothing of the C++ library.
+  run(${CC} ${own} ${SOURCE}/tests/consumers/c/main.c ${flags} -o ${SCRATCH}/c-by-pkg-config)
+  run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${libraries} ${SCRATCH}/c-by-pkg-config)
+  message(STATUS "${output}")
+  run(${CXX} -std=c++20 ${own} ${SOURCE}/tests/consumers/main.cpp ${flags} -o ${SCRATCH}/by-pkg-config)
+  run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${libraries} ${SCRATCH}/by-pkg-config)
+  message(STATUS "${output}")
+endfunction()
+
+# A project of C alone.
+function(build_c_consumer)
+  run(${CMAKE_COMMAND} -S ${SOURCE}/tests/consumers/c -B ${SCRATCH}/c -G ${GENERATOR} -D CMAKE_C_COMPILER=${CC}
+      -D CMAKE_C_FLAGS=${FLAGS} -D CMAKE_PREFIX_PATH=${SCRATCH}/prefix -D FOVEA_INCLUDE=${SCRATCH}/prefix/include)
+  run(${CMAKE_COMMAND} --build ${SCRATCH}/c)
+  run(${SCRATCH}/c/app)
+endfunction()
+
+if(NOT HOW STREQUAL "subdirectory")
+  set(ISA scalar)
+endif()
+file(REMOVE_RECURSE ${SCRATCH})
+file(MAKE_DIRECTORY ${SCRATCH})
+if(HOW STREQUAL "static" OR HOW STREQUAL "shared")
+  if(HOW STREQUAL "shared")
+    set(BUILD ${SCRATCH}/library)
+    run(${CMAKE_COMMAND} -S ${SOURCE} -B ${BUILD} -G ${GENERATOR} -D BUILD_SHARED_LIBS=ON -D CMAKE_BUILD_TYPE=Debug
+        -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_C_COMPILER=${CC} -D CMAKE_CXX_FLAGS=${FLAGS} -D FOVEA_TOOLS=OFF -D FOVEA_TESTS=OFF
+        -D FOVEA_EXAMPLES=OFF -D FOVEA_ONLY_ISAS=${ISA})
+    run(${CMAKE_COMMAND} --build ${BUILD})
+  endif()
+  run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${SCRATCH}/prefix)
+  build_consumer(installed)
+  find_program(READELF readelf)
+  if(HOW STREQUAL "static" AND CMAKE_HOST_SYSTEM_NAME STREQUAL "Linux" AND READELF)
+    run(${READELF} -d ${SCRATCH}/consumer/libplugin.so)
+    if(NOT output MATCHES "NODELETE")
+      message(FATAL_ERROR "a plugin with the static library: expected NODELETE, got\n${output}")
+    endif()
+  endif()
+  build_c_consumer()
+  build_with_pkg_config()
+  file(GLOB_RECURSE library ${SCRATCH}/prefix/libfovea.a ${SCRATCH}/prefix/libfovea.so ${SCRATCH}/prefix/libfovea.dylib)
+  if(NOT FLAGS MATCHES "-fsanitize|-D_GLIBCXX|-fprofile|--coverage")  # which want more of the C++ library, or add symbols
+    set(plain ON)  # instances of inline functions, where those are not inlined
+    if(BUILD_TYPE MATCHES "^(Release|RelWithDebInfo|MinSizeRel)$")
+      set(plain OFF)
+    endif()
+    run(${CMAKE_COMMAND} -D NM=${NM} -D LIBRARY=${library} -D HEADERS=${SCRATCH}/prefix/include/fovea -D WEAK_ALLOWED=${plain}
+        -P ${SOURCE}/tests/packaging/symbols.cmake)
+    message(STATUS "${output}")
+  endif()
+elseif(HOW STREQUAL "makefile")
+  find_program(MAKE NAMES gmake make REQUIRED)
+  run(${MAKE} -j2 -C ${SCRATCH} -f ${SOURCE}/tests/consumers/Makefile FOVEA=${SOURCE} CXX=${CXX} "CXXFLAGS=-O1 ${FLAGS}")
+  run(${SCRATCH}/consumer)
+  message(STATUS "${output}")
+else()
+  build_consumer(${HOW})
+  # A host without optimisation must not get another CPU's inline functions.
+  file(GLOB_RECURSE object ${SCRATCH}/consumer/${ISA}.cpp.o)
+  if(HOW STREQUAL "subdirectory" AND object AND NOT FLAGS MATCHES "-fsanitize|-O")
+    run(${CMAKE_COMMAND} -D NM=${NM} -D ISA=${ISA} -D OBJECT=${object} -P ${SOURCE}/tests/house/isa_symbols.cmake)
+  endif()
+endif()

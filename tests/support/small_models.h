@@ -1,0 +1,248 @@
+// Small models of many shapes with random weights, in memory.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "convert/weights/random_model.h"
+#include "convert/writer/writer.h"
+#include "fovea/model.h"
+#include "fovea/session.h"
+
+namespace fovea::testing {
+
+/// A Llama-shaped decoder: RMSNorm, rotary positions, gated SiLU.
+[[nodiscard]] inline Config llama_config(std::uint32_t n_layers = 2, std::uint32_t d_model = 48,
+                                         std::uint32_t n_heads = 6, std::uint32_t n_kv_heads = 2,
+                                         std::uint32_t head_dim = 8, std::uint32_t d_ff = 88,
+                                         std::uint32_t max_positions = 160) {
+    Config config;
+    Stack& s = config.decoder;
+    s.n_layers = n_layers;
+    s.d_model = d_model;
+    s.vocab_size = 71;
+    s.max_positions = max_positions;
+    s.n_blocks = 1;
+    s.has_output_head = true;
+    s.tied_output = true;
+    s.final_norm = Norm::rms;
+    Block& b = s.blocks[0];
+    b.n_heads = n_heads;
+    b.n_kv_heads = n_kv_heads;
+    b.head_dim = b.value_head_dim = b.rotary_dim = head_dim;
+    b.d_ff = d_ff;
+    b.norm = Norm::rms;
+    b.position = Position::rope;
+    b.activation = Activation::silu;
+    b.gated = true;
+    b.causal = true;
+    return config;
+}
+
+/// A GPT-2-shaped decoder: LayerNorm with biases, learned positions, GELU, biases everywhere.
+[[nodiscard]] inline Config gpt2_config() {
+    Config config = llama_config(2, 48, 3, 3, 16, 192, 100);
+    Stack& s = config.decoder;
+    s.position = Position::learned;
+    s.final_norm = Norm::layer;
+    s.final_norm_bias = true;
+    Block& b = s.blocks[0];
+    b.rotary_dim = 0;
+    b.position = Position::none;
+    b.norm = Norm::layer;
+    b.norm_bias = true;
+    b.activation = Activation::gelu_tanh;
+    b.gated = false;
+    b.query_bias = b.key_bias = b.value_bias = b.output_bias = b.up_bias = b.down_bias = true;
+    return config;
+}
+
+/// A Gemma-4-shaped decoder: windows and full layers with heads of their own, normed values, a vector of each token for every
+/// layer; the last three layers read keys and values of the second and third.
+[[nodiscard]] inline Config shared_keys_config() {
+    Config config = llama_config(6, 40, 4, 2, 8, 56, 90);
+    Stack& s = config.decoder;
+    s.n_blocks = 4;
+    Block& windowed = s.blocks[0];
+    windowed.norm_place = NormPlace::both;
+    windowed.query_key_norm = Norm::rms;
+    windowed.activation = Activation::gelu_tanh;
+    windowed.value_norm = windowed.layer_scale = true;
+    windowed.layer_input_width = 6;
+    Block& full = s.blocks[1] = windowed;
+    windowed.window = 13;
+    full.n_kv_heads = 1;
+    full.head_dim = full.value_head_dim = full.rotary_dim = 20;
+    for (std::uint32_t i = 0; i < 2; ++i) {
+        Block& shares = s.blocks[2 + i] = s.blocks[i];
+        shares.shared_keys = true, shares.value_norm = false;
+        shares.d_ff = 112;
+    }
+    static constexpr std::uint8_t kLayers[] = {0, 1, 0, 2, 3, 2};
+    s.layer_blocks = kLayers;
+    return config;
+}
+
+struct NamedConfig {
+    std::string name;
+    Config config;
+};
+
+/// One of everything a decoder can be in this version.
+[[nodiscard]] inline std::vector<NamedConfig> decoder_configs() {
+    std::vector<NamedConfig> all{{"llama", llama_config()}, {"gpt2", gpt2_config()}};
+    Config wide = llama_config(1, 528, 4, 1, 80, 600, 1100);  // sums of several column blocks, chunks of attention
+    wide.decoder.tied_output = false;
+    all.push_back({"wide", wide});
+    Config sliding = llama_config(3, 64, 4, 2, 16, 96, 700);
+    sliding.decoder.n_blocks = 2;
+    sliding.decoder.blocks[1] = sliding.decoder.blocks[0];
+    sliding.decoder.blocks[1].window = 37;
+    static constexpr std::uint8_t kLayers[] = {1, 0, 1};
+    sliding.decoder.layer_blocks = kLayers;
+    all.push_back({"sliding", sliding});
+    all.push_back({"shared keys", shared_keys_config()});
+    Config normed = llama_config(2, 40, 5, 5, 20, 56, 90);  // heads that end within a panel
+    normed.decoder.blocks[0].query_key_norm = Norm::rms;
+    normed.decoder.blocks[0].rotary_dim = 12;
+    normed.decoder.blocks[0].score_softcap = 20.0f;
+    normed.decoder.logit_softcap = 15.0f;
+    all.push_back({"query and key norms, partial rotation, soft caps", normed});
+    Config narrow = llama_config(2, 32, 30, 2, 4, 48, 64);  // groups of more heads than a row block, values narrower
+    narrow.decoder.blocks[0].value_head_dim = 2;
+    narrow.decoder.embedding_norm = Norm::rms;
+    narrow.decoder.embedding_scale = 3.0f;
+    narrow.decoder.final_norm = Norm::none;
+    all.push_back({"many heads", narrow});
+    Config alibi = llama_config(2, 40, 6, 3, 10, 56, 1100);  // chunks of attention
+    Block& a = alibi.decoder.blocks[0];
+    a.position = Position::alibi;
+    a.rotary_dim = 0;
+    a.parallel = a.shared_norm = a.attention_sinks = true;
+    a.score_softcap = 30.0f;
+    alibi.decoder.logit_scale = 0.5f;
+    alibi.decoder.n_blocks = 2;
+    alibi.decoder.blocks[1] = a;
+    alibi.decoder.blocks[1].position = Position::relative;
+    alibi.decoder.blocks[1].relative_max_distance = 50;
+    static constexpr std::uint8_t kRelativeLayers[] = {0, 1};
+    alibi.decoder.layer_blocks = kRelativeLayers;
+    all.push_back({"ALiBi and relative positions, sinks, parts in parallel behind one norm", alibi});
+    Config outputs = llama_config(2, 40, 5, 5, 20, 56, 90);
+    Block& o = outputs.decoder.blocks[0];
+    o.norm_place = NormPlace::output;
+    o.query_key_norm = Norm::rms;
+    o.head_norm = HeadNorm::together;
+    o.projection_clip = 0.75f;
+    o.residual_scale = 0.5f;
+    all.push_back({"norms of outputs, queries and keys together, clipped, scaled", outputs});
+    Config within = llama_config(2, 40, 6, 3, 10, 150, 90);  // heads and inner layer wider than the stream
+    within.decoder.blocks[0].norm_place = NormPlace::within;
+    within.decoder.blocks[0].activation = Activation::relu2;
+    all.push_back({"norms before and within each part", within});
+    Config both = llama_config(3, 48, 6, 2, 8, 88, 90);
+    both.decoder.n_blocks = 2;
+    Block& b = both.decoder.blocks[0];
+    b.norm_place = NormPlace::both;
+    b.query_key_norm = Norm::rms;
+    b.head_norm = HeadNorm::each;
+    both.decoder.blocks[1] = llama_config().decoder.blocks[0];
+    both.decoder.blocks[1].parallel = true;
+    both.decoder.blocks[1].position = Position::none;
+    static constexpr std::uint8_t kBothLayers[] = {0, 1, 0};
+    both.decoder.layer_blocks = kBothLayers;
+    all.push_back({"norms on both sides and each head's own, parts in parallel, layers without positions", both});
+    Config routed = llama_config(2, 48, 6, 2, 8, 40, 600);
+    Block& r = routed.decoder.blocks[0];
+    r.n_experts = 5, r.n_experts_used = 2;
+    r.normalize_experts = true;
+    all.push_back({"experts", routed});
+    Config shared = llama_config(3, 80, 4, 2, 20, 24, 90);
+    shared.decoder.n_blocks = 2;
+    shared.decoder.blocks[1] = shared.decoder.blocks[0];
+    Block& e = shared.decoder.blocks[0];
+    e.n_experts = 33, e.n_experts_used = 6;  // most of them without a row
+    e.shared_d_ff = 72;
+    e.shared_gate = true;
+    e.norm_place = NormPlace::both;
+    e.residual_scale = 0.5f;
+    shared.decoder.layer_blocks = kBothLayers;
+    all.push_back({"experts and a shared one, among layers without", shared});
+    Config every = llama_config(2, 300, 4, 4, 16, 19, 90);  // sums in several parts
+    Block& u = every.decoder.blocks[0];
+    u.n_experts = u.n_experts_used = 3;
+    u.shared_d_ff = 7;
+    u.gated = false;
+    u.activation = Activation::gelu;
+    u.norm_place = NormPlace::post;
+    all.push_back({"experts without gates, all of them used, a shared one without a gate", every});
+    Config biased = llama_config(3, 44, 4, 2, 12, 37, 70);
+    Block& g = biased.decoder.blocks[0];
+    g.n_experts = 6, g.n_experts_used = 3;
+    g.normalize_experts = g.router_bias = g.up_bias = g.gate_bias = g.down_bias = g.attention_sinks = true;
+    g.activation = Activation::silu_clamped;
+    g.residual_scale = 0.5f;
+    all.push_back({"experts with biases and a clamped activation, beside sinks", biased});
+    Config latent = llama_config(3, 52, 6, 1, 28, 40, 600);  // 8 dims that turn, 20 shared by keys and values
+    latent.decoder.n_blocks = 2;
+    Block& l = latent.decoder.blocks[0];
+    l.value_head_dim = 20, l.rotary_dim = 8;
+    l.latent_query_dim = 11, l.latent_value_dim = 9;
+    l.softmax_scale = 0.3f;
+    latent.decoder.blocks[1] = l;
+    l.query_rank = 70;
+    l.d_ff = 18;
+    l.n_experts = 12, l.n_experts_used = 3, l.n_expert_groups = 4, l.n_groups_used = 2;
+    l.router_score = RouterScore::sigmoid;
+    l.choice_bias = l.normalize_experts = true;
+    l.routed_scale = 2.5f;
+    l.shared_d_ff = 23;
+    latent.decoder.layer_blocks = kBothLayers;
+    all.push_back({"latent attention, and groups of experts", latent});
+    Config ranked = llama_config(2, 44, 4, 2, 12, 37, 70);
+    Block& q = ranked.decoder.blocks[0];
+    q.query_rank = 19;
+    q.query_key_norm = Norm::rms;
+    q.n_experts = 6, q.n_experts_used = 2, q.n_expert_groups = 3, q.n_groups_used = 1;
+    q.routed_scale = 16.0f;
+    all.push_back({"queries by way of a narrower row, experts of one group of three", ranked});
+    return all;
+}
+
+/// A model in memory and the file it is in.
+struct SmallModel {
+    AlignedBytes file;
+    Model model;
+
+    SmallModel(const Config& config, Type type, std::uint64_t seed = 1) {
+        file = write_bytes(random_model(config, seed), {.type = type});
+        const Status status = open_model(file, model);
+        if (!status.ok()) throw std::runtime_error(std::string("open_model: ") + StatusLine(status).c_str());
+    }
+};
+
+/// A session with an arena of exactly the planned size.
+struct SmallSession {
+    AlignedBytes arena;
+    Session session;
+
+    SmallSession(const Model& model, const Limits& limits, const char* isa = nullptr) {
+        Plan plan;
+        Status status = make_plan(model.config(), limits, plan);
+        if (status.ok()) {
+            arena.resize(plan.arena_bytes, std::byte{0xee});
+            status = make_session(model, limits, arena, session, isa);
+        }
+        if (!status.ok()) throw std::runtime_error(std::string("session: ") + StatusLine(status).c_str());
+    }
+};
+
+/// Ids that visit the whole vocabulary in no order a model could like.
+[[nodiscard]] inline std::vector<Token> some_tokens(std::size_t n, std::uint32_t vocab_size) {
+    std::vector<Token> tokens(n);
+    std::uint32_t state = 12345;
+    for (Token& token : tokens) token = (state = state * 1664525u + 1013904223u) / 65536u % vocab_size;
+    return tokens;
+}
+
+}  // namespace fovea::testing

@@ -1,0 +1,409 @@
+// `fovea chat`: piped messages, what stays in the cache, sessions, commands and Ctrl-C on a terminal; how `run` is given prompts.
+#include <doctest/doctest.h>
+#include <poll.h>
+#include <signal.h>
+#include <termios.h>
+
+#include <cstdlib>
+
+#if __has_include(<pty.h>)
+#include <pty.h>
+#endif
+
+#include "convert/sources/chat_info.h"
+#include "convert/tokenizers/tokenizer_json.h"
+#include "host/chat/model_chat.h"
+#include "tests/support/command_line.h"
+#include "tests/support/small_models.h"
+#include "tools/generation/conversation.h"
+
+namespace fovea::testing {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kTemplate[] =
+    "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
+
+/// A small model with random weights that has ChatML's tokens and the template above.
+struct ChatModel {
+    TemporaryFolder folder;
+    std::string path = (folder / "chat.fovea").string();
+
+    explicit ChatModel(const char* chat_template = kTemplate, std::uint32_t max_positions = 400, bool has_ends = true,
+                       const std::vector<std::pair<std::string, std::string>>& info = {}) {
+        const std::string name = FOVEA_GOLDEN_DIR "/tokenizer_smollm.json";
+        std::string given = read_text(name);
+        for (std::size_t at = 0; !has_ends && (at = given.find("<|end|>", at)) != std::string::npos;)
+            given.replace(at, 7, "<|fin|>");  // which ends no turn
+        json tokenizer = json::parse(given);
+        const std::size_t n_vocab = tokenizer["model"]["vocab"].size();
+        Config config = llama_config(1, 32, 2, 1, 16, 64, max_positions);
+        config.decoder.vocab_size = static_cast<std::uint32_t>(n_vocab);
+        for (const char* special : {"<|im_start|>", has_ends ? "<|im_end|>" : "<|im_fin|>"}) {
+            json token = tokenizer["added_tokens"][0];
+            token["id"] = config.decoder.vocab_size++;
+            token["content"] = special;
+            tokenizer["added_tokens"].push_back(token);
+        }
+        const std::string text = tokenizer.dump();
+        ModelSource source = random_model(config, 3);
+        source.tokenizer = tokenizer_section_from_json(text, name, {config.decoder.vocab_size, {}, {}});
+        if (*chat_template) source.info.emplace_back("chat_template", chat_template);
+        source.info.insert(source.info.end(), info.begin(), info.end());
+        write_file(source, path, {});
+    }
+};
+
+/// What it prints where `input` is piped into it.
+Ran piped(const std::string& input, std::vector<std::string> arguments) {
+    const TemporaryFolder folder;
+    write_text(folder / "input", input);
+    std::string command = "exec '" FOVEA_CLI "'";
+    for (const std::string& argument : arguments) command += " '" + argument + "'";
+    command += " < '" + (folder / "input").string() + "' > '" + (folder / "out").string() + "' 2> '" +
+               (folder / "err").string() + "'";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(folder / "out"), read_text(folder / "err")};
+}
+
+std::vector<json> answers(const Ran& ran) {
+    CAPTURE(ran.err);
+    CHECK(ran.status == 0);
+    std::vector<json> all;
+    for (std::size_t at = 0, end; (end = ran.out.find('\n', at)) != std::string::npos; at = end + 1)
+        all.push_back(json::parse(ran.out.substr(at, end - at)));
+    return all;
+}
+
+TEST_CASE("cli: chat computes only what is new, and answers as without a cache") {
+    const ChatModel model;
+    const std::vector<std::string> options{"chat", model.path, "--json", "-n", "9", "--system", "Be brief."};
+    const std::vector<json> all = answers(piped("Hello\nAnd then?\nWhy?\n", options));
+    REQUIRE(all.size() == 3);
+    CHECK(all[0]["n_kept_tokens"] == 0);
+    for (std::size_t i = 1; i < 3; ++i) {
+        const int before = all[i - 1]["n_prompt_tokens"].get<int>() + all[i - 1]["n_tokens"].get<int>();
+        CHECK(all[i]["n_kept_tokens"].get<int>() >= before - 1);  // the last token has not been computed
+        CHECK(all[i]["n_prompt_tokens"].get<int>() > before);
+    }
+    CHECK(answers(piped("Hello\nAnd then?\nWhy?\n", options))[2]["text"] == all[2]["text"]);
+    CHECK(answers(piped("Hello\n/undo\nHello\n", options))[1]["text"] == all[0]["text"]);
+    CHECK(answers(piped("Hello\n/retry\n", options))[1]["text"] == all[0]["text"]);
+    const json anew = answers(piped("Hello\n/reset\nHello\n", options))[1];
+    CHECK(anew["text"] == all[0]["text"]);
+    CHECK(anew["n_prompt_tokens"] == all[0]["n_prompt_tokens"]);
+}
+
+TEST_CASE("cli: chat with a model whose prompts a text closes answers each message as run does") {
+    const std::string commands = read_text(FOVEA_GOLDEN_DIR "/demo_commands.txt");
+    std::string messages;
+    std::vector<std::string> wanted;
+    for (std::size_t at = 0; wanted.size() < 3; at = commands.find('\n', at) + 1) {
+        const std::size_t tab = commands.find('\t', at);
+        messages += commands.substr(at, tab - at) + '\n';
+        wanted.push_back(commands.substr(tab + 1, commands.find('\n', tab) - tab - 1));
+    }
+    const std::vector<json> all =
+        answers(piped(messages, {"chat", FOVEA_SOURCE_DIR "/tools/demo/demo.fovea", "--json"}));
+    REQUIRE(all.size() == wanted.size());
+    for (std::size_t i = 0; i < all.size(); ++i) CHECK(all[i]["text"] == wanted[i]);
+}
+
+TEST_CASE(
+    "chat: templates print the source's own start and end tokens, and one for tools is used where there are tools") {
+    const TemporaryFolder folder;
+    write_text(folder / "tokenizer_config.json", R"({"chat_template": [
+        {"name": "default", "template": "{{ bos_token }}default{{ eos_token }}"},
+        {"name": "tool_use", "template": "{{ bos_token }}{{ tools | length }} tools"}],
+        "bos_token": {"content": "<|end|>"}, "eos_token": null})");
+    write_text(folder / "special_tokens_map.json", R"({"bos_token": "<|other|>", "eos_token": "<|im_end|>"})");
+    ModelSource source;
+    add_chat_info(folder.path(), source);
+    const ChatModel model("", 400, true, {source.info.begin(), source.info.end()});
+    const OpenedModel opened = open_path(model.path);
+    const ModelChat chat = ModelChat::of(opened.model, opened.tokenizer);
+    ChatInput input;
+    input.messages.push_back({{"role", "user"}, {"content", "a"}});
+    CHECK(chat.render(input) == "<|end|>default<|im_end|>");
+    input.tools = nlohmann::ordered_json::array();
+    CHECK(chat.render(input) == "<|end|>default<|im_end|>");
+    input.tools.push_back({{"type", "function"}});
+    CHECK(chat.render(input) == "<|end|>1 tools");
+    CHECK(ModelChat::with(opened.model, opened.tokenizer, "[{{ bos_token }}]").render(input) == "[<|end|>]");
+
+    write_text(folder / "chat_template.jinja", "[{{ bos_token }}]");  // a file counts more than the field
+    write_text(folder / "special_tokens_map.json", "{}");
+    write_text(folder / "tokenizer_config.json", R"({"bos_token": null})");
+    ModelSource without;
+    add_chat_info(folder.path(), without);
+    const ChatModel bare("", 400, true, {without.info.begin(), without.info.end()});
+    const OpenedModel other = open_path(bare.path);
+    CHECK(ModelChat::of(other.model, other.tokenizer).render(input) == "[]");  // as transformers: no such variable
+}
+
+TEST_CASE("cli: chat goes on in a session, and refuses another file as one") {
+    const ChatModel model;
+    const std::string session = (model.folder / "session").string();
+    const std::vector<json> whole = answers(piped("Hello\nWhy?\n", {"chat", model.path, "--json", "-n", "9"}));
+    REQUIRE(whole.size() == 2);
+    const auto part = [&](const char* text) {
+        return json::parse(output_of({"chat", model.path, "--json", "-n", "9", "-p", text, "--session", session}));
+    };
+    CHECK(part("Hello")["text"] == whole[0]["text"]);
+    const json second = part("Why?");
+    CHECK(second["n_kept_tokens"].get<int>() >= whole[0]["n_prompt_tokens"].get<int>());
+    CHECK(second["n_prompt_tokens"].get<int>() > whole[0]["n_prompt_tokens"].get<int>());
+    check_refused({"chat", model.path, "--session", model.path, "-p", "a"}, 1,
+                  "expected another file than what is read");
+    const std::string other = (model.folder / "other").string();
+    write_text(other, "text");
+    check_refused({"chat", model.path, "--session", other, "-p", "a"}, 1,
+                  "expected a saved conversation, got another file");
+    const std::string kept_by = (model.folder / "kept").string();
+    CHECK(piped("Hello\n/nothing\n", {"chat", model.path, "-n", "2", "--session", kept_by}).status == 1);
+    CHECK(contains(read_text(kept_by), "Hello"));  // what was said before the message that is refused
+    const std::string mine = (model.folder / "mine").string();
+    write_text(mine, "not a conversation");
+    const Ran kept = piped("Hello\n/save " + mine + "\n", {"chat", model.path, "-n", "2"});
+    CHECK(kept.status == 1);
+    CHECK(contains(kept.err, mine + ": expected a new file or a saved conversation, got another file"));
+    CHECK(read_text(mine) == "not a conversation");
+    const std::string saved = read_text(session);
+    for (std::size_t n : {std::size_t{5}, std::size_t{15}, std::size_t{60}, saved.size() / 2, saved.size() - 1}) {
+        write_text(model.folder / "cut", saved.substr(0, n));
+        check_refused({"chat", model.path, "--session", (model.folder / "cut").string(), "-p", "a"}, 1, "cut: ");
+    }
+}
+
+TEST_CASE("cli: chat leaves out the oldest turns where the context is full, and says what it cannot do") {
+    const ChatModel model;
+    std::string lines;
+    for (int i = 0; i < 6; ++i) lines += "one two three four five six seven eight\n";
+    const std::vector<json> all = answers(piped(lines, {"chat", model.path, "--json", "-n", "10", "--context", "150"}));
+    CHECK(all.size() == 6);
+    int n_forgotten = 0;
+    for (const json& one : all) n_forgotten += one["n_forgotten_messages"].get<int>();
+    CHECK(n_forgotten > 0);
+    const Ran refused = piped(std::string(4000, 'x') + "\n", {"chat", model.path, "--context", "40"});
+    CHECK(refused.status == 1);
+    CHECK(contains(refused.err, "message: expected one that a context of 40 tokens has room for"));
+    CHECK(contains(piped("/nothing\n", {"chat", model.path}).err,
+                   "command: expected one that /help lists, got /nothing"));
+    check_refused({"chat"}, 2, "MODEL");
+    check_refused({"chat", model.path, "--context", "9999", "-p", "a"}, 1, "--context: expected at most");
+    const ChatModel damaged("{% if %}"), refusing("{{ raise_exception('not so') }}"), without("");
+    check_refused({"chat", damaged.path, "-p", "a"}, 1, "chat template: line 1: expected an expression");
+    check_refused({"chat", refusing.path, "-p", "a"}, 1, "chat template: line 1: not so");
+    const Ran noted = run_fovea({"chat", without.path, "-p", "a", "-n", "2"});
+    CHECK(contains(noted.err, "no chat template: ChatML, for which it has tokens"));
+    CHECK(run_fovea({"chat", without.path, "-p", "a", "-n", "2", "--quiet"}).err == "");
+}
+
+TEST_CASE("chat: what is thought is parted from what is said, wherever pieces end") {
+    const std::string text = "<think>\nwhy < not\n</think>\n\nBecause <thin ice> is </thin>.";
+    for (std::size_t n : {std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{7}, text.size()}) {
+        for (const bool begun : {false, true}) {
+            std::string said, thought;
+            const auto on_text = [&](std::string_view part, bool is_thought) { (is_thought ? thought : said) += part; };
+            ThinkingFilter filter(begun);
+            const std::string input = begun ? text.substr(7) : text;
+            for (std::size_t at = 0; at < input.size(); at += n)
+                filter.add(std::string_view(input).substr(at, n), on_text);
+            filter.finish(on_text);
+            CHECK(thought == "\nwhy < not\n");
+            CHECK(said == "Because <thin ice> is </thin>.");
+        }
+    }
+}
+
+#if __has_include(<pty.h>)
+/// A program on a terminal of its own.
+class OnTerminal {
+public:
+    explicit OnTerminal(std::vector<std::string> arguments) {
+        std::vector<char*> argv{const_cast<char*>(FOVEA_CLI)};
+        for (std::string& argument : arguments) argv.push_back(argument.data());
+        argv.push_back(nullptr);
+        child_ = forkpty(&terminal_, nullptr, nullptr, nullptr);
+        if (child_ != 0) return;
+        setenv("TERM", "xterm", 1);
+        execv(FOVEA_CLI, argv.data());
+        _exit(127);
+    }
+    ~OnTerminal() {
+        if (terminal_ >= 0) close(terminal_);
+        if (child_ > 0 && !ended_) {
+            kill(child_, SIGKILL);
+            waitpid(child_, nullptr, 0);
+        }
+    }
+    OnTerminal(const OnTerminal&) = delete;
+    OnTerminal& operator=(const OnTerminal&) = delete;
+
+    /// False where there are no terminals.
+    [[nodiscard]] bool runs() const { return child_ > 0; }
+    void type(const std::string& text) const {
+        CHECK(write(terminal_, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+    }
+    /// Whether it shows these words within a minute, behind those that were asked for before.
+    bool shows(const std::string& words) {
+        std::size_t at = 0;
+        for (int i = 0; i < 600 && (at = shown_.find(words)) == shown_.npos && !closed_; ++i) wait();
+        at = shown_.find(words);
+        if (at != shown_.npos) shown_.erase(0, at + words.size());
+        return at != shown_.npos;
+    }
+    /// Whether it asks for a line within a minute, and takes keys by itself from there on.
+    bool asks() {
+        termios set{};
+        return shows("> ") && tcgetattr(terminal_, &set) == 0 && !(set.c_lflag & static_cast<tcflag_t>(ICANON | ECHO));
+    }
+    void send(int signal) const { CHECK(kill(child_, signal) == 0); }
+    /// Its exit status, if it ends within a minute; -1: a signal ended it.
+    int status() {
+        for (int i = 0; i < 600 && !closed_; ++i) wait();
+        REQUIRE(closed_);
+        int status = -1;
+        ended_ = waitpid(child_, &status, 0) == child_;
+        CHECK(ended_);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    }
+
+private:
+    /// A tenth of a second, or until it shows more or ends.
+    void wait() {
+        pollfd ready{terminal_, POLLIN, 0};
+        if (poll(&ready, 1, 100) <= 0) return;
+        char part[4096];
+        const ssize_t n = read(terminal_, part, sizeof part);
+        if (n <= 0)
+            closed_ = true;
+        else
+            shown_.append(part, static_cast<std::size_t>(n));
+    }
+
+    std::string shown_;
+    int terminal_ = -1;
+    pid_t child_ = -1;
+    bool closed_ = false, ended_ = false;
+};
+
+TEST_CASE("cli: chat on a terminal: Ctrl-C ends the answer, takes back a line, and twice ends the program") {
+    const ChatModel model(kTemplate, 200'000, false);
+    // `run` without a prompt holds the same conversation, for the model has a template.
+    for (const char* verb : {"chat", "run"}) {
+        CAPTURE(verb);
+        OnTerminal chat({verb, model.path, "--context", "200000"});
+        if (!chat.runs()) {
+            MESSAGE("skipped: no terminals here");
+            return;
+        }
+        CHECK(chat.asks());
+        chat.type("Hello\n");
+        usleep(500'000);
+        chat.type("\x03");
+        CHECK(chat.shows("ended by Ctrl-C"));
+        CHECK(chat.asks());
+        chat.type("/help\n");
+        CHECK(chat.shows("/retry"));
+        CHECK(chat.asks());
+        chat.type("/nothing\n");
+        CHECK(chat.shows("expected one that /help lists"));
+        CHECK(chat.asks());
+        chat.type("/quit");
+        CHECK(chat.shows("/quit"));
+        chat.type("\x03");
+        CHECK(chat.asks());
+        chat.type("\x03");
+        CHECK(chat.shows("(Ctrl-C again or Ctrl-D ends)"));
+        CHECK(chat.asks());
+        chat.type("/history\n");  // after which it is the first again
+        CHECK(chat.shows("user: Hello"));
+        CHECK(chat.asks());
+        chat.type("\x03");
+        CHECK(chat.shows("(Ctrl-C again or Ctrl-D ends)"));
+        CHECK(chat.asks());
+        chat.type("\x03");
+        CHECK(chat.status() == 0);
+    }
+}
+
+TEST_CASE("cli: chat on a terminal: a signal that ends the program leaves the conversation in its file") {
+    const ChatModel model;
+    for (const int signal : {SIGTERM, SIGHUP}) {
+        const std::string session = (model.folder / (signal == SIGTERM ? "term" : "hup")).string();
+        OnTerminal chat({"chat", model.path, "-n", "3", "--session", session});
+        if (!chat.runs()) {
+            MESSAGE("skipped: no terminals here");
+            return;
+        }
+        REQUIRE(chat.asks());
+        chat.type("Hello\n");
+        REQUIRE(chat.asks());
+        chat.send(signal);
+        CHECK(chat.status() == -1);
+        CHECK(contains(read_text(session), "Hello"));
+    }
+}
+
+TEST_CASE("cli: chat on a terminal: what is pasted is one message, of any characters; Ctrl-D ends") {
+    const ChatModel model;
+    OnTerminal chat({"chat", model.path, "-n", "2", "--quiet"});
+    if (!chat.runs()) return;
+    CHECK(chat.asks());
+    chat.type(
+        "\x1b[200~first line\r\tsecond \x07\xe6\xbc\xa2"
+        "e\xcc\x81\nlast\x1b[201~");
+    CHECK(chat.shows("last"));
+    chat.type("!\n");
+    CHECK(chat.asks());
+    chat.type("/history\n");
+    CHECK(
+        chat.shows("user: first line\r\n\tsecond \xe6\xbc\xa2"
+                   "e\xcc\x81\r\nlast!\r\nassistant: "));
+    CHECK(chat.asks());
+    chat.type("\x04");
+    CHECK(chat.status() == 0);
+}
+#endif
+
+TEST_CASE("cli: run takes its prompt as a second argument, from a file, and from standard input") {
+    const DemoFile demo;
+    const std::string want = output_of({"run", demo.path, "-p", "lock the front door"});
+    write_text(demo.folder / "prompt", "lock the front door\n");
+    const std::string file = (demo.folder / "prompt").string();
+    CHECK(output_of({"run", demo.path, "lock the front door"}) == want);
+    CHECK(output_of({"run", demo.path, "-f", file}) == want);
+    CHECK(output_of({"run", demo.path, "-p", "@" + file}) == want);
+    CHECK(piped("lock the front door\n", {"run", demo.path}).out == want);
+    CHECK(piped("lock the front door\n", {"run", demo.path, "-p", "-"}).out == want);
+    CHECK(json::parse(piped("lock the front door\n", {"run", demo.path, "--json"}).out)["text"].get<std::string>() +
+              "\n" ==
+          want);
+    CHECK(run_fovea({"run", demo.path, "lock the front door", "--quiet"}).err == "");
+    check_refused({"run", demo.path, "a", "-f", file}, 2,
+                  "prompt: expected one of PROMPT, -p, -f and --tokens, got several");
+    check_refused({"run", demo.path, "-f", "/none/such"}, 1, "/none/such: ");
+    check_refused({"run", demo.path}, 2, "prompt: expected -p TEXT, or one on standard input, got none");
+    CHECK(piped("lock the front door\n", {"run"}).out == want);
+    for (const char* text : {"lock the front door", "lock", "lock it."})
+        check_refused({"run", text}, 1,
+                      text + std::string(": no such file; a text for the built-in model is given by -p TEXT\n"));
+    check_refused({"run", "lock.fovea"}, 1, "lock.fovea: no such file\n");
+    check_refused({"run", "my models", "a"}, 1, "my models: no such file\n");
+}
+
+TEST_CASE("cli: a sampling option without --temp means a temperature of 1") {
+    const auto ran = [](std::vector<std::string> more) {
+        std::vector<std::string> arguments{"run", "-p", "turn", "-n", "20"};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return output_of(arguments);
+    };
+    CHECK(ran({"--top-p", "0.9", "--seed", "7"}) == ran({"--top-p", "0.9", "--seed", "7", "--temp", "1"}));
+    CHECK(ran({"--top-k", "3", "--temp", "0"}) == ran({}));
+}
+
+}  // namespace
+}  // namespace fovea::testing

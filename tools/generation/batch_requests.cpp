@@ -1,0 +1,223 @@
+#include "tools/generation/batch_requests.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <iterator>
+
+#include "fovea/checksum.h"
+#include "host/base/refusal.h"
+#include "host/model/opened.h"
+#include "serve/api/fields.h"
+#include "tools/options/nearest.h"
+
+namespace fovea {
+namespace {
+
+using serve::Fields;
+using serve::Json;
+using serve::Request;
+using serve::SamplingField;
+using serve::SamplingFields;
+
+constexpr std::uint32_t kUnlimited = 0xffffffffu;
+
+/// The fields that a line may have, in the order that a message lists them.
+std::vector<std::string> field_names() {
+    std::vector<std::string> names{"prompt", "messages", "id", "max_tokens"};
+    SamplingFields reals;
+    const auto add = [&](std::span<const SamplingField> some, std::initializer_list<const char*> others) {
+        for (const SamplingField& field : some) names.emplace_back(field.openai);
+        names.insert(names.end(), others.begin(), others.end());
+    };
+    add(reals.through(&SamplerOptions::temperature), {"top_k"});
+    add(reals.through(&SamplerOptions::min_p), {"seed", "stop", "regex"});
+    add(reals.through(&SamplerOptions::repeat_penalty), {"grammar", "response_format", "chat_template_kwargs"});
+    add(reals.rest(), {"logit_bias", "from", "to"});
+    return names;
+}
+
+std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+void check_fields(const Json& line) {
+    const std::vector<std::string> names = field_names();
+    for (const auto& [name, value] : line.items()) {
+        if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+        std::string all;
+        for (const std::string& known : names) all += (all.empty() ? "" : ", ") + known;
+        const std::string meant = nearest(name, names);
+        throw Refusal("field: expected one of " + all + ", got " + name.substr(0, 60) +
+                      (meant.empty() ? "" : "; did you mean " + meant + "?"));
+    }
+}
+
+/// The fields of a request, checked, with the server's defaults.
+Request read_fields(const Json& line) {
+    const Fields fields(line);
+    const bool has_prompt = fields.find("prompt"), has_messages = fields.find("messages");
+    if (has_prompt == has_messages)
+        throw Refusal(std::string("request: expected a prompt or messages, got ") + (has_prompt ? "both" : "neither"));
+    Request request;
+    request.api = has_messages ? serve::Api::chat : serve::Api::completion;
+    serve::read_openai(fields, request);
+    if (has_prompt && request.prompts.size() != 1)
+        throw Refusal("prompt: expected one text, got " + std::to_string(request.prompts.size()));
+    if (request.random_seed) throw Refusal("seed: expected a number from 0, got -1");
+    return request;
+}
+
+/// "got a parse error at line 1, column 7" is about the line that is named already.
+std::string without_line(std::string message) {
+    constexpr std::string_view kFirst = "at line 1, ";
+    const std::size_t at = message.find(kFirst);
+    if (at != message.npos) message.replace(at, kFirst.size(), "at ");
+    return message;
+}
+
+}  // namespace
+
+BatchLines::BatchLines(const std::string& path) : path_(path == "-" ? "standard input" : path) {
+    std::error_code ignored;
+    std::string_view text;
+    if (path == "-") {
+        text_.assign(std::istreambuf_iterator<char>(std::cin), {});
+        text = text_;
+    } else if (std::filesystem::is_regular_file(path, ignored) && std::filesystem::file_size(path, ignored) > 0) {
+        require(map_file(path.c_str(), mapping_), path);
+        const std::span<const std::byte> bytes = mapping_.bytes();
+        text = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    } else {
+        text_ = read_text_file(path);
+        text = text_;
+    }
+    for (std::size_t number = 1; !text.empty(); ++number) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        const std::string_view line = text.substr(0, end);
+        if (line.find_first_not_of(" \t\r") != line.npos) lines_.push_back({line, number});
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    if (lines_.empty()) throw Refusal(path_ + ": requests: expected a JSON object a line, got none");
+}
+
+std::string BatchLines::place(std::size_t i) const { return path_ + ": line " + std::to_string(lines_[i].number); }
+
+std::string BatchDefaults::text() const {
+    const SamplerOptions s = sampling.settled();
+    Json biases = Json::array();
+    for (const LogitBias& b : sampling.biases)
+        biases.push_back({b.id, std::isinf(b.bias) ? Json("-inf") : Json(b.bias)});
+    Json all = {{"n_new", n_new}, {"stop", stop}};
+    SamplingFields reals;
+    const auto add = [&](std::span<const SamplingField> some) {
+        for (const SamplingField& field : some) all[field.hashed] = s.*field.to;
+    };
+    add(reals.through(&SamplerOptions::temperature));
+    all["top_k"] = s.top_k;
+    add(reals.through(&SamplerOptions::min_p));
+    all["seed"] = s.seed;
+    add(reals.rest());
+    all["recent"] = sampling.n_recent;
+    all["biases"] = biases;
+    if (!(languages.from + languages.to).empty()) all["languages"] = {languages.from, languages.to};
+    all["form"] = form.form;
+    all["schema"] = form.schema;
+    all["grammar"] = form.grammar;
+    all["compact"] = form.compact;
+    return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+BatchReader::BatchReader(const BatchLines& lines, const serve::ServedModel& served, const BatchDefaults& defaults,
+                         Type kv_type, std::uint32_t context)
+    : lines_(lines),
+      served_(served),
+      defaults_(defaults),
+      context_(context),
+      prompts_(served, context, true),
+      forms_(served) {
+    const std::uint32_t ids[] = {served.model.fingerprint(), kNumericsVersion, static_cast<std::uint32_t>(kv_type),
+                                 context};
+    hash_ = crc32c(bytes_of(defaults.text()), crc32c(std::as_bytes(std::span(ids))));
+    for (const serve::NamedAdapter& one : served.adapters) {
+        const std::uint32_t its[] = {one.adapter.model->fingerprint(), std::bit_cast<std::uint32_t>(one.adapter.scale)};
+        hash_ = crc32c(std::as_bytes(std::span(its)), hash_);
+    }
+}
+
+/// What the line does not say is as the options have it.
+void BatchReader::settle(const Json& line, Request& request) const {
+    const auto has = [&](const char* name) { return line.contains(name) && !line[name].is_null(); };
+    const SamplerOptions said = request.sampler;
+    SamplingOptions settled = defaults_.sampling;
+    for (const SamplingField& field : serve::kSamplingFields) {
+        if (!has(field.openai)) continue;
+        settled.sampler.*field.to = said.*field.to;
+        settled.others = settled.others || field.draws;
+    }
+    if (has("top_k")) settled.sampler.top_k = said.top_k;
+    if (has("seed")) settled.sampler.seed = said.seed;
+    settled.has_temperature = settled.has_temperature || has("temperature");
+    settled.others = settled.others || has("top_k") || has("seed");
+    request.sampler = settled.settled();
+    request.penalized.n_recent = settled.n_recent;
+    if (!has("frequency_penalty") &&
+        !has("presence_penalty")) {  // a line that has one means OpenAI's: of the answer alone
+        request.penalized.n_counted = settled.n_recent;
+        request.penalized.counts_prompt = true;
+    }
+    if (!has("logit_bias")) request.penalized.biases = settled.biases;
+    const std::string foreign =
+        serve::foreign_bias(request.penalized.biases, served_.model.config().decoder.vocab_size);
+    if (!foreign.empty()) throw Refusal("logit_bias: expected token " + foreign);
+    if (!has("max_tokens"))
+        request.n_new = defaults_.n_new == kUnlimited ? std::nullopt : std::optional(defaults_.n_new);
+    if (!has("stop")) request.stop = defaults_.stop;
+    if (!has("from")) request.languages.from = defaults_.languages.from, request.languages.from_name = "--from";
+    if (!has("to")) request.languages.to = defaults_.languages.to, request.languages.to_name = "--to";
+    if (!has("response_format") && !has("grammar") && !has("regex")) {
+        request.form = defaults_.form.form;
+        request.schema = defaults_.form.schema;
+        request.grammar = defaults_.form.grammar;
+    }
+    request.compact = defaults_.form.compact;
+    // As `run -p` has it: a model may want a text behind each prompt.
+    for (serve::Prompt& prompt : request.prompts)
+        if (!prompt.is_tokens) prompt.text += served_.model.info().prompt_suffix;
+}
+
+BatchRequest BatchReader::read(std::size_t i) {
+    try {
+        const Json line = serve::read_json(lines_[i]);
+        if (!line.is_object()) throw Refusal("request: expected a JSON object, got another value");
+        check_fields(line);
+        BatchRequest read;
+        if (line.contains("id")) read.id = line["id"];
+        read.request = read_fields(line);
+        if (!read.id.is_null() && !read.id.is_string() && !read.id.is_number())
+            throw Refusal("id: expected a text or a number, got another value");
+        settle(line, read.request);
+        serve::PromptReader::Prompted prompted = prompts_.read(read.request);
+        read.prompt = std::move(prompted.prompts.front());
+        read.rules = std::move(prompted.rules);
+        const auto room = read.rules ? read.rules->most_new(served_.model.config().decoder.max_positions)
+                                     : context_ - static_cast<std::uint32_t>(read.prompt.size());
+        read.n_new = std::min(read.request.n_new.value_or(kUnlimited), room);
+        read.hash = crc32c(bytes_of(lines_[i]), hash_);
+        return read;
+    } catch (const serve::RequestError& error) {
+        throw Refusal(lines_.place(i) + ": " + without_line(error.what()));
+    } catch (const Refusal& refusal) {
+        throw Refusal(lines_.place(i) + ": " + refusal.what());
+    }
+}
+
+std::function<std::unique_ptr<serve::Constrained>()> BatchReader::form(std::size_t i, const BatchRequest& request) {
+    try {
+        return forms_.find(request.request);
+    } catch (const serve::RequestError& error) {
+        throw Refusal(lines_.place(i) + ": " + error.what());
+    }
+}
+
+}  // namespace fovea

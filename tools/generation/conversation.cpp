@@ -1,0 +1,172 @@
+#include "tools/generation/conversation.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "host/base/output_file.h"
+#include "host/model/report.h"
+#include "tools/generation/session_file.h"
+
+namespace fovea {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A saved conversation: this line, the messages' bytes as a u64, the messages as JSON, a session's file.
+constexpr std::string_view kMagic = "fovea chat 1\n";
+
+bool has_system(const Json& messages) { return !messages.empty() && messages[0]["role"] == "system"; }
+
+Json message(const char* role, const std::string& text) { return {{"role", role}, {"content", text}}; }
+
+/// The messages of a saved conversation, or a Refusal.
+Json read_messages(std::string_view text, const std::string& path) {
+    Json messages = Json::parse(text, nullptr, false);
+    const auto is_message = [](const Json& one) {
+        return one.is_object() && one.contains("role") && one["role"].is_string() && one.contains("content") &&
+               one["content"].is_string();
+    };
+    if (!messages.is_array() || !std::all_of(messages.begin(), messages.end(), is_message))
+        throw Refusal(path + ": messages: expected those of a saved conversation, got others");
+    return messages;
+}
+
+}  // namespace
+
+ChatInput Conversation::input() const {
+    ChatInput input;
+    input.messages = messages_;
+    input.extra = extra_;
+    return input;
+}
+
+std::vector<Token> Conversation::tokens_of(const std::string& prompt) const {
+    if (!known_text_.empty() && prompt.starts_with(known_text_)) {
+        // Only where a special token follows: other text may be tokenized otherwise at a beginning.
+        const std::vector<Token> rest = chat_.tokens_of(std::string_view(prompt).substr(known_text_.size()));
+        if (!rest.empty() && opened_.tokenizer.is_special(rest.front())) {
+            std::vector<Token> tokens = known_tokens_;
+            tokens.insert(tokens.end(), rest.begin(), rest.end());
+            return tokens;
+        }
+    }
+    return chat_.tokens_of(prompt);
+}
+
+std::vector<Token> Conversation::fitting_prompt(Answer& answer) {
+    const std::uint32_t most = running_.session.max_kv_len();
+    const std::uint32_t room = std::min(options_.n_new, most / 4);  // for the answer
+    for (;;) {
+        answer.prompt = chat_.render(input());
+        std::vector<Token> tokens = tokens_of(answer.prompt);
+        if (tokens.empty()) throw Refusal("prompt: expected 1 token or more, got none");
+        if (tokens.size() + std::max(room, 1u) <= most) return tokens;
+        const std::size_t first = has_system(messages_) ? 1 : 0;
+        if (messages_.size() <= first + 2) {  // one message and maybe the system's: nothing to leave out
+            if (tokens.size() + 1 <= most) return tokens;
+            throw Refusal("message: expected one that a context of " + std::to_string(most) +
+                          " tokens has room for, got " + std::to_string(tokens.size()) + " tokens");
+        }
+        const auto at = messages_.begin() + static_cast<std::ptrdiff_t>(first);
+        messages_.erase(at, at + 2);
+        answer.n_forgotten += 2;
+    }
+}
+
+Answer Conversation::say(const std::string& text, const std::function<void(std::string_view, bool)>& on_text,
+                         const std::atomic<bool>* cancel) {
+    Answer answer;
+    const Json before = messages_;
+    messages_.push_back(message("user", text));
+    std::vector<Token> prompt;
+    try {
+        prompt = fitting_prompt(answer);
+        answer.begins_in_thought = begins_in_thought(answer.prompt);
+    } catch (const ChatTemplateError& error) {
+        messages_ = before;
+        throw Refusal("chat template: " + std::string(error.what()));
+    } catch (...) {
+        messages_ = before;
+        throw;
+    }
+    GenerateOptions options = options_;
+    options.end_tokens = chat_.end_tokens();
+    options.n_new = std::min<std::uint32_t>(options.n_new,
+                                            running_.session.max_kv_len() - static_cast<std::uint32_t>(prompt.size()));
+    answer.made = writer_.generate_until(
+        prompt, options,
+        [&](const Piece& piece) {
+            answer.text += piece.text;
+            if (!piece.text.empty()) on_text(piece.text, answer.begins_in_thought);
+            return true;
+        },
+        cancel);
+    answer.ended = answer.made.finish == FinishReason::end_token || answer.made.finish == FinishReason::stop_text;
+    messages_.push_back(message("assistant", answer.text));
+    known_text_ = answer.prompt + answer.text;
+    const std::span<const Token> all = writer_.all_tokens();
+    known_tokens_.assign(all.begin(), all.end());
+    if (answer.made.finish == FinishReason::stop_text) known_text_.clear();  // has fewer characters than its tokens
+    return answer;
+}
+
+void Conversation::set_system(const std::string& text) {
+    if (has_system(messages_)) messages_.erase(messages_.begin());
+    if (!text.empty()) messages_.insert(messages_.begin(), message("system", text));
+}
+
+void Conversation::reset() {
+    const std::string system = has_system(messages_) ? messages_[0]["content"].get<std::string>() : "";
+    messages_ = Json::array();
+    set_system(system);
+}
+
+std::string Conversation::undo() {
+    std::size_t last = messages_.size();
+    while (last > 0 && messages_[last - 1]["role"] != "user") --last;
+    if (last == 0) return {};
+    const std::string text = messages_[last - 1]["content"];
+    messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(last - 1), messages_.end());
+    return text;
+}
+
+void Conversation::save(const std::string& path) {
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(path, ignored) && std::filesystem::file_size(path, ignored) > 0) {
+        std::string front(kMagic.size(), '\0');
+        std::ifstream(path, std::ios::binary).read(front.data(), static_cast<std::streamsize>(front.size()));
+        if (front != kMagic) throw Refusal(path + ": expected a new file or a saved conversation, got another file");
+    }
+    const std::vector<std::byte> session = session_file_bytes(path, running_.session, writer_.tokens());
+    const std::string messages = messages_.dump(-1, ' ', false, Json::error_handler_t::replace);
+    const std::uint64_t n = messages.size();
+    OutputFile file(path);
+    file.stream().write(kMagic.data(), kMagic.size());
+    file.stream().write(reinterpret_cast<const char*>(&n), sizeof n);
+    file.stream().write(messages.data(), static_cast<std::streamsize>(messages.size()));
+    file.stream().write(reinterpret_cast<const char*>(session.data()), static_cast<std::streamsize>(session.size()));
+    file.close();
+}
+
+void Conversation::load(const std::string& path) {
+    Mapping mapping;
+    require(map_file(path.c_str(), mapping), path);
+    const std::span<const std::byte> bytes = mapping.bytes();
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    std::uint64_t n = 0;
+    const std::size_t front = kMagic.size() + sizeof n;
+    if (text.starts_with(kMagic) && bytes.size() >= front) std::memcpy(&n, bytes.data() + kMagic.size(), sizeof n);
+    if (!text.starts_with(kMagic) || bytes.size() < front || n > bytes.size() - front)
+        throw Refusal(path + ": expected a saved conversation, got another file");
+    Json messages = read_messages(text.substr(front, static_cast<std::size_t>(n)), path);
+    const SavedText file = split_session_file(bytes.subspan(front + static_cast<std::size_t>(n)), path);
+    restore(file, running_.session, path);
+    writer_.resume(file.tokens);
+    messages_ = std::move(messages);
+    known_text_.clear();
+}
+
+}  // namespace fovea

@@ -1,0 +1,71 @@
+// A conversation with a model: messages, and the session that remembers what was computed of them.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "host/chat/model_chat.h"
+#include "host/chat/thinking.h"
+#include "host/model/opened.h"
+#include "tools/generation/generate.h"
+
+namespace fovea {
+
+struct Answer {
+    std::string prompt, text;  ///< what the template gave; all of the answer, reasoning too
+    Generated made;
+    bool ended = false;              ///< by the model: a token or a text that ends a turn
+    bool begins_in_thought = false;  ///< the prompt ended with <think>
+    std::size_t n_forgotten = 0;     ///< messages that were left out, for the context was full
+};
+
+class Conversation {
+public:
+    /// Borrows all of them. `options` has the sampler, n_new and stop texts of every answer.
+    Conversation(const OpenedModel& opened, const ModelChat& chat, Running& running, Writer& writer,
+                 const GenerateOptions& options)
+        : opened_(opened), chat_(chat), running_(running), writer_(writer), options_(options) {}
+
+    /// The model's answer to `text`, handed out as it is made. Where `*cancel` becomes true it ends there, and what there is
+    /// of it stays in the conversation. Throws Refusal where the template refuses or the message is too long; the
+    /// conversation is then as before.
+    Answer say(const std::string& text, const std::function<void(std::string_view, bool begins_in_thought)>& on_text,
+               const std::atomic<bool>* cancel);
+
+    /// Replaces the system's message, or takes it out where `text` is empty.
+    void set_system(const std::string& text);
+    /// Forgets everything but the system's message.
+    void reset();
+    /// Forgets the last message and its answer, and returns that message; empty where there is none.
+    std::string undo();
+
+    [[nodiscard]] const nlohmann::ordered_json& messages() const { return messages_; }
+    void set_extra(nlohmann::ordered_json extra) { extra_ = std::move(extra); }
+
+    /// Replaces the file at `path`, a saved conversation if there is one, by the messages and the session, or leaves it as it
+    /// is and throws Refusal.
+    void save(const std::string& path);
+    /// Becomes what was saved. Throws Refusal; the conversation is then as before.
+    void load(const std::string& path);
+
+private:
+    /// The prompt's tokens with as many of the oldest turns left out as its context needs.
+    std::vector<Token> fitting_prompt(Answer& answer);
+    ChatInput input() const;
+    /// Those of a prompt. Where it goes on from the last prompt and answer, their tokens stay as they were generated, so that
+    /// the cache has them; tokenized anew, an answer may have others.
+    std::vector<Token> tokens_of(const std::string& prompt) const;
+
+    const OpenedModel& opened_;
+    const ModelChat& chat_;
+    Running& running_;
+    Writer& writer_;
+    GenerateOptions options_;
+    std::string known_text_;           // the last prompt and its answer
+    std::vector<Token> known_tokens_;  // theirs
+    nlohmann::ordered_json messages_ = nlohmann::ordered_json::array(), extra_ = nlohmann::ordered_json::object();
+};
+
+}  // namespace fovea

@@ -1,0 +1,41 @@
+#include "tools/generation/session_file.h"
+
+#include <optional>
+#include <utility>
+
+#include "host/base/output_file.h"
+#include "host/base/refusal.h"
+#include "host/model/report.h"
+
+namespace fovea {
+SavedText split_session_file(std::span<const std::byte> bytes, const std::string& path) {
+    std::optional<SavedText> saved = split_saved(bytes);
+    if (!saved) throw Refusal(path + ": expected a saved session with its tokens, got a damaged one or another file");
+    return std::move(*saved);
+}
+
+void restore(const SavedText& file, Session& session, const std::string& path) {
+    require(restore_session(session, file.session), path);
+    if (file.tokens.size() != session.kv_len())
+        throw Refusal(path + ": tokens: expected " + std::to_string(session.kv_len()) + ", got " +
+                      std::to_string(file.tokens.size()));
+}
+
+std::vector<std::byte> session_file_bytes(const std::string& name, const Session& session,
+                                          std::span<const Token> tokens) {
+    std::vector<std::byte> bytes(session_bytes(session));
+    std::size_t written = 0;
+    require(save_session(session, bytes, written), name);
+    const std::vector<std::byte> behind = bytes_behind(tokens);
+    bytes.insert(bytes.end(), behind.begin(), behind.end());
+    return bytes;
+}
+
+void write_session_file(const std::string& path, const Session& session, std::span<const Token> tokens) {
+    const std::vector<std::byte> bytes = session_file_bytes(path, session, tokens);
+    OutputFile file(path);
+    file.stream().write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    file.close();
+}
+
+}  // namespace fovea

@@ -1,0 +1,54 @@
+// `--json-schema`, `--grammar` and `--regex`: a form of answers, compiled for a model's vocabulary.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fovea/constraint.h"
+#include "host/grammar/grammar.h"
+#include "host/model/opened.h"
+
+namespace fovea {
+
+struct FormOptions {
+    std::string schema_path, grammar_path, regex;
+    bool has_regex = false, compact = false;
+
+    [[nodiscard]] bool wanted() const { return !schema_path.empty() || !grammar_path.empty() || has_regex; }
+    /// Throws Refusal where several are given.
+    void check() const;
+};
+
+/// The grammar that the options ask for. Throws Refusal, which names the file.
+[[nodiscard]] grammar::Grammar read_form(const FormOptions& options);
+
+/// A form with the index of the vocabulary that it is for.
+struct CompiledForm {
+    std::vector<std::byte> index, form;
+};
+/// Throws Refusal.
+[[nodiscard]] CompiledForm compile_form(const FormOptions& options, const OpenedModel& opened,
+                                        const grammar::CompileOptions& how = {});
+
+/// A form and one answer's place in it; nothing where none is wanted.
+class AnswerForm {
+public:
+    AnswerForm(const FormOptions& options, const OpenedModel& opened);
+    AnswerForm(const AnswerForm&) = delete;
+    AnswerForm& operator=(const AnswerForm&) = delete;
+
+    [[nodiscard]] bool wanted() const { return state_.valid(); }
+    /// For the next answer.
+    [[nodiscard]] TokenFilter start();
+    /// Whether the answer so far fits.
+    [[nodiscard]] bool complete() const { return can_end(state_); }
+
+private:
+    CompiledForm compiled_;
+    Constraint constraint_;
+    std::vector<std::uint64_t> memory_;
+    ConstraintState state_;
+};
+
+}  // namespace fovea

@@ -1,0 +1,47 @@
+#include "tools/options/given_prompt.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "host/base/refusal.h"
+#include "host/model/opened.h"
+
+namespace fovea {
+namespace {
+
+std::string without_last_break(std::string text) {
+    if (text.ends_with('\n')) text.pop_back();
+    return text;
+}
+
+}  // namespace
+
+bool input_speaks() {
+    constexpr int kMilliseconds = 2000;
+    pollfd input{STDIN_FILENO, POLLIN, 0};
+    return poll(&input, 1, kMilliseconds) != 0;
+}
+
+std::string read_input() { return without_last_break(read_text_file("/dev/stdin")); }
+
+std::string given_prompt(const std::string& text, const std::string& file) {
+    if (!file.empty()) return without_last_break(read_text_file(file));
+    if (text == "-") return read_input();
+    if (text.starts_with("@@")) return text.substr(1);
+    if (!text.starts_with('@')) return text;
+    std::error_code ignored;
+    if (!std::filesystem::exists(text.substr(1), ignored))
+        throw Refusal("-p " + text + ": expected a file after @, got none; a text that starts with @ is given with @@");
+    return without_last_break(read_text_file(text.substr(1)));
+}
+
+void refuse_text_as_model(const std::string& model) {
+    std::error_code ignored;
+    const bool is_text = model.find_first_of("./") == model.npos || model.find(' ') != model.npos;
+    if (is_text && !model.empty() && !std::filesystem::exists(model, ignored))
+        throw Refusal(model + ": no such file; a text for the built-in model is given by -p TEXT");
+}
+
+}  // namespace fovea

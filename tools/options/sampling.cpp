@@ -1,0 +1,97 @@
+#include "tools/options/sampling.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+
+#include "host/base/refusal.h"
+#include "host/model/penalized.h"
+#include "tools/options/options.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::uint32_t kAll = 0xffffffffu;
+
+/// "15043+2.5", "15043-1", "15043-inf".
+LogitBias read_bias(const std::string& text) {
+    const std::size_t sign = text.find_first_of("+-", 1);
+    const std::string number = sign == text.npos ? "" : text.substr(sign);
+    char* end = nullptr;
+    const float bias = std::strtof(number.c_str(), &end);
+    const bool is_one = number.size() > 1 && *end == 0 && number.find_first_of("xX") == number.npos &&
+                        (std::fabs(bias) <= 1e30f || (std::isinf(bias) && bias < 0));
+    if (!is_one) throw Refusal("--logit-bias: expected ID+NUMBER, ID-NUMBER or ID-inf, got " + text, 2);
+    return {static_cast<Token>(read_count("--logit-bias", text.substr(0, sign), 0, kAll)), bias};
+}
+
+}  // namespace
+
+SamplerOptions SamplingOptions::settled() const {
+    SamplerOptions made = sampler;
+    if (!has_temperature && others) made.temperature = 1;
+    return made;
+}
+
+bool SamplingOptions::wanted() const {
+    const bool penalizes =
+        sampler.repeat_penalty != 1 || sampler.frequency_penalty != 0 || sampler.presence_penalty != 0;
+    return settled().temperature > 0 || penalizes || !biases.empty();
+}
+
+void SamplingOptions::apply(GenerateOptions& options) const {
+    options.sampler = settled();
+    options.sampler.bias = biases;
+    options.n_recent = options.n_counted = n_recent;
+    options.counts_prompt = true;
+}
+
+void SamplingOptions::check(const Model& model) const {
+    const std::string foreign = serve::foreign_bias(biases, model.config().decoder.vocab_size);
+    if (!foreign.empty()) throw Refusal("--logit-bias: expected " + foreign);
+}
+
+void add_sampling(CLI::App& verb, SamplingOptions& options) {
+    SamplerOptions& sampler = options.sampler;
+    const auto given = [&options](const std::string&) { options.others = true; };
+    add_real(verb, "--temp", sampler.temperature, 0, 1e30f,
+             "temperature; 0, the default, takes the likeliest; 1 where one of the next four is given")
+        .each([&options](const std::string&) { options.has_temperature = true; });
+    add_count(verb, "--top-k", sampler.top_k, 0, 0xffffffffu, "sample among the K likeliest (0: all)").each(given);
+    add_real(verb, "--top-p", sampler.top_p, 0, 1, "sample among the fewest that reach this probability").each(given);
+    add_real(verb, "--min-p", sampler.min_p, 0, 1, "leave out what is less than this times as likely as the first")
+        .each(given);
+    add_value(
+        verb, "--seed",
+        [&options](const std::string& text) {
+            options.others = true;
+            if (text != "-1") {
+                options.sampler.seed = read_count("--seed", text, 0, ~0ull);
+                return;
+            }
+            options.sampler.seed = std::random_device()();
+            std::fprintf(stderr, "note: --seed %llu\n", static_cast<unsigned long long>(options.sampler.seed));
+        },
+        "of the random numbers (default 0); the same seed gives the same text; -1: a random one, which is told")
+        .type_name("N");
+    add_real(verb, "--repeat-penalty", sampler.repeat_penalty, 0.01f, 100, "above 1: recent tokens become less likely");
+    add_real(verb, "--frequency-penalty", sampler.frequency_penalty, -1000, 1000,
+             "taken from the logit of a recent token for each time it came");
+    add_real(verb, "--presence-penalty", sampler.presence_penalty, -1000, 1000,
+             "taken once from the logit of each recent token");
+    add_value(
+        verb, "--repeat-last-n",
+        [&options](const std::string& text) {
+            options.n_recent =
+                text == "-1" ? kAll : static_cast<std::uint32_t>(read_count("--repeat-last-n", text, 0, kAll - 1));
+        },
+        "recent tokens, the prompt's among them (default 64); -1: all")
+        .type_name("N");
+    add_values(
+        verb, "--logit-bias", [&options](const std::string& text) { options.biases.push_back(read_bias(text)); },
+        "what a token's logit gets, as 15043+2.5; 15043-inf forbids it; may be repeated")
+        .type_name("ID+BIAS");
+}
+
+}  // namespace fovea

@@ -1,0 +1,74 @@
+#include "tools/options/workers.h"
+
+#include <cstdio>
+#include <vector>
+
+#include "host/base/refusal.h"
+
+#if FOVEA_CLUSTER
+#include "cluster/workers.h"
+#else
+namespace fovea::cluster {
+class Workers {};
+}  // namespace fovea::cluster
+#endif
+
+namespace fovea {
+
+void add_workers(CLI::App& verb, CommonOptions& common) {
+    add_text(verb, "--workers", common.workers,
+             "machines that compute a part of every product, for which fovea worker runs there")
+        .type_name("HOST:PORT[,HOST:PORT]");
+}
+
+#if FOVEA_CLUSTER
+
+namespace {
+
+std::vector<std::string> addresses(const std::string& list) {
+    std::vector<std::string> all;
+    for (std::size_t from = 0; from <= list.size();) {
+        const std::size_t end = std::min(list.find(',', from), list.size());
+        all.push_back(list.substr(from, end - from));
+        try {
+            (void)cluster::Address(all.back());
+        } catch (const cluster::Error&) {
+            throw Refusal("--workers: expected HOST:PORT, or several with commas between, got " + list, 2);
+        }
+        from = end + 1;
+    }
+    return all;
+}
+
+}  // namespace
+
+SharedWork::SharedWork(const CommonOptions& common, const OpenedModel& opened) try {
+    if (common.workers.empty()) return;
+    const auto note = [](const std::string& line) { std::fprintf(stderr, "note: %s\n", line.c_str()); };
+    workers_ = std::make_unique<cluster::Workers>(addresses(common.workers), opened.model, common.n_threads, note);
+} catch (const cluster::Error& error) {
+    throw Refusal(error.what());
+}
+
+const Remote* SharedWork::remote() const { return workers_ ? workers_->remote() : nullptr; }
+std::uint32_t SharedWork::n_workers() const { return workers_ ? workers_->n_there() : 0; }
+
+#else
+
+SharedWork::SharedWork(const CommonOptions& common, const OpenedModel&) {
+    if (!common.workers.empty())
+        throw Refusal(
+            "--workers: expected a build with Boost 1.74 or newer (Debian and Ubuntu: libboost-dev; then configure and "
+            "build again), got one without");
+}
+
+const Remote* SharedWork::remote() const { return nullptr; }
+std::uint32_t SharedWork::n_workers() const { return 0; }
+
+#endif
+
+SharedWork::~SharedWork() = default;
+SharedWork::SharedWork(SharedWork&& other) noexcept = default;
+SharedWork& SharedWork::operator=(SharedWork&& other) noexcept = default;
+
+}  // namespace fovea

@@ -1,0 +1,37 @@
+// Other machines that compute a part of every product: --workers.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "fovea/remote.h"
+#include "host/model/opened.h"
+#include "tools/options/options.h"
+
+namespace fovea {
+
+namespace cluster {
+class Workers;
+}
+
+/// --workers HOST:PORT, maybe several, parted by commas.
+void add_workers(CLI::App& verb, CommonOptions& common);
+
+/// Those workers, once the model is open. Made before the session or workspace that they work for, and outlives it.
+class SharedWork {
+public:
+    /// Throws Refusal, with exit status 2 where the option is no list of addresses. Settle `common` first.
+    SharedWork(const CommonOptions& common, const OpenedModel& opened);
+    ~SharedWork();
+    SharedWork(SharedWork&& other) noexcept;
+    SharedWork& operator=(SharedWork&& other) noexcept;
+
+    /// Null without --workers.
+    [[nodiscard]] const Remote* remote() const;
+    /// Those that are still there.
+    [[nodiscard]] std::uint32_t n_workers() const;
+
+private:
+    std::unique_ptr<cluster::Workers> workers_;
+};
+
+}  // namespace fovea

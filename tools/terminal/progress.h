@@ -1,0 +1,13 @@
+// How far long work is, on standard error where that is a terminal.
+#pragma once
+#include <string>
+
+#include "convert/writer/writer.h"
+
+namespace fovea {
+
+/// One line that is written over: "what: 12 %", ended when the last copy of the result goes. Nothing where standard error is no terminal, or
+/// while the work has taken less than half a second.
+[[nodiscard]] Progress progress_line(const std::string& what);
+
+}  // namespace fovea
