@@ -17,7 +17,7 @@
 #include "fovea/constraint.h"
 #include "fovea/sampler.h"
 #include "fovea/session.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/grammar/grammar.h"
 #include "tools/options/presets.h"
 

@@ -9,8 +9,9 @@
 #include "bench/suites/preset_model.h"
 #include "bench/suites/suites.h"
 #include "fovea/session.h"
+#include "host/base/error.h"
 #include "host/model/listing.h"
-#include "host/model/report.h"
+#include "host/model/parameters.h"
 #include "platform/team.h"
 #include "tools/measure/ceilings.h"
 

@@ -7,7 +7,7 @@
 
 #include "convert/weights/random_model.h"
 #include "convert/writer/writer.h"
-#include "host/model/report.h"
+#include "host/base/error.h"
 #include "tools/options/presets.h"
 
 namespace fovea {

@@ -18,7 +18,7 @@
 #include "fovea/arena.h"
 #include "fovea/generator.h"
 #include "fovea/session.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -42,7 +42,7 @@ Text edited_program() {
     std::string program, line;
     for (int n = 0; n < 60 && std::getline(file, line); ++n) program += line + '\n';
     if (program.find("balance_") == std::string::npos)
-        throw Refusal("economy.cpp: expected a member balance_, got none");
+        throw host::Error("economy.cpp: expected a member balance_, got none");
     return {"Call balance_ credit_ in this file:\n\n" + program + "\nHere it is:\n\n",
             replaced(program, "balance_", "credit_")};
 }
@@ -96,8 +96,8 @@ public:
         const Model& model = PresetModel::of(Type::q8);
         const auto length = static_cast<std::uint32_t>(prompt_.size() + answer_.size());
         if (length > kContext)
-            throw Refusal("text: expected at most " + std::to_string(kContext) + " tokens, got " +
-                          std::to_string(length));
+            throw host::Error("text: expected at most " + std::to_string(kContext) + " tokens, got " +
+                              std::to_string(length));
         const Limits limits{.max_kv_len = length, .n_threads = 1, .kv_type = Type::f16};
         Plan plan;
         require(make_plan(model.config(), limits, plan));

@@ -7,7 +7,8 @@
 
 #include "convert/calibrate/matrix_loss.h"
 #include "convert/writer/file_header.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 
 namespace fovea {
 namespace {
@@ -158,10 +159,10 @@ struct Layouts {
         std::snprintf(line, sizeof line, "--bits: expected %.3f or more for this model, got %.3f",
                       std::ceil(8000.0 * static_cast<double>(least) / static_cast<double>(found.n_weights)) / 1000,
                       budget.bits);
-    throw Refusal(line);
+    throw host::Error(line);
 }
 
-/// The bytes that the weights' section may have. Throws Refusal where the smallest choices take more.
+/// The bytes that the weights' section may have. Throws host::Error where the smallest choices take more.
 [[nodiscard]] double bytes_within(const Budget& budget, const Layouts& found,
                                   const std::vector<MatrixChoices>& matrices) {
     const double wanted = budget.bytes ? static_cast<double>(budget.bytes) - static_cast<double>(found.head_bytes)
@@ -222,7 +223,7 @@ std::vector<ChosenType> choose_types(const ModelSource& source, const WriteOptio
     const double most = 0x1p62;
     const auto chosen = least_cost(matrices, static_cast<std::uint64_t>(std::min(wanted, most)) - found.fixed_bytes);
     if (chosen.size() != matrices.size())
-        throw Refusal("weights are beyond the range of the smallest types; a larger budget has larger ones");
+        throw host::Error("weights are beyond the range of the smallest types; a larger budget has larger ones");
     std::vector<ChosenType> result;
     for (std::size_t i = 0; i < matrices.size(); ++i) {
         const TensorSpec& spec = matrices[i].spec;

@@ -49,14 +49,14 @@ struct BudgetOptions {
     std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};  ///< matrices whose cost is measured
 };
 
-/// Throws Refusal, with the least that would do, where no choice fits. `with_columns`: with the column scales that a
+/// Throws host::Error, with the least that would do, where no choice fits. `with_columns`: with the column scales that a
 /// calibration may yet choose.
 void check_budget(const ModelSource& source, WriteOptions write, const Budget& budget, bool with_columns);
 
 /// Chooses among the quantized types for every matrix of `source`, a table of token embeddings too, and returns what
 /// became of each; `write.types` is to be made of it (types_of). A matrix's cost in a type is the squared relative error
 /// there times its sensitivity, which a calibration measures and which else is presumed. The same on any number of threads.
-/// Throws Refusal as check_budget does.
+/// Throws host::Error as check_budget does.
 [[nodiscard]] std::vector<ChosenType> choose_types(const ModelSource& source, const WriteOptions& write,
                                                    const BudgetOptions& options);
 

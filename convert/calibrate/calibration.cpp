@@ -8,8 +8,8 @@
 #include "convert/calibrate/text_reader.h"
 #include "convert/quantize/column_scales.h"
 #include "convert/quantize/moments.h"
+#include "host/base/error.h"
 #include "host/base/ordered_work.h"
-#include "host/base/refusal.h"
 
 namespace fovea {
 namespace {
@@ -230,13 +230,14 @@ void check_calibrated(const ModelSource& source) {
     const Stack& stack = calibrated_stack_of(source);
     const bool both = source.config.encoder.n_layers && source.config.decoder.n_layers;
     if (both || !stack.vocab_size || (index == StackIndex::decoder && !stack.has_output_head))
-        throw Refusal(
+        throw host::Error(
             "--calibrate: expected a decoder that gives logits or an encoder of text, got another kind of model");
     for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
         if ((!stack.blocks[i].n_heads && !stack.blocks[i].d_ff) || stack.blocks[i].n_experts ||
             stack.blocks[i].query_rank || stack.blocks[i].latent_query_dim ||
             stack.blocks[i].norm_place == NormPlace::output)
-            throw Refusal("--calibrate: expected blocks of usual attention, and of feed-forward parts for all rows");
+            throw host::Error(
+                "--calibrate: expected blocks of usual attention, and of feed-forward parts for all rows");
 }
 
 Calibration calibrate(const ModelSource& source, const Texts& texts, const CalibrationOptions& options) {

@@ -53,13 +53,13 @@ struct CalibrationOptions {
     std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};  ///< tokens
 };
 
-/// Throws Refusal where `source` is neither a decoder for logits nor an encoder of ids, or has a block whose inputs are not
+/// Throws host::Error where `source` is neither a decoder for logits nor an encoder of ids, or has a block whose inputs are not
 /// those of a plain one.
 void check_calibrated(const ModelSource& source);
 
 /// Runs `source`, as it is stored, over the texts. Takes the model's size in memory, and four bytes for half the square of
 /// every matrix's columns. The same source and texts give the same bits on any host and any number of threads. Throws
-/// Refusal, as check_calibrated does.
+/// host::Error, as check_calibrated does.
 [[nodiscard]] Calibration calibrate(const ModelSource& source, const Texts& texts, const CalibrationOptions& options);
 
 }  // namespace fovea

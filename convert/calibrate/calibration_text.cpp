@@ -7,7 +7,7 @@
 #include "convert/calibrate/text_reader.h"
 #include "fovea/sampler.h"
 #include "fovea/tokenizer.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -17,7 +17,7 @@ constexpr std::uint32_t kAtOnce = 32;  // texts that a model writes side by side
 /// The first `most` tokens of a text, all of them for 0.
 [[nodiscard]] std::vector<Token> tokens_of(const ModelSource& source, std::string_view text, std::uint32_t most) {
     Tokenizer tokenizer;
-    if (source.tokenizer.empty()) throw Refusal("--calibrate: expected a model with a tokenizer, got one without");
+    if (source.tokenizer.empty()) throw host::Error("--calibrate: expected a model with a tokenizer, got one without");
     const AlignedBytes section(source.tokenizer.begin(), source.tokenizer.end());
     need_calibration(open_tokenizer(section, tokenizer), "tokenizer");
     // Each token takes a byte at least, so this much text gives as many as are wanted, or all there are.
@@ -29,7 +29,7 @@ constexpr std::uint32_t kAtOnce = 32;  // texts that a model writes side by side
     need_calibration(tokenize(tokenizer, text, {}, std::as_writable_bytes(std::span(scratch)), tokens, n), "text");
     tokens.resize(most ? std::min<std::size_t>(n, most) : n);
     if (tokens.size() < 2)
-        throw Refusal("--calibrate: expected a text of 2 tokens or more, got " + std::to_string(tokens.size()));
+        throw host::Error("--calibrate: expected a text of 2 tokens or more, got " + std::to_string(tokens.size()));
     return tokens;
 }
 
@@ -171,14 +171,15 @@ Texts texts_of(const ModelSource& source, std::string_view text, std::uint32_t m
         result.ids.push_back(tokens_of(source, line, std::min(kReadTokens, window)));
         n += result.ids.back().size();
     }
-    if (result.ids.empty()) throw Refusal("--calibrate: expected a text of 2 tokens or more, got 0");
+    if (result.ids.empty()) throw host::Error("--calibrate: expected a text of 2 tokens or more, got 0");
     return result;
 }
 
 Texts own_texts(const ModelSource& source, std::uint32_t most, std::uint32_t n_threads,
                 const std::function<void(std::uint64_t done, std::uint64_t total)>& progress) {
     if (calibrated_stack(source) == StackIndex::encoder)
-        throw Refusal("--calibrate self: expected a decoder, which can write a text, got an encoder; give it a text");
+        throw host::Error(
+            "--calibrate self: expected a decoder, which can write a text, got an encoder; give it a text");
     const std::uint32_t window = window_of(source), n_texts = (most + window - 1) / window;
     Texts result;
     result.ids.resize(n_texts);

@@ -29,14 +29,14 @@ struct Texts {
 [[nodiscard]] std::uint32_t window_of(const ModelSource& source) noexcept;
 
 /// A text of the user's, `most` tokens of it, or all for 0. A decoder has them in windows. An encoder has lines, each cut to
-/// what a pass takes, and the last one whole. Throws Refusal: no tokenizer, or less than two tokens, of an encoder in any
+/// what a pass takes, and the last one whole. Throws host::Error: no tokenizer, or less than two tokens, of an encoder in any
 /// line.
 [[nodiscard]] Texts texts_of(const ModelSource& source, std::string_view text, std::uint32_t most);
 
 /// What the decoder writes itself: texts of a window each, `most` tokens in all or up to a window more. Every token is drawn
 /// by its probability. Behind an end comes the model's start token or, where it has none, any token. Such texts calibrate
 /// about as well as others (Williams, Chrysostomou and Aletras 2024). The tokens are the same on any host and any number of
-/// threads. Takes the model's size in memory, and its caches. Throws Refusal for an encoder.
+/// threads. Takes the model's size in memory, and its caches. Throws host::Error for an encoder.
 [[nodiscard]] Texts own_texts(const ModelSource& source, std::uint32_t most, std::uint32_t n_threads,
                               const std::function<void(std::uint64_t done, std::uint64_t total)>& progress);
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "fovea/encode.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -24,7 +24,7 @@ namespace {
 void need_calibration(Status status, const char* what) {
     if (status.ok()) return;
     char line[160];
-    throw Refusal(std::string("--calibrate: ") + what + ": " + std::string(describe(status, line)));
+    throw host::Error(std::string("--calibrate: ") + what + ": " + std::string(describe(status, line)));
 }
 
 ModelInMemory::ModelInMemory(const ModelSource& source, std::optional<Type> type, std::uint32_t n_threads)

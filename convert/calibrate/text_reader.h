@@ -12,7 +12,7 @@
 
 namespace fovea {
 
-/// Throws Refusal that names --calibrate where the status is not ok.
+/// Throws host::Error that names --calibrate where the status is not ok.
 void need_calibration(Status status, const char* what);
 
 /// The model's file, written to memory. Does not move.

@@ -38,7 +38,7 @@ extern const HeadForms kDecoderHeads, kOlderDecoderHeads;
 [[nodiscard]] bool has_classes(const Fields& fields, const HeadForms& forms);
 
 /// "none" or "sigmoid", by the name of PyTorch's class for what CrossEncoder makes of logits. Null: the field is not there, or
-/// names a class of somebody's own, which sentence-transformers does not trust either. Throws Refusal for another of PyTorch's.
+/// names a class of somebody's own, which sentence-transformers does not trust either. Throws host::Error for another of PyTorch's.
 [[nodiscard]] const char* scores_of_activation(const Fields& fields, const char* name);
 
 /// Adds the head that config.json's `architectures` names to the stack, its labels and its task to the metadata. A class

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -107,7 +107,7 @@ public:
     }
 
 private:
-    [[noreturn]] void refuse(const std::string& why) const { throw Refusal(file_.path_.string() + ": " + why); }
+    [[noreturn]] void refuse(const std::string& why) const { throw host::Error(file_.path_.string() + ": " + why); }
 
     std::span<const std::byte> take(std::uint64_t n, const std::string& place) {
         if (n > bytes_.size() - at_)
@@ -257,7 +257,7 @@ Gguf::Gguf(const std::filesystem::path& path, Mapping mapping) : path_(path), ma
 void Gguf::take_tensors(Gguf part) {
     for (const auto& [name, tensor] : part.tensors_)
         if (!tensors_.emplace(name, tensor).second)
-            throw Refusal(part.path_.string() + ": tensor " + name + ": expected in one part, got it in two");
+            throw host::Error(part.path_.string() + ": tensor " + name + ": expected in one part, got it in two");
     others_.push_back(std::move(part.mapping_));
 }
 
@@ -269,8 +269,8 @@ std::vector<Mapping> Gguf::release() {
 
 void Gguf::refuse(std::string_view place, const std::string& wanted) const {
     const auto found = values_.find(place);
-    throw Refusal(path_.string() + ": " + std::string(place) + ": expected " + wanted + ", got " +
-                  (found == values_.end() ? "nothing" : in_words(found->second)));
+    throw host::Error(path_.string() + ": " + std::string(place) + ": expected " + wanted + ", got " +
+                      (found == values_.end() ? "nothing" : in_words(found->second)));
 }
 
 const GgufValue& Gguf::value(std::string_view key, const std::string& wanted) const {

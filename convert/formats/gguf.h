@@ -33,10 +33,10 @@ struct GgufTensor {
 };
 
 /// A file's metadata and tensors. The header's counts are only believed as far as the file has bytes for them. Reading
-/// a value throws Refusal, "FILE: KEY: expected …, got …", where it is missing or of another kind than asked for.
+/// a value throws host::Error, "FILE: KEY: expected …, got …", where it is missing or of another kind than asked for.
 class Gguf {
 public:
-    /// Throws Refusal naming `path`. The result keeps the mapping.
+    /// Throws host::Error naming `path`. The result keeps the mapping.
     Gguf(const std::filesystem::path& path, Mapping mapping);
 
     [[nodiscard]] bool has(std::string_view key) const { return values_.find(key) != values_.end(); }
@@ -66,7 +66,7 @@ public:
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
     /// "FILE: PLACE: expected WANTED, got …": what the metadata has at `place`, nothing if that is no key.
     [[noreturn]] void refuse(std::string_view place, const std::string& wanted) const;
-    /// Takes over another part's tensors, with its mapping. Throws Refusal where one is there already.
+    /// Takes over another part's tensors, with its mapping. Throws host::Error where one is there already.
     void take_tensors(Gguf part);
     /// Gives up the mappings, which views of the tensors need.
     [[nodiscard]] std::vector<Mapping> release();

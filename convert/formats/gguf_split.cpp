@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/base/source_file.h"
 
 namespace fovea {
@@ -62,14 +62,14 @@ Gguf read_gguf_parts(const fs::path& path, Mapping mapping) {
     if (n_parts <= 1) return first;
     if (first.count("split.no", 0) != 0) {
         const auto parts = gguf_parts(path);
-        throw Refusal(path.string() + ": split.no: expected 0, a model's first part, got " +
-                      std::to_string(first.count("split.no", 0)) +
-                      (parts.size() > 1 ? "; give " + parts.front().string() : ""));
+        throw host::Error(path.string() + ": split.no: expected 0, a model's first part, got " +
+                          std::to_string(first.count("split.no", 0)) +
+                          (parts.size() > 1 ? "; give " + parts.front().string() : ""));
     }
     const std::vector<fs::path> parts = gguf_parts(path);
     if (parts.size() != n_parts || parts.front() != path)
-        throw Refusal(path.string() + ": expected a name that ends in " + ending(1, n_parts) + ", for split.count is " +
-                      std::to_string(n_parts) + ", got another");
+        throw host::Error(path.string() + ": expected a name that ends in " + ending(1, n_parts) +
+                          ", for split.count is " + std::to_string(n_parts) + ", got another");
     for (std::uint32_t i = 1; i < n_parts; ++i) {
         Gguf part(parts[i], map_source(parts[i]));
         if (part.count("split.no", 0) != i) part.refuse("split.no", std::to_string(i));

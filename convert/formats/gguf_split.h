@@ -10,7 +10,7 @@ namespace fovea {
 /// The paths of all parts of the model of which `path` is one by its name, in order; of any other `path` alone.
 [[nodiscard]] std::vector<std::filesystem::path> gguf_parts(const std::filesystem::path& path);
 
-/// A file and, where it is the first part of a model, the tensors of the others beside it. Throws Refusal where a part lacks, is
+/// A file and, where it is the first part of a model, the tensors of the others beside it. Throws host::Error where a part lacks, is
 /// another one than its name says, or has a tensor that another has too.
 [[nodiscard]] Gguf read_gguf_parts(const std::filesystem::path& path, Mapping mapping);
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/base/source_file.h"
 
 namespace fovea {
@@ -48,7 +48,7 @@ public:
 
 private:
     [[noreturn]] void refuse(const std::string& why) const {
-        throw Refusal(result_.files[file_].string() + ": " + why);
+        throw host::Error(result_.files[file_].string() + ": " + why);
     }
 
     /// Takes each tensor's object as soon as it is complete and drops it, so that the header is never held as a tree.
@@ -155,7 +155,7 @@ Type float_type(const SourceTensor& tensor, const std::string& place) {
     if (tensor.dtype == "F32") return Type::f32;
     if (tensor.dtype == "F16") return Type::f16;
     if (tensor.dtype == "BF16") return Type::bf16;
-    throw Refusal(place + ": expected F32, F16 or BF16, got " + tensor.dtype);
+    throw host::Error(place + ": expected F32, F16 or BF16, got " + tensor.dtype);
 }
 
 bool is_saved_buffer(std::string_view name) {
@@ -169,7 +169,8 @@ Safetensors read_safetensors_folder(const std::filesystem::path& folder) {
     std::error_code error;
     if (std::filesystem::exists(single, error)) return read_safetensors_file(single);
     if (!std::filesystem::exists(index, error))
-        throw Refusal(folder.string() + ": expected model.safetensors or model.safetensors.index.json, got neither");
+        throw host::Error(folder.string() +
+                          ": expected model.safetensors or model.safetensors.index.json, got neither");
     Safetensors result;
     for (const std::string& name : shard_names(index)) add_file(result, folder / name);
     return result;

@@ -42,7 +42,7 @@ struct SourceTensor {
     std::shared_ptr<const PackedMatrix> packed = {};
 };
 
-/// F32, F16 or BF16 as a type. Throws Refusal for another: "PLACE: expected …".
+/// F32, F16 or BF16 as a type. Throws host::Error for another: "PLACE: expected …".
 [[nodiscard]] Type float_type(const SourceTensor& tensor, const std::string& place);
 
 /// Buffers that older versions of transformers saved: masks and frequencies, which are computed here.
@@ -55,10 +55,10 @@ struct Safetensors {
 };
 
 /// Reads the headers of a folder's model.safetensors, or of the shards that its model.safetensors.index.json lists.
-/// Every tensor lies within its file and overlaps no other, its bytes are those of its shape. Throws Refusal.
+/// Every tensor lies within its file and overlaps no other, its bytes are those of its shape. Throws host::Error.
 [[nodiscard]] Safetensors read_safetensors_folder(const std::filesystem::path& folder);
 
-/// The files that an index lists in its weight_map. Throws Refusal for a name that leads out of the folder.
+/// The files that an index lists in its weight_map. Throws host::Error for a name that leads out of the folder.
 [[nodiscard]] std::set<std::string> shard_names(const std::filesystem::path& index);
 
 /// The same for one file.

@@ -8,10 +8,10 @@
 
 namespace fovea {
 
-/// The tensors of one file, as views of its mapping; each lies within its storage, row after row. Throws Refusal.
+/// The tensors of one file, as views of its mapping; each lies within its storage, row after row. Throws host::Error.
 [[nodiscard]] Safetensors read_torch_file(const std::filesystem::path& path);
 
-/// A folder's weights: model.safetensors or its shards, else `pytorch_model.bin` or its shards. Throws Refusal.
+/// A folder's weights: model.safetensors or its shards, else `pytorch_model.bin` or its shards. Throws host::Error.
 [[nodiscard]] Safetensors read_weights_folder(const std::filesystem::path& folder);
 
 }  // namespace fovea

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -44,8 +44,8 @@ public:
 
 private:
     [[noreturn]] void refuse(const std::string& wanted, const std::string& had) const {
-        throw Refusal(file_ + ": expected " + wanted + ", got " + had + " at byte " + std::to_string(at_) +
-                      " of its pickle");
+        throw host::Error(file_ + ": expected " + wanted + ", got " + had + " at byte " + std::to_string(at_) +
+                          " of its pickle");
     }
 
     // ---- bytes -----------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ struct PickledTensor {
 };
 
 /// Carries out a pickle of protocol 2 to 5 whose result is a dictionary from names to tensors. Time and memory are linear
-/// in its bytes. Throws Refusal, beginning with `file`, at the first instruction, name or value that is another.
+/// in its bytes. Throws host::Error, beginning with `file`, at the first instruction, name or value that is another.
 [[nodiscard]] std::vector<PickledTensor> unpickle_tensors(std::span<const std::byte> pickle, const std::string& file);
 
 }  // namespace fovea

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -31,7 +31,7 @@ public:
 
 private:
     [[noreturn]] void refuse(const std::string& wanted) const {
-        throw Refusal(name_ + ": expected a ZIP file as torch.save writes it, with " + wanted);
+        throw host::Error(name_ + ": expected a ZIP file as torch.save writes it, with " + wanted);
     }
 
     template<class T>

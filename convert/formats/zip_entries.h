@@ -8,7 +8,7 @@
 namespace fovea {
 
 /// Each entry's bytes by its name, views of `file`. Nothing is trusted: every offset and size is compared with the file
-/// before it is used. Throws Refusal, beginning with `name`, where the file is no ZIP file, where an entry is compressed,
+/// before it is used. Throws host::Error, beginning with `name`, where the file is no ZIP file, where an entry is compressed,
 /// encrypted, not within the file or there twice.
 [[nodiscard]] std::map<std::string, std::span<const std::byte>> zip_entries(std::span<const std::byte> file,
                                                                             const std::string& name);

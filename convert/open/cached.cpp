@@ -12,7 +12,8 @@
 #include "fovea/mapping.h"
 #include "fovea/model.h"
 #include "fovea/version.h"
-#include "host/base/file_refusal.h"
+#include "host/base/file_error.h"
+#include "host/base/words.h"
 
 namespace fovea {
 namespace {
@@ -34,7 +35,7 @@ std::string hashed(const std::string& text, std::uint64_t start) {
 std::string absolute_path(const fs::path& path) {
     std::error_code error;
     const fs::path canonical = fs::canonical(path, error);
-    if (error) throw FileRefusal(path.string(), system_error(error.value()), error.value());
+    if (error) throw host::FileError(path.string(), system_error(error.value()), error.value());
     return canonical.string();
 }
 
@@ -78,7 +79,7 @@ void make_folder(const fs::path& folder) {
     std::error_code error;
     if (fs::is_directory(folder, error)) return;
     fs::create_directories(folder, error);
-    if (error) throw FileRefusal(folder.string(), "cannot be made: " + system_error(error.value()), error.value());
+    if (error) throw host::FileError(folder.string(), "cannot be made: " + system_error(error.value()), error.value());
     fs::permissions(folder, fs::perms::owner_all, error);  // as the XDG base directory specification has it
 }
 
@@ -121,7 +122,7 @@ fs::path cache_folder() {
     // A relative path is to be ignored (XDG base directory specification).
     if (const fs::path cache = named("XDG_CACHE_HOME"); cache.is_absolute()) return cache / "fovea";
     if (const fs::path home = named("HOME"); home.is_absolute()) return home / ".cache" / "fovea";
-    throw Refusal("cache folder: expected XDG_CACHE_HOME or HOME in the environment, got neither");
+    throw host::Error("cache folder: expected XDG_CACHE_HOME or HOME in the environment, got neither");
 }
 
 fs::path cached_file(ConvertOptions options, const std::function<void(const fs::path&)>& made) {

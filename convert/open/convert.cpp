@@ -27,7 +27,7 @@
 #include "convert/tokenizers/tokenizer_file.h"
 #include "convert/tokenizers/vocab_json.h"
 #include "convert/writer/writer.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/base/source_file.h"
 #include "host/model/stacks.h"
 
@@ -94,10 +94,10 @@ void add_modules(SentenceModules modules, const fs::path& given, const fs::path&
 
 /// An adapter as a file of its own, by the names and the shape of the model that `options.base` is.
 ModelSource read_adapter(const ConvertOptions& options) {
-    if (!options.loras.empty()) throw Refusal("--lora, --base: expected one of them, got both", 2);
+    if (!options.loras.empty()) throw host::ArgumentError("--lora, --base: expected one of them, got both");
     if (options.calibration_text || options.calibrates_itself || options.budget ||
         (options.type && is_quantized(*options.type)))
-        throw Refusal("--base: expected --type f32, f16 or bf16 for an adapter, got a quantized one", 2);
+        throw host::ArgumentError("--base: expected --type f32, f16 or bf16 for an adapter, got a quantized one");
     const fs::path config_path = options.config.empty() ? options.base / "config.json" : options.config;
     HfConfig config = read_hf_config(config_path, {}), of_model = read_hf_config(config_path, {});
     if (config.source.config.encoder.n_layers && config.source.config.decoder.n_layers)
@@ -150,7 +150,7 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, bool s
     if (hears) return read_speech(options, fields, folder, weights({}));
     HfConfig config = read_hf_config(config_path, folder / "generation_config.json", modules.pooling != Pooling::none);
     if (has_modules && config.stack_index() != StackIndex::encoder)
-        throw Refusal((given / "modules.json").string() + ": expected a Pooling behind a decoder, got none");
+        throw host::Error((given / "modules.json").string() + ": expected a Pooling behind a decoder, got none");
     if (has_modules) add_modules(std::move(modules), given, folder, config);
     TokenizerFacts facts = {config.stack().vocab_size, config.bos, config.eos};
     if (config.stack_index() == StackIndex::encoder) {
@@ -186,25 +186,27 @@ ModelSource read_file(const ConvertOptions& options) {
     if (options.source.extension() == ".safetensors") return read_hf(options, options.source.parent_path(), true);
     if (options.source.extension() == ".json" && is_there(options.source)) {
         const fs::path folder = options.source.has_parent_path() ? options.source.parent_path() : fs::path(".");
-        throw Refusal(options.source.string() +
-                      ": expected the folder that it is in, or a file of weights, got a .json file; give " +
-                      folder.string());
+        throw host::Error(options.source.string() +
+                          ": expected the folder that it is in, or a file of weights, got a .json file; give " +
+                          folder.string());
     }
     if (!options.loras.empty())
-        throw Refusal(options.source.string() + ": --lora: expected a Hugging Face source, got another kind", 2);
+        throw host::ArgumentError(options.source.string() +
+                                  ": --lora: expected a Hugging Face source, got another kind");
     if (!options.config.empty())
-        throw Refusal(options.source.string() + ": --config: expected a Hugging Face source, got another kind", 2);
+        throw host::ArgumentError(options.source.string() +
+                                  ": --config: expected a Hugging Face source, got another kind");
     Mapping mapping = map_source(options.source);
     const auto bytes = mapping.bytes();
-    if (bytes.empty()) throw Refusal(options.source.string() + ": expected a model, got an empty file");
+    if (bytes.empty()) throw host::Error(options.source.string() + ": expected a model, got an empty file");
     if (starts_with(bytes, "GGUF", 4)) {
         ModelSource source = read_gguf(options.source, std::move(mapping), options.tokenizer.empty());
-        add_tokenizer(options.tokenizer, {}, {final_stack(source.config).vocab_size, {}, {}}, source);
+        add_tokenizer(options.tokenizer, {}, {output_stack(source.config).vocab_size, {}, {}}, source);
         return source;
     }
     if (starts_with(bytes, kMagic, sizeof kMagic)) {
         ModelSource source = read_fovea_file(options.source, std::move(mapping));
-        add_tokenizer(options.tokenizer, {}, {final_stack(source.config).vocab_size, {}, {}}, source);
+        add_tokenizer(options.tokenizer, {}, {output_stack(source.config).vocab_size, {}, {}}, source);
         return source;
     }
     ModelSource source = read_llama2c(options.source, std::move(mapping));
@@ -222,13 +224,13 @@ void check_output(const ConvertOptions& options) {
     std::error_code error;
     if (!fs::is_regular_file(options.output, error)) return;
     if (fs::equivalent(options.source, options.output, error))
-        throw Refusal("-o: expected another file than what is read, got " + options.output.string());
+        throw host::Error("-o: expected another file than what is read, got " + options.output.string());
     char start[sizeof kMagic] = {};
     std::ifstream file(options.output, std::ios::binary);
     file.read(start, sizeof start);
     if (file.gcount() && std::memcmp(start, kMagic, std::min<std::size_t>(sizeof kMagic, file.gcount())) != 0)
-        throw Refusal("-o: expected a new file, or a Fovea file to replace, got another kind: " +
-                      options.output.string());
+        throw host::Error("-o: expected a new file, or a Fovea file to replace, got another kind: " +
+                          options.output.string());
 }
 
 ModelSource with_origin(ModelSource source) {
@@ -248,9 +250,9 @@ ModelSource read_source(const ConvertOptions& options) {
     check_output(options);
     if (!options.base.empty()) return with_origin(read_adapter(options));
     if (is_there(options.source / "adapter_config.json") && !is_there(options.source / "config.json"))
-        throw Refusal(options.source.string() +
-                      ": expected a model, got an adapter of one; --base MODEL makes a file of it, "
-                      "and convert MODEL --lora merges it");
+        throw host::Error(options.source.string() +
+                          ": expected a model, got an adapter of one; --base MODEL makes a file of it, "
+                          "and convert MODEL --lora merges it");
     return with_origin(fs::is_directory(options.source, error) ? read_hf(options, options.source, false)
                                                                : read_file(options));
 }
@@ -275,7 +277,7 @@ void convert(const ConvertOptions& options) {
     const ModelSource source = read_source(options);
     const bool is_adapter = source.config.encoder.adapter_rank || source.config.decoder.adapter_rank;
     if (is_adapter && (options.budget || is_quantized(options.type.value_or(source.type))))
-        throw Refusal("--type: expected f32, f16 or bf16 for an adapter, got a quantized one", 2);
+        throw host::ArgumentError("--type: expected f32, f16 or bf16 for an adapter, got a quantized one");
     for (const std::string& note : source.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
     WriteOptions write = write_options(options, source);
     const bool calibrates = options.calibration_text || options.calibrates_itself;
@@ -307,7 +309,7 @@ void convert(const ConvertOptions& options) {
         write.types = &types;
     }
     write_file(source, options.output, write);
-    if (options.lacks_tokenizer && source.tokenizer.empty() && final_stack(source.config).vocab_size &&
+    if (options.lacks_tokenizer && source.tokenizer.empty() && output_stack(source.config).vocab_size &&
         options.base.empty())
         options.lacks_tokenizer();
 }

@@ -43,7 +43,7 @@ struct ConvertOptions {
     std::function<void()> lacks_tokenizer = {};  ///< called once the file is there, where ids have no tokenizer
 };
 
-/// Reads `source`, whatever kind it is, tokenizer included. Throws Refusal; also where `output` is the source, or a file that is
+/// Reads `source`, whatever kind it is, tokenizer included. Throws host::Error; also where `output` is the source, or a file that is
 /// neither empty nor a Fovea file.
 [[nodiscard]] ModelSource read_source(const ConvertOptions& options);
 
@@ -54,7 +54,7 @@ struct ConvertOptions {
 [[nodiscard]] WriteOptions write_options(const ConvertOptions& options, const ModelSource& source);
 
 /// Converts, with the source's notes on stderr. The source is mapped and the result streamed: memory stays below 64 MB
-/// beyond the mapping, and a few panels more for each thread. An older file at `output` is replaced only when the new one is whole. Throws Refusal; nothing has
+/// beyond the mapping, and a few panels more for each thread. An older file at `output` is replaced only when the new one is whole. Throws host::Error; nothing has
 /// changed then.
 void convert(const ConvertOptions& options);
 

@@ -6,7 +6,7 @@
 
 #include "convert/packed/float8.h"
 #include "convert/packed/integers.h"
-#include "host/base/refusal.h"
+#include "host/base/words.h"
 
 namespace fovea {
 namespace {

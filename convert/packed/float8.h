@@ -33,7 +33,7 @@ struct BlockSize {
 [[nodiscard]] BlockSize read_block_size(const Fields& fields, const char* name);
 
 /// A module's `weight` of float8, whose scales are a tensor's `part`: one for each block, where there are blocks, else one for
-/// each row or one for all. Throws Refusal.
+/// each row or one for all. Throws host::Error.
 void unpack_float8(PackedModule& module, const char* part, BlockSize block);
 
 }  // namespace fovea

@@ -5,7 +5,7 @@
 
 #include "convert/packed/integers.h"
 #include "convert/packed/packed.h"
-#include "host/base/refusal.h"
+#include "host/base/words.h"
 
 namespace fovea {
 namespace {

@@ -36,7 +36,7 @@ struct IntegerMatrix {
 /// Groups of `size` columns each, the last maybe of fewer.
 [[nodiscard]] std::vector<std::uint32_t> groups_in_order(std::uint64_t n_cols, std::uint64_t size);
 
-/// Reads the groups of columns from an int32 tensor. Throws Refusal for one that is not below n_groups.
+/// Reads the groups of columns from an int32 tensor. Throws host::Error for one that is not below n_groups.
 [[nodiscard]] std::vector<std::uint32_t> read_group_of(PackedModule& module, const char* part, std::uint64_t n_cols,
                                                        std::uint64_t n_groups);
 

@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "host/base/elements.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 
 namespace fovea {
 
@@ -22,7 +23,7 @@ const SourceTensor* PackedModule::peek(const std::string& part) const {
 void PackedModule::refuse(const std::string& part, const std::string& words) const {
     const SourceTensor* tensor = peek(part);
     const std::size_t file = tensor ? tensor->file : weights_.tensors.at(taken_.front()).file;
-    throw Refusal(weights_.files[file].string() + ": tensor " + name_ + "." + part + ": " + words);
+    throw host::Error(weights_.files[file].string() + ": tensor " + name_ + "." + part + ": " + words);
 }
 
 const SourceTensor& PackedModule::find(const std::string& part, std::initializer_list<const char*> dtypes,

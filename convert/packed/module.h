@@ -29,7 +29,7 @@ public:
     [[nodiscard]] const std::string& name() const { return name_; }
     /// Null where there is none.
     [[nodiscard]] const SourceTensor* peek(const std::string& part) const;
-    /// One of those dtypes; its shape has `rank` sizes, of which none is 0. Throws Refusal.
+    /// One of those dtypes; its shape has `rank` sizes, of which none is 0. Throws host::Error.
     const SourceTensor& find(const std::string& part, std::initializer_list<const char*> dtypes, std::size_t rank);
     /// A tensor of floats of one of those shapes, [rows, groups] or, `turned`, the reverse. A shape may have fewer sizes than
     /// two; what it lacks is 1, and an index of which there is one is always that.
@@ -39,7 +39,7 @@ public:
     void drop(const std::string& part) {
         if (peek(part)) taken_.push_back(name_ + "." + part);
     }
-    /// Throws Refusal unless the tensor's shape is that.
+    /// Throws host::Error unless the tensor's shape is that.
     void need_shape(const std::string& part, const SourceTensor& tensor, const std::vector<std::uint64_t>& shape) const;
     [[noreturn]] void refuse(const std::string& part, const std::string& words) const;
 

@@ -21,12 +21,12 @@ struct PackedMatrix {
 
 struct Quantization {
     std::string name;  ///< for a file's source_type: "gptq, 4 bits"
-    /// Puts a matrix NAME.weight in the place of each module's tensors. Throws Refusal for what is not as the configuration
+    /// Puts a matrix NAME.weight in the place of each module's tensors. Throws host::Error for what is not as the configuration
     /// says.
     std::function<void(Safetensors& weights)> unpack;
 };
 
-/// Reads a quantization_config. Throws Refusal for methods and settings that no reader here knows.
+/// Reads a quantization_config. Throws host::Error for methods and settings that no reader here knows.
 [[nodiscard]] Quantization read_quantization(const Fields& fields);
 
 /// By method: AutoGPTQ's and GPTQModel's, AutoAWQ's, vLLM's compressed-tensors, float8 with a scale for each block, row or

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "convert/packed/packed.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -14,7 +14,8 @@ Quantization checked(Quantization quantization, const std::string& place) {
         unpack(weights);
         if (std::none_of(weights.tensors.begin(), weights.tensors.end(),
                          [](const auto& entry) { return entry.second.packed != nullptr; }))
-            throw Refusal(weights.files.front().string() + ": expected tensors packed as " + place + " says, got none");
+            throw host::Error(weights.files.front().string() + ": expected tensors packed as " + place +
+                              " says, got none");
     };
     return quantization;
 }

@@ -9,7 +9,7 @@
 
 #include "fovea/model.h"
 #include "host/base/elements.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/model/listing.h"
 
 namespace fovea {
@@ -98,7 +98,7 @@ void refuse_overlaps(std::vector<TensorRecord> records, const std::filesystem::p
     std::ranges::sort(records, {}, &TensorRecord::offset);
     const auto overlap = [](const TensorRecord& a, const TensorRecord& b) { return b.offset - a.offset < a.bytes; };
     if (std::ranges::adjacent_find(records, overlap) != records.end())
-        throw Refusal(path.string() + ": expected tensors with bytes of their own, got two that share some");
+        throw host::Error(path.string() + ": expected tensors with bytes of their own, got two that share some");
 }
 
 }  // namespace
@@ -114,9 +114,9 @@ ModelSource read_fovea_file(const std::filesystem::path& path, Mapping mapping) 
     const auto tensors = std::make_shared<const StoredTensors>(std::move(mapping), model);
     for (const TensorRecord& r : tensors->records()) {
         if (r.type > static_cast<std::uint8_t>(Type::bf16))
-            throw Refusal(path.string() + ": tensor " + role_name(r.role) +
-                          ": expected f32, f16 or bf16 to convert from, got a quantized type; "
-                          "convert the model that it was made of");
+            throw host::Error(path.string() + ": tensor " + role_name(r.role) +
+                              ": expected f32, f16 or bf16 to convert from, got a quantized type; "
+                              "convert the model that it was made of");
         if (r.layout == static_cast<std::uint8_t>(Layout::panels)) source.type = static_cast<Type>(r.type);
     }
     for (std::uint16_t stack = 0; stack < 2; ++stack)

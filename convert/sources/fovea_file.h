@@ -7,7 +7,7 @@
 
 namespace fovea {
 
-/// Validates the file, checksums included. Throws Refusal naming `path`. The result keeps the mapping.
+/// Validates the file, checksums included. Throws host::Error naming `path`. The result keeps the mapping.
 [[nodiscard]] ModelSource read_fovea_file(const std::filesystem::path& path, Mapping mapping);
 
 }  // namespace fovea

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "convert/families/gguf.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {

@@ -27,7 +27,7 @@ struct GgufConfig {
     std::string name;
 };
 
-/// Throws Refusal naming file, key, what was wanted and what was there. Which biases there are and whether the output
+/// Throws host::Error naming file, key, what was wanted and what was there. Which biases there are and whether the output
 /// head is the embedding follows from the tensors' names, as it does for ggml's own programs.
 [[nodiscard]] GgufConfig read_gguf_config(const Gguf& file);
 

@@ -17,7 +17,8 @@
 #include "convert/weights/mapped_weights.h"
 #include "convert/weights/relative_bias.h"
 #include "host/base/elements.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 
 namespace fovea {
 namespace {
@@ -124,7 +125,7 @@ void set_quantized(const GgufBlocks& blocks, const std::byte* data, std::uint64_
             blocks.take_apart(block, out);
             const std::uint32_t n_groups = blocks.n_elements / kGroup;
             if (n_groups == 1 && std::count(out->quants.begin(), out->quants.end(), std::int8_t{-128}) != 0)
-                throw Refusal(place + ": expected quants from -127 to 127, got -128; --type f32 takes it");
+                throw host::Error(place + ": expected quants from -127 to 127, got -128; --type f32 takes it");
             out += n_groups;
         }
     };
@@ -157,7 +158,7 @@ public:
 
 private:
     [[noreturn]] void refuse(const std::string& name, const std::string& why) const {
-        throw Refusal(file_.path().string() + ": tensor " + name + ": " + why);
+        throw host::Error(file_.path().string() + ": tensor " + name + ": " + why);
     }
 
     /// Rows [row_begin, row_begin + n_rows) of the tensor of that name, which has n_all, after checking it. With `in_rows` a

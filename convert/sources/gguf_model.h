@@ -8,7 +8,7 @@
 namespace fovea {
 
 /// Models of architecture llama, qwen2, qwen3 and gpt2, with the tokenizer if `with_tokenizer` and the file has one.
-/// Throws Refusal naming `path`. The result keeps the mapping.
+/// Throws host::Error naming `path`. The result keeps the mapping.
 [[nodiscard]] ModelSource read_gguf(const std::filesystem::path& path, Mapping mapping, bool with_tokenizer);
 
 }  // namespace fovea

@@ -6,7 +6,7 @@
 #include "convert/families/family.h"
 #include "convert/families/heads.h"
 #include "convert/sources/text_part.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/translate/target_rules.h"
 
 namespace fovea {

@@ -55,7 +55,7 @@ struct HfConfig {
 
 /// Models of the types that convert/families has. `generation` is the generation_config.json beside it,
 /// read where it exists, for its end tokens. What predicts from a stack's rows is read too, unless they are pooled: then what is
-/// read is an encoder, also of a decoder's family. Throws Refusal naming file, field, what was wanted and what was there.
+/// read is an encoder, also of a decoder's family. Throws host::Error naming file, field, what was wanted and what was there.
 [[nodiscard]] HfConfig read_hf_config(const std::filesystem::path& config, const std::filesystem::path& generation,
                                       bool pooled = false);
 
@@ -71,7 +71,7 @@ struct SentenceModules {
     std::vector<Safetensors> map_files;  ///< and the weights of each
 };
 
-/// Reads a modules.json. Throws Refusal where there are modules of another kind or in another order.
+/// Reads a modules.json. Throws host::Error where there are modules of another kind or in another order.
 [[nodiscard]] SentenceModules read_sentence_modules(const std::filesystem::path& modules);
 
 /// The rotary settings among config.json's fields, in the older spelling (rope_theta, rope_scaling) or the newer

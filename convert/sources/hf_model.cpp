@@ -18,7 +18,8 @@
 #include "convert/weights/mapped_table.h"
 #include "convert/weights/mapped_weights.h"
 #include "convert/weights/relative_bias.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 
 namespace fovea {
 namespace {
@@ -166,7 +167,7 @@ private:
 
     [[noreturn]] static void refuse_tensor(const Safetensors& from, const std::string& name, const std::string& wanted,
                                            const std::string& got) {
-        throw Refusal(place_of(from, name) + ": expected " + wanted + ", got " + got);
+        throw host::Error(place_of(from, name) + ": expected " + wanted + ", got " + got);
     }
     [[nodiscard]] static std::string place_of(const Safetensors& from, const std::string& name) {
         const auto found = from.tensors.find(name);
@@ -265,7 +266,7 @@ private:
 
     const TensorView& plain(const TensorView& found, const std::string& name) const {
         if (!found.dequantize) return found;
-        throw Refusal(files_.files.front().string() + ": tensor " + name + ": expected plain floats, got others");
+        throw host::Error(files_.files.front().string() + ": tensor " + name + ": expected plain floats, got others");
     }
 
     static bool is_head(Role role) { return role >= Role::head_map && role <= Role::head_norm_bias; }
@@ -338,7 +339,7 @@ private:
             widen_product(up, spec.n_cols / 2, spec.n_cols / 2);
         }
         if (gate.type != up.type && !gate.dequantize && !up.dequantize)
-            throw Refusal("tensor " + gate_name + ": expected the type of " + name);
+            throw host::Error("tensor " + gate_name + ": expected the type of " + name);
         weights_.add_gated(spec.role, spec.layer, gate, up, d_ff, spec.stack);
     }
 
@@ -363,7 +364,8 @@ private:
             const std::string gate_name = full_name(place.gate, spec.layer, is_main(spec.stack));
             experts.push_back({of(gate_name, i), of(name, i)});
             if (experts.back().view.type != experts.back().up.type)
-                throw Refusal("tensor " + gate_name + ", * = " + std::to_string(i) + ": expected the type of " + name);
+                throw host::Error("tensor " + gate_name + ", * = " + std::to_string(i) + ": expected the type of " +
+                                  name);
         }
         weights_.add_experts(spec.role, spec.layer, std::move(experts), n_rows, gated, spec.stack);
     }
@@ -395,14 +397,14 @@ private:
             within == Within::fused ||
             (within == Within::fused_either && found != files_.tensors.end() && found->second.shape == rows_first);
         if (within == Within::fused_either && wanted == rows_first)
-            throw Refusal(files_.files.front().string() + ": tensor " + name +
-                          ": expected a shape that tells rows from columns, got a square one");
+            throw host::Error(files_.files.front().string() + ": tensor " + name +
+                              ": expected a shape that tells rows from columns, got a square one");
         if (fused) wanted = rows_first;
         if (vector) wanted = {block.n_experts, n_all};
         TensorView all = plain(files_, name, wanted, !vector);
         if (!found->second.added.empty())
-            throw Refusal(found->second.added.front().name + ": expected a matrix, got " + name +
-                          ", which holds those of all experts");
+            throw host::Error(found->second.added.front().name + ": expected a matrix, got " + name +
+                              ", which holds those of all experts");
         all.row_stride = fused ? n_cols : step;
         all.col_stride = fused ? 1 : n_all;
         const std::uint64_t element = all.type == Type::f32 ? 4 : 2;
@@ -453,15 +455,15 @@ private:
         for (const auto& [name, tensor] : files_.tensors) {
             const std::string_view n = name;
             if (!used_.count(name) && !tensor.added.empty())
-                throw Refusal(tensor.added.front().name + ": expected a matrix that the model multiplies by, got " +
-                              name + ", which it leaves out");
+                throw host::Error(tensor.added.front().name + ": expected a matrix that the model multiplies by, got " +
+                                  name + ", which it leaves out");
             if (used_.count(name) || (unused && !head.empty() && name == full_name(head, 0))) continue;
             if (config_.encodes && !head_bias.empty() && name == full_name(head_bias, 0)) continue;
             if (family_.ignores && family_.ignores(name)) continue;
             if (is_empty_bias(name, tensor)) continue;
             if (is_skipped_layers(n) || is_saved_buffer(n)) continue;
-            throw Refusal(files_.files[tensor.file].string() + ": tensor " + name +
-                          ": expected only tensors that the configuration calls for");
+            throw host::Error(files_.files[tensor.file].string() + ": tensor " + name +
+                              ": expected only tensors that the configuration calls for");
         }
     }
 
@@ -491,9 +493,10 @@ ModelSource join_hf_model(HfConfig config, Safetensors weights) {
 
 ModelSource join_lora(HfConfig config, Safetensors weights, LoraFolder folder) {
     if (!folder.replaced.empty())
-        throw Refusal(folder.config.string() + ": expected products alone, got " + folder.replaced.begin()->first +
-                      "; convert MODEL --lora merges it");
-    if (folder.products.empty()) throw Refusal(folder.config.string() + ": expected at least one product, got none");
+        throw host::Error(folder.config.string() + ": expected products alone, got " + folder.replaced.begin()->first +
+                          "; convert MODEL --lora merges it");
+    if (folder.products.empty())
+        throw host::Error(folder.config.string() + ": expected at least one product, got none");
     return Joiner(std::move(config), std::move(weights)).join_products(std::move(folder));
 }
 

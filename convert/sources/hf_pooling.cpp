@@ -4,7 +4,7 @@
 
 #include "convert/formats/torch_pickle.h"
 #include "convert/sources/hf_config.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -88,8 +88,9 @@ SentenceModules read_sentence_modules(const fs::path& modules) {
     check_json_depth({text, mapping.bytes().size()}, modules.string());
     const nlohmann::json list = nlohmann::json::parse(text, text + mapping.bytes().size(), nullptr, false);
     const auto refuse = [&](const std::string& had) {
-        throw Refusal(modules.string() + ": expected a Transformer, a Pooling, at most " +
-                      std::to_string(kMaxHeadMaps) + " Dense and a Normalize or nothing, in this order, got " + had);
+        throw host::Error(modules.string() + ": expected a Transformer, a Pooling, at most " +
+                          std::to_string(kMaxHeadMaps) + " Dense and a Normalize or nothing, in this order, got " +
+                          had);
     };
     if (!list.is_array() || list.empty()) refuse("no list of modules");
     SentenceModules result;

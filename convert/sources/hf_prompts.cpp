@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/base/source_file.h"
 
 namespace fovea {
@@ -30,7 +30,7 @@ void add_prompts(const fs::path& folder, ModelSource& source) {
     if (fields.has("truncate_dim")) source.notes.push_back(path.string() + ": truncate_dim: vectors are given whole");
     const std::string chosen = fields.text_or("default_prompt_name", "");
     const auto refuse = [&](const std::string& name, const std::string& wanted) {
-        throw Refusal(path.string() + ": " + name + ": expected " + wanted + ", got another");
+        throw host::Error(path.string() + ": " + name + ": expected " + wanted + ", got another");
     };
     if (!fields.has("prompts")) {
         if (!chosen.empty()) refuse("default_prompt_name", "one of the prompts' names");

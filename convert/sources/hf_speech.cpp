@@ -7,7 +7,7 @@
 
 #include "convert/weights/mel_filters.h"
 #include "engine/format/format.h"
-#include "host/base/refusal.h"
+#include "host/base/words.h"
 
 namespace fovea {
 namespace {

@@ -4,7 +4,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "host/base/refusal.h"
 #include "host/base/source_file.h"
 
 namespace fovea {

@@ -18,7 +18,7 @@ struct TextSettings {
     std::vector<std::string> notes = {};
 };
 
-/// Throws Refusal for texts that would be read otherwise than here.
+/// Throws host::Error for texts that would be read otherwise than here.
 [[nodiscard]] TextSettings read_text_settings(const std::filesystem::path& folder);
 
 }  // namespace fovea

@@ -5,7 +5,7 @@
 
 #include "convert/sources/lora.h"
 #include "convert/sources/lora_file.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -108,9 +108,9 @@ void add_latent_factor(const TensorSpec& spec, const Stack& stack, const LowRank
     const std::uint32_t rank = stack.adapter_rank;
     const std::uint64_t n_rows = std::uint64_t{b.n_heads} * (b.latent_query_dim + b.latent_value_dim);
     if (product && (product->n_rows != n_rows || product->n_cols != b.value_head_dim))
-        throw Refusal(product->name + ": expected a product of " + std::to_string(n_rows) + " rows and " +
-                      std::to_string(b.value_head_dim) + " columns, got " + std::to_string(product->n_rows) + " and " +
-                      std::to_string(product->n_cols));
+        throw host::Error(product->name + ": expected a product of " + std::to_string(n_rows) + " rows and " +
+                          std::to_string(b.value_head_dim) + " columns, got " + std::to_string(product->n_rows) +
+                          " and " + std::to_string(product->n_cols));
     const LowRank* const both[] = {product, product};
     switch (spec.role) {
         case Role::adapter_latent_query_in:

@@ -12,7 +12,7 @@ namespace fovea {
 [[nodiscard]] std::vector<MappedWeights::Expert> latent_heads(const TensorView& all, const Block& block, bool is_key);
 
 /// Adds an adapter's tensor for those maps: `spec` is one of the four that a product for the source's matrix becomes, each
-/// up to the adapter's rank with zeros. What lies on the heads' side is each head's own. Null: zeros. Throws Refusal.
+/// up to the adapter's rank with zeros. What lies on the heads' side is each head's own. Null: zeros. Throws host::Error.
 void add_latent_factor(const TensorSpec& spec, const Stack& stack, const LowRank* product, MappedWeights& weights);
 
 }  // namespace fovea

@@ -5,7 +5,7 @@
 
 #include "convert/weights/mapped_weights.h"
 #include "convert/weights/rope.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -44,7 +44,7 @@ public:
     }
 
 private:
-    [[noreturn]] void refuse(const std::string& why) const { throw Refusal(path_.string() + ": " + why); }
+    [[noreturn]] void refuse(const std::string& why) const { throw host::Error(path_.string() + ": " + why); }
 
     void read_header() {
         const auto bytes = mapping_.bytes();

@@ -9,7 +9,7 @@
 #include "convert/formats/torch_pickle.h"
 #include "convert/sources/hf_config.h"
 #include "host/base/elements.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/base/source_file.h"
 
 namespace fovea {
@@ -58,7 +58,7 @@ public:
                 return std::isalnum(c) || c == '_' || c == '.' || c == '-';
             });
             if (!plain || key.empty())
-                throw Refusal(object.place() + ": expected names of modules, got the expression " + key);
+                throw host::Error(object.place() + ": expected names of modules, got the expression " + key);
             entries_.emplace_back(key, object.number(key.c_str(), 1e-6, 1e6));
         }
         place_ = object.place();
@@ -69,7 +69,7 @@ public:
         for (const auto& [key, value] : entries_) {
             if (!is_named(module, key)) continue;
             if (found && *found != value)
-                throw Refusal(place_ + ": expected one number for " + std::string(module) + ", got two");
+                throw host::Error(place_ + ": expected one number for " + std::string(module) + ", got two");
             found = value;
         }
         return found.value_or(otherwise_);
@@ -96,7 +96,8 @@ public:
         result_.config = folder / "adapter_config.json";
         const fs::path tensors = folder / "adapter_model.safetensors", pickle = folder / "adapter_model.bin";
         if (!is_there(tensors) && !is_there(pickle))
-            throw Refusal(folder.string() + ": expected adapter_model.safetensors or adapter_model.bin, got neither");
+            throw host::Error(folder.string() +
+                              ": expected adapter_model.safetensors or adapter_model.bin, got neither");
         result_.files = is_there(tensors) ? read_safetensors_file(tensors) : read_torch_file(pickle);
     }
 
@@ -118,14 +119,14 @@ public:
                 refuse(name, "the product's other factor beside it");
         }
         if (result_.products.empty() && result_.replaced.empty())
-            throw Refusal(file() + ": expected at least one tensor, got none");
+            throw host::Error(file() + ": expected at least one tensor, got none");
         return std::move(result_);
     }
 
 private:
     std::string file() const { return result_.files.files.front().string(); }
     [[noreturn]] void refuse(const std::string& tensor, const std::string& wanted) const {
-        throw Refusal(file() + ": tensor " + tensor + ": expected " + wanted + ", got another");
+        throw host::Error(file() + ": tensor " + tensor + ": expected " + wanted + ", got another");
     }
 
     void add_product(const std::string& a_name, const std::string& module, const std::string& a_end,
@@ -134,17 +135,17 @@ private:
         const std::string place = file() + ": tensor " + a_name, b_place = file() + ": tensor " + b_name;
         const SourceTensor& a = result_.files.tensors.at(a_name);
         const auto found = result_.files.tensors.find(b_name);
-        if (found == result_.files.tensors.end()) throw Refusal(b_place + ": expected the other factor, got none");
+        if (found == result_.files.tensors.end()) throw host::Error(b_place + ": expected the other factor, got none");
         const SourceTensor& b = found->second;
         if (a.shape.size() != 2 || b.shape.size() != 2 || a.shape[0] == 0 || a.shape[0] != b.shape[1])
-            throw Refusal(place + ": expected a matrix of as many rows as the other factor has columns, got " +
-                          std::to_string(a.shape.empty() ? 0 : a.shape[0]));
+            throw host::Error(place + ": expected a matrix of as many rows as the other factor has columns, got " +
+                              std::to_string(a.shape.empty() ? 0 : a.shape[0]));
         LoraProduct product{.module = module, .embedding = embedding, .low = {}};
         LowRank& low = product.low;
         low.rank = a.shape[0];
         if (const double wanted = rank_.of(module); wanted != static_cast<double>(low.rank))
-            throw Refusal(place + ": expected " + std::to_string(static_cast<std::uint64_t>(wanted)) +
-                          " rows as adapter_config.json says, got " + std::to_string(low.rank));
+            throw host::Error(place + ": expected " + std::to_string(static_cast<std::uint64_t>(wanted)) +
+                              " rows as adapter_config.json says, got " + std::to_string(low.rank));
         // An embedding's rows are the ids: the factors are turned, and change places.
         low.left = embedding ? LowRank::Factor{a.data, float_type(a, place), 1, a.shape[1]}
                              : LowRank::Factor{b.data, float_type(b, b_place), low.rank, 1};
@@ -179,7 +180,7 @@ void read_elements(const std::byte* data, std::uint64_t first, std::uint64_t ste
 
 LoraFolder read_lora_folder(const fs::path& folder) {
     if (!is_there(folder / "adapter_config.json"))
-        throw Refusal(folder.string() + ": expected a PEFT adapter's folder, got none with an adapter_config.json");
+        throw host::Error(folder.string() + ": expected a PEFT adapter's folder, got none with an adapter_config.json");
     return FolderReader(folder).read();
 }
 
@@ -193,17 +194,17 @@ std::string find_module(const Safetensors& weights, const std::string& module, c
     const std::string* found = nullptr;
     for (const auto& [name, unused] : weights.tensors)
         if (name.ends_with("." + whole)) {
-            if (found) throw Refusal(place + ": expected one tensor of the model, got " + *found + " and " + name);
+            if (found) throw host::Error(place + ": expected one tensor of the model, got " + *found + " and " + name);
             found = &name;
         }
-    if (!found) throw Refusal(place + ": expected a tensor that the model's files have, got " + whole);
+    if (!found) throw host::Error(place + ": expected a tensor that the model's files have, got " + whole);
     return *found;
 }
 
 void add_lora(LoraFolder folder, float scale, Safetensors& weights) {
     if (scale != 1.0f && !folder.replaced.empty())
-        throw Refusal(folder.config.string() + ": expected products alone where a scale is given, got " +
-                      folder.replaced.begin()->first);
+        throw host::Error(folder.config.string() + ": expected products alone where a scale is given, got " +
+                          folder.replaced.begin()->first);
     const std::size_t n_files = weights.files.size();
     for (auto& [name, tensor] : folder.replaced) {
         const std::string place = folder.files.files[tensor.file].string() + ": tensor " + name;
@@ -219,7 +220,7 @@ void add_lora(LoraFolder folder, float scale, Safetensors& weights) {
         const std::string known =
             find_module(weights, nested ? name.substr(0, dot) : "", name.substr(nested ? dot + 1 : 0), place);
         SourceTensor& of_model = weights.tensors.find(known)->second;
-        if (of_model.shape != tensor.shape) throw Refusal(place + ": expected the shape of the model's " + known);
+        if (of_model.shape != tensor.shape) throw host::Error(place + ": expected the shape of the model's " + known);
         tensor.file += n_files;
         tensor.added = std::move(of_model.added);
         of_model = std::move(tensor);

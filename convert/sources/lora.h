@@ -25,17 +25,17 @@ struct LoraFolder {
         replaced;  ///< biases and whole modules that were trained too, by the model's names
 };
 
-/// Reads one. Every tensor is a factor of a product or replaces one of the model's. Throws Refusal for what adds anything
+/// Reads one. Every tensor is a factor of a product or replaces one of the model's. Throws host::Error for what adds anything
 /// else than such products: DoRA, biases of products, bases that were changed, and other methods than LoRA.
 [[nodiscard]] LoraFolder read_lora_folder(const std::filesystem::path& folder);
 
 /// The tensor of `weights` that a module's `tensor` ("weight") is. Prefixes may differ: that of a class with a head may lack
-/// on either side. Throws Refusal naming `place` where there is none.
+/// on either side. Throws host::Error naming `place` where there is none.
 [[nodiscard]] std::string find_module(const Safetensors& weights, const std::string& module, const std::string& tensor,
                                       const std::string& place);
 
 /// Adds the folder's products, times `scale`, to the tensors of `weights`, which keeps the folder's mappings; what it
-/// replaces is replaced where `scale` is 1 and else refused. Throws Refusal.
+/// replaces is replaced where `scale` is 1 and else refused. Throws host::Error.
 void add_lora(LoraFolder folder, float scale, Safetensors& weights);
 
 /// out [low.n_cols] += scale · left · right, of one row. The sum over the rank runs in order.

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "convert/sources/latent_rows.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 
@@ -13,7 +13,7 @@ LoraJoiner::LoraJoiner(LoraFolder& folder, const Safetensors& model) {
         const std::string name = find_module(model, product.module, "weight", product.low.name);
         rank_ = std::max(rank_, static_cast<std::uint32_t>(product.low.rank));
         if (!products_.emplace(name, std::move(product.low)).second)
-            throw Refusal(folder.config.string() + ": expected one product for " + name + ", got two");
+            throw host::Error(folder.config.string() + ": expected one product for " + name + ", got two");
     }
 }
 
@@ -27,8 +27,8 @@ TensorView LoraJoiner::view(const std::string& name, const SourceRows& part) {
     used_.insert(name);
     const LowRank* low = product_of(name);
     if (low && low->n_rows != part.n_all)
-        throw Refusal(low->name + ": expected a product of " + std::to_string(part.n_all) + " rows, got " +
-                      std::to_string(low->n_rows));
+        throw host::Error(low->name + ": expected a product of " + std::to_string(part.n_all) + " rows, got " +
+                          std::to_string(low->n_rows));
     return second_view(low, rank_, part.begin);
 }
 
@@ -47,8 +47,8 @@ void LoraJoiner::add(const Stack& stack, const TensorSpec& spec, Adapted matrix,
     const LowRank* const firsts[] = {product_of(seen_.back()), product_of(seen_.front())};
     for (const LowRank* low : firsts)
         if (low && low->n_cols != n_cols)
-            throw Refusal(low->name + ": expected " + std::to_string(n_cols) + " columns, got " +
-                          std::to_string(low->n_cols));
+            throw host::Error(low->name + ": expected " + std::to_string(n_cols) + " columns, got " +
+                              std::to_string(low->n_cols));
     weights.add(in, spec.layer, first_view(firsts, rank_, gated, n_cols), {}, spec.stack);
 }
 
@@ -63,8 +63,8 @@ void LoraJoiner::add_latent(const Stack& stack, const TensorSpec& spec, const st
 void LoraJoiner::check_all_used() const {
     for (const auto& [name, low] : products_)
         if (!used_.count(name))
-            throw Refusal(low.name + ": expected a matrix of a layer's attention or feed-forward part, got " + name +
-                          "; convert MODEL --lora merges it");
+            throw host::Error(low.name + ": expected a matrix of a layer's attention or feed-forward part, got " +
+                              name + "; convert MODEL --lora merges it");
 }
 
 }  // namespace fovea

@@ -16,7 +16,7 @@ namespace fovea {
 
 class LoraJoiner {
 public:
-    /// Takes the folder's products. Each is for a tensor of `model`. Throws Refusal where it has none, or two products for one.
+    /// Takes the folder's products. Each is for a tensor of `model`. Throws host::Error where it has none, or two products for one.
     LoraJoiner(LoraFolder& folder, const Safetensors& model);
 
     /// The largest of the products.
@@ -33,7 +33,7 @@ public:
     /// Adds a factor of a latent matrix, which is the model's `name`.
     void add_latent(const Stack& stack, const TensorSpec& spec, const std::string& name, MappedWeights& weights);
 
-    /// Throws Refusal where a product is for a matrix that was not added.
+    /// Throws host::Error where a product is for a matrix that was not added.
     void check_all_used() const;
     /// For which matrices there are products, of those that were added.
     [[nodiscard]] std::uint32_t adapted() const { return adapted_; }

@@ -2,7 +2,8 @@
 
 #include "convert/packed/module.h"
 #include "convert/sources/lora.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 
 namespace fovea {
 
@@ -34,9 +35,9 @@ void add_low_ranks(const SourceTensor& tensor, const std::string& file, const So
                    bool vector, TensorView& view) {
     for (const LowRank& added : tensor.added)
         if (vector || added.n_rows != part.n_all || added.n_cols != n_cols)
-            throw Refusal(added.name + ": expected factors of " +
-                          (vector ? "a matrix" : shape_words({part.n_all, n_cols})) + ", got " +
-                          shape_words({added.n_rows, added.n_cols}) + "; the model's tensor is in " + file);
+            throw host::Error(added.name + ": expected factors of " +
+                              (vector ? "a matrix" : shape_words({part.n_all, n_cols})) + ", got " +
+                              shape_words({added.n_rows, added.n_cols}) + "; the model's tensor is in " + file);
     if (!tensor.packed) view.group_type = view.type;
     view.dequantize = [plain = view, added = tensor.added, first = part.begin, n_cols](std::uint64_t row, float* out) {
         if (plain.dequantize)

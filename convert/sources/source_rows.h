@@ -18,7 +18,7 @@ struct SourceRows {
 /// Query, key or value of a block among the rows of all three.
 [[nodiscard]] SourceRows projection_part(const Block& b, Role role, Within within);
 
-/// Makes `view` one of the rows' sums with what adapters add to them. Throws Refusal where these have another shape.
+/// Makes `view` one of the rows' sums with what adapters add to them. Throws host::Error where these have another shape.
 void add_low_ranks(const SourceTensor& tensor, const std::string& file, const SourceRows& part, std::uint64_t n_cols,
                    bool vector, TensorView& view);
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -94,13 +94,13 @@ void keep_text_part(Safetensors& weights) {
             if (name.starts_with(prefix)) {
                 const std::string alone = std::string(instead) + name.substr(prefix.size());
                 if (!kept.emplace(alone, std::move(tensor)).second)
-                    throw Refusal("tensor " + name + ": expected one tensor of the text model's " + alone +
-                                  ", got two");
+                    throw host::Error("tensor " + name + ": expected one tensor of the text model's " + alone +
+                                      ", got two");
                 taken = true;
                 break;
             }
         if (!taken && !tensor.added.empty())
-            throw Refusal(tensor.added.front().name + ": expected a matrix of the text model, got " + name);
+            throw host::Error(tensor.added.front().name + ": expected a matrix of the text model, got " + name);
     }
     weights.tensors = std::move(kept);
 }

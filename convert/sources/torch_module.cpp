@@ -8,7 +8,8 @@
 
 #include "convert/families/torch_ends.h"
 #include "convert/weights/mapped_weights.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 
 namespace fovea {
 namespace {
@@ -159,7 +160,7 @@ private:
         return ends_[static_cast<std::size_t>(spec.stack)];
     }
     [[noreturn]] void refuse(const std::string& name, const std::string& why) const {
-        throw Refusal(place_of(name) + ": " + why);
+        throw host::Error(place_of(name) + ": " + why);
     }
     [[nodiscard]] std::string place_of(const std::string& name) const {
         return files_.files.front().string() + ": tensor " + name;

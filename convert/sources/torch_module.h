@@ -13,7 +13,7 @@ namespace fovea {
 [[nodiscard]] bool is_torch_module(const std::string& model_type);
 
 /// Joins such a configuration with the module's state dict. Every tensor it calls for must be there in its shape, and
-/// none may be left over. Throws Refusal. The result keeps the mappings.
+/// none may be left over. Throws host::Error. The result keeps the mappings.
 [[nodiscard]] ModelSource read_torch_module(const Fields& config, Safetensors weights);
 
 }  // namespace fovea

@@ -7,7 +7,8 @@
 #include "convert/sources/hf_speech.h"
 #include "convert/sources/tied_output.h"
 #include "convert/weights/mapped_weights.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 
 namespace fovea {
 namespace {
@@ -124,7 +125,7 @@ private:
     static constexpr const char* kOutput = "proj_out.weight";
 
     [[noreturn]] void refuse(const std::string& name, const std::string& why) const {
-        throw Refusal(place_of(name) + ": " + why);
+        throw host::Error(place_of(name) + ": " + why);
     }
     [[nodiscard]] std::string place_of(const std::string& name) const {
         return files_.files.front().string() + ": tensor " + name;

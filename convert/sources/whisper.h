@@ -12,7 +12,7 @@ inline constexpr const char* kWhisperType = "whisper";  // config.json's model_t
 
 /// Joins config.json with the tensors of WhisperForConditionalGeneration, or of WhisperModel, and with what else is in `folder`:
 /// preprocessor_config.json, generation_config.json and the names of tokenizer.json. Every tensor that the configuration calls
-/// for must be there in its shape, and none may be left over. Throws Refusal. The result keeps the mappings.
+/// for must be there in its shape, and none may be left over. Throws host::Error. The result keeps the mappings.
 [[nodiscard]] ModelSource read_whisper(const Fields& config, const std::filesystem::path& folder, Safetensors weights);
 
 }  // namespace fovea

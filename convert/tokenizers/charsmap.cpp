@@ -5,7 +5,7 @@
 #include "convert/tokenizers/trie.h"
 #include "convert/unicode/unicode_data.h"
 #include "engine/format/utf8.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -20,7 +20,7 @@ std::string spelled(std::uint32_t code) {
 // A number of bytes, a trie of so many, and the texts that its values point into, each with a zero byte behind it.
 MapSource read_charsmap(std::string_view bytes, const std::string& place) {
     const auto refuse = [&](const std::string& wanted, std::size_t had) {
-        throw Refusal(place + ": expected " + wanted + ", got " + std::to_string(had));
+        throw host::Error(place + ": expected " + wanted + ", got " + std::to_string(had));
     };
     std::uint32_t n = 0;
     if (bytes.size() < sizeof n) refuse("4 bytes or more", bytes.size());

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "convert/tokenizers/tokenizer_steps.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -169,7 +169,7 @@ GgufCut add_gguf_cut(std::string_view name, TokenizerSource& source) {
     const Cut* cut = find_cut(name);
     if (!cut) return {};
     const RefusePattern refuse = [&](const std::string& wanted) {
-        throw Refusal("tokenizer.ggml.pre " + std::string(name) + ": expected " + wanted);
+        throw host::Error("tokenizer.ggml.pre " + std::string(name) + ": expected " + wanted);
     };
     if (cut->rest.nfc) source.steps.push_back(make_step(StepKind::normal_form));
     if (!cut->rest.bytes) source.steps.push_back(make_step(StepKind::replace, 0, kMetaspace, " "));

@@ -13,7 +13,7 @@
 #include "convert/tokenizers/tokenizer_steps.h"
 #include "convert/tokenizers/word_piece.h"
 #include "engine/format/utf8.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/chat/message_end.h"
 
 namespace fovea {
@@ -321,7 +321,7 @@ private:
     }
 
     [[noreturn]] void refuse(const char* key, const std::string& why) const {
-        throw Refusal(file_.path().string() + ": " + key + ": " + why);
+        throw host::Error(file_.path().string() + ": " + key + ": " + why);
     }
 
     const Gguf& file_;

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/format/format.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 
@@ -52,7 +52,7 @@ void JsonField::refuse(const std::string& wanted) const {
     constexpr std::size_t kMostShown = 300;
     std::string had = value_->dump();
     if (had.size() > kMostShown) had = "a value of " + std::to_string(had.size()) + " characters";
-    throw Refusal(*file_name_ + ": " + path_ + ": expected " + wanted + ", got " + had);
+    throw host::Error(*file_name_ + ": " + path_ + ": expected " + wanted + ", got " + had);
 }
 
 }  // namespace fovea

@@ -5,8 +5,9 @@
 #include <string_view>
 
 #include "convert/tokenizers/sentence_piece.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/base/source_file.h"
+#include "host/base/words.h"
 
 namespace fovea {
 namespace {
@@ -41,20 +42,20 @@ public:
     [[nodiscard]] std::uint32_t n_tokens() const { return static_cast<std::uint32_t>(names_.size()); }
     [[nodiscard]] std::uint32_t id_of(const std::string& name) const {
         const auto found = ids_.find(name);
-        if (found == ids_.end()) throw Refusal(place_ + ": expected a token " + name + ", got none");
+        if (found == ids_.end()) throw host::Error(place_ + ": expected a token " + name + ", got none");
         return found->second;
     }
 
 private:
     void add(const std::string& name, const nlohmann::json& id) {
         if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= vocab_size_)
-            throw Refusal(place_ + ": " + name + ": expected an id below the model's vocab_size, " +
-                          std::to_string(vocab_size_) + ", got " + id.dump().substr(0, 40));
+            throw host::Error(place_ + ": " + name + ": expected an id below the model's vocab_size, " +
+                              std::to_string(vocab_size_) + ", got " + id.dump().substr(0, 40));
         const auto number = id.get<std::uint32_t>();
         if (number >= names_.size()) names_.resize(number + std::size_t{1});
         if (!names_[number].empty())
-            throw Refusal(place_ + ": " + name + ": expected an id of its own, got " + std::to_string(number) + ", " +
-                          names_[number] + "'s");
+            throw host::Error(place_ + ": " + name + ": expected an id of its own, got " + std::to_string(number) +
+                              ", " + names_[number] + "'s");
         names_[number] = name;
         ids_.emplace(name, number);
     }

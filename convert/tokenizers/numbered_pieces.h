@@ -15,7 +15,7 @@ namespace fovea {
 
 /// The section's bytes for the vocab.json beside that model. An end follows every text. Before it stands the source's language
 /// where tokens __xx__ name languages; >>xx<< in a text is a token, as Marian has it for the target's. Pieces that vocab.json does
-/// not have are left out, with a note in `notes`. Throws Refusal, naming the file, and what was wanted and had.
+/// not have are left out, with a note in `notes`. Throws host::Error, naming the file, and what was wanted and had.
 [[nodiscard]] std::vector<std::byte> tokenizer_section_from_numbered_pieces(const std::filesystem::path& vocab_json,
                                                                             const TokenizerFacts& facts,
                                                                             std::vector<std::string>& notes);

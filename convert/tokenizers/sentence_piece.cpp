@@ -9,7 +9,7 @@
 #include "convert/tokenizers/tokenizer_spelling.h"
 #include "convert/tokenizers/tokenizer_steps.h"
 #include "engine/format/utf8.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -71,7 +71,7 @@ private:
                    std::to_string(kind_));
     }
     [[noreturn]] void refuse(const std::string& wanted) const {
-        throw Refusal(file_name_ + ": SentencePiece model: expected " + wanted);
+        throw host::Error(file_name_ + ": SentencePiece model: expected " + wanted);
     }
 
     std::string_view rest_, bytes_;
@@ -87,11 +87,11 @@ PieceModel::Piece read_piece(Message message, const std::string& place) {
         if (message.number() == 2) piece.score = message.real();
         if (message.number() == 3) {
             if (message.count() < 1 || message.count() > 6)
-                throw Refusal(place + ": type: expected 1 to 6, got " + std::to_string(message.count()));
+                throw host::Error(place + ": type: expected 1 to 6, got " + std::to_string(message.count()));
             piece.kind = static_cast<PieceKind>(message.count());
         }
     }
-    if (!std::isfinite(piece.score)) throw Refusal(place + ": score: expected a finite number, got another");
+    if (!std::isfinite(piece.score)) throw host::Error(place + ": score: expected a finite number, got another");
     return piece;
 }
 
@@ -104,15 +104,16 @@ void read_trainer(Message message, PieceModel& model, const std::string& file_na
     while (message.next()) switch (message.number()) {
             case 3:
                 if (message.count() != 1 && message.count() != 2 && message.count() != 4)
-                    throw Refusal(file_name +
-                                  ": trainer_spec.model_type: expected 1 (Unigram), 2 (BPE) or 4 (characters), got " +
-                                  std::to_string(message.count()));
+                    throw host::Error(
+                        file_name + ": trainer_spec.model_type: expected 1 (Unigram), 2 (BPE) or 4 (characters), got " +
+                        std::to_string(message.count()));
                 model.unigram = message.count() == 1;
                 model.merges = message.count() == 2;
                 break;
             case 24:
                 if (message.flag())
-                    throw Refusal(file_name + ": trainer_spec.treat_whitespace_as_suffix: expected false, got true");
+                    throw host::Error(file_name +
+                                      ": trainer_spec.treat_whitespace_as_suffix: expected false, got true");
                 break;
             case 35: model.byte_fallback = message.flag(); break;
             case 40: model.unknown = id(); break;
@@ -164,8 +165,8 @@ private:
     void add(std::uint32_t id) {
         const PieceModel::Piece& piece = model_.pieces[id];
         if (piece.text.size() > kMostPieceBytes)
-            throw Refusal(place_ + ": piece " + std::to_string(id) + ": expected at most " +
-                          std::to_string(kMostPieceBytes) + " bytes, got " + std::to_string(piece.text.size()));
+            throw host::Error(place_ + ": piece " + std::to_string(id) + ": expected at most " +
+                              std::to_string(kMostPieceBytes) + " bytes, got " + std::to_string(piece.text.size()));
         const std::string& text =
             texts_.emplace_back(model_.spells_spaces ? replaced(piece.text, kMetaspace, " ") : piece.text);
         scores_.push_back(piece.score);
@@ -173,8 +174,8 @@ private:
         if (piece.kind == PieceKind::byte) {
             const int byte = byte_of_token(piece.text);
             if (byte < 0)
-                throw Refusal(place_ + ": piece " + std::to_string(id) + ": expected <0x00> to <0xFF>, got " +
-                              piece.text);
+                throw host::Error(place_ + ": piece " + std::to_string(id) + ": expected <0x00> to <0xFF>, got " +
+                                  piece.text);
             const char as_char = static_cast<char>(byte);
             source_.tokens.set(id, {&as_char, 1});
             if (source_.byte_ids[byte] == kNoId) source_.byte_ids[byte] = id;
@@ -207,8 +208,8 @@ private:
     /// Spaces of a piece of the user's stay, though it is not found itself; others would go.
     void refuse_kept_spaces(const std::string& text) const {
         if (model_.removes_extra_spaces && (text.front() == ' ' || text.back() == ' ' || text.find("  ") != text.npos))
-            throw Refusal(place_ + ": user-defined piece: expected one without spaces that are removed, got \"" + text +
-                          "\"");
+            throw host::Error(place_ + ": user-defined piece: expected one without spaces that are removed, got \"" +
+                              text + "\"");
     }
 
     /// Found where the text is prepared, and never part of a longer piece.
@@ -247,7 +248,7 @@ private:
         add_map();
         if (model_.removes_extra_spaces) {
             const RefusePattern refuse = [&](const std::string& wanted) {
-                throw Refusal(place_ + ": expected " + wanted);
+                throw host::Error(place_ + ": expected " + wanted);
             };
             const PatternNodes runs = parse_pattern(" {2,}", refuse);
             source_.steps.push_back(
@@ -273,8 +274,9 @@ private:
         const Rewriter rewriter(mapped);
         for (const PieceModel::Piece& piece : model_.pieces)
             if (piece.kind == PieceKind::user_defined && rewriter.rewritten(piece.text, 1) != piece.text)
-                throw Refusal(place_ + ": user-defined piece: expected one that the normalizer leaves as it is, got " +
-                              piece.text);
+                throw host::Error(place_ +
+                                  ": user-defined piece: expected one that the normalizer leaves as it is, got " +
+                                  piece.text);
     }
 
     const PieceModel& model_;
@@ -301,7 +303,7 @@ PieceModel read_sentence_piece(std::span<const std::byte> bytes, const std::stri
         if (file.number() == 2) read_trainer(file.message(), model, file_name);
         if (file.number() == 3) read_normalizer(file.message(), model);
     }
-    if (model.pieces.empty()) throw Refusal(file_name + ": SentencePiece model: expected pieces, got none");
+    if (model.pieces.empty()) throw host::Error(file_name + ": SentencePiece model: expected pieces, got none");
     return model;
 }
 
@@ -310,8 +312,8 @@ std::vector<std::byte> tokenizer_section_from_sentence_piece(std::span<const std
                                                              const TokenizerFacts& facts) {
     const PieceModel model = read_sentence_piece(bytes, file_name);
     if (model.pieces.size() > facts.vocab_size)
-        throw Refusal(file_name + ": expected at most " + std::to_string(facts.vocab_size) +
-                      " pieces, as the model's vocab_size, got " + std::to_string(model.pieces.size()));
+        throw host::Error(file_name + ": expected at most " + std::to_string(facts.vocab_size) +
+                          " pieces, as the model's vocab_size, got " + std::to_string(model.pieces.size()));
     TokenizerSource source = source_of_pieces(model, file_name);
     if (facts.bos) source.bos = *facts.bos;
     if (facts.bos && facts.adds_bos) source.prefix_ids = {source.bos};

@@ -31,11 +31,11 @@ struct PieceModel {
     std::uint32_t unknown = 0, bos = 1, eos = 2;  ///< kNoId: none
 };
 
-/// A source with everything but what goes around a text. `place` names the file in refusals. Throws Refusal.
+/// A source with everything but what goes around a text. `place` names the file in refusals. Throws host::Error.
 [[nodiscard]] TokenizerSource source_of_pieces(const PieceModel& model, const std::string& place);
 
 /// The model in the bytes of a file: protocol buffers' wire format, of which the fields of SentencePiece's ModelProto
-/// are read. Throws Refusal, naming `file_name`, and what was wanted and had.
+/// are read. Throws host::Error, naming `file_name`, and what was wanted and had.
 [[nodiscard]] PieceModel read_sentence_piece(std::span<const std::byte> bytes, const std::string& file_name);
 
 /// The section's bytes. Nothing goes around a text but facts.bos first, where it is given.

@@ -7,7 +7,7 @@
 #include "convert/tokenizers/tokenizer_section.h"
 #include "convert/tokenizers/tokenizer_spelling.h"
 #include "engine/format/utf8.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -24,8 +24,8 @@ struct Pieces {
 Pieces read_pieces(std::span<const std::byte> bytes, const std::string& file_name, std::uint32_t vocab_size) {
     std::size_t pos = 0;
     const auto refuse = [&](std::size_t id, const std::string& rest) {
-        throw Refusal(file_name + ": token " + std::to_string(id) +
-                      (vocab_size ? " of " + std::to_string(vocab_size) : "") + ": " + rest);
+        throw host::Error(file_name + ": token " + std::to_string(id) +
+                          (vocab_size ? " of " + std::to_string(vocab_size) : "") + ": " + rest);
     };
     const auto take = [&](void* to, std::size_t n, std::size_t id) {
         if (bytes.size() - pos < n)
@@ -52,8 +52,8 @@ Pieces read_pieces(std::span<const std::byte> bytes, const std::string& file_nam
         pos += static_cast<std::size_t>(n);
     }
     if (pos != bytes.size())
-        throw Refusal(file_name + ": expected " + std::to_string(pos) + " bytes for vocab_size " +
-                      std::to_string(vocab_size) + ", got " + std::to_string(bytes.size()));
+        throw host::Error(file_name + ": expected " + std::to_string(pos) + " bytes for vocab_size " +
+                          std::to_string(vocab_size) + ", got " + std::to_string(bytes.size()));
     return pieces;
 }
 

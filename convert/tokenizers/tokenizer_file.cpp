@@ -8,8 +8,9 @@
 #include "convert/tokenizers/tokenizer_bin.h"
 #include "convert/tokenizers/vocab_json.h"
 #include "convert/tokenizers/vocab_txt.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/base/source_file.h"
+#include "host/base/words.h"
 
 namespace fovea {
 namespace {
@@ -28,13 +29,13 @@ std::vector<std::byte> tokenizer_section_from_file(const std::filesystem::path& 
     if (starts_with(mapping.bytes(), "GGUF")) {
         const Gguf file(path, std::move(mapping));
         std::vector<std::byte> section = tokenizer_section_from_gguf(file, facts.vocab_size, notes);
-        if (section.empty()) throw Refusal(path.string() + ": expected a tokenizer in the file, got none");
+        if (section.empty()) throw host::Error(path.string() + ": expected a tokenizer in the file, got none");
         return section;
     }
     const auto bytes = mapping.bytes();
     if (bytes.size() > kMostTextBytes)
-        throw Refusal(path.string() + ": expected at most " + with_separators(kMostTextBytes) + " bytes, got " +
-                      with_separators(bytes.size()));
+        throw host::Error(path.string() + ": expected at most " + with_separators(kMostTextBytes) + " bytes, got " +
+                          with_separators(bytes.size()));
     const std::span text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (path.filename() == "vocab.json" && !numbered_pieces(path.parent_path()).empty())
         return tokenizer_section_from_numbered_pieces(path, facts, notes);
@@ -52,10 +53,11 @@ std::vector<std::byte> tokenizer_section_from_file(const std::filesystem::path& 
     if (path.extension() == ".model" || looks_like_sentence_piece(bytes))
         return tokenizer_section_from_sentence_piece(bytes, path.string(), facts);
     if (path.extension() == ".bin") return tokenizer_section_from_llama2c(bytes, path.string(), facts);
-    throw Refusal(path.string() +
-                  ": expected a tokenizer.json, a vocab.txt, a vocab.json with a merges.txt or a SentencePiece model, "
-                  "such a model, a "
-                  "GGUF file or a llama2.c tokenizer.bin");
+    throw host::Error(
+        path.string() +
+        ": expected a tokenizer.json, a vocab.txt, a vocab.json with a merges.txt or a SentencePiece model, "
+        "such a model, a "
+        "GGUF file or a llama2.c tokenizer.bin");
 }
 
 }  // namespace fovea

@@ -5,7 +5,7 @@
 #include "convert/tokenizers/tokenizer_section.h"
 #include "convert/tokenizers/trie.h"
 #include "engine/tokenizer/rewrite.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -98,7 +98,7 @@ std::string Rewriter::rewritten(std::string_view text, std::size_t n_steps) cons
         if (!rewrites(tables.steps[i])) continue;
         TextSink out(room_);
         if (!rewrite(tables, characters, tables.steps[i], result, true, out))
-            throw Refusal("tokenizer: expected steps that make at most 64 KB of a token, got more");
+            throw host::Error("tokenizer: expected steps that make at most 64 KB of a token, got more");
         result = out.text();
     }
     return result;
@@ -128,8 +128,8 @@ void set_growth(const TokenizerSource& source, TokenizerHeader& header) {
         if (kind_of(step) == StepKind::prepend) bytes += step.n_to;
         most = std::max(most, kept + before + bytes);
         if (bytes > kMaxTokenGrowth || most > kMaxTextGrowth)
-            throw Refusal("tokenizer: expected steps that grow a text at most " + std::to_string(kMaxTokenGrowth) +
-                          " times, got more");
+            throw host::Error("tokenizer: expected steps that grow a text at most " + std::to_string(kMaxTokenGrowth) +
+                              " times, got more");
         is_ours = true;
     }
     header.text_growth = static_cast<std::uint32_t>(std::ceil(most));

@@ -10,7 +10,7 @@
 #include "convert/tokenizers/tokenizer_steps.h"
 #include "convert/tokenizers/tokenizer_vocabulary.h"
 #include "engine/format/utf8.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/base/source_file.h"
 
 namespace fovea {
@@ -38,8 +38,8 @@ json parse_small_parts(std::span<const char> text, const std::string& file_name)
         }
         if (event == json::parse_event_t::key && depth == 2) return parsed != "vocab" && parsed != "merges";
         if (event == json::parse_event_t::object_start && in_part && !is_added && ++n_objects > kMostObjects)
-            throw Refusal(file_name + ": expected at most " + std::to_string(kMostObjects) +
-                          " objects beside added tokens, got more");
+            throw host::Error(file_name + ": expected at most " + std::to_string(kMostObjects) +
+                              " objects beside added tokens, got more");
         if (event != json::parse_event_t::object_end || !is_added) return true;
         added.push_back(std::move(parsed));
         return false;
@@ -47,12 +47,12 @@ json parse_small_parts(std::span<const char> text, const std::string& file_name)
     check_json_depth(text, file_name);
     try {
         json parts = json::parse(text.begin(), text.end(), keep);
-        if (!parts.is_object()) throw Refusal(file_name + ": expected a JSON object, got " + parts.type_name());
+        if (!parts.is_object()) throw host::Error(file_name + ": expected a JSON object, got " + parts.type_name());
         if (const auto list = parts.find("added_tokens"); list != parts.end() && list->is_array() && list->empty())
             *list = std::move(added);
         return parts;
     } catch (const json::exception& error) {
-        throw Refusal(file_name + ": expected JSON, got " + error.what());
+        throw host::Error(file_name + ": expected JSON, got " + error.what());
     }
 }
 

@@ -25,7 +25,7 @@ struct TokenizerFacts {
 
 /// The section's bytes for the tokenizer.json in `json_text` (the whole file; it may be a mapping).
 /// Whether encoding puts a start token first is the file's word (its post-processor); facts.bos only says which it is.
-/// Memory: about the size of the result, besides the mapping. Throws Refusal, naming `file_name`, the field, and what
+/// Memory: about the size of the result, besides the mapping. Throws host::Error, naming `file_name`, the field, and what
 /// was wanted and had.
 [[nodiscard]] std::vector<std::byte> tokenizer_section_from_json(std::span<const char> json_text,
                                                                  const std::string& file_name,

@@ -5,7 +5,7 @@
 
 #include "convert/tokenizers/trie.h"
 #include "convert/unicode/unicode_data.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -20,7 +20,7 @@ public:
     void add(TokenizerTableKind kind, std::span<const T> elements) {
         const std::size_t offset = bytes_.size();
         bytes_.resize(round_up(offset + elements.size_bytes(), kSectionAlignment));
-        if (bytes_.size() > kNoId) throw Refusal("tokenizer: expected a section below 4 GiB, got more");
+        if (bytes_.size() > kNoId) throw host::Error("tokenizer: expected a section below 4 GiB, got more");
         if (!elements.empty()) std::memcpy(bytes_.data() + offset, elements.data(), elements.size_bytes());
         const TokenizerTable table{static_cast<std::uint32_t>(kind), 0, static_cast<std::uint32_t>(offset),
                                    static_cast<std::uint32_t>(elements.size_bytes())};
@@ -44,7 +44,7 @@ std::vector<T> hash_table(const std::vector<T>& elements, std::uint32_t bucket, 
     if (elements.empty()) return {};
     for (std::uint64_t n = elements.size() * 5 / (4 * bucket) + 1;; n += n / 8 + 1) {
         if (n > 16 * elements.size() || n > kNoId / bucket)
-            throw Refusal("tokenizer: expected tokens that a hash tells apart, got too many alike");
+            throw host::Error("tokenizer: expected tokens that a hash tells apart, got too many alike");
         const auto n_buckets = static_cast<std::uint32_t>(n);
         std::vector<T> table(n * bucket, unused);
         const bool fits = std::all_of(elements.begin(), elements.end(), [&](const T& element) {
@@ -95,7 +95,7 @@ void add_tokens(SectionWriter& writer, const TokenizerSource& source, std::uint3
         text += source.tokens.at(id);
         max_bytes = std::max(max_bytes, static_cast<std::uint32_t>(source.tokens.at(id).size()));
     }
-    if (text.size() >= kJoinedToken) throw Refusal("tokenizer: expected tokens below 1 GiB, got more");
+    if (text.size() >= kJoinedToken) throw host::Error("tokenizer: expected tokens below 1 GiB, got more");
     offsets[n] = static_cast<std::uint32_t>(text.size());
     for (const std::uint32_t id : source.special) offsets.at(id) |= kSpecialToken;
     for (const std::uint32_t id : source.joined) offsets.at(id) |= kJoinedToken;
@@ -211,7 +211,7 @@ TokenizerStep make_step(StepKind kind, std::uint8_t mode, std::string_view from,
                         std::uint32_t limit) {
     TokenizerStep step{};
     if (from.size() > sizeof step.from || to.size() > sizeof step.to)
-        throw Refusal("tokenizer: expected strings of at most 12 bytes in a step, got more");
+        throw host::Error("tokenizer: expected strings of at most 12 bytes in a step, got more");
     step.kind = static_cast<std::uint8_t>(kind);
     step.mode = mode;
     step.n_from = static_cast<std::uint8_t>(from.size());
@@ -245,8 +245,8 @@ std::vector<std::byte> write_tokenizer_section(const TokenizerSource& source) {
     header.bos = source.bos;
     header.unknown = source.unknown;
     if (source.steps.size() > kMaxSteps)
-        throw Refusal("tokenizer: expected at most " + std::to_string(kMaxSteps) + " steps from text to words, got " +
-                      std::to_string(source.steps.size()));
+        throw host::Error("tokenizer: expected at most " + std::to_string(kMaxSteps) +
+                          " steps from text to words, got " + std::to_string(source.steps.size()));
     set_growth(source, header);
 
     SectionWriter writer(static_cast<std::size_t>(TokenizerTableKind::pair));

@@ -69,7 +69,7 @@ struct TokenizerSource {
     TokenizerSource() { byte_ids.fill(kNoId); }
 };
 
-/// A step with its strings. Throws Refusal where they are longer than a step holds.
+/// A step with its strings. Throws host::Error where they are longer than a step holds.
 [[nodiscard]] TokenizerStep make_step(StepKind kind, std::uint8_t mode = 0, std::string_view from = {},
                                       std::string_view to = {}, std::uint32_t limit = 0);
 
@@ -78,7 +78,7 @@ class Rewriter {
 public:
     /// Of `source`: the steps, maps and patterns.
     explicit Rewriter(const TokenizerSource& source);
-    /// What the first `n_steps` make of `text`; those that only cut are passed over. Throws Refusal where it gets longer than
+    /// What the first `n_steps` make of `text`; those that only cut are passed over. Throws host::Error where it gets longer than
     /// 64 KB.
     [[nodiscard]] std::string rewritten(std::string_view text, std::size_t n_steps) const;
 
@@ -94,7 +94,7 @@ void set_growth(const TokenizerSource& source, TokenizerHeader& header);
 /// A section with nothing in it but what steps need, and room for any growth: what Rewriter opens.
 [[nodiscard]] std::vector<std::byte> write_steps_section(const TokenizerSource& source);
 
-/// The section's bytes: the same source gives the same bytes everywhere. Throws Refusal where a limit of the format is
+/// The section's bytes: the same source gives the same bytes everywhere. Throws host::Error where a limit of the format is
 /// passed.
 [[nodiscard]] std::vector<std::byte> write_tokenizer_section(const TokenizerSource& source);
 

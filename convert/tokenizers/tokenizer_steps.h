@@ -33,7 +33,7 @@ void make_word_pieces(const JsonField& pre_tokenizer, TextSteps& steps);
                                          StepKind kind, std::uint8_t mode, std::string_view to,
                                          const RefusePattern& refuse);
 
-/// The map of a normalizer of SentencePiece's: the bytes of a precompiled_charsmap. Throws Refusal, after `place`.
+/// The map of a normalizer of SentencePiece's: the bytes of a precompiled_charsmap. Throws host::Error, after `place`.
 [[nodiscard]] MapSource read_charsmap(std::string_view bytes, const std::string& place);
 /// What forms KC and KD change beside C and D.
 [[nodiscard]] MapSource compatibility_map();

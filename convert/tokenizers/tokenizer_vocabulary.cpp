@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -78,7 +78,7 @@ public:
     }
     bool binary(json::binary_t&) override { return refuse_other("binary"); }
     bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) override {
-        throw Refusal(file_name_ + ": not JSON: " + error.what());
+        throw host::Error(file_name_ + ": not JSON: " + error.what());
     }
 
 private:
@@ -86,7 +86,7 @@ private:
     [[nodiscard]] bool in_part() const { return in_model_ && in_key_ && depth_ >= 2; }
 
     [[noreturn]] void refuse(const std::string& field, const std::string& rest) const {
-        throw Refusal(file_name_ + ": model." + field + ": " + rest);
+        throw host::Error(file_name_ + ": model." + field + ": " + rest);
     }
     [[noreturn]] void refuse_value(const std::string& had) const {
         if (part_ == Part::vocab)
@@ -176,7 +176,7 @@ Vocabulary read_vocabulary(std::span<const char> json_text, const std::string& f
         Reader reader(part, vocabulary, file_name, max_tokens);
         json::sax_parse(json_text.begin(), json_text.end(), &reader);
         if (vocabulary.spellings.size() == 0)
-            throw Refusal(file_name + ": model.vocab: expected an object of tokens and their ids, got none");
+            throw host::Error(file_name + ": model.vocab: expected an object of tokens and their ids, got none");
     }
     return vocabulary;
 }

@@ -24,7 +24,7 @@ struct Vocabulary {
     std::unordered_multimap<std::uint32_t, std::uint32_t> ids;
 };
 
-/// Reads them from the whole file, which is known to be JSON. `max_tokens` bounds the ids. Throws Refusal.
+/// Reads them from the whole file, which is known to be JSON. `max_tokens` bounds the ids. Throws host::Error.
 [[nodiscard]] Vocabulary read_vocabulary(std::span<const char> json_text, const std::string& file_name,
                                          std::uint32_t max_tokens);
 

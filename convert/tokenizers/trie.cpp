@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -76,7 +76,7 @@ private:
 
     void grow() {
         const auto begin = static_cast<std::uint32_t>(units_.size());
-        if (begin >= 1u << 29) throw Refusal("tokenizer: expected fewer tokens than a trie holds, got more");
+        if (begin >= 1u << 29) throw host::Error("tokenizer: expected fewer tokens than a trie holds, got more");
         units_.resize(begin + kBlock, 0);
         is_free_.resize(begin + kBlock, true);
         used_base_.resize(begin + kBlock, false);

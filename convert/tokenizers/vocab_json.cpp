@@ -9,8 +9,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/base/source_file.h"
+#include "host/base/words.h"
 
 namespace fovea {
 namespace {
@@ -52,7 +53,7 @@ constexpr const char* kQwenWords =
     const std::string_view text(reinterpret_cast<const char*>(mapping.bytes().data()), mapping.bytes().size());
     check_json_depth(text, path.string());
     json object = json::parse(text, nullptr, false);
-    if (!object.is_object()) throw Refusal(path.string() + ": expected a JSON object, got something else");
+    if (!object.is_object()) throw host::Error(path.string() + ": expected a JSON object, got something else");
     return object;
 }
 
@@ -73,8 +74,8 @@ constexpr const char* kQwenWords =
         if (line.empty() || (number == 1 && line.starts_with("#version"))) continue;
         const std::size_t space = line.find(' ');
         if (space == line.npos || space == 0 || space + 1 == line.size() || line.find(' ', space + 1) != line.npos)
-            throw Refusal(path.string() + ": line " + std::to_string(number) +
-                          ": expected two tokens with a space between, got " + std::string(line.substr(0, 100)));
+            throw host::Error(path.string() + ": line " + std::to_string(number) +
+                              ": expected two tokens with a space between, got " + std::string(line.substr(0, 100)));
         merges.push_back({std::string(line.substr(0, space)), std::string(line.substr(space + 1))});
     }
     return merges;
@@ -142,7 +143,7 @@ private:
         if (const Kind* kind = find_kind(name)) return *kind;
         std::string known;
         for (const Kind& kind : kKinds) known += (known.empty() ? "" : ", ") + std::string(kind.name);
-        throw Refusal(path_.string() + ": tokenizer_class: expected one of " + known + " beside it, got " + name);
+        throw host::Error(path_.string() + ": tokenizer_class: expected one of " + known + " beside it, got " + name);
     }
 
     [[nodiscard]] bool flag(const char* name) const { return config_.value(name, json()) == true; }
@@ -192,7 +193,7 @@ private:
     [[nodiscard]] std::uint32_t id_of(const char* role, const char* otherwise) const {
         const std::string name = name_of(role, otherwise);
         if (!vocabulary_.contains(name) || !vocabulary_[name].is_number_unsigned())
-            throw Refusal(path_.string() + ": expected the " + std::string(role) + " " + name + ", got none");
+            throw host::Error(path_.string() + ": expected the " + std::string(role) + " " + name + ", got none");
         return vocabulary_[name].get<std::uint32_t>();
     }
 

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "convert/tokenizers/word_piece.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/base/source_file.h"
 
 namespace fovea {
@@ -44,7 +44,7 @@ std::vector<std::byte> tokenizer_section_from_vocab_txt(std::span<const char> te
     std::error_code error;
     const json config = std::filesystem::exists(config_path, error) ? Fields::read(config_path).json() : json::object();
     if (setting(config, "do_basic_tokenize", true) != true)
-        throw Refusal(config_path.string() + ": do_basic_tokenize: expected true, got false");
+        throw host::Error(config_path.string() + ": do_basic_tokenize: expected true, got false");
     WordPiece result;
     result.ids = read_lines({text.data(), text.size()});
     result.cls = token_name(config, "cls_token", "[CLS]");
@@ -55,7 +55,7 @@ std::vector<std::byte> tokenizer_section_from_vocab_txt(std::span<const char> te
         if (result.ids.contains(name))
             result.added.push_back({name, true});
         else if (name == result.cls || name == result.sep)
-            throw Refusal(file_name + ": expected the token " + name + ", got none");
+            throw host::Error(file_name + ": expected the token " + name + ", got none");
     }
     result.lower_case = setting(config, "do_lower_case", true);
     result.strip_accents = setting(config, "strip_accents", nullptr);

@@ -1,6 +1,6 @@
 #include "convert/tokenizers/word_piece.h"
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 
@@ -40,7 +40,7 @@ std::vector<std::byte> tokenizer_section_from_word_piece(const WordPiece& source
     try {
         as_json = whole.dump();
     } catch (const json::exception&) {
-        throw Refusal(file_name + ": expected UTF-8, got other bytes");
+        throw host::Error(file_name + ": expected UTF-8, got other bytes");
     }
     return tokenizer_section_from_json(as_json, file_name, facts);
 }

@@ -23,7 +23,7 @@ struct WordPiece {
     nlohmann::json chinese_apart = true;            ///< each Chinese character is a word
 };
 
-/// The section's bytes. Throws Refusal, naming `file_name`, where the vocabulary is none.
+/// The section's bytes. Throws host::Error, naming `file_name`, where the vocabulary is none.
 [[nodiscard]] std::vector<std::byte> tokenizer_section_from_word_piece(const WordPiece& source,
                                                                        const std::string& file_name,
                                                                        const TokenizerFacts& facts);

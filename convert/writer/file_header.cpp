@@ -10,7 +10,7 @@
 #include "convert/calibrate/calibration.h"
 #include "convert/quantize/quantize.h"
 #include "fovea/checksum.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -62,7 +62,7 @@ void append_stack(Bytes& bytes, const Stack& s, StackIndex index) {
         for_each_adapter_field(s, adapter);
         append_record(bytes, RecordTag::adapter, index, 0, adapter.bytes.data(), adapter.bytes.size(), kCritical);
     }
-    if (s.sound.hears()) {  // who does not know it would take its tensors for too many
+    if (s.sound.is_speech()) {  // who does not know it would take its tensors for too many
         FieldWriter sound;
         for_each_sound_field(s.sound, sound);
         append_record(bytes, RecordTag::sound, index, 0, sound.bytes.data(), sound.bytes.size(), kCritical);

@@ -16,7 +16,7 @@ struct FileHead {
     std::uint64_t weights_bytes = 0;
 };
 
-/// Throws Refusal where the configuration is invalid.
+/// Throws host::Error where the configuration is invalid.
 [[nodiscard]] FileHead make_head(const ModelSource& source, const WriteOptions& options);
 
 /// Puts all checksums in, the weights' being given.

@@ -9,7 +9,7 @@
 #include "convert/quantize/error_feedback.h"
 #include "fovea/checksum.h"
 #include "host/base/elements.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -34,8 +34,8 @@ void store(const TensorSpec& spec, Type type, const std::vector<float>& from, st
     for (const float value : from) {
         const std::uint16_t half = type == Type::f16 ? to_f16(value) : to_bf16(value);
         if (std::isfinite(value) && (half & 0x7fff) == (type == Type::f16 ? 0x7c00 : 0x7f80))
-            throw Refusal("a weight of tensor " + place_of(spec) + " is " + std::to_string(value) + ", beyond " +
-                          type_name(type) + "'s range; use --type " + (type == Type::f16 ? "bf16 or f32" : "f32"));
+            throw host::Error("a weight of tensor " + place_of(spec) + " is " + std::to_string(value) + ", beyond " +
+                              type_name(type) + "'s range; use --type " + (type == Type::f16 ? "bf16 or f32" : "f32"));
         std::memcpy(to, &half, sizeof half);
         to += sizeof half;
     }
@@ -117,8 +117,8 @@ void WeightPieces::make_quantized_panel(const TensorSpec& spec, Type type, std::
     const QuantLoss panel_loss = inputs ? quantize_panel(type, scratch.rows.data(), spec.n_cols, *inputs, panel)
                                         : quantize_panel(type, scratch.rows.data(), spec.n_cols, panel);
     if (panel_loss.overflow)
-        throw Refusal("weights of tensor " + place_of(spec) + ": expected finite numbers within " + type_name(type) +
-                      "'s range, got others; --type bf16 and f32 hold any");
+        throw host::Error("weights of tensor " + place_of(spec) + ": expected finite numbers within " +
+                          type_name(type) + "'s range, got others; --type bf16 and f32 hold any");
     loss.error += panel_loss.error;
     loss.total += panel_loss.total;
 }

@@ -30,7 +30,7 @@ public:
     [[nodiscard]] std::uint64_t count() const noexcept { return first_.back(); }
 
     /// Makes one. Any number of threads may at a time, each with its own scratch, if source.read_rows and read_groups
-    /// allow it. Throws Refusal where a weight is beyond the type's range, or whatever the source throws.
+    /// allow it. Throws host::Error where a weight is beyond the type's range, or whatever the source throws.
     void make(std::uint64_t piece, PieceScratch& scratch, MadePiece& made) const;
 
 private:

@@ -12,9 +12,10 @@
 #include "convert/writer/crc_join.h"
 #include "convert/writer/file_header.h"
 #include "convert/writer/weight_pieces.h"
-#include "host/base/file_refusal.h"
+#include "host/base/file_error.h"
 #include "host/base/ordered_work.h"
 #include "host/base/unfinished.h"
+#include "host/base/words.h"
 
 namespace fovea {
 namespace {
@@ -55,7 +56,7 @@ void stream_weights(const ModelSource& source, const WriteOptions& options, File
 
 [[noreturn]] void refuse_io(const std::filesystem::path& path, const char* step) {
     const int error = errno;
-    throw FileRefusal(path.string(), std::string("cannot be ") + step + ": " + system_error(error), error);
+    throw host::FileError(path.string(), std::string("cannot be ") + step + ": " + system_error(error), error);
 }
 
 /// A file beside `target` that becomes it on commit and otherwise vanishes.
@@ -129,8 +130,8 @@ void need_room(const std::filesystem::path& target, std::uint64_t bytes) {
     std::error_code error;
     const std::filesystem::space_info space = std::filesystem::space(folder, error);
     if (!error && bytes > space.available)
-        throw Refusal(target.string() + ": expected room for " + with_separators(bytes) + " bytes, got " +
-                      with_separators(space.available) + " in " + folder.string());
+        throw host::Error(target.string() + ": expected room for " + with_separators(bytes) + " bytes, got " +
+                          with_separators(space.available) + " in " + folder.string());
 }
 
 }  // namespace
@@ -144,7 +145,7 @@ void write_file(const ModelSource& source, const std::filesystem::path& path, co
     const std::filesystem::path target = behind_links(path.string());
     std::error_code error;
     if (std::filesystem::exists(target, error) && !std::filesystem::is_regular_file(target, error))
-        throw Refusal(path.string() + ": expected a regular file to write, got a folder or a device");
+        throw host::Error(path.string() + ": expected a regular file to write, got a folder or a device");
     FileHead head = make_head(source, options);
     need_room(target, head.bytes.size() + head.weights_bytes);
     TemporaryFile file(target);

@@ -44,7 +44,7 @@ struct WriteOptions {
 
 /// Writes `source` to `path` by way of a temporary file beside it, which takes its place only when it is whole and on
 /// the disk. The same source gives the same bytes, and the same refusal, for any number of threads; `progress` and
-/// `quantized` are called on the calling one. Throws Refusal, at once where there is no room for all of it, or whatever
+/// `quantized` are called on the calling one. Throws host::Error, at once where there is no room for all of it, or whatever
 /// source.read_rows throws; the temporary file is then gone, as it is after a signal, and an older file at `path`
 /// untouched.
 void write_file(const ModelSource& source, const std::filesystem::path& path, const WriteOptions& options);

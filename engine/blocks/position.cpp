@@ -74,7 +74,7 @@ void embed(Pass& pass) noexcept {
         if (!has(Part::vectors) || t.token_embedding)
             read_row(w, *t.token_embedding, pass.tokens[row], scaled);
         else {
-            const float* from = stack.sound.hears() ? x : pass.vectors + std::size_t{row} * stack.d_model;
+            const float* from = stack.sound.is_speech() ? x : pass.vectors + std::size_t{row} * stack.d_model;
             for (std::uint32_t i = 0; i < stack.d_model; ++i) scaled(i, from[i]);
         }
         if (t.position_embedding) read_row(w, *t.position_embedding, pos, added);
@@ -89,7 +89,7 @@ void embed(Pass& pass) noexcept {
                                          cosines + w.map.rotation_stride);
         }
     };
-    if (has(Part::vectors) && stack.sound.hears()) convolve(pass);
+    if (has(Part::vectors) && stack.sound.is_speech()) convolve(pass);
     pass.phase("embedding", pass.all(rows_made, width), in_parts(pass.seq_len), [&](Pass::Share rows) {
         const bool is_first = rows.begin == 0 && rows.end != 0;  // of more members than rows some have none
         if (has(Part::vectors) && is_first)

@@ -390,7 +390,7 @@ void for_each_tensor(const Stack& s, StackIndex stack, Visit&& visit) {
     if (called_for) tensor(Role::role, layout, n_rows, n_cols);
 #include "engine/format/roles.inc"
         }
-        if (has(Part::vectors) && layer == 0 && whole && s.sound.hears()) {
+        if (has(Part::vectors) && layer == 0 && whole && s.sound.is_speech()) {
 #define FOVEA_SOUND_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
     if (called_for) tensor(Role::role, layout, n_rows, n_cols);
 #include "engine/format/roles.inc"

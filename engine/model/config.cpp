@@ -264,7 +264,7 @@ struct Absent {
 /// What a valid configuration asks for and this build leaves out.
 [[nodiscard]] Status check_parts(const Config& config) noexcept {
     for (const Stack* s : {&config.encoder, &config.decoder}) {
-        if (!has(Part::vectors) && (s->n_head_maps() || s->embedding_width || s->sound.hears()))
+        if (!has(Part::vectors) && (s->n_head_maps() || s->embedding_width || s->sound.is_speech()))
             return {Code::unsupported, "vectors: left out of this build", 0, 0};
         bool varies = s->n_layers && (s->logit_scale != 1.0f || s->logit_softcap != 0.0f), routes = false,
              is_latent = false, scales_columns = s->output_columns, has_inputs = false;

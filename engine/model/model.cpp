@@ -395,7 +395,7 @@ std::string_view find_info(const Model& model, std::string_view key) noexcept {
 }
 
 std::span<const float> mel_filters(const Model& model) noexcept {
-    if (!has(Part::vectors) || !model.config().encoder.sound.hears()) return {};
+    if (!has(Part::vectors) || !model.config().encoder.sound.is_speech()) return {};
     const TensorRecord* t = ModelAccess::find(model, StackIndex::encoder, 0, Role::mel_filters);
     if (!t) return {};
     const std::byte* data = model.bytes().data() + ModelAccess::offset(model, *t);

@@ -101,7 +101,8 @@ Status start_workspace(WorkspaceState* state, const Model& model, const Limits& 
         find_inputs(kept, StackIndex::encoder, state->inputs(), state->stacks[0]);
         find_inputs(kept, StackIndex::decoder, state->inputs() + n_encoder, state->stacks[1]);
     }
-    if (has(Part::vectors) && kept.config().encoder.sound.hears()) find_sound(kept, state->sound(), state->stacks[0]);
+    if (has(Part::vectors) && kept.config().encoder.sound.is_speech())
+        find_sound(kept, state->sound(), state->stacks[0]);
     if (has_distances(kept.config())) find_distances(kept, state->distances(), state->stacks[0]);
     if (has(Part::vectors))
         find_head(kept, last_stack(kept.config()), reinterpret_cast<HeadTensors*>(arena + map.head));

@@ -79,7 +79,7 @@ struct WorkspaceState {
     }
     /// Of each of the encoder's layers behind that, where any has disentangled positions.
     [[nodiscard]] DistanceTensors* distances() const noexcept {
-        return reinterpret_cast<DistanceTensors*>(sound() + model.config().encoder.sound.hears());
+        return reinterpret_cast<DistanceTensors*>(sound() + model.config().encoder.sound.is_speech());
     }
     /// Of adapter i in use, every layer's, the encoder's first.
     [[nodiscard]] AdapterTensors* adapter_layers(std::uint32_t i) const noexcept {

@@ -73,10 +73,10 @@ struct Total {
         return bad_shape("sequences of each side", n_sequences, in.lengths.size());
     if (n_sequences > w.limits.max_sequences)
         return bad_shape("sequences at most", w.limits.max_sequences, n_sequences);
-    const Lengths lengths(in.lengths, stack.sound.hears());
+    const Lengths lengths(in.lengths, stack.sound.is_speech());
     if (Status status = count_rows(lengths, w.limits.max_batch, total); !status.ok()) return status;
     const std::uint64_t n_ids = stack.vocab_size ? total.rows : 0;
-    const std::uint64_t width = stack.sound.hears() ? stack.sound.n_mels : stack.d_model;
+    const std::uint64_t width = stack.sound.is_speech() ? stack.sound.n_mels : stack.d_model;
     const std::uint64_t n_floats = stack.vocab_size ? 0 : total.given * width;
     if (in.ids.size() != n_ids) return bad_shape("ids", n_ids, in.ids.size());
     if (in.vectors.size() != n_floats) return bad_shape("vectors' elements", n_floats, in.vectors.size());
@@ -101,7 +101,7 @@ struct Total {
 
 /// Rows of each sequence's memory: the encoder's, or those that the caller gives.
 [[nodiscard]] Lengths lengths_of_memory(const Config& config, const EncodeInput& in) noexcept {
-    return {config.encoder.n_layers ? in.source.lengths : in.memory_lengths, config.encoder.sound.hears()};
+    return {config.encoder.n_layers ? in.source.lengths : in.memory_lengths, config.encoder.sound.is_speech()};
 }
 [[nodiscard]] Status check_memory(const WorkspaceState& w, const EncodeInput& in, std::size_t n_sequences,
                                   Total& total) noexcept {
@@ -142,8 +142,8 @@ std::span<const Sequence> place(WorkspaceState& w, bool cross, const Lengths& le
     input.types = side.types;
     input.self_masks = &side.masks;
     const Stack& stack = stack_of(w.model.config(), input.index);
-    const Lengths lengths(side.lengths, stack.sound.hears());
-    if (stack.sound.hears()) input.frame_lengths = side.lengths;
+    const Lengths lengths(side.lengths, stack.sound.is_speech());
+    if (stack.sound.is_speech()) input.frame_lengths = side.lengths;
     input.self = place(w, false, lengths, lengths);
     input.seq_len = input.self.back().row + input.self.back().n_rows;
     const std::uint64_t macs = w.stacks[static_cast<int>(input.index)].macs_per_row * input.seq_len;

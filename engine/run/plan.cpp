@@ -119,7 +119,7 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
         if (limits.max_batch == 0) {
             limits.max_batch = or_else(stack_of(config, last_stack(config)).max_positions, 512);
             // Frames come in stretches of one length, which the encoder takes whole.
-            const std::uint32_t stretch = config.encoder.sound.hears() ? config.encoder.max_positions : 0;
+            const std::uint32_t stretch = config.encoder.sound.is_speech() ? config.encoder.max_positions : 0;
             if (limits.max_batch < stretch) limits.max_batch = stretch;
         }
         if (limits.max_sequences == 0) limits.max_sequences = 1;
@@ -182,7 +182,7 @@ void widen(const Stack& s, Kind kind, ArenaMap& map, Widest& widest) noexcept {
     grow_to(map.hidden_stride, pad(s.d_model));
     grow_to(widest.operand, s.d_model, s.embedding_width);
     grow_to(map.inner_stride, pad(s.embedding_width));
-    if (has(Part::vectors) && s.sound.hears()) widen_for_sound(s, map, widest);
+    if (has(Part::vectors) && s.sound.is_speech()) widen_for_sound(s, map, widest);
     // A head's maps read and write `inner` and `hidden` in turn; what the last one makes goes to the caller.
     const std::uint32_t n_maps = s.n_head_maps();
     if (n_maps || (s.has_output_head && kind != Kind::decode)) grow_to(map.inner_stride, pad(s.d_model));
@@ -266,7 +266,7 @@ Kind kind_of(const Config& config) noexcept {
     const bool one_stack = !config.encoder.n_layers || !config.decoder.n_layers;
     if (one_stack && last.n_layers == 1 && !b.d_ff && b.norm == Norm::none && !b.cross_attention && !last.vocab_size &&
         last.position == Position::none && last.embedding_norm == Norm::none && last.final_norm == Norm::none &&
-        last.pooling == Pooling::none && b.position == Position::none && !last.n_head_maps() && !last.sound.hears())
+        last.pooling == Pooling::none && b.position == Position::none && !last.n_head_maps() && !last.sound.is_speech())
         return Kind::attend;
     const bool decodes =
         one_stack && config.decoder.n_layers && !reads_memory(config) && last.vocab_size && last.has_output_head;
@@ -349,7 +349,7 @@ void place_parts(Planned what, const Config& config, const Widest& widest, Arena
     const bool has_memory = config.encoder.n_layers && config.decoder.n_layers;
     const std::uint64_t n_layers = std::uint64_t{config.encoder.n_layers} + config.decoder.n_layers;
     const std::uint64_t n_blocks = at_least(config.encoder.n_blocks, config.decoder.n_blocks);
-    const bool hears = has(Part::vectors) && config.encoder.sound.hears();
+    const bool hears = has(Part::vectors) && config.encoder.sound.is_speech();
     const bool has_pool = decodes && what == Planned::session;
     take("session", map.state, what == Planned::session ? kSessionStateBytes : kWorkspaceStateBytes);
     take("team", map.team, kTeamBytes);

@@ -6,7 +6,7 @@
 
 namespace fovea {
 
-/// Refusal where a file's bytes are such a note.
+/// host::Error where a file's bytes are such a note.
 void refuse_lfs_pointer(std::span<const std::byte> bytes, const std::string& path);
 
 }  // namespace fovea

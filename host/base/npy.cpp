@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "host/base/refusal.h"
-#include "host/model/report.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 
 namespace fovea {
 namespace {
@@ -57,7 +57,7 @@ public:
     }
 
     [[noreturn]] void refuse(const char* wanted) const {
-        throw Refusal(path_ + ": .npy header: expected " + wanted + ", got " + one_line(text_.substr(0, 100)));
+        throw host::Error(path_ + ": .npy header: expected " + wanted + ", got " + one_line(text_.substr(0, 100)));
     }
 
 private:
@@ -86,8 +86,8 @@ std::vector<Token> ids_of(const NpyArray& array) {
         const bool fits = value >= 0 && static_cast<double>(value) <= 4294967295.0;  // before the cast: NaN does not
         if (fits) ids[i] = static_cast<Token>(value);
         if (!fits || static_cast<Number>(ids[i]) != value)
-            throw Refusal(array.path + ": token ids: expected whole numbers from 0 to 4294967295, got " +
-                          std::to_string(value));
+            throw host::Error(array.path + ": token ids: expected whole numbers from 0 to 4294967295, got " +
+                              std::to_string(value));
     }
     return ids;
 }
@@ -114,7 +114,7 @@ NpyArray read_npy(const std::string& path) {
     require(map_file(path.c_str(), array.mapping), path);
     const std::span<const std::byte> bytes = array.mapping.bytes();
     if (bytes.size() < 12 || std::memcmp(bytes.data(), kNpyMagic, kMagicBytes) != 0)
-        throw Refusal(path + ": expected an .npy file, got another kind");
+        throw host::Error(path + ": expected an .npy file, got another kind");
     const auto byte = [&](std::size_t i) { return std::to_integer<std::size_t>(bytes[i]); };
     const bool is_first_version = byte(6) == 1;
     const std::size_t length_bytes = is_first_version ? 2 : 4;
@@ -122,8 +122,8 @@ NpyArray read_npy(const std::string& path) {
     if (!is_first_version) header_bytes |= byte(10) << 16 | byte(11) << 24;
     const std::size_t data_begin = 8 + length_bytes + header_bytes;
     if (data_begin > bytes.size())
-        throw Refusal(path + ": bytes: expected " + std::to_string(data_begin) + ", got " +
-                      std::to_string(bytes.size()));
+        throw host::Error(path + ": bytes: expected " + std::to_string(data_begin) + ", got " +
+                          std::to_string(bytes.size()));
 
     const char* text = reinterpret_cast<const char*>(bytes.data()) + 8 + length_bytes;
     const Header header(path, std::string(text, header_bytes));
@@ -138,7 +138,7 @@ NpyArray read_npy(const std::string& path) {
         wanted *= n;
     }
     if (wanted != had)
-        throw Refusal(path + ": data bytes: expected " + std::to_string(wanted) + ", got " + std::to_string(had));
+        throw host::Error(path + ": data bytes: expected " + std::to_string(wanted) + ", got " + std::to_string(had));
     array.data = bytes.subspan(data_begin);
     if (!header.is_row_major() && array.shape.size() > 1) {
         array.turned = row_major(array.data, array.shape, element_bytes(array.type));
@@ -157,7 +157,7 @@ std::vector<Token> read_ids(const NpyArray& array) {
     if (array.type == "u1") return ids_of<std::uint8_t>(array);
     if (array.type == "f4") return ids_of<float>(array);
     if (array.type == "f8") return ids_of<double>(array);
-    throw Refusal(array.path + ": token ids: expected whole numbers, got " + array.type);
+    throw host::Error(array.path + ": token ids: expected whole numbers, got " + array.type);
 }
 
 NpyWriter::NpyWriter(const std::string& path, std::span<const std::uint64_t> shape) : file_(path) {

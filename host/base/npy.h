@@ -22,10 +22,10 @@ struct NpyArray {
     std::vector<std::byte> turned;
 };
 
-/// Throws Refusal for anything but a little-endian array of numbers or booleans in a whole file.
+/// Throws host::Error for anything but a little-endian array of numbers or booleans in a whole file.
 [[nodiscard]] NpyArray read_npy(const std::string& path);
 
-/// The elements as ids. Throws Refusal where one is no whole number, negative, or beyond 32 bits.
+/// The elements as ids. Throws host::Error where one is no whole number, negative, or beyond 32 bits.
 [[nodiscard]] std::vector<Token> read_ids(const NpyArray& array);
 
 /// Writes a float32 array row by row, to a file that is there when close returns.

@@ -10,7 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 
 namespace fovea {
 namespace {
@@ -48,13 +49,13 @@ void keep_from_writing(const std::string& path) {
 OutputFile::OutputFile(const std::string& path)
     : path_(path), target_(behind_links(path == "-" ? "/dev/stdout" : path)), stream_(standard_stream(target_)) {
     if (const auto id = file_id(target_); id && std::count(files_in_use.begin(), files_in_use.end(), *id))
-        throw Refusal(path + ": expected another file than what is read");
+        throw host::Error(path + ": expected another file than what is read");
     if (stream_ >= 0) std::fflush(stdout);
     if (stream_ < 0 && !is_special(target_)) unfinished_.emplace(target_);
     if (!unfinished_ || unfinished_->fd() >= 0)
         file_.open(unfinished_ ? unfinished_->path() : target_,
                    stream_ >= 0 ? std::ios::binary | std::ios::app : std::ios::binary);
-    if (!file_.is_open()) throw Refusal(path + ": cannot be written: " + system_error(errno));
+    if (!file_.is_open()) throw host::Error(path + ": cannot be written: " + system_error(errno));
 }
 
 void check_can_write(const std::string& path) {
@@ -65,7 +66,12 @@ void OutputFile::close() {
     file_.close();
     if (stream_ >= 0) lseek(stream_, 0, SEEK_END);  // what the stream is given next comes after this
     if (!file_ || (unfinished_ && !unfinished_->finish()))
-        throw Refusal(path_ + ": cannot be written: " + system_error(errno));
+        throw host::Error(path_ + ": cannot be written: " + system_error(errno));
+}
+
+void flush_output() {
+    if (std::fflush(stdout) != 0 || std::ferror(stdout))
+        throw host::Error("standard output: cannot be written in full");
 }
 
 }  // namespace fovea

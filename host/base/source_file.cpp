@@ -5,8 +5,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "host/base/error.h"
 #include "host/base/lfs_pointer.h"
-#include "host/base/refusal.h"
 
 namespace fovea {
 namespace {
@@ -24,7 +24,7 @@ void refuse_lfs_pointer(std::span<const std::byte> bytes, const std::string& pat
     constexpr std::string_view kBegin = "version https://git-lfs.github.com/spec/";
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), std::min(bytes.size(), kBegin.size()));
     if (text == kBegin)
-        throw Refusal(path + ": expected the file itself, got a Git LFS pointer to it: `git lfs pull` fetches it");
+        throw host::Error(path + ": expected the file itself, got a Git LFS pointer to it: `git lfs pull` fetches it");
 }
 
 Mapping map_source(const std::filesystem::path& path) {
@@ -37,8 +37,8 @@ Mapping map_source(const std::filesystem::path& path) {
 Mapping map_source(const std::filesystem::path& path, std::size_t most_bytes) {
     Mapping mapping = map_source(path);
     if (mapping.bytes().size() <= most_bytes) return mapping;
-    throw Refusal(path.string() + ": expected at most " + std::to_string(most_bytes) + " bytes, got " +
-                  std::to_string(mapping.bytes().size()));
+    throw host::Error(path.string() + ": expected at most " + std::to_string(most_bytes) + " bytes, got " +
+                      std::to_string(mapping.bytes().size()));
 }
 
 void check_json_depth(std::span<const char> text, const std::string& file_name) {
@@ -55,8 +55,8 @@ void check_json_depth(std::span<const char> text, const std::string& file_name) 
         else if (!in_string && (text[i] == '}' || text[i] == ']'))
             --depth;
         if (depth > kMostLevels)
-            throw Refusal(file_name + ": expected at most " + std::to_string(kMostLevels) +
-                          " levels of JSON, got more");
+            throw host::Error(file_name + ": expected at most " + std::to_string(kMostLevels) +
+                              " levels of JSON, got more");
     }
 }
 
@@ -67,12 +67,12 @@ Fields Fields::read(const std::filesystem::path& path, std::size_t most_bytes) {
     check_json_depth({text, bytes.size()}, path.string());
     try {
         nlohmann::json json = nlohmann::json::parse(text, text + bytes.size());
-        if (!json.is_object()) throw Refusal(path.string() + ": expected a JSON object, got " + json.type_name());
+        if (!json.is_object()) throw host::Error(path.string() + ": expected a JSON object, got " + json.type_name());
         return {std::move(json), path.string()};
     } catch (const nlohmann::json::parse_error& error) {
-        throw Refusal(path.string() + ": expected JSON, got something else at byte " + std::to_string(error.byte));
+        throw host::Error(path.string() + ": expected JSON, got something else at byte " + std::to_string(error.byte));
     } catch (const nlohmann::json::out_of_range&) {  // of parsing, a number's alone
-        throw Refusal(path.string() + ": expected numbers that a double can hold, got a larger one");
+        throw host::Error(path.string() + ": expected numbers that a double can hold, got a larger one");
     }
 }
 
@@ -85,7 +85,7 @@ void Fields::refuse(const std::string& name, const std::string& wanted) const {
         while ((static_cast<unsigned char>(had[end]) & 0xc0) == 0x80) --end;  // within a character
         had = had.substr(0, end) + "...";
     }
-    throw Refusal(place_ + ": " + name + ": expected " + wanted + ", got " + had);
+    throw host::Error(place_ + ": " + name + ": expected " + wanted + ", got " + had);
 }
 
 bool Fields::has(const char* name) const {

@@ -12,7 +12,7 @@
 
 namespace fovea {
 
-/// Maps a regular file. Throws Refusal where that fails.
+/// Maps a regular file. Throws host::Error where that fails.
 [[nodiscard]] Mapping map_source(const std::filesystem::path& path);
 /// The same for one that is read whole; it has at most `most_bytes`.
 [[nodiscard]] Mapping map_source(const std::filesystem::path& path, std::size_t most_bytes);
@@ -21,7 +21,7 @@ namespace fovea {
 void check_json_depth(std::span<const char> text, const std::string& file_name);
 
 /// The JSON object that is one small file (4 MB where nothing else is said) or part of one, and how its fields are read. A field that is
-/// null counts as not there. Throws Refusal: "FILE: FIELD: expected …, got …".
+/// null counts as not there. Throws host::Error: "FILE: FIELD: expected …, got …".
 class Fields {
 public:
     static Fields read(const std::filesystem::path& path, std::size_t most_bytes = 4u << 20);

@@ -2,6 +2,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "host/base/words.h"
 #include "host/grammar/source_text.h"
 
 namespace fovea::grammar {

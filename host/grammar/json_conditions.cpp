@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "host/base/words.h"
 #include "host/grammar/grammar.h"
 #include "host/grammar/json_rewrite.h"
 

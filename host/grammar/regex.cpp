@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "host/base/words.h"
 #include "host/grammar/source_text.h"
 
 namespace fovea::grammar {

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "engine/format/utf8.h"
+#include "host/base/words.h"
 #include "host/grammar/grammar.h"
 
 namespace fovea::grammar {

@@ -6,8 +6,9 @@
 #include <cmath>
 #include <memory>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/base/source_file.h"
+#include "host/base/words.h"
 #include "host/media/resample.h"
 #include "host/media/sound_source.h"
 
@@ -21,19 +22,19 @@ std::vector<std::byte> read_input() {
     std::vector<std::byte> bytes;
     for (;;) {
         const std::size_t n = bytes.size();
-        if (n > kMostInput) throw Refusal("standard input: sound: expected at most 4 GB, got more");
+        if (n > kMostInput) throw host::Error("standard input: sound: expected at most 4 GB, got more");
         bytes.resize(n + (1 << 18));
         const ssize_t got = ::read(STDIN_FILENO, bytes.data() + n, bytes.size() - n);
         bytes.resize(n + static_cast<std::size_t>(got > 0 ? got : 0));
-        if (got < 0 && errno != EINTR) throw Refusal("standard input: cannot be read: " + system_error(errno));
+        if (got < 0 && errno != EINTR) throw host::Error("standard input: cannot be read: " + system_error(errno));
         if (got == 0) return bytes;
     }
 }
 
 Resampler resampler(std::uint32_t from, std::uint32_t to, const std::string& name) {
     if (from != to && (from < kLeastSampleRate || from > kMostSampleRate))
-        throw Refusal(name + ": samples a second: expected " + with_separators(kLeastSampleRate) + " to " +
-                      with_separators(kMostSampleRate) + ", got " + with_separators(from));
+        throw host::Error(name + ": samples a second: expected " + with_separators(kLeastSampleRate) + " to " +
+                          with_separators(kMostSampleRate) + ", got " + with_separators(from));
     return {from, to};
 }
 
@@ -41,8 +42,9 @@ std::unique_ptr<SoundSource> open_source(std::span<const std::byte> bytes, const
     std::unique_ptr<SoundSource> source = open_wav(bytes, name);
     if (!source) source = open_by_library(bytes);
     if (source) return source;
-    if (has_sound_library()) throw Refusal(name + ": expected a sound file that libsndfile reads, got another kind");
-    throw Refusal(
+    if (has_sound_library())
+        throw host::Error(name + ": expected a sound file that libsndfile reads, got another kind");
+    throw host::Error(
         name +
         ": expected a WAV file of PCM or floats, got another kind (a build with libsndfile reads FLAC, Ogg and MP3)");
 }
@@ -61,10 +63,11 @@ std::vector<float> decode_sound(std::span<const std::byte> bytes, const std::str
         if (bounds.between) bounds.between();
         n_read += static_cast<double>(n);
         if (n_read > most)
-            throw Refusal(name + ": seconds: expected at most " +
-                          with_separators(static_cast<std::uint64_t>(bounds.most_seconds)) + ", got more");
+            throw host::Error(name + ": seconds: expected at most " +
+                              with_separators(static_cast<std::uint64_t>(bounds.most_seconds)) + ", got more");
         for (std::size_t i = 0; i < n; ++i)
-            if (!std::isfinite(block[i])) throw Refusal(name + ": samples: expected numbers, got NaN or an infinity");
+            if (!std::isfinite(block[i]))
+                throw host::Error(name + ": samples: expected numbers, got NaN or an infinity");
         resample.push({block.data(), n}, samples);
     }
     resample.finish(samples);

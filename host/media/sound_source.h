@@ -19,7 +19,7 @@ public:
 };
 
 /// A WAV file of PCM (8, 16, 24, 32 bits) or floats (32, 64 bits). Null where the bytes are no WAV file, or of another coding.
-/// `bytes` must outlive it and may be anything. Throws Refusal where a WAV file contradicts itself.
+/// `bytes` must outlive it and may be anything. Throws host::Error where a WAV file contradicts itself.
 [[nodiscard]] std::unique_ptr<SoundSource> open_wav(std::span<const std::byte> bytes, const std::string& name);
 
 /// What libsndfile reads. Null in a build without it, or where it cannot.

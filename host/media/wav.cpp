@@ -3,7 +3,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 #include "host/media/sound_source.h"
 
 namespace fovea {
@@ -84,19 +85,19 @@ std::unique_ptr<SoundSource> open_wav(Bytes bytes, const std::string& name) {
         const Bytes chunk = rest.subspan(8, to_end || size > rest.size() - 8 ? rest.size() - 8 : size);
         if (is(rest, "fmt ")) {
             if (chunk.size() < 16)
-                throw Refusal(name + ": WAV format: expected 16 bytes, got " + std::to_string(chunk.size()));
+                throw host::Error(name + ": WAV format: expected 16 bytes, got " + std::to_string(chunk.size()));
             format = std::make_unique<Format>(chunk);
         } else if (is(rest, "data")) {
-            if (!format) throw Refusal(name + ": WAV file: expected its format before its data, got none");
+            if (!format) throw host::Error(name + ": WAV file: expected its format before its data, got none");
             if (!format->known()) return nullptr;
-            if (!format->n_channels) throw Refusal(name + ": WAV channels: expected at least 1, got 0");
+            if (!format->n_channels) throw host::Error(name + ": WAV channels: expected at least 1, got 0");
             constexpr std::uint64_t kUnknown = 0x7ffff000;  // and more: what such a program may have written
             return std::make_unique<Wav>(*format, chunk, size && size < kUnknown ? size - chunk.size() : 0);
         }
         const std::uint64_t next = 8 + chunk.size() + chunk.size() % 2;
         rest = rest.subspan(next < rest.size() ? next : rest.size());
     }
-    throw Refusal(name + ": WAV file: expected data, got none");
+    throw host::Error(name + ": WAV file: expected data, got none");
 }
 
 }  // namespace fovea

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea::serve {
 

@@ -15,7 +15,7 @@ struct NamedAdapter {
 
 /// Makes room for them among a workspace's or a session's limits.
 void plan_adapters(std::span<const NamedAdapter> adapters, Limits& limits);
-/// Puts them to use. Throws Refusal, by its name, where one is another model's.
+/// Puts them to use. Throws host::Error, by its name, where one is another model's.
 void use_adapters(std::span<const NamedAdapter> adapters, Workspace& workspace);
 
 }  // namespace fovea::serve

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 
@@ -10,8 +10,8 @@ std::uint32_t checked_context(const std::string& name, const Model& model, std::
                               std::uint32_t most_unasked) {
     const std::uint32_t most = model.config().decoder.max_positions;
     if (asked > most)
-        throw Refusal("--context: expected at most " + name + "'s " + std::to_string(most) + " positions, got " +
-                      std::to_string(asked));
+        throw host::Error("--context: expected at most " + name + "'s " + std::to_string(most) + " positions, got " +
+                          std::to_string(asked));
     return asked ? asked : std::min(most, most_unasked);
 }
 

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "engine/format/utf8.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -110,9 +110,9 @@ Head head_of(const OpenedModel& opened) {
         std::find_if(std::begin(kTasks), std::end(kTasks), [&](const Name& n) { return task == n.name; });
     const bool has_head = stack.n_head_maps() || stack.has_output_head;
     if (known == std::end(kTasks) || !has_head || opened.model.config().decoder.n_layers)
-        throw Refusal(opened.name +
-                      ": model: expected an encoder with a head for classes, words, answers or masks, got " +
-                      (task.empty() ? "one without" : task));
+        throw host::Error(opened.name +
+                          ": model: expected an encoder with a head for classes, words, answers or masks, got " +
+                          (task.empty() ? "one without" : task));
     static_cast<void>(need_tokenizer(opened));
     Head head;
     head.task = known->task;
@@ -124,10 +124,10 @@ Head head_of(const OpenedModel& opened) {
     if (head.task == HeadTask::answer || head.task == HeadTask::masked)
         head.labels.clear();
     else if (head.labels.size() != wanted)
-        throw Refusal(opened.name + ": labels: expected " + std::to_string(wanted) + ", got " +
-                      std::to_string(head.labels.size()));
+        throw host::Error(opened.name + ": labels: expected " + std::to_string(wanted) + ", got " +
+                          std::to_string(head.labels.size()));
     if (stack.result_width() != wanted || pooled != (head.task == HeadTask::classes))
-        throw Refusal(opened.name + ": model: expected a head for " + task + ", got one of another shape");
+        throw host::Error(opened.name + ": model: expected a head for " + task + ", got one of another shape");
     return head;
 }
 
@@ -178,7 +178,7 @@ AnswerSpan best_answer(const OpenedModel& opened, const TextTokens& text, std::s
     for (std::size_t i = 0; i < n; ++i)
         for (std::size_t j = i; j < n && j - i < most_tokens; ++j)
             if (start[i] * end[j] > best.score) best.score = start[i] * end[j], best.begin = i, best.end = j + 1;
-    if (best.end == 0) throw Refusal("--pair: expected a text to find the answer in, got one without tokens");
+    if (best.end == 0) throw host::Error("--pair: expected a text to find the answer in, got one without tokens");
     const auto ids = std::span(text.ids).subspan(text.second_begin, n);
     const auto part = part_of(opened, second, ids, best.begin, best.end);
     best.text = part ? *part : decoded(opened, ids.subspan(best.begin, best.end - best.begin));
@@ -192,7 +192,7 @@ std::vector<std::uint32_t> mask_rows(const OpenedModel& opened, const TextTokens
         if (spelled.starts_with(' ')) spelled.remove_prefix(1);
         if (spelled == "[MASK]" || spelled == "<mask>") rows.push_back(static_cast<std::uint32_t>(i));
     }
-    if (rows.empty()) throw Refusal("text: expected the model's mask ([MASK] or <mask>) in it, got none");
+    if (rows.empty()) throw host::Error("text: expected the model's mask ([MASK] or <mask>) in it, got none");
     return rows;
 }
 

@@ -24,7 +24,7 @@ struct Head {
     std::vector<std::string> labels;  ///< one for each logit; of a masked-word model none
 };
 
-/// Throws Refusal where the model has no head that this version has words for, or labels of another number.
+/// Throws host::Error where the model has no head that this version has words for, or labels of another number.
 [[nodiscard]] Head head_of(const OpenedModel& opened);
 
 struct LabelScore {
@@ -53,7 +53,7 @@ struct AnswerSpan {
 [[nodiscard]] AnswerSpan best_answer(const OpenedModel& opened, const TextTokens& text, std::string_view second,
                                      std::span<const float> logits, std::size_t most_tokens);
 
-/// Where the text's tokens are masks. Throws Refusal where none is.
+/// Where the text's tokens are masks. Throws host::Error where none is.
 [[nodiscard]] std::vector<std::uint32_t> mask_rows(const OpenedModel& opened, const TextTokens& text);
 
 /// The n likeliest tokens behind one mask, as text. logits: [vocab_size].

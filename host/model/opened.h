@@ -29,13 +29,13 @@ struct OpenedModel {
 /// The built-in model's file, 64-byte aligned, part of the program.
 [[nodiscard]] std::span<const std::byte> demo_model_bytes() noexcept;
 
-/// Refusal where it is no model for logits: no decoder, or one of vectors.
+/// host::Error where it is no model for logits: no decoder, or one of vectors.
 void need_logits(const OpenedModel& opened);
-/// The model's tokenizer, or Refusal where it has none.
+/// The model's tokenizer, or host::Error where it has none.
 [[nodiscard]] const Tokenizer& need_tokenizer(const OpenedModel& opened);
-/// Refusal where an id of one model, which has logits, means something else to the other.
+/// host::Error where an id of one model, which has logits, means something else to the other.
 void check_same_tokens(const OpenedModel& opened, const OpenedModel& other);
-/// A file's text, a pipe's too, of at most 64 MB, which is a dozen times that of memory once it is encoded. Throws Refusal.
+/// A file's text, a pipe's too, of at most 64 MB, which is a dozen times that of memory once it is encoded. Throws host::Error.
 [[nodiscard]] std::string read_text_file(const std::string& path);
 /// A text's ids, with the model's template around them where `add_special`.
 [[nodiscard]] std::vector<Token> tokenize_text(const OpenedModel& opened, const std::string& text, bool parse_special,

@@ -1,5 +1,6 @@
 // What is done with an opened model, wherever it came from: ids of texts, arenas, sessions. Python's extension has this part
 // and not the other.
+#include "host/base/words.h"
 #include "host/model/opened.h"
 
 #include <algorithm>
@@ -12,13 +13,13 @@
 #include <sys/mman.h>
 #endif
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 
 const Tokenizer& need_tokenizer(const OpenedModel& opened) {
     if (!opened.tokenizer.valid())
-        throw Refusal(opened.name + ": text: expected a model with a tokenizer, got one without");
+        throw host::Error(opened.name + ": text: expected a model with a tokenizer, got one without");
     return opened.tokenizer;
 }
 
@@ -34,7 +35,7 @@ std::string read_text_file(const std::string& path) {
     if (!file.is_open() || file.bad())
         require({Code::io_error, "an unknown error", 0, static_cast<std::uint64_t>(error)}, path);
     if (text.size() > kMostBytes)
-        throw Refusal(path + ": text: expected at most " + with_separators(kMostBytes) + " bytes, got more");
+        throw host::Error(path + ": text: expected at most " + with_separators(kMostBytes) + " bytes, got more");
     return text;
 }
 
@@ -113,8 +114,8 @@ namespace {
 std::unique_ptr<std::byte[], ArenaDelete> need_arena(const OpenedModel& opened, std::uint64_t bytes) {
     std::unique_ptr<std::byte[], ArenaDelete> arena = take_arena(bytes);
     if (!arena)
-        throw Refusal(opened.name + ": memory: expected " + with_separators(bytes) +
-                      " bytes for the arena, got less (a smaller --context needs less)");
+        throw host::Error(opened.name + ": memory: expected " + with_separators(bytes) +
+                          " bytes for the arena, got less (a smaller --context needs less)");
     return arena;
 }
 

@@ -82,7 +82,7 @@ ParameterCount count_parameters(const Config& config) noexcept {
     ParameterCount count;
     if (config.encoder.n_layers) count_stack(config.encoder, StackIndex::encoder, count);
     if (config.decoder.n_layers) count_stack(config.decoder, StackIndex::decoder, count);
-    count_first_layer(final_stack(config), count);
+    count_first_layer(output_stack(config), count);
     count.total = count.attention + count.feed_forward + count.embedding + count.output + count.biases_and_norms;
     return count;
 }

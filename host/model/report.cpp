@@ -1,17 +1,14 @@
 #include "host/model/report.h"
 
 #include <cstdio>
-#include <cstring>
 #include <sstream>
 #include <vector>
 
-#include "host/base/refusal.h"
+#include "host/base/words.h"
 #include "host/model/stacks.h"
 
 namespace fovea {
 namespace {
-
-constexpr std::size_t kLongest = 400;  // characters of a line a person still reads
 
 const char* word(Norm norm) {
     switch (norm) {
@@ -123,11 +120,14 @@ void describe_stack(std::ostream& out, const char* name, const Stack& s) {
         if (s.n_blocks > 1) out << "  block " << i << "\n";
         describe_block(out, s.blocks[i]);
     }
-    if (s.sound.hears())
+    if (s.sound.is_speech())
         out << "    sound         " << with_separators(s.sound.sample_rate) << " samples a second, windows of "
             << with_separators(s.sound.n_fft) << " every " << with_separators(s.sound.hop_length) << ", "
             << with_separators(s.sound.n_mels) << " mel filters, " << with_separators(s.sound.n_frames) << " frames\n";
-    out << "    input         " << (s.vocab_size ? "embeddings" : s.sound.hears() ? "a row of two frames" : "vectors");
+    out << "    input         "
+        << (s.vocab_size          ? "embeddings"
+            : s.sound.is_speech() ? "a row of two frames"
+                                  : "vectors");
     if (s.embedding_scale != 1.0f) out << " times " << s.embedding_scale;
     if (s.position != Position::none) out << ", " << word(s.position);
     if (s.embedding_norm != Norm::none) out << ", " << word(s.embedding_norm);
@@ -196,28 +196,6 @@ void attention_rows(std::ostream& out, const Stack& stack, const Block& b) {
 
 }  // namespace
 
-void flush_output() {
-    if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw Refusal("standard output: cannot be written in full");
-}
-
-std::string one_line(std::string_view text) {
-    std::string line;
-    for (const char c : text.substr(0, kLongest)) line += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-    return text.size() > kLongest ? line + "…" : line;
-}
-
-std::string joined(std::span<const char* const> names) {
-    std::string list;
-    for (const char* name : names) list += (list.empty() ? "" : ", ") + std::string(name);
-    return list;
-}
-
-std::string hex(std::uint64_t number) {
-    char digits[17];
-    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(number));
-    return digits;
-}
-
 std::string describe_config(const Config& config) {
     std::ostringstream out;
     describe_stack(out, "encoder", config.encoder);
@@ -226,7 +204,7 @@ std::string describe_config(const Config& config) {
 }
 
 std::string describe_parameters(const ParameterCount& count, const Config& config) {
-    const Stack& stack = final_stack(config);
+    const Stack& stack = output_stack(config);
     const Block& first = stack.block(0);
     std::ostringstream out;
     if (first.n_heads) attention_rows(out, stack, first);

@@ -7,11 +7,11 @@
 namespace fovea {
 
 /// The stack that reads what a caller gives: the encoder, or a decoder alone.
-[[nodiscard]] inline const Stack& first_stack(const Config& config) noexcept {
+[[nodiscard]] inline const Stack& input_stack(const Config& config) noexcept {
     return config.encoder.n_layers ? config.encoder : config.decoder;
 }
 /// The stack whose result a caller gets: the decoder, or an encoder alone.
-[[nodiscard]] inline const Stack& final_stack(const Config& config) noexcept {
+[[nodiscard]] inline const Stack& output_stack(const Config& config) noexcept {
     return config.decoder.n_layers ? config.decoder : config.encoder;
 }
 

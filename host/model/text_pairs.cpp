@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -35,8 +35,8 @@ PairTokens join_texts(const Tokenizer& tokenizer, std::vector<Token> first, std:
     const std::size_t n_around = pair_tokens(tokenizer, 0, 0);
     pair.n_whole = pair_tokens(tokenizer, first.size(), second.size());
     if (n_around >= most || (cut == CutOf::second && n_around + first.size() >= most))
-        throw Refusal("text: expected one that leaves room for its pair in " + std::to_string(most) + " tokens, got " +
-                      std::to_string(first.size() + n_around));
+        throw host::Error("text: expected one that leaves room for its pair in " + std::to_string(most) +
+                          " tokens, got " + std::to_string(first.size() + n_around));
     cut_pair(most - n_around, cut, first, second);
     pair.ids.resize(pair_tokens(tokenizer, first.size(), second.size()));
     pair.types.resize(pair.ids.size());

@@ -23,7 +23,7 @@ struct PairTokens {
 };
 
 /// The texts' own ids become those of the pair, with the tokenizer's template around them: `most` at most. A model may know
-/// fewer types than the template has, n_types: then all are 0. Throws Refusal where no room is left for the second text, or
+/// fewer types than the template has, n_types: then all are 0. Throws host::Error where no room is left for the second text, or
 /// where the tokenizer joins no texts.
 [[nodiscard]] PairTokens join_texts(const Tokenizer& tokenizer, std::vector<Token> first, std::vector<Token> second,
                                     std::size_t most, CutOf cut, std::uint32_t n_types);

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/base/source_file.h"
 
 namespace fovea {
@@ -28,9 +28,9 @@ std::string prompt_before(const Prompts& prompts, const std::optional<std::strin
         if (known == wanted) return text;
         names += (names.empty() ? "" : ", ") + known;
     }
-    throw Refusal("prompt's name: expected " +
-                  (names.empty() ? "none, for the model has no prompts" : "one of " + names) + ", got " +
-                  wanted.substr(0, 100));
+    throw host::Error("prompt's name: expected " +
+                      (names.empty() ? "none, for the model has no prompts" : "one of " + names) + ", got " +
+                      wanted.substr(0, 100));
 }
 
 std::uint32_t most_tokens(const Model& model) {

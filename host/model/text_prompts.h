@@ -15,9 +15,9 @@ struct Prompts {
     std::vector<std::pair<std::string, std::string>> texts;
     std::string chosen;
 };
-/// Throws Refusal, naming the model so, where its info is nested too deep.
+/// Throws host::Error, naming the model so, where its info is nested too deep.
 [[nodiscard]] Prompts prompts_of(const Model& model, const std::string& model_name);
-/// What stands before a text: the prompt of that name, without a name the model's own choice. Throws Refusal for a name
+/// What stands before a text: the prompt of that name, without a name the model's own choice. Throws host::Error for a name
 /// that there is not. An empty name is none.
 [[nodiscard]] std::string prompt_before(const Prompts& prompts, const std::optional<std::string>& name);
 

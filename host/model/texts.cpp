@@ -6,7 +6,8 @@
 #include <numeric>
 #include <sstream>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 
 namespace fovea {
 namespace {
@@ -22,16 +23,17 @@ Text text_of(const std::string& line, const std::string& place) {
     if (!object.is_object()) {
         const std::size_t begin = line.find_first_not_of(" \t", 1);
         if (begin != line.npos && line.compare(begin, 6, "\"text\"") == 0)
-            throw Refusal(place + "expected a JSON object, got one that does not parse");
+            throw host::Error(place + "expected a JSON object, got one that does not parse");
         return {line, {}};
     }
     const auto field = [&](const char* key) -> std::optional<std::string> {
         if (!object.contains(key)) return {};
-        if (!object[key].is_string()) throw Refusal(place + key + ": expected a text, got " + object[key].type_name());
+        if (!object[key].is_string())
+            throw host::Error(place + key + ": expected a text, got " + object[key].type_name());
         return object[key].get<std::string>();
     };
     std::optional<std::string> text = field("text");
-    if (!text) throw Refusal(place + "text: expected one in a JSON object, got none");
+    if (!text) throw host::Error(place + "text: expected one in a JSON object, got none");
     return {std::move(*text), field("pair")};
 }
 
@@ -93,7 +95,7 @@ std::vector<Text> read_text_lines(const std::string& path) {
         if (line.ends_with('\r')) line.pop_back();
         texts.push_back(text_of(line, name + ": line " + std::to_string(texts.size() + 1) + ": "));
     }
-    if (texts.empty()) throw Refusal(name + ": lines: expected 1 or more, got none");
+    if (texts.empty()) throw host::Error(name + ": lines: expected 1 or more, got none");
     return texts;
 }
 
@@ -104,7 +106,7 @@ TextTokens tokens_of(const OpenedModel& opened, const Text& text, bool parse_spe
     result.ids = tokenize_text(opened, text.text, parse_special);
     result.n_whole = result.ids.size();
     if (result.n_whole > most) cut_text(tokenize_text(opened, "", false), most, result.ids);
-    if (result.ids.empty()) throw Refusal("text: expected 1 token or more, got none");
+    if (result.ids.empty()) throw host::Error("text: expected 1 token or more, got none");
     return result;
 }
 

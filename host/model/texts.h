@@ -20,7 +20,7 @@ struct Text {
     std::optional<std::string> pair;
 };
 
-/// A file's lines, of "-" standard input's. A line that is a JSON object has a "text", and maybe a "pair". Throws Refusal where it
+/// A file's lines, of "-" standard input's. A line that is a JSON object has a "text", and maybe a "pair". Throws host::Error where it
 /// has not, or where there are no lines.
 [[nodiscard]] std::vector<Text> read_text_lines(const std::string& path);
 
@@ -34,7 +34,7 @@ struct TextTokens {
 };
 
 /// Tokens with the model's template around them, cut where they are more than most_tokens: the template's own stay.
-/// Throws Refusal where nothing is left, or where the model has no types for a pair's.
+/// Throws host::Error where nothing is left, or where the model has no types for a pair's.
 [[nodiscard]] TextTokens tokens_of(const OpenedModel& opened, const Text& text, bool parse_special = false,
                                    CutOf cut = CutOf::longer);
 

@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "engine/format/utf8.h"
+#include "host/base/error.h"
 #include "host/base/output_file.h"
-#include "host/base/refusal.h"
 #include "host/show/svg.h"
 
 namespace fovea {
@@ -161,7 +161,8 @@ PictureKind picture_kind(const std::string& path) {
     if (path == "-") return PictureKind::text;
     if (path.ends_with(".svg")) return PictureKind::svg;
     if (path.ends_with(".html")) return PictureKind::html;
-    throw Refusal("--picture: expected a name that ends in .svg or .html, or - for the terminal, got " + path, 2);
+    throw host::ArgumentError("--picture: expected a name that ends in .svg or .html, or - for the terminal, got " +
+                              path);
 }
 
 void write_picture(const std::string& path, std::string_view picture) {

@@ -12,9 +12,9 @@
 namespace fovea {
 
 enum class PictureKind { svg, html, text };
-/// What a file's name asks for: .svg, .html, or "-", standard output. Throws Refusal, exit status 2, for others.
+/// What a file's name asks for: .svg, .html, or "-", standard output. Throws host::Error, exit status 2, for others.
 [[nodiscard]] PictureKind picture_kind(const std::string& path);
-/// Writes a picture there, or to standard output. Throws Refusal where the disk did not take all of it.
+/// Writes a picture there, or to standard output. Throws host::Error where the disk did not take all of it.
 void write_picture(const std::string& path, std::string_view picture);
 
 /// What each query of some heads gives to each key; queries go down, keys across.

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "host/model/report.h"
+#include "host/base/words.h"
 #include "host/show/picture.h"
 #include "host/show/svg.h"
 

@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "fovea/sound.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 
 namespace fovea {
 namespace {
@@ -11,13 +12,13 @@ namespace {
 /// The model's Sound with as many frames as the recording has.
 Sound sound_of(const Model& model, std::size_t n_samples, const std::string& name) {
     Sound sound = model.config().encoder.sound;
-    if (!sound.hears()) throw Refusal(name + ": sound: expected a model that hears, got one that reads text");
+    if (!sound.is_speech()) throw host::Error(name + ": sound: expected a model that hears, got one that reads text");
     if (n_samples <= window_samples(sound)) return sound;
     const std::size_t n_frames = (n_samples + sound.hop_length - 1) / sound.hop_length;
     constexpr std::size_t kMost = 1u << 26;
     if (n_frames > kMost)
-        throw Refusal(name + ": frames: expected at most " + with_separators(kMost) + ", got " +
-                      with_separators(n_frames));
+        throw host::Error(name + ": frames: expected at most " + with_separators(kMost) + ", got " +
+                          with_separators(n_frames));
     sound.n_frames = static_cast<std::uint32_t>(n_frames);
     return sound;
 }
@@ -26,12 +27,12 @@ Sound sound_of(const Model& model, std::size_t n_samples, const std::string& nam
 
 void need_speech(const Model& model, const Tokenizer& tokenizer, const std::string& name) {
     const Config& config = model.config();
-    if (!config.encoder.sound.hears())
-        throw Refusal(name + ": model: expected one that hears, got one that reads " +
-                      (config.encoder.n_layers && !config.encoder.vocab_size ? "vectors" : "text"));
+    if (!config.encoder.sound.is_speech())
+        throw host::Error(name + ": model: expected one that hears, got one that reads " +
+                          (config.encoder.n_layers && !config.encoder.vocab_size ? "vectors" : "text"));
     if (!config.decoder.n_layers || !config.decoder.vocab_size)
-        throw Refusal(name + ": model: expected one that writes what it hears, got an encoder alone");
-    if (!tokenizer.valid()) throw Refusal(name + ": tokenizer: expected one in the file, got none");
+        throw host::Error(name + ": model: expected one that writes what it hears, got an encoder alone");
+    if (!tokenizer.valid()) throw host::Error(name + ": tokenizer: expected one in the file, got none");
 }
 
 RecordingFrames recording_frames(const Model& model, std::span<const float> samples, const std::string& name) {
@@ -74,7 +75,7 @@ SpeechWorkspace::SpeechWorkspace(const Model& model, const Tokenizer& tokenizer,
         n_bytes_ += bytes;
         Arena arena(bytes);
         if (arena.size() < bytes)
-            throw Refusal(name + ": memory: expected " + with_separators(bytes) + " bytes, got less");
+            throw host::Error(name + ": memory: expected " + with_separators(bytes) + " bytes, got less");
         return arena;
     };
     Plan plan;
@@ -112,9 +113,9 @@ SpeechWorkspace::SpeechWorkspace(const Model& model, const Tokenizer& tokenizer,
     std::uint32_t most = 0;
     for (const SpeechTokens::Head& head : heads_) {
         if (head.layer >= decoder.n_layers || head.head >= decoder.block(head.layer).n_heads)
-            throw Refusal(name + ": speech: alignment_heads: expected heads of its " +
-                          std::to_string(decoder.n_layers) + " layers, got [" + std::to_string(head.layer) + ", " +
-                          std::to_string(head.head) + "]");
+            throw host::Error(name + ": speech: alignment_heads: expected heads of its " +
+                              std::to_string(decoder.n_layers) + " layers, got [" + std::to_string(head.layer) + ", " +
+                              std::to_string(head.head) + "]");
         most = std::max(most, decoder.block(head.layer).n_heads);
     }
     weights_.resize(std::size_t{most} * n_tokens * n_rows);

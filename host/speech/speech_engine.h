@@ -15,7 +15,7 @@
 
 namespace fovea {
 
-/// Refusal unless it hears and writes.
+/// host::Error unless it hears and writes.
 void need_speech(const Model& model, const Tokenizer& tokenizer, const std::string& name);
 
 /// A recording's frames; of one that is shorter than a window a whole window's, silence behind it.
@@ -24,12 +24,12 @@ struct RecordingFrames {
     std::uint32_t n_content = 0;
     [[nodiscard]] SpeechFrames view() const { return {numbers, n_content}; }
 };
-/// Throws Refusal, naming `name`.
+/// Throws host::Error, naming `name`.
 [[nodiscard]] RecordingFrames recording_frames(const Model& model, std::span<const float> samples,
                                                const std::string& name);
 
 /// A text that comes before the recording's own, as SpeechOptions::before has it. Special tokens in it are plain text. Of a
-/// text that is longer than any model reads, the end. Throws Refusal.
+/// text that is longer than any model reads, the end. Throws host::Error.
 [[nodiscard]] std::vector<Token> tokens_before(const Tokenizer& tokenizer, std::string_view text);
 
 /// What computes recordings, several at a time. All memory is taken by the constructor, exactly what the plans say. Used by
@@ -44,7 +44,7 @@ public:
         std::uint32_t n_recordings = 1;             ///< at a time
         bool words = false;                         ///< attend will be called
     };
-    /// Model and tokenizer are views, whose bytes must outlive this. Throws Refusal.
+    /// Model and tokenizer are views, whose bytes must outlive this. Throws host::Error.
     SpeechWorkspace(const Model& model, const Tokenizer& tokenizer, const std::string& name, const Options& options);
 
     /// Recording i hears another window, [n_frames, n_mels], and has no text.

@@ -4,7 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/base/source_file.h"
 #include "host/speech/chances.h"
 
@@ -21,12 +21,12 @@ public:
         : vocab_size_(vocab_size), place_(name + ": speech: ") {
         check_json_depth(json, name + ": speech");
         json_ = Json::parse(json, nullptr, false);
-        if (!json_.is_object()) throw Refusal(place_ + "expected a JSON object, got something else");
+        if (!json_.is_object()) throw host::Error(place_ + "expected a JSON object, got something else");
     }
 
     [[nodiscard]] Token token(const char* field) const {
         const auto at = json_.find(field);
-        if (at == json_.end() || at->is_null()) throw Refusal(place_ + field + ": expected a token's id, got none");
+        if (at == json_.end() || at->is_null()) throw host::Error(place_ + field + ": expected a token's id, got none");
         return id_of(field, *at);
     }
     [[nodiscard]] Token token_or(const char* field, Token otherwise) const {
@@ -85,8 +85,8 @@ public:
         refuse(field, got, "ids below " + std::to_string(vocab_size_));
     }
     [[noreturn]] void refuse(const char* field, const Json& got, const std::string& wanted) const {
-        throw Refusal(place_ + field + ": expected " + wanted + ", got " +
-                      got.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 60));
+        throw host::Error(place_ + field + ": expected " + wanted + ", got " +
+                          got.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 60));
     }
 
 private:
@@ -132,7 +132,7 @@ void apply_order(const SpeechTokens& tokens, std::span<const Token> written, std
 
 SpeechTokens SpeechTokens::read(std::string_view json, std::uint32_t vocab_size, const std::string& name) {
     if (json.empty())
-        throw Refusal(name + ": speech: expected a model that writes what it hears, got one without its rules");
+        throw host::Error(name + ": speech: expected a model that writes what it hears, got one without its rules");
     const Reader reader(json, vocab_size, name);
     SpeechTokens tokens;
     tokens.vocab_size = vocab_size;
@@ -141,15 +141,15 @@ SpeechTokens SpeechTokens::read(std::string_view json, std::uint32_t vocab_size,
     tokens.no_timestamps = reader.token("no_timestamps_token_id");
     // Where Whisper's vocabularies have them: …, previous, no_speech, no_timestamps, timestamps.
     if (tokens.no_timestamps < 2 || tokens.no_timestamps + 1 >= vocab_size)
-        throw Refusal(name + ": speech: no_timestamps_token_id: expected timestamps behind it, got " +
-                      std::to_string(tokens.no_timestamps) + " of " + std::to_string(vocab_size) + " ids");
+        throw host::Error(name + ": speech: no_timestamps_token_id: expected timestamps behind it, got " +
+                          std::to_string(tokens.no_timestamps) + " of " + std::to_string(vocab_size) + " ids");
     tokens.previous = reader.token_or("prev_sot_token_id", tokens.no_timestamps - 2);
     tokens.no_speech = reader.token_or("no_speech_token_id", tokens.no_timestamps - 1);
     tokens.languages = reader.named("lang_to_id");
     tokens.tasks = reader.named("task_to_id");
     tokens.multilingual = reader.flag_or("is_multilingual", !tokens.languages.empty());
     if (tokens.multilingual && (tokens.languages.empty() || tokens.tasks.empty()))
-        throw Refusal(name + ": speech: lang_to_id, task_to_id: expected those of a multilingual model, got none");
+        throw host::Error(name + ": speech: lang_to_id, task_to_id: expected those of a multilingual model, got none");
     tokens.suppressed = reader.tokens("suppress_tokens");
     tokens.suppressed.insert(tokens.suppressed.end(), {tokens.start, tokens.previous, tokens.no_speech});
     for (const auto& [task, id] : tokens.tasks) tokens.suppressed.push_back(id);  // those that steer are no text
@@ -171,15 +171,16 @@ std::vector<Token> speech_prompt(const SpeechTokens& tokens, const std::string& 
     if (tokens.multilingual) {
         const auto l = tokens.languages.find(language);
         if (l == tokens.languages.end())
-            throw Refusal("language: expected one of " + choices(tokens.languages) + ", got " + language, 2);
+            throw host::ArgumentError("language: expected one of " + choices(tokens.languages) + ", got " + language);
         const auto t = tokens.tasks.find(task);
         if (t == tokens.tasks.end())
-            throw Refusal("task: expected one of " + choices(tokens.tasks) + ", got " + task, 2);
+            throw host::ArgumentError("task: expected one of " + choices(tokens.tasks) + ", got " + task);
         prompt.insert(prompt.end(), {l->second, t->second});
     } else {
         if (!language.empty() && language != "en")
-            throw Refusal("language: expected none, or en, of a model of one language, got " + language, 2);
-        if (task != "transcribe") throw Refusal("task: expected transcribe of a model of one language, got " + task, 2);
+            throw host::ArgumentError("language: expected none, or en, of a model of one language, got " + language);
+        if (task != "transcribe")
+            throw host::ArgumentError("task: expected transcribe of a model of one language, got " + task);
     }
     if (!timestamps) prompt.push_back(tokens.no_timestamps);
     return prompt;

@@ -28,7 +28,7 @@ struct SpeechTokens {
     std::uint32_t max_first_timestamp = 0;  ///< of the first timestamp, in steps; 0: any
     std::uint32_t vocab_size = 0;
 
-    /// Throws Refusal: "NAME: speech: FIELD: expected …, got …".
+    /// Throws host::Error: "NAME: speech: FIELD: expected …, got …".
     [[nodiscard]] static SpeechTokens read(std::string_view json, std::uint32_t vocab_size, const std::string& name);
 
     [[nodiscard]] Token first_timestamp() const { return no_timestamps + 1; }
@@ -39,7 +39,7 @@ struct SpeechTokens {
 };
 
 /// What tells the model what to do: start, and of a multilingual one language and task; without timestamps that too.
-/// Throws Refusal for a language or task that it does not know.
+/// Throws host::Error for a language or task that it does not know.
 [[nodiscard]] std::vector<Token> speech_prompt(const SpeechTokens& tokens, const std::string& language,
                                                const std::string& task, bool timestamps);
 

@@ -4,8 +4,8 @@
 #include <iterator>
 
 #include "fovea/sampler.h"
+#include "host/base/error.h"
 #include "host/base/exact_math.h"
-#include "host/base/refusal.h"
 #include "host/speech/chances.h"
 #include "host/speech/word_times.h"
 
@@ -43,8 +43,8 @@ public:
         const std::vector<Token> prompt =
             speech_prompt(tokens_, transcript_.language, options_.task, options_.timestamps);
         if (prompt.size() >= model_.max_tokens)
-            throw Refusal("tokens of a model: expected more than " + std::to_string(prompt.size()) + ", got " +
-                          std::to_string(model_.max_tokens));
+            throw host::Error("tokens of a model: expected more than " + std::to_string(prompt.size()) + ", got " +
+                              std::to_string(model_.max_tokens));
         while (at_ < frames_.n_content) {
             hear();
             const std::uint32_t size = std::min(model_.n_frames, frames_.n_content - at_);
@@ -295,12 +295,12 @@ private:
 }  // namespace
 
 void SpeechModel::attend(std::span<const Token>, const EachHead&) {
-    throw Refusal("words: expected a model whose attention can be seen, got another");
+    throw host::Error("words: expected a model whose attention can be seen, got another");
 }
 
 Transcript transcribe(SpeechModel& model, const SpeechTokens& tokens, const SpeechFrames& frames,
                       const SpeechOptions& options, const SpeechCalls& calls) {
-    if (options.temperatures.empty()) throw Refusal("temperatures: expected at least one, got none", 2);
+    if (options.temperatures.empty()) throw host::ArgumentError("temperatures: expected at least one, got none");
     return Transcriber(model, tokens, frames, options, calls).run();
 }
 

@@ -24,7 +24,7 @@ public:
     virtual std::span<const float> read(std::span<const Token> tokens) = 0;
     [[nodiscard]] virtual std::string text_of(std::span<const Token> tokens) = 0;
     /// What heads that follow the sound attend to while a text is read from its start: calls each(weights, stride) for every head,
-    /// [n_tokens] rows of `stride` weights. The text is none afterwards. Models that cannot tell throw Refusal.
+    /// [n_tokens] rows of `stride` weights. The text is none afterwards. Models that cannot tell throw host::Error.
     using EachHead = std::function<void(std::span<const float> weights, std::size_t stride)>;
     virtual void attend(std::span<const Token> tokens, const EachHead& each);
 
@@ -88,7 +88,7 @@ struct SpeechCalls {
     std::function<void(double seconds_done, double seconds)> progress;
 };
 
-/// The same tokens, options and logits give the same transcript. Throws Refusal, and what the model throws.
+/// The same tokens, options and logits give the same transcript. Throws host::Error, and what the model throws.
 [[nodiscard]] Transcript transcribe(SpeechModel& model, const SpeechTokens& tokens, const SpeechFrames& frames,
                                     const SpeechOptions& options, const SpeechCalls& calls = {});
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {

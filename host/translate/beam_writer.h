@@ -14,12 +14,12 @@ namespace fovea {
 /// All memory is taken by the constructor, exactly what the plans say; beams share the pages of what they have in common.
 class BeamWriter {
 public:
-    /// The model is a view, whose bytes must outlive this. Of `rules` those count here that are no language's. Throws Refusal.
+    /// The model is a view, whose bytes must outlive this. Of `rules` those count here that are no language's. Throws host::Error.
     BeamWriter(const Model& model, const std::string& name, const TargetLimits& limits, const TargetRules& rules);
 
-    /// Reads the source and begins a text of at most n_new tokens; source and rules must outlive it. Throws Refusal.
+    /// Reads the source and begins a text of at most n_new tokens; source and rules must outlive it. Throws host::Error.
     void start(std::span<const Token> source, const TargetRules& rules, std::uint32_t n_new);
-    /// Goes on by one token. False: the text is whole. Throws Refusal.
+    /// Goes on by one token. False: the text is whole. Throws host::Error.
     [[nodiscard]] bool next();
 
     struct Text {

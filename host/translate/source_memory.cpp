@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 
@@ -19,7 +19,7 @@ SourceMemory::SourceMemory(const Model& model, const std::string& name, const Ta
     : name_(name) {
     const Config& config = model.config();
     if (!writes_target(config))
-        throw Refusal(name + ": model: expected an encoder with a decoder of texts, got another");
+        throw host::Error(name + ": model: expected an encoder with a decoder of texts, got another");
     max_source_ = limits.max_source ? limits.max_source : config.encoder.max_positions;
     max_positions_ = limits.max_target ? limits.max_target : config.decoder.max_positions;
     Plan plan;
@@ -44,10 +44,10 @@ SourceMemory::SourceMemory(const Model& model, const std::string& name, const Ta
 }
 
 void SourceMemory::read(std::span<const Token> source) {
-    if (source.empty()) throw Refusal("prompt: expected 1 token or more, got none", 2);
+    if (source.empty()) throw host::ArgumentError("prompt: expected 1 token or more, got none");
     if (source.size() > max_source_)
-        throw Refusal("prompt: expected at most " + std::to_string(max_source_) +
-                      " tokens, as many as the model reads at once, got " + std::to_string(source.size()));
+        throw host::Error("prompt: expected at most " + std::to_string(max_source_) +
+                          " tokens, as many as the model reads at once, got " + std::to_string(source.size()));
     require(rewind(memory_, 0), name_);
     const auto n_rows = static_cast<std::uint32_t>(source.size());
     require(cache_memory(workspace_, {.source = {.ids = source, .lengths = {&n_rows, 1}}}, {&memory_, 1}), name_);

@@ -24,11 +24,11 @@ struct TargetLimits {
 /// All memory is taken by the constructor, exactly what the plans say.
 class SourceMemory {
 public:
-    /// For passes of n_rows rows of n_steps texts. The model is a view, whose bytes must outlive this. Throws Refusal.
+    /// For passes of n_rows rows of n_steps texts. The model is a view, whose bytes must outlive this. Throws host::Error.
     SourceMemory(const Model& model, const std::string& name, const TargetLimits& limits, std::uint32_t n_rows,
                  std::uint32_t n_steps);
 
-    /// In place of the last one. Throws Refusal.
+    /// In place of the last one. Throws host::Error.
     void read(std::span<const Token> source);
 
     [[nodiscard]] const Cache& memory() const { return memory_; }

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 
 namespace fovea {
 namespace {
@@ -46,7 +47,7 @@ public:
         : vocab_size_(vocab_size), place_(place) {
         check_json_depth(text, place);
         json_ = json::parse(text, nullptr, false);
-        if (!json_.is_object()) throw Refusal(place_ + ": expected a JSON object, got something else");
+        if (!json_.is_object()) throw host::Error(place_ + ": expected a JSON object, got something else");
     }
 
     [[nodiscard]] bool has(const char* name) const { return json_.contains(name) && !json_[name].is_null(); }
@@ -109,8 +110,8 @@ public:
         return made;
     }
     [[noreturn]] void refuse(const char* name, const json& got, const std::string& wanted) const {
-        throw Refusal(place_ + ": " + name + ": expected " + wanted + ", got " +
-                      got.dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 60));
+        throw host::Error(place_ + ": " + name + ": expected " + wanted + ", got " +
+                          got.dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 60));
     }
 
 private:
@@ -177,7 +178,7 @@ TargetRules TargetRules::read(std::string_view text, std::uint32_t vocab_size, c
     TargetRules rules;
     const std::optional<Token> start = members.first_id("decoder_start_token_id"),
                                bos = members.first_id("bos_token_id");
-    if (!start && !bos) throw Refusal(place + ": decoder_start_token_id: expected a token's id, got none");
+    if (!start && !bos) throw host::Error(place + ": decoder_start_token_id: expected a token's id, got none");
     rules.start = start ? *start : *bos;
     rules.forced = members.first_id("forced_bos_token_id");
     rules.ends = members.ids("eos_token_id");

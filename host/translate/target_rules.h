@@ -29,7 +29,7 @@ namespace fovea {
 ///     num_beams, length_penalty, early_stopping   of a BeamSearch
 ///     renormalize_logits                          chances are shares of what is not forbidden
 ///
-/// Throws Refusal for a member that is not what it must be, and for one that would change what is chosen and is not among these.
+/// Throws host::Error for a member that is not what it must be, and for one that would change what is chosen and is not among these.
 [[nodiscard]] std::string target_info(const Fields& config, const std::filesystem::path& generation,
                                       std::uint32_t vocab_size);
 
@@ -46,7 +46,7 @@ struct TargetRules {
     bool ends_at_max = false;                           ///< the last of max_length tokens is an end
     BeamOptions beams;                                  ///< most_tokens is left to those who search
 
-    /// Of the metadata, or of the members that are to be it. Throws Refusal: "PLACE: FIELD: expected …, got …".
+    /// Of the metadata, or of the members that are to be it. Throws host::Error: "PLACE: FIELD: expected …, got …".
     [[nodiscard]] static TargetRules read(std::string_view json, std::uint32_t vocab_size, const std::string& place);
 
     [[nodiscard]] bool is_plain(Token token) const;

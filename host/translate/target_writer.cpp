@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -41,16 +41,14 @@ Language find_language(const Tokenizer& tokenizer, const TargetRules& rules, con
         if (looks_like_language(tokenizer, rules, id) && n_known++ < kMostNamed)
             known += (known.empty() ? "" : ", ") + std::string(token_bytes(tokenizer, id));
     if (known.empty())
-        throw Refusal(option + ": expected none, for the model has no tokens of languages, got " + got, 2);
-    throw Refusal(option + ": expected one of the model's " + std::to_string(n_known) + " languages, such as " + known +
-                      ", got " + got,
-                  2);
+        throw host::ArgumentError(option + ": expected none, for the model has no tokens of languages, got " + got);
+    throw host::ArgumentError(option + ": expected one of the model's " + std::to_string(n_known) +
+                              " languages, such as " + known + ", got " + got);
 }
 
 [[noreturn]] void refuse_source(const Languages& languages) {
-    throw Refusal(
-        std::string(languages.from_name) + ": expected a model that is told the source's language, got one that is not",
-        2);
+    throw host::ArgumentError(std::string(languages.from_name) +
+                              ": expected a model that is told the source's language, got one that is not");
 }
 
 }  // namespace

@@ -25,9 +25,9 @@ struct ToldLanguages {
     std::optional<Token> before;  ///< the target's, before the source
     TargetRules rules;            ///< with the target's, where it stands at the target's start
 };
-/// Throws Refusal, which names the language that the model does not know.
+/// Throws host::Error, which names the language that the model does not know.
 [[nodiscard]] ToldLanguages find_languages(const Languages& languages, const Tokenizer& tokenizer, TargetRules rules);
-/// A source's ids, as the tokenizer made them, with the tokens of those languages. Throws Refusal.
+/// A source's ids, as the tokenizer made them, with the tokens of those languages. Throws host::Error.
 [[nodiscard]] std::vector<Token> with_languages(std::vector<Token> source, const ToldLanguages& told,
                                                 const Languages& languages, const Tokenizer& tokenizer);
 
@@ -38,11 +38,11 @@ struct ToldLanguages {
 /// All memory is taken by the constructor, exactly what the plans say.
 class TargetWriter {
 public:
-    /// Model and tokenizer are views, whose bytes must outlive this. Throws Refusal.
+    /// Model and tokenizer are views, whose bytes must outlive this. Throws host::Error.
     TargetWriter(const Model& model, const Tokenizer& tokenizer, const std::string& name, const TargetLimits& limits,
                  GeneratorLimits generator = {});
 
-    /// Reads the source and begins a text as `rules` say; both, and what `how` views, must outlive the text. Throws Refusal.
+    /// Reads the source and begins a text as `rules` say; both, and what `how` views, must outlive the text. Throws host::Error.
     void start(std::span<const Token> source, const TargetRules& rules, GenerateOptions how);
     /// The next piece of the text, as `generate` of generator.h makes it.
     [[nodiscard]] Status next(Piece& piece) { return generate(generator_, source_.workspace(), piece); }

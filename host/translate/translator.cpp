@@ -1,6 +1,6 @@
 #include "host/translate/translator.h"
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {

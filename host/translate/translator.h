@@ -19,11 +19,11 @@ public:
         GeneratorLimits generator = {};  ///< of one beam's texts
         std::uint32_t n_beams = 0;       ///< up to kMostBeams; 0: as many as the model says
     };
-    /// Model and tokenizer are views, whose bytes must outlive this; the tokenizer may be none. Throws Refusal.
+    /// Model and tokenizer are views, whose bytes must outlive this; the tokenizer may be none. Throws host::Error.
     Translator(const Model& model, const Tokenizer& tokenizer, const std::string& name, const Options& options);
 
     /// Reads a source's ids, as the tokenizer made them, and begins a text. What `how` views must outlive the text. Several beams
-    /// ask it for n_new and show_special alone. Throws Refusal.
+    /// ask it for n_new and show_special alone. Throws host::Error.
     void start(std::vector<Token> source, const Languages& languages, const GenerateOptions& how);
 
     struct Text {
@@ -32,7 +32,7 @@ public:
         FinishReason finish = FinishReason::none;
         std::optional<float> score = {};  ///< of several beams, see BeamWriter::Text
     };
-    /// Writes it to its end. Pieces go to `on_piece` as they come; beams give one, for a text's beginning may change. Throws Refusal.
+    /// Writes it to its end. Pieces go to `on_piece` as they come; beams give one, for a text's beginning may change. Throws host::Error.
     [[nodiscard]] Text write(const std::function<void(const Piece&)>& on_piece = {});
 
     [[nodiscard]] std::size_t n_source() const { return source_.size(); }  ///< ids, those of languages too

@@ -174,7 +174,7 @@ struct Sound {
     std::uint32_t n_mels = 0;       ///< elements of a frame
     std::uint32_t n_frames = 0;     ///< frames that the model was made for; a stretch of n_frames·hop_length samples
 
-    [[nodiscard]] bool hears() const noexcept { return n_mels != 0; }
+    [[nodiscard]] bool is_speech() const noexcept { return n_mels != 0; }
     /// Frequencies of a window's transform, which filters weigh.
     [[nodiscard]] std::uint32_t n_bins() const noexcept { return n_fft / 2 + 1; }
     bool operator==(const Sound&) const = default;

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 #include "host/chat/thinking.h"
 #include "host/model/stacks.h"
 #include "host/model/text_pairs.h"
@@ -24,8 +25,8 @@ PromptReader::PromptReader(const ServedModel& served, std::uint32_t context, boo
     const std::uint64_t n_scratch = tokenize_scratch_bytes(served.tokenizer, most_bytes_);
     scratch_ = Arena(n_scratch);
     if (scratch_.size() < n_scratch)
-        throw Refusal(served.name + ": memory: expected " + with_separators(n_scratch) +
-                      " bytes to read prompts, got less");
+        throw host::Error(served.name + ": memory: expected " + with_separators(n_scratch) +
+                          " bytes to read prompts, got less");
     tokens_.resize(max_tokens(served.tokenizer, most_bytes_));
     if (writes_target(served.model.config())) {
         rules_ = TargetRules::read(find_info(served.model, "target"), served.model.config().decoder.vocab_size,
@@ -55,7 +56,7 @@ void PromptReader::refuse_length(const char* param, const std::string& got) cons
 std::vector<Token> PromptReader::checked(const std::vector<Token>& tokens, const char* param) const {
     if (tokens.empty()) throw RequestError(400, std::string(param) + ": expected 1 token or more, got none", param);
     if (tokens.size() > most_) refuse_length(param, std::to_string(tokens.size()));
-    const std::uint32_t n_words = first_stack(served_.model.config()).vocab_size;
+    const std::uint32_t n_words = input_stack(served_.model.config()).vocab_size;
     for (const Token token : tokens)
         if (token >= n_words)
             throw RequestError(400,
@@ -119,7 +120,7 @@ std::string PromptReader::prompt_of(const Request& request) const {
         throw RequestError(400, "prompt_name: expected texts beside it, got token ids", "prompt_name");
     try {
         return prompt_before(prompts_, request.prompt_name);
-    } catch (const Refusal& error) {
+    } catch (const host::Error& error) {
         throw RequestError(400, std::string("prompt_name: ") + error.what(), "prompt_name");
     }
 }
@@ -150,7 +151,7 @@ PromptReader::Prompted PromptReader::read_sources(const Request& request) {
             read.prompts.push_back(
                 checked(with_languages(source, *told, request.languages, served_.tokenizer), "prompt"));
         }
-    } catch (const Refusal& refusal) {
+    } catch (const host::Error& refusal) {
         const std::string message = refusal.what();
         throw RequestError(400, message, message.substr(0, message.find(':')));
     }
@@ -168,7 +169,7 @@ PromptReader::Prompted PromptReader::read_pairs(const Request& request) {
                                          served_.model.config().encoder.n_token_types);
             read.prompts.push_back(std::move(pair.ids));
             read.types.push_back(std::move(pair.types));
-        } catch (const Refusal& error) {
+        } catch (const host::Error& error) {
             throw RequestError(400, std::string("query: ") + error.what(), "query");
         }
     }

@@ -100,7 +100,7 @@ public:
     HttpServer(const HttpServer&) = delete;
     HttpServer& operator=(const HttpServer&) = delete;
 
-    /// Listens; returns the port, which the system chooses for 0. Throws Refusal.
+    /// Listens; returns the port, which the system chooses for 0. Throws host::Error.
     [[nodiscard]] std::uint16_t listen(const std::string& host, std::uint16_t port);
     /// Until a signal (SIGTERM, SIGINT) and the last answer after it, or a second signal. After `drain_time` calls
     /// `out_of_time`, which ends what is under way; what that has to say is sent for two seconds more.

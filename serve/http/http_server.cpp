@@ -3,13 +3,14 @@
 
 #include <algorithm>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 #include "serve/http/connection.h"
 
 namespace fovea::serve {
 namespace {
 
-/// So many connections, and what else the process has open. Throws Refusal where the system gives fewer.
+/// So many connections, and what else the process has open. Throws host::Error where the system gives fewer.
 void allow_open_files(std::uint32_t n_connections) {
     constexpr std::uint32_t kOthers = 64;
     rlimit limit{};
@@ -18,8 +19,8 @@ void allow_open_files(std::uint32_t n_connections) {
     if (limit.rlim_cur >= wanted) return;
     limit.rlim_cur = std::min<rlim_t>(wanted, limit.rlim_max);
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < wanted)
-        throw Refusal("--connections: expected at most " + std::to_string(limit.rlim_cur - kOthers) +
-                      " (the system's limit of open files, ulimit -n), got " + std::to_string(n_connections));
+        throw host::Error("--connections: expected at most " + std::to_string(limit.rlim_cur - kOthers) +
+                          " (the system's limit of open files, ulimit -n), got " + std::to_string(n_connections));
 }
 
 }  // namespace
@@ -33,17 +34,18 @@ std::uint16_t HttpServer::listen(const std::string& host, std::uint16_t port) {
     allow_open_files(s.limits.n_connections);
     beast::error_code error;
     const auto address = asio::ip::make_address(host == "localhost" ? "127.0.0.1" : host, error);
-    if (error) throw Refusal("--host: expected an IP address such as 127.0.0.1, 0.0.0.0 or ::1, got " + host, 2);
+    if (error)
+        throw host::ArgumentError("--host: expected an IP address such as 127.0.0.1, 0.0.0.0 or ::1, got " + host);
     const tcp::endpoint endpoint(address, port);
     s.acceptor.open(endpoint.protocol(), error);
     if (!error) s.acceptor.set_option(asio::socket_base::reuse_address(true), error);
     if (!error) s.acceptor.bind(endpoint, error);
     if (!error) s.acceptor.listen(4096, error);
     if (error == boost::system::errc::address_not_available)
-        throw Refusal("--host: expected an address of this machine, got " + host);
+        throw host::Error("--host: expected an address of this machine, got " + host);
     if (error)
-        throw Refusal("--port: expected one that is free, got " + host + " port " + std::to_string(port) + ": " +
-                      system_error(error.value()));
+        throw host::Error("--port: expected one that is free, got " + host + " port " + std::to_string(port) + ": " +
+                          system_error(error.value()));
     return s.acceptor.local_endpoint().port();
 }
 

@@ -228,7 +228,7 @@ void Server::show(Call& call) {
             {"model_info",
              {{"general.architecture", architecture},
               {architecture + ".context_length", engine_.worker(model).context()},
-              {architecture + ".embedding_length", first_stack(models_[model].model.config()).d_model}}},
+              {architecture + ".embedding_length", input_stack(models_[model].model.config()).d_model}}},
             {"capabilities", std::move(capabilities)}});
 }
 

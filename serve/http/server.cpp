@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <random>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/speech/speech_engine.h"
 #include "serve/http/call.h"
 
@@ -112,7 +112,7 @@ std::uint64_t Server::http_bytes() const {
     constexpr std::uint64_t kJson = 40;           // times a body's bytes, while it is read: one at a time
     const HttpLimits& limits = options_.http;
     const bool hears = std::any_of(models_.begin(), models_.end(), [](const ServedModel& served) {
-        return served.model.config().encoder.sound.hears();
+        return served.model.config().encoder.sound.is_speech();
     });
     return limits.n_connections * (limits.header_bytes + 4096 + kUnsent) + limits.body.all_bytes +
            kJson * limits.body.bytes + (hears ? limits.upload.all_bytes : 0) + engine_.later_bytes();
@@ -126,8 +126,8 @@ void Server::run(const std::function<void(std::uint16_t port)>& ready) {
     engine_.stop();
     for (std::size_t i = 0; i < models_.size(); ++i)
         if (const std::uint32_t n = engine_.worker(i).n_lost_pages())
-            throw Refusal(models_[i].name + ": pages: expected all back at the end, got " + std::to_string(n) +
-                          " fewer");
+            throw host::Error(models_[i].name + ": pages: expected all back at the end, got " + std::to_string(n) +
+                              " fewer");
 }
 
 void Server::generate(Call& call, Api api) {
@@ -193,7 +193,7 @@ void Server::fill_speech_job(Request& request, std::size_t model, Job& job) cons
         const auto n_words = served.model.config().decoder.vocab_size;
         check_speech(SpeechTokens::read(find_info(served.model, "speech"), n_words, served.name), options.language,
                      options.task);
-    } catch (const Refusal& refusal) {
+    } catch (const host::Error& refusal) {
         throw RequestError(400, refusal.what());
     }
     options.before = tokens_before(served.tokenizer, request.said_before);

@@ -28,11 +28,11 @@ struct ServerOptions {
 
 class Server {
 public:
-    /// Takes all the memory of the engine. Throws Refusal. `models` must outlive it.
+    /// Takes all the memory of the engine. Throws host::Error. `models` must outlive it.
     Server(const std::vector<ServedModel>& models, ServerOptions options);
     ~Server();
 
-    /// Listens, says where by `ready`, and serves until a signal. Throws Refusal.
+    /// Listens, says where by `ready`, and serves until a signal. Throws host::Error.
     void run(const std::function<void(std::uint16_t port)>& ready);
     /// What is taken at the start, exactly: work, caches, generators, reading prompts.
     [[nodiscard]] std::uint64_t memory_bytes() const;

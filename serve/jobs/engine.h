@@ -12,13 +12,13 @@ namespace fovea::serve {
 
 class Engine {
 public:
-    /// Takes all memory of all models. Throws Refusal. `models` must outlive it.
+    /// Takes all memory of all models. Throws host::Error. `models` must outlive it.
     Engine(const std::vector<ServedModel>& models, const WorkerOptions& options, Metrics& metrics);
     ~Engine() { stop(); }
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
 
-    /// Starts the thread; throws Refusal where a model cannot be run.
+    /// Starts the thread; throws host::Error where a model cannot be run.
     void start();
     /// False where the model's queue is full. From any thread.
     [[nodiscard]] bool submit(std::size_t model, const JobPtr& job);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/translate/target_writer.h"
 #include "serve/jobs/text_worker.h"
 

@@ -16,7 +16,7 @@ struct Sequence;
 /// Of one worker. Where the model has no encoder it takes no memory, and nothing is ever missing.
 class SourceMemories {
 public:
-    /// `context`: positions of a written text. Throws Refusal.
+    /// `context`: positions of a written text. Throws host::Error.
     SourceMemories(const ServedModel& served, const WorkerOptions& options, std::uint32_t context);
 
     [[nodiscard]] std::uint32_t max_source() const { return max_source_; }  ///< tokens; 0: sources are not read

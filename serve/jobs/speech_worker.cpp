@@ -6,7 +6,7 @@
 #include <system_error>
 #include <thread>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/media/sound_file.h"
 #include "host/speech/speech_engine.h"
 #include "serve/jobs/worker.h"
@@ -43,7 +43,7 @@ public:
         : Worker(options.queue_capacity), served_(served), options_(options), metrics_(metrics) {
         need_speech(served.model, served.tokenizer, served.name);
         if (!served.adapters.empty())
-            throw Refusal(served.name + ": adapter: expected a model for text or vectors, got one for speech");
+            throw host::Error(served.name + ": adapter: expected a model for text or vectors, got one for speech");
         const Config& config = served.model.config();
         context_ = config.decoder.max_positions;
         const std::uint32_t n_positions = (config.encoder.sound.n_frames + 1) / 2 + context_;
@@ -160,7 +160,7 @@ void SpeechWorker::run(Place& place) noexcept {
         RecordingFrames frames;
         try {
             frames = frames_of(place, last.seconds);
-        } catch (const Refusal& refusal) {
+        } catch (const host::Error& refusal) {
             last.failure = {400, refusal.what()};
         }
         if (!last.failure.status) {

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 #include "host/model/context.h"
 #include "serve/jobs/logits_hash.h"
 
@@ -22,8 +23,8 @@ constexpr std::chrono::seconds kMostSlow(15);
 Arena take_arena(const ServedModel& served, std::uint64_t bytes) {
     Arena arena(bytes);
     if (arena.size() < bytes)
-        throw Refusal(served.name + ": memory: expected " + with_separators(bytes) +
-                      " bytes, got less (smaller --context, --sequences or --positions need less)");
+        throw host::Error(served.name + ": memory: expected " + with_separators(bytes) +
+                          " bytes, got less (smaller --context, --sequences or --positions need less)");
     return arena;
 }
 

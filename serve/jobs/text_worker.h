@@ -105,7 +105,7 @@ private:
     std::vector<Sequence*> reading_;   // whose sources are read
 };
 
-/// Throws Refusal where there are not so many bytes.
+/// Throws host::Error where there are not so many bytes.
 [[nodiscard]] Arena take_arena(const ServedModel& served, std::uint64_t bytes);
 /// Of all caches together: as many as were asked for but those of one sequence at least; 0: a few whole contexts.
 [[nodiscard]] std::uint64_t positions_of(std::uint32_t asked, std::uint32_t context, std::uint32_t n_sequences);

@@ -3,7 +3,8 @@
 
 #include "fovea/arena.h"
 #include "fovea/encode.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 #include "host/model/text_prompts.h"
 #include "host/translate/target_writer.h"
 #include "serve/jobs/worker.h"
@@ -34,8 +35,8 @@ public:
         require(make_workspace_plan(served.model.config(), limits, plan_), served.name);
         arena_ = Arena(plan_.arena_bytes);
         if (arena_.size() < plan_.arena_bytes)
-            throw Refusal(served.name + ": memory: expected " + with_separators(plan_.arena_bytes) +
-                          " bytes, got less");
+            throw host::Error(served.name + ": memory: expected " + with_separators(plan_.arena_bytes) +
+                              " bytes, got less");
         ids_.reserve(plan_.limits.max_batch);
         types_.reserve(plan_.limits.max_batch);
         out_.resize(std::size_t{kTexts} * width_);
@@ -151,14 +152,14 @@ std::unique_ptr<Worker> make_vector_worker(const ServedModel& served, const Work
 std::unique_ptr<Worker> make_worker(const ServedModel& served, const WorkerOptions& options, ModelMetrics& metrics) {
     const auto& [encoder, decoder] = served.model.config();
     if (!served.tokenizer.valid())
-        throw Refusal(served.name + ": text: expected a model with a tokenizer, got one without");
+        throw host::Error(served.name + ": text: expected a model with a tokenizer, got one without");
     const bool continues = !encoder.n_layers && decoder.n_layers && decoder.vocab_size && decoder.has_output_head;
     if (continues || writes_target(served.model.config())) return make_text_worker(served, options, metrics);
     if (encoder.n_layers && !decoder.n_layers && encoder.vocab_size && encoder.pooling != Pooling::none)
         return make_vector_worker(served, options, metrics);
-    if (encoder.sound.hears() && decoder.vocab_size) return make_speech_worker(served, options, metrics);
-    throw Refusal(served.name +
-                  ": model: expected one for logits, an encoder that pools, or one for speech, got another");
+    if (encoder.sound.is_speech() && decoder.vocab_size) return make_speech_worker(served, options, metrics);
+    throw host::Error(served.name +
+                      ": model: expected one for logits, an encoder that pools, or one for speech, got another");
 }
 
 }  // namespace fovea::serve

@@ -79,7 +79,7 @@ public:
     std::function<void()> wake;  ///< has the engine's thread come round again; set before begin
 };
 
-/// A model for logits, of one stack or of two: texts. A model that pools: vectors. One that hears and writes: speech. Throws Refusal where it is neither, or memory lacks.
+/// A model for logits, of one stack or of two: texts. A model that pools: vectors. One that hears and writes: speech. Throws host::Error where it is neither, or memory lacks.
 [[nodiscard]] std::unique_ptr<Worker> make_text_worker(const ServedModel& served, const WorkerOptions& options,
                                                        ModelMetrics& metrics);
 [[nodiscard]] std::unique_ptr<Worker> make_vector_worker(const ServedModel& served, const WorkerOptions& options,

@@ -1,4 +1,4 @@
-// config.json, beside the weights of a small model of its kind: a Refusal, or a model that can be written.
+// config.json, beside the weights of a small model of its kind: a host::Error, or a model that can be written.
 #include <filesystem>
 #include <map>
 

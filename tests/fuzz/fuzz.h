@@ -20,7 +20,7 @@
 
 #include "convert/open/convert.h"
 #include "convert/writer/writer.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/model/parameters.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
@@ -107,7 +107,7 @@ inline void read_and_write(const ConvertOptions& options) {
     try {
         const ModelSource source = read_source(options);
         if (count_parameters(source.config).total < kMostWritten) (void)write_bytes(source, {.type = source.type});
-    } catch (const Refusal&) {  // what a hostile file should get
+    } catch (const host::Error&) {  // what a hostile file should get
     }
 }
 

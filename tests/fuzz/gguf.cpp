@@ -1,4 +1,4 @@
-// GGUF files: a Refusal, or a model that can be written.
+// GGUF files: a host::Error, or a model that can be written.
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

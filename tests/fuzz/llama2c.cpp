@@ -1,4 +1,4 @@
-// llama2.c checkpoints: a Refusal, or a model that can be written.
+// llama2.c checkpoints: a host::Error, or a model that can be written.
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

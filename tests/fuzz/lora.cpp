@@ -1,4 +1,4 @@
-// An adapter's folder, its configuration and its tensors, over a small model: a Refusal, or a model that can be written. A
+// An adapter's folder, its configuration and its tensors, over a small model: a host::Error, or a model that can be written. A
 // configuration goes with tensors that are right, and the reverse.
 #include <filesystem>
 

@@ -1,4 +1,4 @@
-// .npy files: a Refusal, or an array as long as its shape says.
+// .npy files: a host::Error, or an array as long as its shape says.
 #include "host/base/npy.h"
 
 #include <vector>
@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const NpyArray array = read_npy(scratch.holding(data, size).string());
         fuzz::promise(array.data.size() <= size, "elements lie in the file");
         (void)read_ids(array);
-    } catch (const Refusal&) {
+    } catch (const host::Error&) {
     }
     return 0;
 }

@@ -1,4 +1,4 @@
-// Quantized folders, their configuration and their tensors: a Refusal, or a model that can be written, in the types that its
+// Quantized folders, their configuration and their tensors: a host::Error, or a model that can be written, in the types that its
 // matrices have by themselves and in float16. Either goes with one of the other that is right.
 #include <filesystem>
 #include <string_view>
@@ -15,7 +15,7 @@ void read_and_write_both(const ConvertOptions& options) {
         if (count_parameters(source.config).total >= fuzz::kMostWritten) return;
         (void)write_bytes(source, write_options(options, source));
         (void)write_bytes(source, {.type = Type::f16});
-    } catch (const Refusal&) {  // what a hostile folder should get
+    } catch (const host::Error&) {  // what a hostile folder should get
     }
 }
 

@@ -51,7 +51,7 @@ struct Rows {
     static constexpr std::uint32_t kFrames[] = {5, 2};  // which become as many rows
     bool hears;
 
-    explicit Rows(const Stack& stack) : hears(stack.sound.hears()) {
+    explicit Rows(const Stack& stack) : hears(stack.sound.is_speech()) {
         if (stack.vocab_size)
             for (std::uint32_t i = 0; i < kRows; ++i) ids.push_back(i * 7 % stack.vocab_size);
         else

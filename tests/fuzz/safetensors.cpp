@@ -1,4 +1,4 @@
-// Safetensors files, and indices of such files, beside a configuration that goes with one of their names: a Refusal, or
+// Safetensors files, and indices of such files, beside a configuration that goes with one of their names: a host::Error, or
 // a model that can be written.
 #include <algorithm>
 #include <cstring>

@@ -1,10 +1,10 @@
-// A SentencePiece model: a Refusal, or a section that opens and encodes.
+// A SentencePiece model: a host::Error, or a section that opens and encodes.
 #include "convert/tokenizers/sentence_piece.h"
 
 #include <vector>
 
 #include "fovea/tokenizer.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
         section = tokenizer_section_from_sentence_piece({reinterpret_cast<const std::byte*>(data), size},
                                                         "tokenizer.model", {.vocab_size = 2000, .bos = {}, .eos = {}});
-    } catch (const Refusal&) {
+    } catch (const host::Error&) {
         return 0;
     }
     const AlignedBytes bytes(section.begin(), section.end());

@@ -52,7 +52,7 @@ struct Ready {
         try {
             restore(file, session, "file");
             fuzz::promise(file.tokens.size() == session.kv_len(), "a session has as many tokens as positions");
-        } catch (const Refusal&) {  // it has not
+        } catch (const host::Error&) {  // it has not
         }
         if (session.kv_len() < session.max_kv_len())
             fuzz::promise(forward(session, kNext, logits).ok(), "a restored session takes tokens");
@@ -79,7 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
         const SavedText file = split_session_file(bytes, "file");
         for (Ready& ready : all) ready.feed(file);
-    } catch (const Refusal&) {  // what a hostile file should get
+    } catch (const host::Error&) {  // what a hostile file should get
     }
     return 0;
 }

@@ -1,4 +1,4 @@
-// What a file says of its tokens that steer: a Refusal, or rules that leave whatever is written within the vocabulary.
+// What a file says of its tokens that steer: a host::Error, or rules that leave whatever is written within the vocabulary.
 #include <cmath>
 #include <vector>
 
@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             if (best == kVocab) break;  // nothing is allowed, which sampling refuses
             written.push_back(best);
         }
-    } catch (const Refusal&) {
+    } catch (const host::Error&) {
     }
     return 0;
 }

@@ -1,4 +1,4 @@
-// What a file says of the texts that its decoder writes: a Refusal, or rules that begin within the vocabulary and forbid nothing
+// What a file says of the texts that its decoder writes: a host::Error, or rules that begin within the vocabulary and forbid nothing
 // beyond it, whatever was written before.
 #include <vector>
 
@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             if (n_seen > kVocab) break;  // nothing is allowed, which sampling refuses
             text.push_back(id);
         }
-    } catch (const Refusal&) {
+    } catch (const host::Error&) {
     }
     return 0;
 }

@@ -11,8 +11,8 @@
 #include "convert/writer/writer.h"
 #include "engine/format/format.h"
 #include "engine/model/layers.h"
+#include "host/base/error.h"
 #include "host/model/opened.h"
-#include "host/model/report.h"
 #include "tests/support/encoder_models.h"
 #include "tests/support/small_models.h"
 
@@ -26,7 +26,7 @@ inline Config tiny(Config config, std::uint32_t vocab_size = 300) {
         stack->d_model = 8;
         if (stack->vocab_size) stack->vocab_size = vocab_size;
         if (stack->max_positions) stack->max_positions = 12;
-        if (stack->sound.hears()) stack->sound.n_fft = 8, stack->sound.n_mels = 5, stack->sound.n_frames = 24;
+        if (stack->sound.is_speech()) stack->sound.n_fft = 8, stack->sound.n_mels = 5, stack->sound.n_frames = 24;
         if (stack->n_blocks > 1) stack->layer_blocks = stack->layer_blocks.first(stack->n_layers = stack->n_blocks);
         for (std::uint32_t i = 0; i < stack->n_blocks; ++i) {
             Block& block = stack->blocks[i];

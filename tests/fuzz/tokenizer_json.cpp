@@ -1,4 +1,4 @@
-// tokenizer.json: a Refusal, or a section that opens and encodes.
+// tokenizer.json: a host::Error, or a section that opens and encodes.
 #include "convert/tokenizers/tokenizer_json.h"
 
 #include <vector>
@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
         section = tokenizer_section_from_json({reinterpret_cast<const char*>(data), size}, "tokenizer.json",
                                               {.vocab_size = 2000, .bos = {}, .eos = {}});
-    } catch (const Refusal&) {
+    } catch (const host::Error&) {
         return 0;
     }
     const AlignedBytes bytes(section.begin(), section.end());

@@ -1,7 +1,7 @@
-// Checkpoints of torch.save, and pickles alone: a Refusal, or tensors that lie within the file.
+// Checkpoints of torch.save, and pickles alone: a host::Error, or tensors that lie within the file.
 #include "convert/formats/torch_pickle.h"
 #include "convert/formats/unpickle.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                               tensor.data + tensor.bytes <= bytes.data() + bytes.size(),
                           "a tensor lies within its file");
         }
-    } catch (const Refusal&) {
+    } catch (const host::Error&) {
     }
     return 0;
 }

@@ -1,4 +1,4 @@
-// WAV files: a Refusal, no WAV file, or samples that lie in the file, at any rate.
+// WAV files: a host::Error, no WAV file, or samples that lie in the file, at any rate.
 #include <vector>
 
 #include "host/media/sound_file.h"
@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         }
         fuzz::promise(n_all <= size, "samples lie in the file");
         if (source->rate > 2000) (void)resample(all, source->rate, 16000, "fuzz.wav");  // others grow a lot
-    } catch (const Refusal&) {
+    } catch (const host::Error&) {
     }
     return 0;
 }

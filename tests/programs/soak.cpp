@@ -14,8 +14,8 @@
 #include "fovea/arena.h"
 #include "fovea/checksum.h"
 #include "fovea/generator.h"
+#include "host/base/error.h"
 #include "host/model/opened.h"
-#include "host/model/report.h"
 
 using namespace fovea;
 
@@ -98,7 +98,8 @@ int main(int argc, char** argv) {
         return 2;
     }
     // Every session has filled its context once before memory is counted: by then each path has run.
-    const std::uint64_t n_turns = n_tokens / n_sessions, n_settled = std::max<std::uint64_t>(n_turns / 10, kContext) + 1;
+    const std::uint64_t n_turns = n_tokens / n_sessions,
+                        n_settled = std::max<std::uint64_t>(n_turns / 10, kContext) + 1;
     if (n_turns <= n_settled) {
         std::fprintf(stderr, "fovea_soak: expected more than %u tokens a session, got %llu\n", kContext + 1,
                      static_cast<unsigned long long>(n_turns));

@@ -15,8 +15,8 @@
 #include "convert/open/convert.h"
 #include "convert/writer/writer.h"
 #include "fovea/session.h"
+#include "host/base/error.h"
 #include "host/base/npy.h"
-#include "host/base/refusal.h"
 
 namespace fovea::testing {
 
@@ -73,7 +73,7 @@ private:
 inline std::string refusal_of(const std::function<void()>& call) {
     try {
         call();
-    } catch (const Refusal& refusal) {
+    } catch (const host::Error& refusal) {
         const std::string line = refusal.what();
         CHECK(line.find('\n') == std::string::npos);
         CHECK(!line.empty());

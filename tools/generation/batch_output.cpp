@@ -9,7 +9,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 
 namespace fovea {
 namespace {
@@ -42,13 +43,13 @@ BatchOutput::BatchOutput(const std::string& path, std::span<const std::uint32_t>
     }
     fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (fd_ < 0 && errno != EISDIR) fd_ = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);  // a pipe, a device
-    if (fd_ < 0) throw Refusal(path + ": cannot be written: " + system_error(errno));
+    if (fd_ < 0) throw host::Error(path + ": cannot be written: " + system_error(errno));
     struct stat file {};
     const bool is_file = fstat(fd_, &file) == 0 && S_ISREG(file.st_mode);
     if (!is_file) return;
     try {
         if (flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-            throw Refusal(path + ": expected a file of its own, got one that another batch is writing");
+            throw host::Error(path + ": expected a file of its own, got one that another batch is writing");
         keep(hashes);
     } catch (...) {
         close(fd_);
@@ -66,10 +67,10 @@ void BatchOutput::keep(std::span<const std::uint32_t> hashes) {
     for (std::string line; std::getline(file, line); ++n_kept_) {
         const bool is_torn = file.eof();  // no line break: a process ended within it
         if (n_kept_ == hashes.size() && !is_torn)
-            throw Refusal(path_ + ": answers: expected at most " + with_separators(hashes.size()) +
-                          ", one for each request, got more; another -o begins anew");
+            throw host::Error(path_ + ": answers: expected at most " + with_separators(hashes.size()) +
+                              ", one for each request, got more; another -o begins anew");
         if (is_torn ? !begins_answer(line, n_kept_) : !is_answer(line, n_kept_, hashes[n_kept_]))
-            throw Refusal(
+            throw host::Error(
                 path_ + ": line " + std::to_string(n_kept_ + 1) + ": expected the answer to request " +
                 std::to_string(n_kept_) +
                 " of this batch, got something else (another model, other options or requests, another file); "
@@ -77,7 +78,7 @@ void BatchOutput::keep(std::span<const std::uint32_t> hashes) {
         if (is_torn) break;
         n_bytes += static_cast<off_t>(line.size()) + 1;
     }
-    if (ftruncate(fd_, n_bytes) != 0) throw Refusal(path_ + ": cannot be written: " + system_error(errno));
+    if (ftruncate(fd_, n_bytes) != 0) throw host::Error(path_ + ": cannot be written: " + system_error(errno));
 }
 
 void BatchOutput::write(std::string_view line) {
@@ -86,7 +87,7 @@ void BatchOutput::write(std::string_view line) {
     for (std::string_view rest = bytes; !rest.empty();) {
         const ssize_t n = ::write(fd_, rest.data(), rest.size());
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) throw Refusal(path_ + ": cannot be written: " + system_error(errno));
+        if (n < 0) throw host::Error(path_ + ": cannot be written: " + system_error(errno));
         rest.remove_prefix(static_cast<std::size_t>(n));
     }
 }

@@ -11,7 +11,7 @@ namespace fovea {
 class BatchOutput {
 public:
     /// Opens `path`, "-" or "" being standard output. The whole lines of a file stay, where each is the answer to the
-    /// request of its place, which the hash says; what follows the last line break is dropped. Throws Refusal where the file
+    /// request of its place, which the hash says; what follows the last line break is dropped. Throws host::Error where the file
     /// holds anything else, leaving it as it was, or is being written by somebody.
     BatchOutput(const std::string& path, std::span<const std::uint32_t> hashes);
     ~BatchOutput();
@@ -19,7 +19,7 @@ public:
     BatchOutput& operator=(const BatchOutput&) = delete;
 
     [[nodiscard]] std::size_t n_kept() const { return n_kept_; }
-    /// A line without its break. Throws Refusal where it cannot be written.
+    /// A line without its break. Throws host::Error where it cannot be written.
     void write(std::string_view line);
 
 private:

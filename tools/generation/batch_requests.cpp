@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "fovea/checksum.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/model/opened.h"
 #include "serve/api/fields.h"
 #include "tools/options/nearest.h"
@@ -48,8 +48,8 @@ void check_fields(const Json& line) {
         std::string all;
         for (const std::string& known : names) all += (all.empty() ? "" : ", ") + known;
         const std::string meant = nearest(name, names);
-        throw Refusal("field: expected one of " + all + ", got " + name.substr(0, 60) +
-                      (meant.empty() ? "" : "; did you mean " + meant + "?"));
+        throw host::Error("field: expected one of " + all + ", got " + name.substr(0, 60) +
+                          (meant.empty() ? "" : "; did you mean " + meant + "?"));
     }
 }
 
@@ -58,13 +58,14 @@ Request read_fields(const Json& line) {
     const Fields fields(line);
     const bool has_prompt = fields.find("prompt"), has_messages = fields.find("messages");
     if (has_prompt == has_messages)
-        throw Refusal(std::string("request: expected a prompt or messages, got ") + (has_prompt ? "both" : "neither"));
+        throw host::Error(std::string("request: expected a prompt or messages, got ") +
+                          (has_prompt ? "both" : "neither"));
     Request request;
     request.api = has_messages ? serve::Api::chat : serve::Api::completion;
     serve::read_openai(fields, request);
     if (has_prompt && request.prompts.size() != 1)
-        throw Refusal("prompt: expected one text, got " + std::to_string(request.prompts.size()));
-    if (request.random_seed) throw Refusal("seed: expected a number from 0, got -1");
+        throw host::Error("prompt: expected one text, got " + std::to_string(request.prompts.size()));
+    if (request.random_seed) throw host::Error("seed: expected a number from 0, got -1");
     return request;
 }
 
@@ -98,7 +99,7 @@ BatchLines::BatchLines(const std::string& path) : path_(path == "-" ? "standard 
         if (line.find_first_not_of(" \t\r") != line.npos) lines_.push_back({line, number});
         text.remove_prefix(std::min(end + 1, text.size()));
     }
-    if (lines_.empty()) throw Refusal(path_ + ": requests: expected a JSON object a line, got none");
+    if (lines_.empty()) throw host::Error(path_ + ": requests: expected a JSON object a line, got none");
 }
 
 std::string BatchLines::place(std::size_t i) const { return path_ + ": line " + std::to_string(lines_[i].number); }
@@ -169,7 +170,7 @@ void BatchReader::settle(const Json& line, Request& request) const {
     if (!has("logit_bias")) request.penalized.biases = settled.biases;
     const std::string foreign =
         serve::foreign_bias(request.penalized.biases, served_.model.config().decoder.vocab_size);
-    if (!foreign.empty()) throw Refusal("logit_bias: expected token " + foreign);
+    if (!foreign.empty()) throw host::Error("logit_bias: expected token " + foreign);
     if (!has("max_tokens"))
         request.n_new = defaults_.n_new == kUnlimited ? std::nullopt : std::optional(defaults_.n_new);
     if (!has("stop")) request.stop = defaults_.stop;
@@ -189,13 +190,13 @@ void BatchReader::settle(const Json& line, Request& request) const {
 BatchRequest BatchReader::read(std::size_t i) {
     try {
         const Json line = serve::read_json(lines_[i]);
-        if (!line.is_object()) throw Refusal("request: expected a JSON object, got another value");
+        if (!line.is_object()) throw host::Error("request: expected a JSON object, got another value");
         check_fields(line);
         BatchRequest read;
         if (line.contains("id")) read.id = line["id"];
         read.request = read_fields(line);
         if (!read.id.is_null() && !read.id.is_string() && !read.id.is_number())
-            throw Refusal("id: expected a text or a number, got another value");
+            throw host::Error("id: expected a text or a number, got another value");
         settle(line, read.request);
         serve::PromptReader::Prompted prompted = prompts_.read(read.request);
         read.prompt = std::move(prompted.prompts.front());
@@ -206,9 +207,9 @@ BatchRequest BatchReader::read(std::size_t i) {
         read.hash = crc32c(bytes_of(lines_[i]), hash_);
         return read;
     } catch (const serve::RequestError& error) {
-        throw Refusal(lines_.place(i) + ": " + without_line(error.what()));
-    } catch (const Refusal& refusal) {
-        throw Refusal(lines_.place(i) + ": " + refusal.what());
+        throw host::Error(lines_.place(i) + ": " + without_line(error.what()));
+    } catch (const host::Error& refusal) {
+        throw host::Error(lines_.place(i) + ": " + refusal.what());
     }
 }
 
@@ -216,7 +217,7 @@ std::function<std::unique_ptr<serve::Constrained>()> BatchReader::form(std::size
     try {
         return forms_.find(request.request);
     } catch (const serve::RequestError& error) {
-        throw Refusal(lines_.place(i) + ": " + error.what());
+        throw host::Error(lines_.place(i) + ": " + error.what());
     }
 }
 

@@ -65,9 +65,9 @@ public:
     BatchReader(const BatchLines& lines, const serve::ServedModel& served, const BatchDefaults& defaults, Type kv_type,
                 std::uint32_t context);
 
-    /// Throws Refusal, which names the line, what was expected and what was there.
+    /// Throws host::Error, which names the line, what was expected and what was there.
     [[nodiscard]] BatchRequest read(std::size_t i);
-    /// The form of answers that the request asks for, compiled; empty where any text will do. Throws Refusal.
+    /// The form of answers that the request asks for, compiled; empty where any text will do. Throws host::Error.
     [[nodiscard]] std::function<std::unique_ptr<serve::Constrained>()> form(std::size_t i, const BatchRequest& request);
     [[nodiscard]] const ModelChat* chat() const { return prompts_.chat(); }
     [[nodiscard]] std::uint64_t memory_bytes() const { return prompts_.memory_bytes(); }

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <optional>
 
+#include "host/base/error.h"
 #include "host/base/output_file.h"
-#include "host/model/report.h"
 #include "tools/generation/session_file.h"
 
 namespace fovea {
@@ -22,7 +22,7 @@ bool has_system(const Json& messages) { return !messages.empty() && messages[0][
 
 Json message(const char* role, const std::string& text) { return {{"role", role}, {"content", text}}; }
 
-/// The messages of a saved conversation, or a Refusal.
+/// The messages of a saved conversation, or a host::Error.
 Json read_messages(std::string_view text, const std::string& path) {
     Json messages = Json::parse(text, nullptr, false);
     const auto is_message = [](const Json& one) {
@@ -30,7 +30,7 @@ Json read_messages(std::string_view text, const std::string& path) {
                one["content"].is_string();
     };
     if (!messages.is_array() || !std::all_of(messages.begin(), messages.end(), is_message))
-        throw Refusal(path + ": messages: expected those of a saved conversation, got others");
+        throw host::Error(path + ": messages: expected those of a saved conversation, got others");
     return messages;
 }
 
@@ -62,13 +62,13 @@ std::vector<Token> Conversation::fitting_prompt(Answer& answer) {
     for (;;) {
         answer.prompt = chat_.render(input());
         std::vector<Token> tokens = tokens_of(answer.prompt);
-        if (tokens.empty()) throw Refusal("prompt: expected 1 token or more, got none");
+        if (tokens.empty()) throw host::Error("prompt: expected 1 token or more, got none");
         if (tokens.size() + std::max(room, 1u) <= most) return tokens;
         const std::size_t first = has_system(messages_) ? 1 : 0;
         if (messages_.size() <= first + 2) {  // one message and maybe the system's: nothing to leave out
             if (tokens.size() + 1 <= most) return tokens;
-            throw Refusal("message: expected one that a context of " + std::to_string(most) +
-                          " tokens has room for, got " + std::to_string(tokens.size()) + " tokens");
+            throw host::Error("message: expected one that a context of " + std::to_string(most) +
+                              " tokens has room for, got " + std::to_string(tokens.size()) + " tokens");
         }
         const auto at = messages_.begin() + static_cast<std::ptrdiff_t>(first);
         messages_.erase(at, at + 2);
@@ -87,7 +87,7 @@ Answer Conversation::say(const std::string& text, const std::function<void(std::
         answer.begins_in_thought = begins_in_thought(answer.prompt);
     } catch (const ChatTemplateError& error) {
         messages_ = before;
-        throw Refusal("chat template: " + std::string(error.what()));
+        throw host::Error("chat template: " + std::string(error.what()));
     } catch (...) {
         messages_ = before;
         throw;
@@ -138,7 +138,8 @@ void Conversation::save(const std::string& path) {
     if (std::filesystem::is_regular_file(path, ignored) && std::filesystem::file_size(path, ignored) > 0) {
         std::string front(kMagic.size(), '\0');
         std::ifstream(path, std::ios::binary).read(front.data(), static_cast<std::streamsize>(front.size()));
-        if (front != kMagic) throw Refusal(path + ": expected a new file or a saved conversation, got another file");
+        if (front != kMagic)
+            throw host::Error(path + ": expected a new file or a saved conversation, got another file");
     }
     const std::vector<std::byte> session = session_file_bytes(path, running_.session, writer_.tokens());
     const std::string messages = messages_.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -160,7 +161,7 @@ void Conversation::load(const std::string& path) {
     const std::size_t front = kMagic.size() + sizeof n;
     if (text.starts_with(kMagic) && bytes.size() >= front) std::memcpy(&n, bytes.data() + kMagic.size(), sizeof n);
     if (!text.starts_with(kMagic) || bytes.size() < front || n > bytes.size() - front)
-        throw Refusal(path + ": expected a saved conversation, got another file");
+        throw host::Error(path + ": expected a saved conversation, got another file");
     Json messages = read_messages(text.substr(front, static_cast<std::size_t>(n)), path);
     const SavedText file = split_session_file(bytes.subspan(front + static_cast<std::size_t>(n)), path);
     restore(file, running_.session, path);

@@ -29,7 +29,7 @@ public:
         : opened_(opened), chat_(chat), running_(running), writer_(writer), options_(options) {}
 
     /// The model's answer to `text`, handed out as it is made. Where `*cancel` becomes true it ends there, and what there is
-    /// of it stays in the conversation. Throws Refusal where the template refuses or the message is too long; the
+    /// of it stays in the conversation. Throws host::Error where the template refuses or the message is too long; the
     /// conversation is then as before.
     Answer say(const std::string& text, const std::function<void(std::string_view, bool begins_in_thought)>& on_text,
                const std::atomic<bool>* cancel);
@@ -45,9 +45,9 @@ public:
     void set_extra(nlohmann::ordered_json extra) { extra_ = std::move(extra); }
 
     /// Replaces the file at `path`, a saved conversation if there is one, by the messages and the session, or leaves it as it
-    /// is and throws Refusal.
+    /// is and throws host::Error.
     void save(const std::string& path);
-    /// Becomes what was saved. Throws Refusal; the conversation is then as before.
+    /// Becomes what was saved. Throws host::Error; the conversation is then as before.
     void load(const std::string& path);
 
 private:

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "host/model/report.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {

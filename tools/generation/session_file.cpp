@@ -3,22 +3,22 @@
 #include <optional>
 #include <utility>
 
+#include "host/base/error.h"
 #include "host/base/output_file.h"
-#include "host/base/refusal.h"
-#include "host/model/report.h"
 
 namespace fovea {
 SavedText split_session_file(std::span<const std::byte> bytes, const std::string& path) {
     std::optional<SavedText> saved = split_saved(bytes);
-    if (!saved) throw Refusal(path + ": expected a saved session with its tokens, got a damaged one or another file");
+    if (!saved)
+        throw host::Error(path + ": expected a saved session with its tokens, got a damaged one or another file");
     return std::move(*saved);
 }
 
 void restore(const SavedText& file, Session& session, const std::string& path) {
     require(restore_session(session, file.session), path);
     if (file.tokens.size() != session.kv_len())
-        throw Refusal(path + ": tokens: expected " + std::to_string(session.kv_len()) + ", got " +
-                      std::to_string(file.tokens.size()));
+        throw host::Error(path + ": tokens: expected " + std::to_string(session.kv_len()) + ", got " +
+                          std::to_string(file.tokens.size()));
 }
 
 std::vector<std::byte> session_file_bytes(const std::string& name, const Session& session,

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "host/model/report.h"
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {

@@ -1,7 +1,8 @@
 #include "tools/options/adapters.h"
 
 #include "fovea/adapter.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "tools/terminal/usage_error.h"
 
 namespace fovea {
 
@@ -11,8 +12,8 @@ void add_loras(CLI::App& verb, std::vector<ScaledPath>& loras) {
 }
 
 void check_sessions(const std::string& session, const std::vector<ScaledPath>& loras) {
-    if (session == "-") throw Refusal("--session: expected a file's name, got -", 2);
-    if (!session.empty() && !loras.empty()) throw Refusal("--session, --lora: expected one of them, got both", 2);
+    if (session == "-") throw UsageError("--session: expected a file's name, got -");
+    if (!session.empty() && !loras.empty()) throw UsageError("--session, --lora: expected one of them, got both");
 }
 
 Adapters::Adapters(const std::vector<ScaledPath>& loras, const OpenOptions& options) {
@@ -23,8 +24,8 @@ Adapters::Adapters(const std::vector<ScaledPath>& loras, const OpenOptions& opti
         require(map_file(lora.path.c_str(), file.mapping), lora.path);
         require(open_model(file.mapping.bytes(), file.model, options), lora.path);
         if (!adapter_rank(file.model))
-            throw Refusal(lora.path +
-                          ": expected an adapter's file, got a model; convert ADAPTER --base MODEL makes one");
+            throw host::Error(lora.path +
+                              ": expected an adapter's file, got a model; convert ADAPTER --base MODEL makes one");
         list_.push_back({lora.path, {&file.model, lora.scale}});
     }
 }

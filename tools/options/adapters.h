@@ -19,14 +19,14 @@ void check_sessions(const std::string& session, const std::vector<ScaledPath>& l
 /// Files that `fovea convert ADAPTER --base MODEL` made. They must outlive what uses them.
 class Adapters {
 public:
-    /// Opens each. Throws Refusal for a file that is no adapter.
+    /// Opens each. Throws host::Error for a file that is no adapter.
     explicit Adapters(const std::vector<ScaledPath>& loras, const OpenOptions& options = {});
     Adapters(const Adapters&) = delete;  // list() points to the files
     Adapters& operator=(const Adapters&) = delete;
 
     /// What a session that is to use them must be planned for.
     void plan(Limits& limits) const { serve::plan_adapters(list_, limits); }
-    /// Throws Refusal where one is another model's.
+    /// Throws host::Error where one is another model's.
     void use(Session& session) const;
     [[nodiscard]] const std::vector<serve::NamedAdapter>& list() const { return list_; }
 

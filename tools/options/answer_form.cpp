@@ -1,7 +1,8 @@
 #include "tools/options/answer_form.h"
 
 #include "fovea/mapping.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "tools/terminal/usage_error.h"
 
 namespace fovea {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 
 void FormOptions::check() const {
     if (!schema_path.empty() + !grammar_path.empty() + has_regex > 1)
-        throw Refusal("--json-schema, --grammar and --regex: expected one of them, got several", 2);
+        throw UsageError("--json-schema, --grammar and --regex: expected one of them, got several");
 }
 
 grammar::Grammar read_form(const FormOptions& options) {
@@ -28,7 +29,7 @@ grammar::Grammar read_form(const FormOptions& options) {
         if (!options.grammar_path.empty()) return grammar::read_gbnf(text);
         return grammar::read_json_schema(text, {.compact = options.compact});
     } catch (const grammar::GrammarError& error) {
-        throw Refusal((options.has_regex ? "--regex" : path) + ": " + error.what());
+        throw host::Error((options.has_regex ? "--regex" : path) + ": " + error.what());
     }
 }
 
@@ -41,7 +42,7 @@ CompiledForm compile_form(const FormOptions& options, const OpenedModel& opened,
         compiled.form = grammar::compile(grammar, opened.tokenizer, compiled.index, how);
         return compiled;
     } catch (const grammar::GrammarError& error) {
-        throw Refusal(std::string("the form of answers: ") + error.what());
+        throw host::Error(std::string("the form of answers: ") + error.what());
     }
 }
 

@@ -16,18 +16,18 @@ struct FormOptions {
     bool has_regex = false, compact = false;
 
     [[nodiscard]] bool wanted() const { return !schema_path.empty() || !grammar_path.empty() || has_regex; }
-    /// Throws Refusal where several are given.
+    /// Throws host::Error where several are given.
     void check() const;
 };
 
-/// The grammar that the options ask for. Throws Refusal, which names the file.
+/// The grammar that the options ask for. Throws host::Error, which names the file.
 [[nodiscard]] grammar::Grammar read_form(const FormOptions& options);
 
 /// A form with the index of the vocabulary that it is for.
 struct CompiledForm {
     std::vector<std::byte> index, form;
 };
-/// Throws Refusal.
+/// Throws host::Error.
 [[nodiscard]] CompiledForm compile_form(const FormOptions& options, const OpenedModel& opened,
                                         const grammar::CompileOptions& how = {});
 

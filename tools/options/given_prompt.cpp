@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/model/opened.h"
 
 namespace fovea {
@@ -33,7 +33,8 @@ std::string given_prompt(const std::string& text, const std::string& file) {
     if (!text.starts_with('@')) return text;
     std::error_code ignored;
     if (!std::filesystem::exists(text.substr(1), ignored))
-        throw Refusal("-p " + text + ": expected a file after @, got none; a text that starts with @ is given with @@");
+        throw host::Error("-p " + text +
+                          ": expected a file after @, got none; a text that starts with @ is given with @@");
     return without_last_break(read_text_file(text.substr(1)));
 }
 
@@ -41,7 +42,7 @@ void refuse_text_as_model(const std::string& model) {
     std::error_code ignored;
     const bool is_text = model.find_first_of("./") == model.npos || model.find(' ') != model.npos;
     if (is_text && !model.empty() && !std::filesystem::exists(model, ignored))
-        throw Refusal(model + ": no such file; a text for the built-in model is given by -p TEXT");
+        throw host::Error(model + ": no such file; a text for the built-in model is given by -p TEXT");
 }
 
 }  // namespace fovea

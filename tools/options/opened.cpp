@@ -4,10 +4,10 @@
 #include <cstdio>
 
 #include "convert/open/cached.h"
+#include "host/base/error.h"
 #include "host/base/lfs_pointer.h"
 #include "host/base/output_file.h"
-#include "host/base/refusal.h"
-#include "host/model/report.h"
+#include "host/base/words.h"
 #include "tools/terminal/progress.h"
 
 extern "C" {
@@ -40,8 +40,8 @@ void refuse_hub_name(const std::string& path) {
     const bool is_name =
         slash != path.npos && slash && slash + 1 < path.size() && path.find('/', slash + 1) == path.npos;
     if (is_name && path[0] != '.' && path[0] != '~' && !std::filesystem::exists(path.substr(0, slash), ignored))
-        throw Refusal(path + ": no such file; a model of the Hugging Face hub is downloaded first: hf download " +
-                      path);
+        throw host::Error(path + ": no such file; a model of the Hugging Face hub is downloaded first: hf download " +
+                          path);
 }
 
 void finish_opening(OpenedModel& opened, std::span<const std::byte> bytes, const OpenOptions& options) {
@@ -69,7 +69,7 @@ OpenedModel open_path(const std::string& path, const OpenOptions& options) {
     if (file == path) return open_it();
     try {
         return open_it();
-    } catch (const Refusal&) {  // what was converted is made again where it is damaged
+    } catch (const host::Error&) {  // what was converted is made again where it is damaged
         Mapping mapping;
         Model model;
         if (map_file(file.c_str(), mapping).ok() && open_model(mapping.bytes(), model, {.verify_checksums = true}).ok())
@@ -91,28 +91,29 @@ OpenedModel open_path_or_demo(const std::string& path, const OpenOptions& option
 
 void need_logits(const OpenedModel& opened) {
     const Stack &encoder = opened.model.config().encoder, &decoder = opened.model.config().decoder;
-    if (encoder.sound.hears())
-        throw Refusal(opened.name + ": model: expected one that reads text, got one that hears (see fovea transcribe)");
+    if (encoder.sound.is_speech())
+        throw host::Error(opened.name +
+                          ": model: expected one that reads text, got one that hears (see fovea transcribe)");
     const auto attends_to_memory = [](const Block& block) { return block.cross_attention; };
     if (decoder.n_layers &&
         std::any_of(decoder.blocks.begin(), decoder.blocks.begin() + decoder.n_blocks, attends_to_memory))
-        throw Refusal(opened.name +
-                      ": model: expected one that reads a text alone, got one that also reads an encoder's " +
-                      "vectors (the library's cache_memory and steps)");
+        throw host::Error(opened.name +
+                          ": model: expected one that reads a text alone, got one that also reads an encoder's " +
+                          "vectors (the library's cache_memory and steps)");
     if (encoder.n_layers || !decoder.n_layers || !decoder.vocab_size || !decoder.has_output_head)
-        throw Refusal(opened.name + ": model: expected one for logits, got one for vectors");
+        throw host::Error(opened.name + ": model: expected one for logits, got one for vectors");
 }
 
 void check_same_tokens(const OpenedModel& opened, const OpenedModel& other) {
     const std::uint32_t want = opened.model.config().decoder.vocab_size, had = other.model.config().decoder.vocab_size;
     if (want != had)
-        throw Refusal(other.name + ": vocabulary: expected " + opened.name + "'s " + with_separators(want) +
-                      " tokens, got " + with_separators(had));
+        throw host::Error(other.name + ": vocabulary: expected " + opened.name + "'s " + with_separators(want) +
+                          " tokens, got " + with_separators(had));
     if (!opened.tokenizer.valid() || !other.tokenizer.valid()) return;
     for (Token id = 0; id < want; ++id)
         if (token_bytes(opened.tokenizer, id) != token_bytes(other.tokenizer, id))
-            throw Refusal(other.name + ": vocabulary: expected " + opened.name + "'s, got another token " +
-                          std::to_string(id));
+            throw host::Error(other.name + ": vocabulary: expected " + opened.name + "'s, got another token " +
+                              std::to_string(id));
 }
 
 }  // namespace fovea

@@ -15,9 +15,10 @@
 
 #include "convert/writer/writer.h"
 #include "fovea/session.h"
-#include "host/base/refusal.h"
-#include "host/model/report.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 #include "tools/options/answer_form.h"
+#include "tools/terminal/usage_error.h"
 
 namespace fovea {
 namespace {
@@ -26,8 +27,8 @@ constexpr std::uint32_t kMaxCpu = 1023;  // what a cpu_set_t holds
 
 std::string last_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
 
-Refusal bad_value(const std::string& what, const std::string& wanted, const std::string& had) {
-    return Refusal(what + ": expected " + wanted + ", got " + (had.empty() ? "nothing" : had), 2);
+host::Error bad_value(const std::string& what, const std::string& wanted, const std::string& had) {
+    return UsageError(what + ": expected " + wanted + ", got " + (had.empty() ? "nothing" : had));
 }
 
 std::string range_words(double least, double most) {
@@ -296,18 +297,18 @@ void settle(CommonOptions& common) {
         // The kernel quietly drops CPUs that are not there; a pin that is not what was asked for is an error.
         cpu_set_t had;
         if (sched_setaffinity(0, sizeof set, &set) != 0)
-            throw Refusal("--cpus: expected CPUs that this process may use, got " + common.cpus);
+            throw host::Error("--cpus: expected CPUs that this process may use, got " + common.cpus);
         if (sched_getaffinity(0, sizeof had, &had) != 0 || !CPU_EQUAL(&set, &had))
-            throw Refusal("--cpus: expected all of " + common.cpus + ", got " + std::to_string(CPU_COUNT(&had)) +
-                          " of them");
+            throw host::Error("--cpus: expected all of " + common.cpus + ", got " + std::to_string(CPU_COUNT(&had)) +
+                              " of them");
 #else
-        throw Refusal("--cpus: expected a system that can pin threads, got one that cannot");
+        throw host::Error("--cpus: expected a system that can pin threads, got one that cannot");
 #endif
     }
     if (!common.isa.empty()) {
         bool available = false;
         for (const char* name : isa_names()) available = available || common.isa == name;
-        if (!available) throw Refusal("--isa: expected one of " + joined(isa_names()) + ", got " + common.isa);
+        if (!available) throw host::Error("--isa: expected one of " + joined(isa_names()) + ", got " + common.isa);
     }
     if (common.n_threads == 0) common.n_threads = default_threads();
 }

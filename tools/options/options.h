@@ -81,7 +81,7 @@ Option add_model(
     const std::string& help = "a Fovea file, or a Hugging Face folder or GGUF file, which is converted once");
 void need_model(const std::string& path);
 
-/// A whole number in decimal within [least, most], or Refusal that names `what`.
+/// A whole number in decimal within [least, most], or host::Error that names `what`.
 [[nodiscard]] std::uint64_t read_count(const std::string& what, const std::string& text, std::uint64_t least,
                                        std::uint64_t most);
 /// "0,2-3" becomes {0, 2, 3}; commas or spaces part the numbers.

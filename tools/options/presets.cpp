@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "host/base/refusal.h"
-#include "host/model/report.h"
+#include "host/base/words.h"
+#include "tools/terminal/usage_error.h"
 
 namespace fovea {
 namespace {
@@ -131,7 +131,7 @@ Config config_of(const Preset& preset) {
 Config preset_config(const std::string& name) {
     for (const Preset& preset : kPresets)
         if (name == preset.name) return config_of(preset);
-    throw Refusal("--preset: expected one of " + joined(preset_names()) + ", got " + name, 2);
+    throw UsageError("--preset: expected one of " + joined(preset_names()) + ", got " + name);
 }
 
 std::span<const char* const> preset_names() noexcept { return kNames; }

@@ -5,9 +5,10 @@
 #include <cstdlib>
 #include <random>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/model/penalized.h"
 #include "tools/options/options.h"
+#include "tools/terminal/usage_error.h"
 
 namespace fovea {
 namespace {
@@ -22,7 +23,7 @@ LogitBias read_bias(const std::string& text) {
     const float bias = std::strtof(number.c_str(), &end);
     const bool is_one = number.size() > 1 && *end == 0 && number.find_first_of("xX") == number.npos &&
                         (std::fabs(bias) <= 1e30f || (std::isinf(bias) && bias < 0));
-    if (!is_one) throw Refusal("--logit-bias: expected ID+NUMBER, ID-NUMBER or ID-inf, got " + text, 2);
+    if (!is_one) throw UsageError("--logit-bias: expected ID+NUMBER, ID-NUMBER or ID-inf, got " + text);
     return {static_cast<Token>(read_count("--logit-bias", text.substr(0, sign), 0, kAll)), bias};
 }
 
@@ -49,7 +50,7 @@ void SamplingOptions::apply(GenerateOptions& options) const {
 
 void SamplingOptions::check(const Model& model) const {
     const std::string foreign = serve::foreign_bias(biases, model.config().decoder.vocab_size);
-    if (!foreign.empty()) throw Refusal("--logit-bias: expected " + foreign);
+    if (!foreign.empty()) throw host::Error("--logit-bias: expected " + foreign);
 }
 
 void add_sampling(CLI::App& verb, SamplingOptions& options) {

@@ -3,7 +3,8 @@
 #include <cstdio>
 #include <vector>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "tools/terminal/usage_error.h"
 
 #if FOVEA_CLUSTER
 #include "cluster/workers.h"
@@ -33,7 +34,7 @@ std::vector<std::string> addresses(const std::string& list) {
         try {
             (void)cluster::Address(all.back());
         } catch (const cluster::Error&) {
-            throw Refusal("--workers: expected HOST:PORT, or several with commas between, got " + list, 2);
+            throw UsageError("--workers: expected HOST:PORT, or several with commas between, got " + list);
         }
         from = end + 1;
     }
@@ -47,7 +48,7 @@ SharedWork::SharedWork(const CommonOptions& common, const OpenedModel& opened) t
     const auto note = [](const std::string& line) { std::fprintf(stderr, "note: %s\n", line.c_str()); };
     workers_ = std::make_unique<cluster::Workers>(addresses(common.workers), opened.model, common.n_threads, note);
 } catch (const cluster::Error& error) {
-    throw Refusal(error.what());
+    throw host::Error(error.what());
 }
 
 const Remote* SharedWork::remote() const { return workers_ ? workers_->remote() : nullptr; }
@@ -57,7 +58,7 @@ std::uint32_t SharedWork::n_workers() const { return workers_ ? workers_->n_ther
 
 SharedWork::SharedWork(const CommonOptions& common, const OpenedModel&) {
     if (!common.workers.empty())
-        throw Refusal(
+        throw host::Error(
             "--workers: expected a build with Boost 1.74 or newer (Debian and Ubuntu: libboost-dev; then configure and "
             "build again), got one without");
 }

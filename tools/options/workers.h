@@ -19,7 +19,7 @@ void add_workers(CLI::App& verb, CommonOptions& common);
 /// Those workers, once the model is open. Made before the session or workspace that they work for, and outlives it.
 class SharedWork {
 public:
-    /// Throws Refusal, with exit status 2 where the option is no list of addresses. Settle `common` first.
+    /// Throws host::Error, with exit status 2 where the option is no list of addresses. Settle `common` first.
     SharedWork(const CommonOptions& common, const OpenedModel& opened);
     ~SharedWork();
     SharedWork(SharedWork&& other) noexcept;

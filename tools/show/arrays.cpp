@@ -7,8 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "host/base/elements.h"
+#include "host/base/error.h"
 #include "host/base/npy.h"
-#include "host/base/refusal.h"
+#include "tools/terminal/usage_error.h"
 
 namespace fovea {
 namespace {
@@ -42,14 +43,15 @@ std::vector<float> floats_of(const NpyArray& array) {
         }
         return halves;
     } else {
-        throw Refusal(array.path + ": elements: expected f2, f4, f8, i4 or i8, got " + array.type);
+        throw host::Error(array.path + ": elements: expected f2, f4, f8, i4 or i8, got " + array.type);
     }
     return out;
 }
 
 NpyArray read_some(const std::string& path) {
     NpyArray array = read_npy(path);
-    if (array.data.empty()) throw Refusal(path + ": elements: expected 1 or more, got shape " + in_words(array.shape));
+    if (array.data.empty())
+        throw host::Error(path + ": elements: expected 1 or more, got shape " + in_words(array.shape));
     return array;
 }
 
@@ -58,9 +60,9 @@ MaskArray read_elements(const NpyArray& array, bool keep) {
     MaskArray mask;
     if (array.type != "b1") {
         if (!array.type.starts_with('f') || keep)
-            throw Refusal(array.path + ": elements: expected " +
-                          (keep ? "booleans to keep by" : "booleans that hide or floats that are added") + ", got " +
-                          array.type);
+            throw host::Error(array.path + ": elements: expected " +
+                              (keep ? "booleans to keep by" : "booleans that hide or floats that are added") +
+                              ", got " + array.type);
         mask.added = floats_of(array);
         mask.mask.added = mask.added.data();
         return mask;
@@ -100,7 +102,7 @@ std::vector<std::uint32_t> read_lengths(const std::string& path, std::uint64_t n
     const NpyArray array = read_npy(path);
     std::vector<std::uint32_t> lengths = read_ids(array);
     if (lengths.size() != n)
-        throw Refusal(path + ": lengths: expected " + std::to_string(n) + ", got shape " + in_words(array.shape));
+        throw host::Error(path + ": lengths: expected " + std::to_string(n) + ", got shape " + in_words(array.shape));
     return lengths;
 }
 
@@ -116,9 +118,9 @@ MaskArray read_mask(const std::string& path, bool keep, const AttentionSize& siz
     bool fits = shape.size() == 4 && shape[3] <= size.n_keys;
     for (int i = 0; i < 3; ++i) fits = fits && (shape[i] == 1 || shape[i] == wanted[i]);
     if (!fits)
-        throw Refusal(path + ": mask: expected at most [" + std::to_string(wanted[0]) + ", " +
-                      std::to_string(wanted[1]) + ", " + std::to_string(wanted[2]) + ", " +
-                      std::to_string(size.n_keys) + "] or dimensions of 1, got " + in_words(array.shape));
+        throw host::Error(path + ": mask: expected at most [" + std::to_string(wanted[0]) + ", " +
+                          std::to_string(wanted[1]) + ", " + std::to_string(wanted[2]) + ", " +
+                          std::to_string(size.n_keys) + "] or dimensions of 1, got " + in_words(array.shape));
     MaskArray result = read_elements(array, keep);
     result.mask.n_keys = static_cast<std::uint32_t>(shape[3]);
     result.mask.query_stride = shape[2] > 1 ? shape[3] : 0;
@@ -133,8 +135,8 @@ MaskArray read_padding(const std::string& path, const AttentionSize& size) {
     std::vector<std::uint64_t> shape = array.shape;
     if (shape.size() == 1) shape.insert(shape.begin(), 1);
     if (shape.size() != 2 || shape[0] != size.n_sequences || shape[1] != size.n_keys)
-        throw Refusal(path + ": padding mask: expected [" + std::to_string(size.n_sequences) + ", " +
-                      std::to_string(size.n_keys) + "], got " + in_words(array.shape));
+        throw host::Error(path + ": padding mask: expected [" + std::to_string(size.n_sequences) + ", " +
+                          std::to_string(size.n_keys) + "], got " + in_words(array.shape));
     MaskArray result = read_elements(array, false);
     result.mask.n_keys = static_cast<std::uint32_t>(shape[1]);
     result.mask.sequence_stride = shape[1];
@@ -153,7 +155,7 @@ double timed(std::uint32_t repeat, const std::function<void()>& compute) {
 }
 
 void check_output(const std::string& output, bool json) {
-    if (json && output == "-") throw Refusal("--json: expected -o FILE with it, got standard output for both", 2);
+    if (json && output == "-") throw UsageError("--json: expected -o FILE with it, got standard output for both");
 }
 
 namespace {

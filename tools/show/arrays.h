@@ -22,7 +22,7 @@ struct FloatArray {
 /// "[2, 3]", for refusals.
 [[nodiscard]] std::string in_words(std::span<const std::uint64_t> shape);
 
-/// Throws Refusal, also for an array without elements. An empty path gives an array that is not given().
+/// Throws host::Error, also for an array without elements. An empty path gives an array that is not given().
 [[nodiscard]] FloatArray read_floats(const std::string& path);
 
 /// [a, b, …] becomes [b, a, …].
@@ -54,7 +54,7 @@ struct MaskArray {
 /// Computes a result `repeat` times; the median of the seconds it took.
 [[nodiscard]] double timed(std::uint32_t repeat, const std::function<void()>& compute);
 
-/// Refusal where an array and what --json prints would both go to standard output.
+/// host::Error where an array and what --json prints would both go to standard output.
 void check_output(const std::string& output, bool json);
 
 /// What attend and encode end with: the result to `output`, unless that is empty, its first two dimensions swapped back

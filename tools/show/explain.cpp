@@ -31,7 +31,7 @@ class Explainer {
 public:
     Explainer(const Model& model, const AttendInput& input, Type kv_type, const char* isa)
         : model_(model),
-          stack_(final_stack(model.config())),
+          stack_(output_stack(model.config())),
           b_(stack_.blocks[0]),
           in_(input),
           kv_type_(kv_type),

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "host/base/error.h"
 #include "host/base/output_file.h"
-#include "host/base/refusal.h"
-#include "host/model/report.h"
+#include "host/base/words.h"
 #include "host/show/picture.h"
 #include "tools/show/arrays.h"
+#include "tools/terminal/usage_error.h"
 
 namespace fovea {
 namespace {
@@ -84,9 +85,9 @@ void draw(const ViewOptions& view, std::span<const Attended> all, std::size_t ch
     for (const Part& part : parts)
         n_weights += matrices(part.attended, part.layer, true) * part.attended.n_queries() * part.attended.n_keys();
     if (n_weights > kMostWeights)
-        throw Refusal("--picture: expected at most " + with_separators(kMostWeights) +
-                      " attention weights in one, got " + with_separators(n_weights) +
-                      (parts.size() > 1 ? " (.svg draws one layer)" : ""));
+        throw host::Error("--picture: expected at most " + with_separators(kMostWeights) +
+                          " attention weights in one, got " + with_separators(n_weights) +
+                          (parts.size() > 1 ? " (.svg draws one layer)" : ""));
     std::vector<AttentionPattern> patterns;
     for (const Part& part : parts) add_patterns(part.attended, part.layer, pass, patterns);
     write_picture(view.picture, kind == PictureKind::svg    ? draw_svg(patterns)
@@ -112,17 +113,17 @@ void add_view(CLI::App& verb, ViewOptions& view, bool has_layers) {
 }
 
 void check_view(const ViewOptions& view, const CommonOptions& common) {
-    if (view.per_head && view.weights.empty()) throw Refusal("--per-head: expected --weights with it, got none", 2);
+    if (view.per_head && view.weights.empty()) throw UsageError("--per-head: expected --weights with it, got none");
     if (view.has_layer && !view.wanted())
-        throw Refusal("--layer: expected --weights or --picture with it, got none", 2);
+        throw UsageError("--layer: expected --weights or --picture with it, got none");
     if (!view.picture.empty() && picture_kind(view.picture) == PictureKind::text && common.json)
-        throw Refusal("--picture: expected a file beside --json, got -", 2);
+        throw UsageError("--picture: expected a file beside --json, got -");
 }
 
 void check_layer(const ViewOptions& view, const Stack& stack) {
     if (view.wanted() && view.layer >= stack.n_layers)
-        throw Refusal("--layer: expected at most " + std::to_string(stack.n_layers - 1) + ", got " +
-                      std::to_string(view.layer));
+        throw host::Error("--layer: expected at most " + std::to_string(stack.n_layers - 1) + ", got " +
+                          std::to_string(view.layer));
     for (const std::string& path : {view.weights, view.picture})
         if (!path.empty() && path != "-") check_can_write(path);
 }
@@ -159,7 +160,7 @@ void show_attention(const ViewOptions& view, std::span<const Attended> all, std:
     const Attended& a = all[chosen];
     check_layer(view, *a.stack);
     if (view.wanted() && !has_attention(a, view.layer))
-        throw Refusal("--layer: expected one with that attention, got " + std::to_string(view.layer));
+        throw host::Error("--layer: expected one with that attention, got " + std::to_string(view.layer));
     if (!view.weights.empty())
         write_npy(view.weights, a.weights_shape(view), weights_of(a, view.layer, view.per_head, pass));
     if (!view.picture.empty()) draw(view, all, chosen, pass);

@@ -22,7 +22,7 @@ struct ViewOptions {
 void add_view(CLI::App& verb, ViewOptions& view, bool has_layers);
 /// Refuses, exit status 2, options that want another beside them, and pictures that are none.
 void check_view(const ViewOptions& view, const CommonOptions& common);
-/// Throws Refusal where there is no such layer, or a file that is asked for cannot be written.
+/// Throws host::Error where there is no such layer, or a file that is asked for cannot be written.
 void check_layer(const ViewOptions& view, const Stack& stack);
 
 /// One attention that every layer of a stack has, as calls of one session compute it.

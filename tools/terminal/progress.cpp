@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "host/model/report.h"
+#include "host/base/words.h"
 
 namespace fovea {
 namespace {

@@ -6,14 +6,14 @@
 #include <memory>
 #include <string>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/model/opened.h"
-#include "host/model/report.h"
 #include "host/model/stacks.h"
 #include "tools/options/options.h"
 #include "tools/show/arrays.h"
 #include "tools/show/explain.h"
 #include "tools/show/view.h"
+#include "tools/terminal/usage_error.h"
 #include "tools/verbs/verbs.h"
 
 namespace fovea {
@@ -42,7 +42,7 @@ struct Layout {
     Layout(const FloatArray& array, std::uint64_t heads, bool seq_first) {
         const Shape& s = array.shape;
         const auto refuse = [&](const std::string& wanted) {
-            throw Refusal(array.path + ": shape: expected " + wanted + ", got " + in_words(s));
+            throw host::Error(array.path + ": shape: expected " + wanted + ", got " + in_words(s));
         };
         if (s.size() < 2 || s.size() > 4)
             refuse("[batch, heads, seq, dim], [batch, seq, heads times dim] or [seq, heads times dim]");
@@ -75,7 +75,7 @@ struct Job {
 };
 
 void refuse_shape(const FloatArray& array, const std::string& wanted) {
-    throw Refusal(array.path + ": shape: expected " + wanted + ", got " + in_words(array.shape));
+    throw host::Error(array.path + ": shape: expected " + wanted + ", got " + in_words(array.shape));
 }
 
 void read_inputs(const AttendOptions& options, Job& job) {
@@ -90,7 +90,7 @@ void read_inputs(const AttendOptions& options, Job& job) {
 /// Masks and lengths, once the sizes are known.
 void read_masks(const AttendOptions& options, Job& job) {
     if (!options.attn_mask.empty() && !options.keep_mask.empty())
-        throw Refusal("--attn-mask or --keep-mask: expected one of them, got both", 2);
+        throw UsageError("--attn-mask or --keep-mask: expected one of them, got both");
     const bool keep = !options.keep_mask.empty();
     job.mask = read_mask(keep ? options.keep_mask : options.attn_mask, keep, job.size);
     job.padding = read_padding(options.key_padding_mask, job.size);
@@ -108,8 +108,8 @@ Block bare_block(const AttendOptions& options, Job& job) {
     const Layout key(job.key, kv_heads, options.seq_first), value(job.value, key.n_heads, options.seq_first);
     const auto same = [](const FloatArray& array, const char* what, std::uint64_t wanted, std::uint64_t had) {
         if (wanted != had)
-            throw Refusal(array.path + ": " + what + ": expected " + std::to_string(wanted) + ", got " +
-                          std::to_string(had) + " in shape " + in_words(array.shape));
+            throw host::Error(array.path + ": " + what + ": expected " + std::to_string(wanted) + ", got " +
+                              std::to_string(had) + " in shape " + in_words(array.shape));
     };
     const auto matches = [&](const FloatArray& array, const Layout& of, std::uint64_t n_rows, std::uint64_t dim) {
         same(array, "sequences", query.n_sequences, of.n_sequences);
@@ -124,7 +124,7 @@ Block bare_block(const AttendOptions& options, Job& job) {
     in.key = {job.key.data, key.strides};
     in.value = {job.value.data, value.strides};
     if (options.past_key.empty() != options.past_value.empty())
-        throw Refusal("--past-key and --past-value: expected both, got one of them", 2);
+        throw UsageError("--past-key and --past-value: expected both, got one of them");
     if (!options.past_key.empty()) {
         job.past_key = read_floats(options.past_key);
         job.past_value = read_floats(options.past_value);
@@ -158,7 +158,7 @@ Block bare_block(const AttendOptions& options, Job& job) {
 
 /// Rows for a module's projections, in the order it takes them.
 void module_rows(const AttendOptions& options, const OpenedModel& opened, Job& job) {
-    const Stack& stack = final_stack(opened.model.config());
+    const Stack& stack = output_stack(opened.model.config());
     const Block& b = stack.blocks[0];
     const auto width = [&](std::uint32_t w) { return w ? w : stack.d_model; };
     job.batched = job.query.shape.size() == 3;
@@ -193,12 +193,12 @@ void module_rows(const AttendOptions& options, const OpenedModel& opened, Job& j
 }
 
 void refuse_given(const std::string& option, bool given) {
-    if (given) throw Refusal(option + ": expected no MODEL beside it, got one", 2);
+    if (given) throw UsageError(option + ": expected no MODEL beside it, got one");
 }
 
 /// Keys that the module appends come last.
 Attended attended_of(const OpenedModel& opened, const Job& job) {
-    Attended attended{.stack = &final_stack(opened.model.config()),
+    Attended attended{.stack = &output_stack(opened.model.config()),
                       .model = opened.name,
                       .title = "attention",
                       .batched = job.batched};
@@ -213,16 +213,16 @@ Attended attended_of(const OpenedModel& opened, const Job& job) {
 
 /// The steps, and how what they end in compares with the fused path's result.
 void print_steps(const AttendOptions& options, const Model& model, const Job& job, const std::vector<float>& fused) {
-    const Block& block = final_stack(model.config()).blocks[0];
+    const Block& block = output_stack(model.config()).blocks[0];
     if (block.window || block.query_key_norm != Norm::none)
-        throw Refusal(
+        throw host::Error(
             "--explain: expected attention without a window and norms of queries and keys, got one with them");
     const AttentionSize& size = job.size;
     const std::uint64_t most = kMostExplained / (size.n_sequences * size.n_heads);
     if (size.n_keys + 2 > most / std::max<std::uint64_t>(size.n_queries, 1))
-        throw Refusal("--explain: expected at most " + std::to_string(kMostExplained) + " scores, got " +
-                      std::to_string(size.n_sequences * size.n_heads) + " matrices of " +
-                      in_words(std::vector{size.n_queries, size.n_keys}));
+        throw host::Error("--explain: expected at most " + std::to_string(kMostExplained) + " scores, got " +
+                          std::to_string(size.n_sequences * size.n_heads) + " matrices of " +
+                          in_words(std::vector{size.n_queries, size.n_keys}));
     std::vector<float> out;
     std::printf("%s", in_words(explain(model, job.input, options.kv_type, options.common.isa_or_best(), out)).c_str());
     double most_off = 0;
@@ -235,12 +235,12 @@ void print_steps(const AttendOptions& options, const Model& model, const Job& jo
 }
 
 void attend_arrays(AttendOptions& options) {
-    if (options.query.empty()) throw Refusal("--query: expected an .npy file, got none", 2);
+    if (options.query.empty()) throw UsageError("--query: expected an .npy file, got none");
     if (options.output.empty() && !options.view.wanted() && !options.explain)
-        throw Refusal("-o: expected a file for the result, got none", 2);
+        throw UsageError("-o: expected a file for the result, got none");
     check_output(options.output, options.common.json);
     check_view(options.view, options.common);
-    if (options.explain && options.common.json) throw Refusal("--explain or --json: expected one of them, got both", 2);
+    if (options.explain && options.common.json) throw UsageError("--explain or --json: expected one of them, got both");
     settle(options.common);
     Job job;
     OpenedModel opened;
@@ -320,7 +320,7 @@ void add_attend(CLI::App& app) {
     add_verify(verb, options->common);
     add_common(verb, options->common);
     set_action(verb, [options, scale] {
-        if (scale.count() && options->scale == 0) throw Refusal("--scale: expected a number other than 0, got 0", 2);
+        if (scale.count() && options->scale == 0) throw UsageError("--scale: expected a number other than 0, got 0");
         attend_arrays(*options);
     });
 }

@@ -11,16 +11,18 @@
 
 #include "convert/weights/random_model.h"
 #include "convert/writer/writer.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 #include "host/model/listing.h"
 #include "host/model/opened.h"
-#include "host/model/report.h"
+#include "host/model/parameters.h"
 #include "tools/measure/available_memory.h"
 #include "tools/measure/ceilings.h"
 #include "tools/options/options.h"
 #include "tools/options/presets.h"
 #include "tools/options/workers.h"
 #include "tools/terminal/progress.h"
+#include "tools/terminal/usage_error.h"
 #include "tools/verbs/bench.h"
 #include "tools/verbs/verbs.h"
 
@@ -47,8 +49,8 @@ std::uint32_t positions_of(const BenchOptions& options, const Config& config) {
     const std::uint64_t n_positions = std::uint64_t{options.n_prompt} + options.n_new;
     const std::uint64_t context = options.context ? options.context : config.decoder.max_positions;
     if (n_positions > context)
-        throw Refusal("-p and -n: expected at most " + std::to_string(context) + " positions, got " +
-                      std::to_string(n_positions));
+        throw host::Error("-p and -n: expected at most " + std::to_string(context) + " positions, got " +
+                          std::to_string(n_positions));
     return options.context ? options.context : static_cast<std::uint32_t>(n_positions);
 }
 
@@ -63,8 +65,8 @@ void need_memory(const BenchOptions& options, const ModelSource& source, const W
     require(make_plan(source.config, limits_of(options, source.config), plan), options.preset);
     const std::uint64_t wanted = file_bytes(source, write) + plan.arena_bytes, available = available_memory();
     if (wanted > available)
-        throw Refusal(options.preset + ": memory: expected " + with_separators(wanted) +
-                      " bytes for weights and arena, got " + with_separators(available) + "");
+        throw host::Error(options.preset + ": memory: expected " + with_separators(wanted) +
+                          " bytes for weights and arena, got " + with_separators(available) + "");
 }
 
 /// Random weights in a file that is mapped and then forgotten, so that they are read as a real model's are.
@@ -276,9 +278,8 @@ void print(const OpenedModel& opened, const Running& running, const BenchOptions
 
 void bench(BenchOptions& options) {
     if (options.model.empty() == options.preset.empty())
-        throw Refusal(std::string("MODEL or --preset NAME: expected one of them, got ") +
-                          (options.model.empty() ? "neither" : "both"),
-                      2);
+        throw UsageError(std::string("MODEL or --preset NAME: expected one of them, got ") +
+                         (options.model.empty() ? "neither" : "both"));
     settle(options.common);
     const OpenedModel opened = options.preset.empty() ? open_path(options.model) : open_random(options);
     need_logits(opened);
@@ -321,14 +322,14 @@ void add_bench(CLI::App& app) {
     add_common(verb, options->common);
     set_action(verb, [options, sequences, type] {
         if (type.count() && options->preset.empty())
-            throw Refusal("--type: expected --preset beside it, got a file, which has types", 2);
+            throw UsageError("--type: expected --preset beside it, got a file, which has types");
         if (!sequences->empty()) options->sequences = read_list("--sequences", *sequences, 1024);
         for (const std::uint32_t n : options->sequences)
-            if (n == 0) throw Refusal("--sequences: expected 1 or more, got 0", 2);
+            if (n == 0) throw UsageError("--sequences: expected 1 or more, got 0");
         if (!options->sequences.empty() && !options->common.workers.empty())
-            throw Refusal("--workers: expected one text alone with it, got --sequences", 2);
+            throw UsageError("--workers: expected one text alone with it, got --sequences");
         if (!options->sequences.empty() && options->n_new == 0)
-            throw Refusal("--sequences: expected -n 1 or more with it, got 0", 2);
+            throw UsageError("--sequences: expected -n 1 or more with it, got 0");
         bench(*options);
     });
 }

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "host/base/refusal.h"
-#include "host/model/report.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 #include "tools/verbs/bench.h"
 
 namespace fovea {

@@ -8,12 +8,13 @@
 #include <string>
 #include <thread>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 #include "host/model/opened.h"
-#include "host/model/report.h"
 #include "tools/measure/trace_hash.h"
 #include "tools/options/options.h"
 #include "tools/terminal/progress.h"
+#include "tools/terminal/usage_error.h"
 #include "tools/verbs/verbs.h"
 
 namespace fovea {
@@ -176,11 +177,11 @@ void certify(CertifyOptions& options) {
     const OpenedModel opened = open_path_or_demo(options.model);
     need_logits(opened);
     const std::vector<Token> tokens = certify_tokens(options, opened);
-    if (tokens.empty()) throw Refusal("-p: expected a text of 1 token or more, got none", 2);
+    if (tokens.empty()) throw UsageError("-p: expected a text of 1 token or more, got none");
     const std::uint32_t context = opened.model.config().decoder.max_positions;
     if (tokens.size() > context)
-        throw Refusal("prompt: expected at most " + std::to_string(context) + " positions, got " +
-                      std::to_string(tokens.size()));
+        throw host::Error("prompt: expected at most " + std::to_string(context) + " positions, got " +
+                          std::to_string(tokens.size()));
 
     Certifier certifier(opened, tokens);
     std::vector<Way> all = ways(options.common, asked_threads);
@@ -208,11 +209,11 @@ void certify(CertifyOptions& options) {
     else
         std::printf("%s\n", parted.empty() ? "equal" : ("differs first at " + parted).c_str());
     if (other)
-        throw Refusal("logits: expected the bits of (" + all.front().name() + "), got others with (" + other->name() +
-                      "), first at " + parted);
+        throw host::Error("logits: expected the bits of (" + all.front().name() + "), got others with (" +
+                          other->name() + "), first at " + parted);
     const std::string hash = hex(all.front().hash);
     if (!options.expected.empty() && options.expected != hash)
-        throw Refusal("logits' hash: expected " + options.expected + ", got " + hash);
+        throw host::Error("logits' hash: expected " + options.expected + ", got " + hash);
 }
 
 }  // namespace

@@ -10,15 +10,17 @@
 #include <utility>
 #include <vector>
 
+#include "host/base/error.h"
 #include "host/base/output_file.h"
+#include "host/base/words.h"
 #include "host/model/context.h"
 #include "host/model/opened.h"
-#include "host/model/report.h"
 #include "tools/generation/conversation.h"
 #include "tools/options/adapters.h"
 #include "tools/options/workers.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/line_editor.h"
+#include "tools/terminal/usage_error.h"
 #include "tools/verbs/chat.h"
 #include "tools/verbs/verbs.h"
 
@@ -109,7 +111,7 @@ private:
         try {
             if (line.starts_with('/') && !line.starts_with("//")) return command(line);
             answer(line.starts_with("//") ? line.substr(1) : line);
-        } catch (const Refusal& refusal) {
+        } catch (const host::Error& refusal) {
             if (!interactive_) throw;
             std::fprintf(stderr, "%s\n", refusal.what());
         }
@@ -123,7 +125,7 @@ private:
                                                                       ? line.size()
                                                                       : line.find_first_not_of(' ', space));
         const auto need_file = [&] {
-            if (rest.empty()) throw Refusal(name + ": expected a file after it, got none");
+            if (rest.empty()) throw host::Error(name + ": expected a file after it, got none");
         };
         if (name == "/help") {
             std::fputs(kHelp, stderr);
@@ -148,13 +150,13 @@ private:
                 std::fprintf(stderr, "%s: %s\n", message["role"].get<std::string>().c_str(),
                              message["content"].get<std::string>().c_str());
         } else {
-            throw Refusal("command: expected one that /help lists, got " + name);
+            throw host::Error("command: expected one that /help lists, got " + name);
         }
     }
 
     std::string last_message(const std::string& name) {
         std::string text = conversation_.undo();
-        if (text.empty()) throw Refusal(name + ": expected a message before it, got none");
+        if (text.empty()) throw host::Error(name + ": expected a message before it, got none");
         return text;
     }
 
@@ -200,8 +202,8 @@ ModelChat open_chat(const ChatOptions& options, const OpenedModel& opened) {
         if (options.template_path.empty()) return ModelChat::of(opened.model, opened.tokenizer);
         return ModelChat::with(opened.model, opened.tokenizer, read_text_file(options.template_path));
     } catch (const ChatTemplateError& error) {
-        throw Refusal((options.template_path.empty() ? opened.name : options.template_path) +
-                      ": chat template: " + error.what());
+        throw host::Error((options.template_path.empty() ? opened.name : options.template_path) +
+                          ": chat template: " + error.what());
     }
 }
 
@@ -250,7 +252,7 @@ void hold_conversation(const ChatOptions& options, const OpenedModel& opened) {
             talk.answer(options.prompt);
         else
             talk.run();
-    } catch (const Refusal&) {  // what was said before it is kept
+    } catch (const host::Error&) {  // what was said before it is kept
         if (!options.session.empty()) conversation.save(options.session);
         throw;
     }
@@ -292,7 +294,7 @@ void add_chat(CLI::App& app) {
     add_common(verb, options->common);
     set_action(verb, [options, prompt] {
         for (const std::string& text : options->stop)
-            if (text.empty()) throw Refusal("--stop: expected a text, got an empty one", 2);
+            if (text.empty()) throw UsageError("--stop: expected a text, got an empty one");
         options->has_prompt = prompt.count() > 0;
         settle(options->common);
         need_model(options->model);

@@ -21,7 +21,7 @@ struct ChatOptions {
     Type kv_type = Type::f32;
 };
 
-/// Until the user ends it; with a prompt, one answer. Throws Refusal.
+/// Until the user ends it; with a prompt, one answer. Throws host::Error.
 void hold_conversation(const ChatOptions& options, const OpenedModel& opened);
 
 }  // namespace fovea

@@ -5,13 +5,14 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 #include "host/model/head_results.h"
 #include "host/model/opened.h"
-#include "host/model/report.h"
 #include "host/model/texts.h"
 #include "tools/options/options.h"
 #include "tools/terminal/progress.h"
+#include "tools/terminal/usage_error.h"
 #include "tools/verbs/verbs.h"
 
 namespace fovea {
@@ -115,16 +116,16 @@ private:
 /// -p's text, with --pair; or the lines of --texts, beside -p each the pair of -p's text, beside --pair each with that.
 std::vector<Text> read_texts(const ClassifyOptions& options) {
     if (options.texts.empty()) {
-        if (!options.has_text) throw Refusal("-p or --texts: expected one of them, got neither", 2);
+        if (!options.has_text) throw UsageError("-p or --texts: expected one of them, got neither");
         Text text{options.text, {}};
         if (options.has_pair) text.pair = options.pair;
         return {text};
     }
-    if (options.has_text && options.has_pair) throw Refusal("--texts: expected -p or --pair beside it, got both", 2);
+    if (options.has_text && options.has_pair) throw UsageError("--texts: expected -p or --pair beside it, got both");
     std::vector<Text> texts = read_text_lines(options.texts);
     for (Text& text : texts) {
         if ((options.has_text || options.has_pair) && text.pair)
-            throw Refusal(options.texts + ": expected lines without a pair beside -p or --pair, got one with");
+            throw host::Error(options.texts + ": expected lines without a pair beside -p or --pair, got one with");
         if (options.has_text) text = {options.text, text.text};
         if (options.has_pair) text.pair = options.pair;
     }
@@ -140,7 +141,7 @@ void classify(ClassifyOptions& options) {
     std::vector<TextTokens> tokens;
     for (const Text& text : texts) {
         if (head.task == HeadTask::answer && !text.pair)
-            throw Refusal("--pair: expected the text to find the answer in, got none", 2);
+            throw UsageError("--pair: expected the text to find the answer in, got none");
         const bool masked = head.task == HeadTask::masked;
         tokens.push_back(
             tokens_of(opened, text, masked, head.task == HeadTask::answer ? CutOf::second : CutOf::longer));

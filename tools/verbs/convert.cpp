@@ -7,11 +7,11 @@
 #include <string>
 
 #include "convert/open/convert.h"
-#include "host/base/refusal.h"
+#include "host/base/output_file.h"
 #include "host/model/opened.h"
-#include "host/model/report.h"
 #include "tools/options/options.h"
 #include "tools/terminal/progress.h"
+#include "tools/terminal/usage_error.h"
 #include "tools/verbs/verbs.h"
 
 namespace fovea {
@@ -109,9 +109,9 @@ struct Columns {
 };
 
 void convert_as_asked(Arguments& arguments) {
-    if (arguments.source.empty()) throw Refusal("SOURCE: expected a model to convert, got none", 2);
-    if (arguments.output.empty()) throw Refusal("-o: expected the file to write, got none", 2);
-    if (arguments.output == "-") throw Refusal("-o: expected a file's name, got -", 2);
+    if (arguments.source.empty()) throw UsageError("SOURCE: expected a model to convert, got none");
+    if (arguments.output.empty()) throw UsageError("-o: expected the file to write, got none");
+    if (arguments.output == "-") throw UsageError("-o: expected a file's name, got -");
     settle(arguments.common);
     ConvertOptions options;
     options.source = arguments.source;
@@ -123,18 +123,18 @@ void convert_as_asked(Arguments& arguments) {
     if (arguments.has_type) options.type = arguments.type;
     options.n_threads = arguments.common.n_threads;
     if (arguments.has_type + arguments.has_bits + arguments.has_bytes > 1)
-        throw Refusal("--type, --bits, --bytes: expected one of them, got several", 2);
+        throw UsageError("--type, --bits, --bytes: expected one of them, got several");
     if (arguments.has_budget()) options.budget = {arguments.bits, arguments.bytes};
     if (!arguments.calibrate.empty()) {
         if (!arguments.has_budget() && (!arguments.has_type || !is_quantized(arguments.type)))
-            throw Refusal("--calibrate: expected a quantized --type, --bits or --bytes beside it, got none", 2);
+            throw UsageError("--calibrate: expected a quantized --type, --bits or --bytes beside it, got none");
         options.calibrates_itself = arguments.calibrate == kOwnText;
         if (!options.calibrates_itself) options.calibration_text = read_text_file(arguments.calibrate);
         options.writing_text = progress_line("writing a text to read");
         options.calibrating =
             progress_line(options.calibrates_itself ? "reading it" : "reading " + arguments.calibrate);
     } else if (arguments.keeps_columns) {
-        throw Refusal("--no-column-scales: expected --calibrate beside it, got none", 2);
+        throw UsageError("--no-column-scales: expected --calibrate beside it, got none");
     }
     options.column_scales = !arguments.keeps_columns;
     Columns columns;

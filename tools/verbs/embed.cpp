@@ -8,12 +8,13 @@
 #include <utility>
 
 #include "fovea/mapping.h"
+#include "host/base/error.h"
 #include "host/base/output_file.h"
-#include "host/base/refusal.h"
+#include "host/base/words.h"
 #include "host/grammar/grammar.h"
 #include "host/model/opened.h"
-#include "host/model/report.h"
 #include "tools/options/options.h"
+#include "tools/terminal/usage_error.h"
 #include "tools/verbs/verbs.h"
 
 namespace fovea {
@@ -29,7 +30,7 @@ void check_symbol(const std::string& symbol) {
     bool good = !symbol.empty() && is_letter(symbol[0]);
     for (const char c : symbol) good = good && (is_letter(c) || (c >= '0' && c <= '9'));
     if (!good)
-        throw Refusal("--symbol: expected a name as C has them, got " + (symbol.empty() ? "nothing" : symbol), 2);
+        throw UsageError("--symbol: expected a name as C has them, got " + (symbol.empty() ? "nothing" : symbol));
 }
 
 /// The file as words, which both assembler and engine read as little-endian, and its last odd bytes.
@@ -66,7 +67,7 @@ struct Embedded {
         try {
             grammar::check_form_for_board(file.bytes());
         } catch (const grammar::GrammarError& error) {
-            throw Refusal(path + ": " + error.what());
+            throw host::Error(path + ": " + error.what());
         }
         input.form = std::move(file);
         return input;
@@ -77,7 +78,7 @@ struct Embedded {
 
 void embed(EmbedOptions& options) {
     need_model(options.input);
-    if (options.output.empty()) throw Refusal("-o: expected the file to write, got none", 2);
+    if (options.output.empty()) throw UsageError("-o: expected the file to write, got none");
     if (!options.symbol.empty()) check_symbol(options.symbol);
     settle(options.common);
     const Embedded input = open_input(options.input);

@@ -4,15 +4,15 @@
 #include <optional>
 #include <string>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/model/opened.h"
-#include "host/model/report.h"
 #include "host/model/stacks.h"
 #include "host/model/texts.h"
 #include "tools/options/options.h"
 #include "tools/show/arrays.h"
 #include "tools/show/view.h"
 #include "tools/terminal/progress.h"
+#include "tools/terminal/usage_error.h"
 #include "tools/verbs/verbs.h"
 
 namespace fovea {
@@ -60,8 +60,8 @@ Side read_side(const std::string& path, std::uint32_t d_model, bool seq_first) {
     side.array = read_floats(path);
     const Shape& s = side.array.shape;
     if ((s.size() != 2 && s.size() != 3) || s.back() != d_model)
-        throw Refusal(path + ": shape: expected [batch, seq, " + std::to_string(d_model) + "] or [seq, " +
-                      std::to_string(d_model) + "], got " + in_words(s));
+        throw host::Error(path + ": shape: expected [batch, seq, " + std::to_string(d_model) + "] or [seq, " +
+                          std::to_string(d_model) + "], got " + in_words(s));
     side.batched = s.size() == 3;
     if (seq_first && side.batched) side.array = swap_first_two(side.array);
     const auto n_rows = static_cast<std::uint32_t>(side.array.shape[side.array.shape.size() - 2]);
@@ -76,7 +76,7 @@ std::vector<TextTokens> read_texts(const VectorOptions& options, const OpenedMod
         given.ids = options.tokens;
         given.n_whole = given.ids.size();
         if (options.prompt_name)
-            throw Refusal("--prompt-name: expected none with --tokens, got " + *options.prompt_name, 2);
+            throw UsageError("--prompt-name: expected none with --tokens, got " + *options.prompt_name);
         return {given};
     }
     std::vector<Text> texts;
@@ -129,15 +129,15 @@ struct Job {
 void need_text(const VectorOptions& options) {
     const int n_given = options.has_text + !options.texts.empty() + !options.tokens.empty();
     if (n_given != 1)
-        throw Refusal("-p, --texts or --tokens: expected one of them, got " + std::string(n_given ? "several" : "none"),
-                      2);
+        throw UsageError("-p, --texts or --tokens: expected one of them, got " +
+                         std::string(n_given ? "several" : "none"));
 }
 
 /// What predicts from an encoder is fovea classify's: vectors are those before it, unless --head asks for what it makes.
 bool before_head(const VectorOptions& options, const OpenedModel& opened) {
     const bool has_head = !find_info(opened.model, "task").empty();
     if (options.head && !has_head)
-        throw Refusal("--head: expected a model with a head, got " + opened.name + " without one", 2);
+        throw UsageError("--head: expected a model with a head, got " + opened.name + " without one");
     return !options.head && has_head;
 }
 
@@ -151,7 +151,7 @@ struct GivenFile {
 
 void refuse_unused(const GivenFile& file) {
     if (!file.is_used && !file.path.empty())
-        throw Refusal(std::string(file.option) + ": expected none with " + file.why + ", got " + file.path, 2);
+        throw UsageError(std::string(file.option) + ": expected none with " + file.why + ", got " + file.path);
 }
 
 void refuse_unused_masks(const VectorOptions& options, const Sides& sides) {
@@ -169,15 +169,15 @@ void refuse_unused_masks(const VectorOptions& options, const Sides& sides) {
 void read_rows(const VectorOptions& options, const OpenedModel& opened, Job& job) {
     const Config& config = opened.model.config();
     const Sides& sides = job.sides;
-    const bool reads_text = first_stack(config).vocab_size != 0;
+    const bool reads_text = input_stack(config).vocab_size != 0;
     if (reads_text) need_text(options);
     if (!reads_text && (is_one(options) || !options.texts.empty()))
-        throw Refusal(opened.name + ": text: expected a model with a vocabulary, got one without");
+        throw host::Error(opened.name + ": text: expected a model with a vocabulary, got one without");
     refuse_unused({"--source", options.source.rows, !reads_text, "a model that reads text"});
     const auto rows = [&](const GivenFile& file, const Stack& stack) {
         refuse_unused(file);
         if (!file.is_used) return Side{};
-        if (file.path.empty()) throw Refusal(std::string(file.option) + ": expected an .npy file, got none", 2);
+        if (file.path.empty()) throw UsageError(std::string(file.option) + ": expected an .npy file, got none");
         return read_side(file.path, stack.d_model, options.seq_first);
     };
     if (sides.encodes && reads_text)
@@ -200,8 +200,8 @@ void read_masks(const VectorOptions& options, const Config& config, Job& job) {
     if (!job.sides.reads_memory) return;
     const std::size_t want = job.memory_rows().lengths.size(), had = job.target.lengths.size();
     if (want != had)
-        throw Refusal(options.target.rows + ": sequences: expected " + std::to_string(want) +
-                      " as there are of the memory, got " + std::to_string(had));
+        throw host::Error(options.target.rows + ": sequences: expected " + std::to_string(want) +
+                          " as there are of the memory, got " + std::to_string(had));
     job.memory_masks = masks(options.memory, job.target, job.memory_rows(), config.decoder);
 }
 
@@ -225,10 +225,10 @@ void view_inputs(bool causal, Job& job) {
 void read_job(const VectorOptions& options, const OpenedModel& opened, Job& job) {
     const Config& config = opened.model.config();
     job.sides = sides_of(config);
-    job.last = &final_stack(config);
+    job.last = &output_stack(config);
     if (job.last->has_output_head && job.sides.decodes)
-        throw Refusal(opened.name + ": model: expected an encoder or a decoder of vectors, got one " +
-                      (config.encoder.sound.hears() ? "that hears (see fovea transcribe)" : "for logits"));
+        throw host::Error(opened.name + ": model: expected an encoder or a decoder of vectors, got one " +
+                          (config.encoder.sound.is_speech() ? "that hears (see fovea transcribe)" : "for logits"));
     read_rows(options, opened, job);
     refuse_unused_masks(options, job.sides);
     job.input.before_head = before_head(options, opened);
@@ -305,7 +305,7 @@ void encode_texts(const VectorOptions& options, const OpenedModel& opened) {
     const std::uint64_t rows = pooled ? 1 : texts.front().ids.size();
     for (const TextTokens& text : texts)
         if (!pooled && text.ids.size() != rows)
-            throw Refusal(
+            throw host::Error(
                 "--texts: expected a model that pools, or -p, for vectors of every token, got texts of several "
                 "lengths");
     Shape shape = pooled ? Shape{n, width} : Shape{n, rows, width};
@@ -327,11 +327,11 @@ void encode_texts(const VectorOptions& options, const OpenedModel& opened) {
 void encode_arrays(VectorOptions& options) {
     need_model(options.model);
     if (options.output.empty() && !options.view.wanted() && !options.common.json)
-        throw Refusal("-o: expected a file for the result, or --json to print it, got neither", 2);
+        throw UsageError("-o: expected a file for the result, or --json to print it, got neither");
     check_output(options.output, options.common.json);
     check_view(options.view, options.common);
     if ((options.cross || options.of_encoder) && !options.view.wanted())
-        throw Refusal("--cross and --encoder: expected --weights or --picture with them, got none", 2);
+        throw UsageError("--cross and --encoder: expected --weights or --picture with them, got none");
     settle(options.common);
     const OpenedModel opened = open_path(options.model, options.common.opening());
     if (are_plain_texts(options, opened.model.config())) return encode_texts(options, opened);
@@ -344,7 +344,7 @@ void encode_arrays(VectorOptions& options) {
     const std::uint64_t n = rows.lengths.size();
     const std::uint64_t width = job.input.before_head ? job.last->d_model : job.last->result_width();
     if (!pooled && rows.batched && rows.n_rows() != n * rows.longest())
-        throw Refusal(
+        throw host::Error(
             "--texts: expected a model that pools, or -p, for vectors of every token, got texts of several lengths");
     Shape shape = pooled ? Shape{n, width} : Shape{n, rows.longest(), width};
     if (!rows.batched) shape.erase(shape.begin());
@@ -359,7 +359,7 @@ void encode_arrays(VectorOptions& options) {
         return a.cross == options.cross && a.in_encoder == (!job.sides.decodes || options.of_encoder);
     });
     if (options.view.wanted() && chosen == all.end())
-        throw Refusal("--cross or --encoder: expected an attention that the model has, got another", 2);
+        throw UsageError("--cross or --encoder: expected an attention that the model has, got another");
     if (options.view.wanted())
         show_attention(options.view, all, static_cast<std::size_t>(chosen - all.begin()), pass);
     else

@@ -6,11 +6,12 @@
 #include <optional>
 #include <string>
 
-#include "host/base/refusal.h"
-#include "host/model/report.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 #include "tools/measure/evaluate.h"
 #include "tools/options/options.h"
 #include "tools/terminal/progress.h"
+#include "tools/terminal/usage_error.h"
 #include "tools/verbs/verbs.h"
 
 namespace fovea {
@@ -49,18 +50,18 @@ void print(const EvalOptions& options, const OpenedModel& opened, const Evaluati
 
 void eval(EvalOptions& options) {
     need_model(options.model);
-    if (options.text.empty()) throw Refusal("--text: expected a file, got none", 2);
+    if (options.text.empty()) throw UsageError("--text: expected a file, got none");
     settle(options.common);
     const OpenedModel opened = open_path(options.model, options.common.opening());
     need_logits(opened);
     const std::vector<Token> tokens = tokenize_text(opened, read_text_file(options.text), false);
     if (tokens.size() < 2)
-        throw Refusal(options.text + ": tokens: expected at least 2, got " + std::to_string(tokens.size()));
+        throw host::Error(options.text + ": tokens: expected at least 2, got " + std::to_string(tokens.size()));
     const Stack& stack = opened.model.config().decoder;
     for (const Token id : tokens)
         if (id >= stack.vocab_size)
-            throw Refusal(opened.name + ": tokens: expected ids below its vocab_size " +
-                          std::to_string(stack.vocab_size) + ", got " + std::to_string(id));
+            throw host::Error(opened.name + ": tokens: expected ids below its vocab_size " +
+                              std::to_string(stack.vocab_size) + ", got " + std::to_string(id));
     const auto start = [&](const OpenedModel& of, std::uint32_t context) {
         const Limits limits{.max_kv_len = context, .n_threads = options.common.n_threads, .kv_type = options.kv_type};
         return start_session(of, limits, options.common.isa_or_best());
@@ -76,7 +77,7 @@ void eval(EvalOptions& options) {
         if (!options.context) context = std::min(context, other.max_positions);
         against_running = start(*against, context);
     }
-    if (context < 2) throw Refusal(opened.name + ": positions: expected 2 or more, got " + std::to_string(context));
+    if (context < 2) throw host::Error(opened.name + ": positions: expected 2 or more, got " + std::to_string(context));
     Running running = start(opened, context);
     Evaluation sum;
     const std::uint64_t n_predicted = tokens.size() - (tokens.size() + context - 1) / context;  // but each one's first

@@ -4,11 +4,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "host/base/error.h"
 #include "host/base/output_file.h"
-#include "host/base/refusal.h"
+#include "host/base/words.h"
 #include "host/model/opened.h"
 #include "tools/options/answer_form.h"
 #include "tools/options/options.h"
+#include "tools/terminal/usage_error.h"
 #include "tools/verbs/verbs.h"
 
 namespace fovea {
@@ -22,8 +24,8 @@ struct GrammarOptions {
 };
 
 void write_form(GrammarOptions& options) {
-    if (options.output.empty()) throw Refusal("-o: expected the file to write, got none", 2);
-    if (!options.form.wanted()) throw Refusal("form: expected --json-schema, --grammar or --regex, got none", 2);
+    if (options.output.empty()) throw UsageError("-o: expected the file to write, got none");
+    if (!options.form.wanted()) throw UsageError("form: expected --json-schema, --grammar or --regex, got none");
     settle(options.common);
     const OpenedModel opened = open_path_or_demo(options.model);
     (void)need_tokenizer(opened);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "convert/writer/writer.h"
+#include "host/base/words.h"
 #include "host/model/listing.h"
 #include "host/model/opened.h"
 #include "host/model/report.h"
@@ -69,7 +70,7 @@ Json stack_to_json(const Stack& s) {
     Json object{{"n_layers", s.n_layers},           {"d_model", s.d_model},   {"vocab_size", s.vocab_size},
                 {"max_positions", s.max_positions}, {"n_blocks", s.n_blocks}, {"tied_output", s.tied_output},
                 {"blocks", Json::array()}};
-    if (s.sound.hears())
+    if (s.sound.is_speech())
         object["sound"] = {{"sample_rate", s.sound.sample_rate},
                            {"n_fft", s.sound.n_fft},
                            {"hop_length", s.sound.hop_length},

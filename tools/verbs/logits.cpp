@@ -8,16 +8,17 @@
 #include <optional>
 #include <string>
 
+#include "host/base/error.h"
 #include "host/base/npy.h"
-#include "host/base/refusal.h"
+#include "host/base/words.h"
 #include "host/model/opened.h"
-#include "host/model/report.h"
 #include "tools/measure/trace_hash.h"
 #include "tools/options/adapters.h"
 #include "tools/options/options.h"
 #include "tools/options/workers.h"
 #include "tools/show/arrays.h"
 #include "tools/show/view.h"
+#include "tools/terminal/usage_error.h"
 #include "tools/verbs/verbs.h"
 
 namespace fovea {
@@ -50,7 +51,7 @@ Input read_input(const LogitsOptions& options, const OpenedModel& opened) {
     } else if (options.tokens.ends_with(".npy")) {
         const NpyArray array = read_npy(options.tokens);
         if (array.shape.empty() || array.shape.size() > 2)
-            throw Refusal(array.path + ": dimensions: expected 1 or 2, got " + std::to_string(array.shape.size()));
+            throw host::Error(array.path + ": dimensions: expected 1 or 2, got " + std::to_string(array.shape.size()));
         input.tokens = read_ids(array);
         input.shape = array.shape;
     } else {
@@ -59,8 +60,8 @@ Input read_input(const LogitsOptions& options, const OpenedModel& opened) {
     }
     const std::uint32_t context = options.context ? options.context : opened.model.config().decoder.max_positions;
     if (input.tokens.empty() || input.seq_len() > context)
-        throw Refusal("tokens: expected 1 to " + std::to_string(context) + " of them in a sequence, got " +
-                      std::to_string(input.tokens.empty() ? 0 : input.seq_len()));
+        throw host::Error("tokens: expected 1 to " + std::to_string(context) + " of them in a sequence, got " +
+                          std::to_string(input.tokens.empty() ? 0 : input.seq_len()));
     return input;
 }
 
@@ -155,8 +156,8 @@ void print_text(const OpenedModel& opened, const LogitsOptions& options, const S
 void logits(LogitsOptions& options) {
     need_model(options.model);
     if (options.has_text == options.has_tokens)
-        throw Refusal(
-            std::string("--tokens or -p: expected one of them, got ") + (options.has_text ? "both" : "neither"), 2);
+        throw UsageError(std::string("--tokens or -p: expected one of them, got ") +
+                         (options.has_text ? "both" : "neither"));
     check_output(options.output, options.common.json);
     settle(options.common);
     const OpenedModel opened = open_path(options.model, options.common.opening());

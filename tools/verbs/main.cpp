@@ -14,10 +14,12 @@
 #include <vector>
 
 #include "fovea/version.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/output_file.h"
 #include "host/base/unfinished.h"
-#include "host/model/report.h"
+#include "host/base/words.h"
 #include "tools/options/nearest.h"
+#include "tools/terminal/usage_error.h"
 #include "tools/verbs/verbs.h"
 
 namespace fovea {
@@ -95,17 +97,17 @@ int run_command_line(int argc, char** argv) {
     try {
         app.parse(settled_arguments(app, argc, argv));
         if (app.get_subcommands().empty())
-            throw Refusal("command: expected one of " + verb_names(app) + ", got none", 2);
+            throw UsageError("command: expected one of " + verb_names(app) + ", got none");
     } catch (const CLI::Success& done) {  // --help, --version
         const int status = app.exit(done);
-        if (!std::cout.flush()) throw Refusal("standard output: cannot be written in full");
+        if (!std::cout.flush()) throw host::Error("standard output: cannot be written in full");
         return status;
     } catch (const CLI::ExtrasError&) {
-        throw Refusal(extra_argument(app), 2);
+        throw UsageError(extra_argument(app));
     } catch (const CLI::ArgumentMismatch& error) {
-        throw Refusal(missing_value(error), 2);
+        throw UsageError(missing_value(error));
     } catch (const CLI::ParseError& error) {
-        throw Refusal(error.what(), 2);
+        throw UsageError(error.what());
     }
     flush_output();
     return 0;
@@ -147,10 +149,10 @@ int main(int argc, char** argv) {
     std::setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
     try {
         return fovea::run_command_line(argc, argv);
-    } catch (const fovea::Refusal& refusal) {
+    } catch (const fovea::host::Error& error) {
         std::fflush(stdout);
-        std::fprintf(stderr, "fovea: %s\n", refusal.what());
-        return refusal.exit_code;
+        std::fprintf(stderr, "fovea: %s\n", error.what());
+        return dynamic_cast<const fovea::host::ArgumentError*>(&error) ? 2 : 1;
     } catch (const std::bad_alloc&) {
         std::fflush(stdout);
         std::fprintf(stderr, "fovea: out of memory\n");

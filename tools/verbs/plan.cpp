@@ -11,13 +11,15 @@
 #include "fovea/fovea.h"
 #include "fovea/mapping.h"
 #include "fovea/sampler.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 #include "host/grammar/grammar.h"
 #include "host/model/opened.h"
 #include "host/model/report.h"
 #include "host/show/picture.h"
 #include "tools/options/options.h"
 #include "tools/options/presets.h"
+#include "tools/terminal/usage_error.h"
 #include "tools/verbs/verbs.h"
 
 namespace fovea {
@@ -46,7 +48,7 @@ struct FormBytes {
     Mapping file;
     require(map_file(path.c_str(), file), path);
     if (!grammar::begins_form(file.bytes()))
-        throw Refusal(path + ": expected a form that fovea grammar wrote, got another kind");
+        throw host::Error(path + ": expected a form that fovea grammar wrote, got another kind");
     Constraint constraint;
     require(open_constraint(need_tokenizer(opened), file.bytes(), {}, constraint), path);
     return {file.bytes().size() + kFormCodeBytes, constraint_state_bytes(constraint) + 2 * FOVEA_CONSTRAINT_BYTES};
@@ -180,20 +182,19 @@ void print_plan(const std::string& name, const Config& config, std::uint64_t fil
             print_arena(plan);
         if (board) board->print();
     }
-    if (board && !board->fits()) throw Refusal(name + ": " + board->verdict());
+    if (board && !board->fits()) throw host::Error(name + ": " + board->verdict());
 }
 
 void make_and_print(PlanOptions& options) {
     if (options.model.empty() == options.preset.empty())
-        throw Refusal(std::string("MODEL or --preset NAME: expected one of them, got ") +
-                          (options.model.empty() ? "neither" : "both"),
-                      2);
+        throw UsageError(std::string("MODEL or --preset NAME: expected one of them, got ") +
+                         (options.model.empty() ? "neither" : "both"));
     if (!options.picture.empty() && picture_kind(options.picture) == PictureKind::text && options.common.json)
-        throw Refusal("--picture: expected a file beside --json, got -", 2);
+        throw UsageError("--picture: expected a file beside --json, got -");
     if (options.flash && options.model.empty())
-        throw Refusal("--flash: expected a MODEL whose bytes count, got none", 2);
+        throw UsageError("--flash: expected a MODEL whose bytes count, got none");
     if (!options.form.empty() && (options.model.empty() || !(options.flash || options.ram)))
-        throw Refusal("--form: expected a MODEL with --flash or --ram, got none", 2);
+        throw UsageError("--form: expected a MODEL with --flash or --ram, got none");
     if (!options.common.n_threads && (options.flash || options.ram)) options.common.n_threads = 1;  // a board, not this
     settle(options.common);
     options.limits.n_threads = options.common.n_threads;

@@ -11,11 +11,11 @@
 #include <string_view>
 #include <vector>
 
+#include "host/base/error.h"
 #include "host/base/output_file.h"
-#include "host/base/refusal.h"
+#include "host/base/words.h"
 #include "host/model/context.h"
 #include "host/model/opened.h"
-#include "host/model/report.h"
 #include "tools/generation/generate.h"
 #include "tools/generation/session_file.h"
 #include "tools/options/adapters.h"
@@ -24,6 +24,7 @@
 #include "tools/options/options.h"
 #include "tools/options/sampling.h"
 #include "tools/show/view.h"
+#include "tools/terminal/usage_error.h"
 #include "tools/verbs/chat.h"
 #include "tools/verbs/run_batch.h"
 #include "tools/verbs/run_options.h"
@@ -47,11 +48,11 @@ std::uint32_t context_of(const RunOptions& options, const OpenedModel& opened) {
 
 /// How many new tokens there can be: -n, or as many as the context has room for behind the prompt.
 std::uint32_t new_tokens(const RunOptions& options, std::uint64_t n_prompt, std::uint64_t context) {
-    if (n_prompt == 0) throw Refusal("prompt: expected 1 token or more, got none", 2);
+    if (n_prompt == 0) throw UsageError("prompt: expected 1 token or more, got none");
     const std::uint64_t most = context - (options.n_new ? 1 : 0);  // one at least
     if (n_prompt > most)
-        throw Refusal("prompt: expected at most " + std::to_string(most) + " tokens, which a context of " +
-                      std::to_string(context) + " has room for, got " + std::to_string(n_prompt));
+        throw host::Error("prompt: expected at most " + std::to_string(most) + " tokens, which a context of " +
+                          std::to_string(context) + " has room for, got " + std::to_string(n_prompt));
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(options.n_new, context - n_prompt));
 }
 
@@ -255,7 +256,7 @@ void run_interactively(RunOptions& options, const OpenedModel& opened) {
         std::uint32_t n_new = 0;
         try {
             n_new = new_tokens(options, tokens.size(), context);
-        } catch (const Refusal& refusal) {  // this line was too long; the next may not be
+        } catch (const host::Error& refusal) {  // this line was too long; the next may not be
             std::fprintf(stderr, "%s\n", refusal.what());
             continue;
         }
@@ -350,13 +351,13 @@ void run(RunOptions& options) {
     const OpenedModel opened = open_path_or_demo(options.model, options.common.opening());
     options.sampling.check(opened.model);
     if (writes_target(opened.model.config()) && !options.common.workers.empty())
-        throw Refusal("--workers: expected a model that continues its prompt, got one that writes another text", 2);
+        throw UsageError("--workers: expected a model that continues its prompt, got one that writes another text");
     if (writes_target(opened.model.config())) return write_target(options, opened);
     if (!options.languages.from.empty() || !options.languages.to.empty())
-        throw Refusal("--from, --to: expected a model that translates, got one that continues its prompt", 2);
+        throw UsageError("--from, --to: expected a model that translates, got one that continues its prompt");
     if (options.n_beams)
-        throw Refusal("--beams: expected a model that writes one text from another, got one that continues its prompt",
-                      2);
+        throw UsageError(
+            "--beams: expected a model that writes one text from another, got one that continues its prompt");
     need_logits(opened);
     options.adapters = std::make_shared<const Adapters>(options.loras, options.common.opening());
     options.shared = std::make_shared<const SharedWork>(options.common, opened);
@@ -372,10 +373,10 @@ void run(RunOptions& options) {
         options.prompt = read_input();
         if (!options.prompt.empty()) return run_once(options, opened);
     }
-    if (options.common.json) throw Refusal("prompt: expected -p TEXT with --json, got none", 2);
+    if (options.common.json) throw UsageError("prompt: expected -p TEXT with --json, got none");
     if (options.model.empty()) return show_demo(options, opened);
     if (isatty(STDIN_FILENO)) return answer_lines(options, opened);
-    throw Refusal("prompt: expected -p TEXT, or one on standard input, got none", 2);
+    throw UsageError("prompt: expected -p TEXT, or one on standard input, got none");
 }
 
 void add_batch(CLI::App& verb, RunOptions& options) {
@@ -392,7 +393,7 @@ void add_batch(CLI::App& verb, RunOptions& options) {
 /// What goes with --batch, and what with nothing else.
 void check_batch(const RunOptions& options, std::size_t n_given) {
     if (options.batch.empty()) {
-        if (!options.output.empty()) throw Refusal("-o: expected --batch with it, got none", 2);
+        if (!options.output.empty()) throw UsageError("-o: expected --batch with it, got none");
         return;
     }
     const std::pair<bool, const char*> others[] = {{n_given > 0, "a prompt"},
@@ -405,24 +406,24 @@ void check_batch(const RunOptions& options, std::size_t n_given) {
                                                    {options.echo, "--echo"}};
     for (const auto& other : others)
         if (other.first)
-            throw Refusal(std::string("--batch: expected no options of a single prompt, got ") + other.second, 2);
+            throw UsageError(std::string("--batch: expected no options of a single prompt, got ") + other.second);
     if (options.common.json && (options.output.empty() || options.output == "-"))
-        throw Refusal("--json: expected -o FILE with --batch, got standard output for the answers", 2);
+        throw UsageError("--json: expected -o FILE with --batch, got standard output for the answers");
 }
 
 /// Refuses options that do not go together. Prompts are counted in n_given; `several`: not all of them are of -p.
 void check_given(const RunOptions& options, std::size_t n_given, bool several) {
     options.form.check();
     if (options.form.compact && options.form.schema_path.empty() && options.batch.empty())
-        throw Refusal("--compact: expected --json-schema beside it, got none", 2);
-    if (several) throw Refusal("prompt: expected one of PROMPT, -p, -f and --tokens, got several", 2);
+        throw UsageError("--compact: expected --json-schema beside it, got none");
+    if (several) throw UsageError("prompt: expected one of PROMPT, -p, -f and --tokens, got several");
     check_batch(options, n_given);
     for (const std::string& text : options.stop)
-        if (text.empty()) throw Refusal("--stop: expected a text, got an empty one", 2);
+        if (text.empty()) throw UsageError("--stop: expected a text, got an empty one");
     check_view(options.view, options.common);
     if (options.view.wanted() && n_given == 0)
-        throw Refusal("--weights and --picture: expected -p TEXT with them, got none", 2);
-    if (!options.session.empty() && n_given == 0) throw Refusal("--session: expected -p TEXT with it, got none", 2);
+        throw UsageError("--weights and --picture: expected -p TEXT with them, got none");
+    if (!options.session.empty() && n_given == 0) throw UsageError("--session: expected -p TEXT with it, got none");
     check_sessions(options.session, options.loras);
 }
 

@@ -10,7 +10,9 @@
 #include <memory>
 #include <vector>
 
-#include "host/model/report.h"
+#include "host/base/error.h"
+#include "host/base/output_file.h"
+#include "host/base/words.h"
 #include "serve/jobs/worker.h"
 #include "tools/generation/batch_output.h"
 #include "tools/generation/generate.h"
@@ -136,7 +138,7 @@ public:
                 write(first->second);
                 done_.erase(first);
             }
-            if (!computed && n_written_ == n_before) throw Refusal("batch: expected a pass to compute, got none");
+            if (!computed && n_written_ == n_before) throw host::Error("batch: expected a pass to compute, got none");
             progress.show(n_written_, n_tokens_);
         }
     }
@@ -177,7 +179,8 @@ private:
     }
 
     void write(const BatchAnswer& answer) {
-        if (answer.last.failure.status) throw Refusal(lines_.place(n_written_) + ": " + answer.last.failure.message);
+        if (answer.last.failure.status)
+            throw host::Error(lines_.place(n_written_) + ": " + answer.last.failure.message);
         output_.write(answer.line(n_written_++));
         n_tokens_ += answer.last.n_new;
         n_prompt_tokens_ += answer.last.n_prompt;

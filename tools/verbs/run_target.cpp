@@ -5,11 +5,12 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "host/base/error.h"
 #include "host/base/output_file.h"
-#include "host/base/refusal.h"
-#include "host/model/report.h"
+#include "host/base/words.h"
 #include "tools/generation/generate.h"
 #include "tools/options/given_prompt.h"
+#include "tools/terminal/usage_error.h"
 #include "tools/verbs/run_options.h"
 
 namespace fovea {
@@ -39,8 +40,8 @@ std::uint32_t n_beams_of(const RunOptions& options) {
                                                    {options.n_proposed > 0, "--speculate"}};
     for (const auto& [given, name] : others) {
         if (given && options.n_beams > 1)
-            throw Refusal(
-                "--beams: expected 1 beside " + std::string(name) + ", got " + std::to_string(options.n_beams), 2);
+            throw UsageError("--beams: expected 1 beside " + std::string(name) + ", got " +
+                             std::to_string(options.n_beams));
         if (given) return 1;
     }
     return options.n_beams;
@@ -141,11 +142,10 @@ void check(const RunOptions& options, const OpenedModel& opened) {
                                                    {!options.loras.empty(), "--lora"}};
     for (const auto& [given, name] : others)
         if (given)
-            throw Refusal(std::string(name) + ": expected a model that continues its prompt, got " + opened.name +
-                              ", which writes another text",
-                          2);
+            throw UsageError(std::string(name) + ": expected a model that continues its prompt, got " + opened.name +
+                             ", which writes another text");
     if (!options.batch.empty() && options.n_beams > 1)
-        throw Refusal("--beams: expected 1 beside --batch, got " + std::to_string(options.n_beams), 2);
+        throw UsageError("--beams: expected 1 beside --batch, got " + std::to_string(options.n_beams));
     if (!opened.tokenizer.valid() && !(options.languages.from + options.languages.to).empty())
         (void)need_tokenizer(opened);
     if (options.tokens.empty()) (void)need_tokenizer(opened);
@@ -160,14 +160,14 @@ void write_target(RunOptions& options, const OpenedModel& opened) {
     if (options.tokens.empty() && options.has_prompt) text = given_prompt(options.prompt, options.prompt_file);
     if (options.tokens.empty() && !text && !isatty(STDIN_FILENO) && input_speaks()) text = read_input();
     if (options.tokens.empty() && !text && (options.common.json || !isatty(STDIN_FILENO)))
-        throw Refusal("prompt: expected -p TEXT, or one on standard input, got none", 2);
+        throw UsageError("prompt: expected -p TEXT, or one on standard input, got none");
     Target target(options, opened);
     if (!options.tokens.empty()) return write_one(target, options.tokens, options, opened);
     if (text) return write_one(target, target.tokenized(*text), options, opened);
     std::fprintf(stderr, "%s: a text per line, an empty one ends.\n", one_line(opened.name).c_str());
     for (std::string line; std::fputs("> ", stderr), std::getline(std::cin, line) && !line.empty();) try {
             write_one(target, target.tokenized(line), options, opened);
-        } catch (const Refusal& refusal) {  // this line was too long; the next may not be
+        } catch (const host::Error& refusal) {  // this line was too long; the next may not be
             std::fprintf(stderr, "%s\n", refusal.what());
         }
 }

@@ -7,13 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/output_file.h"
+#include "host/base/words.h"
 #include "host/model/opened.h"
-#include "host/model/report.h"
 #include "host/translate/source_memory.h"
 #include "tools/options/adapters.h"
 #include "tools/options/options.h"
 #include "tools/options/workers.h"
+#include "tools/terminal/usage_error.h"
 #include "tools/verbs/verbs.h"
 #ifdef FOVEA_SERVE
 #include "serve/http/server.h"
@@ -75,8 +77,8 @@ std::vector<std::unique_ptr<Adapters>> open_adapters(const ServeOptions& options
     }
     for (std::size_t i = 0; i < used.size(); ++i)
         if (!used[i])
-            throw Refusal(
-                "--lora: expected NAME=FILE with the name of a model that is served, got " + options.loras[i].path, 2);
+            throw UsageError("--lora: expected NAME=FILE with the name of a model that is served, got " +
+                             options.loras[i].path);
     return opened;
 }
 
@@ -90,10 +92,10 @@ std::vector<std::string> read_keys(const ServeOptions& options) {
             if (const std::size_t first = line.find_first_not_of(kBlanks); first != line.npos)
                 keys.push_back(line.substr(first, line.find_last_not_of(kBlanks) + 1 - first));
         if (keys.size() == options.keys.size())
-            throw Refusal(options.key_file + ": keys: expected one a line, got none");
+            throw host::Error(options.key_file + ": keys: expected one a line, got none");
     }
     for (const std::string& key : keys)
-        if (key.empty()) throw Refusal("--api-key: expected a text, got an empty one", 2);
+        if (key.empty()) throw UsageError("--api-key: expected a text, got an empty one");
     return keys;
 }
 
@@ -118,7 +120,7 @@ void say_ready(const ServeOptions& options, const serve::Server& server, std::ui
 void run_server(ServeOptions& options) {
     settle(options.common);
     if (std::find(options.models.begin(), options.models.end(), "") != options.models.end())
-        throw Refusal("MODEL: expected a file, got an empty name", 2);
+        throw UsageError("MODEL: expected a file, got an empty name");
     if (options.models.empty()) options.models.emplace_back();  // the built-in one
     std::vector<OpenedModel> opened(options.models.size());
     std::vector<serve::ServedModel> models;
@@ -126,15 +128,15 @@ void run_server(ServeOptions& options) {
         models.push_back(open_served(options.models[i], options.common.opening(), opened[i]));
         for (std::size_t j = 0; j < i; ++j)
             if (models[j].name == models[i].name)
-                throw Refusal(
-                    "MODEL: expected models of different names (NAME=FILE gives one), got two of " + models[i].name, 2);
+                throw UsageError("MODEL: expected models of different names (NAME=FILE gives one), got two of " +
+                                 models[i].name);
     }
     const auto adapters = open_adapters(options, models);
-    if (!options.common.workers.empty() && (models.size() != 1 || models.front().model.config().encoder.sound.hears() ||
-                                            writes_target(models.front().model.config())))
-        throw Refusal("--workers: expected one model that continues texts or makes vectors, got " +
-                          std::string(models.size() != 1 ? "several" : "one that writes another text"),
-                      2);
+    if (!options.common.workers.empty() &&
+        (models.size() != 1 || models.front().model.config().encoder.sound.is_speech() ||
+         writes_target(models.front().model.config())))
+        throw UsageError("--workers: expected one model that continues texts or makes vectors, got " +
+                         std::string(models.size() != 1 ? "several" : "one that writes another text"));
     const SharedWork shared(options.common, opened.front());
     serve::ServerOptions server_options{.host = options.host,
                                         .port = static_cast<std::uint16_t>(options.port),
@@ -166,7 +168,7 @@ void run_server(ServeOptions& options) {
 #else
 
 void run_server(ServeOptions&) {
-    throw Refusal(
+    throw host::Error(
         "serve: expected a build with Boost 1.74 or newer (Debian and Ubuntu: libboost-dev; then configure and build "
         "again), got one without");
 }

@@ -9,9 +9,11 @@
 #include "convert/sources/hf_config.h"
 #include "convert/tokenizers/tokenizer_file.h"
 #include "convert/tokenizers/vocab_json.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/words.h"
 #include "host/model/opened.h"
 #include "tools/options/options.h"
+#include "tools/terminal/usage_error.h"
 #include "tools/verbs/verbs.h"
 
 namespace fovea {
@@ -41,9 +43,9 @@ std::string tokenizer_file(const std::string& path) {
     for (const char* name : {"tokenizer.json", "tokenizer.model", "vocab.txt", "tokenizer.bin"})
         if (std::filesystem::exists(folder / name, error)) return (folder / name).string();
     if (reads_vocab_json(folder)) return (folder / "vocab.json").string();
-    throw Refusal(path +
-                  ": expected a tokenizer.json, tokenizer.model, vocab.txt, tokenizer.bin or a vocab.json with its "
-                  "merges.txt in it, got none");
+    throw host::Error(path +
+                      ": expected a tokenizer.json, tokenizer.model, vocab.txt, tokenizer.bin or a vocab.json with its "
+                      "merges.txt in it, got none");
 }
 
 TokenizerInUse open_any_tokenizer(const std::string& given) {
@@ -78,8 +80,8 @@ std::vector<std::string> texts_of(const Tokenizer& tokenizer, const std::vector<
     std::vector<std::string> texts;
     for (const Token id : ids) {
         if (id >= tokenizer.vocab_size())
-            throw Refusal("--decode: expected ids below " + with_separators(tokenizer.vocab_size()) + ", got " +
-                          with_separators(id));
+            throw host::Error("--decode: expected ids below " + with_separators(tokenizer.vocab_size()) + ", got " +
+                              with_separators(id));
         texts.emplace_back(decode(tokenizer, decoder, id, special, room));
     }
     texts.emplace_back(finish(decoder, room));
@@ -135,7 +137,7 @@ void print_text(const IdsOptions& options, const Tokenizer& tokenizer, const std
         std::uint64_t id = 0;
         for (; at < end; ++at) {
             if (list[at] < '0' || list[at] > '9' || id > 0xffffffffu)
-                throw Refusal("--decode: expected ids, got " + list.substr(at, 40), 2);
+                throw UsageError("--decode: expected ids, got " + list.substr(at, 40));
             id = id * 10 + static_cast<std::uint64_t>(list[at] - '0');
         }
         ids.push_back(static_cast<Token>(std::min<std::uint64_t>(id, 0xffffffffu)));
@@ -156,8 +158,8 @@ void print_each_line(const IdsOptions& options, const OpenedModel& opened) {
         const auto line = nlohmann::json::parse(lines.begin() + at, lines.begin() + end, nullptr, false);
         ++number;
         if (!line.is_string())
-            throw Refusal(options.lines + ": line " + std::to_string(number) + ": expected a JSON string, got " +
-                          lines.substr(at, std::min<std::size_t>(end - at, 40)));
+            throw host::Error(options.lines + ": line " + std::to_string(number) + ": expected a JSON string, got " +
+                              lines.substr(at, std::min<std::size_t>(end - at, 40)));
         print_ids(options, opened.tokenizer, {tokenize_text(opened, line.get<std::string>(), options.special), {}});
         at = end + 1;
     }
@@ -207,10 +209,10 @@ void add_tokenize(CLI::App& app) {
     set_action(verb, [options, text, ids, pair] {
         const bool has_text = text.count() != 0, has_ids = ids.count() != 0;
         const int n_given = has_text + has_ids + !options->file.empty() + !options->lines.empty();
-        if (n_given == 0) throw Refusal("-p: expected a text, got none", 2);
-        if (n_given > 1) throw Refusal("-p, -f, --jsonl, --decode: expected one of them, got several", 2);
+        if (n_given == 0) throw UsageError("-p: expected a text, got none");
+        if (n_given > 1) throw UsageError("-p, -f, --jsonl, --decode: expected one of them, got several");
         if (pair.count() && !has_text && options->file.empty())
-            throw Refusal("--pair: expected with -p or -f, got neither", 2);
+            throw UsageError("--pair: expected with -p or -f, got neither");
         run_tokenize(*options, has_text, has_ids, pair.count() != 0);
     });
 }

@@ -7,14 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/output_file.h"
+#include "host/base/words.h"
 #include "host/media/sound_file.h"
 #include "host/model/opened.h"
-#include "host/model/report.h"
 #include "host/speech/speech_engine.h"
 #include "host/speech/transcript_text.h"
 #include "tools/options/options.h"
 #include "tools/terminal/progress.h"
+#include "tools/terminal/usage_error.h"
 #include "tools/verbs/verbs.h"
 
 namespace fovea {
@@ -93,15 +95,15 @@ private:
 };
 
 void check_options(const TranscribeOptions& options) {
-    if (options.files.empty()) throw Refusal("FILE: expected a recording, or - for standard input, got none", 2);
+    if (options.files.empty()) throw UsageError("FILE: expected a recording, or - for standard input, got none");
     const int n_forms = options.timestamps + options.srt + options.vtt + options.common.json;
     if (options.words && n_forms == 0)
-        throw Refusal("--words: expected --timestamps, --srt, --vtt or --json beside it, got none", 2);
-    if (n_forms > 1) throw Refusal("--timestamps, --srt, --vtt, --json: expected one of them, got several", 2);
+        throw UsageError("--words: expected --timestamps, --srt, --vtt or --json beside it, got none");
+    if (n_forms > 1) throw UsageError("--timestamps, --srt, --vtt, --json: expected one of them, got several");
     if (options.no_timestamps && (options.timestamps || options.srt || options.vtt))
-        throw Refusal("--no-timestamps: expected none of --timestamps, --srt and --vtt beside it, got one", 2);
+        throw UsageError("--no-timestamps: expected none of --timestamps, --srt and --vtt beside it, got one");
     if ((options.srt || options.vtt) && options.files.size() > 1)
-        throw Refusal("--srt, --vtt: expected one recording, got " + std::to_string(options.files.size()), 2);
+        throw UsageError("--srt, --vtt: expected one recording, got " + std::to_string(options.files.size()));
 }
 
 SpeechOptions speech_options(const TranscribeOptions& options) {
@@ -131,7 +133,7 @@ void transcribe_files(TranscribeOptions& options) {
     check_speech(engine.tokens(), speech.language, speech.task);  // before a recording is read
     for (const std::string& file : options.files)
         if (std::error_code ignored; file != "-" && !std::filesystem::exists(file, ignored))
-            throw Refusal(file + ": no such file");
+            throw host::Error(file + ": no such file");
     Printer printer(options);
     for (const std::string& file : options.files) {
         const std::uint32_t rate = opened.model.config().encoder.sound.sample_rate;

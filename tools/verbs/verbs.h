@@ -1,5 +1,5 @@
 // The verbs of the command line, one file each, and the one list of them. Every function adds its verb with its options
-// and help; what the verb does runs once the whole command line is read. A verb fails by throwing Refusal (or
+// and help; what the verb does runs once the whole command line is read. A verb fails by throwing host::Error (or
 // std::exception, exit status 1). A new verb is a file in this folder and its name below. docs/fovea.1 describes it, which
 // a test checks.
 #pragma once

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
+#include "host/base/output_file.h"
 #include "host/model/opened.h"
-#include "host/model/report.h"
 #include "tools/options/options.h"
 #include "tools/verbs/verbs.h"
 
@@ -60,13 +60,13 @@ void work(WorkerOptions& options) try {
         done = options.once && served.greeted;
     }
 } catch (const cluster::Error& error) {
-    throw Refusal(error.what(), error.of_usage ? 2 : 1);
+    throw host::Error(error.what(), error.of_usage ? 2 : 1);
 }
 
 #else
 
 void work(WorkerOptions&) {
-    throw Refusal(
+    throw host::Error(
         "worker: expected a build with Boost 1.74 or newer (Debian and Ubuntu: libboost-dev; then configure and build "
         "again), got one without");
 }

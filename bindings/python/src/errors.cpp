@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "host/base/file_refusal.h"
+#include "host/base/file_error.h"
 
 namespace fovea::python {
 namespace {
@@ -53,9 +53,9 @@ void translate(const std::exception_ptr& thrown, void*) {
         set(PyExc_TypeError, error);
     } catch (const ValueRefused& error) {
         set(PyExc_ValueError, error);
-    } catch (const FileRefusal& error) {
+    } catch (const host::FileError& error) {
         raise_os(error.error, error.path, error);
-    } catch (const Refusal& error) {
+    } catch (const host::Error& error) {
         set(PyExc_ValueError, error);
     }
 }

@@ -165,9 +165,9 @@ ModelHandle* from_bytes(const nb::bytes& data, const std::string& name, const Sc
 
 }  // namespace
 
-const Stack& OpenedModel::first() const { return first_stack(model.config()); }
+const Stack& OpenedModel::first() const { return input_stack(model.config()); }
 
-const Stack& OpenedModel::last() const { return final_stack(model.config()); }
+const Stack& OpenedModel::last() const { return output_stack(model.config()); }
 
 bool OpenedModel::gives_logits() const {
     const auto& [encoder, decoder] = model.config();

@@ -7,7 +7,6 @@
 
 #include "bindings/python/src/arrays.h"
 #include "fovea/workspace.h"
-#include "host/base/refusal.h"
 #include "host/media/sound_file.h"
 
 namespace fovea::python {

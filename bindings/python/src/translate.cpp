@@ -4,7 +4,7 @@
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/session.h"
 #include "fovea/workspace.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
 namespace fovea::python {
 
@@ -37,7 +37,7 @@ nb::dict PyTranslator::run(const nb::object& source, nb::handle from_language, n
         try {
             translator_->start(ids, languages, how);
             made = translator_->write();
-        } catch (const Refusal&) {
+        } catch (const host::Error&) {
             if (!gate_.flag()->load()) throw;
             return Status{Code::cancelled, "translate", 0, 0};
         }

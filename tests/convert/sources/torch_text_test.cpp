@@ -142,7 +142,7 @@ TEST_CASE("torch text: what a config.json may not say is refused by name") {
         options.output = folder / "model.fovea";
         try {
             convert(options);
-        } catch (const Refusal& error) {
+        } catch (const host::Error& error) {
             return std::string(error.what());
         }
         return std::string();

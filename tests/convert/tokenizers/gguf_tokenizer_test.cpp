@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/base/source_file.h"
 #include "tests/support/opened_tokenizer.h"
 
@@ -51,7 +51,7 @@ std::string refusal_of_spoiled(const std::string& name, const std::function<void
     try {
         const std::vector<std::byte> section = section_of_gguf(path);
         if (!section.empty()) static_cast<void>(OpenedTokenizer(section).tokenize("The lamp, 12 lamps.", {}));
-    } catch (const Refusal& refusal) {
+    } catch (const host::Error& refusal) {
         line = refusal.what();
     }
     std::filesystem::remove(path);
@@ -356,7 +356,7 @@ TEST_CASE("gguf: tokenizers that are not what they say are refused") {
     std::string line;
     try {
         static_cast<void>(section_of_gguf(golden("gpt2"), 100));
-    } catch (const Refusal& refusal) {
+    } catch (const host::Error& refusal) {
         line = refusal.what();
     }
     check_has(line, {"tokenizer.ggml.tokens: expected 1 to 100 texts", "got a list of 1200"});

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "convert/tokenizers/tokenizer_file.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "tests/support/opened_tokenizer.h"
 
 using namespace fovea;
@@ -62,7 +62,7 @@ std::string line_of(const char* name, const std::function<void(Json&)>& edit) {
     std::vector<std::string> notes;
     try {
         static_cast<void>(folder.section(notes));
-    } catch (const Refusal& refusal) {
+    } catch (const host::Error& refusal) {
         return refusal.what();
     }
     return "";

@@ -12,7 +12,7 @@
 #include "convert/tokenizers/tokenizer_steps.h"
 #include "convert/tokenizers/trie.h"
 #include "engine/tokenizer/automaton.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/base/source_file.h"
 #include "tests/support/opened_tokenizer.h"
 #include "tests/support/sanitized.h"
@@ -31,7 +31,7 @@ std::vector<std::byte> section_of_model(const std::string& bytes) {
 std::string refusal_of_model(const std::string& bytes) {
     try {
         static_cast<void>(section_of_model(bytes));
-    } catch (const Refusal& refusal) {
+    } catch (const host::Error& refusal) {
         return refusal.what();
     }
     return {};
@@ -50,7 +50,7 @@ std::string with_split(const std::string& pattern) {
 std::string refusal_of_pattern(const std::string& pattern) {
     try {
         static_cast<void>(section_of(with_split(pattern)));
-    } catch (const Refusal& refusal) {
+    } catch (const host::Error& refusal) {
         return refusal.what();
     }
     return {};
@@ -58,7 +58,7 @@ std::string refusal_of_pattern(const std::string& pattern) {
 
 /// The pieces that a pattern cuts `text` into, found by ids: in this vocabulary a piece starts where merging stops.
 std::vector<std::string> cut(const std::string& pattern, const std::string& text) {
-    const RefusePattern refuse = [](const std::string& wanted) { throw Refusal(wanted); };
+    const RefusePattern refuse = [](const std::string& wanted) { throw host::Error(wanted); };
     TokenizerSource source;
     source.steps = {
         pattern_step(source.patterns, parse_pattern(pattern, refuse), false, StepKind::pattern, 0, {}, refuse)};
@@ -150,7 +150,7 @@ TEST_CASE("a damaged SentencePiece model is refused, or opens") {
             try {
                 const OpenedTokenizer tokenizer(section_of_model(bytes));
                 static_cast<void>(tokenizer.tokenize("The lamp is on: 12 \xc3\xa9\xff.", {}));
-            } catch (const Refusal& refusal) {
+            } catch (const host::Error& refusal) {
                 CHECK(std::string(refusal.what()).find("tokenizer.model: ") == 0);
             }
         }

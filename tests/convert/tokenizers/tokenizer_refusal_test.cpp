@@ -7,7 +7,7 @@
 
 #include "convert/tokenizers/tokenizer_bin.h"
 #include "engine/format/format.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "tests/support/opened_tokenizer.h"
 
 using namespace fovea;
@@ -21,7 +21,7 @@ std::string refusal_of(const std::string& tokenizer_json, std::uint32_t vocab_si
     try {
         static_cast<void>(section_of(tokenizer_json, {.vocab_size = vocab_size}));
         return "";
-    } catch (const Refusal& refusal) {
+    } catch (const host::Error& refusal) {
         CHECK(refusal.exit_code == 1);
         return refusal.what();
     }
@@ -185,7 +185,7 @@ TEST_CASE("a tokenizer.bin's pieces have at most 1,024 bytes") {
             static_cast<void>(
                 tokenizer_section_from_llama2c(std::as_bytes(std::span(file)), "tokenizer.bin", {.vocab_size = 3}));
             return "";
-        } catch (const Refusal& refusal) {
+        } catch (const host::Error& refusal) {
             return refusal.what();
         }
     };

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "convert/tokenizers/tokenizer_file.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "tests/support/opened_tokenizer.h"
 #include "tests/support/sanitized.h"
 
@@ -44,7 +44,7 @@ public:
     [[nodiscard]] std::string refusal() const {
         try {
             (void)section();
-        } catch (const Refusal& refusal) {
+        } catch (const host::Error& refusal) {
             return refusal.what();
         }
         return "";

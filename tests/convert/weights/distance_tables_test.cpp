@@ -73,7 +73,7 @@ TEST_CASE("DeBERTa: a table of eight bits is read, and a norm of them is refused
     std::string words;
     try {
         (void)norm.converted();
-    } catch (const Refusal& refusal) {
+    } catch (const host::Error& refusal) {
         words = refusal.what();
     }
     CHECK(contains(words, std::string(kNorm) + ": expected plain floats, got others"));

@@ -80,13 +80,13 @@ TEST_CASE("ordered work: the first failure in order is the caller's, and all bef
             OrderedWork work;
             work.n_pieces = 300;
             work.make = [&](std::uint64_t piece, std::size_t, std::size_t) {
-                if (piece >= 120 && piece % 7 == 1) throw Refusal("piece " + std::to_string(piece));
+                if (piece >= 120 && piece % 7 == 1) throw host::Error("piece " + std::to_string(piece));
             };
             work.take = [&](std::uint64_t, std::size_t) { ++n_taken; };
             CHECK(refusal_of([&] { work_in_order(work, n_threads); }) == "piece 120");
             CHECK(n_taken == 120);
             work.take = [&](std::uint64_t piece, std::size_t) {
-                if (piece == 50) throw Refusal("the disk is full");
+                if (piece == 50) throw host::Error("the disk is full");
             };
             CHECK(refusal_of([&] { work_in_order(work, n_threads); }) == "the disk is full");
         }
@@ -153,8 +153,8 @@ TEST_CASE("writer: a source that fails in the middle gives its first refusal on 
     write_text(folder / "m.fovea", "older");
     const RowReader read = source.read_rows;
     source.read_rows = [&](const TensorSpec& spec, std::uint32_t row, std::uint32_t n, float* out) {
-        if (spec.layer == 1 && spec.role == Role::up && row >= 512) throw Refusal("row " + std::to_string(row));
-        if (spec.layer == 1 && spec.role == Role::down) throw Refusal("a later tensor");
+        if (spec.layer == 1 && spec.role == Role::up && row >= 512) throw host::Error("row " + std::to_string(row));
+        if (spec.layer == 1 && spec.role == Role::down) throw host::Error("a later tensor");
         read(spec, row, n, out);
     };
     for (const Type type : {Type::f32, Type::q8, Type::q4})

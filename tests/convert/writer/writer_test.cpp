@@ -11,6 +11,7 @@
 #include "host/base/elements.h"
 #include "host/base/output_file.h"
 #include "host/base/unfinished.h"
+#include "host/base/words.h"
 #include "tests/support/convert_fixtures.h"
 #include "tests/support/small_models.h"
 
@@ -148,7 +149,7 @@ TEST_CASE("writer: a failure leaves the older file and nothing else") {
     SUBCASE("the source fails half-way") {
         int n_calls = 0;
         source.read_rows = [&](const TensorSpec& spec, std::uint32_t row, std::uint32_t n, float* out) {
-            if (++n_calls == 20) throw Refusal("no more");
+            if (++n_calls == 20) throw host::Error("no more");
             read(spec, row, n, out);
         };
         CHECK(refusal_of([&] { write_file(source, folder / "m.fovea", {}); }) == "no more");

@@ -5,7 +5,7 @@
 #include <limits>
 #include <string>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/model/parameters.h"
 #include "tests/support/encoder_models.h"
 #include "tests/support/small_models.h"
@@ -264,7 +264,7 @@ TEST_CASE("config: parameters of published models are the published ones") {
         CHECK(check(config).ok());
         CHECK(count_parameters(config).total == published.second);
     }
-    CHECK_THROWS_AS((void)preset_config("gpt9"), Refusal);
+    CHECK_THROWS_AS((void)preset_config("gpt9"), host::Error);
 }
 
 TEST_CASE("config: disentangled positions are an encoder's, of heads that each have keys of their own") {

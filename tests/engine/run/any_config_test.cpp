@@ -137,7 +137,7 @@ private:
                 b.parallel = b.shared_norm = b.cross_attention = b.bias_kv = b.zero_attn = false;
             }
         }
-        if (Sound& sound = stack.sound; sound.hears() && below(4) == 0) {
+        if (Sound& sound = stack.sound; sound.is_speech() && below(4) == 0) {
             field.number = below(5);
             for_each_sound_field(sound, field);
             if (below(2)) sound = {1, 2 + below(9), 1, 1 + below(30), 1 + below(24)};
@@ -185,7 +185,7 @@ TEST_CASE("any configuration is refused, or has a model that runs with the same 
         AlignedBytes file;
         try {
             file = write_bytes(random_model(any.config, 1), {.type = any.type, .weights_alignment = 64});
-        } catch (const Refusal& refusal) {
+        } catch (const host::Error& refusal) {
             FAIL("seed ", seed, ": ", refusal.what());
         }
         // Of every third one two adapters are in use, which are one file.
@@ -208,7 +208,7 @@ TEST_CASE("any configuration is refused, or has a model that runs with the same 
                                                              .adapter = adapter});
         CHECK(outcome != fuzz::Outcome::refused);
         ++counts[static_cast<int>(outcome)];
-        n_heard += outcome == fuzz::Outcome::ran && any.config.encoder.sound.hears();
+        n_heard += outcome == fuzz::Outcome::ran && any.config.encoder.sound.is_speech();
     }
     for (int i = 0; asked && i < fuzz::kOutcomes; ++i) MESSAGE(counts[i], " ", std::string(fuzz::kOutcomeNames[i]));
     CHECK((asked || n_adapted > n / 100));

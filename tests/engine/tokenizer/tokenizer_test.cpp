@@ -13,7 +13,7 @@
 #include "convert/tokenizers/tokenizer_bin.h"
 #include "convert/tokenizers/vocab_txt.h"
 #include "engine/format/utf8.h"
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "tests/support/opened_tokenizer.h"
 #include "tests/support/sanitized.h"
 
@@ -281,7 +281,7 @@ TEST_CASE("a vocab.txt gives the section of the tokenizer.json that says the sam
         const auto section = tokenizer_section_from_vocab_txt(text, "vocab.txt", config, {.vocab_size = kLines});
         CHECK(section == section_of(file.dump()));
         CHECK_THROWS_AS(tokenizer_section_from_vocab_txt(text, "vocab.txt", config, {.vocab_size = kLines - 1}),
-                        Refusal);
+                        host::Error);
     }
     CHECK_THROWS_WITH(tokenizer_section_from_vocab_txt(std::string_view("[UNK]\na\n"), "vocab.txt", "", {}),
                       "vocab.txt: expected the token [CLS], got none");
@@ -336,10 +336,12 @@ TEST_CASE("stories260K's tokenizer.bin gives the reference text and its ids") {
     CHECK(tokenizer.decode(ids, false) == text);
     CHECK(tokenizer.tokenizer().ends_text(1));
     CHECK(tokenizer.tokenizer().ends_text(2));
-    CHECK_THROWS_AS(tokenizer_section_from_llama2c(std::as_bytes(std::span(bytes)), "t", {.vocab_size = 511}), Refusal);
-    CHECK_THROWS_AS(tokenizer_section_from_llama2c(std::as_bytes(std::span(bytes)), "t", {.vocab_size = 513}), Refusal);
+    CHECK_THROWS_AS(tokenizer_section_from_llama2c(std::as_bytes(std::span(bytes)), "t", {.vocab_size = 511}),
+                    host::Error);
+    CHECK_THROWS_AS(tokenizer_section_from_llama2c(std::as_bytes(std::span(bytes)), "t", {.vocab_size = 513}),
+                    host::Error);
     for (std::size_t n = 0; n < bytes.size(); n += 7)
         CHECK_THROWS_AS(
             tokenizer_section_from_llama2c(std::as_bytes(std::span(bytes).first(n)), "t", {.vocab_size = 512}),
-            Refusal);
+            host::Error);
 }

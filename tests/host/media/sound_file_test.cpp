@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/media/sound_source.h"
 #include "tests/support/convert_fixtures.h"
 
@@ -44,7 +44,7 @@ std::vector<float> read_bytes(const std::string& bytes, std::uint32_t rate = 160
 std::string refusal_of(const std::string& bytes) {
     try {
         (void)read_bytes(bytes);
-    } catch (const Refusal& refusal) {
+    } catch (const host::Error& refusal) {
         const std::string line = refusal.what();
         return line.substr(line.find("test: ") + 6);
     }

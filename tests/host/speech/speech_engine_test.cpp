@@ -7,7 +7,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/media/sound_file.h"
 #include "host/model/listing.h"
 #include "host/model/opened.h"

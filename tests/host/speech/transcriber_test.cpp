@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/speech/chances.h"
 
 namespace {
@@ -206,7 +206,7 @@ TEST_CASE("transcribe: the rules of timestamps") {
 std::string refusal_of(const std::string& json) {
     try {
         (void)SpeechTokens::read(json, kVocab, "m");
-    } catch (const Refusal& refusal) {
+    } catch (const host::Error& refusal) {
         return refusal.what();
     }
     return "read";

@@ -6,8 +6,9 @@
 
 #include <fstream>
 
+#include "host/base/error.h"
 #include "host/base/npy.h"
-#include "host/base/refusal.h"
+#include "host/base/words.h"
 #include "host/media/sound_file.h"
 #include "host/model/listing.h"
 #include "host/model/opened.h"
@@ -116,11 +117,11 @@ TEST_CASE("words: each row begins at the frame that PyTorch's attention says, on
 TEST_CASE("words: heads that a model does not have are refused, and others than pairs") {
     const auto engine_with = [](const char* heads) { (void)Speech(nlohmann::json::parse(heads)).engine(); };
     CHECK_THROWS_WITH_AS(engine_with("[[2, 0]]"),
-                         "m: speech: alignment_heads: expected heads of its 2 layers, got [2, 0]", Refusal);
+                         "m: speech: alignment_heads: expected heads of its 2 layers, got [2, 0]", host::Error);
     CHECK_THROWS_WITH_AS(engine_with("[[1, 4]]"),
-                         "m: speech: alignment_heads: expected heads of its 2 layers, got [1, 4]", Refusal);
+                         "m: speech: alignment_heads: expected heads of its 2 layers, got [1, 4]", host::Error);
     for (const char* heads : {R"("x")", "[1, 2]", "[[1, 2, 3]]", "[[1, -2]]", "[[1, 1e30]]"})
-        CHECK_THROWS_AS(engine_with(heads), Refusal);
+        CHECK_THROWS_AS(engine_with(heads), host::Error);
 }
 
 TEST_CASE("words: tokens become words at spaces and marks, or by characters where a language has no spaces") {

@@ -1,5 +1,5 @@
 // What a text that is written from another may be: which tokens are languages, and how long it is.
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 #include "host/translate/target_writer.h"
 #include "tests/support/opened_tokenizer.h"
 
@@ -15,7 +15,7 @@ TEST_CASE("languages: T5's tokens of places are none") {
     REQUIRE(has_place);
     const Languages german{.from = {}, .to = "de"};
     CHECK_THROWS_WITH_AS((void)find_languages(german, tokenizer, {}),
-                         "--to: expected none, for the model has no tokens of languages, got de", Refusal);
+                         "--to: expected none, for the model has no tokens of languages, got de", host::Error);
 }
 
 TEST_CASE("target rules: the place of a forced end is kept for it only where the text is as long as the rules allow") {

@@ -1,8 +1,8 @@
 // `run --session FILE`: the same text as without, from what the last run left.
 #include <doctest/doctest.h>
 
+#include "host/base/error.h"
 #include "host/model/opened.h"
-#include "host/model/report.h"
 #include "tests/support/command_line.h"
 #include "tools/generation/session_file.h"
 

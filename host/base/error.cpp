@@ -1,32 +1,24 @@
-#include "host/base/refusal.h"
+#include "host/base/error.h"
 
-#include <cctype>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 
-#include "host/base/file_refusal.h"
+#include "host/base/file_error.h"
+#include "host/base/words.h"
 
 namespace fovea {
 
-std::string with_separators(std::uint64_t number) {
-    std::string digits = std::to_string(number);
-    for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, 1, ',');
-    return digits;
+namespace host {
+
+std::string Error::printable(std::string line) {
+    constexpr std::size_t kMostBytes = 2000;  // every type of model that is read fits in
+    if (line.size() > kMostBytes) line = line.substr(0, kMostBytes) + "...";
+    for (char& c : line)
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+    return line;
 }
 
-std::string shape_words(const std::vector<std::uint64_t>& shape) {
-    std::string words = "[";
-    for (std::size_t i = 0; i < shape.size(); ++i) words += (i ? ", " : "") + std::to_string(shape[i]);
-    return words + "]";
-}
-
-std::string system_error(int error) {
-    std::string words = std::strerror(error);
-    if (words.size() > 1 && std::islower(static_cast<unsigned char>(words[1])))
-        words[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(words[0])));
-    return words;
-}
+}  // namespace host
 
 std::string status_words(const Status& status) {
     const int error = static_cast<int>(status.had);
@@ -49,8 +41,8 @@ std::string status_words(const Status& status) {
 void require(const Status& status, const std::string& subject) {
     if (status.ok()) return;
     if (status.code == Code::io_error && !subject.empty())
-        throw FileRefusal(subject, status_words(status), static_cast<int>(status.had));
-    throw Refusal(subject.empty() ? status_words(status) : subject + ": " + status_words(status));
+        throw host::FileError(subject, status_words(status), static_cast<int>(status.had));
+    throw host::Error(subject.empty() ? status_words(status) : subject + ": " + status_words(status));
 }
 
 }  // namespace fovea

@@ -1,0 +1,51 @@
+#include "host/base/words.h"
+
+#include <cctype>
+#include <cstdio>
+#include <cstring>
+
+namespace fovea {
+namespace {
+
+constexpr std::size_t kLongest = 400;  // characters of a line a person still reads
+
+}  // namespace
+
+std::string with_separators(std::uint64_t number) {
+    std::string digits = std::to_string(number);
+    for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, 1, ',');
+    return digits;
+}
+
+std::string shape_words(const std::vector<std::uint64_t>& shape) {
+    std::string words = "[";
+    for (std::size_t i = 0; i < shape.size(); ++i) words += (i ? ", " : "") + std::to_string(shape[i]);
+    return words + "]";
+}
+
+std::string system_error(int error) {
+    std::string words = std::strerror(error);
+    if (words.size() > 1 && std::islower(static_cast<unsigned char>(words[1])))
+        words[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(words[0])));
+    return words;
+}
+
+std::string one_line(std::string_view text) {
+    std::string line;
+    for (const char c : text.substr(0, kLongest)) line += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+    return text.size() > kLongest ? line + "…" : line;
+}
+
+std::string joined(std::span<const char* const> names) {
+    std::string list;
+    for (const char* name : names) list += (list.empty() ? "" : ", ") + std::string(name);
+    return list;
+}
+
+std::string hex(std::uint64_t number) {
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(number));
+    return digits;
+}
+
+}  // namespace fovea
