@@ -8,6 +8,7 @@
 #include "host/base/output_file.h"
 #include "host/model/opened.h"
 #include "tools/options/options.h"
+#include "tools/terminal/usage_error.h"
 #include "tools/verbs/verbs.h"
 
 #if FOVEA_CLUSTER
@@ -60,7 +61,8 @@ void work(WorkerOptions& options) try {
         done = options.once && served.greeted;
     }
 } catch (const cluster::Error& error) {
-    throw host::Error(error.what(), error.of_usage ? 2 : 1);
+    if (error.of_usage) throw UsageError(error.what());
+    throw host::Error(error.what());
 }
 
 #else
