@@ -19,20 +19,20 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
 HEAD = """# Families
 
-This page lists the models that `fovea convert` reads. `tests/families/make_table.py` writes it from what the converter says of
-itself and of the golden models, small models with known results in `tests/golden`.
+`fovea convert` reads the models on this page. `tests/families/make_table.py` writes it from what the converter says of itself and of
+the golden models: small models with known results in `tests/golden`.
 
 `./dev families` compares random models of each family with Hugging Face's transformers:
 
 - In f32 the logits differ by at most 1e-4 of the largest logit.
 - In bf16 and q8 the measure is the distance between the two vectors of logits after a token, as a share of the vector's length.
-  Its median over a model's tokens is below 4 % (bf16) and 13 % (q8) in every family. The largest median of any random model is
-  2.7 % and 10 %, the middle one 0.6 % and 2.3 %. Random weights are a hard case, for nothing in them is redundant.
-- In models with experts a rounding may change which expert is chosen. No bound holds for the logits of such a token.
+  In every family its median over a model's tokens is below 4 % (bf16) and 13 % (q8). The largest median of any model is 2.7 % and
+  10 %, the middle one 0.6 % and 2.3 %. Random weights are a hard case, since nothing in them is redundant.
+- In models with experts, rounding may change which expert is chosen. No bound holds for the logits of such a token.
 
-A checkpoint that has something beyond its family (an option that changes what is computed, a quantization that
-[format.md](format.md#what-comes-from-where) does not list) is refused, with the field's name. The table shows the layers of one
-golden model of each family: numbers such as widths are the golden model's.
+A checkpoint with something beyond its family is refused by the field's name: an option that changes what is computed, or a
+quantization that [format.md](format.md#folders) does not list. The table shows the layers of golden models; numbers such as widths
+are theirs.
 
 | model_type | a golden model's layer | norm |
 | --- | --- | --- |
@@ -104,7 +104,7 @@ def main():
         work = pathlib.Path(folder)
         types = model_types(fovea, work)
         architectures = gguf_architectures(fovea, work)
-        text = HEAD
+        text, rows = HEAD, {}  # families whose layers are described alike share a row
         for name in types:
             goldens = [GOLDEN / "families" / name, GOLDEN / "pairs" / name, GOLDEN / "models" / name, *sorted((GOLDEN / "models").glob(name + "_*"))]
             golden = next((g for g in goldens if g.exists()), None)
@@ -113,9 +113,10 @@ def main():
             layer, norm = layer_of(fovea, golden, work) if golden else other
             if golden and golden.parent.name == "pairs":
                 layer = "an encoder, and a decoder with a memory; " + layer
-            text += f"| {name} | {layer} | {norm} |\n"
+            rows.setdefault((layer, norm), []).append(name)
+        text += "".join(f"| {', '.join(names)} | {layer} | {norm} |\n" for (layer, norm), names in rows.items())
     # The list has no refusal of its own.
-    source = (ROOT / "convert" / "text_part.cpp").read_text()
+    source = (ROOT / "convert" / "sources" / "text_part.cpp").read_text()
     wholes = re.findall(r'"(\w+)"', re.search(r"kModelTypes\[\] = \{(.*?)\}", source, re.S).group(1))
     others = sorted(set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES) - set(types) - set(wholes))
     known = sorted(set(gguf.MODEL_ARCH_NAMES.values()) - set(architectures))
