@@ -34,8 +34,8 @@ A checkpoint with something beyond its family is refused by the field's name: an
 quantization that [format.md](format.md#folders) does not list. The table shows the layers of golden models; numbers such as widths
 are theirs.
 
-| model_type | a golden model's layer | norm |
-| --- | --- | --- |
+| model_type | a golden model's layer |
+| --- | --- |
 """
 
 
@@ -88,14 +88,14 @@ def write_empty_gguf(path, name):
 
 
 def layer_of(fovea, folder, work):
-    """(attention and feed-forward, norm) of the first kind of layer, in inspect's words."""
+    """Attention, feed-forward and norm of the first kind of layer, in inspect's words."""
     subprocess.run([fovea, "convert", folder, "-o", work / "golden.fovea"], check=True, capture_output=True)
     text = subprocess.run([fovea, "inspect", work / "golden.fovea"], check=True, capture_output=True, text=True).stdout
     parts = [re.search(rf"^ +{name} +(.*)$", text, re.M).group(1) for name in ("attention", "feed-forward", "norm")]
     attention = re.sub(r"^.* of \d+, ", "", parts[0])
     if experts := re.search(r"^ +experts +(.*)$", text, re.M):
         attention += "; experts, " + re.sub(r"shared of [0-9,]+", "shared", experts.group(1))
-    return f"{attention}; {re.sub(r'^[0-9,]+ wide, ', '', parts[1])}", re.sub(r", epsilon [^,]*", "", parts[2])
+    return f"{attention}; {re.sub(r'^[0-9,]+ wide, ', '', parts[1])}; {re.sub(r', epsilon [^,]*', '', parts[2])}"
 
 
 def main():
@@ -108,13 +108,12 @@ def main():
         for name in types:
             goldens = [GOLDEN / "families" / name, GOLDEN / "pairs" / name, GOLDEN / "models" / name, *sorted((GOLDEN / "models").glob(name + "_*"))]
             golden = next((g for g in goldens if g.exists()), None)
-            both = "an encoder that hears, and a decoder with a memory; GELU, biases", "layer norm before each part"
-            other = both if name == "whisper" else ("an encoder", "")
-            layer, norm = layer_of(fovea, golden, work) if golden else other
+            both = "an encoder of sound, and a decoder with a memory; GELU, biases; layer norm before each part"
+            layer = layer_of(fovea, golden, work) if golden else both if name == "whisper" else "an encoder"
             if golden and golden.parent.name == "pairs":
                 layer = "an encoder, and a decoder with a memory; " + layer
-            rows.setdefault((layer, norm), []).append(name)
-        text += "".join(f"| {', '.join(names)} | {layer} | {norm} |\n" for (layer, norm), names in rows.items())
+            rows.setdefault(layer, []).append(name)
+        text += "".join(f"| {', '.join(names)} | {layer} |\n" for layer, names in rows.items())
     # The list has no refusal of its own.
     source = (ROOT / "convert" / "sources" / "text_part.cpp").read_text()
     wholes = re.findall(r'"(\w+)"', re.search(r"kModelTypes\[\] = \{(.*?)\}", source, re.S).group(1))
