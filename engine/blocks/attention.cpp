@@ -8,6 +8,7 @@
 #include "engine/blocks/attention_task.h"
 #include "engine/blocks/distances.h"
 #include "engine/blocks/latent.h"
+#include "engine/blocks/stream.h"
 
 namespace fovea {
 namespace {
@@ -361,9 +362,9 @@ void add_attention(Pass& pass, const Layer& layer, const Block& b, Reads reads) 
     const Rows made = latent ? map_latent_values(pass, b) : pass.attended();
     const VectorOffset columns = pass.columns(memory ? &ColumnTensors::cross_output : &ColumnTensors::attention_output);
     const PartNorms norms = part_norms(b, t);
-    if (has(Part::block_variants)) pass.norm_rows("attended norm", pass.all(made, merged), norms.within, made, merged);
+    if (has(Part::block_variants)) norm_rows(pass, "attended norm", pass.all(made, merged), norms.within, made, merged);
     const void* attended = pass.operand(output.matrix.type, made, pass.seq_len, merged, NormWeights{}.with(columns));
-    pass.add_to_stream(memory ? "attention to memory" : "attention", output, attended, b, norms);
+    add_to_stream(pass, memory ? "attention to memory" : "attention", output, attended, b, norms);
 }
 
 }  // namespace fovea

@@ -1,6 +1,7 @@
 // How an attention is cut into pieces of work: what a task is, and which tasks a sequence has.
 #pragma once
 #include "engine/blocks/attention.h"
+#include "engine/blocks/block.h"
 
 namespace fovea {
 

@@ -6,10 +6,13 @@
 //     W_o · attention, W_o · attention to the memory, and W_down · inner
 //                                          inner(y) = act(W_up · y), or act(W_gate · y) · (W_up · y)
 //     parallel: x = (x + attention(norm(x))) + inner'(norm'(x))                (Wang and Komatsuzaki 2021)
+#include "engine/blocks/block.h"
+
 #include "engine/blocks/adapters.h"
 #include "engine/blocks/attention.h"
 #include "engine/blocks/experts.h"
 #include "engine/blocks/layer_inputs.h"
+#include "engine/blocks/stream.h"
 
 namespace fovea {
 namespace {
@@ -28,7 +31,7 @@ void compute_inner(Pass& pass, const FeedForwardTensors& t, const Block& block, 
 void add_inner(Pass& pass, const FeedForwardTensors& t, const Block& block) noexcept {
     const PartNorms norms = part_norms(block, t);
     if (has(Part::block_variants))
-        pass.norm_rows("inner norm", pass.all(pass.inner(), block.d_ff), norms.within, pass.inner(), block.d_ff);
+        norm_rows(pass, "inner norm", pass.all(pass.inner(), block.d_ff), norms.within, pass.inner(), block.d_ff);
     const Linear down{.matrix = t.down,
                       .bias = t.down_bias,
                       .out = pass.hidden(),
@@ -37,7 +40,7 @@ void add_inner(Pass& pass, const FeedForwardTensors& t, const Block& block) noex
                       .adapted = Adapted::down};
     const void* inner = pass.operand(t.down.type, pass.inner(), pass.seq_len, block.d_ff,
                                      NormWeights{}.with(pass.columns(&ColumnTensors::down)));
-    pass.add_to_stream("block", down, inner, block, norms);
+    add_to_stream(pass, "block", down, inner, block, norms);
 }
 
 /// Both parts read the stream before either is added to it.

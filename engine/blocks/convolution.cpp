@@ -3,7 +3,7 @@
 // operand, so that a convolution is a product like any other, with the same sums on every instruction set.
 #include <cstring>
 
-#include "engine/pass/pass.h"
+#include "engine/blocks/block.h"
 
 namespace fovea {
 namespace {

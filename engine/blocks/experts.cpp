@@ -12,6 +12,8 @@
 // have no more slots than the arena has rows are a *wave*. Waves are computed one after another.
 #include "engine/blocks/experts.h"
 
+#include "engine/blocks/stream.h"
+
 namespace fovea {
 namespace {
 
@@ -459,8 +461,8 @@ void Mixture::sum(const Wave& wave, std::uint32_t row, std::uint32_t begin, std:
 void Mixture::finish() noexcept {
     if (is_added_by_rows())
         pass_.phase("block", norms_.after.kind == Norm::none ? stream() : Output{}, in_parts(n_rows_),
-                    [&](Pass::Share mine) { pass_.add_rows(b_, norms_, pass_.attended(), mine); });
-    pass_.norm_rows("block", stream(), norms_.after, pass_.hidden(), pass_.stack().d_model);
+                    [&](Pass::Share mine) { add_rows(pass_, b_, norms_, pass_.attended(), mine); });
+    norm_rows(pass_, "block", stream(), norms_.after, pass_.hidden(), pass_.stack().d_model);
 }
 
 }  // namespace

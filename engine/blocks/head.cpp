@@ -8,7 +8,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "engine/pass/pass.h"
+#include "engine/blocks/block.h"
+#include "engine/blocks/stream.h"
 
 namespace fovea {
 namespace {
@@ -171,7 +172,7 @@ void make_logits(Pass& pass) noexcept {
 /// What the layers leave, normed, with the stack's head behind it, to pass.out: of each row, or of each sequence.
 void make_vectors(Pass& pass) noexcept {
     const Stack& stack = pass.stack();
-    pass.norm_rows("vectors", {}, final_norm(pass), pass.hidden(), pass.stack().d_model);
+    norm_rows(pass, "vectors", {}, final_norm(pass), pass.hidden(), pass.stack().d_model);
     const std::size_t n_chosen = pass.chosen.empty() ? pass.seq_len : pass.chosen.size();
     const auto n = static_cast<std::uint32_t>(stack.pooling != Pooling::none ? pass.self.size() : n_chosen);
     const bool has_head = !pass.before_head && (stack.n_head_maps() || stack.has_output_head);

@@ -3,9 +3,9 @@
 // first (vectors/convolution.cpp). Beside it the pass's tables, shared by all layers of a block shape: rotations (Su et al.
 // 2021), one row per position; and what relative positions add to scores (Raffel et al. 2020), one row per head, by the
 // distance of key and query.
+#include "engine/blocks/block.h"
 #include "engine/model/model.h"
 #include "engine/model/table.h"
-#include "engine/pass/pass.h"
 
 namespace fovea {
 namespace {

@@ -3,6 +3,7 @@
 
 #include "engine/blocks/adapters.h"
 #include "engine/blocks/attention.h"
+#include "engine/blocks/block.h"
 #include "engine/blocks/latent.h"
 
 namespace fovea {

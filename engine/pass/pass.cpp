@@ -1,11 +1,8 @@
-// The phases every part of a model is made of, and their order.
+// The phases that every part of a model is made of.
 #include "engine/pass/pass.h"
 
 #include <cstring>
 
-#include "engine/blocks/adapters.h"
-#include "engine/blocks/attention.h"
-#include "engine/blocks/layer_inputs.h"
 #include "engine/pass/remote.h"
 
 namespace fovea {
@@ -165,63 +162,6 @@ void Pass::multiply(std::span<const Linear> products, const void* operand, std::
         };
         workspace.kernels->matmul(p.matrix.type, product);
     }
-}
-
-void Pass::norm_rows(const char* name, const Output& output, const NormWeights& weights, const Rows& rows,
-                     std::uint32_t width) noexcept {
-    if (weights.kind == Norm::none) return;
-    phase(name, output, in_parts(seq_len), [&](Share mine) {
-        for (std::uint32_t row = mine.begin; row < mine.end; ++row) norm(weights, rows[row], width, rows[row]);
-    });
-}
-
-void Pass::add_rows(const Block& block, const PartNorms& norms, const Rows& y, Share rows) const noexcept {
-    if (!has(Part::block_variants)) return;
-    const std::uint32_t d_model = stack().d_model;
-    const float scale = block.residual_scale != 0.0f ? block.residual_scale : 1.0f;
-    for (std::uint32_t row = rows.begin; row < rows.end; ++row) {
-        float *to = hidden()[row], *from = y[row];
-        norm(norms.output, from, d_model, from);
-        for (std::uint32_t i = 0; i < d_model; ++i) to[i] = to[i] + from[i] * scale;
-    }
-}
-
-void Pass::add_to_stream(const char* name, const Linear& product, const void* operand, const Block& block,
-                         const PartNorms& norms) noexcept {
-    const std::uint32_t d_model = stack().d_model;
-    const Output stream = all(hidden(), d_model), before_norm = norms.after.kind == Norm::none ? stream : Output{};
-    if (has(Part::block_variants) && adds_by_rows(block)) {
-        Linear stored = product;
-        stored.out = projected();
-        stored.epilogue = Epilogue::store;
-        multiply(name, {}, {&stored, 1}, operand, seq_len);
-        if (has(Part::adapters)) add_adapted(*this, block, product.adapted, projected());
-        phase(name, before_norm, in_parts(seq_len), [&](Share mine) { add_rows(block, norms, projected(), mine); });
-    } else {
-        const bool adapts = has(Part::adapters) && is_adapted(*this, product.adapted);
-        multiply(name, adapts ? Output{} : before_norm, {&product, 1}, operand, seq_len);
-        if (adapts) add_adapted(*this, block, product.adapted, product.out);
-        if (adapts) show(name, before_norm);
-    }
-    norm_rows(name, stream, norms.after, hidden(), d_model);
-}
-
-void run_pass(Pass& pass) noexcept {
-    const Layer* layers = pass.workspace.layers() + pass.tensors().first_layer;
-    if (has(Part::vectors) && pass.heads) return lone_attention(pass, layers[0], pass.stack().blocks[0]);
-    const bool fills_memory = has(Part::vectors) && pass.fills_memory;
-    if (!fills_memory) embed(pass);
-    if (has(Part::layer_inputs) && pass.stack().blocks[0].layer_input_width) make_layer_inputs(pass);
-    for (pass.layer = 0; pass.layer < pass.stack().n_layers && !pass.stopped; ++pass.layer) {
-        const Layer& layer = layers[pass.layer];
-        const Block& block = pass.stack().blocks[layer.block];
-        if (!fills_memory)
-            run_block(pass, layer);
-        else if (block.cross_attention)
-            cache_memory(pass, layer, block);
-    }
-    if (fills_memory) return;
-    has(Part::vectors) && pass.out.data ? make_vectors(pass) : make_logits(pass);
 }
 
 }  // namespace fovea

@@ -53,7 +53,8 @@ struct Linear {
     Epilogue epilogue = Epilogue::store;
     Activation activation = Activation::none;
     bool canonical = false;
-    [[no_unique_address]] OfAdapters<Adapted> adapted{};        // which of a layer's matrices it is, see add_to_stream
+    [[no_unique_address]] OfAdapters<Adapted>
+        adapted{};  // which of a layer's matrices it is, see engine/blocks/stream.h
     [[no_unique_address]] OfAdapters<const std::byte*> file{};  // that the matrix is in; null: the model's
 };
 
@@ -124,34 +125,6 @@ struct NormWeights {
             return *this;
     }
 };
-
-/// The norms of one part of a block: of what it reads, of what its last matrix reads, of the stream it was added to, of what it
-/// adds.
-struct PartNorms {
-    NormWeights before = {}, within = {}, after = {}, output = {};
-};
-/// `t` is AttentionTensors or FeedForwardTensors.
-[[nodiscard]] PartNorms part_norms(const Block& b, const auto& t) noexcept {
-    const NormWeights norm{b.norm, t.norm, t.norm_bias, b.norm_epsilon};
-    if (!has(Part::block_variants)) {
-        const bool pre = b.norm_place == NormPlace::pre;
-        return {.before = pre ? norm : NormWeights{}, .after = pre ? NormWeights{} : norm};
-    }
-    const NormWeights second{b.norm, t.post_norm, t.post_norm_bias, b.norm_epsilon};
-    switch (b.norm_place) {
-        case NormPlace::pre: return {.before = norm};
-        case NormPlace::post: return {.after = norm};
-        case NormPlace::output: return {.output = norm};
-        case NormPlace::both: return {.before = norm, .output = second};
-        case NormPlace::within: break;
-    }
-    return {.before = norm, .within = second};
-}
-/// Whether what a part adds to the stream is made elsewhere first, for it is normed or scaled.
-[[nodiscard]] constexpr bool adds_by_rows(const Block& b) noexcept {
-    const bool normed = b.norm_place == NormPlace::both || b.norm_place == NormPlace::output;
-    return (normed && b.norm != Norm::none) || b.residual_scale != 0.0f;
-}
 
 /// What a pass computes with; the same for every member.
 struct PassInput {
@@ -269,18 +242,6 @@ struct Pass : PassInput {
                   Share pairs) const noexcept;
     [[nodiscard]] Units pairs(std::uint32_t n, std::uint32_t n_rows) const noexcept;
 
-    /// A phase: rows = norm(rows), of `width` elements each. None where there is no norm.
-    void norm_rows(const char* name, const Output& output, const NormWeights& weights, const Rows& rows,
-                   std::uint32_t width) noexcept;
-
-    /// How a part of a block ends: the residual stream x becomes x + scale·norm(product), then its norm, with the norms and
-    /// the scale that there are. Where there are any before the sum, the product goes by way of `projected`.
-    void add_to_stream(const char* name, const Linear& product, const void* operand, const Block& block,
-                       const PartNorms& norms) noexcept;
-
-    /// Of a block that adds by rows: x = x + scale·norm(y) of some rows y, which are normed in place.
-    void add_rows(const Block& block, const PartNorms& norms, const Rows& y, Share rows) const noexcept;
-
     /// Shows the tap, if there is one, what the phases before have left. All have met.
     void show(const char* name, const Output& output) noexcept;
 
@@ -300,18 +261,7 @@ private:
     void meet(const char* name, const Output& output) noexcept;
 };
 
-void embed(Pass& pass) noexcept;     // position.cpp
-void convolve(Pass& pass) noexcept;  // vectors/convolution.cpp
-/// What relative positions add to the scores of a head's query at `pos` of its sequence, from the first position on; null
-/// where the block has none.
-[[nodiscard]] const float* relative_scores(const Pass& pass, std::uint32_t block, std::uint32_t head,
-                                           std::uint32_t pos) noexcept;  // position.cpp
-/// A head's rotation at the position of one row of the pass, in place.
-void rotate_head(const Pass& pass, const Layer& layer, std::uint32_t row, float* head) noexcept;  // position.cpp
-void run_block(Pass& pass, const Layer& layer) noexcept;                                          // block.cpp
-void make_logits(Pass& pass) noexcept;                                                            // heads/head.cpp
-void make_vectors(Pass& pass) noexcept;                                                           // heads/head.cpp
-void run_pass(Pass& pass) noexcept;                                                               // pass.cpp
+void run_pass(Pass& pass) noexcept;  // run/order.cpp
 
 /// Runs `input` on the workspace's team, or on this thread where `macs` multiplications are too few to wake it.
 /// Errors: cancelled.

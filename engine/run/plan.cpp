@@ -4,6 +4,7 @@
 
 #include "engine/blocks/adapters.h"
 #include "engine/blocks/experts.h"
+#include "engine/blocks/stream.h"
 #include "engine/format/parts.h"
 #include "engine/model/layers.h"
 #include "engine/pass/pass.h"

@@ -1,0 +1,20 @@
+// The stages of a pass, in their order: the stream's start, each layer's block, the results.
+#pragma once
+#include "engine/pass/pass.h"
+
+namespace fovea {
+
+void embed(Pass& pass) noexcept;                          // position.cpp
+void convolve(Pass& pass) noexcept;                       // convolution.cpp
+void run_block(Pass& pass, const Layer& layer) noexcept;  // block.cpp
+void make_logits(Pass& pass) noexcept;                    // head.cpp
+void make_vectors(Pass& pass) noexcept;                   // head.cpp
+
+/// What relative positions add to the scores of a head's query at `pos` of its sequence, from the first position on; null
+/// where the block has none.
+[[nodiscard]] const float* relative_scores(const Pass& pass, std::uint32_t block, std::uint32_t head,
+                                           std::uint32_t pos) noexcept;  // position.cpp
+/// A head's rotation at the position of one row of the pass, in place.
+void rotate_head(const Pass& pass, const Layer& layer, std::uint32_t row, float* head) noexcept;  // position.cpp
+
+}  // namespace fovea
