@@ -1,10 +1,10 @@
-// The entry points for vectors: what is checked, and how sequences become rows, keys and passes.
+// The entry points for vectors, and what they check.
 #include "fovea/encode.h"
 
 #include <algorithm>
 
 #include "engine/model/model.h"
-#include "engine/pass/pass.h"
+#include "engine/run/rows.h"
 #include "platform/float_env.h"
 
 namespace fovea {
@@ -15,36 +15,6 @@ Status bad_shape(const char* what, std::uint64_t wanted, std::uint64_t had) noex
 }
 
 [[nodiscard]] Status not_made() noexcept { return {Code::bad_argument, "workspace: not made", 0, 0}; }
-
-/// What a workspace keeps of keys and values itself: one layer's at a time, in one page.
-struct OwnPage {
-    std::uint32_t table = 0;
-    LayerPlace place;
-    KvPages pages;
-
-    explicit OwnPage(const WorkspaceState& w) noexcept : place{0, w.map.values - w.map.keys} {
-        pages = {.pages = w.arena + w.map.keys,
-                 .table = &table,
-                 .places = &place,
-                 .page_len = static_cast<std::uint32_t>(w.map.capacity),
-                 .one_place = true,
-                 .type = w.limits.kv_type};
-    }
-    OwnPage(const OwnPage&) = delete;
-    OwnPage& operator=(const OwnPage&) = delete;
-};
-
-/// Rows of each sequence of a side: as many as there are ids or vectors, or one of every two frames.
-struct Lengths {
-    std::span<const std::uint32_t> given;
-    bool frames = false;
-
-    Lengths(std::span<const std::uint32_t> lengths, bool hears = false) noexcept : given(lengths), frames(hears) {}
-    [[nodiscard]] std::size_t size() const noexcept { return given.size(); }
-    [[nodiscard]] std::uint32_t operator[](std::size_t i) const noexcept {
-        return frames ? given[i] / 2 + given[i] % 2 : given[i];
-    }
-};
 
 struct Total {
     std::uint64_t rows = 0, longest = 0, given = 0;
@@ -99,10 +69,6 @@ struct Total {
     return {};
 }
 
-/// Rows of each sequence's memory: the encoder's, or those that the caller gives.
-[[nodiscard]] Lengths lengths_of_memory(const Config& config, const EncodeInput& in) noexcept {
-    return {config.encoder.n_layers ? in.source.lengths : in.memory_lengths, config.encoder.sound.is_speech()};
-}
 [[nodiscard]] Status check_memory(const WorkspaceState& w, const EncodeInput& in, std::size_t n_sequences,
                                   Total& total) noexcept {
     const Config& config = w.model.config();
@@ -111,59 +77,6 @@ struct Total {
     if (Status status = count_rows(lengths, w.limits.max_key_rows, total); !status.ok()) return status;
     const std::uint64_t wanted = config.encoder.n_layers ? 0 : total.rows * config.decoder.d_model;
     return in.memory.size() == wanted ? Status{} : bad_shape("memory elements", wanted, in.memory.size());
-}
-
-/// Lays sequences out one after the other. `cross`: the memory's, which follow the stack's own in the arena.
-std::span<const Sequence> place(WorkspaceState& w, bool cross, const Lengths& lengths,
-                                const Lengths& sources) noexcept {
-    Sequence* out = w.sequences() + (cross ? w.limits.max_sequences : 0);
-    Sequence next{};
-    for (std::size_t i = 0; i < lengths.size(); ++i) {
-        next.n_rows = lengths[i];
-        next.n_new = next.n_keys = sources[i];
-        out[i] = next;
-        next.row += next.n_rows;
-        next.kv_row += next.n_new;
-        next.cache_start += static_cast<std::uint32_t>(round_up(next.n_new, kLanes));
-    }
-    return {out, lengths.size()};
-}
-
-/// Products of queries with keys and of weights with values, of every head: what masks save is not counted.
-[[nodiscard]] std::uint64_t attention_macs(const Block& b, std::span<const Sequence> sequences) noexcept {
-    std::uint64_t macs = 0;
-    for (const Sequence& s : sequences) macs += std::uint64_t{s.n_rows} * s.n_keys;
-    return macs * b.n_heads * (b.head_dim + b.value_head_dim);
-}
-
-[[nodiscard]] Status run_stack(WorkspaceState& w, PassInput& input, const Sequences& side) noexcept {
-    input.tokens = side.ids;
-    input.vectors = side.vectors.data();
-    input.types = side.types;
-    input.self_masks = &side.masks;
-    const Stack& stack = stack_of(w.model.config(), input.index);
-    const Lengths lengths(side.lengths, stack.sound.is_speech());
-    if (stack.sound.is_speech()) input.frame_lengths = side.lengths;
-    input.self = place(w, false, lengths, lengths);
-    input.seq_len = input.self.back().row + input.self.back().n_rows;
-    const std::uint64_t macs = w.stacks[static_cast<int>(input.index)].macs_per_row * input.seq_len;
-    return run(w, input, macs + stack.n_layers * attention_macs(stack.blocks[0], input.self));
-}
-
-/// The encoder alone, or on behalf of a decoder, whose memory its rows are.
-[[nodiscard]] Status run_encoder(WorkspaceState& w, PassInput& pass, const Sequences& source) noexcept {
-    pass.index = StackIndex::encoder;
-    if (w.model.config().decoder.n_layers) pass.out = {w.floats(w.map.memory), w.map.hidden_stride};
-    return run_stack(w, pass, source);
-}
-
-/// The decoder's memory: the encoder's vectors or the caller's; only a matmul's operand is made of them.
-void take_memory(const WorkspaceState& w, PassInput& pass, const EncodeInput& in, std::uint64_t n_rows) noexcept {
-    const Config& config = w.model.config();
-    pass.memory = config.encoder.n_layers ? ConstRows(w.floats(w.map.memory), w.map.hidden_stride)
-                                          : ConstRows(in.memory.data(), config.decoder.d_model);
-    pass.n_memory = static_cast<std::uint32_t>(n_rows);
-    pass.index = StackIndex::decoder;
 }
 
 /// What cache_memory is given, with the rows of both sides.
@@ -187,21 +100,6 @@ void take_memory(const WorkspaceState& w, PassInput& pass, const EncodeInput& in
     }
     const bool captures = weights_stack(w) == StackIndex::encoder;
     return captures ? check_weights(w, n, source.longest, source.longest) : Status{};
-}
-
-/// Sequences and pages of a pass that fills the memories' caches. `one`: for a workspace of a single sequence.
-void place_memories(WorkspaceState& w, PassInput& pass, const Lengths& lengths, std::span<const Cache> memories,
-                    KvPages& one) noexcept {
-    pass.cross = place(w, true, lengths, lengths);
-    const StepLists lists(w.map.steps, w.limits, true);
-    const bool several = w.limits.max_sequences > 1;
-    KvPages* pages = several ? reinterpret_cast<KvPages*>(w.arena + lists.pages) : &one;
-    for (std::size_t i = 0; i < memories.size(); ++i) {
-        w.sequences()[w.limits.max_sequences + i].cache_start = 0;
-        pages[i] = CacheAccess::pool(memories[i])->view(CacheAccess::slot(memories[i]));
-    }
-    pass.memory_kv = {pages, memories.size()};
-    pass.fills_memory = true;
 }
 
 /// Whether the heads of an attention without projections lie within their span.
