@@ -12,20 +12,11 @@
 // have no more slots than the arena has rows are a *wave*. Waves are computed one after another.
 #include "engine/blocks/experts.h"
 
+#include "engine/blocks/routes.h"
 #include "engine/blocks/stream.h"
 
 namespace fovea {
 namespace {
-
-constexpr float kInfinity = __builtin_inff();
-constexpr float kLeastTotal = 1e-20f;  // what a sum of sigmoids is at least divided by
-
-/// The lowest number that is not among `chosen` [n], which ascend.
-[[nodiscard]] std::uint32_t lowest_left(const std::uint32_t* chosen, std::uint32_t n) noexcept {
-    std::uint32_t left = 0;
-    for (std::uint32_t i = 0; i < n; ++i) left += chosen[i] == left;
-    return left;
-}
 
 constexpr std::uint32_t kSumColumns = 256;  // of few rows' sums, a unit of work: a row alone still has some to share
 
@@ -37,18 +28,11 @@ public:
           b_(block),
           norms_(part_norms(block, layer.feed_forward)),
           n_rows_(p.seq_len),
-          d_model_(p.stack().d_model) {
-        const WorkspaceState& w = p.workspace;
-        const RouteLists at(w.map.routes, w.limits.max_batch, w.map.n_experts_used, w.map.n_experts);
-        chosen_ = list(at.chosen);
-        slots_ = list(at.slots);
-        weights_ = w.floats(at.weights);
-        rows_ = list(at.rows);
-        first_ = list(at.first);
-    }
+          d_model_(p.stack().d_model),
+          routes_(p, t_, block, norms_.before) {}
 
     void run() noexcept {
-        route();
+        routes_.choose();
         Wave wave;
         while (next(wave)) run_wave(wave);
         finish();
@@ -78,20 +62,6 @@ private:
         [[nodiscard]] const void*& of(Type type) noexcept { return of_kind[static_cast<int>(operand_kind(type))]; }
     };
 
-    [[nodiscard]] std::uint32_t* list(ArenaOffset at) const noexcept {
-        return reinterpret_cast<std::uint32_t*>(pass_.workspace.arena + at);
-    }
-    [[nodiscard]] std::uint32_t n_batches() const noexcept { return b_.n_experts + (b_.shared_d_ff ? 1 : 0); }
-    [[nodiscard]] std::uint32_t n_chosen() const noexcept { return n_rows_ * b_.n_experts_used; }
-    [[nodiscard]] std::uint32_t first_slot(std::uint32_t batch) const noexcept {
-        return batch < b_.n_experts ? first_[batch] : n_chosen();
-    }
-    [[nodiscard]] std::uint32_t n_slots(std::uint32_t batch) const noexcept {
-        return batch < b_.n_experts ? first_[batch + 1] - first_[batch] : n_rows_;
-    }
-    [[nodiscard]] std::uint32_t row_of(std::uint32_t slot) const noexcept {
-        return slot < n_chosen() ? rows_[slot] : slot - n_chosen();
-    }
     /// Rows [number·n_rows, (number + 1)·n_rows) of all experts' matrix.
     [[nodiscard]] static Matrix part(const Matrix& all, std::uint32_t number, std::uint32_t n_rows) noexcept {
         Matrix one = all;
@@ -100,7 +70,7 @@ private:
         return one;
     }
     [[nodiscard]] Batch batch_of(std::uint32_t number) const noexcept {
-        const std::uint32_t slot = first_slot(number), n = n_slots(number);
+        const std::uint32_t slot = routes_.first_slot(number), n = routes_.n_slots(number);
         if (number == b_.n_experts) return {slot, n, t_.shared_up, t_.shared_down, b_.shared_d_ff};
         const std::uint32_t up_rows = expert_up_rows(b_), down_rows = expert_down_rows(pass_.stack());
         return {slot,
@@ -115,13 +85,6 @@ private:
         return all ? all + std::uint64_t{number} * n_rows * sizeof(float) : 0;
     }
 
-    void route() noexcept;
-    void choose(std::uint32_t row) noexcept;
-    float score(float* p) const noexcept;
-    float* compared(float* p, float total) const noexcept;
-    [[nodiscard]] float group_score(const float* c) const noexcept;
-    void leave_out_groups(float* c, float* scores) const noexcept;
-    void sort_by_expert() noexcept;
     [[nodiscard]] bool next(Wave& wave) const noexcept;
     void run_wave(const Wave& wave) noexcept;
     template<class Pack>
@@ -147,146 +110,16 @@ private:
     const Block& b_;
     const PartNorms norms_;
     const std::uint32_t n_rows_, d_model_;
-    std::uint32_t *chosen_, *slots_, *rows_, *first_;
-    float* weights_;
+    Routes routes_;
 };
-
-/// Logits to `inner`, the shared expert's behind them in a panel of its own; then who computes what.
-void Mixture::route() noexcept {
-    const Rows logits = pass_.inner();
-    const Rows beside{logits.data + round_up(b_.n_experts, kLanes), logits.stride};
-    const Linear linears[] = {{.matrix = t_.router, .bias = t_.router_bias, .out = logits, .n_stored = b_.n_experts},
-                              {.matrix = t_.shared_gate, .out = beside, .n_stored = 1}};
-    const auto multiply_by = [&](std::span<const Linear> products, const Output& output) {
-        const Type type = products[0].matrix.type;
-        const void* operand = pass_.operand(type, pass_.hidden(), n_rows_, d_model_, norms_.before);
-        pass_.multiply("router", output, products, operand, n_rows_);
-    };
-    const Output output = pass_.all(logits, b_.n_experts);
-    const bool one_operand = operand_kind(t_.router.type) == operand_kind(t_.shared_gate.type);
-    multiply_by(std::span(linears).first(b_.shared_gate && one_operand ? 2 : 1), output);
-    if (b_.shared_gate && !one_operand) multiply_by(std::span(linears).subspan(1), {});
-
-    pass_.phase("routed", {}, in_parts(n_rows_), [&](Pass::Share mine) {
-        for (std::uint32_t row = mine.begin; row < mine.end; ++row) choose(row);
-        if (n_rows_ == 1 && mine.begin < mine.end) sort_by_expert();
-    });
-    if (n_rows_ > 1)
-        pass_.phase("grouped", {}, in_parts(1), [&](Pass::Share mine) {
-            if (mine.begin < mine.end) sort_by_expert();
-        });
-}
-
-/// A row's logits become scores, in place: what softmax divides, or sigmoids. Returns their divisor.
-float Mixture::score(float* p) const noexcept {
-    const std::uint32_t n = b_.n_experts;
-    const UnaryTable& unary = pass_.workspace.kernels->floats.unary;
-    const bool sigmoid = b_.router_score == RouterScore::sigmoid;
-    float largest = p[0], total = 0.0f;
-    for (std::uint32_t i = 1; i < n; ++i) largest = p[i] > largest ? p[i] : largest;
-    for (std::uint32_t i = 0; i < n; ++i) p[i] = sigmoid ? -p[i] : p[i] - largest;
-    unary[static_cast<int>(Unary::exp)](p, n, p);
-    if (sigmoid)
-        for (std::uint32_t i = 0; i < n; ++i) p[i] = 1.0f / (1.0f + p[i]);
-    for (std::uint32_t i = 0; i < n; ++i) total = total + p[i];
-    return sigmoid ? 1.0f : total;
-}
-
-/// What decides a row's choice: its scores themselves or, behind them, a copy to which more is added and in which experts of
-/// groups that are not used are −∞.
-float* Mixture::compared(float* p, float total) const noexcept {
-    const std::uint32_t n = b_.n_experts;
-    if (!b_.choice_bias && !b_.n_expert_groups) return p;
-    float* c = p + round_up(n, kLanes) + kLanes;
-    const float* bias = pass_.workspace.vector(t_.choice_bias);
-    for (std::uint32_t i = 0; i < n; ++i) c[i] = bias ? p[i] / total + bias[i] : p[i];
-    if (b_.n_expert_groups) leave_out_groups(c, c + round_up(n, kLanes));
-    return c;
-}
-
-/// Of a group whose experts start at c: the largest or, where there is a bias, the sum of the two largest.
-float Mixture::group_score(const float* c) const noexcept {
-    float first = -kInfinity, second = -kInfinity;
-    for (std::uint32_t i = 0; i < b_.n_experts / b_.n_expert_groups; ++i) {
-        if (c[i] > first)
-            second = first, first = c[i];
-        else if (c[i] > second)
-            second = c[i];
-    }
-    return b_.choice_bias && second > -kInfinity ? first + second : first;
-}
-
-/// Those of the largest scores are used, of equal ones the lower. `scores` [n_expert_groups] is room for them.
-void Mixture::leave_out_groups(float* c, float* scores) const noexcept {
-    const std::uint32_t n_groups = b_.n_expert_groups, n = b_.n_experts / n_groups;  // experts of each
-    for (std::uint32_t g = 0; g < n_groups; ++g) scores[g] = group_score(c + n * g);
-    for (std::uint32_t g = 0; g < n_groups; ++g) {
-        std::uint32_t n_before = 0;  // groups that come first
-        for (std::uint32_t h = 0; h < n_groups; ++h)
-            n_before += scores[h] > scores[g] || (scores[h] == scores[g] && h < g);
-        if (n_before >= b_.n_groups_used)
-            for (std::uint32_t i = 0; i < n; ++i) c[n * g + i] = -kInfinity;
-    }
-}
-
-/// One row's experts and their weights. What is chosen becomes −∞ in what is compared; where a NaN or infinities leave nothing
-/// to compare, the lowest are chosen.
-void Mixture::choose(std::uint32_t row) noexcept {
-    const std::uint32_t n = b_.n_experts, k = b_.n_experts_used;
-    float* p = pass_.inner()[row];
-    float total = score(p);
-    float* c = compared(p, total);
-
-    std::uint32_t* chosen = chosen_ + std::uint64_t{row} * k;
-    float* weights = weights_ + std::uint64_t{row} * (k + 1);
-    for (std::uint32_t n_chosen = 0; n_chosen < k; ++n_chosen) {
-        std::uint32_t best = n;
-        for (std::uint32_t i = 0; i < n; ++i)
-            if (c[i] != -kInfinity && (best == n || c[i] > c[best])) best = i;
-        if (best == n) best = lowest_left(chosen, n_chosen);
-        std::uint32_t at = n_chosen;
-        for (; at > 0 && chosen[at - 1] > best; --at) chosen[at] = chosen[at - 1], weights[at] = weights[at - 1];
-        chosen[at] = best;
-        weights[at] = p[best];
-        c[best] = -kInfinity;
-    }
-    if (b_.normalize_experts) {
-        total = 0.0f;
-        for (std::uint32_t i = 0; i < k; ++i) total = total + weights[i];
-        if (b_.router_score == RouterScore::sigmoid) total = total + kLeastTotal;
-    }
-    for (std::uint32_t i = 0; i < k; ++i) weights[i] = weights[i] / total;
-    if (b_.routed_scale != 0.0f)
-        for (std::uint32_t i = 0; i < k; ++i) weights[i] = weights[i] * b_.routed_scale;
-    weights[k] = 1.0f;
-    if (!b_.shared_gate) return;
-    float gate = -p[round_up(n, kLanes)];
-    const UnaryTable& unary = pass_.workspace.kernels->floats.unary;
-    unary[static_cast<int>(Unary::exp)](&gate, 1, &gate);
-    weights[k] = 1.0f / (1.0f + gate);
-}
-
-/// Slots by counting: an expert's rows ascend.
-void Mixture::sort_by_expert() noexcept {
-    const std::uint32_t n = b_.n_experts;
-    for (std::uint32_t i = 0; i <= n; ++i) first_[i] = 0;
-    for (std::uint32_t i = 0; i < n_chosen(); ++i) ++first_[chosen_[i] + 1];
-    for (std::uint32_t i = 0; i < n; ++i) first_[i + 1] += first_[i];
-    for (std::uint32_t i = 0; i < n_chosen(); ++i) {
-        slots_[i] = first_[chosen_[i]]++;
-        rows_[slots_[i]] = i / b_.n_experts_used;
-    }
-    for (std::uint32_t i = n; i > 0; --i) first_[i] = first_[i - 1];
-    first_[0] = 0;
-}
 
 /// The batches after `wave`, as many as have room; false: there are none.
 bool Mixture::next(Wave& wave) const noexcept {
     if (pass_.stopped) return false;  // what the lists hold may be of another layer
     const std::uint64_t most = pass_.workspace.map.slots(pass_.workspace.limits);
     wave = {wave.end, wave.end, wave.slot_end, wave.slot_end};
-    for (; wave.end < n_batches(); ++wave.end) {
-        const std::uint32_t n = n_slots(wave.end);
+    for (; wave.end < routes_.n_batches(); ++wave.end) {
+        const std::uint32_t n = routes_.n_slots(wave.end);
         if (std::uint64_t{wave.n_slots()} + n > most) break;
         wave.slot_end += n;
     }
@@ -310,11 +143,11 @@ std::byte* Mixture::packed_inner(const Wave& wave, const Batch& batch) const noe
 template<class Pack>
 void Mixture::pack(const Wave& wave, const Pack& pack_rows) noexcept {
     std::uint32_t n_blocks = 0;
-    for (std::uint32_t i = wave.begin; i < wave.end; ++i) n_blocks += RowBlocks(n_slots(i)).n;
+    for (std::uint32_t i = wave.begin; i < wave.end; ++i) n_blocks += RowBlocks(routes_.n_slots(i)).n;
     pass_.phase("operand", {}, in_parts(n_blocks), [&](Pass::Share mine) {
         std::uint32_t first_block = 0;
         for (std::uint32_t i = wave.begin; i < wave.end && first_block < mine.end; ++i) {
-            const RowBlocks blocks(n_slots(i));
+            const RowBlocks blocks(routes_.n_slots(i));
             const Pass::Share its = mine.within(first_block, blocks.n);
             for (std::uint32_t block = its.begin; block < its.end; ++block) pack_rows(batch_of(i), blocks[block]);
             first_block += blocks.n;
@@ -327,7 +160,7 @@ void Mixture::pack_stream(const Wave& wave) noexcept {
     pack(wave, [&](const Batch& batch, RowBlocks::Block block) {
         const std::uint64_t stride = pass_.workspace.map.hidden_stride;
         for (std::uint32_t i = 0; i < block.n_rows; ++i) {
-            const float* row = pass_.hidden()[row_of(batch.slot + block.first + i)];
+            const float* row = pass_.hidden()[routes_.row_of(batch.slot + block.first + i)];
             pass_.norm(norms_.before, row, d_model_, pass_.scratch() + i * stride);
         }
         pass_.pack({batch.up.type, batch.n_rows, d_model_}, pass_.scratch(), stride, block, packed_stream(wave, batch));
@@ -338,7 +171,7 @@ void Mixture::pack_stream(const Wave& wave) noexcept {
 Mixture::RowOperands Mixture::pack_row(const Wave& wave) noexcept {
     RowOperands operands;
     for (std::uint32_t i = wave.begin; i < wave.end; ++i) {
-        if (n_slots(i) == 0) continue;
+        if (routes_.n_slots(i) == 0) continue;
         const Type type = batch_of(i).up.type;
         const void*& operand = operands.of(type);
         if (!operand) operand = pass_.operand(type, pass_.hidden(), 1, d_model_, norms_.before);
@@ -350,7 +183,7 @@ Mixture::RowOperands Mixture::pack_row(const Wave& wave) noexcept {
 void Mixture::pack_inner(const Wave& wave) noexcept {
     bool is_needed = false;
     for (std::uint32_t i = wave.begin; i < wave.end; ++i)
-        is_needed |= n_slots(i) > 1 || (n_slots(i) == 1 && is_quantized(batch_of(i).down.type));
+        is_needed |= routes_.n_slots(i) > 1 || (routes_.n_slots(i) == 1 && is_quantized(batch_of(i).down.type));
     if (!is_needed) return;
     pack(wave, [&](const Batch& batch, RowBlocks::Block block) {
         const Rows inner = pass_.inner();
@@ -370,11 +203,11 @@ template<class Of>
 void Mixture::multiply(const char* name, const Wave& wave, const Of& product_of) noexcept {
     std::uint32_t total = 0;
     for (std::uint32_t i = wave.begin; i < wave.end; ++i)
-        if (n_slots(i)) total += n_pairs(product_of(batch_of(i)).linear.matrix);
+        if (routes_.n_slots(i)) total += n_pairs(product_of(batch_of(i)).linear.matrix);
     const auto work = [&](Pass::Share mine) {
         std::uint32_t first = 0;
         for (std::uint32_t i = wave.begin; i < wave.end && first < mine.end; ++i) {
-            if (n_slots(i) == 0) continue;
+            if (routes_.n_slots(i) == 0) continue;
             const Batch batch = batch_of(i);
             const Product product = product_of(batch);
             const std::uint32_t n = n_pairs(product.linear.matrix);
@@ -423,7 +256,7 @@ void Mixture::make_outputs(const Wave& wave) noexcept {
 /// A phase: a wave's outputs to `attended`; after the last wave that to the stream, where nothing is done to it before.
 void Mixture::add_up(const Wave& wave) noexcept {
     const std::uint32_t n_parts = n_rows_ <= kFewRows ? (d_model_ + kSumColumns - 1) / kSumColumns : 1;
-    const bool is_last = wave.end == n_batches(), is_block = is_last && !is_added_by_rows();
+    const bool is_last = wave.end == routes_.n_batches(), is_block = is_last && !is_added_by_rows();
     const auto add = [&](Pass::Share mine) {
         for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
             const std::uint32_t row = i / n_parts, begin = n_parts > 1 ? i % n_parts * kSumColumns : 0;
@@ -445,12 +278,12 @@ void Mixture::add_up(const Wave& wave) noexcept {
 void Mixture::sum(const Wave& wave, std::uint32_t row, std::uint32_t begin, std::uint32_t end) noexcept {
     const std::uint32_t k = b_.n_experts_used;
     float* total = pass_.attended()[row];
-    const float* weights = weights_ + std::uint64_t{row} * (k + 1);
+    const float* weights = routes_.weights(row);
     if (wave.slot_begin == 0)
         for (std::uint32_t col = begin; col < end; ++col) total[col] = 0.0f;
     for (std::uint32_t i = 0; i <= k; ++i) {
         if (i == k && !b_.shared_d_ff) break;
-        const std::uint32_t slot = i < k ? slots_[std::uint64_t{row} * k + i] : n_chosen() + row;
+        const std::uint32_t slot = routes_.slot(row, i);
         if (slot < wave.slot_begin || slot >= wave.slot_end) continue;
         const float* y = pass_.projected()[slot - wave.slot_begin];
         for (std::uint32_t col = begin; col < end; ++col) total[col] = total[col] + y[col] * weights[i];

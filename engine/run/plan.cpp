@@ -3,7 +3,7 @@
 #include "engine/pass/plan.h"
 
 #include "engine/blocks/adapters.h"
-#include "engine/blocks/experts.h"
+#include "engine/blocks/routes.h"
 #include "engine/blocks/stream.h"
 #include "engine/format/parts.h"
 #include "engine/model/layers.h"
