@@ -1,6 +1,6 @@
 #include "engine/blocks/adapters.h"
 
-#include "engine/kernels/scalar_math.h"
+#include "engine/kernels/scalar/math.h"
 #include "engine/pass/pass.h"
 
 #include "engine/kernels/math.h"

@@ -245,7 +245,7 @@ struct FloatKernels {
 
     /// Indexed by Type (f32, f16, q8, q4; null for others). Writes one position's key head [head_dim] into lane
     /// pos mod 16 of its panel, canonical; lane 0 first sets the other lanes to zero. q8: groups as pack_q8 makes them,
-    /// their scales rounded to f16. q4: lane 0 also writes the panel's reference, see engine/kernels/cache_q4.h.
+    /// their scales rounded to f16. q4: lane 0 also writes the panel's reference, see engine/kernels/scalar/cache_q4.h.
     void (*write_key[kTypeCount])(const float* key, std::uint32_t head_dim, std::uint32_t lane,
                                   std::byte* panel) noexcept;
 

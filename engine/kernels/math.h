@@ -1,4 +1,4 @@
-// exp, tanh, erf, sine, cosine and the activations, once for every type of value: a float (scalar_math.h) or sixteen lanes
+// exp, tanh, erf, sine, cosine and the activations, once for every type of value: a float (scalar/math.h) or sixteen lanes
 // (lanes/math.h), whose file includes this one behind the operations that it names:
 //
 //     V   + − · /, > <, fma, select, magnitude, with_sign_of(y, x), polynomial, constant(V, float), bits(V)

@@ -3,7 +3,7 @@
 #include "engine/kernels/isa/table.h"
 #else  // of 32-bit NEON only the integers serve: its floats flush subnormal numbers to zero
 #define FOVEA_NEON_INTEGERS
-#include "engine/kernels/scalar.h"
+#include "engine/kernels/scalar/scalar.h"
 #endif
 
 constinit const fovea::FloatKernels fovea::floats_neon = fovea::make_floats();

@@ -1,7 +1,7 @@
 // The tables of one instruction set's kernels. Included by the files beside it alone, each compiled with its own flags.
 #pragma once
-#include "engine/kernels/cache_q4.h"
-#include "engine/kernels/cache_q8.h"
+#include "engine/kernels/scalar/cache_q4.h"
+#include "engine/kernels/scalar/cache_q8.h"
 #include "engine/kernels/simd/attention.h"
 #include "engine/kernels/simd/matmul.h"
 #include "engine/kernels/simd/matmul_broad.h"

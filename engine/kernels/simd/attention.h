@@ -2,7 +2,7 @@
 // are panel products: of key panels with the query, and of values with the weights. A tile's scores never leave the stack.
 #pragma once
 #include "engine/kernels/lanes/math.h"
-#include "engine/kernels/mask.h"
+#include "engine/kernels/scalar/mask.h"
 #include "engine/kernels/simd/attention_values.h"
 
 namespace fovea {

@@ -1,6 +1,6 @@
 // What the passes over a tile of 64 positions share: the types of caches, its scores, and which positions are seen.
 #pragma once
-#include "engine/kernels/cache_q4.h"
+#include "engine/kernels/scalar/cache_q4.h"
 #include "engine/kernels/simd/matmul_q.h"
 
 namespace fovea {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "engine/format/half.h"
-#include "engine/kernels/scalar_math.h"
+#include "engine/kernels/scalar/math.h"
 #include "tests/support/kernel_cases.h"
 
 using namespace fovea;

@@ -5,14 +5,14 @@
 
 #include "engine/format/half.h"
 #include "engine/format/parts.h"
-#include "engine/kernels/cache_q4.h"
-#include "engine/kernels/cache_q8.h"
 #include "engine/kernels/kernels.h"
-#include "engine/kernels/mask.h"
-#include "engine/kernels/quant_group.h"
-#include "engine/kernels/scalar_math.h"
-#include "engine/kernels/scalar_pack.h"
-#include "engine/kernels/scalar_rows.h"
+#include "engine/kernels/scalar/cache_q4.h"
+#include "engine/kernels/scalar/cache_q8.h"
+#include "engine/kernels/scalar/mask.h"
+#include "engine/kernels/scalar/math.h"
+#include "engine/kernels/scalar/pack.h"
+#include "engine/kernels/scalar/quant_group.h"
+#include "engine/kernels/scalar/rows.h"
 
 #include "engine/kernels/math.h"
 

@@ -1,7 +1,7 @@
 // How a q8 cache is written by any table: its own pack_q8 quantizes, the rest is moving bytes.
 #pragma once
 #include "engine/kernels/kernels.h"
-#include "engine/kernels/scalar_math.h"
+#include "engine/kernels/scalar/math.h"
 
 namespace fovea {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include "engine/kernels/constants.h"
 #include "engine/kernels/kernels.h"
-#include "engine/kernels/scalar_math.h"
+#include "engine/kernels/scalar/math.h"
 
 #include "engine/format/parts.h"
 

@@ -1,7 +1,7 @@
 // Sums across lanes, and what is done to whole rows and heads: norms and rotations. Part of the scalar kernels.
 #pragma once
 #include "engine/kernels/kernels.h"
-#include "engine/kernels/scalar_math.h"
+#include "engine/kernels/scalar/math.h"
 
 #include "engine/kernels/math.h"
 

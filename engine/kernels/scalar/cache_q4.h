@@ -2,7 +2,7 @@
 // all give the same bits.
 #pragma once
 #include "engine/kernels/kernels.h"
-#include "engine/kernels/scalar_math.h"
+#include "engine/kernels/scalar/math.h"
 
 namespace fovea {
 namespace {
