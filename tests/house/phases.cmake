@@ -7,7 +7,7 @@ foreach(file IN LISTS files)
   file(READ ${file} text)
   string(REPLACE ";" "," text "${text}")
   # A call's first argument, or both of a choice between attention to itself and to the memory.
-  string(REGEX MATCHALL "(phase|multiply|norm_rows|add_to_stream|show)\\(\"[^\"]+\"|(memory|is_memory.[a-z.]+.) \\? \"[a-z ]+\" : \"[a-z ]+\"" calls "${text}")
+  string(REGEX MATCHALL "(phase|multiply|norm_rows|add_to_stream|show)\\((pass_?, )?\"[^\"]+\"|(memory|is_memory.[a-z.]+.) \\? \"[a-z ]+\" : \"[a-z ]+\"" calls "${text}")
   foreach(call IN LISTS calls)
     string(REGEX MATCHALL "\"[^\"]+\"" names "${call}")
     list(APPEND in_code ${names})
