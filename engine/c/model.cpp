@@ -5,7 +5,7 @@
 #include "engine/c/handles.h"
 #include "engine/format/format.h"
 #include "engine/format/parts.h"
-#include "engine/pass/plan.h"
+#include "engine/model/kind.h"
 #include "fovea/encode.h"
 
 namespace fovea {

@@ -5,7 +5,7 @@
 #include <new>
 
 #include "engine/format/format.h"
-#include "engine/pass/plan.h"
+#include "engine/model/kind.h"
 
 using namespace fovea;
 

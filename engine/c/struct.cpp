@@ -4,7 +4,7 @@
 #include "engine/c/handles.h"
 #include "engine/format/format.h"
 #include "engine/format/parts.h"
-#include "engine/pass/plan.h"
+#include "engine/model/kind.h"
 #include "fovea/version.h"
 
 namespace fovea {

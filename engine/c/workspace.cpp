@@ -3,7 +3,6 @@
 
 #include "engine/c/handles.h"
 #include "engine/format/format.h"
-#include "engine/pass/plan.h"
 #include "engine/pass/workspace.h"
 
 namespace fovea {

@@ -3,6 +3,7 @@
 
 #include <new>
 
+#include "engine/model/kind.h"
 #include "engine/model/model.h"
 
 namespace fovea {

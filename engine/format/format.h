@@ -281,23 +281,6 @@ struct TensorSpec {
 [[nodiscard]] constexpr std::uint32_t merged_head_dim(const Block& b) noexcept {
     return has(Part::latent) && b.latent_query_dim ? b.latent_value_dim : b.value_head_dim;
 }
-/// Whether a block has what Part::layer_inputs computes.
-[[nodiscard]] constexpr bool has_layer_inputs(const Block& b) noexcept {
-    return b.shared_keys || b.value_norm || b.layer_scale || b.layer_input_width != 0;
-}
-/// The layer whose keys and values a layer of a stack reads: itself, or the last one before it that makes its own for heads and a
-/// window like its; n_layers where there is none.
-[[nodiscard]] inline std::uint32_t key_layer(const Stack& s, std::uint32_t layer) noexcept {
-    const Block& b = s.block(layer);
-    if (!has(Part::layer_inputs) || !b.shared_keys) return layer;
-    for (std::uint32_t i = layer; i-- > 0;) {
-        const Block& other = s.block(i);
-        if (other.n_heads && !other.shared_keys && other.n_kv_heads == b.n_kv_heads && other.head_dim == b.head_dim &&
-            other.value_head_dim == b.value_head_dim && other.window == b.window)
-            return i;
-    }
-    return s.n_layers;
-}
 /// Rows of `up` where it is the shared expert's.
 [[nodiscard]] constexpr std::uint32_t shared_up_rows(const Block& b) noexcept {
     return b.gated ? 2 * static_cast<std::uint32_t>(round_up(b.shared_d_ff, kLanes)) : b.shared_d_ff;

@@ -4,6 +4,7 @@
 
 #include "engine/format/format.h"
 #include "engine/format/parts.h"
+#include "engine/model/kind.h"
 
 namespace fovea {
 namespace {

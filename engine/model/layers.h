@@ -1,6 +1,7 @@
 // Where a model's tensors are in its file, layer by layer, as the arena keeps it.
 #pragma once
 #include "engine/format/format.h"
+#include "engine/model/kind.h"
 #include "engine/model/model.h"
 #include "fovea/model.h"
 

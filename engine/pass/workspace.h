@@ -2,8 +2,9 @@
 #pragma once
 #include "engine/format/format.h"
 #include "engine/kernels/kernels.h"
+#include "engine/model/kind.h"
 #include "engine/model/layers.h"
-#include "engine/pass/plan.h"
+#include "engine/pass/arena_map.h"
 #include "fovea/workspace.h"
 #include "platform/team.h"
 
@@ -104,11 +105,6 @@ static_assert(sizeof(WorkspaceState) <= kWorkspaceStateBytes);
 /// Whether the weights asked for have room for a call. Overflows nowhere: sizes are of rows that there are.
 [[nodiscard]] Status check_weights(const WorkspaceState& w, std::uint64_t n_sequences, std::uint64_t n_queries,
                                    std::uint64_t n_keys) noexcept;
-
-/// Makes a workspace at `state`, which lies in `arena`; `map` and `limits` are lay_out's. Errors, the arena untouched:
-/// isa_unavailable, threads_unavailable.
-[[nodiscard]] Status start_workspace(WorkspaceState* state, const Model& model, const Limits& limits,
-                                     const ArenaMap& map, std::byte* arena, const SessionOptions& options) noexcept;
 
 /// Whether it is a cache of the workspace's model, of a pool for memories or one for texts.
 /// Errors: bad_argument, session_mismatch.

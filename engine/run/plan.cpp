@@ -1,11 +1,12 @@
 // Model config + limits -> offsets in the arena. Pure, and the same on every machine: nothing here depends on the
 // instruction set, on pointer sizes or on the number of cores.
-#include "engine/pass/plan.h"
+#include "engine/run/plan.h"
 
 #include "engine/blocks/adapters.h"
 #include "engine/blocks/routes.h"
 #include "engine/blocks/stream.h"
 #include "engine/format/parts.h"
+#include "engine/model/kind.h"
 #include "engine/model/layers.h"
 #include "engine/pass/pass.h"
 #include "engine/run/session.h"
@@ -237,42 +238,6 @@ void widen_for_adapters(const Stack& s, const Limits& limits, ArenaMap& map, Wid
 }
 
 }  // namespace
-
-bool has_relative_positions(const Stack& s) noexcept {
-    bool any = false;
-    for (std::uint32_t i = 0; i < s.n_blocks; ++i) any |= s.n_layers && s.blocks[i].position == Position::relative;
-    return any;
-}
-
-bool reads_memory(const Config& config) noexcept {
-    if (!has(Part::vectors)) return false;
-    bool reads = false;
-    for (std::uint32_t i = 0; i < config.decoder.n_blocks; ++i)
-        reads |= config.decoder.n_layers && config.decoder.blocks[i].cross_attention;
-    return reads;
-}
-
-bool steps_with_memory(const Config& config) noexcept {
-    if (!has(Part::vectors)) return false;
-    const Stack& s = config.decoder;
-    bool steps =
-        reads_memory(config) && s.vocab_size && s.has_output_head && !s.n_head_maps() && s.pooling == Pooling::none;
-    for (std::uint32_t i = 0; i < s.n_blocks; ++i) steps &= !s.blocks[i].n_heads || s.blocks[i].causal;
-    return steps;
-}
-
-Kind kind_of(const Config& config) noexcept {
-    const Stack& last = stack_of(config, last_stack(config));
-    const Block& b = last.blocks[0];
-    const bool one_stack = !config.encoder.n_layers || !config.decoder.n_layers;
-    if (one_stack && last.n_layers == 1 && !b.d_ff && b.norm == Norm::none && !b.cross_attention && !last.vocab_size &&
-        last.position == Position::none && last.embedding_norm == Norm::none && last.final_norm == Norm::none &&
-        last.pooling == Pooling::none && b.position == Position::none && !last.n_head_maps() && !last.sound.is_speech())
-        return Kind::attend;
-    const bool decodes =
-        one_stack && config.decoder.n_layers && !reads_memory(config) && last.vocab_size && last.has_output_head;
-    return decodes ? Kind::decode : Kind::encode;
-}
 
 PoolLimits session_pool(const Limits& limits, const ArenaMap& map) noexcept {
     return {.max_kv_len = limits.max_kv_len,

@@ -4,7 +4,7 @@
 #include <new>
 
 #include "engine/model/arena.h"
-#include "engine/pass/pass.h"
+#include "engine/run/plan.h"
 
 namespace fovea {
 namespace {

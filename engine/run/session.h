@@ -1,4 +1,4 @@
-// What lies at the start of a session's arena: a workspace, and where it has one, a cache.
+// What lies at the start of a session's arena: a workspace, and where it has one, a cache. How the first is made.
 #pragma once
 #include "engine/pass/workspace.h"
 #include "fovea/session.h"
@@ -16,5 +16,10 @@ struct SessionAccess {
     [[nodiscard]] static SessionState* state(const Session& session) noexcept { return session.state_; }
     static void set(Session& session, SessionState* state) noexcept { session.state_ = state; }
 };
+
+/// Makes a workspace at `state`, which lies in `arena`; `map` and `limits` are lay_out's. Errors, the arena untouched:
+/// isa_unavailable, threads_unavailable.
+[[nodiscard]] Status start_workspace(WorkspaceState* state, const Model& model, const Limits& limits,
+                                     const ArenaMap& map, std::byte* arena, const SessionOptions& options) noexcept;
 
 }  // namespace fovea

@@ -65,26 +65,6 @@ struct ArenaMap {
     return round_up(std::uint64_t{s.n_layers} * s.blocks[0].layer_input_width, kLanes);
 }
 
-/// Whether a stack has layers whose scores depend on how far keys are from their query.
-[[nodiscard]] bool has_relative_positions(const Stack& stack) noexcept;
-
-/// Whether the decoder has layers that attend to a memory.
-[[nodiscard]] bool reads_memory(const Config& config) noexcept;
-
-/// Whether that decoder also gives logits token by token, by forward.
-[[nodiscard]] bool steps_with_memory(const Config& config) noexcept;
-
-/// What a model is run by.
-enum class Kind : std::uint8_t { decode, encode, attend };
-[[nodiscard]] Kind kind_of(const Config& config) noexcept;
-/// The stack that is run, or runs last.
-[[nodiscard]] inline StackIndex last_stack(const Config& config) noexcept {
-    return config.decoder.n_layers ? StackIndex::decoder : StackIndex::encoder;
-}
-[[nodiscard]] inline const Stack& stack_of(const Config& config, StackIndex index) noexcept {
-    return index == StackIndex::encoder ? config.encoder : config.decoder;
-}
-
 /// Floats that a task's query rows take at most, packed for a cache of any type.
 [[nodiscard]] constexpr std::uint64_t query_floats(std::uint64_t head_dim) noexcept {
     const std::uint64_t wide = operand_bytes(Type::f32, kRowBlock, head_dim);
@@ -145,15 +125,5 @@ struct StepLists {
         bytes = rows + 2 * std::uint64_t{limits.max_batch} * 8 - start;
     }
 };
-
-/// A session's cache, as a pool of one page and one sequence.
-[[nodiscard]] PoolLimits session_pool(const Limits& limits, const ArenaMap& map) noexcept;
-
-/// Which of the two is planned.
-enum class Planned : std::uint8_t { session, workspace };
-
-/// make_plan and make_workspace_plan, with what is needed beside the plan.
-[[nodiscard]] Status lay_out(Planned what, const Config& config, const Limits& limits, ArenaMap& map,
-                             Plan& plan) noexcept;
 
 }  // namespace fovea
