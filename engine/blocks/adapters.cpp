@@ -49,13 +49,29 @@ void activate(const Pass& pass, const Block& block, const float* raw, std::uint3
 
 }  // namespace
 
+/// Three products may share an operand; a gated part has two in one, and latent attention one for each head. What they leave
+/// is an operand in its turn.
+void AdapterRows::plan(const Planning& p) noexcept {
+    if (!p.limits.max_adapters) return;
+    const std::uint64_t rank = p.limits.max_adapter_rank;
+    grow_to(p.map.low_stride, 3 * pad(rank));
+    grow_to(p.widest.operand, 2 * rank);
+    for (const Block& b : p.blocks()) {
+        if (!b.n_experts) grow_to(p.map.raw_stride, pad(up_rows(b)));
+        if (!has(Part::latent) || !b.latent_query_dim) continue;
+        grow_to(p.map.low_stride, b.n_heads * pad(rank));  // each head's own
+        grow_to(p.widest.operand, b.n_heads * rank);
+    }
+}
+
 const AdapterUse& adapter_use(const Pass& pass, std::uint32_t i) noexcept {
     const WorkspaceState& w = pass.workspace;
-    return *reinterpret_cast<const AdapterUse*>(w.arena + w.map.adapters + i * AdapterUse::kBytes);
+    return *reinterpret_cast<const AdapterUse*>(w.arena + w.map.adapter_uses + i * kAdapterUseBytes);
 }
 
 const AdapterTensors& adapter_tensors(const Pass& pass, std::uint32_t i) noexcept {
-    return pass.workspace.adapter_layers(i)[pass.tensors().first_layer + pass.layer];
+    const WorkspaceState& w = pass.workspace;
+    return pass.of_layer(w.adapters() + i * n_layers_of(w.model.config()));
 }
 
 bool is_adapted(const Pass& pass, Adapted matrix) noexcept {
@@ -103,7 +119,7 @@ void add_adapters(Pass& pass, std::span<const AdaptedProduct> products, const Co
 
 void add_adapted(Pass& pass, const Block& block, Adapted matrix, const Rows& out) noexcept {
     const bool down = matrix == Adapted::down;
-    const bool in_inner = down || (has(Part::latent) && block.latent_query_dim);  // see map_latent_values
+    const bool in_inner = down || (has(Part::latent) && block.latent_query_dim);  // see Latent::map_values
     const AdaptedProduct product{matrix, out, pass.stack().d_model};
     add_adapters(pass, {&product, 1}, in_inner ? pass.inner() : pass.attended(), pass.seq_len,
                  down ? block.d_ff : block.n_heads * merged_head_dim(block), {});

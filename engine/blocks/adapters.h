@@ -9,9 +9,14 @@
 namespace fovea {
 
 struct Pass;
+struct Planning;
 struct Rows;
 struct ConstRows;
 struct NormWeights;
+
+struct AdapterRows {
+    static void plan(const Planning& planning) noexcept;
+};
 
 inline constexpr std::uint32_t kMostAdapters = 64;  // in use at a time: a C caller's are read to the stack
 
@@ -19,15 +24,8 @@ inline constexpr std::uint32_t kMostAdapters = 64;  // in use at a time: a C cal
 struct AdapterUse {
     const std::byte* file = nullptr;
     float scale = 1.0f;
-
-    static constexpr std::uint64_t kBytes = kAdapterUseBytes;
-
-    /// Of n uses, and behind them n tables of every layer's tensors.
-    [[nodiscard]] static constexpr std::uint64_t table_bytes(std::uint64_t n, std::uint64_t n_layers) noexcept {
-        return n * (kBytes + n_layers * sizeof(AdapterTensors));
-    }
 };
-static_assert(sizeof(AdapterUse) <= AdapterUse::kBytes);
+static_assert(sizeof(AdapterUse) <= kAdapterUseBytes);
 
 /// Number i of those in use, and its tensors of the pass's layer.
 [[nodiscard]] const AdapterUse& adapter_use(const Pass& pass, std::uint32_t i) noexcept;

@@ -148,7 +148,7 @@ void attend_task(const Attention& a, const Task& task) noexcept {
     float* states = query + query_floats(a.block.head_dim);
     const State state(states, task.n_rows, a.value_stride);
     const State next(states + state_floats(a.value_stride), task.n_rows, a.value_stride);
-    if (has(Part::vectors) && task.disentangled) score_distances(a, task);
+    if (has(Part::vectors) && task.disentangled) Distances::score(a, task);
     pack_query(a, task, query);
     attend_chunk(a, task, query, task.chunk_begin(), state);
     for (std::uint32_t chunk = task.chunk_begin() + 1; chunk < task.chunk_end(); ++chunk) {
@@ -286,7 +286,7 @@ void attend_chunks(const Attention& a, const char* name, const Output& output) n
 }  // namespace
 
 Attention::Attention(Pass& p, const Layer& l, const Block& b, Reads r) noexcept
-    : pass(p), layer(l), tensors(is_memory(r) ? p.workspace.cross(p.layer) : l.self), block(b), reads(r) {
+    : pass(p), layer(l), tensors(is_memory(r) ? p.workspace.cross()[p.layer] : l.self), block(b), reads(r) {
     const bool memory = is_memory(reads);
     sequences = memory ? pass.cross : pass.self;
     masks = memory ? pass.cross_masks : pass.self_masks;
@@ -350,7 +350,7 @@ void cache_memory(Pass& pass, const Layer& layer, const Block& b) noexcept {
 
 void add_attention(Pass& pass, const Layer& layer, const Block& b, Reads reads) noexcept {
     const bool memory = is_memory(reads);
-    const AttentionTensors& t = memory ? pass.workspace.cross(pass.layer) : layer.self;
+    const AttentionTensors& t = memory ? pass.workspace.cross()[pass.layer] : layer.self;
     const Linear output{.matrix = t.output,
                         .bias = t.output_bias,
                         .out = pass.hidden(),
@@ -359,7 +359,7 @@ void add_attention(Pass& pass, const Layer& layer, const Block& b, Reads reads) 
                         .adapted = memory ? Adapted::none : Adapted::attention_output};
     const bool latent = has(Part::latent) && !memory && b.latent_query_dim;
     const std::uint32_t merged = b.n_heads * merged_head_dim(b);
-    const Rows made = latent ? map_latent_values(pass, b) : pass.attended();
+    const Rows made = latent ? Latent::map_values(pass, b) : pass.attended();
     const VectorOffset columns = pass.columns(memory ? &ColumnTensors::cross_output : &ColumnTensors::attention_output);
     const PartNorms norms = part_norms(b, t);
     if (has(Part::block_variants)) norm_rows(pass, "attended norm", pass.all(made, merged), norms.within, made, merged);

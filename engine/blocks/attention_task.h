@@ -5,6 +5,24 @@
 
 namespace fovea {
 
+/// What else is in a member's scratch while it attends by disentangled positions, in floats behind the query and both states: the
+/// buckets of a task's distances, its queries' products with all buckets, some keys' with those of some, what is packed for
+/// either, and what each row's scores get.
+struct DistanceRows {
+    std::uint64_t n_buckets, n_keys;  // of a row, in whole panels
+    std::uint64_t buckets, by_query, by_key, operand, scores, end;
+
+    constexpr DistanceRows(const Block& b, std::uint64_t max_keys) noexcept
+        : n_buckets(bucket_rows(b)), n_keys(round_up(max_keys, kLanes)) {
+        buckets = query_floats(b.head_dim) + 2 * state_floats(round_up(b.value_head_dim, kLanes));
+        by_query = buckets + n_keys + kLanes;
+        by_key = by_query + kRowBlock * n_buckets;
+        operand = by_key + kRowBlock * n_buckets;
+        scores = operand + query_floats(b.head_dim);
+        end = scores + kRowBlock * n_keys;
+    }
+};
+
 /// Which query rows a task has.
 struct TaskRows {
     std::uint32_t head;            // of the first row; grouped: the group's first

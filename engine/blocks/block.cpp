@@ -61,7 +61,7 @@ void run_parts(Pass& pass, const Layer& layer, const Block& block) noexcept {
         add_attention(pass, layer, block, reads);
     }
     if (!block.d_ff) return pass.show("block", pass.all(pass.hidden(), pass.stack().d_model));
-    if (has(Part::experts) && block.n_experts) return run_experts(pass, layer, block);
+    if (has(Part::experts) && block.n_experts) return Experts::run(pass, layer, block);
     compute_inner(pass, layer.feed_forward, block, part_norms(block, layer.feed_forward).before);
     add_inner(pass, layer.feed_forward, block);
 }
@@ -71,7 +71,7 @@ void run_parts(Pass& pass, const Layer& layer, const Block& block) noexcept {
 void run_block(Pass& pass, const Layer& layer) noexcept {
     const Block& block = pass.stack().blocks[layer.block];
     run_parts(pass, layer, block);
-    if (has(Part::layer_inputs)) end_layer(pass, block);
+    if (has(Part::layer_inputs)) LayerInputs::end(pass, block);
 }
 
 }  // namespace fovea

@@ -1,14 +1,11 @@
-// The stages of a pass, in their order: the stream's start, each layer's block, the results.
+// The stages of a pass before its results: the stream's start, and each layer's block.
 #pragma once
 #include "engine/pass/pass.h"
 
 namespace fovea {
 
 void embed(Pass& pass) noexcept;                          // position.cpp
-void convolve(Pass& pass) noexcept;                       // convolution.cpp
 void run_block(Pass& pass, const Layer& layer) noexcept;  // block.cpp
-void make_logits(Pass& pass) noexcept;                    // head.cpp
-void make_vectors(Pass& pass) noexcept;                   // head.cpp
 
 /// What relative positions add to the scores of a head's query at `pos` of its sequence, from the first position on; null
 /// where the block has none.

@@ -1,9 +1,9 @@
 // Frames become rows (Radford et al. 2022, section 2.2): gelu(W · [x(t−1), x(t), x(t+1)] + b) of every frame, then the same of
 // every other row that leaves, zeros lying before and behind each sequence. Three neighbours side by side are one row of an
 // operand, so that a convolution is a product like any other, with the same sums on every instruction set.
-#include <cstring>
+#include "engine/blocks/convolution.h"
 
-#include "engine/blocks/block.h"
+#include <cstring>
 
 namespace fovea {
 namespace {
@@ -75,7 +75,20 @@ void run_convolution(Pass& pass, const Convolution& c, std::uint32_t n_made, con
 
 }  // namespace
 
-void convolve(Pass& pass) noexcept {
+/// What the first convolution leaves, a row of each frame, takes two rows of `inner` for each of the stack's; its operand
+/// has as many rows, of three frames each.
+void Hearing::plan(const Planning& p) noexcept {
+    if (!p.stack.sound.is_speech()) return;
+    const std::uint64_t n_first = kTaps * std::uint64_t{p.stack.sound.n_mels},
+                        n_second = kTaps * std::uint64_t{p.stack.d_model};  // columns
+    grow_to(p.map.inner_stride, 2 * pad(p.stack.d_model));
+    grow_to(p.widest.operand, n_second);
+    grow_to(p.widest.operand_row_bytes, 2 * operand_bytes(Type::f32, 1, n_first),
+            2 * operand_bytes(Type::q8, 1, n_first));
+    grow_to(p.map.scratch_stride, kRowBlock * pad(at_least(n_first, n_second)));
+}
+
+void Hearing::convolve(Pass& pass) noexcept {
     const Stack& stack = pass.stack();
     const SoundTensors& t = *pass.workspace.sound();
     const std::span<const std::uint32_t> lengths = pass.frame_lengths;

@@ -8,7 +8,7 @@ struct Panels {
 };
 
 /// What one task's distances are made of. Rows of products are n_buckets wide, whichever of their panels are made.
-struct Distances {
+struct TaskDistances {
     const Attention& a;
     const Task& task;
     const DistanceTensors& tensors;
@@ -16,10 +16,10 @@ struct Distances {
     std::uint32_t head, n_keys;
     float* scratch;
 
-    Distances(const Attention& attention, const Task& of) noexcept
+    TaskDistances(const Attention& attention, const Task& of) noexcept
         : a(attention),
           task(of),
-          tensors(a.pass.workspace.distances()[a.pass.layer]),
+          tensors(a.pass.of_layer(a.pass.workspace.distance_maps())),
           at(a.block, a.pass.workspace.limits.max_batch),
           head(task.head_of(0)),
           n_keys(task.sequence.n_given()),
@@ -77,8 +77,14 @@ struct Distances {
 
 }  // namespace
 
-void score_distances(const Attention& a, const Task& task) noexcept {
-    const Distances distances(a, task);
+void Distances::plan(const Planning& p) noexcept {
+    for (const Block& b : p.blocks())
+        if (b.position == Position::disentangled)
+            grow_to(p.map.scratch_stride, DistanceRows(b, p.limits.max_batch).end);
+}
+
+void Distances::score(const Attention& a, const Task& task) noexcept {
+    const TaskDistances distances(a, task);
     const DistanceRows& at = distances.at;
     const Sequence& s = task.sequence;
     const std::uint32_t* buckets = distances.fill_buckets();

@@ -24,7 +24,7 @@ class Mixture {
 public:
     Mixture(Pass& p, const Layer& layer, const Block& block) noexcept
         : pass_(p),
-          t_(p.workspace.experts()[p.tensors().first_layer + p.layer]),
+          t_(p.of_layer(p.workspace.experts())),
           b_(block),
           norms_(part_norms(block, layer.feed_forward)),
           n_rows_(p.seq_len),
@@ -300,8 +300,26 @@ void Mixture::finish() noexcept {
 
 }  // namespace
 
-void run_experts(Pass& pass, const Layer& layer, const Block& block) noexcept {
+void Experts::run(Pass& pass, const Layer& layer, const Block& block) noexcept {
     if (has(Part::experts)) Mixture(pass, layer, block).run();
+}
+
+/// A row's logits, and that of the shared one's gate; what experts make of a row, and its sum.
+void Experts::plan(const Planning& p) noexcept {
+    for (const Block& b : p.blocks()) {
+        if (!b.n_experts) continue;
+        const bool copied = b.choice_bias || b.n_expert_groups;  // scores that are compared beside those that weigh
+        grow_to(p.map.inner_stride,
+                pad(b.n_experts) + kLanes + (copied ? pad(b.n_experts) + pad(b.n_expert_groups) : 0),
+                pad(b.shared_d_ff));
+        grow_to(p.map.projected_stride, pad(p.stack.d_model));
+        grow_to(p.map.attended_stride, pad(p.stack.d_model));
+        grow_to(p.widest.operand, b.shared_d_ff);
+        const std::uint32_t n_batches = b.n_experts_used + (b.shared_d_ff ? 1 : 0);
+        if (b.n_experts > p.map.n_experts) p.map.n_experts = b.n_experts;
+        if (b.n_experts_used > p.map.n_experts_used) p.map.n_experts_used = b.n_experts_used;
+        if (n_batches > p.map.n_row_batches) p.map.n_row_batches = n_batches;
+    }
 }
 
 }  // namespace fovea

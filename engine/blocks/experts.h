@@ -4,7 +4,10 @@
 
 namespace fovea {
 
-/// A block's feed-forward part where it has experts, added to the residual stream.
-void run_experts(Pass& pass, const Layer& layer, const Block& block) noexcept;
+struct Experts {
+    static void plan(const Planning& planning) noexcept;
+    /// A block's feed-forward part where it has experts, added to the residual stream.
+    static void run(Pass& pass, const Layer& layer, const Block& block) noexcept;
+};
 
 }  // namespace fovea

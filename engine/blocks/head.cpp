@@ -4,11 +4,12 @@
 //
 // Maps read and write two places in turn, both of which the layers no longer need: `inner` and `hidden`. The last one
 // writes to the caller.
+#include "engine/blocks/head.h"
+
 #include <bit>
 #include <cmath>
 #include <cstring>
 
-#include "engine/blocks/block.h"
 #include "engine/blocks/stream.h"
 
 namespace fovea {
@@ -133,7 +134,7 @@ void write_logits(Pass& pass, const ConstRows& from, const NormWeights& norm, co
 void run_head(Pass& pass, std::uint32_t n) noexcept {
     const Stack& stack = pass.stack();
     const std::uint32_t n_maps = stack.n_head_maps();
-    const HeadTensors* maps = pass.workspace.head_maps();
+    const HeadTensors* maps = pass.workspace.head();
     Rows from = pass.hidden(), to = pass.inner();
     if (stack.pooling != Pooling::none || !pass.chosen.empty()) {
         pass.phase("pooled", {to, n, stack.d_model}, in_parts(n), [&](Pass::Share mine) {
@@ -159,8 +160,20 @@ void run_head(Pass& pass, std::uint32_t n) noexcept {
 
 }  // namespace
 
-/// The logits of the rows that want them.
-void make_logits(Pass& pass) noexcept {
+/// Maps read and write `inner` and `hidden` in turn; what the last one makes goes to the caller.
+void StackHead::plan(const Planning& p) noexcept {
+    const Stack& s = p.stack;
+    const std::uint32_t n_maps = s.n_head_maps();
+    if (n_maps || (s.has_output_head && p.kind != Kind::decode)) grow_to(p.map.inner_stride, pad(s.d_model));
+    for (std::uint32_t i = 0; i < n_maps; ++i) {
+        if (i + 1 == n_maps && !s.has_output_head) break;
+        grow_to(p.map.inner_stride, pad(s.head[i].width));
+        grow_to(p.map.hidden_stride, pad(s.head[i].width));
+        grow_to(p.widest.operand, s.head[i].width);
+    }
+}
+
+void StackHead::logits(Pass& pass) noexcept {
     const std::uint32_t n_rows = pass.n_logits, first = pass.seq_len - n_rows;
     if (n_rows == 0) return;
     const ConstRows hidden =
@@ -169,8 +182,7 @@ void make_logits(Pass& pass) noexcept {
                  Then::go_on);
 }
 
-/// What the layers leave, normed, with the stack's head behind it, to pass.out: of each row, or of each sequence.
-void make_vectors(Pass& pass) noexcept {
+void StackHead::vectors(Pass& pass) noexcept {
     const Stack& stack = pass.stack();
     norm_rows(pass, "vectors", {}, final_norm(pass), pass.hidden(), pass.stack().d_model);
     const std::size_t n_chosen = pass.chosen.empty() ? pass.seq_len : pass.chosen.size();

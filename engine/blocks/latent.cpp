@@ -16,7 +16,7 @@ namespace fovea {
 namespace {
 
 [[nodiscard]] const LatentTensors& tensors_of(const Pass& pass) noexcept {
-    return pass.workspace.latent()[pass.tensors().first_layer + pass.layer];
+    return pass.of_layer(pass.workspace.latent());
 }
 
 /// One map for each head, whose matrices lie one below the other, each in whole panels; or one for all.
@@ -100,7 +100,22 @@ void adapt_heads(Pass& pass, const Block& b, bool queries, const Rows& from, std
 
 }  // namespace
 
-void project_latent(const Attention& a, const Input& in) noexcept {
+/// Raw queries in `attended`; what they are made of, and what heads' outputs become, in `inner`; each head's operand.
+void Latent::plan(const Planning& p) noexcept {
+    for (const Block& b : p.blocks()) {
+        grow_to(p.map.inner_stride, pad(b.query_rank));
+        grow_to(p.map.hidden_stride, pad(b.query_rank));  // normed in a member's scratch
+        grow_to(p.widest.operand, b.query_rank);
+        if (!b.latent_query_dim) continue;
+        const std::uint64_t made = std::uint64_t{b.n_heads} * b.latent_value_dim;
+        grow_to(p.map.attended_stride, pad(std::uint64_t{b.n_heads} * query_head_dim(b)));
+        grow_to(p.map.inner_stride, pad(made));
+        grow_to(p.widest.operand, made, b.n_heads * round_up(b.latent_query_dim, kSuperblock),
+                b.n_heads * round_up(b.value_head_dim, kSuperblock));
+    }
+}
+
+void Latent::project(const Attention& a, const Input& in) noexcept {
     Pass& pass = a.pass;
     const Block& b = a.block;
     const AttentionTensors& t = a.tensors;
@@ -139,18 +154,18 @@ void project_latent(const Attention& a, const Input& in) noexcept {
     if (has(Part::adapters)) adapt_heads(pass, b, true, from, query_head_dim(b), part(b.rotary_dim), b.head_dim);
 }
 
-void take_turning(const Attention& a, std::uint32_t row, std::uint32_t number, float* head) noexcept {
+void Latent::take_turning(const Attention& a, std::uint32_t row, std::uint32_t number, float* head) noexcept {
     const float* raw = a.pass.attended()[row] + std::uint64_t{number} * query_head_dim(a.block);
     std::memcpy(head, raw, a.block.rotary_dim * sizeof(float));
 }
 
-void norm_latent(const Attention& a, float* head) noexcept {
+void Latent::norm(const Attention& a, float* head) noexcept {
     const NormWeights norm{Norm::rms, tensors_of(a.pass).norm, 0, a.block.norm_epsilon};
     float* latent = head + a.block.rotary_dim;
     a.pass.norm(norm, latent, a.block.value_head_dim, latent);
 }
 
-Rows map_latent_values(Pass& pass, const Block& b) noexcept {
+Rows Latent::map_values(Pass& pass, const Block& b) noexcept {
     const HeadMaps maps{pass, tensors_of(pass).value, b.n_heads, b.latent_value_dim};
     maps.multiply("latent values", pass.attended(), b.value_head_dim, pass.inner(), b.latent_value_dim);
     if (has(Part::adapters))

@@ -4,14 +4,19 @@
 
 namespace fovea {
 
-/// Queries, and the keys that are values too, of every row, side by side in `projected`, but for the queries' dims that turn.
-void project_latent(const Attention& a, const Input& input) noexcept;
+struct Latent {
+    static void plan(const Planning& planning) noexcept;
 
-/// Of a head of `projected`: a query's dims that turn, from where project_latent left them; a key's norm.
-void take_turning(const Attention& a, std::uint32_t row, std::uint32_t number, float* head) noexcept;
-void norm_latent(const Attention& a, float* head) noexcept;
+    /// Queries, and the keys that are values too, of every row, side by side in `projected`, but for the queries' dims that
+    /// turn.
+    static void project(const Attention& a, const Input& input) noexcept;
 
-/// Each head's map of what it attended to: rows of merged heads.
-[[nodiscard]] Rows map_latent_values(Pass& pass, const Block& block) noexcept;
+    /// Of a head of `projected`: a query's dims that turn, from where project left them; a key's norm.
+    static void take_turning(const Attention& a, std::uint32_t row, std::uint32_t number, float* head) noexcept;
+    static void norm(const Attention& a, float* head) noexcept;
+
+    /// Each head's map of what it attended to: rows of merged heads.
+    [[nodiscard]] static Rows map_values(Pass& pass, const Block& block) noexcept;
+};
 
 }  // namespace fovea

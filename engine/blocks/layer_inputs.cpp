@@ -7,11 +7,8 @@
 namespace fovea {
 namespace {
 
-[[nodiscard]] const InputTensors& tensors_of(const Pass& pass, std::uint32_t layer) noexcept {
-    return pass.workspace.inputs()[pass.tensors().first_layer + layer];
-}
 [[nodiscard]] Rows inputs(const Pass& pass) noexcept {
-    return pass.rows(pass.workspace.map.inputs(pass.workspace.limits), input_stride(pass.stack()));
+    return pass.rows(pass.workspace.map.layer_inputs, input_stride(pass.stack()));
 }
 
 /// inner = activation(G·x) · i
@@ -31,10 +28,18 @@ void make_gated(Pass& pass, const Block& block, const InputTensors& t) noexcept 
 
 }  // namespace
 
+void LayerInputs::plan(const Planning& p) noexcept {
+    const std::uint32_t width = p.stack.blocks[0].layer_input_width;  // every block's
+    if (!width) return;
+    grow_to(p.map.inner_stride, pad(width));
+    grow_to(p.map.projected_stride, pad(p.stack.d_model));
+    grow_to(p.widest.operand, width);
+}
+
 /// W·e / sqrt(d_model) is normed as W·e is with an epsilon that is d_model times as large.
-void make_layer_inputs(Pass& pass) noexcept {
+void LayerInputs::make(Pass& pass) noexcept {
     const Stack& stack = pass.stack();
-    const InputTensors& t = tensors_of(pass, 0);
+    const InputTensors& t = pass.workspace.inputs()[pass.first_layer()];
     const WorkspaceState& w = pass.workspace;
     const std::uint32_t width = stack.blocks[0].layer_input_width, n = stack.n_layers * width;
     const Rows made = inputs(pass);
@@ -56,10 +61,10 @@ void make_layer_inputs(Pass& pass) noexcept {
     });
 }
 
-void end_layer(Pass& pass, const Block& block) noexcept {
+void LayerInputs::end(Pass& pass, const Block& block) noexcept {
     if (!block.layer_input_width && !block.layer_scale) return;
     const std::uint32_t d_model = pass.stack().d_model;
-    const InputTensors& t = tensors_of(pass, pass.layer);
+    const InputTensors& t = pass.of_layer(pass.workspace.inputs());
     if (block.layer_input_width) {
         make_gated(pass, block, t);
         const Linear output{.matrix = t.output, .out = pass.projected(), .n_stored = d_model};

@@ -4,10 +4,17 @@
 
 namespace fovea {
 
-/// Every layer's part for each row of the pass, from what `embed` left: see Block::layer_input_width.
-void make_layer_inputs(Pass& pass) noexcept;
+/// Elements of a row of what tokens give each layer of a stack, side by side.
+[[nodiscard]] constexpr std::uint64_t input_stride(const Stack& s) noexcept {
+    return round_up(std::uint64_t{s.n_layers} * s.blocks[0].layer_input_width, kLanes);
+}
 
-/// Adds the layer's part to the stream, and multiplies the stream by the layer's scale, as far as the block has them.
-void end_layer(Pass& pass, const Block& block) noexcept;
+struct LayerInputs {
+    static void plan(const Planning& planning) noexcept;
+    /// Every layer's part for each row of the pass, from what `embed` left: see Block::layer_input_width.
+    static void make(Pass& pass) noexcept;
+    /// Adds the layer's part to the stream, and multiplies the stream by the layer's scale, as far as the block has them.
+    static void end(Pass& pass, const Block& block) noexcept;
+};
 
 }  // namespace fovea

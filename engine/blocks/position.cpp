@@ -1,9 +1,10 @@
 // From ids or vectors to the residual stream: a row of the embedding table, scaled, plus a learned position and a token
 // type, normed where the stack asks for it (Devlin et al. 2019), and widened (Lan et al. 2020). Of frames two become a row
-// first (vectors/convolution.cpp). Beside it the pass's tables, shared by all layers of a block shape: rotations (Su et al.
+// first (convolution.cpp). Beside it the pass's tables, shared by all layers of a block shape: rotations (Su et al.
 // 2021), one row per position; and what relative positions add to scores (Raffel et al. 2020), one row per head, by the
 // distance of key and query.
 #include "engine/blocks/block.h"
+#include "engine/blocks/convolution.h"
 #include "engine/model/model.h"
 #include "engine/model/table.h"
 
@@ -89,7 +90,7 @@ void embed(Pass& pass) noexcept {
                                          cosines + w.map.rotation_stride);
         }
     };
-    if (has(Part::vectors) && stack.sound.is_speech()) convolve(pass);
+    if (has(Part::vectors) && stack.sound.is_speech()) Hearing::convolve(pass);
     pass.phase("embedding", pass.all(rows_made, width), in_parts(pass.seq_len), [&](Pass::Share rows) {
         const bool is_first = rows.begin == 0 && rows.end != 0;  // of more members than rows some have none
         if (has(Part::vectors) && is_first)

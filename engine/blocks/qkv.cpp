@@ -32,14 +32,14 @@ namespace {
 void norm_and_rotate(const Attention& a, bool is_key, std::uint32_t row, std::uint32_t number, float* head) noexcept {
     if (a.block.head_norm != HeadNorm::together)
         a.pass.norm(head_norm(a, is_key, number), head, a.block.head_dim, head);
-    if (has(Part::latent) && a.is_latent()) is_key ? norm_latent(a, head) : take_turning(a, row, number, head);
+    if (has(Part::latent) && a.is_latent()) is_key ? Latent::norm(a, head) : Latent::take_turning(a, row, number, head);
     rotate_head(a.pass, a.layer, row, head);
 }
 
 /// A value head's norm, in place.
 void norm_value(const Attention& a, std::uint32_t row, std::uint32_t kv_head) noexcept {
     const Block& b = a.block;
-    const InputTensors& t = a.pass.workspace.inputs()[a.pass.tensors().first_layer + a.pass.layer];
+    const InputTensors& t = a.pass.of_layer(a.pass.workspace.inputs());
     float* head = a.pass.projected()[row] + a.value_at + std::uint64_t{kv_head} * b.value_head_dim;
     a.pass.norm({Norm::rms, t.value_norm, 0, b.norm_epsilon}, head, b.value_head_dim, head);
 }
@@ -147,7 +147,7 @@ void adapt_projections(const Attention& a, const Input (&inputs)[3]) noexcept {
 /// and no short ends.
 void project(const Attention& a, const Input (&inputs)[3]) noexcept {
     if (has(Part::latent) && a.reads == Reads::self && (a.is_latent() || a.block.query_rank)) {
-        project_latent(a, inputs[0]);
+        Latent::project(a, inputs[0]);
         return has(Part::block_variants) ? norm_and_clip(a) : void();
     }
     Pass& pass = a.pass;

@@ -4,7 +4,7 @@
 
 #include "engine/format/format.h"
 #include "engine/format/parts.h"
-#include "engine/model/kind.h"
+#include "engine/model/layers.h"
 
 namespace fovea {
 namespace {
@@ -273,9 +273,9 @@ struct Absent {
             const Block& b = s->blocks[i];
             varies |= is_variant(b);
             routes |= b.n_experts || b.activation == Activation::silu_clamped;
-            is_latent |= b.query_rank || b.latent_query_dim;
+            is_latent |= LatentTensors::needed(*s, b);
             scales_columns |= b.column_scales;
-            has_inputs |= has_layer_inputs(b);
+            has_inputs |= InputTensors::needed(*s, b);
         }
         for (const HeadMap& map : s->head) {
             routes |= has(Part::vectors) && map.activation == Activation::silu_clamped;

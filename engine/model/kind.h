@@ -24,9 +24,9 @@ enum class Kind : std::uint8_t { decode, encode, attend };
     return index == StackIndex::encoder ? config.encoder : config.decoder;
 }
 
-/// Whether a block has what Part::layer_inputs computes.
-[[nodiscard]] constexpr bool has_layer_inputs(const Block& b) noexcept {
-    return b.shared_keys || b.value_norm || b.layer_scale || b.layer_input_width != 0;
+/// Layers of both stacks.
+[[nodiscard]] constexpr std::uint64_t n_layers_of(const Config& config) noexcept {
+    return std::uint64_t{config.encoder.n_layers} + config.decoder.n_layers;
 }
 
 /// The layer whose keys and values a layer of a stack reads: itself, or the last one before it that makes its own for heads and a

@@ -1,5 +1,7 @@
 // Where a model's tensors are in its file, layer by layer, as the arena keeps it.
 #pragma once
+#include <new>
+
 #include "engine/format/format.h"
 #include "engine/model/kind.h"
 #include "engine/model/model.h"
@@ -29,8 +31,26 @@ using rows = const TensorRecord*;
 using rows_or_panels = rows;
 }  // namespace kept
 
-// The tensors of one attention, of a feed-forward, and of a stack: the fields that roles.inc lists. Offsets rather than
-// pointers, so that a plan has the same bytes on 32-bit and 64-bit machines.
+/// Finds the tensors of one layer of a stack, or of one map of its head; open_model has established that those it calls for
+/// are there.
+struct Finder {
+    const Model& model;
+    StackIndex stack;
+    std::uint32_t layer = 0;
+
+    void operator()(Role role, const TensorRecord*& out) const noexcept;
+    void operator()(Role role, VectorOffset& out) const noexcept;
+    void operator()(Role role, Matrix& out) const noexcept;
+};
+
+/// Multiplications by matrices, for each row.
+[[nodiscard]] constexpr std::uint64_t macs_of(const auto&... matrices) noexcept {
+    return (std::uint64_t{0} + ... + (std::uint64_t{matrices.n_rows} * matrices.n_cols));
+}
+
+// The tensors of one part of a block or of a stack: the fields that roles.inc lists. Offsets rather than pointers, so that a
+// plan has the same bytes on 32-bit and 64-bit machines. Those of parts.inc's layers say which blocks need them, and what a row
+// multiplies by.
 struct AttentionTensors {
 #define FOVEA_SELF_TENSOR(field, role, number, layout, ...) kept::layout field{};
 #include "engine/format/roles.inc"
@@ -40,55 +60,120 @@ struct FeedForwardTensors {
 #include "engine/format/roles.inc"
 };
 
-/// Those of one layer's experts, where its block has any.
+/// Those of experts, of which a row uses some.
 struct ExpertTensors {
 #define FOVEA_EXPERT_TENSOR(field, role, number, layout, ...) kept::layout field{};
 #include "engine/format/roles.inc"
+
+    void find(const Finder& at) noexcept {
+#define FOVEA_EXPERT_TENSOR(field, role, ...) at(Role::role, field);
+#include "engine/format/roles.inc"
+    }
+    [[nodiscard]] static constexpr bool needed(const Stack&, const Block& b) noexcept { return b.n_experts != 0; }
+    [[nodiscard]] constexpr std::uint64_t macs(const Block& b) const noexcept {
+        const std::uint64_t each = b.n_experts ? (macs_of(up) + macs_of(down)) / b.n_experts : 0;
+        return macs_of(router, shared_up, shared_down) + each * b.n_experts_used;
+    }
 };
 
-/// Bytes of an AdapterUse (adapters/adapters.h) in the arena, whatever a pointer's size.
+/// Bytes of an AdapterUse (blocks/adapters.h) in the arena, whatever a pointer's size.
 inline constexpr std::uint64_t kAdapterUseBytes = 64;
 
 /// Those of one layer of an adapter, by their offsets in its own file.
 struct AdapterTensors {
 #define FOVEA_ADAPTER_TENSOR(field, role, number, layout, ...) kept::layout field{};
 #include "engine/format/roles.inc"
+
+    void find(const Finder& at) noexcept {
+#define FOVEA_ADAPTER_TENSOR(field, role, ...) at(Role::role, field);
+#include "engine/format/roles.inc"
+    }
 };
 
-/// Those of one layer's attention beside the usual ones, where it is latent or its queries come by way of a narrower row.
+/// Those of attention beside the usual ones, where it is latent or its queries come by way of a narrower row.
 struct LatentTensors {
 #define FOVEA_LATENT_TENSOR(field, role, number, layout, ...) kept::layout field{};
 #include "engine/format/roles.inc"
+
+    void find(const Finder& at) noexcept {
+#define FOVEA_LATENT_TENSOR(field, role, ...) at(Role::role, field);
+#include "engine/format/roles.inc"
+    }
+    [[nodiscard]] static constexpr bool needed(const Stack&, const Block& b) noexcept {
+        return b.query_rank || b.latent_query_dim;
+    }
+    [[nodiscard]] constexpr std::uint64_t macs(const Block&) const noexcept {
+        return macs_of(query_down, query, value);
+    }
 };
 
-/// Those of one layer's distances, where its positions are disentangled.
+/// Those of disentangled positions. A row multiplies by more of them where it has more keys.
 struct DistanceTensors {
 #define FOVEA_DISTANCE_TENSOR(field, role, number, layout, ...) kept::layout field{};
 #include "engine/format/roles.inc"
+
+    void find(const Finder& at) noexcept {
+#define FOVEA_DISTANCE_TENSOR(field, role, ...) at(Role::role, field);
+#include "engine/format/roles.inc"
+    }
+    [[nodiscard]] static constexpr bool needed(const Stack&, const Block& b) noexcept {
+        return b.position == Position::disentangled;
+    }
+    [[nodiscard]] constexpr std::uint64_t macs(const Block&) const noexcept { return macs_of(keys); }
 };
 
 /// What the inputs of one layer's matrices are multiplied by, and in layer 0 that of its stack's output head.
 struct ColumnTensors {
 #define FOVEA_COLUMN_TENSOR(field, role, number, layout, ...) kept::layout field{};
 #include "engine/format/roles.inc"
+
+    void find(const Finder& at) noexcept {
+#define FOVEA_COLUMN_TENSOR(field, role, ...) at(Role::role, field);
+#include "engine/format/roles.inc"
+    }
+    [[nodiscard]] static constexpr bool needed(const Stack& s, const Block& b) noexcept {
+        return s.output_columns || b.column_scales;
+    }
+    [[nodiscard]] constexpr std::uint64_t macs(const Block&) const noexcept { return 0; }
 };
 
 /// What a layer does with what tokens give it, and in layer 0 what makes that of all layers; the rest of Part::layer_inputs.
 struct InputTensors {
 #define FOVEA_INPUT_TENSOR(field, role, number, layout, ...) kept::layout field{};
 #include "engine/format/roles.inc"
+
+    void find(const Finder& at) noexcept {
+#define FOVEA_INPUT_TENSOR(field, role, ...) at(Role::role, field);
+#include "engine/format/roles.inc"
+    }
+    [[nodiscard]] static constexpr bool needed(const Stack&, const Block& b) noexcept {
+        return b.shared_keys || b.value_norm || b.layer_scale || b.layer_input_width != 0;
+    }
+    [[nodiscard]] constexpr std::uint64_t macs(const Block&) const noexcept { return macs_of(map, gate, output); }
 };
 
 /// Those of one map of a stack's head.
 struct HeadTensors {
 #define FOVEA_HEAD_TENSOR(field, role, number, layout, ...) kept::layout field{};
 #include "engine/format/roles.inc"
+
+    void find(const Finder& at) noexcept {
+#define FOVEA_HEAD_TENSOR(field, role, ...) at(Role::role, field);
+#include "engine/format/roles.inc"
+    }
 };
 
 /// Those before the layers of a stack that hears. `filters` is for who makes the frames.
 struct SoundTensors {
 #define FOVEA_SOUND_TENSOR(field, role, number, layout, ...) kept::layout field{};
 #include "engine/format/roles.inc"
+
+    void find(const Finder& at) noexcept {
+#define FOVEA_SOUND_TENSOR(field, role, ...) at(Role::role, field);
+#include "engine/format/roles.inc"
+    }
+    /// The first convolution makes each of a row's two frames.
+    [[nodiscard]] constexpr std::uint64_t macs() const noexcept { return 2 * macs_of(first) + macs_of(second); }
 };
 
 /// One layer's tensors, and which of its stack's blocks it is. Those of attention to a memory are kept apart, where
@@ -100,41 +185,13 @@ struct Layer {
     std::uint32_t reserved = 0;
 };
 
-/// Whether any layer has what LatentTensors are for.
-[[nodiscard]] constexpr bool is_latent(const Config& config) noexcept {
-    if (!has(Part::latent)) return false;
+/// Layers of both stacks, where any of their blocks needs T; else 0.
+template<class T>
+[[nodiscard]] constexpr std::uint64_t n_layers_with(const Config& config) noexcept {
     for (const Stack* s : {&config.encoder, &config.decoder})
         for (std::uint32_t i = 0; i < s->n_blocks; ++i)
-            if (s->blocks[i].query_rank || s->blocks[i].latent_query_dim) return true;
-    return false;
-}
-
-/// Whether any layer has what ColumnTensors are for.
-[[nodiscard]] constexpr bool has_columns(const Config& config) noexcept {
-    if (!has(Part::columns)) return false;
-    for (const Stack* s : {&config.encoder, &config.decoder}) {
-        if (s->output_columns) return true;
-        for (std::uint32_t i = 0; i < s->n_blocks; ++i)
-            if (s->blocks[i].column_scales) return true;
-    }
-    return false;
-}
-
-/// Whether any layer has what DistanceTensors are for.
-[[nodiscard]] constexpr bool has_distances(const Config& config) noexcept {
-    if (!has(Part::vectors)) return false;
-    for (std::uint32_t i = 0; i < config.encoder.n_blocks; ++i)
-        if (config.encoder.blocks[i].position == Position::disentangled) return true;
-    return false;
-}
-
-/// Whether any layer has what InputTensors are for, or shares another's keys.
-[[nodiscard]] constexpr bool has_layer_inputs(const Config& config) noexcept {
-    if (!has(Part::layer_inputs)) return false;
-    for (const Stack* s : {&config.encoder, &config.decoder})
-        for (std::uint32_t i = 0; i < s->n_blocks; ++i)
-            if (has_layer_inputs(s->blocks[i])) return true;
-    return false;
+            if (T::needed(*s, s->blocks[i])) return n_layers_of(config);
+    return 0;
 }
 
 static_assert(sizeof(Matrix) == 32 && sizeof(Layer) == 368 && sizeof(HeadTensors) == 56 &&
@@ -148,33 +205,23 @@ struct StackTensors {
 #define FOVEA_BLOCK_TENSOR(field, role, number, layout, ...) kept::layout role[kMaxBlocks]{};
 #define FOVEA_EMBEDDING_TENSOR(field, role, number, layout, ...) kept::layout role{};
 #include "engine/format/roles.inc"
-    std::uint32_t first_layer = 0;   // in the arena's list: the encoder's layers, then the decoder's
     std::uint64_t macs_per_row = 0;  // multiplications by weights, without the output head
 };
 
-/// Finds the tensors of a stack's head, which go to `maps` [n_head_maps].
-void find_head(const Model& model, StackIndex index, HeadTensors* maps) noexcept;
+template<class T>
+[[nodiscard]] T found(const Finder& at) noexcept {
+    T tensors;
+    tensors.find(at);
+    return tensors;
+}
 
-/// Finds those of a stack's experts, which go to `layers` [n_layers], and adds to `t` what they multiply.
-void find_experts(const Model& model, StackIndex index, ExpertTensors* layers, StackTensors& t) noexcept;
-
-/// The same for what latent attention has, or queries by way of a narrower row.
-void find_latent(const Model& model, StackIndex index, LatentTensors* layers, StackTensors& t) noexcept;
-
-/// The same for the distances of the encoder's layers; a row multiplies by more of them where it has more keys.
-void find_distances(const Model& model, DistanceTensors* layers, StackTensors& t) noexcept;
-
-/// The same for column scales, which multiply no weights.
-void find_columns(const Model& model, StackIndex index, ColumnTensors* layers) noexcept;
-
-/// The same for what tokens give each layer, and norms of values.
-void find_inputs(const Model& model, StackIndex index, InputTensors* layers, StackTensors& t) noexcept;
-
-/// Finds those before the encoder's layers, where it hears, and adds to `t` what they multiply.
-void find_sound(const Model& model, SoundTensors* sound, StackTensors& t) noexcept;
-
-/// Finds one layer's of an adapter.
-[[nodiscard]] AdapterTensors find_adapter(const Model& model, StackIndex index, std::uint32_t layer) noexcept;
+/// Finds a part's tensors of a stack's layers, which go to `layers` [n_layers], and adds to `t` what they multiply.
+template<class T>
+void find_layers(const Model& model, StackIndex index, T* layers, StackTensors& t) noexcept {
+    const Stack& stack = stack_of(model.config(), index);
+    for (std::uint32_t i = 0; i < stack.n_layers; ++i)
+        t.macs_per_row += (new (layers + i) T(found<T>({model, index, i})))->macs(stack.block(i));
+}
 
 /// Finds a stack's tensors and those of its layers, which go to `layers` [n_layers] and, where `cross` is not null, to
 /// `cross` [n_layers]. open_model has established that all that the configuration calls for are there.

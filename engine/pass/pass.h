@@ -194,11 +194,20 @@ struct Pass : PassInput {
 
     [[nodiscard]] const Stack& stack() const noexcept { return stack_of(workspace.model.config(), index); }
     [[nodiscard]] const StackTensors& tensors() const noexcept { return workspace.stacks[static_cast<int>(index)]; }
+    /// Among the layers of both stacks, the number of the stack's first.
+    [[nodiscard]] std::uint32_t first_layer() const noexcept {
+        return has(Part::vectors) && index == StackIndex::decoder ? workspace.model.config().encoder.n_layers : 0;
+    }
+    /// A part's tensors of the layer: `all` is what the workspace has of it.
+    template<class T>
+    [[nodiscard]] const T& of_layer(const T* all) const noexcept {
+        return all[first_layer() + layer];
+    }
     /// Of one input of the layer, by the field of ColumnTensors; of the output head's that of layer 0. 0: it has none.
     [[nodiscard]] VectorOffset columns(VectorOffset ColumnTensors::*input) const noexcept {
         const bool is_output = input == &ColumnTensors::output;
         if (!has(Part::columns) || !(is_output ? stack().output_columns : stack().block(layer).column_scales)) return 0;
-        return workspace.columns()[tensors().first_layer + (is_output ? 0 : layer)].*input;
+        return workspace.columns()[first_layer() + (is_output ? 0 : layer)].*input;
     }
     [[nodiscard]] Rows rows(ArenaOffset at, std::uint64_t stride) const noexcept {
         return {workspace.floats(at), stride};

@@ -42,52 +42,10 @@ struct WorkspaceState {
     bool cancelled[2] = {};                     // what member 0 saw of it at two phases' ends, see Pass::meet
     StackTensors stacks[2];                     // by StackIndex
 
-    [[nodiscard]] Layer* layers() const noexcept { return reinterpret_cast<Layer*>(arena + map.layers); }
-    /// One layer's attention to the memory. Only where the decoder has some.
-    [[nodiscard]] const AttentionTensors& cross(std::uint32_t layer) const noexcept {
-        return reinterpret_cast<const AttentionTensors*>(arena + map.cross)[layer];
-    }
-    /// The maps of the last stack's head.
-    [[nodiscard]] const HeadTensors* head_maps() const noexcept {
-        return reinterpret_cast<const HeadTensors*>(arena + map.head);
-    }
-    /// Of each layer, the encoder's first; where any has experts.
-    [[nodiscard]] ExpertTensors* experts() const noexcept {
-        return reinterpret_cast<ExpertTensors*>(arena + map.experts);
-    }
-    /// The same behind the layers, where any has latent attention, or queries by way of a narrower row.
-    [[nodiscard]] LatentTensors* latent() const noexcept {
-        return reinterpret_cast<LatentTensors*>(layers() + model.config().encoder.n_layers +
-                                                model.config().decoder.n_layers);
-    }
-    /// The same behind those, where any has column scales.
-    [[nodiscard]] ColumnTensors* columns() const noexcept {
-        const Config& config = model.config();
-        const std::uint32_t n_layers = config.encoder.n_layers + config.decoder.n_layers;
-        return reinterpret_cast<ColumnTensors*>(latent() + (is_latent(config) ? n_layers : 0));
-    }
-    /// The same behind those, where any has something of Part::layer_inputs.
-    [[nodiscard]] InputTensors* inputs() const noexcept {
-        const Config& config = model.config();
-        const std::uint32_t n_layers = config.encoder.n_layers + config.decoder.n_layers;
-        return reinterpret_cast<InputTensors*>(columns() + (has_columns(config) ? n_layers : 0));
-    }
-    /// Of the encoder behind those, where it hears.
-    [[nodiscard]] SoundTensors* sound() const noexcept {
-        const Config& config = model.config();
-        const std::uint32_t n_layers = config.encoder.n_layers + config.decoder.n_layers;
-        return reinterpret_cast<SoundTensors*>(inputs() + (has_layer_inputs(config) ? n_layers : 0));
-    }
-    /// Of each of the encoder's layers behind that, where any has disentangled positions.
-    [[nodiscard]] DistanceTensors* distances() const noexcept {
-        return reinterpret_cast<DistanceTensors*>(sound() + model.config().encoder.sound.is_speech());
-    }
-    /// Of adapter i in use, every layer's, the encoder's first.
-    [[nodiscard]] AdapterTensors* adapter_layers(std::uint32_t i) const noexcept {
-        const std::uint64_t n_layers = std::uint64_t{model.config().encoder.n_layers} + model.config().decoder.n_layers;
-        return reinterpret_cast<AdapterTensors*>(arena + map.adapters + limits.max_adapters * kAdapterUseBytes) +
-               i * n_layers;
-    }
+    // layers(), latent() and so on: the tensors of parts.inc's parts.
+#define FOVEA_TENSOR_PART(there, Feature, field, name, Tensors, n) \
+    [[nodiscard]] Tensors* field() const noexcept { return reinterpret_cast<Tensors*>(arena + map.field); }
+#include "engine/pass/parts.inc"
     [[nodiscard]] Sequence* sequences() const noexcept { return reinterpret_cast<Sequence*>(arena + map.sequences); }
     [[nodiscard]] float* floats(ArenaOffset offset) const noexcept { return reinterpret_cast<float*>(arena + offset); }
     [[nodiscard]] const std::byte* weights(std::uint64_t offset) const noexcept {

@@ -1,16 +1,17 @@
 // The order of a pass: what is run before the layers, in each of them, and behind them.
 #include "engine/blocks/attention.h"
 #include "engine/blocks/block.h"
+#include "engine/blocks/head.h"
 #include "engine/blocks/layer_inputs.h"
 
 namespace fovea {
 
 void run_pass(Pass& pass) noexcept {
-    const Layer* layers = pass.workspace.layers() + pass.tensors().first_layer;
+    const Layer* layers = pass.workspace.layers() + pass.first_layer();
     if (has(Part::vectors) && pass.heads) return lone_attention(pass, layers[0], pass.stack().blocks[0]);
     const bool fills_memory = has(Part::vectors) && pass.fills_memory;
     if (!fills_memory) embed(pass);
-    if (has(Part::layer_inputs) && pass.stack().blocks[0].layer_input_width) make_layer_inputs(pass);
+    if (has(Part::layer_inputs) && pass.stack().blocks[0].layer_input_width) LayerInputs::make(pass);
     for (pass.layer = 0; pass.layer < pass.stack().n_layers && !pass.stopped; ++pass.layer) {
         const Layer& layer = layers[pass.layer];
         const Block& block = pass.stack().blocks[layer.block];
@@ -20,7 +21,7 @@ void run_pass(Pass& pass) noexcept {
             cache_memory(pass, layer, block);
     }
     if (fills_memory) return;
-    has(Part::vectors) && pass.out.data ? make_vectors(pass) : make_logits(pass);
+    has(Part::vectors) && pass.out.data ? StackHead::vectors(pass) : StackHead::logits(pass);
 }
 
 }  // namespace fovea

@@ -3,6 +3,12 @@
 #include "engine/run/plan.h"
 
 #include "engine/blocks/adapters.h"
+#include "engine/blocks/convolution.h"
+#include "engine/blocks/distances.h"
+#include "engine/blocks/experts.h"
+#include "engine/blocks/head.h"
+#include "engine/blocks/latent.h"
+#include "engine/blocks/layer_inputs.h"
 #include "engine/blocks/routes.h"
 #include "engine/blocks/stream.h"
 #include "engine/format/parts.h"
@@ -14,13 +20,8 @@
 namespace fovea {
 namespace {
 
-[[nodiscard]] std::uint64_t at_least(std::uint64_t a, std::uint64_t b) noexcept { return a > b ? a : b; }
-/// x becomes the largest of itself and the others.
-void grow_to(std::uint64_t& x, auto... others) noexcept { ((x = at_least(x, others)), ...); }
 // 2^22 rows of every kind: no size overflows, and a sequence's positions fit where the kernels count them.
 constexpr std::uint32_t kMaxRows = 1u << 22;
-
-[[nodiscard]] std::uint64_t pad(std::uint64_t n) noexcept { return round_up(n, kLanes); }
 
 [[nodiscard]] Status refuse(const char* what) noexcept { return {Code::unsupported, what, 0, 0}; }
 
@@ -137,63 +138,16 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
     return check_kv_type(limits.kv_type);
 }
 
-/// Grows `map` to what a stack's rows need, and returns its widest attention.
-struct Widest {
-    std::uint64_t operand = 0, n_heads = 0, head_dim = 0, value_stride = 0;
-    bool rotated = false;
-};
-
-/// A row's logits, and that of the shared one's gate; what experts make of a row, and its sum.
-void widen_for_experts(const Stack& s, const Block& b, ArenaMap& map, Widest& widest) noexcept {
-    const bool copied = b.choice_bias || b.n_expert_groups;  // scores that are compared beside those that weigh
-    grow_to(map.inner_stride, pad(b.n_experts) + kLanes + (copied ? pad(b.n_experts) + pad(b.n_expert_groups) : 0),
-            pad(b.shared_d_ff));
-    grow_to(map.projected_stride, pad(s.d_model));
-    grow_to(map.attended_stride, pad(s.d_model));
-    grow_to(widest.operand, b.shared_d_ff);
-    const std::uint32_t n_batches = b.n_experts_used + (b.shared_d_ff ? 1 : 0);
-    if (b.n_experts > map.n_experts) map.n_experts = b.n_experts;
-    if (b.n_experts_used > map.n_experts_used) map.n_experts_used = b.n_experts_used;
-    if (n_batches > map.n_row_batches) map.n_row_batches = n_batches;
+/// Rows of queries, or of keys where those are more.
+[[nodiscard]] std::uint64_t most_rows(const Limits& limits) noexcept {
+    return at_least(limits.max_batch, limits.max_key_rows);
 }
 
-/// Raw queries in `attended`; what they are made of, and what heads' outputs become, in `inner`; each head's operand.
-void widen_for_latent(const Block& b, ArenaMap& map, Widest& widest) noexcept {
-    grow_to(map.inner_stride, pad(b.query_rank));
-    grow_to(map.hidden_stride, pad(b.query_rank));  // normed in a member's scratch
-    grow_to(widest.operand, b.query_rank);
-    if (!b.latent_query_dim) return;
-    const std::uint64_t made = std::uint64_t{b.n_heads} * b.latent_value_dim;
-    grow_to(map.attended_stride, pad(std::uint64_t{b.n_heads} * query_head_dim(b)));
-    grow_to(map.inner_stride, pad(made));
-    grow_to(widest.operand, made, b.n_heads * round_up(b.latent_query_dim, kSuperblock),
-            b.n_heads * round_up(b.value_head_dim, kSuperblock));
-}
-
-/// What the first convolution leaves, a row of each frame, takes two rows of `inner` for each of the stack's; its operand
-/// has as many rows, of three frames each.
-void widen_for_sound(const Stack& s, ArenaMap& map, Widest& widest) noexcept {
-    const std::uint64_t n_cols = 3 * std::uint64_t{s.sound.n_mels};
-    grow_to(map.inner_stride, 2 * pad(s.d_model));
-    grow_to(widest.operand, 3 * std::uint64_t{s.d_model});
-    grow_to(map.operand_row_bytes, 2 * operand_bytes(Type::f32, 1, n_cols), 2 * operand_bytes(Type::q8, 1, n_cols));
-    grow_to(map.scratch_stride, kRowBlock * pad(at_least(n_cols, 3 * std::uint64_t{s.d_model})));
-}
-
-void widen(const Stack& s, Kind kind, ArenaMap& map, Widest& widest) noexcept {
+/// What attention and a feed-forward part ask for.
+void widen(const Stack& s, ArenaMap& map, Widest& widest) noexcept {
     grow_to(map.hidden_stride, pad(s.d_model));
     grow_to(widest.operand, s.d_model, s.embedding_width);
     grow_to(map.inner_stride, pad(s.embedding_width));
-    if (has(Part::vectors) && s.sound.is_speech()) widen_for_sound(s, map, widest);
-    // A head's maps read and write `inner` and `hidden` in turn; what the last one makes goes to the caller.
-    const std::uint32_t n_maps = s.n_head_maps();
-    if (n_maps || (s.has_output_head && kind != Kind::decode)) grow_to(map.inner_stride, pad(s.d_model));
-    for (std::uint32_t i = 0; i < n_maps; ++i) {
-        if (i + 1 == n_maps && !s.has_output_head) break;
-        grow_to(map.inner_stride, pad(s.head[i].width));
-        grow_to(map.hidden_stride, pad(s.head[i].width));
-        grow_to(widest.operand, s.head[i].width);
-    }
     for (std::uint32_t i = 0; i < s.n_blocks; ++i) {
         const Block& b = s.blocks[i];
         const std::uint64_t queries = pad(std::uint64_t{b.n_heads} * b.head_dim);
@@ -207,13 +161,6 @@ void widen(const Stack& s, Kind kind, ArenaMap& map, Widest& widest) noexcept {
         if (adds_by_rows(b)) grow_to(map.projected_stride, pad(s.d_model));
         grow_to(map.inner_stride, pad(b.d_ff));
         grow_to(widest.operand, merged, b.d_ff, b.query_width, b.key_width, b.value_width);
-        if (has(Part::experts) && b.n_experts) widen_for_experts(s, b, map, widest);
-        if (has(Part::layer_inputs) && b.layer_input_width) {
-            grow_to(map.inner_stride, pad(b.layer_input_width));
-            grow_to(map.projected_stride, pad(s.d_model));
-            grow_to(widest.operand, b.layer_input_width);
-        }
-        if (has(Part::latent) && (b.latent_query_dim || b.query_rank)) widen_for_latent(b, map, widest);
         if (has(Part::vectors) && b.position == Position::relative && b.n_heads > map.distance_heads)
             map.distance_heads = b.n_heads;
         if (b.position == Position::rope) grow_to(map.rotation_stride, pad(b.rotary_dim));
@@ -224,17 +171,11 @@ void widen(const Stack& s, Kind kind, ArenaMap& map, Widest& widest) noexcept {
     }
 }
 
-/// Three products may share an operand; a gated part has two in one, and latent attention one for each head. What they leave
-/// is an operand in its turn.
-void widen_for_adapters(const Stack& s, const Limits& limits, ArenaMap& map, Widest& widest) noexcept {
-    grow_to(map.low_stride, 3 * pad(limits.max_adapter_rank));
-    grow_to(widest.operand, 2 * std::uint64_t{limits.max_adapter_rank});
-    for (const Block& b : std::span(s.blocks).first(s.n_blocks)) {
-        if (!b.n_experts) grow_to(map.raw_stride, pad(up_rows(b)));
-        if (!has(Part::latent) || !b.latent_query_dim) continue;
-        grow_to(map.low_stride, b.n_heads * pad(limits.max_adapter_rank));  // each head's own
-        grow_to(widest.operand, b.n_heads * std::uint64_t{limits.max_adapter_rank});
-    }
+/// What the parts that are listed ask for.
+void widen_for_parts([[maybe_unused]] const Planning& planning) noexcept {
+#define FOVEA_TENSOR_PART(there, Feature, ...) \
+    if (there) Feature::plan(planning);
+#include "engine/pass/parts.inc"
 }
 
 }  // namespace
@@ -253,37 +194,32 @@ namespace {
 void measure(const Config& config, const Limits& limits, ArenaMap& map, Widest& widest) noexcept {
     const Kind kind = planned_kind(config);
     map.capacity = round_up(limits.max_kv_len, kLanes);
-    map.max_rows = at_least(limits.max_batch, limits.max_key_rows);
     // Every sequence starts at a whole panel, and a lone attention may append keys to each.
     const Block& only = stack_of(config, last_stack(config)).blocks[0];
     const std::uint64_t n_appended = kind == Kind::attend ? only.bias_kv + only.zero_attn : 0;
     if (kind != Kind::decode)
-        map.capacity = (map.max_rows + limits.max_sequences * (kLanes - 1 + n_appended)) / kLanes * kLanes;
+        map.capacity = (most_rows(limits) + limits.max_sequences * (kLanes - 1 + n_appended)) / kLanes * kLanes;
     if (has(Part::vectors)) {
         map.distance_reach = limits.max_batch;
         if (has_relative_positions(config.decoder) && map.distance_reach < limits.max_kv_len)
             map.distance_reach = limits.max_kv_len;
     }
-    map.n_chunks = static_cast<std::uint32_t>((at_least(map.capacity, limits.max_kv_len) + kChunk - 1) / kChunk);
     for (const Stack* s : {&config.encoder, &config.decoder})
         if (s->n_layers) {
-            widen(*s, kind, map, widest);
-            if (has(Part::adapters) && limits.max_adapters) widen_for_adapters(*s, limits, map, widest);
+            widen(*s, map, widest);
+            widen_for_parts({*s, limits, kind, map, widest});
         }
-    map.n_partials = map.n_chunks > 1 ? widest.n_heads * map.n_chunks : 0;
-    map.partial_stride = widest.value_stride + kLanes;  // o, then m and l
+    const std::uint64_t n_chunks = (at_least(map.capacity, limits.max_kv_len) + kChunk - 1) / kChunk;
+    if (n_chunks > 1) grow_to(map.n_partials, widest.n_heads * n_chunks);  // fits, or lay_out's check of tasks fails
+    grow_to(map.partial_stride, widest.value_stride + kLanes);             // o, then m and l
     const std::uint64_t quant_row_bytes = operand_bytes(Type::q8, 1, widest.operand);
-    grow_to(map.operand_row_bytes, operand_bytes(Type::f32, 1, widest.operand), quant_row_bytes);
+    grow_to(widest.operand_row_bytes, operand_bytes(Type::f32, 1, widest.operand), quant_row_bytes);
     // A member's scratch holds one of three at a time: kRowBlock rows on their way into an operand, which are more than any
     // OwnRow of as many columns; the widest OwnRow; one attention task's query and states.
     const std::uint64_t norm_rows =
         at_least(kRowBlock * map.hidden_stride, OwnRow(map.hidden_stride, widest.operand).end);
     const std::uint64_t attention_rows = query_floats(widest.head_dim) + 2 * state_floats(widest.value_stride);
     grow_to(map.scratch_stride, norm_rows, attention_rows);
-    if (has_distances(config))
-        for (const Block& b : std::span(config.encoder.blocks).first(config.encoder.n_blocks))
-            if (b.position == Position::disentangled)
-                grow_to(map.scratch_stride, DistanceRows(b, limits.max_batch).end);
 }
 
 /// Keys and values: a session's page; one layer's, the widest, for encode and attend; none of a workspace whose caches
@@ -301,10 +237,15 @@ void measure(const Config& config, const Limits& limits, ArenaMap& map, Widest& 
     return bytes;
 }
 
+#define FOVEA_PART(...) +1
+static_assert(1
+#include "engine/pass/parts.inc"
+              <= std::tuple_size_v<decltype(Plan::parts)>);
+
 /// The arena's parts, in their order.
 void place_parts(Planned what, const Config& config, const Widest& widest, ArenaMap& map, Plan& plan) noexcept {
     const Limits& limits = plan.limits;
-    const std::uint64_t batch = limits.max_batch;
+    const std::uint64_t batch = limits.max_batch, max_rows = most_rows(limits);
     const auto take = [&](const char* name, ArenaOffset& offset, std::uint64_t bytes) {
         offset = plan.arena_bytes;
         if (bytes) plan.parts[plan.n_parts++] = {name, offset, bytes};
@@ -313,51 +254,18 @@ void place_parts(Planned what, const Config& config, const Widest& widest, Arena
     const Kind kind = planned_kind(config);
     const bool rows = kind != Kind::attend, decodes = kind == Kind::decode;
     const bool has_memory = config.encoder.n_layers && config.decoder.n_layers;
-    const std::uint64_t n_layers = std::uint64_t{config.encoder.n_layers} + config.decoder.n_layers;
+    const std::uint64_t n_layers = n_layers_of(config);
     const std::uint64_t n_blocks = at_least(config.encoder.n_blocks, config.decoder.n_blocks);
-    const bool hears = has(Part::vectors) && config.encoder.sound.is_speech();
     const bool has_pool = decodes && what == Planned::session;
-    take("session", map.state, what == Planned::session ? kSessionStateBytes : kWorkspaceStateBytes);
-    take("team", map.team, kTeamBytes);
-    take("layers", map.layers,
-         n_layers * (sizeof(Layer) + (is_latent(config) ? sizeof(LatentTensors) : 0) +
-                     (has_columns(config) ? sizeof(ColumnTensors) : 0) +
-                     (has_layer_inputs(config) ? sizeof(InputTensors) : 0)) +
-             (hears ? sizeof(SoundTensors) : 0) +
-             (has_distances(config) ? config.encoder.n_layers * sizeof(DistanceTensors) : 0));
-    take("cross-attention", map.cross, reads_memory(config) ? config.decoder.n_layers * sizeof(AttentionTensors) : 0);
-    take("head", map.head, stack_of(config, last_stack(config)).n_head_maps() * sizeof(HeadTensors));
+    const Stack& last = stack_of(config, last_stack(config));
     const std::uint64_t n_slots = map.slots(limits);  // of max_batch rows, but where experts need more
-    if (has(Part::experts)) {
-        take("experts", map.experts, map.n_experts ? n_layers * sizeof(ExpertTensors) : 0);
-        take("routes", map.routes, RouteLists(0, batch, map.n_experts_used, map.n_experts).bytes);
-    }
-    if (has(Part::adapters)) {
-        take("adapters", map.adapters, AdapterUse::table_bytes(limits.max_adapters, n_layers));
-        const std::uint64_t low_bytes = map.max_rows * map.low_stride * 4;
-        take("adapted", map.low, low_bytes + batch * map.raw_stride * 4);
-        map.raw = map.low + low_bytes;
-    }
-    take("sequences", map.sequences, (decodes ? 1 : 2) * limits.max_sequences * sizeof(Sequence));
-    take("steps", map.steps, decodes || limits.max_kv_len ? StepLists(0, limits, reads_memory(config)).bytes : 0);
-    take("page table", map.pool, has_pool ? lay_out_pool(config, session_pool(limits, map)).bytes : 0);
-    take("memory", map.memory, has_memory ? batch * map.hidden_stride * 4 : 0);
-    take("hidden", map.hidden, rows ? batch * map.hidden_stride * 4 : 0);
-    if (ArenaOffset inputs = 0; has(Part::layer_inputs))
-        take("layer inputs", inputs, batch * input_stride(config.decoder) * 4);
-    take("projected", map.projected, at_least(map.max_rows, n_slots) * map.projected_stride * 4);
-    take("attended", map.attended, batch * map.attended_stride * 4);
-    take("inner", map.inner, n_slots * map.inner_stride * 4);
-    const std::uint64_t n_operand_rows = map.projected_stride || rows ? at_least(map.max_rows, n_slots) : 0;
-    take("operand", map.operand, n_operand_rows * map.operand_row_bytes);
-    take("rotations", map.rotations, widest.rotated ? n_blocks * batch * 2 * map.rotation_stride * 4 : 0);
-    if (has(Part::vectors))
-        take("distances", map.distances, n_blocks * map.distance_heads * (map.distance_reach + batch) * 4);
-    take("partials", map.partials, map.n_partials * map.partial_stride * 4);
-    take("scratch", map.scratch, limits.n_threads * map.scratch_stride * 4);
+    const std::uint64_t n_operand_rows = map.projected_stride || rows ? at_least(max_rows, n_slots) : 0;
     const PageBytes page = own_page(what, config, limits, map);
-    take("keys", map.keys, page.keys);
-    take("values", map.values, page.values);
+    ArenaOffset start = 0;
+    take("session", start, what == Planned::session ? kSessionStateBytes : kWorkspaceStateBytes);
+#define FOVEA_PART(there, field, name, bytes) \
+    if (there) take(name, map.field, bytes);
+#include "engine/pass/parts.inc"
 }
 
 }  // namespace
@@ -371,7 +279,7 @@ Status lay_out(Planned what, const Config& config, const Limits& asked, ArenaMap
     Widest widest;
     measure(config, limits, map, widest);
     constexpr std::uint64_t kMostTasks = 0xffffffffu;  // a pass counts them in 32 bits
-    if (const std::uint64_t n = at_least(map.capacity, map.max_rows) * widest.n_heads; n > kMostTasks)
+    if (const std::uint64_t n = at_least(map.capacity, most_rows(limits)) * widest.n_heads; n > kMostTasks)
         return bad_limit("positions times heads at most", kMostTasks, n);
     if (const std::uint64_t n = std::uint64_t{limits.max_batch} * config.decoder.n_layers;
         has(Part::layer_inputs) && input_stride(config.decoder) && n > kMostTasks)

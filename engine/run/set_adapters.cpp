@@ -99,10 +99,11 @@ namespace {
     if (const std::uint32_t base = wanted ? vectors_checksum(w.model) : 0; base != wanted)
         return {Code::checksum_mismatch, "vectors of the model that an adapter is for", wanted, base};
     return for_each_layer(w, [&](StackIndex index, std::uint32_t layer, std::uint32_t number) {
-        const AdapterTensors tensors = find_adapter(*adapter.model, index, layer);
+        const AdapterTensors tensors = found<AdapterTensors>({*adapter.model, index, layer});
         if (Status status = check_layer(tensors, w.layers()[number]); !status.ok() || !has(Part::latent)) return status;
         return check_latent(tensors, stack_of(its, index).block(layer),
-                            is_latent(own) ? w.latent()[number] : LatentTensors{}, stack_of(own, index).block(layer));
+                            n_layers_with<LatentTensors>(own) ? w.latent()[number] : LatentTensors{},
+                            stack_of(own, index).block(layer));
     });
 }
 
@@ -111,12 +112,14 @@ namespace {
         return {Code::bad_limits, "max_adapters at least", adapters.size(), w.limits.max_adapters};
     for (const Adapter& adapter : adapters)
         if (Status status = check_adapter(w, adapter); !status.ok()) return status;
+    const std::uint64_t n_layers = n_layers_of(w.model.config());
     for (std::uint32_t i = 0; i < adapters.size(); ++i) {
         const Adapter& adapter = adapters[i];
-        new (w.arena + w.map.adapters + i * AdapterUse::kBytes)
+        new (w.arena + w.map.adapter_uses + i * kAdapterUseBytes)
             AdapterUse{adapter.model->bytes().data(), adapter.scale};
         static_cast<void>(for_each_layer(w, [&](StackIndex index, std::uint32_t layer, std::uint32_t number) {
-            new (w.adapter_layers(i) + number) AdapterTensors(find_adapter(*adapter.model, index, layer));
+            new (w.adapters() + i * n_layers + number)
+                AdapterTensors(found<AdapterTensors>({*adapter.model, index, layer}));
             return Status{};
         }));
     }

@@ -23,6 +23,17 @@ bool gains_by_tiles(const Model& model, const Limits& limits) noexcept {
     return gains;
 }
 
+/// The tensors before the encoder's layers, where it hears, and those of the last stack's head.
+void find_ends(WorkspaceState& w) noexcept {
+    const Config& config = w.model.config();
+    if (config.encoder.sound.is_speech())
+        w.stacks[0].macs_per_row +=
+            (new (w.sound()) SoundTensors(found<SoundTensors>({w.model, StackIndex::encoder})))->macs();
+    const StackIndex last = last_stack(config);
+    for (std::uint32_t i = 0; i < stack_of(config, last).n_head_maps(); ++i)
+        new (w.head() + i) HeadTensors(found<HeadTensors>({w.model, last, i}));
+}
+
 }  // namespace
 
 Status start_workspace(WorkspaceState* state, const Model& model, const Limits& limits, const ArenaMap& map,
@@ -48,31 +59,16 @@ Status start_workspace(WorkspaceState* state, const Model& model, const Limits& 
     state->remote = remote;
     state->fetches_to_second_level = has(Part::teams) && detect_features().fetches_to_second_level;
     const std::uint32_t n_encoder = kept.config().encoder.n_layers;
-    const auto cross = reads_memory(kept.config()) ? reinterpret_cast<AttentionTensors*>(arena + map.cross) : nullptr;
+    const auto cross = reads_memory(kept.config()) ? state->cross() : nullptr;
     state->stacks[0] = find_tensors(kept, StackIndex::encoder, state->layers(), nullptr);
     state->stacks[1] = find_tensors(kept, StackIndex::decoder, state->layers() + n_encoder, cross);
-    state->stacks[1].first_layer = n_encoder;
-    if (has(Part::experts) && map.n_experts) {
-        find_experts(kept, StackIndex::encoder, state->experts(), state->stacks[0]);
-        find_experts(kept, StackIndex::decoder, state->experts() + n_encoder, state->stacks[1]);
+    if (has(Part::vectors)) find_ends(*state);
+#define FOVEA_LAYER_PART(there, Feature, field, name, Tensors)                                \
+    if (there && n_layers_with<Tensors>(kept.config())) {                                     \
+        find_layers(kept, StackIndex::encoder, state->field(), state->stacks[0]);             \
+        find_layers(kept, StackIndex::decoder, state->field() + n_encoder, state->stacks[1]); \
     }
-    if (is_latent(kept.config())) {
-        find_latent(kept, StackIndex::encoder, state->latent(), state->stacks[0]);
-        find_latent(kept, StackIndex::decoder, state->latent() + n_encoder, state->stacks[1]);
-    }
-    if (has_columns(kept.config())) {
-        find_columns(kept, StackIndex::encoder, state->columns());
-        find_columns(kept, StackIndex::decoder, state->columns() + n_encoder);
-    }
-    if (has_layer_inputs(kept.config())) {
-        find_inputs(kept, StackIndex::encoder, state->inputs(), state->stacks[0]);
-        find_inputs(kept, StackIndex::decoder, state->inputs() + n_encoder, state->stacks[1]);
-    }
-    if (has(Part::vectors) && kept.config().encoder.sound.is_speech())
-        find_sound(kept, state->sound(), state->stacks[0]);
-    if (has_distances(kept.config())) find_distances(kept, state->distances(), state->stacks[0]);
-    if (has(Part::vectors))
-        find_head(kept, last_stack(kept.config()), reinterpret_cast<HeadTensors*>(arena + map.head));
+#include "engine/pass/parts.inc"
     state->team = start_team(arena + map.team, limits.n_threads, options.executor.run, options.executor.context);
     return {};
 }

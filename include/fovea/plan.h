@@ -61,7 +61,7 @@ template<class L>
 struct PlanOf {
     L limits{};                     ///< with the zeros replaced by what they stand for
     std::uint64_t arena_bytes = 0;  ///< exactly what is needed, aligned to kArenaAlignment
-    std::array<PlanPart, 24> parts{};
+    std::array<PlanPart, 36> parts{};
     std::uint32_t n_parts = 0;
 };
 using Plan = PlanOf<Limits>;

@@ -142,7 +142,7 @@ inline std::vector<Tiny> tinier_adapted() {
 /// An adapter of such a model, for all matrices that it has and that may be adapted.
 inline Config adapter_of(Config config, std::uint32_t rank, std::uint32_t adapted = kAllAdapted) {
     constexpr auto kOfDistances = static_cast<std::uint32_t>(Adapted::query) | static_cast<std::uint32_t>(Adapted::key);
-    if (has_distances(config))
+    if (n_layers_with<DistanceTensors>(config))
         adapted = adapted & ~kOfDistances ? adapted & ~kOfDistances : kAllAdapted & ~kOfDistances;
     for (Stack* stack : {&config.encoder, &config.decoder})
         if (stack->n_layers) stack->adapter_rank = rank, stack->adapted = adapted;

@@ -344,12 +344,14 @@ TEST_CASE("column scales: a layer's place takes 64 bytes more, and a byte less t
         }
         Plan plain;
         REQUIRE(make_plan(without, {}, plain).ok());
-        const auto layers = [](const Plan& p) {
+        const auto columns = [](const Plan& p) {
             for (std::uint32_t i = 0; i < p.n_parts; ++i)
-                if (std::string_view(p.parts[i].name) == "layers") return p.parts[i].bytes;
+                if (std::string_view(p.parts[i].name) == "columns") return p.parts[i].bytes;
             return std::uint64_t{0};
         };
-        CHECK(layers(plan) == layers(plain) + 64 * (config.encoder.n_layers + config.decoder.n_layers));
+        CHECK(columns(plan) == 64 * (config.encoder.n_layers + config.decoder.n_layers));
+        CHECK(columns(plain) == 0);
+        CHECK(plan.arena_bytes == plain.arena_bytes + columns(plan));
         const Opened opened(random_model(config, 1), Type::q8);
         AlignedBytes arena(plan.arena_bytes);
         Session session;
