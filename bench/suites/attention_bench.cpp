@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "bench/suites/suites.h"
+#include "host/base/words.h"
 
 namespace fovea {
 namespace {

@@ -13,6 +13,7 @@
 #include "bench/suites/suites.h"
 #include "convert/tokenizers/random_vocabulary.h"
 #include "convert/weights/random_model.h"
+#include "convert/writer/writer.h"
 #include "fovea/arena.h"
 #include "fovea/constraint.h"
 #include "fovea/sampler.h"

@@ -11,6 +11,7 @@
 #include "bench/suites/suites.h"
 #include "convert/writer/writer.h"
 #include "engine/kernels/kernels.h"
+#include "host/base/words.h"
 
 namespace fovea {
 namespace {

@@ -10,6 +10,7 @@
 #include "bench/suites/suites.h"
 #include "fovea/session.h"
 #include "host/base/error.h"
+#include "host/base/words.h"
 #include "host/model/listing.h"
 #include "host/model/parameters.h"
 #include "platform/team.h"

@@ -8,6 +8,7 @@
 #include "convert/weights/random_model.h"
 #include "convert/writer/writer.h"
 #include "host/base/error.h"
+#include "host/base/words.h"
 #include "tools/options/presets.h"
 
 namespace fovea {

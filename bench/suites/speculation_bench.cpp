@@ -14,10 +14,10 @@
 
 #include "bench/suites/preset_model.h"
 #include "bench/suites/suites.h"
-#include "convert/writer/writer.h"
 #include "fovea/arena.h"
 #include "fovea/generator.h"
 #include "fovea/session.h"
+#include "host/base/aligned_bytes.h"
 #include "host/base/error.h"
 
 namespace fovea {

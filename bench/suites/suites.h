@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "bench/suites/rounds.h"
-#include "convert/writer/writer.h"
 #include "engine/kernels/kernels.h"
+#include "host/base/aligned_bytes.h"
 
 namespace fovea {
 

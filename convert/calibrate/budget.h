@@ -1,11 +1,11 @@
 // Which type each matrix gets, so that a file stays within a budget and the model loses least.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "convert/calibrate/calibration.h"
 #include "convert/writer/writer.h"
+#include "host/base/progress.h"
 
 namespace fovea {
 
@@ -46,7 +46,7 @@ struct BudgetOptions {
     const Calibration* calibration = nullptr;  ///< with its texts
     const Texts* texts = nullptr;
     std::uint32_t n_threads = 1;
-    std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};  ///< matrices whose cost is measured
+    Progress progress = {};  ///< matrices whose cost is measured
 };
 
 /// Throws host::Error, with the least that would do, where no choice fits. `with_columns`: with the column scales that a

@@ -2,12 +2,12 @@
 // it loses less of the matrix's outputs.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <vector>
 
 #include "convert/calibrate/calibration_text.h"
 #include "convert/weights/model_source.h"
+#include "host/base/progress.h"
 
 namespace fovea {
 
@@ -50,7 +50,7 @@ inline constexpr std::uint32_t kCalibrationTokens = 8192;  ///< that are worth r
 struct CalibrationOptions {
     std::uint32_t n_threads = 1;
     std::optional<Type> columns_for = {};  ///< column scales are chosen too, for matrices of that quantized type
-    std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};  ///< tokens
+    Progress progress = {};                ///< tokens
 };
 
 /// Throws host::Error where `source` is neither a decoder for logits nor an encoder of ids, or has a block whose inputs are not

@@ -175,8 +175,7 @@ Texts texts_of(const ModelSource& source, std::string_view text, std::uint32_t m
     return result;
 }
 
-Texts own_texts(const ModelSource& source, std::uint32_t most, std::uint32_t n_threads,
-                const std::function<void(std::uint64_t done, std::uint64_t total)>& progress) {
+Texts own_texts(const ModelSource& source, std::uint32_t most, std::uint32_t n_threads, const Progress& progress) {
     if (calibrated_stack(source) == StackIndex::encoder)
         throw host::Error(
             "--calibrate self: expected a decoder, which can write a text, got an encoder; give it a text");

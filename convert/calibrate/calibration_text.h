@@ -1,11 +1,11 @@
 // What a calibration reads: a text that the user gives, or one that the model writes itself.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <string_view>
 #include <vector>
 
 #include "convert/weights/model_source.h"
+#include "host/base/progress.h"
 
 namespace fovea {
 
@@ -38,6 +38,6 @@ struct Texts {
 /// about as well as others (Williams, Chrysostomou and Aletras 2024). The tokens are the same on any host and any number of
 /// threads. Takes the model's size in memory, and its caches. Throws host::Error for an encoder.
 [[nodiscard]] Texts own_texts(const ModelSource& source, std::uint32_t most, std::uint32_t n_threads,
-                              const std::function<void(std::uint64_t done, std::uint64_t total)>& progress);
+                              const Progress& progress);
 
 }  // namespace fovea

@@ -2,11 +2,11 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "convert/calibrate/calibration.h"
-#include "convert/writer/writer.h"
+#include "convert/weights/model_source.h"
+#include "host/base/progress.h"
 
 namespace fovea {
 
@@ -34,9 +34,8 @@ void store_weight(Type type, float value, std::byte* at) noexcept;
 /// up to 4,096 of the texts' tokens by the error; both are in proportion (Malinovskii et al. 2024, the linearity theorem). The
 /// change is the divergence of predictions, nats a token, of an encoder 1 − the cosine of vectors.
 /// Takes the model's size in memory. Refuses what `calibrate` does.
-[[nodiscard]] std::vector<double> sensitivities(
-    const ModelSource& source, const Calibration& calibration, const std::vector<TensorSpec>& matrices,
-    const Texts& texts, std::uint32_t n_threads,
-    const std::function<void(std::uint64_t done, std::uint64_t total)>& progress);
+[[nodiscard]] std::vector<double> sensitivities(const ModelSource& source, const Calibration& calibration,
+                                                const std::vector<TensorSpec>& matrices, const Texts& texts,
+                                                std::uint32_t n_threads, const Progress& progress);
 
 }  // namespace fovea

@@ -185,7 +185,7 @@ private:
 
 std::vector<double> sensitivities(const ModelSource& source, const Calibration& calibration,
                                   const std::vector<TensorSpec>& matrices, const Texts& texts, std::uint32_t n_threads,
-                                  const std::function<void(std::uint64_t done, std::uint64_t total)>& progress) {
+                                  const Progress& progress) {
     Prober prober(source, calibration, texts, n_threads);
     std::vector<double> costs;
     for (const TensorSpec& spec : matrices) {

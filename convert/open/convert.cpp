@@ -29,6 +29,7 @@
 #include "convert/writer/writer.h"
 #include "host/base/error.h"
 #include "host/base/source_file.h"
+#include "host/base/words.h"
 #include "host/model/stacks.h"
 
 namespace fovea {

@@ -33,12 +33,10 @@ struct ConvertOptions {
     std::uint32_t n_threads = 1;  ///< that read and quantize the weights
     QuantReport quantized = {};   ///< called after each tensor that is quantized
     Progress progress = {};       ///< called as the weights are written
-    std::function<void(std::uint64_t done, std::uint64_t total)> writing_text =
-        {};  ///< called with its own text's tokens
-    std::function<void(std::uint64_t done, std::uint64_t total)> calibrating = {};  ///< called with tokens of that text
-    std::function<void(const Calibration&)> calibrated = {};  ///< called with what that text showed
-    std::function<void(std::uint64_t done, std::uint64_t total)> measuring =
-        {};                                                           ///< called with matrices, for the budget
+    Progress writing_text = {};   ///< called with its own text's tokens
+    Progress calibrating = {};    ///< called with tokens of that text
+    std::function<void(const Calibration&)> calibrated = {};          ///< called with what that text showed
+    Progress measuring = {};                                          ///< called with matrices, for the budget
     std::function<void(const std::vector<ChosenType>&)> chosen = {};  ///< called with what the budget gave
     std::function<void()> lacks_tokenizer = {};  ///< called once the file is there, where ids have no tokenizer
 };

@@ -1,7 +1,6 @@
 #include "convert/writer/file_header.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <span>
 #include <string>
@@ -168,13 +167,6 @@ std::span<const std::byte> between(const Bytes& bytes, std::uint64_t offset, std
 }
 
 }  // namespace
-
-const char* type_name(Type type) noexcept {
-    static constexpr std::array<const char*, kTypeCount> kNames = {
-        "f32",   "f16",  "bf16", "q8",     "q4",    "q6_k",   "q5_k", "q4_k", "iq4_nl",
-        "mxfp4", "q3_k", "q2_k", "iq4_xs", "tq2_0", "q8_128", "q5",   "q4_1", "q5_1"};
-    return kNames[static_cast<std::size_t>(type)];
-}
 
 /// The one place where padding between panels could be added, should strides that are powers of two prove slow.
 std::uint64_t panel_stride_for(Type type, std::uint32_t n_cols) noexcept {

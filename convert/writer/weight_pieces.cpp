@@ -10,6 +10,7 @@
 #include "fovea/checksum.h"
 #include "host/base/elements.h"
 #include "host/base/error.h"
+#include "host/base/words.h"
 
 namespace fovea {
 namespace {

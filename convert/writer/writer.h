@@ -5,16 +5,14 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <new>
 #include <tuple>
 #include <vector>
 
 #include "convert/weights/model_source.h"
+#include "host/base/aligned_bytes.h"
+#include "host/base/progress.h"
 
 namespace fovea {
-
-/// Called as the weights are written, with bytes done and in all.
-using Progress = std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)>;
 
 class Calibration;  // convert/calibrate/calibration.h
 
@@ -38,7 +36,7 @@ struct WriteOptions {
         1;  ///< with more, source.read_rows and read_groups are called by so many at the same time
     const MatrixTypes* types = nullptr;        ///< of those matrices, whatever `type` says; outlives the call
     const Calibration* calibration = nullptr;  ///< quantizes what it has inputs of by them; outlives the call
-    Progress progress = {};
+    Progress progress = {};                    ///< called with bytes of the weights
     QuantReport quantized = {};
 };
 
@@ -52,26 +50,10 @@ void write_file(const ModelSource& source, const std::filesystem::path& path, co
 /// Bytes of the file that write_file would write.
 [[nodiscard]] std::uint64_t file_bytes(const ModelSource& source, const WriteOptions& options);
 
-template<class T>
-struct Aligned64 {
-    using value_type = T;
-    Aligned64() = default;
-    template<class U>
-    Aligned64(const Aligned64<U>&) noexcept {}
-    T* allocate(std::size_t n) { return static_cast<T*>(::operator new (n * sizeof(T), std::align_val_t{64})); }
-    void deallocate(T* p, std::size_t) noexcept { ::operator delete (p, std::align_val_t{64}); }
-    bool operator==(const Aligned64&) const = default;
-};
-/// Bytes aligned as open_model and make_session want them.
-using AlignedBytes = std::vector<std::byte, Aligned64<std::byte>>;
-
 /// The same bytes in memory.
 [[nodiscard]] AlignedBytes write_bytes(const ModelSource& source, const WriteOptions& options);
 
 /// Bytes from one panel to the next.
 [[nodiscard]] std::uint64_t panel_stride_for(Type type, std::uint32_t n_cols) noexcept;
-
-/// "f32" for Type::f32.
-[[nodiscard]] const char* type_name(Type type) noexcept;
 
 }  // namespace fovea

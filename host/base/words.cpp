@@ -1,5 +1,6 @@
 #include "host/base/words.h"
 
+#include <array>
 #include <cctype>
 #include <cstdio>
 #include <cstring>
@@ -21,6 +22,13 @@ std::string shape_words(const std::vector<std::uint64_t>& shape) {
     std::string words = "[";
     for (std::size_t i = 0; i < shape.size(); ++i) words += (i ? ", " : "") + std::to_string(shape[i]);
     return words + "]";
+}
+
+const char* type_name(Type type) noexcept {
+    static constexpr std::array<const char*, kTypeCount> kNames = {
+        "f32",   "f16",  "bf16", "q8",     "q4",    "q6_k",   "q5_k", "q4_k", "iq4_nl",
+        "mxfp4", "q3_k", "q2_k", "iq4_xs", "tq2_0", "q8_128", "q5",   "q4_1", "q5_1"};
+    return kNames[static_cast<std::size_t>(type)];
 }
 
 std::string system_error(int error) {

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "fovea/type.h"
+
 namespace fovea {
 
 /// 1572864 becomes "1,572,864".
@@ -13,6 +15,9 @@ namespace fovea {
 
 /// A shape as messages have it: "[2, 3]".
 [[nodiscard]] std::string shape_words(const std::vector<std::uint64_t>& shape);
+
+/// "f32" for Type::f32.
+[[nodiscard]] const char* type_name(Type type) noexcept;
 
 /// What an error number of the system means, to end a line with: "permission denied".
 [[nodiscard]] std::string system_error(int error);

@@ -73,7 +73,7 @@ function(named witness)
   endif()
 endfunction()
 named(quick_gelu include/fovea/type.h engine/kernels/math.h convert/families/reading.cpp host/model/report.cpp)
-named(q5_1 include/fovea/type.h engine/format/panel.h convert/writer/file_header.cpp convert/quantize/format_lanes.h convert/formats/gguf_blocks.cpp
+named(q5_1 include/fovea/type.h engine/format/panel.h host/base/words.cpp convert/quantize/format_lanes.h convert/formats/gguf_blocks.cpp
       bindings/python/fovea/_convert.py)
 named(VERSION_UNSUPPORTED include/fovea/codes.inc)
 named(appended_value engine/format/roles.inc engine/blocks/qkv.cpp convert/sources/torch_module.cpp)

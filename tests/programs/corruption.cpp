@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "host/base/words.h"
 #include "host/model/listing.h"
 #include "tests/fuzz/fovea_file.h"
 #include "tests/fuzz/run_model.h"

@@ -13,8 +13,8 @@
 #include <string>
 
 #include "convert/open/convert.h"
-#include "convert/writer/writer.h"
 #include "fovea/session.h"
+#include "host/base/aligned_bytes.h"
 #include "host/base/error.h"
 #include "host/base/npy.h"
 

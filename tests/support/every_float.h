@@ -4,8 +4,8 @@
 #include <cstring>
 #include <vector>
 
-#include "convert/writer/writer.h"
 #include "engine/kernels/kernels.h"
+#include "host/base/aligned_bytes.h"
 
 namespace fovea::testing {
 

@@ -13,7 +13,6 @@
 #include <sched.h>
 #endif
 
-#include "convert/writer/writer.h"
 #include "fovea/session.h"
 #include "host/base/error.h"
 #include "host/base/words.h"

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "convert/writer/writer.h"
 #include "engine/kernels/kernels.h"
+#include "host/base/aligned_bytes.h"
 #include "host/base/elements.h"
 #include "host/model/listing.h"
 #include "host/model/stacks.h"

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "convert/writer/writer.h"
+#include "host/base/progress.h"
 
 namespace fovea {
 

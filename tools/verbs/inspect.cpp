@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "convert/writer/writer.h"
 #include "host/base/words.h"
 #include "host/model/listing.h"
 #include "host/model/opened.h"

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "bindings/python/src/errors.h"
-#include "convert/writer/writer.h"
 #include "fovea/adapter.h"
 #include "fovea/mapping.h"
 #include "fovea/model.h"
 #include "fovea/tokenizer.h"
+#include "host/base/aligned_bytes.h"
 #include "host/model/texts.h"
 
 namespace fovea::python {

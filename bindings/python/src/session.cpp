@@ -6,7 +6,7 @@
 
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/named.h"
-#include "convert/writer/writer.h"
+#include "host/base/words.h"
 #include "host/model/saved_text.h"
 
 namespace fovea::python {

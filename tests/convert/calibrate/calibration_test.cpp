@@ -10,6 +10,7 @@
 
 #include "convert/quantize/error_feedback.h"
 #include "convert/quantize/moments.h"
+#include "host/base/words.h"
 #include "tests/support/command_line.h"
 #include "tests/support/convert_fixtures.h"
 #include "tests/support/panel_element.h"

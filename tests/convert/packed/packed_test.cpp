@@ -8,6 +8,7 @@
 
 #include "convert/packed/float8.h"
 #include "host/base/elements.h"
+#include "host/base/words.h"
 #include "host/model/listing.h"
 #include "tests/support/convert_fixtures.h"
 #include "tests/support/panel_element.h"

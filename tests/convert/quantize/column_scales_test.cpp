@@ -12,6 +12,7 @@
 
 #include "fovea/encode.h"
 #include "fovea/tokenizer.h"
+#include "host/base/words.h"
 #include "tests/support/command_line.h"
 #include "tests/support/convert_fixtures.h"
 #include "tests/support/small_models.h"

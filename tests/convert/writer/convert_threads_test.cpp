@@ -9,6 +9,7 @@
 #include "convert/writer/writer.h"
 #include "fovea/checksum.h"
 #include "host/base/ordered_work.h"
+#include "host/base/words.h"
 #include "tests/support/convert_fixtures.h"
 #include "tests/support/small_models.h"
 

@@ -10,6 +10,7 @@
 #include "convert/open/convert.h"
 #include "convert/quantize/quantize.h"
 #include "host/base/elements.h"
+#include "host/base/words.h"
 #include "tests/support/command_line.h"
 #include "tests/support/convert_fixtures.h"
 #include "tests/support/small_models.h"
