@@ -1,7 +1,5 @@
 #include "convert/families/family.h"
 
-#include "convert/sources/whisper.h"
-
 namespace fovea {
 namespace {
 
@@ -18,6 +16,16 @@ const ModelType* find_type(const Family& family, const std::string& model_type) 
 }
 
 }  // namespace
+
+StackIndex HfConfig::stack_index() const { return encodes ? StackIndex::encoder : family->stack; }
+
+const Stack& HfConfig::stack() const {
+    return stack_index() == StackIndex::encoder ? source.config.encoder : source.config.decoder;
+}
+
+Stack& HfConfig::stack() {
+    return stack_index() == StackIndex::encoder ? source.config.encoder : source.config.decoder;
+}
 
 const Family* find_family(const std::string& model_type) {
     for (const Family* family : kFamilies)
@@ -41,12 +49,11 @@ std::string alternatives(const std::vector<std::string>& names) {
     return words;
 }
 
-std::string known_model_types() {
+std::vector<std::string> known_model_types() {
     std::vector<std::string> types;
     for (const Family* family : kFamilies)
         for (const ModelType& type : family->types) types.emplace_back(type.name);
-    types.emplace_back(kWhisperType);  // which has a reader of its own
-    return alternatives(types);
+    return types;
 }
 
 }  // namespace fovea

@@ -1,15 +1,61 @@
 // A family of Hugging Face models: how its config.json reads, and what its tensors are called. Each has a file here and a
 // line in families.inc; convert/sources/hf_model.cpp does the rest: lookup, shape, type, rotary order, gates, fused matrices.
 #pragma once
+#include <array>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "convert/formats/safetensors.h"
-#include "convert/sources/hf_config.h"
+#include "convert/packed/packed.h"
+#include "convert/weights/distance_tables.h"
+#include "convert/weights/model_source.h"
+#include "convert/weights/rope.h"
+#include "host/base/source_file.h"
 
 namespace fovea {
+
+struct Family;
+
+/// What a config.json says of a model, as its family and what is the same for all read it.
+struct HfConfig {
+    ModelSource source;  ///< config, layer_blocks and info; the rest is still to come
+    const Family* family = nullptr;
+    bool encodes = false;  ///< a decoder whose rows become vectors or classes, not logits: its stack is the encoder's
+    std::optional<Token> unpooled = {};  ///< pads, behind whose last other token classes are read
+    bool is_text_part = false;           ///< the rest of the source's tensors are left out: see keep_text_part
+    std::optional<Quantization> quantization = {};      ///< how the weights are packed
+    std::array<Rope, kMaxBlocks> ropes;                 ///< of each of the stack's blocks that rotates
+    std::array<std::vector<float>, kMaxBlocks> slopes;  ///< of each that has ALiBi
+    std::uint32_t n_relative_buckets = 0;               ///< rows of the source's relative_bias, see read_relative
+    DistanceTables distances = {};                      ///< of disentangled positions
+    /// Names of tensors for which the family's list has none or another: by role, and by layer or map; spelled as there.
+    std::map<std::pair<Role, std::uint32_t>, std::string> names;
+    /// By a table's role: another table, of so many rows, whose first row is added to each of its rows.
+    std::map<Role, std::pair<std::string, std::uint32_t>> added_rows;
+    /// Matrices between tables of tokens of another width, table_width, and the model's: names by the table's role. What they
+    /// make of the table becomes the file's tensor.
+    std::map<Role, std::string> table_maps;
+    std::uint32_t table_width = 0;
+    bool output_from_embedding = false;       ///< the output head is that map of the embedding table
+    std::vector<std::string> layer_prefixes;  ///< of each layer's names, where layers are not numbered one by one
+    /// Files of a head's maps, where each has its own, as sentence-transformers' Dense does.
+    std::vector<Safetensors> map_files;
+    /// [max_positions, d_model] where positions follow from a formula: of both stacks, in place of what the source has.
+    std::vector<float> positions = {};
+    std::uint32_t n_skipped_positions = 0;  ///< rows of the source's table of positions before that of position 0
+    std::uint32_t n_skipped_layers = 0;     ///< layers of the source behind the stack's, which predict further tokens
+    std::optional<Token> bos;
+    std::vector<Token> eos;  ///< ids beyond the vocabulary left out: they can't come up
+
+    /// The one stack there is; of two the decoder.
+    [[nodiscard]] StackIndex stack_index() const;
+    [[nodiscard]] Stack& stack();
+    [[nodiscard]] const Stack& stack() const;
+};
 
 /// Where in a source's tensor one of ours lies.
 enum class Within : std::uint8_t {
@@ -86,8 +132,8 @@ struct Family {
 [[nodiscard]] Fields with_defaults(const Fields& fields, const Family& family, const std::string& model_type);
 /// "bert, gpt2, llama or mistral"; of many names the first, and how many more there are.
 [[nodiscard]] std::string alternatives(const std::vector<std::string>& names);
-/// Every type that is read, so.
-[[nodiscard]] std::string known_model_types();
+/// Every type that a family reads.
+[[nodiscard]] std::vector<std::string> known_model_types();
 
 namespace families {
 #define FOVEA_FAMILY(name) extern const Family name;

@@ -1,12 +1,34 @@
 // What the name of a GGUF architecture says beyond the file's keys: a row each, and what a row can't say a function.
 #pragma once
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "convert/sources/gguf_config.h"
+#include "convert/formats/gguf.h"
+#include "convert/weights/rope.h"
+#include "fovea/config.h"
 
 namespace fovea {
+
+struct GgufFamily;
+
+/// What a file's metadata says of a model.
+struct GgufConfig {
+    Stack stack;                             ///< checked
+    std::vector<std::uint8_t> layer_blocks;  ///< what its layer_blocks point into
+    bool is_encoder = false;                 ///< else a decoder
+    std::array<Rope, kMaxBlocks> ropes;      ///< of each block that rotates
+    std::vector<float> slopes;               ///< where positions are ALiBi
+    const GgufFamily* family = nullptr;
+    std::uint32_t n_relative_buckets = 0;      ///< where positions are relative
+    std::vector<std::uint32_t> layer_numbers;  ///< the file's, of each layer; empty: the same
+    std::uint32_t n_skipped_layers = 0;        ///< layers of the file behind the stack's, which predict further tokens
+    std::vector<std::string> notes;            ///< for the user
+    bool usual_names = false;                  ///< the family's own names are not this file's
+    std::string name;
+};
 
 /// Which layers see a window of attention.sliding_window positions only.
 enum class GgufWindows : std::uint8_t {
@@ -38,7 +60,7 @@ struct GgufFamily {
     std::uint32_t usual_window = 0;  ///< where the file has no attention.sliding_window
     bool only_windows_turn = false;
     bool plain_windows = false;  ///< rope_freqs divide the frequencies of layers without a window alone
-    bool norm_weights = true;  ///< else they are 1
+    bool norm_weights = true;    ///< else they are 1
     bool encoder = false;
     bool experts = false;  ///< where expert_count is there
     bool latent = false;   ///< DeepSeek's attention; `settle` reads it

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "convert/sources/gguf_config.h"
+#include "convert/families/gguf.h"
 
 namespace fovea {
 

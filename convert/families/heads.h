@@ -2,7 +2,7 @@
 #pragma once
 #include <span>
 
-#include "convert/sources/hf_config.h"
+#include "convert/families/family.h"
 
 namespace fovea {
 

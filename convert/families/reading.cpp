@@ -200,6 +200,13 @@ void read_relative(const Fields& fields, const char* n_buckets, std::uint32_t ma
     result.n_relative_buckets = n;
 }
 
+std::string model_name(const Fields& fields, const std::string& type) {
+    std::string name = fields.text_or("_name_or_path", "");
+    while (!name.empty() && name.back() == '/') name.pop_back();
+    name = name.substr(name.find_last_of('/') + 1);
+    return name.empty() ? type : name;
+}
+
 void refuse_present(const Fields& fields, const char* name) {
     if (fields.has(name)) fields.refuse(name, "none");
 }

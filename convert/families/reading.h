@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "convert/sources/hf_config.h"
+#include "convert/families/family.h"
 
 namespace fovea {
 
@@ -36,6 +36,15 @@ struct LayerShape {
     std::vector<float> slopes = {};  ///< [n_heads] where its positions are ALiBi
     bool operator==(const LayerShape&) const = default;
 };
+
+/// The rotary settings among config.json's fields, in the older spelling (rope_theta, rope_scaling) or the newer
+/// (rope_parameters, maybe with settings for each kind of layer, of which `layer_type` is one). A scaling that follows the
+/// current length is fixed at the length the model was made for.
+[[nodiscard]] Rope read_hf_rope(const Fields& config, const char* layer_type = nullptr);
+
+/// How many dims of each head turn: head_dim times partial_rotary_factor, which is `part` where no field has it.
+[[nodiscard]] std::uint32_t read_hf_rotary_dim(const Fields& config, std::uint32_t head_dim,
+                                               const char* layer_type = nullptr, double part = 1.0);
 
 /// Makes `block` rotate its heads as config.json's rotary settings say, and returns the shape. Settings may differ by kind of
 /// layer: `layer_type` is the kind's name. `part` of each head turns where no field says how much.
@@ -81,6 +90,9 @@ void read_experts(const Fields& fields, const ExpertNames& names, bool always, B
 /// quarter of them exact, further ones by logarithm, the rest one. The source's tensor relative_bias is a row a bucket.
 void read_relative(const Fields& fields, const char* n_buckets, std::uint32_t max_distance, Block& block,
                    HfConfig& result);
+
+/// The part of "_name_or_path" after the last slash, the same wherever the folder lies now; without one the type.
+[[nodiscard]] std::string model_name(const Fields& fields, const std::string& type);
 
 /// Refuses a field that is there, or true.
 void refuse_present(const Fields& fields, const char* name);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "convert/families/gguf.h"
 #include "host/base/error.h"
 
 namespace fovea {

@@ -3,9 +3,10 @@
 #include <set>
 #include <string>
 
-#include "convert/families/family.h"
 #include "convert/families/heads.h"
+#include "convert/families/reading.h"
 #include "convert/sources/text_part.h"
+#include "convert/sources/whisper.h"
 #include "host/base/error.h"
 #include "host/translate/target_rules.h"
 
@@ -36,23 +37,6 @@ void leave_out_logits(const Fields& fields, HfConfig& result) {
 
 }  // namespace
 
-std::string model_name(const Fields& fields, const std::string& type) {
-    std::string name = fields.text_or("_name_or_path", "");
-    while (!name.empty() && name.back() == '/') name.pop_back();
-    name = name.substr(name.find_last_of('/') + 1);
-    return name.empty() ? type : name;
-}
-
-StackIndex HfConfig::stack_index() const { return encodes ? StackIndex::encoder : family->stack; }
-
-const Stack& HfConfig::stack() const {
-    return stack_index() == StackIndex::encoder ? source.config.encoder : source.config.decoder;
-}
-
-Stack& HfConfig::stack() {
-    return stack_index() == StackIndex::encoder ? source.config.encoder : source.config.decoder;
-}
-
 HfConfig read_hf_config(const std::filesystem::path& config, const std::filesystem::path& generation, bool pooled) {
     const Fields whole = Fields::read(config);
     const std::optional<Fields> part = text_part(whole);
@@ -64,7 +48,11 @@ HfConfig read_hf_config(const std::filesystem::path& config, const std::filesyst
         result.source.notes.push_back("config.json: of " + whole.text("model_type") +
                                       " the model of texts is read alone");
     result.family = find_family(type);
-    if (!result.family) written.refuse("model_type", known_model_types());
+    if (!result.family) {
+        std::vector<std::string> known = known_model_types();
+        known.emplace_back(kWhisperType);  // which has a reader of its own
+        written.refuse("model_type", alternatives(known));
+    }
     const Fields fields = with_defaults(written, *result.family, type);
     const Family* other = result.family->variant ? result.family->variant(fields) : nullptr;
     // Of a model that writes a text, sentence vectors are the encoder's.

@@ -1,7 +1,7 @@
 #include <cmath>
 #include <string>
 
-#include "convert/sources/hf_config.h"
+#include "convert/families/reading.h"
 #include "host/base/exact_math.h"
 
 namespace fovea {
