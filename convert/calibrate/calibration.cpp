@@ -5,8 +5,8 @@
 #include <cstring>
 #include <string>
 
+#include "convert/calibrate/column_scales.h"
 #include "convert/calibrate/text_reader.h"
-#include "convert/quantize/column_scales.h"
 #include "convert/quantize/moments.h"
 #include "host/base/error.h"
 #include "host/base/ordered_work.h"
@@ -193,36 +193,6 @@ void finish(const ModelSource& source, const CalibrationOptions& options, const 
 }
 
 }  // namespace
-
-std::size_t Calibration::number_of(const TensorSpec& spec) const noexcept {
-    const auto input = [&](InputOf of) {
-        const std::size_t i = std::size_t{spec.layer} * kInputCount + static_cast<std::uint32_t>(of);
-        return spec.stack != stack || i >= moments.size() || moments[i].n != spec.n_cols ? moments.size() : i;
-    };
-    switch (spec.role) {
-        case Role::query:
-        case Role::key:
-        case Role::value:
-        case Role::projections_columns: return input(InputOf::projections);
-        case Role::attention_output:
-        case Role::attention_output_columns: return input(InputOf::attention_output);
-        case Role::up:
-        case Role::up_columns: return input(InputOf::up);
-        case Role::down:
-        case Role::down_columns: return input(InputOf::down);
-        default: return moments.size();
-    }
-}
-
-const InputMoments* Calibration::of(const TensorSpec& spec) const noexcept {
-    const std::size_t i = number_of(spec);
-    return i < moments.size() ? &moments[i] : nullptr;
-}
-
-const float* Calibration::columns_of(const TensorSpec& spec) const noexcept {
-    const std::size_t i = number_of(spec);
-    return i < columns.size() && !columns[i].empty() ? columns[i].data() : nullptr;
-}
 
 // What the tap shows stands for a block's inputs where attention comes first and the feed-forward part reads its sum.
 void check_calibrated(const ModelSource& source) {

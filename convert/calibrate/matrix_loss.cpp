@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "convert/quantize/column_scales.h"
 #include "convert/quantize/error_feedback.h"
 #include "host/base/elements.h"
 #include "host/base/ordered_work.h"

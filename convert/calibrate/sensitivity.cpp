@@ -6,7 +6,6 @@
 
 #include "convert/calibrate/matrix_loss.h"
 #include "convert/calibrate/text_reader.h"
-#include "convert/quantize/column_scales.h"
 #include "convert/quantize/error_feedback.h"
 #include "engine/format/half.h"
 #include "host/base/exact_math.h"

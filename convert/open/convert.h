@@ -29,7 +29,7 @@ struct ConvertOptions {
     std::vector<ScaledAdapter> loras = {};  ///< PEFT's folders, merged into the weights, see convert/sources/lora.h
     std::optional<std::string> calibration_text = {};  ///< to quantize by, see convert/calibrate/calibration.h
     bool calibrates_itself = false;                    ///< without that text: by one that the model writes
-    bool column_scales = true;    ///< chosen by that text too, see convert/quantize/column_scales.h
+    bool column_scales = true;    ///< chosen by that text too, see convert/calibrate/column_scales.h
     std::uint32_t n_threads = 1;  ///< that read and quantize the weights
     QuantReport quantized = {};   ///< called after each tensor that is quantized
     Progress progress = {};       ///< called as the weights are written

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "convert/calibrate/calibration.h"
+#include "convert/quantize/calibration.h"
 #include "convert/quantize/quantize.h"
 
 namespace fovea {

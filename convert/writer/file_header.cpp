@@ -6,7 +6,7 @@
 #include <string>
 #include <tuple>
 
-#include "convert/calibrate/calibration.h"
+#include "convert/quantize/calibration.h"
 #include "convert/quantize/quantize.h"
 #include "fovea/checksum.h"
 #include "host/base/error.h"

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "convert/quantize/column_scales.h"
+#include "convert/quantize/calibration.h"
 #include "convert/quantize/error_feedback.h"
 #include "fovea/checksum.h"
 #include "host/base/elements.h"

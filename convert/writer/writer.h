@@ -14,7 +14,7 @@
 
 namespace fovea {
 
-class Calibration;  // convert/calibrate/calibration.h
+struct Calibration;  // convert/quantize/calibration.h
 
 /// Which tensor of a file it is.
 using TensorKey = std::tuple<StackIndex, std::uint32_t, Role>;

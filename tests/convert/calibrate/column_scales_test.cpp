@@ -1,6 +1,6 @@
 // Column scales that a text gives: what they are, and what they save of models whose inputs have columns of outliers. Those
 // models compute what the ones that they are made of do: what one matrix or norm is multiplied by, the next is divided by.
-#include "convert/quantize/column_scales.h"
+#include "convert/calibrate/column_scales.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "convert/quantize/column_scales.h"
+#include "convert/calibrate/column_scales.h"
 
 #include <algorithm>
 #include <cmath>
@@ -143,13 +143,6 @@ std::vector<float> choose_columns(const ModelSource& source, std::span<const Ten
     if (!(loss_with(seen, columns, scales, type, n_tokens, scaled) < least)) return ones;
     moments = std::move(scaled);
     return scales;
-}
-
-void divide_columns(const Calibration* calibration, const TensorSpec& spec, std::uint32_t n_rows,
-                    float* rows) noexcept {
-    const float* columns = calibration ? calibration->columns_of(spec) : nullptr;
-    for (std::uint32_t row = 0; columns && row < n_rows; ++row, rows += spec.n_cols)
-        for (std::uint32_t col = 0; col < spec.n_cols; ++col) rows[col] /= columns[col];
 }
 
 }  // namespace fovea

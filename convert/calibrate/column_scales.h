@@ -5,7 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "convert/calibrate/calibration.h"
+#include "convert/quantize/calibration.h"
+#include "convert/weights/model_source.h"
 
 namespace fovea {
 
@@ -27,8 +28,5 @@ struct SeenInput {
 [[nodiscard]] std::vector<float> choose_columns(const ModelSource& source, std::span<const TensorSpec> matrices,
                                                 const SeenInput& seen, Type type, std::uint64_t n_tokens,
                                                 InputMoments& moments);
-
-/// Rows of a matrix, divided by its input's scales, where it has any: what is stored. Exact.
-void divide_columns(const Calibration* calibration, const TensorSpec& spec, std::uint32_t n_rows, float* rows) noexcept;
 
 }  // namespace fovea
