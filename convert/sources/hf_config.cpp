@@ -5,10 +5,10 @@
 
 #include "convert/families/heads.h"
 #include "convert/families/reading.h"
+#include "convert/sources/hf_target.h"
 #include "convert/sources/text_part.h"
 #include "convert/sources/whisper.h"
 #include "host/base/error.h"
-#include "host/translate/target_rules.h"
 
 namespace fovea {
 namespace {

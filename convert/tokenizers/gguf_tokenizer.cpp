@@ -14,7 +14,7 @@
 #include "convert/tokenizers/word_piece.h"
 #include "engine/format/utf8.h"
 #include "host/base/error.h"
-#include "host/chat/message_end.h"
+#include "host/base/message_end.h"
 
 namespace fovea {
 namespace {

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "host/chat/message_end.h"
+#include "host/base/message_end.h"
 
 namespace fovea {
 namespace {

@@ -7,7 +7,7 @@
 #include "fovea/generator.h"
 #include "host/translate/beam_search.h"
 #include "host/translate/source_memory.h"
-#include "host/translate/target_rules.h"
+#include "host/translate/target_filter.h"
 
 namespace fovea {
 

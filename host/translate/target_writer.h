@@ -9,7 +9,7 @@
 #include "fovea/generator.h"
 #include "fovea/tokenizer.h"
 #include "host/translate/source_memory.h"
-#include "host/translate/target_rules.h"
+#include "host/translate/target_filter.h"
 
 namespace fovea {
 

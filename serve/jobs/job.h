@@ -17,8 +17,8 @@
 #include "fovea/generator.h"
 #include "fovea/sampler.h"
 #include "host/model/penalized.h"
+#include "host/model/target_rules.h"
 #include "host/speech/transcriber.h"
-#include "host/translate/target_rules.h"
 #include "serve/jobs/attention.h"
 
 namespace fovea::serve {

@@ -2,7 +2,7 @@
 // beyond it, whatever was written before.
 #include <vector>
 
-#include "host/translate/target_rules.h"
+#include "host/translate/target_filter.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,9 +1,12 @@
-#include "host/translate/target_rules.h"
+#include "host/model/target_rules.h"
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
+#include <span>
 
 #include "host/base/error.h"
+#include "host/base/source_file.h"
 #include "host/base/words.h"
 
 namespace fovea {
@@ -11,35 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kMembers[] = {"decoder_start_token_id",
-                                    "forced_bos_token_id",
-                                    "forced_eos_token_id",
-                                    "eos_token_id",
-                                    "pad_token_id",
-                                    "bos_token_id",
-                                    "max_length",
-                                    "max_new_tokens",
-                                    "min_length",
-                                    "min_new_tokens",
-                                    "suppress_tokens",
-                                    "begin_suppress_tokens",
-                                    "bad_words_ids",
-                                    "no_repeat_ngram_size",
-                                    "encoder_no_repeat_ngram_size",
-                                    "num_beams",
-                                    "length_penalty",
-                                    "early_stopping",
-                                    "renormalize_logits"};
-
 constexpr double kMostPenalty = 20;  // a float holds any length to this power
-
-/// What changes the text unless it has this value or is not there.
-constexpr std::pair<const char*, double> kNeutral[] = {{"repetition_penalty", 1.0},
-                                                       {"encoder_repetition_penalty", 1.0},
-                                                       {"num_beam_groups", 1.0},
-                                                       {"diversity_penalty", 0.0}};
-constexpr const char* kUnread[] = {"sequence_bias", "forced_decoder_ids", "exponential_decay_length_penalty",
-                                   "force_words_ids", "constraints"};
 
 class Members {
 public:
@@ -132,46 +107,12 @@ private:
     std::string place_;
 };
 
-void clear(std::span<std::uint32_t> mask, Token token) {
-    if (token / 32 < mask.size()) mask[token / 32] &= ~(1u << token % 32);
-}
-
-/// Forbids what follows the text's last n − 1 tokens wherever they stand in `seen`, one after the other.
-void forbid_repeated(std::span<const Token> text, std::span<const Token> seen, std::uint32_t n,
-                     std::span<std::uint32_t> mask) {
-    if (n == 0 || text.size() + 1 < n) return;
-    const std::span<const Token> last = text.last(n - 1);
-    for (std::size_t at = 0; at + n <= seen.size(); ++at)
-        if (std::equal(last.begin(), last.end(), seen.begin() + static_cast<std::ptrdiff_t>(at)))
-            clear(mask, seen[at + n - 1]);
-}
-
 /// How long the rules let a text with its start token be; 0: as long as there are positions.
 std::uint64_t own_length(const TargetRules& rules) {
     return rules.max_new ? 1 + std::uint64_t{rules.max_new} : rules.max_length;
 }
 
 }  // namespace
-
-std::string target_info(const Fields& config, const std::filesystem::path& generation, std::uint32_t vocab_size) {
-    std::error_code error;
-    const bool has_own = std::filesystem::exists(generation, error);
-    const Fields said = has_own ? Fields::read(generation) : config;
-    json members = json::object();
-    for (const char* name : kMembers)
-        if (said.has(name)) members[name] = said.json()[name];
-    for (const char* name : {"decoder_start_token_id", "eos_token_id", "pad_token_id", "bos_token_id"})
-        if (!members.contains(name) && config.has(name)) members[name] = config.json()[name];
-    for (const auto& [name, value] : kNeutral)
-        if (said.number_or(name, 0, 1e9, value) != value) said.refuse(name, std::to_string(static_cast<int>(value)));
-    for (const char* name : kUnread)
-        if (said.has(name)) said.refuse(name, "none");
-    const std::string text = members.dump(-1, ' ', true);
-    const TargetRules checked = TargetRules::read(text, vocab_size, said.place());
-    if (checked.beams.n_beams > 1 && said.flag_or("do_sample", false))
-        said.refuse("do_sample", "false beside num_beams " + std::to_string(checked.beams.n_beams));
-    return text;
-}
 
 TargetRules TargetRules::read(std::string_view text, std::uint32_t vocab_size, const std::string& place) {
     const Members members(text, vocab_size, place);
@@ -223,29 +164,6 @@ std::uint32_t TargetRules::most_new(std::uint32_t max_positions) const {
     const auto n_prompt = static_cast<std::uint32_t>(prompt().size());
     if (ends_by_length(max_positions)) --length;
     return length > n_prompt ? length - n_prompt : 0;
-}
-
-void TargetFilter::forbid(std::span<const Token> text, std::span<std::uint32_t> mask) const {
-    for (const Token token : rules_.suppressed) clear(mask, token);
-    const std::size_t n_prompt = rules_.prompt().size();
-    if (text.size() == n_prompt)
-        for (const Token token : rules_.suppressed_first) clear(mask, token);
-    if (text.size() < (rules_.min_new ? 1 + rules_.min_new : rules_.min_length))
-        for (const Token token : rules_.ends) clear(mask, token);
-    for (const std::vector<Token>& words : rules_.bad_words)
-        if (words.size() - 1 <= text.size() &&
-            std::equal(words.begin(), words.end() - 1, text.last(words.size() - 1).begin()))
-            clear(mask, words.back());
-    forbid_repeated(text, text, rules_.no_repeat, mask);
-    forbid_repeated(text, source_, rules_.no_repeat_source, mask);
-}
-
-TokenFilter TargetFilter::filter() {
-    const auto allow = [](void* context, std::span<const Token> text, std::span<std::uint32_t> mask) {
-        static_cast<const TargetFilter*>(context)->forbid(text, mask);
-    };
-    const auto accept = [](void*, Token) {};
-    return {.allow = allow, .accept = accept, .context = this};
 }
 
 }  // namespace fovea
