@@ -143,7 +143,7 @@ fs::path cached_file(ConvertOptions options, const std::function<void(const fs::
     std::error_code ignored;
     fs::remove(options.output, ignored);  // what is left of one
     make_folder(folder);
-    convert(options);
+    convert_source(options);
     remove_older(options.output, prefix);
     made(options.output);
     return options.output;

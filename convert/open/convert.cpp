@@ -274,7 +274,7 @@ WriteOptions write_options(const ConvertOptions& options, const ModelSource& sou
     return write;
 }
 
-void convert(const ConvertOptions& options) {
+void convert_source(const ConvertOptions& options) {
     const ModelSource source = read_source(options);
     const bool is_adapter = source.config.encoder.adapter_rank || source.config.decoder.adapter_rank;
     if (is_adapter && (options.budget || is_quantized(options.type.value_or(source.type))))

@@ -54,6 +54,6 @@ struct ConvertOptions {
 /// Converts, with the source's notes on stderr. The source is mapped and the result streamed: memory stays below 64 MB
 /// beyond the mapping, and a few panels more for each thread. An older file at `output` is replaced only when the new one is whole. Throws host::Error; nothing has
 /// changed then.
-void convert(const ConvertOptions& options);
+void convert_source(const ConvertOptions& options);
 
 }  // namespace fovea

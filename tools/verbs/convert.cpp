@@ -148,7 +148,7 @@ void convert_as_asked(Arguments& arguments) {
     bool lacks_tokenizer = false;
     options.lacks_tokenizer = [&] { lacks_tokenizer = true; };
     options.progress = progress_line("writing " + arguments.output);
-    convert(options);
+    convert_source(options);
     if (arguments.common.json) {
         nlohmann::ordered_json object{{"file", arguments.output},
                                       {"file_bytes", std::filesystem::file_size(options.output)},

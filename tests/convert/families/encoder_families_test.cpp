@@ -26,7 +26,7 @@ public:
         options.source = source;
         options.output = folder_ / "model.fovea";
         options.type = type;
-        convert(options);
+        convert_source(options);
         opened = open_path(options.output.string());
     }
     OpenedModel opened;
@@ -117,7 +117,7 @@ TEST_CASE("layers that share weights have their bytes in the file once, and stil
     ConvertOptions options;
     options.source = model.opened.name;
     options.output = again / "again.fovea";
-    convert(options);
+    convert_source(options);
     CHECK(read_text(options.output) == read_text(model.opened.name));
 }
 

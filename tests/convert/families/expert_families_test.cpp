@@ -79,7 +79,7 @@ TEST_CASE("families: K-EXAONE's bias for the choice has two names, and layers fo
     ConvertOptions options;
     options.source = folder / "model";
     options.output = folder / "hub.fovea";
-    convert(options);
+    convert_source(options);
     SafetensorsText text = SafetensorsText::read(folder / "model/model.safetensors");
     const std::string hub = "model.layers.1.mlp.e_score_correction_bias";
     REQUIRE(text.header.contains(hub));
@@ -90,7 +90,7 @@ TEST_CASE("families: K-EXAONE's bias for the choice has two names, and layers fo
     text.data.append(2, '\0');
     write_text(folder / "model/model.safetensors", text.text());
     options.output = folder / "own.fovea";
-    convert(options);
+    convert_source(options);
     CHECK(read_text(folder / "own.fovea") == read_text(folder / "hub.fovea"));
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("families: Qwen 3 VL's experts are one tensor, columns or rows first")
     ConvertOptions options;
     options.source = folder / "model";
     options.output = folder / "columns.fovea";
-    convert(options);
+    convert_source(options);
     SafetensorsText text = SafetensorsText::read(folder / "model/model.safetensors");
     std::size_t n_turned = 0;
     for (auto& [name, tensor] : text.header.items()) {
@@ -147,7 +147,7 @@ TEST_CASE("families: Qwen 3 VL's experts are one tensor, columns or rows first")
     CHECK(n_turned == 4);
     write_text(folder / "model/model.safetensors", text.text());
     options.output = folder / "rows.fovea";
-    convert(options);
+    convert_source(options);
     CHECK(read_text(folder / "rows.fovea") == read_text(folder / "columns.fovea"));
 }
 
@@ -170,7 +170,7 @@ TEST_CASE("families: an adapter's product for the tensor of all experts is refus
     write_text(folder / "adapter/adapter_model.safetensors", tensors.text());
     ConvertOptions options{.source = golden_families() / "granitemoe", .output = folder / "out.fovea"};
     options.loras = {{folder / "adapter", 1.0f}};
-    CHECK(contains(refusal_of([&] { convert(options); }),
+    CHECK(contains(refusal_of([&] { convert_source(options); }),
                    "input_linear.lora_A.weight: expected a matrix, got model.layers.0.block_sparse_moe.input_linear"));
 }
 

@@ -36,7 +36,7 @@ TEST_CASE("families: every one has transformers' logits") {
         options.source = entry.path();
         options.output = folder / "model.fovea";
         options.type = Type::f32;
-        convert(options);
+        convert_source(options);
         const Converted converted(options.output);
         // transformers computed these in float32 too. Norms over twelve dims make the most of its errors and ours.
         const fs::path expected = entry.path() / "expected_logits.npy";
@@ -67,7 +67,7 @@ TEST_CASE("families: a field that config.json lacks is what transformers takes i
         const auto made = [&](const Json& config) {
             write_text(folder / "model/config.json", config.dump());
             fs::remove(folder / "model.fovea");
-            const std::string line = refusal_of([&] { convert(options); });
+            const std::string line = refusal_of([&] { convert_source(options); });
             return line.empty() ? read_text(folder / "model.fovea") : line;
         };
         for (const auto& [name, value] : defaults[type].items()) {
@@ -99,7 +99,7 @@ TEST_CASE("families: masks in a checkpoint of GPT-NeoX are left out, as Pythia's
     ConvertOptions options;
     options.source = folder / "model";
     options.output = folder / "plain.fovea";
-    convert(options);
+    convert_source(options);
     SafetensorsText text = SafetensorsText::read(folder / "model/model.safetensors");
     const auto add = [&](const char* name, const char* type, const Json& shape, std::size_t n_bytes) {
         const std::size_t begin = text.data.size();
@@ -112,7 +112,7 @@ TEST_CASE("families: masks in a checkpoint of GPT-NeoX are left out, as Pythia's
     add("rotary_emb.inv_freq", "F32", {4}, 16);
     write_text(folder / "model/model.safetensors", text.text());
     options.output = folder / "masks.fovea";
-    convert(options);
+    convert_source(options);
     CHECK(read_text(folder / "masks.fovea") == read_text(folder / "plain.fovea"));
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("families: a GGUF file has the logits of the folder that it was made f
         options.type = Type::f32;
         const auto logits_of = [&](const fs::path& source) {
             options.source = source;
-            convert(options);
+            convert_source(options);
             const Converted converted(options.output);
             std::vector<Token> tokens;
             for (Token i = 0; i < 16; ++i) tokens.push_back((7 * i + 3) % converted.model.config().decoder.vocab_size);
@@ -155,7 +155,7 @@ TEST_CASE("families: GGUF files with slopes have llama.cpp's logits") {
         options.source = entry.path() / "model.gguf";
         options.output = folder / "model.fovea";
         options.type = Type::f32;
-        convert(options);
+        convert_source(options);
         const Converted converted(options.output);
         const fs::path expected = entry.path() / "expected_logits.npy";
         CHECK(logits_error(converted.model, expected) < 1e-4f * largest_logit(expected));
@@ -221,7 +221,7 @@ TEST_CASE("families: OPT's narrow tables become products with their maps, whose 
         auto file = whole;
         edit(file.header);
         write_text(weights, file.text());
-        return refusal_of([&] { convert(options); });
+        return refusal_of([&] { convert_source(options); });
     };
     const std::string in = "model.decoder.project_in.weight", out = "model.decoder.project_out.weight";
     CHECK(contains(line([&](Json& json) {
@@ -235,7 +235,7 @@ TEST_CASE("families: OPT's narrow tables become products with their maps, whose 
     again["data_offsets"] = {twice.data.size(), twice.data.size() + end - begin};
     twice.data += twice.data.substr(begin, end - begin);
     write_text(weights, twice.text());
-    convert(options);
+    convert_source(options);
     const Converted converted(options.output);
     const Stack& stack = converted.model.config().decoder;
     CHECK(!stack.tied_output);
@@ -251,7 +251,7 @@ TEST_CASE("families: experts in MXFP4 keep their numbers, in a folder as in a GG
     for (const char* source : {"families_gguf/gpt_oss_mxfp4", "families_gguf/gpt_oss_mxfp4/model.gguf"}) {
         const bool is_gguf = fs::path(source).extension() == ".gguf";
         options.source = fs::path(FOVEA_GOLDEN_DIR) / source;
-        convert(options);
+        convert_source(options);
         const Converted converted(options.output);
         std::size_t n_seen = 0;
         for (const TensorInfo& tensor : tensors(converted.model)) {
@@ -280,7 +280,7 @@ TEST_CASE("families: MXFP4 that is not whole is refused by the tensor's name") {
         ConvertOptions options;
         options.source = folder / "model";
         options.output = folder / "out.fovea";
-        return refusal_of([&] { convert(options); });
+        return refusal_of([&] { convert_source(options); });
     };
     CHECK(contains(line(kBlocks, [](Json& json, const std::string& name) { json[name]["dtype"] = "I8"; }),
                    "gate_up_proj_blocks: expected U8, got I8"));
@@ -308,7 +308,7 @@ TEST_CASE("families: OLMo 3's scaling is its full layers', in either spelling") 
         ConvertOptions options;
         options.source = folder / "model";
         options.output = folder / "out.fovea";
-        convert(options);
+        convert_source(options);
         return read_text(options.output);
     };
     const Json scaling = {{"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 16}};
@@ -335,7 +335,7 @@ TEST_CASE("families: older spellings give the same file") {
         ConvertOptions options;
         options.source = folder / "model";
         options.output = folder / "now.fovea";
-        convert(options);
+        convert_source(options);
         edit_json(folder / "model/config.json", edit);
         auto file = SafetensorsText::read(folder / "model/model.safetensors");
         Json renamed;
@@ -344,7 +344,7 @@ TEST_CASE("families: older spellings give the same file") {
         file.header = renamed;
         write_text(folder / "model/model.safetensors", file.text());
         options.output = folder / "then.fovea";
-        convert(options);
+        convert_source(options);
         CHECK(read_text(folder / "now.fovea") == read_text(folder / "then.fovea"));
     };
     const auto rename = [](Json& json, const char* now, const char* then) {
@@ -405,7 +405,7 @@ TEST_CASE("families: Phi-3's scaling began from 4,096 positions where config.jso
         ConvertOptions options;
         options.source = folder / "model";
         options.output = folder / "model.fovea";
-        convert(options);
+        convert_source(options);
         return read_text(options.output);
     };
     CHECK(made({}) == made(4096));

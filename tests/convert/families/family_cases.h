@@ -18,7 +18,7 @@ inline std::string line_of(const char* family, const std::function<void(Json&)>&
     ConvertOptions options;
     options.source = folder / "model";
     options.output = folder / "out.fovea";
-    return refusal_of([&] { convert(options); });
+    return refusal_of([&] { convert_source(options); });
 }
 
 inline void check_refused(const char* family, const char* field, const Json& value, const char* words) {

@@ -67,7 +67,7 @@ public:
         options.source = folder_ / "model.gguf";
         options.output = folder_ / "out.fovea";
         options.type = Type::f32;
-        return refusal_of([&] { convert(options); });
+        return refusal_of([&] { convert_source(options); });
     }
     std::string& bytes() { return bytes_; }
 

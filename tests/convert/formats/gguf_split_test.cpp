@@ -14,7 +14,7 @@ fs::path golden() { return FOVEA_GOLDEN_DIR; }
 
 std::string converted(const fs::path& source) {
     TemporaryFolder folder;
-    convert({.source = source, .output = folder / "m.fovea"});
+    convert_source({.source = source, .output = folder / "m.fovea"});
     return read_text(folder / "m.fovea");
 }
 
@@ -24,7 +24,7 @@ std::string line_of(const std::function<void(const fs::path&)>& change,
     TemporaryFolder folder;
     fs::copy(golden() / "gguf_split", folder / "parts");
     change(folder / "parts");
-    return refusal_of([&] { convert({.source = folder / "parts" / first, .output = folder / "m.fovea"}); });
+    return refusal_of([&] { convert_source({.source = folder / "parts" / first, .output = folder / "m.fovea"}); });
 }
 
 /// A number of a part's metadata, of two bytes.

@@ -40,7 +40,7 @@ public:
         ConvertOptions options;
         options.source = folder_ / source;
         options.output = folder_ / "out.fovea";
-        std::string line = refusal_of([&] { convert(options); });
+        std::string line = refusal_of([&] { convert_source(options); });
         CHECK(read_text(folder_ / "out.fovea") == kOlderFile);
         return line;
     }
@@ -157,7 +157,7 @@ TEST_CASE("refusals: files that are not what they should be") {
         ConvertOptions options;
         options.source = spoiled.folder() / "model";
         options.output = spoiled.folder() / "whole.fovea";
-        convert(options);
+        convert_source(options);
         const std::string text = read_text(spoiled.folder() / "whole.fovea");
         write_text(spoiled.folder() / "cut.fovea", text.substr(0, text.size() - 1));
         check_has(spoiled.line("cut.fovea"), {"cut.fovea: truncated"});

@@ -27,7 +27,7 @@ void convert_folder(const fs::path& source, const fs::path& output, std::optiona
     options.source = source;
     options.output = output;
     options.type = type;
-    convert(options);
+    convert_source(options);
 }
 
 const std::string& info_value(const ModelSource& source, const std::string& key) {

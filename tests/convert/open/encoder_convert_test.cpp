@@ -33,7 +33,7 @@ public:
         options.source = source;
         options.output = folder_ / "model.fovea";
         options.type = type;
-        convert(options);
+        convert_source(options);
         REQUIRE(map_file(options.output.c_str(), mapping_).ok());
         REQUIRE(open_model(mapping_.bytes(), model, {.verify_checksums = true}).ok());
         element_.emplace(model);

@@ -91,7 +91,7 @@ std::string line_of(const char* name, const std::function<void(const fs::path&)>
     TemporaryFolder folder;
     fs::copy(golden() / name, folder / "model");
     change(folder / "model");
-    return refusal_of([&] { convert({.source = folder / "model", .output = folder / "m.fovea"}); });
+    return refusal_of([&] { convert_source({.source = folder / "model", .output = folder / "m.fovea"}); });
 }
 
 void check_config_refused(const char* name, const char* field, const Json& value, const char* words) {
@@ -186,7 +186,7 @@ TEST_CASE("packed folders: without a type integers keep their numbers where q4 o
     for (const Folder& folder : folders()) {
         CAPTURE(folder.path.filename().string());
         TemporaryFolder written;
-        convert({.source = folder.path, .output = written / "m.fovea"});
+        convert_source({.source = folder.path, .output = written / "m.fovea"});
         const Converted file(written / "m.fovea");
         const ModelSource floats = read_source({.source = folder.floats});
         const std::set<std::string> rounded = {"gptq_ordered", "words_ordered", "gptq_int2", "bytes_int8_zeros",

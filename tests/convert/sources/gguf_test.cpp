@@ -28,7 +28,7 @@ void convert_file(const fs::path& source, const fs::path& output, std::optional<
     options.source = source;
     options.output = output;
     options.type = type;
-    convert(options);
+    convert_source(options);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ std::string line_of(const char* adapter, const std::function<void(const fs::path
     change(folder / "adapter");
     ConvertOptions options{.source = base_of(adapters() / adapter), .output = folder / "out.fovea"};
     options.loras = {{folder / "adapter", scale}};
-    return refusal_of([&] { convert(options); });
+    return refusal_of([&] { convert_source(options); });
 }
 
 void check_config_refused(const char* field, const Json& value, const char* words) {
@@ -68,10 +68,10 @@ TEST_CASE("lora: merged adapters make the logits of the sums") {
         CAPTURE(name);
         TemporaryFolder folder;
         ConvertOptions options{.source = base_of(entry.path()), .output = folder / "m.fovea", .type = Type::f32};
-        convert(options);
+        convert_source(options);
         CHECK(logits_error(Converted(folder / "m.fovea").model, entry.path() / "expected_logits.npy") > 0.1f);
         options.loras = {{entry.path()}};
-        convert(options);
+        convert_source(options);
         CHECK(logits_error(Converted(folder / "m.fovea").model, entry.path() / "expected_logits.npy") < 1e-4f);
         ++n;
     }
@@ -83,10 +83,10 @@ TEST_CASE("lora: an adapter at a scale and again at what is left of 1 is the ada
     const fs::path adapter = adapters() / "phi3";
     ConvertOptions options{.source = base_of(adapter), .output = folder / "m.fovea", .type = Type::f32};
     options.loras = {{adapter, 0.25f}, {adapter, 0.75f}};
-    convert(options);
+    convert_source(options);
     CHECK(logits_error(Converted(folder / "m.fovea").model, adapter / "expected_logits.npy") < 1e-4f);
     options.loras = {{adapter, 0.25f}};
-    convert(options);
+    convert_source(options);
     CHECK(logits_error(Converted(folder / "m.fovea").model, adapter / "expected_logits.npy") > 1e-2f);
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("lora: a model of the bare class takes an adapter of the class with a 
     write_text(folder / "bare/model.safetensors", tensors.text());
     ConvertOptions options{.source = folder / "bare", .output = folder / "m.fovea", .type = Type::f32};
     options.loras = {{adapters() / "llama"}};
-    convert(options);
+    convert_source(options);
     CHECK(logits_error(Converted(folder / "m.fovea").model, adapters() / "llama/expected_logits.npy") < 1e-4f);
 }
 
@@ -108,10 +108,10 @@ TEST_CASE("lora: any number of threads writes the same bytes") {
     TemporaryFolder folder;
     ConvertOptions options{.source = base_of(adapters() / "gpt2"), .output = folder / "1.fovea", .type = Type::q8};
     options.loras = {{adapters() / "gpt2"}};
-    convert(options);
+    convert_source(options);
     options.output = folder / "3.fovea";
     options.n_threads = 3;
-    convert(options);
+    convert_source(options);
     CHECK(read_text(folder / "1.fovea") == read_text(folder / "3.fovea"));
 }
 
@@ -208,17 +208,21 @@ TEST_CASE("lora: folders and sources of another kind are refused") {
     TemporaryFolder folder;
     ConvertOptions options{.source = base_of(adapters() / "llama"), .output = folder / "m.fovea"};
     options.loras = {{folder.path()}};
-    CHECK(contains(refusal_of([&] { convert(options); }), "expected a PEFT adapter's folder"));
+    CHECK(contains(refusal_of([&] { convert_source(options); }), "expected a PEFT adapter's folder"));
     fs::copy(adapters() / "llama/adapter_config.json", folder / "adapter_config.json");
-    CHECK(contains(refusal_of([&] { convert(options); }), "expected adapter_model.safetensors or adapter_model.bin"));
+    CHECK(contains(refusal_of([&] { convert_source(options); }),
+                   "expected adapter_model.safetensors or adapter_model.bin"));
     options.loras = {{adapters() / "llama"}};
     options.source = fs::path(FOVEA_GOLDEN_DIR) / "llama2c_v0.bin";
-    CHECK(contains(refusal_of([&] { convert(options); }), "--lora: expected a Hugging Face source, got another kind"));
+    CHECK(contains(refusal_of([&] { convert_source(options); }),
+                   "--lora: expected a Hugging Face source, got another kind"));
     options.source = fs::path(FOVEA_GOLDEN_DIR) / "torch_text";
     for (const auto& entry : fs::directory_iterator(options.source)) options.source = entry.path();
-    CHECK(contains(refusal_of([&] { convert(options); }), "a model of transformers, whose modules --lora names"));
+    CHECK(
+        contains(refusal_of([&] { convert_source(options); }), "a model of transformers, whose modules --lora names"));
     options = {.source = adapters() / "llama", .output = folder / "m.fovea"};
     options.base = fs::path(FOVEA_GOLDEN_DIR) / "pairs/bart";
-    CHECK(contains(refusal_of([&] { convert(options); }), "model_type: expected a model of one stack for --base"));
+    CHECK(
+        contains(refusal_of([&] { convert_source(options); }), "model_type: expected a model of one stack for --base"));
     CHECK(!fs::exists(options.output));
 }

@@ -26,7 +26,7 @@ struct TorchText {
         ConvertOptions options;
         options.source = golden;
         options.output = folder / "model.fovea";
-        convert(options);
+        convert_source(options);
         opened = open_path(options.output.string());
         ids = tokens(golden / "ids.npy");
         if (fs::exists(golden / "source.npy")) source = tokens(golden / "source.npy");
@@ -141,7 +141,7 @@ TEST_CASE("torch text: what a config.json may not say is refused by name") {
         options.source = folder.path();
         options.output = folder / "model.fovea";
         try {
-            convert(options);
+            convert_source(options);
         } catch (const host::Error& error) {
             return std::string(error.what());
         }

@@ -198,10 +198,10 @@ TEST_CASE("speech: a file is converted again to itself, and the tokenizer is the
     ConvertOptions options;
     options.source = golden("whisper_narrow");
     options.output = folder / "first.fovea";
-    convert(options);
+    convert_source(options);
     options.source = options.output;
     options.output = folder / "again.fovea";
-    convert(options);
+    convert_source(options);
     CHECK(read_text(folder / "first.fovea") == read_text(folder / "again.fovea"));
     const OpenedModel opened = open_path((folder / "first.fovea").string());
     CHECK(opened.tokenizer.valid());

@@ -46,7 +46,7 @@ struct Deberta {
         options.source = folder / "model";
         options.output = folder / "m.fovea";
         options.type = Type::f32;
-        convert(options);
+        convert_source(options);
         return read_text(folder / "m.fovea");
     }
 };

@@ -88,7 +88,7 @@ struct Pair {
           adapter(made({.source = adapter_folder, .output = folder / "a.fovea", .base = base_of(adapter_folder)})) {}
 
     static fs::path made(const ConvertOptions& options) {
-        convert(options);
+        convert_source(options);
         return options.output;
     }
 };
@@ -304,7 +304,7 @@ TEST_CASE("adapters: a file serves its model in every type of weights, and no ot
     const Adapter one[] = {{&pair.adapter.model, 1.0f}};
     const Limits limits = with_adapters({}, 1, adapter_rank(pair.adapter.model));
     CHECK(pair.adapter.model.config().decoder.adapter_base != 0);
-    convert({.source = base, .output = folder / "bf16.fovea", .type = Type::bf16});
+    convert_source({.source = base, .output = folder / "bf16.fovea", .type = Type::bf16});
     const Converted narrow(folder / "bf16.fovea");
     SmallSession of_narrow(narrow.model, limits, nullptr);
     CHECK(set_adapters(of_narrow.session, one).ok());
@@ -314,7 +314,7 @@ TEST_CASE("adapters: a file serves its model in every type of weights, and no ot
     const std::size_t at = tensors.header.at("model.norm.weight")["data_offsets"][0].get<std::size_t>();
     tensors.data[at] = static_cast<char>(tensors.data[at] ^ 1);
     write_text(folder / "other/model.safetensors", tensors.text());
-    convert({.source = folder / "other", .output = folder / "other.fovea", .type = Type::f32});
+    convert_source({.source = folder / "other", .output = folder / "other.fovea", .type = Type::f32});
     const Converted other(folder / "other.fovea");
     SmallSession of_other(other.model, limits, nullptr);
     CHECK(set_adapters(of_other.session, one).code == Code::checksum_mismatch);
@@ -324,7 +324,7 @@ TEST_CASE("adapters: what only a merge can do is refused by name") {
     TemporaryFolder folder;
     const auto line = [&](ConvertOptions options) {
         options.output = folder / "a.fovea";
-        return refusal_of([&] { convert(options); });
+        return refusal_of([&] { convert_source(options); });
     };
     const fs::path lora = golden() / "lora", llama = golden() / "models/llama_tied";
     CHECK(contains(line({.source = lora / "llama"}), "expected a model, got an adapter of one; --base MODEL"));

@@ -105,7 +105,7 @@ std::string line_of(const char* family, const char* file, const std::function<vo
     ConvertOptions options;
     options.source = folder / "model";
     options.output = folder / "out.fovea";
-    return refusal_of([&] { convert(options); });
+    return refusal_of([&] { convert_source(options); });
 }
 
 }  // namespace
@@ -171,7 +171,7 @@ TEST_CASE("pairs: a checkpoint may have a table for each stack, no prefix, compu
         options.source = folder / "model";
         const auto made = [&](const char* file) {
             options.output = folder / file;
-            convert(options);
+            convert_source(options);
             return read_text(options.output);
         };
         const std::string plain = made("plain.fovea");

@@ -13,8 +13,8 @@ struct LoraFiles {
 
     LoraFiles() {
         const fs::path golden = FOVEA_GOLDEN_DIR, base = golden / "models/llama_tied";
-        convert({.source = base, .output = model, .type = Type::f32});
-        convert({.source = golden / "lora/llama", .output = adapter, .base = base});
+        convert_source({.source = base, .output = model, .type = Type::f32});
+        convert_source({.source = golden / "lora/llama", .output = adapter, .base = base});
     }
     [[nodiscard]] std::string text(const std::vector<std::string>& more) const {
         std::vector<std::string> all{"run", model, "--tokens", "3,10,17,24", "-n", "12", "--quiet"};

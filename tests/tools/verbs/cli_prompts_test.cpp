@@ -26,7 +26,7 @@ struct Prompted {
     }
     [[nodiscard]] std::string refused(const char* field, const json& value) const {
         edit_json(source / "config_sentence_transformers.json", [&](auto& fields) { fields[field] = value; });
-        return refusal_of([&] { convert({.source = source, .output = model}); });
+        return refusal_of([&] { convert_source({.source = source, .output = model}); });
     }
 };
 
@@ -44,7 +44,7 @@ std::vector<std::string> lines_of(const fs::path& path) {
 
 TEST_CASE("prompts: ids and vectors are those of sentence-transformers, for each name, without one, and with none") {
     const Prompted files;
-    convert({.source = files.source, .output = files.model});
+    convert_source({.source = files.source, .output = files.model});
     const OpenedModel opened = open_path(files.model);
     const fs::path texts_path = kGolden / "encoders/bert_sentence/texts.txt";
     const std::vector<std::string> texts = lines_of(texts_path);
@@ -77,7 +77,7 @@ TEST_CASE("prompts: ids and vectors are those of sentence-transformers, for each
 
 TEST_CASE("prompts: a name that there is not lists those there are") {
     const Prompted files;
-    convert({.source = files.source, .output = files.model});
+    convert_source({.source = files.source, .output = files.model});
     const std::vector<std::string> command{"encode", files.model, "-p", "lamp", "--json"};
     const auto with = [&](std::vector<std::string> more) {
         more.insert(more.begin(), command.begin(), command.end());
@@ -89,7 +89,7 @@ TEST_CASE("prompts: a name that there is not lists those there are") {
     const Ran ids = run_fovea({"encode", files.model, "--tokens", "2,40,3", "--prompt-name", "query", "--json"});
     CHECK(ids.status == 2);
     fs::remove(files.source / "config_sentence_transformers.json");
-    convert({.source = files.source, .output = files.model});
+    convert_source({.source = files.source, .output = files.model});
     CHECK(contains(with({"--prompt-name", "query"}).err, "the model has no prompts, got query"));
     CHECK(with({}).status == 0);
 }
@@ -107,7 +107,7 @@ TEST_CASE("prompts: what sentence-transformers would not take is refused by its 
     CHECK(files.refused("prompts", json::object()).empty());
     CHECK(files.refused("prompts", json{{"query", "lamp "}}).empty());
     edit_json(files.source / "1_Pooling/config.json", [](auto& fields) { fields["include_prompt"] = false; });
-    convert({.source = files.source, .output = files.model});
+    convert_source({.source = files.source, .output = files.model});
     CHECK(kept(files).texts.empty());
 }
 

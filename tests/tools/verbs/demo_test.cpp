@@ -50,7 +50,7 @@ TEST_CASE("demo: converted to q8 it answers as many, to within 3") {
     options.source = FOVEA_SOURCE_DIR "/tools/demo/demo.fovea";
     options.output = folder / "q8.fovea";
     options.type = Type::q8;
-    convert(options);
+    convert_source(options);
     CHECK(n_wrong(open_path((folder / "q8.fovea").string())) <= 3);
 }
 
