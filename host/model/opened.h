@@ -22,12 +22,14 @@ struct OpenedModel {
     Tokenizer tokenizer;  ///< not valid() where the file has none
 };
 
-/// Opens a Fovea file, or a source (convert/open/cached.h): that is converted the first time, with a line on standard error.
-[[nodiscard]] OpenedModel open_path(const std::string& path, const OpenOptions& options = {});
-/// The model built into the command line where `path` is empty.
-[[nodiscard]] OpenedModel open_path_or_demo(const std::string& path, const OpenOptions& options = {});
-/// The built-in model's file, 64-byte aligned, part of the program.
-[[nodiscard]] std::span<const std::byte> demo_model_bytes() noexcept;
+namespace host {
+/// Maps and opens the file at `path`, called `name` (empty: by its path). Throws host::Error.
+[[nodiscard]] OpenedModel open_file(const std::string& path, const OpenOptions& options = {},
+                                    const std::string& name = {});
+/// Opens a file's bytes, which must be 64-byte aligned and outlive what is opened. Throws host::Error.
+[[nodiscard]] OpenedModel open_bytes(std::span<const std::byte> bytes, const std::string& name,
+                                     const OpenOptions& options = {});
+}  // namespace host
 
 /// host::Error where it is no model for logits: no decoder, or one of vectors.
 void need_logits(const OpenedModel& opened);

@@ -14,8 +14,27 @@
 #endif
 
 #include "host/base/error.h"
+#include "host/base/lfs_pointer.h"
 
 namespace fovea {
+
+OpenedModel host::open_bytes(std::span<const std::byte> bytes, const std::string& name, const OpenOptions& options) {
+    OpenedModel opened;
+    opened.name = name;
+    require(open_model(bytes, opened.model, options), name);
+    const std::span<const std::byte> section = opened.model.tokenizer_bytes();
+    if (!section.empty()) require(open_tokenizer(section, opened.tokenizer), name);
+    return opened;
+}
+
+OpenedModel host::open_file(const std::string& path, const OpenOptions& options, const std::string& name) {
+    Mapping mapping;
+    require(map_file(path.c_str(), mapping), path);
+    refuse_lfs_pointer(mapping.bytes(), path);
+    OpenedModel opened = open_bytes(mapping.bytes(), name.empty() ? path : name, options);
+    opened.mapping = std::move(mapping);
+    return opened;
+}
 
 const Tokenizer& need_tokenizer(const OpenedModel& opened) {
     if (!opened.tokenizer.valid())

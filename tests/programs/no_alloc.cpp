@@ -25,11 +25,11 @@
 #include "fovea/generator.h"
 #include "fovea/sampler.h"
 #include "fovea/tokenizer.h"
-#include "host/model/opened.h"
 #include "tests/programs/hear_run.h"
 #include "tests/support/attend_cases.h"
 #include "tests/support/encoder_models.h"
 #include "tests/support/small_models.h"
+#include "tools/options/opened.h"
 
 // ---- the allocator -------------------------------------------------------------------------------------------------
 

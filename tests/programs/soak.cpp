@@ -15,7 +15,7 @@
 #include "fovea/checksum.h"
 #include "fovea/generator.h"
 #include "host/base/error.h"
-#include "host/model/opened.h"
+#include "tools/options/opened.h"
 
 using namespace fovea;
 

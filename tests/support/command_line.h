@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "host/model/opened.h"
 #include "tests/support/convert_fixtures.h"
+#include "tools/options/opened.h"
 
 namespace fovea::testing {
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "host/base/error.h"
-#include "host/model/opened.h"
 #include "host/model/stacks.h"
+#include "tools/options/opened.h"
 #include "tools/options/options.h"
 #include "tools/show/arrays.h"
 #include "tools/show/explain.h"

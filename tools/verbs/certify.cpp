@@ -10,8 +10,8 @@
 
 #include "host/base/error.h"
 #include "host/base/words.h"
-#include "host/model/opened.h"
 #include "tools/measure/trace_hash.h"
+#include "tools/options/opened.h"
 #include "tools/options/options.h"
 #include "tools/terminal/progress.h"
 #include "tools/terminal/usage_error.h"

@@ -12,7 +12,7 @@
 #include "host/base/output_file.h"
 #include "host/base/words.h"
 #include "host/grammar/grammar.h"
-#include "host/model/opened.h"
+#include "tools/options/opened.h"
 #include "tools/options/options.h"
 #include "tools/terminal/usage_error.h"
 #include "tools/verbs/verbs.h"

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "host/base/error.h"
-#include "host/model/opened.h"
 #include "host/model/stacks.h"
 #include "host/model/texts.h"
+#include "tools/options/opened.h"
 #include "tools/options/options.h"
 #include "tools/show/arrays.h"
 #include "tools/show/view.h"

@@ -9,6 +9,7 @@
 #include "host/base/error.h"
 #include "host/base/words.h"
 #include "tools/measure/evaluate.h"
+#include "tools/options/opened.h"
 #include "tools/options/options.h"
 #include "tools/terminal/progress.h"
 #include "tools/terminal/usage_error.h"

@@ -7,8 +7,8 @@
 
 #include "host/base/words.h"
 #include "host/model/listing.h"
-#include "host/model/opened.h"
 #include "host/model/report.h"
+#include "tools/options/opened.h"
 #include "tools/options/options.h"
 #include "tools/verbs/verbs.h"
 

@@ -1,14 +1,11 @@
 // fovea tokenize: a text's ids, and the text of ids.
 #include <cstdio>
-#include <cstring>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "convert/sources/hf_config.h"
-#include "convert/tokenizers/tokenizer_file.h"
-#include "convert/tokenizers/vocab_json.h"
+#include "convert/open/open.h"
 #include "host/base/error.h"
 #include "host/base/words.h"
 #include "host/model/opened.h"
@@ -26,52 +23,6 @@ struct IdsOptions {
     std::string model, text, pair, file, lines, ids;
     bool special = false, pieces = false;
 };
-
-/// A tokenizer and where it lies: a model's, or one made of a tokenizer's own file.
-struct TokenizerInUse {
-    OpenedModel opened;
-    std::vector<std::uint64_t> section;  // empty where the model's own is used
-};
-
-/// Of a folder the tokenizer's file in it.
-std::string tokenizer_file(const std::string& path) {
-    std::error_code error;
-    std::filesystem::path folder = path;
-    if (!std::filesystem::is_directory(folder, error)) return path;
-    if (std::filesystem::exists(folder / "modules.json", error))
-        folder /= read_sentence_modules(folder / "modules.json").encoder;
-    for (const char* name : {"tokenizer.json", "tokenizer.model", "vocab.txt", "tokenizer.bin"})
-        if (std::filesystem::exists(folder / name, error)) return (folder / name).string();
-    if (reads_vocab_json(folder)) return (folder / "vocab.json").string();
-    throw host::Error(path +
-                      ": expected a tokenizer.json, tokenizer.model, vocab.txt, tokenizer.bin or a vocab.json with its "
-                      "merges.txt in it, got none");
-}
-
-TokenizerInUse open_any_tokenizer(const std::string& given) {
-    const std::string path = tokenizer_file(given);
-    constexpr std::uint32_t kMostTokens = 1u << 24;  // as many as a model may have
-    TokenizerInUse result;
-    OpenedModel& opened = result.opened;
-    opened.name = path;
-    require(map_file(path.c_str(), opened.mapping), path);
-    const auto bytes = opened.mapping.bytes();
-    if (bytes.size() >= 5 && std::memcmp(bytes.data(), "Fovea", 5) == 0) {
-        opened = open_path(path);
-        return result;
-    }
-    std::vector<std::string> notes;
-    const std::uint32_t n_tokens = std::filesystem::path(path).extension() == ".bin" ? 0 : kMostTokens;
-    const std::vector<std::byte> section =
-        tokenizer_section_from_file(path, {.vocab_size = n_tokens, .bos = {}, .eos = {}}, notes);
-    for (const std::string& note : notes) std::fprintf(stderr, "fovea: %s\n", note.c_str());
-    result.section.resize((section.size() + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t));
-    std::memcpy(result.section.data(), section.data(), section.size());
-    require(
-        open_tokenizer({reinterpret_cast<const std::byte*>(result.section.data()), section.size()}, opened.tokenizer),
-        path);
-    return result;
-}
 
 /// What each id adds to the text, and in the end what was held back.
 std::vector<std::string> texts_of(const Tokenizer& tokenizer, const std::vector<Token>& ids, bool special) {
@@ -168,7 +119,7 @@ void print_each_line(const IdsOptions& options, const OpenedModel& opened) {
 void run_tokenize(IdsOptions& options, bool has_text, bool has_ids, bool has_pair) {
     need_model(options.model);
     settle(options.common);
-    const TokenizerInUse in_use = open_any_tokenizer(options.model);
+    const convert::OpenedTokenizer in_use = convert::open_tokenizer(options.model);
     const OpenedModel& opened = in_use.opened;
     const Tokenizer& tokenizer = need_tokenizer(opened);
     if (has_ids && options.ids == "-") {

@@ -6,7 +6,7 @@
 
 #include "host/base/error.h"
 #include "host/base/output_file.h"
-#include "host/model/opened.h"
+#include "tools/options/opened.h"
 #include "tools/options/options.h"
 #include "tools/terminal/usage_error.h"
 #include "tools/verbs/verbs.h"

@@ -4,10 +4,10 @@
 
 #include <cstdlib>
 
+#include "convert/open/open.h"
 #include "convert/weights/mel_filters.h"
 #include "fovea/encode.h"
 #include "host/model/listing.h"
-#include "host/model/opened.h"
 #include "tests/support/convert_fixtures.h"
 
 using namespace fovea;
@@ -203,7 +203,7 @@ TEST_CASE("speech: a file is converted again to itself, and the tokenizer is the
     options.output = folder / "again.fovea";
     convert_source(options);
     CHECK(read_text(folder / "first.fovea") == read_text(folder / "again.fovea"));
-    const OpenedModel opened = open_path((folder / "first.fovea").string());
+    const OpenedModel opened = convert::open((folder / "first.fovea").string());
     CHECK(opened.tokenizer.valid());
     CHECK(opened.model.info().architecture == "whisper");
 }

@@ -8,6 +8,7 @@
 #include "convert/writer/file_header.h"
 #include "tests/support/command_line.h"
 #include "tests/support/small_models.h"
+#include "tools/options/opened.h"
 
 namespace fovea::testing {
 namespace {

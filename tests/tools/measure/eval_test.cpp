@@ -14,6 +14,7 @@
 #include "tests/support/command_line.h"
 #include "tests/support/convert_fixtures.h"
 #include "tests/support/small_models.h"
+#include "tools/options/opened.h"
 
 namespace fovea::testing {
 namespace {

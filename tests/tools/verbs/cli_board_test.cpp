@@ -1,8 +1,8 @@
 // `fovea plan --flash --ram` and `fovea embed`: what a firmware's builder asks before there is a board.
 #include <nlohmann/json.hpp>
 
-#include "host/model/opened.h"
 #include "tests/support/command_line.h"
+#include "tools/options/opened.h"
 
 namespace fovea::testing {
 namespace {

@@ -16,6 +16,7 @@
 #include "tests/support/command_line.h"
 #include "tests/support/small_models.h"
 #include "tools/generation/conversation.h"
+#include "tools/options/opened.h"
 
 namespace fovea::testing {
 namespace {

@@ -6,6 +6,7 @@
 #include "fovea/constraint.h"
 #include "tests/support/command_line.h"
 #include "tests/support/json_validator.h"
+#include "tools/options/opened.h"
 
 namespace fovea::testing {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "host/model/texts.h"
 #include "tests/support/command_line.h"
+#include "tools/options/opened.h"
 
 namespace fovea::testing {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "engine/format/format.h"
 #include "fovea/checksum.h"
-#include "host/model/opened.h"
 #include "tests/support/command_line.h"
 #include "tests/support/small_models.h"
+#include "tools/options/opened.h"
 
 namespace fovea::testing {
 namespace {

@@ -2,9 +2,9 @@
 #include <doctest/doctest.h>
 
 #include "host/base/error.h"
-#include "host/model/opened.h"
 #include "tests/support/command_line.h"
 #include "tools/generation/session_file.h"
+#include "tools/options/opened.h"
 
 namespace fovea::testing {
 namespace {

@@ -6,11 +6,11 @@
 
 #include "fovea/session.h"
 #include "host/base/npy.h"
-#include "host/model/opened.h"
 #include "tests/support/command_line.h"
 #include "tests/support/emulated_tiles.h"
 #include "tests/support/small_models.h"
 #include "tools/measure/available_memory.h"
+#include "tools/options/opened.h"
 
 namespace fovea::testing {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "convert/open/convert.h"
-#include "host/model/opened.h"
 #include "tests/support/convert_fixtures.h"
 #include "tools/generation/generate.h"
+#include "tools/options/opened.h"
 
 namespace fovea::testing {
 namespace {
