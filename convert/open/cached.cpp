@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -103,16 +102,6 @@ void remove_older(const fs::path& file, const std::string& prefix) {
 }
 
 }  // namespace
-
-bool is_source(const fs::path& path) {
-    std::error_code error;
-    if (fs::is_directory(path, error)) return true;
-    if (!fs::is_regular_file(path, error)) return false;
-    if (path.extension() == ".safetensors") return true;
-    char magic[4] = {};
-    std::ifstream(path, std::ios::binary).read(magic, sizeof magic);
-    return std::string(magic, sizeof magic) == "GGUF";
-}
 
 fs::path cache_folder() {
     const auto named = [](const char* variable) {

@@ -7,9 +7,6 @@
 
 namespace fovea {
 
-/// Whether `path` is a source that `cached_file` takes: a folder, a GGUF file or a .safetensors file.
-[[nodiscard]] bool is_source(const std::filesystem::path& path);
-
 /// $XDG_CACHE_HOME/fovea, or ~/.cache/fovea. Throws host::Error where the environment names neither.
 [[nodiscard]] std::filesystem::path cache_folder();
 

@@ -41,6 +41,9 @@ struct ConvertOptions {
     std::function<void()> lacks_tokenizer = {};  ///< called once the file is there, where ids have no tokenizer
 };
 
+/// Whether `path` is a source that is converted where a model is to be opened: a folder, a GGUF file or a .safetensors file.
+[[nodiscard]] bool is_source(const std::filesystem::path& path);
+
 /// Reads `source`, whatever kind it is, tokenizer included. Throws host::Error; also where `output` is the source, or a file that is
 /// neither empty nor a Fovea file.
 [[nodiscard]] ModelSource read_source(const ConvertOptions& options);
