@@ -1,7 +1,6 @@
 #include "convert/sources/gguf_model.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <set>
@@ -13,6 +12,7 @@
 #include "convert/formats/gguf_split.h"
 #include "convert/sources/chat_info.h"
 #include "convert/sources/gguf_config.h"
+#include "convert/sources/latent_rows.h"
 #include "convert/tokenizers/gguf_tokenizer.h"
 #include "convert/weights/mapped_weights.h"
 #include "convert/weights/relative_bias.h"
@@ -131,9 +131,9 @@ void set_quantized(const GgufBlocks& blocks, const std::byte* data, std::uint64_
     };
 }
 
-class Reader {
+class GgufTensors {
 public:
-    Reader(const std::filesystem::path& path, Mapping mapping)
+    GgufTensors(const std::filesystem::path& path, Mapping mapping)
         : file_(read_gguf_parts(path, std::move(mapping))), config_(read_gguf_config(file_)) {}
 
     ModelSource read(bool with_tokenizer) {
@@ -151,7 +151,7 @@ public:
                            {{"name", config_.name}, {"architecture", file_.text("general.architecture")}});
         if (with_tokenizer) source.tokenizer = tokenizer_section_from_gguf(file_, stack.vocab_size, source.notes);
         add_chat_info(file_, source);
-        for (Mapping& mapping : file_.release()) weights_.keep(std::move(mapping));
+        weights_.keep(file_.release());
         set_readers(std::move(weights_), source, true);
         return source;
     }
@@ -206,24 +206,23 @@ private:
         return found == std::end(kNames) ? nullptr : found->name;
     }
 
-    void add_computed(const TensorSpec& spec, std::vector<float> values) {
-        weights_.add_computed(spec.role, spec.layer, std::move(values), spec.stack);
-    }
-
     void add(const Stack& stack, const TensorSpec& spec) {
-        if (spec.role == Role::rope_frequencies) return add_computed(spec, frequencies(spec.layer, spec.n_cols));
-        if (spec.role == Role::alibi_slopes) return add_computed(spec, config_.slopes);
+        if (spec.role == Role::rope_frequencies)
+            return weights_.add_computed(spec, frequencies(spec.layer, spec.n_cols));
+        if (spec.role == Role::alibi_slopes) return weights_.add_computed(spec, config_.slopes);
         if (is_norm_weight(spec.role) && !config_.family->norm_weights)
-            return add_computed(spec, std::vector<float>(spec.n_cols, 1.0f));
+            return weights_.add_computed(spec, std::vector<float>(spec.n_cols, 1.0f));
         if (spec.role == Role::head_map) {
             const std::string name = "dense_" + std::to_string(spec.layer + 2) + ".weight";
-            return weights_.add(spec.role, spec.layer, view(name, false, spec.n_cols, 0, spec.n_rows), {}, spec.stack);
+            return weights_.add(spec, view(name, false, spec.n_cols, 0, spec.n_rows));
         }
         const Block& block = stack.block(spec.layer);
         const bool narrow = spec.role == Role::query && block.query_rank;
         const char* usual = narrow ? "#attn_q_b.weight" : name_of(spec.role);
         // Biases of norms of queries and keys are in no file, nor are weights of values' norms.
-        if (!usual) return add_computed(spec, std::vector<float>(spec.n_cols, is_norm_weight(spec.role) ? 1.0f : 0.0f));
+        if (!usual)
+            return weights_.add_computed(spec,
+                                         std::vector<float>(spec.n_cols, is_norm_weight(spec.role) ? 1.0f : 0.0f));
         if (spec.role == Role::relative_bias) return add_relative(stack.blocks[spec.layer], spec, usual);
         const bool vector = spec.layout == Layout::vector;
         const std::string name = full_name(usual, spec.layer);
@@ -234,8 +233,7 @@ private:
         if (spec.role == Role::shared_up && block.gated)
             return add_gated(block.shared_d_ff, spec, name, "#ffn_gate_shexp.weight");
         const std::uint64_t n_rows = vector ? spec.n_cols : spec.n_rows;
-        weights_.add(spec.role, spec.layer, projection_view(block, spec, name, n_rows),
-                     rotary_order(stack, spec, config_.ropes), spec.stack);
+        weights_.add(spec, projection_view(block, spec, name, n_rows), rotary_order(stack, spec, config_.ropes));
     }
 
     void add_relative(const Block& block, const TensorSpec& spec, const std::string& name) {
@@ -243,9 +241,7 @@ private:
         const TensorView table = view(name, false, spec.n_cols, 0, n_buckets);
         if (table.dequantize) refuse(name, "expected F32, F16 or BF16, got a quantized type");
         weights_.add_computed(
-            spec.role, spec.layer,
-            relative_bias_rows(table, n_buckets, block.causal, block.relative_max_distance, spec.n_cols), spec.stack,
-            {}, spec.n_cols);
+            spec, relative_bias_rows(table, n_buckets, block.causal, block.relative_max_distance, spec.n_cols));
     }
 
     /// A gate and `up`, in a tensor each or one above the other.
@@ -254,7 +250,7 @@ private:
         const std::string gate = stacked ? name : full_name(gate_name, spec.layer);
         const std::uint64_t n_all = (stacked ? 2 : 1) * std::uint64_t{d_ff};
         const TensorView up = view(name, vector, spec.n_cols, stacked ? d_ff : 0, n_all);
-        weights_.add_gated(spec.role, spec.layer, view(gate, vector, spec.n_cols, 0, n_all), up, d_ff, spec.stack);
+        weights_.add_gated(spec, view(gate, vector, spec.n_cols, 0, n_all), up, d_ff);
     }
 
     /// Every expert's rows of one tensor, or of a gate's and an up's.
@@ -273,55 +269,24 @@ private:
                         block.n_experts);
         };
         const std::string gate = full_name(vector ? "#ffn_gate_exps.bias" : "#ffn_gate_exps.weight", spec.layer);
-        std::vector<MappedWeights::Expert> experts;
-        for (std::uint32_t i = 0; i < block.n_experts; ++i) {
-            experts.push_back({of(gated ? gate : name, i)});
-            if (gated) experts.back().up = of(name, i);
-        }
-        weights_.add_experts(spec.role, spec.layer, std::move(experts), n_rows, gated, spec.stack);
+        weights_.add_each(spec, block.n_experts, n_rows, gated,
+                          [&](std::uint32_t expert, bool is_up) { return of(gated && !is_up ? gate : name, expert); });
     }
 
     /// Each head's map, in a tensor for keys and one for values; older files have both one below the other, keys' transposed.
     void add_latent(const Block& block, const TensorSpec& spec, const std::string& name) {
-        const std::uint32_t rank = block.value_head_dim, n_key = block.latent_query_dim,
-                            n_value = block.latent_value_dim;
-        const std::uint32_t n_heads = block.n_heads, n_both = n_key + n_value;
         const bool is_key = spec.role == Role::latent_query;
-        const std::string both = full_name("#attn_kv_b.weight", spec.layer);
-        const bool older = file_.tensors().count(name) == 0 && file_.tensors().count(both) != 0;
+        const std::uint32_t rank = block.value_head_dim, n_value = block.latent_value_dim;
         const std::uint32_t n_rows = is_key ? rank : n_value;
-        std::vector<MappedWeights::Expert> heads;
-        for (std::uint64_t i = 0; i < n_heads; ++i) {
-            if (older) {
-                const std::uint64_t begin = i * n_both + (is_key ? 0 : n_key);
-                heads.push_back({view(both, false, rank, begin, std::uint64_t{n_heads} * n_both)});
-                if (is_key) transpose(heads.back().view, n_key, rank);
-            } else {
-                heads.push_back(
-                    {view(name, false, spec.n_cols, i * n_rows, std::uint64_t{n_heads} * n_rows, 0, n_heads)});
-            }
-        }
-        weights_.add_experts(spec.role, spec.layer, std::move(heads), n_rows, false, spec.stack);
-    }
-
-    /// A matrix's columns become its rows. Of blocks a thread keeps all numbers of the matrix that it read last.
-    static void transpose(TensorView& view, std::uint32_t n_rows, std::uint32_t n_cols) {
-        std::swap(view.row_stride, view.col_stride);
-        if (!view.dequantize) return;
-        static std::atomic<std::uint64_t> n_made;
-        view.groups = nullptr;
-        view.dequantize = [read = std::move(view.dequantize), n_rows, n_cols, number = ++n_made](std::uint64_t row,
-                                                                                                 float* out) {
-            static thread_local std::vector<float> numbers;
-            static thread_local std::uint64_t kept = 0;
-            if (kept != number) {
-                kept = 0;
-                numbers.resize(std::size_t{n_rows} * n_cols);
-                for (std::uint32_t i = 0; i < n_rows; ++i) read(i, numbers.data() + std::size_t{i} * n_cols);
-                kept = number;
-            }
-            for (std::uint32_t i = 0; i < n_rows; ++i) out[i] = numbers[std::size_t{i} * n_cols + row];
-        };
+        const std::uint64_t n_heads = block.n_heads;
+        const std::string both = full_name("#attn_kv_b.weight", spec.layer);
+        if (file_.tensors().count(name) != 0 || file_.tensors().count(both) == 0)
+            return weights_.add_each(spec, block.n_heads, n_rows, false, [&](std::uint64_t head, bool) {
+                return view(name, false, spec.n_cols, head * n_rows, n_heads * n_rows, 0, n_heads);
+            });
+        const TensorView all = view(both, false, rank, 0, n_heads * (block.latent_query_dim + n_value));
+        weights_.add_each(spec, block.n_heads, n_rows, false,
+                          [&](std::uint32_t head, bool) { return latent_head(all, block, is_key, head); });
     }
 
     /// Query, key and value may lie in one tensor, one below the other.
@@ -417,7 +382,7 @@ private:
 }  // namespace
 
 ModelSource read_gguf(const std::filesystem::path& path, Mapping mapping, bool with_tokenizer) {
-    return Reader(path, std::move(mapping)).read(with_tokenizer);
+    return GgufTensors(path, std::move(mapping)).read(with_tokenizer);
 }
 
 }  // namespace fovea

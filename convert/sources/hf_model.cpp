@@ -24,9 +24,9 @@
 namespace fovea {
 namespace {
 
-class Joiner : private Lookup {
+class HfTensors : private Lookup {
 public:
-    Joiner(HfConfig config, Safetensors weights)
+    HfTensors(HfConfig config, Safetensors weights)
         : config_(std::move(config)), files_(std::move(weights)), family_(*config_.family) {}
 
     ModelSource join() {
@@ -43,9 +43,8 @@ public:
         add_all(config_.source.config.decoder, StackIndex::decoder);
         check_all_used(stack);
         config_.source.type = widest_ ? *widest_ : Type::f32;
-        for (Mapping& mapping : files_.mappings) weights_.keep(std::move(mapping));
-        for (Safetensors& files : config_.map_files)
-            for (Mapping& mapping : files.mappings) weights_.keep(std::move(mapping));
+        weights_.keep(std::move(files_.mappings));
+        for (Safetensors& files : config_.map_files) weights_.keep(std::move(files.mappings));
         if (config_.quantization) config_.source.info.emplace_back("source_type", config_.quantization->name);
         set_readers(std::move(weights_), config_.source, has_groups_ || config_.quantization.has_value());
         return std::move(config_.source);
@@ -69,7 +68,7 @@ public:
         products.check_all_used();
         stack.adapted = products.adapted();
         require(check(config_.source.config), folder.config.string());
-        for (Mapping& mapping : folder.files.mappings) weights_.keep(std::move(mapping));
+        weights_.keep(std::move(folder.files.mappings));
         set_readers(std::move(weights_), config_.source);
         return std::move(config_.source);
     }
@@ -204,11 +203,11 @@ private:
 
     void add(const Stack& stack, const TensorSpec& spec) {
         if (spec.role == Role::rope_frequencies)
-            return add_computed(spec, rope_frequencies(config_.ropes[spec.layer], 2 * spec.n_cols));
-        if (spec.role == Role::distance_buckets) return add_computed(spec, config_.distances.buckets.of);
-        if (spec.role == Role::alibi_slopes) return add_computed(spec, config_.slopes[spec.layer]);
+            return weights_.add_computed(spec, rope_frequencies(config_.ropes[spec.layer], 2 * spec.n_cols));
+        if (spec.role == Role::distance_buckets) return weights_.add_computed(spec, config_.distances.buckets.of);
+        if (spec.role == Role::alibi_slopes) return weights_.add_computed(spec, config_.slopes[spec.layer]);
         if (spec.role == Role::position_embedding && !config_.positions.empty())
-            return add_rows(spec, config_.positions);
+            return weights_.add_computed(spec, config_.positions);
         if (!config_.map_files.empty() && is_head(spec.role))
             return add_whole(config_.map_files.at(spec.layer),
                              spec.role == Role::head_map ? "linear.weight" : "linear.bias", spec);
@@ -217,7 +216,8 @@ private:
         const std::string known = spelled(spec);
         // Of what a configuration calls for, a family leaves out norms' weights and biases alone.
         if (known.empty())
-            return add_computed(spec, std::vector<float>(spec.n_cols, is_norm_weight(spec.role) ? 1.0f : 0.0f));
+            return weights_.add_computed(spec,
+                                         std::vector<float>(spec.n_cols, is_norm_weight(spec.role) ? 1.0f : 0.0f));
         const std::string name = older_name(full_name(known, spec.layer, is_main(spec.stack)));
         if (is_head(spec.role)) return add_whole(files_, name, spec);
         if (spec.role == Role::relative_bias) return add_relative(stack.blocks[spec.layer], spec, name);
@@ -242,14 +242,14 @@ private:
         order.run = part.run;
         order.stride = part.stride;
         const bool of_heads = is_turned(spec.role) && is_norm_weight(spec.role) && block.head_norm == HeadNorm::each;
-        if (name.find('*') != name.npos) return add_computed(spec, of_each_head(name, block, spec.n_cols), order);
+        if (name.find('*') != name.npos)
+            return weights_.add_computed(spec, of_each_head(name, block, spec.n_cols), order);
         const TensorView found = view(name, vector, part, spec.n_cols, of_heads ? block.head_dim : 0);
-        if (!family_.norms_less_one || !is_norm_weight(spec.role))
-            return weights_.add(spec.role, spec.layer, found, order, spec.stack);
+        if (!family_.norms_less_one || !is_norm_weight(spec.role)) return weights_.add(spec, found, order);
         std::vector<float> values(spec.n_cols);
         read_vector(plain(found, name), spec.n_cols, values.data());
         for (float& value : values) value = 1.0f + value;
-        add_computed(spec, std::move(values), order);
+        weights_.add_computed(spec, std::move(values), order);
     }
 
     /// A vector whose parts, one for each head, are tensors.
@@ -274,7 +274,7 @@ private:
     void add_whole(const Safetensors& from, const std::string& name, const TensorSpec& spec) {
         const bool vector = spec.layout == Layout::vector;
         const SourceRows all{.n_all = vector ? spec.n_cols : spec.n_rows};
-        weights_.add(spec.role, spec.layer, view_in(from, name, vector, all, spec.n_cols), {}, spec.stack);
+        weights_.add(spec, view_in(from, name, vector, all, spec.n_cols));
     }
 
     /// A table whose every row has the first row of another added.
@@ -290,7 +290,7 @@ private:
             read_strided_row(table, i, spec.n_cols, own);
             for (std::uint32_t col = 0; col < spec.n_cols; ++col) own[col] += row[col];
         }
-        add_rows(spec, std::move(rows));
+        weights_.add_computed(spec, std::move(rows));
     }
 
     /// A table times the matrix that the source has behind it or, of an output head, before it.
@@ -302,13 +302,14 @@ private:
         const TensorView table = view(full_name(name->name, 0), false, {.n_all = spec.n_rows}, inner);
         const TensorView matrix = view(full_name(config_.table_maps.at(spec.role), 0), false,
                                        {.n_all = is_output ? inner : spec.n_cols}, is_output ? spec.n_cols : inner);
-        weights_.add(spec.role, spec.layer, mapped_table(table, matrix, inner, spec.n_cols, is_output), {}, spec.stack);
+        weights_.add(spec, mapped_table(table, matrix, inner, spec.n_cols, is_output));
     }
 
     void add_relative(const Block& block, const TensorSpec& spec, const std::string& name) {
         const std::uint32_t n_buckets = config_.n_relative_buckets;
         const TensorView table = plain(view(name, false, {.n_all = n_buckets}, spec.n_cols), name);
-        add_rows(spec, relative_bias_rows(table, n_buckets, block.causal, block.relative_max_distance, spec.n_cols));
+        weights_.add_computed(
+            spec, relative_bias_rows(table, n_buckets, block.causal, block.relative_max_distance, spec.n_cols));
     }
 
     void add_distances(const TensorSpec& spec, const std::string& module) {
@@ -317,14 +318,7 @@ private:
             const TensorView found = view(full, n_cols == 1, {.n_all = n_rows}, n_cols);
             return n_cols == 1 ? plain(found, full) : found;
         };
-        add_rows(spec, distance_vectors(config_.distances, config_.stack(), spec, module, by_name));
-    }
-
-    void add_rows(const TensorSpec& spec, std::vector<float> rows) {
-        weights_.add_computed(spec.role, spec.layer, std::move(rows), spec.stack, {}, spec.n_cols);
-    }
-    void add_computed(const TensorSpec& spec, std::vector<float> values, const RowOrder& order = {}) {
-        weights_.add_computed(spec.role, spec.layer, std::move(values), spec.stack, order);
+        weights_.add_computed(spec, distance_vectors(config_.distances, config_.stack(), spec, module, by_name));
     }
 
     /// A gate and `up`, in a tensor each or one above the other.
@@ -340,7 +334,7 @@ private:
         }
         if (gate.type != up.type && !gate.dequantize && !up.dequantize)
             throw host::Error("tensor " + gate_name + ": expected the type of " + name);
-        weights_.add_gated(spec.role, spec.layer, gate, up, d_ff, spec.stack);
+        weights_.add_gated(spec, gate, up, d_ff);
     }
 
     /// A tensor, or a gate and an up, for each expert.
@@ -348,42 +342,37 @@ private:
         const bool up = spec.role == Role::expert_up || spec.role == Role::expert_up_bias, gated = up && block.gated;
         const std::uint32_t n_rows = up ? block.d_ff : config_.stack().d_model;
         if (place.within != Within::alone)
-            return weights_.add_experts(spec.role, spec.layer,
-                                        packed_experts(block, spec, name, n_rows, gated, place.within), n_rows, gated,
-                                        spec.stack);
-        const auto of = [&](std::string numbered, std::uint32_t number) {
-            numbered.replace(numbered.find('*'), 1, std::to_string(number));
-            return view(numbered, false, {.n_all = n_rows}, spec.n_cols);
-        };
-        std::vector<MappedWeights::Expert> experts;
-        for (std::uint32_t i = 0; i < block.n_experts; ++i) {
-            if (!gated) {
-                experts.push_back({of(name, i)});
-                continue;
-            }
-            const std::string gate_name = full_name(place.gate, spec.layer, is_main(spec.stack));
-            experts.push_back({of(gate_name, i), of(name, i)});
-            if (experts.back().view.type != experts.back().up.type)
+            return weights_.add_each(spec, block.n_experts, n_rows, gated,
+                                     packed_experts(block, spec, name, n_rows, gated, place.within));
+        const std::string gate_name = gated ? full_name(place.gate, spec.layer, is_main(spec.stack)) : name;
+        Type of_gate = Type::f32;
+        weights_.add_each(spec, block.n_experts, n_rows, gated, [&](std::uint32_t i, bool is_up) {
+            std::string numbered = is_up ? name : gate_name;
+            numbered.replace(numbered.find('*'), 1, std::to_string(i));
+            TensorView found = view(numbered, false, {.n_all = n_rows}, spec.n_cols);
+            if (is_up && found.type != of_gate)
                 throw host::Error("tensor " + gate_name + ", * = " + std::to_string(i) + ": expected the type of " +
                                   name);
-        }
-        weights_.add_experts(spec.role, spec.layer, std::move(experts), n_rows, gated, spec.stack);
+            of_gate = found.type;
+            return found;
+        });
     }
 
-    /// Of each head of one tensor the rows that make keys, transposed, or those that make values.
+    /// Per head of one tensor, the rows that make keys, transposed, or those that make values.
     void add_latent(const Block& block, const TensorSpec& spec, const std::string& name) {
         const std::uint64_t n_all = std::uint64_t{block.n_heads} * (block.latent_query_dim + block.latent_value_dim);
         const bool is_key = spec.role == Role::latent_query;
         const TensorView all = view(name, false, {.n_all = n_all}, block.value_head_dim);
-        weights_.add_experts(spec.role, spec.layer, latent_heads(all, block, is_key),
-                             is_key ? block.value_head_dim : block.latent_value_dim, false, spec.stack);
+        weights_.add_each(spec, block.n_heads, is_key ? block.value_head_dim : block.latent_value_dim, false,
+                          [&](std::uint32_t head, bool) { return latent_head(all, block, is_key, head); });
     }
+
+    using ViewExpert = std::function<TensorView(std::uint32_t i, bool up)>;
 
     /// Every expert's part of one tensor: of floats [expert, column, row] or [expert, row, column], of a bias [expert, row],
     /// or MXFP4's two.
-    std::vector<MappedWeights::Expert> packed_experts(const Block& block, const TensorSpec& spec,
-                                                      const std::string& name, std::uint32_t n_rows, bool gated,
-                                                      Within within) {
+    ViewExpert packed_experts(const Block& block, const TensorSpec& spec, const std::string& name, std::uint32_t n_rows,
+                              bool gated, Within within) {
         const bool vector = spec.layout == Layout::vector;
         const std::uint32_t n_parts = gated ? 2 : 1, step = within == Within::packed ? n_parts : 1;
         const std::uint64_t n_all = std::uint64_t{n_rows} * n_parts, n_cols = vector ? 1 : spec.n_cols;
@@ -409,33 +398,25 @@ private:
         all.col_stride = fused ? 1 : n_all;
         const std::uint64_t element = all.type == Type::f32 ? 4 : 2;
         const std::uint64_t up_begin = step == 2 ? 1 : n_rows * all.row_stride;
-        std::vector<MappedWeights::Expert> experts;
-        for (std::uint32_t i = 0; i < block.n_experts; ++i, all.data += n_cols * n_all * element) {
-            experts.push_back({all});
-            if (!gated) continue;
-            experts.back().up = all;
-            experts.back().up.data += up_begin * element;
-        }
-        return experts;
+        return [=](std::uint64_t i, bool is_up) {
+            TensorView one = all;
+            one.data += (i * n_cols * n_all + (is_up ? up_begin : 0)) * element;
+            return one;
+        };
     }
 
-    std::vector<MappedWeights::Expert> mxfp4_experts(const Block& block, const std::string& name, std::uint64_t n_rows,
-                                                     std::uint32_t n_cols, std::uint32_t step) {
+    ViewExpert mxfp4_experts(const Block& block, const std::string& name, std::uint64_t n_rows, std::uint32_t n_cols,
+                             std::uint32_t step) {
         const std::string blocks_name = name + "_blocks", scales_name = name + "_scales";
         if (n_cols % kGroup) refuse_tensor(files_, blocks_name, "a multiple of 32 columns", std::to_string(n_cols));
         const std::uint64_t n_groups = n_cols / kGroup;
         const SourceTensor& blocks = shaped(files_, blocks_name, {block.n_experts, n_rows, n_groups, kGroup / 2}, "U8");
         const SourceTensor& scales = shaped(files_, scales_name, {block.n_experts, n_rows, n_groups}, "U8");
         has_groups_ = true;
-        std::vector<MappedWeights::Expert> experts;
-        for (std::uint32_t i = 0; i < block.n_experts; ++i) {
-            const std::byte *quants = blocks.data + i * n_rows * n_groups * kGroup / 2,
-                            *factors = scales.data + i * n_rows * n_groups;
-            experts.push_back({mxfp4_view(quants, factors, n_cols, step)});
-            if (step == 2)
-                experts.back().up = mxfp4_view(quants + n_groups * kGroup / 2, factors + n_groups, n_cols, step);
-        }
-        return experts;
+        return [=, quants = blocks.data, factors = scales.data](std::uint64_t i, bool is_up) {
+            const std::uint64_t first_group = (i * n_rows + (is_up ? 1 : 0)) * n_groups;
+            return mxfp4_view(quants + first_group * kGroup / 2, factors + first_group, n_cols, step);
+        };
     }
 
     bool is_skipped_layers(std::string_view name) const {
@@ -488,7 +469,7 @@ private:
 }  // namespace
 
 ModelSource join_hf_model(HfConfig config, Safetensors weights) {
-    return Joiner(std::move(config), std::move(weights)).join();
+    return HfTensors(std::move(config), std::move(weights)).join();
 }
 
 ModelSource join_lora(HfConfig config, Safetensors weights, LoraFolder folder) {
@@ -497,7 +478,7 @@ ModelSource join_lora(HfConfig config, Safetensors weights, LoraFolder folder) {
                           "; convert MODEL --lora merges it");
     if (folder.products.empty())
         throw host::Error(folder.config.string() + ": expected at least one product, got none");
-    return Joiner(std::move(config), std::move(weights)).join_products(std::move(folder));
+    return HfTensors(std::move(config), std::move(weights)).join_products(std::move(folder));
 }
 
 }  // namespace fovea

@@ -10,8 +10,6 @@
 namespace fovea {
 namespace {
 
-using Heads = std::vector<MappedWeights::Expert>;
-
 /// Columns of a head's rows, which only come whole: each thread keeps the last head that it made.
 struct TurnedHead {
     std::function<void(std::uint64_t, float*)> row_of_all;
@@ -49,30 +47,17 @@ TensorView computed_head(const TensorView& all, std::uint64_t first, const Block
     return head;
 }
 
-/// Of the second factor each head's part: that of keys transposed, as rows.
-Heads key_factors(const LowRank* product, const Block& block) {
+/// The second factor of a head's keys transposed, as rows.
+TensorView key_factor(const LowRank* product, const Block& block, std::uint32_t head) {
     const std::uint32_t n_key = block.latent_query_dim, n_all = n_key + block.latent_value_dim;
-    Heads heads;
-    for (std::uint32_t i = 0; i < block.n_heads; ++i) {
-        LowRank own = product ? *product : LowRank{};
-        if (product) own.left.data += std::uint64_t{i} * n_all * own.left.stride * (own.left.type == Type::f32 ? 4 : 2);
-        TensorView view;
-        view.dequantize = [own, n_key](std::uint64_t k, float* out) {
-            std::fill_n(out, n_key, 0.0f);
-            if (k < own.rank) read_factor(own.left, k, false, n_key, out);
-        };
-        heads.push_back({view});
-    }
-    return heads;
-}
-
-/// Those of values as they are, times the scale.
-Heads value_factors(const LowRank* product, std::uint32_t rank, const Block& block) {
-    const std::uint32_t n_key = block.latent_query_dim, n_all = n_key + block.latent_value_dim;
-    Heads heads;
-    for (std::uint32_t i = 0; i < block.n_heads; ++i)
-        heads.push_back({second_view(product, rank, std::uint64_t{i} * n_all + n_key)});
-    return heads;
+    LowRank own = product ? *product : LowRank{};
+    if (product) own.left.data += std::uint64_t{head} * n_all * own.left.stride * (own.left.type == Type::f32 ? 4 : 2);
+    TensorView view;
+    view.dequantize = [own, n_key](std::uint64_t k, float* out) {
+        std::fill_n(out, n_key, 0.0f);
+        if (k < own.rank) read_factor(own.left, k, false, n_key, out);
+    };
+    return view;
 }
 
 /// The first factor, transposed, times the scale.
@@ -85,22 +70,14 @@ TensorView query_factor(const LowRank* product, std::uint32_t rank) {
 
 }  // namespace
 
-Heads latent_heads(const TensorView& all, const Block& block, bool is_key) {
+TensorView latent_head(const TensorView& all, const Block& block, bool is_key, std::uint32_t head) {
     const std::uint32_t n_key = block.latent_query_dim, n_all = n_key + block.latent_value_dim;
-    const std::uint64_t row_bytes = block.value_head_dim * std::uint64_t{all.type == Type::f32 ? 4u : 2u};
-    Heads heads;
-    for (std::uint32_t i = 0; i < block.n_heads; ++i) {
-        const std::uint64_t first = std::uint64_t{i} * n_all + (is_key ? 0 : n_key);
-        if (all.dequantize) {
-            heads.push_back({computed_head(all, first, block, is_key)});
-            continue;
-        }
-        TensorView head = all;
-        head.data += first * row_bytes;
-        if (is_key) std::swap(head.row_stride, head.col_stride);
-        heads.push_back({head});
-    }
-    return heads;
+    const std::uint64_t first = std::uint64_t{head} * n_all + (is_key ? 0 : n_key);
+    if (all.dequantize) return computed_head(all, first, block, is_key);
+    TensorView view = all;
+    view.data += first * block.value_head_dim * (all.type == Type::f32 ? 4 : 2);
+    if (is_key) std::swap(view.row_stride, view.col_stride);
+    return view;
 }
 
 void add_latent_factor(const TensorSpec& spec, const Stack& stack, const LowRank* product, MappedWeights& weights) {
@@ -112,16 +89,16 @@ void add_latent_factor(const TensorSpec& spec, const Stack& stack, const LowRank
                           std::to_string(b.value_head_dim) + " columns, got " + std::to_string(product->n_rows) +
                           " and " + std::to_string(product->n_cols));
     const LowRank* const both[] = {product, product};
+    const auto key = [&](std::uint32_t head, bool) { return key_factor(product, b, head); };
+    const auto value = [&](std::uint32_t head, bool) {  // as it is, times the scale
+        const std::uint64_t n_all = std::uint64_t{b.latent_query_dim} + b.latent_value_dim;
+        return second_view(product, rank, head * n_all + b.latent_query_dim);
+    };
     switch (spec.role) {
-        case Role::adapter_latent_query_in:
-            return weights.add_experts(spec.role, spec.layer, key_factors(product, b), rank, false, spec.stack);
-        case Role::adapter_latent_query_out:
-            return weights.add(spec.role, spec.layer, query_factor(product, rank), {}, spec.stack);
-        case Role::adapter_latent_value_in:
-            return weights.add(spec.role, spec.layer, first_view(both, rank, false, b.value_head_dim), {}, spec.stack);
-        default:
-            return weights.add_experts(spec.role, spec.layer, value_factors(product, rank, b), b.latent_value_dim,
-                                       false, spec.stack);
+        case Role::adapter_latent_query_in: return weights.add_each(spec, b.n_heads, rank, false, key);
+        case Role::adapter_latent_query_out: return weights.add(spec, query_factor(product, rank));
+        case Role::adapter_latent_value_in: return weights.add(spec, first_view(both, rank, false, b.value_head_dim));
+        default: return weights.add_each(spec, b.n_heads, b.latent_value_dim, false, value);
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "convert/weights/mapped_weights.h"
 #include "convert/weights/rope.h"
@@ -25,9 +26,9 @@ struct Checkpoint {
     std::uint64_t group_size = 0;  // version 2: int8 elements for each scale
 };
 
-class Reader {
+class Llama2cTensors {
 public:
-    Reader(const std::filesystem::path& path, Mapping mapping) : path_(path), mapping_(std::move(mapping)) {}
+    Llama2cTensors(const std::filesystem::path& path, Mapping mapping) : path_(path), mapping_(std::move(mapping)) {}
 
     ModelSource read() {
         read_header();
@@ -103,31 +104,63 @@ private:
         require(check(source_.config), path_.string() + ": header");
     }
 
-    /// The next n_rows·n_cols numbers. Their sum stays far below 2^64: 2^12 layers of matrices of at most 2^40.
-    TensorView next(std::uint64_t n_rows, std::uint64_t n_cols) {
-        const std::uint64_t begin = end_;
-        end_ += n_rows * n_cols * 4;
-        const auto bytes = mapping_.bytes();
-        return {end_ <= bytes.size() ? bytes.data() + begin : nullptr, Type::f32, n_cols, 1};
+    /// A tensor, or one of each layer, of so many numbers; in version 2 matrices are groups.
+    struct Section {
+        Role role;
+        bool of_layers;
+        std::uint64_t n_rows, n_cols = 1;
+        bool is_matrix = false;
+    };
+
+    /// What follows the header, in order. Role::up is there twice: the gates come first. Version 0 has tables of cosines and sines,
+    /// half a head each, in place of the frequencies.
+    [[nodiscard]] std::vector<Section> sections() const {
+        const Stack& s = source_.config.decoder;
+        const Block& b = s.blocks[0];
+        const std::uint64_t d = s.d_model, kv = std::uint64_t{b.n_kv_heads} * b.head_dim;
+        const Section attention_norm{Role::attention_norm, true, d},
+            feed_forward_norm{Role::feed_forward_norm, true, d}, final_norm{Role::final_norm, false, d},
+            embedding{Role::token_embedding, false, s.vocab_size, d, true};
+        std::vector<Section> all;
+        if (file_.version)
+            all = {attention_norm, feed_forward_norm, final_norm, embedding};
+        else
+            all = {embedding, attention_norm};
+        all.insert(all.end(), {{Role::query, true, d, d, true},
+                               {Role::key, true, kv, d, true},
+                               {Role::value, true, kv, d, true},
+                               {Role::attention_output, true, d, d, true}});
+        if (!file_.version) all.push_back(feed_forward_norm);
+        all.insert(all.end(), {{Role::up, true, b.d_ff, d, true},
+                               {Role::down, true, d, b.d_ff, true},
+                               {Role::up, true, b.d_ff, d, true}});
+        if (!file_.version)
+            all.insert(all.end(),
+                       {final_norm, {Role::rope_frequencies, false, std::uint64_t{s.max_positions} * b.head_dim}});
+        if (!s.tied_output) all.push_back({Role::output, false, s.vocab_size, d, true});
+        return all;
     }
 
-    /// Bytes of a matrix: in version 2 its int8 elements and then a float32 scale for each group of them.
-    std::uint64_t matrix_bytes(std::uint64_t n_elements) const {
-        const std::uint64_t group = file_.group_size;
-        if (group == 0) return n_elements * 4;
+    [[nodiscard]] std::uint32_t n_tensors(const Section& section) const {
+        return section.of_layers ? source_.config.decoder.n_layers : 1;
+    }
+
+    /// In version 2 a matrix's int8 elements, and then a float32 scale for each group of them.
+    [[nodiscard]] std::uint64_t bytes_of(const Section& section) const {
+        const std::uint64_t n_elements = section.n_rows * section.n_cols, group = file_.group_size;
+        if (group == 0 || !section.is_matrix) return n_elements * 4;
         if (n_elements % group != 0)
             refuse("header: group_size: expected a divisor of a matrix's " + std::to_string(n_elements) +
                    " elements, got " + std::to_string(group));
         return n_elements + n_elements / group * 4;
     }
 
-    TensorView next_matrix(std::uint64_t n_rows, std::uint64_t n_cols) {
-        const std::uint64_t begin = end_, n = n_rows * n_cols, group = file_.group_size;
-        if (group == 0) return next(n_rows, n_cols);
-        end_ += matrix_bytes(n);
-        if (end_ > mapping_.bytes().size()) return {};
-        TensorView view{mapping_.bytes().data() + begin};
-        view.dequantize = [quants = view.data, scales = view.data + n, n_cols, group](std::uint64_t row, float* out) {
+    [[nodiscard]] TensorView view(const Section& section, std::uint64_t begin) const {
+        const std::uint64_t n_cols = section.n_cols, group = file_.group_size;
+        TensorView view{mapping_.bytes().data() + begin, Type::f32, n_cols};
+        if (group == 0 || !section.is_matrix) return view;
+        view.dequantize = [quants = view.data, scales = view.data + section.n_rows * n_cols, n_cols, group](
+                              std::uint64_t row, float* out) {
             for (std::uint64_t i = row * n_cols; i < (row + 1) * n_cols; ++i) {
                 float scale;
                 std::memcpy(&scale, scales + i / group * sizeof scale, sizeof scale);
@@ -137,82 +170,33 @@ private:
         return view;
     }
 
-    void per_layer(Role role, std::uint64_t n_rows, std::uint64_t n_cols) {
-        const bool vector = n_cols == 1;
-        for (std::uint32_t i = 0; i < source_.config.decoder.n_layers; ++i) {
-            weights_.add(role, i, vector ? next(n_rows, n_cols) : next_matrix(n_rows, n_cols));
-        }
-    }
-
-    void place_attention(const Stack& s, const Block& b) {
-        const std::uint64_t kv = std::uint64_t{b.n_kv_heads} * b.head_dim;
-        per_layer(Role::query, s.d_model, s.d_model);
-        per_layer(Role::key, kv, s.d_model);
-        per_layer(Role::value, kv, s.d_model);
-        per_layer(Role::attention_output, s.d_model, s.d_model);
-    }
-
-    void place_feed_forward(const Stack& s, const Block& b) {
-        const auto gates = [&](std::uint32_t layer, std::uint64_t first) {
-            end_ = first + layer * matrix_bytes(std::uint64_t{b.d_ff} * s.d_model);
-            return next_matrix(b.d_ff, s.d_model);
-        };
-        const std::uint64_t matrix = matrix_bytes(std::uint64_t{b.d_ff} * s.d_model), gate_at = end_;
-        const std::uint64_t down_at = gate_at + s.n_layers * matrix, up_at = down_at + s.n_layers * matrix;
-        for (std::uint32_t i = 0; i < s.n_layers; ++i) {
-            const TensorView gate = gates(i, gate_at), up = gates(i, up_at);
-            weights_.add_gated(Role::up, i, gate, up, b.d_ff);
-        }
-        end_ = down_at;
-        per_layer(Role::down, s.d_model, b.d_ff);
-        end_ = up_at + s.n_layers * matrix;
-    }
-
-    /// Version 0 has tables of cosines and sines, half a head each.
-    std::uint64_t tables_bytes() const {
-        const Stack& s = source_.config.decoder;
-        return file_.version ? 0 : std::uint64_t{s.max_positions} * s.blocks[0].head_dim * 4;
-    }
-
-    /// What such a header is followed by is known before anything is made for each layer that it claims.
-    void check_size() const {
-        const Stack& s = source_.config.decoder;
-        const Block& b = s.blocks[0];
-        const std::uint64_t d = s.d_model, kv = std::uint64_t{b.n_kv_heads} * b.head_dim;
-        const std::uint64_t ends = 4 * d + (s.tied_output ? 1 : 2) * matrix_bytes(s.vocab_size * d);
-        const std::uint64_t layer =
-            8 * d + 2 * matrix_bytes(d * d) + 2 * matrix_bytes(kv * d) + 3 * matrix_bytes(b.d_ff * d);
-        const std::uint64_t header = file_.version ? kVersion1Bytes : kVersion0Bytes;
-        const std::uint64_t want = header + s.n_layers * layer + ends + tables_bytes(), have = mapping_.bytes().size();
-        if (want != have)
+    /// What such a header is followed by is known before anything is made for each layer that it claims. The sum stays far below
+    /// 2^64: 2^12 layers of matrices of at most 2^40.
+    void check_size(std::uint64_t header) const {
+        std::uint64_t want = header;
+        for (const Section& section : sections()) want += n_tensors(section) * bytes_of(section);
+        if (const std::uint64_t have = mapping_.bytes().size(); want != have)
             refuse("expected " + std::to_string(want) + " bytes for its header, read as a llama2.c checkpoint, got " +
                    std::to_string(have));
     }
 
     void place_weights() {
-        check_size();
-        const Stack& s = source_.config.decoder;
-        const Block& b = s.blocks[0];
-        end_ = file_.version ? kVersion1Bytes : kVersion0Bytes;
-        if (file_.version) {
-            per_layer(Role::attention_norm, s.d_model, 1);
-            per_layer(Role::feed_forward_norm, s.d_model, 1);
-            weights_.add(Role::final_norm, 0, next(s.d_model, 1));
-            weights_.add(Role::token_embedding, 0, next_matrix(s.vocab_size, s.d_model));
-            place_attention(s, b);
-        } else {
-            weights_.add(Role::token_embedding, 0, next_matrix(s.vocab_size, s.d_model));
-            per_layer(Role::attention_norm, s.d_model, 1);
-            place_attention(s, b);
-            per_layer(Role::feed_forward_norm, s.d_model, 1);
-        }
-        place_feed_forward(s, b);
-        if (!file_.version) {
-            weights_.add(Role::final_norm, 0, next(s.d_model, 1));
-            end_ += tables_bytes();
-        }
-        if (!s.tied_output) weights_.add(Role::output, 0, next_matrix(s.vocab_size, s.d_model));
-        weights_.add_computed(Role::rope_frequencies, 0, rope_frequencies({}, b.rotary_dim));
+        std::uint64_t begin = file_.version ? kVersion1Bytes : kVersion0Bytes;
+        check_size(begin);
+        const Block& b = source_.config.decoder.blocks[0];
+        std::vector<TensorView> gates;
+        for (const Section& section : sections())
+            for (std::uint32_t layer = 0; layer < n_tensors(section); ++layer, begin += bytes_of(section)) {
+                const TensorSpec spec{section.role, StackIndex::decoder, layer, {}, 0, 0};
+                if (section.role != Role::up)
+                    weights_.add(spec, view(section, begin));
+                else if (gates.size() < source_.config.decoder.n_layers)
+                    gates.push_back(view(section, begin));
+                else
+                    weights_.add_gated(spec, gates[layer], view(section, begin), b.d_ff);
+            }
+        weights_.add_computed({Role::rope_frequencies, StackIndex::decoder, 0, Layout::vector, 1, 0},
+                              rope_frequencies({}, b.rotary_dim));
     }
 
     std::filesystem::path path_;
@@ -220,7 +204,6 @@ private:
     Checkpoint file_;
     ModelSource source_;
     MappedWeights weights_;
-    std::uint64_t end_ = 0;  // of what is placed so far
 };
 
 }  // namespace
@@ -232,7 +215,7 @@ bool is_llama2c(std::span<const std::byte> bytes) noexcept {
 }
 
 ModelSource read_llama2c(const std::filesystem::path& path, Mapping mapping) {
-    return Reader(path, std::move(mapping)).read();
+    return Llama2cTensors(path, std::move(mapping)).read();
 }
 
 }  // namespace fovea

@@ -38,18 +38,19 @@ void LoraJoiner::add(const Stack& stack, const TensorSpec& spec, Adapted matrix,
     TensorSpec of_model = spec;
     of_model.role = adapted_role(matrix);
     add_matrix(of_model);
-    weights.rename(spec.stack, of_model.role, spec.role, spec.layer);
+    weights.rename(of_model, spec.role);
     for (const std::string& name : seen_)
         if (products_.count(name)) adapted_ |= static_cast<std::uint32_t>(matrix);
     const bool gated = spec.n_cols > rank_;  // seen: up, then the gate
-    const auto in = static_cast<Role>(static_cast<int>(spec.role) - 1);
+    TensorSpec in = spec;
+    in.role = static_cast<Role>(static_cast<int>(spec.role) - 1);
     const std::uint32_t n_cols = n_inputs(stack, matrix, spec.layer);
     const LowRank* const firsts[] = {product_of(seen_.back()), product_of(seen_.front())};
     for (const LowRank* low : firsts)
         if (low && low->n_cols != n_cols)
             throw host::Error(low->name + ": expected " + std::to_string(n_cols) + " columns, got " +
                               std::to_string(low->n_cols));
-    weights.add(in, spec.layer, first_view(firsts, rank_, gated, n_cols), {}, spec.stack);
+    weights.add(in, first_view(firsts, rank_, gated, n_cols));
 }
 
 void LoraJoiner::add_latent(const Stack& stack, const TensorSpec& spec, const std::string& name,

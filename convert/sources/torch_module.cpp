@@ -124,9 +124,9 @@ struct Place {
     std::uint32_t part = 0, n_parts = 1;
 };
 
-class Joiner {
+class TorchTensors {
 public:
-    Joiner(const std::string& type, const TorchConfig& config, std::string prefix, Safetensors weights)
+    TorchTensors(const std::string& type, const TorchConfig& config, std::string prefix, Safetensors weights)
         : type_(type),
           config_(config.config),
           ends_(config.ends),
@@ -139,15 +139,14 @@ public:
         for (const StackIndex index : {StackIndex::encoder, StackIndex::decoder})
             for_each_tensor(stack_of(index), index, [&](const TensorSpec& spec) {
                 if (spec.role == Role::position_embedding && ends_of(spec).sinusoidal)
-                    weights_.add_computed(spec.role, spec.layer, sinusoids(spec.n_rows, spec.n_cols), spec.stack, {},
-                                          spec.n_cols);
+                    weights_.add_computed(spec, sinusoids(spec.n_rows, spec.n_cols));
                 else
-                    weights_.add(spec.role, spec.layer, view(spec), {}, spec.stack);
+                    weights_.add(spec, view(spec));
             });
         for (const auto& [name, tensor] : files_.tensors)
             if (!used_.count(name)) refuse(name, "expected only tensors that the configuration calls for");
         source.type = widest_.value_or(Type::f32);
-        for (Mapping& mapping : files_.mappings) weights_.keep(std::move(mapping));
+        weights_.keep(std::move(files_.mappings));
         set_readers(std::move(weights_), source);
         return source;
     }
@@ -265,7 +264,7 @@ ModelSource read_torch_module(const Fields& fields, Safetensors weights) {
     const TorchConfig config = read_config(fields, type);
     if (const Status status = check(config.config); !status.ok())
         fields.refuse("model_type", "a module that can be, not one where " + status_words(status));
-    ModelSource source = Joiner(type, config, fields.text_or("prefix", ""), std::move(weights)).join();
+    ModelSource source = TorchTensors(type, config, fields.text_or("prefix", ""), std::move(weights)).join();
     source.info = {{"name", type}, {"architecture", type}};
     return source;
 }

@@ -88,9 +88,9 @@ std::string layer_name(Role role) {
     }
 }
 
-class Joiner {
+class WhisperTensors {
 public:
-    Joiner(const Config& config, Safetensors weights) : files_(std::move(weights)) {
+    WhisperTensors(const Config& config, Safetensors weights) : files_(std::move(weights)) {
         source_.config = config;
         if (files_.tensors.count("model.decoder.embed_tokens.weight")) prefix_ = "model.";
     }
@@ -106,9 +106,9 @@ public:
         }
         const auto add = [&](const TensorSpec& spec) {
             if (spec.role == Role::mel_filters)
-                weights_.add_computed(spec.role, spec.layer, std::move(filters), spec.stack);
+                weights_.add_computed(spec, std::move(filters));
             else
-                weights_.add(spec.role, spec.layer, view(spec), {}, spec.stack);
+                weights_.add(spec, view(spec));
         };
         for_each_tensor(config.encoder, StackIndex::encoder, add);
         for_each_tensor(config.decoder, StackIndex::decoder, add);
@@ -116,7 +116,7 @@ public:
             if (!used_.count(name) && !(config.decoder.tied_output && name == kOutput))
                 refuse(name, "expected only tensors that the configuration calls for");
         source_.type = widest_.value_or(Type::f32);
-        for (Mapping& mapping : files_.mappings) weights_.keep(std::move(mapping));
+        weights_.keep(std::move(files_.mappings));
         set_readers(std::move(weights_), source_);
         return std::move(source_);
     }
@@ -197,7 +197,7 @@ ModelSource read_whisper(const Fields& fields, const std::filesystem::path& fold
     Config config = read_config(fields);
     std::vector<float> filters = read_preprocessor(folder / "preprocessor_config.json", config.encoder.sound);
     require(check(config), fields.place());
-    ModelSource source = Joiner(config, std::move(weights)).join(std::move(filters));
+    ModelSource source = WhisperTensors(config, std::move(weights)).join(std::move(filters));
     source.info = {{"name", model_name(fields, kWhisperType)},
                    {"architecture", kWhisperType},
                    {"speech", speech_info(fields, folder / "generation_config.json", folder / "tokenizer.json")}};

@@ -116,46 +116,42 @@ RowOrder rotary_order(const Stack& stack, const TensorSpec& spec, std::span<cons
     return order;
 }
 
-void MappedWeights::add_experts(Role role, std::uint32_t layer, std::vector<Expert> experts, std::uint32_t n_rows,
-                                bool gated, StackIndex stack) {
-    Entry& entry = entries_[{stack, role, layer}];
-    entry.order.gated_rows = gated ? n_rows : 0;
-    entry.experts = std::move(experts);
-    entry.expert_rows = n_rows;
+void MappedWeights::add_each(const TensorSpec& spec, std::uint32_t n, std::uint32_t n_rows, bool gated,
+                             const std::function<TensorView(std::uint32_t i, bool up)>& view) {
+    Entry entry{.views = {}, .n_rows = n_rows, .gated = gated};
+    for (std::uint32_t i = 0; i < n; ++i) {
+        entry.views.push_back(view(i, false));
+        if (gated) entry.views.push_back(view(i, true));
+    }
+    entries_[key_of(spec)] = std::move(entry);
 }
 
 MappedWeights::Place MappedWeights::find_row(const Entry& entry, std::uint32_t row) {
-    if (!entry.experts.empty()) {
-        const bool gated = entry.order.gated_rows != 0;
-        const std::uint32_t of_each = static_cast<std::uint32_t>(round_up(entry.expert_rows, kLanes)) * (gated ? 2 : 1);
-        const Expert& expert = entry.experts[row / of_each];
-        const UpRow from = gated ? up_row(row % of_each) : UpRow{true, row % of_each};
-        if (from.row >= entry.expert_rows) return {};
-        return {from.gate ? &expert.view : &expert.up, from.row};
-    }
-    if (entry.order.gated_rows) {
-        const UpRow from = up_row(row);
-        if (from.row >= entry.order.gated_rows) return {};
-        return {from.gate ? &entry.view : &entry.up, from.row};
+    if (entry.n_rows) {
+        const std::uint32_t n_kinds = entry.gated ? 2 : 1,
+                            of_each = static_cast<std::uint32_t>(round_up(entry.n_rows, kLanes)) * n_kinds;
+        const UpRow from = entry.gated ? up_row(row % of_each) : UpRow{true, row % of_each};
+        if (from.row >= entry.n_rows) return {};
+        return {&entry.views[row / of_each * n_kinds + (from.gate ? 0 : 1)], from.row};
     }
     if (entry.order.head_dim) row = unrotated(entry.order, row);
     if (entry.order.run) row = row / entry.order.run * entry.order.stride + row % entry.order.run;
-    return {&entry.view, row};
+    return {&entry.views.front(), row};
 }
 
-void MappedWeights::add_computed(Role role, std::uint32_t layer, std::vector<float> values, StackIndex stack,
-                                 RowOrder order, std::uint32_t n_cols) {
+void MappedWeights::add_computed(const TensorSpec& spec, std::vector<float> values, RowOrder order) {
     computed_.push_back(std::move(values));  // its heap block stays where it is when the outer vector grows
-    add(role, layer, {reinterpret_cast<const std::byte*>(computed_.back().data()), Type::f32, n_cols, 1}, order, stack);
+    const std::uint32_t n_cols = spec.layout == Layout::vector ? 1 : spec.n_cols;
+    add(spec, {reinterpret_cast<const std::byte*>(computed_.back().data()), Type::f32, n_cols}, order);
 }
 
 void MappedWeights::read_rows(const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows, float* out) const {
-    const Entry& entry = entries_.at({spec.stack, spec.role, spec.layer});
+    const Entry& entry = entries_.at(key_of(spec));
     const bool vector = spec.layout == Layout::vector;
     const std::uint32_t n_cols = vector ? 1 : spec.n_cols;
     if (vector) n_rows = spec.n_cols;
-    if (entry.view.col_stride > 1) {
-        read_transposed(entry.view, row_begin, n_rows, n_cols, out);
+    if (!entry.n_rows && entry.views.front().col_stride > 1) {
+        read_transposed(entry.views.front(), row_begin, n_rows, n_cols, out);
         return;
     }
     for (std::uint32_t i = 0; i < n_rows; ++i, out += n_cols) {
@@ -169,7 +165,7 @@ void MappedWeights::read_rows(const TensorSpec& spec, std::uint32_t row_begin, s
 
 bool MappedWeights::read_groups(const TensorSpec& spec, Type type, std::uint32_t row_begin, std::uint32_t n_rows,
                                 QuantizedGroup* out) const {
-    const Entry& entry = entries_.at({spec.stack, spec.role, spec.layer});
+    const Entry& entry = entries_.at(key_of(spec));
     for (std::uint32_t i = 0; i < n_rows; ++i, out += spec.n_cols / kGroup) {
         const auto [view, row] = find_row(entry, row_begin + i);
         if (view == nullptr) continue;
@@ -181,19 +177,14 @@ bool MappedWeights::read_groups(const TensorSpec& spec, Type type, std::uint32_t
 }
 
 Type MappedWeights::type_of(const TensorSpec& spec) const {
-    const Entry& entry = entries_.at({spec.stack, spec.role, spec.layer});
+    const Entry& entry = entries_.at(key_of(spec));
     const auto of = [&](const TensorView& view) {
         if (!view.dequantize) return view.type;
         return view.groups || spec.layout != Layout::rows ? view.group_type : Type::f32;
     };
-    if (!entry.experts.empty()) {
-        const Type type = of(entry.experts.front().view);
-        for (const Expert& expert : entry.experts)
-            if (of(expert.view) != type || (entry.order.gated_rows && of(expert.up) != type)) return Type::q8;
-        return type;
-    }
-    const Type type = of(entry.view);
-    return entry.order.gated_rows && of(entry.up) != type ? Type::q8 : type;
+    const Type type = of(entry.views.front());
+    const auto has_it = [&](const TensorView& view) { return of(view) == type; };
+    return std::all_of(entry.views.begin(), entry.views.end(), has_it) ? type : Type::q8;
 }
 
 void set_readers(MappedWeights weights, ModelSource& source, bool each_type) {

@@ -45,8 +45,6 @@ struct RowOrder {
     std::uint32_t head_dim = 0;
     std::uint32_t rotary_dim = 0;
     std::uint32_t n_last = 0;  ///< of each head so many last dims of the source are the first
-    /// Above 0: panels of a gate and of `up`, of this many rows each, in turn.
-    std::uint32_t gated_rows = 0;
     /// Above 0: after every `run` rows the source goes on `stride` rows after the run's first, for others lie between.
     std::uint32_t run = 0, stride = 0;
 };
@@ -61,34 +59,30 @@ struct RowOrder {
 /// A model's tensors, each where it is found, and the files they are found in.
 class MappedWeights {
 public:
-    void add(Role role, std::uint32_t layer, TensorView view, RowOrder order = {},
-             StackIndex stack = StackIndex::decoder) {
-        entries_[{stack, role, layer}] = {std::move(view), {}, order};
+    void add(const TensorSpec& spec, TensorView view, RowOrder order = {}) {
+        entries_[key_of(spec)] = {.views = {std::move(view)}, .order = order};
     }
     /// Gate and up of a gated feed-forward part, d_ff rows each.
-    void add_gated(Role role, std::uint32_t layer, TensorView gate, TensorView up, std::uint32_t d_ff,
-                   StackIndex stack = StackIndex::decoder) {
-        entries_[{stack, role, layer}] = {std::move(gate), std::move(up), {.gated_rows = d_ff}};
+    void add_gated(const TensorSpec& spec, TensorView gate, TensorView up, std::uint32_t d_ff) {
+        entries_[key_of(spec)] = {.views = {std::move(gate), std::move(up)}, .n_rows = d_ff, .gated = true};
     }
-    /// Every expert's matrix, one below the other: of each its view, or its gate's and its up's, of n_rows rows, which the
-    /// file has in whole panels.
-    struct Expert {
-        TensorView view;
-        TensorView up = {};
-    };
-    void add_experts(Role role, std::uint32_t layer, std::vector<Expert> experts, std::uint32_t n_rows, bool gated,
-                     StackIndex stack = StackIndex::decoder);
+    /// Matrices of n_rows rows each, which the file has below each other in whole panels: experts', or those of a gate and an up of
+    /// each; or heads'. `view` is called for each in turn and, where `gated`, again for its up.
+    void add_each(const TensorSpec& spec, std::uint32_t n, std::uint32_t n_rows, bool gated,
+                  const std::function<TensorView(std::uint32_t i, bool up)>& view);
+    /// What is in no file.
+    void add_computed(const TensorSpec& spec, std::vector<float> values, RowOrder order = {});
     /// What was added as one role is another's.
-    void rename(StackIndex stack, Role from, Role to, std::uint32_t layer) {
-        auto entry = entries_.extract({stack, from, layer});
-        entry.key() = {stack, to, layer};
+    void rename(const TensorSpec& from, Role to) {
+        auto entry = entries_.extract(key_of(from));
+        std::get<Role>(entry.key()) = to;
         entries_.insert(std::move(entry));
     }
-    /// Keeps the file that tensors are in for as long as this lives.
+    /// Keeps the files that tensors are in for as long as this lives.
     void keep(Mapping mapping) { mappings_.push_back(std::move(mapping)); }
-    /// A vector that is in no file, or a matrix of so many columns.
-    void add_computed(Role role, std::uint32_t layer, std::vector<float> values, StackIndex stack = StackIndex::decoder,
-                      RowOrder order = {}, std::uint32_t n_cols = 1);
+    void keep(std::vector<Mapping> mappings) {
+        for (Mapping& mapping : mappings) keep(std::move(mapping));
+    }
 
     /// As RowReader has it. The tensor must have been added and be as large as the spec says.
     void read_rows(const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows, float* out) const;
@@ -101,12 +95,13 @@ public:
     [[nodiscard]] Type type_of(const TensorSpec& spec) const;
 
 private:
+    using Key = std::tuple<StackIndex, Role, std::uint32_t>;
+    [[nodiscard]] static Key key_of(const TensorSpec& spec) { return {spec.stack, spec.role, spec.layer}; }
     struct Entry {
-        TensorView view;
-        TensorView up;  // where gated
-        RowOrder order;
-        std::vector<Expert> experts = {};  // in place of the views
-        std::uint32_t expert_rows = 0;     // of each
+        std::vector<TensorView> views;  // of each matrix, or its gate's and its up's
+        RowOrder order = {};
+        std::uint32_t n_rows = 0;  // above 0: of each, padded to whole panels
+        bool gated = false;        // panels of a gate and of its up in turn
     };
     struct Place {
         const TensorView* view = nullptr;  // null: zeros
@@ -114,7 +109,7 @@ private:
     };
     static Place find_row(const Entry& entry, std::uint32_t row);
 
-    std::map<std::tuple<StackIndex, Role, std::uint32_t>, Entry> entries_;
+    std::map<Key, Entry> entries_;
     std::vector<std::vector<float>> computed_;
     std::vector<Mapping> mappings_;
 };
