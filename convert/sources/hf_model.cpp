@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 
@@ -14,6 +13,7 @@
 #include "convert/sources/lora_file.h"
 #include "convert/sources/lora_joiner.h"
 #include "convert/sources/source_rows.h"
+#include "convert/sources/source_tensors.h"
 #include "convert/sources/tied_output.h"
 #include "convert/weights/mapped_table.h"
 #include "convert/weights/mapped_weights.h"
@@ -24,29 +24,21 @@
 namespace fovea {
 namespace {
 
-class HfTensors : private Lookup {
+class HfTensors : private SourceTensors, private Lookup {
 public:
     HfTensors(HfConfig config, Safetensors weights)
-        : config_(std::move(config)), files_(std::move(weights)), family_(*config_.family) {}
+        : SourceTensors(std::move(weights)), config_(std::move(config)), family_(*config_.family) {}
 
     ModelSource join() {
         find_prefix();
-        Stack& stack = config_.stack();
         const std::string head = spelled({Role::output, config_.stack_index(), 0, Layout::panels, 0, 0});
         settle_tied_output(older_name(full_name(name_of(Role::token_embedding)->name, 0)),
                            head.empty() ? head : older_name(full_name(head, 0)), config_, files_);
         if (family_.settle) family_.settle(*this, config_);
-        const auto add_all = [&](const Stack& of, StackIndex index) {
-            if (of.n_layers) for_each_tensor(of, index, [&](const TensorSpec& spec) { add(of, spec); });
-        };
-        add_all(config_.source.config.encoder, StackIndex::encoder);
-        add_all(config_.source.config.decoder, StackIndex::decoder);
-        check_all_used(stack);
-        config_.source.type = widest_ ? *widest_ : Type::f32;
-        weights_.keep(std::move(files_.mappings));
         for (Safetensors& files : config_.map_files) weights_.keep(std::move(files.mappings));
+        each_type_ = config_.quantization.has_value();
+        assemble(config_.source);
         if (config_.quantization) config_.source.info.emplace_back("source_type", config_.quantization->name);
-        set_readers(std::move(weights_), config_.source, has_groups_ || config_.quantization.has_value());
         return std::move(config_.source);
     }
 
@@ -150,7 +142,7 @@ private:
         if (vector && found != from.tensors.end() && found->second.shape == std::vector<std::uint64_t>{1, part.n_all})
             wanted = found->second.shape;  // a matrix of one row
         if (!vector) wanted = transposed ? std::vector{n_cols, part.n_all} : std::vector{part.n_all, n_cols};
-        TensorView result = plain(from, name, wanted, !vector);
+        TensorView result = floats(from, name, wanted, !vector);
         const SourceTensor& tensor = found->second;
         const std::uint64_t element = result.type == Type::f32 ? 4 : 2;
         result.row_stride = vector || transposed ? 1 : n_cols;
@@ -164,44 +156,7 @@ private:
         return result;
     }
 
-    [[noreturn]] static void refuse_tensor(const Safetensors& from, const std::string& name, const std::string& wanted,
-                                           const std::string& got) {
-        throw host::Error(place_of(from, name) + ": expected " + wanted + ", got " + got);
-    }
-    [[nodiscard]] static std::string place_of(const Safetensors& from, const std::string& name) {
-        const auto found = from.tensors.find(name);
-        const std::size_t file = found == from.tensors.end() ? 0 : found->second.file;
-        return from.files[file].string() + ": tensor " + name;
-    }
-
-    /// The tensor of that name, which must have that shape and, where one is given, that type of elements.
-    const SourceTensor& shaped(const Safetensors& from, const std::string& name,
-                               const std::vector<std::uint64_t>& wanted, std::string_view dtype = {}) {
-        const auto found = from.tensors.find(name);
-        if (found == from.tensors.end()) refuse_tensor(from, name, shape_words(wanted), "none");
-        const SourceTensor& tensor = found->second;
-        if (tensor.shape != wanted)
-            refuse_tensor(from, name, "shape " + shape_words(wanted), shape_words(tensor.shape));
-        if (!dtype.empty() && tensor.dtype != dtype) refuse_tensor(from, name, std::string(dtype), tensor.dtype);
-        used_.insert(name);
-        return tensor;
-    }
-
-    /// The elements of a tensor of floats, strides still to come.
-    TensorView plain(const Safetensors& from, const std::string& name, const std::vector<std::uint64_t>& wanted,
-                     bool is_matrix) {
-        const SourceTensor& tensor = shaped(from, name, wanted);
-        TensorView result;
-        if (tensor.packed) return result;
-        result.data = tensor.data;
-        result.type = float_type(tensor, place_of(from, name));
-        if (is_matrix) widen(result.type);
-        return result;
-    }
-
-    void widen(Type type) { widest_ = widest_ && *widest_ != type ? Type::f32 : type; }
-
-    void add(const Stack& stack, const TensorSpec& spec) {
+    void add(const Stack& stack, const TensorSpec& spec) override {
         if (spec.role == Role::rope_frequencies)
             return weights_.add_computed(spec, rope_frequencies(config_.ropes[spec.layer], 2 * spec.n_cols));
         if (spec.role == Role::distance_buckets) return weights_.add_computed(spec, config_.distances.buckets.of);
@@ -390,7 +345,7 @@ private:
                               ": expected a shape that tells rows from columns, got a square one");
         if (fused) wanted = rows_first;
         if (vector) wanted = {block.n_experts, n_all};
-        TensorView all = plain(files_, name, wanted, !vector);
+        TensorView all = floats(files_, name, wanted, !vector);
         if (!found->second.added.empty())
             throw host::Error(found->second.added.front().name + ": expected a matrix, got " + name +
                               ", which holds those of all experts");
@@ -408,11 +363,11 @@ private:
     ViewExpert mxfp4_experts(const Block& block, const std::string& name, std::uint64_t n_rows, std::uint32_t n_cols,
                              std::uint32_t step) {
         const std::string blocks_name = name + "_blocks", scales_name = name + "_scales";
-        if (n_cols % kGroup) refuse_tensor(files_, blocks_name, "a multiple of 32 columns", std::to_string(n_cols));
+        if (n_cols % kGroup) refuse(files_, blocks_name, "a multiple of 32 columns", std::to_string(n_cols));
         const std::uint64_t n_groups = n_cols / kGroup;
         const SourceTensor& blocks = shaped(files_, blocks_name, {block.n_experts, n_rows, n_groups, kGroup / 2}, "U8");
         const SourceTensor& scales = shaped(files_, scales_name, {block.n_experts, n_rows, n_groups}, "U8");
-        has_groups_ = true;
+        each_type_ = true;
         return [=, quants = blocks.data, factors = scales.data](std::uint64_t i, bool is_up) {
             const std::uint64_t first_group = (i * n_rows + (is_up ? 1 : 0)) * n_groups;
             return mxfp4_view(quants + first_group * kGroup / 2, factors + first_group, n_cols, step);
@@ -427,25 +382,18 @@ private:
         return false;
     }
 
-    /// A tensor that nothing reads means a model of another shape than its configuration says.
-    void check_all_used(const Stack& stack) const {
+    bool is_left_out(const std::string& name, const SourceTensor& tensor) const override {
+        if (!tensor.added.empty())
+            throw host::Error(tensor.added.front().name + ": expected a matrix that the model multiplies by, got " +
+                              name + ", which it leaves out");
         const StackIndex index = config_.stack_index();
         const std::string head = spelled({Role::output, index, 0, Layout::panels, 0, 0});
         const std::string head_bias = spelled({Role::output_bias, index, 0, Layout::vector, 0, 0});
-        const bool unused = stack.tied_output || config_.output_from_embedding || config_.encodes;
-        for (const auto& [name, tensor] : files_.tensors) {
-            const std::string_view n = name;
-            if (!used_.count(name) && !tensor.added.empty())
-                throw host::Error(tensor.added.front().name + ": expected a matrix that the model multiplies by, got " +
-                                  name + ", which it leaves out");
-            if (used_.count(name) || (unused && !head.empty() && name == full_name(head, 0))) continue;
-            if (config_.encodes && !head_bias.empty() && name == full_name(head_bias, 0)) continue;
-            if (family_.ignores && family_.ignores(name)) continue;
-            if (is_empty_bias(name, tensor)) continue;
-            if (is_skipped_layers(n) || is_saved_buffer(n)) continue;
-            throw host::Error(files_.files[tensor.file].string() + ": tensor " + name +
-                              ": expected only tensors that the configuration calls for");
-        }
+        const bool unused = config_.stack().tied_output || config_.output_from_embedding || config_.encodes;
+        return (unused && !head.empty() && name == full_name(head, 0)) ||
+               (config_.encodes && !head_bias.empty() && name == full_name(head_bias, 0)) ||
+               (family_.ignores && family_.ignores(name)) || is_empty_bias(name, tensor) || is_skipped_layers(name) ||
+               is_saved_buffer(name);
     }
 
     /// What quantizers add to modules that have no bias.
@@ -456,14 +404,9 @@ private:
     }
 
     HfConfig config_;
-    Safetensors files_;
-    MappedWeights weights_;
     const Family& family_;
     std::string prefix_;
-    std::set<std::string> used_;
-    bool has_groups_ = false;             // some are quantized: each matrix keeps its type
     std::optional<LoraJoiner> products_;  // of an adapter's file: what `view` has in place of the model's tensors
-    std::optional<Type> widest_;          // of the matrices; f32 where they differ
 };
 
 }  // namespace

@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
-#include <optional>
-#include <set>
 
 #include "convert/families/torch_ends.h"
-#include "convert/weights/mapped_weights.h"
+#include "convert/sources/source_tensors.h"
 #include "host/base/error.h"
 #include "host/base/words.h"
 
@@ -124,47 +121,22 @@ struct Place {
     std::uint32_t part = 0, n_parts = 1;
 };
 
-class TorchTensors {
+class TorchTensors : private SourceTensors {
 public:
     TorchTensors(const std::string& type, const TorchConfig& config, std::string prefix, Safetensors weights)
-        : type_(type),
-          config_(config.config),
-          ends_(config.ends),
-          prefix_(std::move(prefix)),
-          files_(std::move(weights)) {}
+        : SourceTensors(std::move(weights)), type_(type), ends_(config.ends), prefix_(std::move(prefix)) {
+        source_.config = config.config;
+    }
 
     ModelSource join() {
-        ModelSource source;
-        source.config = config_;
-        for (const StackIndex index : {StackIndex::encoder, StackIndex::decoder})
-            for_each_tensor(stack_of(index), index, [&](const TensorSpec& spec) {
-                if (spec.role == Role::position_embedding && ends_of(spec).sinusoidal)
-                    weights_.add_computed(spec, sinusoids(spec.n_rows, spec.n_cols));
-                else
-                    weights_.add(spec, view(spec));
-            });
-        for (const auto& [name, tensor] : files_.tensors)
-            if (!used_.count(name)) refuse(name, "expected only tensors that the configuration calls for");
-        source.type = widest_.value_or(Type::f32);
-        weights_.keep(std::move(files_.mappings));
-        set_readers(std::move(weights_), source);
-        return source;
+        assemble(source_);
+        return std::move(source_);
     }
 
 private:
-    [[nodiscard]] const Stack& stack_of(StackIndex index) const {
-        return index == StackIndex::encoder ? config_.encoder : config_.decoder;
-    }
     [[nodiscard]] const TorchEnds& ends_of(const TensorSpec& spec) const {
         return ends_[static_cast<std::size_t>(spec.stack)];
     }
-    [[noreturn]] void refuse(const std::string& name, const std::string& why) const {
-        throw host::Error(place_of(name) + ": " + why);
-    }
-    [[nodiscard]] std::string place_of(const std::string& name) const {
-        return files_.files.front().string() + ": tensor " + name;
-    }
-
     /// The maps of one attention: three that share a tensor or have one each.
     [[nodiscard]] Place projection(const std::string& prefix, const Block& b, std::uint32_t d_model,
                                    std::uint32_t which, bool bias) const {
@@ -176,8 +148,7 @@ private:
         return shared ? Place{prefix + "in_proj_weight", which, 3} : Place{separate + "_weight"};
     }
 
-    [[nodiscard]] Place place_of(const TensorSpec& spec) const {
-        const Stack& stack = stack_of(spec.stack);
+    [[nodiscard]] Place place_of(const Stack& stack, const TensorSpec& spec) const {
         const Block& b = stack.block(spec.layer);
         std::string outer = prefix_;
         if (type_ == kModules[3]) outer += spec.stack == StackIndex::encoder ? "encoder." : "decoder.";
@@ -219,38 +190,32 @@ private:
         }
     }
 
-    TensorView view(const TensorSpec& spec) {
-        const Place place = place_of(spec);
+    void add(const Stack& stack, const TensorSpec& spec) override {
+        if (spec.role == Role::position_embedding && ends_of(spec).sinusoidal)
+            return weights_.add_computed(spec, sinusoids(spec.n_rows, spec.n_cols));
+        const Place place = place_of(stack, spec);
         const bool vector = spec.layout == Layout::vector;
         const std::uint64_t n_rows = vector ? spec.n_cols : spec.n_rows;
         std::vector<std::uint64_t> wanted = {n_rows * place.n_parts};
         if (!vector) wanted.push_back(spec.n_cols);
         if (spec.role == Role::appended_key || spec.role == Role::appended_value) wanted = {1, 1, n_rows};
         const auto found = files_.tensors.find(place.name);
-        if (found == files_.tensors.end()) refuse(place.name, "expected shape " + shape_words(wanted) + ", got none");
-        const SourceTensor& tensor = found->second;
-        std::vector<std::uint64_t> shape = tensor.shape;
-        if (spec.role == Role::position_embedding)  // a buffer may have an axis for the batch
+        if (found == files_.tensors.end()) refuse(files_, place.name, "shape " + shape_words(wanted), "none");
+        if (spec.role == Role::position_embedding) {  // a buffer may have an axis for the batch
+            std::vector<std::uint64_t> shape = found->second.shape;
             shape.erase(std::remove(shape.begin(), shape.end(), 1u), shape.end());
-        if (shape != wanted)
-            refuse(place.name, "expected shape " + shape_words(wanted) + ", got " + shape_words(tensor.shape));
-        used_.insert(place.name);
-        TensorView result;
-        result.type = float_type(tensor, place_of(place.name));
-        if (!vector) widest_ = widest_ && *widest_ != result.type ? Type::f32 : result.type;
-        result.row_stride = vector ? 1 : spec.n_cols;
-        result.data = tensor.data + place.part * n_rows * result.row_stride * (result.type == Type::f32 ? 4 : 2);
-        return result;
+            if (shape == wanted) wanted = found->second.shape;
+        }
+        TensorView view = floats(files_, place.name, wanted, !vector);
+        view.row_stride = vector ? 1 : spec.n_cols;
+        view.data += place.part * n_rows * view.row_stride * (view.type == Type::f32 ? 4 : 2);
+        weights_.add(spec, view);
     }
 
     const std::string type_;
-    const Config config_;
     const std::array<TorchEnds, 2> ends_;
     const std::string prefix_;
-    Safetensors files_;
-    MappedWeights weights_;
-    std::set<std::string> used_;
-    std::optional<Type> widest_;  // of the matrices; f32 where they differ
+    ModelSource source_;
 };
 
 }  // namespace

@@ -1,12 +1,9 @@
 #include "convert/sources/whisper.h"
 
-#include <optional>
-#include <set>
-
 #include "convert/families/reading.h"
 #include "convert/sources/hf_speech.h"
+#include "convert/sources/source_tensors.h"
 #include "convert/sources/tied_output.h"
-#include "convert/weights/mapped_weights.h"
 #include "host/base/error.h"
 #include "host/base/words.h"
 
@@ -88,47 +85,32 @@ std::string layer_name(Role role) {
     }
 }
 
-class WhisperTensors {
+class WhisperTensors : private SourceTensors {
 public:
-    WhisperTensors(const Config& config, Safetensors weights) : files_(std::move(weights)) {
+    WhisperTensors(const Config& config, std::vector<float> filters, Safetensors weights)
+        : SourceTensors(std::move(weights)), filters_(std::move(filters)) {
         source_.config = config;
         if (files_.tensors.count("model.decoder.embed_tokens.weight")) prefix_ = "model.";
     }
 
-    ModelSource join(std::vector<float> filters) {
-        const Config& config = source_.config;
+    ModelSource join() {
+        Stack& decoder = source_.config.decoder;
         const auto own = files_.tensors.find(kOutput),
                    table = files_.tensors.find(prefix_ + "decoder.embed_tokens.weight");
-        if (config.decoder.tied_output && own != files_.tensors.end() && table != files_.tensors.end() &&
+        if (decoder.tied_output && own != files_.tensors.end() && table != files_.tensors.end() &&
             !are_equal(own->second, table->second)) {
-            source_.config.decoder.tied_output = false;
+            decoder.tied_output = false;
             source_.notes.push_back(note_of_own_head(kOutput));
         }
-        const auto add = [&](const TensorSpec& spec) {
-            if (spec.role == Role::mel_filters)
-                weights_.add_computed(spec, std::move(filters));
-            else
-                weights_.add(spec, view(spec));
-        };
-        for_each_tensor(config.encoder, StackIndex::encoder, add);
-        for_each_tensor(config.decoder, StackIndex::decoder, add);
-        for (const auto& [name, tensor] : files_.tensors)
-            if (!used_.count(name) && !(config.decoder.tied_output && name == kOutput))
-                refuse(name, "expected only tensors that the configuration calls for");
-        source_.type = widest_.value_or(Type::f32);
-        weights_.keep(std::move(files_.mappings));
-        set_readers(std::move(weights_), source_);
+        assemble(source_);
         return std::move(source_);
     }
 
 private:
     static constexpr const char* kOutput = "proj_out.weight";
 
-    [[noreturn]] void refuse(const std::string& name, const std::string& why) const {
-        throw host::Error(place_of(name) + ": " + why);
-    }
-    [[nodiscard]] std::string place_of(const std::string& name) const {
-        return files_.files.front().string() + ": tensor " + name;
+    bool is_left_out(const std::string& name, const SourceTensor&) const override {
+        return source_.config.decoder.tied_output && name == kOutput;
     }
 
     [[nodiscard]] std::string name_of(const TensorSpec& spec) const {
@@ -147,25 +129,18 @@ private:
         }
     }
 
-    TensorView view(const TensorSpec& spec) {
+    void add(const Stack&, const TensorSpec& spec) override {
+        if (spec.role == Role::mel_filters) return weights_.add_computed(spec, std::move(filters_));
         const std::string name = name_of(spec);
         const bool vector = spec.layout == Layout::vector;
         const bool convolves = spec.role == Role::first_convolution || spec.role == Role::second_convolution;
         std::vector<std::uint64_t> wanted = {vector ? spec.n_cols : spec.n_rows};
         if (convolves) wanted.insert(wanted.end(), {spec.n_cols / kTaps, kTaps});
         if (!vector && !convolves) wanted.push_back(spec.n_cols);
-        const auto found = files_.tensors.find(name);
-        if (found == files_.tensors.end()) refuse(name, "expected shape " + shape_words(wanted) + ", got none");
-        const SourceTensor& tensor = found->second;
-        if (tensor.shape != wanted)
-            refuse(name, "expected shape " + shape_words(wanted) + ", got " + shape_words(tensor.shape));
-        used_.insert(name);
-        TensorView result;
-        result.type = float_type(tensor, place_of(name));
-        if (!vector) widest_ = widest_ && *widest_ != result.type ? Type::f32 : result.type;
-        result.row_stride = vector ? 1 : spec.n_cols;
-        result.data = tensor.data;
-        return convolves ? by_taps(result, spec.n_cols) : result;
+        if (!files_.tensors.count(name)) refuse(files_, name, "shape " + shape_words(wanted), "none");
+        TensorView view = floats(files_, name, wanted, !vector);
+        view.row_stride = vector ? 1 : spec.n_cols;
+        weights_.add(spec, convolves ? by_taps(view, spec.n_cols) : view);
     }
 
     /// The source has the taps of each channel side by side, the file the channels of each tap.
@@ -183,11 +158,8 @@ private:
 
     static constexpr std::uint32_t kTaps = 3;  // of both convolutions
     ModelSource source_;
-    Safetensors files_;
-    MappedWeights weights_;
+    std::vector<float> filters_;
     std::string prefix_;
-    std::set<std::string> used_;
-    std::optional<Type> widest_;  // of the matrices; f32 where they differ
 };
 
 }  // namespace
@@ -197,7 +169,7 @@ ModelSource read_whisper(const Fields& fields, const std::filesystem::path& fold
     Config config = read_config(fields);
     std::vector<float> filters = read_preprocessor(folder / "preprocessor_config.json", config.encoder.sound);
     require(check(config), fields.place());
-    ModelSource source = WhisperTensors(config, std::move(weights)).join(std::move(filters));
+    ModelSource source = WhisperTensors(config, std::move(filters), std::move(weights)).join();
     source.info = {{"name", model_name(fields, kWhisperType)},
                    {"architecture", kWhisperType},
                    {"speech", speech_info(fields, folder / "generation_config.json", folder / "tokenizer.json")}};

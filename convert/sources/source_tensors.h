@@ -1,0 +1,53 @@
+// The assembler of models whose tensors have names: each is there in the shape that the configuration calls for, and none is left
+// over.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "convert/formats/safetensors.h"
+#include "convert/weights/mapped_weights.h"
+
+namespace fovea {
+
+/// A format's own class says where the model's tensors are among the source's.
+class SourceTensors {
+public:
+    SourceTensors(const SourceTensors&) = delete;
+    SourceTensors& operator=(const SourceTensors&) = delete;
+    virtual ~SourceTensors() = default;
+
+protected:
+    explicit SourceTensors(Safetensors files) : files_(std::move(files)) {}
+
+    /// Gives weights_ the tensor that `spec` asks for, by one of its rules.
+    virtual void add(const Stack& stack, const TensorSpec& spec) = 0;
+    /// Whether the model has no use for a tensor that nothing has viewed.
+    [[nodiscard]] virtual bool is_left_out(const std::string&, const SourceTensor&) const { return false; }
+
+    /// Makes `source` read all that its config calls for. Throws host::Error, also for a tensor that it does not call for. The
+    /// source keeps the mappings.
+    void assemble(ModelSource& source);
+
+    /// The tensor of that name, which must have that shape and, where one is given, that type of elements.
+    const SourceTensor& shaped(const Safetensors& from, const std::string& name,
+                               const std::vector<std::uint64_t>& wanted, std::string_view dtype = {});
+    /// The elements of a tensor of floats, strides still to come; of a packed one nothing.
+    TensorView floats(const Safetensors& from, const std::string& name, const std::vector<std::uint64_t>& wanted,
+                      bool is_matrix);
+    [[noreturn]] static void refuse(const Safetensors& from, const std::string& name, const std::string& wanted,
+                                    const std::string& got);
+
+    Safetensors files_;
+    MappedWeights weights_;
+    bool each_type_ = false;  // some are quantized: each matrix keeps its type
+
+private:
+    std::set<std::string> used_;
+    std::optional<Type> widest_;  // of the matrices; f32 where they differ
+};
+
+}  // namespace fovea
