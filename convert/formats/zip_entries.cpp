@@ -16,9 +16,9 @@ constexpr std::size_t kMostComment = 65535;
 constexpr std::uint64_t kMostEntries = 1u << 20;
 constexpr std::uint32_t kIn64 = 0xffffffffu;  // a field whose value stands in the extra part
 
-class Reader {
+class ZipReader {
 public:
-    Reader(std::span<const std::byte> file, const std::string& name) : file_(file), name_(name) {}
+    ZipReader(std::span<const std::byte> file, const std::string& name) : file_(file), name_(name) {}
 
     std::map<std::string, std::span<const std::byte>> read() {
         std::uint64_t at = 0, n = 0;
@@ -119,7 +119,7 @@ private:
 
 std::map<std::string, std::span<const std::byte>> zip_entries(std::span<const std::byte> file,
                                                               const std::string& name) {
-    return Reader(file, name).read();
+    return ZipReader(file, name).read();
 }
 
 }  // namespace fovea

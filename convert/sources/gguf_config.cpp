@@ -11,9 +11,9 @@ namespace {
 constexpr std::uint32_t kMostWidth = 1u << 20, kMostLayers = 1u << 12;  // check() says more; these keep sums small
 constexpr double kMostFactor = 1e6;
 
-class Reader {
+class GgufConfigReader {
 public:
-    explicit Reader(const Gguf& file) : file_(file), architecture_(file.text("general.architecture")) {}
+    explicit GgufConfigReader(const Gguf& file) : file_(file), architecture_(file.text("general.architecture")) {}
 
     GgufConfig read() {
         family_ = result_.family = find_gguf_family(architecture_);
@@ -293,6 +293,6 @@ private:
 
 }  // namespace
 
-GgufConfig read_gguf_config(const Gguf& file) { return Reader(file).read(); }
+GgufConfig read_gguf_config(const Gguf& file) { return GgufConfigReader(file).read(); }
 
 }  // namespace fovea

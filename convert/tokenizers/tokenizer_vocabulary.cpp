@@ -12,11 +12,11 @@ using nlohmann::json;
 std::string in_json(std::string_view text) { return json(text).dump(); }
 
 /// Follows the parser to model.vocab or to model.merges, whichever is wanted, and passes over everything else.
-class Reader final : public nlohmann::json_sax<json> {
+class VocabularyReader final : public nlohmann::json_sax<json> {
 public:
     enum class Part { vocab, merges };
 
-    Reader(Part part, Vocabulary& vocabulary, const std::string& file_name, std::uint32_t max_tokens)
+    VocabularyReader(Part part, Vocabulary& vocabulary, const std::string& file_name, std::uint32_t max_tokens)
         : part_(part), vocabulary_(vocabulary), file_name_(file_name), max_tokens_(max_tokens) {}
 
     bool start_object(std::size_t) override {
@@ -172,8 +172,8 @@ std::uint32_t Vocabulary::find(std::string_view spelling) const {
 Vocabulary read_vocabulary(std::span<const char> json_text, const std::string& file_name, std::uint32_t max_tokens) {
     Vocabulary vocabulary;
     // Twice over the text, since nothing says that the vocabulary comes before the merges that speak of it.
-    for (const Reader::Part part : {Reader::Part::vocab, Reader::Part::merges}) {
-        Reader reader(part, vocabulary, file_name, max_tokens);
+    for (const VocabularyReader::Part part : {VocabularyReader::Part::vocab, VocabularyReader::Part::merges}) {
+        VocabularyReader reader(part, vocabulary, file_name, max_tokens);
         json::sax_parse(json_text.begin(), json_text.end(), &reader);
         if (vocabulary.spellings.size() == 0)
             throw host::Error(file_name + ": model.vocab: expected an object of tokens and their ids, got none");
