@@ -1,5 +1,8 @@
 #include "convert/sources/whisper.h"
 
+#include <algorithm>
+#include <span>
+
 #include "convert/families/reading.h"
 #include "convert/sources/hf_speech.h"
 #include "convert/sources/source_tensors.h"
@@ -58,33 +61,6 @@ Config read_config(const Fields& fields) {
     return config;
 }
 
-/// Of a layer's tensors, without the layer's prefix. The maps are q_proj, k_proj, v_proj.
-std::string layer_name(Role role) {
-    const auto map = [&](const char* module, Role query) {
-        static constexpr const char* kMaps[] = {"q_proj", "k_proj", "v_proj"};
-        const int i = static_cast<int>(role) - static_cast<int>(query);
-        return std::string(module) + "." + kMaps[i / 2] + (i % 2 ? ".bias" : ".weight");
-    };
-    switch (role) {
-        case Role::attention_norm: return "self_attn_layer_norm.weight";
-        case Role::attention_norm_bias: return "self_attn_layer_norm.bias";
-        case Role::attention_output: return "self_attn.out_proj.weight";
-        case Role::attention_output_bias: return "self_attn.out_proj.bias";
-        case Role::cross_norm: return "encoder_attn_layer_norm.weight";
-        case Role::cross_norm_bias: return "encoder_attn_layer_norm.bias";
-        case Role::cross_output: return "encoder_attn.out_proj.weight";
-        case Role::cross_output_bias: return "encoder_attn.out_proj.bias";
-        case Role::feed_forward_norm: return "final_layer_norm.weight";
-        case Role::feed_forward_norm_bias: return "final_layer_norm.bias";
-        case Role::up: return "fc1.weight";
-        case Role::up_bias: return "fc1.bias";
-        case Role::down: return "fc2.weight";
-        case Role::down_bias: return "fc2.bias";
-        default:
-            return role < Role::cross_norm ? map("self_attn", Role::query) : map("encoder_attn", Role::cross_query);
-    }
-}
-
 class WhisperTensors : private SourceTensors {
 public:
     WhisperTensors(const Config& config, std::vector<float> filters, Safetensors weights)
@@ -113,20 +89,22 @@ private:
         return source_.config.decoder.tied_output && name == kOutput;
     }
 
+    /// But for convolutions and the output head, names are BART's.
     [[nodiscard]] std::string name_of(const TensorSpec& spec) const {
-        const std::string stack = prefix_ + (spec.stack == StackIndex::encoder ? "encoder." : "decoder.");
+        const bool encodes = spec.stack == StackIndex::encoder;
+        const std::string stack = prefix_ + (encodes ? "encoder." : "decoder.");
         switch (spec.role) {
-            case Role::token_embedding: return stack + "embed_tokens.weight";
-            case Role::position_embedding: return stack + "embed_positions.weight";
-            case Role::final_norm: return stack + "layer_norm.weight";
-            case Role::final_norm_bias: return stack + "layer_norm.bias";
             case Role::output: return kOutput;
             case Role::first_convolution: return stack + "conv1.weight";
             case Role::first_convolution_bias: return stack + "conv1.bias";
             case Role::second_convolution: return stack + "conv2.weight";
             case Role::second_convolution_bias: return stack + "conv2.bias";
-            default: return stack + "layers." + std::to_string(spec.layer) + "." + layer_name(spec.role);
+            default: break;
         }
+        const std::span<const TensorName> names = encodes ? families::bart.encoder_names : families::bart.names;
+        const auto is_it = [&](const TensorName& name) { return name.role == spec.role; };
+        const std::string name = std::find_if(names.begin(), names.end(), is_it)->name;
+        return name[0] == '#' ? stack + "layers." + std::to_string(spec.layer) + "." + name.substr(1) : prefix_ + name;
     }
 
     void add(const Stack&, const TensorSpec& spec) override {
