@@ -13,6 +13,7 @@
 #include "convert/sources/chat_info.h"
 #include "convert/sources/gguf_config.h"
 #include "convert/sources/latent_rows.h"
+#include "convert/sources/source_rows.h"
 #include "convert/tokenizers/gguf_tokenizer.h"
 #include "convert/weights/mapped_weights.h"
 #include "convert/weights/relative_bias.h"
@@ -293,18 +294,10 @@ private:
     TensorView projection_view(const Block& b, const TensorSpec& spec, const std::string& name, std::uint64_t n_rows) {
         const bool vector = spec.layout == Layout::vector;
         const std::string fused = full_name(vector ? "#attn_qkv.bias" : "#attn_qkv.weight", spec.layer);
-        const std::uint64_t n_query = std::uint64_t{b.n_heads} * b.head_dim,
-                            n_key = std::uint64_t{b.n_kv_heads} * b.head_dim;
-        const std::uint64_t n_all = n_query + n_key + std::uint64_t{b.n_kv_heads} * b.value_head_dim;
         const bool is_fused = file_.tensors().count(fused) != 0 && file_.tensors().count(name) == 0;
-        switch (is_fused ? spec.role : Role::output) {
-            case Role::query:
-            case Role::query_bias: return view(fused, vector, spec.n_cols, 0, n_all);
-            case Role::key:
-            case Role::key_bias: return view(fused, vector, spec.n_cols, n_query, n_all);
-            case Role::value:
-            case Role::value_bias: return view(fused, vector, spec.n_cols, n_query + n_key, n_all);
-            default: break;
+        if (is_fused && spec.role >= Role::query && spec.role <= Role::value_bias) {
+            const SourceRows part = projection_part(b, spec.role, Within::stacked);
+            return view(fused, vector, spec.n_cols, part.begin, part.n_all);
         }
         // Values may be the keys before their norm, and then have no tensor of their own.
         if (spec.role == Role::value && b.value_norm && file_.tensors().count(name) == 0)
