@@ -60,11 +60,11 @@ std::string tokenizer_file(const std::string& path) {
 
 }  // namespace
 
-OpenedModel open(const std::string& path, const OpenOptions& options, const Progress& progress) {
+host::Opened open(const std::string& path, const OpenOptions& options, const Progress& progress) {
     refuse_hub_name(path);
     const std::string file = fovea_file(path, progress);
     const auto open_it = [&] {
-        OpenedModel opened = host::open_file(file, options, path);
+        host::Opened opened = host::open_file(file, options, path);
         keep_from_writing(file);
         return opened;
     };
@@ -87,7 +87,7 @@ OpenedTokenizer open_tokenizer(const std::string& given) {
     const std::string path = tokenizer_file(given);
     constexpr std::uint32_t kMostTokens = 1u << 24;  // as many as a model may have
     OpenedTokenizer result;
-    OpenedModel& opened = result.opened;
+    host::Opened& opened = result.opened;
     opened.name = path;
     require(map_file(path.c_str(), opened.mapping), path);
     const auto bytes = opened.mapping.bytes();
@@ -108,8 +108,8 @@ OpenedTokenizer open_tokenizer(const std::string& given) {
     return result;
 }
 
-OpenedModel open_random(const Config& config, const WriteOptions& options,
-                        const std::function<void(std::uint64_t n_bytes)>& check) {
+host::Opened open_random(const Config& config, const WriteOptions& options,
+                         const std::function<void(std::uint64_t n_bytes)>& check) {
     const fs::path path = fs::temp_directory_path() / ("fovea-bench-" + std::to_string(getpid()) + ".fovea");
     struct Remover {
         const fs::path& path;

@@ -23,7 +23,7 @@ std::vector<double> softmax(std::span<const float> logits) {
     return scores;
 }
 
-std::string decoded(const OpenedModel& opened, std::span<const Token> ids, bool special = false) {
+std::string decoded(const host::Opened& opened, std::span<const Token> ids, bool special = false) {
     std::vector<char> piece(max_piece_bytes(opened.tokenizer));
     Decoder decoder;
     std::string text;
@@ -34,7 +34,8 @@ std::string decoded(const OpenedModel& opened, std::span<const Token> ids, bool 
 
 /// Where the first tokens of a text end in it: behind the longest beginning that has them and no others. Tokenizers change and
 /// join characters, so beginnings are tried. Nothing where none is found.
-std::optional<std::size_t> end_of_tokens(const OpenedModel& opened, std::string_view text, std::span<const Token> ids) {
+std::optional<std::size_t> end_of_tokens(const host::Opened& opened, std::string_view text,
+                                         std::span<const Token> ids) {
     constexpr std::size_t kNear =
         64;  // bytes: a beginning that ends within a word may have more tokens than a longer one
     if (ids.empty()) return 0;
@@ -62,7 +63,7 @@ bool is_of_word(std::uint32_t code) {
 }
 
 /// The part of a text that its tokens from `begin` to `end` stand for, whole words. Nothing where it is not found.
-std::optional<std::string> part_of(const OpenedModel& opened, std::string_view text, std::span<const Token> ids,
+std::optional<std::string> part_of(const host::Opened& opened, std::string_view text, std::span<const Token> ids,
                                    std::size_t begin, std::size_t end) {
     const auto first = end_of_tokens(opened, text, ids.first(begin)),
                last = end_of_tokens(opened, text, ids.first(end));
@@ -91,11 +92,11 @@ std::optional<std::string> part_of(const OpenedModel& opened, std::string_view t
     return std::string(text.substr(from, to - from));
 }
 
-bool starts_word(const OpenedModel& opened, Token id) { return token_bytes(opened.tokenizer, id).starts_with(' '); }
+bool starts_word(const host::Opened& opened, Token id) { return token_bytes(opened.tokenizer, id).starts_with(' '); }
 
 }  // namespace
 
-Head head_of(const OpenedModel& opened) {
+Head head_of(const host::Opened& opened) {
     const std::string task(find_info(opened.model, "task")), scores(find_info(opened.model, "scores"));
     const Stack& stack = opened.model.config().encoder;
     struct Name {
@@ -143,7 +144,7 @@ std::vector<LabelScore> label_scores(const Head& head, std::span<const float> lo
     return result;
 }
 
-std::vector<LabelledWord> labelled_words(const OpenedModel& opened, const Head& head, const TextTokens& text,
+std::vector<LabelledWord> labelled_words(const host::Opened& opened, const Head& head, const TextTokens& text,
                                          std::span<const float> logits) {
     const std::size_t width = head.labels.size();
     // Only the template's own are left out: a word the tokenizer does not know is a special token, too.
@@ -164,7 +165,7 @@ std::vector<LabelledWord> labelled_words(const OpenedModel& opened, const Head& 
     return words;
 }
 
-AnswerSpan best_answer(const OpenedModel& opened, const TextTokens& text, std::string_view second,
+AnswerSpan best_answer(const host::Opened& opened, const TextTokens& text, std::string_view second,
                        std::span<const float> logits, std::size_t most_tokens) {
     const std::size_t n = text.second_end - text.second_begin;
     std::vector<float> starts, ends;
@@ -185,7 +186,7 @@ AnswerSpan best_answer(const OpenedModel& opened, const TextTokens& text, std::s
     return best;
 }
 
-std::vector<std::uint32_t> mask_rows(const OpenedModel& opened, const TextTokens& text) {
+std::vector<std::uint32_t> mask_rows(const host::Opened& opened, const TextTokens& text) {
     std::vector<std::uint32_t> rows;
     for (std::size_t i = 0; i < text.ids.size(); ++i) {
         std::string_view spelled = token_bytes(opened.tokenizer, text.ids[i]);
@@ -196,7 +197,7 @@ std::vector<std::uint32_t> mask_rows(const OpenedModel& opened, const TextTokens
     return rows;
 }
 
-std::vector<LabelScore> likeliest_tokens(const OpenedModel& opened, std::span<const float> logits, std::size_t n) {
+std::vector<LabelScore> likeliest_tokens(const host::Opened& opened, std::span<const float> logits, std::size_t n) {
     const std::vector<double> scores = softmax(logits);
     std::vector<Token> ids(logits.size());
     std::iota(ids.begin(), ids.end(), Token{0});

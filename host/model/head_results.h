@@ -25,7 +25,7 @@ struct Head {
 };
 
 /// Throws host::Error where the model has no head that this version has words for, or labels of another number.
-[[nodiscard]] Head head_of(const OpenedModel& opened);
+[[nodiscard]] Head head_of(const host::Opened& opened);
 
 struct LabelScore {
     std::string label;
@@ -40,7 +40,7 @@ struct LabelledWord {
     LabelScore best;  ///< of its first token
 };
 /// logits: [tokens][labels]. Special tokens are left out.
-[[nodiscard]] std::vector<LabelledWord> labelled_words(const OpenedModel& opened, const Head& head,
+[[nodiscard]] std::vector<LabelledWord> labelled_words(const host::Opened& opened, const Head& head,
                                                        const TextTokens& text, std::span<const float> logits);
 
 struct AnswerSpan {
@@ -50,14 +50,14 @@ struct AnswerSpan {
 };
 /// The likeliest span of at most `most_tokens` of `second`, the text of the pair's second tokens. logits: [tokens][2], start and
 /// end (Devlin et al. 2019, section 4.2).
-[[nodiscard]] AnswerSpan best_answer(const OpenedModel& opened, const TextTokens& text, std::string_view second,
+[[nodiscard]] AnswerSpan best_answer(const host::Opened& opened, const TextTokens& text, std::string_view second,
                                      std::span<const float> logits, std::size_t most_tokens);
 
 /// Where the text's tokens are masks. Throws host::Error where none is.
-[[nodiscard]] std::vector<std::uint32_t> mask_rows(const OpenedModel& opened, const TextTokens& text);
+[[nodiscard]] std::vector<std::uint32_t> mask_rows(const host::Opened& opened, const TextTokens& text);
 
 /// The n likeliest tokens behind one mask, as text. logits: [vocab_size].
-[[nodiscard]] std::vector<LabelScore> likeliest_tokens(const OpenedModel& opened, std::span<const float> logits,
+[[nodiscard]] std::vector<LabelScore> likeliest_tokens(const host::Opened& opened, std::span<const float> logits,
                                                        std::size_t n);
 
 }  // namespace fovea

@@ -18,8 +18,8 @@
 
 namespace fovea {
 
-OpenedModel host::open_bytes(std::span<const std::byte> bytes, const std::string& name, const OpenOptions& options) {
-    OpenedModel opened;
+host::Opened host::open_bytes(std::span<const std::byte> bytes, const std::string& name, const OpenOptions& options) {
+    host::Opened opened;
     opened.name = name;
     require(open_model(bytes, opened.model, options), name);
     const std::span<const std::byte> section = opened.model.tokenizer_bytes();
@@ -27,16 +27,16 @@ OpenedModel host::open_bytes(std::span<const std::byte> bytes, const std::string
     return opened;
 }
 
-OpenedModel host::open_file(const std::string& path, const OpenOptions& options, const std::string& name) {
+host::Opened host::open_file(const std::string& path, const OpenOptions& options, const std::string& name) {
     Mapping mapping;
     require(map_file(path.c_str(), mapping), path);
     refuse_lfs_pointer(mapping.bytes(), path);
-    OpenedModel opened = open_bytes(mapping.bytes(), name.empty() ? path : name, options);
+    host::Opened opened = open_bytes(mapping.bytes(), name.empty() ? path : name, options);
     opened.mapping = std::move(mapping);
     return opened;
 }
 
-const Tokenizer& need_tokenizer(const OpenedModel& opened) {
+const Tokenizer& need_tokenizer(const host::Opened& opened) {
     if (!opened.tokenizer.valid())
         throw host::Error(opened.name + ": text: expected a model with a tokenizer, got one without");
     return opened.tokenizer;
@@ -63,7 +63,7 @@ namespace {
 /// Room for ids as most texts need it and, where that was too little, as this one does: the bound is for texts that grow.
 /// `call` fills it, says how many there are, and returns its status.
 template<class Call>
-std::vector<Token> tokens_of(const OpenedModel& opened, std::size_t n_bytes, std::uint64_t n_most, Call call) {
+std::vector<Token> tokens_of(const host::Opened& opened, std::size_t n_bytes, std::uint64_t n_most, Call call) {
     constexpr std::size_t kMore = 64;
     const std::uint64_t scratch_bytes = tokenize_scratch_bytes(opened.tokenizer, n_bytes);
     // Not cleared, as most of it is never touched; operator new aligns to 16 bytes, as tokenize wants it.
@@ -83,7 +83,7 @@ std::vector<Token> tokens_of(const OpenedModel& opened, std::size_t n_bytes, std
 
 }  // namespace
 
-std::vector<Token> tokenize_text(const OpenedModel& opened, const std::string& text, bool parse_special,
+std::vector<Token> tokenize_text(const host::Opened& opened, const std::string& text, bool parse_special,
                                  bool add_special) {
     const Tokenizer& tokenizer = need_tokenizer(opened);
     const TokenizeOptions options{.add_special = add_special, .parse_special = parse_special};
@@ -93,7 +93,7 @@ std::vector<Token> tokenize_text(const OpenedModel& opened, const std::string& t
                      });
 }
 
-TokenizedPair tokenize_pair_of(const OpenedModel& opened, const std::string& first, const std::string& second,
+TokenizedPair tokenize_pair_of(const host::Opened& opened, const std::string& first, const std::string& second,
                                bool parse_special) {
     const Tokenizer& tokenizer = need_tokenizer(opened);
     const TokenizeOptions options{.add_special = true, .parse_special = parse_special};
@@ -130,7 +130,7 @@ std::unique_ptr<std::byte[], ArenaDelete> take_arena(std::uint64_t bytes) {
 namespace {
 
 /// Memory for a plan's arena.
-std::unique_ptr<std::byte[], ArenaDelete> need_arena(const OpenedModel& opened, std::uint64_t bytes) {
+std::unique_ptr<std::byte[], ArenaDelete> need_arena(const host::Opened& opened, std::uint64_t bytes) {
     std::unique_ptr<std::byte[], ArenaDelete> arena = take_arena(bytes);
     if (!arena)
         throw host::Error(opened.name + ": memory: expected " + with_separators(bytes) +
@@ -140,7 +140,7 @@ std::unique_ptr<std::byte[], ArenaDelete> need_arena(const OpenedModel& opened, 
 
 }  // namespace
 
-Company::Company(const OpenedModel& opened, const Limits& limits, std::uint32_t n_sequences, const char* isa)
+Company::Company(const host::Opened& opened, const Limits& limits, std::uint32_t n_sequences, const char* isa)
     : opened_(opened) {
     require(make_workspace_plan(opened.model.config(), limits, plan), opened.name);
     const PoolLimits caches{
@@ -161,7 +161,7 @@ Cache Company::make() {
     return cache;
 }
 
-Running start_session(const OpenedModel& opened, const Limits& limits, const char* isa, const Remote* remote) {
+Running start_session(const host::Opened& opened, const Limits& limits, const char* isa, const Remote* remote) {
     Running running;
     require(make_plan(opened.model.config(), limits, running.plan), opened.name);
     const std::uint64_t bytes = running.plan.arena_bytes;

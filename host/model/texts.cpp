@@ -37,13 +37,13 @@ Text text_of(const std::string& line, const std::string& place) {
     return {std::move(*text), field("pair")};
 }
 
-const Stack& encoder_of(const OpenedModel& opened) { return opened.model.config().encoder; }
+const Stack& encoder_of(const host::Opened& opened) { return opened.model.config().encoder; }
 
-std::vector<Token> bare_tokens(const OpenedModel& opened, const std::string& text, bool parse_special) {
+std::vector<Token> bare_tokens(const host::Opened& opened, const std::string& text, bool parse_special) {
     return tokenize_text(opened, text, parse_special, false);
 }
 
-TextTokens tokens_of_pair(const OpenedModel& opened, const Text& text, std::size_t most, CutOf cut_of) {
+TextTokens tokens_of_pair(const host::Opened& opened, const Text& text, std::size_t most, CutOf cut_of) {
     const Tokenizer& tokenizer = need_tokenizer(opened);
     std::vector<Token> first = bare_tokens(opened, text.text, false), second = bare_tokens(opened, *text.pair, false);
     PairTokens pair =
@@ -99,7 +99,7 @@ std::vector<Text> read_text_lines(const std::string& path) {
     return texts;
 }
 
-TextTokens tokens_of(const OpenedModel& opened, const Text& text, bool parse_special, CutOf cut_of) {
+TextTokens tokens_of(const host::Opened& opened, const Text& text, bool parse_special, CutOf cut_of) {
     const std::size_t most = most_tokens(opened.model);
     if (text.pair) return tokens_of_pair(opened, text, most, cut_of);
     TextTokens result;
@@ -110,7 +110,7 @@ TextTokens tokens_of(const OpenedModel& opened, const Text& text, bool parse_spe
     return result;
 }
 
-void note_cut(const OpenedModel& opened, std::span<const TextTokens> texts) {
+void note_cut(const host::Opened& opened, std::span<const TextTokens> texts) {
     const auto is_cut = [](const TextTokens& text) { return text.is_cut(); };
     const auto first = std::find_if(texts.begin(), texts.end(), is_cut);
     if (first == texts.end()) return;
@@ -152,7 +152,7 @@ void encode_in_batches(const Stack& stack, bool before_head, std::span<const Tex
     }
 }
 
-TextBatches::TextBatches(const OpenedModel& opened, std::span<const TextTokens> texts, const TextBatchOptions& options)
+TextBatches::TextBatches(const host::Opened& opened, std::span<const TextTokens> texts, const TextBatchOptions& options)
     : opened_(opened), before_head_(options.before_head), texts_(texts) {
     std::uint64_t n_rows = 0, longest = 1;
     for (const TextTokens& text : texts) {

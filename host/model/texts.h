@@ -35,11 +35,11 @@ struct TextTokens {
 
 /// Tokens with the model's template around them, cut where they are more than most_tokens: the template's own stay.
 /// Throws host::Error where nothing is left, or where the model has no types for a pair's.
-[[nodiscard]] TextTokens tokens_of(const OpenedModel& opened, const Text& text, bool parse_special = false,
+[[nodiscard]] TextTokens tokens_of(const host::Opened& opened, const Text& text, bool parse_special = false,
                                    CutOf cut = CutOf::longer);
 
 /// Says on standard error how many texts were cut, if any was.
-void note_cut(const OpenedModel& opened, std::span<const TextTokens> texts);
+void note_cut(const host::Opened& opened, std::span<const TextTokens> texts);
 
 /// How much an encoder takes at once: rows of all texts together, and texts.
 struct BatchRoom {
@@ -68,7 +68,7 @@ struct TextBatchOptions {
 /// An encoder with the memory of one batch, for any number of texts. `texts` must outlive it.
 class TextBatches {
 public:
-    TextBatches(const OpenedModel& opened, std::span<const TextTokens> texts, const TextBatchOptions& options);
+    TextBatches(const host::Opened& opened, std::span<const TextTokens> texts, const TextBatchOptions& options);
 
     /// Calls take once for every text, in any order.
     void run(const TakeResults& take);
@@ -76,7 +76,7 @@ public:
     Running running;
 
 private:
-    const OpenedModel& opened_;
+    const host::Opened& opened_;
     const bool before_head_;
     std::span<const TextTokens> texts_;
 };

@@ -21,7 +21,7 @@ struct Ready {
     std::vector<float> logits, want;
     std::vector<std::byte> before, now;
 
-    Ready(const OpenedModel& opened, Type type, const char* isa)
+    Ready(const host::Opened& opened, Type type, const char* isa)
         : running(start_session(opened, {.max_kv_len = 12, .max_batch = 4, .kv_type = type}, isa)),
           logits(opened.model.config().decoder.vocab_size),
           want(logits.size()) {

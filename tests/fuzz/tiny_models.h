@@ -165,7 +165,7 @@ inline AlignedBytes file_of(const Tiny& tiny) {
 /// The first of those, opened, for sessions.
 struct TinyOpened {
     AlignedBytes file = file_of(tinier_models().front());
-    OpenedModel opened;
+    host::Opened opened;
 
     TinyOpened() {
         opened.name = "tiny";

@@ -189,7 +189,7 @@ private:
 
     static constexpr std::string_view kText = "switch off the light in the kitchen and set a timer for ten minutes";
     static constexpr std::size_t kNew = 12;
-    OpenedModel opened_;
+    host::Opened opened_;
     Running running_;
     std::vector<float> logits_;
     std::vector<Candidate> candidates_;

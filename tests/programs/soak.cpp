@@ -47,7 +47,7 @@ struct Talker {
     std::uint32_t crc = 0;
     std::uint64_t n_made = 0, n_accepted = 0;
 
-    Talker(const OpenedModel& opened, std::uint32_t number)
+    Talker(const host::Opened& opened, std::uint32_t number)
         : running(start_session(opened, {.max_kv_len = kContext, .max_batch = 8}, nullptr)) {
         const Cache cache = running.session.cache();
         require(make_generator_plan(opened.model, opened.tokenizer, {.max_proposed = kProposed}, plan), "generator");
@@ -105,7 +105,7 @@ int main(int argc, char** argv) {
                      static_cast<unsigned long long>(n_turns));
         return 2;
     }
-    const OpenedModel opened = open_path_or_demo("");
+    const host::Opened opened = open_path_or_demo("");
     const auto start = std::chrono::steady_clock::now();
     std::vector<Talker> talkers;
     talkers.reserve(n_sessions);

@@ -24,7 +24,7 @@ struct Answer {
 class Conversation {
 public:
     /// Borrows all of them. `options` has the sampler, n_new and stop texts of every answer.
-    Conversation(const OpenedModel& opened, const ModelChat& chat, Running& running, Writer& writer,
+    Conversation(const host::Opened& opened, const ModelChat& chat, Running& running, Writer& writer,
                  const GenerateOptions& options)
         : opened_(opened), chat_(chat), running_(running), writer_(writer), options_(options) {}
 
@@ -58,7 +58,7 @@ private:
     /// the cache has them; tokenized anew, an answer may have others.
     std::vector<Token> tokens_of(const std::string& prompt) const;
 
-    const OpenedModel& opened_;
+    const host::Opened& opened_;
     const ModelChat& chat_;
     Running& running_;
     Writer& writer_;

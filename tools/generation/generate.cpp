@@ -31,7 +31,7 @@ const char* name(FinishReason reason) {
     return kNames[static_cast<std::size_t>(reason)];
 }
 
-Writer::Writer(const OpenedModel& opened, Session& session, GeneratorLimits limits)
+Writer::Writer(const host::Opened& opened, Session& session, GeneratorLimits limits)
     : opened_(opened), session_(session) {
     limits.max_tokens = session.max_kv_len();
     GeneratorPlan plan;

@@ -35,7 +35,7 @@ struct Generated {
 /// A generator with the memory it lives in, which is taken once, here. One per session, which must outlive it.
 class Writer {
 public:
-    Writer(const OpenedModel& opened, Session& session, GeneratorLimits limits = {});
+    Writer(const host::Opened& opened, Session& session, GeneratorLimits limits = {});
 
     /// The session's cache is that of `tokens`: the next prompt is computed from the first token on that differs.
     void resume(std::span<const Token> tokens);
@@ -55,7 +55,7 @@ public:
     [[nodiscard]] std::span<const Token> tokens() const { return generator_.tokens().first(session_.kv_len()); }
 
 private:
-    const OpenedModel& opened_;
+    const host::Opened& opened_;
     Session& session_;
     std::unique_ptr<std::byte[], ArenaDelete> arena_;
     Generator generator_;

@@ -53,7 +53,7 @@ void compare(const std::vector<double>& q, const std::vector<double>& p, Token c
 
 }  // namespace
 
-void evaluate(const OpenedModel& opened, Running& running, Running* against, std::span<const Token> tokens,
+void evaluate(const host::Opened& opened, Running& running, Running* against, std::span<const Token> tokens,
               Evaluation& sum, const std::function<void()>& pass_done) {
     if (tokens.size() < 2) return;
     const std::uint32_t vocab_size = opened.model.config().decoder.vocab_size;

@@ -28,7 +28,7 @@ private:
 
 /// Adds what a session of `opened`, begun anew, predicts of `tokens`, which fit it. `against` may be null; its model
 /// must have the same vocabulary. `pass_done` is called after every pass.
-void evaluate(const OpenedModel& opened, Running& running, Running* against, std::span<const Token> tokens,
+void evaluate(const host::Opened& opened, Running& running, Running* against, std::span<const Token> tokens,
               Evaluation& sum, const std::function<void()>& pass_done = {});
 
 }  // namespace fovea

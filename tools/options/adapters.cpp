@@ -19,7 +19,7 @@ void check_sessions(const std::string& session, const std::vector<ScaledPath>& l
 Adapters::Adapters(const std::vector<ScaledPath>& loras, const OpenOptions& options) {
     files_.reserve(loras.size());  // so that none moves
     for (const ScaledPath& lora : loras) {
-        OpenedModel& file = files_.emplace_back();
+        host::Opened& file = files_.emplace_back();
         file.name = lora.path;
         require(map_file(lora.path.c_str(), file.mapping), lora.path);
         require(open_model(file.mapping.bytes(), file.model, options), lora.path);

@@ -31,7 +31,7 @@ public:
     [[nodiscard]] const std::vector<serve::NamedAdapter>& list() const { return list_; }
 
 private:
-    std::vector<OpenedModel> files_;
+    std::vector<host::Opened> files_;
     std::vector<serve::NamedAdapter> list_;
 };
 

@@ -33,7 +33,7 @@ grammar::Grammar read_form(const FormOptions& options) {
     }
 }
 
-CompiledForm compile_form(const FormOptions& options, const OpenedModel& opened, const grammar::CompileOptions& how) {
+CompiledForm compile_form(const FormOptions& options, const host::Opened& opened, const grammar::CompileOptions& how) {
     options.check();
     const grammar::Grammar grammar = read_form(options);
     try {
@@ -46,7 +46,7 @@ CompiledForm compile_form(const FormOptions& options, const OpenedModel& opened,
     }
 }
 
-AnswerForm::AnswerForm(const FormOptions& options, const OpenedModel& opened) {
+AnswerForm::AnswerForm(const FormOptions& options, const host::Opened& opened) {
     if (!options.wanted()) return;
     compiled_ = compile_form(options, opened);
     require(open_constraint(opened.tokenizer, compiled_.form, compiled_.index, constraint_), "the form of answers");

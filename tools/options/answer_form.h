@@ -28,13 +28,13 @@ struct CompiledForm {
     std::vector<std::byte> index, form;
 };
 /// Throws host::Error.
-[[nodiscard]] CompiledForm compile_form(const FormOptions& options, const OpenedModel& opened,
+[[nodiscard]] CompiledForm compile_form(const FormOptions& options, const host::Opened& opened,
                                         const grammar::CompileOptions& how = {});
 
 /// A form and one answer's place in it; nothing where none is wanted.
 class AnswerForm {
 public:
-    AnswerForm(const FormOptions& options, const OpenedModel& opened);
+    AnswerForm(const FormOptions& options, const host::Opened& opened);
     AnswerForm(const AnswerForm&) = delete;
     AnswerForm& operator=(const AnswerForm&) = delete;
 

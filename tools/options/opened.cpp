@@ -17,15 +17,15 @@ namespace fovea {
 
 std::span<const std::byte> demo_model_bytes() noexcept { return {fovea_demo_model_begin, fovea_demo_model_end}; }
 
-OpenedModel open_path(const std::string& path, const OpenOptions& options) {
+host::Opened open_path(const std::string& path, const OpenOptions& options) {
     return convert::open(path, options, progress_line("converting " + path));
 }
 
-OpenedModel open_path_or_demo(const std::string& path, const OpenOptions& options) {
+host::Opened open_path_or_demo(const std::string& path, const OpenOptions& options) {
     return path.empty() ? host::open_bytes(demo_model_bytes(), "demo", options) : open_path(path, options);
 }
 
-void need_logits(const OpenedModel& opened) {
+void need_logits(const host::Opened& opened) {
     const Stack &encoder = opened.model.config().encoder, &decoder = opened.model.config().decoder;
     if (encoder.sound.is_speech())
         throw host::Error(opened.name +
@@ -40,7 +40,7 @@ void need_logits(const OpenedModel& opened) {
         throw host::Error(opened.name + ": model: expected one for logits, got one for vectors");
 }
 
-void check_same_tokens(const OpenedModel& opened, const OpenedModel& other) {
+void check_same_tokens(const host::Opened& opened, const host::Opened& other) {
     const std::uint32_t want = opened.model.config().decoder.vocab_size, had = other.model.config().decoder.vocab_size;
     if (want != had)
         throw host::Error(other.name + ": vocabulary: expected " + opened.name + "'s " + with_separators(want) +

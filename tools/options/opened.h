@@ -9,9 +9,9 @@
 namespace fovea {
 
 /// As convert::open does.
-[[nodiscard]] OpenedModel open_path(const std::string& path, const OpenOptions& options = {});
+[[nodiscard]] host::Opened open_path(const std::string& path, const OpenOptions& options = {});
 /// The model built into the command line where `path` is empty.
-[[nodiscard]] OpenedModel open_path_or_demo(const std::string& path, const OpenOptions& options = {});
+[[nodiscard]] host::Opened open_path_or_demo(const std::string& path, const OpenOptions& options = {});
 /// The built-in model's file, 64-byte aligned, part of the program.
 [[nodiscard]] std::span<const std::byte> demo_model_bytes() noexcept;
 

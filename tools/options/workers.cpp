@@ -43,7 +43,7 @@ std::vector<std::string> addresses(const std::string& list) {
 
 }  // namespace
 
-SharedWork::SharedWork(const CommonOptions& common, const OpenedModel& opened) try {
+SharedWork::SharedWork(const CommonOptions& common, const host::Opened& opened) try {
     if (common.workers.empty()) return;
     const auto note = [](const std::string& line) { std::fprintf(stderr, "note: %s\n", line.c_str()); };
     workers_ = std::make_unique<cluster::Workers>(addresses(common.workers), opened.model, common.n_threads, note);
@@ -56,7 +56,7 @@ std::uint32_t SharedWork::n_workers() const { return workers_ ? workers_->n_ther
 
 #else
 
-SharedWork::SharedWork(const CommonOptions& common, const OpenedModel&) {
+SharedWork::SharedWork(const CommonOptions& common, const host::Opened&) {
     if (!common.workers.empty())
         throw host::Error(
             "--workers: expected a build with Boost 1.74 or newer (Debian and Ubuntu: libboost-dev; then configure and "

@@ -20,7 +20,7 @@ void add_workers(CLI::App& verb, CommonOptions& common);
 class SharedWork {
 public:
     /// Throws host::Error, with exit status 2 where the option is no list of addresses. Settle `common` first.
-    SharedWork(const CommonOptions& common, const OpenedModel& opened);
+    SharedWork(const CommonOptions& common, const host::Opened& opened);
     ~SharedWork();
     SharedWork(SharedWork&& other) noexcept;
     SharedWork& operator=(SharedWork&& other) noexcept;

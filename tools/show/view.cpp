@@ -144,7 +144,7 @@ std::vector<std::string> position_labels(std::uint64_t n) {
     return labels;
 }
 
-std::vector<std::string> token_labels(const OpenedModel& opened, std::span<const Token> ids) {
+std::vector<std::string> token_labels(const host::Opened& opened, std::span<const Token> ids) {
     std::vector<std::string> labels;
     const Tokenizer& tokenizer = opened.tokenizer;
     for (const Token id : ids) {
@@ -166,8 +166,8 @@ void show_attention(const ViewOptions& view, std::span<const Attended> all, std:
     if (!view.picture.empty()) draw(view, all, chosen, pass);
 }
 
-void show_attention(const ViewOptions& view, const OpenedModel& opened, Session& session, std::span<const Token> tokens,
-                    std::size_t seq_len, bool batched) {
+void show_attention(const ViewOptions& view, const host::Opened& opened, Session& session,
+                    std::span<const Token> tokens, std::size_t seq_len, bool batched) {
     if (!view.wanted()) return;
     Attended a{.stack = &opened.model.config().decoder, .model = opened.name, .batched = batched};
     for (std::size_t at = 0; at < tokens.size(); at += seq_len)

@@ -42,7 +42,7 @@ struct Attended {
 
 [[nodiscard]] std::vector<std::string> position_labels(std::uint64_t n);
 /// Each token's bytes, or its number where the model has no tokenizer.
-[[nodiscard]] std::vector<std::string> token_labels(const OpenedModel& opened, std::span<const Token> ids);
+[[nodiscard]] std::vector<std::string> token_labels(const host::Opened& opened, std::span<const Token> ids);
 
 /// Computes all sequences with these weights asked for.
 using WeightsPass = std::function<void(const AttentionWeights&)>;
@@ -52,7 +52,7 @@ void show_attention(const ViewOptions& view, std::span<const Attended> all, std:
                     const WeightsPass& pass);
 
 /// The same of a decoder over sequences of seq_len tokens, which the session then holds the last of.
-void show_attention(const ViewOptions& view, const OpenedModel& opened, Session& session, std::span<const Token> tokens,
-                    std::size_t seq_len, bool batched);
+void show_attention(const ViewOptions& view, const host::Opened& opened, Session& session,
+                    std::span<const Token> tokens, std::size_t seq_len, bool batched);
 
 }  // namespace fovea

@@ -157,7 +157,7 @@ Block bare_block(const AttendOptions& options, Job& job) {
 }
 
 /// Rows for a module's projections, in the order it takes them.
-void module_rows(const AttendOptions& options, const OpenedModel& opened, Job& job) {
+void module_rows(const AttendOptions& options, const host::Opened& opened, Job& job) {
     const Stack& stack = output_stack(opened.model.config());
     const Block& b = stack.blocks[0];
     const auto width = [&](std::uint32_t w) { return w ? w : stack.d_model; };
@@ -197,7 +197,7 @@ void refuse_given(const std::string& option, bool given) {
 }
 
 /// Keys that the module appends come last.
-Attended attended_of(const OpenedModel& opened, const Job& job) {
+Attended attended_of(const host::Opened& opened, const Job& job) {
     Attended attended{.stack = &output_stack(opened.model.config()),
                       .model = opened.name,
                       .title = "attention",
@@ -243,7 +243,7 @@ void attend_arrays(AttendOptions& options) {
     if (options.explain && options.common.json) throw UsageError("--explain or --json: expected one of them, got both");
     settle(options.common);
     Job job;
-    OpenedModel opened;
+    host::Opened opened;
     if (options.model.empty()) {
         opened.name = "attend";
         read_inputs(options, job);

@@ -66,13 +66,13 @@ void need_memory(const BenchOptions& options, const Config& config, std::uint64_
                           " bytes for weights and arena, got " + with_separators(available) + "");
 }
 
-OpenedModel open_random(const BenchOptions& bench) {
+host::Opened open_random(const BenchOptions& bench) {
     WriteOptions options;
     options.type = bench.type;
     options.n_threads = bench.common.n_threads;
     options.progress = progress_line("random weights");
     const Config config = preset_config(bench.preset);
-    OpenedModel opened = convert::open_random(
+    host::Opened opened = convert::open_random(
         config, options, [&](std::uint64_t file_bytes) { need_memory(bench, config, file_bytes); });
     opened.name = bench.preset;
     return opened;
@@ -100,7 +100,7 @@ double value_bytes(Type type) {
 }
 double key_bytes(Type type) { return type == Type::q4 ? 20.0 / 32 : value_bytes(type); }
 
-Work count_work(const OpenedModel& opened, const BenchOptions& options) {
+Work count_work(const host::Opened& opened, const BenchOptions& options) {
     const Stack& s = opened.model.config().decoder;
     const ParameterCount count = count_parameters(opened.model.config());
     Work work;
@@ -141,7 +141,7 @@ struct Sample {
 
 class Bench {
 public:
-    Bench(const OpenedModel& opened, Running& running, const BenchOptions& options)
+    Bench(const host::Opened& opened, Running& running, const BenchOptions& options)
         : opened_(opened),
           running_(running),
           options_(options),
@@ -204,7 +204,7 @@ private:
         return sample;
     }
 
-    const OpenedModel& opened_;
+    const host::Opened& opened_;
     Running& running_;
     const BenchOptions& options_;
     Work work_;
@@ -222,7 +222,7 @@ double median(const std::vector<Sample>& samples, double Sample::*member) {
     return values[values.size() / 2];
 }
 
-void print(const OpenedModel& opened, const Running& running, const BenchOptions& options,
+void print(const host::Opened& opened, const Running& running, const BenchOptions& options,
            const std::vector<Sample>& samples, std::uint32_t n_streams, std::uint32_t n_workers) {
     const auto of = [&](double Sample::*member) { return median(samples, member); };
     const bool quantized = is_quantized(opened.model);
@@ -267,7 +267,7 @@ void bench(BenchOptions& options) {
         throw UsageError(std::string("MODEL or --preset NAME: expected one of them, got ") +
                          (options.model.empty() ? "neither" : "both"));
     settle(options.common);
-    const OpenedModel opened = options.preset.empty() ? open_path(options.model) : open_random(options);
+    const host::Opened opened = options.preset.empty() ? open_path(options.model) : open_random(options);
     need_logits(opened);
     const Limits limits = limits_of(options, opened.model.config());
     if (!options.sequences.empty())

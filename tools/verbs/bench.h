@@ -16,6 +16,6 @@ struct SequencesOptions {
 };
 
 /// Decodes each number of sequences together and one alone, in alternating pairs, and prints the medians.
-void bench_sequences(const OpenedModel& opened, const SequencesOptions& options);
+void bench_sequences(const host::Opened& opened, const SequencesOptions& options);
 
 }  // namespace fovea

@@ -23,7 +23,7 @@ double median(std::vector<double> values) {
 /// Sequences with a prompt each, decoded again and again from the same position.
 class Sequences {
 public:
-    Sequences(const OpenedModel& opened, const SequencesOptions& options)
+    Sequences(const host::Opened& opened, const SequencesOptions& options)
         : opened_(opened),
           options_(options),
           n_most_(*std::max_element(options.counts.begin(), options.counts.end())),
@@ -71,7 +71,7 @@ private:
         return static_cast<Token>((random_ >> 33) % n_vocab_);
     }
 
-    const OpenedModel& opened_;
+    const host::Opened& opened_;
     const SequencesOptions& options_;
     std::uint32_t n_most_;
     Company company_;
@@ -83,7 +83,7 @@ private:
 
 }  // namespace
 
-void bench_sequences(const OpenedModel& opened, const SequencesOptions& options) {
+void bench_sequences(const host::Opened& opened, const SequencesOptions& options) {
     Sequences sequences(opened, options);
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
     if (!options.json)

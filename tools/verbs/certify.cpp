@@ -50,7 +50,7 @@ struct Way {
     }
 };
 
-std::vector<Token> certify_tokens(const CertifyOptions& options, const OpenedModel& opened) {
+std::vector<Token> certify_tokens(const CertifyOptions& options, const host::Opened& opened) {
     const Stack& s = opened.model.config().decoder;
     std::vector<Token> tokens;
     if (options.has_text) return tokenize_text(opened, options.text, false);
@@ -74,7 +74,7 @@ std::vector<std::uint32_t> thread_counts(std::uint32_t asked) {
 
 class Certifier {
 public:
-    Certifier(const OpenedModel& opened, std::span<const Token> tokens)
+    Certifier(const host::Opened& opened, std::span<const Token> tokens)
         : opened_(opened), tokens_(tokens), logits_(tokens.size() * opened.model.config().decoder.vocab_size) {}
 
     /// The hash of the logits after every token.
@@ -137,7 +137,7 @@ private:
         return hash_bits(logits_);
     }
 
-    const OpenedModel& opened_;
+    const host::Opened& opened_;
     std::span<const Token> tokens_;
     std::vector<float> logits_;
 };
@@ -156,7 +156,7 @@ std::vector<Way> ways(const CommonOptions& common, std::uint32_t asked_threads) 
     return all;
 }
 
-void print_json(const OpenedModel& opened, std::size_t n_tokens, const std::vector<Way>& all,
+void print_json(const host::Opened& opened, std::size_t n_tokens, const std::vector<Way>& all,
                 const std::string& parted) {
     nlohmann::ordered_json object{
         {"model", opened.name}, {"hash", hex(all.front().hash)},        {"equal", parted.empty()},
@@ -174,7 +174,7 @@ void print_json(const OpenedModel& opened, std::size_t n_tokens, const std::vect
 void certify(CertifyOptions& options) {
     const std::uint32_t asked_threads = options.common.n_threads;
     settle(options.common);
-    const OpenedModel opened = open_path_or_demo(options.model);
+    const host::Opened opened = open_path_or_demo(options.model);
     need_logits(opened);
     const std::vector<Token> tokens = certify_tokens(options, opened);
     if (tokens.empty()) throw UsageError("-p: expected a text of 1 token or more, got none");

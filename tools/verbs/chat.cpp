@@ -43,7 +43,7 @@ constexpr char kHelp[] =
 
 class Chat {
 public:
-    Chat(const ChatOptions& options, const OpenedModel& opened, Conversation& conversation, bool interactive)
+    Chat(const ChatOptions& options, const host::Opened& opened, Conversation& conversation, bool interactive)
         : options_(options), opened_(opened), conversation_(conversation), interactive_(interactive) {}
 
     void run() {
@@ -192,12 +192,12 @@ private:
     }
 
     const ChatOptions& options_;
-    const OpenedModel& opened_;
+    const host::Opened& opened_;
     Conversation& conversation_;
     bool interactive_, done_ = false;
 };
 
-ModelChat open_chat(const ChatOptions& options, const OpenedModel& opened) {
+ModelChat open_chat(const ChatOptions& options, const host::Opened& opened) {
     try {
         if (options.template_path.empty()) return ModelChat::of(opened.model, opened.tokenizer);
         return ModelChat::with(opened.model, opened.tokenizer, read_text_file(options.template_path));
@@ -209,7 +209,7 @@ ModelChat open_chat(const ChatOptions& options, const OpenedModel& opened) {
 
 }  // namespace
 
-void hold_conversation(const ChatOptions& options, const OpenedModel& opened) {
+void hold_conversation(const ChatOptions& options, const host::Opened& opened) {
     need_logits(opened);
     (void)need_tokenizer(opened);
     options.sampling.check(opened.model);

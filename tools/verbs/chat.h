@@ -22,6 +22,6 @@ struct ChatOptions {
 };
 
 /// Until the user ends it; with a prompt, one answer. Throws host::Error.
-void hold_conversation(const ChatOptions& options, const OpenedModel& opened);
+void hold_conversation(const ChatOptions& options, const host::Opened& opened);
 
 }  // namespace fovea

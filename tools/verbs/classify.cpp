@@ -39,7 +39,7 @@ Json to_json(const std::vector<LabelScore>& scores) {
 /// One text's result, as one JSON object or as lines.
 class Printer {
 public:
-    Printer(const ClassifyOptions& options, const OpenedModel& opened, const Head& head, bool many)
+    Printer(const ClassifyOptions& options, const host::Opened& opened, const Head& head, bool many)
         : options_(options), opened_(opened), head_(head), many_(many) {}
 
     void print(const Text& text, const TextTokens& tokens, std::span<const float> results) const {
@@ -108,7 +108,7 @@ private:
     }
 
     const ClassifyOptions& options_;
-    const OpenedModel& opened_;
+    const host::Opened& opened_;
     const Head& head_;
     bool many_;
 };
@@ -136,7 +136,7 @@ void classify(ClassifyOptions& options) {
     need_model(options.model);
     settle(options.common);
     const std::vector<Text> texts = read_texts(options);
-    const OpenedModel opened = open_path(options.model, options.common.opening());
+    const host::Opened opened = open_path(options.model, options.common.opening());
     const Head head = head_of(opened);
     std::vector<TextTokens> tokens;
     for (const Text& text : texts) {

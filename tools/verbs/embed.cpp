@@ -55,7 +55,7 @@ void write_bytes(std::ofstream& out, std::span<const std::byte> bytes) {
 /// A file that is to be embedded, checked as far as it can be.
 struct Embedded {
     Mapping form;
-    OpenedModel model;
+    host::Opened model;
 
     [[nodiscard]] bool is_form() const { return !form.bytes().empty(); }
     [[nodiscard]] std::span<const std::byte> bytes() const { return is_form() ? form.bytes() : model.model.bytes(); }

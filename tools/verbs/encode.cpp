@@ -70,7 +70,7 @@ Side read_side(const std::string& path, std::uint32_t d_model, bool seq_first) {
 }
 
 /// -p's text, or the lines of --texts, cut to what the model takes; or the ids of --tokens as they are.
-std::vector<TextTokens> read_texts(const VectorOptions& options, const OpenedModel& opened) {
+std::vector<TextTokens> read_texts(const VectorOptions& options, const host::Opened& opened) {
     if (!options.tokens.empty()) {
         TextTokens given;
         given.ids = options.tokens;
@@ -134,7 +134,7 @@ void need_text(const VectorOptions& options) {
 }
 
 /// What predicts from an encoder is fovea classify's: vectors are those before it, unless --head asks for what it makes.
-bool before_head(const VectorOptions& options, const OpenedModel& opened) {
+bool before_head(const VectorOptions& options, const host::Opened& opened) {
     const bool has_head = !find_info(opened.model, "task").empty();
     if (options.head && !has_head)
         throw UsageError("--head: expected a model with a head, got " + opened.name + " without one");
@@ -166,7 +166,7 @@ void refuse_unused_masks(const VectorOptions& options, const Sides& sides) {
     for (const GivenFile& mask : masks) refuse_unused(mask);
 }
 
-void read_rows(const VectorOptions& options, const OpenedModel& opened, Job& job) {
+void read_rows(const VectorOptions& options, const host::Opened& opened, Job& job) {
     const Config& config = opened.model.config();
     const Sides& sides = job.sides;
     const bool reads_text = input_stack(config).vocab_size != 0;
@@ -222,7 +222,7 @@ void view_inputs(bool causal, Job& job) {
     job.input.memory_masks = job.memory_masks.view(false);
 }
 
-void read_job(const VectorOptions& options, const OpenedModel& opened, Job& job) {
+void read_job(const VectorOptions& options, const host::Opened& opened, Job& job) {
     const Config& config = opened.model.config();
     job.sides = sides_of(config);
     job.last = &output_stack(config);
@@ -250,7 +250,7 @@ Limits limits_for(const VectorOptions& options, const Job& job) {
 }
 
 /// Every attention that there is, so that a picture of all layers has it.
-std::vector<Attended> attentions_of(const OpenedModel& opened, const Job& job) {
+std::vector<Attended> attentions_of(const host::Opened& opened, const Job& job) {
     const Config& config = opened.model.config();
     const auto labels = [&](const Side& side) {
         std::vector<std::vector<std::string>> all;
@@ -295,7 +295,7 @@ bool are_plain_texts(const VectorOptions& options, const Config& config) {
 }
 
 /// Texts in batches: the memory is one batch's and the result's, however many there are.
-void encode_texts(const VectorOptions& options, const OpenedModel& opened) {
+void encode_texts(const VectorOptions& options, const host::Opened& opened) {
     need_text(options);
     const std::vector<TextTokens> texts = read_texts(options, opened);
     const Stack& stack = opened.model.config().encoder;
@@ -333,7 +333,7 @@ void encode_arrays(VectorOptions& options) {
     if ((options.cross || options.of_encoder) && !options.view.wanted())
         throw UsageError("--cross and --encoder: expected --weights or --picture with them, got none");
     settle(options.common);
-    const OpenedModel opened = open_path(options.model, options.common.opening());
+    const host::Opened opened = open_path(options.model, options.common.opening());
     if (are_plain_texts(options, opened.model.config())) return encode_texts(options, opened);
     Job job;
     read_job(options, opened, job);

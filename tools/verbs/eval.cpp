@@ -27,7 +27,7 @@ struct EvalOptions {
     Type kv_type = Type::f32;
 };
 
-void print(const EvalOptions& options, const OpenedModel& opened, const Evaluation& e) {
+void print(const EvalOptions& options, const host::Opened& opened, const Evaluation& e) {
     const bool compared = !options.against.empty();
     if (options.common.json) {
         nlohmann::ordered_json object{
@@ -53,7 +53,7 @@ void eval(EvalOptions& options) {
     need_model(options.model);
     if (options.text.empty()) throw UsageError("--text: expected a file, got none");
     settle(options.common);
-    const OpenedModel opened = open_path(options.model, options.common.opening());
+    const host::Opened opened = open_path(options.model, options.common.opening());
     need_logits(opened);
     const std::vector<Token> tokens = tokenize_text(opened, read_text_file(options.text), false);
     if (tokens.size() < 2)
@@ -63,12 +63,12 @@ void eval(EvalOptions& options) {
         if (id >= stack.vocab_size)
             throw host::Error(opened.name + ": tokens: expected ids below its vocab_size " +
                               std::to_string(stack.vocab_size) + ", got " + std::to_string(id));
-    const auto start = [&](const OpenedModel& of, std::uint32_t context) {
+    const auto start = [&](const host::Opened& of, std::uint32_t context) {
         const Limits limits{.max_kv_len = context, .n_threads = options.common.n_threads, .kv_type = options.kv_type};
         return start_session(of, limits, options.common.isa_or_best());
     };
     std::uint32_t context = options.context ? options.context : stack.max_positions;
-    std::optional<OpenedModel> against;
+    std::optional<host::Opened> against;
     std::optional<Running> against_running;
     if (!options.against.empty()) {
         against = open_path(options.against, options.common.opening());

@@ -27,7 +27,7 @@ void write_form(GrammarOptions& options) {
     if (options.output.empty()) throw UsageError("-o: expected the file to write, got none");
     if (!options.form.wanted()) throw UsageError("form: expected --json-schema, --grammar or --regex, got none");
     settle(options.common);
-    const OpenedModel opened = open_path_or_demo(options.model);
+    const host::Opened opened = open_path_or_demo(options.model);
     (void)need_tokenizer(opened);
     const CompiledForm compiled =
         compile_form(options.form, opened, {.own_index = true, .known_masks = !options.small});

@@ -99,7 +99,7 @@ Json stack_to_json(const Stack& s) {
     return object;
 }
 
-void print_json(const OpenedModel& opened) {
+void print_json(const host::Opened& opened) {
     const Model& model = opened.model;
     const Config& config = model.config();
     Json object{{"file", opened.name},
@@ -166,7 +166,7 @@ void print_tensors(const Model& model) {
 void inspect(const std::string& path, CommonOptions& common) {
     need_model(path);
     settle(common);
-    const OpenedModel opened = open_path(path, {.verify_checksums = true});
+    const host::Opened opened = open_path(path, {.verify_checksums = true});
     const Model& model = opened.model;
     if (common.json) return print_json(opened);
     std::printf("%s: %s, %s bytes, fingerprint %08x, numerics version %u\n", one_line(opened.name).c_str(),

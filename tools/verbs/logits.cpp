@@ -43,7 +43,7 @@ struct Input {
     [[nodiscard]] std::uint64_t seq_len() const { return shape.back(); }
 };
 
-Input read_input(const LogitsOptions& options, const OpenedModel& opened) {
+Input read_input(const LogitsOptions& options, const host::Opened& opened) {
     Input input;
     if (options.has_text) {
         input.tokens = tokenize_text(opened, options.text, options.special);
@@ -80,7 +80,7 @@ struct Sink {
 };
 
 /// Rows are computed a batch at a time, so that memory does not grow with the sequence.
-void compute(const OpenedModel& opened, Running& running, const Input& input, Sink& sink) {
+void compute(const host::Opened& opened, Running& running, const Input& input, Sink& sink) {
     std::vector<float> rows(std::size_t{running.plan.limits.max_batch} * sink.n_vocab);
     const std::span<const Token> all = input.tokens;
     for (std::size_t begin = 0; begin < all.size(); begin += input.seq_len()) {
@@ -120,11 +120,11 @@ private:
     double highest_ = -std::numeric_limits<double>::infinity(), sum_ = 0;
 };
 
-std::string piece_of(const OpenedModel& opened, Token id) {
+std::string piece_of(const host::Opened& opened, Token id) {
     return opened.tokenizer.valid() ? std::string(token_bytes(opened.tokenizer, id)) : std::string{};
 }
 
-void print_json(const OpenedModel& opened, const LogitsOptions& options, const Input& input, const Sink& sink,
+void print_json(const host::Opened& opened, const LogitsOptions& options, const Input& input, const Sink& sink,
                 const Tracer& tracer) {
     using Json = nlohmann::ordered_json;
     Json object{{"n_tokens", input.tokens.size()},
@@ -144,7 +144,7 @@ void print_json(const OpenedModel& opened, const LogitsOptions& options, const I
     std::printf("%s\n", object.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
-void print_text(const OpenedModel& opened, const LogitsOptions& options, const Sink& sink, const Tracer& tracer) {
+void print_text(const host::Opened& opened, const LogitsOptions& options, const Sink& sink, const Tracer& tracer) {
     for (const TracedOperation& o : tracer.operations())
         std::printf("%4u  %-12s %s\n", o.layer, o.operation.c_str(), hex(o.hash).c_str());
     const Chances chances(sink.last);
@@ -160,7 +160,7 @@ void logits(LogitsOptions& options) {
                          (options.has_text ? "both" : "neither"));
     check_output(options.output, options.common.json);
     settle(options.common);
-    const OpenedModel opened = open_path(options.model, options.common.opening());
+    const host::Opened opened = open_path(options.model, options.common.opening());
     need_logits(opened);
     check_layer(options.view, opened.model.config().decoder);
     const Input input = read_input(options, opened);

@@ -43,7 +43,7 @@ struct FormBytes {
     [[nodiscard]] bool any() const { return flash != 0; }
 };
 
-[[nodiscard]] FormBytes form_bytes(const std::string& path, const OpenedModel& opened) {
+[[nodiscard]] FormBytes form_bytes(const std::string& path, const host::Opened& opened) {
     if (path.empty()) return {};
     Mapping file;
     require(map_file(path.c_str(), file), path);
@@ -199,7 +199,7 @@ void make_and_print(PlanOptions& options) {
     settle(options.common);
     options.limits.n_threads = options.common.n_threads;
     if (!options.preset.empty()) return print_plan(options.preset, preset_config(options.preset), 0, {}, options);
-    const OpenedModel opened = open_path(options.model);
+    const host::Opened opened = open_path(options.model);
     if (options.limits.max_kv_len) need_logits(opened);  // others cache no positions
     print_plan(opened.name, opened.model.config(), opened.model.bytes().size(), form_bytes(options.form, opened),
                options);

@@ -42,7 +42,7 @@ void write_piece(std::string_view piece) {
 }
 
 /// The context that was asked for, or the model's.
-std::uint32_t context_of(const RunOptions& options, const OpenedModel& opened) {
+std::uint32_t context_of(const RunOptions& options, const host::Opened& opened) {
     return checked_context(opened.name, opened.model, options.context, kUnlimited);
 }
 
@@ -57,7 +57,7 @@ std::uint32_t new_tokens(const RunOptions& options, std::uint64_t n_prompt, std:
 }
 
 /// Without --context a session has room for this prompt and its answer, no more. A saved one, where there is one, is restored.
-Running start(const RunOptions& options, const OpenedModel& opened, std::uint32_t n_positions,
+Running start(const RunOptions& options, const host::Opened& opened, std::uint32_t n_positions,
               const SavedText* before) {
     Limits limits;
     limits.max_kv_len = options.context ? options.context : n_positions;
@@ -73,7 +73,7 @@ Running start(const RunOptions& options, const OpenedModel& opened, std::uint32_
 /// The model of --draft with a session of its own, or nothing.
 class Draft {
 public:
-    Draft(const RunOptions& options, const OpenedModel& opened, std::uint32_t n_positions) {
+    Draft(const RunOptions& options, const host::Opened& opened, std::uint32_t n_positions) {
         if (options.draft.empty()) return;
         opened_ = open_path(options.draft, options.common.opening());
         need_logits(opened_);
@@ -92,7 +92,7 @@ public:
     }
 
 private:
-    OpenedModel opened_;
+    host::Opened opened_;
     Running running_;
 };
 
@@ -104,7 +104,7 @@ struct Author {
     AnswerForm form;
     Writer writer;
 
-    Author(const RunOptions& options, const OpenedModel& opened, std::uint32_t n_positions,
+    Author(const RunOptions& options, const host::Opened& opened, std::uint32_t n_positions,
            const SavedText* before = nullptr)
         : running(start(options, opened, n_positions, before)),
           draft(options, opened, n_positions),
@@ -123,12 +123,12 @@ struct Author {
     }
 };
 
-std::string closed_prompt(const OpenedModel& opened, const std::string& text) {
+std::string closed_prompt(const host::Opened& opened, const std::string& text) {
     return text + std::string(opened.model.info().prompt_suffix);
 }
 
 /// The text of ids, special ones too.
-std::string text_of(const OpenedModel& opened, std::span<const Token> ids) {
+std::string text_of(const host::Opened& opened, std::span<const Token> ids) {
     std::vector<char> room(max_piece_bytes(opened.tokenizer));
     Decoder decoder;
     std::string text;
@@ -136,7 +136,7 @@ std::string text_of(const OpenedModel& opened, std::span<const Token> ids) {
     return text + std::string(finish(decoder, room));
 }
 
-void print_figures(std::FILE* out, const Generated& made, const Running& running, const OpenedModel& opened) {
+void print_figures(std::FILE* out, const Generated& made, const Running& running, const host::Opened& opened) {
     const char* cold = made.is_cold(opened.model.bytes().size()) ? " cold: the file was mapped meanwhile" : "";
     std::fprintf(out, "%.0f tokens per second (prompt %.0f%s), %s arena bytes, %s, %u %s, %s file bytes",
                  made.tokens_per_second(), made.prefill_tokens_per_second(), cold,
@@ -151,7 +151,7 @@ void print_figures(std::FILE* out, const Generated& made, const Running& running
 }
 
 void print_json(const std::string& text, std::span<const Token> tokens, const Generated& made, const Running& running,
-                const OpenedModel& opened, const AnswerForm& form) {
+                const host::Opened& opened, const AnswerForm& form) {
     nlohmann::ordered_json object;
     object["text"] = text;
     if (!tokens.empty()) object["tokens"] = std::vector<Token>(tokens.begin(), tokens.end());
@@ -188,7 +188,7 @@ std::optional<SavedText> read_session(const RunOptions& options, Mapping& mappin
 }
 
 /// The text as it is made, or the ids where the model has none. Theirs are parted by commas, as --tokens reads them.
-Generated write_text(const RunOptions& options, const OpenedModel& opened, Writer& writer,
+Generated write_text(const RunOptions& options, const host::Opened& opened, Writer& writer,
                      std::span<const Token> prompt, const GenerateOptions& generate) {
     bool first = true;
     const auto write_ids = [&](std::span<const Token> ids) {
@@ -207,7 +207,7 @@ Generated write_text(const RunOptions& options, const OpenedModel& opened, Write
     return writer.generate_until(prompt, generate, [&](const Piece& piece) { return write_ids(piece.tokens); });
 }
 
-void run_once(RunOptions& options, const OpenedModel& opened) {
+void run_once(RunOptions& options, const host::Opened& opened) {
     check_layer(options.view, opened.model.config().decoder);
     const std::string prompt = closed_prompt(opened, options.prompt);
     const std::vector<Token> tokens =
@@ -247,7 +247,7 @@ void run_once(RunOptions& options, const OpenedModel& opened) {
 }
 
 /// A prompt per line until the end of the input; each is answered on its own.
-void run_interactively(RunOptions& options, const OpenedModel& opened) {
+void run_interactively(RunOptions& options, const host::Opened& opened) {
     const std::uint32_t context = context_of(options, opened);
     Author author(options, opened, context);
     std::fprintf(stderr, "%s: a prompt per line, an empty one ends.\n", one_line(opened.name).c_str());
@@ -267,7 +267,7 @@ void run_interactively(RunOptions& options, const OpenedModel& opened) {
 }
 
 /// On a terminal: a conversation with a model that says how it is talked to, else each line on its own.
-void answer_lines(RunOptions& options, const OpenedModel& opened) {
+void answer_lines(RunOptions& options, const host::Opened& opened) {
     const ModelInfo& info = opened.model.info();
     const bool talks = !info.chat_template.empty() || !info.prompt_suffix.empty();
     const bool by_lines =
@@ -286,7 +286,7 @@ void answer_lines(RunOptions& options, const OpenedModel& opened) {
 }
 
 /// A few commands with their answers, and what else the built-in model understands.
-void show_demo(RunOptions& options, const OpenedModel& opened) {
+void show_demo(RunOptions& options, const host::Opened& opened) {
     static constexpr const char* kCommands[] = {"turn on the reading lamp in the living room",
                                                 "set the heating in the bedroom to twenty one degrees",
                                                 "close the blinds in the office at half past seven in the evening",
@@ -323,7 +323,7 @@ void show_demo(RunOptions& options, const OpenedModel& opened) {
 
 }  // namespace
 
-void answer_batch(const RunOptions& options, const OpenedModel& opened) {
+void answer_batch(const RunOptions& options, const host::Opened& opened) {
     const bool continues = !writes_target(opened.model.config());
     if (continues) (void)context_of(options, opened);
     const BatchOptions batch{
@@ -348,7 +348,7 @@ namespace {
 void run(RunOptions& options) {
     settle(options.common);
     if (!options.has_prompt) refuse_text_as_model(options.model);
-    const OpenedModel opened = open_path_or_demo(options.model, options.common.opening());
+    const host::Opened opened = open_path_or_demo(options.model, options.common.opening());
     options.sampling.check(opened.model);
     if (writes_target(opened.model.config()) && !options.common.workers.empty())
         throw UsageError("--workers: expected a model that continues its prompt, got one that writes another text");

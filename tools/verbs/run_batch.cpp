@@ -212,7 +212,7 @@ void read_default_form(const FormOptions& form, serve::Request& request) {
 }
 
 void report(const Batch& batch, const BatchProgress& progress, const BatchOptions& options, const CommonOptions& common,
-            std::size_t n_requests, std::uint64_t arena_bytes, const OpenedModel& opened) {
+            std::size_t n_requests, std::uint64_t arena_bytes, const host::Opened& opened) {
     const double seconds = progress.seconds();
     const char* isa = common.isa.empty() ? isa_names().front() : common.isa.c_str();
     if (common.json) {
@@ -240,7 +240,7 @@ void report(const Batch& batch, const BatchProgress& progress, const BatchOption
 
 }  // namespace
 
-void run_batch(const BatchOptions& given, const CommonOptions& common, const OpenedModel& opened) {
+void run_batch(const BatchOptions& given, const CommonOptions& common, const host::Opened& opened) {
     BatchOptions options = given;
     read_default_form(options.form, options.defaults.form);
     const Config& config = opened.model.config();

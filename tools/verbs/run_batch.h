@@ -25,6 +25,6 @@ struct BatchOptions {
 
 /// Answers every request that the output does not hold yet. Throws host::Error: before anything is computed where a line is not
 /// what it must be, and later where an answer cannot be made or written; the output keeps what is done.
-void run_batch(const BatchOptions& options, const CommonOptions& common, const OpenedModel& opened);
+void run_batch(const BatchOptions& options, const CommonOptions& common, const host::Opened& opened);
 
 }  // namespace fovea

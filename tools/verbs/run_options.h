@@ -55,9 +55,9 @@ struct RunOptions {
 };
 
 /// Answers the requests of --batch.
-void answer_batch(const RunOptions& options, const OpenedModel& opened);
+void answer_batch(const RunOptions& options, const host::Opened& opened);
 
 /// Writes a text from the prompt, where the model is one that writes_target.
-void write_target(RunOptions& options, const OpenedModel& opened);
+void write_target(RunOptions& options, const host::Opened& opened);
 
 }  // namespace fovea

@@ -58,7 +58,7 @@ Translator::Options translator_options(const RunOptions& options) {
 /// A source's text, or its ids, in; the target's pieces to `on_piece`.
 class Target {
 public:
-    Target(const RunOptions& options, const OpenedModel& opened)
+    Target(const RunOptions& options, const host::Opened& opened)
         : options_(options),
           opened_(opened),
           translator_(opened.model, opened.tokenizer, opened.name, translator_options(options)) {}
@@ -84,11 +84,11 @@ public:
 
 private:
     const RunOptions& options_;
-    const OpenedModel& opened_;
+    const host::Opened& opened_;
     Translator translator_;
 };
 
-void print_figures(const Written& made, const Target& target, const RunOptions& options, const OpenedModel& opened) {
+void print_figures(const Written& made, const Target& target, const RunOptions& options, const host::Opened& opened) {
     std::fprintf(stderr, "%.0f tokens per second (source %.0f), %s arena bytes, %u %s, %s file bytes\n",
                  made.tokens_per_second(), made.source_tokens_per_second(), with_separators(target.n_bytes()).c_str(),
                  options.common.n_threads, options.common.n_threads == 1 ? "thread" : "threads",
@@ -97,7 +97,7 @@ void print_figures(const Written& made, const Target& target, const RunOptions& 
         std::fprintf(stderr, "note: the text ends at its limit, not where the model ends it\n");
 }
 
-void print_json(const Written& made, const Target& target, const RunOptions& options, const OpenedModel& opened) {
+void print_json(const Written& made, const Target& target, const RunOptions& options, const host::Opened& opened) {
     nlohmann::ordered_json object;
     object["text"] = made.text;
     object["tokens"] = made.tokens;
@@ -114,7 +114,8 @@ void print_json(const Written& made, const Target& target, const RunOptions& opt
     std::printf("%s\n", object.dump(-1, ' ', false, replace).c_str());
 }
 
-void write_one(Target& target, const std::vector<Token>& source, const RunOptions& options, const OpenedModel& opened) {
+void write_one(Target& target, const std::vector<Token>& source, const RunOptions& options,
+               const host::Opened& opened) {
     const bool has_text = opened.tokenizer.valid(), prints = !options.common.json;
     bool first = true;
     const Written made = target.write(source, [&](const Piece& piece) {
@@ -132,7 +133,7 @@ void write_one(Target& target, const std::vector<Token>& source, const RunOption
 }
 
 /// What belongs to models that continue their prompt.
-void check(const RunOptions& options, const OpenedModel& opened) {
+void check(const RunOptions& options, const host::Opened& opened) {
     const std::pair<bool, const char*> others[] = {{!options.session.empty(), "--session"},
                                                    {!options.draft.empty(), "--draft"},
                                                    {options.form.wanted(), "a form of answers"},
@@ -153,7 +154,7 @@ void check(const RunOptions& options, const OpenedModel& opened) {
 
 }  // namespace
 
-void write_target(RunOptions& options, const OpenedModel& opened) {
+void write_target(RunOptions& options, const host::Opened& opened) {
     check(options, opened);
     if (!options.batch.empty()) return answer_batch(options, opened);
     std::optional<std::string> text;

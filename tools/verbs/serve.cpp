@@ -40,7 +40,7 @@ struct ServeOptions {
 #ifdef FOVEA_SERVE
 
 /// NAME=FILE gives a model its name; else it is the file's, without folder and ending.
-serve::ServedModel open_served(const std::string& argument, const OpenOptions& how, OpenedModel& opened) {
+serve::ServedModel open_served(const std::string& argument, const OpenOptions& how, host::Opened& opened) {
     const std::size_t equals = argument.find('=');
     std::error_code ignored;
     const bool named = equals != argument.npos && equals > 0 && !std::filesystem::exists(argument, ignored);
@@ -122,7 +122,7 @@ void run_server(ServeOptions& options) {
     if (std::find(options.models.begin(), options.models.end(), "") != options.models.end())
         throw UsageError("MODEL: expected a file, got an empty name");
     if (options.models.empty()) options.models.emplace_back();  // the built-in one
-    std::vector<OpenedModel> opened(options.models.size());
+    std::vector<host::Opened> opened(options.models.size());
     std::vector<serve::ServedModel> models;
     for (std::size_t i = 0; i < opened.size(); ++i) {
         models.push_back(open_served(options.models[i], options.common.opening(), opened[i]));

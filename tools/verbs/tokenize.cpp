@@ -101,7 +101,7 @@ void print_text(const IdsOptions& options, const Tokenizer& tokenizer, const std
 }
 
 /// A line of JSON each, a string; a line of answer each.
-void print_each_line(const IdsOptions& options, const OpenedModel& opened) {
+void print_each_line(const IdsOptions& options, const host::Opened& opened) {
     const std::string lines = read_text_file(options.lines == "-" ? "/dev/stdin" : options.lines);
     std::size_t number = 0;
     for (std::size_t at = 0; at < lines.size();) {
@@ -120,7 +120,7 @@ void run_tokenize(IdsOptions& options, bool has_text, bool has_ids, bool has_pai
     need_model(options.model);
     settle(options.common);
     const convert::OpenedTokenizer in_use = convert::open_tokenizer(options.model);
-    const OpenedModel& opened = in_use.opened;
+    const host::Opened& opened = in_use.opened;
     const Tokenizer& tokenizer = need_tokenizer(opened);
     if (has_ids && options.ids == "-") {
         for (std::string line; std::getline(std::cin, line);) print_text(options, tokenizer, line);

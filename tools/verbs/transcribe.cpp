@@ -122,7 +122,7 @@ void transcribe_files(TranscribeOptions& options) {
     need_model(options.model);
     check_options(options);
     settle(options.common);
-    const OpenedModel opened = open_path(options.model, options.common.opening());
+    const host::Opened opened = open_path(options.model, options.common.opening());
     SpeechEngine engine(opened.model, opened.tokenizer, opened.name,
                         {.n_threads = options.common.n_threads,
                          .isa = options.common.isa_or_best(),

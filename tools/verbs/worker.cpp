@@ -41,7 +41,7 @@ void say_ready(const WorkerOptions& options, std::uint16_t port) {
 void work(WorkerOptions& options) try {
     need_model(options.model);
     settle(options.common);
-    const OpenedModel opened = open_path(options.model, options.common.opening());
+    const host::Opened opened = open_path(options.model, options.common.opening());
     // Programs keep their rows themselves: a workspace of the least size has the team and the kernels.
     Plan plan;
     require(make_workspace_plan(opened.model.config(), {.max_batch = 1, .n_threads = options.common.n_threads}, plan),

@@ -221,8 +221,8 @@ std::uint32_t OpenedModel::adapters_checksum() const {
     return checksum;
 }
 
-fovea::OpenedModel view_of(const OpenedModel& opened) {
-    fovea::OpenedModel view;
+host::Opened view_of(const OpenedModel& opened) {
+    host::Opened view;
     view.name = opened.name;
     view.model = opened.model;
     view.tokenizer = opened.tokenizer;

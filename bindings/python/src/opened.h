@@ -61,7 +61,7 @@ private:
 using SharedModel = std::shared_ptr<const OpenedModel>;
 
 /// The same as the command line's files about texts and heads have it: a view, which `opened` must outlive.
-[[nodiscard]] fovea::OpenedModel view_of(const OpenedModel& opened);
+[[nodiscard]] host::Opened view_of(const OpenedModel& opened);
 /// Whether `encode` gives what a head would read: of models whose head says something else than a vector.
 [[nodiscard]] bool before_head(const OpenedModel& opened);
 /// How wide a vector of `encode` is.

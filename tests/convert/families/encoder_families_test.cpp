@@ -29,7 +29,7 @@ public:
         convert_source(options);
         opened = convert::open(options.output.string());
     }
-    OpenedModel opened;
+    host::Opened opened;
 
 private:
     TemporaryFolder folder_;
@@ -42,7 +42,7 @@ std::vector<float> floats_of(const NpyArray& array) {
 }
 
 /// The largest difference from expected_I.npy of each text, as a share of the largest value; 1 where shapes differ.
-float worst_error(const fs::path& folder, const OpenedModel& opened) {
+float worst_error(const fs::path& folder, const host::Opened& opened) {
     std::vector<TextTokens> texts;
     for (const Text& text : read_text_lines((folder / "texts.jsonl").string()))
         texts.push_back(tokens_of(opened, text));

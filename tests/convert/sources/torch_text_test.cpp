@@ -17,7 +17,7 @@ namespace {
 /// A case of tests/golden/torch_text, converted and opened.
 struct TorchText {
     TemporaryFolder folder;
-    OpenedModel opened;
+    host::Opened opened;
     std::vector<Token> ids, source;
     std::vector<float> memory, expected;
 

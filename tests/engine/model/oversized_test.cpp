@@ -53,7 +53,7 @@ TEST_CASE("oversized: a text of 10 MB") {
     while (text.size() < 10u << 20) text += "turn on the reading lamp, ";
     write_text(folder / "text", text);
     // As a prompt it can only come through the library: a command line holds no such argument.
-    const OpenedModel opened = open_path(demo.path);
+    const host::Opened opened = open_path(demo.path);
     const std::vector<Token> tokens = tokenize_text(opened, text, false);
     CHECK(tokens.size() > 1u << 20);
     Running running = start_session(opened, {}, nullptr);

@@ -22,7 +22,7 @@ namespace {
 /// A model in memory.
 struct Evaluated {
     AlignedBytes file;
-    OpenedModel opened;
+    host::Opened opened;
 
     Evaluated(const ModelSource& source, Type type) : file(write_bytes(source, {.type = type})) {
         opened.name = type_name(type);
@@ -78,7 +78,7 @@ QuantizedGroup plain_q4(const float (&x)[kGroup]) {
 }
 
 /// Commands with their answers.
-std::vector<std::vector<Token>> demo_texts(const OpenedModel& demo, int n) {
+std::vector<std::vector<Token>> demo_texts(const host::Opened& demo, int n) {
     std::ifstream file(FOVEA_GOLDEN_DIR "/demo_commands.txt");
     std::vector<std::vector<Token>> texts;
     for (std::string line; n-- && std::getline(file, line);) {
@@ -92,7 +92,7 @@ std::vector<std::vector<Token>> demo_texts(const OpenedModel& demo, int n) {
 
 TEST_CASE("eval: perplexity and divergence are those of the logits") {
     const SmallModel small(llama_config(), Type::f32), coarse(llama_config(), Type::q4);
-    OpenedModel opened, other;
+    host::Opened opened, other;
     opened.model = small.model;
     other.model = coarse.model;
     const std::uint32_t vocab_size = small.model.config().decoder.vocab_size;
@@ -134,7 +134,7 @@ TEST_CASE("eval: perplexity and divergence are those of the logits") {
 }
 
 TEST_CASE("eval: the demo model in q8 predicts held-out commands as in f32") {
-    const OpenedModel demo = open_path_or_demo("");
+    const host::Opened demo = open_path_or_demo("");
     const auto texts = demo_texts(demo, 100);
     REQUIRE(texts.size() == 100);
     const ModelSource source = source_of(FOVEA_SOURCE_DIR "/tools/demo/demo.fovea");
@@ -151,7 +151,7 @@ TEST_CASE("eval: q4 scales of least squared error predict stories260K's own text
     const std::string file = (folder / "stories.fovea").string();
     (void)output_of({"convert", (*stories / "checkpoint_v1.bin").string(), "--tokenizer",
                      (*stories / "tokenizer.bin").string(), "-o", file});
-    const OpenedModel opened = open_path(file);
+    const host::Opened opened = open_path(file);
     const std::vector<std::vector<Token>> texts{
         tokenize_text(opened, read_text(*stories / "expected_greedy.txt"), false)};
     const ModelSource source = source_of(file);

@@ -123,7 +123,7 @@ TEST_CASE(
     ModelSource source;
     add_chat_info(folder.path(), source);
     const ChatModel model("", 400, true, {source.info.begin(), source.info.end()});
-    const OpenedModel opened = open_path(model.path);
+    const host::Opened opened = open_path(model.path);
     const ModelChat chat = ModelChat::of(opened.model, opened.tokenizer);
     ChatInput input;
     input.messages.push_back({{"role", "user"}, {"content", "a"}});
@@ -140,7 +140,7 @@ TEST_CASE(
     ModelSource without;
     add_chat_info(folder.path(), without);
     const ChatModel bare("", 400, true, {without.info.begin(), without.info.end()});
-    const OpenedModel other = open_path(bare.path);
+    const host::Opened other = open_path(bare.path);
     CHECK(ModelChat::of(other.model, other.tokenizer).render(input) == "[]");  // as transformers: no such variable
 }
 

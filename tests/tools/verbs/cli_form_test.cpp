@@ -93,7 +93,7 @@ TEST_CASE("cli: grammar writes a form that opens by itself, and says its bytes")
     const std::string bytes = read_text(path);
     std::vector<std::uint32_t> aligned(bytes.size() / 4 + 1);
     std::memcpy(aligned.data(), bytes.data(), bytes.size());
-    const OpenedModel demo = open_path_or_demo("");
+    const host::Opened demo = open_path_or_demo("");
     Constraint constraint;
     REQUIRE(
         open_constraint(demo.tokenizer, std::as_bytes(std::span(aligned)).first(bytes.size()), {}, constraint).ok());

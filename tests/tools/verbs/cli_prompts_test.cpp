@@ -32,7 +32,7 @@ struct Prompted {
 };
 
 Prompts kept(const Prompted& files) {
-    const OpenedModel opened = open_path(files.model);
+    const host::Opened opened = open_path(files.model);
     return prompts_of(opened.model, opened.name);
 }
 
@@ -46,7 +46,7 @@ std::vector<std::string> lines_of(const fs::path& path) {
 TEST_CASE("prompts: ids and vectors are those of sentence-transformers, for each name, without one, and with none") {
     const Prompted files;
     convert_source({.source = files.source, .output = files.model});
-    const OpenedModel opened = open_path(files.model);
+    const host::Opened opened = open_path(files.model);
     const fs::path texts_path = kGolden / "encoders/bert_sentence/texts.txt";
     const std::vector<std::string> texts = lines_of(texts_path);
     const json expected = json::parse(read_text(kGolden / "prompts/expected.json"));

@@ -68,7 +68,7 @@ TEST_CASE("cli: run --session refuses what is not its own, and leaves it as it i
     refused(good.substr(1), other + ": session mismatch");
 
     // A file whose parts are whole, but of different runs.
-    const OpenedModel opened = open_path_or_demo("");
+    const host::Opened opened = open_path_or_demo("");
     Running running = start_session(opened, {.max_kv_len = 20}, nullptr);
     const Token tokens[] = {1, 2, 3};
     require(forward(running.session, tokens, {}));

@@ -171,7 +171,7 @@ TEST_CASE("cli: logits writes every row, the same whatever the memory") {
     const json all = json::parse(output_of({"logits", demo.path, "--tokens", "0-199", "--json"}));
     const json half = json::parse(output_of({"logits", demo.path, "--tokens", "0-99", "--json"}));
     CHECK(all["hash"] != half["hash"]);
-    OpenedModel opened = open_path(demo.path);
+    host::Opened opened = open_path(demo.path);
     Running running = start_session(opened, {}, "scalar");
     std::vector<Token> tokens(200);
     for (Token i = 0; i < 200; ++i) tokens[i] = i;

@@ -19,7 +19,7 @@ constexpr int kCommands = 1000;
 #endif
 
 /// How many of kCommands held-out commands are not answered to the letter.
-int n_wrong(const OpenedModel& opened) {
+int n_wrong(const host::Opened& opened) {
     // Lines of `commands.py 1000 --test --seed 99`: command, tab, answer.
     std::ifstream file(FOVEA_GOLDEN_DIR "/demo_commands.txt");
     REQUIRE(file.good());
