@@ -1,7 +1,6 @@
 #include "engine/blocks/adapters.h"
 
 #include "engine/kernels/scalar/math.h"
-#include "engine/pass/pass.h"
 
 #include "engine/kernels/math.h"
 
@@ -74,14 +73,13 @@ const AdapterTensors& adapter_tensors(const Pass& pass, std::uint32_t i) noexcep
     return pass.of_layer(w.adapters() + i * n_layers_of(w.model.config()));
 }
 
-bool is_adapted(const Pass& pass, Adapted matrix) noexcept {
-    if (!has(Part::adapters)) return false;
+bool has_product(const Pass& pass, Adapted matrix) noexcept {
     for (std::uint32_t i = 0; i < pass.workspace.n_adapters; ++i)
         if (factors_of(pass, i, matrix).in.offset) return true;
     return false;
 }
 
-void add_adapters(Pass& pass, std::span<const AdaptedProduct> products, const ConstRows& rows, std::uint32_t n_rows,
+void add_products(Pass& pass, std::span<const AdaptedProduct> products, const ConstRows& rows, std::uint32_t n_rows,
                   std::uint32_t width, const NormWeights& norm) noexcept {
     if (!has(Part::adapters)) return;
     const WorkspaceState& w = pass.workspace;

@@ -315,7 +315,7 @@ Attention::Attention(Pass& p, const Layer& l, const Block& b, Reads r) noexcept
         query = {rows.data, rows.stride, b.head_dim};
         key = {rows.data + key_at, rows.stride, b.head_dim};
         value = {rows.data + value_at, rows.stride, b.value_head_dim};
-        if (has(Part::latent) && is_latent()) value = {rows.data + key_at + b.rotary_dim, rows.stride, 0};
+        if (is_latent()) value = {rows.data + key_at + b.rotary_dim, rows.stride, 0};
         out = {merged.data, merged.stride, b.value_head_dim};
     }
 }

@@ -55,7 +55,9 @@ struct Attention {
     Attention(Pass& p, const Layer& l, const Block& b, Reads r) noexcept;
 
     /// Whether its values are what its keys are behind the dims that turn.
-    [[nodiscard]] bool is_latent() const noexcept { return reads == Reads::self && block.latent_query_dim != 0; }
+    [[nodiscard]] bool is_latent() const noexcept {
+        return has(Part::latent) && reads == Reads::self && block.latent_query_dim != 0;
+    }
     /// Whether what queries and keys say of distances is added to its scores.
     [[nodiscard]] bool disentangled() const noexcept {
         return has(Part::vectors) && reads == Reads::self && block.position == Position::disentangled;
@@ -67,7 +69,7 @@ struct Attention {
     /// Elements of a projected row: queries, and what it makes of keys and values.
     [[nodiscard]] std::uint32_t projected_width() const noexcept {
         if (!makes_keys()) return block.n_heads * block.head_dim;
-        if (has(Part::latent) && is_latent()) return static_cast<std::uint32_t>(key_at) + block.head_dim;
+        if (is_latent()) return static_cast<std::uint32_t>(key_at) + block.head_dim;
         return static_cast<std::uint32_t>(value_at) + block.n_kv_heads * block.value_head_dim;
     }
     /// Whether its keys and values are a memory's that outlives the pass.

@@ -19,7 +19,7 @@ namespace {
 
 /// inner = act(W_up · norm(x)), gated or not.
 void compute_inner(Pass& pass, const FeedForwardTensors& t, const Block& block, const NormWeights& norm) noexcept {
-    if (has(Part::adapters) && is_adapted(pass, Adapted::up)) return compute_adapted_inner(pass, t, block, norm);
+    if (is_adapted(pass, Adapted::up)) return compute_adapted_inner(pass, t, block, norm);
     const Epilogue epilogue = block.gated ? Epilogue::gate : Epilogue::store;
     const Linear up{t.up, t.up_bias, pass.inner(), block.d_ff, epilogue, block.activation};
     const void* normed = pass.operand(t.up.type, pass.hidden(), pass.seq_len, pass.stack().d_model,

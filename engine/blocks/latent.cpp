@@ -137,21 +137,19 @@ void Latent::project(const Attention& a, const Input& in) noexcept {
                                       {Adapted::query_down, pass.inner(), b.query_rank},
                                       {Adapted::key, part(a.key_at), t.key.n_rows},
                                       {Adapted::value, part(a.value_at), t.value.n_rows}};
-    if (has(Part::adapters)) {
-        const AdaptedProduct first[] = {adapted[narrow ? 1 : 0], adapted[2], adapted[3]};
-        add_adapters(pass, std::span(first).first(n_parts), in.rows, in.n_rows, in.width, in.norm);
-    }
+    const AdaptedProduct first_adapted[] = {adapted[narrow ? 1 : 0], adapted[2], adapted[3]};
+    add_adapters(pass, std::span(first_adapted).first(n_parts), in.rows, in.n_rows, in.width, in.norm);
     if (narrow) {
         const NormWeights norm{Norm::rms, l.query_down_norm, 0, b.norm_epsilon};
         const void* operand = pass.operand(query.matrix.type, pass.inner(), in.n_rows, b.query_rank, norm);
         pass.multiply("projections", {}, {&query, 1}, operand, in.n_rows);
-        if (has(Part::adapters)) add_adapters(pass, {adapted, 1}, pass.inner(), in.n_rows, b.query_rank, norm);
+        add_adapters(pass, {adapted, 1}, pass.inner(), in.n_rows, b.query_rank, norm);
     }
     if (!a.is_latent()) return;
     const HeadMaps maps{pass, l.query, b.n_heads, b.value_head_dim};
     const Rows from{raw.data + b.rotary_dim, raw.stride};
     maps.multiply("latent queries", from, query_head_dim(b), part(b.rotary_dim), b.head_dim);
-    if (has(Part::adapters)) adapt_heads(pass, b, true, from, query_head_dim(b), part(b.rotary_dim), b.head_dim);
+    adapt_heads(pass, b, true, from, query_head_dim(b), part(b.rotary_dim), b.head_dim);
 }
 
 void Latent::take_turning(const Attention& a, std::uint32_t row, std::uint32_t number, float* head) noexcept {
@@ -168,8 +166,7 @@ void Latent::norm(const Attention& a, float* head) noexcept {
 Rows Latent::map_values(Pass& pass, const Block& b) noexcept {
     const HeadMaps maps{pass, tensors_of(pass).value, b.n_heads, b.latent_value_dim};
     maps.multiply("latent values", pass.attended(), b.value_head_dim, pass.inner(), b.latent_value_dim);
-    if (has(Part::adapters))
-        adapt_heads(pass, b, false, pass.attended(), b.value_head_dim, pass.inner(), b.latent_value_dim);
+    adapt_heads(pass, b, false, pass.attended(), b.value_head_dim, pass.inner(), b.latent_value_dim);
     return pass.inner();
 }
 

@@ -32,7 +32,7 @@ namespace {
 void norm_and_rotate(const Attention& a, bool is_key, std::uint32_t row, std::uint32_t number, float* head) noexcept {
     if (a.block.head_norm != HeadNorm::together)
         a.pass.norm(head_norm(a, is_key, number), head, a.block.head_dim, head);
-    if (has(Part::latent) && a.is_latent()) is_key ? Latent::norm(a, head) : Latent::take_turning(a, row, number, head);
+    if (a.is_latent()) is_key ? Latent::norm(a, head) : Latent::take_turning(a, row, number, head);
     rotate_head(a.pass, a.layer, row, head);
 }
 
@@ -179,7 +179,7 @@ void project(const Attention& a, const Input (&inputs)[3]) noexcept {
             pass.multiply("projections", {}, std::span(parts).subspan(first, end - first), operand, in.n_rows);
         }
     }
-    if (has(Part::adapters) && a.reads == Reads::self) adapt_projections(a, inputs);
+    if (a.reads == Reads::self) adapt_projections(a, inputs);
     if (has(Part::block_variants)) norm_and_clip(a);
 }
 

@@ -28,17 +28,17 @@ void add_to_stream(Pass& pass, const char* name, const Linear& product, const vo
     const std::uint32_t d_model = pass.stack().d_model;
     const Output stream = pass.all(pass.hidden(), d_model);
     const Output before_norm = norms.after.kind == Norm::none ? stream : Output{};
+    const bool adapts = is_adapted(pass, product.adapted);
     if (has(Part::block_variants) && adds_by_rows(block)) {
         const Rows projected = pass.projected();
         Linear stored = product;
         stored.out = projected;
         stored.epilogue = Epilogue::store;
         pass.multiply(name, {}, {&stored, 1}, operand, pass.seq_len);
-        if (has(Part::adapters)) add_adapted(pass, block, product.adapted, projected);
+        if (adapts) add_adapted(pass, block, product.adapted, projected);
         pass.phase(name, before_norm, in_parts(pass.seq_len),
                    [&](Pass::Share mine) { add_rows(pass, block, norms, projected, mine); });
     } else {
-        const bool adapts = has(Part::adapters) && is_adapted(pass, product.adapted);
         pass.multiply(name, adapts ? Output{} : before_norm, {&product, 1}, operand, pass.seq_len);
         if (adapts) add_adapted(pass, block, product.adapted, product.out);
         if (adapts) pass.show(name, before_norm);
