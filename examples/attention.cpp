@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <vector>
 
-#include "fovea/arena.h"
 #include "fovea/encode.h"
+#include "fovea/host/arena.h"
 
 int main() {
     const auto fail = [](const fovea::Status& status) {

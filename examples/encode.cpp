@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "fovea/arena.h"
 #include "fovea/encode.h"
+#include "fovea/host/arena.h"
 #include "fovea/mapping.h"
 #include "fovea/tokenizer.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "fovea/arena.h"
 #include "fovea/generator.h"
+#include "fovea/host/arena.h"
 #include "fovea/mapping.h"
 #include "fovea/session.h"
 

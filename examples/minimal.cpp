@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "fovea/arena.h"
+#include "fovea/host/arena.h"
 #include "fovea/mapping.h"
 #include "fovea/session.h"
 

@@ -14,8 +14,9 @@
 
 #include "bench/suites/preset_model.h"
 #include "bench/suites/suites.h"
-#include "fovea/arena.h"
+#include "convert/writer/writer.h"
 #include "fovea/generator.h"
+#include "fovea/host/arena.h"
 #include "fovea/session.h"
 #include "host/base/aligned_bytes.h"
 #include "host/base/error.h"

@@ -6,8 +6,8 @@
 
 #include "convert/calibrate/text_reader.h"
 #include "fovea/sampler.h"
-#include "fovea/tokenizer.h"
 #include "host/base/error.h"
+#include "host/base/tokens.h"
 
 namespace fovea {
 namespace {
@@ -23,11 +23,8 @@ constexpr std::uint32_t kAtOnce = 32;  // texts that a model writes side by side
     // Each token takes a byte at least, so this much text gives as many as are wanted, or all there are.
     const std::size_t longest = std::min<std::size_t>(text.size(), most ? std::size_t{most} * 64 : text.size());
     text = text.substr(0, longest);
-    std::vector<Token> tokens(max_tokens(tokenizer, text.size()));
-    std::vector<std::uint32_t> scratch(tokenize_scratch_bytes(tokenizer, text.size()) / 4 + 1);
-    std::size_t n = 0;
-    need_calibration(tokenize(tokenizer, text, {}, std::as_writable_bytes(std::span(scratch)), tokens, n), "text");
-    tokens.resize(most ? std::min<std::size_t>(n, most) : n);
+    std::vector<Token> tokens = host::tokenize(tokenizer, text, {}, "--calibrate: text");
+    if (most) tokens.resize(std::min<std::size_t>(tokens.size(), most));
     if (tokens.size() < 2)
         throw host::Error("--calibrate: expected a text of 2 tokens or more, got " + std::to_string(tokens.size()));
     return tokens;
@@ -37,26 +34,16 @@ constexpr std::uint32_t kAtOnce = 32;  // texts that a model writes side by side
 class OwnWriter {
 public:
     OwnWriter(const ModelSource& source, std::uint32_t n_at_once, std::uint32_t n_threads)
-        : in_memory_(source, {}, n_threads), section_(source.tokenizer.begin(), source.tokenizer.end()) {
-        if (!section_.empty()) need_calibration(open_tokenizer(section_, tokenizer_), "tokenizer");
-        const Config& config = in_memory_.model.config();
-        const Limits limits{.max_kv_len = window_of(source),
-                            .max_batch = n_at_once,
-                            .n_threads = n_threads,
-                            .max_sequences = n_at_once};
-        Plan plan;
-        PoolPlan pool_plan;
-        need_calibration(make_workspace_plan(config, limits, plan), "plan");
-        need_calibration(
-            make_pool_plan(config, {.max_kv_len = limits.max_kv_len, .max_sequences = n_at_once}, pool_plan), "plan");
-        arena_.resize(plan.arena_bytes);
-        pool_arena_.resize(pool_plan.arena_bytes);
-        need_calibration(make_workspace(in_memory_.model, plan.limits, arena_, workspace_), "workspace");
-        need_calibration(make_pool(in_memory_.model, pool_plan.limits, pool_arena_, pool_), "caches");
-        caches_.resize(n_at_once);
-        for (Cache& cache : caches_) need_calibration(make_cache(pool_, cache), "caches");
+        : in_memory_(source, {}, n_threads),
+          tokenizer_(opened().tokenizer),
+          workspace_(start_workspace(opened(), {.max_kv_len = window_of(source),
+                                                .max_batch = n_at_once,
+                                                .n_threads = n_threads,
+                                                .max_sequences = n_at_once})),
+          pool_(start_pool(opened(), {.max_kv_len = window_of(source), .max_sequences = n_at_once})) {
+        for (std::uint32_t i = 0; i < n_at_once; ++i) caches_.push_back(start_cache(opened(), pool_));
         need_calibration(make_sampler({.temperature = 1.0f}, sampler_), "sampler");
-        const std::size_t vocab_size = config.decoder.vocab_size;
+        const std::size_t vocab_size = opened().config().decoder.vocab_size;
         logits_.resize(n_at_once * vocab_size);
         candidates_.resize(vocab_size);
         any_.resize(tokenizer_.valid() ? std::min<std::size_t>(vocab_size, tokenizer_.vocab_size()) : vocab_size);
@@ -78,6 +65,7 @@ public:
     }
 
 private:
+    [[nodiscard]] const host::Opened& opened() const noexcept { return in_memory_.opened; }
     [[nodiscard]] std::span<float> logits_of(std::size_t i) {
         return std::span(logits_).subspan(i * candidates_.size(), candidates_.size());
     }
@@ -87,7 +75,7 @@ private:
         steps_.clear();
         for (std::size_t i = 0; i < texts.size(); ++i)
             steps_.push_back({caches_[i], std::span(texts[i]).last(1), logits_of(i)});
-        need_calibration(forward(workspace_, steps_), "pass");
+        need_calibration(forward(*workspace_, steps_), "pass");
     }
 
     [[nodiscard]] Token drawn(std::uint32_t number, std::span<const float> logits) {
@@ -109,10 +97,9 @@ private:
     }
 
     ModelInMemory in_memory_;
-    AlignedBytes section_, arena_, pool_arena_;
     Tokenizer tokenizer_;
-    Workspace workspace_;
-    CachePool pool_;
+    host::Runtime<Workspace> workspace_;
+    host::Runtime<CachePool> pool_;
     std::vector<Cache> caches_;
     std::vector<Step> steps_;
     Sampler sampler_;

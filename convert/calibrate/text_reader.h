@@ -8,7 +8,7 @@
 
 #include "convert/calibrate/calibration_text.h"
 #include "convert/writer/file_header.h"
-#include "fovea/session.h"
+#include "host/model/runtime.h"
 
 namespace fovea {
 
@@ -19,7 +19,7 @@ void need_calibration(Status status, const char* what);
 struct ModelInMemory {
     FileHead head;
     AlignedBytes file;
-    Model model;
+    host::Opened opened;
 
     /// Weights of `type`; without one each as the source stores it.
     ModelInMemory(const ModelSource& source, std::optional<Type> type, std::uint32_t n_threads);
@@ -47,7 +47,7 @@ public:
     TextReader(const ModelSource& source, std::optional<Type> type, std::uint32_t n_threads);
 
     [[nodiscard]] ModelInMemory& in_memory() noexcept { return in_memory_; }
-    [[nodiscard]] Session& session() noexcept { return session_; }
+    [[nodiscard]] Session& session() noexcept { return *session_; }
     /// Numbers of a result: an encoder's d_model, a decoder's vocabulary, or 0 without logits.
     [[nodiscard]] std::uint32_t result_width(bool with_logits) const noexcept;
 
@@ -58,8 +58,7 @@ public:
 
 private:
     ModelInMemory in_memory_;
-    AlignedBytes arena_;
-    Session session_;
+    host::Runtime<Session> session_;
     bool decodes_;
     std::uint32_t batch_;
     std::vector<float> results_;

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "host/base/file_error.h"
+#include "host/base/status_error.h"
 #include "host/base/words.h"
 
 namespace fovea {
@@ -42,7 +43,7 @@ void require(const Status& status, const std::string& subject) {
     if (status.ok()) return;
     if (status.code == Code::io_error && !subject.empty())
         throw host::FileError(subject, status_words(status), static_cast<int>(status.had));
-    throw host::Error(subject.empty() ? status_words(status) : subject + ": " + status_words(status));
+    throw host::StatusError(status, subject.empty() ? status_words(status) : subject + ": " + status_words(status));
 }
 
 }  // namespace fovea

@@ -4,7 +4,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "host/base/error.h"
 #include "host/base/message_end.h"
+#include "host/base/tokens.h"
 
 namespace fovea {
 namespace {
@@ -39,15 +41,12 @@ constexpr std::string_view kLastAlone =
     "{{ bos_token }}{% for message in messages %}{% if loop.last %}{{ message.content }}{% endif %}{% endfor %}";
 
 std::vector<Token> tokenized(const Tokenizer& tokenizer, std::string_view text) {
-    std::vector<std::byte> scratch(static_cast<std::size_t>(tokenize_scratch_bytes(tokenizer, text.size())) + 3);
-    std::vector<Token> tokens(static_cast<std::size_t>(max_tokens(tokenizer, text.size())));
-    std::size_t n = 0;
-    const Status status = tokenize(tokenizer, text, {.add_special = false, .parse_special = true}, scratch, tokens, n);
-    if (!status.ok())
+    try {
+        return host::tokenize(tokenizer, text, {.add_special = false, .parse_special = true});
+    } catch (const host::Error&) {
         throw ChatTemplateError("prompt: expected a text that can be tokenized, got " + std::to_string(text.size()) +
                                 " bytes that cannot");
-    tokens.resize(n);
-    return tokens;
+    }
 }
 
 /// The special token with this text, or kNoToken.

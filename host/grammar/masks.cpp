@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "host/base/tokens.h"
+
 namespace fovea::grammar {
 namespace {
 
@@ -314,8 +316,6 @@ Masks make_masks(const Automaton& automaton, const IndexView& index) { return Ma
 
 std::vector<std::uint32_t> force_tokens(const Automaton& a, const Tokenizer& tokenizer, const IndexView& index) {
     std::vector<std::uint32_t> forced(a.states.size(), kNoPlace);
-    std::vector<std::uint64_t> scratch;  // aligned
-    std::vector<Token> ids;
     std::unordered_map<std::string, std::uint32_t> known;
     for (std::uint32_t s = 0; s < a.states.size(); ++s) {
         if (!is_forced(a.states[s])) continue;
@@ -323,18 +323,14 @@ std::vector<std::uint32_t> force_tokens(const Automaton& a, const Tokenizer& tok
         if (bytes.size() < 2) continue;
         const auto [place, made] = known.try_emplace(bytes, kNoPlace);
         if (made) {
-            scratch.resize(tokenize_scratch_bytes(tokenizer, bytes.size()) / sizeof scratch[0] + 1);
-            ids.resize(max_tokens(tokenizer, bytes.size()));
-            std::size_t n = 0;
-            const Status status =
-                tokenize(tokenizer, bytes, {.add_special = false}, std::as_writable_bytes(std::span(scratch)), ids, n);
-            const std::string_view first = status.ok() && n > 1 ? token_bytes(tokenizer, ids[0]) : std::string_view();
+            const std::vector<Token> ids = host::tokenize(tokenizer, bytes, {.add_special = false});
+            const std::string_view first = ids.size() > 1 ? token_bytes(tokenizer, ids[0]) : std::string_view();
             if (goes_on(index, bytes)) continue;
             const bool fits = !first.empty() && first.size() < bytes.size() && bytes.starts_with(first) &&
                               !tokenizer.is_special(ids[0]) && first.size() <= kMostTokenBytes;
             if (fits)
                 place->second = ids[0];
-            else if (!status.ok() || n > 1)  // a tokenizer that adds to a text's start
+            else if (ids.size() > 1)  // a tokenizer that adds to a text's start
                 place->second = longest_token(index, bytes);
         }
         forced[s] = place->second;

@@ -24,11 +24,7 @@ std::vector<double> softmax(std::span<const float> logits) {
 }
 
 std::string decoded(const host::Opened& opened, std::span<const Token> ids, bool special = false) {
-    std::vector<char> piece(max_piece_bytes(opened.tokenizer));
-    Decoder decoder;
-    std::string text;
-    for (const Token id : ids) text += decode(opened.tokenizer, decoder, id, special, piece);
-    text += finish(decoder, piece);
+    const std::string text = opened.text(ids, {.show_special = special});
     return text.starts_with(' ') ? text.substr(1) : text;
 }
 
@@ -41,9 +37,7 @@ std::optional<std::size_t> end_of_tokens(const host::Opened& opened, std::string
     if (ids.empty()) return 0;
     std::vector<std::size_t> places;  // between characters
     for (std::size_t at = 0; at < text.size();) places.push_back(at += first_character(text.substr(at)).bytes);
-    const auto tokens_to = [&](std::size_t at) {
-        return tokenize_text(opened, std::string(text.substr(0, at)), false, false);
-    };
+    const auto tokens_to = [&](std::size_t at) { return opened.tokens(text.substr(0, at), {.add_special = false}); };
     const auto has_fewer = [&](std::size_t at, std::size_t n) { return tokens_to(at).size() < n; };
     const auto about = std::lower_bound(places.begin(), places.end(), ids.size(), has_fewer);
     const std::size_t middle = about == places.end() ? text.size() : *about;
@@ -114,7 +108,7 @@ Head head_of(const host::Opened& opened) {
         throw host::Error(opened.name +
                           ": model: expected an encoder with a head for classes, words, answers or masks, got " +
                           (task.empty() ? "one without" : task));
-    static_cast<void>(need_tokenizer(opened));
+    static_cast<void>(opened.need_tokenizer());
     Head head;
     head.task = known->task;
     head.scores = scores == "sigmoid" ? Scores::sigmoid : scores == "none" ? Scores::as_they_are : Scores::softmax;
@@ -148,7 +142,7 @@ std::vector<LabelledWord> labelled_words(const host::Opened& opened, const Head&
                                          std::span<const float> logits) {
     const std::size_t width = head.labels.size();
     // Only the template's own are left out: a word the tokenizer does not know is a special token, too.
-    const std::vector<Token> around = tokenize_text(opened, "", false);
+    const std::vector<Token> around = opened.tokens("");
     const auto is_around = [&](Token id) {
         return opened.tokenizer.is_special(id) && std::find(around.begin(), around.end(), id) != around.end();
     };

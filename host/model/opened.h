@@ -1,93 +1,84 @@
-// A model and a session for it, opened the way every verb does: in this order, with the same refusals.
+// A model's file as a program has it: bytes, model, tokenizer, and adapters for all that it computes.
 #pragma once
-#include <cstddef>
-#include <memory>
-#include <new>
+#include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "fovea/adapter.h"
+#include "fovea/config.h"
 #include "fovea/mapping.h"
 #include "fovea/model.h"
-#include "fovea/session.h"
+#include "fovea/plan.h"
 #include "fovea/tokenizer.h"
+#include "fovea/workspace.h"
+#include "host/base/tokens.h"
 
-namespace fovea {
+namespace fovea::host {
 
-namespace host {
+/// What a model is for.
+enum class Kind {
+    text,         ///< a decoder alone: logits, texts that go on
+    translation,  ///< an encoder of ids with a decoder that reads its memory: a text from another
+    speech,       ///< an encoder of recordings
+    vectors,      ///< an encoder of ids alone
+    layers,  ///< any other: layers from vectors to vectors, a decoder without a vocabulary or with a caller's memory
+};
+[[nodiscard]] Kind kind_of(const Config& config) noexcept;
 
-/// A mapped file with its model, and its tokenizer where it has one. Movable.
-struct Opened {
-    std::string name;  ///< the path, or "demo" for the built-in model
-    Mapping mapping;   ///< empty for the built-in model
+/// A file's bytes with the model in them. Movable.
+struct OpenedFile {
+    std::string name;  ///< begins what is refused: the path, or what the caller calls it
+    Mapping mapping;   ///< empty where the bytes are the caller's
     Model model;
-    Tokenizer tokenizer;  ///< not valid() where the file has none
+};
+struct OpenedAdapter : OpenedFile {
+    float scale = 1.0f;
 };
 
-}  // namespace host
+/// An opened model, with its tokenizer where it has one. Movable.
+struct Opened : OpenedFile {
+    Tokenizer tokenizer;                  ///< not valid() where the file has none
+    std::vector<OpenedAdapter> adapters;  ///< in use in every session and workspace of host/model/runtime.h
 
-namespace host {
+    /// Opens an adapter's file. Throws host::Error for a file that is none; whether it is of this model, its use says.
+    void add_adapter(const std::string& path, float scale, const OpenOptions& options = {});
+    /// Makes room for the adapters among a workspace's or a session's limits.
+    void plan_adapters(Limits& limits) const;
+    /// Puts them to use. Throws host::Error, by its name, where one is another model's.
+    void use_adapters(Workspace workspace) const;
+    /// One number per list of adapters and scales; `seed` without any.
+    [[nodiscard]] std::uint32_t adapters_checksum(std::uint32_t seed = 0) const noexcept;
+
+    [[nodiscard]] const Config& config() const noexcept { return model.config(); }
+    [[nodiscard]] Kind kind() const noexcept { return kind_of(config()); }
+    /// Whether it has a head for a task: vectors are then those before it.
+    [[nodiscard]] bool has_task() const { return !find_info(model, "task").empty(); }
+    /// Whether it scores pairs of texts: a head for classes with one label, as CrossEncoders have for rerankers.
+    [[nodiscard]] bool scores_pairs() const;
+    /// Values of each vector that `encode` gives.
+    [[nodiscard]] std::uint32_t vector_width() const;
+
+    /// A text's ids, and those of two texts. Throws host::Error, without a tokenizer too.
+    [[nodiscard]] std::vector<Token> tokens(std::string_view text, const TokenizeOptions& options = {}) const;
+    [[nodiscard]] TokenizedPair tokens(std::string_view first, std::string_view second,
+                                       const TokenizeOptions& options) const;
+    /// The text of ids below the tokenizer's vocab_size(). Throws host::Error without a tokenizer.
+    [[nodiscard]] std::string text(std::span<const Token> ids, const DetokenizeOptions& options = {}) const;
+
+    /// The tokenizer, or host::Error where there is none.
+    [[nodiscard]] const Tokenizer& need_tokenizer() const;
+    /// host::Error unless it is a Kind::text.
+    void need_logits() const;
+    /// host::Error where an id means something else to `other`. Both have logits.
+    void check_same_tokens(const Opened& other) const;
+};
+
 /// Maps and opens the file at `path`, called `name` (empty: by its path). Throws host::Error.
-[[nodiscard]] host::Opened open_file(const std::string& path, const OpenOptions& options = {},
-                                     const std::string& name = {});
+[[nodiscard]] Opened open_file(const std::string& path, const OpenOptions& options = {}, const std::string& name = {});
 /// Opens a file's bytes, which must be 64-byte aligned and outlive what is opened. Throws host::Error.
-[[nodiscard]] host::Opened open_bytes(std::span<const std::byte> bytes, const std::string& name,
-                                      const OpenOptions& options = {});
-}  // namespace host
+[[nodiscard]] Opened open_bytes(std::span<const std::byte> bytes, const std::string& name,
+                                const OpenOptions& options = {});
 
-/// host::Error where it is no model for logits: no decoder, or one of vectors.
-void need_logits(const host::Opened& opened);
-/// The model's tokenizer, or host::Error where it has none.
-[[nodiscard]] const Tokenizer& need_tokenizer(const host::Opened& opened);
-/// host::Error where an id of one model, which has logits, means something else to the other.
-void check_same_tokens(const host::Opened& opened, const host::Opened& other);
-/// A file's text, a pipe's too, of at most 64 MB, which is a dozen times that of memory once it is encoded. Throws host::Error.
-[[nodiscard]] std::string read_text_file(const std::string& path);
-/// A text's ids, with the model's template around them where `add_special`.
-[[nodiscard]] std::vector<Token> tokenize_text(const host::Opened& opened, const std::string& text, bool parse_special,
-                                               bool add_special = true);
-
-struct TokenizedPair {
-    std::vector<Token> tokens;
-    std::vector<std::uint32_t> types;  ///< each token's
-};
-/// Two texts by the model's template of two.
-[[nodiscard]] TokenizedPair tokenize_pair_of(const host::Opened& opened, const std::string& first,
-                                             const std::string& second, bool parse_special);
-
-struct ArenaDelete {
-    std::align_val_t alignment{kArenaAlignment};
-    void operator()(std::byte* arena) const noexcept { ::operator delete(arena, alignment); }
-};
-
-/// So many bytes, kArenaAlignment-aligned; null: there is no such memory.
-[[nodiscard]] std::unique_ptr<std::byte[], ArenaDelete> take_arena(std::uint64_t bytes);
-
-/// A session with the memory it lives in, which is taken once, here. Movable; `opened` must outlive it.
-struct Running {
-    Plan plan;
-    std::unique_ptr<std::byte[], ArenaDelete> arena;
-    Session session;
-};
-/// A workspace and a pool of caches with the memory they live in. `opened` must outlive it.
-class Company {
-public:
-    /// Room for n_sequences of limits.max_kv_len positions each.
-    Company(const host::Opened& opened, const Limits& limits, std::uint32_t n_sequences, const char* isa);
-    [[nodiscard]] Cache make();
-
-    Plan plan;
-    PoolPlan pool_plan;
-    Workspace workspace;
-    CachePool pool;
-
-private:
-    const host::Opened& opened_;
-    std::unique_ptr<std::byte[], ArenaDelete> arena_, pages_;
-};
-
-/// `remote`, where there is one, outlives it: see SharedWork.
-[[nodiscard]] Running start_session(const host::Opened& opened, const Limits& limits, const char* isa,
-                                    const Remote* remote = nullptr);
-
-}  // namespace fovea
+}  // namespace fovea::host

@@ -1,4 +1,5 @@
 #include "host/model/texts.h"
+#include "host/base/text_file.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -40,11 +41,11 @@ Text text_of(const std::string& line, const std::string& place) {
 const Stack& encoder_of(const host::Opened& opened) { return opened.model.config().encoder; }
 
 std::vector<Token> bare_tokens(const host::Opened& opened, const std::string& text, bool parse_special) {
-    return tokenize_text(opened, text, parse_special, false);
+    return opened.tokens(text, {.add_special = false, .parse_special = parse_special});
 }
 
 TextTokens tokens_of_pair(const host::Opened& opened, const Text& text, std::size_t most, CutOf cut_of) {
-    const Tokenizer& tokenizer = need_tokenizer(opened);
+    const Tokenizer& tokenizer = opened.need_tokenizer();
     std::vector<Token> first = bare_tokens(opened, text.text, false), second = bare_tokens(opened, *text.pair, false);
     PairTokens pair =
         join_texts(tokenizer, std::move(first), std::move(second), most, cut_of, encoder_of(opened).n_token_types);
@@ -103,9 +104,9 @@ TextTokens tokens_of(const host::Opened& opened, const Text& text, bool parse_sp
     const std::size_t most = most_tokens(opened.model);
     if (text.pair) return tokens_of_pair(opened, text, most, cut_of);
     TextTokens result;
-    result.ids = tokenize_text(opened, text.text, parse_special);
+    result.ids = opened.tokens(text.text, {.parse_special = parse_special});
     result.n_whole = result.ids.size();
-    if (result.n_whole > most) cut_text(tokenize_text(opened, "", false), most, result.ids);
+    if (result.n_whole > most) cut_text(opened.tokens(""), most, result.ids);
     if (result.ids.empty()) throw host::Error("text: expected 1 token or more, got none");
     return result;
 }
@@ -164,13 +165,13 @@ TextBatches::TextBatches(const host::Opened& opened, std::span<const TextTokens>
     limits.kv_type = options.kv_type;
     limits.max_batch = static_cast<std::uint32_t>(std::max(longest, std::min<std::uint64_t>(n_rows, kBatchRows)));
     limits.max_sequences = static_cast<std::uint32_t>(std::clamp<std::size_t>(texts.size(), 1, kBatchTexts));
-    running = start_session(opened, limits, options.isa);
+    running = start_session(opened, limits, {.isa = options.isa});
 }
 
 void TextBatches::run(const TakeResults& take) {
     const Limits& limits = running.plan.limits;
     const auto compute = [&](const EncodeInput& input, std::span<float> out) {
-        require(encode(running.session, input, out), opened_.name);
+        require(encode(*running, input, out), opened_.name);
     };
     encode_in_batches(encoder_of(opened_), before_head_, texts_, {limits.max_batch, limits.max_sequences}, compute,
                       take);

@@ -9,6 +9,7 @@
 
 #include "fovea/encode.h"
 #include "host/model/opened.h"
+#include "host/model/runtime.h"
 #include "host/model/text_pairs.h"
 #include "host/model/text_prompts.h"
 
@@ -73,7 +74,7 @@ public:
     /// Calls take once for every text, in any order.
     void run(const TakeResults& take);
 
-    Running running;
+    host::Runtime<Session> running;
 
 private:
     const host::Opened& opened_;

@@ -25,14 +25,15 @@ Sound sound_of(const Model& model, std::size_t n_samples, const std::string& nam
 
 }  // namespace
 
-void need_speech(const Model& model, const Tokenizer& tokenizer, const std::string& name) {
-    const Config& config = model.config();
-    if (!config.encoder.sound.is_speech())
+void need_speech(const host::Opened& opened) {
+    const std::string& name = opened.name;
+    const Config& config = opened.config();
+    if (opened.kind() != host::Kind::speech)
         throw host::Error(name + ": model: expected one that hears, got one that reads " +
                           (config.encoder.n_layers && !config.encoder.vocab_size ? "vectors" : "text"));
     if (!config.decoder.n_layers || !config.decoder.vocab_size)
         throw host::Error(name + ": model: expected one that writes what it hears, got an encoder alone");
-    if (!tokenizer.valid()) throw host::Error(name + ": tokenizer: expected one in the file, got none");
+    if (!opened.tokenizer.valid()) throw host::Error(name + ": tokenizer: expected one in the file, got none");
 }
 
 RecordingFrames recording_frames(const Model& model, std::span<const float> samples, const std::string& name) {
@@ -55,53 +56,31 @@ std::vector<Token> tokens_before(const Tokenizer& tokenizer, std::string_view te
     text = text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
     if (text.size() > kMostBytes) text.remove_prefix(text.size() - kMostBytes);
     const std::string spaced = ' ' + std::string(text);
-    Arena scratch(tokenize_scratch_bytes(tokenizer, spaced.size()));
-    std::vector<Token> tokens(max_tokens(tokenizer, spaced.size()));
-    std::size_t n = 0;
-    require(tokenize(tokenizer, spaced, {.add_special = false}, scratch, tokens, n), "prompt");
-    tokens.resize(n);
-    return tokens;
+    return host::tokenize(tokenizer, spaced, {.add_special = false}, "prompt");
 }
 
-SpeechWorkspace::SpeechWorkspace(const Model& model, const Tokenizer& tokenizer, const std::string& name,
-                                 const Options& options)
-    : model_(model), memories_(options.n_recordings), texts_(options.n_recordings) {
-    need_speech(model, tokenizer, name);
-    const Config& config = model.config();
-    tokens_ = SpeechTokens::read(find_info(model, "speech"), config.decoder.vocab_size, name);
+SpeechWorkspace::SpeechWorkspace(const host::Opened& opened, const Options& options)
+    : opened_(opened), memories_(options.n_recordings), texts_(options.n_recordings) {
+    need_speech(opened);
+    const std::string& name = opened.name;
+    const Config& config = opened.config();
+    tokens_ = SpeechTokens::read(find_info(opened.model, "speech"), config.decoder.vocab_size, name);
     const std::uint32_t n_rows = (config.encoder.sound.n_frames + 1) / 2, n = options.n_recordings;
     const std::uint32_t n_tokens = config.decoder.max_positions;
-    const auto take = [&](std::uint64_t bytes) {
-        n_bytes_ += bytes;
-        Arena arena(bytes);
-        if (arena.size() < bytes)
-            throw host::Error(name + ": memory: expected " + with_separators(bytes) + " bytes, got less");
-        return arena;
-    };
-    Plan plan;
-    require(make_workspace_plan(config,
-                                {.max_kv_len = n_tokens,
-                                 .max_batch = std::max(n_rows, n_tokens),
-                                 .n_threads = options.n_threads,
-                                 .kv_type = options.kv_type,
-                                 .max_sequences = n,
-                                 .max_key_rows = n_rows},
-                                plan),
-            name);
-    workspace_arena_ = take(plan.arena_bytes);
-    require(make_workspace(model, plan.limits, workspace_arena_, workspace_, options.isa), name);
-    if (options.cancel) set_cancel(workspace_, options.cancel);
-    PoolPlan memory, text;
-    require(make_pool_plan(
-                config, {.max_kv_len = n_rows, .max_sequences = n, .kv_type = options.kv_type, .memory = true}, memory),
-            name);
-    require(make_pool_plan(config, {.max_kv_len = n_tokens, .max_sequences = n, .kv_type = options.kv_type}, text),
-            name);
-    memory_arena_ = take(memory.arena_bytes), text_arena_ = take(text.arena_bytes);
-    require(make_pool(model, memory.limits, memory_arena_, memory_pool_), name);
-    require(make_pool(model, text.limits, text_arena_, text_pool_), name);
-    for (Cache& cache : memories_) require(make_cache(memory_pool_, cache), name);
-    for (Cache& cache : texts_) require(make_cache(text_pool_, cache), name);
+    workspace_ = start_workspace(opened,
+                                 {.max_kv_len = n_tokens,
+                                  .max_batch = std::max(n_rows, n_tokens),
+                                  .n_threads = options.n_threads,
+                                  .kv_type = options.kv_type,
+                                  .max_sequences = n,
+                                  .max_key_rows = n_rows},
+                                 {.isa = options.isa});
+    if (options.cancel) set_cancel(*workspace_, options.cancel);
+    memory_pool_ =
+        start_pool(opened, {.max_kv_len = n_rows, .max_sequences = n, .kv_type = options.kv_type, .memory = true});
+    text_pool_ = start_pool(opened, {.max_kv_len = n_tokens, .max_sequences = n, .kv_type = options.kv_type});
+    for (Cache& cache : memories_) cache = start_cache(opened, memory_pool_);
+    for (Cache& cache : texts_) cache = start_cache(opened, text_pool_);
     steps_.reserve(n);
     if (!options.words) return;
     heads_ = tokens_.alignment_heads;
@@ -119,23 +98,22 @@ SpeechWorkspace::SpeechWorkspace(const Model& model, const Tokenizer& tokenizer,
         most = std::max(most, decoder.block(head.layer).n_heads);
     }
     weights_.resize(std::size_t{most} * n_tokens * n_rows);
-    n_bytes_ += weights_.size() * sizeof(float);
 }
 
 Status SpeechWorkspace::attend(std::size_t i, std::span<const Token> tokens, const SpeechModel::EachHead& each) {
     if (heads_.empty()) return {Code::unsupported, "words: expected a workspace made for them", 0, 0};
-    const std::uint32_t n_keys = (model_.config().encoder.sound.n_frames + 1) / 2;
+    const std::uint32_t n_keys = (opened_.config().encoder.sound.n_frames + 1) / 2;
     const auto n_queries = static_cast<std::uint32_t>(tokens.size());
     const std::size_t of_each = std::size_t{n_queries} * n_keys;
     for (auto head = heads_.begin(); head != heads_.end();) {
-        const std::uint32_t layer = head->layer, n_heads = model_.config().decoder.block(layer).n_heads;
+        const std::uint32_t layer = head->layer, n_heads = opened_.config().decoder.block(layer).n_heads;
         if (const Status status = fovea::rewind(texts_[i], 0); !status.ok()) return status;
         const std::span<float> out = std::span(weights_).first(n_heads * of_each);
         const AttentionWeights wanted{
             .layer = layer, .cross = true, .per_head = true, .n_queries = n_queries, .n_keys = n_keys, .out = out};
-        Status status = capture_attention(workspace_, wanted);
+        Status status = capture_attention(*workspace_, wanted);
         if (status.ok()) status = read({{{i, tokens, {}}}});
-        (void)capture_attention(workspace_, {});
+        (void)capture_attention(*workspace_, {});
         if (!status.ok()) return status;
         for (; head != heads_.end() && head->layer == layer; ++head)
             each(out.subspan(head->head * of_each, of_each), n_keys);
@@ -144,7 +122,7 @@ Status SpeechWorkspace::attend(std::size_t i, std::span<const Token> tokens, con
 }
 
 void SpeechWorkspace::describe(SpeechModel& model) const {
-    const Config& config = model_.config();
+    const Config& config = opened_.config();
     const Sound& sound = config.encoder.sound;
     model.n_frames = sound.n_frames, model.n_mels = sound.n_mels;
     model.frame_seconds = static_cast<double>(sound.hop_length) / sound.sample_rate;
@@ -152,10 +130,10 @@ void SpeechWorkspace::describe(SpeechModel& model) const {
 }
 
 Status SpeechWorkspace::hear(std::size_t i, std::span<const float> frames) {
-    const std::uint32_t n_frames = model_.config().encoder.sound.n_frames;
+    const std::uint32_t n_frames = opened_.config().encoder.sound.n_frames;
     if (const Status status = fovea::rewind(texts_[i], 0); !status.ok()) return status;
     if (const Status status = fovea::rewind(memories_[i], 0); !status.ok()) return status;
-    return cache_memory(workspace_, {.source = {.vectors = frames, .lengths = {&n_frames, 1}}}, {&memories_[i], 1});
+    return cache_memory(*workspace_, {.source = {.vectors = frames, .lengths = {&n_frames, 1}}}, {&memories_[i], 1});
 }
 
 Status SpeechWorkspace::rewind(std::size_t i, std::size_t n_tokens) {
@@ -165,27 +143,18 @@ Status SpeechWorkspace::rewind(std::size_t i, std::size_t n_tokens) {
 Status SpeechWorkspace::read(std::span<const Reading> readings) {
     steps_.clear();
     for (const Reading& r : readings) steps_.push_back({texts_[r.i], r.tokens, r.logits, memories_[r.i]});
-    return forward(workspace_, steps_);
+    return forward(*workspace_, steps_);
 }
 
-std::string speech_text(const Tokenizer& tokenizer, std::span<const Token> tokens) {
-    std::vector<char> piece(max_piece_bytes(tokenizer));
-    Decoder decoder;
-    std::string text;
-    for (const Token token : tokens) text += decode(tokenizer, decoder, token, false, piece);
-    return text + std::string(finish(decoder, piece));
-}
-
-SpeechEngine::SpeechEngine(const Model& model, const Tokenizer& tokenizer, const std::string& name,
-                           const Options& options)
-    : workspace_(model, tokenizer, name, options), tokenizer_(tokenizer), name_(name) {
+SpeechEngine::SpeechEngine(const host::Opened& opened, const Options& options)
+    : opened_(opened), workspace_(opened, options) {
     workspace_.describe(*this);
-    logits_.resize(model.config().decoder.vocab_size);
+    logits_.resize(opened.config().decoder.vocab_size);
 }
 
 void SpeechEngine::check(const Status& status) const {
     if (status.code == Code::cancelled) throw SpeechCancelled{};
-    require(status, name_);
+    require(status, opened_.name);
 }
 
 void SpeechEngine::hear(std::span<const float> frames) { check(workspace_.hear(0, frames)); }
@@ -201,6 +170,6 @@ void SpeechEngine::attend(std::span<const Token> tokens, const EachHead& each) {
     check(workspace_.attend(0, tokens, each));
 }
 
-std::string SpeechEngine::text_of(std::span<const Token> tokens) { return speech_text(tokenizer_, tokens); }
+std::string SpeechEngine::text_of(std::span<const Token> tokens) { return opened_.text(tokens); }
 
 }  // namespace fovea

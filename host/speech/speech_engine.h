@@ -7,16 +7,14 @@
 #include <string_view>
 #include <vector>
 
-#include "fovea/arena.h"
 #include "fovea/encode.h"
-#include "fovea/model.h"
-#include "fovea/tokenizer.h"
+#include "host/model/runtime.h"
 #include "host/speech/transcriber.h"
 
 namespace fovea {
 
 /// host::Error unless it hears and writes.
-void need_speech(const Model& model, const Tokenizer& tokenizer, const std::string& name);
+void need_speech(const host::Opened& opened);
 
 /// A recording's frames; of one that is shorter than a window a whole window's, silence behind it.
 struct RecordingFrames {
@@ -44,8 +42,8 @@ public:
         std::uint32_t n_recordings = 1;             ///< at a time
         bool words = false;                         ///< attend will be called
     };
-    /// Model and tokenizer are views, whose bytes must outlive this. Throws host::Error.
-    SpeechWorkspace(const Model& model, const Tokenizer& tokenizer, const std::string& name, const Options& options);
+    /// `opened` must outlive this. Throws host::Error.
+    SpeechWorkspace(const host::Opened& opened, const Options& options);
 
     /// Recording i hears another window, [n_frames, n_mels], and has no text.
     [[nodiscard]] Status hear(std::size_t i, std::span<const float> frames);
@@ -65,29 +63,27 @@ public:
     void describe(SpeechModel& model) const;
 
     [[nodiscard]] const SpeechTokens& tokens() const { return tokens_; }
-    [[nodiscard]] std::uint64_t n_bytes() const { return n_bytes_; }
+    [[nodiscard]] std::uint64_t n_bytes() const {
+        return workspace_.arena.size() + memory_pool_.arena.size() + text_pool_.arena.size() +
+               weights_.size() * sizeof(float);
+    }
 
 private:
-    Model model_;
+    const host::Opened& opened_;
     SpeechTokens tokens_;
-    Arena workspace_arena_, memory_arena_, text_arena_;
-    Workspace workspace_;
-    CachePool memory_pool_, text_pool_;
+    host::Runtime<Workspace> workspace_;
+    host::Runtime<CachePool> memory_pool_, text_pool_;
     std::vector<Cache> memories_, texts_;  // of each recording
     std::vector<Step> steps_;
     std::vector<SpeechTokens::Head> heads_;  // by layer
     std::vector<float> weights_;             // of a layer
-    std::uint64_t n_bytes_ = 0;
 };
-
-/// Tokens as the text they stand for.
-[[nodiscard]] std::string speech_text(const Tokenizer& tokenizer, std::span<const Token> tokens);
 
 /// One recording after the other.
 class SpeechEngine final : public SpeechModel {
 public:
     using Options = SpeechWorkspace::Options;
-    SpeechEngine(const Model& model, const Tokenizer& tokenizer, const std::string& name, const Options& options);
+    SpeechEngine(const host::Opened& opened, const Options& options);
 
     void hear(std::span<const float> frames) override;
     void rewind(std::size_t n_tokens) override;
@@ -101,9 +97,8 @@ public:
 private:
     void check(const Status& status) const;
 
+    const host::Opened& opened_;
     SpeechWorkspace workspace_;
-    Tokenizer tokenizer_;
-    std::string name_;
     std::vector<float> logits_;
 };
 

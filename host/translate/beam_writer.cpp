@@ -25,26 +25,20 @@ std::uint64_t bytes_of(const std::vector<T>& values) {
 
 }  // namespace
 
-BeamWriter::BeamWriter(const Model& model, const std::string& name, const TargetLimits& limits,
-                       const TargetRules& rules)
-    : name_(name),
-      source_(model, name, with_room(limits, rules, model.config()), rules.beams.n_beams, rules.beams.n_beams),
-      vocab_size_(model.config().decoder.vocab_size),
+BeamWriter::BeamWriter(const host::Opened& opened, const TargetLimits& limits, const TargetRules& rules)
+    : opened_(opened),
+      source_(opened, with_room(limits, rules, opened.config()), rules.beams.n_beams, rules.beams.n_beams),
+      vocab_size_(opened.config().decoder.vocab_size),
       search_(with_room(rules.beams, source_.max_positions())) {
     // Pages for beams that have nothing in common: sharing leaves some free, and what is there always suffices.
-    PoolPlan plan;
     const std::uint32_t n_beams = rules.beams.n_beams;
-    require(make_pool_plan(model.config(),
-                           {.max_kv_len = source_.max_positions(), .max_sequences = n_beams, .kv_type = limits.kv_type},
-                           plan),
-            name);
-    text_arena_ = Arena(plan.arena_bytes);
-    require(make_pool(model, plan.limits, text_arena_, text_pool_), name);
+    text_pool_ = start_pool(
+        opened, {.max_kv_len = source_.max_positions(), .max_sequences = n_beams, .kv_type = limits.kv_type});
     texts_.reserve(n_beams), next_.reserve(n_beams), steps_.reserve(n_beams), rows_.reserve(n_beams);
     logits_.resize(n_beams * vocab_size_);
     allowed_.resize(n_beams * ((vocab_size_ + 31) / 32));
     text_.reserve(source_.max_positions() + 1);
-    n_bytes_ = source_.n_bytes() + plan.arena_bytes + search_.n_bytes() + bytes_of(texts_) + bytes_of(next_) +
+    n_bytes_ = source_.n_bytes() + text_pool_.arena.size() + search_.n_bytes() + bytes_of(texts_) + bytes_of(next_) +
                bytes_of(steps_) + bytes_of(rows_) + bytes_of(logits_) + bytes_of(allowed_) + bytes_of(text_);
 }
 
@@ -56,10 +50,10 @@ void BeamWriter::start(std::span<const Token> source, const TargetRules& rules, 
     const std::uint32_t n_most = rules.most_new(source_.max_positions());
     ends_by_length_ = rules.ends_by_length(source_.max_positions()) && n_most <= n_new;
     n_most_ = n_given + std::min(n_most, n_new) + (ends_by_length_ && n_most ? 1 : 0);
-    for (Cache& text : texts_) require(end_cache(text), name_);
+    for (Cache& text : texts_) require(end_cache(text), opened_.name);
     texts_.clear();
     search_.start(n_given, n_most_);
-    require(make_cache(text_pool_, texts_.emplace_back()), name_);
+    texts_.push_back(start_cache(opened_, text_pool_));
 }
 
 /// The next beams' caches: each parent's goes to its first child, and others fork it.
@@ -68,12 +62,12 @@ void BeamWriter::follow(std::span<const Beam> beams) {
     for (std::uint32_t parent = 0; parent < texts_.size(); ++parent) {
         const auto first = std::find_if(beams.begin(), beams.end(), [&](const Beam& b) { return b.parent == parent; });
         if (first == beams.end())
-            require(end_cache(texts_[parent]), name_);
+            require(end_cache(texts_[parent]), opened_.name);
         else
             next_[static_cast<std::size_t>(first - beams.begin())] = texts_[parent];
     }
     for (std::size_t i = 0; i < beams.size(); ++i)
-        if (!next_[i].valid()) require(fork_cache(texts_[beams[i].parent], next_[i]), name_);
+        if (!next_[i].valid()) require(fork_cache(texts_[beams[i].parent], next_[i]), opened_.name);
     texts_.swap(next_);
 }
 
@@ -98,7 +92,7 @@ void BeamWriter::compute(std::span<const Token> prompt) {
                           .tokens = prompt.empty() ? std::span(&beams[i].token, 1) : prompt,
                           .logits = std::span(logits_).subspan(i * vocab_size_, vocab_size_),
                           .memory = source_.memory()});
-    require(forward(source_.workspace(), steps_), name_);
+    require(forward(source_.workspace(), steps_), opened_.name);
     for (std::size_t i = 0; i < beams.size(); ++i) forbid(i, prompt.empty() ? i : 0);
 }
 
@@ -108,8 +102,8 @@ bool BeamWriter::next() {
     if (ends_by_length_ && search_.n_tokens() + 1 == n_most_) return search_.take_end(), false;
     compute(is_first ? std::span<const Token>(prompt_) : std::span<const Token>());
     while (is_first && texts_.size() < search_.beams().size())
-        require(fork_cache(texts_[0], texts_.emplace_back()), name_);
-    require(search_.take(rows_), name_);
+        require(fork_cache(texts_[0], texts_.emplace_back()), opened_.name);
+    require(search_.take(rows_), opened_.name);
     if (search_.done()) return false;
     follow(search_.beams());
     return true;

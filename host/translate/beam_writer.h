@@ -14,8 +14,8 @@ namespace fovea {
 /// All memory is taken by the constructor, exactly what the plans say; beams share the pages of what they have in common.
 class BeamWriter {
 public:
-    /// The model is a view, whose bytes must outlive this. Of `rules` those count here that are no language's. Throws host::Error.
-    BeamWriter(const Model& model, const std::string& name, const TargetLimits& limits, const TargetRules& rules);
+    /// `opened` must outlive this. Of `rules` those count here that are no language's. Throws host::Error.
+    BeamWriter(const host::Opened& opened, const TargetLimits& limits, const TargetRules& rules);
 
     /// Reads the source and begins a text of at most n_new tokens; source and rules must outlive it. Throws host::Error.
     void start(std::span<const Token> source, const TargetRules& rules, std::uint32_t n_new);
@@ -35,10 +35,9 @@ private:
     void compute(std::span<const Token> prompt);
     void forbid(std::size_t beam, std::size_t row);
 
-    std::string name_;
+    const host::Opened& opened_;
     SourceMemory source_;
-    Arena text_arena_;
-    CachePool text_pool_;
+    host::Runtime<CachePool> text_pool_;
     std::size_t vocab_size_;
     std::vector<Cache> texts_, next_;  // of the beams
     std::vector<Step> steps_;

@@ -89,26 +89,17 @@ std::vector<Token> with_languages(std::vector<Token> source, const Languages& la
     return source;
 }
 
-TargetWriter::TargetWriter(const Model& model, const Tokenizer& tokenizer, const std::string& name,
-                           const TargetLimits& limits, GeneratorLimits generator)
-    : name_(name), source_(model, name, limits, 1 + generator.max_proposed, 1) {
-    PoolPlan text;
-    const std::uint32_t max_positions = source_.max_positions();
-    require(make_pool_plan(model.config(), {.max_kv_len = max_positions, .kv_type = limits.kv_type}, text), name);
-    text_arena_ = Arena(text.arena_bytes);
-    require(make_pool(model, text.limits, text_arena_, text_pool_), name);
-    require(make_cache(text_pool_, text_), name);
-    generator.max_tokens = max_positions;
-    GeneratorPlan plan;
-    require(make_generator_plan(model, tokenizer, generator, plan), name);
-    generator_arena_ = Arena(plan.arena_bytes);
-    require(make_generator(model, tokenizer, text_, plan.limits, generator_arena_, generator_), name);
-    n_bytes_ = source_.n_bytes() + text.arena_bytes + plan.arena_bytes;
+TargetWriter::TargetWriter(const host::Opened& opened, const TargetLimits& limits, GeneratorLimits generator)
+    : opened_(opened), source_(opened, limits, 1 + generator.max_proposed, 1) {
+    generator.max_tokens = source_.max_positions();
+    text_pool_ = start_pool(opened, {.max_kv_len = source_.max_positions(), .kv_type = limits.kv_type});
+    text_ = start_cache(opened, text_pool_);
+    generator_ = start_generator(opened, text_, generator);
 }
 
 void TargetWriter::start(std::span<const Token> source, const TargetRules& rules, GenerateOptions how) {
-    require(rewind(text_, 0), name_);
-    require(resume(generator_, {}), name_);
+    require(rewind(text_, 0), opened_.name);
+    require(resume(*generator_, {}), opened_.name);
     source_.read(source);
     filter_.emplace(rules, source);
     how.filter = filter_->filter();
@@ -116,7 +107,7 @@ void TargetWriter::start(std::span<const Token> source, const TargetRules& rules
     how.end_tokens = rules.ends;
     how.n_new = std::min(how.n_new, rules.most_new(source_.max_positions()));
     const std::vector<Token> prompt = rules.prompt();
-    require(fovea::start(generator_, prompt, how), name_);
+    require(fovea::start(*generator_, prompt, how), opened_.name);
 }
 
 }  // namespace fovea

@@ -38,27 +38,26 @@ struct ToldLanguages {
 /// All memory is taken by the constructor, exactly what the plans say.
 class TargetWriter {
 public:
-    /// Model and tokenizer are views, whose bytes must outlive this. Throws host::Error.
-    TargetWriter(const Model& model, const Tokenizer& tokenizer, const std::string& name, const TargetLimits& limits,
-                 GeneratorLimits generator = {});
+    /// `opened` must outlive this. Throws host::Error.
+    TargetWriter(const host::Opened& opened, const TargetLimits& limits, GeneratorLimits generator = {});
 
     /// Reads the source and begins a text as `rules` say; both, and what `how` views, must outlive the text. Throws host::Error.
     void start(std::span<const Token> source, const TargetRules& rules, GenerateOptions how);
     /// The next piece of the text, as `generate` of generator.h makes it.
-    [[nodiscard]] Status next(Piece& piece) { return generate(generator_, source_.workspace(), piece); }
+    [[nodiscard]] Status next(Piece& piece) { return generate(*generator_, source_.workspace(), piece); }
 
-    [[nodiscard]] const Generator& generator() const { return generator_; }
-    [[nodiscard]] std::uint64_t n_bytes() const { return n_bytes_; }
+    [[nodiscard]] const Generator& generator() const { return *generator_; }
+    [[nodiscard]] std::uint64_t n_bytes() const {
+        return source_.n_bytes() + text_pool_.arena.size() + generator_.arena.size();
+    }
 
 private:
-    std::string name_;
+    const host::Opened& opened_;
     SourceMemory source_;
-    Arena text_arena_, generator_arena_;
-    CachePool text_pool_;
+    host::Runtime<CachePool> text_pool_;
     Cache text_;
-    Generator generator_;
+    host::Runtime<Generator> generator_;
     std::optional<TargetFilter> filter_;
-    std::uint64_t n_bytes_ = 0;
 };
 
 }  // namespace fovea

@@ -5,26 +5,27 @@
 namespace fovea {
 namespace {
 
-TargetRules rules_of(const Model& model, const std::string& name, std::uint32_t n_beams) {
-    TargetRules rules =
-        TargetRules::read(find_info(model, "target"), model.config().decoder.vocab_size, name + ": target");
+TargetRules rules_of(const host::Opened& opened, std::uint32_t n_beams) {
+    TargetRules rules = TargetRules::read(find_info(opened.model, "target"), opened.config().decoder.vocab_size,
+                                          opened.name + ": target");
     if (n_beams) rules.beams.n_beams = n_beams;
     return rules;
 }
 
 }  // namespace
 
-Translator::Translator(const Model& model, const Tokenizer& tokenizer, const std::string& name, const Options& options)
-    : tokenizer_(tokenizer), name_(name), said_(rules_of(model, name, options.n_beams)) {
+Translator::Translator(const host::Opened& opened, const Options& options)
+    : opened_(opened), said_(rules_of(opened, options.n_beams)) {
     if (said_.beams.n_beams > 1)
-        beams_.emplace(model, name, options.limits, said_);
+        beams_.emplace(opened, options.limits, said_);
     else
-        writer_.emplace(model, tokenizer, name, options.limits, options.generator);
+        writer_.emplace(opened, options.limits, options.generator);
 }
 
 void Translator::start(std::vector<Token> source, const Languages& languages, const GenerateOptions& how) {
     rules_ = said_;
-    source_ = tokenizer_.valid() ? with_languages(std::move(source), languages, tokenizer_, rules_) : std::move(source);
+    source_ = opened_.tokenizer.valid() ? with_languages(std::move(source), languages, opened_.tokenizer, rules_)
+                                        : std::move(source);
     shows_special_ = how.show_special;
     if (beams_)
         beams_->start(source_, rules_, how.n_new);
@@ -46,7 +47,7 @@ Translator::Text Translator::write(const std::function<void(const Piece&)>& on_p
 Translator::Text Translator::follow(const std::function<void(const Piece&)>& on_piece) {
     Text made;
     for (Piece piece; piece.finish == FinishReason::none;) {
-        require(writer_->next(piece), name_);
+        require(writer_->next(piece), opened_.name);
         made.text += piece.text;
         made.tokens.insert(made.tokens.end(), piece.tokens.begin(), piece.tokens.end());
         made.finish = piece.finish;
@@ -65,13 +66,9 @@ Translator::Text Translator::search() {
 
 /// Of tokens behind the prompt, on which it depends whether a space is dropped.
 std::string Translator::text_of(std::span<const Token> tokens) const {
-    if (!tokenizer_.valid()) return {};
-    std::vector<char> room(max_piece_bytes(tokenizer_));
-    Decoder decoder;
-    std::string text;
-    for (const Token id : rules_.prompt()) (void)decode(tokenizer_, decoder, id, shows_special_, room);
-    for (const Token id : tokens) text += decode(tokenizer_, decoder, id, shows_special_, room);
-    return text + std::string(finish(decoder, room));
+    if (!opened_.tokenizer.valid()) return {};
+    const std::vector<Token> before = rules_.prompt();
+    return opened_.text(tokens, {.show_special = shows_special_, .before = before});
 }
 
 }  // namespace fovea

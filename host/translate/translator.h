@@ -19,8 +19,8 @@ public:
         GeneratorLimits generator = {};  ///< of one beam's texts
         std::uint32_t n_beams = 0;       ///< up to kMostBeams; 0: as many as the model says
     };
-    /// Model and tokenizer are views, whose bytes must outlive this; the tokenizer may be none. Throws host::Error.
-    Translator(const Model& model, const Tokenizer& tokenizer, const std::string& name, const Options& options);
+    /// `opened` must outlive this; it may have no tokenizer. Throws host::Error.
+    Translator(const host::Opened& opened, const Options& options);
 
     /// Reads a source's ids, as the tokenizer made them, and begins a text. What `how` views must outlive the text. Several beams
     /// ask it for n_new and show_special alone. Throws host::Error.
@@ -43,8 +43,7 @@ private:
     [[nodiscard]] Text search();
     [[nodiscard]] std::string text_of(std::span<const Token> tokens) const;
 
-    Tokenizer tokenizer_;
-    std::string name_;
+    const host::Opened& opened_;
     TargetRules said_, rules_;            // of the file, and with this text's languages
     std::optional<TargetWriter> writer_;  // or, with several beams,
     std::optional<BeamWriter> beams_;

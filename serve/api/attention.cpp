@@ -49,7 +49,7 @@ Json rows_of(const std::vector<float>& weights, std::size_t n) {
     return rows;
 }
 
-Json answer_of(const ServedModel& served, const std::vector<Token>& text, const Asked& asked,
+Json answer_of(const host::Opened& served, const std::vector<Token>& text, const Asked& asked,
                const std::vector<float>& weights) {
     Json tokens = Json::array();
     for (const Token id : text) tokens.push_back(std::string(token_bytes(served.tokenizer, id)));
@@ -70,8 +70,8 @@ void Server::look(Call& call) {
     const Json body = read_json(call.request.body);
     const Fields fields(body);
     const std::size_t model = find_model(fields.text("model"), Api::chat);
-    const ServedModel& served = models_[model];
-    if (writes_target(served.model.config()))
+    const host::Opened& served = models_[model];
+    if (served.kind() == host::Kind::translation)
         throw RequestError(400, "model: expected one that continues its prompt, got " + served.name, "model");
     Asked asked = read_look(fields, served.model.config().decoder);
     auto job = std::make_shared<Job>();

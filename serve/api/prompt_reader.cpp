@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "host/base/error.h"
+#include "host/base/status_error.h"
 #include "host/base/words.h"
 #include "host/chat/thinking.h"
 #include "host/model/stacks.h"
@@ -17,18 +17,17 @@ constexpr std::size_t kBytesPerToken = 64;  // of a text that fills the context:
 
 }  // namespace
 
-PromptReader::PromptReader(const ServedModel& served, std::uint32_t context, bool has_answer)
+PromptReader::PromptReader(const host::Opened& served, std::uint32_t context, bool has_answer)
     : served_(served),
       context_(context),
-      most_(has_answer && !writes_target(served.model.config()) ? context - 1 : context) {
+      most_(has_answer && served.kind() != host::Kind::translation ? context - 1 : context) {
     most_bytes_ = std::size_t{context} * std::max(kBytesPerToken, std::size_t{4});
     const std::uint64_t n_scratch = tokenize_scratch_bytes(served.tokenizer, most_bytes_);
     scratch_ = Arena(n_scratch);
     if (scratch_.size() < n_scratch)
         throw host::Error(served.name + ": memory: expected " + with_separators(n_scratch) +
                           " bytes to read prompts, got less");
-    tokens_.resize(max_tokens(served.tokenizer, most_bytes_));
-    if (writes_target(served.model.config())) {
+    if (served.kind() == host::Kind::translation) {
         rules_ = TargetRules::read(find_info(served.model, "target"), served.model.config().decoder.vocab_size,
                                    served.name + ": target");
         no_chat_ = "expected a model that answers, got one that writes a text from a text, for /v1/completions";
@@ -73,15 +72,14 @@ std::vector<Token> PromptReader::tokens_of(const std::string& text, const Tokeni
         if (!cuts) refuse_length(param, "a text of " + std::to_string(text.size()) + " bytes");
         read = read.substr(0, most_bytes_);
     }
-    std::size_t n = 0;
-    const Status status = tokenize(served_.tokenizer, read, options, scratch_, tokens_, n);
-    if (!status.ok()) throw RequestError(500, StatusLine(status).c_str(), param);
-    std::vector<Token> tokens(tokens_.begin(), tokens_.begin() + static_cast<std::ptrdiff_t>(n));
-    if (!cuts || n <= most_) return tokens;
-    std::size_t n_of_no_text = 0;
-    if (!tokenize(served_.tokenizer, "", options, scratch_, tokens_, n_of_no_text).ok()) n_of_no_text = 0;
-    cut_text(std::span(tokens_).first(n_of_no_text), most_, tokens);
-    return tokens;
+    try {
+        std::vector<Token> tokens = host::tokenize(served_.tokenizer, read, options, {}, scratch_);
+        if (cuts && tokens.size() > most_)
+            cut_text(host::tokenize(served_.tokenizer, "", options, {}, scratch_), most_, tokens);
+        return tokens;
+    } catch (const host::StatusError& error) {
+        throw RequestError(500, error.what(), param);
+    }
 }
 
 std::vector<Token> PromptReader::read_text(const std::string& text, const TokenizeOptions& options, const char* param) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/arena.h"
+#include "fovea/host/arena.h"
 #include "host/chat/model_chat.h"
 #include "host/model/text_prompts.h"
 #include "host/translate/target_writer.h"
@@ -19,8 +19,8 @@ namespace fovea::serve {
 class PromptReader {
 public:
     /// Texts that give at most `context` tokens, one of them left for the answer where there is one. Of a model that
-    /// writes_target a prompt's tokens are a source's, beside which its answer has a context of its own.
-    PromptReader(const ServedModel& served, std::uint32_t context, bool has_answer);
+    /// host::Kind::translation a prompt's tokens are a source's, beside which its answer has a context of its own.
+    PromptReader(const host::Opened& served, std::uint32_t context, bool has_answer);
 
     /// The prompts of a request, each of 1 to context tokens, and whether a conversation's ends inside the model's
     /// reasoning. Throws RequestError.
@@ -44,7 +44,7 @@ public:
     }
     /// The model's way to talk; null where it answers one text at a time.
     [[nodiscard]] const ModelChat* chat() const { return chat_ ? &*chat_ : nullptr; }
-    [[nodiscard]] std::uint64_t memory_bytes() const { return scratch_.size() + tokens_.size() * sizeof(Token); }
+    [[nodiscard]] std::uint64_t memory_bytes() const { return scratch_.size(); }
 
 private:
     [[nodiscard]] std::vector<Token> tokens_of(const std::string& text, const TokenizeOptions& options,
@@ -57,7 +57,7 @@ private:
     [[nodiscard]] std::string prompt_of(const Request& request) const;
     [[noreturn]] void refuse_length(const char* param, const std::string& got) const;
 
-    const ServedModel& served_;
+    const host::Opened& served_;
     const std::uint32_t context_, most_;
     std::size_t most_bytes_ = 0;
     std::optional<ModelChat> chat_;
@@ -66,7 +66,6 @@ private:
     std::optional<TargetRules> rules_;  // of a model that writes texts from others
     std::map<std::pair<std::string, std::string>, std::shared_ptr<const ToldLanguages>> told_;
     Arena scratch_;
-    std::vector<Token> tokens_;
 };
 
 }  // namespace fovea::serve

@@ -43,19 +43,14 @@ void Server::detokenize(Call& call) {
     const Json& list = fields.need("tokens", "an array of token ids");
     if (!list.is_array() || list.size() > kMostTokens)
         fields.refuse("tokens", ("an array of at most " + std::to_string(kMostTokens) + " token ids").c_str(), list);
-    std::string text;
-    Decoder decoder;
-    std::vector<char> piece(max_piece_bytes(tokenizer));
-    for (const Token id : read_token_ids(list, "tokens")) {
+    const std::vector<Token> ids = read_token_ids(list, "tokens");
+    for (const Token id : ids)
         if (id >= tokenizer.vocab_size())
             throw RequestError(
                 400,
                 "tokens: expected ids below " + std::to_string(tokenizer.vocab_size()) + ", got " + std::to_string(id),
                 "tokens");
-        text += decode(tokenizer, decoder, id, true, piece);
-    }
-    text += finish(decoder, piece);
-    answer(call, {{"content", std::move(text)}});
+    answer(call, {{"content", host::detokenize(tokenizer, ids, {.show_special = true})}});
 }
 
 void Server::apply_template(Call& call) {

@@ -298,14 +298,14 @@ std::size_t Server::find_model(const std::string& name, std::optional<Api> api) 
 
 Json Server::model_list() const {
     Json list = Json::array();
-    for (const ServedModel& served : models_)
+    for (const host::Opened& served : models_)
         list.push_back({{"id", served.name}, {"object", "model"}, {"created", started_}, {"owned_by", "fovea"}});
     return {{"object", "list"}, {"data", std::move(list)}};
 }
 
 Json Server::tag_list() const {
     Json list = Json::array();
-    for (const ServedModel& served : models_) {
+    for (const host::Opened& served : models_) {
         char digest[65];
         std::snprintf(digest, sizeof digest, "%064x", served.model.fingerprint());
         list.push_back({{"name", served.name},

@@ -56,9 +56,9 @@ std::uint64_t seed_of(const Request& request) {
 }
 
 /// What an encoder computes from the prompts.
-void fill_vector_job(const Request& request, const ServedModel& served, Job& job) {
+void fill_vector_job(const Request& request, const host::Opened& served, Job& job) {
     job.scores = request.api == Api::rerank;
-    const std::uint32_t width = vector_width(served);
+    const std::uint32_t width = served.vector_width();
     if (request.n_dimensions > width)
         throw RequestError(
             400,
@@ -81,7 +81,7 @@ void check_chances(const Job& job, std::uint32_t context) {
 
 }  // namespace
 
-Server::Server(const std::vector<ServedModel>& models, ServerOptions options)
+Server::Server(const std::vector<host::Opened>& models, ServerOptions options)
     : models_(models),
       options_(std::move(options)),
       engine_(models, options_.worker, metrics_),
@@ -111,9 +111,8 @@ std::uint64_t Server::http_bytes() const {
     constexpr std::uint64_t kUnsent = 128 << 10;  // of a connection: what a sequence may be ahead of it, twice
     constexpr std::uint64_t kJson = 40;           // times a body's bytes, while it is read: one at a time
     const HttpLimits& limits = options_.http;
-    const bool hears = std::any_of(models_.begin(), models_.end(), [](const ServedModel& served) {
-        return served.model.config().encoder.sound.is_speech();
-    });
+    const bool hears = std::any_of(models_.begin(), models_.end(),
+                                   [](const host::Opened& served) { return served.kind() == host::Kind::speech; });
     return limits.n_connections * (limits.header_bytes + 4096 + kUnsent) + limits.body.all_bytes +
            kJson * limits.body.bytes + (hears ? limits.upload.all_bytes : 0) + engine_.later_bytes();
 }
@@ -154,7 +153,7 @@ void Server::hear(Call& call, Api api) {
 }
 
 JobPtr Server::make_job(const Call& call, Request& request, std::size_t model) {
-    if (request.api == Api::rerank && !scores_pairs(models_[model]))
+    if (request.api == Api::rerank && !models_[model].scores_pairs())
         throw RequestError(400, "model: expected a reranker, a CrossEncoder with one label, got " + models_[model].name,
                            "model");
     auto job = std::make_shared<Job>();
@@ -181,7 +180,7 @@ JobPtr Server::make_job(const Call& call, Request& request, std::size_t model) {
 }
 
 void Server::fill_speech_job(Request& request, std::size_t model, Job& job) const {
-    const ServedModel& served = models_[model];
+    const host::Opened& served = models_[model];
     job.recording = std::make_shared<Recording>();
     SpeechOptions& options = job.recording->options;
     options.language = request.language;
@@ -258,11 +257,7 @@ AnswerOptions Server::answer_options(const Call& call, const Request& request, s
             options.echo.push_back(prompt.text);
             continue;
         }
-        std::string text;
-        Decoder decoder;
-        std::vector<char> piece(max_piece_bytes(models_[model].tokenizer));
-        for (const Token token : prompt.tokens) text += decode(models_[model].tokenizer, decoder, token, false, piece);
-        options.echo.push_back(text);
+        options.echo.push_back(models_[model].text(prompt.tokens, {.goes_on = true}));
     }
     return options;
 }

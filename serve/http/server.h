@@ -29,7 +29,7 @@ struct ServerOptions {
 class Server {
 public:
     /// Takes all the memory of the engine. Throws host::Error. `models` must outlive it.
-    Server(const std::vector<ServedModel>& models, ServerOptions options);
+    Server(const std::vector<host::Opened>& models, ServerOptions options);
     ~Server();
 
     /// Listens, says where by `ready`, and serves until a signal. Throws host::Error.
@@ -68,7 +68,7 @@ private:
     [[nodiscard]] Json tag_list() const;
     [[nodiscard]] std::string retry_after(std::size_t model);
 
-    const std::vector<ServedModel>& models_;
+    const std::vector<host::Opened>& models_;
     const ServerOptions options_;
     Metrics metrics_;
     Engine engine_;

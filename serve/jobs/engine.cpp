@@ -2,8 +2,8 @@
 
 namespace fovea::serve {
 
-Engine::Engine(const std::vector<ServedModel>& models, const WorkerOptions& options, Metrics& metrics) {
-    for (const ServedModel& served : models) {
+Engine::Engine(const std::vector<host::Opened>& models, const WorkerOptions& options, Metrics& metrics) {
+    for (const host::Opened& served : models) {
         workers_.push_back(make_worker(served, options, metrics.models[served.name]));
         workers_.back()->wake = [this] { bell_.ring(); };
     }

@@ -13,7 +13,7 @@ namespace fovea::serve {
 class Engine {
 public:
     /// Takes all memory of all models. Throws host::Error. `models` must outlive it.
-    Engine(const std::vector<ServedModel>& models, const WorkerOptions& options, Metrics& metrics);
+    Engine(const std::vector<host::Opened>& models, const WorkerOptions& options, Metrics& metrics);
     ~Engine() { stop(); }
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;

@@ -18,7 +18,7 @@ struct CompiledForm;
 /// Of one model. Used by one thread; what it hands out is used by another.
 class Forms {
 public:
-    explicit Forms(const ServedModel& served) : served_(served) {}
+    explicit Forms(const host::Opened& served) : served_(served) {}
 
     /// What Job::constrain is to be; empty where any text will do. Throws RequestError. A form that was asked for lately
     /// is not compiled again.
@@ -34,7 +34,7 @@ private:
     [[nodiscard]] std::shared_ptr<const CompiledForm> compile(Form form, const std::string& text, bool compact,
                                                               const char* param);
 
-    const ServedModel& served_;
+    const host::Opened& served_;
     std::shared_ptr<const std::vector<std::byte>> index_;  // of the vocabulary; made for the first form
     std::list<Kept> kept_;                                 // the last used first
 };

@@ -25,24 +25,19 @@ std::unique_ptr<Constrained> constrain_target(const TargetRules& rules, std::spa
     return std::make_unique<TargetConstraint>(rules, source);
 }
 
-SourceMemories::SourceMemories(const ServedModel& served, const WorkerOptions& options, std::uint32_t context) {
-    const Config& config = served.model.config();
-    if (!writes_target(config)) return;
-    max_source_ = std::min(options.max_source ? options.max_source : context, config.encoder.max_positions);
+SourceMemories::SourceMemories(const host::Opened& served, const WorkerOptions& options, std::uint32_t context) {
+    if (served.kind() != host::Kind::translation) return;
+    max_source_ = std::min(options.max_source ? options.max_source : context, served.config().encoder.max_positions);
     const std::uint32_t n = options.n_sequences;
     n_pages_ = pages_of(
         positions_of(options.n_source_positions ? options.n_source_positions : options.n_positions, max_source_, n));
-    PoolPlan plan;
-    require(make_pool_plan(config,
-                           {.max_kv_len = max_source_,
-                            .max_sequences = n,
-                            .n_pages = n_pages_,
-                            .kv_type = options.kv_type,
-                            .memory = true},
-                           plan),
-            served.name);
-    arena_ = take_arena(served, plan.arena_bytes);
-    require(make_pool(served.model, plan.limits, arena_, pool_), served.name);
+    pool_ = start_pool(served,
+                       {.max_kv_len = max_source_,
+                        .max_sequences = n,
+                        .n_pages = n_pages_,
+                        .kv_type = options.kv_type,
+                        .memory = true},
+                       Pages::at_once);
     ids_.reserve(max_source_);
     lengths_.reserve(n);
     memories_.reserve(n);
@@ -57,7 +52,7 @@ bool SourceMemories::has_room(std::span<const Token> source, std::span<const Seq
     std::uint32_t n_needed = pages_of(source.size());
     for (const Sequence& s : sequences)
         if (s.lacks_memory()) n_needed += pages_of(s.source().size());
-    return n_needed <= pool_.n_free_pages();
+    return n_needed <= pool_->n_free_pages();
 }
 
 /// The memory of another text of the same source is this one's, too.
@@ -78,7 +73,7 @@ Status SourceMemories::read(std::span<Sequence> sequences, Workspace& workspace,
         const auto is_his = [&](const Sequence* one) { return same(one->source(), source); };
         if (std::any_of(missing.begin(), missing.end(), is_his) || ids_.size() + source.size() > max_rows) continue;
         Cache memory;
-        if (!make_cache(pool_, memory).ok()) continue;
+        if (!make_cache(*pool_, memory).ok()) continue;
         missing.push_back(&s);
         memories_.push_back(memory);
         ids_.insert(ids_.end(), source.begin(), source.end());

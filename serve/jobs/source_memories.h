@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "fovea/arena.h"
 #include "fovea/cache.h"
 #include "fovea/encode.h"
+#include "host/model/runtime.h"
 #include "serve/jobs/worker.h"
 
 namespace fovea::serve {
@@ -17,11 +17,11 @@ struct Sequence;
 class SourceMemories {
 public:
     /// `context`: positions of a written text. Throws host::Error.
-    SourceMemories(const ServedModel& served, const WorkerOptions& options, std::uint32_t context);
+    SourceMemories(const host::Opened& served, const WorkerOptions& options, std::uint32_t context);
 
     [[nodiscard]] std::uint32_t max_source() const { return max_source_; }  ///< tokens; 0: sources are not read
-    [[nodiscard]] std::uint64_t memory_bytes() const { return arena_.size(); }
-    [[nodiscard]] std::uint32_t n_lost_pages() const { return max_source_ ? n_pages_ - pool_.n_free_pages() : 0; }
+    [[nodiscard]] std::uint64_t memory_bytes() const { return pool_.arena.size(); }
+    [[nodiscard]] std::uint32_t n_lost_pages() const { return max_source_ ? n_pages_ - pool_->n_free_pages() : 0; }
     /// Whether there is a place for that source beside those of the sequences, some of which may have none yet.
     [[nodiscard]] bool has_room(std::span<const Token> source, std::span<const Sequence> sequences) const;
     /// Gives memories to the sequences that miss one: one call of the encoder for as many as a pass has rows, the others next time.
@@ -34,8 +34,7 @@ private:
     [[nodiscard]] static std::uint32_t pages_of(std::size_t n_tokens);
 
     std::uint32_t max_source_ = 0, n_pages_ = 0;
-    Arena arena_;
-    CachePool pool_;
+    host::Runtime<CachePool> pool_;
     std::vector<Token> ids_;  // of one call,
     std::vector<std::uint32_t> lengths_;
     std::vector<Cache> memories_;

@@ -39,9 +39,9 @@ struct Place {
 
 class SpeechWorker final : public Worker {
 public:
-    SpeechWorker(const ServedModel& served, const WorkerOptions& options, ModelMetrics& metrics)
+    SpeechWorker(const host::Opened& served, const WorkerOptions& options, ModelMetrics& metrics)
         : Worker(options.queue_capacity), served_(served), options_(options), metrics_(metrics) {
-        need_speech(served.model, served.tokenizer, served.name);
+        need_speech(served);
         if (!served.adapters.empty())
             throw host::Error(served.name + ": adapter: expected a model for text or vectors, got one for speech");
         const Config& config = served.model.config();
@@ -52,12 +52,11 @@ public:
     }
 
     void begin() override {
-        workspace_.emplace(served_.model, served_.tokenizer, served_.name,
-                           SpeechWorkspace::Options{.n_threads = options_.n_threads,
-                                                    .isa = options_.isa,
-                                                    .kv_type = options_.kv_type,
-                                                    .n_recordings = static_cast<std::uint32_t>(places_.size()),
-                                                    .words = true});
+        workspace_.emplace(served_, SpeechWorkspace::Options{.n_threads = options_.n_threads,
+                                                             .isa = options_.isa,
+                                                             .kv_type = options_.kv_type,
+                                                             .n_recordings = static_cast<std::uint32_t>(places_.size()),
+                                                             .words = true});
         for (Place& place : places_) place.logits.resize(served_.model.config().decoder.vocab_size);
     }
     [[nodiscard]] bool turn() override;
@@ -87,7 +86,7 @@ private:
         if (place.stops || place.job->cancelled) throw SpeechCancelled{};
     }
 
-    const ServedModel& served_;
+    const host::Opened& served_;
     const WorkerOptions options_;
     ModelMetrics& metrics_;
     std::uint32_t context_ = 0;
@@ -117,9 +116,7 @@ public:
         n_kept_.reset();
         ask({}, tokens, &each);
     }
-    std::string text_of(std::span<const Token> tokens) override {
-        return speech_text(worker_.served_.tokenizer, tokens);
-    }
+    std::string text_of(std::span<const Token> tokens) override { return worker_.served_.text(tokens); }
 
 private:
     void ask(std::span<const float> frames, std::span<const Token> tokens, const EachHead* each = nullptr) {
@@ -333,7 +330,7 @@ void SpeechWorker::fail_all(const Failure& failure) {
 
 }  // namespace
 
-std::unique_ptr<Worker> make_speech_worker(const ServedModel& served, const WorkerOptions& options,
+std::unique_ptr<Worker> make_speech_worker(const host::Opened& served, const WorkerOptions& options,
                                            ModelMetrics& metrics) {
     return std::make_unique<SpeechWorker>(served, options, metrics);
 }

@@ -19,19 +19,19 @@ void TextWorker::look(const JobPtr& job) {
     const std::span<const Token> text = job->prompts[0];
     const auto n = static_cast<std::uint32_t>(text.size());
     const std::uint32_t n_heads = served_.model.config().decoder.block(job->look->layer).n_heads;
-    while (pool_.n_free_pages() < pages_of(n) && kept_.drop_oldest()) {
+    while (pool_->n_free_pages() < pages_of(n) && kept_.drop_oldest()) {
     }
     const bool mean = job->look->head < 0;
     const std::size_t n_weights = std::size_t{n} * n;
     const std::span<float> out(reinterpret_cast<float*>(look_arena_.bytes().data()), (mean ? 1 : n_heads) * n_weights);
     Cache cache;
-    Status status = make_cache(pool_, cache);
+    Status status = make_cache(*pool_, cache);
     if (status.ok())
         status = capture_attention(
-            workspace_, {.layer = job->look->layer, .per_head = !mean, .n_queries = n, .n_keys = n, .out = out});
+            *workspace_, {.layer = job->look->layer, .per_head = !mean, .n_queries = n, .n_keys = n, .out = out});
     const Step step{cache, text, {}};
-    if (status.ok()) status = forward(workspace_, {&step, 1});
-    (void)capture_attention(workspace_, {});
+    if (status.ok()) status = forward(*workspace_, {&step, 1});
+    (void)capture_attention(*workspace_, {});
     if (cache.valid()) (void)end_cache(cache);
     metrics_.n_rows += n;
     ++metrics_.n_passes;

@@ -44,7 +44,7 @@ bool TextWorker::turn() {
 
 /// Memories for the sequences that have none yet. True where it has computed.
 bool TextWorker::read_sources() {
-    const Status status = memories_.read(sequences_, workspace_, plan_.limits.max_batch, reading_);
+    const Status status = memories_.read(sequences_, *workspace_, workspace_.plan.limits.max_batch, reading_);
     if (reading_.empty()) return false;
     ++metrics_.n_passes;
     for (const Sequence* sequence : reading_) {
@@ -84,7 +84,7 @@ std::vector<Sequence*> TextWorker::that_fill() {
     for (Sequence& s : sequences_) {
         if (!s.job) continue;
         if (s.resting)
-            s.resting = pool_.n_free_pages() + kept_.n_pages() <
+            s.resting = pool_->n_free_pages() + kept_.n_pages() <
                         pages_of(s.history().size() + 1) + static_cast<std::uint32_t>(sequences_.size());
         const bool fills = !s.writes || s.cache.kv_len() < s.history().size();
         if (fills && !s.resting && !s.lacks_memory() && !waits_to_share(s)) filling.push_back(&s);
@@ -117,7 +117,7 @@ void TextWorker::plan_pass() {
         add_generator_step(s);
         n_tokens += s.n_rows;
     }
-    const std::uint32_t most = plan_.limits.max_batch - std::min(plan_.limits.max_batch, n_tokens);
+    const std::uint32_t most = workspace_.plan.limits.max_batch - std::min(workspace_.plan.limits.max_batch, n_tokens);
     std::uint32_t left = n_tokens ? std::min(most, options_.n_beside) : most;
     auto n_filling = static_cast<std::uint32_t>(filling.size());
     for (Sequence* s : filling) {
@@ -192,8 +192,8 @@ Status TextWorker::compute() {
         stepping_.erase(stepping_.begin() + static_cast<std::ptrdiff_t>(i));
     }
     if (steps_.empty()) return {};
-    Status status = forward(workspace_, steps_);
-    while (status.code == Code::pool_full && take_pages_back()) status = forward(workspace_, steps_);
+    Status status = forward(*workspace_, steps_);
+    while (status.code == Code::pool_full && take_pages_back()) status = forward(*workspace_, steps_);
     return status;
 }
 

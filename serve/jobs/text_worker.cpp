@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "host/base/error.h"
-#include "host/base/words.h"
 #include "host/model/context.h"
 #include "serve/jobs/logits_hash.h"
 
@@ -20,19 +19,11 @@ constexpr std::chrono::seconds kMostSlow(15);
 
 }  // namespace
 
-Arena take_arena(const ServedModel& served, std::uint64_t bytes) {
-    Arena arena(bytes);
-    if (arena.size() < bytes)
-        throw host::Error(served.name + ": memory: expected " + with_separators(bytes) +
-                          " bytes, got less (smaller --context, --sequences or --positions need less)");
-    return arena;
-}
-
 std::uint64_t positions_of(std::uint32_t asked, std::uint32_t context, std::uint32_t n_sequences) {
     return asked ? std::max(asked, context) : std::uint64_t{context} * std::min(n_sequences, kDefaultContexts);
 }
 
-TextWorker::TextWorker(const ServedModel& served, const WorkerOptions& options, ModelMetrics& metrics)
+TextWorker::TextWorker(const host::Opened& served, const WorkerOptions& options, ModelMetrics& metrics)
     : Worker(options.queue_capacity),
       served_(served),
       options_(options),
@@ -42,33 +33,28 @@ TextWorker::TextWorker(const ServedModel& served, const WorkerOptions& options, 
       n_kept_(memories_.max_source() ? 0 : options.n_sequences * kKeptPerSequence),
       kept_(n_kept_, context_),
       sequences_(options.n_sequences) {
-    const Config& config = served.model.config();
     const std::uint32_t n = options.n_sequences;
-    Limits limits{.max_kv_len = context_,
-                  .max_batch = std::max({options.max_batch, n, memories_.max_source()}),
-                  .n_threads = options.n_threads,
-                  .max_sequences = n};
-    plan_adapters(served.adapters, limits);
-    require(make_workspace_plan(config, limits, plan_), served.name);
+    workspace_ = plan_workspace(served,
+                                {.max_kv_len = context_,
+                                 .max_batch = std::max({options.max_batch, n, memories_.max_source()}),
+                                 .n_threads = options.n_threads,
+                                 .max_sequences = n},
+                                Pages::at_once);
     page_len_ = PoolLimits{}.page_len;
     n_pages_ = pages_of(positions_of(options.n_positions, context_, n));
-    require(make_pool_plan(config,
-                           {.max_kv_len = context_,
-                            .max_sequences = n + n_kept_ + (options.n_looked ? 1 : 0),
-                            .page_len = page_len_,
-                            .n_pages = n_pages_,
-                            .kv_type = options.kv_type},
-                           pool_plan_),
-            served.name);
+    pool_ = start_pool(served,
+                       {.max_kv_len = context_,
+                        .max_sequences = n + n_kept_ + (options.n_looked ? 1 : 0),
+                        .page_len = page_len_,
+                        .n_pages = n_pages_,
+                        .kv_type = options.kv_type},
+                       Pages::at_once);
     require(make_generator_plan(served.model, served.tokenizer,
                                 {.max_tokens = context_, .max_stop_bytes = kStopBytes, .max_proposed = kMostForced},
                                 generator_plan_),
             served.name);
-    arena_ = take_arena(served, plan_.arena_bytes);
-    pool_arena_ = take_arena(served, pool_plan_.arena_bytes);
-    generator_arena_ = take_arena(served, generator_plan_.arena_bytes * n);
-    look_arena_ = take_arena(served, look_bytes());
-    require(make_pool(served.model, pool_plan_.limits, pool_arena_, pool_), served.name);
+    generator_arena_ = take_arena(served, generator_plan_.arena_bytes * n, Pages::at_once);
+    look_arena_ = take_arena(served, look_bytes(), Pages::at_once);
     steps_.reserve(n);
     stepping_.reserve(n);
     reading_.reserve(n);
@@ -77,14 +63,10 @@ TextWorker::TextWorker(const ServedModel& served, const WorkerOptions& options, 
 
 TextWorker::~TextWorker() = default;
 
-void TextWorker::begin() {
-    const SessionOptions how{.isa = options_.isa, .remote = options_.remote};
-    require(make_workspace(served_.model, plan_.limits, arena_, workspace_, how), served_.name);
-    use_adapters(served_.adapters, workspace_);
-}
+void TextWorker::begin() { make_workspace(served_, {.isa = options_.isa, .remote = options_.remote}, workspace_); }
 
 std::uint64_t TextWorker::memory_bytes() const {
-    return std::uint64_t{arena_.size()} + pool_arena_.size() + generator_arena_.size() + look_arena_.size() +
+    return std::uint64_t{workspace_.arena.size()} + pool_.arena.size() + generator_arena_.size() + look_arena_.size() +
            memories_.memory_bytes() + std::uint64_t{n_kept_} * context_ * sizeof(Token);
 }
 
@@ -138,7 +120,7 @@ bool TextWorker::admit() {
         const auto n_running = static_cast<std::uint32_t>(
             std::count_if(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return s.job != nullptr; }));
         const std::span<const Token> prompt = job->prompts[job->n_started / job->n_each];
-        const std::uint32_t n_there = pool_.n_free_pages() + kept_.n_pages();
+        const std::uint32_t n_there = pool_->n_free_pages() + kept_.n_pages();
         if (n_running && n_there < pages_of(prompt.size() + 1) + n_running) return false;
         if (job->rules && !memories_.has_room(job->sources[job->n_started / job->n_each], sequences_)) return false;
         if (job->look) {
@@ -162,7 +144,7 @@ bool TextWorker::start_choice(const JobPtr& job) {
     if (found.n_tokens >= kLeastKept)
         share(sequence, found.cache, found.n_tokens);
     else
-        (void)make_cache(pool_, sequence.cache);  // there is a place in the pool for each
+        (void)make_cache(*pool_, sequence.cache);  // there is a place in the pool for each
     return true;
 }
 
@@ -185,7 +167,7 @@ void TextWorker::share(Sequence& sequence, const Cache& from, std::uint32_t n_to
     const auto n = std::min(n_tokens, static_cast<std::uint32_t>(sequence.prompt().size()) - 1);  // one is computed
     if (!fork_cache(source, sequence.cache).ok() || !rewind(sequence.cache, n).ok()) {
         (void)end_cache(sequence.cache);
-        (void)make_cache(pool_, sequence.cache);
+        (void)make_cache(*pool_, sequence.cache);
     }
     sequence.n_shared = sequence.cache.kv_len();
 }
@@ -196,11 +178,11 @@ void TextWorker::set_gauges() {
     metrics_.n_running = static_cast<std::uint64_t>(n_running);
     metrics_.n_waiting = queue.size();
     metrics_.n_pages = n_pages_;
-    metrics_.n_free_pages = pool_.n_free_pages();
+    metrics_.n_free_pages = pool_->n_free_pages();
     metrics_.n_kept_pages = kept_.n_pages();
 }
 
-std::unique_ptr<Worker> make_text_worker(const ServedModel& served, const WorkerOptions& options,
+std::unique_ptr<Worker> make_text_worker(const host::Opened& served, const WorkerOptions& options,
                                          ModelMetrics& metrics) {
     return std::make_unique<TextWorker>(served, options, metrics);
 }

@@ -7,8 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "fovea/arena.h"
-#include "fovea/workspace.h"
+#include "host/model/runtime.h"
 #include "serve/jobs/kept_prefixes.h"
 #include "serve/jobs/source_memories.h"
 #include "serve/jobs/worker.h"
@@ -42,7 +41,7 @@ struct Sequence {
 
 class TextWorker final : public Worker {
 public:
-    TextWorker(const ServedModel& served, const WorkerOptions& options, ModelMetrics& metrics);
+    TextWorker(const host::Opened& served, const WorkerOptions& options, ModelMetrics& metrics);
     ~TextWorker() override;
 
     [[nodiscard]] bool turn() override;
@@ -55,7 +54,7 @@ public:
     [[nodiscard]] std::uint64_t memory_bytes() const override;
     [[nodiscard]] Work work() const override { return Work::text; }
     [[nodiscard]] std::uint32_t n_lost_pages() const override {
-        return n_pages_ - pool_.n_free_pages() + memories_.n_lost_pages();
+        return n_pages_ - pool_->n_free_pages() + memories_.n_lost_pages();
     }
 
 private:
@@ -85,17 +84,15 @@ private:
         return static_cast<std::uint32_t>((n_tokens + page_len_ - 1) / page_len_);
     }
 
-    const ServedModel& served_;
+    const host::Opened& served_;
     const WorkerOptions options_;
     ModelMetrics& metrics_;
     std::uint32_t context_ = 0, page_len_ = 0, n_pages_ = 0;
     SourceMemories memories_;
-    Plan plan_;
-    PoolPlan pool_plan_;
+    host::Runtime<Workspace> workspace_;
+    host::Runtime<CachePool> pool_;
     GeneratorPlan generator_plan_;
-    Arena arena_, pool_arena_, generator_arena_, look_arena_;
-    Workspace workspace_;
-    CachePool pool_;
+    Arena generator_arena_, look_arena_;
     std::uint32_t n_kept_ = 0;  // texts at most
     KeptPrefixes kept_;
     std::vector<Sequence> sequences_;
@@ -105,8 +102,6 @@ private:
     std::vector<Sequence*> reading_;   // whose sources are read
 };
 
-/// Throws host::Error where there are not so many bytes.
-[[nodiscard]] Arena take_arena(const ServedModel& served, std::uint64_t bytes);
 /// Of all caches together: as many as were asked for but those of one sequence at least; 0: a few whole contexts.
 [[nodiscard]] std::uint64_t positions_of(std::uint32_t asked, std::uint32_t context, std::uint32_t n_sequences);
 

@@ -1,12 +1,10 @@
 // Vectors of texts: each turn encodes as many as one pass has rows for, of whichever requests they are.
 #include <algorithm>
 
-#include "fovea/arena.h"
 #include "fovea/encode.h"
 #include "host/base/error.h"
-#include "host/base/words.h"
+#include "host/model/runtime.h"
 #include "host/model/text_prompts.h"
-#include "host/translate/target_writer.h"
 #include "serve/jobs/worker.h"
 
 namespace fovea::serve {
@@ -23,40 +21,34 @@ struct Place {
 
 class VectorWorker final : public Worker {
 public:
-    VectorWorker(const ServedModel& served, const WorkerOptions& options, ModelMetrics& metrics)
+    VectorWorker(const host::Opened& served, const WorkerOptions& options, ModelMetrics& metrics)
         : Worker(options.queue_capacity),
           served_(served),
           how_{.isa = options.isa, .remote = options.remote},
           metrics_(metrics),
-          width_(vector_width(served)),
+          width_(served.vector_width()),
           context_(most_tokens(served.model)) {
-        Limits limits{.max_batch = std::max(kRows, context_), .n_threads = options.n_threads, .max_sequences = kTexts};
-        plan_adapters(served.adapters, limits);
-        require(make_workspace_plan(served.model.config(), limits, plan_), served.name);
-        arena_ = Arena(plan_.arena_bytes);
-        if (arena_.size() < plan_.arena_bytes)
-            throw host::Error(served.name + ": memory: expected " + with_separators(plan_.arena_bytes) +
-                              " bytes, got less");
-        ids_.reserve(plan_.limits.max_batch);
-        types_.reserve(plan_.limits.max_batch);
+        workspace_ = plan_workspace(
+            served, {.max_batch = std::max(kRows, context_), .n_threads = options.n_threads, .max_sequences = kTexts},
+            Pages::at_once);
+        ids_.reserve(max_batch());
+        types_.reserve(max_batch());
         out_.resize(std::size_t{kTexts} * width_);
     }
 
-    void begin() override {
-        require(make_workspace(served_.model, plan_.limits, arena_, workspace_, how_), served_.name);
-        use_adapters(served_.adapters, workspace_);
-    }
+    void begin() override { make_workspace(served_, how_, workspace_); }
     [[nodiscard]] bool turn() override;
     void fail_all(const Failure& failure) override {
         while (const JobPtr job = queue.front()) fail(job, failure);
     }
     [[nodiscard]] std::uint32_t context() const override { return context_; }
     [[nodiscard]] std::uint64_t memory_bytes() const override {
-        return arena_.size() + out_.size() * sizeof(float) + 2 * plan_.limits.max_batch * sizeof(Token);
+        return workspace_.arena.size() + out_.size() * sizeof(float) + 2 * max_batch() * sizeof(Token);
     }
     [[nodiscard]] Work work() const override { return Work::vectors; }
 
 private:
+    [[nodiscard]] std::uint32_t max_batch() const { return workspace_.plan.limits.max_batch; }
     void gather();
     void hand_out(std::size_t i);
     void fail(JobPtr job, const Failure& failure) {  // a copy: the queue lets go of its own
@@ -67,13 +59,11 @@ private:
         job->deliver = nullptr;
     }
 
-    const ServedModel& served_;
+    const host::Opened& served_;
     SessionOptions how_;
     ModelMetrics& metrics_;
     std::uint32_t width_, context_;
-    Plan plan_;
-    Arena arena_;
-    Workspace workspace_;
+    host::Runtime<Workspace> workspace_;
     std::vector<Place> places_;  // of this pass
     std::vector<Token> ids_, types_;
     bool scores_ = false;  // all texts of the pass are scored
@@ -88,7 +78,7 @@ void VectorWorker::gather() {
     lengths_.clear();
     for (JobPtr job; places_.size() < kTexts && (job = queue.front());) {
         const std::vector<Token>& text = job->prompts[job->n_started];
-        if (ids_.size() + text.size() > plan_.limits.max_batch) return;
+        if (ids_.size() + text.size() > max_batch()) return;
         if (!places_.empty() && job->scores != scores_) return;
         scores_ = job->scores;
         ids_.insert(ids_.end(), text.begin(), text.end());
@@ -130,7 +120,7 @@ bool VectorWorker::turn() {
     const bool has_types = std::any_of(types_.begin(), types_.end(), [](Token type) { return type != 0; });
     Sequences texts{.ids = ids_, .lengths = lengths_};
     if (has_types) texts.types = types_;
-    const Status status = encode(workspace_, {.source = texts, .before_head = !scores_ && before_head(served_)},
+    const Status status = encode(*workspace_, {.source = texts, .before_head = !scores_ && served_.has_task()},
                                  std::span(out_).first(places_.size() * (scores_ ? 1 : width_)));
     ++metrics_.n_passes;
     metrics_.n_rows += ids_.size();
@@ -144,22 +134,25 @@ bool VectorWorker::turn() {
 
 }  // namespace
 
-std::unique_ptr<Worker> make_vector_worker(const ServedModel& served, const WorkerOptions& options,
+std::unique_ptr<Worker> make_vector_worker(const host::Opened& served, const WorkerOptions& options,
                                            ModelMetrics& metrics) {
     return std::make_unique<VectorWorker>(served, options, metrics);
 }
 
-std::unique_ptr<Worker> make_worker(const ServedModel& served, const WorkerOptions& options, ModelMetrics& metrics) {
-    const auto& [encoder, decoder] = served.model.config();
-    if (!served.tokenizer.valid())
-        throw host::Error(served.name + ": text: expected a model with a tokenizer, got one without");
-    const bool continues = !encoder.n_layers && decoder.n_layers && decoder.vocab_size && decoder.has_output_head;
-    if (continues || writes_target(served.model.config())) return make_text_worker(served, options, metrics);
-    if (encoder.n_layers && !decoder.n_layers && encoder.vocab_size && encoder.pooling != Pooling::none)
-        return make_vector_worker(served, options, metrics);
-    if (encoder.sound.is_speech() && decoder.vocab_size) return make_speech_worker(served, options, metrics);
-    throw host::Error(served.name +
-                      ": model: expected one for logits, an encoder that pools, or one for speech, got another");
+std::unique_ptr<Worker> make_worker(const host::Opened& served, const WorkerOptions& options, ModelMetrics& metrics) {
+    (void)served.need_tokenizer();
+    switch (served.kind()) {
+        case host::Kind::text:
+        case host::Kind::translation: return make_text_worker(served, options, metrics);
+        case host::Kind::speech: return make_speech_worker(served, options, metrics);
+        case host::Kind::vectors:
+            if (served.config().encoder.pooling != Pooling::none) return make_vector_worker(served, options, metrics);
+            [[fallthrough]];
+        default:
+            throw host::Error(
+                served.name +
+                ": model: expected one for logits, an encoder that pools, or one for speech, got another");
+    }
 }
 
 }  // namespace fovea::serve

@@ -6,35 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "fovea/model.h"
-#include "fovea/tokenizer.h"
-#include "host/model/adapters.h"
+#include "host/model/opened.h"
 #include "serve/api/request.h"
 #include "serve/jobs/fair_queue.h"
 #include "serve/jobs/metrics.h"
 
 namespace fovea::serve {
-
-/// A model that is served. Its file's bytes must outlive the server.
-struct ServedModel {
-    std::string name;
-    Model model;
-    Tokenizer tokenizer;
-    std::vector<NamedAdapter> adapters{};  ///< of every request; their files' bytes must outlive the server, too
-};
-
-/// Whether what its head predicts is left out, so that it gives the vectors before it: fovea classify has the head.
-[[nodiscard]] inline bool before_head(const ServedModel& served) { return !find_info(served.model, "task").empty(); }
-/// Whether it scores pairs of texts: a head for classes with one label, as CrossEncoders have for rerankers.
-[[nodiscard]] inline bool scores_pairs(const ServedModel& served) {
-    return find_info(served.model, "task") == "text-classification" &&
-           served.model.config().encoder.result_width() == 1;
-}
-/// Values of each vector of a model that pools.
-[[nodiscard]] inline std::uint32_t vector_width(const ServedModel& served) {
-    const Stack& encoder = served.model.config().encoder;
-    return before_head(served) ? encoder.d_model : encoder.result_width();
-}
 
 struct WorkerOptions {
     std::uint32_t n_threads = 1;
@@ -80,13 +57,13 @@ public:
 };
 
 /// A model for logits, of one stack or of two: texts. A model that pools: vectors. One that hears and writes: speech. Throws host::Error where it is neither, or memory lacks.
-[[nodiscard]] std::unique_ptr<Worker> make_text_worker(const ServedModel& served, const WorkerOptions& options,
+[[nodiscard]] std::unique_ptr<Worker> make_text_worker(const host::Opened& served, const WorkerOptions& options,
                                                        ModelMetrics& metrics);
-[[nodiscard]] std::unique_ptr<Worker> make_vector_worker(const ServedModel& served, const WorkerOptions& options,
+[[nodiscard]] std::unique_ptr<Worker> make_vector_worker(const host::Opened& served, const WorkerOptions& options,
                                                          ModelMetrics& metrics);
-[[nodiscard]] std::unique_ptr<Worker> make_speech_worker(const ServedModel& served, const WorkerOptions& options,
+[[nodiscard]] std::unique_ptr<Worker> make_speech_worker(const host::Opened& served, const WorkerOptions& options,
                                                          ModelMetrics& metrics);
-[[nodiscard]] std::unique_ptr<Worker> make_worker(const ServedModel& served, const WorkerOptions& options,
+[[nodiscard]] std::unique_ptr<Worker> make_worker(const host::Opened& served, const WorkerOptions& options,
                                                   ModelMetrics& metrics);
 
 }  // namespace fovea::serve

@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <typeinfo>
 
-#include "fovea/arena.h"
+#include "fovea/host/arena.h"
 #include "fovea/model.h"
 #include "fovea/session.h"
 

@@ -5,6 +5,7 @@
 
 #include "fovea/checksum.h"
 #include "host/model/opened.h"
+#include "host/model/runtime.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/tiny_models.h"
 #include "tools/generation/session_file.h"
@@ -17,23 +18,23 @@ constexpr Token kFirst[] = {1, 2, 3}, kNext[] = {4};
 
 /// A session of one type of cache that holds kFirst, and what follows from there.
 struct Ready {
-    Running running;
+    host::Runtime<Session> running;
     std::vector<float> logits, want;
     std::vector<std::byte> before, now;
 
     Ready(const host::Opened& opened, Type type, const char* isa)
-        : running(start_session(opened, {.max_kv_len = 12, .max_batch = 4, .kv_type = type}, isa)),
+        : running(start_session(opened, {.max_kv_len = 12, .max_batch = 4, .kv_type = type}, {.isa = isa})),
           logits(opened.model.config().decoder.vocab_size),
           want(logits.size()) {
-        fuzz::promise(forward(running.session, kFirst, {}).ok(), "a session takes its tokens");
-        fuzz::promise(forward(running.session, kNext, want).ok() && rewind(running.session, 3).ok(), "it goes on");
-        before.resize(session_bytes(running.session));
+        fuzz::promise(forward(*running, kFirst, {}).ok(), "a session takes its tokens");
+        fuzz::promise(forward(*running, kNext, want).ok() && rewind(*running, 3).ok(), "it goes on");
+        before.resize(session_bytes(*running));
         now = before;
         std::size_t written = 0;
-        fuzz::promise(save_session(running.session, before, written).ok(), "a session is saved");
+        fuzz::promise(save_session(*running, before, written).ok(), "a session is saved");
         const fuzz::Scratch scratch("kept");
         const std::string path = scratch.holding(nullptr, 0).string();
-        write_session_file(path, running.session, kFirst);
+        write_session_file(path, *running, kFirst);
         std::ifstream kept(path, std::ios::binary);
         const std::string bytes((std::istreambuf_iterator<char>(kept)), std::istreambuf_iterator<char>());
         const SavedText file = split_session_file(std::as_bytes(std::span(bytes)), path);
@@ -43,7 +44,7 @@ struct Ready {
     }
 
     void feed(const SavedText& file) {
-        Session& session = running.session;
+        Session& session = *running;
         if (!restore_session(session, file.session).ok()) {
             std::size_t written = 0;
             fuzz::promise(save_session(session, now, written).ok() && now == before, "a refusal changes nothing");

@@ -165,12 +165,7 @@ inline AlignedBytes file_of(const Tiny& tiny) {
 /// The first of those, opened, for sessions.
 struct TinyOpened {
     AlignedBytes file = file_of(tinier_models().front());
-    host::Opened opened;
-
-    TinyOpened() {
-        opened.name = "tiny";
-        require(open_model(file, opened.model), opened.name);
-    }
+    host::Opened opened = host::open_bytes(file, "tiny");
 };
 
 }  // namespace fovea::fuzz

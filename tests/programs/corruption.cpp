@@ -142,10 +142,11 @@ void write_seeds(const std::filesystem::path& folder) {
     const TinyOpened tiny;
     const Token tokens[] = {1, 7, 2, 5, 9, 3};
     for (const Type type : {Type::f32, Type::f16, Type::q8, Type::q4}) {
-        Running running = start_session(tiny.opened, {.max_kv_len = 12, .max_batch = 4, .kv_type = type}, nullptr);
-        require(forward(running.session, std::span(tokens).first(4), {}), "tokens");
-        require(forward(running.session, std::span(tokens).last(2), {}), "tokens");
-        write_session_file(folder / "small/session" / type_name(type), running.session, tokens);
+        host::Runtime<Session> running =
+            start_session(tiny.opened, {.max_kv_len = 12, .max_batch = 4, .kv_type = type});
+        require(forward(*running, std::span(tokens).first(4), {}), "tokens");
+        require(forward(*running, std::span(tokens).last(2), {}), "tokens");
+        write_session_file(folder / "small/session" / type_name(type), *running, tokens);
     }
 }
 

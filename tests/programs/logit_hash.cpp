@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "fovea/arena.h"
+#include "fovea/host/arena.h"
 #include "fovea/mapping.h"
 #include "fovea/session.h"
 #include "fovea/tokenizer.h"

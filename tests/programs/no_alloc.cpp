@@ -20,11 +20,13 @@
 #include <string>
 #include <vector>
 
-#include "fovea/arena.h"
 #include "fovea/fovea.h"
 #include "fovea/generator.h"
+#include "fovea/host/arena.h"
 #include "fovea/sampler.h"
 #include "fovea/tokenizer.h"
+#include "host/model/opened.h"
+#include "host/model/runtime.h"
 #include "tests/programs/hear_run.h"
 #include "tests/support/attend_cases.h"
 #include "tests/support/encoder_models.h"
@@ -128,7 +130,7 @@ class TextRun {
 public:
     TextRun(std::uint32_t n_threads, const char* isa)
         : opened_(open_path_or_demo("")),
-          running_(start_session(opened_, {.n_threads = n_threads}, isa)),
+          running_(start_session(opened_, {.n_threads = n_threads}, {.isa = isa})),
           logits_(opened_.model.config().decoder.vocab_size),
           candidates_(logits_.size()),
           recent_(kNew),
@@ -136,25 +138,24 @@ public:
           tokens_(max_tokens(opened_.tokenizer, kText.size())),
           piece_(max_piece_bytes(opened_.tokenizer)),
           saved_(running_.plan.arena_bytes),
-          draft_(start_session(opened_, {}, isa)) {
+          draft_(start_session(opened_, {}, {.isa = isa})) {
         GeneratorPlan plan;
         expect(make_generator_plan(opened_.model, opened_.tokenizer, {.max_proposed = 4}, plan).ok(), "plan");
         arena_.resize(plan.arena_bytes);
         expect(
-            make_generator(opened_.model, opened_.tokenizer, running_.session.cache(), plan.limits, arena_, generator_)
-                .ok(),
+            make_generator(opened_.model, opened_.tokenizer, running_->cache(), plan.limits, arena_, generator_).ok(),
             "make_generator");
     }
 
     void go() {
         std::size_t n = 0;
         expect(tokenize(opened_.tokenizer, kText, {}, scratch_, tokens_, n).ok() && n > 0, "encode");
-        expect(forward(running_.session, std::span(tokens_).first(n), logits_).ok(), "forward, the prompt");
+        expect(forward(*running_, std::span(tokens_).first(n), logits_).ok(), "forward, the prompt");
         for (const SamplerOptions& options :
              {SamplerOptions{}, SamplerOptions{.temperature = 0.9f, .seed = 1},
               SamplerOptions{.temperature = 1, .top_k = 20, .top_p = 0.9f, .min_p = 0.01f, .repeat_penalty = 1.1f},
               SamplerOptions{.temperature = 1, .frequency_penalty = 0.5f, .presence_penalty = 0.5f, .bias = kBiases}}) {
-            expect(rewind(running_.session, static_cast<std::uint32_t>(n)).ok(), "rewind");
+            expect(rewind(*running_, static_cast<std::uint32_t>(n)).ok(), "rewind");
             Sampler sampler;
             expect(make_sampler(options, sampler).ok(), "make_sampler");
             Decoder decoder;
@@ -163,13 +164,13 @@ public:
                 const auto pos = static_cast<std::uint32_t>(n + i);
                 expect(sample(sampler, pos, logits_, recent, candidates_, recent_[i]).ok(), "sample");
                 (void)decode(opened_.tokenizer, decoder, recent_[i], true, piece_);
-                expect(forward(running_.session, {&recent_[i], 1}, logits_).ok(), "forward, one token");
+                expect(forward(*running_, {&recent_[i], 1}, logits_).ok(), "forward, one token");
             }
             (void)finish(decoder, piece_);
         }
         std::size_t written = 0;
-        expect(save_session(running_.session, saved_, written).ok(), "save_session");
-        expect(restore_session(running_.session, std::span(saved_).first(written)).ok(), "restore_session");
+        expect(save_session(*running_, saved_, written).ok(), "save_session");
+        expect(restore_session(*running_, std::span(saved_).first(written)).ok(), "restore_session");
         for (const bool drafted : {false, true}) write(std::span(tokens_).first(n), drafted);
     }
 
@@ -180,8 +181,8 @@ private:
         GenerateOptions options{.sampler = {.temperature = 0.5f}, .n_new = 20, .stop = kStop};
         options.filter.allow = [](void*, std::span<const Token>, std::span<std::uint32_t> mask) { mask[0] &= ~1u; };
         options.speculation = {.n_proposed = 4, .always = true};
-        if (drafted) options.speculation.draft = {draft_.session.workspace(), draft_.session.cache()};
-        Workspace workspace = running_.session.workspace();
+        if (drafted) options.speculation.draft = {draft_->workspace(), draft_->cache()};
+        Workspace workspace = running_->workspace();
         expect(start(generator_, prompt, options).ok(), "start");
         for (Piece piece; piece.finish == FinishReason::none && !problem;)
             expect(generate(generator_, workspace, piece).ok(), "generate");
@@ -190,7 +191,7 @@ private:
     static constexpr std::string_view kText = "switch off the light in the kitchen and set a timer for ten minutes";
     static constexpr std::size_t kNew = 12;
     host::Opened opened_;
-    Running running_;
+    host::Runtime<Session> running_;
     std::vector<float> logits_;
     std::vector<Candidate> candidates_;
     std::vector<Token> recent_;
@@ -198,7 +199,7 @@ private:
     std::vector<Token> tokens_;
     std::vector<char> piece_;
     std::vector<std::byte> saved_;
-    Running draft_;
+    host::Runtime<Session> draft_;
     AlignedBytes arena_;
     Generator generator_;
 };

@@ -11,10 +11,11 @@
 #include <fstream>
 #include <vector>
 
-#include "fovea/arena.h"
 #include "fovea/checksum.h"
 #include "fovea/generator.h"
 #include "host/base/error.h"
+#include "host/model/opened.h"
+#include "host/model/runtime.h"
 #include "tools/options/opened.h"
 
 using namespace fovea;
@@ -38,38 +39,33 @@ void forbid_ends(void* context, std::span<const Token>, std::span<std::uint32_t>
 
 /// One session, a generator of texts in it, and a checksum over all its tokens and logits. Every second one speculates.
 struct Talker {
-    Running running;
-    GeneratorPlan plan;
-    Arena arena;
-    Generator generator;
+    host::Runtime<Session> running;
+    host::Runtime<Generator> generator;
     GenerateOptions options;
     Token kept[kKept];
     std::uint32_t crc = 0;
     std::uint64_t n_made = 0, n_accepted = 0;
 
     Talker(const host::Opened& opened, std::uint32_t number)
-        : running(start_session(opened, {.max_kv_len = kContext, .max_batch = 8}, nullptr)) {
-        const Cache cache = running.session.cache();
-        require(make_generator_plan(opened.model, opened.tokenizer, {.max_proposed = kProposed}, plan), "generator");
-        arena = Arena(plan.arena_bytes);
-        require(make_generator(opened.model, opened.tokenizer, cache, plan.limits, arena, generator), "generator");
+        : running(start_session(opened, {.max_kv_len = kContext, .max_batch = 8})),
+          generator(start_generator(opened, running->cache(), {.max_proposed = kProposed})) {
         options.sampler = {.temperature = 1.0f, .top_k = 20, .seed = number};
         options.filter = {.allow = forbid_ends, .context = const_cast<Tokenizer*>(&opened.tokenizer)};
         options.speculation = {.n_proposed = number % 2 ? kProposed : 0, .always = true};
         const Token first = number % opened.model.config().decoder.vocab_size;
-        require(start(generator, {&first, 1}, options), "start");
+        require(start(*generator, {&first, 1}, options), "start");
     }
     /// A turn: a token, or those that were right of the proposed ones too. A full text starts again from its first tokens.
     void turn() {
-        if (generator.finish() != FinishReason::none) {
-            n_accepted += generator.figures().n_accepted;
-            std::ranges::copy(generator.tokens().first(kKept), kept);
+        if (generator->finish() != FinishReason::none) {
+            n_accepted += generator->figures().n_accepted;
+            std::ranges::copy(generator->tokens().first(kKept), kept);
             options.sampler.seed += 0x9e3779b9u;  // another random number at each position
-            require(start(generator, kept, options), "start");
+            require(start(*generator, kept, options), "start");
         }
-        Workspace workspace = running.session.workspace();
+        Workspace workspace = running->workspace();
         Piece piece;
-        require(generate(generator, workspace, piece), "generate");
+        require(generate(*generator, workspace, piece), "generate");
         n_made += piece.tokens.size();
         for (const auto bytes :
              {std::as_bytes(piece.logits), std::as_bytes(piece.tokens), std::as_bytes(std::span(piece.text))})

@@ -34,7 +34,7 @@ Text alone(TargetWriter& writer, const TargetRules& rules, const Tokens& source)
     return text;
 }
 
-std::vector<Text> together(const serve::ServedModel& served, const std::shared_ptr<const TargetRules>& rules,
+std::vector<Text> together(const host::Opened& served, const std::shared_ptr<const TargetRules>& rules,
                            const std::vector<Tokens>& sources, std::uint32_t n_sequences) {
     serve::ModelMetrics metrics;
     const auto worker = serve::make_text_worker(served, {.n_sequences = n_sequences}, metrics);
@@ -81,15 +81,14 @@ TEST_CASE("pairs: texts written together have the logits that each has alone") {
         options.type = Type::f32;
         const ModelSource made = read_source(options);
         const AlignedBytes file = write_bytes(made, write_options(options, made));
-        serve::ServedModel served{.name = "pair", .model = {}, .tokenizer = {}, .adapters = {}};
-        REQUIRE(open_model(file, served.model, {}).ok());
+        const host::Opened served = host::open_bytes(file, "pair");
         const auto expected = nlohmann::json::parse(read_text(entry.path() / "expected.json"));
         std::vector<Tokens> sources = parts_of(expected["source"].get<Tokens>());
         const auto rules = std::make_shared<const TargetRules>(
             TargetRules::read(find_info(served.model, "target"), served.model.config().decoder.vocab_size, "target"));
         std::vector<Text> texts;
         {
-            TargetWriter writer(served.model, served.tokenizer, "pair", {});
+            TargetWriter writer(served, {});
             for (const Tokens& source : sources) texts.push_back(alone(writer, *rules, source));
         }
         for (const std::uint32_t n_sequences : {1u, 2u, 4u, 8u}) {

@@ -9,6 +9,7 @@
 
 #include "fovea/checksum.h"
 #include "host/base/error.h"
+#include "host/base/text_file.h"
 #include "host/model/opened.h"
 #include "serve/api/fields.h"
 #include "tools/options/nearest.h"
@@ -129,7 +130,7 @@ std::string BatchDefaults::text() const {
     return all.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-BatchReader::BatchReader(const BatchLines& lines, const serve::ServedModel& served, const BatchDefaults& defaults,
+BatchReader::BatchReader(const BatchLines& lines, const host::Opened& served, const BatchDefaults& defaults,
                          Type kv_type, std::uint32_t context)
     : lines_(lines),
       served_(served),
@@ -139,11 +140,7 @@ BatchReader::BatchReader(const BatchLines& lines, const serve::ServedModel& serv
       forms_(served) {
     const std::uint32_t ids[] = {served.model.fingerprint(), kNumericsVersion, static_cast<std::uint32_t>(kv_type),
                                  context};
-    hash_ = crc32c(bytes_of(defaults.text()), crc32c(std::as_bytes(std::span(ids))));
-    for (const serve::NamedAdapter& one : served.adapters) {
-        const std::uint32_t its[] = {one.adapter.model->fingerprint(), std::bit_cast<std::uint32_t>(one.adapter.scale)};
-        hash_ = crc32c(std::as_bytes(std::span(its)), hash_);
-    }
+    hash_ = served.adapters_checksum(crc32c(bytes_of(defaults.text()), crc32c(std::as_bytes(std::span(ids)))));
 }
 
 /// What the line does not say is as the options have it.

@@ -62,7 +62,7 @@ class BatchReader {
 public:
     /// Borrows all three. `context`: positions that a prompt and its answer may take; of a model that writes texts from others,
     /// that a source may.
-    BatchReader(const BatchLines& lines, const serve::ServedModel& served, const BatchDefaults& defaults, Type kv_type,
+    BatchReader(const BatchLines& lines, const host::Opened& served, const BatchDefaults& defaults, Type kv_type,
                 std::uint32_t context);
 
     /// Throws host::Error, which names the line, what was expected and what was there.
@@ -76,7 +76,7 @@ private:
     void settle(const serve::Json& line, serve::Request& request) const;
 
     const BatchLines& lines_;
-    const serve::ServedModel& served_;
+    const host::Opened& served_;
     const BatchDefaults& defaults_;
     std::uint32_t context_, hash_;
     serve::PromptReader prompts_;

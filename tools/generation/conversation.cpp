@@ -57,7 +57,7 @@ std::vector<Token> Conversation::tokens_of(const std::string& prompt) const {
 }
 
 std::vector<Token> Conversation::fitting_prompt(Answer& answer) {
-    const std::uint32_t most = running_.session.max_kv_len();
+    const std::uint32_t most = running_->max_kv_len();
     const std::uint32_t room = std::min(options_.n_new, most / 4);  // for the answer
     for (;;) {
         answer.prompt = chat_.render(input());
@@ -94,8 +94,8 @@ Answer Conversation::say(const std::string& text, const std::function<void(std::
     }
     GenerateOptions options = options_;
     options.end_tokens = chat_.end_tokens();
-    options.n_new = std::min<std::uint32_t>(options.n_new,
-                                            running_.session.max_kv_len() - static_cast<std::uint32_t>(prompt.size()));
+    options.n_new =
+        std::min<std::uint32_t>(options.n_new, running_->max_kv_len() - static_cast<std::uint32_t>(prompt.size()));
     answer.made = writer_.generate_until(
         prompt, options,
         [&](const Piece& piece) {
@@ -141,7 +141,7 @@ void Conversation::save(const std::string& path) {
         if (front != kMagic)
             throw host::Error(path + ": expected a new file or a saved conversation, got another file");
     }
-    const std::vector<std::byte> session = session_file_bytes(path, running_.session, writer_.tokens());
+    const std::vector<std::byte> session = session_file_bytes(path, *running_, writer_.tokens());
     const std::string messages = messages_.dump(-1, ' ', false, Json::error_handler_t::replace);
     const std::uint64_t n = messages.size();
     OutputFile file(path);
@@ -164,7 +164,7 @@ void Conversation::load(const std::string& path) {
         throw host::Error(path + ": expected a saved conversation, got another file");
     Json messages = read_messages(text.substr(front, static_cast<std::size_t>(n)), path);
     const SavedText file = split_session_file(bytes.subspan(front + static_cast<std::size_t>(n)), path);
-    restore(file, running_.session, path);
+    restore(file, *running_, path);
     writer_.resume(file.tokens);
     messages_ = std::move(messages);
     known_text_.clear();

@@ -9,6 +9,7 @@
 #include "host/chat/model_chat.h"
 #include "host/chat/thinking.h"
 #include "host/model/opened.h"
+#include "host/model/runtime.h"
 #include "tools/generation/generate.h"
 
 namespace fovea {
@@ -24,7 +25,7 @@ struct Answer {
 class Conversation {
 public:
     /// Borrows all of them. `options` has the sampler, n_new and stop texts of every answer.
-    Conversation(const host::Opened& opened, const ModelChat& chat, Running& running, Writer& writer,
+    Conversation(const host::Opened& opened, const ModelChat& chat, host::Runtime<Session>& running, Writer& writer,
                  const GenerateOptions& options)
         : opened_(opened), chat_(chat), running_(running), writer_(writer), options_(options) {}
 
@@ -60,7 +61,7 @@ private:
 
     const host::Opened& opened_;
     const ModelChat& chat_;
-    Running& running_;
+    host::Runtime<Session>& running_;
     Writer& writer_;
     GenerateOptions options_;
     std::string known_text_;           // the last prompt and its answer

@@ -34,15 +34,10 @@ const char* name(FinishReason reason) {
 Writer::Writer(const host::Opened& opened, Session& session, GeneratorLimits limits)
     : opened_(opened), session_(session) {
     limits.max_tokens = session.max_kv_len();
-    GeneratorPlan plan;
-    require(make_generator_plan(opened.model, opened.tokenizer, limits, plan), opened.name);
-    arena_ = take_arena(plan.arena_bytes);
-    const std::span<std::byte> bytes{arena_.get(), arena_ ? static_cast<std::size_t>(plan.arena_bytes) : 0};
-    require(make_generator(opened.model, opened.tokenizer, session.cache(), plan.limits, bytes, generator_),
-            opened.name);
+    generator_ = start_generator(opened, session.cache(), limits);
 }
 
-void Writer::resume(std::span<const Token> tokens) { require(fovea::resume(generator_, tokens), opened_.name); }
+void Writer::resume(std::span<const Token> tokens) { require(fovea::resume(*generator_, tokens), opened_.name); }
 
 Generated Writer::generate(std::span<const Token> prompt, const GenerateOptions& options,
                            const std::function<void(std::string_view)>& on_text) {
@@ -56,7 +51,7 @@ Generated Writer::generate_until(std::span<const Token> prompt, const GenerateOp
                                  const std::function<bool(const Piece&)>& on_piece, const std::atomic<bool>* cancel) {
     GenerateOptions timed = options;
     timed.speculation.clock = ticks_now;
-    require(start(generator_, prompt, timed), opened_.name);
+    require(start(*generator_, prompt, timed), opened_.name);
     Generated made;
     Workspace workspace = session_.workspace();
     set_cancel(workspace, cancel);
@@ -64,7 +59,7 @@ Generated Writer::generate_until(std::span<const Token> prompt, const GenerateOp
     double started = seconds_now();
     for (Piece piece; piece.finish == FinishReason::none;) {
         const bool first = made.prefill_seconds == 0;
-        const Status status = fovea::generate(generator_, workspace, piece);
+        const Status status = fovea::generate(*generator_, workspace, piece);
         if (cancel && status.code == Code::cancelled) break;
         require(status, opened_.name);
         if (first) {
@@ -76,8 +71,8 @@ Generated Writer::generate_until(std::span<const Token> prompt, const GenerateOp
     }
     set_cancel(workspace, nullptr);
     made.decode_seconds = seconds_now() - started;
-    made.figures = generator_.figures();
-    made.finish = generator_.finish();
+    made.figures = generator_->figures();
+    made.finish = generator_->finish();
     made.n_decoded =
         session_.kv_len() - std::min(session_.kv_len(), made.figures.n_prompt);  // fewer where it was cancelled
     return made;

@@ -3,12 +3,11 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string_view>
 
 #include "fovea/generator.h"
-#include "host/model/opened.h"
+#include "host/model/runtime.h"
 
 namespace fovea {
 
@@ -51,14 +50,13 @@ public:
                                            const std::atomic<bool>* cancel = nullptr);
 
     /// What the session holds: the prompt and the new tokens but the last.
-    [[nodiscard]] std::span<const Token> all_tokens() const { return generator_.tokens(); }  ///< and the last
-    [[nodiscard]] std::span<const Token> tokens() const { return generator_.tokens().first(session_.kv_len()); }
+    [[nodiscard]] std::span<const Token> all_tokens() const { return generator_->tokens(); }  ///< and the last
+    [[nodiscard]] std::span<const Token> tokens() const { return generator_->tokens().first(session_.kv_len()); }
 
 private:
     const host::Opened& opened_;
     Session& session_;
-    std::unique_ptr<std::byte[], ArenaDelete> arena_;
-    Generator generator_;
+    host::Runtime<Generator> generator_;
 };
 
 }  // namespace fovea

@@ -20,13 +20,13 @@ void take_log_softmax(std::span<const float> logits, std::vector<double>& out) {
 /// The rows of one piece of a sequence. tokens[i] is what row i was to predict.
 class Rows {
 public:
-    Rows(Running& running, std::uint32_t vocab_size)
+    Rows(host::Runtime<Session>& running, std::uint32_t vocab_size)
         : running_(running),
           vocab_size_(vocab_size),
           logits_(std::size_t{running.plan.limits.max_batch} * vocab_size) {}
 
     void compute(std::span<const Token> tokens, const std::string& name) {
-        require(forward(running_.session, tokens, std::span(logits_).first(tokens.size() * vocab_size_)), name);
+        require(forward(*running_, tokens, std::span(logits_).first(tokens.size() * vocab_size_)), name);
     }
     [[nodiscard]] const std::vector<double>& log_probabilities(std::size_t row) {
         take_log_softmax(std::span(logits_).subspan(row * vocab_size_, vocab_size_), row_);
@@ -34,7 +34,7 @@ public:
     }
 
 private:
-    Running& running_;
+    host::Runtime<Session>& running_;
     std::size_t vocab_size_;
     std::vector<float> logits_;
     std::vector<double> row_;
@@ -53,13 +53,13 @@ void compare(const std::vector<double>& q, const std::vector<double>& p, Token c
 
 }  // namespace
 
-void evaluate(const host::Opened& opened, Running& running, Running* against, std::span<const Token> tokens,
-              Evaluation& sum, const std::function<void()>& pass_done) {
+void evaluate(const host::Opened& opened, host::Runtime<Session>& running, host::Runtime<Session>* against,
+              std::span<const Token> tokens, Evaluation& sum, const std::function<void()>& pass_done) {
     if (tokens.size() < 2) return;
     const std::uint32_t vocab_size = opened.model.config().decoder.vocab_size;
     Rows rows(running, vocab_size), other(against ? *against : running, vocab_size);
-    require(rewind(running.session, 0), opened.name);
-    if (against) require(rewind(against->session, 0), opened.name);
+    require(rewind(*running, 0), opened.name);
+    if (against) require(rewind(**against, 0), opened.name);
     std::size_t most = running.plan.limits.max_batch;
     if (against) most = std::min<std::size_t>(most, against->plan.limits.max_batch);
     for (std::size_t begin = 0; begin + 1 < tokens.size(); begin += most) {

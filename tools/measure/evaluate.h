@@ -6,6 +6,7 @@
 #include <span>
 
 #include "host/model/opened.h"
+#include "host/model/runtime.h"
 
 namespace fovea {
 
@@ -28,7 +29,7 @@ private:
 
 /// Adds what a session of `opened`, begun anew, predicts of `tokens`, which fit it. `against` may be null; its model
 /// must have the same vocabulary. `pass_done` is called after every pass.
-void evaluate(const host::Opened& opened, Running& running, Running* against, std::span<const Token> tokens,
-              Evaluation& sum, const std::function<void()>& pass_done = {});
+void evaluate(const host::Opened& opened, host::Runtime<Session>& running, host::Runtime<Session>* against,
+              std::span<const Token> tokens, Evaluation& sum, const std::function<void()>& pass_done = {});
 
 }  // namespace fovea

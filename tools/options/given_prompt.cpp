@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "host/base/error.h"
+#include "host/base/text_file.h"
 #include "host/model/opened.h"
 
 namespace fovea {

@@ -174,7 +174,8 @@ nlohmann::ordered_json nested(std::span<const std::uint64_t> shape, std::span<co
 }  // namespace
 
 void finish_arrays(const std::string& output, FloatArray result, bool seq_first, bool json,
-                   std::span<const std::uint64_t> weights_shape, const Running& running, double seconds) {
+                   std::span<const std::uint64_t> weights_shape, const host::Runtime<Session>& running,
+                   double seconds) {
     if (seq_first) result = swap_first_two(result);
     if (!output.empty()) write_npy(output, result.shape, result.data);
     if (!json) return;
@@ -184,7 +185,7 @@ void finish_arrays(const std::string& output, FloatArray result, bool seq_first,
         object[result.shape.size() == 1 ? "vector" : "vectors"] = nested(result.shape, result.data);
     object["seconds"] = seconds;
     object["arena_bytes"] = running.plan.arena_bytes;
-    object["isa"] = running.session.isa();
+    object["isa"] = running->isa();
     object["n_threads"] = running.plan.limits.n_threads;
     std::printf("%s\n", object.dump().c_str());
 }

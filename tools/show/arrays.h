@@ -8,6 +8,7 @@
 
 #include "fovea/encode.h"
 #include "host/model/opened.h"
+#include "host/model/runtime.h"
 
 namespace fovea {
 
@@ -61,7 +62,7 @@ void check_output(const std::string& output, bool json);
 /// where it is `seq_first`; with --json the report on it, `weights_shape` empty where there are none. Without an output the
 /// report has the numbers too.
 void finish_arrays(const std::string& output, FloatArray result, bool seq_first, bool json,
-                   std::span<const std::uint64_t> weights_shape, const Running& running, double seconds);
+                   std::span<const std::uint64_t> weights_shape, const host::Runtime<Session>& running, double seconds);
 
 /// Writes a whole array.
 void write_npy(const std::string& path, std::span<const std::uint64_t> shape, std::span<const float> data);

@@ -7,6 +7,8 @@
 #include <string>
 
 #include "host/base/error.h"
+#include "host/model/opened.h"
+#include "host/model/runtime.h"
 #include "host/model/stacks.h"
 #include "tools/options/opened.h"
 #include "tools/options/options.h"
@@ -264,7 +266,7 @@ void attend_arrays(AttendOptions& options) {
     limits.max_sequences = job.input.n_sequences;
     limits.max_batch = static_cast<std::uint32_t>(std::min(job.size.n_sequences * job.size.n_queries, kMost + 1));
     limits.max_key_rows = static_cast<std::uint32_t>(std::min(job.size.n_sequences * job.size.n_keys, kMost + 1));
-    Running running = start_session(opened, limits, options.common.isa_or_best());
+    host::Runtime<Session> running = start_session(opened, limits, {.isa = options.common.isa_or_best()});
 
     FloatArray result{options.output, job.out_shape, {}};
     std::uint64_t n_out = 1;
@@ -272,8 +274,8 @@ void attend_arrays(AttendOptions& options) {
     result.data.resize(n_out);
     double seconds = 0;
     const auto pass = [&](const AttentionWeights& asked) {
-        require(capture_attention(running.session, asked));
-        seconds = timed(options.repeat, [&] { require(attend(running.session, job.input, result.data), opened.name); });
+        require(capture_attention(*running, asked));
+        seconds = timed(options.repeat, [&] { require(attend(*running, job.input, result.data), opened.name); });
     };
     const Attended attended = attended_of(opened, job);
     if (options.view.wanted())

@@ -12,6 +12,7 @@
 #include "host/base/words.h"
 #include "host/model/listing.h"
 #include "host/model/parameters.h"
+#include "host/model/runtime.h"
 #include "tools/measure/available_memory.h"
 #include "tools/measure/ceilings.h"
 #include "tools/options/opened.h"
@@ -141,7 +142,7 @@ struct Sample {
 
 class Bench {
 public:
-    Bench(const host::Opened& opened, Running& running, const BenchOptions& options)
+    Bench(const host::Opened& opened, host::Runtime<Session>& running, const BenchOptions& options)
         : opened_(opened),
           running_(running),
           options_(options),
@@ -182,13 +183,13 @@ private:
     Sample measure_once() {
         Sample sample;
         const std::span<const Token> tokens = tokens_;
-        require(rewind(running_.session, 0), opened_.name);
+        require(rewind(*running_, 0), opened_.name);
         double started = seconds_now();
-        require(forward(running_.session, tokens.first(options_.n_prompt), logits_), opened_.name);
+        require(forward(*running_, tokens.first(options_.n_prompt), logits_), opened_.name);
         sample.prefill = options_.n_prompt / (seconds_now() - started);
         started = seconds_now();
         for (std::uint32_t i = 0; i < options_.n_new; ++i)
-            require(forward(running_.session, tokens.subspan(options_.n_prompt + i, 1), logits_), opened_.name);
+            require(forward(*running_, tokens.subspan(options_.n_prompt + i, 1), logits_), opened_.name);
         sample.decode = options_.n_new / (seconds_now() - started);
         return sample;
     }
@@ -196,7 +197,7 @@ private:
     Sample measure_ceilings() {
         Sample sample;
         const std::uint32_t n_threads = running_.plan.limits.n_threads;
-        const char* const isa = running_.session.isa();
+        const char* const isa = running_->isa();
         sample.peak = quantized_ ? measure_int8_peak(isa, n_threads) : measure_fma_peak(isa, n_threads);
         const ReadRate rate = measure_read_peak(isa, opened_.model.bytes(), n_threads);
         sample.read_peak = rate.bytes_per_second;
@@ -205,7 +206,7 @@ private:
     }
 
     const host::Opened& opened_;
-    Running& running_;
+    host::Runtime<Session>& running_;
     const BenchOptions& options_;
     Work work_;
     bool quantized_;
@@ -222,7 +223,7 @@ double median(const std::vector<Sample>& samples, double Sample::*member) {
     return values[values.size() / 2];
 }
 
-void print(const host::Opened& opened, const Running& running, const BenchOptions& options,
+void print(const host::Opened& opened, const host::Runtime<Session>& running, const BenchOptions& options,
            const std::vector<Sample>& samples, std::uint32_t n_streams, std::uint32_t n_workers) {
     const auto of = [&](double Sample::*member) { return median(samples, member); };
     const bool quantized = is_quantized(opened.model);
@@ -230,7 +231,7 @@ void print(const host::Opened& opened, const Running& running, const BenchOption
         std::printf("%s\n", nlohmann::ordered_json{{"model", opened.name},
                                                    {"file_bytes", opened.model.bytes().size()},
                                                    {"arena_bytes", running.plan.arena_bytes},
-                                                   {"isa", running.session.isa()},
+                                                   {"isa", running->isa()},
                                                    {"n_threads", running.plan.limits.n_threads},
                                                    {"n_workers", n_workers},
                                                    {"n_prompt_tokens", options.n_prompt},
@@ -248,7 +249,7 @@ void print(const host::Opened& opened, const Running& running, const BenchOption
     }
     std::printf("%s: %s file bytes, %s arena bytes, %s, %u %s; median of %u\n", one_line(opened.name).c_str(),
                 with_separators(opened.model.bytes().size()).c_str(), with_separators(running.plan.arena_bytes).c_str(),
-                running.session.isa(), running.plan.limits.n_threads,
+                running->isa(), running.plan.limits.n_threads,
                 running.plan.limits.n_threads == 1 ? "thread" : "threads", options.n_repeats);
     if (n_workers)
         std::printf("with %u %s; shares are of this machine's own limits\n", n_workers,
@@ -268,7 +269,7 @@ void bench(BenchOptions& options) {
                          (options.model.empty() ? "neither" : "both"));
     settle(options.common);
     const host::Opened opened = options.preset.empty() ? open_path(options.model) : open_random(options);
-    need_logits(opened);
+    opened.need_logits();
     const Limits limits = limits_of(options, opened.model.config());
     if (!options.sequences.empty())
         return bench_sequences(opened, {.counts = options.sequences,
@@ -280,7 +281,8 @@ void bench(BenchOptions& options) {
                                         .isa = options.common.isa_or_best(),
                                         .json = options.common.json});
     const SharedWork shared(options.common, opened);
-    Running running = start_session(opened, limits, options.common.isa_or_best(), shared.remote());
+    host::Runtime<Session> running =
+        start_session(opened, limits, {.isa = options.common.isa_or_best(), .remote = shared.remote()});
     Bench bench(opened, running, options);
     const std::vector<Sample> samples = bench.measure();
     print(opened, running, options, samples, bench.n_streams(), shared.n_workers());

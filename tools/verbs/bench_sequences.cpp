@@ -6,6 +6,7 @@
 
 #include "host/base/error.h"
 #include "host/base/words.h"
+#include "host/model/runtime.h"
 #include "tools/verbs/bench.h"
 
 namespace fovea {
@@ -27,21 +28,24 @@ public:
         : opened_(opened),
           options_(options),
           n_most_(*std::max_element(options.counts.begin(), options.counts.end())),
-          company_(opened,
-                   {.max_kv_len = options.n_prompt + options.n_new,
-                    .max_batch = std::max(n_most_, 192u),
-                    .n_threads = options.n_threads,
-                    .kv_type = options.kv_type,
-                    .max_sequences = n_most_},
-                   n_most_, options.isa),
+          workspace_(start_workspace(opened,
+                                     {.max_kv_len = options.n_prompt + options.n_new,
+                                      .max_batch = std::max(n_most_, 192u),
+                                      .n_threads = options.n_threads,
+                                      .kv_type = options.kv_type,
+                                      .max_sequences = n_most_},
+                                     {.isa = options.isa})),
+          pool_(start_pool(
+              opened,
+              {.max_kv_len = workspace_.plan.limits.max_kv_len, .max_sequences = n_most_, .kv_type = options.kv_type})),
           n_vocab_(opened.model.config().decoder.vocab_size),
           logits_(std::size_t{n_most_} * n_vocab_) {
         // One prompt is computed; the others are copies with pages of their own, as different prompts would have.
         std::vector<Token> prompt(options.n_prompt);
         for (Token& token : prompt) token = next_token();
-        for (std::uint32_t i = 0; i < n_most_; ++i) caches_.push_back(company_.make());
+        for (std::uint32_t i = 0; i < n_most_; ++i) caches_.push_back(start_cache(opened, pool_));
         const Step step{caches_[0], prompt, {}};
-        require(forward(company_.workspace, {&step, 1}), opened.name);
+        require(forward(*workspace_, {&step, 1}), opened.name);
         std::vector<std::byte> saved(cache_bytes(caches_[0]));
         std::size_t n = 0;
         require(save_cache(caches_[0], saved, n), opened.name);
@@ -59,7 +63,7 @@ public:
         const double started = seconds_now();
         for (std::uint32_t i = 0; i < options_.n_new; ++i) {
             for (Token& token : tokens) token = next_token();
-            require(forward(company_.workspace, steps), opened_.name);
+            require(forward(*workspace_, steps), opened_.name);
         }
         return seconds_now() - started;
     }
@@ -74,7 +78,8 @@ private:
     const host::Opened& opened_;
     const SequencesOptions& options_;
     std::uint32_t n_most_;
-    Company company_;
+    host::Runtime<Workspace> workspace_;
+    host::Runtime<CachePool> pool_;
     std::size_t n_vocab_;
     std::vector<float> logits_;
     std::vector<Cache> caches_;

@@ -10,6 +10,8 @@
 
 #include "host/base/error.h"
 #include "host/base/words.h"
+#include "host/model/opened.h"
+#include "host/model/runtime.h"
 #include "tools/measure/trace_hash.h"
 #include "tools/options/opened.h"
 #include "tools/options/options.h"
@@ -53,9 +55,9 @@ struct Way {
 std::vector<Token> certify_tokens(const CertifyOptions& options, const host::Opened& opened) {
     const Stack& s = opened.model.config().decoder;
     std::vector<Token> tokens;
-    if (options.has_text) return tokenize_text(opened, options.text, false);
+    if (options.has_text) return opened.tokens(options.text);
     if (opened.tokenizer.valid())
-        tokens = tokenize_text(opened, kDefaultText, false);
+        tokens = opened.tokens(kDefaultText);
     else
         for (std::uint32_t i = 0; i < kDefaultTokens; ++i)
             tokens.push_back(static_cast<Token>(std::uint64_t{i} * 7919 % s.vocab_size));
@@ -83,13 +85,13 @@ public:
         Limits limits;
         limits.max_kv_len = static_cast<std::uint32_t>(tokens_.size());
         limits.n_threads = way.n_threads;
-        Running running = start_session(opened_, limits, way.isa);
-        if (tracer) set_trace(running.session, tracer->tap());
+        host::Runtime<Session> running = start_session(opened_, limits, {.isa = way.isa});
+        if (tracer) set_trace(*running, tracer->tap());
         const std::size_t n_vocab = logits_.size() / tokens_.size();
         for (std::size_t done = 0; done < tokens_.size();) {
             const std::size_t n = std::min<std::size_t>(way.piece, tokens_.size() - done);
             const std::span<float> out{logits_.data() + done * n_vocab, n * n_vocab};
-            require(forward(running.session, tokens_.subspan(done, n), out), opened_.name);
+            require(forward(*running, tokens_.subspan(done, n), out), opened_.name);
             done += n;
         }
         return hash_bits(logits_);
@@ -109,9 +111,10 @@ private:
     /// that a page is copied.
     [[nodiscard]] std::uint64_t run_in_company(const Way& way) {
         const auto n_positions = static_cast<std::uint32_t>(tokens_.size());
-        Company company(opened_, {.max_kv_len = n_positions, .n_threads = way.n_threads, .max_sequences = 4}, 4,
-                        way.isa);
-        Cache ours = company.make(), one = company.make(), three = company.make();
+        host::Runtime<Workspace> workspace = start_workspace(
+            opened_, {.max_kv_len = n_positions, .n_threads = way.n_threads, .max_sequences = 4}, {.isa = way.isa});
+        host::Runtime<CachePool> pool = start_pool(opened_, {.max_kv_len = n_positions, .max_sequences = 4});
+        Cache ours = start_cache(opened_, pool), one = start_cache(opened_, pool), three = start_cache(opened_, pool);
         const std::vector<Token> backwards(tokens_.rbegin(), tokens_.rend());
         const std::size_t n_vocab = logits_.size() / tokens_.size();
         bool forked = false;
@@ -131,7 +134,7 @@ private:
                         {other, std::span(backwards).subspan(other.kv_len(), std::min<std::size_t>(most, left)), {}});
             }
             std::rotate(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(done % steps.size()), steps.end());
-            require(forward(company.workspace, steps), opened_.name);
+            require(forward(*workspace, steps), opened_.name);
             done += n;
         }
         return hash_bits(logits_);
@@ -175,7 +178,7 @@ void certify(CertifyOptions& options) {
     const std::uint32_t asked_threads = options.common.n_threads;
     settle(options.common);
     const host::Opened opened = open_path_or_demo(options.model);
-    need_logits(opened);
+    opened.need_logits();
     const std::vector<Token> tokens = certify_tokens(options, opened);
     if (tokens.empty()) throw UsageError("-p: expected a text of 1 token or more, got none");
     const std::uint32_t context = opened.model.config().decoder.max_positions;

@@ -12,8 +12,11 @@
 
 #include "host/base/error.h"
 #include "host/base/output_file.h"
+#include "host/base/text_file.h"
 #include "host/base/words.h"
 #include "host/model/context.h"
+#include "host/model/opened.h"
+#include "host/model/runtime.h"
 #include "tools/generation/conversation.h"
 #include "tools/options/adapters.h"
 #include "tools/options/opened.h"
@@ -210,25 +213,22 @@ ModelChat open_chat(const ChatOptions& options, const host::Opened& opened) {
 }  // namespace
 
 void hold_conversation(const ChatOptions& options, const host::Opened& opened) {
-    need_logits(opened);
-    (void)need_tokenizer(opened);
+    opened.need_logits();
+    (void)opened.need_tokenizer();
     options.sampling.check(opened.model);
     const ModelChat chat = open_chat(options, opened);
     Limits limits;
     limits.max_kv_len = checked_context(opened.name, opened.model, options.context, kDefaultContext);
     limits.n_threads = options.common.n_threads;
     limits.kv_type = options.kv_type;
-    check_sessions(options.session, options.loras);
-    const Adapters adapters(options.loras, options.common.opening());
-    adapters.plan(limits);
     const SharedWork shared(options.common, opened);
-    Running running = start_session(opened, limits, options.common.isa_or_best(), shared.remote());
-    adapters.use(running.session);
+    host::Runtime<Session> running =
+        start_session(opened, limits, {.isa = options.common.isa_or_best(), .remote = shared.remote()});
     std::vector<std::string> stops = options.stop;
     stops.insert(stops.end(), chat.stops().begin(), chat.stops().end());
     std::size_t n_stop_bytes = 1;
     for (const std::string& text : stops) n_stop_bytes += text.size();
-    Writer writer(opened, running.session,
+    Writer writer(opened, *running,
                   {.max_stop_bytes = static_cast<std::uint32_t>(std::min<std::size_t>(n_stop_bytes, kUnlimited))});
     const std::vector<std::string_view> stop_views(stops.begin(), stops.end());
     GenerateOptions generating{.n_new = options.n_new, .stop = stop_views};
@@ -298,7 +298,10 @@ void add_chat(CLI::App& app) {
         options->has_prompt = prompt.count() > 0;
         settle(options->common);
         need_model(options->model);
-        hold_conversation(*options, open_path(options->model, options->common.opening()));
+        check_sessions(options->session, options->loras);
+        host::Opened opened = open_path(options->model, options->common.opening());
+        open_loras(opened, options->loras, options->common.opening());
+        hold_conversation(*options, opened);
     });
 }
 

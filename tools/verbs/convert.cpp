@@ -8,6 +8,7 @@
 
 #include "convert/open/convert.h"
 #include "host/base/output_file.h"
+#include "host/base/text_file.h"
 #include "host/base/words.h"
 #include "host/model/opened.h"
 #include "tools/options/options.h"

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "host/base/error.h"
+#include "host/model/opened.h"
+#include "host/model/runtime.h"
 #include "host/model/stacks.h"
 #include "host/model/texts.h"
 #include "tools/options/opened.h"
@@ -135,10 +137,9 @@ void need_text(const VectorOptions& options) {
 
 /// What predicts from an encoder is fovea classify's: vectors are those before it, unless --head asks for what it makes.
 bool before_head(const VectorOptions& options, const host::Opened& opened) {
-    const bool has_head = !find_info(opened.model, "task").empty();
-    if (options.head && !has_head)
+    if (options.head && !opened.has_task())
         throw UsageError("--head: expected a model with a head, got " + opened.name + " without one");
-    return !options.head && has_head;
+    return !options.head && opened.has_task();
 }
 
 /// A file that an option names, and why some models have no use for it.
@@ -337,7 +338,8 @@ void encode_arrays(VectorOptions& options) {
     if (are_plain_texts(options, opened.model.config())) return encode_texts(options, opened);
     Job job;
     read_job(options, opened, job);
-    Running running = start_session(opened, limits_for(options, job), options.common.isa_or_best());
+    host::Runtime<Session> running =
+        start_session(opened, limits_for(options, job), {.isa = options.common.isa_or_best()});
 
     const Side& rows = job.sides.decodes ? job.target : job.source;
     const bool pooled = job.last->pooling != Pooling::none;
@@ -351,8 +353,8 @@ void encode_arrays(VectorOptions& options) {
     FloatArray result{options.output, shape, std::vector<float>((pooled ? n : rows.n_rows()) * width)};
     double seconds = 0;
     const auto pass = [&](const AttentionWeights& asked) {
-        require(capture_attention(running.session, asked), "--layer");
-        seconds = timed(options.repeat, [&] { require(encode(running.session, job.input, result.data), opened.name); });
+        require(capture_attention(*running, asked), "--layer");
+        seconds = timed(options.repeat, [&] { require(encode(*running, job.input, result.data), opened.name); });
     };
     std::vector<Attended> all = attentions_of(opened, job);
     const auto chosen = std::find_if(all.begin(), all.end(), [&](const Attended& a) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "host/base/error.h"
+#include "host/base/text_file.h"
 #include "host/base/words.h"
 #include "tools/measure/evaluate.h"
 #include "tools/options/opened.h"
@@ -54,8 +55,8 @@ void eval(EvalOptions& options) {
     if (options.text.empty()) throw UsageError("--text: expected a file, got none");
     settle(options.common);
     const host::Opened opened = open_path(options.model, options.common.opening());
-    need_logits(opened);
-    const std::vector<Token> tokens = tokenize_text(opened, read_text_file(options.text), false);
+    opened.need_logits();
+    const std::vector<Token> tokens = opened.tokens(read_text_file(options.text));
     if (tokens.size() < 2)
         throw host::Error(options.text + ": tokens: expected at least 2, got " + std::to_string(tokens.size()));
     const Stack& stack = opened.model.config().decoder;
@@ -65,21 +66,21 @@ void eval(EvalOptions& options) {
                               std::to_string(stack.vocab_size) + ", got " + std::to_string(id));
     const auto start = [&](const host::Opened& of, std::uint32_t context) {
         const Limits limits{.max_kv_len = context, .n_threads = options.common.n_threads, .kv_type = options.kv_type};
-        return start_session(of, limits, options.common.isa_or_best());
+        return start_session(of, limits, {.isa = options.common.isa_or_best()});
     };
     std::uint32_t context = options.context ? options.context : stack.max_positions;
     std::optional<host::Opened> against;
-    std::optional<Running> against_running;
+    std::optional<host::Runtime<Session>> against_running;
     if (!options.against.empty()) {
         against = open_path(options.against, options.common.opening());
-        need_logits(*against);
-        check_same_tokens(opened, *against);
+        against->need_logits();
+        opened.check_same_tokens(*against);
         const Stack& other = against->model.config().decoder;
         if (!options.context) context = std::min(context, other.max_positions);
         against_running = start(*against, context);
     }
     if (context < 2) throw host::Error(opened.name + ": positions: expected 2 or more, got " + std::to_string(context));
-    Running running = start(opened, context);
+    host::Runtime<Session> running = start(opened, context);
     Evaluation sum;
     const std::uint64_t n_predicted = tokens.size() - (tokens.size() + context - 1) / context;  // but each one's first
     const Progress progress = progress_line(options.text);

@@ -28,7 +28,7 @@ void write_form(GrammarOptions& options) {
     if (!options.form.wanted()) throw UsageError("form: expected --json-schema, --grammar or --regex, got none");
     settle(options.common);
     const host::Opened opened = open_path_or_demo(options.model);
-    (void)need_tokenizer(opened);
+    (void)opened.need_tokenizer();
     const CompiledForm compiled =
         compile_form(options.form, opened, {.own_index = true, .known_masks = !options.small});
     Constraint constraint;

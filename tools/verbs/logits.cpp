@@ -11,6 +11,8 @@
 #include "host/base/error.h"
 #include "host/base/npy.h"
 #include "host/base/words.h"
+#include "host/model/opened.h"
+#include "host/model/runtime.h"
 #include "tools/measure/trace_hash.h"
 #include "tools/options/adapters.h"
 #include "tools/options/opened.h"
@@ -46,7 +48,7 @@ struct Input {
 Input read_input(const LogitsOptions& options, const host::Opened& opened) {
     Input input;
     if (options.has_text) {
-        input.tokens = tokenize_text(opened, options.text, options.special);
+        input.tokens = opened.tokens(options.text, {.parse_special = options.special});
         input.shape = {input.tokens.size()};
     } else if (options.tokens.ends_with(".npy")) {
         const NpyArray array = read_npy(options.tokens);
@@ -80,15 +82,15 @@ struct Sink {
 };
 
 /// Rows are computed a batch at a time, so that memory does not grow with the sequence.
-void compute(const host::Opened& opened, Running& running, const Input& input, Sink& sink) {
+void compute(const host::Opened& opened, host::Runtime<Session>& running, const Input& input, Sink& sink) {
     std::vector<float> rows(std::size_t{running.plan.limits.max_batch} * sink.n_vocab);
     const std::span<const Token> all = input.tokens;
     for (std::size_t begin = 0; begin < all.size(); begin += input.seq_len()) {
-        require(rewind(running.session, 0), opened.name);
+        require(rewind(*running, 0), opened.name);
         for (std::size_t done = 0; done < input.seq_len();) {
             const std::size_t n = std::min<std::size_t>(running.plan.limits.max_batch, input.seq_len() - done);
             const std::span<float> out{rows.data(), n * sink.n_vocab};
-            require(forward(running.session, all.subspan(begin + done, n), out), opened.name);
+            require(forward(*running, all.subspan(begin + done, n), out), opened.name);
             sink.take(out);
             done += n;
         }
@@ -160,19 +162,18 @@ void logits(LogitsOptions& options) {
                          (options.has_text ? "both" : "neither"));
     check_output(options.output, options.common.json);
     settle(options.common);
-    const host::Opened opened = open_path(options.model, options.common.opening());
-    need_logits(opened);
+    host::Opened opened = open_path(options.model, options.common.opening());
+    opened.need_logits();
     check_layer(options.view, opened.model.config().decoder);
     const Input input = read_input(options, opened);
     Limits limits;
     limits.max_kv_len = options.context ? options.context : static_cast<std::uint32_t>(input.seq_len());
     limits.n_threads = options.common.n_threads;
     limits.kv_type = options.kv_type;
-    const Adapters adapters(options.loras, options.common.opening());
-    adapters.plan(limits);
+    open_loras(opened, options.loras, options.common.opening());
     const SharedWork shared(options.common, opened);
-    Running running = start_session(opened, limits, options.common.isa_or_best(), shared.remote());
-    adapters.use(running.session);
+    host::Runtime<Session> running =
+        start_session(opened, limits, {.isa = options.common.isa_or_best(), .remote = shared.remote()});
 
     Sink sink;
     sink.n_vocab = opened.model.config().decoder.vocab_size;
@@ -182,10 +183,10 @@ void logits(LogitsOptions& options) {
         sink.file.emplace(options.output, shape);
     }
     Tracer tracer;
-    if (options.trace) set_trace(running.session, tracer.tap());
+    if (options.trace) set_trace(*running, tracer.tap());
     compute(opened, running, input, sink);
     if (sink.file) sink.file->close();
-    show_attention(options.view, opened, running.session, input.tokens, input.seq_len(), input.shape.size() == 2);
+    show_attention(options.view, opened, *running, input.tokens, input.seq_len(), input.shape.size() == 2);
     if (options.common.json)
         print_json(opened, options, input, sink, tracer);
     else

@@ -50,7 +50,7 @@ struct FormBytes {
     if (!grammar::begins_form(file.bytes()))
         throw host::Error(path + ": expected a form that fovea grammar wrote, got another kind");
     Constraint constraint;
-    require(open_constraint(need_tokenizer(opened), file.bytes(), {}, constraint), path);
+    require(open_constraint(opened.need_tokenizer(), file.bytes(), {}, constraint), path);
     return {file.bytes().size() + kFormCodeBytes, constraint_state_bytes(constraint) + 2 * FOVEA_CONSTRAINT_BYTES};
 }
 
@@ -200,7 +200,7 @@ void make_and_print(PlanOptions& options) {
     options.limits.n_threads = options.common.n_threads;
     if (!options.preset.empty()) return print_plan(options.preset, preset_config(options.preset), 0, {}, options);
     const host::Opened opened = open_path(options.model);
-    if (options.limits.max_kv_len) need_logits(opened);  // others cache no positions
+    if (options.limits.max_kv_len) opened.need_logits();  // others cache no positions
     print_plan(opened.name, opened.model.config(), opened.model.bytes().size(), form_bytes(options.form, opened),
                options);
 }

@@ -15,6 +15,8 @@
 #include "host/base/output_file.h"
 #include "host/base/words.h"
 #include "host/model/context.h"
+#include "host/model/opened.h"
+#include "host/model/runtime.h"
 #include "tools/generation/generate.h"
 #include "tools/generation/session_file.h"
 #include "tools/options/adapters.h"
@@ -57,16 +59,15 @@ std::uint32_t new_tokens(const RunOptions& options, std::uint64_t n_prompt, std:
 }
 
 /// Without --context a session has room for this prompt and its answer, no more. A saved one, where there is one, is restored.
-Running start(const RunOptions& options, const host::Opened& opened, std::uint32_t n_positions,
-              const SavedText* before) {
+host::Runtime<Session> start(const RunOptions& options, const host::Opened& opened, std::uint32_t n_positions,
+                             const SavedText* before) {
     Limits limits;
     limits.max_kv_len = options.context ? options.context : n_positions;
     limits.n_threads = options.common.n_threads;
     limits.kv_type = options.kv_type;
-    options.adapters->plan(limits);
-    Running running = start_session(opened, limits, options.common.isa_or_best(), options.shared->remote());
-    options.adapters->use(running.session);
-    if (before) restore(*before, running.session, options.session);
+    host::Runtime<Session> running =
+        start_session(opened, limits, {.isa = options.common.isa_or_best(), .remote = options.shared->remote()});
+    if (before) restore(*before, *running, options.session);
     return running;
 }
 
@@ -76,30 +77,29 @@ public:
     Draft(const RunOptions& options, const host::Opened& opened, std::uint32_t n_positions) {
         if (options.draft.empty()) return;
         opened_ = open_path(options.draft, options.common.opening());
-        need_logits(opened_);
-        check_same_tokens(opened, opened_);
+        opened_.need_logits();
+        opened.check_same_tokens(opened_);
         Limits limits;
         limits.max_kv_len = std::min(n_positions, opened_.model.config().decoder.max_positions);
         limits.n_threads = options.common.n_threads;
-        running_ = start_session(opened_, limits, options.common.isa_or_best());
+        running_ = start_session(opened_, limits, {.isa = options.common.isa_or_best()});
     }
     Draft(const Draft&) = delete;
     Draft& operator=(const Draft&) = delete;
 
     [[nodiscard]] DraftModel model() const {
-        return running_.session.valid() ? DraftModel{running_.session.workspace(), running_.session.cache()}
-                                        : DraftModel{};
+        return running_->valid() ? DraftModel{running_->workspace(), running_->cache()} : DraftModel{};
     }
 
 private:
     host::Opened opened_;
-    Running running_;
+    host::Runtime<Session> running_;
 };
 
 /// All that answers prompts, one after the other. `opened` must outlive it. The members are made in this order: a saved session is
 /// restored before the model of --draft is opened.
 struct Author {
-    Running running;
+    host::Runtime<Session> running;
     Draft draft;
     AnswerForm form;
     Writer writer;
@@ -109,7 +109,7 @@ struct Author {
         : running(start(options, opened, n_positions, before)),
           draft(options, opened, n_positions),
           form(options.form, opened),
-          writer(opened, running.session, options.limits()) {
+          writer(opened, *running, options.limits()) {
         if (before) writer.resume(before->tokens);
     }
 
@@ -127,21 +127,13 @@ std::string closed_prompt(const host::Opened& opened, const std::string& text) {
     return text + std::string(opened.model.info().prompt_suffix);
 }
 
-/// The text of ids, special ones too.
-std::string text_of(const host::Opened& opened, std::span<const Token> ids) {
-    std::vector<char> room(max_piece_bytes(opened.tokenizer));
-    Decoder decoder;
-    std::string text;
-    for (const Token id : ids) text += decode(opened.tokenizer, decoder, id, true, room);
-    return text + std::string(finish(decoder, room));
-}
-
-void print_figures(std::FILE* out, const Generated& made, const Running& running, const host::Opened& opened) {
+void print_figures(std::FILE* out, const Generated& made, const host::Runtime<Session>& running,
+                   const host::Opened& opened) {
     const char* cold = made.is_cold(opened.model.bytes().size()) ? " cold: the file was mapped meanwhile" : "";
     std::fprintf(out, "%.0f tokens per second (prompt %.0f%s), %s arena bytes, %s, %u %s, %s file bytes",
                  made.tokens_per_second(), made.prefill_tokens_per_second(), cold,
-                 with_separators(running.plan.arena_bytes).c_str(), running.session.isa(),
-                 running.plan.limits.n_threads, running.plan.limits.n_threads == 1 ? "thread" : "threads",
+                 with_separators(running.plan.arena_bytes).c_str(), running->isa(), running.plan.limits.n_threads,
+                 running.plan.limits.n_threads == 1 ? "thread" : "threads",
                  with_separators(opened.model.bytes().size()).c_str());
     const GenerateFigures& f = made.figures;
     if (f.n_proposed)
@@ -150,8 +142,8 @@ void print_figures(std::FILE* out, const Generated& made, const Running& running
     std::fprintf(out, "\n");
 }
 
-void print_json(const std::string& text, std::span<const Token> tokens, const Generated& made, const Running& running,
-                const host::Opened& opened, const AnswerForm& form) {
+void print_json(const std::string& text, std::span<const Token> tokens, const Generated& made,
+                const host::Runtime<Session>& running, const host::Opened& opened, const AnswerForm& form) {
     nlohmann::ordered_json object;
     object["text"] = text;
     if (!tokens.empty()) object["tokens"] = std::vector<Token>(tokens.begin(), tokens.end());
@@ -173,7 +165,7 @@ void print_json(const std::string& text, std::span<const Token> tokens, const Ge
     object["prefill_is_cold"] = made.is_cold(opened.model.bytes().size());
     object["arena_bytes"] = running.plan.arena_bytes;
     object["file_bytes"] = opened.model.bytes().size();
-    object["isa"] = running.session.isa();
+    object["isa"] = running->isa();
     object["n_threads"] = running.plan.limits.n_threads;
     const auto replace = nlohmann::ordered_json::error_handler_t::replace;  // a text may end within a character
     std::printf("%s\n", object.dump(-1, ' ', false, replace).c_str());
@@ -200,7 +192,8 @@ Generated write_text(const RunOptions& options, const host::Opened& opened, Writ
     };
     if (opened.tokenizer.valid()) {
         if (options.echo)
-            write_piece(options.tokens.empty() ? closed_prompt(opened, options.prompt) : text_of(opened, prompt));
+            write_piece(options.tokens.empty() ? closed_prompt(opened, options.prompt)
+                                               : opened.text(prompt, {.show_special = true}));
         return writer.generate(prompt, generate, write_piece);
     }
     if (options.echo) write_ids(prompt);
@@ -211,7 +204,7 @@ void run_once(RunOptions& options, const host::Opened& opened) {
     check_layer(options.view, opened.model.config().decoder);
     const std::string prompt = closed_prompt(opened, options.prompt);
     const std::vector<Token> tokens =
-        options.tokens.empty() ? tokenize_text(opened, prompt, options.special) : options.tokens;
+        options.tokens.empty() ? opened.tokens(prompt, {.parse_special = options.special}) : options.tokens;
     const std::uint32_t n_new = new_tokens(options, tokens.size(), context_of(options, opened));
     Mapping mapping;
     if (!options.session.empty()) check_can_write(options.session);
@@ -225,8 +218,8 @@ void run_once(RunOptions& options, const host::Opened& opened) {
     // Before the figures, so that where this fails its refusal is all there is on standard error.
     const auto write_files = [&] {
         const std::span<const Token> all = writer.tokens();
-        if (!options.session.empty()) write_session_file(options.session, author.running.session, all);
-        show_attention(options.view, opened, author.running.session, all, all.size(), false);
+        if (!options.session.empty()) write_session_file(options.session, *author.running, all);
+        show_attention(options.view, opened, *author.running, all, all.size(), false);
     };
     if (options.common.json) {
         std::string text;
@@ -252,7 +245,8 @@ void run_interactively(RunOptions& options, const host::Opened& opened) {
     Author author(options, opened, context);
     std::fprintf(stderr, "%s: a prompt per line, an empty one ends.\n", one_line(opened.name).c_str());
     for (std::string line; std::fputs("> ", stderr), std::getline(std::cin, line) && !line.empty();) {
-        const std::vector<Token> tokens = tokenize_text(opened, closed_prompt(opened, line), options.special);
+        const std::vector<Token> tokens =
+            opened.tokens(closed_prompt(opened, line), {.parse_special = options.special});
         std::uint32_t n_new = 0;
         try {
             n_new = new_tokens(options, tokens.size(), context);
@@ -277,7 +271,6 @@ void answer_lines(RunOptions& options, const host::Opened& opened) {
     chat.common = options.common;
     chat.sampling = options.sampling;
     chat.stop = options.stop;
-    chat.loras = options.loras;
     chat.quiet = options.quiet;
     if (options.has_n_new) chat.n_new = options.n_new;
     chat.context = options.context;
@@ -301,7 +294,7 @@ void show_demo(RunOptions& options, const host::Opened& opened) {
     Generated all;
     std::printf("The built-in model turns home commands into JSON:\n\n");
     for (const char* command : kCommands) {
-        const std::vector<Token> tokens = tokenize_text(opened, closed_prompt(opened, command), false);
+        const std::vector<Token> tokens = opened.tokens(closed_prompt(opened, command));
         const GenerateOptions generate = author.begin(options, new_tokens(options, tokens.size(), context));
         std::printf("  %s\n    ", command);
         const Generated made = author.writer.generate(tokens, generate, write_piece);
@@ -324,22 +317,20 @@ void show_demo(RunOptions& options, const host::Opened& opened) {
 }  // namespace
 
 void answer_batch(const RunOptions& options, const host::Opened& opened) {
-    const bool continues = !writes_target(opened.model.config());
+    const bool continues = opened.kind() != host::Kind::translation;
     if (continues) (void)context_of(options, opened);
-    const BatchOptions batch{
-        .input = options.batch,
-        .output = options.output,
-        .n_sequences = options.n_sequences,
-        .context = options.context,
-        .kv_type = options.kv_type,
-        .defaults = {options.sampling,
-                     options.stop,
-                     continues || options.has_n_new ? options.n_new : kUnlimited,
-                     options.languages,
-                     {}},
-        .form = options.form,
-        .adapters = options.adapters ? options.adapters->list() : std::vector<serve::NamedAdapter>{},
-        .quiet = options.quiet};
+    const BatchOptions batch{.input = options.batch,
+                             .output = options.output,
+                             .n_sequences = options.n_sequences,
+                             .context = options.context,
+                             .kv_type = options.kv_type,
+                             .defaults = {options.sampling,
+                                          options.stop,
+                                          continues || options.has_n_new ? options.n_new : kUnlimited,
+                                          options.languages,
+                                          {}},
+                             .form = options.form,
+                             .quiet = options.quiet};
     run_batch(batch, options.common, opened);
 }
 
@@ -348,21 +339,21 @@ namespace {
 void run(RunOptions& options) {
     settle(options.common);
     if (!options.has_prompt) refuse_text_as_model(options.model);
-    const host::Opened opened = open_path_or_demo(options.model, options.common.opening());
+    host::Opened opened = open_path_or_demo(options.model, options.common.opening());
     options.sampling.check(opened.model);
-    if (writes_target(opened.model.config()) && !options.common.workers.empty())
+    if (opened.kind() == host::Kind::translation && !options.common.workers.empty())
         throw UsageError("--workers: expected a model that continues its prompt, got one that writes another text");
-    if (writes_target(opened.model.config())) return write_target(options, opened);
+    if (opened.kind() == host::Kind::translation) return write_target(options, opened);
     if (!options.languages.from.empty() || !options.languages.to.empty())
         throw UsageError("--from, --to: expected a model that translates, got one that continues its prompt");
     if (options.n_beams)
         throw UsageError(
             "--beams: expected a model that writes one text from another, got one that continues its prompt");
-    need_logits(opened);
-    options.adapters = std::make_shared<const Adapters>(options.loras, options.common.opening());
+    opened.need_logits();
+    open_loras(opened, options.loras, options.common.opening());
     options.shared = std::make_shared<const SharedWork>(options.common, opened);
     if (!options.tokens.empty() && !options.form.wanted()) return run_once(options, opened);
-    (void)need_tokenizer(opened);
+    (void)opened.need_tokenizer();
     if (!options.tokens.empty()) return run_once(options, opened);
     if (!options.batch.empty()) return answer_batch(options, opened);
     if (options.has_prompt) {

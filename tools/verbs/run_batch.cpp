@@ -12,6 +12,7 @@
 
 #include "host/base/error.h"
 #include "host/base/output_file.h"
+#include "host/base/text_file.h"
 #include "host/base/words.h"
 #include "serve/jobs/worker.h"
 #include "tools/generation/batch_output.h"
@@ -244,10 +245,10 @@ void run_batch(const BatchOptions& given, const CommonOptions& common, const hos
     BatchOptions options = given;
     read_default_form(options.form, options.defaults.form);
     const Config& config = opened.model.config();
-    const std::uint32_t most = writes_target(config) ? config.encoder.max_positions : config.decoder.max_positions;
-    const serve::ServedModel served{opened.name, opened.model, opened.tokenizer, options.adapters};
+    const std::uint32_t most =
+        opened.kind() == host::Kind::translation ? config.encoder.max_positions : config.decoder.max_positions;
     const BatchLines lines(options.input);
-    BatchReader reader(lines, served, options.defaults, options.kv_type, options.context ? options.context : most);
+    BatchReader reader(lines, opened, options.defaults, options.kv_type, options.context ? options.context : most);
     const auto n_sequences = static_cast<std::uint32_t>(std::min<std::size_t>(options.n_sequences, lines.size()));
     const Needs needs = measure(lines, reader, n_sequences);
     serve::ModelMetrics metrics;
@@ -262,7 +263,7 @@ void run_batch(const BatchOptions& given, const CommonOptions& common, const hos
                                         .n_beside = kRows,
                                         .queue_capacity = options.n_sequences,
                                         .kv_type = options.kv_type};
-    const std::unique_ptr<serve::Worker> worker = serve::make_text_worker(served, settings, metrics);
+    const std::unique_ptr<serve::Worker> worker = serve::make_text_worker(opened, settings, metrics);
     const std::uint64_t arena_bytes = worker->memory_bytes() + reader.memory_bytes();
     BatchOutput output(options.output, needs.hashes);
     if (!options.quiet && !common.json)

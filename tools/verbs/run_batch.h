@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "host/model/adapters.h"
 #include "host/model/opened.h"
 #include "tools/generation/batch_requests.h"
 #include "tools/options/answer_form.h"
@@ -19,7 +18,6 @@ struct BatchOptions {
     Type kv_type = Type::f32;
     BatchDefaults defaults;
     FormOptions form;
-    std::vector<serve::NamedAdapter> adapters;  ///< of every request
     bool quiet = false;
 };
 

@@ -30,7 +30,6 @@ struct RunOptions {
     std::string model, prompt, prompt_file, session, draft, batch, output;
     std::vector<Token> tokens;  // of --tokens
     std::vector<ScaledPath> loras;
-    std::shared_ptr<const Adapters> adapters;
     std::shared_ptr<const SharedWork> shared;
     std::vector<std::string> stop;
     std::vector<std::string_view> stop_views;  // of the above
@@ -57,7 +56,7 @@ struct RunOptions {
 /// Answers the requests of --batch.
 void answer_batch(const RunOptions& options, const host::Opened& opened);
 
-/// Writes a text from the prompt, where the model is one that writes_target.
+/// Writes a text from the prompt by a model of host::Kind::translation.
 void write_target(RunOptions& options, const host::Opened& opened);
 
 }  // namespace fovea

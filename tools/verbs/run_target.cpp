@@ -59,9 +59,7 @@ Translator::Options translator_options(const RunOptions& options) {
 class Target {
 public:
     Target(const RunOptions& options, const host::Opened& opened)
-        : options_(options),
-          opened_(opened),
-          translator_(opened.model, opened.tokenizer, opened.name, translator_options(options)) {}
+        : options_(options), opened_(opened), translator_(opened, translator_options(options)) {}
 
     [[nodiscard]] Written write(std::vector<Token> source, const std::function<void(const Piece&)>& on_piece) {
         GenerateOptions how = options_.generate();
@@ -78,7 +76,7 @@ public:
     }
 
     [[nodiscard]] std::vector<Token> tokenized(const std::string& text) const {
-        return tokenize_text(opened_, text, options_.special);
+        return opened_.tokens(text, {.parse_special = options_.special});
     }
     [[nodiscard]] std::uint64_t n_bytes() const { return translator_.n_bytes(); }
 
@@ -148,8 +146,8 @@ void check(const RunOptions& options, const host::Opened& opened) {
     if (!options.batch.empty() && options.n_beams > 1)
         throw UsageError("--beams: expected 1 beside --batch, got " + std::to_string(options.n_beams));
     if (!opened.tokenizer.valid() && !(options.languages.from + options.languages.to).empty())
-        (void)need_tokenizer(opened);
-    if (options.tokens.empty()) (void)need_tokenizer(opened);
+        (void)opened.need_tokenizer();
+    if (options.tokens.empty()) (void)opened.need_tokenizer();
 }
 
 }  // namespace

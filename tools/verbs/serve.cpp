@@ -9,7 +9,9 @@
 
 #include "host/base/error.h"
 #include "host/base/output_file.h"
+#include "host/base/text_file.h"
 #include "host/base/words.h"
+#include "host/model/opened.h"
 #include "host/translate/source_memory.h"
 #include "tools/options/adapters.h"
 #include "tools/options/opened.h"
@@ -40,14 +42,14 @@ struct ServeOptions {
 #ifdef FOVEA_SERVE
 
 /// NAME=FILE gives a model its name; else it is the file's, without folder and ending.
-serve::ServedModel open_served(const std::string& argument, const OpenOptions& how, host::Opened& opened) {
+host::Opened open_served(const std::string& argument, const OpenOptions& how) {
     const std::size_t equals = argument.find('=');
     std::error_code ignored;
     const bool named = equals != argument.npos && equals > 0 && !std::filesystem::exists(argument, ignored);
     const std::string path = named ? argument.substr(equals + 1) : argument;
-    opened = open_path_or_demo(path, how);
-    const std::string name = named ? argument.substr(0, equals) : std::filesystem::path(opened.name).stem().string();
-    return {name, opened.model, opened.tokenizer, {}};
+    host::Opened opened = open_path_or_demo(path, how);
+    opened.name = named ? argument.substr(0, equals) : std::filesystem::path(opened.name).stem().string();
+    return opened;
 }
 
 /// Whether an adapter is for this model: NAME=FILE, or FILE for every model. A name is taken off.
@@ -61,25 +63,18 @@ bool is_for(const std::string& name, ScaledPath& lora) {
 }
 
 /// Opens the adapters of each model.
-std::vector<std::unique_ptr<Adapters>> open_adapters(const ServeOptions& options,
-                                                     std::vector<serve::ServedModel>& models) {
-    std::vector<std::unique_ptr<Adapters>> opened;
+void open_adapters(const ServeOptions& options, std::vector<host::Opened>& models) {
     std::vector<bool> used(options.loras.size());
-    for (serve::ServedModel& served : models) {
-        std::vector<ScaledPath> own;
+    for (host::Opened& served : models)
         for (std::size_t i = 0; i < used.size(); ++i)
             if (ScaledPath lora = options.loras[i]; is_for(served.name, lora)) {
-                own.push_back(std::move(lora));
+                served.add_adapter(lora.path, lora.scale, options.common.opening());
                 used[i] = true;
             }
-        opened.push_back(std::make_unique<Adapters>(own, options.common.opening()));
-        served.adapters = opened.back()->list();
-    }
     for (std::size_t i = 0; i < used.size(); ++i)
         if (!used[i])
             throw UsageError("--lora: expected NAME=FILE with the name of a model that is served, got " +
                              options.loras[i].path);
-    return opened;
 }
 
 /// A key per line, so that no list of processes shows it.
@@ -122,22 +117,21 @@ void run_server(ServeOptions& options) {
     if (std::find(options.models.begin(), options.models.end(), "") != options.models.end())
         throw UsageError("MODEL: expected a file, got an empty name");
     if (options.models.empty()) options.models.emplace_back();  // the built-in one
-    std::vector<host::Opened> opened(options.models.size());
-    std::vector<serve::ServedModel> models;
-    for (std::size_t i = 0; i < opened.size(); ++i) {
-        models.push_back(open_served(options.models[i], options.common.opening(), opened[i]));
-        for (std::size_t j = 0; j < i; ++j)
-            if (models[j].name == models[i].name)
+    std::vector<host::Opened> models;
+    for (const std::string& argument : options.models) {
+        host::Opened model = open_served(argument, options.common.opening());
+        for (const host::Opened& other : models)
+            if (other.name == model.name)
                 throw UsageError("MODEL: expected models of different names (NAME=FILE gives one), got two of " +
-                                 models[i].name);
+                                 model.name);
+        models.push_back(std::move(model));
     }
-    const auto adapters = open_adapters(options, models);
-    if (!options.common.workers.empty() &&
-        (models.size() != 1 || models.front().model.config().encoder.sound.is_speech() ||
-         writes_target(models.front().model.config())))
+    open_adapters(options, models);
+    if (!options.common.workers.empty() && (models.size() != 1 || models.front().kind() == host::Kind::speech ||
+                                            models.front().kind() == host::Kind::translation))
         throw UsageError("--workers: expected one model that continues texts or makes vectors, got " +
                          std::string(models.size() != 1 ? "several" : "one that writes another text"));
-    const SharedWork shared(options.common, opened.front());
+    const SharedWork shared(options.common, models.front());
     serve::ServerOptions server_options{.host = options.host,
                                         .port = static_cast<std::uint16_t>(options.port),
                                         .worker = {.n_threads = options.common.n_threads,

@@ -7,6 +7,7 @@
 
 #include "convert/open/open.h"
 #include "host/base/error.h"
+#include "host/base/text_file.h"
 #include "host/base/words.h"
 #include "host/model/opened.h"
 #include "tools/options/options.h"
@@ -62,7 +63,7 @@ std::string piece_of(const Tokenizer& tokenizer, Token id) {
     }
 }
 
-void print_ids(const IdsOptions& options, const Tokenizer& tokenizer, const TokenizedPair& pair) {
+void print_ids(const IdsOptions& options, const Tokenizer& tokenizer, const host::TokenizedPair& pair) {
     const std::vector<Token>& ids = pair.tokens;
     if (options.common.json) {
         ordered_json object = {{"n_tokens", ids.size()}, {"tokens", ids}};
@@ -111,7 +112,8 @@ void print_each_line(const IdsOptions& options, const host::Opened& opened) {
         if (!line.is_string())
             throw host::Error(options.lines + ": line " + std::to_string(number) + ": expected a JSON string, got " +
                               lines.substr(at, std::min<std::size_t>(end - at, 40)));
-        print_ids(options, opened.tokenizer, {tokenize_text(opened, line.get<std::string>(), options.special), {}});
+        print_ids(options, opened.tokenizer,
+                  {opened.tokens(line.get<std::string>(), {.parse_special = options.special}), {}});
         at = end + 1;
     }
 }
@@ -121,7 +123,7 @@ void run_tokenize(IdsOptions& options, bool has_text, bool has_ids, bool has_pai
     settle(options.common);
     const convert::OpenedTokenizer in_use = convert::open_tokenizer(options.model);
     const host::Opened& opened = in_use.opened;
-    const Tokenizer& tokenizer = need_tokenizer(opened);
+    const Tokenizer& tokenizer = opened.need_tokenizer();
     if (has_ids && options.ids == "-") {
         for (std::string line; std::getline(std::cin, line);) print_text(options, tokenizer, line);
     } else if (has_ids) {
@@ -131,9 +133,10 @@ void run_tokenize(IdsOptions& options, bool has_text, bool has_ids, bool has_pai
     } else {
         if (!has_text) options.text = read_text_file(options.file == "-" ? "/dev/stdin" : options.file);
         if (has_pair)
-            print_ids(options, tokenizer, tokenize_pair_of(opened, options.text, options.pair, options.special));
+            print_ids(options, tokenizer,
+                      opened.tokens(options.text, options.pair, {.parse_special = options.special}));
         else
-            print_ids(options, tokenizer, {tokenize_text(opened, options.text, options.special), {}});
+            print_ids(options, tokenizer, {opened.tokens(options.text, {.parse_special = options.special}), {}});
     }
 }
 

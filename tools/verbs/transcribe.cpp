@@ -123,11 +123,10 @@ void transcribe_files(TranscribeOptions& options) {
     check_options(options);
     settle(options.common);
     const host::Opened opened = open_path(options.model, options.common.opening());
-    SpeechEngine engine(opened.model, opened.tokenizer, opened.name,
-                        {.n_threads = options.common.n_threads,
-                         .isa = options.common.isa_or_best(),
-                         .kv_type = options.kv_type,
-                         .words = options.words});
+    SpeechEngine engine(opened, {.n_threads = options.common.n_threads,
+                                 .isa = options.common.isa_or_best(),
+                                 .kv_type = options.kv_type,
+                                 .words = options.words});
     SpeechOptions speech = speech_options(options);
     speech.before = tokens_before(opened.tokenizer, options.prompt);
     check_speech(engine.tokens(), speech.language, speech.task);  // before a recording is read

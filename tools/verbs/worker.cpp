@@ -6,6 +6,8 @@
 
 #include "host/base/error.h"
 #include "host/base/output_file.h"
+#include "host/model/opened.h"
+#include "host/model/runtime.h"
 #include "tools/options/opened.h"
 #include "tools/options/options.h"
 #include "tools/terminal/usage_error.h"
@@ -43,20 +45,15 @@ void work(WorkerOptions& options) try {
     settle(options.common);
     const host::Opened opened = open_path(options.model, options.common.opening());
     // Programs keep their rows themselves: a workspace of the least size has the team and the kernels.
-    Plan plan;
-    require(make_workspace_plan(opened.model.config(), {.max_batch = 1, .n_threads = options.common.n_threads}, plan),
-            opened.name);
-    const auto arena = take_arena(plan.arena_bytes);
-    const std::span<std::byte> bytes{arena.get(), arena ? static_cast<std::size_t>(plan.arena_bytes) : 0};
-    Workspace workspace;
-    require(make_workspace(opened.model, plan.limits, bytes, workspace, options.common.isa_or_best()), opened.name);
+    host::Runtime<Workspace> workspace = start_workspace(
+        opened, {.max_batch = 1, .n_threads = options.common.n_threads}, {.isa = options.common.isa_or_best()});
     cluster::Listener listener(options.host, static_cast<std::uint16_t>(options.port));
     say_ready(options, listener.port());
     for (bool done = false; !done;) {
         std::string from;
         cluster::Link link = listener.accept(from);
         std::fprintf(stderr, "%s: connected\n", from.c_str());
-        const cluster::Served served = cluster::serve_link(link, opened.model, workspace, options.common.n_threads);
+        const cluster::Served served = cluster::serve_link(link, opened.model, *workspace, options.common.n_threads);
         std::fprintf(stderr, "%s: %s\n", from.c_str(), served.why.empty() ? "closed" : served.why.c_str());
         done = options.once && served.greeted;
     }

@@ -5,12 +5,7 @@
 #include <limits>
 #include <utility>
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
 #include "bindings/python/src/errors.h"
-#include "fovea/plan.h"
 
 namespace fovea::python {
 namespace {
@@ -314,41 +309,6 @@ MaskArray read_padding(nb::handle object, const char* what, const AttentionSize&
     result.mask.n_keys = static_cast<std::uint32_t>(shape[1]);
     result.mask.sequence_stride = shape[1];
     return result;
-}
-
-namespace {
-
-constexpr std::uint64_t kTouchedBytes = 4 << 20;  // small arenas have their pages before the first token
-constexpr std::size_t kLargePage = 2 << 20;
-
-}  // namespace
-
-Memory::Memory(std::uint64_t n_bytes) {
-    if (n_bytes == 0) return;
-    if (n_bytes > std::numeric_limits<std::size_t>::max() / 2) throw std::bad_alloc();
-    size_ = static_cast<std::size_t>(n_bytes);
-    alignment_ = std::align_val_t{n_bytes <= kTouchedBytes ? kArenaAlignment : kLargePage};
-    bytes_ = static_cast<std::byte*>(::operator new(size_, alignment_));
-    if (n_bytes <= kTouchedBytes) std::memset(bytes_, 0, size_);
-#if defined(MADV_HUGEPAGE)
-    if (n_bytes > kTouchedBytes) madvise(bytes_, size_, MADV_HUGEPAGE);  // a wish
-#endif
-}
-
-Memory::Memory(Memory&& other) noexcept
-    : bytes_(std::exchange(other.bytes_, nullptr)),
-      size_(std::exchange(other.size_, 0)),
-      alignment_(other.alignment_) {}
-
-Memory& Memory::operator=(Memory&& other) noexcept {
-    std::swap(bytes_, other.bytes_);
-    std::swap(size_, other.size_);
-    std::swap(alignment_, other.alignment_);
-    return *this;
-}
-
-Memory::~Memory() {
-    if (bytes_) ::operator delete(bytes_, alignment_);
 }
 
 }  // namespace fovea::python

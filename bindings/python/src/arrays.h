@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <span>
 #include <string>
 #include <vector>
@@ -72,21 +71,5 @@ struct MaskArray {
 [[nodiscard]] MaskArray read_mask(nb::handle object, const char* what, const AttentionSize& size);
 /// [sequence, key] or [key].
 [[nodiscard]] MaskArray read_padding(nb::handle object, const char* what, const AttentionSize& size);
-
-/// Memory for an arena: not touched before it is used, in large pages where the system has them. MemoryError.
-class Memory {
-public:
-    Memory() = default;
-    explicit Memory(std::uint64_t n_bytes);
-    Memory(Memory&& other) noexcept;
-    Memory& operator=(Memory&& other) noexcept;
-    ~Memory();
-    [[nodiscard]] std::span<std::byte> bytes() const { return {bytes_, size_}; }
-
-private:
-    std::byte* bytes_ = nullptr;
-    std::size_t size_ = 0;
-    std::align_val_t alignment_{64};
-};
 
 }  // namespace fovea::python

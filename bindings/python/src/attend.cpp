@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "bindings/python/src/errors.h"
+#include "host/model/stacks.h"
 
 namespace fovea::python {
 namespace {
@@ -79,9 +80,10 @@ struct PyAttention::Job {
 
 PyAttention::PyAttention(const ModelHandle* model, std::uint32_t n_threads, const std::string& isa)
     : isa_(isa), n_threads_(n_threads ? n_threads : default_threads()) {
+    heads_.name = "heads";
     if (!model) return;
     opened_ = model->get();
-    model_ = opened_->model;
+    heads_.model = opened_->model;
 }
 
 Block PyAttention::read_heads(const Given& given, Job& job) {
@@ -138,8 +140,8 @@ Block PyAttention::read_heads(const Given& given, Job& job) {
 }
 
 void PyAttention::read_rows(const Given& given, Job& job) {
-    const Block& b = opened_->last().blocks[0];
-    const std::uint32_t d_model = opened_->last().d_model;
+    const Block& b = output_stack(opened_->config()).blocks[0];
+    const std::uint32_t d_model = output_stack(opened_->config()).d_model;
     const auto width = [&](std::uint32_t w) { return w ? w : d_model; };
     struct Side {
         const Floats& array;
@@ -175,8 +177,8 @@ void PyAttention::read_rows(const Given& given, Job& job) {
 }
 
 void PyAttention::prepare(const Job& job, const Block& block) {
-    if (!opened_ && !(block == block_ && session_.valid())) {
-        check(attention_model(block, model_), "heads");
+    if (!opened_ && !(block == block_ && session_->valid())) {
+        require(attention_model(block, heads_.model), heads_.name);
         block_ = block;
         session_ = {};
     }
@@ -185,19 +187,12 @@ void PyAttention::prepare(const Job& job, const Block& block) {
     wanted.max_sequences = rows(job.size.n_sequences);
     wanted.max_batch = rows(job.size.n_sequences * job.size.n_queries);
     wanted.max_key_rows = rows(job.size.n_sequences * job.size.n_keys);
-    const Limits& had = plan_.limits;
-    if (session_.valid() && had.max_sequences >= wanted.max_sequences && had.max_batch >= wanted.max_batch &&
+    const Limits& had = session_.plan.limits;
+    if (session_->valid() && had.max_sequences >= wanted.max_sequences && had.max_batch >= wanted.max_batch &&
         had.max_key_rows >= wanted.max_key_rows)
         return;
-    Plan plan;
-    check(make_plan(model_.config(), wanted, plan), "heads");
-    Memory arena(plan.arena_bytes);
-    Session session;
-    check(make_session(model_, wanted, arena.bytes(), session, isa_.empty() ? nullptr : isa_.c_str()), "isa");
-    set_cancel(session, gate_.flag());
-    plan_ = plan;
-    session_ = session;
-    arena_ = std::move(arena);
+    session_ = start_session(heads_, wanted, {.isa = isa_.empty() ? nullptr : isa_.c_str()});
+    set_cancel(*session_, gate_.flag());
 }
 
 PyAttention::Given::Given(const nb::dict& named) : out(Py_None) {
@@ -261,14 +256,14 @@ void PyAttention::attend(nb::handle query, nb::handle key, nb::handle value, con
                  .n_keys = static_cast<std::uint32_t>(n_keys),
                  .out = job.weights.span()};
     }
-    check(gate_.run([&] {
+    require(gate_.run([&] {
         prepare(job, block);
-        Status status = capture_attention(session_, asked);
-        if (status.ok()) status = fovea::attend(session_, job.input, job.out.span());
-        if (!asked.out.empty()) (void)capture_attention(session_, {});
+        Status status = capture_attention(*session_, asked);
+        if (status.ok()) status = fovea::attend(*session_, job.input, job.out.span());
+        if (!asked.out.empty()) (void)capture_attention(*session_, {});
         return status;
     }),
-          "attend");
+            "attend");
 }
 
 void bind_attend(nb::module_& module) {

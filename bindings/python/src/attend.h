@@ -9,6 +9,7 @@
 #include "bindings/python/src/interrupt.h"
 #include "bindings/python/src/opened.h"
 #include "fovea/encode.h"
+#include "host/model/runtime.h"
 
 namespace fovea::python {
 
@@ -37,13 +38,11 @@ private:
     void prepare(const Job& job, const Block& block);
 
     SharedModel opened_;
-    Model model_;
+    host::Opened heads_;  // the model, or one of the heads that a call asks for
     Block block_;
     std::string isa_;
     std::uint32_t n_threads_;
-    Plan plan_;
-    Memory arena_;
-    Session session_;
+    host::Runtime<Session> session_;
     PassGate gate_;
 };
 

@@ -57,7 +57,7 @@ std::vector<Text> read_texts(const nb::list& texts, const nb::object& pairs) {
 
 nb::list PySession::classify(const nb::list& texts_object, const nb::object& pairs, std::uint32_t top,
                              std::uint32_t answer_tokens) {
-    const host::Opened view = view_of(*opened_);
+    const OpenedModel& view = *opened_;
     const Head head = head_of(view);
     const std::vector<Text> texts = read_texts(texts_object, pairs);
     const bool answers = head.task == HeadTask::answer, masked = head.task == HeadTask::masked;

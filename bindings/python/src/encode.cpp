@@ -91,7 +91,7 @@ void view_inputs(bool causal, ArraysJob& job) {
 
 void read_job(const OpenedModel& opened, const nb::dict& inputs, ArraysJob& job) {
     const Config& config = opened.model.config();
-    if (opened.first().vocab_size)
+    if (input_stack(opened.config()).vocab_size)
         throw ValueRefused(opened.name + ": model: expected one that reads vectors, got one that reads text");
     job.sides = sides_of(config);
     read_sides(inputs, config, job);
@@ -111,14 +111,14 @@ void read_job(const OpenedModel& opened, const nb::dict& inputs, ArraysJob& job)
 }  // namespace
 
 void PySession::encode_texts(const nb::list& texts, std::uint32_t most_tokens, nb::handle out_object) {
-    const Stack& stack = opened_->last();
+    const Stack& stack = output_stack(opened_->config());
     if (!stack.vocab_size || stack.pooling == Pooling::none || opened_->model.config().decoder.n_layers)
         throw ValueRefused(opened_->name + ": model: expected one that pools the vectors of a text, got another");
     std::vector<std::string_view> views;
     for (nb::handle text : texts) views.push_back(utf8_of(text, "texts"));
-    const Output out = read_output(out_object, "out", {views.size(), vector_width(*opened_)});
-    const std::uint32_t most = std::min(
-        {most_tokens ? most_tokens : fovea::most_tokens(opened_->model), stack.max_positions, plan_.limits.max_batch});
+    const Output out = read_output(out_object, "out", {views.size(), opened_->vector_width()});
+    const std::uint32_t most = std::min({most_tokens ? most_tokens : fovea::most_tokens(opened_->model),
+                                         stack.max_positions, session_.plan.limits.max_batch});
     std::vector<TextTokens> tokens(views.size());
     {
         const WithoutGil released;
@@ -131,21 +131,21 @@ void PySession::encode_texts(const nb::list& texts, std::uint32_t most_tokens, n
             if (tokens[i].ids.empty()) throw ValueRefused("texts: expected 1 token or more in each, got none");
         }
     }
-    run_batches(tokens, before_head(*opened_), [&](std::size_t i, std::span<const float> vector) {
+    run_batches(tokens, opened_->has_task(), [&](std::size_t i, std::span<const float> vector) {
         std::copy(vector.begin(), vector.end(), out.data + i * vector.size());
     });
 }
 
 void PySession::run_batches(std::span<const TextTokens> texts, bool before_head, const TakeResults& take) {
     const auto compute = [&](const EncodeInput& input, std::span<float> out) {
-        check(gate_.run([&] { return encode(session_, input, out); }), "texts");
+        require(gate_.run([&] { return encode(*session_, input, out); }), "texts");
     };
-    encode_in_batches(opened_->last(), before_head, texts, {plan_.limits.max_batch, plan_.limits.max_sequences},
-                      compute, take);
+    encode_in_batches(output_stack(opened_->config()), before_head, texts,
+                      {session_.plan.limits.max_batch, session_.plan.limits.max_sequences}, compute, take);
 }
 
 void PySession::encode_ids(nb::handle object, nb::handle out_object) {
-    const Stack& stack = opened_->last();
+    const Stack& stack = output_stack(opened_->config());
     const std::vector<Token> ids = read_ids(object, "ids");
     const Output out = read_output(
         out_object, "out", stack.pooling == Pooling::none ? Shape{ids.size(), stack.d_model} : Shape{stack.d_model});
@@ -153,14 +153,14 @@ void PySession::encode_ids(nb::handle object, nb::handle out_object) {
     EncodeInput input;
     input.source.ids = ids;
     input.source.lengths = {&length, 1};
-    check(gate_.run([&] { return encode(session_, input, out.span()); }), "ids");
+    require(gate_.run([&] { return encode(*session_, input, out.span()); }), "ids");
 }
 
 void PySession::encode_arrays(const nb::dict& inputs, nb::handle out_object, const nb::object& weights_object,
                               std::uint32_t layer, bool in_encoder, bool cross) {
     ArraysJob job;
     read_job(*opened_, inputs, job);
-    const Stack& stack = opened_->last();
+    const Stack& stack = output_stack(opened_->config());
     Shape shape = job.result->array.shape;
     if (stack.pooling != Pooling::none) shape.erase(shape.end() - 2);
     shape.back() = stack.d_model;
@@ -184,13 +184,13 @@ void PySession::encode_arrays(const nb::dict& inputs, nb::handle out_object, con
                  .n_keys = static_cast<std::uint32_t>(keys.n_rows()),
                  .out = weights.span()};
     }
-    check(gate_.run([&] {
-        Status status = capture_attention(session_, asked);
-        if (status.ok()) status = encode(session_, job.input, out.span());
-        (void)capture_attention(session_, {});
+    require(gate_.run([&] {
+        Status status = capture_attention(*session_, asked);
+        if (status.ok()) status = encode(*session_, job.input, out.span());
+        (void)capture_attention(*session_, {});
         return status;
     }),
-          "encode");
+            "encode");
 }
 
 void bind_session(nb::module_& module) {

@@ -3,14 +3,10 @@
 #include <cstring>
 
 #include "host/base/file_error.h"
+#include "host/base/status_error.h"
 
 namespace fovea::python {
 namespace {
-
-std::string words_of(const Status& status, const std::string& subject) {
-    const std::string words = status_words(status);
-    return subject.empty() ? words : subject + ": " + words;
-}
 
 /// A message as a str: it may have bytes of a file or a path in it that are no text.
 nb::object text_of(const char* message) {
@@ -32,9 +28,9 @@ void raise_os(int number, const std::string& path, const std::exception& error) 
     PyErr_SetObject(PyExc_OSError, value.ptr());
 }
 
-void raise_status(const StatusError& error) {
+void raise_status(const host::StatusError& error) {
     switch (error.status.code) {
-        case Code::io_error: raise_os(static_cast<int>(error.status.had), error.path, error); return;
+        case Code::io_error: raise_os(static_cast<int>(error.status.had), {}, error); return;
         case Code::arena_too_small: set(PyExc_MemoryError, error); return;
         case Code::threads_unavailable: set(PyExc_OSError, error); return;
         case Code::context_full:
@@ -47,14 +43,14 @@ void raise_status(const StatusError& error) {
 void translate(const std::exception_ptr& thrown, void*) {
     try {
         std::rethrow_exception(thrown);
-    } catch (const StatusError& error) {
-        raise_status(error);
     } catch (const TypeRefused& error) {
         set(PyExc_TypeError, error);
     } catch (const ValueRefused& error) {
         set(PyExc_ValueError, error);
     } catch (const host::FileError& error) {
         raise_os(error.error, error.path, error);
+    } catch (const host::StatusError& error) {
+        raise_status(error);
     } catch (const host::Error& error) {
         set(PyExc_ValueError, error);
     }
@@ -68,13 +64,6 @@ PyObject* add(nb::module_& module, const char* name, PyObject* base, const char*
 }
 
 }  // namespace
-
-StatusError::StatusError(const Status& of, const std::string& subject)
-    : std::runtime_error(words_of(of, subject)), status(of), path(subject) {}
-
-void check(const Status& status, const std::string& subject) {
-    if (!status.ok()) throw StatusError(status, subject);
-}
 
 void bind_errors(nb::module_& module) {
     full_error = add(module, "FullError", PyExc_ValueError, "A context or a pool of caches has no room left.");

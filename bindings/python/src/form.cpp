@@ -34,7 +34,7 @@ PyForm::PyForm(const ModelHandle& model, const std::string& kind, nb::handle obj
     auto made = std::make_shared<CompiledForm>();
     made->opened = model.get();
     const OpenedModel& opened = *made->opened;
-    if (!opened.gives_logits() || !opened.tokenizer.valid())
+    if (opened.kind() != host::Kind::text || !opened.tokenizer.valid())
         throw ValueRefused(opened.name + ": model: expected one for logits with a tokenizer, got another");
     if (text.size() > kMostFormBytes)
         throw ValueRefused(kind + ": expected at most " + std::to_string(kMostFormBytes) + " bytes, got " +
@@ -43,7 +43,7 @@ PyForm::PyForm(const ModelHandle& model, const std::string& kind, nb::handle obj
     try {
         const std::span<const std::byte> index = opened.vocabulary_index();
         made->bytes = grammar::compile(read_form(kind, text, compact), opened.tokenizer, index);
-        check(open_constraint(opened.tokenizer, made->bytes, index, made->constraint), kind);
+        require(open_constraint(opened.tokenizer, made->bytes, index, made->constraint), kind);
     } catch (const grammar::GrammarError& error) {
         const std::string words = error.what();  // mostly with a place in the form, which begins with its kind
         throw ValueRefused(words.starts_with(kind) ? words : kind + ": " + words);
@@ -55,12 +55,12 @@ void AnswerPlace::start(std::shared_ptr<const CompiledForm> form) {
     form_ = std::move(form);
     if (!form_) return;
     memory_.resize((constraint_state_bytes(form_->constraint) + 7) / 8);
-    check(make_constraint_state(form_->constraint, std::as_writable_bytes(std::span(memory_)), state_), "form");
+    require(make_constraint_state(form_->constraint, std::as_writable_bytes(std::span(memory_)), state_), "form");
 }
 
 PyChat::PyChat(const ModelHandle& model, const nb::object& given) {
     const SharedModel opened = model.get();
-    if (!opened->gives_logits() || !opened->tokenizer.valid())
+    if (opened->kind() != host::Kind::text || !opened->tokenizer.valid())
         throw ValueRefused(opened->name + ": model: expected one for logits with a tokenizer, got another");
     const std::string text = given.is_none() ? "" : std::string(utf8_of(given, "chat_template"));
     const bool own = given.is_none();

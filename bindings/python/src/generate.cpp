@@ -71,20 +71,11 @@ void PySession::make_generator_for(const std::vector<std::string>& stop, std::ui
     std::uint64_t n_bytes = 256;
     for (const std::string& text : stop) n_bytes += text.size();
     const auto n_stop = static_cast<std::uint32_t>(std::min<std::uint64_t>(n_bytes, 0xffffffffu));
-    if (generator_.valid() && generator_limits_.max_stop_bytes >= n_stop &&
-        generator_limits_.max_proposed >= n_proposed)
-        return;
-    const GeneratorLimits limits{
-        .max_tokens = session_.max_kv_len(), .max_stop_bytes = n_stop, .max_proposed = n_proposed};
-    GeneratorPlan plan;
-    check(make_generator_plan(opened_->model, opened_->tokenizer, limits, plan), "stop");
-    Memory arena(plan.arena_bytes);
-    Generator made;
-    check(make_generator(opened_->model, opened_->tokenizer, session_.cache(), plan.limits, arena.bytes(), made),
-          opened_->name);
-    generator_ = made;
-    generator_arena_ = std::move(arena);
-    generator_limits_ = plan.limits;
+    const GeneratorLimits& had = generator_.plan.limits;
+    if (generator_->valid() && had.max_stop_bytes >= n_stop && had.max_proposed >= n_proposed) return;
+    generator_ =
+        start_generator(*opened_, session_->cache(),
+                        {.max_tokens = session_->max_kv_len(), .max_stop_bytes = n_stop, .max_proposed = n_proposed});
 }
 
 std::uint64_t PySession::start(const std::vector<Token>& prompt, const nb::dict& named,
@@ -101,13 +92,13 @@ std::uint64_t PySession::start(const std::vector<Token>& prompt, const nb::dict&
     options.stop = views;
     if ((form && form->compiled()->opened != opened_) || (chat && chat->talk()->opened != opened_))
         throw ValueRefused("form: expected one of this session's model, got one of another");
-    const std::uint64_t context = session_.max_kv_len();
+    const std::uint64_t context = session_->max_kv_len();
     if (!prompt.empty() && prompt.size() >= context + (options.n_new == 0))
-        throw StatusError({Code::context_full, "tokens of the prompt", context - 1, prompt.size()}, "prompt");
+        require({Code::context_full, "tokens of the prompt", context - 1, prompt.size()}, "prompt");
     if (!prompt.empty())
         options.n_new = static_cast<std::uint32_t>(std::min<std::uint64_t>(options.n_new, context - prompt.size()));
     std::uint64_t number = 0;
-    check(gate_.alone([&]() -> Status {
+    require(gate_.alone([&]() -> Status {
         settle_tokens();
         touched();
         number = text_;
@@ -115,18 +106,18 @@ std::uint64_t PySession::start(const std::vector<Token>& prompt, const nb::dict&
         place_.start(form ? form->compiled() : nullptr);
         options.filter = place_.filter();
         talk_ = chat ? chat->talk() : nullptr;
-        if (const Status status = resume(generator_, tokens_); !status.ok()) return status;
+        if (const Status status = resume(*generator_, tokens_); !status.ok()) return status;
         if (talk_) options.end_tokens = talk_->chat.end_tokens();
-        const Status status = fovea::start(generator_, prompt, options);
+        const Status status = fovea::start(*generator_, prompt, options);
         if (status.ok())
             biases_ = std::move(biases);  // the same elements, so that what start was given still views them
         generating_ = status.ok();
-        n_kept_ = status.ok() ? generator_.figures().n_kept : 0;
+        n_kept_ = status.ok() ? generator_->figures().n_kept : 0;
         // What start has kept of the cache is what both begin with.
-        if (!status.ok()) tokens_.resize(std::min<std::size_t>(tokens_.size(), session_.kv_len()));
+        if (!status.ok()) tokens_.resize(std::min<std::size_t>(tokens_.size(), session_->kv_len()));
         return status;
     }),
-          "generate");
+            "generate");
     return number;
 }
 
@@ -134,22 +125,22 @@ nb::tuple PySession::next(std::uint64_t text) {
     Piece piece;
     std::string added;
     bool is_present = false;
-    check(gate_.run([&]() -> Status {
+    require(gate_.run([&]() -> Status {
         is_present = generating_ && text == text_;
         if (!is_present) return {};
-        Workspace workspace = session_.workspace();
-        const Status status = fovea::generate(generator_, workspace, piece);
+        Workspace workspace = session_->workspace();
+        const Status status = fovea::generate(*generator_, workspace, piece);
         added = piece.text;
         return status;
     }),
-          "generate");
+            "generate");
     if (!is_present)
         throw ValueRefused("stream: expected the session's present text, got one that another call has ended");
     return nb::make_tuple(nb::str(added.data(), added.size()), name_of(piece.finish));
 }
 
 nb::dict PySession::figures() {
-    const GenerateFigures of = gate_.alone([&] { return generating_ ? generator_.figures() : GenerateFigures{}; });
+    const GenerateFigures of = gate_.alone([&] { return generating_ ? generator_->figures() : GenerateFigures{}; });
     nb::dict figures;
     figures["n_prompt"] = of.n_prompt;
     figures["n_kept"] = of.n_kept;

@@ -3,48 +3,24 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "bindings/python/src/arrays.h"
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/interrupt.h"
-#include "fovea/checksum.h"
 #include "host/grammar/grammar.h"
-#include "host/model/stacks.h"
-#include "host/translate/source_memory.h"
+#include "host/model/runtime.h"
+#include "host/model/text_prompts.h"
 
 namespace fovea::python {
 namespace {
 
 constexpr std::size_t kMostTextBytes = 64u << 20;  // a text takes a dozen times its bytes while it is encoded
 
-void finish_opening(OpenedModel& opened, std::span<const std::byte> bytes, const OpenOptions& options) {
-    check(open_model(bytes, opened.model, options), opened.name);
-    const auto section = opened.model.tokenizer_bytes();
-    if (!section.empty()) check(open_tokenizer(section, opened.tokenizer), opened.name);
-}
-
+/// A workspace of one row sees what any other would: whether the adapters are the model's.
 void open_adapters(OpenedModel& opened, const std::vector<ScaledPath>& given, const OpenOptions& options) {
-    if (given.empty()) return;
-    for (const auto& [path, scale] : given) {
-        OpenedAdapter adapter{.name = path, .mapping = {}, .model = {}, .scale = scale};
-        check(map_file(path.c_str(), adapter.mapping), path);
-        check(open_model(adapter.mapping.bytes(), adapter.model, options), path);
-        if (!adapter_rank(adapter.model))
-            throw ValueRefused(path + ": expected an adapter's file, got a model; fovea.convert_adapter makes one");
-        opened.adapters.push_back(std::move(adapter));
-    }
-    // A workspace of one row sees what any other would.
-    Limits limits{.max_batch = 1};
-    opened.plan_adapters(limits);
-    Plan plan;
-    check(make_workspace_plan(opened.model.config(), limits, plan), opened.adapters.front().name);
-    const Memory arena(plan.arena_bytes);
-    Workspace workspace;
-    check(make_workspace(opened.model, limits, arena.bytes(), workspace), opened.name);
-    opened.use_adapters(workspace);
+    for (const auto& [path, scale] : given) opened.add_adapter(path, scale, options);
+    if (!given.empty()) (void)start_workspace(opened, {.max_batch = 1});
 }
 
 nb::list tokenize_text(const ModelHandle& handle, nb::handle text, bool add_special, bool parse_special) {
@@ -60,19 +36,13 @@ nb::list tokenize_text(const ModelHandle& handle, nb::handle text, bool add_spec
 
 nb::str detokenize(const ModelHandle& handle, nb::handle object, bool show_special) {
     const SharedModel opened = handle.get();
-    const Tokenizer& tokenizer = opened->tokenizer;
-    if (!tokenizer.valid())
-        throw ValueRefused(opened->name + ": text: expected a model with a tokenizer, got one without");
-    std::string text;
-    Decoder decoder;
-    std::string piece(max_piece_bytes(tokenizer), '\0');
-    for (const Token id : read_ids(object, "ids")) {
+    const Tokenizer& tokenizer = opened->need_tokenizer();
+    const std::vector<Token> ids = read_ids(object, "ids");
+    for (const Token id : ids)
         if (id >= tokenizer.vocab_size())
             throw ValueRefused("ids: expected ids below " + std::to_string(tokenizer.vocab_size()) + ", got " +
                                std::to_string(id));
-        text += decode(tokenizer, decoder, id, show_special, piece);
-    }
-    text += finish(decoder, piece);
+    const std::string text = opened->text(ids, {.show_special = show_special});
     return nb::str(text.data(), text.size());
 }
 
@@ -123,7 +93,7 @@ nb::dict facts_of(const ModelHandle& handle) {
     facts["has_chat_template"] = !info.chat_template.empty();
     const std::string_view task = find_info(opened->model, "task");
     facts["task"] = nb::str(task.data(), task.size());
-    facts["vector_width"] = vector_width(*opened);
+    facts["vector_width"] = opened->vector_width();
     const Prompts prompts = prompts_of(opened->model, opened->name);
     nb::dict texts;
     for (const auto& [name, prompt] : prompts.texts) texts[nb::str(name.data(), name.size())] = text(prompt);
@@ -132,8 +102,8 @@ nb::dict facts_of(const ModelHandle& handle) {
     facts["file_bytes"] = opened->model.bytes().size();
     facts["fingerprint"] = opened->model.fingerprint();
     facts["has_tokenizer"] = opened->tokenizer.valid();
-    facts["gives_logits"] = opened->gives_logits();
-    facts["writes_target"] = writes_target(config);
+    facts["gives_logits"] = opened->kind() == host::Kind::text;
+    facts["writes_target"] = opened->kind() == host::Kind::translation;
     facts["sampling_rate"] = config.encoder.sound.sample_rate;
     if (config.encoder.n_layers) facts["encoder"] = stack_facts(config.encoder);
     if (config.decoder.n_layers) facts["decoder"] = stack_facts(config.decoder);
@@ -158,23 +128,13 @@ void open_with_gil(ModelHandle* self, const std::string& path, bool verify, cons
 }
 
 ModelHandle* from_bytes(const nb::bytes& data, const std::string& name, const ScaledPaths& adapters) {
-    AlignedBytes bytes(data.size());
-    if (data.size()) std::memcpy(bytes.data(), data.c_str(), data.size());
+    Arena bytes(data.size());
+    if (bytes.size() < data.size()) throw std::bad_alloc();
+    if (data.size()) std::memcpy(bytes.bytes().data(), data.c_str(), data.size());
     return new ModelHandle(open_bytes(std::move(bytes), name, paths_of(adapters)));
 }
 
 }  // namespace
-
-const Stack& OpenedModel::first() const { return input_stack(model.config()); }
-
-const Stack& OpenedModel::last() const { return output_stack(model.config()); }
-
-bool OpenedModel::gives_logits() const {
-    const auto& [encoder, decoder] = model.config();
-    for (const Block& block : std::span(decoder.blocks).first(decoder.n_blocks))
-        if (block.cross_attention) return false;  // steps beside a memory alone: Workspace
-    return !encoder.n_layers && decoder.n_layers && decoder.vocab_size && decoder.has_output_head;
-}
 
 std::span<const std::byte> OpenedModel::vocabulary_index() const {
     const std::lock_guard lock(index_mutex_);
@@ -183,73 +143,24 @@ std::span<const std::byte> OpenedModel::vocabulary_index() const {
 }
 
 std::vector<Token> OpenedModel::ids_of(std::string_view text, bool add_special, bool parse_special) const {
-    if (!tokenizer.valid()) throw ValueRefused(name + ": text: expected a model with a tokenizer, got one without");
+    (void)need_tokenizer();
     if (text.size() > kMostTextBytes)
         throw ValueRefused("text: expected at most " + std::to_string(kMostTextBytes) + " bytes, got " +
                            std::to_string(text.size()));
-    const Memory scratch(tokenize_scratch_bytes(tokenizer, text.size()));
-    std::vector<Token> ids(max_tokens(tokenizer, text.size()));
-    std::size_t n = 0;
-    check(tokenize(tokenizer, text, {.add_special = add_special, .parse_special = parse_special}, scratch.bytes(), ids,
-                   n),
-          name);
-    ids.resize(n);
-    return ids;
-}
-
-void OpenedModel::plan_adapters(Limits& limits) const {
-    limits.max_adapters = static_cast<std::uint32_t>(adapters.size());
-    for (const OpenedAdapter& one : adapters)
-        limits.max_adapter_rank = std::max(limits.max_adapter_rank, adapter_rank(one.model));
-}
-
-void OpenedModel::use_adapters(Workspace workspace) const {
-    std::vector<Adapter> all;
-    for (const OpenedAdapter& one : adapters) {
-        all.push_back({&one.model, one.scale});
-        check(set_adapters(workspace, {&all.back(), 1}), one.name);  // by itself, so that a refusal names it
-    }
-    if (!all.empty()) check(set_adapters(workspace, all));
-}
-
-std::uint32_t OpenedModel::adapters_checksum() const {
-    std::uint32_t checksum = 0;
-    for (const OpenedAdapter& one : adapters) {
-        const std::uint32_t its[] = {one.model.fingerprint(), std::bit_cast<std::uint32_t>(one.scale)};
-        checksum = crc32c(std::as_bytes(std::span(its)), checksum);
-    }
-    return checksum;
-}
-
-host::Opened view_of(const OpenedModel& opened) {
-    host::Opened view;
-    view.name = opened.name;
-    view.model = opened.model;
-    view.tokenizer = opened.tokenizer;
-    return view;
-}
-
-bool before_head(const OpenedModel& opened) { return !find_info(opened.model, "task").empty(); }
-
-std::uint32_t vector_width(const OpenedModel& opened) {
-    return before_head(opened) ? opened.last().d_model : opened.last().result_width();
+    return tokens(text, {.add_special = add_special, .parse_special = parse_special});
 }
 
 SharedModel open_file(const std::string& path, bool verify, const std::vector<ScaledPath>& adapters) {
     auto opened = std::make_shared<OpenedModel>();
-    opened->name = path;
-    const Status status = map_file(path.c_str(), opened->mapping);
-    check(status, path);
-    finish_opening(*opened, opened->mapping.bytes(), {.verify_checksums = verify});
+    static_cast<host::Opened&>(*opened) = host::open_file(path, {.verify_checksums = verify});
     open_adapters(*opened, adapters, {.verify_checksums = verify});
     return opened;
 }
 
-SharedModel open_bytes(AlignedBytes bytes, const std::string& name, const std::vector<ScaledPath>& adapters) {
+SharedModel open_bytes(Arena bytes, const std::string& name, const std::vector<ScaledPath>& adapters) {
     auto opened = std::make_shared<OpenedModel>();
-    opened->name = name;
     opened->bytes = std::move(bytes);
-    finish_opening(*opened, opened->bytes, {});
+    static_cast<host::Opened&>(*opened) = host::open_bytes(opened->bytes.bytes(), name);
     open_adapters(*opened, adapters, {});
     return opened;
 }

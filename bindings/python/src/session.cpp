@@ -8,17 +8,9 @@
 #include "bindings/python/src/named.h"
 #include "host/base/words.h"
 #include "host/model/saved_text.h"
+#include "host/model/stacks.h"
 
 namespace fovea::python {
-namespace {
-
-Status make(const OpenedModel& opened, const Limits& limits, const std::string& isa, const Memory& arena,
-            Session& session) {
-    return make_session(opened.model, limits, arena.bytes(), session, isa.empty() ? nullptr : isa.c_str());
-}
-
-}  // namespace
-
 std::uint32_t count_of(nb::handle value, const std::string& name) {
     if (!PyIndex_Check(value.ptr())) throw TypeRefused(name + ": expected a whole number, got " + type_of(value));
     const nb::object number = nb::steal(PyNumber_Index(value.ptr()));
@@ -71,8 +63,8 @@ Limits limits_of(const OpenedModel& opened, const nb::dict& named) {
 nb::dict plan_of(const ModelHandle& handle, const nb::dict& named, bool of_workspace) {
     const SharedModel opened = handle.get();
     Plan plan;
-    check((of_workspace ? make_workspace_plan : make_plan)(opened->model.config(), limits_of(*opened, named), plan),
-          opened->name);
+    require((of_workspace ? make_workspace_plan : make_plan)(opened->model.config(), limits_of(*opened, named), plan),
+            opened->name);
     nb::dict limits, result;
     limits["max_kv_len"] = plan.limits.max_kv_len;
     limits["max_batch"] = plan.limits.max_batch;
@@ -91,22 +83,19 @@ nb::dict plan_of(const ModelHandle& handle, const nb::dict& named, bool of_works
 
 PySession::PySession(const ModelHandle& model, const nb::dict& named, const std::string& isa) : opened_(model.get()) {
     const Limits limits = limits_of(*opened_, named);
-    check(make_plan(opened_->model.config(), limits, plan_), opened_->name);
     const WithoutGil released;
-    arena_ = Memory(plan_.arena_bytes);
-    check(make(*opened_, limits, isa, arena_, session_), opened_->name);
-    opened_->use_adapters(session_.workspace());
-    set_cancel(session_, gate_.flag());
+    session_ = start_session(*opened_, limits, {.isa = isa.empty() ? nullptr : isa.c_str()});
+    set_cancel(*session_, gate_.flag());
 }
 
 void PySession::need_logits() const {
-    if (!opened_->gives_logits())
+    if (opened_->kind() != host::Kind::text)
         throw ValueRefused(opened_->name + ": model: expected one for logits, got one for vectors");
 }
 
 void PySession::settle_tokens() {
     if (!generating_) return;
-    const std::span<const Token> all = generator_.tokens().first(session_.kv_len());
+    const std::span<const Token> all = generator_->tokens().first(session_->kv_len());
     tokens_.assign(all.begin(), all.end());
 }
 
@@ -114,37 +103,37 @@ void PySession::forward(nb::handle object, nb::handle out_object, bool all) {
     need_logits();
     const std::vector<Token> ids = read_ids(object, "ids");
     if (ids.empty()) throw ValueRefused("ids: expected 1 or more, got none");
-    const std::uint64_t vocab_size = opened_->last().vocab_size;
+    const std::uint64_t vocab_size = output_stack(opened_->config()).vocab_size;
     const Output out = read_output(out_object, "out", all ? Shape{ids.size(), vocab_size} : Shape{vocab_size});
-    check(gate_.run([&] {
+    require(gate_.run([&] {
         settle_tokens();
-        const Status status = fovea::forward(session_, ids, out.span());
+        const Status status = fovea::forward(*session_, ids, out.span());
         touched();
         if (status.ok()) tokens_.insert(tokens_.end(), ids.begin(), ids.end());
         return status;
     }),
-          "ids");
+            "ids");
 }
 
 void PySession::rewind_to(std::uint32_t kv_len) {
-    check(gate_.alone([&] {
+    require(gate_.alone([&] {
         settle_tokens();
-        const Status status = fovea::rewind(session_, kv_len);
+        const Status status = fovea::rewind(*session_, kv_len);
         touched();
         if (status.ok()) tokens_.resize(kv_len);
         return status;
     }),
-          "kv_len");
+            "kv_len");
 }
 
 nb::bytes PySession::save() {
     need_logits();
     std::vector<std::byte> bytes;
-    check(gate_.alone([&] {
+    require(gate_.alone([&] {
         settle_tokens();
-        bytes.resize(session_bytes(session_));
+        bytes.resize(session_bytes(*session_));
         std::size_t written = 0;
-        const Status status = save_session(session_, bytes, written);
+        const Status status = save_session(*session_, bytes, written);
         const std::vector<std::byte> end = bytes_behind(tokens_, opened_->adapters_checksum());
         bytes.insert(bytes.end(), end.begin(), end.end());
         return status;
@@ -159,20 +148,20 @@ void PySession::restore(const nb::bytes& object) {
     if (!split)
         throw ValueRefused(
             "saved: expected a saved session with its tokens, of the same adapters, got damaged bytes or others");
-    check(gate_.alone([&] {
+    require(gate_.alone([&] {
         settle_tokens();
-        const Status status = restore_session(session_, split->session);
+        const Status status = restore_session(*session_, split->session);
         touched();
         if (!status.ok()) return status;
-        if (split->tokens.size() != session_.kv_len()) {  // somebody joined two files: forget both
-            (void)fovea::rewind(session_, 0);
+        if (split->tokens.size() != session_->kv_len()) {  // somebody joined two files: forget both
+            (void)fovea::rewind(*session_, 0);
             tokens_.clear();
-            return Status{Code::bad_shape, "saved tokens", session_.kv_len(), split->tokens.size()};
+            return Status{Code::bad_shape, "saved tokens", session_->kv_len(), split->tokens.size()};
         }
         tokens_ = std::move(split->tokens);
         return status;
     }),
-          "saved");
+            "saved");
 }
 
 void PySession::copy_from(PySession& other) {
@@ -194,7 +183,7 @@ nb::list PySession::tokens() {
 
 void PySession::attention(nb::handle object, const std::vector<std::uint32_t>& layers, nb::handle out_object) {
     const std::vector<Token> ids = read_ids(object, "ids");
-    const Stack& stack = opened_->last();
+    const Stack& stack = output_stack(opened_->config());
     const bool encodes = opened_->model.config().encoder.n_layers != 0;
     std::uint64_t n_heads = 0;
     for (const std::uint32_t layer : layers) {
@@ -222,17 +211,17 @@ void PySession::attention(nb::handle object, const std::vector<std::uint32_t>& l
                                .n_keys = length,
                                .out = {}};
         asked.out = out.span().subspan(i * n_heads * n * n, n_heads * n * n);
-        check(gate_.run([&] {
+        require(gate_.run([&] {
             touched();
             tokens_.clear();
-            Status status = capture_attention(session_, asked);
-            if (status.ok() && !encodes) status = fovea::rewind(session_, 0);
-            if (status.ok()) status = encodes ? encode(session_, input, vectors) : fovea::forward(session_, ids, {});
-            (void)capture_attention(session_, {});
-            if (!encodes) (void)fovea::rewind(session_, 0);
+            Status status = capture_attention(*session_, asked);
+            if (status.ok() && !encodes) status = fovea::rewind(*session_, 0);
+            if (status.ok()) status = encodes ? encode(*session_, input, vectors) : fovea::forward(*session_, ids, {});
+            (void)capture_attention(*session_, {});
+            if (!encodes) (void)fovea::rewind(*session_, 0);
             return status;
         }),
-              "ids");
+                "ids");
     }
 }
 

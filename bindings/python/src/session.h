@@ -12,8 +12,8 @@
 #include "bindings/python/src/interrupt.h"
 #include "bindings/python/src/named.h"
 #include "bindings/python/src/opened.h"
-#include "fovea/generator.h"
-#include "fovea/session.h"
+#include "host/model/runtime.h"
+#include "host/model/texts.h"
 
 namespace fovea::python {
 
@@ -64,10 +64,10 @@ public:
     void encode_arrays(const nb::dict& inputs, nb::handle out, const nb::object& weights, std::uint32_t layer,
                        bool in_encoder, bool cross);
 
-    [[nodiscard]] std::uint32_t kv_len() { return session_.kv_len(); }
-    [[nodiscard]] std::uint32_t max_kv_len() const { return session_.max_kv_len(); }
-    [[nodiscard]] const char* isa() const { return session_.isa(); }
-    [[nodiscard]] std::uint64_t arena_bytes() const { return plan_.arena_bytes; }
+    [[nodiscard]] std::uint32_t kv_len() { return session_->kv_len(); }
+    [[nodiscard]] std::uint32_t max_kv_len() const { return session_->max_kv_len(); }
+    [[nodiscard]] const char* isa() const { return session_->isa(); }
+    [[nodiscard]] std::uint64_t arena_bytes() const { return session_.plan.arena_bytes; }
     [[nodiscard]] nb::list tokens();
     [[nodiscard]] std::uint32_t n_kept() const { return n_kept_; }
 
@@ -80,12 +80,9 @@ private:
     void touched() { ++text_, generating_ = false; }
 
     SharedModel opened_;
-    Plan plan_;
-    Memory arena_, generator_arena_;
     std::vector<LogitBias> biases_;  // of the present text, which views them
-    Session session_;
-    Generator generator_;
-    GeneratorLimits generator_limits_;
+    host::Runtime<Session> session_;
+    host::Runtime<Generator> generator_;
     std::vector<Token> tokens_;  // that the cache holds
     std::uint64_t text_ = 0;     // the number of the present text
     bool generating_ = false;    // whether tokens_ is older than the generator's

@@ -75,12 +75,11 @@ nb::dict dict_of(const Transcript& transcript) {
 PyTranscriber::PyTranscriber(const ModelHandle& model, std::uint32_t n_threads, const std::string& isa, bool words)
     : opened_(model.get()), words_(words) {
     const WithoutGil released;
-    engine_ =
-        std::make_unique<SpeechEngine>(opened_->model, opened_->tokenizer, opened_->name,
-                                       SpeechEngine::Options{.n_threads = n_threads ? n_threads : default_threads(),
-                                                             .isa = isa.empty() ? nullptr : isa.c_str(),
-                                                             .cancel = gate_.flag(),
-                                                             .words = words});
+    engine_ = std::make_unique<SpeechEngine>(
+        *opened_, SpeechEngine::Options{.n_threads = n_threads ? n_threads : default_threads(),
+                                        .isa = isa.empty() ? nullptr : isa.c_str(),
+                                        .cancel = gate_.flag(),
+                                        .words = words});
 }
 
 nb::dict PyTranscriber::run(const nb::object& path, const nb::object& samples_object, std::uint32_t rate,
@@ -100,7 +99,7 @@ nb::dict PyTranscriber::run(const nb::object& path, const nb::object& samples_ob
         frames = recording_frames(opened_->model, samples, path.is_none() ? "sound" : file);
     }
     Transcript transcript;
-    check(gate_.run([&] {
+    require(gate_.run([&] {
         try {
             transcript = transcribe(*engine_, engine_->tokens(), frames.view(), options);
         } catch (const SpeechCancelled&) {

@@ -19,11 +19,10 @@ PyTranslator::PyTranslator(const ModelHandle& model, std::uint32_t n_threads, co
                            opened_->adapters.front().name);
     const WithoutGil released;
     translator_ = std::make_unique<Translator>(
-        opened_->model, opened_->tokenizer, opened_->name,
-        Translator::Options{.limits = {.n_threads = n_threads ? n_threads : default_threads(),
-                                       .isa = isa.empty() ? nullptr : isa.c_str(),
-                                       .cancel = gate_.flag()},
-                            .n_beams = n_beams});
+        *opened_, Translator::Options{.limits = {.n_threads = n_threads ? n_threads : default_threads(),
+                                                 .isa = isa.empty() ? nullptr : isa.c_str(),
+                                                 .cancel = gate_.flag()},
+                                      .n_beams = n_beams});
 }
 
 nb::dict PyTranslator::run(const nb::object& source, nb::handle from_language, nb::handle to_language,
@@ -33,7 +32,7 @@ nb::dict PyTranslator::run(const nb::object& source, nb::handle from_language, n
                               std::string(utf8_of(to_language, "to_language")), "from_language", "to_language"};
     const GenerateOptions how{.n_new = n_new ? n_new : 0xffffffffu, .show_special = special};
     Translator::Text made;
-    check(gate_.run([&] {
+    require(gate_.run([&] {
         try {
             translator_->start(ids, languages, how);
             made = translator_->write();

@@ -7,6 +7,7 @@
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/named.h"
 #include "bindings/python/src/session.h"
+#include "host/model/stacks.h"
 
 namespace fovea::python {
 namespace {
@@ -89,10 +90,8 @@ void refuse_shared_logits(const std::vector<HeldStep>& steps) {
 
 Pool::Pool(const ModelHandle& model, const nb::dict& named) : opened(model.get()) {
     const PoolLimits limits = pool_limits_of(named);
-    check(make_pool_plan(opened->model.config(), limits, plan), opened->name);
     const WithoutGil released;
-    arena = Memory(plan.arena_bytes);
-    check(make_pool(opened->model, limits, arena.bytes(), pool), opened->name);
+    pool = start_pool(*opened, limits);
 }
 
 void Pool::drop(Cache cache) noexcept {
@@ -111,42 +110,42 @@ void Pool::end_dropped() noexcept {
 
 std::unique_ptr<PyCache> PyPool::cache() {
     Cache made;
-    check(pool_->with([&] { return make_cache(pool_->pool, made); }), "pool");
+    require(pool_->with([&] { return make_cache(*pool_->pool, made); }), "pool");
     return std::make_unique<PyCache>(pool_, made);
 }
 
 std::uint32_t PyPool::n_free_pages() {
-    return pool_->with([&] { return pool_->pool.n_free_pages(); });
+    return pool_->with([&] { return pool_->pool->n_free_pages(); });
 }
 
 std::uint32_t PyPool::n_free_sequences() {
-    return pool_->with([&] { return pool_->pool.n_free_sequences(); });
+    return pool_->with([&] { return pool_->pool->n_free_sequences(); });
 }
 
 std::unique_ptr<PyCache> PyCache::fork() {
     Cache made;
-    check(pool_->with([&] { return fork_cache(cache_, made); }), "cache");
+    require(pool_->with([&] { return fork_cache(cache_, made); }), "cache");
     return std::make_unique<PyCache>(pool_, made);
 }
 
 void PyCache::rewind_to(std::uint32_t kv_len) {
-    check(pool_->with([&] { return fovea::rewind(cache_, kv_len); }), "kv_len");
+    require(pool_->with([&] { return fovea::rewind(cache_, kv_len); }), "kv_len");
 }
 
 nb::bytes PyCache::save() {
     std::vector<std::byte> bytes;
-    check(pool_->with([&] {
+    require(pool_->with([&] {
         bytes.resize(cache_bytes(cache_));
         std::size_t written = 0;
         return save_cache(cache_, bytes, written);
     }),
-          "cache");
+            "cache");
     return nb::bytes(bytes.data(), bytes.size());
 }
 
 void PyCache::restore(const nb::bytes& object) {
     const std::span saved(reinterpret_cast<const std::byte*>(object.c_str()), object.size());
-    check(pool_->with([&] { return restore_cache(cache_, saved); }), "saved");
+    require(pool_->with([&] { return restore_cache(cache_, saved); }), "saved");
 }
 
 void PyCache::close() {
@@ -165,18 +164,14 @@ std::uint32_t PyCache::n_pages() {
 PyWorkspace::PyWorkspace(const ModelHandle& model, const nb::dict& named, const std::string& isa)
     : opened_(model.get()) {
     const Limits limits = limits_of(*opened_, named);
-    check(make_workspace_plan(opened_->model.config(), limits, plan_), opened_->name);
     const WithoutGil released;
-    arena_ = Memory(plan_.arena_bytes);
-    check(make_workspace(opened_->model, limits, arena_.bytes(), workspace_, isa.empty() ? nullptr : isa.c_str()),
-          opened_->name);
-    opened_->use_adapters(workspace_);
-    set_cancel(workspace_, gate_.flag());
+    workspace_ = start_workspace(*opened_, limits, {.isa = isa.empty() ? nullptr : isa.c_str()});
+    set_cancel(*workspace_, gate_.flag());
 }
 
 void PyWorkspace::forward(const nb::list& objects) {
     std::vector<HeldStep> held;
-    for (nb::handle object : objects) held.push_back(read_step(object, opened_->last().vocab_size));
+    for (nb::handle object : objects) held.push_back(read_step(object, output_stack(opened_->config()).vocab_size));
     refuse_shared_logits(held);
     std::vector<Step> steps;
     std::vector<Pool*> pools;
@@ -185,11 +180,11 @@ void PyWorkspace::forward(const nb::list& objects) {
         pools.push_back(step.cache->pool().get());
         if (step.memory) pools.push_back(step.memory->pool().get());
     }
-    check(gate_.run([&] {
+    require(gate_.run([&] {
         const PoolLocks locks(pools);
-        return fovea::forward(workspace_, steps);
+        return fovea::forward(*workspace_, steps);
     }),
-          "steps");
+            "steps");
 }
 
 void PyWorkspace::cache_memory(const nb::list& caches, const nb::list& sources) {
@@ -197,7 +192,7 @@ void PyWorkspace::cache_memory(const nb::list& caches, const nb::list& sources) 
         throw ValueRefused("memories: expected 1 or more and as many sources, got " + std::to_string(caches.size()) +
                            " and " + std::to_string(sources.size()));
     const Config& config = opened_->model.config();
-    const Stack& reader = opened_->first();
+    const Stack& reader = input_stack(opened_->config());
     const bool reads_ids = config.encoder.n_layers != 0 && reader.vocab_size != 0;
     std::vector<Cache> memories;
     std::vector<Pool*> pools;
@@ -232,11 +227,11 @@ void PyWorkspace::cache_memory(const nb::list& caches, const nb::list& sources) 
         input.memory = vectors;
         input.memory_lengths = lengths;
     }
-    check(gate_.run([&] {
+    require(gate_.run([&] {
         const PoolLocks locks(pools);
-        return fovea::cache_memory(workspace_, input, memories);
+        return fovea::cache_memory(*workspace_, input, memories);
     }),
-          "memories");
+            "memories");
 }
 
 void bind_workspace(nb::module_& module) {
@@ -253,7 +248,7 @@ void bind_workspace(nb::module_& module) {
         .def("cache", &PyPool::cache)
         .def_prop_ro("n_free_pages", &PyPool::n_free_pages)
         .def_prop_ro("n_free_sequences", &PyPool::n_free_sequences)
-        .def_prop_ro("arena_bytes", [](const PyPool& self) { return self.pool().plan.arena_bytes; });
+        .def_prop_ro("arena_bytes", [](const PyPool& self) { return self.pool().pool.plan.arena_bytes; });
     nb::class_<PyWorkspace>(module, "Workspace", "Threads and the rows of one pass.")
         .def(nb::init<const ModelHandle&, const nb::dict&, const std::string&>(), nb::arg("model"), nb::arg("limits"),
              nb::arg("isa") = "")

@@ -12,7 +12,7 @@
 #include "bindings/python/src/interrupt.h"
 #include "bindings/python/src/opened.h"
 #include "fovea/encode.h"
-#include "fovea/workspace.h"
+#include "host/model/runtime.h"
 
 namespace fovea::python {
 
@@ -36,9 +36,7 @@ public:
     void end_dropped() noexcept;
 
     SharedModel opened;
-    PoolPlan plan;
-    Memory arena;
-    CachePool pool;
+    host::Runtime<CachePool> pool;
     std::mutex mutex;  ///< whoever reads or writes the pool holds it, with the GIL released
 
 private:
@@ -92,13 +90,11 @@ public:
     /// Fills each cache of a pool for memories with what is made of its source: ids, or an array [n, d_model].
     void cache_memory(const nb::list& memories, const nb::list& sources);
     void cancel() noexcept { gate_.cancel(); }
-    [[nodiscard]] std::uint64_t arena_bytes() const { return plan_.arena_bytes; }
+    [[nodiscard]] std::uint64_t arena_bytes() const { return workspace_.plan.arena_bytes; }
 
 private:
     SharedModel opened_;
-    Plan plan_;
-    Memory arena_;
-    Workspace workspace_;
+    host::Runtime<Workspace> workspace_;
     PassGate gate_;
 };
 

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <string>
 
-#include "fovea/arena.h"
 #include "fovea/cache.h"
 #include "fovea/encode.h"
+#include "fovea/host/arena.h"
 #include "tests/support/small_models.h"
 
 using namespace fovea;

@@ -1,5 +1,5 @@
 // Memory that a program takes from its heap for arenas.
-#include "fovea/arena.h"
+#include "fovea/host/arena.h"
 
 #include <doctest/doctest.h>
 

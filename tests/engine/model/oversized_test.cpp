@@ -54,12 +54,12 @@ TEST_CASE("oversized: a text of 10 MB") {
     write_text(folder / "text", text);
     // As a prompt it can only come through the library: a command line holds no such argument.
     const host::Opened opened = open_path(demo.path);
-    const std::vector<Token> tokens = tokenize_text(opened, text, false);
+    const std::vector<Token> tokens = opened.tokens(text);
     CHECK(tokens.size() > 1u << 20);
-    Running running = start_session(opened, {}, nullptr);
-    const Status full = forward(running.session, tokens, {});
+    host::Runtime<Session> running = start_session(opened, {});
+    const Status full = forward(*running, tokens, {});
     CHECK(full.code == Code::context_full);
-    CHECK(running.session.kv_len() == 0);
+    CHECK(running->kv_len() == 0);
     check_refused({"run", "-p", text.substr(0, 100'000)}, 1, "prompt: expected at most 255 tokens, ");
 }
 

@@ -23,22 +23,20 @@ fs::path golden(const std::string& name) { return fs::path(FOVEA_GOLDEN_DIR) / n
 /// A folder's model in memory.
 struct Speech {
     AlignedBytes file;
-    Model model;
-    Tokenizer tokenizer;
+    host::Opened opened;
 
     explicit Speech(const char* name) {
         ConvertOptions options;
         options.source = golden("speech") / name;
         const ModelSource source = read_source(options);
         file = write_bytes(source, write_options(options, source));
-        REQUIRE(open_model(file, model).ok());
-        REQUIRE(open_tokenizer(model.tokenizer_bytes(), tokenizer).ok());
+        opened = host::open_bytes(file, "m");
     }
     [[nodiscard]] SpeechEngine engine(std::uint32_t n_threads = 1, const char* isa = nullptr) const {
-        return {model, tokenizer, "m", {.n_threads = n_threads, .isa = isa}};
+        return {opened, {.n_threads = n_threads, .isa = isa}};
     }
     [[nodiscard]] RecordingFrames frames(const std::string& recording) const {
-        return recording_frames(model, read_sound(golden("recordings/" + recording + ".wav").string(), 16000),
+        return recording_frames(opened.model, read_sound(golden("recordings/" + recording + ".wav").string(), 16000),
                                 recording);
     }
 };
@@ -71,7 +69,7 @@ TEST_CASE(
         SpeechEngine engine = speech.engine();
         const RecordingFrames frames = speech.frames(recording);
         SpeechOptions options = options_of(asked);
-        if (asked == "prompted") options.before = tokens_before(speech.tokenizer, "Fovea, a name.");
+        if (asked == "prompted") options.before = tokens_before(speech.opened.tokenizer, "Fovea, a name.");
         const Transcript result = transcribe(engine, engine.tokens(), frames.view(), options);
         REQUIRE(result.segments.size() == expected.size());
         for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -101,7 +99,7 @@ TEST_CASE("speech: recordings that are computed together have the logits that ea
         alone.emplace_back(logits.begin(), logits.end());
         together[i].resize(logits.size());
     }
-    SpeechWorkspace workspace(speech.model, speech.tokenizer, "m", {.n_threads = 2, .n_recordings = 3});
+    SpeechWorkspace workspace(speech.opened, {.n_threads = 2, .n_recordings = 3});
     std::vector<SpeechWorkspace::Reading> readings;
     for (const std::size_t i : {std::size_t{2}, std::size_t{0}, std::size_t{1}}) {
         REQUIRE(workspace.hear(i, windows[i]).ok());
@@ -117,14 +115,14 @@ TEST_CASE("speech: recordings that are computed together have the logits that ea
 
 TEST_CASE("speech: what is no text before a recording gives no tokens; a long one gives its end's") {
     const Speech speech("whisper_talking");
-    CHECK(tokens_before(speech.tokenizer, " \n").empty());
-    CHECK(tokens_before(speech.tokenizer, "\tab \n") == tokens_before(speech.tokenizer, "ab"));
-    const Token end = tokens_before(speech.tokenizer, "ab").back();
-    const std::vector<Token> long_one = tokens_before(speech.tokenizer, std::string(100000, 'x') + "ab");
+    CHECK(tokens_before(speech.opened.tokenizer, " \n").empty());
+    CHECK(tokens_before(speech.opened.tokenizer, "\tab \n") == tokens_before(speech.opened.tokenizer, "ab"));
+    const Token end = tokens_before(speech.opened.tokenizer, "ab").back();
+    const std::vector<Token> long_one = tokens_before(speech.opened.tokenizer, std::string(100000, 'x') + "ab");
     CHECK(long_one.back() == end);
     CHECK(long_one.size() <= (16u << 10) + 1);
     // A special token's name is text.
-    CHECK(tokens_before(speech.tokenizer, "<|en|>").size() > 1);
+    CHECK(tokens_before(speech.opened.tokenizer, "<|en|>").size() > 1);
 }
 
 TEST_CASE("speech: a transcript is the same on every instruction set and number of threads, chance included") {
@@ -153,18 +151,19 @@ TEST_CASE("speech: a transcript is the same on every instruction set and number 
 
 TEST_CASE("speech: what neither hears nor writes is refused in a line; a set flag ends the work") {
     const Speech speech("whisper_talking");
-    const Tokenizer none;
-    CHECK_THROWS_WITH(SpeechEngine(speech.model, none, "m", {}), "m: tokenizer: expected one in the file, got none");
+    host::Opened none;
+    none.name = "m", none.model = speech.opened.model;
+    CHECK_THROWS_WITH(SpeechEngine(none, {}), "m: tokenizer: expected one in the file, got none");
     std::atomic<bool> cancel{true};
-    SpeechEngine engine(speech.model, speech.tokenizer, "m", {.cancel = &cancel});
+    SpeechEngine engine(speech.opened, {.cancel = &cancel});
     const RecordingFrames frames = speech.frames("one");
     CHECK_THROWS_AS((void)transcribe(engine, engine.tokens(), frames.view(), {}), SpeechCancelled);
     cancel = false;
     CHECK_FALSE(transcribe(engine, engine.tokens(), frames.view(), options_of("timestamps")).segments.empty());
-    CHECK_THROWS_WITH((void)recording_frames(speech.model, std::vector<float>{0, NAN}, "x.wav"),
+    CHECK_THROWS_WITH((void)recording_frames(speech.opened.model, std::vector<float>{0, NAN}, "x.wav"),
                       "x.wav: bad argument: finite samples before the first other: expected 2, got 1");
     CHECK(speech.frames("one").numbers.size() == 60 * 80);
-    CHECK(recording_frames(speech.model, {}, "x").n_content == 0);
+    CHECK(recording_frames(speech.opened.model, {}, "x").n_content == 0);
 }
 
 }  // namespace

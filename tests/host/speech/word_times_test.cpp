@@ -26,8 +26,7 @@ fs::path golden(const std::string& name) { return fs::path(FOVEA_GOLDEN_DIR) / n
 struct Speech {
     TemporaryFolder scratch;
     AlignedBytes file;
-    Model model;
-    Tokenizer tokenizer;
+    host::Opened opened;
 
     explicit Speech(const nlohmann::json& heads, const char* name = "whisper_narrow") {
         const fs::path folder = scratch / "model";
@@ -39,11 +38,10 @@ struct Speech {
         options.source = folder;
         const ModelSource source = read_source(options);
         file = write_bytes(source, write_options(options, source));
-        REQUIRE(open_model(file, model).ok());
-        REQUIRE(open_tokenizer(model.tokenizer_bytes(), tokenizer).ok());
+        opened = host::open_bytes(file, "m");
     }
     [[nodiscard]] SpeechEngine engine(const char* isa = nullptr) const {
-        return {model, tokenizer, "m", {.n_threads = 2, .isa = isa, .words = true}};
+        return {opened, {.n_threads = 2, .isa = isa, .words = true}};
     }
 };
 
@@ -176,7 +174,7 @@ TEST_CASE("words: a transcript's words are its segments' texts, in order and wit
     for (const char* recording : {"one", "two", "three"}) {
         CAPTURE(recording);
         const auto samples = read_sound(golden("recordings/" + std::string(recording) + ".wav").string(), 16000);
-        const RecordingFrames frames = recording_frames(speech.model, samples, recording);
+        const RecordingFrames frames = recording_frames(speech.opened.model, samples, recording);
         SpeechEngine engine = speech.engine();
         SpeechOptions options;
         options.temperatures = {0};

@@ -31,7 +31,7 @@ std::vector<fs::path> pair_folders() {
 /// A folder's model in memory, with what transformers made of it.
 struct Pair {
     AlignedBytes file;
-    Model model;
+    host::Opened opened;
     std::vector<Token> source, target, written;
 
     explicit Pair(const fs::path& folder, Type type = Type::f32) {
@@ -40,9 +40,7 @@ struct Pair {
         options.type = type;
         const ModelSource made = read_source(options);
         file = write_bytes(made, write_options(options, made));
-        const Status status = open_model(file, model, {.verify_checksums = true});
-        CAPTURE(status.what);
-        REQUIRE(status.ok());
+        opened = host::open_bytes(file, folder.filename().string(), {.verify_checksums = true});
         const Json expected = Json::parse(read_text(folder / "expected.json"));
         source = expected["source"].get<std::vector<Token>>();
         target = expected["target"].get<std::vector<Token>>();
@@ -52,13 +50,13 @@ struct Pair {
     /// The logits of the target's tokens beside the source, computed all at once.
     [[nodiscard]] std::vector<float> logits() const {
         Plan plan;
-        REQUIRE(make_plan(model.config(), {}, plan).ok());
+        REQUIRE(make_plan(opened.config(), {}, plan).ok());
         AlignedBytes arena(plan.arena_bytes);
         Session session;
-        REQUIRE(make_session(model, {}, arena, session).ok());
+        REQUIRE(make_session(opened.model, {}, arena, session).ok());
         const auto n_source = static_cast<std::uint32_t>(source.size()),
                    n_target = static_cast<std::uint32_t>(target.size());
-        std::vector<float> out(target.size() * model.config().decoder.vocab_size);
+        std::vector<float> out(target.size() * opened.config().decoder.vocab_size);
         const Status status = encode(session,
                                      {.source = {.ids = source, .lengths = {&n_source, 1}},
                                       .target = {.ids = target, .lengths = {&n_target, 1}, .masks = {.causal = true}}},
@@ -69,7 +67,7 @@ struct Pair {
     }
 
     [[nodiscard]] TargetRules rules() const {
-        return TargetRules::read(find_info(model, "target"), model.config().decoder.vocab_size, "target");
+        return TargetRules::read(find_info(opened.model, "target"), opened.config().decoder.vocab_size, "target");
     }
 
     /// What a TargetWriter writes of the source, by those rules.
@@ -118,7 +116,7 @@ TEST_CASE("pairs: every family has transformers' logits, and greedy generate's t
         const Pair pair(folder);
         // transformers computed these in float64.
         CHECK(error_of(folder / "expected_logits.npy", pair.logits()) < 1e-4f);
-        TargetWriter writer(pair.model, {}, name, {});
+        TargetWriter writer(pair.opened, {});
         const TargetRules rules = pair.rules();
         CHECK(pair.write(rules, writer) == pair.written);
         CHECK(pair.write(rules, writer) == pair.written);  // nothing of the first text stays
@@ -137,8 +135,8 @@ TEST_CASE("pairs: beam search writes transformers' texts, with their scores") {
         for (const Json& expected : Json::parse(read_text(folder / "expected_beams.json"))) {
             const std::string settings = expected["settings"].dump();
             CAPTURE(settings);
-            const auto rules = TargetRules::read(settings, pair.model.config().decoder.vocab_size, "settings");
-            BeamWriter writer(pair.model, name, {.n_threads = 1 + static_cast<std::uint32_t>(n_cases % 2)}, rules);
+            const auto rules = TargetRules::read(settings, pair.opened.model.config().decoder.vocab_size, "settings");
+            BeamWriter writer(pair.opened, {.n_threads = 1 + static_cast<std::uint32_t>(n_cases % 2)}, rules);
             for (int i = 0; i < 2; ++i) {  // nothing of the first text stays
                 writer.start(pair.source, rules, 1000);
                 while (writer.next()) continue;

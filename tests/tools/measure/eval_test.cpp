@@ -29,10 +29,12 @@ struct Evaluated {
         REQUIRE(open_model(file, opened.model).ok());
     }
 
-    [[nodiscard]] Running start() const { return start_session(opened, {.max_batch = 64, .n_threads = 1}, nullptr); }
+    [[nodiscard]] host::Runtime<Session> start() const {
+        return start_session(opened, {.max_batch = 64, .n_threads = 1});
+    }
 
     [[nodiscard]] double perplexity(const std::vector<std::vector<Token>>& texts) const {
-        Running running = start();
+        host::Runtime<Session> running = start();
         Evaluation sum;
         for (const auto& tokens : texts) evaluate(opened, running, nullptr, tokens, sum);
         return sum.perplexity();
@@ -85,7 +87,7 @@ std::vector<std::vector<Token>> demo_texts(const host::Opened& demo, int n) {
         const std::size_t tab = line.find('\t');
         const std::string text =
             line.substr(0, tab) + std::string(demo.model.info().prompt_suffix) + line.substr(tab + 1);
-        texts.push_back(tokenize_text(demo, text, false));
+        texts.push_back(demo.tokens(text));
     }
     return texts;
 }
@@ -117,15 +119,15 @@ TEST_CASE("eval: perplexity and divergence are those of the logits") {
             divergence += p[i] * std::log(p[i] / q[i]);
     }
     for (const std::uint32_t max_batch : {7u, 64u}) {
-        Running running = start_session(opened, {.max_batch = max_batch, .n_threads = 1}, nullptr);
-        Running against = start_session(other, {.max_batch = 11, .n_threads = 1}, nullptr);
+        host::Runtime<Session> running = start_session(opened, {.max_batch = max_batch, .n_threads = 1});
+        host::Runtime<Session> against = start_session(other, {.max_batch = 11, .n_threads = 1});
         Evaluation sum, same;
         evaluate(opened, running, &against, tokens, sum);
         CHECK(sum.n_predicted == 49);
         CHECK(sum.perplexity() == doctest::Approx(static_cast<double>(std::exp(surprise / 49))).epsilon(1e-9));
         CHECK(sum.mean_divergence() == doctest::Approx(static_cast<double>(divergence / 49)).epsilon(1e-9));
         CHECK(sum.mean_divergence() > 0);
-        Running again = start_session(opened, {.max_batch = 5, .n_threads = 1}, nullptr);
+        host::Runtime<Session> again = start_session(opened, {.max_batch = 5, .n_threads = 1});
         evaluate(opened, running, &again, tokens, same);
         CHECK(same.divergence == 0);
         CHECK(same.same_top() == 1);
@@ -152,8 +154,7 @@ TEST_CASE("eval: q4 scales of least squared error predict stories260K's own text
     (void)output_of({"convert", (*stories / "checkpoint_v1.bin").string(), "--tokenizer",
                      (*stories / "tokenizer.bin").string(), "-o", file});
     const host::Opened opened = open_path(file);
-    const std::vector<std::vector<Token>> texts{
-        tokenize_text(opened, read_text(*stories / "expected_greedy.txt"), false)};
+    const std::vector<std::vector<Token>> texts{opened.tokens(read_text(*stories / "expected_greedy.txt"))};
     const ModelSource source = source_of(file);
     const double f32 = Evaluated(source, Type::f32).perplexity(texts);
     const double q8 = Evaluated(source, Type::q8).perplexity(texts), q4 = Evaluated(source, Type::q4).perplexity(texts);

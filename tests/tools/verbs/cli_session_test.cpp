@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "host/base/error.h"
+#include "host/model/opened.h"
+#include "host/model/runtime.h"
 #include "tests/support/command_line.h"
 #include "tools/generation/session_file.h"
 #include "tools/options/opened.h"
@@ -69,10 +71,10 @@ TEST_CASE("cli: run --session refuses what is not its own, and leaves it as it i
 
     // A file whose parts are whole, but of different runs.
     const host::Opened opened = open_path_or_demo("");
-    Running running = start_session(opened, {.max_kv_len = 20}, nullptr);
+    host::Runtime<Session> running = start_session(opened, {.max_kv_len = 20});
     const Token tokens[] = {1, 2, 3};
-    require(forward(running.session, tokens, {}));
-    write_session_file(other, running.session, std::span(tokens).first(2));
+    require(forward(*running, tokens, {}));
+    write_session_file(other, *running, std::span(tokens).first(2));
     refused(read_text(other), "tokens: expected 3, got 2");
 
     check_refused({"run", "--session", file}, 2, "--session: expected -p TEXT");

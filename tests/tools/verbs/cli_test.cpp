@@ -6,6 +6,8 @@
 
 #include "fovea/session.h"
 #include "host/base/npy.h"
+#include "host/model/opened.h"
+#include "host/model/runtime.h"
 #include "tests/support/command_line.h"
 #include "tests/support/emulated_tiles.h"
 #include "tests/support/small_models.h"
@@ -172,11 +174,11 @@ TEST_CASE("cli: logits writes every row, the same whatever the memory") {
     const json half = json::parse(output_of({"logits", demo.path, "--tokens", "0-99", "--json"}));
     CHECK(all["hash"] != half["hash"]);
     host::Opened opened = open_path(demo.path);
-    Running running = start_session(opened, {}, "scalar");
+    host::Runtime<Session> running = start_session(opened, {}, {.isa = "scalar"});
     std::vector<Token> tokens(200);
     for (Token i = 0; i < 200; ++i) tokens[i] = i;
     std::vector<float> logits(200 * 512);
-    REQUIRE(forward(running.session, tokens, logits).ok());
+    REQUIRE(forward(*running, tokens, logits).ok());
     CHECK(std::memcmp(logits.data(), array.data.data(), array.data.size()) == 0);
 }
 

@@ -1,0 +1,83 @@
+#include "host/model/runtime.h"
+
+#include <cstring>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+#include "host/base/status_error.h"
+#include "host/base/words.h"
+
+namespace fovea::host {
+
+Arena take_arena(const Opened& opened, std::uint64_t n_bytes, Pages pages) {
+    Arena arena(n_bytes, Pages::at_use);
+    if (arena.size() < n_bytes)
+        throw StatusError({Code::arena_too_small, "arena bytes", n_bytes, 0},
+                          opened.name + ": memory: expected " + with_separators(n_bytes) +
+                              " bytes, got less (a smaller context, or fewer sequences, need less)");
+    // An arena of a tiny model has its pages before the first token: a page's first touch takes longer than a layer there.
+    // A larger one is asked for in large pages: attention walks over more small ones than the CPU remembers.
+    const std::span<std::byte> bytes = arena;
+    if (n_bytes <= Arena::kLargeBytes) return arena;
+#if defined(MADV_HUGEPAGE)
+    madvise(bytes.data(), bytes.size(), MADV_HUGEPAGE);  // a wish: refused is as good as unasked
+#endif
+    if (pages == Pages::at_once) std::memset(bytes.data(), 0, bytes.size());
+    return arena;
+}
+
+Runtime<Session> start_session(const Opened& opened, Limits limits, const SessionOptions& options) {
+    Runtime<Session> running;
+    opened.plan_adapters(limits);
+    require(make_plan(opened.config(), limits, running.plan), opened.name);
+    running.arena = take_arena(opened, running.plan.arena_bytes);
+    require(make_session(opened.model, limits, running.arena, *running, options), opened.name);
+    opened.use_adapters(running->workspace());
+    return running;
+}
+
+Runtime<Workspace> plan_workspace(const Opened& opened, Limits limits, Pages pages) {
+    Runtime<Workspace> workspace;
+    opened.plan_adapters(limits);
+    require(make_workspace_plan(opened.config(), limits, workspace.plan), opened.name);
+    workspace.arena = take_arena(opened, workspace.plan.arena_bytes, pages);
+    return workspace;
+}
+
+void make_workspace(const Opened& opened, const SessionOptions& options, Runtime<Workspace>& workspace) {
+    require(make_workspace(opened.model, workspace.plan.limits, workspace.arena, *workspace, options), opened.name);
+    opened.use_adapters(*workspace);
+}
+
+Runtime<Workspace> start_workspace(const Opened& opened, Limits limits, const SessionOptions& options) {
+    Runtime<Workspace> workspace = plan_workspace(opened, limits);
+    make_workspace(opened, options, workspace);
+    return workspace;
+}
+
+Runtime<CachePool> start_pool(const Opened& opened, const PoolLimits& limits, Pages pages) {
+    Runtime<CachePool> pool;
+    require(make_pool_plan(opened.config(), limits, pool.plan), opened.name);
+    pool.arena = take_arena(opened, pool.plan.arena_bytes, pages);
+    require(make_pool(opened.model, pool.plan.limits, pool.arena, *pool), opened.name);
+    return pool;
+}
+
+Cache start_cache(const Opened& opened, Runtime<CachePool>& pool) {
+    Cache cache;
+    require(make_cache(*pool, cache), opened.name);
+    return cache;
+}
+
+Runtime<Generator> start_generator(const Opened& opened, const Cache& cache, const GeneratorLimits& limits) {
+    Runtime<Generator> generator;
+    require(make_generator_plan(opened.model, opened.tokenizer, limits, generator.plan), opened.name);
+    generator.arena = take_arena(opened, generator.plan.arena_bytes);
+    require(make_generator(opened.model, opened.tokenizer, cache, generator.plan.limits, generator.arena, *generator),
+            opened.name);
+    return generator;
+}
+
+}  // namespace fovea::host

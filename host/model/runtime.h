@@ -1,0 +1,69 @@
+// What runs a model, with the memory it lives in: planned, taken, made in this order, and refused in one way.
+#pragma once
+#include <cstdint>
+
+#include "fovea/cache.h"
+#include "fovea/generator.h"
+#include "fovea/host/arena.h"
+#include "fovea/plan.h"
+#include "fovea/session.h"
+#include "fovea/workspace.h"
+#include "host/model/opened.h"
+
+namespace fovea::host {
+
+template<class Made>
+struct PlanOf {
+    using Type = Plan;
+};
+template<>
+struct PlanOf<CachePool> {
+    using Type = PoolPlan;
+};
+template<>
+struct PlanOf<Generator> {
+    using Type = GeneratorPlan;
+};
+
+/// A session, a workspace, a pool of caches or a generator, with its plan and the arena that the plan is of.
+///
+///     const host::Opened opened = host::open_file("model.fovea");
+///     host::Runtime<Session> running = host::start_session(opened, {.max_kv_len = 100});
+///     forward(*running, tokens, logits);
+///
+/// Movable: the arena stays where it is. The opened model must outlive it. Members are public so that a caller may plan
+/// first and make later.
+template<class Made>
+struct Runtime {
+    typename PlanOf<Made>::Type plan;
+    Arena arena;
+    Made made;
+
+    [[nodiscard]] Made& operator*() noexcept { return made; }
+    [[nodiscard]] const Made& operator*() const noexcept { return made; }
+    [[nodiscard]] Made* operator->() noexcept { return &made; }
+    [[nodiscard]] const Made* operator->() const noexcept { return &made; }
+};
+
+/// An arena of n_bytes, for the model's use; a large one in large pages, where the system has them. Throws StatusError with
+/// Code::arena_too_small where there is no such memory.
+[[nodiscard]] Arena take_arena(const Opened& opened, std::uint64_t n_bytes, Pages pages = Pages::at_use);
+
+/// Sessions and workspaces are planned for the model's adapters, and use them. All throw host::Error.
+[[nodiscard]] Runtime<Session> start_session(const Opened& opened, Limits limits, const SessionOptions& options = {});
+[[nodiscard]] Runtime<Workspace> start_workspace(const Opened& opened, Limits limits,
+                                                 const SessionOptions& options = {});
+/// The two halves of start_workspace, for those who compute in a thread of their own: memory, and what is made in it.
+[[nodiscard]] Runtime<Workspace> plan_workspace(const Opened& opened, Limits limits, Pages pages = Pages::at_use);
+void make_workspace(const Opened& opened, const SessionOptions& options, Runtime<Workspace>& workspace);
+
+[[nodiscard]] Runtime<CachePool> start_pool(const Opened& opened, const PoolLimits& limits,
+                                            Pages pages = Pages::at_use);
+/// A cache of the pool. Throws host::Error where it has none left.
+[[nodiscard]] Cache start_cache(const Opened& opened, Runtime<CachePool>& pool);
+
+/// A generator of texts in `cache`, which must outlive it. Without a tokenizer its pieces have ids alone.
+[[nodiscard]] Runtime<Generator> start_generator(const Opened& opened, const Cache& cache,
+                                                 const GeneratorLimits& limits);
+
+}  // namespace fovea::host
