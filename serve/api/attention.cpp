@@ -3,22 +3,22 @@
 
 #include "serve/api/fields.h"
 #include "serve/http/call.h"
-#include "serve/jobs/attention.h"
+#include "serve/jobs/attention_view.h"
 
 namespace fovea::serve {
 namespace {
 
 struct Asked {
-    Look look;
+    AttentionView view;
     std::uint32_t n_heads = 0;
     std::size_t n_prompt = 0;  ///< tokens before the answer's
 };
 
-Asked read_look(const Fields& fields, const Stack& stack) {
+Asked read_view(const Fields& fields, const Stack& stack) {
     Asked asked;
-    asked.look.layer = static_cast<std::uint32_t>(fields.whole("layer", 0, 0, std::int64_t{stack.n_layers} - 1));
-    asked.n_heads = stack.block(asked.look.layer).n_heads;
-    asked.look.head = static_cast<std::int32_t>(fields.whole("head", -1, -1, std::int64_t{asked.n_heads} - 1));
+    asked.view.layer = static_cast<std::uint32_t>(fields.whole("layer", 0, 0, std::int64_t{stack.n_layers} - 1));
+    asked.n_heads = stack.block(asked.view.layer).n_heads;
+    asked.view.head = static_cast<std::int32_t>(fields.whole("head", -1, -1, std::int64_t{asked.n_heads} - 1));
     return asked;
 }
 
@@ -55,9 +55,9 @@ Json answer_of(const host::Opened& served, const std::vector<Token>& text, const
     for (const Token id : text) tokens.push_back(std::string(token_bytes(served.tokenizer, id)));
     return {{"object", "attention"},
             {"model", served.name},
-            {"layer", asked.look.layer},
+            {"layer", asked.view.layer},
             {"n_layers", served.model.config().decoder.n_layers},
-            {"head", asked.look.head < 0 ? Json() : Json(asked.look.head)},
+            {"head", asked.view.head < 0 ? Json() : Json(asked.view.head)},
             {"n_heads", asked.n_heads},
             {"n_prompt_tokens", asked.n_prompt},
             {"tokens", std::move(tokens)},
@@ -66,14 +66,14 @@ Json answer_of(const host::Opened& served, const std::vector<Token>& text, const
 
 }  // namespace
 
-void Server::look(Call& call) {
+void Server::show_attention(Call& call) {
     const Json body = read_json(call.request.body);
     const Fields fields(body);
     const std::size_t model = find_model(fields.text("model"), Api::chat);
     const host::Opened& served = models_[model];
     if (served.kind() == host::Kind::translation)
         throw RequestError(400, "model: expected one that continues its prompt, got " + served.name, "model");
-    Asked asked = read_look(fields, served.model.config().decoder);
+    Asked asked = read_view(fields, served.model.config().decoder);
     auto job = std::make_shared<Job>();
     job->prompts = readers_[model]->read(read_text(fields)).prompts;
     std::vector<Token>& text = job->prompts[0];
@@ -81,7 +81,7 @@ void Server::look(Call& call) {
     const std::vector<Token> answer =
         readers_[model]->read_text(fields.text("answer"), {.add_special = false}, "answer");
     text.insert(text.end(), answer.begin(), answer.end());
-    const std::size_t most = std::min(options_.worker.n_looked, engine_.worker(model).context());
+    const std::size_t most = std::min(options_.worker.n_viewed, scheduler_.worker(model).context());
     if (text.size() > most)
         throw RequestError(400,
                            "messages: expected at most " + std::to_string(most) + " tokens to look at, got " +
@@ -90,7 +90,7 @@ void Server::look(Call& call) {
     job->user = call.user;
     job->arrived = call.arrived;
     job->deadline = call.arrived + options_.time;
-    job->look = asked.look;
+    job->view = asked.view;
     const std::weak_ptr<Exchange> client = call.exchange;
     job->deliver = [this, &served, client, asked, text = text, headers = call.headers](std::vector<Event> events) {
         http_.post([&served, client, asked, text, headers, event = std::move(events.back())] {

@@ -191,7 +191,7 @@ void Server::route(Call& call) {
         const char* path;
         void (Server::*answer)(Call&);
     };
-    static constexpr Other kOthers[] = {{"/v1/attention", &Server::look},
+    static constexpr Other kOthers[] = {{"/v1/attention", &Server::show_attention},
                                         {"/api/show", &Server::show},
                                         {"/tokenize", &Server::tokenize},
                                         {"/detokenize", &Server::detokenize},
@@ -204,7 +204,7 @@ void Server::route(Call& call) {
         call.headers.emplace_back("Allow", "POST");
         return refuse(call, 405, "method: expected POST, got " + request.method);
     }
-    if (post != std::end(kPosts)) return generate(call, post->api);
+    if (post != std::end(kPosts)) return submit(call, post->api);
     (this->*other->answer)(call);
 }
 
@@ -215,7 +215,7 @@ void Server::show(Call& call) {
     const ModelInfo& info = models_[model].model.info();
     const std::string architecture(info.architecture);
     const auto mentions = [&](const char* word) { return info.chat_template.find(word) != std::string_view::npos; };
-    const Work work = engine_.worker(model).work();
+    const Work work = scheduler_.worker(model).work();
     Json capabilities = Json::array({work == Work::text      ? "completion"
                                      : work == Work::vectors ? "embedding"
                                                              : "transcription"});
@@ -227,7 +227,7 @@ void Server::show(Call& call) {
             {"template", info.chat_template},
             {"model_info",
              {{"general.architecture", architecture},
-              {architecture + ".context_length", engine_.worker(model).context()},
+              {architecture + ".context_length", scheduler_.worker(model).context()},
               {architecture + ".embedding_length", input_stack(models_[model].model.config()).d_model}}},
             {"capabilities", std::move(capabilities)}});
 }
@@ -274,7 +274,7 @@ std::size_t Server::find_model(const std::string& name, std::optional<Api> api) 
     std::string names;
     std::size_t n_kind = 0, of_kind = 0;
     for (std::size_t i = 0; i < models_.size(); ++i) {
-        const Work work = engine_.worker(i).work();
+        const Work work = scheduler_.worker(i).work();
         const bool is_named = models_[i].name == name || models_[i].name + ":latest" == name;
         const bool fits = !api || work == work_of(*api);
         if (is_named && !fits)

@@ -84,7 +84,7 @@ void check_chances(const Job& job, std::uint32_t context) {
 Server::Server(const std::vector<host::Opened>& models, ServerOptions options)
     : models_(models),
       options_(std::move(options)),
-      engine_(models, options_.worker, metrics_),
+      scheduler_(models, options_.worker, metrics_),
       http_(
           options_.http, metrics_,
           [this](HttpRequest request, ExchangePtr exchange, int refused) {
@@ -93,16 +93,16 @@ Server::Server(const std::vector<host::Opened>& models, ServerOptions options)
           [this](const HttpRequest& headers) { return admits(headers); }),
       started_(seconds_now()) {
     for (std::size_t i = 0; i < models.size(); ++i) {
-        Worker& worker = engine_.worker(i);
+        Worker& worker = scheduler_.worker(i);
         readers_.push_back(std::make_unique<PromptReader>(models[i], worker.max_prompt(), worker.work() == Work::text));
         forms_.push_back(std::make_unique<Forms>(models[i]));
     }
 }
 
-Server::~Server() { engine_.stop(); }
+Server::~Server() { scheduler_.stop(); }
 
 std::uint64_t Server::memory_bytes() const {
-    std::uint64_t bytes = engine_.memory_bytes();
+    std::uint64_t bytes = scheduler_.memory_bytes();
     for (const auto& reader : readers_) bytes += reader->memory_bytes();
     return bytes;
 }
@@ -114,22 +114,22 @@ std::uint64_t Server::http_bytes() const {
     const bool hears = std::any_of(models_.begin(), models_.end(),
                                    [](const host::Opened& served) { return served.kind() == host::Kind::speech; });
     return limits.n_connections * (limits.header_bytes + 4096 + kUnsent) + limits.body.all_bytes +
-           kJson * limits.body.bytes + (hears ? limits.upload.all_bytes : 0) + engine_.later_bytes();
+           kJson * limits.body.bytes + (hears ? limits.upload.all_bytes : 0) + scheduler_.later_bytes();
 }
 
 void Server::run(const std::function<void(std::uint16_t port)>& ready) {
-    engine_.start();
+    scheduler_.start();
     const std::uint16_t port = http_.listen(options_.host, options_.port);
     ready(port);
-    http_.run(options_.drain_time, [this] { engine_.stop(); });
-    engine_.stop();
+    http_.run(options_.drain_time, [this] { scheduler_.stop(); });
+    scheduler_.stop();
     for (std::size_t i = 0; i < models_.size(); ++i)
-        if (const std::uint32_t n = engine_.worker(i).n_lost_pages())
+        if (const std::uint32_t n = scheduler_.worker(i).n_lost_pages())
             throw host::Error(models_[i].name + ": pages: expected all back at the end, got " + std::to_string(n) +
                               " fewer");
 }
 
-void Server::generate(Call& call, Api api) {
+void Server::submit(Call& call, Api api) {
     if (work_of(api) == Work::speech) return hear(call, api);
     Request request = read_request(api, call.request.body);
     const std::size_t model = find_model(request.model, api);
@@ -207,13 +207,13 @@ void Server::fill_text_job(const Call& call, const Request& request, std::size_t
     job.n_each = request.n_each;
     job.sampler = request.sampler;
     if (job.rules && !request.has_temperature) job.sampler.temperature = 0;
-    const std::uint32_t most = job.rules ? job.rules->most_new(engine_.worker(model).context()) : 0xffffffffu;
+    const std::uint32_t most = job.rules ? job.rules->most_new(scheduler_.worker(model).context()) : 0xffffffffu;
     const bool is_short = request.api == Api::completion && !job.rules;
     job.n_new = std::min(most, request.n_new.value_or(is_short ? kCompletionTokens : most));
     job.penalized = request.penalized;
     job.stop = request.stop;
     job.n_likeliest = request.n_likeliest;
-    if (!request.stream) check_chances(job, engine_.worker(model).context());
+    if (!request.stream) check_chances(job, scheduler_.worker(model).context());
     if (const ModelChat* chat = readers_[model]->chat(); chat && PromptReader::is_chat(request)) {
         job.stop.insert(job.stop.end(), chat->stops().begin(), chat->stops().end());
         job.end_tokens = chat->end_tokens();
@@ -269,7 +269,7 @@ bool Server::queue(Call& call, std::size_t model, const JobPtr& job) {
         refuse(call, 503, "server: it is stopping");
         return false;
     }
-    if (!engine_.submit(model, job)) {
+    if (!scheduler_.submit(model, job)) {
         job->deliver = nullptr;
         call.headers.emplace_back("Retry-After", retry_after(model));
         refuse(call, 429,
@@ -281,7 +281,7 @@ bool Server::queue(Call& call, std::size_t model, const JobPtr& job) {
     call.exchange->on_gone([this, job] {
         job->cancelled = true;
         ++metrics_.n_cancelled;
-        engine_.ring();
+        scheduler_.ring();
     });
     return true;
 }
@@ -299,7 +299,7 @@ void Server::submit(Call& call, Request& request, std::size_t model) {
     };
     if (!queue(call, model, job)) return;
     if (!request.stream) return;
-    call.exchange->count_unsent(job->unsent, [this] { engine_.ring(); });
+    call.exchange->count_unsent(job->unsent, [this] { scheduler_.ring(); });
     HttpAnswer head = pending->head;
     head.content_type = is_ollama(request.api) ? "application/x-ndjson" : "text/event-stream";
     head.headers.emplace_back("Cache-Control", "no-cache");
@@ -310,7 +310,7 @@ void Server::submit(Call& call, Request& request, std::size_t model) {
 std::string Server::retry_after(std::size_t model) {
     const ModelMetrics& metrics = metrics_.models[models_[model].name];
     const double seconds =
-        metrics.request.mean() * static_cast<double>(engine_.worker(model).queue.size()) / options_.worker.n_sequences;
+        metrics.request.mean() * static_cast<double>(scheduler_.worker(model).queue.size()) / options_.worker.n_sequences;
     return std::to_string(std::clamp(static_cast<int>(seconds + 1), 1, 60));
 }
 

@@ -10,7 +10,7 @@
 #include "serve/api/answer.h"
 #include "serve/api/prompt_reader.h"
 #include "serve/http/http.h"
-#include "serve/jobs/engine.h"
+#include "serve/jobs/scheduler.h"
 #include "serve/jobs/forms.h"
 
 namespace fovea::serve {
@@ -44,9 +44,9 @@ private:
     void handle(HttpRequest request, const ExchangePtr& exchange, int refused);
     void route(Call& call);
     void route_get(Call& call);
-    void generate(Call& call, Api api);
+    void submit(Call& call, Api api);
     void hear(Call& call, Api api);
-    void look(Call& call);
+    void show_attention(Call& call);
     void show(Call& call);
     void tokenize(Call& call);
     void detokenize(Call& call);
@@ -71,7 +71,7 @@ private:
     const std::vector<host::Opened>& models_;
     const ServerOptions options_;
     Metrics metrics_;
-    Engine engine_;
+    Scheduler scheduler_;
     std::vector<std::unique_ptr<PromptReader>> readers_;  // of each model
     std::vector<std::unique_ptr<Forms>> forms_;
     HttpServer http_;

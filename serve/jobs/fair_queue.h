@@ -1,5 +1,5 @@
 // Jobs that wait for a model: a bounded number, taken by turns so that nobody who asks for much delays those who ask for
-// little. Any thread may push; the engine's thread alone does the rest.
+// little. Any thread may push; the scheduler's thread alone does the rest.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // What the engine is asked to compute for one request, and what it hands back. Made by whoever reads requests, then shared
-// with the engine's thread.
+// with the scheduler's thread.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -19,7 +19,7 @@
 #include "host/model/penalized.h"
 #include "host/model/target_rules.h"
 #include "host/speech/transcriber.h"
-#include "serve/jobs/attention.h"
+#include "serve/jobs/attention_view.h"
 
 namespace fovea::serve {
 
@@ -67,7 +67,7 @@ struct Recording {
     SpeechOptions options;
 };
 
-/// A constraint of one choice: the engine's thread calls the filter. Owned by the choice that it constrains.
+/// A constraint of one choice: the scheduler's thread calls the filter. Owned by the choice that it constrains.
 struct Constrained {
     virtual ~Constrained() = default;
     [[nodiscard]] virtual TokenFilter filter() = 0;
@@ -92,10 +92,10 @@ struct Job {
     std::span<const Token> end_tokens;  ///< that end an answer beside the model's own; they outlive the job
     int n_likeliest = -1;               ///< of each token's alternatives; -1: no probabilities
     bool hash_logits = false;
-    std::optional<Look> look;  ///< no answer is wanted, but attention: an event with a vector [tokens][tokens]
+    std::optional<AttentionView> view;  ///< no answer is wanted, but attention: an event with a vector [tokens][tokens]
     std::function<std::unique_ptr<Constrained>()> constrain;  ///< empty: any text
     Clock::time_point arrived, deadline;
-    /// Called by the engine's thread after each pass that adds something; a job of a stopped engine gets a last failure.
+    /// Called by the scheduler's thread after each pass that adds something; a job of a stopped scheduler gets a last failure.
     std::function<void(std::vector<Event>)> deliver;
 
     // What others set while it runs.
@@ -137,7 +137,7 @@ struct Job {
 
 using JobPtr = std::shared_ptr<Job>;
 
-/// The engine's thread sleeps on this until somebody has something for it.
+/// The scheduler's thread sleeps on this until somebody has something for it.
 class Bell {
 public:
     void ring() {

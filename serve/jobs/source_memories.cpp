@@ -48,33 +48,33 @@ std::uint32_t SourceMemories::pages_of(std::size_t n_tokens) {
     return static_cast<std::uint32_t>((n_tokens + kPage - 1) / kPage);
 }
 
-bool SourceMemories::has_room(std::span<const Token> source, std::span<const Sequence> sequences) const {
+bool SourceMemories::has_room(std::span<const Token> source, std::span<const Choice> choices) const {
     std::uint32_t n_needed = pages_of(source.size());
-    for (const Sequence& s : sequences)
-        if (s.lacks_memory()) n_needed += pages_of(s.source().size());
+    for (const Choice& c : choices)
+        if (c.lacks_memory()) n_needed += pages_of(c.source().size());
     return n_needed <= pool_->n_free_pages();
 }
 
 /// The memory of another text of the same source is this one's, too.
-bool SourceMemories::share(Sequence& sequence, std::span<const Sequence> sequences) {
-    const auto has_it = [&](const Sequence& s) {
-        return s.job && s.memory.valid() && same(s.source(), sequence.source());
+bool SourceMemories::share(Choice& choice, std::span<const Choice> choices) {
+    const auto has_it = [&](const Choice& c) {
+        return c.job && c.memory.valid() && same(c.source(), choice.source());
     };
-    const auto other = std::find_if(sequences.begin(), sequences.end(), has_it);
-    return other != sequences.end() && fork_cache(other->memory, sequence.memory).ok();
+    const auto other = std::find_if(choices.begin(), choices.end(), has_it);
+    return other != choices.end() && fork_cache(other->memory, choice.memory).ok();
 }
 
-Status SourceMemories::read(std::span<Sequence> sequences, Workspace& workspace, std::uint32_t max_rows,
-                            std::vector<Sequence*>& missing) {
+Status SourceMemories::read(std::span<Choice> choices, Workspace& workspace, std::uint32_t max_rows,
+                            std::vector<Choice*>& missing) {
     missing.clear(), ids_.clear(), lengths_.clear(), memories_.clear();
-    for (Sequence& s : sequences) {
-        if (!s.lacks_memory() || share(s, sequences)) continue;
-        const std::span<const Token> source = s.source();
-        const auto is_his = [&](const Sequence* one) { return same(one->source(), source); };
+    for (Choice& c : choices) {
+        if (!c.lacks_memory() || share(c, choices)) continue;
+        const std::span<const Token> source = c.source();
+        const auto is_his = [&](const Choice* one) { return same(one->source(), source); };
         if (std::any_of(missing.begin(), missing.end(), is_his) || ids_.size() + source.size() > max_rows) continue;
         Cache memory;
         if (!make_cache(*pool_, memory).ok()) continue;
-        missing.push_back(&s);
+        missing.push_back(&c);
         memories_.push_back(memory);
         ids_.insert(ids_.end(), source.begin(), source.end());
         lengths_.push_back(static_cast<std::uint32_t>(source.size()));
@@ -88,8 +88,8 @@ Status SourceMemories::read(std::span<Sequence> sequences, Workspace& workspace,
             (void)end_cache(memories_[i]);
     }
     if (!status.ok()) return status;
-    for (Sequence& s : sequences)
-        if (s.lacks_memory()) (void)share(s, sequences);
+    for (Choice& c : choices)
+        if (c.lacks_memory()) (void)share(c, choices);
     return status;
 }
 

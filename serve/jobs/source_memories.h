@@ -11,7 +11,7 @@
 
 namespace fovea::serve {
 
-struct Sequence;
+struct Choice;
 
 /// Of one worker. Where the model has no encoder it takes no memory, and nothing is ever missing.
 class SourceMemories {
@@ -22,15 +22,15 @@ public:
     [[nodiscard]] std::uint32_t max_source() const { return max_source_; }  ///< tokens; 0: sources are not read
     [[nodiscard]] std::uint64_t memory_bytes() const { return pool_.arena.size(); }
     [[nodiscard]] std::uint32_t n_lost_pages() const { return max_source_ ? n_pages_ - pool_->n_free_pages() : 0; }
-    /// Whether there is a place for that source beside those of the sequences, some of which may have none yet.
-    [[nodiscard]] bool has_room(std::span<const Token> source, std::span<const Sequence> sequences) const;
-    /// Gives memories to the sequences that miss one: one call of the encoder for as many as a pass has rows, the others next time.
-    /// A failed one is in `missing`, whose sequences get none.
-    [[nodiscard]] Status read(std::span<Sequence> sequences, Workspace& workspace, std::uint32_t max_rows,
-                              std::vector<Sequence*>& missing);
+    /// Whether there is a place for that source beside those of the choices, some of which may have none yet.
+    [[nodiscard]] bool has_room(std::span<const Token> source, std::span<const Choice> choices) const;
+    /// Gives memories to the choices that miss one: one call of the encoder for as many as a pass has rows, the others next time.
+    /// A failed one is in `missing`, whose choices get none.
+    [[nodiscard]] Status read(std::span<Choice> choices, Workspace& workspace, std::uint32_t max_rows,
+                              std::vector<Choice*>& missing);
 
 private:
-    [[nodiscard]] static bool share(Sequence& sequence, std::span<const Sequence> sequences);
+    [[nodiscard]] static bool share(Choice& choice, std::span<const Choice> choices);
     [[nodiscard]] static std::uint32_t pages_of(std::size_t n_tokens);
 
     std::uint32_t max_source_ = 0, n_pages_ = 0;

@@ -1,5 +1,5 @@
 // Texts of recordings: each has a thread of its own that decodes it and decides what is written, and asks for windows and
-// tokens; the engine's thread computes what all of them have asked for by its turn, texts in one pass.
+// tokens; the scheduler's thread computes what all of them have asked for by its turn, texts in one pass.
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
@@ -20,7 +20,7 @@ constexpr std::uint64_t kDecoding =
 
 /// A recording that is under way. What the two threads share is guarded by the worker's mutex.
 struct Place {
-    JobPtr job;  ///< null: the place is free. The engine's thread alone
+    JobPtr job;  ///< null: the place is free. The scheduler's thread alone
     std::thread thread;
 
     // The call that the loop waits for.
@@ -97,7 +97,7 @@ private:
     std::timed_mutex decoding_;  // one recording at a time is samples
 };
 
-/// What a recording's loop has for a model: it asks, and waits until the engine's thread has computed.
+/// What a recording's loop has for a model: it asks, and waits until the scheduler's thread has computed.
 class Loop final : public SpeechModel {
 public:
     Loop(SpeechWorker& worker, Place& place) : worker_(worker), place_(place) { worker.workspace_->describe(*this); }

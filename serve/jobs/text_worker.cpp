@@ -1,4 +1,4 @@
-// A text worker's memory, and how sequences come and go. Its passes: text_pass.cpp.
+// A text worker's memory, and how choices come and go. Its passes: text_pass.cpp.
 #include "serve/jobs/text_worker.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ TextWorker::TextWorker(const host::Opened& served, const WorkerOptions& options,
       memories_(served, options, context_),
       n_kept_(memories_.max_source() ? 0 : options.n_sequences * kKeptPerSequence),
       kept_(n_kept_, context_),
-      sequences_(options.n_sequences) {
+      choices_(options.n_sequences) {
     const std::uint32_t n = options.n_sequences;
     workspace_ = plan_workspace(served,
                                 {.max_kv_len = context_,
@@ -44,7 +44,7 @@ TextWorker::TextWorker(const host::Opened& served, const WorkerOptions& options,
     n_pages_ = pages_of(positions_of(options.n_positions, context_, n));
     pool_ = start_pool(served,
                        {.max_kv_len = context_,
-                        .max_sequences = n + n_kept_ + (options.n_looked ? 1 : 0),
+                        .max_sequences = n + n_kept_ + (options.n_viewed ? 1 : 0),
                         .page_len = page_len_,
                         .n_pages = n_pages_,
                         .kv_type = options.kv_type},
@@ -54,7 +54,7 @@ TextWorker::TextWorker(const host::Opened& served, const WorkerOptions& options,
                                 generator_plan_),
             served.name);
     generator_arena_ = take_arena(served, generator_plan_.arena_bytes * n, Pages::at_once);
-    look_arena_ = take_arena(served, look_bytes(), Pages::at_once);
+    attention_arena_ = take_arena(served, attention_bytes(), Pages::at_once);
     steps_.reserve(n);
     stepping_.reserve(n);
     reading_.reserve(n);
@@ -66,7 +66,7 @@ TextWorker::~TextWorker() = default;
 void TextWorker::begin() { make_workspace(served_, {.isa = options_.isa, .remote = options_.remote}, workspace_); }
 
 std::uint64_t TextWorker::memory_bytes() const {
-    return std::uint64_t{workspace_.arena.size()} + pool_.arena.size() + generator_arena_.size() + look_arena_.size() +
+    return std::uint64_t{workspace_.arena.size()} + pool_.arena.size() + generator_arena_.size() + attention_arena_.size() +
            memories_.memory_bytes() + std::uint64_t{n_kept_} * context_ * sizeof(Token);
 }
 
@@ -74,23 +74,23 @@ std::uint64_t TextWorker::memory_bytes() const {
 void TextWorker::give_up(Clock::time_point now) {
     const Failure late{504, "time: expected an answer before the server's deadline, got none"};
     for (const JobPtr& job : queue.take_ended(now)) fail(job, late);
-    for (Sequence& sequence : sequences_) {
-        const JobPtr job = sequence.job;
+    for (Choice& choice : choices_) {
+        const JobPtr job = choice.job;
         if (job && (job->cancelled || job->deadline <= now)) fail(job, late);
     }
     // A client that does not read keeps its place only as long as nobody waits for one.
     const Failure unread{
         504,
         "client: expected it to read its answer while others waited for the place, got 15 seconds in which it did not"};
-    for (Sequence& sequence : sequences_) {
-        const JobPtr job = sequence.job;
+    for (Choice& choice : choices_) {
+        const JobPtr job = choice.job;
         if (job && job->slow_until(now) > kMostSlow && queue.front()) fail(job, unread);
     }
 }
 
-void TextWorker::fail(JobPtr job, const Failure& failure) {  // a copy: its sequences let go of theirs
-    for (Sequence& sequence : sequences_)
-        if (sequence.job == job) end(sequence, false);
+void TextWorker::fail(JobPtr job, const Failure& failure) {  // a copy: its choices let go of theirs
+    for (Choice& choice : choices_)
+        if (choice.job == job) end(choice, false);
     if (job->n_started < job->n_choices()) queue.pop(job);
     if (!job->deliver) return;  // it has failed already
     job->n_started = job->n_ended = job->n_choices();
@@ -100,8 +100,8 @@ void TextWorker::fail(JobPtr job, const Failure& failure) {  // a copy: its sequ
 }
 
 void TextWorker::fail_all(const Failure& failure) {
-    for (Sequence& sequence : sequences_)
-        if (sequence.job) fail(sequence.job, failure);
+    for (Choice& choice : choices_)
+        if (choice.job) fail(choice.job, failure);
     while (const JobPtr job = queue.front()) {
         queue.pop(job);
         fail(job, failure);
@@ -112,19 +112,19 @@ void TextWorker::fail_all(const Failure& failure) {
 }
 
 /// Starts choices while there are places, and pages for their prompts: what they need beyond, they take as they go. True
-/// where it has computed: a text to look at has no place among the sequences.
+/// where it has computed: a text to look at has no place among the choices.
 bool TextWorker::admit() {
-    const auto rests = [](const Sequence& s) { return s.job && s.resting; };
-    if (std::any_of(sequences_.begin(), sequences_.end(), rests)) return false;  // they were first
+    const auto rests = [](const Choice& c) { return c.job && c.resting; };
+    if (std::any_of(choices_.begin(), choices_.end(), rests)) return false;  // they were first
     for (JobPtr job; (job = queue.front());) {
         const auto n_running = static_cast<std::uint32_t>(
-            std::count_if(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return s.job != nullptr; }));
+            std::count_if(choices_.begin(), choices_.end(), [](const Choice& c) { return c.job != nullptr; }));
         const std::span<const Token> prompt = job->prompts[job->n_started / job->n_each];
         const std::uint32_t n_there = pool_->n_free_pages() + kept_.n_pages();
         if (n_running && n_there < pages_of(prompt.size() + 1) + n_running) return false;
-        if (job->rules && !memories_.has_room(job->sources[job->n_started / job->n_each], sequences_)) return false;
-        if (job->look) {
-            look(job);
+        if (job->rules && !memories_.has_room(job->sources[job->n_started / job->n_each], choices_)) return false;
+        if (job->view) {
+            show_attention(job);
             return true;
         }
         if (!start_choice(job)) return false;
@@ -134,47 +134,47 @@ bool TextWorker::admit() {
 }
 
 bool TextWorker::start_choice(const JobPtr& job) {
-    const auto place = std::find_if(sequences_.begin(), sequences_.end(), [](auto& s) { return s.job == nullptr; });
-    if (place == sequences_.end()) return false;
-    Sequence& sequence = *place;
-    sequence = {.job = job, .choice = job->n_started++, .order = ++n_started_, .logits_hash = kLogitsHashSeed};
+    const auto place = std::find_if(choices_.begin(), choices_.end(), [](auto& c) { return c.job == nullptr; });
+    if (place == choices_.end()) return false;
+    Choice& choice = *place;
+    choice = {.job = job, .index = job->n_started++, .order = ++n_started_, .logits_hash = kLogitsHashSeed};
     queue.hold(job->user);
     // Where a source was read its text's keys and values are of that source alone: nothing is kept of them.
-    const KeptPrefixes::Found found = job->rules ? KeptPrefixes::Found{} : kept_.find(sequence.prompt());
+    const KeptPrefixes::Found found = job->rules ? KeptPrefixes::Found{} : kept_.find(choice.prompt());
     if (found.n_tokens >= kLeastKept)
-        share(sequence, found.cache, found.n_tokens);
+        share(choice, found.cache, found.n_tokens);
     else
-        (void)make_cache(*pool_, sequence.cache);  // there is a place in the pool for each
+        (void)make_cache(*pool_, choice.cache);  // there is a place in the pool for each
     return true;
 }
 
-void TextWorker::end(Sequence& sequence, bool keep) {
-    const std::uint32_t n = sequence.cache.kv_len();
-    const std::span<const Token> all = sequence.writes ? sequence.generator.tokens() : sequence.prompt();
-    if (sequence.memory.valid()) (void)end_cache(sequence.memory);
+void TextWorker::end(Choice& choice, bool keep) {
+    const std::uint32_t n = choice.cache.kv_len();
+    const std::span<const Token> all = choice.writes ? choice.generator.tokens() : choice.prompt();
+    if (choice.memory.valid()) (void)end_cache(choice.memory);
     if (keep && n >= kLeastKept && n_kept_)
-        kept_.keep(sequence.cache, all.first(n));
+        kept_.keep(choice.cache, all.first(n));
     else
-        (void)end_cache(sequence.cache);
-    queue.release(sequence.job->user);
-    sequence = {};
+        (void)end_cache(choice.cache);
+    queue.release(choice.job->user);
+    choice = {};
 }
 
-/// The sequence's cache becomes the first tokens of another's. Its own ends.
-void TextWorker::share(Sequence& sequence, const Cache& from, std::uint32_t n_tokens) {
+/// The choice's cache becomes the first tokens of another's. Its own ends.
+void TextWorker::share(Choice& choice, const Cache& from, std::uint32_t n_tokens) {
     const Cache source = from;
-    if (sequence.cache.valid()) (void)end_cache(sequence.cache);
-    const auto n = std::min(n_tokens, static_cast<std::uint32_t>(sequence.prompt().size()) - 1);  // one is computed
-    if (!fork_cache(source, sequence.cache).ok() || !rewind(sequence.cache, n).ok()) {
-        (void)end_cache(sequence.cache);
-        (void)make_cache(*pool_, sequence.cache);
+    if (choice.cache.valid()) (void)end_cache(choice.cache);
+    const auto n = std::min(n_tokens, static_cast<std::uint32_t>(choice.prompt().size()) - 1);  // one is computed
+    if (!fork_cache(source, choice.cache).ok() || !rewind(choice.cache, n).ok()) {
+        (void)end_cache(choice.cache);
+        (void)make_cache(*pool_, choice.cache);
     }
-    sequence.n_shared = sequence.cache.kv_len();
+    choice.n_shared = choice.cache.kv_len();
 }
 
 void TextWorker::set_gauges() {
     const auto n_running =
-        std::count_if(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return s.job != nullptr; });
+        std::count_if(choices_.begin(), choices_.end(), [](const Choice& c) { return c.job != nullptr; });
     metrics_.n_running = static_cast<std::uint64_t>(n_running);
     metrics_.n_waiting = queue.size();
     metrics_.n_pages = n_pages_;

@@ -1,4 +1,4 @@
-// Texts of one model, many at a time: each turn is one pass over the rows of all sequences. Sequences join and leave
+// Texts of one model, many at a time: each turn is one pass over the rows of all choices. Choices join and leave
 // between passes, long prompts go in pieces beside others' tokens, and what prompts have in common is computed once.
 //
 // Nothing of this changes a text: logits do not depend on what else is in a pass, on pages, forks or pieces.
@@ -15,9 +15,9 @@
 namespace fovea::serve {
 
 /// One choice of a job while it is computed.
-struct Sequence {
+struct Choice {
     JobPtr job;  ///< null: the place is free
-    std::uint32_t choice = 0, n_shared = 0;
+    std::uint32_t index = 0, n_shared = 0;
     std::uint64_t order = 0;  ///< when it came: the youngest gives its pages up first
     Cache cache{}, memory{};
     Generator generator{};
@@ -28,9 +28,9 @@ struct Sequence {
     std::uint32_t n_rows = 0;  ///< of this pass
     bool takes = false;        ///< whether its step gives logits
 
-    [[nodiscard]] std::span<const Token> prompt() const { return job->prompts[choice / job->n_each]; }
+    [[nodiscard]] std::span<const Token> prompt() const { return job->prompts[index / job->n_each]; }
     /// What its memory is of; only where its job has rules.
-    [[nodiscard]] std::span<const Token> source() const { return job->sources[choice / job->n_each]; }
+    [[nodiscard]] std::span<const Token> source() const { return job->sources[index / job->n_each]; }
     [[nodiscard]] bool lacks_memory() const { return job && job->rules && !memory.valid(); }
     /// What its cache must hold before the generator goes on, or starts.
     [[nodiscard]] std::span<const Token> history() const {
@@ -60,24 +60,24 @@ public:
 private:
     void give_up(Clock::time_point now);
     [[nodiscard]] bool admit();
-    [[nodiscard]] std::uint64_t look_bytes() const;
-    void look(const JobPtr& job);
+    [[nodiscard]] std::uint64_t attention_bytes() const;
+    void show_attention(const JobPtr& job);
     [[nodiscard]] bool start_choice(const JobPtr& job);
-    void end(Sequence& sequence, bool keep);
+    void end(Choice& choice, bool keep);
     void fail(JobPtr job, const Failure& failure);
 
     [[nodiscard]] bool read_sources();
-    [[nodiscard]] bool waits_to_share(Sequence& sequence);
-    void share(Sequence& sequence, const Cache& from, std::uint32_t n_tokens);
-    [[nodiscard]] std::vector<Sequence*> that_fill();
+    [[nodiscard]] bool waits_to_share(Choice& choice);
+    void share(Choice& choice, const Cache& from, std::uint32_t n_tokens);
+    [[nodiscard]] std::vector<Choice*> that_fill();
     void plan_pass();
-    void fill(Sequence& sequence, std::uint32_t n_rows);
-    [[nodiscard]] Status start_generator(Sequence& sequence);
-    void add_generator_step(Sequence& sequence);
+    void fill(Choice& choice, std::uint32_t n_rows);
+    [[nodiscard]] Status start_generator(Choice& choice);
+    void add_generator_step(Choice& choice);
     [[nodiscard]] Status compute();
     [[nodiscard]] bool take_pages_back();
-    void hand_out(Sequence& sequence);
-    void count(const Sequence& sequence, const Event& event, std::size_t n_new);
+    void hand_out(Choice& choice);
+    void count(const Choice& choice, const Event& event, std::size_t n_new);
     void set_gauges();
 
     [[nodiscard]] std::uint32_t pages_of(std::size_t n_tokens) const {
@@ -92,17 +92,17 @@ private:
     host::Runtime<Workspace> workspace_;
     host::Runtime<CachePool> pool_;
     GeneratorPlan generator_plan_;
-    Arena generator_arena_, look_arena_;
+    Arena generator_arena_, attention_arena_;
     std::uint32_t n_kept_ = 0;  // texts at most
     KeptPrefixes kept_;
-    std::vector<Sequence> sequences_;
+    std::vector<Choice> choices_;
     std::uint64_t n_started_ = 0;
     std::vector<Step> steps_;          // of this pass,
-    std::vector<Sequence*> stepping_;  // and whose they are
-    std::vector<Sequence*> reading_;   // whose sources are read
+    std::vector<Choice*> stepping_;  // and whose they are
+    std::vector<Choice*> reading_;   // whose sources are read
 };
 
-/// Of all caches together: as many as were asked for but those of one sequence at least; 0: a few whole contexts.
+/// Of all caches together: as many as were asked for but those of one choice at least; 0: a few whole contexts.
 [[nodiscard]] std::uint64_t positions_of(std::uint32_t asked, std::uint32_t context, std::uint32_t n_sequences);
 
 /// The chosen token of one row of logits with its chance, and the n likeliest ones with theirs.

@@ -24,7 +24,7 @@ struct WorkerOptions {
     std::uint32_t n_source_positions = 0;  ///< of all of them together; 0: as n_positions
     std::uint32_t max_batch = 192;         ///< rows of a pass
     std::uint32_t n_beside = 64;           ///< of those, of prompts, in a pass that others' next tokens wait for
-    std::uint32_t n_looked = 0;            ///< tokens of a text whose attention is shown, at most; 0: none is
+    std::uint32_t n_viewed = 0;            ///< tokens of a text whose attention is shown, at most; 0: none is
     std::size_t queue_capacity = 256;
     Type kv_type = Type::f32;
 };
@@ -36,11 +36,11 @@ public:
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
 
-    /// One pass, by the engine's thread, always the same one. False: nothing was there to do.
+    /// One pass, by the scheduler's thread, always the same one. False: nothing was there to do.
     [[nodiscard]] virtual bool turn() = 0;
-    /// Ends everything that runs and waits with this failure. By the engine's thread.
+    /// Ends everything that runs and waits with this failure. By the scheduler's thread.
     virtual void fail_all(const Failure& failure) = 0;
-    /// Called by the engine's thread before its first turn: what must be made by the thread that computes.
+    /// Called by the scheduler's thread before its first turn: what must be made by the thread that computes.
     virtual void begin() = 0;
 
     [[nodiscard]] virtual std::uint32_t context() const = 0;  ///< tokens of a prompt and its answer, or of a text
@@ -53,7 +53,7 @@ public:
     [[nodiscard]] virtual std::uint32_t n_lost_pages() const { return 0; }
 
     FairQueue queue;
-    std::function<void()> wake;  ///< has the engine's thread come round again; set before begin
+    std::function<void()> wake;  ///< has the scheduler's thread come round again; set before begin
 };
 
 /// A model for logits, of one stack or of two: texts. A model that pools: vectors. One that hears and writes: speech. Throws host::Error where it is neither, or memory lacks.

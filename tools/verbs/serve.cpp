@@ -26,7 +26,7 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint32_t kLooked = 256;  // tokens of a text whose attention is shown; weights are their square
+constexpr std::uint32_t kViewed = 256;  // tokens of a text whose attention is shown; weights are their square
 
 struct ServeOptions {
     CommonOptions common;
@@ -140,7 +140,7 @@ void run_server(ServeOptions& options) {
                                                    .context = options.context,
                                                    .n_sequences = options.n_sequences,
                                                    .n_positions = options.n_positions,
-                                                   .n_looked = kLooked,
+                                                   .n_viewed = kViewed,
                                                    .queue_capacity = options.queue,
                                                    .kv_type = options.kv_type},
                                         .http = {},

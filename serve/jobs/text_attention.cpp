@@ -5,30 +5,30 @@
 
 namespace fovea::serve {
 
-std::uint64_t TextWorker::look_bytes() const {
+std::uint64_t TextWorker::attention_bytes() const {
     const Stack& stack = served_.model.config().decoder;
     std::uint32_t n_heads = 1;
     for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer)
         n_heads = std::max(n_heads, std::uint32_t{stack.block(layer).n_heads});
-    const std::uint64_t n = std::min(options_.n_looked, context_);
+    const std::uint64_t n = std::min(options_.n_viewed, context_);
     return n_heads * n * n * sizeof(float);
 }
 
-void TextWorker::look(const JobPtr& job) {
+void TextWorker::show_attention(const JobPtr& job) {
     queue.pop(job);
     const std::span<const Token> text = job->prompts[0];
     const auto n = static_cast<std::uint32_t>(text.size());
-    const std::uint32_t n_heads = served_.model.config().decoder.block(job->look->layer).n_heads;
+    const std::uint32_t n_heads = served_.model.config().decoder.block(job->view->layer).n_heads;
     while (pool_->n_free_pages() < pages_of(n) && kept_.drop_oldest()) {
     }
-    const bool mean = job->look->head < 0;
+    const bool mean = job->view->head < 0;
     const std::size_t n_weights = std::size_t{n} * n;
-    const std::span<float> out(reinterpret_cast<float*>(look_arena_.bytes().data()), (mean ? 1 : n_heads) * n_weights);
+    const std::span<float> out(reinterpret_cast<float*>(attention_arena_.bytes().data()), (mean ? 1 : n_heads) * n_weights);
     Cache cache;
     Status status = make_cache(*pool_, cache);
     if (status.ok())
         status = capture_attention(
-            *workspace_, {.layer = job->look->layer, .per_head = !mean, .n_queries = n, .n_keys = n, .out = out});
+            *workspace_, {.layer = job->view->layer, .per_head = !mean, .n_queries = n, .n_keys = n, .out = out});
     const Step step{cache, text, {}};
     if (status.ok()) status = forward(*workspace_, {&step, 1});
     (void)capture_attention(*workspace_, {});
@@ -38,7 +38,7 @@ void TextWorker::look(const JobPtr& job) {
     queue.charge(job->user, n);
     Event event{.ended = true};
     if (status.ok()) {
-        const std::span<const float> chosen = out.subspan((mean ? 0 : job->look->head) * n_weights, n_weights);
+        const std::span<const float> chosen = out.subspan((mean ? 0 : job->view->head) * n_weights, n_weights);
         event.vector.assign(chosen.begin(), chosen.end());
     } else {
         event.failure = {500, StatusLine(status).c_str()};

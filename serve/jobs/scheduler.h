@@ -10,13 +10,13 @@
 
 namespace fovea::serve {
 
-class Engine {
+class Scheduler {
 public:
     /// Takes all memory of all models. Throws host::Error. `models` must outlive it.
-    Engine(const std::vector<host::Opened>& models, const WorkerOptions& options, Metrics& metrics);
-    ~Engine() { stop(); }
-    Engine(const Engine&) = delete;
-    Engine& operator=(const Engine&) = delete;
+    Scheduler(const std::vector<host::Opened>& models, const WorkerOptions& options, Metrics& metrics);
+    ~Scheduler() { stop(); }
+    Scheduler(const Scheduler&) = delete;
+    Scheduler& operator=(const Scheduler&) = delete;
 
     /// Starts the thread; throws host::Error where a model cannot be run.
     void start();

@@ -1,22 +1,22 @@
-#include "serve/jobs/engine.h"
+#include "serve/jobs/scheduler.h"
 
 namespace fovea::serve {
 
-Engine::Engine(const std::vector<host::Opened>& models, const WorkerOptions& options, Metrics& metrics) {
+Scheduler::Scheduler(const std::vector<host::Opened>& models, const WorkerOptions& options, Metrics& metrics) {
     for (const host::Opened& served : models) {
         workers_.push_back(make_worker(served, options, metrics.models[served.name]));
         workers_.back()->wake = [this] { bell_.ring(); };
     }
 }
 
-void Engine::start() {
+void Scheduler::start() {
     std::promise<void> begun;
     std::future<void> result = begun.get_future();
     thread_ = std::thread([this, promise = std::move(begun)]() mutable { run(std::move(promise)); });
     result.get();
 }
 
-void Engine::run(std::promise<void> begun) {
+void Scheduler::run(std::promise<void> begun) {
     try {
         for (const auto& worker : workers_) worker->begin();
     } catch (...) {
@@ -31,25 +31,25 @@ void Engine::run(std::promise<void> begun) {
     for (const auto& worker : workers_) worker->fail_all({503, "server: it is stopping"});
 }
 
-bool Engine::submit(std::size_t model, const JobPtr& job) {
+bool Scheduler::submit(std::size_t model, const JobPtr& job) {
     if (!workers_[model]->queue.push(job)) return false;
     bell_.ring();
     return true;
 }
 
-void Engine::stop() {
+void Scheduler::stop() {
     stops_ = true;
     bell_.ring();
     if (thread_.joinable()) thread_.join();
 }
 
-std::uint64_t Engine::later_bytes() const {
+std::uint64_t Scheduler::later_bytes() const {
     std::uint64_t bytes = 0;
     for (const auto& worker : workers_) bytes += worker->later_bytes();
     return bytes;
 }
 
-std::uint64_t Engine::memory_bytes() const {
+std::uint64_t Scheduler::memory_bytes() const {
     std::uint64_t bytes = 0;
     for (const auto& worker : workers_) bytes += worker->memory_bytes();
     return bytes;

@@ -4,7 +4,7 @@
 
 namespace fovea::serve {
 
-struct Look {
+struct AttentionView {
     std::uint32_t layer = 0;
     std::int32_t head = -1;  ///< -1: the mean of all
 };
