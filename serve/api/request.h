@@ -12,6 +12,7 @@
 #include "fovea/sampler.h"
 #include "host/model/penalized.h"
 #include "host/translate/target_writer.h"
+#include "serve/jobs/job.h"
 
 namespace fovea::serve {
 
@@ -32,8 +33,6 @@ enum class Api {
 };
 [[nodiscard]] inline bool is_ollama(Api api) { return api >= Api::ollama_chat; }
 
-/// What a model is for.
-enum class Work { text, vectors, speech };
 [[nodiscard]] inline Work work_of(Api api) {
     if (api == Api::transcription || api == Api::translation) return Work::speech;
     return api == Api::embedding || api == Api::rerank || api >= Api::ollama_embed ? Work::vectors : Work::text;
@@ -63,9 +62,6 @@ enum class TranscriptForm { json, text, srt, verbose_json, vtt };
 struct TimesOf {
     bool segments = true, words = false;
 };
-
-/// What an answer must be.
-enum class Form { any, json, schema, grammar, regex, tool };
 
 struct Request {
     Api api = Api::chat;

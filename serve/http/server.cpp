@@ -6,6 +6,7 @@
 
 #include "host/base/error.h"
 #include "host/speech/speech_engine.h"
+#include "serve/api/forms_of.h"
 #include "serve/http/call.h"
 
 namespace fovea::serve {
@@ -95,7 +96,7 @@ Server::Server(const std::vector<host::Opened>& models, ServerOptions options)
     for (std::size_t i = 0; i < models.size(); ++i) {
         Worker& worker = scheduler_.worker(i);
         readers_.push_back(std::make_unique<PromptReader>(models[i], worker.max_prompt(), worker.work() == Work::text));
-        forms_.push_back(std::make_unique<Forms>(models[i]));
+        forms_.push_back(std::make_unique<Forms>(models[i].tokenizer));
     }
 }
 
@@ -219,7 +220,7 @@ void Server::fill_text_job(const Call& call, const Request& request, std::size_t
         job.end_tokens = chat->end_tokens();
     }
     job.hash_logits = call.wants_hash();
-    job.constrain = forms_[model]->find(request);
+    job.constrain = form_of(request, *forms_[model]);
     job.sampler.seed = seed_of(request);
 }
 

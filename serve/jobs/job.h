@@ -67,11 +67,18 @@ struct Recording {
     SpeechOptions options;
 };
 
+/// What a model is for.
+enum class Work { text, vectors, speech };
+
+/// What an answer must be.
+enum class Form { any, json, schema, grammar, regex, tool };
+
 /// A constraint of one choice: the scheduler's thread calls the filter. Owned by the choice that it constrains.
 struct Constrained {
     virtual ~Constrained() = default;
     [[nodiscard]] virtual TokenFilter filter() = 0;
 };
+using Constrain = std::function<std::unique_ptr<Constrained>()>;
 
 struct Job {
     // What is asked for. Nobody changes it once the job is queued.
@@ -93,7 +100,7 @@ struct Job {
     int n_likeliest = -1;               ///< of each token's alternatives; -1: no probabilities
     bool hash_logits = false;
     std::optional<AttentionView> view;  ///< no answer is wanted, but attention: an event with a vector [tokens][tokens]
-    std::function<std::unique_ptr<Constrained>()> constrain;  ///< empty: any text
+    Constrain constrain;                ///< makes the constraint of a choice; empty: any text
     Clock::time_point arrived, deadline;
     /// Called by the scheduler's thread after each pass that adds something; a job of a stopped scheduler gets a last failure.
     std::function<void(std::vector<Event>)> deliver;

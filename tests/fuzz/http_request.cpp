@@ -1,9 +1,9 @@
 // Bytes that come over a connection: a refusal with its status, or a request within its bounds. What its body asks for is
 // read as every kind of request; what a model may write is read for calls of tools.
+#include "serve/api/forms_of.h"
 #include "serve/api/multipart.h"
 #include "serve/api/tool_calls.h"
 #include "serve/http/http.h"
-#include "serve/jobs/forms.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {

@@ -137,7 +137,7 @@ BatchReader::BatchReader(const BatchLines& lines, const host::Opened& served, co
       defaults_(defaults),
       context_(context),
       prompts_(served, context, true),
-      forms_(served) {
+      forms_(served.tokenizer) {
     const std::uint32_t ids[] = {served.model.fingerprint(), kNumericsVersion, static_cast<std::uint32_t>(kv_type),
                                  context};
     hash_ = served.adapters_checksum(crc32c(bytes_of(defaults.text()), crc32c(std::as_bytes(std::span(ids)))));
@@ -210,9 +210,9 @@ BatchRequest BatchReader::read(std::size_t i) {
     }
 }
 
-std::function<std::unique_ptr<serve::Constrained>()> BatchReader::form(std::size_t i, const BatchRequest& request) {
+serve::Constrain BatchReader::form(std::size_t i, const BatchRequest& request) {
     try {
-        return forms_.find(request.request);
+        return serve::form_of(request.request, forms_);
     } catch (const serve::RequestError& error) {
         throw host::Error(lines_.place(i) + ": " + error.what());
     }

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "fovea/mapping.h"
+#include "serve/api/forms_of.h"
 #include "serve/api/prompt_reader.h"
 #include "serve/api/request.h"
-#include "serve/jobs/forms.h"
 #include "tools/options/sampling.h"
 
 namespace fovea {
@@ -68,7 +68,7 @@ public:
     /// Throws host::Error, which names the line, what was expected and what was there.
     [[nodiscard]] BatchRequest read(std::size_t i);
     /// The form of answers that the request asks for, compiled; empty where any text will do. Throws host::Error.
-    [[nodiscard]] std::function<std::unique_ptr<serve::Constrained>()> form(std::size_t i, const BatchRequest& request);
+    [[nodiscard]] serve::Constrain form(std::size_t i, const BatchRequest& request);
     [[nodiscard]] const ModelChat* chat() const { return prompts_.chat(); }
     [[nodiscard]] std::uint64_t memory_bytes() const { return prompts_.memory_bytes(); }
 
