@@ -1,9 +1,8 @@
 // POST /v1/attention: what the tokens of a conversation look at, for the page at "/" and whoever draws it otherwise.
 #include <cmath>
 
+#include "serve/api/endpoint.h"
 #include "serve/api/fields.h"
-#include "serve/http/call.h"
-#include "serve/jobs/attention_view.h"
 
 namespace fovea::serve {
 namespace {
@@ -11,7 +10,8 @@ namespace {
 struct Asked {
     AttentionView view;
     std::uint32_t n_heads = 0;
-    std::size_t n_prompt = 0;  ///< tokens before the answer's
+    std::vector<Token> text{};
+    std::size_t n_prompt = 0;  ///< tokens of it before the answer's
 };
 
 Asked read_view(const Fields& fields, const Stack& stack) {
@@ -27,10 +27,10 @@ Request read_text(const Fields& fields) {
     Request request;
     if (fields.find("messages")) {
         if (fields.find("prompt")) throw RequestError(400, "prompt: expected it or messages, got both", "prompt");
+        request.is_chat = true;
         request.messages = read_messages(*fields.find("messages"));
         return request;
     }
-    request.api = Api::completion;
     const Json& prompt = fields.need("prompt", "a text, or messages");
     if (!prompt.is_string()) fields.refuse("prompt", "a text", prompt);
     request.prompts.push_back({prompt.get<std::string>(), {}, false});
@@ -49,61 +49,61 @@ Json rows_of(const std::vector<float>& weights, std::size_t n) {
     return rows;
 }
 
-Json answer_of(const host::Opened& served, const std::vector<Token>& text, const Asked& asked,
-               const std::vector<float>& weights) {
+/// Waits for one event, which has the weights.
+class AttentionAnswer final : public Answer {
+public:
+    AttentionAnswer(const host::Opened& served, Asked asked) : Answer(1), served_(served), asked_(std::move(asked)) {}
+    [[nodiscard]] std::string whole() const override;
+
+private:
+    [[nodiscard]] std::string take(const Event& event) override {
+        weights_ = event.vector;
+        return {};
+    }
+
+    const host::Opened& served_;
+    const Asked asked_;
+    std::vector<float> weights_;
+};
+
+std::string AttentionAnswer::whole() const {
     Json tokens = Json::array();
-    for (const Token id : text) tokens.push_back(std::string(token_bytes(served.tokenizer, id)));
-    return {{"object", "attention"},
-            {"model", served.name},
-            {"layer", asked.view.layer},
-            {"n_layers", served.model.config().decoder.n_layers},
-            {"head", asked.view.head < 0 ? Json() : Json(asked.view.head)},
-            {"n_heads", asked.n_heads},
-            {"n_prompt_tokens", asked.n_prompt},
-            {"tokens", std::move(tokens)},
-            {"weights", rows_of(weights, text.size())}};
+    for (const Token id : asked_.text) tokens.push_back(std::string(token_bytes(served_.tokenizer, id)));
+    return written({{"object", "attention"},
+                    {"model", served_.name},
+                    {"layer", asked_.view.layer},
+                    {"n_layers", served_.model.config().decoder.n_layers},
+                    {"head", asked_.view.head < 0 ? Json() : Json(asked_.view.head)},
+                    {"n_heads", asked_.n_heads},
+                    {"n_prompt_tokens", asked_.n_prompt},
+                    {"tokens", std::move(tokens)},
+                    {"weights", rows_of(weights_, asked_.text.size())}});
 }
 
 }  // namespace
 
-void Server::show_attention(Call& call) {
-    const Json body = read_json(call.request.body);
+Reply endpoints::show_attention(Call& call, Service& service) {
+    const Json body = read_json(call.body);
     const Fields fields(body);
-    const std::size_t model = find_model(fields.text("model"), Api::chat);
-    const host::Opened& served = models_[model];
+    ModelEntry& entry = service.find(fields.text("model"), Work::text);
+    const host::Opened& served = entry.served;
     if (served.kind() == host::Kind::translation)
         throw RequestError(400, "model: expected one that continues its prompt, got " + served.name, "model");
     Asked asked = read_view(fields, served.model.config().decoder);
-    auto job = std::make_shared<Job>();
-    job->prompts = readers_[model]->read(read_text(fields)).prompts;
-    std::vector<Token>& text = job->prompts[0];
-    asked.n_prompt = text.size();
-    const std::vector<Token> answer =
-        readers_[model]->read_text(fields.text("answer"), {.add_special = false}, "answer");
-    text.insert(text.end(), answer.begin(), answer.end());
-    const std::size_t most = std::min(options_.worker.n_viewed, scheduler_.worker(model).context());
-    if (text.size() > most)
+    asked.text = std::move(entry.prompts.read(read_text(fields)).prompts[0]);
+    asked.n_prompt = asked.text.size();
+    const std::vector<Token> answer = entry.prompts.read_text(fields.text("answer"), {.add_special = false}, "answer");
+    asked.text.insert(asked.text.end(), answer.begin(), answer.end());
+    const std::size_t most = std::min(service.n_viewed, entry.context);
+    if (asked.text.size() > most)
         throw RequestError(400,
                            "messages: expected at most " + std::to_string(most) + " tokens to look at, got " +
-                               std::to_string(text.size()),
+                               std::to_string(asked.text.size()),
                            "messages", "context_length_exceeded");
-    job->user = call.user;
-    job->arrived = call.arrived;
-    job->deadline = call.arrived + options_.time;
+    const JobPtr job = job_of(call);
+    job->prompts = {asked.text};
     job->view = asked.view;
-    const std::weak_ptr<Exchange> client = call.exchange;
-    job->deliver = [this, &served, client, asked, text = text, headers = call.headers](std::vector<Event> events) {
-        http_.post([&served, client, asked, text, headers, event = std::move(events.back())] {
-            const ExchangePtr exchange = client.lock();
-            if (!exchange) return;
-            const Failure& failure = event.failure;
-            if (failure.status)
-                return exchange->answer(
-                    {failure.status, "application/json", error_body(false, failure.status, failure.message), headers});
-            exchange->answer({200, "application/json", written(answer_of(served, text, asked, event.vector)), headers});
-        });
-    };
-    (void)queue(call, model, job);
+    return {.job = job, .model = entry.index, .answer = std::make_unique<AttentionAnswer>(served, std::move(asked))};
 }
 
 }  // namespace fovea::serve

@@ -106,20 +106,32 @@ inline constexpr std::uint32_t kMostNew = 1u << 30;  // tokens of an answer
 [[nodiscard]] std::vector<std::string> read_stops(const Fields& fields);
 /// Functions with names, at most 128.
 void check_tools(const Fields& fields, const Json& tools);
-/// Some of kSamplingFields, by the names and with the defaults of the request's form.
-void read_reals(const Fields& fields, std::span<const SamplingField> some, Request& request);
-/// What embeddings have in both forms: prompt_name, dimensions, truncate.
-void read_vector_options(const Fields& fields, Request& request, bool cuts);
-/// What OpenAI's forms of texts have in common: how tokens are chosen; what the answer must be, by fields of other servers;
-/// tools; variables of the model's template, and how much the model is to reason, in the field of this name.
+/// Some of kSamplingFields, by one API's names and with its defaults.
+void read_reals(const Fields& fields, std::span<const SamplingField> some, SamplingNames names,
+                SamplerOptions& sampler);
+/// What embeddings have in both APIs: prompt_name, dimensions, truncate.
+void read_vector_options(const Fields& fields, VectorRequest& request, bool cuts);
+/// What OpenAI's requests for texts have in common: prompts; how tokens are chosen; what a chat and a completion share; what the
+/// answer must be, by fields of other servers; tools; variables of the model's template, and how much the model is to reason,
+/// in the field of this name.
+[[nodiscard]] std::vector<Prompt> read_prompts(const Json& value, const char* name, std::size_t most);
 void read_sampling(const Fields& fields, Request& request);
+void read_common(const Fields& fields, Request& request);
 void read_forms(const Fields& fields, Request& request);
 void read_tools(const Fields& fields, Request& request);
 void read_template_options(const Fields& fields, Request& request);
 void read_effort(const Fields& fields, const char* name, Request& request);
+/// What Ollama's requests for texts have in common.
+void read_ollama_text(const Fields& fields, Request& request);
 
-void read_openai(const Fields& fields, Request& request);
-void read_responses(const Fields& fields, Request& request);
-void read_ollama(const Fields& fields, Request& request);
+/// The body of a request to each endpoint that computes. Any JSON gives a request within the bounds of request.h, or
+/// RequestError.
+[[nodiscard]] Request read_chat(const Fields& fields);
+[[nodiscard]] Request read_completion(const Fields& fields);
+[[nodiscard]] Request read_response(const Fields& fields);
+[[nodiscard]] Request read_ollama_chat(const Fields& fields);
+[[nodiscard]] Request read_ollama_generate(const Fields& fields);
+[[nodiscard]] VectorRequest read_embeddings(const Fields& fields);
+[[nodiscard]] VectorRequest read_ollama_embed(const Fields& fields);
 
 }  // namespace fovea::serve

@@ -66,10 +66,7 @@ Constrain form_of(const Request& request, Forms& forms) {
     try {
         return forms.find(request.form, text, request.compact);
     } catch (const grammar::GrammarError& error) {
-        const std::string param = request.form == Form::tool    ? "tools"
-                                  : !request.form_field.empty() ? request.form_field
-                                  : is_ollama(request.api)      ? "format"
-                                                                : "response_format";
+        const std::string param = request.form == Form::tool ? "tools" : request.form_field;
         throw RequestError(400, param + ": " + error.what(), param);
     }
 }

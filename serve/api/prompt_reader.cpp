@@ -2,10 +2,7 @@
 
 #include <algorithm>
 
-#include "host/base/status_error.h"
-#include "host/base/words.h"
 #include "host/chat/thinking.h"
-#include "host/model/stacks.h"
 #include "host/model/text_pairs.h"
 
 namespace fovea::serve {
@@ -13,20 +10,26 @@ namespace {
 
 // What one conversation's template may take of the thread that speaks HTTP.
 constexpr ChatTemplateLimits kTemplateLimits{.n_steps = 2'000'000, .n_bytes = 64 << 20};
-constexpr std::size_t kBytesPerToken = 64;  // of a text that fills the context: ten times what languages have
+
+/// What `read` gives; where it refuses, the parameter is named.
+template<class Read>
+auto named(const char* param, const Read& read) try {
+    return read();
+} catch (const host::PromptError& error) {
+    throw RequestError(400, std::string(param) + ": " + error.what(), param,
+                       error.too_long ? "context_length_exceeded" : "");
+}
+
+std::vector<Token> checked(const host::PromptTokens& reader, std::vector<Token> tokens) {
+    reader.check(tokens);
+    return tokens;
+}
 
 }  // namespace
 
 PromptReader::PromptReader(const host::Opened& served, std::uint32_t context, bool has_answer)
     : served_(served),
-      context_(context),
-      most_(has_answer && served.kind() != host::Kind::translation ? context - 1 : context) {
-    most_bytes_ = std::size_t{context} * std::max(kBytesPerToken, std::size_t{4});
-    const std::uint64_t n_scratch = tokenize_scratch_bytes(served.tokenizer, most_bytes_);
-    scratch_ = Arena(n_scratch);
-    if (scratch_.size() < n_scratch)
-        throw host::Error(served.name + ": memory: expected " + with_separators(n_scratch) +
-                          " bytes to read prompts, got less");
+      tokens_(served, context, has_answer && served.kind() != host::Kind::translation ? context - 1 : context) {
     if (served.kind() == host::Kind::translation) {
         rules_ = TargetRules::read(find_info(served.model, "target"), served.model.config().decoder.vocab_size,
                                    served.name + ": target");
@@ -44,46 +47,8 @@ PromptReader::PromptReader(const host::Opened& served, std::uint32_t context, bo
     }
 }
 
-void PromptReader::refuse_length(const char* param, const std::string& got) const {
-    throw RequestError(400,
-                       std::string(param) + ": expected at most " + std::to_string(most_) +
-                           " tokens, for this model's maximum context length is " + std::to_string(context_) +
-                           " tokens, got " + got,
-                       param, "context_length_exceeded");
-}
-
-std::vector<Token> PromptReader::checked(const std::vector<Token>& tokens, const char* param) const {
-    if (tokens.empty()) throw RequestError(400, std::string(param) + ": expected 1 token or more, got none", param);
-    if (tokens.size() > most_) refuse_length(param, std::to_string(tokens.size()));
-    const std::uint32_t n_words = input_stack(served_.model.config()).vocab_size;
-    for (const Token token : tokens)
-        if (token >= n_words)
-            throw RequestError(400,
-                               std::string(param) + ": expected token ids below " + std::to_string(n_words) + ", got " +
-                                   std::to_string(token),
-                               param);
-    return tokens;
-}
-
-std::vector<Token> PromptReader::tokens_of(const std::string& text, const TokenizeOptions& options, const char* param,
-                                           bool cuts) {
-    std::string_view read = text;
-    if (read.size() > most_bytes_) {
-        if (!cuts) refuse_length(param, "a text of " + std::to_string(text.size()) + " bytes");
-        read = read.substr(0, most_bytes_);
-    }
-    try {
-        std::vector<Token> tokens = host::tokenize(served_.tokenizer, read, options, {}, scratch_);
-        if (cuts && tokens.size() > most_)
-            cut_text(host::tokenize(served_.tokenizer, "", options, {}, scratch_), most_, tokens);
-        return tokens;
-    } catch (const host::StatusError& error) {
-        throw RequestError(500, error.what(), param);
-    }
-}
-
 std::vector<Token> PromptReader::read_text(const std::string& text, const TokenizeOptions& options, const char* param) {
-    return tokens_of(text, options, param, false);
+    return named(param, [&] { return tokens_.read(text, options); });
 }
 
 std::string PromptReader::render(const Request& request) const {
@@ -111,18 +76,6 @@ std::string PromptReader::render(const Request& request) const {
     throw RequestError(400, "messages: expected one of role user, got none", "messages");
 }
 
-std::string PromptReader::prompt_of(const Request& request) const {
-    if (!makes_vectors(request.api)) return {};
-    const auto is_tokens = [](const Prompt& prompt) { return prompt.is_tokens; };
-    if (request.prompt_name && std::any_of(request.prompts.begin(), request.prompts.end(), is_tokens))
-        throw RequestError(400, "prompt_name: expected texts beside it, got token ids", "prompt_name");
-    try {
-        return prompt_before(prompts_, request.prompt_name);
-    } catch (const host::Error& error) {
-        throw RequestError(400, std::string("prompt_name: ") + error.what(), "prompt_name");
-    }
-}
-
 /// What the languages change. They are looked for among all tokens: what was found is kept.
 std::shared_ptr<const ToldLanguages> PromptReader::told(const Languages& languages) {
     constexpr std::size_t kMostKept = 256;
@@ -137,18 +90,18 @@ PromptReader::Prompted PromptReader::read_sources(const Request& request) {
     const auto refuse = [&](const std::string& field) {
         throw RequestError(400, field + ": expected none, for " + served_.name + " writes a text from a text", field);
     };
-    if (request.form != Form::any) refuse(request.form_field.empty() ? "response_format" : request.form_field);
+    if (request.form != Form::any) refuse(request.form_field);
     if (request.echo) refuse("echo");
     Prompted read;
     try {
         const std::shared_ptr<const ToldLanguages> told = this->told(request.languages);
         read.rules = {told, &told->rules};
-        for (const Prompt& prompt : request.prompts) {
-            const std::vector<Token> source =
-                checked(prompt.is_tokens ? prompt.tokens : tokens_of(prompt.text, {}, "prompt", false), "prompt");
-            read.prompts.push_back(
-                checked(with_languages(source, *told, request.languages, served_.tokenizer), "prompt"));
-        }
+        for (const Prompt& prompt : request.prompts)
+            read.prompts.push_back(named("prompt", [&] {
+                const std::vector<Token> source =
+                    checked(tokens_, prompt.is_tokens ? prompt.tokens : tokens_.read(prompt.text));
+                return checked(tokens_, with_languages(source, *told, request.languages, served_.tokenizer));
+            }));
     } catch (const host::Error& refusal) {
         const std::string message = refusal.what();
         throw RequestError(400, message, message.substr(0, message.find(':')));
@@ -156,14 +109,14 @@ PromptReader::Prompted PromptReader::read_sources(const Request& request) {
     return read;
 }
 
-PromptReader::Prompted PromptReader::read_pairs(const Request& request) {
+PromptReader::Prompted PromptReader::read_pairs(const std::string& query, const std::vector<std::string>& documents) {
     const TokenizeOptions bare{.add_special = false};
-    const std::vector<Token> query = tokens_of(request.query, bare, "query", true);
+    const std::vector<Token> first = named("query", [&] { return tokens_.read_cut(query, bare); });
     Prompted read;
-    for (const Prompt& document : request.prompts) {
-        const std::vector<Token> text = tokens_of(document.text, bare, "documents", true);
+    for (const std::string& document : documents) {
+        const std::vector<Token> second = named("documents", [&] { return tokens_.read_cut(document, bare); });
         try {
-            PairTokens pair = join_texts(served_.tokenizer, query, text, most_, CutOf::longer,
+            PairTokens pair = join_texts(served_.tokenizer, first, second, tokens_.most(), CutOf::longer,
                                          served_.model.config().encoder.n_token_types);
             read.prompts.push_back(std::move(pair.ids));
             read.types.push_back(std::move(pair.types));
@@ -175,26 +128,46 @@ PromptReader::Prompted PromptReader::read_pairs(const Request& request) {
 }
 
 PromptReader::Prompted PromptReader::read(const Request& request) {
-    if (rules_ && !is_chat(request)) return read_sources(request);
+    if (rules_ && !request.is_chat) return read_sources(request);
     const Languages& told = request.languages;
     if (const char* field = !told.from.empty() ? told.from_name : !told.to.empty() ? told.to_name : nullptr)
         throw RequestError(
             400, std::string(field) + ": expected a model that writes a text from a text, got " + served_.name, field);
-    if (is_chat(request)) {
+    if (request.is_chat) {
         // A template has the start token itself, and other special ones.
         const TokenizeOptions options{.add_special = !chat_, .parse_special = chat_.has_value()};
         const std::string text = render(request);
-        return {{checked(tokens_of(text, options, "messages", false), "messages")}, begins_in_thought(text)};
+        return {{named("messages", [&] { return checked(tokens_, tokens_.read(text, options)); })},
+                begins_in_thought(text)};
     }
-    if (request.api == Api::rerank) return read_pairs(request);
-    const char* param = makes_vectors(request.api) ? "input" : "prompt";
-    if (request.prompts.empty()) throw RequestError(400, std::string(param) + ": expected a text, got none", param);
-    const std::string before = prompt_of(request);
+    if (request.prompts.empty()) throw RequestError(400, "prompt: expected a text, got none", "prompt");
+    Prompted read;
+    for (const Prompt& prompt : request.prompts)
+        read.prompts.push_back(named(
+            "prompt", [&] { return checked(tokens_, prompt.is_tokens ? prompt.tokens : tokens_.read(prompt.text)); }));
+    return read;
+}
+
+std::vector<std::vector<Token>> PromptReader::read(const VectorRequest& request) {
+    if (request.prompts.empty()) throw RequestError(400, "input: expected a text, got none", "input");
+    const auto is_tokens = [](const Prompt& prompt) { return prompt.is_tokens; };
+    if (request.prompt_name && std::any_of(request.prompts.begin(), request.prompts.end(), is_tokens))
+        throw RequestError(400, "prompt_name: expected texts beside it, got token ids", "prompt_name");
+    std::string before;
+    try {
+        before = prompt_before(prompts_, request.prompt_name);
+    } catch (const host::Error& error) {
+        throw RequestError(400, std::string("prompt_name: ") + error.what(), "prompt_name");
+    }
     std::vector<std::vector<Token>> prompts;
     for (const Prompt& prompt : request.prompts)
-        prompts.push_back(checked(
-            prompt.is_tokens ? prompt.tokens : tokens_of(before + prompt.text, {}, param, request.cuts), param));
-    return {std::move(prompts)};
+        prompts.push_back(named("input", [&] {
+            const std::string text = before + prompt.text;
+            return checked(tokens_, prompt.is_tokens ? prompt.tokens
+                                    : request.cuts   ? tokens_.read_cut(text)
+                                                     : tokens_.read(text));
+        }));
+    return prompts;
 }
 
 }  // namespace fovea::serve

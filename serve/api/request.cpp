@@ -1,4 +1,4 @@
-// What the two forms of requests have in common.
+// What OpenAI's and Ollama's requests have in common.
 #include "serve/api/request.h"
 
 #include "serve/api/fields.h"
@@ -68,12 +68,13 @@ Json read_json(std::string_view body) {
     }
 }
 
-void read_reals(const Fields& fields, std::span<const SamplingField> some, Request& request) {
-    const bool ollama = is_ollama(request.api);
+void read_reals(const Fields& fields, std::span<const SamplingField> some, SamplingNames names,
+                SamplerOptions& sampler) {
+    const bool ollama = names == SamplingNames::ollama;
     for (const SamplingField& field : some)
-        request.sampler.*field.to = static_cast<float>(fields.real(ollama ? field.ollama : field.openai,
-                                                                   ollama ? field.ollama_default : field.openai_default,
-                                                                   field.least, field.most));
+        sampler.*field.to = static_cast<float>(fields.real(ollama ? field.ollama : field.openai,
+                                                           ollama ? field.ollama_default : field.openai_default,
+                                                           field.least, field.most));
 }
 
 void check_tools(const Fields& fields, const Json& tools) {
@@ -160,20 +161,10 @@ std::vector<std::string> read_stops(const Fields& fields) {
     return stops;
 }
 
-void read_vector_options(const Fields& fields, Request& request, bool cuts) {
+void read_vector_options(const Fields& fields, VectorRequest& request, bool cuts) {
     if (fields.find("prompt_name")) request.prompt_name = fields.text("prompt_name");
     request.n_dimensions = static_cast<std::uint32_t>(fields.whole("dimensions", 0, 1, 1 << 24));
     request.cuts = fields.flag("truncate", cuts);
-}
-
-Request read_request(Api api, std::string_view body) {
-    const Json json = read_json(body);
-    const Fields fields(json);
-    Request request;
-    request.api = api;
-    request.model = fields.text("model");
-    is_ollama(api) ? read_ollama(fields, request) : read_openai(fields, request);
-    return request;
 }
 
 }  // namespace fovea::serve

@@ -1,4 +1,4 @@
-// What a request's JSON asks for, read and checked: OpenAI's forms and Ollama's, in one shape.
+// What requests ask for, read from their JSON and checked: OpenAI's and Ollama's in one shape.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -18,27 +18,6 @@ namespace fovea::serve {
 
 using Json = nlohmann::ordered_json;  // templates print objects, keys in the client's order
 
-enum class Api {
-    chat,
-    response,
-    completion,
-    embedding,
-    rerank,
-    transcription,
-    translation,
-    ollama_chat,
-    ollama_generate,
-    ollama_embed,
-    ollama_embedding
-};
-[[nodiscard]] inline bool is_ollama(Api api) { return api >= Api::ollama_chat; }
-
-[[nodiscard]] inline Work work_of(Api api) {
-    if (api == Api::transcription || api == Api::translation) return Work::speech;
-    return api == Api::embedding || api == Api::rerank || api >= Api::ollama_embed ? Work::vectors : Work::text;
-}
-[[nodiscard]] inline bool makes_vectors(Api api) { return work_of(api) == Work::vectors; }
-
 /// A request that is refused: a status of HTTP, one line that says what was expected, and in OpenAI's terms the
 /// parameter and a code (both may be empty).
 struct RequestError : std::runtime_error {
@@ -55,32 +34,17 @@ struct Prompt {
     bool is_tokens = false;
 };
 
-/// How a transcript is written.
-enum class TranscriptForm { json, text, srt, verbose_json, vtt };
-
-/// What a verbose transcript gives the times of.
-struct TimesOf {
-    bool segments = true, words = false;
-};
-
+/// Texts are asked for: the answers to a conversation, or what follows prompts.
 struct Request {
-    Api api = Api::chat;
     std::string model;
-    Json messages = Json::array();  ///< chats
-    Json tools;                     ///< null: none
+    bool is_chat = false;  ///< `messages` by the model's template, else `prompts` as they are
+    Json messages = Json::array();
+    Json tools;  ///< null: none
     Json template_extra = Json::object();
-    std::vector<Prompt> prompts;                                                      ///< completions and embeddings
+    std::vector<Prompt> prompts;
     Languages languages{.from = {}, .to = {}, .from_name = "from", .to_name = "to"};  ///< of texts written from others
-    Json echoed = Json::object();  ///< responses: settings that the answer repeats
-    bool raw = false;              ///< the prompt as it is, without a template
-    bool parts_thought = true;     ///< of a chat's answer: the model's reasoning is a field of its own
-    bool only_loads = false;       ///< Ollama's requests without a prompt ask for the model to be loaded, and no more
-    std::optional<std::string>
-        prompt_name{};               ///< of what stands before each text of embeddings; none: the model's choice
-    std::uint32_t n_dimensions = 0;  ///< of each vector; 0: all
-    std::string query;               ///< reranking: what each of the prompts, its documents, is scored for
-    std::uint32_t n_best = 0;        ///< of those; 0: all
-    bool shows_documents = false;    ///< in the answer, too
+    bool parts_thought = true;  ///< of a chat's answer: the model's reasoning is a field of its own
+    bool only_loads = false;    ///< Ollama's requests without a prompt ask for the model to be loaded, and no more
 
     std::optional<std::uint32_t> n_new;
     SamplerOptions sampler;
@@ -90,20 +54,24 @@ struct Request {
     std::vector<std::string> stop;
     std::uint32_t n_each = 1;
     int n_likeliest = -1;  ///< -1: no probabilities
-    bool echo = false, stream = false, with_usage = false, in_base64 = false, cuts = false;
-
-    std::string sound;        ///< speech: a file's bytes
-    std::string language;     ///< that is spoken; empty: the likeliest
-    std::string said_before;  ///< a text before the recording's own
-    TranscriptForm transcript = TranscriptForm::json;
-    TimesOf times;
+    bool echo = false, stream = false, with_usage = false;
 
     Form form = Form::any;
-    Json schema;             ///< Form::schema
-    bool compact = false;    ///< of JSON: no space between its parts
-    std::string grammar;     ///< Form::grammar, or the expression of Form::regex
-    std::string form_field;  ///< that names it; empty: the one that the request's kind has for forms
-    std::string tool;        ///< Form::tool: its name; empty: any of them
+    Json schema;                                 ///< Form::schema
+    bool compact = false;                        ///< of JSON: no space between its parts
+    std::string grammar;                         ///< Form::grammar, or the expression of Form::regex
+    std::string form_field = "response_format";  ///< that names the form
+    std::string tool;                            ///< Form::tool: its name; empty: any of them
+};
+
+/// Vectors of texts are asked for.
+struct VectorRequest {
+    std::string model;
+    std::vector<Prompt> prompts;
+    std::optional<std::string> prompt_name;  ///< of what stands before each text; none: the model's choice
+    std::uint32_t n_dimensions = 0;          ///< of each vector; 0: all
+    bool cuts = false;                       ///< texts that are too long
+    bool in_base64 = false;
 };
 
 inline constexpr std::size_t kMostChoices = 32;      // of one request
@@ -113,13 +81,6 @@ inline constexpr std::size_t kMostStopBytes = 1024;  // together
 inline constexpr std::size_t kMostBiases = 1024;     // of tokens
 inline constexpr int kMostLikeliest = 20;
 inline constexpr int kMostDepth = 100;  // of arrays and objects in each other
-
-/// Reads a request's body. Any bytes give a Request whose fields are within the bounds above, or RequestError.
-[[nodiscard]] Request read_request(Api api, std::string_view body);
-
-/// Reads a form with a recording (multipart/form-data), of a Content-Type and a body, in the same way. The body becomes the
-/// request's sound.
-[[nodiscard]] Request read_upload(Api api, std::string_view content_type, std::string&& body);
 
 /// JSON of any bytes, or RequestError: what is not JSON, or is too deep.
 [[nodiscard]] Json read_json(std::string_view body);

@@ -7,6 +7,9 @@
 
 namespace fovea::serve {
 
+/// Whose names and defaults are meant.
+enum class SamplingNames { openai, ollama };
+
 struct SamplingField {
     const char *openai, *ollama;  ///< its name in the two forms of requests
     const char* hashed;           ///< its key in BatchDefaults::text(): a new row gives every request another hash

@@ -1,6 +1,6 @@
 // POST /tokenize, /detokenize and /apply-template, as llama.cpp's server has them: what the server itself does to texts.
+#include "serve/api/endpoint.h"
 #include "serve/api/fields.h"
-#include "serve/http/call.h"
 
 namespace fovea::serve {
 namespace {
@@ -22,24 +22,24 @@ Json piece_of(const Tokenizer& tokenizer, Token id) {
 
 }  // namespace
 
-void Server::tokenize(Call& call) {
-    const Json body = read_json(call.request.body);
+Reply endpoints::tokenize(Call& call, Service& service) {
+    const Json body = read_json(call.body);
     const Fields fields(body);
-    const std::size_t model = find_model(fields.text("model"), std::nullopt);
+    ModelEntry& entry = service.find(fields.text("model"), std::nullopt);
     (void)fields.need("content", "a text");
     const TokenizeOptions options{.add_special = fields.flag("add_special", false),
                                   .parse_special = fields.flag("parse_special", true)};
     const bool with_pieces = fields.flag("with_pieces", false);
     Json tokens = Json::array();
-    for (const Token id : readers_[model]->read_text(fields.text("content"), options, "content"))
-        tokens.push_back(with_pieces ? Json{{"id", id}, {"piece", piece_of(models_[model].tokenizer, id)}} : Json(id));
-    answer(call, {{"tokens", std::move(tokens)}});
+    for (const Token id : entry.prompts.read_text(fields.text("content"), options, "content"))
+        tokens.push_back(with_pieces ? Json{{"id", id}, {"piece", piece_of(entry.served.tokenizer, id)}} : Json(id));
+    return reply_of({{"tokens", std::move(tokens)}});
 }
 
-void Server::detokenize(Call& call) {
-    const Json body = read_json(call.request.body);
+Reply endpoints::detokenize(Call& call, Service& service) {
+    const Json body = read_json(call.body);
     const Fields fields(body);
-    const Tokenizer& tokenizer = models_[find_model(fields.text("model"), std::nullopt)].tokenizer;
+    const Tokenizer& tokenizer = service.find(fields.text("model"), std::nullopt).served.tokenizer;
     const Json& list = fields.need("tokens", "an array of token ids");
     if (!list.is_array() || list.size() > kMostTokens)
         fields.refuse("tokens", ("an array of at most " + std::to_string(kMostTokens) + " token ids").c_str(), list);
@@ -50,13 +50,14 @@ void Server::detokenize(Call& call) {
                 400,
                 "tokens: expected ids below " + std::to_string(tokenizer.vocab_size()) + ", got " + std::to_string(id),
                 "tokens");
-    answer(call, {{"content", host::detokenize(tokenizer, ids, {.show_special = true})}});
+    return reply_of({{"content", host::detokenize(tokenizer, ids, {.show_special = true})}});
 }
 
-void Server::apply_template(Call& call) {
-    const Request request = read_request(Api::chat, call.request.body);
-    const std::size_t model = find_model(request.model, Api::chat);
-    answer(call, {{"prompt", readers_[model]->render(request)}});
+Reply endpoints::apply_template(Call& call, Service& service) {
+    const Json body = read_json(call.body);
+    const Request request = read_chat(Fields(body));
+    const ModelEntry& entry = service.find(request.model, Work::text);
+    return reply_of({{"prompt", entry.prompts.render(request)}});
 }
 
 }  // namespace fovea::serve

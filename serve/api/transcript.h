@@ -8,6 +8,14 @@
 
 namespace fovea::serve {
 
+/// How a transcript is written.
+enum class TranscriptForm { json, text, srt, verbose_json, vtt };
+
+/// What a verbose transcript gives the times of.
+struct TimesOf {
+    bool segments = true, words = false;
+};
+
 /// What is known of a recording once it has been read.
 struct Heard {
     bool translated = false;

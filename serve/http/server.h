@@ -2,13 +2,11 @@
 // beside it); jobs go one way and events the other.
 #pragma once
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "serve/api/answer.h"
-#include "serve/api/prompt_reader.h"
+#include "serve/api/endpoint.h"
 #include "serve/http/http.h"
 #include "serve/jobs/scheduler.h"
 #include "serve/jobs/forms.h"
@@ -40,46 +38,33 @@ public:
     [[nodiscard]] std::uint64_t http_bytes() const;
 
 private:
-    struct Call;
+    /// One request while it is routed.
+    struct Route {
+        HttpRequest request;
+        ExchangePtr exchange;
+        Call call{};
+        const Endpoint* endpoint = nullptr;
+        Headers headers{};  ///< of every answer to it
+    };
     void handle(HttpRequest request, const ExchangePtr& exchange, int refused);
-    void route(Call& call);
-    void route_get(Call& call);
-    void submit(Call& call, Api api);
-    void hear(Call& call, Api api);
-    void show_attention(Call& call);
-    void show(Call& call);
-    void tokenize(Call& call);
-    void detokenize(Call& call);
-    void apply_template(Call& call);
-    void submit(Call& call, Request& request, std::size_t model);
-    [[nodiscard]] JobPtr make_job(const Call& call, Request& request, std::size_t model);
-    void fill_speech_job(Request& request, std::size_t model, Job& job) const;
-    void fill_text_job(const Call& call, const Request& request, std::size_t model, Job& job);
-    [[nodiscard]] AnswerOptions answer_options(const Call& call, const Request& request, std::size_t model,
-                                               const Job& job);
-    [[nodiscard]] bool queue(Call& call, std::size_t model, const JobPtr& job);
-    void check_allowed(Call& call);
+    void handle(Route& route);
+    void check_allowed(Route& route);
     [[nodiscard]] BodyKind admits(const HttpRequest& headers);
-    void refuse(Call& call, int status, const std::string& message, const std::string& param = {},
+    void answer_options(Route& route);
+    void answer(Route& route, Reply reply);
+    void queue(Route& route, Reply reply);
+    void refuse(Route& route, int status, const std::string& message, const std::string& param = {},
                 const std::string& code = {});
-    void answer(Call& call, Json body);
-    [[nodiscard]] std::size_t find_model(const std::string& name, std::optional<Api> api) const;
-    [[nodiscard]] Json model_list() const;
-    [[nodiscard]] Json tag_list() const;
+    void refuse_http(Route& route, int status);
     [[nodiscard]] std::string retry_after(std::size_t model);
 
     const std::vector<host::Opened>& models_;
     const ServerOptions options_;
     Metrics metrics_;
     Scheduler scheduler_;
-    std::vector<std::unique_ptr<PromptReader>> readers_;  // of each model
-    std::vector<std::unique_ptr<Forms>> forms_;
+    Service service_;
     HttpServer http_;
-    const std::int64_t started_;  // seconds since 1970
     std::uint64_t n_requests_ = 0;
 };
-
-/// The page at "/", and its bytes' type.
-[[nodiscard]] std::string_view page() noexcept;
 
 }  // namespace fovea::serve

@@ -1,7 +1,9 @@
 // Bytes that come over a connection: a refusal with its status, or a request within its bounds. What its body asks for is
 // read as every kind of request; what a model may write is read for calls of tools.
+#include "serve/api/fields.h"
 #include "serve/api/forms_of.h"
 #include "serve/api/multipart.h"
+#include "serve/api/recordings.h"
 #include "serve/api/tool_calls.h"
 #include "serve/http/http.h"
 #include "tests/fuzz/fuzz.h"
@@ -11,12 +13,15 @@ namespace {
 using namespace fovea;
 using namespace fovea::serve;
 
+void check_prompts(const std::vector<Prompt>& prompts, std::size_t most) {
+    fuzz::promise(prompts.size() <= most, "a number of prompts");
+}
+
 void check(const Request& request) {
     fuzz::promise(request.n_each >= 1 && request.n_each <= kMostChoices, "a number of choices");
     fuzz::promise(request.stop.size() <= kMostStops, "a number of stop strings");
     fuzz::promise(request.n_likeliest >= -1 && request.n_likeliest <= kMostLikeliest, "a number of alternatives");
-    const std::size_t most = makes_vectors(request.api) ? kMostTexts : kMostChoices;
-    fuzz::promise(request.prompts.size() <= most, "a number of prompts");
+    check_prompts(request.prompts, kMostChoices);
     Sampler sampler;
     fuzz::promise(make_sampler(request.sampler, sampler).ok(), "options that the sampler takes");
     for (const Json& message : request.messages)
@@ -24,16 +29,21 @@ void check(const Request& request) {
     if (request.form == Form::tool) (void)schema_of_calls(request.tools, request.tool);
 }
 
+void check(const VectorRequest& request) { check_prompts(request.prompts, kMostTexts); }
+
+template<class Read>
+void read_as(std::string_view body, const Read& read) try {
+    const Json json = read_json(body);
+    check(read(Fields(json)));
+} catch (const RequestError& error) {
+    fuzz::promise(error.status >= 400 && error.status < 500, "a status for what the client did");
+    fuzz::promise(std::string_view(error.what()).find('\n') == std::string_view::npos, "one line");
+}
+
 void read_all(std::string_view body) {
-    for (const Api api : {Api::chat, Api::response, Api::completion, Api::embedding, Api::ollama_chat,
-                          Api::ollama_generate, Api::ollama_embed}) {
-        try {
-            check(read_request(api, body));
-        } catch (const RequestError& error) {
-            fuzz::promise(error.status >= 400 && error.status < 500, "a status for what the client did");
-            fuzz::promise(std::string_view(error.what()).find('\n') == std::string_view::npos, "one line");
-        }
-    }
+    for (const auto read : {read_chat, read_response, read_completion, read_ollama_chat, read_ollama_generate})
+        read_as(body, read);
+    for (const auto read : {read_embeddings, read_ollama_embed}) read_as(body, read);
 }
 
 /// A Content-Type up to the first line's end, and a form.
@@ -46,9 +56,9 @@ void read_form(std::string_view bytes) {
         for (const FormPart& part : parts)
             fuzz::promise(!part.name.empty() && part.begin <= part.end && part.end <= body.size(),
                           "a field in the form");
-        const Request request = read_upload(Api::transcription, type, std::string(body));
+        const SpeechRequest request = read_upload(type, std::string(body));
         fuzz::promise(!request.sound.empty() && request.sound.size() <= body.size(), "a recording of the form");
-        fuzz::promise(request.sampler.temperature >= 0 && request.sampler.temperature <= 1, "a temperature");
+        fuzz::promise(request.temperature >= 0 && request.temperature <= 1, "a temperature");
     } catch (const RequestError& error) {
         fuzz::promise(error.status == 400, "a status for what the client did");
         fuzz::promise(std::string_view(error.what()).find('\n') == std::string_view::npos, "one line");

@@ -82,8 +82,7 @@ named("isa\\(amx|kernels_amx" CMakeLists.txt engine/kernels/kernels.h engine/ker
 named(top_p include/fovea/sampler.h include/fovea/fovea.h engine/text/sampler.cpp engine/c/model.cpp tools/options/sampling.cpp
       serve/api/sampling_fields.h bindings/python/src/generate.cpp bindings/python/fovea/_model.py
       bindings/python/fovea/_session.py)
-named(Api::rerank serve/http/routes.cpp serve/api/request.h serve/api/read_openai.cpp serve/api/answer.cpp serve/http/server.cpp
-      serve/api/prompt_reader.cpp)
+named(/v1/rerank serve/api/endpoints.inc serve/api/rerank.cpp)
 named(nemotron convert/families/nemotron.cpp convert/families/families.inc
       convert/families/gguf.cpp)
 

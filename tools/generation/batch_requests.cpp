@@ -61,9 +61,7 @@ Request read_fields(const Json& line) {
     if (has_prompt == has_messages)
         throw host::Error(std::string("request: expected a prompt or messages, got ") +
                           (has_prompt ? "both" : "neither"));
-    Request request;
-    request.api = has_messages ? serve::Api::chat : serve::Api::completion;
-    serve::read_openai(fields, request);
+    Request request = has_messages ? serve::read_chat(fields) : serve::read_completion(fields);
     if (has_prompt && request.prompts.size() != 1)
         throw host::Error("prompt: expected one text, got " + std::to_string(request.prompts.size()));
     if (request.random_seed) throw host::Error("seed: expected a number from 0, got -1");

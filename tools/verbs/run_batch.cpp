@@ -158,7 +158,7 @@ private:
         job->sampler = request.request.sampler;
         job->penalized = request.request.penalized;
         job->stop = request.request.stop;
-        if (const ModelChat* chat = reader_.chat(); chat && serve::PromptReader::is_chat(request.request)) {
+        if (const ModelChat* chat = reader_.chat(); chat && request.request.is_chat) {
             job->stop.insert(job->stop.end(), chat->stops().begin(), chat->stops().end());
             job->end_tokens = chat->end_tokens();
         }

@@ -1,4 +1,9 @@
-// OpenAI's requests with a recording: transcriptions and translations.
+// POST /v1/audio/transcriptions and /v1/audio/translations: what is said in a recording, in its language or in English.
+#include "serve/api/recordings.h"
+
+#include "host/base/error.h"
+#include "host/speech/speech_engine.h"
+#include "serve/api/endpoint.h"
 #include "serve/api/fields.h"
 #include "serve/api/multipart.h"
 
@@ -57,16 +62,16 @@ TimesOf read_times(const Fields& fields, TranscriptForm form) {
     return times;
 }
 
-void read_speech(const Fields& fields, Request& request) {
+void read_fields(const Fields& fields, SpeechRequest& request) {
     request.model = fields.text("model");
     request.language = fields.text("language");
     request.said_before = fields.text("prompt");
     request.transcript = read_form(fields);
     request.times = read_times(fields, request.transcript);
-    request.sampler.temperature = static_cast<float>(fields.real("temperature", 0, 0, 1));
+    request.temperature = static_cast<float>(fields.real("temperature", 0, 0, 1));
     const std::int64_t seed = fields.whole("seed", 0, -1, INT64_MAX);
     request.random_seed = seed == -1;
-    request.sampler.seed = static_cast<std::uint64_t>(seed);
+    request.seed = static_cast<std::uint64_t>(seed);
     request.stream = fields.flag("stream", false);
     if (request.stream && request.transcript != TranscriptForm::json)
         throw RequestError(400, "response_format: expected json beside stream, got another", "response_format");
@@ -76,7 +81,7 @@ void read_speech(const Fields& fields, Request& request) {
 
 }  // namespace
 
-Request read_upload(Api api, std::string_view content_type, std::string&& body) {
+SpeechRequest read_upload(std::string_view content_type, std::string&& body) {
     const std::vector<FormPart> parts = read_multipart(content_type, body);
     const FormPart* file = nullptr;
     for (const FormPart& part : parts) {
@@ -85,10 +90,8 @@ Request read_upload(Api api, std::string_view content_type, std::string&& body) 
         file = &part;
     }
     const Json object = fields_of(parts, body);
-    const Fields fields(object);
-    Request request;
-    request.api = api;
-    read_speech(fields, request);
+    SpeechRequest request;
+    read_fields(Fields(object), request);
     if (!file || file->begin == file->end)
         throw RequestError(400, std::string("file: expected a recording, got ") + (file ? "an empty file" : "none"),
                            "file");
@@ -97,5 +100,70 @@ Request read_upload(Api api, std::string_view content_type, std::string&& body) 
     request.sound = std::move(body);
     return request;
 }
+
+namespace {
+
+class SpeechAnswer final : public Answer {
+public:
+    SpeechAnswer(const SpeechRequest& request, bool translates)
+        : Answer(1), form_(request.transcript), heard_{.translated = translates, .times = request.times} {}
+    [[nodiscard]] std::string end() override {  // else its last event has said that it is
+        return failure().status ? openai_failure() : "";
+    }
+    [[nodiscard]] std::string whole() const override { return transcript_body(heard_, form_); }
+    [[nodiscard]] const char* content_type() const override { return transcript_type(form_); }
+
+private:
+    [[nodiscard]] std::string take(const Event& event) override {
+        std::string out;
+        for (const SpeechSegment& segment : event.segments) {
+            out += as_event(transcript_delta(segment, heard_.segments.empty()));
+            heard_.segments.push_back(segment);
+        }
+        if (!event.ended) return out;
+        heard_.language = event.language;
+        heard_.seconds = event.seconds;
+        return out + as_event(transcript_done(heard_));
+    }
+
+    const TranscriptForm form_;
+    Heard heard_;
+};
+
+JobPtr speech_job(const Call& call, const host::Opened& served, SpeechRequest& request, bool translates) {
+    const JobPtr job = job_of(call);
+    job->recording = std::make_shared<Recording>();
+    SpeechOptions& options = job->recording->options;
+    options.language = request.language;
+    options.task = translates ? "translate" : "transcribe";
+    if (request.temperature > 0) options.temperatures = {request.temperature};
+    options.seed = job->sampler.seed = drawn_seed(request.random_seed, request.seed);
+    options.words = request.times.words;
+    try {
+        const auto n_words = served.model.config().decoder.vocab_size;
+        check_speech(SpeechTokens::read(find_info(served.model, "speech"), n_words, served.name), options.language,
+                     options.task);
+    } catch (const host::Error& refusal) {
+        throw RequestError(400, refusal.what());
+    }
+    options.before = tokens_before(served.tokenizer, request.said_before);
+    job->recording->bytes = std::move(request.sound);
+    job->recording->taken = call.taken;
+    return job;
+}
+
+Reply hear(Call& call, Service& service, bool translates) {
+    SpeechRequest request = read_upload(call.content_type, std::move(call.body));
+    const ModelEntry& entry = service.find(request.model, Work::speech);
+    const JobPtr job = speech_job(call, entry.served, request, translates);
+    Reply reply = reply_of(call, entry, job, std::make_unique<SpeechAnswer>(request, translates), request.stream);
+    if (request.random_seed) reply.headers.emplace_back("X-Fovea-Seed", std::to_string(job->sampler.seed));
+    return reply;
+}
+
+}  // namespace
+
+Reply endpoints::transcribe(Call& call, Service& service) { return hear(call, service, false); }
+Reply endpoints::translate(Call& call, Service& service) { return hear(call, service, true); }
 
 }  // namespace fovea::serve

@@ -1,4 +1,4 @@
-#include "serve/api/response.h"
+#include "serve/api/response_items.h"
 
 #include "serve/api/answer.h"
 

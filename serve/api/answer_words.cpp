@@ -1,4 +1,4 @@
-// Pieces of answers that more than one form has.
+// Pieces of answers that more than one endpoint has.
 #include <bit>
 #include <cmath>
 #include <cstdio>
@@ -10,9 +10,11 @@ namespace fovea::serve {
 
 std::string written(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-std::string error_body(bool ollama, int status, const std::string& message, const std::string& param,
+std::string as_event(const Json& json) { return "data: " + written(json) + "\n\n"; }
+
+std::string error_body(std::string_view path, int status, const std::string& message, const std::string& param,
                        const std::string& code) {
-    if (ollama) return written({{"error", message}});
+    if (path.starts_with("/api/")) return written({{"error", message}});
     const char* type = status == 401   ? "authentication_error"
                        : status == 403 ? "permission_error"
                        : status == 404 ? "not_found_error"
@@ -111,6 +113,11 @@ std::string base64(const std::vector<float>& values) {
         for (std::size_t j = 0; j < 4; ++j) out += i + j > bytes.size() ? '=' : kDigits[three >> (18 - 6 * j) & 63];
     }
     return out;
+}
+
+std::int64_t seconds_now() {
+    return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
 }
 
 std::string utc_time(std::int64_t seconds) {

@@ -1,5 +1,8 @@
-// OpenAI's requests for responses: items instead of messages, of which a conversation is made for the model's template.
+// POST /v1/responses: items instead of messages, of which a conversation is made for the model's template.
+#include "serve/api/response_items.h"
+
 #include "serve/api/fields.h"
+#include "serve/api/text_answer.h"
 
 namespace fovea::serve {
 namespace {
@@ -170,7 +173,10 @@ Json echo_of(const Fields& fields) {
 
 }  // namespace
 
-void read_responses(const Fields& fields, Request& request) {
+Request read_response(const Fields& fields) {
+    Request request;
+    request.is_chat = true;
+    request.model = fields.text("model");
     refuse_others(fields);
     (void)fields.flag("store", false);
     request.messages = read_items(fields);
@@ -186,7 +192,65 @@ void read_responses(const Fields& fields, Request& request) {
     read_template_options(fields, request);
     if (const Json* reasoning = fields.find("reasoning"))
         read_effort(Fields(*reasoning, "reasoning"), "effort", request);
-    request.echoed = echo_of(fields);
+    return request;
+}
+
+namespace {
+
+class ResponseAnswer final : public TextAnswer {
+public:
+    /// `echoed`: settings of the request, which the answer repeats.
+    ResponseAnswer(TextAnswerOptions options, Json echoed)
+        : TextAnswer(in_pieces(std::move(options))),
+          items_(options_.id, options_.model, options_.created, std::move(echoed)) {}
+    [[nodiscard]] std::string begin() override { return items_.opening(); }
+    [[nodiscard]] std::string end() override { return failure().status ? items_.fail(failure()) : ""; }
+    [[nodiscard]] std::string whole() const override { return written(items_.whole()); }
+
+private:
+    /// The items are made of the pieces of whole answers, too.
+    static TextAnswerOptions in_pieces(TextAnswerOptions options) {
+        options.stream = true;
+        return options;
+    }
+    [[nodiscard]] std::string piece(Written& written, const Event& event, const Part& part) override;
+
+    ResponseItems items_;
+};
+
+std::string ResponseAnswer::piece(Written& written, const Event& event, const Part& part) {
+    const std::vector<ToolCall>& calls = written.calls.calls();
+    std::string out = items_.think(part.thought);
+    std::string_view rest = part.text;
+    std::size_t at = written.text.size();
+    while (written.n_calls_shown < calls.size()) {  // each where it stands in the text, however that comes
+        const ToolCall& call = calls[written.n_calls_shown++];
+        const std::size_t n = std::min(call.at - std::min(call.at, at), rest.size());
+        out += items_.say(rest.substr(0, n));
+        out += items_.call(call);
+        rest.remove_prefix(n);
+        at += n;
+    }
+    out += items_.say(rest);
+    if (!event.ended) return out;
+    Json used = usage();
+    return out + items_.finish(event.finish, {{"input_tokens", used["prompt_tokens"]},
+                                              {"input_tokens_details", used["prompt_tokens_details"]},
+                                              {"output_tokens", used["completion_tokens"]},
+                                              {"output_tokens_details", {{"reasoning_tokens", 0}}},
+                                              {"total_tokens", used["total_tokens"]}});
+}
+
+}  // namespace
+
+Reply endpoints::respond(Call& call, Service& service) {
+    const Json body = read_json(call.body);
+    const Fields fields(body);
+    const Request request = read_response(fields);
+    ModelEntry& entry = service.find(request.model, Work::text);
+    const JobPtr job = text_job(call, entry, request);
+    return text_reply(call, entry, request, job,
+                      std::make_unique<ResponseAnswer>(text_options(call, entry, request, *job), echo_of(fields)));
 }
 
 }  // namespace fovea::serve

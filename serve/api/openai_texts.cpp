@@ -1,4 +1,4 @@
-// OpenAI's requests: chat completions, completions, embeddings.
+// What OpenAI's requests for texts have in common.
 #include <algorithm>
 #include <charconv>
 
@@ -6,31 +6,6 @@
 
 namespace fovea::serve {
 namespace {
-
-/// A text, an array of texts, an array of token ids, or an array of such arrays.
-std::vector<Prompt> read_prompts(const Json& value, const char* name, std::size_t most) {
-    std::vector<Prompt> prompts;
-    const auto add = [&](const Json& one) {
-        if (one.is_string())
-            prompts.push_back({one.get<std::string>(), {}, false});
-        else if (one.is_array())
-            prompts.push_back({{}, read_token_ids(one, name), true});
-        else
-            throw RequestError(
-                400, std::string(name) + ": expected texts or arrays of token ids, got " + one.type_name(), name);
-    };
-    const bool is_many = value.is_array() && !value.empty() && !value[0].is_number();
-    if (value.is_array() && value.size() > most && is_many)
-        throw RequestError(
-            400,
-            std::string(name) + ": expected at most " + std::to_string(most) + ", got " + std::to_string(value.size()),
-            name);
-    if (is_many)
-        for (const Json& one : value) add(one);
-    else
-        add(value);
-    return prompts;
-}
 
 void read_response_format(const Fields& fields, Request& request) {
     const Json* format = fields.find("response_format");
@@ -71,10 +46,37 @@ std::vector<LogitBias> read_biases(const Json& given) {
     return biases;
 }
 
+}  // namespace
+
+/// A text, an array of texts, an array of token ids, or an array of such arrays.
+std::vector<Prompt> read_prompts(const Json& value, const char* name, std::size_t most) {
+    std::vector<Prompt> prompts;
+    const auto add = [&](const Json& one) {
+        if (one.is_string())
+            prompts.push_back({one.get<std::string>(), {}, false});
+        else if (one.is_array())
+            prompts.push_back({{}, read_token_ids(one, name), true});
+        else
+            throw RequestError(
+                400, std::string(name) + ": expected texts or arrays of token ids, got " + one.type_name(), name);
+    };
+    const bool is_many = value.is_array() && !value.empty() && !value[0].is_number();
+    if (value.is_array() && value.size() > most && is_many)
+        throw RequestError(
+            400,
+            std::string(name) + ": expected at most " + std::to_string(most) + ", got " + std::to_string(value.size()),
+            name);
+    if (is_many)
+        for (const Json& one : value) add(one);
+    else
+        add(value);
+    return prompts;
+}
+
 void read_common(const Fields& fields, Request& request) {
     read_sampling(fields, request);
     request.has_temperature = fields.find("temperature");
-    const bool is_chat = request.api == Api::chat;
+    const bool is_chat = request.is_chat;
     const char* length = fields.find("max_completion_tokens") && is_chat ? "max_completion_tokens" : "max_tokens";
     const Json* most = fields.find(length);
     if (most && *most == -1)  // as llama.cpp's server has it
@@ -90,62 +92,16 @@ void read_common(const Fields& fields, Request& request) {
     read_forms(fields, request);
 }
 
-void read_chat(const Fields& fields, Request& request) {
-    request.messages = read_messages(fields.need("messages", "an array of messages"));
-    read_common(fields, request);
-    read_tools(fields, request);
-    if (fields.flag("logprobs", false))
-        request.n_likeliest = static_cast<int>(fields.whole("top_logprobs", 0, 0, kMostLikeliest));
-    read_template_options(fields, request);
-    read_effort(fields, "reasoning_effort", request);
-}
-
-void read_completion(const Fields& fields, Request& request) {
-    request.prompts = read_prompts(fields.need("prompt", "a text"), "prompt", kMostChoices);
-    read_common(fields, request);
-    if (request.prompts.size() * request.n_each > kMostChoices)
-        throw RequestError(
-            400, "n: expected at most " + std::to_string(kMostChoices) + " answers of one request, got more", "n");
-    request.n_likeliest = static_cast<int>(fields.whole("logprobs", -1, 0, kMostLikeliest));
-    request.echo = fields.flag("echo", false);
-    if (request.echo && request.n_likeliest >= 0)
-        throw RequestError(400, "echo: expected no logprobs beside it, for those of a prompt are not computed", "echo");
-    fields.only("suffix", "");
-    request.languages.from = fields.text("from");
-    request.languages.to = fields.text("to");
-    if (fields.find("best_of")) fields.only("best_of", request.n_each);
-}
-
-/// As Jina's, Cohere's and llama.cpp's servers have it: documents are texts, or objects with a text.
-void read_rerank(const Fields& fields, Request& request) {
-    request.query = fields.text("query");
-    if (request.query.empty()) throw RequestError(400, "query: expected a text, got none", "query");
-    const Json& documents = fields.need("documents", "an array of texts");
-    if (!documents.is_array() || documents.size() > kMostTexts)
-        fields.refuse("documents", ("an array of at most " + std::to_string(kMostTexts) + " texts").c_str(), documents);
-    for (const Json& document : documents) {
-        const auto text = document.is_object() ? document.find("text") : document.end();
-        const Json& said = document.is_object() && text != document.end() ? *text : document;
-        if (!said.is_string()) fields.refuse("documents", "texts, or objects with a text", document);
-        request.prompts.push_back({said.get<std::string>(), {}, false});
-    }
-    if (request.prompts.empty()) throw RequestError(400, "documents: expected 1 text or more, got none", "documents");
-    request.n_best = static_cast<std::uint32_t>(fields.whole("top_n", 0, 1, 1 << 24));
-    request.shows_documents = fields.flag("return_documents", false);
-}
-
-}  // namespace
-
 void read_sampling(const Fields& fields, Request& request) {
     SamplerOptions& s = request.sampler;
     SamplingFields reals;
-    read_reals(fields, reals.through(&SamplerOptions::min_p), request);
+    read_reals(fields, reals.through(&SamplerOptions::min_p), SamplingNames::openai, s);
     s.top_k = static_cast<std::uint32_t>(std::max<std::int64_t>(fields.whole("top_k", 0, -1, 1 << 30), 0));
-    read_reals(fields, reals.through(&SamplerOptions::repeat_penalty), request);
+    read_reals(fields, reals.through(&SamplerOptions::repeat_penalty), SamplingNames::openai, s);
     const std::int64_t seed = fields.whole("seed", 0, INT64_MIN, INT64_MAX);
     request.random_seed = seed == -1;
     s.seed = static_cast<std::uint64_t>(seed);
-    read_reals(fields, reals.rest(), request);
+    read_reals(fields, reals.rest(), SamplingNames::openai, s);
     if (const Json* biases = fields.find("logit_bias")) request.penalized.biases = read_biases(*biases);
 }
 
@@ -198,20 +154,6 @@ void read_effort(const Fields& fields, const char* name, Request& request) {
             fields.path(name));
     request.template_extra.emplace("reasoning_effort", effort);
     if (effort == "none") request.template_extra.emplace("enable_thinking", false);
-}
-
-void read_openai(const Fields& fields, Request& request) {
-    if (request.api == Api::chat) return read_chat(fields, request);
-    if (request.api == Api::completion) return read_completion(fields, request);
-    if (request.api == Api::response) return read_responses(fields, request);
-    if (request.api == Api::rerank) return read_rerank(fields, request);
-    request.prompts = read_prompts(fields.need("input", "a text"), "input", kMostTexts);
-    const std::string format = fields.text("encoding_format", "float");
-    if (format != "float" && format != "base64")
-        throw RequestError(400, "encoding_format: expected float or base64, got " + format.substr(0, 40),
-                           "encoding_format");
-    request.in_base64 = format == "base64";
-    read_vector_options(fields, request, false);
 }
 
 }  // namespace fovea::serve

@@ -1,0 +1,62 @@
+#include "serve/api/endpoint.h"
+
+#include <algorithm>
+#include <charconv>
+#include <random>
+
+namespace fovea::serve {
+
+const Endpoint* find_endpoint(std::string_view path) {
+    static constexpr Endpoint kAll[] = {
+#define FOVEA_ENDPOINT(path, access, function) {path, Access::access, endpoints::function},
+#include "serve/api/endpoints.inc"
+#undef FOVEA_ENDPOINT
+    };
+    const auto found = std::find_if(std::begin(kAll), std::end(kAll), [&](const Endpoint& endpoint) {
+        const bool has_name = endpoint.path.size() > 1 && endpoint.path.ends_with('/');
+        return has_name ? path.starts_with(endpoint.path) : path == endpoint.path;
+    });
+    return found == std::end(kAll) ? nullptr : found;
+}
+
+std::string expected_path(const std::string& got) {
+    return "path: expected an endpoint such as /v1/chat/completions or /api/chat, got " + got.substr(0, 100);
+}
+
+Reply reply_of(const Json& json) { return {.body = written(json)}; }
+
+std::string name_behind(std::string_view path, std::string_view endpoint) {
+    const std::string_view text = path.substr(endpoint.size());
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        unsigned code = 0;
+        const char* digits = text.data() + i + 1;
+        const bool is_escape =
+            text[i] == '%' && text.size() - i > 2 && std::from_chars(digits, digits + 2, code, 16).ptr == digits + 2;
+        out += is_escape ? static_cast<char>(code) : text[i];
+        if (is_escape) i += 2;
+    }
+    return out;
+}
+
+JobPtr job_of(const Call& call) {
+    auto job = std::make_shared<Job>();
+    job->user = call.user;
+    job->arrived = call.arrived;
+    job->deadline = call.deadline;
+    return job;
+}
+
+Reply reply_of(const Call& call, const ModelEntry& entry, JobPtr job, std::unique_ptr<Answer> answer, bool stream) {
+    Reply reply{.job = std::move(job), .model = entry.index, .answer = std::move(answer), .stream = stream};
+    reply.headers.emplace_back("X-Request-Id", call.id);
+    return reply;
+}
+
+std::uint64_t drawn_seed(bool random, std::uint64_t seed) {
+    if (!random) return seed;
+    std::random_device device;
+    return device();
+}
+
+}  // namespace fovea::serve

@@ -1,0 +1,69 @@
+// GET /v1/models, /v1/models/NAME, /api/tags and /api/ps, POST /api/show: which models there are, and what they are.
+#include <cstdio>
+
+#include "host/model/stacks.h"
+#include "serve/api/endpoint.h"
+#include "serve/api/fields.h"
+
+namespace fovea::serve {
+namespace {
+
+Json description(const ModelEntry& entry, const Service& service) {
+    return {{"id", entry.served.name}, {"object", "model"}, {"created", service.started}, {"owned_by", "fovea"}};
+}
+
+}  // namespace
+
+Reply endpoints::list_models(Call&, Service& service) {
+    Json list = Json::array();
+    for (const ModelEntry& entry : service.models()) list.push_back(description(entry, service));
+    return reply_of({{"object", "list"}, {"data", std::move(list)}});
+}
+
+Reply endpoints::describe_model(Call& call, Service& service) {
+    const std::string name = name_behind(call.path, "/v1/models/");
+    for (const ModelEntry& entry : service.models())
+        if (entry.served.name == name) return reply_of(description(entry, service));
+    throw RequestError(404, "model: expected one that /v1/models lists, got another", "model", "model_not_found");
+}
+
+Reply endpoints::ollama_tags(Call&, Service& service) {
+    Json list = Json::array();
+    for (const ModelEntry& entry : service.models()) {
+        const host::Opened& served = entry.served;
+        char digest[65];
+        std::snprintf(digest, sizeof digest, "%064x", served.model.fingerprint());
+        list.push_back({{"name", served.name},
+                        {"model", served.name},
+                        {"modified_at", utc_time(service.started)},
+                        {"size", served.model.bytes().size()},
+                        {"digest", digest},
+                        {"details", {{"format", "fovea"}, {"family", served.model.info().architecture}}}});
+    }
+    return reply_of({{"models", std::move(list)}});
+}
+
+Reply endpoints::ollama_show(Call& call, Service& service) {
+    const Json body = read_json(call.body);
+    const Fields fields(body);
+    const ModelEntry& entry = service.find(fields.text("model", fields.text("name")), std::nullopt);
+    const Model& model = entry.served.model;
+    const ModelInfo& info = model.info();
+    const std::string architecture(info.architecture);
+    const auto mentions = [&](const char* word) { return info.chat_template.find(word) != std::string_view::npos; };
+    Json capabilities = Json::array({entry.work == Work::text      ? "completion"
+                                     : entry.work == Work::vectors ? "embedding"
+                                                                   : "transcription"});
+    if (mentions("tools") || !find_info(model, "chat_template_tool_use").empty()) capabilities.push_back("tools");
+    if (mentions("enable_thinking") || mentions("<think>")) capabilities.push_back("thinking");
+    return reply_of(
+        {{"details", {{"format", "fovea"}, {"family", architecture}, {"families", Json::array({architecture})}}},
+         {"template", info.chat_template},
+         {"model_info",
+          {{"general.architecture", architecture},
+           {architecture + ".context_length", entry.context},
+           {architecture + ".embedding_length", input_stack(model.config()).d_model}}},
+         {"capabilities", std::move(capabilities)}});
+}
+
+}  // namespace fovea::serve

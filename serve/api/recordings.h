@@ -1,0 +1,27 @@
+// A recording that is to be written down, and how, read from a form with a file.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "serve/api/transcript.h"
+
+namespace fovea::serve {
+
+struct SpeechRequest {
+    std::string model;
+    std::string sound;        ///< a file's bytes
+    std::string language;     ///< that is spoken; empty: the likeliest
+    std::string said_before;  ///< a text before the recording's own
+    TranscriptForm transcript = TranscriptForm::json;
+    TimesOf times;
+    float temperature = 0;
+    std::uint64_t seed = 0;
+    bool random_seed = false, stream = false;
+};
+
+/// Reads a form with a recording (multipart/form-data), of a Content-Type and a body, which becomes the request's sound. Any
+/// bytes give a request, or RequestError.
+[[nodiscard]] SpeechRequest read_upload(std::string_view content_type, std::string&& body);
+
+}  // namespace fovea::serve

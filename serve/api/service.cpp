@@ -1,0 +1,52 @@
+#include "serve/api/service.h"
+
+namespace fovea::serve {
+namespace {
+
+std::string words_of(Work work) { return work == Work::text ? "text" : work == Work::vectors ? "vectors" : "speech"; }
+
+}  // namespace
+
+Service::Service(const std::vector<host::Opened>& models, const Scheduler& scheduler, const Metrics& metrics_,
+                 const WorkerOptions& options)
+    : metrics(metrics_), n_viewed(options.n_viewed) {
+    for (const host::Opened& served : models) {
+        const Worker& worker = scheduler.worker(models_.size());
+        const Work work = worker.work();
+        models_.push_back({served, models_.size(), work, worker.context(),
+                           PromptReader(served, worker.max_prompt(), work == Work::text), Forms(served.tokenizer)});
+    }
+}
+
+std::uint64_t Service::memory_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const ModelEntry& entry : models_) bytes += entry.prompts.memory_bytes();
+    return bytes;
+}
+
+ModelEntry& Service::find(const std::string& name, std::optional<Work> work) {
+    std::string names;
+    std::size_t n_fit = 0;
+    ModelEntry* fit = nullptr;
+    for (ModelEntry& entry : models_) {
+        const std::string& its = entry.served.name;
+        const bool is_named = its == name || its + ":latest" == name, fits = !work || entry.work == *work;
+        if (is_named && !fits)
+            throw RequestError(400,
+                               "model: expected one for " + words_of(*work) + ", got " + name + ", which is for " +
+                                   words_of(entry.work),
+                               "model");
+        if (is_named) return entry;
+        names += (names.empty() ? "" : ", ") + its;
+        if (!fits) continue;
+        ++n_fit;
+        fit = &entry;
+    }
+    if (name.empty() && n_fit == 1) return *fit;
+    const std::string expected =
+        n_fit || !work ? "one of " + names : "one for " + words_of(*work) + ", which none of " + names + " is";
+    throw RequestError(404, "model: expected " + expected + ", got " + (name.empty() ? "none" : name.substr(0, 100)),
+                       "model", "model_not_found");
+}
+
+}  // namespace fovea::serve

@@ -1,0 +1,46 @@
+// The models that requests may name, each with what reads requests for it.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "serve/api/answer.h"
+#include "serve/api/prompt_reader.h"
+#include "serve/jobs/forms.h"
+#include "serve/jobs/metrics.h"
+#include "serve/jobs/scheduler.h"
+
+namespace fovea::serve {
+
+struct ModelEntry {
+    const host::Opened& served;
+    std::size_t index;  ///< among the scheduler's
+    Work work;
+    std::uint32_t context;  ///< tokens of a prompt and its answer
+    PromptReader prompts;
+    Forms forms;
+};
+
+/// What endpoints answer from. Used by one thread.
+class Service {
+public:
+    /// Takes the memory of reading prompts. Throws host::Error. All three must outlive it.
+    Service(const std::vector<host::Opened>& models, const Scheduler& scheduler, const Metrics& metrics,
+            const WorkerOptions& options);
+
+    /// The model of this name, or where none is named the only one for this work. No work: for any. Throws RequestError.
+    [[nodiscard]] ModelEntry& find(const std::string& name, std::optional<Work> work);
+    [[nodiscard]] const std::deque<ModelEntry>& models() const { return models_; }
+    [[nodiscard]] std::uint64_t memory_bytes() const;  ///< taken, exactly
+
+    const Metrics& metrics;
+    const std::int64_t started = seconds_now();
+    const std::uint32_t n_viewed;  ///< tokens of a text whose attention is shown, at most
+
+private:
+    std::deque<ModelEntry> models_;  // that cannot move
+};
+
+}  // namespace fovea::serve

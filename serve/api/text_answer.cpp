@@ -1,0 +1,190 @@
+#include "serve/api/text_answer.h"
+
+#include <cstdio>
+
+#include "serve/api/forms_of.h"
+
+namespace fovea::serve {
+namespace {
+
+constexpr std::uint64_t kMostChances = 100'000;  // some 600 bytes each until they are written
+
+std::string hex16(std::uint64_t number) {
+    char text[20];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
+    return text;
+}
+
+/// Refuses more probabilities than an answer may have that is written as a whole.
+void check_chances(const Job& job, std::uint32_t context) {
+    if (job.n_likeliest < 0) return;
+    const std::uint64_t n = std::uint64_t{job.n_choices()} * std::min(job.n_new, context) *
+                            (1u + static_cast<std::uint32_t>(job.n_likeliest));
+    if (n > kMostChances)
+        throw RequestError(400,
+                           "logprobs: expected at most " + std::to_string(kMostChances) +
+                               " in an answer that is not streamed (choices × max_tokens × (1 + top_logprobs)), got " +
+                               std::to_string(n),
+                           "logprobs");
+}
+
+}  // namespace
+
+TextAnswer::TextAnswer(TextAnswerOptions options)
+    : Answer(options.n_choices), options_(std::move(options)), choices_(options_.n_choices) {
+    for (std::size_t i = 0; i < options_.echo.size() && i < choices_.size(); ++i) {
+        choices_[i].text = options_.echo[i];
+        choices_[i].n_chars = n_characters(options_.echo[i]);
+    }
+    for (Written& written : choices_) {
+        written.thinking = ThinkingFilter(options_.in_thought);
+        if (options_.must_call) (void)written.calls.push(kCallMark);
+    }
+}
+
+std::string TextAnswer::hashes() const {
+    std::string text;
+    if (options_.with_hash)
+        for (const Written& written : choices_) text += (text.empty() ? "" : ",") + hex16(written.hash);
+    return text;
+}
+
+/// Of an event's text what is reasoning, and what is no call. Where all of it must be one, the reader was given its mark.
+TextAnswer::Part TextAnswer::visible(Written& written, const Event& event) const {
+    Part part;
+    if (options_.parts_thought) {
+        const auto on_text = [&](std::string_view text, bool is_thought) {
+            (is_thought ? part.thought : part.text) += text;
+        };
+        written.thinking.add(event.text, on_text);
+        if (event.ended) written.thinking.finish(on_text);
+    } else {
+        part.text = event.text;
+    }
+    if (!options_.may_call) return part;
+    part.text = written.calls.push(part.text);
+    if (!event.ended) return part;
+    std::string rest = written.calls.finish();
+    if (options_.must_call && rest.starts_with(kCallMark)) rest.erase(0, kCallMark.size());
+    part.text += rest;
+    return part;
+}
+
+std::string TextAnswer::take(const Event& event) {
+    Written& written = choices_[event.choice];
+    if (!written.first) written.first = Clock::now();
+    if (event.ended) {
+        written.finish = event.finish;
+        written.n_prompt = event.n_prompt;
+        written.n_shared = event.n_shared;
+        written.n_new = event.n_new;
+        written.hash = event.logits_hash;
+    }
+    const Part part = visible(written, event);
+    std::string out;
+    if (options_.stream) out = piece(written, event, part);
+    written.text += part.text;
+    written.thought += part.thought;
+    if (!options_.stream) written.tokens.insert(written.tokens.end(), event.tokens.begin(), event.tokens.end());
+    return out;
+}
+
+Json TextAnswer::usage() const {
+    std::uint64_t n_prompt = 0, n_shared = 0, n_new = 0;
+    for (std::size_t i = 0; i < choices_.size(); ++i) {
+        n_new += choices_[i].n_new;
+        if (i % options_.n_each) continue;  // a prompt counts once
+        n_prompt += choices_[i].n_prompt;
+        n_shared += choices_[i].n_shared;
+    }
+    return {{"prompt_tokens", n_prompt},
+            {"completion_tokens", n_new},
+            {"total_tokens", n_prompt + n_new},
+            {"prompt_tokens_details", {{"cached_tokens", n_shared}}}};
+}
+
+Json TextAnswer::head(const char* object) const {
+    return {{"id", options_.id},
+            {"object", object},
+            {"created", options_.created},
+            {"model", options_.model},
+            {"system_fingerprint", "fovea"}};
+}
+
+std::string TextAnswer::chunk(const char* object, Json choice, Json logprobs, const Written& written,
+                              const char* finish) const {
+    Json json = head(object);
+    choice["logprobs"] = std::move(logprobs);
+    choice["finish_reason"] = finish ? Json(finish) : Json();
+    json["choices"] = Json::array({std::move(choice)});
+    if (finish && options_.with_hash) json["fovea_logits_hash"] = hex16(written.hash);
+    if (options_.with_usage) json["usage"] = nullptr;
+    return as_event(json);
+}
+
+std::string TextAnswer::openai_end(const char* object) const {
+    if (failure().status) return openai_failure();
+    std::string out;
+    if (options_.with_usage) {
+        Json json = head(object);
+        json["choices"] = Json::array();
+        json["usage"] = usage();
+        out += as_event(json);
+    }
+    return out + "data: [DONE]\n\n";
+}
+
+JobPtr text_job(const Call& call, ModelEntry& entry, const Request& request, std::uint32_t n_unsaid) {
+    const JobPtr job = job_of(call);
+    PromptReader::Prompted read = entry.prompts.read(request);
+    job->in_thought = read.in_thought;
+    if (read.rules)
+        job->write_from(std::move(read.prompts), std::move(read.rules));
+    else
+        job->prompts = std::move(read.prompts);
+    const std::string foreign = foreign_bias(request.penalized.biases, entry.served.model.config().decoder.vocab_size);
+    if (!foreign.empty()) throw RequestError(400, "logit_bias: expected token " + foreign, "logit_bias");
+    job->n_each = request.n_each;
+    job->sampler = request.sampler;
+    if (job->rules && !request.has_temperature) job->sampler.temperature = 0;
+    const std::uint32_t most = job->rules ? job->rules->most_new(entry.context) : 0xffffffffu;
+    job->n_new = std::min(most, request.n_new.value_or(job->rules ? most : n_unsaid));
+    job->penalized = request.penalized;
+    job->stop = request.stop;
+    job->n_likeliest = request.n_likeliest;
+    if (!request.stream) check_chances(*job, entry.context);
+    if (const ModelChat* chat = entry.prompts.chat(); chat && request.is_chat) {
+        job->stop.insert(job->stop.end(), chat->stops().begin(), chat->stops().end());
+        job->end_tokens = chat->end_tokens();
+    }
+    job->hash_logits = call.wants_hash;
+    job->constrain = form_of(request, entry.forms);
+    job->sampler.seed = drawn_seed(request.random_seed, request.sampler.seed);
+    return job;
+}
+
+TextAnswerOptions text_options(const Call& call, const ModelEntry& entry, const Request& request, const Job& job) {
+    return {.id = call.id,
+            .model = entry.served.name,
+            .created = seconds_now(),
+            .n_choices = job.n_choices(),
+            .n_each = job.n_each,
+            .stream = request.stream,
+            .with_usage = request.with_usage,
+            .with_hash = job.hash_logits,
+            .with_chances = request.n_likeliest >= 0,
+            .may_call = !request.tools.is_null(),
+            .must_call = request.form == Form::tool,
+            .parts_thought = request.parts_thought && request.is_chat,
+            .in_thought = job.in_thought && request.form == Form::any,
+            .arrived = call.arrived};
+}
+
+Reply text_reply(const Call& call, const ModelEntry& entry, const Request& request, const JobPtr& job,
+                 std::unique_ptr<Answer> answer) {
+    Reply reply = reply_of(call, entry, job, std::move(answer), request.stream);
+    if (request.random_seed) reply.headers.emplace_back("X-Fovea-Seed", std::to_string(job->sampler.seed));
+    return reply;
+}
+
+}  // namespace fovea::serve

@@ -1,0 +1,78 @@
+// Answers that are texts: of a chat, of a completion, of a response.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/chat/thinking.h"
+#include "serve/api/endpoint.h"
+#include "serve/api/tool_calls.h"
+
+namespace fovea::serve {
+
+/// What an answer needs to know of its request.
+struct TextAnswerOptions {
+    std::string id, model;
+    std::int64_t created = 0;                 ///< seconds since 1970
+    std::uint32_t n_choices = 1, n_each = 1;  ///< in all, and for each prompt
+    bool stream = false, with_usage = false, with_hash = false, with_chances = false;
+    bool may_call = false;               ///< there are tools: the text may hold calls
+    bool must_call = false;              ///< the text is a call; may_call is set too
+    bool parts_thought = false;          ///< the model's reasoning is a field of its own
+    bool in_thought = false;             ///< the answer begins inside it
+    std::vector<std::string> echo = {};  ///< a text for each choice that comes before its own; empty: none
+    Clock::time_point arrived;
+};
+
+class TextAnswer : public Answer {
+public:
+    explicit TextAnswer(TextAnswerOptions options);
+    [[nodiscard]] std::string hashes() const override;
+
+protected:
+    /// What one event adds to what a client sees.
+    struct Part {
+        std::string text, thought;
+    };
+    /// What has come of one choice.
+    struct Written {
+        std::string text, thought;
+        ThinkingFilter thinking;
+        ToolCallReader calls;
+        std::size_t n_calls_shown = 0;
+        std::vector<ChosenToken> tokens;
+        std::optional<Clock::time_point> first;  // when the first event came
+        FinishReason finish = FinishReason::none;
+        std::uint32_t n_prompt = 0, n_shared = 0, n_new = 0;
+        std::uint64_t hash = 0;
+        std::size_t n_chars = 0;  // of the text before the next token, for completions' offsets
+    };
+    /// Of a stream, what an event adds; `written` is without it, but where it has ended knows how.
+    [[nodiscard]] virtual std::string piece(Written& written, const Event& event, const Part& part) = 0;
+    [[nodiscard]] Json usage() const;
+    /// Members that OpenAI's objects begin with.
+    [[nodiscard]] Json head(const char* object) const;
+    /// A piece of a stream of OpenAI's. `finish`: how the choice ended; null: it goes on.
+    [[nodiscard]] std::string chunk(const char* object, Json choice, Json logprobs, const Written& written,
+                                    const char* finish) const;
+    /// What a stream of OpenAI's ends with.
+    [[nodiscard]] std::string openai_end(const char* object) const;
+
+    const TextAnswerOptions options_;
+    std::vector<Written> choices_;
+
+private:
+    [[nodiscard]] std::string take(const Event& event) final;
+    [[nodiscard]] Part visible(Written& written, const Event& event) const;
+};
+
+/// A job for a request's texts. `n_unsaid`: new tokens of each where the request does not say how many. Throws RequestError.
+[[nodiscard]] JobPtr text_job(const Call& call, ModelEntry& entry, const Request& request,
+                              std::uint32_t n_unsaid = 0xffffffffu);
+[[nodiscard]] TextAnswerOptions text_options(const Call& call, const ModelEntry& entry, const Request& request,
+                                             const Job& job);
+[[nodiscard]] Reply text_reply(const Call& call, const ModelEntry& entry, const Request& request, const JobPtr& job,
+                               std::unique_ptr<Answer> answer);
+
+}  // namespace fovea::serve
