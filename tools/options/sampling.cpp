@@ -29,27 +29,8 @@ LogitBias read_bias(const std::string& text) {
 
 }  // namespace
 
-SamplerOptions SamplingOptions::settled() const {
-    SamplerOptions made = sampler;
-    if (!has_temperature && others) made.temperature = 1;
-    return made;
-}
-
-bool SamplingOptions::wanted() const {
-    const bool penalizes =
-        sampler.repeat_penalty != 1 || sampler.frequency_penalty != 0 || sampler.presence_penalty != 0;
-    return settled().temperature > 0 || penalizes || !biases.empty();
-}
-
-void SamplingOptions::apply(GenerateOptions& options) const {
-    options.sampler = settled();
-    options.sampler.bias = biases;
-    options.n_recent = options.n_counted = n_recent;
-    options.counts_prompt = true;
-}
-
-void SamplingOptions::check(const Model& model) const {
-    const std::string foreign = serve::foreign_bias(biases, model.config().decoder.vocab_size);
+void check_biases(const SamplingOptions& options, const Model& model) {
+    const std::string foreign = serve::foreign_bias(options.biases, model.config().decoder.vocab_size);
     if (!foreign.empty()) throw host::Error("--logit-bias: expected " + foreign);
 }
 

@@ -215,7 +215,7 @@ ModelChat open_chat(const ChatOptions& options, const host::Opened& opened) {
 void hold_conversation(const ChatOptions& options, const host::Opened& opened) {
     opened.need_logits();
     (void)opened.need_tokenizer();
-    options.sampling.check(opened.model);
+    check_biases(options.sampling, opened.model);
     const ModelChat chat = open_chat(options, opened);
     Limits limits;
     limits.max_kv_len = checked_context(opened.name, opened.model, options.context, kDefaultContext);

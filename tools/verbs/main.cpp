@@ -15,10 +15,10 @@
 
 #include "fovea/version.h"
 #include "host/base/error.h"
+#include "host/base/nearest.h"
 #include "host/base/output_file.h"
 #include "host/base/unfinished.h"
 #include "host/base/words.h"
-#include "tools/options/nearest.h"
 #include "tools/terminal/usage_error.h"
 #include "tools/verbs/verbs.h"
 

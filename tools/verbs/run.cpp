@@ -340,7 +340,7 @@ void run(RunOptions& options) {
     settle(options.common);
     if (!options.has_prompt) refuse_text_as_model(options.model);
     host::Opened opened = open_path_or_demo(options.model, options.common.opening());
-    options.sampling.check(opened.model);
+    check_biases(options.sampling, opened.model);
     if (opened.kind() == host::Kind::translation && !options.common.workers.empty())
         throw UsageError("--workers: expected a model that continues its prompt, got one that writes another text");
     if (opened.kind() == host::Kind::translation) return write_target(options, opened);

@@ -74,11 +74,11 @@ std::uint32_t bounded(std::uint64_t n_positions, std::uint32_t longest) {
     return static_cast<std::uint32_t>(std::min(n_positions, std::max(std::uint64_t{4} * longest, kEnough)));
 }
 
-Needs measure(const BatchLines& lines, BatchReader& reader, std::uint32_t n_sequences) {
+Needs measure(const serve::BatchLines& lines, serve::BatchReader& reader, std::uint32_t n_sequences) {
     Needs needs;
     std::vector<std::uint32_t> lengths, sources;
     for (std::size_t i = 0; i < lines.size(); ++i) {
-        const BatchRequest request = reader.read(i);
+        const serve::BatchRequest request = reader.read(i);
         (void)reader.form(i, request);
         needs.hashes.push_back(request.hash);
         const auto n_read = static_cast<std::uint32_t>(request.prompt.size());
@@ -120,7 +120,7 @@ private:
 
 class Batch {
 public:
-    Batch(const BatchLines& lines, BatchReader& reader, serve::Worker& worker, BatchOutput& output)
+    Batch(const serve::BatchLines& lines, serve::BatchReader& reader, serve::Worker& worker, BatchOutput& output)
         : lines_(lines),
           reader_(reader),
           worker_(worker),
@@ -148,7 +148,7 @@ public:
 
 private:
     void begin(std::size_t i) {
-        BatchRequest request = reader_.read(i);
+        serve::BatchRequest request = reader_.read(i);
         auto job = std::make_shared<serve::Job>();
         if (request.rules)
             job->write_from({std::move(request.prompt)}, request.rules);
@@ -187,8 +187,8 @@ private:
         n_prompt_tokens_ += answer.last.n_prompt;
     }
 
-    const BatchLines& lines_;
-    BatchReader& reader_;
+    const serve::BatchLines& lines_;
+    serve::BatchReader& reader_;
     serve::Worker& worker_;
     BatchOutput& output_;
     std::size_t n_begun_, n_written_;
@@ -247,8 +247,9 @@ void run_batch(const BatchOptions& given, const CommonOptions& common, const hos
     const Config& config = opened.model.config();
     const std::uint32_t most =
         opened.kind() == host::Kind::translation ? config.encoder.max_positions : config.decoder.max_positions;
-    const BatchLines lines(options.input);
-    BatchReader reader(lines, opened, options.defaults, options.kv_type, options.context ? options.context : most);
+    const serve::BatchLines lines(options.input);
+    serve::BatchReader reader(lines, opened, options.defaults, options.kv_type,
+                              options.context ? options.context : most);
     const auto n_sequences = static_cast<std::uint32_t>(std::min<std::size_t>(options.n_sequences, lines.size()));
     const Needs needs = measure(lines, reader, n_sequences);
     serve::ModelMetrics metrics;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "host/model/opened.h"
-#include "tools/generation/batch_requests.h"
+#include "serve/api/batch_requests.h"
 #include "tools/options/answer_form.h"
 #include "tools/options/options.h"
 
@@ -16,7 +16,7 @@ struct BatchOptions {
     std::uint32_t n_sequences = 16;
     std::uint32_t context = 0;  ///< 0: the model's, of which only what the requests need is taken
     Type kv_type = Type::f32;
-    BatchDefaults defaults;
+    serve::BatchDefaults defaults;
     FormOptions form;
     bool quiet = false;
 };

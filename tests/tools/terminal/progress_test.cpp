@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-#include "tools/options/nearest.h"
+#include "host/base/nearest.h"
 
 namespace fovea::testing {
 namespace {

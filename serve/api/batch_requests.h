@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "fovea/mapping.h"
+#include "host/model/sampling_options.h"
 #include "serve/api/forms_of.h"
 #include "serve/api/prompt_reader.h"
 #include "serve/api/request.h"
-#include "tools/options/sampling.h"
 
-namespace fovea {
+namespace fovea::serve {
 
 /// The lines of a file that are not blank, read in place where it is a file; "-" is standard input.
 class BatchLines {
@@ -41,15 +41,15 @@ struct BatchDefaults {
     std::vector<std::string> stop;
     std::uint32_t n_new = 0;  ///< 0xffffffff: as many as the context has room for
     Languages languages{};    ///< of texts that are written from others
-    serve::Request form;      ///< its form, schema, grammar and compact
+    Request form;             ///< its form, schema, grammar and compact
 
     /// All of it that changes an answer, for a request's hash.
     [[nodiscard]] std::string text() const;
 };
 
 struct BatchRequest {
-    serve::Json id;  ///< null: none
-    serve::Request request;
+    Json id;  ///< null: none
+    Request request;
     std::vector<Token> prompt;  ///< or a source, where there are rules
     std::shared_ptr<const TargetRules> rules;
     std::uint32_t n_new = 0;  ///< that the context has room for
@@ -68,19 +68,19 @@ public:
     /// Throws host::Error, which names the line, what was expected and what was there.
     [[nodiscard]] BatchRequest read(std::size_t i);
     /// The form of answers that the request asks for, compiled; empty where any text will do. Throws host::Error.
-    [[nodiscard]] serve::Constrain form(std::size_t i, const BatchRequest& request);
+    [[nodiscard]] Constrain form(std::size_t i, const BatchRequest& request);
     [[nodiscard]] const ModelChat* chat() const { return prompts_.chat(); }
     [[nodiscard]] std::uint64_t memory_bytes() const { return prompts_.memory_bytes(); }
 
 private:
-    void settle(const serve::Json& line, serve::Request& request) const;
+    void settle(const Json& line, Request& request) const;
 
     const BatchLines& lines_;
     const host::Opened& served_;
     const BatchDefaults& defaults_;
     std::uint32_t context_, hash_;
-    serve::PromptReader prompts_;
-    serve::Forms forms_;
+    PromptReader prompts_;
+    Forms forms_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::serve

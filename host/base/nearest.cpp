@@ -1,4 +1,4 @@
-#include "tools/options/nearest.h"
+#include "host/base/nearest.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "tools/generation/batch_requests.h"
+#include "serve/api/batch_requests.h"
 
 #include <algorithm>
 #include <bit>
@@ -9,19 +9,13 @@
 
 #include "fovea/checksum.h"
 #include "host/base/error.h"
+#include "host/base/nearest.h"
 #include "host/base/text_file.h"
 #include "host/model/opened.h"
 #include "serve/api/fields.h"
-#include "tools/options/nearest.h"
 
-namespace fovea {
+namespace fovea::serve {
 namespace {
-
-using serve::Fields;
-using serve::Json;
-using serve::Request;
-using serve::SamplingField;
-using serve::SamplingFields;
 
 constexpr std::uint32_t kUnlimited = 0xffffffffu;
 
@@ -61,7 +55,7 @@ Request read_fields(const Json& line) {
     if (has_prompt == has_messages)
         throw host::Error(std::string("request: expected a prompt or messages, got ") +
                           (has_prompt ? "both" : "neither"));
-    Request request = has_messages ? serve::read_chat(fields) : serve::read_completion(fields);
+    Request request = has_messages ? read_chat(fields) : read_completion(fields);
     if (has_prompt && request.prompts.size() != 1)
         throw host::Error("prompt: expected one text, got " + std::to_string(request.prompts.size()));
     if (request.random_seed) throw host::Error("seed: expected a number from 0, got -1");
@@ -146,7 +140,7 @@ void BatchReader::settle(const Json& line, Request& request) const {
     const auto has = [&](const char* name) { return line.contains(name) && !line[name].is_null(); };
     const SamplerOptions said = request.sampler;
     SamplingOptions settled = defaults_.sampling;
-    for (const SamplingField& field : serve::kSamplingFields) {
+    for (const SamplingField& field : kSamplingFields) {
         if (!has(field.openai)) continue;
         settled.sampler.*field.to = said.*field.to;
         settled.others = settled.others || field.draws;
@@ -163,8 +157,7 @@ void BatchReader::settle(const Json& line, Request& request) const {
         request.penalized.counts_prompt = true;
     }
     if (!has("logit_bias")) request.penalized.biases = settled.biases;
-    const std::string foreign =
-        serve::foreign_bias(request.penalized.biases, served_.model.config().decoder.vocab_size);
+    const std::string foreign = foreign_bias(request.penalized.biases, served_.model.config().decoder.vocab_size);
     if (!foreign.empty()) throw host::Error("logit_bias: expected token " + foreign);
     if (!has("max_tokens"))
         request.n_new = defaults_.n_new == kUnlimited ? std::nullopt : std::optional(defaults_.n_new);
@@ -178,13 +171,13 @@ void BatchReader::settle(const Json& line, Request& request) const {
     }
     request.compact = defaults_.form.compact;
     // As `run -p` has it: a model may want a text behind each prompt.
-    for (serve::Prompt& prompt : request.prompts)
+    for (Prompt& prompt : request.prompts)
         if (!prompt.is_tokens) prompt.text += served_.model.info().prompt_suffix;
 }
 
 BatchRequest BatchReader::read(std::size_t i) {
     try {
-        const Json line = serve::read_json(lines_[i]);
+        const Json line = read_json(lines_[i]);
         if (!line.is_object()) throw host::Error("request: expected a JSON object, got another value");
         check_fields(line);
         BatchRequest read;
@@ -193,7 +186,7 @@ BatchRequest BatchReader::read(std::size_t i) {
         if (!read.id.is_null() && !read.id.is_string() && !read.id.is_number())
             throw host::Error("id: expected a text or a number, got another value");
         settle(line, read.request);
-        serve::PromptReader::Prompted prompted = prompts_.read(read.request);
+        PromptReader::Prompted prompted = prompts_.read(read.request);
         read.prompt = std::move(prompted.prompts.front());
         read.rules = std::move(prompted.rules);
         const auto room = read.rules ? read.rules->most_new(served_.model.config().decoder.max_positions)
@@ -201,19 +194,19 @@ BatchRequest BatchReader::read(std::size_t i) {
         read.n_new = std::min(read.request.n_new.value_or(kUnlimited), room);
         read.hash = crc32c(bytes_of(lines_[i]), hash_);
         return read;
-    } catch (const serve::RequestError& error) {
+    } catch (const RequestError& error) {
         throw host::Error(lines_.place(i) + ": " + without_line(error.what()));
     } catch (const host::Error& refusal) {
         throw host::Error(lines_.place(i) + ": " + refusal.what());
     }
 }
 
-serve::Constrain BatchReader::form(std::size_t i, const BatchRequest& request) {
+Constrain BatchReader::form(std::size_t i, const BatchRequest& request) {
     try {
-        return serve::form_of(request.request, forms_);
-    } catch (const serve::RequestError& error) {
+        return form_of(request.request, forms_);
+    } catch (const RequestError& error) {
         throw host::Error(lines_.place(i) + ": " + error.what());
     }
 }
 
-}  // namespace fovea
+}  // namespace fovea::serve

@@ -1,0 +1,24 @@
+#include "host/model/sampling_options.h"
+
+namespace fovea {
+
+SamplerOptions SamplingOptions::settled() const {
+    SamplerOptions made = sampler;
+    if (!has_temperature && others) made.temperature = 1;
+    return made;
+}
+
+bool SamplingOptions::wanted() const {
+    const bool penalizes =
+        sampler.repeat_penalty != 1 || sampler.frequency_penalty != 0 || sampler.presence_penalty != 0;
+    return settled().temperature > 0 || penalizes || !biases.empty();
+}
+
+void SamplingOptions::apply(GenerateOptions& options) const {
+    options.sampler = settled();
+    options.sampler.bias = biases;
+    options.n_recent = options.n_counted = n_recent;
+    options.counts_prompt = true;
+}
+
+}  // namespace fovea
