@@ -9,7 +9,6 @@
 #include "fovea/model.h"
 #include "fovea/tokenizer.h"
 #include "host/model/opened.h"
-#include "serve/api/request.h"
 #include "serve/jobs/fair_queue.h"
 #include "serve/jobs/job.h"
 #include "serve/jobs/metrics.h"
