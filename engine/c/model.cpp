@@ -19,15 +19,11 @@ Status open(const void* file, std::size_t file_bytes, bool verify, Model& model,
 Status read_sampler(const fovea_sampler* given, SamplerOptions& options) noexcept {
     fovea_sampler known;
     if (Status s = read_struct(given, known); !s.ok()) return s;
-    const auto or_one = [](float x) { return x == 0.0f ? 1.0f : x; };
-    options = {.temperature = known.temperature,
-               .top_k = known.top_k,
-               .top_p = or_one(known.top_p),
-               .min_p = known.min_p,
-               .repeat_penalty = or_one(known.repeat_penalty),
-               .seed = known.seed,
-               .frequency_penalty = known.frequency_penalty,
-               .presence_penalty = known.presence_penalty};
+    options = {};
+#define FOVEA_SAMPLER_REAL(field, neutral, ...) options.field = known.field == 0.0f ? neutral : known.field;
+#define FOVEA_SAMPLER_COUNT(field, ...) options.field = known.field;
+#define FOVEA_SAMPLER_SEED(field) options.field = known.field;
+#include "fovea/sampler_options.inc"
     if (has(Part::penalties)) {
         static_assert(sizeof(LogitBias) == sizeof(fovea_logit_bias) &&
                       offsetof(LogitBias, bias) == offsetof(fovea_logit_bias, bias));

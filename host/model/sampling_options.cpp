@@ -9,8 +9,10 @@ SamplerOptions SamplingOptions::settled() const {
 }
 
 bool SamplingOptions::wanted() const {
-    const bool penalizes =
-        sampler.repeat_penalty != 1 || sampler.frequency_penalty != 0 || sampler.presence_penalty != 0;
+    bool penalizes = false;
+#define FOVEA_SAMPLER_TEMPERATURE(...)
+#define FOVEA_SAMPLER_REAL(field, neutral, least, most, draws, ...) penalizes |= !draws && sampler.field != neutral;
+#include "fovea/sampler_options.inc"
     return settled().temperature > 0 || penalizes || !biases.empty();
 }
 

@@ -95,10 +95,7 @@ std::string ChatAnswer::whole() const {
 Reply endpoints::chat(Call& call, Service& service) {
     const Json body = read_json(call.body);
     const Request request = read_chat(Fields(body));
-    ModelEntry& entry = service.find(request.model, Work::text);
-    const JobPtr job = text_job(call, entry, request);
-    return text_reply(call, entry, request, job,
-                      std::make_unique<ChatAnswer>(text_options(call, entry, request, *job)));
+    return text_reply<ChatAnswer>(call, service.find(request.model, Work::text), request);
 }
 
 }  // namespace fovea::serve

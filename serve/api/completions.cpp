@@ -67,30 +67,12 @@ private:
     }
 };
 
-/// The prompts of a request as texts, one for each choice.
-std::vector<std::string> echo_of(const Request& request, const Tokenizer& tokenizer, std::uint32_t n_choices) {
-    std::vector<std::string> echo;
-    for (std::uint32_t i = 0; i < n_choices; ++i) {
-        const Prompt& prompt = request.prompts[i / request.n_each];
-        std::string text = prompt.text;
-        Decoder decoder;
-        std::vector<char> piece(max_piece_bytes(tokenizer));
-        for (const Token token : prompt.tokens) text += decode(tokenizer, decoder, token, false, piece);
-        echo.push_back(std::move(text));
-    }
-    return echo;
-}
-
 }  // namespace
 
 Reply endpoints::complete(Call& call, Service& service) {
     const Json body = read_json(call.body);
     const Request request = read_completion(Fields(body));
-    ModelEntry& entry = service.find(request.model, Work::text);
-    const JobPtr job = text_job(call, entry, request, kNewTokens);
-    TextAnswerOptions options = text_options(call, entry, request, *job);
-    if (request.echo) options.echo = echo_of(request, entry.served.tokenizer, options.n_choices);
-    return text_reply(call, entry, request, job, std::make_unique<CompletionAnswer>(std::move(options)));
+    return text_reply<CompletionAnswer>(call, service.find(request.model, Work::text), request, kNewTokens);
 }
 
 }  // namespace fovea::serve

@@ -35,6 +35,9 @@ struct Reply {
     std::size_t model = 0;  ///< that computes the job
     std::unique_ptr<Answer> answer = {};
     bool stream = false;  ///< the answer is sent in pieces
+
+    /// A header with the seed of the job, for who asked for any.
+    void tell_seed() { headers.emplace_back("X-Fovea-Seed", std::to_string(job->sampler.seed)); }
 };
 
 /// POST, also of a file, which is longer than other bodies; GET, also without a key.

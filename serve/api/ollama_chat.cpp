@@ -45,9 +45,7 @@ Reply endpoints::ollama_chat(Call& call, Service& service) {
     const Request request = read_ollama_chat(Fields(body));
     ModelEntry& entry = service.find(request.model, Work::text);
     if (request.only_loads) return loaded(entry, "message", {{"role", "assistant"}, {"content", ""}});
-    const JobPtr job = text_job(call, entry, request);
-    return text_reply(call, entry, request, job,
-                      std::make_unique<OllamaChatAnswer>(text_options(call, entry, request, *job)));
+    return text_reply<OllamaChatAnswer>(call, entry, request);
 }
 
 }  // namespace fovea::serve

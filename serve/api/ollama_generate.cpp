@@ -42,9 +42,7 @@ Reply endpoints::ollama_generate(Call& call, Service& service) {
     const Request request = read_ollama_generate(Fields(body));
     ModelEntry& entry = service.find(request.model, Work::text);
     if (request.only_loads) return loaded(entry, "response", "");
-    const JobPtr job = text_job(call, entry, request);
-    return text_reply(call, entry, request, job,
-                      std::make_unique<OllamaGenerateAnswer>(text_options(call, entry, request, *job)));
+    return text_reply<OllamaGenerateAnswer>(call, entry, request);
 }
 
 }  // namespace fovea::serve

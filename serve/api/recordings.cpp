@@ -157,7 +157,7 @@ Reply hear(Call& call, Service& service, bool translates) {
     const ModelEntry& entry = service.find(request.model, Work::speech);
     const JobPtr job = speech_job(call, entry.served, request, translates);
     Reply reply = reply_of(call, entry, job, std::make_unique<SpeechAnswer>(request, translates), request.stream);
-    if (request.random_seed) reply.headers.emplace_back("X-Fovea-Seed", std::to_string(job->sampler.seed));
+    if (request.random_seed) reply.tell_seed();
     return reply;
 }
 

@@ -247,10 +247,8 @@ Reply endpoints::respond(Call& call, Service& service) {
     const Json body = read_json(call.body);
     const Fields fields(body);
     const Request request = read_response(fields);
-    ModelEntry& entry = service.find(request.model, Work::text);
-    const JobPtr job = text_job(call, entry, request);
-    return text_reply(call, entry, request, job,
-                      std::make_unique<ResponseAnswer>(text_options(call, entry, request, *job), echo_of(fields)));
+    return text_reply<ResponseAnswer>(call, service.find(request.model, Work::text), request, kAsManyAsFit,
+                                      echo_of(fields));
 }
 
 }  // namespace fovea::serve

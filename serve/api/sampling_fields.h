@@ -1,4 +1,4 @@
-// The real numbers that a request may set of SamplerOptions, in one table for all who read, settle or hash them.
+// The real numbers that a request may set of SamplerOptions, as data for all who read, settle or hash them.
 #pragma once
 #include <algorithm>
 #include <span>
@@ -12,7 +12,7 @@ enum class SamplingNames { openai, ollama };
 
 struct SamplingField {
     const char *openai, *ollama;  ///< its name in the two forms of requests
-    const char* hashed;           ///< its key in BatchDefaults::text(): a new row gives every request another hash
+    const char* hashed;           ///< its key in BatchDefaults::text()
     float SamplerOptions::*to;
     double least, most;
     double openai_default, ollama_default;
@@ -21,13 +21,10 @@ struct SamplingField {
 
 /// In the order in which they are read, so that of several wrong ones the first is refused.
 inline constexpr SamplingField kSamplingFields[] = {
-    {"temperature", "temperature", "temperature", &SamplerOptions::temperature, 0, 100, 1, 0.8, false},
-    {"top_p", "top_p", "top_p", &SamplerOptions::top_p, 0, 1, 1, 0.9, true},
-    {"min_p", "min_p", "min_p", &SamplerOptions::min_p, 0, 1, 0, 0, true},
-    {"repetition_penalty", "repeat_penalty", "penalty", &SamplerOptions::repeat_penalty, 0.01, 100, 1, 1.1, false},
-    {"frequency_penalty", "frequency_penalty", "frequency", &SamplerOptions::frequency_penalty, -1000, 1000, 0, 0,
-     false},
-    {"presence_penalty", "presence_penalty", "presence", &SamplerOptions::presence_penalty, -1000, 1000, 0, 0, false},
+#define FOVEA_SAMPLER_REAL(field, neutral, least, most, draws, flag, help, openai, openai_default, ollama, \
+                           ollama_default, key)                                                            \
+    {openai, ollama, key, &SamplerOptions::field, least, most, openai_default, ollama_default, draws},
+#include "fovea/sampler_options.inc"
 };
 
 /// Gives the table in runs. Between two runs a reader has its place for a field that is not in the table.

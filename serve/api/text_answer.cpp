@@ -28,6 +28,21 @@ void check_chances(const Job& job, std::uint32_t context) {
                            "logprobs");
 }
 
+/// The prompts of a request as texts, one for each choice; none where the request wants no echo.
+std::vector<std::string> echo_of(const Request& request, const Tokenizer& tokenizer, std::uint32_t n_choices) {
+    std::vector<std::string> echo;
+    if (!request.echo) return echo;
+    for (std::uint32_t i = 0; i < n_choices; ++i) {
+        const Prompt& prompt = request.prompts[i / request.n_each];
+        std::string text = prompt.text;
+        Decoder decoder;
+        std::vector<char> piece(max_piece_bytes(tokenizer));
+        for (const Token token : prompt.tokens) text += decode(tokenizer, decoder, token, false, piece);
+        echo.push_back(std::move(text));
+    }
+    return echo;
+}
+
 }  // namespace
 
 TextAnswer::TextAnswer(TextAnswerOptions options)
@@ -177,14 +192,8 @@ TextAnswerOptions text_options(const Call& call, const ModelEntry& entry, const 
             .must_call = request.form == Form::tool,
             .parts_thought = request.parts_thought && request.is_chat,
             .in_thought = job.in_thought && request.form == Form::any,
+            .echo = echo_of(request, entry.served.tokenizer, job.n_choices()),
             .arrived = call.arrived};
-}
-
-Reply text_reply(const Call& call, const ModelEntry& entry, const Request& request, const JobPtr& job,
-                 std::unique_ptr<Answer> answer) {
-    Reply reply = reply_of(call, entry, job, std::move(answer), request.stream);
-    if (request.random_seed) reply.headers.emplace_back("X-Fovea-Seed", std::to_string(job->sampler.seed));
-    return reply;
 }
 
 }  // namespace fovea::serve

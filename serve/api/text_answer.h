@@ -67,12 +67,22 @@ private:
     [[nodiscard]] Part visible(Written& written, const Event& event) const;
 };
 
+inline constexpr std::uint32_t kAsManyAsFit = 0xffffffffu;
+
 /// A job for a request's texts. `n_unsaid`: new tokens of each where the request does not say how many. Throws RequestError.
-[[nodiscard]] JobPtr text_job(const Call& call, ModelEntry& entry, const Request& request,
-                              std::uint32_t n_unsaid = 0xffffffffu);
+[[nodiscard]] JobPtr text_job(const Call& call, ModelEntry& entry, const Request& request, std::uint32_t n_unsaid);
 [[nodiscard]] TextAnswerOptions text_options(const Call& call, const ModelEntry& entry, const Request& request,
                                              const Job& job);
-[[nodiscard]] Reply text_reply(const Call& call, const ModelEntry& entry, const Request& request, const JobPtr& job,
-                               std::unique_ptr<Answer> answer);
+
+/// A job for a request's texts, and the endpoint's own answer, made of its options and what else it needs.
+template<class OwnAnswer, class... More>
+[[nodiscard]] Reply text_reply(const Call& call, ModelEntry& entry, const Request& request,
+                               std::uint32_t n_unsaid = kAsManyAsFit, More&&... more) {
+    const JobPtr job = text_job(call, entry, request, n_unsaid);
+    auto answer = std::make_unique<OwnAnswer>(text_options(call, entry, request, *job), std::forward<More>(more)...);
+    Reply reply = reply_of(call, entry, job, std::move(answer), request.stream);
+    if (request.random_seed) reply.tell_seed();
+    return reply;
+}
 
 }  // namespace fovea::serve

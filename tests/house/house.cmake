@@ -79,9 +79,19 @@ named(VERSION_UNSUPPORTED include/fovea/codes.inc)
 named(appended_value engine/format/roles.inc engine/blocks/qkv.cpp convert/sources/torch_module.cpp)
 named("add_tokenize[^r]" tools/verbs/verbs.h tools/verbs/tokenize.cpp)
 named("isa\\(amx|kernels_amx" CMakeLists.txt engine/kernels/kernels.h engine/kernels/isa/amx.cpp)
-named(top_p include/fovea/sampler.h include/fovea/fovea.h engine/text/sampler.cpp engine/c/model.cpp tools/options/sampling.cpp
-      serve/api/sampling_fields.h bindings/python/src/generate.cpp bindings/python/fovea/_model.py
-      bindings/python/fovea/_session.py)
+named(top_p include/fovea/sampler.h include/fovea/sampler_options.inc include/fovea/fovea.h engine/text/sampler.cpp
+      bindings/python/fovea/_model.py bindings/python/fovea/_session.py)
+# A row gives an option to all but those who spell it for their readers: C's struct, and the arguments of Python's functions.
+file(STRINGS ${SOURCE}/include/fovea/sampler_options.inc rows REGEX "^FOVEA_SAMPLER_")
+foreach(row IN LISTS rows)
+  string(REGEX REPLACE "^[A-Z_]+\\(([a-z_]+).*" "\\1" option "${row}")
+  foreach(file include/fovea/fovea.h bindings/python/fovea/_model.py bindings/python/fovea/_session.py)
+    file(STRINGS ${SOURCE}/${file} lines REGEX "[ \"]${option}[;:\"]" LIMIT_COUNT 1)
+    if(NOT lines)
+      set(wrong "${wrong}\n  ${file}: expected ${option}, which is a row of sampler_options.inc, got none")
+    endif()
+  endforeach()
+endforeach()
 named(/v1/rerank serve/api/endpoints.inc serve/api/rerank.cpp)
 named(nemotron convert/families/nemotron.cpp convert/families/families.inc
       convert/families/gguf.cpp)

@@ -27,23 +27,7 @@ LogitBias read_bias(const std::string& text) {
     return {static_cast<Token>(read_count("--logit-bias", text.substr(0, sign), 0, kAll)), bias};
 }
 
-}  // namespace
-
-void check_biases(const SamplingOptions& options, const Model& model) {
-    const std::string foreign = serve::foreign_bias(options.biases, model.config().decoder.vocab_size);
-    if (!foreign.empty()) throw host::Error("--logit-bias: expected " + foreign);
-}
-
-void add_sampling(CLI::App& verb, SamplingOptions& options) {
-    SamplerOptions& sampler = options.sampler;
-    const auto given = [&options](const std::string&) { options.others = true; };
-    add_real(verb, "--temp", sampler.temperature, 0, 1e30f,
-             "temperature; 0, the default, takes the likeliest; 1 where one of the next four is given")
-        .each([&options](const std::string&) { options.has_temperature = true; });
-    add_count(verb, "--top-k", sampler.top_k, 0, 0xffffffffu, "sample among the K likeliest (0: all)").each(given);
-    add_real(verb, "--top-p", sampler.top_p, 0, 1, "sample among the fewest that reach this probability").each(given);
-    add_real(verb, "--min-p", sampler.min_p, 0, 1, "leave out what is less than this times as likely as the first")
-        .each(given);
+void add_seed(CLI::App& verb, SamplingOptions& options) {
     add_value(
         verb, "--seed",
         [&options](const std::string& text) {
@@ -57,11 +41,27 @@ void add_sampling(CLI::App& verb, SamplingOptions& options) {
         },
         "of the random numbers (default 0); the same seed gives the same text; -1: a random one, which is told")
         .type_name("N");
-    add_real(verb, "--repeat-penalty", sampler.repeat_penalty, 0.01f, 100, "above 1: recent tokens become less likely");
-    add_real(verb, "--frequency-penalty", sampler.frequency_penalty, -1000, 1000,
-             "taken from the logit of a recent token for each time it came");
-    add_real(verb, "--presence-penalty", sampler.presence_penalty, -1000, 1000,
-             "taken once from the logit of each recent token");
+}
+
+}  // namespace
+
+void check_biases(const SamplingOptions& options, const Model& model) {
+    const std::string foreign = serve::foreign_bias(options.biases, model.config().decoder.vocab_size);
+    if (!foreign.empty()) throw host::Error("--logit-bias: expected " + foreign);
+}
+
+void add_sampling(CLI::App& verb, SamplingOptions& options) {
+    SamplerOptions& sampler = options.sampler;
+    const auto given = [&options](const std::string&) { options.others = true; };
+#define FOVEA_SAMPLER_TEMPERATURE(field, neutral, least, most, draws, flag, help, ...)        \
+    add_real(verb, flag, sampler.field, 0, 1e30f, help).each([&options](const std::string&) { \
+        options.has_temperature = true;                                                       \
+    });
+#define FOVEA_SAMPLER_REAL(field, neutral, least, most, draws, flag, help, ...) \
+    if (Option option = add_real(verb, flag, sampler.field, least, most, help); draws) option.each(given);
+#define FOVEA_SAMPLER_COUNT(field, flag, help) add_count(verb, flag, sampler.field, 0, kAll, help).each(given);
+#define FOVEA_SAMPLER_SEED(field) add_seed(verb, options);
+#include "fovea/sampler_options.inc"
     add_value(
         verb, "--repeat-last-n",
         [&options](const std::string& text) {

@@ -42,15 +42,11 @@ GenerateOptions options_of(const nb::dict& named, std::vector<LogitBias>& biases
     options.speculation.clock = ticks_now;
     SamplerOptions& sampler = options.sampler;
     const Named known[] = {{"max_new_tokens", into(options.n_new)},
-                           {"temperature", into(sampler.temperature)},
-                           {"top_k", into(sampler.top_k)},
-                           {"top_p", into(sampler.top_p)},
-                           {"min_p", into(sampler.min_p)},
-                           {"repeat_penalty", into(sampler.repeat_penalty)},
-                           {"frequency_penalty", into(sampler.frequency_penalty)},
-                           {"presence_penalty", into(sampler.presence_penalty)},
+#define FOVEA_SAMPLER_REAL(field, ...) {#field, into(sampler.field)},
+#define FOVEA_SAMPLER_COUNT FOVEA_SAMPLER_REAL
+#define FOVEA_SAMPLER_SEED FOVEA_SAMPLER_REAL
+#include "fovea/sampler_options.inc"
                            {"logit_bias", [&](nb::handle value) { return read_biases(value, biases), true; }},
-                           {"seed", into(sampler.seed)},
                            {"special", into(options.show_special)},
                            {"speculate", into(options.speculation.n_proposed)}};
     read_named(named, known, [](const std::string& name, nb::handle value) {
