@@ -28,7 +28,7 @@ static_assert(sizeof(SavedHeader) == 32);
 /// Panels of one head's keys or values, of positions [pos, pos + 16·n): so many as lie in one page.
 struct Run {
     HeadPanels panels;
-    std::uint32_t pos;
+    std::uint32_t pos, head_dim;
     std::size_t bytes;
     bool is_value, is_last;  // of its head
 };
@@ -43,8 +43,9 @@ void for_each_run(const PoolState& pool, std::uint32_t kv_len, Visit&& visit) no
             const HeadPanels panels = is_value ? pages.values(b, layer, head) : pages.keys(b, layer, head);
             for (std::uint32_t pos = 0; pos < kv_len; pos += page_len) {
                 const std::uint32_t n = kv_len - pos < page_len ? kv_len - pos : page_len;
-                visit(Run{panels, pos, static_cast<std::size_t>((n + kLanes - 1) / kLanes * panels.panel_bytes),
-                          is_value, pos + n == kv_len});
+                visit(Run{panels, pos, b.head_dim,
+                          static_cast<std::size_t>((n + kLanes - 1) / kLanes * panels.panel_bytes), is_value,
+                          pos + n == kv_len});
             }
         }
     });
@@ -65,15 +66,28 @@ void for_each_run(const PoolState& pool, std::uint32_t kv_len, Visit&& visit) no
     return crc32c(saved.subspan(sizeof(SavedHeader)), crc32c(saved.first(offsetof(SavedHeader, crc))));
 }
 
+/// In each of n rows of 16 lanes, those from n_used on become zeros.
+void clear_lanes(std::byte* rows, std::uint64_t n, std::uint64_t lane_bytes, std::uint32_t n_used) noexcept {
+    for (std::uint64_t i = 0; i < n; ++i, rows += kLanes * lane_bytes)
+        std::memset(rows + n_used * lane_bytes, 0, static_cast<std::size_t>((kLanes - n_used) * lane_bytes));
+}
+
+/// A panel's keys from position n_used on, which may be those of positions that were forgotten, become zeros.
+void clear_unused_keys(Type type, std::byte* panel, std::uint32_t head_dim, std::uint32_t n_used) noexcept {
+    if (!is_quantized(type)) return clear_lanes(panel, head_dim, type == Type::f32 ? 4 : 2, n_used);
+    const QuantFormat format = format_of(kQ4Caches && type == Type::q4 ? kKeyTypeOfQ4 : type);
+    for (std::uint32_t at = 0; at < head_dim; at += kSuperblock, panel += format.unit_bytes()) {
+        clear_lanes(panel, format.quants_at() / (kLanes * 2), 2, n_used);  // scales
+        clear_lanes(panel + format.quants_at(), (format.unit_bytes() - format.quants_at()) / (kLanes * 4), 4, n_used);
+    }
+}
+
 /// A panel's values from position n_used on, which may never have been written, become zeros.
-void clear_unused(Type type, std::byte* panel, std::uint64_t bytes, std::uint32_t n_used) noexcept {
-    const auto clear = [&](std::byte* rows, std::uint64_t row_bytes) {
-        std::memset(rows + n_used * row_bytes, 0, static_cast<std::size_t>((kLanes - n_used) * row_bytes));
-    };
-    if (!is_quantized(type)) return clear(panel, bytes / kLanes);
+void clear_unused_values(Type type, std::byte* panel, std::uint64_t bytes, std::uint32_t n_used) noexcept {
+    if (!is_quantized(type)) return clear_lanes(panel, 1, bytes / kLanes, n_used);
     for (const std::byte* end = panel + bytes; panel != end; panel += value_group_bytes(type)) {
-        clear(panel, 2);  // scales
-        clear(panel + kLanes * 2, value_row_bytes(type));
+        clear_lanes(panel, 1, 2, n_used);  // scales
+        clear_lanes(panel + kLanes * 2, 1, value_row_bytes(type), n_used);
     }
 }
 
@@ -122,8 +136,12 @@ Status save_cache(const Cache& cache, std::span<std::byte> out, std::size_t& wri
     for_each_run(pool, kv_len, [&](const Run& run) {
         std::memcpy(at, place(pool, CacheAccess::slot(cache), run), run.bytes);
         at += run.bytes;
-        if (run.is_value && run.is_last && kv_len % kLanes)
-            clear_unused(pool.limits.kv_type, at - run.panels.panel_bytes, run.panels.panel_bytes, kv_len % kLanes);
+        if (!run.is_last || kv_len % kLanes == 0) return;
+        std::byte* const panel = at - run.panels.panel_bytes;
+        if (run.is_value)
+            clear_unused_values(pool.limits.kv_type, panel, run.panels.panel_bytes, kv_len % kLanes);
+        else
+            clear_unused_keys(pool.limits.kv_type, panel, run.head_dim, kv_len % kLanes);
     });
     written = static_cast<std::size_t>(bytes);
     std::memcpy(out.data(), &header, sizeof header);

@@ -86,6 +86,25 @@ TEST_CASE("save, restore, continue: the same bits from every instruction set to 
     }
 }
 
+TEST_CASE("a session that was rewound is saved as one that never went further") {
+    for (const std::uint32_t head_dim : {8u, 96u}) {  // 96: a superblock and a half
+        const SmallModel small(llama_config(2, 48, 2, 1, head_dim), Type::f32);
+        const auto tokens = some_tokens(40, 71);
+        const std::span<const Token> all(tokens);
+        for (const Type kv_type : {Type::f32, Type::f16, Type::q8, Type::q4})
+            for (const std::uint32_t n : {1u, 15u, 16u, 18u, 31u}) {
+                CAPTURE(n);
+                SmallSession rewound(small.model, {.kv_type = kv_type}), fresh(small.model, {.kv_type = kv_type});
+                REQUIRE(forward(rewound.session, all, {}).ok());
+                REQUIRE(rewind(rewound.session, n).ok());
+                REQUIRE(forward(fresh.session, all.first(n), {}).ok());
+                CHECK(saved(rewound.session) == saved(fresh.session));
+                CHECK(same_bits(continued(rewound.session, all.subspan(n, 5)),
+                                continued(fresh.session, all.subspan(n, 5))));
+            }
+    }
+}
+
 TEST_CASE("a copied session goes on as its original does, and neither disturbs the other") {
     const SmallModel small(decoder_configs()[3].config, Type::q8);
     const auto tokens = some_tokens(50, 71);
