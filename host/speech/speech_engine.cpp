@@ -36,14 +36,21 @@ void need_speech(const host::Opened& opened) {
     if (!opened.tokenizer.valid()) throw host::Error(name + ": tokenizer: expected one in the file, got none");
 }
 
+RecordingBytes recording_bytes(const Model& model, std::size_t n_samples, const std::string& name) {
+    const Sound sound = sound_of(model, n_samples, name);
+    RecordingBytes bytes{.samples = n_samples * sizeof(float),
+                         .frames = std::uint64_t{sound.n_frames} * sound.n_mels * sizeof(float)};
+    require(frames_scratch(sound, bytes.scratch), name);
+    return bytes;
+}
+
 RecordingFrames recording_frames(const Model& model, std::span<const float> samples, const std::string& name) {
     const Sound sound = sound_of(model, samples.size(), name);
+    const RecordingBytes bytes = recording_bytes(model, samples.size(), name);
     RecordingFrames frames;
     frames.n_content = static_cast<std::uint32_t>((samples.size() + sound.hop_length - 1) / sound.hop_length);
-    frames.numbers.resize(std::size_t{sound.n_frames} * sound.n_mels);
-    std::uint64_t n_bytes = 0;
-    require(frames_scratch(sound, n_bytes), name);
-    Arena scratch(n_bytes);
+    frames.numbers.resize(static_cast<std::size_t>(bytes.frames / sizeof(float)));
+    Arena scratch(bytes.scratch);
     require(make_frames(sound, mel_filters(model), samples, scratch, frames.numbers), name);
     return frames;
 }
@@ -59,50 +66,70 @@ std::vector<Token> tokens_before(const Tokenizer& tokenizer, std::string_view te
     return host::tokenize(tokenizer, spaced, {.add_special = false}, "prompt");
 }
 
-SpeechWorkspace::SpeechWorkspace(const host::Opened& opened, const Options& options)
-    : opened_(opened), memories_(options.n_recordings), texts_(options.n_recordings) {
-    need_speech(opened);
-    const std::string& name = opened.name;
-    const Config& config = opened.config();
-    tokens_ = SpeechTokens::read(find_info(opened.model, "speech"), config.decoder.vocab_size, name);
-    const std::uint32_t n_rows = (config.encoder.sound.n_frames + 1) / 2, n = options.n_recordings;
-    const std::uint32_t n_tokens = config.decoder.max_positions;
-    workspace_ = start_workspace(opened,
-                                 {.max_kv_len = n_tokens,
-                                  .max_batch = std::max(n_rows, n_tokens),
-                                  .n_threads = options.n_threads,
-                                  .kv_type = options.kv_type,
-                                  .max_sequences = n,
-                                  .max_key_rows = n_rows},
-                                 {.isa = options.isa});
-    if (options.cancel) set_cancel(*workspace_, options.cancel);
-    memory_pool_ =
-        start_pool(opened, {.max_kv_len = n_rows, .max_sequences = n, .kv_type = options.kv_type, .memory = true});
-    text_pool_ = start_pool(opened, {.max_kv_len = n_tokens, .max_sequences = n, .kv_type = options.kv_type});
-    for (Cache& cache : memories_) cache = start_cache(opened, memory_pool_);
-    for (Cache& cache : texts_) cache = start_cache(opened, text_pool_);
-    steps_.reserve(n);
-    if (!options.words) return;
-    heads_ = tokens_.alignment_heads;
-    const Stack& decoder = config.decoder;
-    if (heads_.empty())
+namespace {
+
+/// Rows of a window's memory.
+std::uint32_t rows_of(const Config& config) { return (config.encoder.sound.n_frames + 1) / 2; }
+
+/// Heads that follow the sound, by layer: those that the model names, or all of the later half of its layers.
+std::vector<SpeechTokens::Head> aligned_heads(const host::Opened& opened, const SpeechTokens& tokens) {
+    std::vector<SpeechTokens::Head> heads = tokens.alignment_heads;
+    const Stack& decoder = opened.config().decoder;
+    if (heads.empty())
         for (std::uint32_t layer = decoder.n_layers / 2; layer < decoder.n_layers; ++layer)
-            for (std::uint32_t head = 0; head < decoder.block(layer).n_heads; ++head) heads_.push_back({layer, head});
-    std::stable_sort(heads_.begin(), heads_.end(), [](const auto& a, const auto& b) { return a.layer < b.layer; });
-    std::uint32_t most = 0;
-    for (const SpeechTokens::Head& head : heads_) {
+            for (std::uint32_t head = 0; head < decoder.block(layer).n_heads; ++head) heads.push_back({layer, head});
+    std::stable_sort(heads.begin(), heads.end(), [](const auto& a, const auto& b) { return a.layer < b.layer; });
+    for (const SpeechTokens::Head& head : heads)
         if (head.layer >= decoder.n_layers || head.head >= decoder.block(head.layer).n_heads)
-            throw host::Error(name + ": speech: alignment_heads: expected heads of its " +
+            throw host::Error(opened.name + ": speech: alignment_heads: expected heads of its " +
                               std::to_string(decoder.n_layers) + " layers, got [" + std::to_string(head.layer) + ", " +
                               std::to_string(head.head) + "]");
-        most = std::max(most, decoder.block(head.layer).n_heads);
+    return heads;
+}
+
+SpeechTokens tokens_of(const host::Opened& opened) {
+    return SpeechTokens::read(find_info(opened.model, "speech"), opened.config().decoder.vocab_size, opened.name);
+}
+
+}  // namespace
+
+SpeechPlan SpeechWorkspace::plan(const host::Opened& opened, const Options& options) {
+    need_speech(opened);
+    const Config& config = opened.config();
+    const std::uint32_t n_rows = rows_of(config), n_tokens = config.decoder.max_positions;
+    SpeechPlan plan{.stacks = plan_two_stacks(opened, {.n_threads = options.n_threads,
+                                                       .kv_type = options.kv_type,
+                                                       .max_source = n_rows,
+                                                       .max_target = n_tokens,
+                                                       .n_rows = n_tokens,
+                                                       .n_sources = options.n_recordings,
+                                                       .n_texts = options.n_recordings}),
+                    .logits_bytes = std::uint64_t{options.n_recordings} * config.decoder.vocab_size * sizeof(float)};
+    if (!options.words) return plan;
+    std::uint32_t most = 0;
+    for (const SpeechTokens::Head& head : aligned_heads(opened, tokens_of(opened)))
+        most = std::max(most, config.decoder.block(head.layer).n_heads);
+    plan.word_bytes = std::uint64_t{most} * n_tokens * n_rows * sizeof(float);
+    return plan;
+}
+
+SpeechWorkspace::SpeechWorkspace(const host::Opened& opened, const Options& options)
+    : opened_(opened),
+      plan_(plan(opened, options)),
+      tokens_(tokens_of(opened)),
+      stacks_(opened, plan_.stacks, options.isa, options.cancel) {
+    for (std::uint32_t i = 0; i < options.n_recordings; ++i) {
+        memories_.push_back(stacks_.make_memory());
+        texts_.push_back(stacks_.make_text());
     }
-    weights_.resize(std::size_t{most} * n_tokens * n_rows);
+    steps_.reserve(options.n_recordings);
+    if (options.words) heads_ = aligned_heads(opened, tokens_);
+    weights_.resize(static_cast<std::size_t>(plan_.word_bytes / sizeof(float)));
 }
 
 Status SpeechWorkspace::attend(std::size_t i, std::span<const Token> tokens, const SpeechModel::EachHead& each) {
     if (heads_.empty()) return {Code::unsupported, "words: expected a workspace made for them", 0, 0};
-    const std::uint32_t n_keys = (opened_.config().encoder.sound.n_frames + 1) / 2;
+    const std::uint32_t n_keys = rows_of(opened_.config());
     const auto n_queries = static_cast<std::uint32_t>(tokens.size());
     const std::size_t of_each = std::size_t{n_queries} * n_keys;
     for (auto head = heads_.begin(); head != heads_.end();) {
@@ -111,9 +138,9 @@ Status SpeechWorkspace::attend(std::size_t i, std::span<const Token> tokens, con
         const std::span<float> out = std::span(weights_).first(n_heads * of_each);
         const AttentionWeights wanted{
             .layer = layer, .cross = true, .per_head = true, .n_queries = n_queries, .n_keys = n_keys, .out = out};
-        Status status = capture_attention(*workspace_, wanted);
+        Status status = capture_attention(stacks_.workspace(), wanted);
         if (status.ok()) status = read({{{i, tokens, {}}}});
-        (void)capture_attention(*workspace_, {});
+        (void)capture_attention(stacks_.workspace(), {});
         if (!status.ok()) return status;
         for (; head != heads_.end() && head->layer == layer; ++head)
             each(out.subspan(head->head * of_each, of_each), n_keys);
@@ -133,7 +160,8 @@ Status SpeechWorkspace::hear(std::size_t i, std::span<const float> frames) {
     const std::uint32_t n_frames = opened_.config().encoder.sound.n_frames;
     if (const Status status = fovea::rewind(texts_[i], 0); !status.ok()) return status;
     if (const Status status = fovea::rewind(memories_[i], 0); !status.ok()) return status;
-    return cache_memory(*workspace_, {.source = {.vectors = frames, .lengths = {&n_frames, 1}}}, {&memories_[i], 1});
+    return cache_memory(stacks_.workspace(), {.source = {.vectors = frames, .lengths = {&n_frames, 1}}},
+                        {&memories_[i], 1});
 }
 
 Status SpeechWorkspace::rewind(std::size_t i, std::size_t n_tokens) {
@@ -143,7 +171,7 @@ Status SpeechWorkspace::rewind(std::size_t i, std::size_t n_tokens) {
 Status SpeechWorkspace::read(std::span<const Reading> readings) {
     steps_.clear();
     for (const Reading& r : readings) steps_.push_back({texts_[r.i], r.tokens, r.logits, memories_[r.i]});
-    return forward(*workspace_, steps_);
+    return forward(stacks_.workspace(), steps_);
 }
 
 SpeechEngine::SpeechEngine(const host::Opened& opened, const Options& options)

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fovea/encode.h"
-#include "host/model/runtime.h"
+#include "host/model/two_stacks.h"
 #include "host/speech/transcriber.h"
 
 namespace fovea {
@@ -22,7 +22,13 @@ struct RecordingFrames {
     std::uint32_t n_content = 0;
     [[nodiscard]] SpeechFrames view() const { return {numbers, n_content}; }
 };
-/// Throws host::Error, naming `name`.
+/// What a recording takes while its frames are made: its samples at the model's rate, the frames, and scratch. Scratch goes then.
+struct RecordingBytes {
+    std::uint64_t samples = 0, frames = 0, scratch = 0;
+    [[nodiscard]] std::uint64_t all() const { return samples + frames + scratch; }
+};
+/// Throws host::Error, naming `name`, as recording_frames does.
+[[nodiscard]] RecordingBytes recording_bytes(const Model& model, std::size_t n_samples, const std::string& name);
 [[nodiscard]] RecordingFrames recording_frames(const Model& model, std::span<const float> samples,
                                                const std::string& name);
 
@@ -30,7 +36,15 @@ struct RecordingFrames {
 /// text that is longer than any model reads, the end. Throws host::Error.
 [[nodiscard]] std::vector<Token> tokens_before(const Tokenizer& tokenizer, std::string_view text);
 
-/// What computes recordings, several at a time. All memory is taken by the constructor, exactly what the plans say. Used by
+/// Exact memory for recordings, before any is taken.
+struct SpeechPlan {
+    TwoStackPlan stacks;
+    std::uint64_t logits_bytes = 0;  ///< a row for each recording, which callers of read have
+    std::uint64_t word_bytes = 0;    ///< attention weights of a layer, where words are asked for
+    [[nodiscard]] std::uint64_t n_bytes() const { return stacks.n_bytes() + logits_bytes + word_bytes; }
+};
+
+/// What computes recordings, several at a time. All memory is taken by the constructor, exactly what the plan says. Used by
 /// one thread.
 class SpeechWorkspace {
 public:
@@ -44,6 +58,7 @@ public:
     };
     /// `opened` must outlive this. Throws host::Error.
     SpeechWorkspace(const host::Opened& opened, const Options& options);
+    [[nodiscard]] static SpeechPlan plan(const host::Opened& opened, const Options& options);
 
     /// Recording i hears another window, [n_frames, n_mels], and has no text.
     [[nodiscard]] Status hear(std::size_t i, std::span<const float> frames);
@@ -63,16 +78,13 @@ public:
     void describe(SpeechModel& model) const;
 
     [[nodiscard]] const SpeechTokens& tokens() const { return tokens_; }
-    [[nodiscard]] std::uint64_t n_bytes() const {
-        return workspace_.arena.size() + memory_pool_.arena.size() + text_pool_.arena.size() +
-               weights_.size() * sizeof(float);
-    }
+    [[nodiscard]] std::uint64_t n_bytes() const { return plan_.n_bytes(); }  ///< the callers' logits too
 
 private:
     const host::Opened& opened_;
+    SpeechPlan plan_;
     SpeechTokens tokens_;
-    host::Runtime<Workspace> workspace_;
-    host::Runtime<CachePool> memory_pool_, text_pool_;
+    TwoStacks stacks_;
     std::vector<Cache> memories_, texts_;  // of each recording
     std::vector<Step> steps_;
     std::vector<SpeechTokens::Head> heads_;  // by layer

@@ -44,8 +44,11 @@ float power(std::uint32_t n_tokens, float exponent) {
 
 }  // namespace
 
-BeamSearch::BeamSearch(const BeamOptions& options)
-    : options_(options), n_candidates_(std::max<std::size_t>(2, 1 + options.ends.size()) * options.n_beams) {
+std::size_t BeamSearch::most_candidates(const BeamOptions& options) {
+    return std::max<std::size_t>(2, 1 + options.ends.size()) * options.n_beams;
+}
+
+BeamSearch::BeamSearch(const BeamOptions& options) : options_(options), n_candidates_(most_candidates(options)) {
     beams_.reserve(options.n_beams);
     history_.resize(std::size_t{options.most_tokens} * options.n_beams);
     candidates_.reserve(n_candidates_ + 1);
@@ -54,10 +57,11 @@ BeamSearch::BeamSearch(const BeamOptions& options)
     whole_.reserve(std::size_t{options.n_beams} + 1);
 }
 
-std::uint64_t BeamSearch::n_bytes() const {
-    return beams_.capacity() * sizeof(Beam) + history_.capacity() * sizeof(Beam) +
-           (candidates_.capacity() + ranked_.capacity()) * sizeof(Candidate) + logs_.capacity() * sizeof(double) +
-           whole_.capacity() * sizeof(Hypothesis) + options_.ends.capacity() * sizeof(Token);
+std::uint64_t BeamSearch::n_bytes(const BeamOptions& options) {
+    const std::uint64_t n_beams = options.n_beams;
+    return n_beams * (sizeof(Beam) + sizeof(double) + sizeof(Hypothesis)) + sizeof(Hypothesis) +
+           n_beams * options.most_tokens * sizeof(Beam) + 2 * (most_candidates(options) + 1) * sizeof(Candidate) +
+           options.ends.size() * sizeof(Token);
 }
 
 void BeamSearch::start(std::uint32_t n_given, std::uint32_t n_most) {

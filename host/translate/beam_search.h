@@ -66,7 +66,8 @@ public:
     void tokens_of(std::size_t beam, std::vector<Token>& tokens) const;
     void tokens_of(const Hypothesis& text, std::vector<Token>& tokens) const;
 
-    [[nodiscard]] std::uint64_t n_bytes() const;
+    /// Of the constructor's memory; nothing is taken later.
+    [[nodiscard]] static std::uint64_t n_bytes(const BeamOptions& options);
 
 private:
     struct Candidate {
@@ -77,6 +78,8 @@ private:
     void settle();
     void keep(const Candidate& candidate, float divisor);
     void walk(std::uint32_t n, std::uint32_t beam, std::vector<Token>& tokens) const;
+
+    [[nodiscard]] static std::size_t most_candidates(const BeamOptions& options);
 
     BeamOptions options_;
     std::size_t n_candidates_;

@@ -12,34 +12,37 @@ BeamOptions with_room(BeamOptions options, std::uint32_t max_positions) {
     return options;
 }
 
-/// Texts take as many positions as the rules let them have.
-TargetLimits with_room(TargetLimits limits, const TargetRules& rules, const Config& config) {
-    limits.max_target = rules.longest(limits.max_target ? limits.max_target : config.decoder.max_positions);
-    return limits;
-}
-
-template<class T>
-std::uint64_t bytes_of(const std::vector<T>& values) {
-    return values.capacity() * sizeof(T);
-}
+std::size_t mask_words(std::size_t vocab_size) { return (vocab_size + 31) / 32; }
 
 }  // namespace
 
+/// Texts take as many positions as the rules let them have. Pages suffice for beams that have nothing in common: sharing
+/// leaves some free.
+TargetPlan BeamWriter::plan(const host::Opened& opened, TargetLimits limits, const TargetRules& rules) {
+    const Stack& decoder = opened.config().decoder;
+    const std::uint32_t n_beams = rules.beams.n_beams;
+    limits.max_target = rules.longest(limits.max_target ? limits.max_target : decoder.max_positions);
+    TargetPlan plan{.stacks = plan_target(opened, limits, n_beams, n_beams)};
+    const std::uint32_t max_positions = plan.stacks.texts.limits.max_kv_len;
+    const std::uint64_t of_each = 2 * sizeof(Cache) + sizeof(Step) + sizeof(BeamSearch::Row) +
+                                  decoder.vocab_size * sizeof(float) +
+                                  mask_words(decoder.vocab_size) * sizeof(std::uint32_t);
+    plan.search_bytes = n_beams * of_each + (max_positions + std::uint64_t{1}) * sizeof(Token) +
+                        BeamSearch::n_bytes(with_room(rules.beams, max_positions));
+    return plan;
+}
+
 BeamWriter::BeamWriter(const host::Opened& opened, const TargetLimits& limits, const TargetRules& rules)
     : opened_(opened),
-      source_(opened, with_room(limits, rules, opened.config()), rules.beams.n_beams, rules.beams.n_beams),
+      plan_(plan(opened, limits, rules)),
+      source_(opened, limits, plan_.stacks),
       vocab_size_(opened.config().decoder.vocab_size),
       search_(with_room(rules.beams, source_.max_positions())) {
-    // Pages for beams that have nothing in common: sharing leaves some free, and what is there always suffices.
     const std::uint32_t n_beams = rules.beams.n_beams;
-    text_pool_ = start_pool(
-        opened, {.max_kv_len = source_.max_positions(), .max_sequences = n_beams, .kv_type = limits.kv_type});
     texts_.reserve(n_beams), next_.reserve(n_beams), steps_.reserve(n_beams), rows_.reserve(n_beams);
     logits_.resize(n_beams * vocab_size_);
-    allowed_.resize(n_beams * ((vocab_size_ + 31) / 32));
-    text_.reserve(source_.max_positions() + 1);
-    n_bytes_ = source_.n_bytes() + text_pool_.arena.size() + search_.n_bytes() + bytes_of(texts_) + bytes_of(next_) +
-               bytes_of(steps_) + bytes_of(rows_) + bytes_of(logits_) + bytes_of(allowed_) + bytes_of(text_);
+    allowed_.resize(n_beams * mask_words(vocab_size_));
+    text_.reserve(source_.max_positions() + std::size_t{1});
 }
 
 void BeamWriter::start(std::span<const Token> source, const TargetRules& rules, std::uint32_t n_new) {
@@ -53,7 +56,7 @@ void BeamWriter::start(std::span<const Token> source, const TargetRules& rules, 
     for (Cache& text : texts_) require(end_cache(text), opened_.name);
     texts_.clear();
     search_.start(n_given, n_most_);
-    texts_.push_back(start_cache(opened_, text_pool_));
+    texts_.push_back(source_.make_text());
 }
 
 /// The next beams' caches: each parent's goes to its first child, and others fork it.
@@ -73,7 +76,7 @@ void BeamWriter::follow(std::span<const Beam> beams) {
 
 /// What the rules leave of a beam's next tokens.
 void BeamWriter::forbid(std::size_t beam, std::size_t row) {
-    const std::size_t n_words = (vocab_size_ + 31) / 32;
+    const std::size_t n_words = mask_words(vocab_size_);
     const std::span<std::uint32_t> mask = std::span(allowed_).subspan(row * n_words, n_words);
     std::fill(mask.begin(), mask.end(), 0xffffffffu);
     text_ = prompt_;

@@ -16,6 +16,7 @@ class BeamWriter {
 public:
     /// `opened` must outlive this. Of `rules` those count here that are no language's. Throws host::Error.
     BeamWriter(const host::Opened& opened, const TargetLimits& limits, const TargetRules& rules);
+    [[nodiscard]] static TargetPlan plan(const host::Opened& opened, TargetLimits limits, const TargetRules& rules);
 
     /// Reads the source and begins a text of at most n_new tokens; source and rules must outlive it. Throws host::Error.
     void start(std::span<const Token> source, const TargetRules& rules, std::uint32_t n_new);
@@ -28,7 +29,7 @@ public:
         FinishReason finish = FinishReason::none;
     };
     [[nodiscard]] Text best() const;
-    [[nodiscard]] std::uint64_t n_bytes() const { return n_bytes_; }
+    [[nodiscard]] std::uint64_t n_bytes() const { return plan_.n_bytes(); }
 
 private:
     void follow(std::span<const Beam> beams);
@@ -36,8 +37,8 @@ private:
     void forbid(std::size_t beam, std::size_t row);
 
     const host::Opened& opened_;
+    TargetPlan plan_;
     SourceMemory source_;
-    host::Runtime<CachePool> text_pool_;
     std::size_t vocab_size_;
     std::vector<Cache> texts_, next_;  // of the beams
     std::vector<Step> steps_;
@@ -49,7 +50,6 @@ private:
     std::optional<TargetFilter> filter_;
     bool ends_by_length_ = false;
     std::uint32_t n_most_ = 0;  // tokens behind the start, the end counted
-    std::uint64_t n_bytes_ = 0;
 };
 
 }  // namespace fovea

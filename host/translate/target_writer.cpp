@@ -89,13 +89,19 @@ std::vector<Token> with_languages(std::vector<Token> source, const Languages& la
     return source;
 }
 
-TargetWriter::TargetWriter(const host::Opened& opened, const TargetLimits& limits, GeneratorLimits generator)
-    : opened_(opened), source_(opened, limits, 1 + generator.max_proposed, 1) {
-    generator.max_tokens = source_.max_positions();
-    text_pool_ = start_pool(opened, {.max_kv_len = source_.max_positions(), .kv_type = limits.kv_type});
-    text_ = start_cache(opened, text_pool_);
-    generator_ = start_generator(opened, text_, generator);
+TargetPlan TargetWriter::plan(const host::Opened& opened, const TargetLimits& limits, GeneratorLimits generator) {
+    TargetPlan plan{.stacks = plan_target(opened, limits, 1 + generator.max_proposed, 1)};
+    generator.max_tokens = plan.stacks.texts.limits.max_kv_len;
+    require(make_generator_plan(opened.model, opened.tokenizer, generator, plan.generator), opened.name);
+    return plan;
 }
+
+TargetWriter::TargetWriter(const host::Opened& opened, const TargetLimits& limits, const GeneratorLimits& generator)
+    : opened_(opened),
+      plan_(plan(opened, limits, generator)),
+      source_(opened, limits, plan_.stacks),
+      text_(source_.make_text()),
+      generator_(start_generator(opened, text_, plan_.generator.limits)) {}
 
 void TargetWriter::start(std::span<const Token> source, const TargetRules& rules, GenerateOptions how) {
     require(rewind(text_, 0), opened_.name);

@@ -39,7 +39,9 @@ struct ToldLanguages {
 class TargetWriter {
 public:
     /// `opened` must outlive this. Throws host::Error.
-    TargetWriter(const host::Opened& opened, const TargetLimits& limits, GeneratorLimits generator = {});
+    TargetWriter(const host::Opened& opened, const TargetLimits& limits, const GeneratorLimits& generator = {});
+    [[nodiscard]] static TargetPlan plan(const host::Opened& opened, const TargetLimits& limits,
+                                         GeneratorLimits generator = {});
 
     /// Reads the source and begins a text as `rules` say; both, and what `how` views, must outlive the text. Throws host::Error.
     void start(std::span<const Token> source, const TargetRules& rules, GenerateOptions how);
@@ -47,14 +49,12 @@ public:
     [[nodiscard]] Status next(Piece& piece) { return generate(*generator_, source_.workspace(), piece); }
 
     [[nodiscard]] const Generator& generator() const { return *generator_; }
-    [[nodiscard]] std::uint64_t n_bytes() const {
-        return source_.n_bytes() + text_pool_.arena.size() + generator_.arena.size();
-    }
+    [[nodiscard]] std::uint64_t n_bytes() const { return plan_.n_bytes(); }
 
 private:
     const host::Opened& opened_;
+    TargetPlan plan_;
     SourceMemory source_;
-    host::Runtime<CachePool> text_pool_;
     Cache text_;
     host::Runtime<Generator> generator_;
     std::optional<TargetFilter> filter_;

@@ -22,6 +22,12 @@ Translator::Translator(const host::Opened& opened, const Options& options)
         writer_.emplace(opened, options.limits, options.generator);
 }
 
+TargetPlan Translator::plan(const host::Opened& opened, const Options& options) {
+    const TargetRules rules = rules_of(opened, options.n_beams);
+    return rules.beams.n_beams > 1 ? BeamWriter::plan(opened, options.limits, rules)
+                                   : TargetWriter::plan(opened, options.limits, options.generator);
+}
+
 void Translator::start(std::vector<Token> source, const Languages& languages, const GenerateOptions& how) {
     rules_ = said_;
     source_ = opened_.tokenizer.valid() ? with_languages(std::move(source), languages, opened_.tokenizer, rules_)

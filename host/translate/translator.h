@@ -21,6 +21,8 @@ public:
     };
     /// `opened` must outlive this; it may have no tokenizer. Throws host::Error.
     Translator(const host::Opened& opened, const Options& options);
+    /// What the constructor takes. Throws host::Error.
+    [[nodiscard]] static TargetPlan plan(const host::Opened& opened, const Options& options);
 
     /// Reads a source's ids, as the tokenizer made them, and begins a text. What `how` views must outlive the text. Several beams
     /// ask it for n_new and show_special alone. Throws host::Error.

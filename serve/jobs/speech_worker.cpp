@@ -63,8 +63,7 @@ public:
     void fail_all(const Failure& failure) override;
     [[nodiscard]] std::uint32_t context() const override { return context_; }
     [[nodiscard]] std::uint64_t memory_bytes() const override {
-        return (workspace_ ? workspace_->n_bytes() : 0) +
-               places_.size() * sizeof(float) * served_.model.config().decoder.vocab_size;
+        return workspace_ ? workspace_->n_bytes() : 0;
     }
     [[nodiscard]] std::uint64_t later_bytes() const override {
         const Sound& sound = served_.model.config().encoder.sound;
