@@ -1,27 +1,31 @@
 // fovea bench: speed, beside what the machine could do at best in the same minute.
+#include <unistd.h>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
-#include "convert/open/open.h"
+#include "convert/weights/random_model.h"
+#include "convert/writer/writer.h"
 #include "host/base/error.h"
 #include "host/base/words.h"
 #include "host/model/listing.h"
+#include "host/model/opened.h"
 #include "host/model/parameters.h"
-#include "host/model/runtime.h"
 #include "tools/measure/available_memory.h"
 #include "tools/measure/ceilings.h"
-#include "tools/options/opened.h"
+#include "tools/measure/source.h"
 #include "tools/options/options.h"
 #include "tools/options/presets.h"
 #include "tools/options/workers.h"
 #include "tools/terminal/progress.h"
 #include "tools/terminal/usage_error.h"
 #include "tools/verbs/bench.h"
+#include "tools/verbs/bench_subject.h"
 #include "tools/verbs/verbs.h"
 
 namespace fovea {
@@ -36,6 +40,7 @@ struct BenchOptions {
     Type type = Type::f32;
     Type kv_type = Type::f32;
     std::uint32_t n_prompt = 512, n_new = 64, context = 0, n_repeats = 5;
+    bool has_n_prompt = false, has_n_new = false;
 };
 
 double seconds_now() {
@@ -58,71 +63,36 @@ Limits limits_of(const BenchOptions& options, const Config& config) {
 }
 
 /// A model that memory does not hold would be read from the disk again for every token: no figure worth having.
-void need_memory(const BenchOptions& options, const Config& config, std::uint64_t file_bytes) {
+void need_memory(const BenchOptions& options, const ModelSource& source, const WriteOptions& write) {
     Plan plan;
-    require(make_plan(config, limits_of(options, config), plan), options.preset);
-    const std::uint64_t wanted = file_bytes + plan.arena_bytes, available = available_memory();
+    require(make_plan(source.config, limits_of(options, source.config), plan), options.preset);
+    const std::uint64_t wanted = file_bytes(source, write) + plan.arena_bytes, available = available_memory();
     if (wanted > available)
         throw host::Error(options.preset + ": memory: expected " + with_separators(wanted) +
                           " bytes for weights and arena, got " + with_separators(available) + "");
 }
 
+/// Random weights in a file that is mapped and then forgotten, so that they are read as a real model's are.
 host::Opened open_random(const BenchOptions& bench) {
+    const std::filesystem::path path =
+        std::filesystem::temp_directory_path() / ("fovea-bench-" + std::to_string(getpid()) + ".fovea");
+    struct Remover {
+        const std::filesystem::path& path;
+        ~Remover() {
+            std::error_code ignored;
+            std::filesystem::remove(path, ignored);
+        }
+    } remover{path};
     WriteOptions options;
     options.type = bench.type;
     options.n_threads = bench.common.n_threads;
     options.progress = progress_line("random weights");
-    const Config config = preset_config(bench.preset);
-    host::Opened opened = convert::open_random(
-        config, options, [&](std::uint64_t file_bytes) { need_memory(bench, config, file_bytes); });
+    const ModelSource source = random_model(preset_config(bench.preset), 1);
+    need_memory(bench, source, options);
+    write_file(source, path, options);
+    host::Opened opened = open_path(path.string());
     opened.name = bench.preset;
     return opened;
-}
-
-/// What must be computed and read, by the model's shape alone.
-struct Work {
-    double prefill_operations = 0;  // 2 a multiply-add; the output head for the last token only
-    double decode_bytes = 0;        // read for one token, halfway through the new ones
-};
-
-/// Positions that token `pos` sees in a block.
-double visible(const Block& b, double pos) { return b.window ? std::min<double>(pos + 1, b.window) : pos + 1; }
-
-/// Of a tensor that holds all experts, what those take that a token uses.
-double share_used(const TensorInfo& tensor, const Stack& s) {
-    const Block& b = s.block(tensor.layer);
-    return std::string_view(tensor.role).starts_with("expert_") ? static_cast<double>(b.n_experts_used) / b.n_experts
-                                                                : 1.0;
-}
-
-/// Of an element of a cache, its share of scales and references included. Heads of 64 take no padding in any type.
-double value_bytes(Type type) {
-    return type == Type::q4 ? 18.0 / 32 : type == Type::q8 ? 34.0 / 32 : type == Type::f16 ? 2 : 4;
-}
-double key_bytes(Type type) { return type == Type::q4 ? 20.0 / 32 : value_bytes(type); }
-
-Work count_work(const host::Opened& opened, const BenchOptions& options) {
-    const Stack& s = opened.model.config().decoder;
-    const ParameterCount count = count_parameters(opened.model.config());
-    Work work;
-    const std::uint64_t multiplied = count.attention + count.feed_forward - count.idle_experts;
-    work.prefill_operations = 2.0 * static_cast<double>(multiplied) * options.n_prompt + 2.0 * s.vocab_size * s.d_model;
-    const double cached = options.n_prompt + options.n_new / 2.0;
-    for (std::uint32_t layer = 0; layer < s.n_layers; ++layer) {
-        const Block& b = s.block(layer);
-        double n_pairs = 0;
-        for (std::uint32_t pos = 0; pos < options.n_prompt; ++pos) n_pairs += visible(b, pos);
-        work.prefill_operations += 2.0 * n_pairs * b.n_heads * (b.head_dim + b.value_head_dim);
-        const double head_bytes =
-            b.head_dim * key_bytes(options.kv_type) + b.value_head_dim * value_bytes(options.kv_type);
-        work.decode_bytes += visible(b, cached) * b.n_kv_heads * head_bytes;
-    }
-    for (const TensorInfo& tensor : tensors(opened.model)) {
-        const bool looked_up = std::string_view(tensor.role) == "token_embedding" && !s.tied_output;
-        if (std::string_view(tensor.layout) != "rows" && !looked_up)
-            work.decode_bytes += static_cast<double>(tensor.bytes) * share_used(tensor, s);
-    }
-    return work;
 }
 
 /// Whether layers' matrices are multiplied as integers: those are what prefill takes time for.
@@ -142,20 +112,8 @@ struct Sample {
 
 class Bench {
 public:
-    Bench(const host::Opened& opened, host::Runtime<Session>& running, const BenchOptions& options)
-        : opened_(opened),
-          running_(running),
-          options_(options),
-          work_(count_work(opened, options)),
-          quantized_(is_quantized(opened.model)),
-          tokens_(std::size_t{options.n_prompt} + options.n_new),
-          logits_(opened.model.config().decoder.vocab_size) {
-        std::uint64_t state = 1;  // any spread of ids will do (Knuth's MMIX generator)
-        for (Token& token : tokens_) {
-            state = state * 6364136223846793005u + 1442695040888963407u;
-            token = static_cast<Token>((state >> 33) % logits_.size());
-        }
-    }
+    Bench(const host::Opened& opened, BenchSubject& subject, const BenchOptions& options)
+        : opened_(opened), subject_(subject), options_(options), quantized_(is_quantized(opened.model)) {}
 
     /// The ceilings stand on both sides of what is compared with them: a shared machine's speed wanders.
     [[nodiscard]] std::vector<Sample> measure() {
@@ -168,8 +126,8 @@ public:
             const Sample after = measure_ceilings();
             sample.peak = std::max(before.peak, after.peak);
             sample.read_peak = std::max(before.read_peak, after.read_peak);
-            sample.prefill_share = work_.prefill_operations * sample.prefill / options_.n_prompt / sample.peak;
-            sample.decode_share = work_.decode_bytes * sample.decode / sample.read_peak;
+            sample.prefill_share = subject_.work.prefill_operations * sample.prefill / subject_.n_prompt / sample.peak;
+            sample.decode_share = subject_.work.decode_bytes * sample.decode / sample.read_peak;
             samples.push_back(sample);
             before = after;
             if (progress) progress(i + 1, options_.n_repeats);
@@ -182,22 +140,19 @@ public:
 private:
     Sample measure_once() {
         Sample sample;
-        const std::span<const Token> tokens = tokens_;
-        require(rewind(*running_, 0), opened_.name);
         double started = seconds_now();
-        require(forward(*running_, tokens.first(options_.n_prompt), logits_), opened_.name);
-        sample.prefill = options_.n_prompt / (seconds_now() - started);
+        subject_.read_prompt();
+        sample.prefill = subject_.n_prompt / (seconds_now() - started);
         started = seconds_now();
-        for (std::uint32_t i = 0; i < options_.n_new; ++i)
-            require(forward(*running_, tokens.subspan(options_.n_prompt + i, 1), logits_), opened_.name);
+        for (std::uint32_t i = 0; i < options_.n_new; ++i) subject_.write_token();
         sample.decode = options_.n_new / (seconds_now() - started);
         return sample;
     }
 
     Sample measure_ceilings() {
         Sample sample;
-        const std::uint32_t n_threads = running_.plan.limits.n_threads;
-        const char* const isa = running_->isa();
+        const std::uint32_t n_threads = options_.common.n_threads;
+        const char* const isa = subject_.isa;
         sample.peak = quantized_ ? measure_int8_peak(isa, n_threads) : measure_fma_peak(isa, n_threads);
         const ReadRate rate = measure_read_peak(isa, opened_.model.bytes(), n_threads);
         sample.read_peak = rate.bytes_per_second;
@@ -206,12 +161,9 @@ private:
     }
 
     const host::Opened& opened_;
-    host::Runtime<Session>& running_;
+    BenchSubject& subject_;
     const BenchOptions& options_;
-    Work work_;
     bool quantized_;
-    std::vector<Token> tokens_;
-    std::vector<float> logits_;
     std::uint32_t n_streams_ = 0;
 };
 
@@ -223,18 +175,18 @@ double median(const std::vector<Sample>& samples, double Sample::*member) {
     return values[values.size() / 2];
 }
 
-void print(const host::Opened& opened, const host::Runtime<Session>& running, const BenchOptions& options,
+void print(const host::Opened& opened, const BenchSubject& subject, const BenchOptions& options,
            const std::vector<Sample>& samples, std::uint32_t n_streams, std::uint32_t n_workers) {
     const auto of = [&](double Sample::*member) { return median(samples, member); };
     const bool quantized = is_quantized(opened.model);
     if (options.common.json) {
         std::printf("%s\n", nlohmann::ordered_json{{"model", opened.name},
                                                    {"file_bytes", opened.model.bytes().size()},
-                                                   {"arena_bytes", running.plan.arena_bytes},
-                                                   {"isa", running->isa()},
-                                                   {"n_threads", running.plan.limits.n_threads},
+                                                   {"arena_bytes", subject.arena_bytes},
+                                                   {"isa", subject.isa},
+                                                   {"n_threads", options.common.n_threads},
                                                    {"n_workers", n_workers},
-                                                   {"n_prompt_tokens", options.n_prompt},
+                                                   {"n_prompt_tokens", subject.n_prompt},
                                                    {"n_tokens", options.n_new},
                                                    {"n_repeats", options.n_repeats},
                                                    {"prefill_tokens_per_second", of(&Sample::prefill)},
@@ -248,13 +200,13 @@ void print(const host::Opened& opened, const host::Runtime<Session>& running, co
         return;
     }
     std::printf("%s: %s file bytes, %s arena bytes, %s, %u %s; median of %u\n", one_line(opened.name).c_str(),
-                with_separators(opened.model.bytes().size()).c_str(), with_separators(running.plan.arena_bytes).c_str(),
-                running->isa(), running.plan.limits.n_threads,
-                running.plan.limits.n_threads == 1 ? "thread" : "threads", options.n_repeats);
+                with_separators(opened.model.bytes().size()).c_str(), with_separators(subject.arena_bytes).c_str(),
+                subject.isa, options.common.n_threads, options.common.n_threads == 1 ? "thread" : "threads",
+                options.n_repeats);
     if (n_workers)
         std::printf("with %u %s; shares are of this machine's own limits\n", n_workers,
                     n_workers == 1 ? "worker" : "workers");
-    std::printf("prefill %5u tokens %12.1f tokens/s  %5.1f %% of the %s peak, %.1f %s/s\n", options.n_prompt,
+    std::printf("prefill %5u tokens %12.1f tokens/s  %5.1f %% of the %s peak, %.1f %s/s\n", subject.n_prompt,
                 of(&Sample::prefill), 100 * of(&Sample::prefill_share), quantized ? "int8" : "FMA",
                 of(&Sample::peak) * 1e-9, quantized ? "GOP" : "GFLOP");
     if (options.n_new)
@@ -263,13 +215,52 @@ void print(const host::Opened& opened, const host::Runtime<Session>& running, co
                     n_streams);
 }
 
+/// At most as many as a model of two stacks has positions for. 0: any number.
+void fit(const char* name, bool given, std::uint32_t most, std::uint32_t& n) {
+    if (!most || n <= most) return;
+    if (given)
+        throw host::Error(std::string(name) + ": expected at most " + std::to_string(most) + " positions, got " +
+                          std::to_string(n));
+    n = most;
+}
+
+std::unique_ptr<BenchSubject> make_two_stacks(BenchOptions& options, const host::Opened& opened) {
+    const std::pair<bool, const char*> others[] = {{options.context != 0, "--context"},
+                                                   {!options.sequences.empty(), "--sequences"},
+                                                   {!options.common.workers.empty(), "--workers"}};
+    for (const auto& [given, name] : others)
+        if (given)
+            throw UsageError(std::string(name) + ": expected a model that continues its prompt, got " + opened.name +
+                             ", which has two stacks");
+    const Stack &encoder = opened.model.config().encoder, &decoder = opened.model.config().decoder;
+    if (options.has_n_prompt && !encoder.vocab_size)
+        throw UsageError("-p: expected a model that reads tokens, got " + opened.name + ", which reads a window");
+    fit("-p", options.has_n_prompt, encoder.max_positions, options.n_prompt);
+    fit("-n", options.has_n_new, decoder.max_positions, options.n_new);
+    return bench_two_stacks(opened, {.n_prompt = options.n_prompt,
+                                     .n_new = options.n_new,
+                                     .max_kv_len = options.n_new,
+                                     .n_threads = options.common.n_threads,
+                                     .kv_type = options.kv_type,
+                                     .isa = options.common.isa_or_best()});
+}
+
+void measure_and_print(const BenchOptions& options, const host::Opened& opened, BenchSubject& subject,
+                       std::uint32_t n_workers) {
+    Bench bench(opened, subject, options);
+    const std::vector<Sample> samples = bench.measure();
+    print(opened, subject, options, samples, bench.n_streams(), n_workers);
+}
+
 void bench(BenchOptions& options) {
     if (options.model.empty() == options.preset.empty())
         throw UsageError(std::string("MODEL or --preset NAME: expected one of them, got ") +
                          (options.model.empty() ? "neither" : "both"));
     settle(options.common);
     const host::Opened opened = options.preset.empty() ? open_path(options.model) : open_random(options);
-    opened.need_logits();
+    if (has_two_stacks(opened.model.config()))
+        return measure_and_print(options, opened, *make_two_stacks(options, opened), 0);
+    need_logits(opened);
     const Limits limits = limits_of(options, opened.model.config());
     if (!options.sequences.empty())
         return bench_sequences(opened, {.counts = options.sequences,
@@ -281,11 +272,15 @@ void bench(BenchOptions& options) {
                                         .isa = options.common.isa_or_best(),
                                         .json = options.common.json});
     const SharedWork shared(options.common, opened);
-    host::Runtime<Session> running =
-        start_session(opened, limits, {.isa = options.common.isa_or_best(), .remote = shared.remote()});
-    Bench bench(opened, running, options);
-    const std::vector<Sample> samples = bench.measure();
-    print(opened, running, options, samples, bench.n_streams(), shared.n_workers());
+    const auto subject = bench_session(opened,
+                                       {.n_prompt = options.n_prompt,
+                                        .n_new = options.n_new,
+                                        .max_kv_len = limits.max_kv_len,
+                                        .n_threads = limits.n_threads,
+                                        .kv_type = limits.kv_type,
+                                        .isa = options.common.isa_or_best()},
+                                       shared.remote());
+    measure_and_print(options, opened, *subject, shared.n_workers());
 }
 
 }  // namespace
@@ -299,8 +294,9 @@ void add_bench(CLI::App& app) {
         .type_name("NAME");
     const Option type = add_type(verb, "--type", options->type, {std::begin(kTypes), std::end(kTypes)},
                                  "of random weights: " + type_names({std::begin(kTypes), std::end(kTypes)}));
-    add_count(verb, "-p", options->n_prompt, 1, kAny, "prompt tokens (default 512)");
-    add_count(verb, "-n", options->n_new, 0, kAny, "new tokens (default 64)");
+    const Option n_prompt =
+        add_count(verb, "-p", options->n_prompt, 1, kAny, "prompt tokens, of two stacks the encoder's (default 512)");
+    const Option n_new = add_count(verb, "-n", options->n_new, 0, kAny, "new tokens (default 64)");
     add_count(verb, "--context", options->context, 1, kAny, "positions to hold (default: -p plus -n)");
     add_kv(verb, options->kv_type);
     add_count(verb, "--repeat", options->n_repeats, 1, 1000, "repetitions to take the median of (default 5)");
@@ -308,7 +304,8 @@ void add_bench(CLI::App& app) {
         .type_name("N[,N]");
     add_workers(verb, options->common);
     add_common(verb, options->common);
-    set_action(verb, [options, sequences, type] {
+    set_action(verb, [options, sequences, type, n_prompt, n_new] {
+        options->has_n_prompt = n_prompt.count() > 0, options->has_n_new = n_new.count() > 0;
         if (type.count() && options->preset.empty())
             throw UsageError("--type: expected --preset beside it, got a file, which has types");
         if (!sequences->empty()) options->sequences = read_list("--sequences", *sequences, 1024);

@@ -1,0 +1,188 @@
+#include "tools/verbs/bench_subject.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "host/base/error.h"
+#include "host/model/listing.h"
+#include "host/model/parameters.h"
+#include "host/model/two_stacks.h"
+#include "tools/measure/source.h"
+
+namespace fovea {
+namespace {
+
+/// Positions that token `pos` sees in a block.
+double visible(const Block& b, double pos) { return b.window ? std::min<double>(pos + 1, b.window) : pos + 1; }
+
+/// Of a tensor that holds all experts, what those take that a token uses.
+double share_used(const TensorInfo& tensor, const Stack& s) {
+    const Block& b = s.block(tensor.layer);
+    return std::string_view(tensor.role).starts_with("expert_") ? static_cast<double>(b.n_experts_used) / b.n_experts
+                                                                : 1.0;
+}
+
+/// Of an element of a cache, its share of scales and references included. Heads of 64 take no padding in any type.
+double value_bytes(Type type) {
+    return type == Type::q4 ? 18.0 / 32 : type == Type::q8 ? 34.0 / 32 : type == Type::f16 ? 2 : 4;
+}
+double key_bytes(Type type) { return type == Type::q4 ? 20.0 / 32 : value_bytes(type); }
+/// Of a position's keys and values.
+double cached_bytes(const Block& b, Type type) {
+    return b.n_kv_heads * (b.head_dim * key_bytes(type) + b.value_head_dim * value_bytes(type));
+}
+
+/// Multiplications and additions of a stack's matrices for one row.
+double row_operations(const Stack& stack, Stack Config::*place) {
+    Config config;
+    config.*place = stack;
+    const ParameterCount count = count_parameters(config);
+    return 2.0 * static_cast<double>(count.attention + count.feed_forward - count.idle_experts);
+}
+
+/// Matrices that each token reads: all of the decoder, but those of what is computed once for a memory.
+double matrix_bytes(const host::Opened& opened) {
+    const Stack& s = opened.model.config().decoder;
+    double bytes = 0;
+    for (const TensorInfo& tensor : tensors(opened.model)) {
+        const std::string_view role = tensor.role;
+        const bool looked_up = role == "token_embedding" && !s.tied_output;
+        const bool once = tensor.in_encoder || role == "cross_key" || role == "cross_value";
+        if (std::string_view(tensor.layout) != "rows" && !looked_up && !once)
+            bytes += static_cast<double>(tensor.bytes) * share_used(tensor, s);
+    }
+    return bytes;
+}
+
+BenchWork session_work(const host::Opened& opened, const BenchLimits& limits) {
+    const Stack& s = opened.model.config().decoder;
+    BenchWork work{
+        .prefill_operations = row_operations(s, &Config::decoder) * limits.n_prompt + 2.0 * s.vocab_size * s.d_model,
+        .decode_bytes = matrix_bytes(opened)};
+    const double cached = limits.n_prompt + limits.n_new / 2.0;
+    for (std::uint32_t layer = 0; layer < s.n_layers; ++layer) {
+        const Block& b = s.block(layer);
+        double n_pairs = 0;
+        for (std::uint32_t pos = 0; pos < limits.n_prompt; ++pos) n_pairs += visible(b, pos);
+        work.prefill_operations += 2.0 * n_pairs * b.n_heads * (b.head_dim + b.value_head_dim);
+        work.decode_bytes += visible(b, cached) * cached_bytes(b, limits.kv_type);
+    }
+    return work;
+}
+
+/// The encoder's pass with the memory's keys and values; a token that reads those.
+BenchWork two_stack_work(const host::Opened& opened, const BenchLimits& limits, std::uint32_t n_rows) {
+    const Config& config = opened.model.config();
+    BenchWork work{.prefill_operations = row_operations(config.encoder, &Config::encoder) * n_rows,
+                   .decode_bytes = matrix_bytes(opened)};
+    for (const TensorInfo& tensor : tensors(opened.model)) {
+        const double size = static_cast<double>(tensor.n_rows) * tensor.n_cols;
+        if (std::string_view(tensor.role) == "first_convolution")
+            work.prefill_operations += 2.0 * size * config.encoder.sound.n_frames;
+        if (std::string_view(tensor.role) == "second_convolution") work.prefill_operations += 2.0 * size * n_rows;
+    }
+    for (std::uint32_t layer = 0; layer < config.encoder.n_layers; ++layer) {
+        const Block& b = config.encoder.block(layer);
+        const double seen = b.window ? std::min<double>(n_rows, 2.0 * b.window - 1) : n_rows;
+        work.prefill_operations += 2.0 * n_rows * seen * b.n_heads * (b.head_dim + b.value_head_dim);
+    }
+    const Stack& s = config.decoder;
+    for (std::uint32_t layer = 0; layer < s.n_layers; ++layer) {
+        const Block& b = s.block(layer);
+        const double of_row = static_cast<double>(b.n_kv_heads) * (b.head_dim + b.value_head_dim) * s.d_model;
+        if (b.cross_attention) work.prefill_operations += 2.0 * n_rows * of_row;
+        const double cached = visible(b, limits.n_new / 2.0) + (b.cross_attention ? n_rows : 0);
+        work.decode_bytes += cached * cached_bytes(b, limits.kv_type);
+    }
+    return work;
+}
+
+class SessionSubject final : public BenchSubject {
+public:
+    SessionSubject(const host::Opened& opened, const BenchLimits& limits, const Remote* remote)
+        : opened_(opened),
+          running_(start_session(
+              opened, {.max_kv_len = limits.max_kv_len, .n_threads = limits.n_threads, .kv_type = limits.kv_type},
+              limits.isa, remote)),
+          tokens_(spread_tokens(std::size_t{limits.n_prompt} + limits.n_new, opened.model.config().decoder.vocab_size)),
+          logits_(opened.model.config().decoder.vocab_size) {
+        work = session_work(opened, limits);
+        n_prompt = limits.n_prompt;
+        arena_bytes = running_.plan.arena_bytes;
+        isa = running_.session.isa();
+    }
+    void read_prompt() override {
+        require(rewind(running_.session, 0), opened_.name);
+        require(forward(running_.session, std::span(tokens_).first(n_prompt), logits_), opened_.name);
+    }
+    void write_token() override {
+        const std::uint32_t at = running_.session.kv_len();
+        require(forward(running_.session, std::span(tokens_).subspan(at, 1), logits_), opened_.name);
+    }
+
+private:
+    const host::Opened& opened_;
+    Running running_;
+    std::vector<Token> tokens_;
+    std::vector<float> logits_;
+};
+
+class TwoStackSubject final : public BenchSubject {
+public:
+    TwoStackSubject(const host::Opened& opened, const BenchLimits& limits)
+        : opened_(opened),
+          source_(opened.model, spread_tokens(limits.n_prompt, std::max(opened.model.config().encoder.vocab_size, 1u)),
+                  opened.name),
+          plan_(plan_two_stacks(opened.model.config(),
+                                {.n_threads = limits.n_threads,
+                                 .kv_type = limits.kv_type,
+                                 .max_source = source_.n_rows(),
+                                 .max_target = std::max(limits.max_kv_len, 1u)},
+                                opened.name)),
+          stacks_(opened.model, plan_, opened.name, isa_of(limits)),
+          memory_(stacks_.make_memory()),
+          text_(stacks_.make_text()),
+          tokens_(spread_tokens(limits.n_new, opened.model.config().decoder.vocab_size)),
+          logits_(opened.model.config().decoder.vocab_size) {
+        n_prompt = source_.n_rows();
+        work = two_stack_work(opened, limits, n_prompt);
+        arena_bytes = plan_.n_bytes();
+        isa = isa_of(limits);
+    }
+    void read_prompt() override {
+        require(rewind(text_, 0), opened_.name);
+        require(rewind(memory_, 0), opened_.name);
+        require(cache_memory(stacks_.workspace, source_.input(), {&memory_, 1}), opened_.name);
+    }
+    void write_token() override {
+        const Step step{text_, std::span(tokens_).subspan(text_.kv_len(), 1), logits_, memory_};
+        require(forward(stacks_.workspace, {&step, 1}), opened_.name);
+    }
+
+private:
+    [[nodiscard]] static const char* isa_of(const BenchLimits& limits) {
+        return limits.isa ? limits.isa : isa_names().front();
+    }
+
+    const host::Opened& opened_;
+    Source source_;
+    TwoStackPlan plan_;
+    TwoStacks stacks_;
+    Cache memory_, text_;
+    std::vector<Token> tokens_;
+    std::vector<float> logits_;
+};
+
+}  // namespace
+
+std::unique_ptr<BenchSubject> bench_session(const host::Opened& opened, const BenchLimits& limits,
+                                            const Remote* remote) {
+    return std::make_unique<SessionSubject>(opened, limits, remote);
+}
+
+std::unique_ptr<BenchSubject> bench_two_stacks(const host::Opened& opened, const BenchLimits& limits) {
+    return std::make_unique<TwoStackSubject>(opened, limits);
+}
+
+}  // namespace fovea

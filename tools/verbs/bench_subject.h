@@ -1,0 +1,45 @@
+// What `fovea bench` measures: a prompt's pass, then tokens one at a time; and how much work that is.
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "fovea/remote.h"
+#include "host/model/opened.h"
+
+namespace fovea {
+
+/// What must be computed and read, by the model's shape alone.
+struct BenchWork {
+    double prefill_operations = 0;  ///< 2 a multiply-add; the output head for the last token only
+    double decode_bytes = 0;        ///< read for one token, halfway through the new ones
+};
+
+struct BenchLimits {
+    std::uint32_t n_prompt = 0, n_new = 0;  ///< tokens
+    std::uint32_t max_kv_len = 0;           ///< positions that are held
+    std::uint32_t n_threads = 1;
+    Type kv_type = Type::f32;
+    const char* isa = nullptr;  ///< nullptr: the best
+};
+
+class BenchSubject {
+public:
+    virtual ~BenchSubject() = default;
+    /// Forgets all, and reads the prompt: of two stacks the encoder reads its source.
+    virtual void read_prompt() = 0;
+    /// The next token, whose logits are computed. Throws host::Error, as read_prompt does.
+    virtual void write_token() = 0;
+
+    BenchWork work;
+    std::uint32_t n_prompt = 0;  ///< rows that read_prompt computes
+    std::uint64_t arena_bytes = 0;
+    const char* isa = "";
+};
+
+/// `opened` must outlive it, and `remote` where there is one. Throws host::Error.
+[[nodiscard]] std::unique_ptr<BenchSubject> bench_session(const host::Opened& opened, const BenchLimits& limits,
+                                                          const Remote* remote);
+/// The same of a model of two stacks; one that hears reads a window.
+[[nodiscard]] std::unique_ptr<BenchSubject> bench_two_stacks(const host::Opened& opened, const BenchLimits& limits);
+
+}  // namespace fovea
