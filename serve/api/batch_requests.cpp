@@ -21,7 +21,7 @@ constexpr std::uint32_t kUnlimited = 0xffffffffu;
 
 /// The fields that a line may have, in the order that a message lists them.
 std::vector<std::string> field_names() {
-    std::vector<std::string> names{"prompt", "messages", "id", "max_tokens"};
+    std::vector<std::string> names{"prompt", "tokens", "messages", "id", "max_tokens"};
     SamplingFields reals;
     const auto add = [&](std::span<const SamplingField> some, std::initializer_list<const char*> others) {
         for (const SamplingField& field : some) names.emplace_back(field.openai);
@@ -48,18 +48,46 @@ void check_fields(const Json& line) {
     }
 }
 
+/// "tokens" is a prompt of ids, as --tokens has them.
+Json with_prompt(Json line) {
+    const auto tokens = line.find("tokens");
+    if (tokens == line.end() || tokens->is_null()) return line;
+    const auto is_id = [](const Json& id) { return id.is_number_unsigned(); };
+    if (!tokens->is_array() || tokens->empty() || !std::all_of(tokens->begin(), tokens->end(), is_id))
+        throw host::Error("tokens: expected a list of token ids, got another value");
+    if (line.contains("prompt")) throw host::Error("tokens: expected no prompt beside it, got one");
+    line["prompt"] = *tokens;
+    return line;
+}
+
 /// The fields of a request, checked, with the server's defaults.
-Request read_fields(const Json& line) {
+Request read_fields(const Json& given) {
+    const Json line = with_prompt(given);
     const Fields fields(line);
     const bool has_prompt = fields.find("prompt"), has_messages = fields.find("messages");
     if (has_prompt == has_messages)
-        throw host::Error(std::string("request: expected a prompt or messages, got ") +
+        throw host::Error(std::string("request: expected a prompt, tokens or messages, got ") +
                           (has_prompt ? "both" : "neither"));
     Request request = has_messages ? read_chat(fields) : read_completion(fields);
     if (has_prompt && request.prompts.size() != 1)
         throw host::Error("prompt: expected one text, got " + std::to_string(request.prompts.size()));
     if (request.random_seed) throw host::Error("seed: expected a number from 0, got -1");
     return request;
+}
+
+/// A token of the answer has room behind a prompt of ids, too, where a model without a tokenizer has no conversations.
+std::uint32_t room_of_prompts(const host::Opened& served, std::uint32_t context) {
+    return served.tokenizer.valid() || (served.kind() == host::Kind::translation) ? context : context - 1;
+}
+
+/// What a text of the request needs.
+void check_tokenizer(const host::Opened& served, const Request& request, bool is_tokens) {
+    if (served.tokenizer.valid()) return;
+    const char* text = !is_tokens                         ? "prompt"
+                       : !request.stop.empty()            ? "stop"
+                       : request.form != Form::any ? "response_format"
+                                                          : nullptr;
+    if (text) throw host::Error(std::string(text) + ": expected a model with a tokenizer, got one without");
 }
 
 /// "got a parse error at line 1, column 7" is about the line that is named already.
@@ -128,7 +156,7 @@ BatchReader::BatchReader(const BatchLines& lines, const host::Opened& served, co
       served_(served),
       defaults_(defaults),
       context_(context),
-      prompts_(served, context, true),
+      prompts_(served, room_of_prompts(served, context), served.tokenizer.valid()),
       forms_(served.tokenizer) {
     const std::uint32_t ids[] = {served.model.fingerprint(), kNumericsVersion, static_cast<std::uint32_t>(kv_type),
                                  context};
@@ -186,6 +214,9 @@ BatchRequest BatchReader::read(std::size_t i) {
         if (!read.id.is_null() && !read.id.is_string() && !read.id.is_number())
             throw host::Error("id: expected a text or a number, got another value");
         settle(line, read.request);
+        const std::vector<Prompt>& given = read.request.prompts;
+        read.is_tokens = !given.empty() && given.front().is_tokens;
+        check_tokenizer(served_, read.request, read.is_tokens);
         PromptReader::Prompted prompted = prompts_.read(read.request);
         read.prompt = std::move(prompted.prompts.front());
         read.rules = std::move(prompted.rules);

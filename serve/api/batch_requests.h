@@ -51,6 +51,7 @@ struct BatchRequest {
     Json id;  ///< null: none
     Request request;
     std::vector<Token> prompt;  ///< or a source, where there are rules
+    bool is_tokens = false;     ///< it was given as ids, and so is the answer
     std::shared_ptr<const TargetRules> rules;
     std::uint32_t n_new = 0;  ///< that the context has room for
     /// Of the line, the defaults and the model: an answer carries it, so that no other request's is taken for it.

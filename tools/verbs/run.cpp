@@ -353,7 +353,7 @@ void run(RunOptions& options) {
     open_loras(opened, options.loras, options.common.opening());
     options.shared = std::make_shared<const SharedWork>(options.common, opened);
     if (!options.tokens.empty() && !options.form.wanted()) return run_once(options, opened);
-    (void)opened.need_tokenizer();
+    if (options.batch.empty() || options.form.wanted()) (void)opened.need_tokenizer();  // a batch may be of ids
     if (!options.tokens.empty()) return run_once(options, opened);
     if (!options.batch.empty()) return answer_batch(options, opened);
     if (options.has_prompt) {

@@ -35,6 +35,8 @@ constexpr std::chrono::seconds kBetweenNotes{30};  // where standard error is no
 struct BatchAnswer {
     std::string text;
     serve::Event last;
+    std::vector<Token> tokens;  ///< of an answer to ids
+    bool is_tokens = false;
     Json id;
     std::uint32_t hash = 0;
 
@@ -43,6 +45,7 @@ struct BatchAnswer {
         if (!id.is_null()) json["id"] = id;
         json["request"] = hash_text(hash);
         json["text"] = text;
+        if (is_tokens) json["tokens"] = tokens;
         json["finish"] = name(last.finish);
         json["n_prompt_tokens"] = last.n_prompt;
         json["n_tokens"] = last.n_new;
@@ -155,6 +158,7 @@ private:
         else
             job->prompts = {std::move(request.prompt)};
         job->n_new = request.n_new;
+        if (request.is_tokens) job->n_likeliest = 0;  // events then have ids
         job->sampler = request.request.sampler;
         job->penalized = request.request.penalized;
         job->stop = request.request.stop;
@@ -168,9 +172,11 @@ private:
         const auto answer = std::make_shared<BatchAnswer>();
         answer->id = std::move(request.id);
         answer->hash = request.hash;
+        answer->is_tokens = request.is_tokens;
         job->deliver = [this, i, answer](std::vector<serve::Event> events) {
             for (serve::Event& event : events) {
                 answer->text += event.text;
+                for (const serve::ChosenToken& token : event.tokens) answer->tokens.push_back(token.id);
                 if (!event.ended) continue;
                 answer->last = std::move(event);
                 done_.emplace(i, std::move(*answer));

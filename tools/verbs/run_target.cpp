@@ -147,7 +147,7 @@ void check(const RunOptions& options, const host::Opened& opened) {
         throw UsageError("--beams: expected 1 beside --batch, got " + std::to_string(options.n_beams));
     if (!opened.tokenizer.valid() && !(options.languages.from + options.languages.to).empty())
         (void)opened.need_tokenizer();
-    if (options.tokens.empty()) (void)opened.need_tokenizer();
+    if (options.tokens.empty() && options.batch.empty()) (void)opened.need_tokenizer();
 }
 
 }  // namespace

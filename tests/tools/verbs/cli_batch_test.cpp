@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "tests/support/command_line.h"
+#include "tests/support/small_models.h"
 
 namespace fovea::testing {
 namespace {
@@ -164,12 +165,12 @@ TEST_CASE("batch: what is wrong with a line is said before anything is computed"
     };
     refused("{", "body: expected JSON, got a parse error at column 2");
     refused("[]", "request: expected a JSON object, got another value");
-    refused("{}", "request: expected a prompt or messages, got neither");
-    refused(R"({"prompt": "a", "messages": []})", "request: expected a prompt or messages, got both");
-    refused(R"({"prompt": "a", "temprature": 1})", "field: expected one of prompt, messages, id, ");
+    refused("{}", "request: expected a prompt, tokens or messages, got neither");
+    refused(R"({"prompt": "a", "messages": []})", "request: expected a prompt, tokens or messages, got both");
+    refused(R"({"prompt": "a", "temprature": 1})", "field: expected one of prompt, tokens, messages, id, ");
     refused(
         R"({"prompt": "a", "temprature": 1})",
-        "field: expected one of prompt, messages, id, max_tokens, "
+        "field: expected one of prompt, tokens, messages, id, max_tokens, "
         "temperature, top_k, top_p, min_p, seed, stop, regex, "
         "repetition_penalty, grammar, response_format, "
         "chat_template_kwargs, frequency_penalty, presence_penalty, logit_bias, from, to, got temprature; did you mean "
@@ -196,6 +197,58 @@ TEST_CASE("batch: what is wrong with a line is said before anything is computed"
     const BatchFiles empty("\n \n");
     check_refused(empty.command(), 1, "in.jsonl: requests: expected a JSON object a line, got none");
     check_refused({"run", "--batch", "/none/such"}, 1, "/none/such: no such file");
+}
+
+/// A model without a tokenizer as a file: what it reads and writes are ids.
+std::string write_bare(const TemporaryFolder& folder) {
+    const std::string path = (folder / "bare.fovea").string();
+    write_file(random_model(llama_config(), 1), path, {});
+    return path;
+}
+
+TEST_CASE("batch: ids are answered by ids, with a tokenizer and without, and by two stacks") {
+    const TemporaryFolder folder;
+    const DemoFile demo;
+    const std::string bare = write_bare(folder), marian = (folder / "marian.fovea").string();
+    output_of({"convert", (fs::path(FOVEA_GOLDEN_DIR) / "pairs/marian").string(), "-o", marian});
+    const std::string in = (folder / "in.jsonl").string();
+    write_text(in, R"({"tokens": [5, 6, 7, 3], "max_tokens": 6}
+{"tokens": [9, 8], "max_tokens": 6, "id": "b"}
+{"prompt": [5, 6, 7, 3], "max_tokens": 6}
+)");
+    for (const std::string& model : {demo.path, bare, marian}) {
+        CAPTURE(model);
+        std::istringstream answers(output_of({"run", model, "--batch", in, "--quiet"}));
+        for (const char* tokens : {"5,6,7,3", "9,8", "5,6,7,3"}) {
+            std::vector<std::string> alone{"run", model, "--tokens", tokens, "-n", "6", "--json"};
+            if (model == marian) alone.insert(alone.end(), {"--beams", "1"});
+            const json one = json::parse(output_of(alone));
+            std::string line;
+            REQUIRE(std::getline(answers, line));
+            const json answer = json::parse(line);
+            for (const char* field : {"tokens", "text", "finish", "n_tokens", "n_prompt_tokens"})
+                CHECK(answer[field] == one[field]);
+        }
+    }
+}
+
+TEST_CASE("batch: what is wrong with ids, and texts where there is no tokenizer") {
+    const TemporaryFolder folder;
+    const std::string bare = write_bare(folder), in = (folder / "in.jsonl").string();
+    const auto refused = [&](const std::string& line, const std::string& words) {
+        write_text(in, line + "\n");
+        check_refused({"run", bare, "--batch", in}, 1, "in.jsonl: line 1: " + words);
+    };
+    refused(R"({"tokens": "1,2"})", "tokens: expected a list of token ids");
+    refused(R"({"tokens": []})", "tokens: expected a list of token ids");
+    refused(R"({"tokens": [1, -2]})", "tokens: expected a list of token ids");
+    refused(R"({"tokens": [1], "prompt": "a"})", "tokens: expected no prompt beside it");
+    refused(R"({"tokens": [71]})", "prompt: expected token ids below 71, got 71");
+    refused(R"({"prompt": "a"})", "prompt: expected a model with a tokenizer, got one without");
+    refused(R"({"messages": [{"role": "user", "content": "a"}]})", "prompt: expected a model with a tokenizer");
+    refused(R"({"tokens": [1], "stop": ["x"]})", "stop: expected a model with a tokenizer, got one without");
+    refused(R"({"tokens": [1], "regex": "a"})", "response_format: expected a model with a tokenizer");
+    check_refused({"run", bare, "--batch", in, "--regex", "a"}, 1, "text: expected a model with a tokenizer");
 }
 
 TEST_CASE("batch: options that it does not go with") {
