@@ -4,6 +4,7 @@
 
 #include "engine/format/format.h"
 #include "engine/format/parts.h"
+#include "engine/format/variants.h"
 #include "engine/model/layers.h"
 
 namespace fovea {
@@ -254,13 +255,6 @@ struct Absent {
     void flags(auto... flag) { check.expect(!(flag || ...), "n_layers", 1, 0); }
     void skip(std::size_t) {}
 };
-
-/// Whether a block computes what Part::block_variants has.
-[[nodiscard]] bool is_variant(const Block& b) noexcept {
-    return b.norm_place > NormPlace::post || b.head_norm != HeadNorm::shared || b.position == Position::alibi ||
-           b.residual_scale != 0.0f || b.projection_clip != 0.0f || b.score_softcap != 0.0f || b.parallel ||
-           b.attention_sinks || b.activation >= Activation::relu2;
-}
 
 /// What a valid configuration asks for and this build leaves out.
 [[nodiscard]] Status check_parts(const Config& config) noexcept {

@@ -46,6 +46,23 @@ foreach(expected
   endif()
 endforeach()
 
+# What the build refuses is what `fovea plan` says the file needs.
+foreach(file demo q6_k vectors word_piece bf16 variants experts)
+  set(path ${SCRATCH}/${file}.fovea)
+  if(file STREQUAL "demo")
+    set(path ${demo})
+  endif()
+  run(${FOVEA} plan ${path} --flash 1G --json)
+  string(JSON needed_${file} GET "${output}" board needed_parts)
+endforeach()
+foreach(expected "demo;\\[ *\\]" "q6_k;gguf_types" "vectors;vectors" "word_piece;word_piece" "bf16;bf16" "variants;block_variants" "experts;experts")
+  list(GET expected 0 file)
+  list(GET expected 1 part)
+  if(NOT needed_${file} MATCHES "${part}")
+    message(FATAL_ERROR "fovea plan ${file}: expected needed_parts ${part}, got ${needed_${file}}")
+  endif()
+endforeach()
+
 execute_process(COMMAND ${CMAKE_COMMAND} -S ${SOURCE} -B ${SCRATCH}/unknown -G ${GENERATOR} -D FOVEA_WITHOUT=nonsense
                         -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_C_COMPILER=${CC} -D FOVEA_TOOLS=OFF -D FOVEA_TESTS=OFF
                 RESULT_VARIABLE result OUTPUT_QUIET ERROR_VARIABLE output)

@@ -1,10 +1,12 @@
 /* A library to preload: the Nth call of one function of the C library fails, as FOVEA_FAULT=NAME:N says, and so does
  * every later one where it is NAME:N+. Where the call is reached a byte goes to file descriptor FOVEA_FAULT_FD.
+ * Of aligned memory FOVEA_ALIGNED_BYTES can be had in all, where that is set.
  * NAME:Nk, NAME:Ni and NAME:Nt send the process SIGKILL, SIGINT or SIGTERM there instead. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -22,10 +24,13 @@ static char how;
 static long at;
 static int report_to = -1;
 static atomic_long n_calls;
+static atomic_long aligned_left = LONG_MAX;
 
 __attribute__((constructor)) static void read_environment(void) {
     const char* fault = getenv("FOVEA_FAULT");
     const char* fd = getenv("FOVEA_FAULT_FD");
+    const char* aligned = getenv("FOVEA_ALIGNED_BYTES");
+    if (aligned) aligned_left = strtol(aligned, NULL, 10);
     const char* colon = fault ? strchr(fault, ':') : NULL;
     if (!colon || (size_t)(colon - fault) >= sizeof wanted) return;
     memcpy(wanted, fault, (size_t)(colon - fault));
@@ -136,6 +141,7 @@ void* realloc(void* old, size_t n) {
 }
 void* aligned_alloc(size_t alignment, size_t n) {
     FAILS("malloc", ENOMEM, NULL)
+    if (atomic_fetch_sub(&aligned_left, (long)n) < (long)n) return NULL;
     return __libc_memalign(alignment, n);
 }
 int posix_memalign(void** place, size_t alignment, size_t n) {

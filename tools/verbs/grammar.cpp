@@ -7,6 +7,8 @@
 #include "host/base/error.h"
 #include "host/base/output_file.h"
 #include "host/base/words.h"
+#include "host/model/opened.h"
+#include "tools/measure/board.h"
 #include "tools/options/answer_form.h"
 #include "tools/options/opened.h"
 #include "tools/options/options.h"
@@ -31,13 +33,12 @@ void write_form(GrammarOptions& options) {
     (void)opened.need_tokenizer();
     const CompiledForm compiled =
         compile_form(options.form, opened, {.own_index = true, .known_masks = !options.small});
-    Constraint constraint;
-    require(open_constraint(opened.tokenizer, compiled.form, {}, constraint), "the form of answers");
+    const std::uint64_t state_bytes =
+        BoardModel(opened.model.bytes(), opened.name).form_state_bytes(std::as_bytes(std::span(compiled.form)));
     OutputFile file(options.output);
     file.stream().write(reinterpret_cast<const char*>(compiled.form.data()),
                         static_cast<std::streamsize>(compiled.form.size()));
     file.close();
-    const std::uint64_t state_bytes = constraint_state_bytes(constraint);
     if (!options.common.json) {
         std::fprintf(stderr, "%s bytes, of which %s are the vocabulary's; %s bytes for each text\n",
                      with_separators(compiled.form.size()).c_str(), with_separators(compiled.index.size()).c_str(),

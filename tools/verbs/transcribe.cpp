@@ -35,15 +35,22 @@ struct TranscribeOptions {
     Type kv_type = Type::f32;
 };
 
-Json to_json(const std::string& file, const Transcript& transcript, double seconds, bool words) {
+/// What is known of a recording beside its text.
+struct RecordingFigures {
+    double seconds = 0;
+    std::uint64_t arena_bytes = 0;  ///< its own memory, too
+};
+
+Json to_json(const std::string& file, const Transcript& transcript, const RecordingFigures& figures, bool words) {
     Json object;
     object["file"] = file;
-    object["seconds"] = seconds;
+    object["seconds"] = figures.seconds;
     object["language"] = transcript.language;
     if (transcript.language_probability) object["language_probability"] = *transcript.language_probability;
     object["text"] = transcript.text;
     object["segments"] = Json::array();
     for (const SpeechSegment& s : transcript.segments) object["segments"].push_back(segment_json(s, words));
+    object["arena_bytes"] = figures.arena_bytes;
     return object;
 }
 
@@ -63,9 +70,9 @@ public:
         if (!options_.words || options_.common.json) return print_one(segment);
         for (const SpeechWord& word : segment.words) print_one(as_segment(word));
     }
-    void end(const std::string& file, const Transcript& transcript, double seconds) const {
+    void end(const std::string& file, const Transcript& transcript, const RecordingFigures& figures) const {
         if (options_.common.json)
-            std::printf("%s\n", to_json(file, transcript, seconds, options_.words)
+            std::printf("%s\n", to_json(file, transcript, figures, options_.words)
                                     .dump(-1, ' ', false, Json::error_handler_t::replace)
                                     .c_str());
         else if (is_plain() && !options_.timestamps)
@@ -139,7 +146,9 @@ void transcribe_files(TranscribeOptions& options) {
         std::string note;
         const std::vector<float> samples = read_sound(file, rate, &note);
         if (!note.empty()) std::fprintf(stderr, "note: %s\n", one_line(note).c_str());
-        const double seconds = static_cast<double>(samples.size()) / rate;
+        const RecordingFigures figures{
+            .seconds = static_cast<double>(samples.size()) / rate,
+            .arena_bytes = engine.n_bytes() + recording_bytes(opened.model, samples.size(), file).all()};
         const RecordingFrames frames = recording_frames(opened.model, samples, file);
         SpeechCalls calls;
         const Progress progress = isatty(STDOUT_FILENO) ? Progress() : progress_line(file);
@@ -152,7 +161,7 @@ void transcribe_files(TranscribeOptions& options) {
         };
         printer.begin(file);
         const Transcript transcript = transcribe(engine, engine.tokens(), frames.view(), speech, calls);
-        printer.end(file, transcript, seconds);
+        printer.end(file, transcript, figures);
     }
 }
 

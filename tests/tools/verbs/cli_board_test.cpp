@@ -1,6 +1,8 @@
 // `fovea plan --flash --ram` and `fovea embed`: what a firmware's builder asks before there is a board.
 #include <nlohmann/json.hpp>
 
+#include "fovea/fovea.h"
+#include "host/model/opened.h"
 #include "tests/support/command_line.h"
 #include "tools/options/opened.h"
 
@@ -55,14 +57,94 @@ TEST_CASE("cli: plan counts answers of a form") {
     const json figures = json::parse(made.out);
     CHECK(with["flash_bytes"].get<std::uint64_t>() ==
           without["flash_bytes"].get<std::uint64_t>() + figures["bytes"].get<std::uint64_t>() + 8192);
-    const std::uint64_t handles = 2 * 64;  // of the form and of the state
-    CHECK(with["ram_bytes"].get<std::uint64_t>() ==
-          without["ram_bytes"].get<std::uint64_t>() + figures["state_bytes"].get<std::uint64_t>() + handles);
-    CHECK(plan({"--form", form}).out.find("arena, logits, sampler, form, stack") != std::string::npos);
+    CHECK(with["ram_bytes"].get<std::uint64_t>() == without["ram_bytes"].get<std::uint64_t>() +
+                                                        figures["state_bytes"].get<std::uint64_t>() +
+                                                        FOVEA_CONSTRAINT_BYTES);
     CHECK(plan({"--form", demo.path}).err.find("expected a form that fovea grammar wrote") != std::string::npos);
     const Ran alone = plan_of(demo, {"--form", form});
     CHECK(alone.status == 2);
     CHECK(alone.err.find("--form: expected a MODEL with --flash or --ram, got none") != std::string::npos);
+}
+
+/// The demo's program, as examples/bare_metal has it: 128 positions, 16 tokens together, texts of 64 bytes.
+std::vector<std::string> bare_metal(std::vector<std::string> more) {
+    more.insert(more.end(), {"--context", "128", "--batch", "16", "--json"});
+    return more;
+}
+
+TEST_CASE("cli: plan counts all that the bare-metal example takes") {
+    const DemoFile demo;
+    const json board = json::parse(plan_of(demo, bare_metal({"--ram", "512K", "--flash", "8M"})).out)["board"];
+    std::map<std::string, std::uint64_t> pieces;
+    std::uint64_t sum = 0;
+    for (const json& piece : board["ram"]) sum += pieces[piece["name"]] = piece["bytes"].get<std::uint64_t>();
+    CHECK(sum == board["ram_bytes"]);
+    CHECK(pieces["session"] + pieces["generator"] == 434'560);  // as docs/boards.md has it from the emulated boards
+    CHECK(sum == 434'560 + 4'096 + 4 * 128 + 8'192);
+    CHECK(plan_of(demo, bare_metal({"--ram", "447360"})).status == 0);
+    CHECK(plan_of(demo, bare_metal({"--ram", "447359"})).status == 1);
+}
+
+TEST_CASE("cli: grammar and plan say what the C interface asks for a form's text") {
+    const DemoFile demo;
+    const std::string path = write_form(demo);
+    const json made = json::parse(run_fovea({"grammar", demo.path, "--regex", "yes|no", "-o", path, "--json"}).out);
+    const std::string text = read_text(path);
+    AlignedBytes form(text.size());
+    std::memcpy(form.data(), text.data(), text.size());
+    alignas(8) std::byte handle[FOVEA_MODEL_BYTES], place[FOVEA_CONSTRAINT_BYTES];
+    fovea_model* model = nullptr;
+    fovea_constraint* constraint = nullptr;
+    const std::span<const std::byte> file = demo_model_bytes();
+    REQUIRE(fovea_open_model(file.data(), file.size(), 0, handle, sizeof handle, &model).code == FOVEA_OK);
+    REQUIRE(fovea_open_constraint(model, form.data(), form.size(), nullptr, 0, place, sizeof place, &constraint).code ==
+            FOVEA_OK);
+    const std::uint64_t n_bytes = fovea_constraint_state_bytes(constraint);
+    CHECK(made["state_bytes"] == n_bytes);
+    AlignedBytes state(n_bytes);
+    fovea_constraint_state* at = nullptr;
+    CHECK(fovea_make_constraint_state(constraint, state.data(), n_bytes, &at).code == FOVEA_OK);
+    CHECK(fovea_make_constraint_state(constraint, state.data(), n_bytes - 1, &at).code == FOVEA_ARENA_TOO_SMALL);
+}
+
+TEST_CASE("cli: plan names the parts that a model needs, and counts a library that has them") {
+    const TemporaryFolder folder;
+    const auto board_of = [&](const std::string& source, std::vector<std::string> more) {
+        const std::string path = (folder / "model.fovea").string();
+        more.insert(more.begin(), {"convert", source, "-o", path});
+        output_of(more);
+        return json::parse(output_of({"plan", path, "--flash", "1G", "--ram", "1G", "--json"}))["board"];
+    };
+    const auto golden = [](const char* name) { return (fs::path(FOVEA_GOLDEN_DIR) / name).string(); };
+    const DemoFile demo;
+    const json plain = board_of(demo.path, {"--type", "q8"});
+    CHECK(plain["needed_parts"].empty());
+    CHECK(plain["flash"][1]["bytes"] == 65'536);
+    const std::tuple<std::string, std::vector<std::string>, std::vector<std::string>> cases[] = {
+        {demo.path, {"--type", "q6_k"}, {"gguf_types"}},
+        {demo.path, {"--type", "bf16"}, {"bf16"}},
+        {golden("encoders/bert_masked"), {"--type", "f32"}, {"vectors"}},
+        {golden("encoders/bert_sentence"), {"--type", "f32"}, {"vectors", "word_piece"}},
+        {golden("families/gemma2"), {"--type", "f32"}, {"block_variants"}},
+        {golden("families/mixtral"), {"--type", "f32"}, {"experts"}},
+        {golden("families/deepseek_v3"), {"--type", "f32"}, {"experts", "latent"}},
+        {golden("families/gemma4_text"), {"--type", "f32"}, {"layer_inputs"}},
+        {golden("pairs/marian"), {"--type", "f32"}, {"vectors"}},
+    };
+    for (const auto& [source, options, parts] : cases) {
+        CAPTURE(source);
+        const json board = board_of(source, options);
+        for (const std::string& part : parts) {
+            CAPTURE(part);
+            const json &needed = board["needed_parts"], &without = board["without"];
+            CHECK(std::find(needed.begin(), needed.end(), part) != needed.end());
+            CHECK(std::find(without.begin(), without.end(), part) == without.end());
+        }
+        CHECK(board["flash"][1]["bytes"] == 192 << 10);
+    }
+    const std::string whisper = (folder / "whisper.fovea").string();
+    output_of({"convert", golden("speech/whisper_talking"), "-o", whisper});
+    check_refused({"plan", whisper, "--ram", "1G"}, 1, "board: expected a model that the C interface runs");
 }
 
 TEST_CASE("cli: the largest context that plan names fits, and one more does not") {
@@ -151,6 +233,7 @@ TEST_CASE("cli: what embed refuses") {
     refused({"embed", demo.path, "-o", out + "/x"}, 1, "x: cannot be written: ");
     refused({"plan", demo.path, "--ram", "12Q"}, 2, "--ram: expected a whole number");
     refused({"plan", "--preset", "gpt2", "--flash", "1M"}, 2, "--flash: expected a MODEL");
+    refused({"plan", "--preset", "gpt2", "--ram", "1M"}, 2, "--ram: expected a MODEL");
     std::string damaged(reinterpret_cast<const char*>(demo_model_bytes().data()), demo_model_bytes().size());
     damaged.back() ^= 1;
     write_text(demo.path, damaged);
