@@ -83,10 +83,10 @@ std::uint32_t room_of_prompts(const host::Opened& served, std::uint32_t context)
 /// What a text of the request needs.
 void check_tokenizer(const host::Opened& served, const Request& request, bool is_tokens) {
     if (served.tokenizer.valid()) return;
-    const char* text = !is_tokens                         ? "prompt"
-                       : !request.stop.empty()            ? "stop"
+    const char* text = !is_tokens                  ? "prompt"
+                       : !request.stop.empty()     ? "stop"
                        : request.form != Form::any ? "response_format"
-                                                          : nullptr;
+                                                   : nullptr;
     if (text) throw host::Error(std::string(text) + ": expected a model with a tokenizer, got one without");
 }
 

@@ -78,7 +78,7 @@ Reply endpoints::rerank(Call& call, Service& service) {
     RankRequest request = read_rerank(Fields(body));
     ModelEntry& entry = service.find(request.model, Work::vectors);
     const host::Opened& served = entry.served;
-    if (!scores_pairs(served))
+    if (!served.scores_pairs())
         throw RequestError(400, "model: expected a reranker, a CrossEncoder with one label, got " + served.name,
                            "model");
     const JobPtr job = job_of(call);

@@ -13,7 +13,7 @@ std::string VectorAnswer::take(const Event& event) {
 JobPtr vector_job(const Call& call, ModelEntry& entry, const VectorRequest& request) {
     const JobPtr job = job_of(call);
     job->prompts = entry.prompts.read(request);
-    const std::uint32_t width = vector_width(entry.served);
+    const std::uint32_t width = entry.served.vector_width();
     if (request.n_dimensions > width)
         throw RequestError(
             400,

@@ -84,16 +84,19 @@ public:
 
     std::uint64_t run(const Way& way, Tracer* tracer) override {
         const auto n_positions = static_cast<std::uint32_t>(text_.tokens().size());
-        Limits limits{.max_kv_len = n_positions, .n_threads = way.n_threads};
         if (way.in_company) {
-            limits.max_sequences = 4;
-            Company company(opened_, limits, 4, way.isa);
-            return text_.run_in_company(way.piece, company.workspace, {company.make(), company.make(), company.make()});
+            host::Runtime<Workspace> workspace = start_workspace(
+                opened_, {.max_kv_len = n_positions, .n_threads = way.n_threads, .max_sequences = 4}, {.isa = way.isa});
+            host::Runtime<CachePool> pool = start_pool(opened_, {.max_kv_len = n_positions, .max_sequences = 4});
+            return text_.run_in_company(
+                way.piece, *workspace,
+                {start_cache(opened_, pool), start_cache(opened_, pool), start_cache(opened_, pool)});
         }
-        Running running = start_session(opened_, limits, way.isa);
-        if (tracer) set_trace(running.session, tracer->tap());
+        host::Runtime<Session> running =
+            start_session(opened_, {.max_kv_len = n_positions, .n_threads = way.n_threads}, {.isa = way.isa});
+        if (tracer) set_trace(*running, tracer->tap());
         return text_.run_alone(way.piece, [&](std::span<const Token> tokens, std::span<float> logits) {
-            return forward(running.session, tokens, logits);
+            return forward(*running, tokens, logits);
         });
     }
 
@@ -120,25 +123,24 @@ public:
                                     .n_rows = n_tokens + 4,
                                     .n_sources = 2,
                                     .n_texts = 4};
-        TwoStacks stacks(opened_.model, plan_two_stacks(opened_.model.config(), limits, opened_.name), opened_.name,
-                         way.isa);
-        if (tracer) set_trace(stacks.workspace, tracer->tap());
+        TwoStacks stacks(opened_, plan_two_stacks(opened_, limits), way.isa);
+        if (tracer) set_trace(stacks.workspace(), tracer->tap());
         const Cache memory = encoded(stacks, source_);
         if (way.in_company)
             return text_.run_in_company(
-                way.piece, stacks.workspace,
+                way.piece, stacks.workspace(),
                 {stacks.make_text(), stacks.make_text(), stacks.make_text(), memory, encoded(stacks, other_source_)});
         const Cache text = stacks.make_text();
         return text_.run_alone(way.piece, [&](std::span<const Token> tokens, std::span<float> logits) {
             const Step step{text, tokens, logits, memory};
-            return forward(stacks.workspace, {&step, 1});
+            return forward(stacks.workspace(), {&step, 1});
         });
     }
 
 private:
     [[nodiscard]] Cache encoded(TwoStacks& stacks, const Source& source) const {
         Cache memory = stacks.make_memory();
-        require(cache_memory(stacks.workspace, source.input(), {&memory, 1}), opened_.name);
+        require(cache_memory(stacks.workspace(), source.input(), {&memory, 1}), opened_.name);
         return memory;
     }
     /// As many as it has positions for; ids of its vocabulary, where the encoder's is larger.

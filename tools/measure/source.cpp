@@ -1,6 +1,6 @@
 #include "tools/measure/source.h"
 
-#include "fovea/arena.h"
+#include "fovea/host/arena.h"
 #include "fovea/sound.h"
 #include "host/base/error.h"
 #include "host/model/stacks.h"

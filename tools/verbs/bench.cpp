@@ -1,24 +1,21 @@
 // fovea bench: speed, beside what the machine could do at best in the same minute.
-#include <unistd.h>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
-#include "convert/weights/random_model.h"
-#include "convert/writer/writer.h"
+#include "convert/open/open.h"
 #include "host/base/error.h"
 #include "host/base/words.h"
 #include "host/model/listing.h"
-#include "host/model/opened.h"
 #include "host/model/parameters.h"
 #include "tools/measure/available_memory.h"
 #include "tools/measure/ceilings.h"
 #include "tools/measure/source.h"
+#include "tools/options/opened.h"
 #include "tools/options/options.h"
 #include "tools/options/presets.h"
 #include "tools/options/workers.h"
@@ -63,34 +60,23 @@ Limits limits_of(const BenchOptions& options, const Config& config) {
 }
 
 /// A model that memory does not hold would be read from the disk again for every token: no figure worth having.
-void need_memory(const BenchOptions& options, const ModelSource& source, const WriteOptions& write) {
+void need_memory(const BenchOptions& options, const Config& config, std::uint64_t file_bytes) {
     Plan plan;
-    require(make_plan(source.config, limits_of(options, source.config), plan), options.preset);
-    const std::uint64_t wanted = file_bytes(source, write) + plan.arena_bytes, available = available_memory();
+    require(make_plan(config, limits_of(options, config), plan), options.preset);
+    const std::uint64_t wanted = file_bytes + plan.arena_bytes, available = available_memory();
     if (wanted > available)
         throw host::Error(options.preset + ": memory: expected " + with_separators(wanted) +
                           " bytes for weights and arena, got " + with_separators(available) + "");
 }
 
-/// Random weights in a file that is mapped and then forgotten, so that they are read as a real model's are.
 host::Opened open_random(const BenchOptions& bench) {
-    const std::filesystem::path path =
-        std::filesystem::temp_directory_path() / ("fovea-bench-" + std::to_string(getpid()) + ".fovea");
-    struct Remover {
-        const std::filesystem::path& path;
-        ~Remover() {
-            std::error_code ignored;
-            std::filesystem::remove(path, ignored);
-        }
-    } remover{path};
     WriteOptions options;
     options.type = bench.type;
     options.n_threads = bench.common.n_threads;
     options.progress = progress_line("random weights");
-    const ModelSource source = random_model(preset_config(bench.preset), 1);
-    need_memory(bench, source, options);
-    write_file(source, path, options);
-    host::Opened opened = open_path(path.string());
+    const Config config = preset_config(bench.preset);
+    host::Opened opened = convert::open_random(
+        config, options, [&](std::uint64_t file_bytes) { need_memory(bench, config, file_bytes); });
     opened.name = bench.preset;
     return opened;
 }
@@ -260,7 +246,7 @@ void bench(BenchOptions& options) {
     const host::Opened opened = options.preset.empty() ? open_path(options.model) : open_random(options);
     if (has_two_stacks(opened.model.config()))
         return measure_and_print(options, opened, *make_two_stacks(options, opened), 0);
-    need_logits(opened);
+    opened.need_logits();
     const Limits limits = limits_of(options, opened.model.config());
     if (!options.sequences.empty())
         return bench_sequences(opened, {.counts = options.sequences,

@@ -7,6 +7,7 @@
 #include "host/base/error.h"
 #include "host/model/listing.h"
 #include "host/model/parameters.h"
+#include "host/model/runtime.h"
 #include "host/model/two_stacks.h"
 #include "tools/measure/source.h"
 
@@ -104,26 +105,26 @@ public:
         : opened_(opened),
           running_(start_session(
               opened, {.max_kv_len = limits.max_kv_len, .n_threads = limits.n_threads, .kv_type = limits.kv_type},
-              limits.isa, remote)),
+              {.isa = limits.isa, .remote = remote})),
           tokens_(spread_tokens(std::size_t{limits.n_prompt} + limits.n_new, opened.model.config().decoder.vocab_size)),
           logits_(opened.model.config().decoder.vocab_size) {
         work = session_work(opened, limits);
         n_prompt = limits.n_prompt;
         arena_bytes = running_.plan.arena_bytes;
-        isa = running_.session.isa();
+        isa = running_->isa();
     }
     void read_prompt() override {
-        require(rewind(running_.session, 0), opened_.name);
-        require(forward(running_.session, std::span(tokens_).first(n_prompt), logits_), opened_.name);
+        require(rewind(*running_, 0), opened_.name);
+        require(forward(*running_, std::span(tokens_).first(n_prompt), logits_), opened_.name);
     }
     void write_token() override {
-        const std::uint32_t at = running_.session.kv_len();
-        require(forward(running_.session, std::span(tokens_).subspan(at, 1), logits_), opened_.name);
+        const std::uint32_t at = running_->kv_len();
+        require(forward(*running_, std::span(tokens_).subspan(at, 1), logits_), opened_.name);
     }
 
 private:
     const host::Opened& opened_;
-    Running running_;
+    host::Runtime<Session> running_;
     std::vector<Token> tokens_;
     std::vector<float> logits_;
 };
@@ -134,13 +135,11 @@ public:
         : opened_(opened),
           source_(opened.model, spread_tokens(limits.n_prompt, std::max(opened.model.config().encoder.vocab_size, 1u)),
                   opened.name),
-          plan_(plan_two_stacks(opened.model.config(),
-                                {.n_threads = limits.n_threads,
-                                 .kv_type = limits.kv_type,
-                                 .max_source = source_.n_rows(),
-                                 .max_target = std::max(limits.max_kv_len, 1u)},
-                                opened.name)),
-          stacks_(opened.model, plan_, opened.name, isa_of(limits)),
+          plan_(plan_two_stacks(opened, {.n_threads = limits.n_threads,
+                                         .kv_type = limits.kv_type,
+                                         .max_source = source_.n_rows(),
+                                         .max_target = std::max(limits.max_kv_len, 1u)})),
+          stacks_(opened, plan_, isa_of(limits)),
           memory_(stacks_.make_memory()),
           text_(stacks_.make_text()),
           tokens_(spread_tokens(limits.n_new, opened.model.config().decoder.vocab_size)),
@@ -153,11 +152,11 @@ public:
     void read_prompt() override {
         require(rewind(text_, 0), opened_.name);
         require(rewind(memory_, 0), opened_.name);
-        require(cache_memory(stacks_.workspace, source_.input(), {&memory_, 1}), opened_.name);
+        require(cache_memory(stacks_.workspace(), source_.input(), {&memory_, 1}), opened_.name);
     }
     void write_token() override {
         const Step step{text_, std::span(tokens_).subspan(text_.kv_len(), 1), logits_, memory_};
-        require(forward(stacks_.workspace, {&step, 1}), opened_.name);
+        require(forward(stacks_.workspace(), {&step, 1}), opened_.name);
     }
 
 private:

@@ -13,6 +13,7 @@
 #include "host/model/opened.h"
 #include "tools/measure/certifier.h"
 #include "tools/measure/source.h"
+#include "tools/options/opened.h"
 #include "tools/options/options.h"
 #include "tools/terminal/progress.h"
 #include "tools/terminal/usage_error.h"
@@ -43,9 +44,9 @@ const Stack& reader_of(const Config& config) {
 std::vector<Token> certify_tokens(const CertifyOptions& options, const host::Opened& opened) {
     const Stack& s = reader_of(opened.model.config());
     std::vector<Token> tokens;
-    if (options.has_text) return tokenize_text(opened, options.text, false);
+    if (options.has_text) return opened.tokens(options.text);
     if (opened.tokenizer.valid())
-        tokens = tokenize_text(opened, kDefaultText, false);
+        tokens = opened.tokens(kDefaultText);
     else
         for (std::uint32_t i = 0; i < kDefaultTokens; ++i)
             tokens.push_back(static_cast<Token>(std::uint64_t{i} * 7919 % s.vocab_size));
@@ -96,7 +97,7 @@ void certify(CertifyOptions& options) {
     const std::uint32_t asked_threads = options.common.n_threads;
     settle(options.common);
     const host::Opened opened = open_path_or_demo(options.model);
-    if (!has_two_stacks(opened.model.config())) need_logits(opened);
+    if (!has_two_stacks(opened.model.config())) opened.need_logits();
     const std::vector<Token> tokens = certify_tokens(options, opened);
     if (tokens.empty()) throw UsageError("-p: expected a text of 1 token or more, got none");
     const std::uint32_t context = reader_of(opened.model.config()).max_positions;

@@ -14,6 +14,7 @@
 #include "host/show/picture.h"
 #include "host/translate/beam_search.h"
 #include "tools/measure/board.h"
+#include "tools/options/opened.h"
 #include "tools/options/presets.h"
 #include "tools/terminal/usage_error.h"
 #include "tools/verbs/plan_memory.h"
@@ -106,7 +107,7 @@ void make_and_print(PlanOptions& options) {
         return print_plan(options.preset, config, plan_session(options.preset, config, options.limits), nullptr,
                           options);
     }
-    const OpenedModel opened = open_path(options.model);
+    const host::Opened opened = open_path(options.model);
     const MemoryPlan memory = plan_memory(opened, options);
     const Mapping form = map_form(options.form);
     std::optional<Board> board;

@@ -40,12 +40,11 @@ private:
     MemoryPlan made_;
 };
 
-MemoryPlan plan_run(const OpenedModel& opened, const PlanOptions& options) {
+MemoryPlan plan_run(const host::Opened& opened, const PlanOptions& options) {
     const TargetPlan plan =
-        Translator::plan(opened.model, opened.tokenizer, opened.name,
-                         {.limits = {.n_threads = options.limits.n_threads, .kv_type = options.limits.kv_type},
-                          .generator = RunOptions().limits(),
-                          .n_beams = options.n_beams});
+        Translator::plan(opened, {.limits = {.n_threads = options.limits.n_threads, .kv_type = options.limits.kv_type},
+                                  .generator = RunOptions().limits(),
+                                  .n_beams = options.n_beams});
     const std::uint32_t n_beams = plan.stacks.texts.limits.max_sequences;
     return PartList(plan.stacks.workspace.limits)
         .add(plan.stacks)
@@ -57,11 +56,10 @@ MemoryPlan plan_run(const OpenedModel& opened, const PlanOptions& options) {
               {{"n_beams", n_beams}});
 }
 
-MemoryPlan plan_transcribe(const OpenedModel& opened, const PlanOptions& options) {
+MemoryPlan plan_transcribe(const host::Opened& opened, const PlanOptions& options) {
     const Sound& sound = opened.model.config().encoder.sound;
     const SpeechPlan plan = SpeechWorkspace::plan(
-        opened.model, opened.tokenizer, opened.name,
-        {.n_threads = options.limits.n_threads, .kv_type = options.limits.kv_type, .words = options.words});
+        opened, {.n_threads = options.limits.n_threads, .kv_type = options.limits.kv_type, .words = options.words});
     const double window = static_cast<double>(window_samples(sound)) / sound.sample_rate;
     const double seconds = options.seconds > 0 ? static_cast<double>(options.seconds) : window;
     const auto n_samples = static_cast<std::size_t>(std::ceil(seconds * sound.sample_rate));
@@ -81,14 +79,14 @@ MemoryPlan plan_transcribe(const OpenedModel& opened, const PlanOptions& options
 }
 
 // Files without the metadata that those verbs read are for `encode` alone.
-bool translates_by_run(const OpenedModel& opened) {
-    return writes_target(opened.model.config()) && !find_info(opened.model, "target").empty();
+bool translates_by_run(const host::Opened& opened) {
+    return opened.kind() == host::Kind::translation && !find_info(opened.model, "target").empty();
 }
-bool transcribes(const OpenedModel& opened) {
+bool transcribes(const host::Opened& opened) {
     return opened.tokenizer.valid() && !find_info(opened.model, "speech").empty();
 }
 
-void check(const OpenedModel& opened, const PlanOptions& options, bool translates, bool hears) {
+void check(const host::Opened& opened, const PlanOptions& options, bool translates, bool hears) {
     const auto refuse = [&](bool given, const char* name, const char* expected) {
         if (given)
             throw UsageError(std::string(name) + ": expected a model that " + expected + ", got " + opened.name +
@@ -98,7 +96,7 @@ void check(const OpenedModel& opened, const PlanOptions& options, bool translate
     refuse(options.seconds > 0 && !hears, "--seconds", "hears and writes");
     refuse(options.words && !hears, "--words", "hears and writes");
     refuse(options.limits.max_batch && (translates || hears), "--batch", "has one stack");
-    if (options.limits.max_kv_len) need_logits(opened);  // others cache no positions, or as many as they have
+    if (options.limits.max_kv_len) opened.need_logits();  // others cache no positions, or as many as they have
 }
 
 }  // namespace
@@ -112,7 +110,7 @@ MemoryPlan plan_session(const std::string& name, const Config& config, const Lim
     return made;
 }
 
-MemoryPlan plan_memory(const OpenedModel& opened, const PlanOptions& options) {
+MemoryPlan plan_memory(const host::Opened& opened, const PlanOptions& options) {
     const bool translates = translates_by_run(opened), hears = transcribes(opened);
     check(opened, options, translates, hears);
     if (translates) return plan_run(opened, options);

@@ -29,6 +29,6 @@ struct MemoryPlan {
 [[nodiscard]] MemoryPlan plan_session(const std::string& name, const Config& config, const Limits& limits);
 /// What `run` takes of a model that writes one text from another, `transcribe` of one that hears, and of others a session.
 /// Throws host::Error, also for options that do nothing for such a model.
-[[nodiscard]] MemoryPlan plan_memory(const OpenedModel& opened, const PlanOptions& options);
+[[nodiscard]] MemoryPlan plan_memory(const host::Opened& opened, const PlanOptions& options);
 
 }  // namespace fovea
