@@ -126,11 +126,16 @@ Head head_of(const host::Opened& opened) {
     return head;
 }
 
-std::vector<LabelScore> label_scores(const Head& head, std::span<const float> logits) {
+std::vector<double> scores_of(const Head& head, std::span<const float> logits) {
+    if (head.scores == Scores::softmax) return softmax(logits);
     std::vector<double> scores(logits.begin(), logits.end());
-    if (head.scores == Scores::softmax) scores = softmax(logits);
     if (head.scores == Scores::sigmoid)
         for (double& score : scores) score = 1.0 / (1.0 + std::exp(-score));
+    return scores;
+}
+
+std::vector<LabelScore> label_scores(const Head& head, std::span<const float> logits) {
+    const std::vector<double> scores = scores_of(head, logits);
     std::vector<LabelScore> result;
     for (std::size_t i = 0; i < logits.size(); ++i) result.push_back({head.labels.at(i), scores[i], logits[i]});
     std::stable_sort(result.begin(), result.end(),

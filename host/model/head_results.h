@@ -27,6 +27,9 @@ struct Head {
 /// Throws host::Error where the model has no head that this version has words for, or labels of another number.
 [[nodiscard]] Head head_of(const host::Opened& opened);
 
+/// The score of each logit, in the labels' order.
+[[nodiscard]] std::vector<double> scores_of(const Head& head, std::span<const float> logits);
+
 struct LabelScore {
     std::string label;
     double score = 0, logit = 0;

@@ -3,6 +3,9 @@
 include(CMakePackageConfigHelpers)
 
 install(TARGETS fovea EXPORT fovea-targets)
+if(TARGET fovea_host)
+  install(TARGETS fovea_host EXPORT fovea-targets)
+endif()
 install(DIRECTORY include/fovea DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")  # as README.md has them
@@ -44,6 +47,10 @@ file(RELATIVE_PATH FOVEA_PKGCONFIG_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" FOVEA_PKGCONFIG_PREFIX ${FOVEA_PKGCONFIG_PREFIX})
 configure_file(${CMAKE_CURRENT_LIST_DIR}/../fovea.pc.in fovea.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/fovea.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(TARGET fovea_host)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/../fovea_host.pc.in fovea_host.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/fovea_host.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
 
 if(PROJECT_IS_TOP_LEVEL)
   set(CPACK_GENERATOR TGZ)

@@ -1,0 +1,217 @@
+/* fovea_host.h from C: models of any source, held against what PyTorch computes of the same weights, and what is refused.
+ *
+ *     fovea_host_test GOLDEN DEMO.fovea       the folder tests/golden, and the demo model
+ */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fovea/fovea_host.h"
+
+static int n_failed;
+static const char* golden;
+
+static void check(int good, const char* what, int line) {
+    if (good) return;
+    ++n_failed;
+    fprintf(stderr, "line %d: expected %s; the last error: %s\n", line, what, fovea_host_error());
+}
+#define CHECK(condition) check((condition) != 0, #condition, __LINE__)
+#define GIVES(code, call) check((call) == (code), #call " to give " #code, __LINE__)
+
+static const char* path_of(const char* name) {
+    static char path[4096];
+    snprintf(path, sizeof path, "%s/%s", golden, name);
+    return path;
+}
+
+static fovea_host_model* open_golden(const char* name) {
+    fovea_host_model* model = NULL;
+    GIVES(FOVEA_HOST_OK, fovea_host_open(path_of(name), NULL, &model));
+    if (!model) exit(1);
+    return model;
+}
+
+/* The float32 numbers of a .npy file of version 1, at most `most`; how many there are. */
+static size_t read_npy(const char* name, float* numbers, size_t most) {
+    unsigned char head[10];
+    FILE* file = fopen(path_of(name), "rb");
+    if (!file || fread(head, 1, sizeof head, file) != sizeof head) exit(1);
+    if (fseek(file, 10 + head[8] + 256 * head[9], SEEK_SET)) exit(1);
+    const size_t n = fread(numbers, sizeof *numbers, most, file);
+    fclose(file);
+    return n;
+}
+
+static int near(double a, double b) { return fabs(a - b) <= 2e-5; }
+
+static void test_vectors(void) {
+    static const char* const texts[] = {"The lamp is on.", "Lamps, lamp; L\303\201MPED!", "a"};
+    enum { kWidth = 36, kTexts = 3 };
+    float wanted[kTexts * kWidth], had[kTexts * kWidth], alone[kWidth];
+    size_t n_whole[kTexts];
+    fovea_host_model* model = open_golden("encoders/bert_sentence");
+    CHECK(fovea_host_kind(model) == FOVEA_HOST_VECTORS && fovea_host_width(model) == kWidth);
+    CHECK(read_npy("encoders/bert_sentence/expected_texts.npy", wanted, kTexts * kWidth) == kTexts * kWidth);
+    const fovea_host_text_options options = {.struct_size = sizeof options, .n_threads = 2, .n_whole_tokens = n_whole};
+    GIVES(FOVEA_HOST_OK, fovea_host_embed(model, texts, kTexts, &options, had));
+    for (size_t i = 0; i < kTexts * kWidth; ++i) CHECK(near(wanted[i], had[i]));
+    uint32_t* tokens = NULL;
+    size_t n_tokens = 0;
+    GIVES(FOVEA_HOST_OK, fovea_host_tokenize(model, texts[0], 0, &tokens, &n_tokens));
+    CHECK(n_tokens == n_whole[0]);
+    fovea_host_free(tokens);
+    GIVES(FOVEA_HOST_OK, fovea_host_embed(model, texts + 1, 1, NULL, alone));
+    CHECK(memcmp(alone, had + kWidth, sizeof alone) == 0); /* the same bits in any batch */
+    const fovea_host_text_options wrong = {.struct_size = sizeof wrong, .prompt = "nobody's"};
+    GIVES(FOVEA_HOST_FAILED, fovea_host_embed(model, texts, 1, &wrong, alone));
+    GIVES(FOVEA_HOST_FAILED, fovea_host_classify(model, texts, NULL, 1, NULL, alone));
+    fovea_host_close(model);
+}
+
+static void test_classes(void) {
+    static const char* const texts[] = {"m y n b i q p m z j p l s g", "e j e y d t z i r"};
+    enum { kLabels = 3 };
+    float logits[2 * kLabels], scores[2 * kLabels];
+    fovea_host_model* model = open_golden("encoders/distilbert_sequenceclassification");
+    CHECK(fovea_host_kind(model) == FOVEA_HOST_CLASSES && fovea_host_width(model) == kLabels);
+    CHECK(strcmp(fovea_host_label(model, 2), "LABEL_2") == 0 && !fovea_host_label(model, kLabels));
+    CHECK(read_npy("encoders/distilbert_sequenceclassification/expected_0.npy", logits, kLabels) == kLabels);
+    CHECK(read_npy("encoders/distilbert_sequenceclassification/expected_1.npy", logits + kLabels, kLabels) == kLabels);
+    GIVES(FOVEA_HOST_OK, fovea_host_classify(model, texts, NULL, 2, NULL, scores));
+    for (size_t text = 0; text < 2; ++text) {
+        double sum = 0;
+        for (size_t i = 0; i < kLabels; ++i) sum += exp(logits[text * kLabels + i]);
+        for (size_t i = 0; i < kLabels; ++i)
+            CHECK(near(scores[text * kLabels + i], exp(logits[text * kLabels + i]) / sum));
+    }
+    float paired[kLabels];
+    GIVES(FOVEA_HOST_OK, fovea_host_classify(model, texts, texts + 1, 1, NULL, paired));
+    CHECK(memcmp(paired, scores, sizeof paired) != 0); /* the second text is read */
+    GIVES(FOVEA_HOST_FAILED, fovea_host_embed(model, texts, 1, NULL, scores));
+    char* task = NULL;
+    GIVES(FOVEA_HOST_OK, fovea_host_metadata(model, "task", &task));
+    CHECK(task && strcmp(task, "text-classification") == 0);
+    fovea_host_free(task);
+    GIVES(FOVEA_HOST_OK, fovea_host_metadata(model, "no such key", &task));
+    CHECK(!task);
+    fovea_host_close(model);
+}
+
+static int count_segments(void* context, const fovea_host_span* segment) {
+    CHECK(segment->end >= segment->start && segment->text);
+    ++*(size_t*)context;
+    return 0;
+}
+static int end_at_once(void* context, const fovea_host_span* segment) { return (void)context, (void)segment, 1; }
+
+static void test_speech(void) {
+    fovea_host_model* model = open_golden("speech/whisper_talking");
+    CHECK(fovea_host_kind(model) == FOVEA_HOST_SPEECH && fovea_host_sample_rate(model) == 16000);
+    float *samples = NULL, *frames = NULL;
+    size_t n_samples = 0, n_frames = 0, n_mels = 0, n_heard = 0, n_all = 0;
+    GIVES(FOVEA_HOST_OK, fovea_host_read_sound(path_of("recordings/one.wav"), 16000, &samples, &n_samples));
+    CHECK(n_samples > 1000);
+    GIVES(FOVEA_HOST_OK, fovea_host_speech_frames(model, samples, n_samples, &frames, &n_frames, &n_mels));
+    CHECK(n_frames > 0 && n_mels > 0 && isfinite(frames[n_frames * n_mels - 1]));
+    const fovea_host_speech_options options = {.struct_size = sizeof options, .words = 1, .language = "de"};
+    fovea_host_transcriber* transcriber = NULL;
+    fovea_host_transcript* said = NULL;
+    GIVES(FOVEA_HOST_OK, fovea_host_make_transcriber(model, &options, &transcriber));
+    GIVES(FOVEA_HOST_OK, fovea_host_transcribe(transcriber, samples, n_samples, count_segments, &n_heard, &said));
+    CHECK(said && said->n_segments > 0 && said->n_segments == n_heard && strcmp(said->language, "de") == 0);
+    for (size_t i = 0; said && i < said->n_segments; ++i) n_all += strlen(said->segments[i].text);
+    CHECK(said && n_all == strlen(said->text));
+    for (size_t i = 0; said && i < said->n_words; ++i)
+        CHECK(said->words[i].probability > 0 && said->words[i].probability <= 1);
+    fovea_host_free(said);
+    GIVES(FOVEA_HOST_CANCELLED, fovea_host_transcribe(transcriber, samples, n_samples, end_at_once, NULL, &said));
+    fovea_host_free_transcriber(transcriber);
+    const fovea_host_speech_options wrong = {.struct_size = sizeof wrong, .language = "klingon"};
+    GIVES(FOVEA_HOST_ARGUMENT, fovea_host_make_transcriber(model, &wrong, &transcriber));
+    fovea_host_free(frames), fovea_host_free(samples);
+    fovea_host_close(model);
+}
+
+struct text {
+    char bytes[1024];
+    int most_calls;
+};
+static int append(void* context, const char* piece) {
+    struct text* text = context;
+    strncat(text->bytes, piece, sizeof text->bytes - strlen(text->bytes) - 1);
+    return text->most_calls && --text->most_calls == 0;
+}
+
+static void test_chat(const char* demo) {
+    static const char messages[] = "[{\"role\": \"user\", \"content\": \"turn on the kitchen lights\"}]";
+    static const char schema[] = "{\"type\": \"object\", \"properties\": {\"n\": {\"const\": 7}}, \"required\": [\"n\"],"
+                                 "\"additionalProperties\": false}";
+    fovea_host_model* model = NULL;
+    GIVES(FOVEA_HOST_OK, fovea_host_open(demo, NULL, &model));
+    CHECK(fovea_host_kind(model) == FOVEA_HOST_TEXT && fovea_host_engine_model(model));
+    fovea_info info = {.struct_size = sizeof info};
+    CHECK(fovea_model_info(fovea_host_engine_model(model), &info).code == FOVEA_OK && info.kind == FOVEA_LOGITS);
+    const fovea_limits limits = {.struct_size = sizeof limits, .max_positions = 128};
+    uint64_t n_bytes = 0;
+    GIVES(FOVEA_HOST_OK, fovea_host_session_bytes(model, &limits, &n_bytes));
+    CHECK(n_bytes > 0);
+    fovea_host_session* session = NULL;
+    GIVES(FOVEA_HOST_OK, fovea_host_start(model, &limits, &session));
+    struct text answer = {"", 0}, cut = {"", 1}, formed = {"", 0};
+    GIVES(FOVEA_HOST_OK, fovea_host_chat(session, messages, NULL, NULL, NULL, append, &answer));
+    CHECK(strncmp(answer.bytes, "{\"do\":", 6) == 0);
+    GIVES(FOVEA_HOST_CANCELLED, fovea_host_chat(session, messages, NULL, NULL, NULL, append, &cut));
+    CHECK(strlen(cut.bytes) < strlen(answer.bytes) && strncmp(cut.bytes, answer.bytes, strlen(cut.bytes)) == 0);
+    fovea_host_form* form = NULL;
+    GIVES(FOVEA_HOST_OK, fovea_host_compile_form(model, FOVEA_HOST_JSON_SCHEMA, schema, &form));
+    GIVES(FOVEA_HOST_OK, fovea_host_chat(session, messages, NULL, NULL, form, append, &formed));
+    CHECK(strstr(formed.bytes, "\"n\"") && strstr(formed.bytes, "7}"));
+    CHECK(fovea_generator_finish(fovea_host_generator(session)) == FOVEA_FINISH_END_TOKEN);
+    char* prompt = NULL;
+    uint32_t* tokens = NULL;
+    size_t n_tokens = 0;
+    GIVES(FOVEA_HOST_OK, fovea_host_render_chat(model, messages, NULL, &prompt));
+    CHECK(prompt && strstr(prompt, "turn on the kitchen lights"));
+    GIVES(FOVEA_HOST_OK, fovea_host_tokenize(model, prompt, FOVEA_READ_SPECIAL, &tokens, &n_tokens));
+    struct text again = {"", 0};
+    GIVES(FOVEA_HOST_OK, fovea_host_generate(session, tokens, n_tokens, NULL, NULL, append, &again));
+    CHECK(strcmp(again.bytes, answer.bytes) == 0);
+    char* text = NULL;
+    GIVES(FOVEA_HOST_OK, fovea_host_detokenize(model, tokens, n_tokens, 1, &text));
+    CHECK(text && strstr(text, "kitchen"));
+    fovea_host_free(text), fovea_host_free(tokens), fovea_host_free(prompt);
+    GIVES(FOVEA_HOST_ARGUMENT, fovea_host_chat(session, "{", NULL, NULL, NULL, append, &again));
+    CHECK(strstr(fovea_host_error(), "messages: expected JSON"));
+    GIVES(FOVEA_HOST_ARGUMENT, fovea_host_compile_form(model, FOVEA_HOST_REGEX, "(", &form));
+    const uint32_t beyond = 0xfffffff0u;
+    GIVES(FOVEA_HOST_ARGUMENT, fovea_host_detokenize(model, &beyond, 1, 0, &text));
+    fovea_host_free_form(form), fovea_host_end(session), fovea_host_close(model);
+}
+
+static void test_refusals(void) {
+    fovea_host_model* model = NULL;
+    GIVES(FOVEA_HOST_FAILED, fovea_host_open(path_of("no such file"), NULL, &model));
+    CHECK(strstr(fovea_host_error(), "no such file") && !strchr(fovea_host_error(), '\n'));
+    GIVES(FOVEA_HOST_FAILED, fovea_host_open(path_of("make_math.py"), NULL, &model));
+    GIVES(FOVEA_HOST_ARGUMENT, fovea_host_open(NULL, NULL, &model));
+    GIVES(FOVEA_HOST_ARGUMENT, fovea_host_open(path_of("models"), NULL, NULL));
+    const fovea_host_open_options no_size = {0};
+    GIVES(FOVEA_HOST_ARGUMENT, fovea_host_open(path_of("models"), &no_size, &model));
+    CHECK(!model && fovea_host_width(NULL) == 0 && fovea_host_kind(NULL) == FOVEA_HOST_OTHER);
+    fovea_host_close(NULL), fovea_host_end(NULL), fovea_host_free_form(NULL), fovea_host_free(NULL);
+}
+
+int main(int argc, char** argv) {
+    if (argc < 3) return 2;
+    golden = argv[1];
+    test_vectors();
+    test_classes();
+    test_speech();
+    test_chat(argv[2]);
+    test_refusals();
+    if (!n_failed) printf("fovea_host.h: all as expected\n");
+    return n_failed != 0;
+}
