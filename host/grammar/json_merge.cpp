@@ -311,6 +311,12 @@ std::vector<std::string> types_of(const Json& schema) {
     return out;
 }
 
+bool has_meaning(const Json& schema) {
+    for (const auto& [key, value] : schema.items())
+        if (!is_annotation(key)) return true;
+    return false;
+}
+
 std::uint32_t read_size(const Json& schema, const char* keyword, std::uint32_t otherwise, const std::string& place) {
     const auto found = schema.find(keyword);
     if (found == schema.end()) return otherwise;

@@ -35,6 +35,8 @@ template<class Resolve>
 
 /// Keywords that say nothing about which texts fit, unknown ones among them.
 [[nodiscard]] bool is_annotation(const std::string& keyword);
+/// Whether a schema has a keyword of another kind.
+[[nodiscard]] bool has_meaning(const Json& schema);
 /// A length or count of a keyword. Throws where it is none.
 [[nodiscard]] std::uint32_t read_size(const Json& schema, const char* keyword, std::uint32_t otherwise,
                                       const std::string& place);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "host/grammar/grammar.h"
 
@@ -100,35 +101,21 @@ bool is_of_type(const Json& value, const Json& type, const std::string& place) {
     throw GrammarError(place + "/type: expected object, array, string, number, integer, boolean or null, got " + name);
 }
 
-std::string pointer_of(const Json& reference, const std::string& place) {
-    const std::string text = reference.is_string() ? reference.get<std::string>() : reference.dump();
-    if (!reference.is_string() || text.empty() || text[0] != '#' || (text.size() > 1 && text[1] != '/'))
-        throw GrammarError(place + "/$ref: expected a place in the schema such as #/$defs/name, got " + text);
-    return text.substr(1);
-}
-
-const Json& target_of(const Json& root, const std::string& pointer, const std::string& place) {
-    std::string plain;
-    for (std::size_t i = 0; i < pointer.size(); ++i) {
-        if (pointer[i] == '%' && i + 2 < pointer.size()) {
-            plain += static_cast<char>(std::strtoul(pointer.substr(i + 1, 2).c_str(), nullptr, 16));
-            i += 2;
-        } else {
-            plain += pointer[i];
-        }
-    }
-    try {
-        return root.at(Json::json_pointer(plain));
-    } catch (const nlohmann::json::exception&) {
-        throw GrammarError(place + "/$ref: expected a place in the schema, got #" + pointer);
-    }
-}
-
-std::size_t n_values(const Json& value) {
-    std::size_t n = 1;
-    if (value.is_structured())
-        for (const Json& one : value) n += n_values(one);
-    return n;
+std::vector<Json> constant_values(const Json& given, const std::string& place) {
+    static const std::set<std::string> kBeside{
+        "type",   "enum",      "const",    "nullable", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+        "format", "minLength", "maxLength"};
+    for (const auto& [key, value] : given.items())
+        if (!kBeside.contains(key) && !is_annotation(key))
+            throw GrammarError(place + ": expected no " + key + " beside enum or const, got it: not supported");
+    Json one;
+    const Json* all = constants_of(given, one);
+    if (all == nullptr) throw GrammarError(place + "/enum: expected values, got " + given["enum"].dump());
+    std::vector<Json> values;
+    for (const Json& value : *all)
+        if (fits(value, given, place) && std::find(values.begin(), values.end(), value) == values.end())
+            values.push_back(value);
+    return values;
 }
 
 void check_nesting(std::string_view json, std::uint32_t most) {

@@ -1,4 +1,4 @@
-// What a schema says of single values: their types, their bounds, and whether a constant keeps to them. How large one is.
+// What a schema says of single values: their types, their bounds, and whether a constant keeps to them. How deep one is.
 #pragma once
 #include <string>
 
@@ -14,13 +14,10 @@ namespace fovea::grammar {
 /// Whether a constant keeps to type, const, bounds and lengths beside it.
 [[nodiscard]] bool fits(const Json& value, const Json& given, const std::string& place);
 
-/// Where a $ref leads, as a JSON pointer. Throws GrammarError where that is not within the schema.
-[[nodiscard]] std::string pointer_of(const Json& reference, const std::string& place);
-/// What is there. Throws GrammarError where nothing is.
-[[nodiscard]] const Json& target_of(const Json& root, const std::string& pointer, const std::string& place);
+/// The values of enum or const, each once, that keep to what stands beside it. Throws GrammarError where a keyword beside it is
+/// none that this looks at.
+[[nodiscard]] std::vector<Json> constant_values(const Json& given, const std::string& place);
 
-/// Values within a value, itself included.
-[[nodiscard]] std::size_t n_values(const Json& value);
 /// Throws GrammarError where brackets stand deeper than `most` in brackets, so that nothing that reads the schema goes too deep.
 void check_nesting(std::string_view json, std::uint32_t most);
 

@@ -1,0 +1,30 @@
+// Where the references of a schema lead.
+#pragma once
+#include <string>
+
+#include "host/grammar/json_merge.h"
+
+namespace fovea::grammar {
+
+/// Where a $ref leads, as a JSON pointer. Throws GrammarError where that is not within the schema.
+[[nodiscard]] std::string pointer_of(const Json& reference, const std::string& place);
+
+class References {
+public:
+    explicit References(const Json& root) : root_(root) {}
+
+    /// What a pointer names in the whole schema. Throws GrammarError where nothing is there.
+    [[nodiscard]] const Json& target(const std::string& pointer, const std::string& place) const;
+
+    /// A schema without references at its top.
+    [[nodiscard]] Json expanded(Json given, const std::string& place);
+
+    /// References may lead to the same schemas again and again, each time twice as many: what that takes is bounded.
+    void count_copied(const Json& schema, const std::string& place);
+
+private:
+    const Json& root_;
+    std::size_t n_copied_ = 0;
+};
+
+}  // namespace fovea::grammar

@@ -1,0 +1,27 @@
+// Schemas of one type as expressions: strings, objects and arrays. All throw GrammarError, naming the keyword that is not kept.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "host/grammar/json_parts.h"
+#include "host/grammar/json_references.h"
+
+namespace fovea::grammar {
+
+/// What objects and arrays are made of: the parts of JSON, and the schemas within a schema.
+struct SchemaScope {
+    JsonParts& parts;
+    References& references;
+    /// The expression of a schema at `place`, `depth` schemas deep.
+    std::function<NodeId(const Json& given, const std::string& place, std::uint32_t depth)> schema;
+};
+
+[[nodiscard]] NodeId string_schema(JsonParts& parts, const Json& given, const std::string& place);
+/// A property's name that fits a schema of strings without references at its top.
+[[nodiscard]] NodeId name_schema(JsonParts& parts, const Json& names, const std::string& place);
+[[nodiscard]] NodeId object_schema(const SchemaScope& in, const Json& given, const std::string& place,
+                                   std::uint32_t depth);
+[[nodiscard]] NodeId array_schema(const SchemaScope& in, const Json& given, const std::string& place,
+                                  std::uint32_t depth);
+
+}  // namespace fovea::grammar
