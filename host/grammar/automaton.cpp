@@ -13,7 +13,8 @@ namespace {
 
 // For each state that an automaton may have: a grammar that is refused costs so much at most.
 constexpr std::size_t kFragmentsEach = 7, kWorkEach = 333;
-constexpr std::uint32_t kMostDepth = 2000;  // expressions within expressions: enough stack for a thread of 2 MB
+constexpr std::uint32_t kStart = 0, kEnd = 1;  // fragments of each unit
+constexpr std::uint32_t kMostDepth = 2000;     // expressions within expressions: enough stack for a thread of 2 MB
 
 struct Fragment {
     std::vector<std::uint32_t> empty;
@@ -21,41 +22,57 @@ struct Fragment {
     std::vector<Call> calls;
 };
 
-class Builder {
+/// What a grammar may cost, counted while automata are made of it.
+class Limit {
 public:
-    Builder(const Grammar& grammar, std::size_t max_states)
-        : grammar_(grammar), rules_(grammar), max_states_(max_states) {}
+    explicit Limit(std::size_t max_states) : max_states_(max_states) {}
 
-    Automaton build() {
-        const Rule& root = grammar_.rules[grammar_.root];
-        (void)unit_of(root.body, root.name);
-        for (std::size_t u = 0; u < out_.units.size(); ++u) build_unit(static_cast<std::uint32_t>(u));
-        return std::move(out_);
+    void check_states(std::size_t n) const { check(n, max_states_); }
+    void check_fragments(std::size_t n) const { check(n, max_states_ * kFragmentsEach); }
+    void count_work(std::size_t n) {
+        work_ += n;
+        check(work_, max_states_ * kWorkEach);
     }
 
 private:
-    [[noreturn]] void too_large() const {
-        throw GrammarError("expected a grammar of at most " + std::to_string(max_states_) + " states, got more");
+    void check(std::size_t n, std::size_t most) const {
+        if (n > most)
+            throw GrammarError("expected a grammar of at most " + std::to_string(max_states_) + " states, got more");
     }
 
+    const std::size_t max_states_;
+    std::size_t work_ = 0;
+};
+
+/// The fragments that one unit is made of at a time. Nothing leads into `from`, and nothing out of `to`, but what a caller adds.
+class Fragments {
+public:
+    Fragments(const Grammar& grammar, Limit& limit, std::vector<Unit>& units)
+        : grammar_(grammar), rules_(grammar), limit_(limit), units_(units) {}
+
     std::uint32_t unit_of(NodeId body, const std::string& name) {
-        const auto [place, made] = unit_of_.try_emplace(body, static_cast<std::uint32_t>(out_.units.size()));
-        if (made) out_.units.push_back({name, body, 0});
+        const auto [place, made] = unit_of_.try_emplace(body, static_cast<std::uint32_t>(units_.size()));
+        if (made) units_.push_back({name, body, 0});
         return place->second;
     }
 
-    // ---- fragments: nothing leads into `from`, and nothing out of `to`, but what a caller adds ---------------------
+    /// Those of a unit in place of another's.
+    void make(NodeId body) {
+        fragments_.clear();
+        depth_ = 0;
+        fragments_.resize(2);
+        add(body, kStart, kEnd);
+    }
+    [[nodiscard]] const Fragment& operator[](std::uint32_t i) const { return fragments_[i]; }
+    [[nodiscard]] std::size_t size() const { return fragments_.size(); }
 
+private:
     std::uint32_t fresh() {
-        if (fragments_.size() > max_states_ * kFragmentsEach) too_large();
+        limit_.check_fragments(fragments_.size());
         fragments_.emplace_back();
         return static_cast<std::uint32_t>(fragments_.size() - 1);
     }
     void link(std::uint32_t from, std::uint32_t to) { fragments_[from].empty.push_back(to); }
-    void count_work(std::size_t n) {
-        work_ += n;
-        if (work_ > max_states_ * kWorkEach) too_large();
-    }
 
     void add_bytes(std::string_view text, std::uint32_t from, std::uint32_t to) {
         if (text.empty()) return link(from, to);
@@ -141,7 +158,7 @@ private:
     }
 
     void add(NodeId id, std::uint32_t from, std::uint32_t to) {
-        count_work(1);
+        limit_.count_work(1);
         if (++depth_ > kMostDepth)
             throw GrammarError("expected expressions at most " + std::to_string(kMostDepth) +
                                " deep within expressions, got more");
@@ -173,28 +190,49 @@ private:
         }
     }
 
-    // ---- sets of fragments' states ---------------------------------------------------------------------------------
+    const Grammar& grammar_;
+    Rules rules_;
+    Limit& limit_;
+    std::vector<Unit>& units_;
+    std::unordered_map<NodeId, std::uint32_t> unit_of_;
+    std::vector<Fragment> fragments_;
+    std::uint32_t depth_ = 0;
+};
 
+/// Sets of fragments as states.
+class Builder {
+public:
+    Builder(const Grammar& grammar, std::size_t max_states)
+        : grammar_(grammar), limit_(max_states), fragments_(grammar, limit_, out_.units) {}
+
+    Automaton build() {
+        const Rule& root = grammar_.rules[grammar_.root];
+        (void)fragments_.unit_of(root.body, root.name);
+        for (std::size_t u = 0; u < out_.units.size(); ++u) build_unit(static_cast<std::uint32_t>(u));
+        return std::move(out_);
+    }
+
+private:
     /// The state of what can be reached from `seeds` without a byte.
     std::uint32_t state_of(std::vector<std::uint32_t> seeds) {
         ++stamp_;
         stamps_.resize(fragments_.size());
         std::vector<std::uint32_t> set;
         while (!seeds.empty()) {
-            count_work(1);
+            limit_.count_work(1);
             const std::uint32_t s = seeds.back();
             seeds.pop_back();
             if (stamps_[s] == stamp_) continue;
             stamps_[s] = stamp_;
             const Fragment& fragment = fragments_[s];
-            if (!fragment.bytes.empty() || !fragment.calls.empty() || s == end_ || s == start_) set.push_back(s);
+            if (!fragment.bytes.empty() || !fragment.calls.empty() || s == kStart || s == kEnd) set.push_back(s);
             seeds.insert(seeds.end(), fragment.empty.begin(), fragment.empty.end());
         }
         std::sort(set.begin(), set.end());
-        count_work(set.size() + 1);
+        limit_.count_work(set.size() + 1);
         const auto [place, made] = known_.try_emplace(std::move(set), static_cast<std::uint32_t>(out_.states.size()));
         if (made) {
-            if (out_.states.size() >= max_states_) too_large();
+            limit_.check_states(out_.states.size() + 1);
             out_.states.push_back({.unit = unit_});
             sets_.push_back(&place->first);
         }
@@ -215,7 +253,7 @@ private:
             std::vector<std::uint32_t> targets;
             for (const ByteRange& edge : edges)
                 if (edge.low <= low && low <= edge.high) targets.push_back(edge.target);
-            count_work(edges.size());
+            limit_.count_work(edges.size());
             if (!targets.empty()) {
                 const std::uint32_t target = state_of(std::move(targets));
                 const auto high = static_cast<std::uint8_t>(end - 1);
@@ -241,21 +279,17 @@ private:
     }
 
     void build_unit(std::uint32_t unit) {
-        fragments_.clear();
         stamps_.clear();
         known_.clear();
         sets_.clear();
         unit_ = unit;
-        depth_ = 0;
-        start_ = fresh();  // in a set, so that the unit's first state is no other
-        end_ = fresh();
-        add(out_.units[unit].body, start_, end_);
+        fragments_.make(out_.units[unit].body);
         const std::size_t first = out_.states.size();
-        out_.units[unit].start = state_of({start_});
+        out_.units[unit].start = state_of({kStart});  // in a set, so that the unit's first state is no other
         for (std::size_t i = first; i < out_.states.size(); ++i) {
             const std::vector<std::uint32_t>& set = *sets_[i - first];
             State state{.unit = unit};
-            state.accepts = std::binary_search(set.begin(), set.end(), end_);
+            state.accepts = std::binary_search(set.begin(), set.end(), kEnd);
             add_ranges(set, state);
             add_calls(set, state);
             out_.states[i] = std::move(state);
@@ -264,17 +298,15 @@ private:
     }
 
     const Grammar& grammar_;
-    Rules rules_;
+    Limit limit_;
     Automaton out_;
-    std::unordered_map<NodeId, std::uint32_t> unit_of_;
+    Fragments fragments_;
 
-    // Of the unit that is built.
-    std::vector<Fragment> fragments_;
+    // The unit that is being built:
     std::vector<std::uint32_t> stamps_;
     std::unordered_map<std::vector<std::uint32_t>, std::uint32_t, HashOfWords> known_;
     std::vector<const std::vector<std::uint32_t>*> sets_;  // keys of known_, by state
-    std::uint32_t stamp_ = 0, start_ = 0, end_ = 0, unit_ = 0, depth_ = 0;
-    std::size_t max_states_, work_ = 0;
+    std::uint32_t stamp_ = 0, unit_ = 0;
 };
 
 }  // namespace
