@@ -23,16 +23,109 @@ struct Written {
     float temperature = 0;
 };
 
+/// The bytes of those tokens that are text.
+std::string text_of(SpeechModel& model, const SpeechTokens& known, std::span<const Token> tokens) {
+    std::vector<Token> texts;
+    std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(texts), [&](Token t) { return known.is_text(t); });
+    return texts.empty() ? std::string() : model.text_of(texts);
+}
+
+/// Writes a window's text.
+class WindowWriter {
+public:
+    WindowWriter(SpeechModel& model, const SpeechTokens& tokens, const SpeechOptions& options)
+        : model_(model),
+          tokens_(tokens),
+          options_(options),
+          logits_(tokens.vocab_size),
+          candidates_(tokens.vocab_size),
+          most_(options.max_tokens ? options.max_tokens : std::max(model.max_tokens / 2, 1u)) {}
+
+    /// Attempts until one is good; else the last. `prompt` is read first, whose first n_start tokens end with the start token.
+    Written write(std::span<const Token> prompt, std::size_t n_start, std::uint32_t window) {
+        model_.rewind(0);
+        std::span<const float> first = model_.read(prompt.first(n_start));
+        const ExpSum sum = exp_sum(first);
+        const double log_silent = static_cast<double>(first[tokens_.no_speech]) - sum.log();
+        const double no_speech = log_silent > -100 ? exact_exp(log_silent) : 0;
+        if (prompt.size() > n_start) first = model_.read(prompt.subspan(n_start));
+        const std::vector<float> first_logits(first.begin(), first.end());
+        Written written;
+        for (std::size_t attempt = 0; attempt < options_.temperatures.size(); ++attempt) {
+            model_.rewind(prompt.size());
+            logits_ = first_logits;
+            written = attempt_at(window, attempt, prompt.size());
+            written.no_speech = no_speech;
+            if (is_good(written)) break;
+        }
+        return written;
+    }
+
+    /// Whether the window is passed over.
+    [[nodiscard]] bool is_silent(const Written& w) const {
+        return options_.no_speech && w.no_speech > *options_.no_speech &&
+               !(options_.min_logprob && w.avg_logprob > *options_.min_logprob);
+    }
+
+private:
+    Written attempt_at(std::uint32_t window, std::size_t attempt, std::size_t n_prompt) {
+        Written written;
+        written.temperature = options_.temperatures[attempt];
+        Sampler sampler;
+        const std::uint64_t number = std::uint64_t{window} * options_.temperatures.size() + attempt;
+        require(make_sampler({.temperature = written.temperature, .seed = options_.seed + number * 0x9e3779b97f4a7c15u},
+                             sampler),
+                "temperatures");
+        double sum = 0;
+        for (;;) {
+            apply_rules(tokens_, written.tokens, options_.timestamps, logits_);
+            Token next = 0;
+            require(sample(sampler, static_cast<std::uint32_t>(written.tokens.size()), logits_, {}, candidates_, next),
+                    "what may be written next");
+            const double log_probability = static_cast<double>(logits_[next]) - exp_sum(logits_).log();
+            sum += log_probability;
+            if (next == tokens_.end) break;
+            written.tokens.push_back(next);
+            written.probabilities.push_back(log_probability > -100 ? exact_exp(log_probability) : 0);
+            if (written.tokens.size() >= most_ || n_prompt + written.tokens.size() >= model_.max_tokens) break;
+            const std::span<const float> logits = model_.read({&next, 1});
+            logits_.assign(logits.begin(), logits.end());
+        }
+        written.avg_logprob = sum / static_cast<double>(written.tokens.size() + 1);
+        written.text = text_of(model_, tokens_, written.tokens);
+        written.compression = compression_ratio(written.text);
+        return written;
+    }
+
+    [[nodiscard]] bool is_unlikely(const Written& w) const {
+        return options_.min_logprob && w.avg_logprob < *options_.min_logprob;
+    }
+    [[nodiscard]] bool is_good(const Written& w) const {
+        const bool silent = options_.no_speech && w.no_speech > *options_.no_speech && is_unlikely(w);
+        const bool repeats = options_.max_compression && w.compression > *options_.max_compression;
+        return silent || !(repeats || is_unlikely(w));
+    }
+
+    SpeechModel& model_;
+    const SpeechTokens& tokens_;
+    const SpeechOptions& options_;
+    std::vector<float> logits_;
+    std::vector<Candidate> candidates_;
+    const std::uint32_t most_;
+};
+
 class Transcriber {
 public:
     Transcriber(SpeechModel& model, const SpeechTokens& tokens, const SpeechFrames& frames,
                 const SpeechOptions& options, const SpeechCalls& calls)
-        : model_(model), tokens_(tokens), frames_(frames), options_(options), calls_(calls) {
+        : model_(model),
+          tokens_(tokens),
+          frames_(frames),
+          options_(options),
+          calls_(calls),
+          writer_(model, tokens, options) {
         window_.resize(std::size_t{model.n_frames} * model.n_mels);
-        logits_.resize(tokens.vocab_size);
-        candidates_.resize(tokens.vocab_size);
         previous_ = options.before;
-        most_ = options.max_tokens ? options.max_tokens : std::max(model.max_tokens / 2, 1u);
     }
 
     Transcript run() {
@@ -48,10 +141,10 @@ public:
         while (at_ < frames_.n_content) {
             hear();
             const std::uint32_t size = std::min(model_.n_frames, frames_.n_content - at_);
-            const Written written = write(prompt);
-            at_ += is_silent(written) ? size : add_segments(written, size);
+            const std::vector<Token> whole = with_previous(prompt);
+            const Written written = writer_.write(whole, whole.size() - prompt.size() + 1, n_windows_++);
+            at_ += writer_.is_silent(written) ? size : add_segments(written, size);
             if (calls_.progress) calls_.progress(seconds(std::min(at_, frames_.n_content)), seconds(frames_.n_content));
-            ++n_windows_;
         }
         const std::size_t begin = transcript_.text.find_first_not_of(' ');
         transcript_.text.erase(0, std::min(begin, transcript_.text.size()));
@@ -90,80 +183,7 @@ private:
             whole.insert(whole.end(), previous_.end() - static_cast<std::ptrdiff_t>(n), previous_.end());
         }
         whole.insert(whole.end(), prompt.begin(), prompt.end());
-        return whole;
-    }
-
-    /// Attempts until one is good; else the last.
-    Written write(const std::vector<Token>& prompt) {
-        std::vector<Token> whole = with_previous(prompt);
-        if (whole.size() >= model_.max_tokens) whole = prompt;
-        model_.rewind(0);
-        const std::size_t n_start = whole.size() - prompt.size() + 1;  // up to the start token
-        std::span<const float> first = model_.read(std::span(whole).first(n_start));
-        const ExpSum sum = exp_sum(first);
-        const double log_silent = static_cast<double>(first[tokens_.no_speech]) - sum.log();
-        const double no_speech = log_silent > -100 ? exact_exp(log_silent) : 0;
-        if (whole.size() > n_start) first = model_.read(std::span(whole).subspan(n_start));
-        const std::vector<float> first_logits(first.begin(), first.end());
-        Written written;
-        for (std::size_t attempt = 0; attempt < options_.temperatures.size(); ++attempt) {
-            model_.rewind(whole.size());
-            logits_ = first_logits;
-            written = write_once(whole.size(), attempt);
-            written.no_speech = no_speech;
-            if (is_good(written)) break;
-        }
-        return written;
-    }
-
-    Written write_once(std::size_t n_prompt, std::size_t attempt) {
-        Written written;
-        written.temperature = options_.temperatures[attempt];
-        Sampler sampler;
-        const std::uint64_t number = std::uint64_t{n_windows_} * options_.temperatures.size() + attempt;
-        require(make_sampler({.temperature = written.temperature, .seed = options_.seed + number * 0x9e3779b97f4a7c15u},
-                             sampler),
-                "temperatures");
-        double sum = 0;
-        for (;;) {
-            apply_rules(tokens_, written.tokens, options_.timestamps, logits_);
-            Token next = 0;
-            require(sample(sampler, static_cast<std::uint32_t>(written.tokens.size()), logits_, {}, candidates_, next),
-                    "what may be written next");
-            const double log_probability = static_cast<double>(logits_[next]) - exp_sum(logits_).log();
-            sum += log_probability;
-            if (next == tokens_.end) break;
-            written.tokens.push_back(next);
-            written.probabilities.push_back(log_probability > -100 ? exact_exp(log_probability) : 0);
-            if (written.tokens.size() >= most_ || n_prompt + written.tokens.size() >= model_.max_tokens) break;
-            const std::span<const float> logits = model_.read({&next, 1});
-            logits_.assign(logits.begin(), logits.end());
-        }
-        written.avg_logprob = sum / static_cast<double>(written.tokens.size() + 1);
-        written.text = text_of(written.tokens);
-        written.compression = compression_ratio(written.text);
-        return written;
-    }
-
-    [[nodiscard]] bool is_unlikely(const Written& w) const {
-        return options_.min_logprob && w.avg_logprob < *options_.min_logprob;
-    }
-    [[nodiscard]] bool is_good(const Written& w) const {
-        const bool silent = options_.no_speech && w.no_speech > *options_.no_speech && is_unlikely(w);
-        const bool repeats = options_.max_compression && w.compression > *options_.max_compression;
-        return silent || !(repeats || is_unlikely(w));
-    }
-    /// Whether the window is passed over.
-    [[nodiscard]] bool is_silent(const Written& w) const {
-        return options_.no_speech && w.no_speech > *options_.no_speech &&
-               !(options_.min_logprob && w.avg_logprob > *options_.min_logprob);
-    }
-
-    [[nodiscard]] std::string text_of(std::span<const Token> tokens) {
-        std::vector<Token> texts;
-        std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(texts),
-                     [&](Token t) { return tokens_.is_text(t); });
-        return texts.empty() ? std::string() : model_.text_of(texts);
+        return whole.size() < model_.max_tokens ? whole : prompt;
     }
 
     /// A stretch between two timestamps, in steps of two frames from the window's start.
@@ -171,7 +191,7 @@ private:
         SpeechSegment segment{start,
                               end,
                               at_,
-                              text_of(tokens),
+                              text_of(model_, tokens_, tokens),
                               {tokens.begin(), tokens.end()},
                               written.avg_logprob,
                               written.no_speech,
@@ -283,12 +303,11 @@ private:
     const SpeechOptions& options_;
     const SpeechCalls& calls_;
     Transcript transcript_;
-    std::vector<float> window_, logits_;
-    std::vector<Candidate> candidates_;
+    WindowWriter writer_;
+    std::vector<float> window_;
     std::vector<Token> previous_;
     std::vector<std::pair<SpeechSegment, std::size_t>> of_window_;  // with the number of its first token in the window
-    std::uint32_t most_ = 0, at_ = 0;
-    std::uint32_t n_windows_ = 0;
+    std::uint32_t at_ = 0, n_windows_ = 0;
     std::optional<std::uint32_t> heard_;  // where the window begins that the model has
 };
 
