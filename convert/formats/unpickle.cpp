@@ -27,28 +27,15 @@ bool is_storage_type(std::string_view name) {
     return name.starts_with("torch.") && name.ends_with("Storage") && name.find('.', 6) == name.npos;
 }
 
-class Machine {
+/// The bytes of a pickle, one after the other.
+class PickleBytes {
 public:
-    Machine(std::span<const std::byte> code, const std::string& file) : code_(code), file_(file) {}
+    PickleBytes(std::span<const std::byte> code, const std::string& file) : code_(code), file_(file) {}
 
-    std::vector<PickledTensor> run() {
-        while (step()) {
-        }
-        const Value& result = value(pop());
-        if (result.kind != Kind::dict) refuse("a dictionary of tensors", kKinds[static_cast<int>(result.kind)]);
-        std::vector<PickledTensor> tensors;
-        for (std::size_t i = 0; i + 1 < result.items.size(); i += 2)
-            tensors.push_back(tensor_of(value(result.items[i]), value(result.items[i + 1])));
-        return tensors;
-    }
-
-private:
     [[noreturn]] void refuse(const std::string& wanted, const std::string& had) const {
         throw host::Error(file_ + ": expected " + wanted + ", got " + had + " at byte " + std::to_string(at_) +
                           " of its pickle");
     }
-
-    // ---- bytes -----------------------------------------------------------------------------------------------------
 
     const char* take(std::uint64_t n) {
         if (n > code_.size() - at_) refuse("a pickle with an end", "one that is cut off");
@@ -56,13 +43,17 @@ private:
         at_ += static_cast<std::size_t>(n);
         return bytes;
     }
+    void step_back() { --at_; }
     template<class T>
     T number() {
         T x;
         std::memcpy(&x, take(sizeof x), sizeof x);
         return x;
     }
-    std::string text(std::uint64_t n) {
+    /// A text behind its length in bytes, which is a Size.
+    template<class Size>
+    std::string text() {
+        const auto n = number<Size>();
         const char* bytes = take(n);
         if (n > kMostText)
             refuse("texts of at most " + std::to_string(kMostText) + " bytes", "one of " + std::to_string(n));
@@ -78,6 +69,38 @@ private:
         return text;
     }
 
+    /// A number behind its length in bytes: little-endian, two's complement.
+    std::int64_t long_number() {
+        const std::uint32_t n_bytes = number<std::uint8_t>();
+        if (n_bytes > 8) refuse("numbers of 64 bits", "one of " + std::to_string(n_bytes) + " bytes");
+        const char* bytes = take(n_bytes);
+        std::uint64_t x = n_bytes && (bytes[n_bytes - 1] & 0x80) ? ~std::uint64_t{0} : 0;
+        for (std::uint32_t i = n_bytes; i > 0; --i) x = x << 8 | static_cast<std::uint8_t>(bytes[i - 1]);
+        return static_cast<std::int64_t>(x);
+    }
+
+private:
+    const std::span<const std::byte> code_;
+    const std::string& file_;
+    std::size_t at_ = 0;
+};
+
+class Machine {
+public:
+    Machine(std::span<const std::byte> code, const std::string& file) : bytes_(code, file) {}
+
+    std::vector<PickledTensor> run() {
+        while (step()) {
+        }
+        const Value& result = value(pop());
+        if (result.kind != Kind::dict) bytes_.refuse("a dictionary of tensors", kKinds[static_cast<int>(result.kind)]);
+        std::vector<PickledTensor> tensors;
+        for (std::size_t i = 0; i + 1 < result.items.size(); i += 2)
+            tensors.push_back(tensor_of(value(result.items[i]), value(result.items[i + 1])));
+        return tensors;
+    }
+
+private:
     // ---- values ----------------------------------------------------------------------------------------------------
 
     [[nodiscard]] const Value& value(std::uint32_t index) const { return values_[index]; }
@@ -89,7 +112,7 @@ private:
         push(Value{kind, number, std::move(text), {}});
     }
     std::uint32_t pop() {
-        if (stack_.empty()) refuse("a value on the stack", "none");
+        if (stack_.empty()) bytes_.refuse("a value on the stack", "none");
         const std::uint32_t top = stack_.back();
         stack_.pop_back();
         return top;
@@ -103,7 +126,7 @@ private:
     std::vector<std::uint32_t> pop_to_mark() {
         std::size_t first = stack_.size();
         while (first > 0 && value(stack_[first - 1]).kind != Kind::mark) --first;
-        if (first == 0) refuse("a mark on the stack", "none");
+        if (first == 0) bytes_.refuse("a mark on the stack", "none");
         std::vector<std::uint32_t> items(stack_.begin() + static_cast<std::ptrdiff_t>(first), stack_.end());
         stack_.resize(first - 1);
         return items;
@@ -116,13 +139,14 @@ private:
     void remember(std::uint64_t place) { memo_[place] = top(); }
     void recall(std::uint64_t place) {
         const auto found = memo_.find(place);
-        if (found == memo_.end()) refuse("a value remembered before", "number " + std::to_string(place));
+        if (found == memo_.end()) bytes_.refuse("a value remembered before", "number " + std::to_string(place));
         stack_.push_back(found->second);
     }
     void add_items(Kind kind, const std::vector<std::uint32_t>& items) {
         const std::uint32_t to = top();
-        if (value(to).kind != kind) refuse(kKinds[static_cast<int>(kind)], kKinds[static_cast<int>(value(to).kind)]);
-        if (kind == Kind::dict && items.size() % 2) refuse("a value for each key", "a key alone");
+        if (value(to).kind != kind)
+            bytes_.refuse(kKinds[static_cast<int>(kind)], kKinds[static_cast<int>(value(to).kind)]);
+        if (kind == Kind::dict && items.size() % 2) bytes_.refuse("a value for each key", "a key alone");
         values_[to].items.insert(values_[to].items.end(), items.begin(), items.end());
     }
 
@@ -131,7 +155,7 @@ private:
     void push_name(const std::string& module, const std::string& name) {
         const std::string full = module + "." + name;
         if (full != kRebuild && full != kOrdered && !is_storage_type(full))
-            refuse("only tensors, their storages and OrderedDict", full);
+            bytes_.refuse("only tensors, their storages and OrderedDict", full);
         push(Kind::name, 0, full);
     }
 
@@ -140,11 +164,12 @@ private:
         const Value& arguments = value(pop());
         const Value& function = value(pop());
         if (function.kind != Kind::name || arguments.kind != Kind::tuple)
-            refuse("a name called with a tuple", kKinds[static_cast<int>(function.kind)]);
+            bytes_.refuse("a name called with a tuple", kKinds[static_cast<int>(function.kind)]);
         if (function.text == kOrdered && arguments.items.empty()) return push(Kind::dict);
-        if (function.text != kRebuild) refuse("a tensor or an empty OrderedDict made", function.text + " called");
+        if (function.text != kRebuild)
+            bytes_.refuse("a tensor or an empty OrderedDict made", function.text + " called");
         if (arguments.items.size() < 6 || arguments.items.size() > 7)
-            refuse("six or seven arguments of a tensor", std::to_string(arguments.items.size()));
+            bytes_.refuse("six or seven arguments of a tensor", std::to_string(arguments.items.size()));
         push(Value{Kind::tensor, 0, {}, arguments.items});
     }
 
@@ -152,7 +177,7 @@ private:
     void build() {
         const Kind state = value(pop()).kind, of = value(top()).kind;
         if (state != Kind::dict || of != Kind::dict)
-            refuse("attributes of a dictionary", "those of " + std::string(kKinds[static_cast<int>(of)]));
+            bytes_.refuse("attributes of a dictionary", "those of " + std::string(kKinds[static_cast<int>(of)]));
     }
 
     /// ("storage", type, key, device, elements) is what torch.save keeps beside the pickle.
@@ -162,63 +187,56 @@ private:
             value(id.items[1]).kind != Kind::name || !is_storage_type(value(id.items[1]).text) ||
             value(id.items[2]).kind != Kind::text || value(id.items[4]).kind != Kind::number ||
             value(id.items[4]).number < 0)
-            refuse("a storage as what is kept outside the pickle", kKinds[static_cast<int>(id.kind)]);
+            bytes_.refuse("a storage as what is kept outside the pickle", kKinds[static_cast<int>(id.kind)]);
         push(Value{Kind::storage, value(id.items[4]).number, value(id.items[2]).text, {id.items[1]}});
-    }
-
-    /// Of the bytes after LONG1, little-endian, two's complement.
-    std::int64_t long_number(std::uint32_t n_bytes) {
-        if (n_bytes > 8) refuse("numbers of 64 bits", "one of " + std::to_string(n_bytes) + " bytes");
-        const char* bytes = take(n_bytes);
-        std::uint64_t x = n_bytes && (bytes[n_bytes - 1] & 0x80) ? ~std::uint64_t{0} : 0;
-        for (std::uint32_t i = n_bytes; i > 0; --i) x = x << 8 | static_cast<std::uint8_t>(bytes[i - 1]);
-        return static_cast<std::int64_t>(x);
     }
 
     /// One instruction; false: it was the last.
     bool step() {
-        const auto code = static_cast<std::uint8_t>(*take(1));
+        const auto code = static_cast<std::uint8_t>(*bytes_.take(1));
         if (make_value(code) || make_container(code)) return true;
         switch (code) {
             case 0x80: {  // PROTO
-                const auto protocol = number<std::uint8_t>();
-                if (protocol < 2 || protocol > 5) refuse("protocol 2 to 5", std::to_string(protocol));
+                const auto protocol = bytes_.number<std::uint8_t>();
+                if (protocol < 2 || protocol > 5) bytes_.refuse("protocol 2 to 5", std::to_string(protocol));
                 return true;
             }
-            case 0x95: take(8); return true;                           // FRAME
-            case '.': return false;                                    // STOP
-            case 'q': remember(number<std::uint8_t>()); return true;   // BINPUT
-            case 'r': remember(number<std::uint32_t>()); return true;  // LONG_BINPUT
-            case 0x94: remember(memo_.size()); return true;            // MEMOIZE
-            case 'h': recall(number<std::uint8_t>()); return true;     // BINGET
-            case 'j': recall(number<std::uint32_t>()); return true;    // LONG_BINGET
-            case 'R': reduce(); return true;                           // REDUCE
-            case 'b': build(); return true;                            // BUILD
-            case 'Q': push_storage(); return true;                     // BINPERSID
-            default: --at_; refuse("instructions that make tensors", "number " + std::to_string(code));
+            case 0x95: bytes_.take(8); return true;                           // FRAME
+            case '.': return false;                                           // STOP
+            case 'q': remember(bytes_.number<std::uint8_t>()); return true;   // BINPUT
+            case 'r': remember(bytes_.number<std::uint32_t>()); return true;  // LONG_BINPUT
+            case 0x94: remember(memo_.size()); return true;                   // MEMOIZE
+            case 'h': recall(bytes_.number<std::uint8_t>()); return true;     // BINGET
+            case 'j': recall(bytes_.number<std::uint32_t>()); return true;    // LONG_BINGET
+            case 'R': reduce(); return true;                                  // REDUCE
+            case 'b': build(); return true;                                   // BUILD
+            case 'Q': push_storage(); return true;                            // BINPERSID
+            default:
+                bytes_.step_back();
+                bytes_.refuse("instructions that make tensors", "number " + std::to_string(code));
         }
     }
 
     bool make_value(std::uint8_t code) {
         switch (code) {
-            case 'N': push(Kind::none); return true;                                          // NONE
-            case 0x88: push(Kind::boolean, 1); return true;                                   // NEWTRUE
-            case 0x89: push(Kind::boolean, 0); return true;                                   // NEWFALSE
-            case 'K': push(Kind::number, number<std::uint8_t>()); return true;                // BININT1
-            case 'M': push(Kind::number, number<std::uint16_t>()); return true;               // BININT2
-            case 'J': push(Kind::number, number<std::int32_t>()); return true;                // BININT
-            case 0x8a: push(Kind::number, long_number(number<std::uint8_t>())); return true;  // LONG1
-            case 'X': push(Kind::text, 0, text(number<std::uint32_t>())); return true;        // BINUNICODE
-            case 0x8c: push(Kind::text, 0, text(number<std::uint8_t>())); return true;        // SHORT_BINUNICODE
-            case 'c': {                                                                       // GLOBAL
-                const std::string module = line();
-                push_name(module, line());
+            case 'N': push(Kind::none); return true;                                    // NONE
+            case 0x88: push(Kind::boolean, 1); return true;                             // NEWTRUE
+            case 0x89: push(Kind::boolean, 0); return true;                             // NEWFALSE
+            case 'K': push(Kind::number, bytes_.number<std::uint8_t>()); return true;   // BININT1
+            case 'M': push(Kind::number, bytes_.number<std::uint16_t>()); return true;  // BININT2
+            case 'J': push(Kind::number, bytes_.number<std::int32_t>()); return true;   // BININT
+            case 0x8a: push(Kind::number, bytes_.long_number()); return true;           // LONG1
+            case 'X': push(Kind::text, 0, bytes_.text<std::uint32_t>()); return true;   // BINUNICODE
+            case 0x8c: push(Kind::text, 0, bytes_.text<std::uint8_t>()); return true;   // SHORT_BINUNICODE
+            case 'c': {                                                                 // GLOBAL
+                const std::string module = bytes_.line();
+                push_name(module, bytes_.line());
                 return true;
             }
             case 0x93: {  // STACK_GLOBAL
                 const Value &name = value(pop()), &module = value(pop());
                 if (name.kind != Kind::text || module.kind != Kind::text)
-                    refuse("a name in two texts", "another value");
+                    bytes_.refuse("a name in two texts", "another value");
                 push_name(module.text, name.text);
                 return true;
             }
@@ -257,23 +275,23 @@ private:
     std::vector<std::uint64_t> sizes(const Value& tuple, const std::string& what) const {
         std::vector<std::uint64_t> result;
         if (tuple.kind != Kind::tuple || tuple.items.size() > 8)
-            refuse(what + " of at most 8 numbers", "another value");
+            bytes_.refuse(what + " of at most 8 numbers", "another value");
         for (const std::uint32_t item : tuple.items) {
             if (value(item).kind != Kind::number || value(item).number < 0)
-                refuse(what + " of whole numbers", "another");
+                bytes_.refuse(what + " of whole numbers", "another");
             result.push_back(static_cast<std::uint64_t>(value(item).number));
         }
         return result;
     }
 
     PickledTensor tensor_of(const Value& key, const Value& made) const {
-        if (key.kind != Kind::text) refuse("a text as a tensor's name", kKinds[static_cast<int>(key.kind)]);
-        if (made.kind != Kind::tensor) refuse("a tensor named " + key.text, kKinds[static_cast<int>(made.kind)]);
+        if (key.kind != Kind::text) bytes_.refuse("a text as a tensor's name", kKinds[static_cast<int>(key.kind)]);
+        if (made.kind != Kind::tensor) bytes_.refuse("a tensor named " + key.text, kKinds[static_cast<int>(made.kind)]);
         const Value &storage = value(made.items[0]), &offset = value(made.items[1]);
         if (storage.kind != Kind::storage)
-            refuse("a storage of tensor " + key.text, kKinds[static_cast<int>(storage.kind)]);
+            bytes_.refuse("a storage of tensor " + key.text, kKinds[static_cast<int>(storage.kind)]);
         if (offset.kind != Kind::number || offset.number < 0)
-            refuse("an offset of tensor " + key.text + " from 0", "another value");
+            bytes_.refuse("an offset of tensor " + key.text + " from 0", "another value");
         PickledTensor tensor;
         tensor.name = key.text;
         tensor.storage = storage.text;
@@ -285,9 +303,7 @@ private:
         return tensor;
     }
 
-    std::span<const std::byte> code_;
-    const std::string& file_;
-    std::size_t at_ = 0;
+    PickleBytes bytes_;
     std::vector<Value> values_;
     std::vector<std::uint32_t> stack_;
     std::unordered_map<std::uint64_t, std::uint32_t> memo_;
