@@ -3,28 +3,66 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <string_view>
 
-#include "engine/kernels/kernels.h"
-#include "host/base/aligned_bytes.h"
-#include "host/base/elements.h"
 #include "host/model/listing.h"
 #include "host/model/stacks.h"
 #include "tools/show/arrays.h"
+#include "tools/show/head_cache.h"
 
 namespace fovea {
 namespace {
 
 constexpr float kUnseen = -__builtin_inff();
 
-/// Columns of some rows, as a matrix that kernels multiply with.
-struct Panels {
-    const std::byte* data = nullptr;
-    std::uint64_t stride = 0;
-    Type type = Type::f32;
-    std::uint32_t n_rows = 0, n_cols = 0;
-    const float* columns = nullptr;  ///< what is multiplied has column scales; may be null
+/// Which keys each query sees, and what masks add to the scores.
+class ScoreMask {
+public:
+    ScoreMask(const Block& block, const AttendInput& input)
+        : input_(input),
+          n_heads_(block.n_heads),
+          n_given_(input.n_past + input.n_keys),
+          causal_(block.causal || input.masks.causal) {}
+
+    [[nodiscard]] bool adds() const { return input_.masks.attention.added || input_.masks.padding.added; }
+    [[nodiscard]] bool any() const {
+        return causal_ || adds() || input_.masks.attention.hidden || input_.masks.padding.hidden ||
+               !input_.kv_lengths.empty();
+    }
+    /// Scores of each query with n_keys keys, appended ones last, which all see.
+    void apply(std::vector<float>& scores, std::uint32_t n_keys) const {
+        for (std::uint64_t s = 0; s < input_.n_sequences; ++s)
+            for (std::uint64_t head = 0; head < n_heads_; ++head)
+                for (std::uint64_t query = 0; query < input_.n_queries; ++query)
+                    for (std::uint64_t key = 0; key < n_given_; ++key) {
+                        float& score = scores[((s * n_heads_ + head) * input_.n_queries + query) * n_keys + key];
+                        const std::uint64_t length = input_.kv_lengths.empty() ? n_given_ : input_.kv_lengths[s];
+                        // Query i of n sees the real keys up to length − n + i.
+                        const std::uint64_t past =
+                            input_.kv_lengths.empty() ? input_.n_past + input_.n_queries : length;
+                        float sum = 0;
+                        const bool hidden = (causal_ && key + input_.n_queries > past + query) || key >= length ||
+                                            hides(input_.masks.attention, s, head, query, key, sum) ||
+                                            hides(input_.masks.padding, s, head, query, key, sum);
+                        score = hidden ? kUnseen : adds() ? score + sum : score;
+                    }
+    }
+
+private:
+    /// Whether a mask hides the pair; what it adds is added to `sum`.
+    static bool hides(const Mask& mask, std::uint64_t s, std::uint64_t head, std::uint64_t query, std::uint64_t key,
+                      float& sum) {
+        if (!mask.hidden && !mask.added) return false;
+        if (key >= mask.n_keys) return true;
+        const std::uint64_t at = s * mask.sequence_stride + head * mask.head_stride + query * mask.query_stride + key;
+        if (mask.hidden) return mask.hidden[at] != 0;
+        sum = sum + mask.added[at];
+        return mask.added[at] == kUnseen;
+    }
+
+    const AttendInput& input_;
+    const std::uint32_t n_heads_, n_given_;  // keys but for appended ones
+    const bool causal_;
 };
 
 class Explainer {
@@ -34,10 +72,10 @@ public:
           stack_(output_stack(model.config())),
           b_(stack_.blocks[0]),
           in_(input),
-          kv_type_(kv_type),
           kernels_(*find_kernels(isa)),
-          n_given_(input.n_past + input.n_keys),
-          n_keys_(n_given_ + b_.bias_kv + b_.zero_attn) {}
+          n_keys_(input.n_past + input.n_keys + b_.bias_kv + b_.zero_attn),
+          cache_(kernels_, kv_type, n_keys_),
+          mask_(b_, input) {}
 
     std::vector<ExplainedStep> run(std::vector<float>& out) {
         project();
@@ -47,10 +85,6 @@ public:
     }
 
 private:
-    [[nodiscard]] std::uint64_t scores_at(std::uint64_t s, std::uint64_t head, std::uint64_t query = 0) const {
-        return ((s * b_.n_heads + head) * in_.n_queries + query) * n_keys_;
-    }
-
     [[nodiscard]] std::uint64_t kv_head_of(std::uint64_t s, std::uint64_t head) const {
         return s * b_.n_kv_heads + head / (b_.n_heads / b_.n_kv_heads);
     }
@@ -58,37 +92,6 @@ private:
     void add(std::string name, std::string formula, std::vector<std::uint64_t> shape,
              const std::vector<float>& values) {
         steps_.push_back({std::move(name), std::move(formula), std::move(shape), values});
-    }
-
-    /// [n, matrix.n_rows] = x · matrixᵀ + bias
-    [[nodiscard]] std::vector<float> multiply(const Panels& matrix, const float* x, std::uint64_t n, const float* bias,
-                                              bool canonical = false) const {
-        const std::uint32_t n_cols = matrix.n_cols;
-        std::vector<float> out(n * matrix.n_rows);
-        AlignedBytes operand(operand_bytes(matrix.type, n, n_cols));
-        const auto n_all = static_cast<std::uint32_t>(n);
-        const std::uint32_t block = row_block(n_all);
-        for (std::uint64_t first = 0; first < n; first += block) {
-            const auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(block, n - first));
-            kernels_.pack(matrix.type, x + first * n_cols, n_cols, matrix.columns,
-                          {static_cast<std::uint32_t>(first), rows, n_all}, n_cols, operand.data());
-        }
-        const Matmul product{.panels = matrix.data,
-                             .panel_stride = static_cast<std::size_t>(matrix.stride),
-                             .n_rows = matrix.n_rows,
-                             .n_cols = n_cols,
-                             .panel_begin = 0,
-                             .panel_end = static_cast<std::uint32_t>(round_up(matrix.n_rows, kLanes) / kLanes),
-                             .operand = operand.data(),
-                             .seq_len = n_all,
-                             .bias = bias,
-                             .out = out.data(),
-                             .out_stride = matrix.n_rows,
-                             .epilogue = Epilogue::store,
-                             .activation = Activation::none,
-                             .canonical = canonical};
-        kernels_.matmul(matrix.type, product);
-        return out;
     }
 
     [[nodiscard]] TensorInfo tensor(std::string_view role) const {
@@ -105,13 +108,13 @@ private:
         const TensorInfo t = tensor(role);
         const std::uint64_t n_panels = round_up(t.n_rows, kLanes) / kLanes;
         const bool is_output = role == "attention_output";
-        const Panels matrix{model_.bytes().data() + t.offset,
-                            t.bytes / n_panels,
-                            t.type,
-                            t.n_rows,
-                            t.n_cols,
-                            vector(is_output ? "attention_output_columns" : "projections_columns")};
-        return multiply(matrix, x, n, vector(role + "_bias"), canonical);
+        const PanelMatrix matrix{model_.bytes().data() + t.offset,
+                                 t.bytes / n_panels,
+                                 t.type,
+                                 t.n_rows,
+                                 t.n_cols,
+                                 vector(is_output ? "attention_output_columns" : "projections_columns")};
+        return multiply(kernels_, matrix, x, n, vector(role + "_bias"), canonical);
     }
 
     /// Heads [n_sequences, n_heads, n, dim] out of `heads` at their strides.
@@ -178,45 +181,11 @@ private:
             if (!is_query) {
                 side.heads = with_others(side.heads, side.past, vector("appended_" + role), side.dim);
                 if (in_.n_past) formula += ", past ones first";
-                if (n_keys_ > n_given_) formula += ", appended ones last";
+                if (b_.bias_kv || b_.zero_attn) formula += ", appended ones last";
             }
             add("split " + std::string(side.name) + " into heads", formula,
                 {in_.n_sequences, side.n_heads, is_query ? in_.n_queries : n_keys_, side.dim}, side.heads);
         }
-    }
-
-    /// Whether a mask hides the pair; what it adds is added to `sum`.
-    static bool hides(const Mask& mask, std::uint64_t s, std::uint64_t head, std::uint64_t query, std::uint64_t key,
-                      float& sum) {
-        if (!mask.hidden && !mask.added) return false;
-        if (key >= mask.n_keys) return true;
-        const std::uint64_t at = s * mask.sequence_stride + head * mask.head_stride + query * mask.query_stride + key;
-        if (mask.hidden) return mask.hidden[at] != 0;
-        sum = sum + mask.added[at];
-        return mask.added[at] == kUnseen;
-    }
-
-    void mask(std::vector<float>& scores) const {
-        for (std::uint64_t s = 0; s < in_.n_sequences; ++s)
-            for (std::uint64_t head = 0; head < b_.n_heads; ++head)
-                for (std::uint64_t query = 0; query < in_.n_queries; ++query)
-                    for (std::uint64_t key = 0; key < n_given_; ++key) {
-                        float& score = scores[scores_at(s, head, query) + key];
-                        const std::uint64_t length = in_.kv_lengths.empty() ? n_given_ : in_.kv_lengths[s];
-                        // Of real keys alone, query i of n sees those up to length − n + i.
-                        const std::uint64_t past = in_.kv_lengths.empty() ? in_.n_past + in_.n_queries : length;
-                        float sum = 0;
-                        const bool hidden = (causal() && key + in_.n_queries > past + query) || key >= length ||
-                                            hides(in_.masks.attention, s, head, query, key, sum) ||
-                                            hides(in_.masks.padding, s, head, query, key, sum);
-                        score = hidden ? kUnseen : masked_by_numbers() ? score + sum : score;
-                    }
-    }
-    [[nodiscard]] bool causal() const { return b_.causal || in_.masks.causal; }
-    [[nodiscard]] bool masked_by_numbers() const { return in_.masks.attention.added || in_.masks.padding.added; }
-    [[nodiscard]] bool masked() const {
-        return causal() || masked_by_numbers() || in_.masks.attention.hidden || in_.masks.padding.hidden ||
-               !in_.kv_lengths.empty();
     }
 
     /// exp(score − maximum) in place of scores, and each row's sum: lane by lane, then folded, as the kernels add.
@@ -228,114 +197,8 @@ private:
             for (std::uint32_t key = 0; key < n_keys_; ++key) x[key] = most == kUnseen ? kUnseen : x[key] - most;
             kernels_.floats.unary[static_cast<int>(Unary::exp)](x, n_keys_, x);
             for (std::uint32_t key = 0; key < n_keys_; ++key) lanes[key % kLanes] = lanes[key % kLanes] + x[key];
-            for (std::uint32_t n = kLanes / 2; n; n /= 2)
-                for (std::uint32_t lane = 0; lane < n; ++lane) lanes[lane] = lanes[lane] + lanes[lane + n];
-            sums[row] = lanes[0];
+            sums[row] = folded(lanes);
         }
-    }
-
-    /// A head's keys as a matrix of n_keys rows.
-    [[nodiscard]] std::vector<float> scores_of(std::uint64_t s, std::uint64_t head) const {
-        const std::uint64_t kv_head = kv_head_of(s, head);
-        const std::uint64_t stride = round_up(key_panel_bytes(kv_type_, b_.head_dim), 64);
-        AlignedBytes panels(round_up(n_keys_, kLanes) / kLanes * stride);
-        for (std::uint32_t key = 0; key < n_keys_; ++key)
-            kernels_.floats.write_key[static_cast<int>(kv_type_)](&key_[(kv_head * n_keys_ + key) * b_.head_dim],
-                                                                  b_.head_dim, key % kLanes,
-                                                                  panels.data() + key / kLanes * stride);
-        const float* query = &query_[(s * b_.n_heads + head) * in_.n_queries * b_.head_dim];
-        const Type type = kv_type_ == Type::q4 ? kKeyTypeOfQ4 : kv_type_;
-        std::vector<float> scores =
-            multiply({panels.data(), stride, type, n_keys_, b_.head_dim}, query, in_.n_queries, nullptr);
-        for (std::uint32_t i = 0; kv_type_ == Type::q4 && i < in_.n_queries; ++i)
-            for (std::uint32_t key = 0; key < n_keys_; ++key)
-                if (const std::byte* panel = panels.data() + key / kLanes * stride;
-                    (panel[key % kLanes * 2] & std::byte{1}) != std::byte{0})
-                    scores[std::size_t{i} * n_keys_ + key] +=
-                        times_reference(query + std::size_t{i} * b_.head_dim, panel);
-        return scores;
-    }
-
-    /// A query times the reference of a q4 cache's panel.
-    [[nodiscard]] float times_reference(const float* query, const std::byte* panel) const {
-        const std::byte* reference = panel + panel_bytes(kKeyTypeOfQ4, b_.head_dim);
-        AlignedBytes packed(operand_bytes(Type::q8, 1, b_.head_dim));
-        kernels_.floats.pack_q8(query, 0, nullptr, 1, b_.head_dim, packed.data());
-        float lanes[kLanes] = {};
-        for (std::uint32_t i = 0; i < round_up(b_.head_dim, kGroup); ++i) {
-            const std::byte* group = packed.data() + i / kGroup * kQuantGroupBytes;
-            float scale = 0;
-            std::memcpy(&scale, group + kGroup, sizeof scale);
-            const float x = static_cast<float>(static_cast<std::int8_t>(group[i % kGroup])) * scale;
-            const auto upper = static_cast<std::uint16_t>(std::to_integer<unsigned>(reference[i]) << 8);
-            lanes[i % kLanes] = std::fma(x, from_f16(upper), lanes[i % kLanes]);
-        }
-        for (std::uint32_t n = kLanes / 2; n; n /= 2)
-            for (std::uint32_t lane = 0; lane < n; ++lane) lanes[lane] = lanes[lane] + lanes[lane + n];
-        return lanes[0];
-    }
-
-    /// A key-value head's values as the cache holds them: numbers [n_keys, value_head_dim], and what multiplies
-    /// every 32.
-    struct Cached {
-        std::vector<float> numbers, scales;
-    };
-    [[nodiscard]] Cached cached_values(std::uint64_t kv_head) const {
-        const std::uint32_t dim = b_.value_head_dim;
-        const std::uint64_t row_stride = round_up(dim, kLanes);
-        Cached cached;
-        AlignedBytes panel(value_panel_bytes(kv_type_, dim));
-        const auto half = [&](std::uint64_t at) {
-            std::uint16_t bits = 0;
-            std::memcpy(&bits, panel.data() + at, sizeof bits);
-            return from_f16(bits);
-        };
-        for (std::uint32_t key = 0; key < n_keys_; ++key) {
-            const std::uint32_t lane = key % kLanes;
-            kernels_.floats.write_value[static_cast<int>(kv_type_)](&value_[(kv_head * n_keys_ + key) * dim], dim, lane,
-                                                                    panel.data());
-            for (std::uint32_t i = 0; i < dim; ++i) {
-                const std::uint64_t group = i / kGroup * value_group_bytes(kv_type_), at = lane * row_stride + i;
-                const bool quantized = is_quantized(kv_type_);
-                float number = 0;
-                if (kv_type_ == Type::f32) std::memcpy(&number, panel.data() + 4 * at, sizeof number);
-                if (kv_type_ == Type::f16) number = half(2 * at);
-                const std::byte* row = panel.data() + group + kLanes * 2 + lane * value_row_bytes(kv_type_);
-                if (kv_type_ == Type::q8) number = static_cast<float>(static_cast<std::int8_t>(row[i % kGroup]));
-                if (kv_type_ == Type::q4)
-                    number =
-                        kNonlinear4[std::to_integer<unsigned>(row[i % kLanes]) >> (i % kGroup < kLanes ? 0 : 4) & 15];
-                cached.numbers.push_back(number);
-                if (i % kGroup == 0) cached.scales.push_back(quantized ? half(group + 2 * lane) : 1.0f);
-            }
-        }
-        return cached;
-    }
-
-    /// p · values for one query, over the keys that it sees: others' values may be anything.
-    [[nodiscard]] std::vector<float> weighed(const float* p, const Cached& values) const {
-        const std::uint32_t dim = b_.value_head_dim, n_groups = (dim + kGroup - 1) / kGroup;
-        const auto n_seen = static_cast<std::uint32_t>(n_keys_ - std::count(p, p + n_keys_, 0.0f));
-        std::vector<float> sums;
-        for (std::uint32_t group = 0; group < n_groups; ++group) {
-            const std::uint32_t first = group * kGroup, n = std::min(kGroup, dim - first);
-            const std::uint64_t stride = panel_bytes(Type::f32, n_seen);
-            AlignedBytes panels(round_up(n, kLanes) / kLanes * stride);
-            std::vector<float> seen;
-            for (std::uint32_t key = 0; key < n_keys_; ++key) {
-                if (p[key] == 0.0f) continue;
-                for (std::uint32_t i = 0; i < n; ++i)
-                    std::memcpy(
-                        panels.data() + i / kLanes * stride + (seen.size() * kLanes + i % kLanes) * sizeof(float),
-                        &values.numbers[std::uint64_t{key} * dim + first + i], sizeof(float));
-                seen.push_back(p[key] * values.scales[std::uint64_t{key} * n_groups + group]);
-            }
-            const std::vector<float> part =
-                n_seen ? multiply({panels.data(), stride, Type::f32, n, n_seen}, seen.data(), 1, nullptr)
-                       : std::vector<float>(n);
-            sums.insert(sums.end(), part.begin(), part.end());
-        }
-        return sums;
     }
 
     void attend() {
@@ -343,7 +206,9 @@ private:
         std::vector<float> scores;
         for (std::uint64_t s = 0; s < in_.n_sequences; ++s)
             for (std::uint64_t head = 0; head < b_.n_heads; ++head) {
-                const std::vector<float> one = scores_of(s, head);
+                const std::vector<float> one =
+                    cache_.scores(&query_[(s * b_.n_heads + head) * in_.n_queries * b_.head_dim], in_.n_queries,
+                                  &key_[kv_head_of(s, head) * n_keys_ * b_.head_dim], b_.head_dim);
                 scores.insert(scores.end(), one.begin(), one.end());
             }
         add("scores", "S = Q\u2095 \u00b7 K\u2095\u1d40", shape, scores);
@@ -358,10 +223,9 @@ private:
             kernels_.floats.softcap(scores.data(), scores.size(), b_.score_softcap);
             add("soft cap", "S = c \u00b7 tanh(S / c)", shape, scores);
         }
-        if (masked()) {
-            mask(scores);
-            add("mask",
-                masked_by_numbers() ? "S = S + mask, \u2212\u221e where hidden" : "S = \u2212\u221e where hidden",
+        if (mask_.any()) {
+            mask_.apply(scores, n_keys_);
+            add("mask", mask_.adds() ? "S = S + mask, \u2212\u221e where hidden" : "S = \u2212\u221e where hidden",
                 shape, scores);
         }
         std::vector<float> sums(scores.size() / n_keys_), weights(scores.size());
@@ -369,12 +233,12 @@ private:
         for (std::size_t i = 0; i < weights.size(); ++i)
             weights[i] = sums[i / n_keys_] == 0.0f ? 0.0f : scores[i] / sums[i / n_keys_];
         add("softmax", "A = E / sum(E), E = exp(S \u2212 max(S)), along the keys", shape, weights);
-        std::vector<Cached> cached;
+        std::vector<CachedValues> cached;
         for (std::uint64_t i = 0; i < std::uint64_t{in_.n_sequences} * b_.n_kv_heads; ++i)
-            cached.push_back(cached_values(i));
+            cached.push_back(cache_.values(&value_[i * n_keys_ * b_.value_head_dim], b_.value_head_dim));
         for (std::size_t row = 0; row < sums.size(); ++row) {
             const std::uint64_t s = row / in_.n_queries / b_.n_heads, head = row / in_.n_queries % b_.n_heads;
-            for (const float x : weighed(&scores[row * n_keys_], cached[kv_head_of(s, head)]))
+            for (const float x : cache_.weighed(&scores[row * n_keys_], cached[kv_head_of(s, head)]))
                 heads_.push_back(sums[row] == 0.0f ? 0.0f : x / sums[row] + 0.0f);
         }
         add("weighted sum", "H\u2095 = A \u00b7 V\u2095, divided last: (E \u00b7 V\u2095) / sum(E)",
@@ -419,9 +283,10 @@ private:
     const Stack& stack_;
     const Block& b_;
     const AttendInput& in_;
-    const Type kv_type_;
     const Kernels& kernels_;
-    const std::uint32_t n_given_, n_keys_;  // appended ones count in the second
+    const std::uint32_t n_keys_;  // past, given and appended
+    const HeadCache cache_;
+    const ScoreMask mask_;
     std::vector<float> query_, key_, value_, heads_;
     std::vector<ExplainedStep> steps_;
 };
