@@ -56,6 +56,13 @@ const std::string kLetters =
 const std::string kPunctuationRuns = "\\s?[!-/:-~！-／：-～‘-‟　-。]+";
 const std::string kSpaces =
     R"(|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1})";
+const std::string kJais2 = kContractions + "|" + kWord + R"(|\p{N}{1,3}|)" + kSigns + R"([\r\n]*|\s*[\r\n]+)" + kSpaces;
+const std::string kBailing =
+    R"('(?i:[sdmt]|ll|ve|re)|)" + kWord + R"(|\p{N}|)" + kSigns + R"([\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)";
+const std::string kYoutu =
+    "[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥぀-ゟ゠-ヿ]+";
+const std::string kExaoneMoe = kContractions + R"(|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}|)" +
+                               kSigns + R"([\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+)";
 const std::string kAsian =
     "[一-鿿㐀-䶿豈-\ufaff぀-ゟ゠-ヿ･-ﾟ⼀-\u2fdfเ-\u0e7f\u0e80-\u0effក-\u17ffက-႟ꩠ-ꩿꧠ-"
     "\ua9ff가-"
@@ -76,14 +83,15 @@ struct Cut {
     GgufCut rest;
 };
 
+constexpr GgufCut kPlain{.known = true};
+constexpr GgufCut kNormal{.known = true, .nfc = true};
+constexpr GgufCut kWhole{.known = true, .whole_words = true};
+constexpr GgufCut kWholeBos{.known = true, .whole_words = true, .adds_bos = true};
+constexpr GgufCut kBos{.known = true, .adds_bos = true};
+constexpr GgufCut kSep{.known = true, .adds_sep = true};
+constexpr GgufCut kCharacters{.known = true, .adds_bos = true, .bytes = false};
+
 const std::vector<Cut>& cuts() {
-    constexpr GgufCut kPlain{.known = true};
-    constexpr GgufCut kNormal{.known = true, .nfc = true};
-    constexpr GgufCut kWhole{.known = true, .whole_words = true};
-    constexpr GgufCut kWholeBos{.known = true, .whole_words = true, .adds_bos = true};
-    constexpr GgufCut kBos{.known = true, .adds_bos = true};
-    constexpr GgufCut kSep{.known = true, .adds_sep = true};
-    constexpr GgufCut kCharacters{.known = true, .adds_bos = true, .bytes = false};
     static const std::vector<Cut> kCuts = {
         {{"gpt-2", "phi-2", "jina-es", "jina-de", "gigachat", "jina-v2-es", "jina-v2-de", "a.x-4.0", "mellum",
           "modern-bert", "exaone4", "mpt", "olmo", "jais", "trillion", "granite-docling", "default"},
@@ -98,9 +106,7 @@ const std::vector<Cut>& cuts() {
          kWholeBos},
         {{"dbrx", "smaug-bpe", "chatglm-bpe"}, {kLlama3}, kPlain},
         {{"glm4"}, {kLlama3}, kWhole},
-        {{"jais-2"},
-         {kContractions + "|" + kWord + R"(|\p{N}{1,3}|)" + kSigns + R"([\r\n]*|\s*[\r\n]+)" + kSpaces},
-         kPlain},
+        {{"jais-2"}, {kJais2}, kPlain},
         {{"minicpm5"},
          {R"(\p{N}{1,3})", kContractions + "|" + kWord + R"(|\p{N}+|)" + kSigns + R"([\r\n]*)" + kSpace},
          kWhole},
@@ -114,10 +120,7 @@ const std::vector<Cut>& cuts() {
         {{"deepseek-coder"}, {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)", kOldHan, R"(\p{N})"}, kPlain},
         {{"deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"}, {R"(\p{N}{1,3})", kHan, kDeepseek3}, kPlain},
         {{"spark2_5"}, {R"(\p{N}{1,3})", kHan, kSpark, R"(\p{N})"}, kPlain},
-        {{"youtu"},
-         {"[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥぀-ゟ゠-ヿ]+",
-          kO200kDigits},
-         kWhole},
+        {{"youtu"}, {kYoutu, kO200kDigits}, kWhole},
         {{"tekken"}, {kTekken}, kWholeBos},
         {{"gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2"}, {kO200k}, kPlain},
         {{"granite-embed-multi-97m"}, {kO200k}, kWhole},
@@ -129,16 +132,11 @@ const std::vector<Cut>& cuts() {
         {{"superbpe"}, {R"(\p{N}+)", R"(##\d+)"}, kPlain},
         {{"tiny_aya", "cohere2moe"}, {R"(#\d+(?![\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc})" + kOtherWord + "])", kO200k}, kPlain},
         {{"afmoe"}, {R"(#\p{N}+)", kAsian, kDeepseek3}, kPlain},
-        {{"bailingmoe", "bailingmoe2", "llada-moe"},
-         {R"('(?i:[sdmt]|ll|ve|re)|)" + kWord + R"(|\p{N}|)" + kSigns + R"([\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)"},
-         kPlain},
+        {{"bailingmoe", "bailingmoe2", "llada-moe"}, {kBailing}, kPlain},
         {{"seed-coder"}, {kContractions + "|" + kWord + R"(|\p{N}| ?[^\s\p{L}\p{N}\r\n]+)" + kSpace}, kPlain},
         {{"ufakzeka"}, {kWord + R"(|\p{N}|)" + kSigns + R"([\r\n]*)" + kSpace}, kPlain},
         {{"laguna"}, {R"([^\n]+|[\n]+)", kQwen2}, kPlain},
-        {{"exaone-moe"},
-         {kContractions + R"(|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}|)" + kSigns +
-          R"([\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+)"},
-         kPlain},
+        {{"exaone-moe"}, {kExaoneMoe}, kPlain},
         {{"gemma4", "granite-embed-multi-311m"}, {R"([^\n]+|[\n]+)"}, kCharacters},
         {{"sarvam-moe"}, {R"([^\n]+|[\n]+)"}, {.known = true, .bytes = false}},
     };

@@ -14,6 +14,25 @@ Value holds(Interpreter&, const Value& self, const Bound&, const Arguments&) {
     return is<T>(self);
 }
 
+template<bool (*check)(const Value&)>
+Value passes(Interpreter&, const Value& self, const Bound&, const Arguments&) {
+    return check(self);
+}
+
+bool is_defined(const Value& value) { return !is_undefined(value); }
+bool is_true(const Value& value) { return is<bool>(value) && truthy(value); }
+bool is_false(const Value& value) { return is<bool>(value) && !truthy(value); }
+bool is_callable(const Value& value) { return is<CallablePointer>(value) || is<Loop*>(value); }
+bool is_sequence(const Value& value) {
+    return is_text(value) || is<ListPointer>(value) || is<DictPointer>(value) || is_undefined(value);
+}
+/// What is undefined can be gone through, and has no items.
+bool is_iterable(const Value& value) { return is_sequence(value) || is<Loop*>(value); }
+
+Value is_within(Interpreter& run, const Value& self, const Bound& a, const Arguments&) {
+    return contains(run.budget(), needed(a, 0, "in"), self);
+}
+
 bool has_letter(const std::string& text, char first, char last) {
     return std::any_of(text.begin(), text.end(), [&](char c) { return c >= first && c <= last; });
 }
@@ -64,8 +83,7 @@ Value is_known(Interpreter&, const Value& self, const Bound&, const Arguments&) 
 }
 
 constexpr Builtin kTests[] = {
-    {"defined",
-     [](Interpreter&, const Value& self, const Bound&, const Arguments&) -> Value { return !is_undefined(self); }},
+    {"defined", passes<is_defined>},
     {"undefined", holds<Undefined>},
     {"none", holds<None>},
     {"boolean", holds<bool>},
@@ -73,38 +91,16 @@ constexpr Builtin kTests[] = {
     {"float", holds<double>},
     {"string", holds<Text>},
     {"mapping", holds<DictPointer>},
-    {"true",
-     [](Interpreter&, const Value& self, const Bound&, const Arguments&) -> Value {
-         return is<bool>(self) && truthy(self);
-     }},
-    {"false",
-     [](Interpreter&, const Value& self, const Bound&, const Arguments&) -> Value {
-         return is<bool>(self) && !truthy(self);
-     }},
-    {"number",
-     [](Interpreter&, const Value& self, const Bound&, const Arguments&) -> Value { return is_number(self); }},
-    // What is undefined can be gone through, and has no items.
-    {"iterable",
-     [](Interpreter&, const Value& self, const Bound&, const Arguments&) -> Value {
-         return is_text(self) || is<ListPointer>(self) || is<DictPointer>(self) || is<Loop*>(self) ||
-                is_undefined(self);
-     }},
-    {"sequence",
-     [](Interpreter&, const Value& self, const Bound&, const Arguments&) -> Value {
-         return is_text(self) || is<ListPointer>(self) || is<DictPointer>(self) || is_undefined(self);
-     }},
-    {"callable",
-     [](Interpreter&, const Value& self, const Bound&, const Arguments&) -> Value {
-         return is<CallablePointer>(self) || is<Loop*>(self);
-     }},
+    {"true", passes<is_true>},
+    {"false", passes<is_false>},
+    {"number", passes<is_number>},
+    {"iterable", passes<is_iterable>},
+    {"sequence", passes<is_sequence>},
+    {"callable", passes<is_callable>},
     {"lower", is_lower},
     {"upper", is_upper},
     {"sameas", is_same, {"other"}},
-    {"in",
-     [](Interpreter& run, const Value& self, const Bound& a, const Arguments&) -> Value {
-         return contains(run.budget(), needed(a, 0, "in"), self);
-     },
-     {"seq"}},
+    {"in", is_within, {"seq"}},
     {"eq", compares<0>, {"other"}},
     {"equalto", compares<0>, {"other"}},
     {"==", compares<0>, {"other"}},

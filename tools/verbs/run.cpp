@@ -381,6 +381,17 @@ void add_batch(CLI::App& verb, RunOptions& options) {
               "with --batch: requests computed at once (default 16)");
 }
 
+/// Options for models that write another text than their prompt.
+void add_target(CLI::App& verb, RunOptions& options) {
+    add_text(verb, "--from", options.languages.from,
+             "of a model that translates: the source's language, as it names it")
+        .type_name("LANGUAGE");
+    add_text(verb, "--to", options.languages.to, "and the language to translate into, such as fr, fra_Latn or fr_XX")
+        .type_name("LANGUAGE");
+    add_count(verb, "--beams", options.n_beams, 1, kMostBeams,
+              "of a model that writes another text: beginnings that go on side by side (default: what the model says)");
+}
+
 /// What goes with --batch, and what with nothing else.
 void check_batch(const RunOptions& options, std::size_t n_given) {
     if (options.batch.empty()) {
@@ -457,13 +468,7 @@ void add_run(CLI::App& app) {
     add_view(verb, options->view, true);
     add_kv(verb, options->kv_type);
     add_loras(verb, options->loras);
-    add_text(verb, "--from", options->languages.from,
-             "of a model that translates: the source's language, as it names it")
-        .type_name("LANGUAGE");
-    add_text(verb, "--to", options->languages.to, "and the language to translate into, such as fr, fra_Latn or fr_XX")
-        .type_name("LANGUAGE");
-    add_count(verb, "--beams", options->n_beams, 1, kMostBeams,
-              "of a model that writes another text: beginnings that go on side by side (default: what the model says)");
+    add_target(verb, *options);
     add_flag(verb, "--special", options->special, "read special tokens in the prompt, and show those that come");
     add_flag(verb, "--quiet", options->quiet, "no figures on standard error");
     const Option tokens = add_tokens(verb, options->tokens, "the ids to continue, such as 1,2,3, instead of a text");
