@@ -109,8 +109,8 @@ CpuFeatures ask() noexcept {
 using Flags = std::array<bool, sizeof(CpuFeatures)>;  // those of a CpuFeatures
 constexpr std::uint32_t kAsked = 1u << 31;
 constinit std::atomic<std::uint32_t> remembered{0};  // kAsked, and bit i for flag i
-enum class Answer : std::uint8_t { none, given, refused };
-constinit std::atomic<Answer> tiles{Answer::none};  // Linux's
+enum class CpuidAnswer : std::uint8_t { none, given, refused };
+constinit std::atomic<CpuidAnswer> tiles{CpuidAnswer::none};  // Linux's
 
 }  // namespace
 
@@ -125,18 +125,18 @@ CpuFeatures detect_features() noexcept {
     }
     for (std::size_t i = 0; i < flags.size(); ++i) flags[i] = bit(bits, static_cast<int>(i));
     CpuFeatures f = std::bit_cast<CpuFeatures>(flags);
-    f.amx = f.amx && tiles.load(std::memory_order_relaxed) != Answer::refused;
+    f.amx = f.amx && tiles.load(std::memory_order_relaxed) != CpuidAnswer::refused;
     return f;
 }
 
 bool may_use_tiles() noexcept {
-    if (tiles.load(std::memory_order_relaxed) == Answer::given) return true;
+    if (tiles.load(std::memory_order_relaxed) == CpuidAnswer::given) return true;
     bool given = false;
 #if defined(__linux__) && defined(__x86_64__)
     constexpr long kRequestState = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
     given = detect_features().amx && syscall(SYS_arch_prctl, kRequestState, kTileData) == 0;
 #endif
-    tiles.store(given ? Answer::given : Answer::refused, std::memory_order_relaxed);
+    tiles.store(given ? CpuidAnswer::given : CpuidAnswer::refused, std::memory_order_relaxed);
     return given;
 }
 

@@ -38,14 +38,14 @@ void keep_hull(std::vector<Choice>& choices) {
 }
 
 /// A move of one matrix from its choice to a larger one.
-struct Step {
+struct TypeStep {
     std::size_t matrix = 0, to = 0;
     std::uint64_t bytes = 0;
     double gain = 0;  ///< for a byte
 };
 
-[[nodiscard]] Step step_of(const std::vector<MatrixChoices>& matrices, std::size_t matrix, std::size_t from,
-                           std::size_t to) {
+[[nodiscard]] TypeStep step_of(const std::vector<MatrixChoices>& matrices, std::size_t matrix, std::size_t from,
+                               std::size_t to) {
     const Choice& a = matrices[matrix].choices[from];
     const Choice& b = matrices[matrix].choices[to];
     return {matrix, to, b.bytes - a.bytes, (a.cost - b.cost) / static_cast<double>(b.bytes - a.bytes)};
@@ -183,12 +183,12 @@ std::vector<std::size_t> least_cost(const std::vector<MatrixChoices>& matrices, 
     std::uint64_t taken = 0;
     for (const MatrixChoices& matrix : matrices) taken += matrix.choices.front().bytes;
     if (taken > bytes) return {};
-    std::vector<Step> steps;
+    std::vector<TypeStep> steps;
     for (std::size_t i = 0; i < matrices.size(); ++i)
         for (std::size_t to = 1; to < matrices[i].choices.size(); ++to)
             steps.push_back(step_of(matrices, i, to - 1, to));
-    std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.gain > b.gain; });
-    for (const Step& step : steps) {  // a matrix's own come in their order, for the hull is convex
+    std::stable_sort(steps.begin(), steps.end(), [](const TypeStep& a, const TypeStep& b) { return a.gain > b.gain; });
+    for (const TypeStep& step : steps) {  // a matrix's own come in their order, for the hull is convex
         if (chosen[step.matrix] + 1 != step.to || step.bytes > bytes - taken) continue;
         chosen[step.matrix] = step.to;
         taken += step.bytes;

@@ -24,7 +24,7 @@ constexpr std::uint32_t kReadRows = 4 * kLanes;
 }
 
 /// What the columns of the matrices that read an input are like, over all their rows.
-struct Columns {
+struct ScaledColumns {
     struct Panel {
         std::vector<float> rows;  ///< [16][n]
         double n_like_it;         ///< how many panels it stands for
@@ -34,8 +34,9 @@ struct Columns {
     std::vector<Panel> panels;   ///< some of theirs
 };
 
-[[nodiscard]] Columns read_columns(const ModelSource& source, std::span<const TensorSpec> matrices, std::uint32_t n) {
-    Columns columns{std::vector<float>(n), std::vector<double>(n), {}};
+[[nodiscard]] ScaledColumns read_columns(const ModelSource& source, std::span<const TensorSpec> matrices,
+                                         std::uint32_t n) {
+    ScaledColumns columns{std::vector<float>(n), std::vector<double>(n), {}};
     std::vector<float> rows(std::size_t{kReadRows} * n);
     for (const TensorSpec& spec : matrices) {
         const std::uint32_t n_panels = (spec.n_rows + kLanes - 1) / kLanes, taken = std::min(n_panels, kSampledPanels);
@@ -51,7 +52,8 @@ struct Columns {
         }
         for (std::uint32_t i = 0; i < taken; ++i) {
             const auto row = static_cast<std::uint32_t>(std::uint64_t{i} * n_panels / taken * kLanes);
-            Columns::Panel panel{std::vector<float>(std::size_t{kLanes} * n), static_cast<double>(n_panels) / taken};
+            ScaledColumns::Panel panel{std::vector<float>(std::size_t{kLanes} * n),
+                                       static_cast<double>(n_panels) / taken};
             source.read_rows(spec, row, std::min(kLanes, spec.n_rows - row), panel.rows.data());
             columns.panels.push_back(std::move(panel));
         }
@@ -60,7 +62,7 @@ struct Columns {
 }
 
 /// Σ over the sampled rows of what quantizing them changes of the matrices' outputs, columns apart from each other.
-[[nodiscard]] double input_error(const SeenInput& seen, const Columns& columns, const std::vector<float>& scales,
+[[nodiscard]] double input_error(const SeenInput& seen, const ScaledColumns& columns, const std::vector<float>& scales,
                                  std::uint32_t width) {
     const std::size_t n = scales.size();
     double error = 0;
@@ -81,7 +83,7 @@ struct Columns {
 
 /// What rounding the matrices and their input changes of their outputs, a token. `moments` are those of the input as it is,
 /// and become the factor of those of the input with these scales.
-[[nodiscard]] double loss_with(const SeenInput& seen, const Columns& columns, const std::vector<float>& scales,
+[[nodiscard]] double loss_with(const SeenInput& seen, const ScaledColumns& columns, const std::vector<float>& scales,
                                Type type, std::uint64_t n_tokens, InputMoments& moments) {
     const std::uint32_t n = moments.n;
     for (std::uint32_t i = 0; i < n; ++i)
@@ -90,7 +92,7 @@ struct Columns {
     double of_weights = 0;
     std::vector<float> rows(std::size_t{kLanes} * n);
     std::vector<std::byte> panel;
-    for (const Columns::Panel& sampled : columns.panels) {
+    for (const ScaledColumns::Panel& sampled : columns.panels) {
         for (std::size_t at = 0; at < rows.size(); ++at) rows[at] = sampled.rows[at] / scales[at % n];
         panel.assign(panel_bytes(type, n), std::byte{0});
         const QuantLoss loss = quantize_panel(type, rows.data(), n, moments, panel.data());
@@ -135,7 +137,7 @@ std::vector<float> choose_columns(const ModelSource& source, std::span<const Ten
         moment_functions().front().factor(moments.n, moments.lower.data());
         return ones;
     }
-    const Columns columns = read_columns(source, matrices, moments.n);
+    const ScaledColumns columns = read_columns(source, matrices, moments.n);
     const InputMoments plain = moments;
     const double least = loss_with(seen, columns, ones, type, n_tokens, moments);
     std::vector<float> scales = column_scales(seen.largest, columns.largest);

@@ -25,27 +25,27 @@ constexpr ModelType kComputedTypes[] = {
 };
 
 /// The table of positions: the source's, or without its first two rows, which nothing reads; or computed.
-enum class Table { learned, learned_after_two, by_halves, by_halves_after_two };
+enum class BartTable { learned, learned_after_two, by_halves, by_halves_after_two };
 
 /// What a model type has that its config.json does not say.
-struct Kind {
+struct BartKind {
     std::string_view type;
     NormPlace norms;
     bool embedding_norm, final_norm;
-    Table positions;
+    BartTable positions;
 };
-constexpr Kind kKinds[] = {
-    {"bart", NormPlace::post, true, false, Table::learned_after_two},
-    {"mbart", NormPlace::pre, true, true, Table::learned_after_two},
-    {"plbart", NormPlace::post, true, false, Table::learned_after_two},
-    {"blenderbot", NormPlace::pre, false, true, Table::learned},
-    {"marian", NormPlace::post, false, false, Table::by_halves},
-    {"pegasus", NormPlace::pre, false, true, Table::by_halves},
-    {"m2m_100", NormPlace::pre, false, true, Table::by_halves_after_two},
+constexpr BartKind kKinds[] = {
+    {"bart", NormPlace::post, true, false, BartTable::learned_after_two},
+    {"mbart", NormPlace::pre, true, true, BartTable::learned_after_two},
+    {"plbart", NormPlace::post, true, false, BartTable::learned_after_two},
+    {"blenderbot", NormPlace::pre, false, true, BartTable::learned},
+    {"marian", NormPlace::post, false, false, BartTable::by_halves},
+    {"pegasus", NormPlace::pre, false, true, BartTable::by_halves},
+    {"m2m_100", NormPlace::pre, false, true, BartTable::by_halves_after_two},
 };
 
-const Kind& find_kind(const std::string& type) {
-    for (const Kind& kind : kKinds)
+const BartKind& find_kind(const std::string& type) {
+    for (const BartKind& kind : kKinds)
         if (kind.type == type) return kind;
     return kKinds[0];
 }
@@ -148,7 +148,7 @@ std::vector<float> halved_sinusoids_after_two(std::uint32_t n_positions, std::ui
 }
 
 /// What config.json calls the sizes of a stack, which its names begin with.
-void read_side(const Fields& fields, const std::string& side, const Kind& kind, Stack& stack) {
+void read_side(const Fields& fields, const std::string& side, const BartKind& kind, Stack& stack) {
     const std::string layers = side + "_layers", heads = side + "_attention_heads", d_ff = side + "_ffn_dim";
     const SizeNames names = {.d_model = "d_model",
                              .n_layers = layers.c_str(),
@@ -187,7 +187,7 @@ void check_class(const Fields& fields) {
 void read(const Fields& fields, const std::string& type, HfConfig& result) {
     if (result.encodes) fields.refuse("architectures", "a class that writes a text, not one of vectors or labels");
     check_class(fields);
-    const Kind& kind = find_kind(type);
+    const BartKind& kind = find_kind(type);
     Config& config = result.source.config;
     read_side(fields, "encoder", kind, config.encoder);
     read_side(fields, "decoder", kind, config.decoder);
@@ -195,9 +195,9 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     const std::uint32_t n_positions = config.decoder.max_positions, d_model = config.decoder.d_model;
     if (std::uint64_t{n_positions} * d_model > std::uint64_t{1} << 28)
         fields.refuse("max_position_embeddings", "a table of at most 268,435,456 numbers");
-    if (kind.positions == Table::learned_after_two) result.n_skipped_positions = 2;
-    if (kind.positions == Table::by_halves) result.positions = halved_sinusoids(n_positions, d_model);
-    if (kind.positions != Table::by_halves_after_two) return;
+    if (kind.positions == BartTable::learned_after_two) result.n_skipped_positions = 2;
+    if (kind.positions == BartTable::by_halves) result.positions = halved_sinusoids(n_positions, d_model);
+    if (kind.positions != BartTable::by_halves_after_two) return;
     if (d_model % 2 || d_model < 4) fields.refuse("d_model", "an even number of 4 or more");
     result.positions = halved_sinusoids_after_two(n_positions, d_model);
 }

@@ -9,10 +9,10 @@ namespace fovea {
 namespace {
 
 /// What a stack machine's value is. Containers name their items by number, so nothing is copied or nested.
-enum class Kind { mark, none, boolean, number, text, tuple, list, dict, name, storage, tensor };
+enum class PickleKind { mark, none, boolean, number, text, tuple, list, dict, name, storage, tensor };
 
 struct Value {
-    Kind kind = Kind::none;
+    PickleKind kind = PickleKind::none;
     std::int64_t number = 0;
     std::string text;                  // of a text; of a name, "module.name"
     std::vector<std::uint32_t> items;  // of a tuple, list or tensor's arguments; a dict's keys and values in turn
@@ -93,7 +93,8 @@ public:
         while (step()) {
         }
         const Value& result = value(pop());
-        if (result.kind != Kind::dict) bytes_.refuse("a dictionary of tensors", kKinds[static_cast<int>(result.kind)]);
+        if (result.kind != PickleKind::dict)
+            bytes_.refuse("a dictionary of tensors", kKinds[static_cast<int>(result.kind)]);
         std::vector<PickledTensor> tensors;
         for (std::size_t i = 0; i + 1 < result.items.size(); i += 2)
             tensors.push_back(tensor_of(value(result.items[i]), value(result.items[i + 1])));
@@ -108,7 +109,7 @@ private:
         stack_.push_back(static_cast<std::uint32_t>(values_.size()));
         values_.push_back(std::move(made));
     }
-    void push(Kind kind, std::int64_t number = 0, std::string text = {}) {
+    void push(PickleKind kind, std::int64_t number = 0, std::string text = {}) {
         push(Value{kind, number, std::move(text), {}});
     }
     std::uint32_t pop() {
@@ -125,7 +126,7 @@ private:
     /// What was pushed since the last mark.
     std::vector<std::uint32_t> pop_to_mark() {
         std::size_t first = stack_.size();
-        while (first > 0 && value(stack_[first - 1]).kind != Kind::mark) --first;
+        while (first > 0 && value(stack_[first - 1]).kind != PickleKind::mark) --first;
         if (first == 0) bytes_.refuse("a mark on the stack", "none");
         std::vector<std::uint32_t> items(stack_.begin() + static_cast<std::ptrdiff_t>(first), stack_.end());
         stack_.resize(first - 1);
@@ -134,7 +135,7 @@ private:
     void push_tuple(std::size_t n) {
         std::vector<std::uint32_t> items(n);
         while (n > 0) items[--n] = pop();
-        push(Value{Kind::tuple, 0, {}, std::move(items)});
+        push(Value{PickleKind::tuple, 0, {}, std::move(items)});
     }
     void remember(std::uint64_t place) { memo_[place] = top(); }
     void recall(std::uint64_t place) {
@@ -142,11 +143,11 @@ private:
         if (found == memo_.end()) bytes_.refuse("a value remembered before", "number " + std::to_string(place));
         stack_.push_back(found->second);
     }
-    void add_items(Kind kind, const std::vector<std::uint32_t>& items) {
+    void add_items(PickleKind kind, const std::vector<std::uint32_t>& items) {
         const std::uint32_t to = top();
         if (value(to).kind != kind)
             bytes_.refuse(kKinds[static_cast<int>(kind)], kKinds[static_cast<int>(value(to).kind)]);
-        if (kind == Kind::dict && items.size() % 2) bytes_.refuse("a value for each key", "a key alone");
+        if (kind == PickleKind::dict && items.size() % 2) bytes_.refuse("a value for each key", "a key alone");
         values_[to].items.insert(values_[to].items.end(), items.begin(), items.end());
     }
 
@@ -156,39 +157,39 @@ private:
         const std::string full = module + "." + name;
         if (full != kRebuild && full != kOrdered && !is_storage_type(full))
             bytes_.refuse("only tensors, their storages and OrderedDict", full);
-        push(Kind::name, 0, full);
+        push(PickleKind::name, 0, full);
     }
 
     /// Calls one of the two functions there are.
     void reduce() {
         const Value& arguments = value(pop());
         const Value& function = value(pop());
-        if (function.kind != Kind::name || arguments.kind != Kind::tuple)
+        if (function.kind != PickleKind::name || arguments.kind != PickleKind::tuple)
             bytes_.refuse("a name called with a tuple", kKinds[static_cast<int>(function.kind)]);
-        if (function.text == kOrdered && arguments.items.empty()) return push(Kind::dict);
+        if (function.text == kOrdered && arguments.items.empty()) return push(PickleKind::dict);
         if (function.text != kRebuild)
             bytes_.refuse("a tensor or an empty OrderedDict made", function.text + " called");
         if (arguments.items.size() < 6 || arguments.items.size() > 7)
             bytes_.refuse("six or seven arguments of a tensor", std::to_string(arguments.items.size()));
-        push(Value{Kind::tensor, 0, {}, arguments.items});
+        push(Value{PickleKind::tensor, 0, {}, arguments.items});
     }
 
     /// An object's attributes: of a dictionary alone, which has some that nothing here reads.
     void build() {
-        const Kind state = value(pop()).kind, of = value(top()).kind;
-        if (state != Kind::dict || of != Kind::dict)
+        const PickleKind state = value(pop()).kind, of = value(top()).kind;
+        if (state != PickleKind::dict || of != PickleKind::dict)
             bytes_.refuse("attributes of a dictionary", "those of " + std::string(kKinds[static_cast<int>(of)]));
     }
 
     /// ("storage", type, key, device, elements) is what torch.save keeps beside the pickle.
     void push_storage() {
         const Value& id = value(pop());
-        if (id.kind != Kind::tuple || id.items.size() != 5 || value(id.items[0]).text != "storage" ||
-            value(id.items[1]).kind != Kind::name || !is_storage_type(value(id.items[1]).text) ||
-            value(id.items[2]).kind != Kind::text || value(id.items[4]).kind != Kind::number ||
+        if (id.kind != PickleKind::tuple || id.items.size() != 5 || value(id.items[0]).text != "storage" ||
+            value(id.items[1]).kind != PickleKind::name || !is_storage_type(value(id.items[1]).text) ||
+            value(id.items[2]).kind != PickleKind::text || value(id.items[4]).kind != PickleKind::number ||
             value(id.items[4]).number < 0)
             bytes_.refuse("a storage as what is kept outside the pickle", kKinds[static_cast<int>(id.kind)]);
-        push(Value{Kind::storage, value(id.items[4]).number, value(id.items[2]).text, {id.items[1]}});
+        push(Value{PickleKind::storage, value(id.items[4]).number, value(id.items[2]).text, {id.items[1]}});
     }
 
     /// One instruction; false: it was the last.
@@ -219,23 +220,23 @@ private:
 
     bool make_value(std::uint8_t code) {
         switch (code) {
-            case 'N': push(Kind::none); return true;                                    // NONE
-            case 0x88: push(Kind::boolean, 1); return true;                             // NEWTRUE
-            case 0x89: push(Kind::boolean, 0); return true;                             // NEWFALSE
-            case 'K': push(Kind::number, bytes_.number<std::uint8_t>()); return true;   // BININT1
-            case 'M': push(Kind::number, bytes_.number<std::uint16_t>()); return true;  // BININT2
-            case 'J': push(Kind::number, bytes_.number<std::int32_t>()); return true;   // BININT
-            case 0x8a: push(Kind::number, bytes_.long_number()); return true;           // LONG1
-            case 'X': push(Kind::text, 0, bytes_.text<std::uint32_t>()); return true;   // BINUNICODE
-            case 0x8c: push(Kind::text, 0, bytes_.text<std::uint8_t>()); return true;   // SHORT_BINUNICODE
-            case 'c': {                                                                 // GLOBAL
+            case 'N': push(PickleKind::none); return true;                                    // NONE
+            case 0x88: push(PickleKind::boolean, 1); return true;                             // NEWTRUE
+            case 0x89: push(PickleKind::boolean, 0); return true;                             // NEWFALSE
+            case 'K': push(PickleKind::number, bytes_.number<std::uint8_t>()); return true;   // BININT1
+            case 'M': push(PickleKind::number, bytes_.number<std::uint16_t>()); return true;  // BININT2
+            case 'J': push(PickleKind::number, bytes_.number<std::int32_t>()); return true;   // BININT
+            case 0x8a: push(PickleKind::number, bytes_.long_number()); return true;           // LONG1
+            case 'X': push(PickleKind::text, 0, bytes_.text<std::uint32_t>()); return true;   // BINUNICODE
+            case 0x8c: push(PickleKind::text, 0, bytes_.text<std::uint8_t>()); return true;   // SHORT_BINUNICODE
+            case 'c': {                                                                       // GLOBAL
                 const std::string module = bytes_.line();
                 push_name(module, bytes_.line());
                 return true;
             }
             case 0x93: {  // STACK_GLOBAL
                 const Value &name = value(pop()), &module = value(pop());
-                if (name.kind != Kind::text || module.kind != Kind::text)
+                if (name.kind != PickleKind::text || module.kind != PickleKind::text)
                     bytes_.refuse("a name in two texts", "another value");
                 push_name(module.text, name.text);
                 return true;
@@ -246,26 +247,26 @@ private:
 
     bool make_container(std::uint8_t code) {
         switch (code) {
-            case '(': push(Kind::mark); return true;  // MARK
-            case '}': push(Kind::dict); return true;  // EMPTY_DICT
-            case ']': push(Kind::list); return true;  // EMPTY_LIST
-            case ')': push_tuple(0); return true;     // EMPTY_TUPLE
-            case 0x85: push_tuple(1); return true;    // TUPLE1
-            case 0x86: push_tuple(2); return true;    // TUPLE2
-            case 0x87: push_tuple(3); return true;    // TUPLE3
-            case 't': {                               // TUPLE
+            case '(': push(PickleKind::mark); return true;  // MARK
+            case '}': push(PickleKind::dict); return true;  // EMPTY_DICT
+            case ']': push(PickleKind::list); return true;  // EMPTY_LIST
+            case ')': push_tuple(0); return true;           // EMPTY_TUPLE
+            case 0x85: push_tuple(1); return true;          // TUPLE1
+            case 0x86: push_tuple(2); return true;          // TUPLE2
+            case 0x87: push_tuple(3); return true;          // TUPLE3
+            case 't': {                                     // TUPLE
                 std::vector<std::uint32_t> items = pop_to_mark();
-                push(Value{Kind::tuple, 0, {}, std::move(items)});
+                push(Value{PickleKind::tuple, 0, {}, std::move(items)});
                 return true;
             }
             case 's': {  // SETITEM
                 const std::uint32_t item = pop(), key = pop();
-                add_items(Kind::dict, {key, item});
+                add_items(PickleKind::dict, {key, item});
                 return true;
             }
-            case 'u': add_items(Kind::dict, pop_to_mark()); return true;  // SETITEMS
-            case 'a': add_items(Kind::list, {pop()}); return true;        // APPEND
-            case 'e': add_items(Kind::list, pop_to_mark()); return true;  // APPENDS
+            case 'u': add_items(PickleKind::dict, pop_to_mark()); return true;  // SETITEMS
+            case 'a': add_items(PickleKind::list, {pop()}); return true;        // APPEND
+            case 'e': add_items(PickleKind::list, pop_to_mark()); return true;  // APPENDS
             default: return false;
         }
     }
@@ -274,10 +275,10 @@ private:
 
     std::vector<std::uint64_t> sizes(const Value& tuple, const std::string& what) const {
         std::vector<std::uint64_t> result;
-        if (tuple.kind != Kind::tuple || tuple.items.size() > 8)
+        if (tuple.kind != PickleKind::tuple || tuple.items.size() > 8)
             bytes_.refuse(what + " of at most 8 numbers", "another value");
         for (const std::uint32_t item : tuple.items) {
-            if (value(item).kind != Kind::number || value(item).number < 0)
+            if (value(item).kind != PickleKind::number || value(item).number < 0)
                 bytes_.refuse(what + " of whole numbers", "another");
             result.push_back(static_cast<std::uint64_t>(value(item).number));
         }
@@ -285,12 +286,14 @@ private:
     }
 
     PickledTensor tensor_of(const Value& key, const Value& made) const {
-        if (key.kind != Kind::text) bytes_.refuse("a text as a tensor's name", kKinds[static_cast<int>(key.kind)]);
-        if (made.kind != Kind::tensor) bytes_.refuse("a tensor named " + key.text, kKinds[static_cast<int>(made.kind)]);
+        if (key.kind != PickleKind::text)
+            bytes_.refuse("a text as a tensor's name", kKinds[static_cast<int>(key.kind)]);
+        if (made.kind != PickleKind::tensor)
+            bytes_.refuse("a tensor named " + key.text, kKinds[static_cast<int>(made.kind)]);
         const Value &storage = value(made.items[0]), &offset = value(made.items[1]);
-        if (storage.kind != Kind::storage)
+        if (storage.kind != PickleKind::storage)
             bytes_.refuse("a storage of tensor " + key.text, kKinds[static_cast<int>(storage.kind)]);
-        if (offset.kind != Kind::number || offset.number < 0)
+        if (offset.kind != PickleKind::number || offset.number < 0)
             bytes_.refuse("an offset of tensor " + key.text + " from 0", "another value");
         PickledTensor tensor;
         tensor.name = key.text;

@@ -156,9 +156,9 @@ private:
 };
 
 /// One panel on its way from its last column to its first.
-class Panel {
+class WeightPanel {
 public:
-    Panel(Type type, const float* rows, std::uint32_t n_cols, const InputMoments& factor)
+    WeightPanel(Type type, const float* rows, std::uint32_t n_cols, const InputMoments& factor)
         : type_(type),
           rows_(rows),
           n_cols_(n_cols),
@@ -257,7 +257,7 @@ private:
 
 QuantLoss quantize_panel(Type type, const float* rows, std::uint32_t n_cols, const InputMoments& factor,
                          std::byte* panel, std::uint32_t n_rounds) {
-    return Panel(type, rows, n_cols, factor).quantize(panel, n_rounds);
+    return WeightPanel(type, rows, n_cols, factor).quantize(panel, n_rounds);
 }
 
 }  // namespace fovea

@@ -116,7 +116,7 @@ TorchConfig read_config(const Fields& fields, const std::string& type) {
 }
 
 /// Where a tensor of ours is in a state dict: a name and, of several maps in one tensor, which.
-struct Place {
+struct ModulePlace {
     std::string name;
     std::uint32_t part = 0, n_parts = 1;
 };
@@ -138,17 +138,17 @@ private:
         return ends_[static_cast<std::size_t>(spec.stack)];
     }
     /// The maps of one attention: three that share a tensor or have one each.
-    [[nodiscard]] Place projection(const std::string& prefix, const Block& b, std::uint32_t d_model,
-                                   std::uint32_t which, bool bias) const {
+    [[nodiscard]] ModulePlace projection(const std::string& prefix, const Block& b, std::uint32_t d_model,
+                                         std::uint32_t which, bool bias) const {
         static constexpr std::array<const char*, 3> kLetters = {"q", "k", "v"};
         const std::string separate = prefix + kLetters[which] + "_proj";
         if (type_ == kModules[4]) return {separate + (bias ? ".bias" : ".weight")};
         if (bias) return {prefix + "in_proj_bias", which, 3};
         const bool shared = (!b.key_width || b.key_width == d_model) && (!b.value_width || b.value_width == d_model);
-        return shared ? Place{prefix + "in_proj_weight", which, 3} : Place{separate + "_weight"};
+        return shared ? ModulePlace{prefix + "in_proj_weight", which, 3} : ModulePlace{separate + "_weight"};
     }
 
-    [[nodiscard]] Place place_of(const Stack& stack, const TensorSpec& spec) const {
+    [[nodiscard]] ModulePlace place_of(const Stack& stack, const TensorSpec& spec) const {
         const Block& b = stack.block(spec.layer);
         std::string outer = prefix_;
         if (type_ == kModules[3]) outer += spec.stack == StackIndex::encoder ? "encoder." : "decoder.";
@@ -157,7 +157,7 @@ private:
         const std::string self = layer + (in_stack ? "self_attn." : ""), cross = layer + "multihead_attn.";
         const std::string output = type_ == kModules[4] ? "o_proj" : "out_proj";
         const std::string last_norm = layer + (b.cross_attention ? "norm3" : "norm2");
-        const auto map = [&](const std::string& prefix, Role query) -> Place {
+        const auto map = [&](const std::string& prefix, Role query) -> ModulePlace {
             const auto i = static_cast<std::uint32_t>(spec.role) - static_cast<std::uint32_t>(query);
             return projection(prefix, b, stack.d_model, i / 2, i % 2 == 1);
         };
@@ -193,7 +193,7 @@ private:
     void add(const Stack& stack, const TensorSpec& spec) override {
         if (spec.role == Role::position_embedding && ends_of(spec).sinusoidal)
             return weights_.add_computed(spec, sinusoids(spec.n_rows, spec.n_cols));
-        const Place place = place_of(stack, spec);
+        const ModulePlace place = place_of(stack, spec);
         const bool vector = spec.layout == Layout::vector;
         const std::uint64_t n_rows = vector ? spec.n_cols : spec.n_rows;
         std::vector<std::uint64_t> wanted = {n_rows * place.n_parts};

@@ -27,7 +27,7 @@ constexpr const char* kKinds = "tokenizer.ggml.token_type";
 constexpr const char* kMerges = "tokenizer.ggml.merges";
 
 /// tokenizer.ggml.token_type
-enum Kind : std::int32_t { kUndefined, kNormal, kUnknown, kControl, kUserDefined, kUnused, kByte };
+enum GgufTokenKind : std::int32_t { kUndefined, kNormal, kUnknown, kControl, kUserDefined, kUnused, kByte };
 constexpr PieceKind kPieceKinds[] = {PieceKind::unused,       PieceKind::normal, PieceKind::unknown, PieceKind::control,
                                      PieceKind::user_defined, PieceKind::unused, PieceKind::byte};
 
@@ -162,9 +162,9 @@ std::vector<std::byte> word_piece(const GgufVocabulary& from, std::uint32_t voca
 }
 
 /// BPE, with merges or scores, and Unigram.
-class Conversion {
+class GgufConversion {
 public:
-    Conversion(const GgufVocabulary& from, std::vector<std::string>& notes)
+    GgufConversion(const GgufVocabulary& from, std::vector<std::string>& notes)
         : from_(from), file_(from.file), notes_(notes) {}
 
     std::vector<std::byte> run() {
@@ -352,7 +352,7 @@ std::vector<std::byte> tokenizer_section_from_gguf(const Gguf& file, std::uint32
     if (!file.has(kModel) || file.text(kModel) == "none" || file.text(kModel) == "no_vocab") return {};
     const GgufVocabulary from(file, vocab_size);
     if (file.text(kModel) == "bert") return word_piece(from, vocab_size, notes);
-    return Conversion(from, notes).run();
+    return GgufConversion(from, notes).run();
 }
 
 }  // namespace fovea

@@ -13,13 +13,13 @@ namespace {
 constexpr std::size_t kMostStates = 4096;
 
 /// Classes: code points that every set has, or has not, alike.
-struct Classes {
+struct CharacterClasses {
     std::vector<std::uint32_t> runs;   // first code point << 8 | class
     std::vector<std::string> members;  // [class][set], 0 or 1
     [[nodiscard]] std::uint8_t of(std::uint32_t code) const { return value_at(runs, code); }
 };
 
-Classes make_classes(const std::vector<CodeSet>& sets, const RefusePattern& refuse) {
+CharacterClasses make_classes(const std::vector<CodeSet>& sets, const RefusePattern& refuse) {
     std::vector<std::uint32_t> borders = {0};
     for (const CodeSet& set : sets)
         for (const auto& [first, end] : set.stretches()) {
@@ -28,7 +28,7 @@ Classes make_classes(const std::vector<CodeSet>& sets, const RefusePattern& refu
         }
     std::sort(borders.begin(), borders.end());
     borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
-    Classes classes;
+    CharacterClasses classes;
     std::map<std::string, std::uint32_t> known;
     std::string member(sets.size(), '\0');
     for (const std::uint32_t border : borders) {
@@ -46,7 +46,7 @@ Classes make_classes(const std::vector<CodeSet>& sets, const RefusePattern& refu
 /// those depend on the next character.
 class Compiler {
 public:
-    Compiler(const PatternNodes& nodes, const Classes& classes, const RefusePattern& refuse)
+    Compiler(const PatternNodes& nodes, const CharacterClasses& classes, const RefusePattern& refuse)
         : nodes_(nodes), classes_(classes), refuse_(refuse), n_columns_(classes.members.size() + 1) {}
 
     std::vector<std::uint16_t> run() {
@@ -103,7 +103,7 @@ private:
     }
 
     const PatternNodes& nodes_;
-    const Classes& classes_;
+    const CharacterClasses& classes_;
     const RefusePattern& refuse_;
     const std::size_t n_columns_;
     std::vector<std::vector<std::uint32_t>> states_;
@@ -139,7 +139,7 @@ bool circles(const PatternStates& p) {
 }
 
 /// Classes of bytes, from those of the characters that spell them.
-std::vector<std::uint32_t> byte_runs(const Classes& classes) {
+std::vector<std::uint32_t> byte_runs(const CharacterClasses& classes) {
     std::vector<std::uint32_t> runs;
     for (std::uint32_t byte = 0; byte < 256; ++byte)
         runs.push_back(byte << 8 | classes.of(first_character(byte_spelling(byte)).code));
@@ -174,7 +174,7 @@ bool PatternStates::same_class(std::uint32_t a, std::uint32_t b) const {
 }
 
 PatternStates compile_pattern(const PatternNodes& nodes, bool of_bytes, const RefusePattern& refuse) {
-    const Classes classes = make_classes(nodes.sets, refuse);
+    const CharacterClasses classes = make_classes(nodes.sets, refuse);
     Compiler compiler(nodes, classes, refuse);
     PatternStates result;
     result.transitions = compiler.run();

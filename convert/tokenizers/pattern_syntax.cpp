@@ -13,23 +13,23 @@ constexpr std::size_t kMostNodes = 20000;
 constexpr int kMostDepth = 64;
 
 /// A pattern as a tree.
-struct Part {
+struct PatternPart {
     enum class Kind { set, sequence, choice, repeat, look };
     Kind kind = Kind::sequence;
     CodeSet set;                        // set, look
     bool at_end = false;                // look
     std::uint32_t least = 0, most = 0;  // repeat
     bool lazy = false;
-    std::vector<Part> parts;
+    std::vector<PatternPart> parts;
 };
 
-Part part_of(Part::Kind kind) {
-    Part part;
+PatternPart part_of(PatternPart::Kind kind) {
+    PatternPart part;
     part.kind = kind;
     return part;
 }
-Part part_of(CodeSet set) {
-    Part part = part_of(Part::Kind::set);
+PatternPart part_of(CodeSet set) {
+    PatternPart part = part_of(PatternPart::Kind::set);
     part.set = std::move(set);
     return part;
 }
@@ -38,8 +38,8 @@ class Parser {
 public:
     Parser(std::string_view text, const RefusePattern& refuse) : rest_(text), refuse_(refuse) {}
 
-    Part run() {
-        Part part = choice();
+    PatternPart run() {
+        PatternPart part = choice();
         if (!rest_.empty()) refuse_("a pattern with \")\" only after its \"(\"");
         return part;
     }
@@ -58,23 +58,23 @@ private:
         return c.code;
     }
 
-    Part choice() {
+    PatternPart choice() {
         if (++depth_ > kMostDepth) refuse_("a pattern with fewer groups in groups");
-        Part result = part_of(Part::Kind::choice);
+        PatternPart result = part_of(PatternPart::Kind::choice);
         do result.parts.push_back(sequence());
         while (take("|"));
         --depth_;
         return result.parts.size() == 1 ? std::move(result.parts[0]) : result;
     }
 
-    Part sequence() {
-        Part result;
+    PatternPart sequence() {
+        PatternPart result;
         while (!rest_.empty() && rest_[0] != '|' && rest_[0] != ')') result.parts.push_back(repeated(atom()));
         return result.parts.size() == 1 ? std::move(result.parts[0]) : result;
     }
 
-    Part repeated(Part part) {
-        Part result = part_of(Part::Kind::repeat);
+    PatternPart repeated(PatternPart part) {
+        PatternPart result = part_of(PatternPart::Kind::repeat);
         bool braces = false;
         if (take("?"))
             result.least = 0, result.most = 1;
@@ -86,7 +86,7 @@ private:
             braces = true, take_counts(result);
         else
             return part;
-        if (part.kind == Part::Kind::look) refuse_("no repeated lookahead");
+        if (part.kind == PatternPart::Kind::look) refuse_("no repeated lookahead");
         if (!braces && take("?")) result.lazy = true;
         if (rest_.starts_with("+") || rest_.starts_with("*") || rest_.starts_with("?"))
             refuse_("no possessive repetition, nor one of another");
@@ -94,7 +94,7 @@ private:
         return result;
     }
 
-    void take_counts(Part& part) {
+    void take_counts(PatternPart& part) {
         static_cast<void>(take("{"));
         const auto number = [&](std::uint32_t otherwise) {
             if (rest_.empty() || rest_[0] < '0' || rest_[0] > '9') return otherwise;
@@ -110,11 +110,11 @@ private:
         if (!take("}") || !sound) refuse_("numbers of repetitions up to 1000, as {2,5}");
     }
 
-    Part atom() {
+    PatternPart atom() {
         if (take("(")) return group();
         if (take("[")) return part_of(char_class());
         if (take("$")) {  // in these patterns a line's end, not the text's alone
-            Part part = part_of(Part::Kind::look);
+            PatternPart part = part_of(PatternPart::Kind::look);
             part.set = CodeSet('\n', '\n');
             part.at_end = true;
             return part;
@@ -127,17 +127,17 @@ private:
         return part_of(folded(CodeSet(code, code)));
     }
 
-    Part group() {
+    PatternPart group() {
         const bool looks = take("?="), looks_not = !looks && take("?!"), folds = folds_;
         if (!looks && !looks_not && take("?i:"))
             folds_ = true;
         else if (!looks && !looks_not && !take("?:") && rest_.starts_with("?"))
             refuse_("groups \"(\", \"(?:\", \"(?i:\", \"(?=\" and \"(?!\"");
-        Part inner = choice();
+        PatternPart inner = choice();
         folds_ = folds;
         if (!take(")")) refuse_("a pattern with \")\" after each \"(\"");
         if (!looks && !looks_not) return inner;
-        Part part = part_of(Part::Kind::look);
+        PatternPart part = part_of(PatternPart::Kind::look);
         part.set = one_of(inner);
         if (looks_not) part.set = part.set.inverse();
         part.at_end = looks_not;
@@ -145,11 +145,11 @@ private:
     }
 
     /// The characters that `part` is one of.
-    CodeSet one_of(const Part& part) const {
-        if (part.kind == Part::Kind::set) return part.set;
-        if (part.kind != Part::Kind::choice) refuse_("a lookahead of one character");
+    CodeSet one_of(const PatternPart& part) const {
+        if (part.kind == PatternPart::Kind::set) return part.set;
+        if (part.kind != PatternPart::Kind::choice) refuse_("a lookahead of one character");
         CodeSet all;
-        for (const Part& other : part.parts) all |= one_of(other);
+        for (const PatternPart& other : part.parts) all |= one_of(other);
         return all;
     }
 
@@ -278,7 +278,7 @@ class Emitter {
 public:
     explicit Emitter(const RefusePattern& refuse) : refuse_(refuse) {}
 
-    PatternNodes run(const Part& part) {
+    PatternNodes run(const PatternPart& part) {
         const std::uint32_t end = add({PatternNode::Kind::match, 0, false, 0, 0});
         result_.start = emit(part, end);
         return std::move(result_);
@@ -298,26 +298,27 @@ private:
         return index;
     }
 
-    std::uint32_t emit(const Part& part, std::uint32_t next) {
+    std::uint32_t emit(const PatternPart& part, std::uint32_t next) {
         switch (part.kind) {
-            case Part::Kind::set: return add({PatternNode::Kind::take, set_index(part.set), false, next, 0});
-            case Part::Kind::look: return add({PatternNode::Kind::look, set_index(part.set), part.at_end, next, 0});
-            case Part::Kind::sequence:
+            case PatternPart::Kind::set: return add({PatternNode::Kind::take, set_index(part.set), false, next, 0});
+            case PatternPart::Kind::look:
+                return add({PatternNode::Kind::look, set_index(part.set), part.at_end, next, 0});
+            case PatternPart::Kind::sequence:
                 for (auto p = part.parts.rbegin(); p != part.parts.rend(); ++p) next = emit(*p, next);
                 return next;
-            case Part::Kind::choice: {
+            case PatternPart::Kind::choice: {
                 std::uint32_t start = emit(part.parts.back(), next);
                 for (std::size_t i = part.parts.size() - 1; i-- > 0;)
                     start = fork(emit(part.parts[i], next), start, false);
                 return start;
             }
-            case Part::Kind::repeat: return repeat(part, next);
+            case PatternPart::Kind::repeat: return repeat(part, next);
         }
         return next;
     }
 
-    std::uint32_t repeat(const Part& part, std::uint32_t next) {
-        const Part& body = part.parts[0];
+    std::uint32_t repeat(const PatternPart& part, std::uint32_t next) {
+        const PatternPart& body = part.parts[0];
         std::uint32_t start = next;
         if (part.most == kNoLimit) {
             const std::uint32_t loop = fork(0, next, part.lazy);

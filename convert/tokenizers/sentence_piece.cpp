@@ -134,9 +134,9 @@ void read_normalizer(Message message, PieceModel& model) {
 }
 
 /// Where the pieces of a source come from: what they look like in a text, and what finds them there.
-class Pieces {
+class SentencePieces {
 public:
-    Pieces(const PieceModel& model, const std::string& place) : model_(model), place_(place) {
+    SentencePieces(const PieceModel& model, const std::string& place) : model_(model), place_(place) {
         source_.model = model.unigram ? TokenizerModel::unigram : TokenizerModel::bpe;
         source_.flags = kFuseUnknown;
         if (model.byte_fallback) source_.flags |= kByteFallback;
@@ -290,7 +290,7 @@ private:
 }  // namespace
 
 TokenizerSource source_of_pieces(const PieceModel& model, const std::string& place) {
-    return Pieces(model, place).run();
+    return SentencePieces(model, place).run();
 }
 
 PieceModel read_sentence_piece(std::span<const std::byte> bytes, const std::string& file_name) {

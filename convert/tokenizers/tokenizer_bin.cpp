@@ -16,12 +16,12 @@ namespace {
 constexpr std::uint32_t kUnknownId = 0, kStartId = 1, kEndId = 2;
 
 /// The file's pieces and scores, read with checks.
-struct Pieces {
+struct BinPieces {
     std::vector<std::string_view> texts;
     std::vector<float> scores;
 };
 
-Pieces read_pieces(std::span<const std::byte> bytes, const std::string& file_name, std::uint32_t vocab_size) {
+BinPieces read_pieces(std::span<const std::byte> bytes, const std::string& file_name, std::uint32_t vocab_size) {
     std::size_t pos = 0;
     const auto refuse = [&](std::size_t id, const std::string& rest) {
         throw host::Error(file_name + ": token " + std::to_string(id) +
@@ -33,7 +33,7 @@ Pieces read_pieces(std::span<const std::byte> bytes, const std::string& file_nam
         std::memcpy(to, bytes.data() + pos, n);
         pos += n;
     };
-    Pieces pieces;
+    BinPieces pieces;
     std::int32_t longest = 0;
     take(&longest, sizeof longest, 0);
     for (std::uint32_t id = 0; vocab_size ? id < vocab_size : pos < bytes.size(); ++id) {
@@ -61,7 +61,7 @@ Pieces read_pieces(std::span<const std::byte> bytes, const std::string& file_nam
 
 std::vector<std::byte> tokenizer_section_from_llama2c(std::span<const std::byte> bytes, const std::string& file_name,
                                                       const TokenizerFacts& facts) {
-    const Pieces pieces = read_pieces(bytes, file_name, facts.vocab_size);
+    const BinPieces pieces = read_pieces(bytes, file_name, facts.vocab_size);
     TokenizerSource source;
     source.flags = kByteFallback | kDropFirstSpace;
     std::vector<std::uint32_t> text_ids;

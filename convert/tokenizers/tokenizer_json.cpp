@@ -63,10 +63,10 @@ bool joins(std::string_view bytes) {
 }
 
 /// Puts a tokenizer.json together as a section's source.
-class Conversion {
+class JsonConversion {
 public:
-    Conversion(const JsonField& file, std::span<const char> text, const std::string& file_name,
-               const TokenizerFacts& facts)
+    JsonConversion(const JsonField& file, std::span<const char> text, const std::string& file_name,
+                   const TokenizerFacts& facts)
         : file_(file), facts_(facts), steps_(read_steps(file["normalizer"], file["pre_tokenizer"])) {
         if (facts.lower_case)
             steps_.normalizer.insert(steps_.normalizer.begin(), make_step(StepKind::characters, kLowerCase));
@@ -281,7 +281,7 @@ std::vector<std::byte> tokenizer_section_from_json(std::span<const char> json_te
                                                    const TokenizerFacts& facts) {
     const json parts = parse_small_parts(json_text, file_name);
     const JsonField file(parts, file_name, "");
-    return write_tokenizer_section(Conversion(file, json_text, file_name, facts).run());
+    return write_tokenizer_section(JsonConversion(file, json_text, file_name, facts).run());
 }
 
 }  // namespace fovea

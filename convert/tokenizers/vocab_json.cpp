@@ -25,17 +25,18 @@ constexpr std::size_t kMostBytes = 64u << 20;  // of each file; the largest ther
 enum class Style { gpt2, roberta, qwen };
 
 /// A class of transformers: its style, and what it calls the tokens with a role where no file does.
-struct Kind {
+struct VocabularyKind {
     const char* name;
     Style style;
     const char *bos, *eos, *unknown, *mask;
 };
-constexpr Kind kKinds[] = {{"GPT2Tokenizer", Style::gpt2, "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", ""},
-                           {"CodeGenTokenizer", Style::gpt2, "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", ""},
-                           {"RobertaTokenizer", Style::roberta, "<s>", "</s>", "<unk>", "<mask>"},
-                           {"LongformerTokenizer", Style::roberta, "<s>", "</s>", "<unk>", "<mask>"},
-                           {"BartTokenizer", Style::roberta, "<s>", "</s>", "<unk>", "<mask>"},
-                           {"Qwen2Tokenizer", Style::qwen, "", "<|endoftext|>", "<|endoftext|>", ""}};
+constexpr VocabularyKind kKinds[] = {
+    {"GPT2Tokenizer", Style::gpt2, "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", ""},
+    {"CodeGenTokenizer", Style::gpt2, "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", ""},
+    {"RobertaTokenizer", Style::roberta, "<s>", "</s>", "<unk>", "<mask>"},
+    {"LongformerTokenizer", Style::roberta, "<s>", "</s>", "<unk>", "<mask>"},
+    {"BartTokenizer", Style::roberta, "<s>", "</s>", "<unk>", "<mask>"},
+    {"Qwen2Tokenizer", Style::qwen, "", "<|endoftext|>", "<|endoftext|>", ""}};
 
 /// The class of model types whose folders may not name one.
 constexpr std::pair<const char*, const char*> kTypes[] = {
@@ -99,8 +100,8 @@ constexpr const char* kQwenWords =
     return name;
 }
 
-[[nodiscard]] const Kind* find_kind(const std::string& name) {
-    for (const Kind& kind : kKinds)
+[[nodiscard]] const VocabularyKind* find_kind(const std::string& name) {
+    for (const VocabularyKind& kind : kKinds)
         if (name == kind.name) return &kind;
     return name.empty() ? &kKinds[0] : nullptr;
 }
@@ -138,11 +139,11 @@ public:
     }
 
 private:
-    [[nodiscard]] const Kind& kind_of_folder() const {
+    [[nodiscard]] const VocabularyKind& kind_of_folder() const {
         const std::string name = class_of(path_.parent_path());
-        if (const Kind* kind = find_kind(name)) return *kind;
+        if (const VocabularyKind* kind = find_kind(name)) return *kind;
         std::string known;
-        for (const Kind& kind : kKinds) known += (known.empty() ? "" : ", ") + std::string(kind.name);
+        for (const VocabularyKind& kind : kKinds) known += (known.empty() ? "" : ", ") + std::string(kind.name);
         throw host::Error(path_.string() + ": tokenizer_class: expected one of " + known + " beside it, got " + name);
     }
 
@@ -242,7 +243,7 @@ private:
     const fs::path path_, config_path_;
     json vocabulary_;
     const json config_, roles_, more_;
-    const Kind& kind_;
+    const VocabularyKind& kind_;
     json added_ = json::array();
     std::set<std::string> names_;  // of those
 };

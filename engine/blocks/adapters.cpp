@@ -8,11 +8,11 @@ namespace fovea {
 namespace {
 
 /// An adapter's two matrices for one of the model's; `in` has no place in the file where there is none.
-struct Factors {
+struct AdapterFactors {
     Matrix in, out;
 };
 
-[[nodiscard]] Factors factors(const AdapterTensors& t, Adapted matrix) noexcept {
+[[nodiscard]] AdapterFactors factors(const AdapterTensors& t, Adapted matrix) noexcept {
     switch (matrix) {
         case Adapted::query: return {t.query_in, t.query_out};
         case Adapted::key: return {t.key_in, t.key_out};
@@ -27,7 +27,7 @@ struct Factors {
     return {};
 }
 
-[[nodiscard]] Factors factors_of(const Pass& pass, std::uint32_t i, Adapted matrix) noexcept {
+[[nodiscard]] AdapterFactors factors_of(const Pass& pass, std::uint32_t i, Adapted matrix) noexcept {
     return factors(adapter_tensors(pass, i), matrix);
 }
 
@@ -89,7 +89,7 @@ void add_products(Pass& pass, std::span<const AdaptedProduct> products, const Co
         Linear in[3], out[3];
         std::uint32_t n = 0, n_low = 0;
         for (const AdaptedProduct& product : products) {
-            const Factors f = factors_of(pass, i, product.matrix);
+            const AdapterFactors f = factors_of(pass, i, product.matrix);
             if (!f.in.offset) continue;
             in[n] = {.matrix = f.in, .out = {low.data + n_low, low.stride}, .n_stored = f.in.n_rows, .file = use.file};
             out[n] = {.matrix = f.out,

@@ -15,7 +15,7 @@ constexpr std::size_t kStateBytes = 256;  // as plans are the same on every mach
 static_assert(sizeof(fovea_session) <= kStateBytes);
 
 /// A model and limits, and what follows from them. The arena: state, logits, steps, scratch, the engine's.
-struct Prepared {
+struct PreparedSession {
     RequestedLimits requested;
     Plan plan;
     std::uint32_t n_steps;
@@ -48,7 +48,7 @@ struct Wanted {
     fovea_session** session = nullptr;
 };
 
-[[nodiscard]] Status start(const fovea_model& model, const Prepared& p, const Wanted& wanted) noexcept {
+[[nodiscard]] Status start(const fovea_model& model, const PreparedSession& p, const Wanted& wanted) noexcept {
     const std::span<std::byte> arena = wanted.arena;
     if (arena.size() < p.arena_bytes)
         return {Code::arena_too_small, "arena bytes at least", p.arena_bytes, arena.size()};
@@ -75,7 +75,7 @@ struct Wanted {
 
 [[nodiscard]] Status answer(const fovea_model* model, const Wanted& wanted) noexcept {
     if (!model) return is_null("model: NULL");
-    Prepared p;
+    PreparedSession p;
     if (Status s = p.read(*model, wanted.limits); !s.ok()) return s;
     if (wanted.session) return start(*model, p, wanted);
     return write_plan(*model, p.requested, p.plan, p.arena_bytes, wanted.plan);

@@ -18,7 +18,7 @@ static_assert(sizeof(fovea_workspace) <= kStateBytes);
 }
 
 /// A workspace's plan: its state, steps, then the engine's own.
-struct Prepared {
+struct PreparedWorkspace {
     RequestedLimits requested;
     Plan plan;
     std::uint32_t n_steps;  // 0: the model gives no logits
@@ -85,14 +85,14 @@ static_assert(sizeof(fovea_pool) <= kPoolBytes);
 // ---- workspaces ----------------------------------------------------------------------------------------------------
 
 fovea_status fovea_plan_workspace(const fovea_model* model, const fovea_limits* limits, fovea_plan* plan) {
-    Prepared p;
+    PreparedWorkspace p;
     if (Status s = p.read(model, limits); !s.ok()) return to_c(s);
     return to_c(write_plan(*model, p.requested, p.plan, p.arena_bytes, plan));
 }
 
 fovea_status fovea_make_workspace(const fovea_model* model, const fovea_limits* limits, void* arena, size_t arena_bytes,
                                   fovea_workspace** workspace) {
-    Prepared p;
+    PreparedWorkspace p;
     if (Status s = p.read(model, limits); !s.ok()) return to_c(s);
     if (!arena) arena_bytes = 0;
     if (arena_bytes < p.arena_bytes)

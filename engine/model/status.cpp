@@ -10,17 +10,17 @@ constexpr const char* kNames[] = {
 };
 
 /// Text written into a span; what does not fit is dropped, so that a line is cut off and never overruns.
-struct Line {
+struct LineWriter {
     std::span<char> out;
     std::size_t n = 0;
 
-    Line& add(std::string_view text) noexcept {
+    LineWriter& add(std::string_view text) noexcept {
         for (const char c : text)
             if (n < out.size()) out[n++] = c;
         return *this;
     }
 
-    Line& add(std::uint64_t number) noexcept {
+    LineWriter& add(std::uint64_t number) noexcept {
         char digits[20];  // 2^64 - 1 has 20
         std::size_t first = sizeof digits;
         do {
@@ -45,7 +45,7 @@ const char* name(Code code) noexcept {
 }
 
 std::string_view describe(const Status& status, std::span<char> line) noexcept {
-    Line text{line};
+    LineWriter text{line};
     const std::string_view what = status.what ? status.what : "";
     text.add(name(status.code));
     if (status.code == Code::io_error) {  // `had` is an error number: there is nothing that was wanted

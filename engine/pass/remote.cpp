@@ -23,10 +23,10 @@ RemoteJob job_of(const RemoteState& state, std::uint32_t n_rows, std::uint32_t n
 namespace {
 
 /// Columns that `n_panels` panels from `begin` on have in the rows of a product's outputs.
-struct Columns {
+struct OutputColumns {
     std::uint32_t first, n;
 };
-[[nodiscard]] Columns columns_of(const Linear& p, std::uint32_t begin, std::uint32_t n_panels) noexcept {
+[[nodiscard]] OutputColumns columns_of(const Linear& p, std::uint32_t begin, std::uint32_t n_panels) noexcept {
     const std::uint32_t panels_each = p.epilogue == Epilogue::gate ? 2 : 1;
     const std::uint32_t first = std::min(begin / panels_each * kLanes, p.n_stored);
     return {first, std::min(n_panels / panels_each * kLanes, p.n_stored - first)};
@@ -70,7 +70,7 @@ std::size_t cut(const RemoteJob& job, std::uint32_t begin, std::uint32_t end,
 void give_addends(const RemoteJob& job, std::uint32_t begin, std::uint32_t end, float* out) noexcept {
     for_each_part(job, begin, end, [&](const Linear& p, std::uint32_t panel, std::uint32_t n_panels) {
         if (p.epilogue != Epilogue::add) return;
-        const Columns columns = columns_of(p, panel, n_panels);
+        const OutputColumns columns = columns_of(p, panel, n_panels);
         for (std::uint32_t row = 0; row < job.n_rows; ++row, out += columns.n)
             std::memcpy(out, p.out[row] + columns.first, columns.n * sizeof(float));
     });
@@ -78,7 +78,7 @@ void give_addends(const RemoteJob& job, std::uint32_t begin, std::uint32_t end, 
 
 void take_results(const RemoteJob& job, std::uint32_t begin, std::uint32_t end, const float* results) noexcept {
     for_each_part(job, begin, end, [&](const Linear& p, std::uint32_t panel, std::uint32_t n_panels) {
-        const Columns columns = columns_of(p, panel, n_panels);
+        const OutputColumns columns = columns_of(p, panel, n_panels);
         for (std::uint32_t row = 0; row < job.n_rows; ++row, results += columns.n)
             std::memcpy(p.out[row] + columns.first, results, columns.n * sizeof(float));
     });
@@ -126,7 +126,7 @@ constexpr std::uint32_t kMostRows = 1 << 20, kMostUnits = 0x7fffffff;
     return {};
 }
 
-struct Parts {
+struct RemoteParts {
     const WorkspaceState& w;
     std::span<const MatrixPart> parts;
     const std::byte* operand;
@@ -165,7 +165,7 @@ struct Parts {
 };
 
 void multiply_member(void* context, std::uint32_t member) noexcept {
-    const Parts& all = *static_cast<const Parts*>(context);
+    const RemoteParts& all = *static_cast<const RemoteParts*>(context);
     const std::uint32_t n_members = team_size(*all.w.team);
     if (n_members == 1) return all.multiply({0, all.n_all_units});
     if (all.n_rows <= kFewRows) return all.multiply(Pass::share(all.n_all_units, member, n_members));
@@ -209,7 +209,7 @@ Status multiply_parts(Workspace& workspace, std::span<const MatrixPart> parts, s
     const WorkspaceState& w = *WorkspaceAccess::state(workspace);
     std::uint64_t n_all_units = 0;
     for (const MatrixPart& part : parts) n_all_units += n_units(part);
-    Parts all{w, parts, operand.data(), n_rows, static_cast<std::uint32_t>(n_all_units), results.data()};
+    RemoteParts all{w, parts, operand.data(), n_rows, static_cast<std::uint32_t>(n_all_units), results.data()};
     run_team(*w.team, multiply_member, &all);
     return {};
 }

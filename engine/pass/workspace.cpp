@@ -10,14 +10,14 @@ namespace {
 /// Below this many multiplications by weights in a pass, waking the team costs more than it saves.
 constexpr std::uint64_t kSerialMacs = 2'000'000;
 
-struct Work {
+struct TeamWork {
     WorkspaceState& workspace;
     const PassInput& input;
     bool serial;
 };
 
 void work(void* context, std::uint32_t member) noexcept {
-    const Work& w = *static_cast<const Work*>(context);
+    const TeamWork& w = *static_cast<const TeamWork*>(context);
     // Not limits.n_threads: another thread than the workspace's maker may have fewer.
     Pass pass(w.input, w.workspace, member, !has(Part::teams) || w.serial ? 1 : team_size(*w.workspace.team));
     run_pass(pass);
@@ -32,7 +32,7 @@ std::uint32_t default_threads() noexcept {
 
 Status run(WorkspaceState& workspace, const PassInput& input, std::uint64_t macs) noexcept {
     workspace.cancelled[0] = workspace.cancelled[1] = false;
-    Work w{workspace, input, !has(Part::teams) || workspace.limits.n_threads == 1 || macs < kSerialMacs};
+    TeamWork w{workspace, input, !has(Part::teams) || workspace.limits.n_threads == 1 || macs < kSerialMacs};
     if (has(Part::teams) && workspace.remote) workspace.remote->settle(workspace.remote->context);
     if (!has(Part::teams) || w.serial)
         work(&w, 0);

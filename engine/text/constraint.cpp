@@ -32,9 +32,9 @@ template<class Header>
 }
 
 /// The parts behind a header, one after the other.
-class Parts {
+class ConstraintParts {
 public:
-    Parts(std::span<const std::byte> bytes, std::size_t at) noexcept : bytes_(bytes), at_(at) {}
+    ConstraintParts(std::span<const std::byte> bytes, std::size_t at) noexcept : bytes_(bytes), at_(at) {}
 
     template<class T>
     void take(std::uint64_t n, std::span<const T>& part) noexcept {
@@ -55,7 +55,7 @@ private:
 
 [[nodiscard]] std::uint64_t read_index(const IndexHeader& header, std::span<const std::byte> bytes,
                                        Form& form) noexcept {
-    Parts parts(bytes, sizeof header);
+    ConstraintParts parts(bytes, sizeof header);
     parts.take(header.n_nodes, form.nodes);
     parts.take(header.n_ends, form.ends);
     form.max_token_bytes = header.max_depth;
@@ -64,7 +64,7 @@ private:
 
 [[nodiscard]] std::uint64_t read_form(const ConstraintHeader& header, std::span<const std::byte> bytes,
                                       Form& form) noexcept {
-    Parts parts(bytes, sizeof header);
+    ConstraintParts parts(bytes, sizeof header);
     form.header = &header;
     parts.take(header.n_states, form.states);
     parts.take(header.n_calls, form.calls);

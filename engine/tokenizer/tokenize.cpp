@@ -94,11 +94,11 @@ private:
 };
 
 /// A stretch of text on its way through the steps.
-struct Piece {
+struct TextPiece {
     std::string_view text;
     bool at_start = false;  ///< it begins where the text given to encode begins
 
-    [[nodiscard]] Piece part(std::size_t begin, std::size_t end) const noexcept {
+    [[nodiscard]] TextPiece part(std::size_t begin, std::size_t end) const noexcept {
         return {{text.data() + begin, end - begin}, at_start && begin == 0};
     }
 };
@@ -120,7 +120,7 @@ public:
     [[nodiscard]] TokenSink& sink() noexcept { return sink_; }
 
     /// False where a table's promise about sizes does not hold.
-    [[nodiscard]] bool run(Piece piece, std::size_t step_index) noexcept {
+    [[nodiscard]] bool run(TextPiece piece, std::size_t step_index) noexcept {
         const std::span<char> room = texts_;
         std::size_t n_kept = 0;  // of the room, where the piece lies once it is rewritten
         for (; step_index < tables_.steps.size() && rewrites(tables_.steps[step_index]); ++step_index) {
@@ -158,14 +158,14 @@ private:
         return true;
     }
 
-    [[nodiscard]] bool cut(const Piece& piece, std::size_t step_index) noexcept {
+    [[nodiscard]] bool cut(const TextPiece& piece, std::size_t step_index) noexcept {
         const auto kind = static_cast<StepKind>(tables_.steps[step_index].kind);
         if (kind == StepKind::added_tokens) return take_added(piece, step_index);
         if (has(Part::patterns) && kind == StepKind::pattern) return split_by_pattern(piece, step_index);
         return split(piece, step_index);
     }
 
-    [[nodiscard]] bool take_added(const Piece& piece, std::size_t step_index) noexcept {
+    [[nodiscard]] bool take_added(const TextPiece& piece, std::size_t step_index) noexcept {
         const bool normalized = tables_.steps[step_index].mode == 1;
         std::size_t taken = 0, space_end = 0;  // up to `taken` the text is dealt with
         for (std::size_t pos = 0; pos < piece.text.size();) {
@@ -180,7 +180,7 @@ private:
         return taken >= piece.text.size() || run(piece.part(taken, piece.text.size()), step_index + 1);
     }
 
-    [[nodiscard]] bool split(const Piece& piece, std::size_t step_index) noexcept {
+    [[nodiscard]] bool split(const TextPiece& piece, std::size_t step_index) noexcept {
         const TokenizerStep& step = tables_.steps[step_index];
         const bool drop_blank = has(Part::word_piece) && static_cast<StepKind>(step.kind) == StepKind::bert_words;
         for (std::size_t pos = 0; pos < piece.text.size();) {
@@ -193,7 +193,7 @@ private:
     }
 
     /// Matches and what is between them, joined as the step's mode says.
-    [[nodiscard]] bool split_by_pattern(const Piece& piece, std::size_t step_index) noexcept {
+    [[nodiscard]] bool split_by_pattern(const TextPiece& piece, std::size_t step_index) noexcept {
         const TokenizerStep& step = tables_.steps[step_index];
         Pattern pattern(tables_, step.limit);
         const auto behavior = static_cast<SplitMode>(step.mode & ~kSplitInverts);

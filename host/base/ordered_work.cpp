@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::size_t kSlotsPerThread = 3;  // one being made, one done, one for where the pieces differ in length
 
-class Members {
+class WorkingThreads {
 public:
-    Members(const OrderedWork& work, std::uint32_t n_threads) : work_(work), slots_(n_slots(n_threads)) {
+    WorkingThreads(const OrderedWork& work, std::uint32_t n_threads) : work_(work), slots_(n_slots(n_threads)) {
         try {
             threads_.reserve(n_threads - 1);
             while (threads_.size() + 1 < n_threads)
@@ -23,9 +23,9 @@ public:
             // The system has no more threads, or no memory for one: those that there are do the work.
         }
     }
-    Members(const Members&) = delete;
-    Members& operator=(const Members&) = delete;
-    ~Members() {
+    WorkingThreads(const WorkingThreads&) = delete;
+    WorkingThreads& operator=(const WorkingThreads&) = delete;
+    ~WorkingThreads() {
         {
             const std::lock_guard lock(mutex_);
             n_to_make_ = 0;
@@ -100,7 +100,7 @@ std::size_t n_slots(std::uint32_t n_threads) noexcept { return n_threads > 1 ? k
 
 void work_in_order(const OrderedWork& work, std::uint32_t n_threads) {
     const std::uint64_t n_useful = std::clamp<std::uint64_t>(work.n_pieces, 1, std::max(n_threads, 1u));
-    Members(work, static_cast<std::uint32_t>(n_useful)).take_all();
+    WorkingThreads(work, static_cast<std::uint32_t>(n_useful)).take_all();
 }
 
 }  // namespace fovea

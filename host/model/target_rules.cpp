@@ -16,9 +16,9 @@ using nlohmann::json;
 
 constexpr double kMostPenalty = 20;  // a float holds any length to this power
 
-class Members {
+class JsonMembers {
 public:
-    Members(std::string_view text, std::uint32_t vocab_size, const std::string& place)
+    JsonMembers(std::string_view text, std::uint32_t vocab_size, const std::string& place)
         : vocab_size_(vocab_size), place_(place) {
         check_json_depth(text, place);
         json_ = json::parse(text, nullptr, false);
@@ -115,7 +115,7 @@ std::uint64_t own_length(const TargetRules& rules) {
 }  // namespace
 
 TargetRules TargetRules::read(std::string_view text, std::uint32_t vocab_size, const std::string& place) {
-    const Members members(text, vocab_size, place);
+    const JsonMembers members(text, vocab_size, place);
     TargetRules rules;
     const std::optional<Token> start = members.first_id("decoder_start_token_id"),
                                bos = members.first_id("bos_token_id");

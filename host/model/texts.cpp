@@ -54,7 +54,7 @@ TextTokens tokens_of_pair(const host::Opened& opened, const Text& text, std::siz
 }
 
 /// Texts that are computed together.
-struct Batch {
+struct TextBatch {
     std::vector<Token> ids, types;
     std::vector<std::uint32_t> lengths, rows;
 
@@ -136,7 +136,7 @@ void encode_in_batches(const Stack& stack, bool before_head, std::span<const Tex
     const std::vector<std::size_t> order = by_length(texts);
     std::vector<float> results;
     for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
-        Batch batch;
+        TextBatch batch;
         std::size_t n_all = 0;
         for (; end < order.size() && batch.has_room_for(texts[order[end]], room); ++end) {
             batch.add(texts[order[end]]);

@@ -12,25 +12,25 @@
 namespace fovea {
 namespace {
 
-struct Range {
+struct ValueRange {
     std::uint32_t first, last;
 };
 
 /// East Asian Wide and Fullwidth (Unicode Standard Annex 11), in blocks.
-constexpr Range kWide[] = {{0x1100, 0x115f},   {0x2e80, 0x303e},  {0x3041, 0x4dbf},   {0x4e00, 0xa4cf},
-                           {0xa960, 0xa97c},   {0xac00, 0xd7a3},  {0xf900, 0xfaff},   {0xfe30, 0xfe6b},
-                           {0xff01, 0xff60},   {0xffe0, 0xffe6},  {0x1f300, 0x1f64f}, {0x1f680, 0x1f6ff},
-                           {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd}};
+constexpr ValueRange kWide[] = {{0x1100, 0x115f},   {0x2e80, 0x303e},  {0x3041, 0x4dbf},   {0x4e00, 0xa4cf},
+                                {0xa960, 0xa97c},   {0xac00, 0xd7a3},  {0xf900, 0xfaff},   {0xfe30, 0xfe6b},
+                                {0xff01, 0xff60},   {0xffe0, 0xffe6},  {0x1f300, 0x1f64f}, {0x1f680, 0x1f6ff},
+                                {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd}};
 /// What joins the character before it, in blocks.
-constexpr Range kCombining[] = {{0x300, 0x36f},   {0x483, 0x489},   {0x591, 0x5bd},   {0x64b, 0x65f},
-                                {0x200b, 0x200f}, {0x20d0, 0x20f0}, {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff},
-                                {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}};
+constexpr ValueRange kCombining[] = {{0x300, 0x36f},   {0x483, 0x489},   {0x591, 0x5bd},   {0x64b, 0x65f},
+                                     {0x200b, 0x200f}, {0x20d0, 0x20f0}, {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff},
+                                     {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}};
 
 constexpr std::string_view kEllipsis = "\xe2\x80\xa6";
 
 template<std::size_t n>
-bool is_in(const Range (&ranges)[n], std::uint32_t code) {
-    return std::any_of(ranges, ranges + n, [&](const Range& r) { return code >= r.first && code <= r.last; });
+bool is_in(const ValueRange (&ranges)[n], std::uint32_t code) {
+    return std::any_of(ranges, ranges + n, [&](const ValueRange& r) { return code >= r.first && code <= r.last; });
 }
 
 /// Labels of at most kLongestLabel columns; what is longer ends in "…".
@@ -59,14 +59,14 @@ std::size_t widest(const std::vector<std::string>& labels) {
 /// Sizes of an SVG in its own units.
 constexpr double kGap = 24, kTitle = 22, kBar = 160;
 
-struct Panel {
+struct PicturePanel {
     double cell, left, top, width, height;  // left and top: room for labels
     std::size_t step;                       // every how many tokens there is a label
 };
 
-Panel panel_of(const std::vector<std::string>& queries, const std::vector<std::string>& keys) {
+PicturePanel panel_of(const std::vector<std::string>& queries, const std::vector<std::string>& keys) {
     const double n = static_cast<double>(std::max<std::size_t>({queries.size(), keys.size(), 1}));
-    Panel p{};
+    PicturePanel p{};
     p.cell = std::clamp(600 / n, 4.0, 26.0);
     p.step = static_cast<std::size_t>(std::ceil((kFont + 1) / p.cell));
     p.left = kColumn * static_cast<double>(widest(queries)) + 8;
@@ -133,7 +133,7 @@ std::string pattern_text(const AttentionPattern& pattern) {
 }
 
 /// A head's panel, its cells' corner at the origin.
-std::string head_panel(const AttentionPattern& pattern, std::size_t head, const Panel& p,
+std::string head_panel(const AttentionPattern& pattern, std::size_t head, const PicturePanel& p,
                        const std::vector<std::string>& queries, const std::vector<std::string>& keys) {
     const std::size_t n_queries = queries.size(), n_keys = keys.size();
     std::string svg =
@@ -210,7 +210,7 @@ std::string draw_svg(std::span<const AttentionPattern> patterns) {
     std::string svg;
     for (const AttentionPattern& pattern : patterns) {
         const std::vector<std::string> queries = labels_of(pattern.queries), keys = labels_of(pattern.keys);
-        const Panel p = panel_of(queries, keys);
+        const PicturePanel p = panel_of(queries, keys);
         const auto n_across = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(pattern.n_heads))));
         const std::size_t n_down = n_across ? (pattern.n_heads + n_across - 1) / n_across : 0;
         y += kGap;

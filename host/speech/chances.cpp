@@ -40,11 +40,11 @@ std::size_t match_bits(std::size_t length, std::size_t distance) {
 }
 
 /// The longest earlier text that goes on like this, the nearest of equals.
-struct Match {
+struct RepeatedText {
     std::size_t length = 0, distance = 0;
 };
-Match longest_match(std::string_view text, std::size_t at) {
-    Match best;
+RepeatedText longest_match(std::string_view text, std::size_t at) {
+    RepeatedText best;
     const std::size_t most = std::min(kMostMatch, text.size() - at);
     for (std::size_t distance = 1; distance <= at; ++distance) {
         std::size_t n = 0;
@@ -76,7 +76,7 @@ double compression_ratio(std::string_view text) {
     if (text.empty()) return 0;
     std::size_t n_bits = 3 + 7;  // a block's kind and its end
     for (std::size_t at = 0; at < text.size();) {
-        const Match match = longest_match(text, at);
+        const RepeatedText match = longest_match(text, at);
         const bool taken = match.length >= kLeastMatch;
         n_bits += taken ? match_bits(match.length, match.distance) : static_cast<unsigned char>(text[at]) < 144 ? 8 : 9;
         at += taken ? match.length : 1;

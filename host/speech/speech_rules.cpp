@@ -15,9 +15,9 @@ using Json = nlohmann::json;
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 /// Reads fields of the JSON object, each refusal naming one.
-class Reader {
+class RulesReader {
 public:
-    Reader(std::string_view json, std::uint32_t vocab_size, const std::string& name)
+    RulesReader(std::string_view json, std::uint32_t vocab_size, const std::string& name)
         : vocab_size_(vocab_size), place_(name + ": speech: ") {
         check_json_depth(json, name + ": speech");
         json_ = Json::parse(json, nullptr, false);
@@ -133,7 +133,7 @@ void apply_order(const SpeechTokens& tokens, std::span<const Token> written, std
 SpeechTokens SpeechTokens::read(std::string_view json, std::uint32_t vocab_size, const std::string& name) {
     if (json.empty())
         throw host::Error(name + ": speech: expected a model that writes what it hears, got one without its rules");
-    const Reader reader(json, vocab_size, name);
+    const RulesReader reader(json, vocab_size, name);
     SpeechTokens tokens;
     tokens.vocab_size = vocab_size;
     tokens.start = reader.token("decoder_start_token_id");

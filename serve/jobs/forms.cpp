@@ -17,9 +17,9 @@ constexpr std::size_t kMostText = 64 << 10;  // bytes of a schema or grammar
 constexpr std::size_t kMostKept = 32;        // forms
 
 /// One answer's place in a form, with the memory it lives in.
-class Place final : public Constrained {
+class FormPlace final : public Constrained {
 public:
-    explicit Place(std::shared_ptr<const CompiledForm> form)
+    explicit FormPlace(std::shared_ptr<const CompiledForm> form)
         : form_(std::move(form)), memory_((constraint_state_bytes(form_->constraint) + 7) / 8) {
         (void)make_constraint_state(form_->constraint, std::as_writable_bytes(std::span(memory_)), state_);
     }
@@ -41,7 +41,7 @@ grammar::Grammar read(Form form, const std::string& text, bool compact) {
 
 Constrain Forms::find(Form form, const std::string& text, bool compact) {
     const std::shared_ptr<const CompiledForm> compiled = compile(form, text, compact);
-    return [compiled] { return std::make_unique<Place>(compiled); };
+    return [compiled] { return std::make_unique<FormPlace>(compiled); };
 }
 
 std::shared_ptr<const CompiledForm> Forms::compile(Form form, const std::string& text, bool compact) {

@@ -19,7 +19,7 @@ constexpr std::uint64_t kDecoding =
     1u << 30;  // bytes while one recording is decoded: samples, twice while they grow, filters
 
 /// A recording that is under way. What the two threads share is guarded by the worker's mutex.
-struct Place {
+struct SpeechPlace {
     JobPtr job;  ///< null: the place is free. The scheduler's thread alone
     std::thread thread;
 
@@ -52,12 +52,13 @@ public:
     }
 
     void begin() override {
-        workspace_.emplace(served_, SpeechWorkspace::Options{.n_threads = options_.n_threads,
-                                                             .isa = options_.isa,
-                                                             .kv_type = options_.kv_type,
-                                                             .n_recordings = static_cast<std::uint32_t>(places_.size()),
-                                                             .words = true});
-        for (Place& place : places_) place.logits.resize(served_.model.config().decoder.vocab_size);
+        workspace_.emplace(served_.model, served_.tokenizer, served_.name,
+                           SpeechWorkspace::Options{.n_threads = options_.n_threads,
+                                                    .isa = options_.isa,
+                                                    .kv_type = options_.kv_type,
+                                                    .n_recordings = static_cast<std::uint32_t>(places_.size()),
+                                                    .words = true});
+        for (SpeechPlace& place : places_) place.logits.resize(served_.model.config().decoder.vocab_size);
     }
     [[nodiscard]] bool turn() override;
     void fail_all(const Failure& failure) override;
@@ -74,14 +75,14 @@ public:
 
 private:
     friend class Loop;
-    void start(Place& place, const JobPtr& job);
-    void run(Place& place) noexcept;
-    [[nodiscard]] RecordingFrames frames_of(const Place& place, double& seconds);
+    void start(SpeechPlace& place, const JobPtr& job);
+    void run(SpeechPlace& place) noexcept;
+    [[nodiscard]] RecordingFrames frames_of(const SpeechPlace& place, double& seconds);
     void give_up();
-    bool hand_out(Place& place);
+    bool hand_out(SpeechPlace& place);
     [[nodiscard]] bool compute();
     void fail(JobPtr job, const Failure& failure);
-    static void check(const Place& place) {
+    static void check(const SpeechPlace& place) {
         if (place.stops || place.job->cancelled) throw SpeechCancelled{};
     }
 
@@ -90,7 +91,7 @@ private:
     ModelMetrics& metrics_;
     std::uint32_t context_ = 0;
     std::optional<SpeechWorkspace> workspace_;
-    std::deque<Place> places_;
+    std::deque<SpeechPlace> places_;
     std::mutex mutex_;
     std::condition_variable answered_;
     std::timed_mutex decoding_;  // one recording at a time is samples
@@ -99,7 +100,9 @@ private:
 /// What a recording's loop has for a model: it asks, and waits until the scheduler's thread has computed.
 class Loop final : public SpeechModel {
 public:
-    Loop(SpeechWorker& worker, Place& place) : worker_(worker), place_(place) { worker.workspace_->describe(*this); }
+    Loop(SpeechWorker& worker, SpeechPlace& place) : worker_(worker), place_(place) {
+        worker.workspace_->describe(*this);
+    }
 
     void hear(std::span<const float> frames) override {
         n_kept_.reset();
@@ -131,12 +134,12 @@ private:
     }
 
     SpeechWorker& worker_;
-    Place& place_;
+    SpeechPlace& place_;
     std::optional<std::size_t> n_kept_;
 };
 
 /// Decoded where no other recording is. What is wrong with the file is the client's fault.
-RecordingFrames SpeechWorker::frames_of(const Place& place, double& seconds) {
+RecordingFrames SpeechWorker::frames_of(const SpeechPlace& place, double& seconds) {
     std::unique_lock lock(decoding_, std::defer_lock);
     while (!lock.try_lock_for(std::chrono::milliseconds(50))) check(place);
     Recording& recording = *place.job->recording;
@@ -150,7 +153,7 @@ RecordingFrames SpeechWorker::frames_of(const Place& place, double& seconds) {
     return recording_frames(served_.model, samples, "file");
 }
 
-void SpeechWorker::run(Place& place) noexcept {
+void SpeechWorker::run(SpeechPlace& place) noexcept {
     Event last{.finish = FinishReason::end_token, .ended = true};
     try {
         RecordingFrames frames;
@@ -182,7 +185,7 @@ void SpeechWorker::run(Place& place) noexcept {
     wake();
 }
 
-void SpeechWorker::start(Place& place, const JobPtr& job) {
+void SpeechWorker::start(SpeechPlace& place, const JobPtr& job) {
     place.job = job;
     place.asks = place.finished = place.stops = false;
     queue.hold(job->user);
@@ -207,7 +210,7 @@ void SpeechWorker::give_up() {
     const Clock::time_point now = Clock::now();
     const Failure late{504, "time: expected an answer before the server's deadline, got none"};
     for (const JobPtr& job : queue.take_ended(now)) fail(job, late);
-    for (Place& place : places_) {
+    for (SpeechPlace& place : places_) {
         if (!place.job || !(place.job->cancelled || place.job->deadline <= now)) continue;
         fail(place.job, late);
         const std::lock_guard lock(mutex_);
@@ -217,7 +220,7 @@ void SpeechWorker::give_up() {
 }
 
 /// What a loop has written since, and its place where it has ended. False: nothing.
-bool SpeechWorker::hand_out(Place& place) {
+bool SpeechWorker::hand_out(SpeechPlace& place) {
     if (!place.job) return false;
     const JobPtr job = place.job;
     bool finished = false;
@@ -251,7 +254,7 @@ bool SpeechWorker::compute() {
     {
         const std::lock_guard lock(mutex_);
         for (std::size_t i = 0; i < places_.size(); ++i) {
-            Place& place = places_[i];
+            SpeechPlace& place = places_[i];
             if (!place.job || !place.asks || place.stops) continue;
             if (place.tokens.empty() || place.each)
                 hears = hears ? hears : i;
@@ -262,7 +265,7 @@ bool SpeechWorker::compute() {
     if (!hears && readings.empty()) return false;
     std::vector<std::pair<std::size_t, Status>> done;
     if (hears) {
-        const Place& place = places_[*hears];
+        const SpeechPlace& place = places_[*hears];
         done.emplace_back(*hears, place.each ? workspace_->attend(*hears, place.tokens, *place.each)
                                              : workspace_->hear(*hears, place.frames));
     }
@@ -277,7 +280,7 @@ bool SpeechWorker::compute() {
         for (const SpeechWorkspace::Reading& r : readings) done.emplace_back(r.i, status);
     }
     for (const auto& [i, status] : done) {
-        const Place& place = places_[i];
+        const SpeechPlace& place = places_[i];
         const std::size_t n_rows =
             std::max(place.tokens.size(), place.frames.size() / served_.model.config().encoder.sound.n_mels / 2);
         queue.charge(place.job->user, n_rows);
@@ -293,8 +296,8 @@ bool SpeechWorker::compute() {
 bool SpeechWorker::turn() {
     give_up();
     bool some = false;
-    for (Place& place : places_) some |= hand_out(place);
-    for (Place& place : places_) {
+    for (SpeechPlace& place : places_) some |= hand_out(place);
+    for (SpeechPlace& place : places_) {
         if (place.job) continue;
         const JobPtr job = queue.front();
         if (!job) break;
@@ -304,7 +307,7 @@ bool SpeechWorker::turn() {
     }
     metrics_.n_waiting = queue.size();
     metrics_.n_running = static_cast<std::uint64_t>(
-        std::count_if(places_.begin(), places_.end(), [](const Place& place) { return place.job != nullptr; }));
+        std::count_if(places_.begin(), places_.end(), [](const SpeechPlace& place) { return place.job != nullptr; }));
     return compute() || some;
 }
 
@@ -313,7 +316,7 @@ void SpeechWorker::fail_all(const Failure& failure) {
         queue.pop(job);
         fail(job, failure);
     }
-    for (Place& place : places_) {
+    for (SpeechPlace& place : places_) {
         if (!place.job) continue;
         fail(place.job, failure);
         {

@@ -14,7 +14,7 @@ constexpr std::uint32_t kRows = 512;  // of a pass at least
 constexpr std::uint32_t kTexts = 64;  // of a pass at most
 
 /// A text that is in the pass.
-struct Place {
+struct VectorPlace {
     JobPtr job;
     std::uint32_t choice = 0;
 };
@@ -63,8 +63,10 @@ private:
     SessionOptions how_;
     ModelMetrics& metrics_;
     std::uint32_t width_, context_;
-    host::Runtime<Workspace> workspace_;
-    std::vector<Place> places_;  // of this pass
+    Plan plan_;
+    Arena arena_;
+    Workspace workspace_;
+    std::vector<VectorPlace> places_;  // of this pass
     std::vector<Token> ids_, types_;
     bool scores_ = false;  // all texts of the pass are scored
     std::vector<std::uint32_t> lengths_;

@@ -46,18 +46,18 @@ void keep(const T& value) {
 
 #if defined(__linux__)
 /// Gives the thread that made it back the CPUs it could use then.
-class Place {
+class MeasuredPlace {
 public:
-    Place() { sched_getaffinity(0, sizeof before_, &before_); }
-    ~Place() { sched_setaffinity(0, sizeof before_, &before_); }
-    Place(const Place&) = delete;
-    Place& operator=(const Place&) = delete;
+    MeasuredPlace() { sched_getaffinity(0, sizeof before_, &before_); }
+    ~MeasuredPlace() { sched_setaffinity(0, sizeof before_, &before_); }
+    MeasuredPlace(const MeasuredPlace&) = delete;
+    MeasuredPlace& operator=(const MeasuredPlace&) = delete;
 
 private:
     cpu_set_t before_{};
 };
 #else
-struct Place {};
+struct MeasuredPlace {};
 #endif
 
 /// n_threads threads, the caller among them, that run the same thing together again and again, each on a CPU of its
@@ -109,7 +109,7 @@ private:
         }
     }
 
-    Place place_;  // the caller's
+    MeasuredPlace place_;  // the caller's
     std::vector<Clock::time_point> starts_, ends_;
     std::vector<std::thread> threads_;
     void (*work_)(const void* context, std::uint32_t thread) = nullptr;

@@ -18,9 +18,9 @@ void take_log_softmax(std::span<const float> logits, std::vector<double>& out) {
 }
 
 /// The rows of one piece of a sequence. tokens[i] is what row i was to predict.
-class Rows {
+class LogitRows {
 public:
-    Rows(host::Runtime<Session>& running, std::uint32_t vocab_size)
+    LogitRows(Running& running, std::uint32_t vocab_size)
         : running_(running),
           vocab_size_(vocab_size),
           logits_(std::size_t{running.plan.limits.max_batch} * vocab_size) {}
@@ -57,9 +57,9 @@ void evaluate(const host::Opened& opened, host::Runtime<Session>& running, host:
               std::span<const Token> tokens, Evaluation& sum, const std::function<void()>& pass_done) {
     if (tokens.size() < 2) return;
     const std::uint32_t vocab_size = opened.model.config().decoder.vocab_size;
-    Rows rows(running, vocab_size), other(against ? *against : running, vocab_size);
-    require(rewind(*running, 0), opened.name);
-    if (against) require(rewind(**against, 0), opened.name);
+    LogitRows rows(running, vocab_size), other(against ? *against : running, vocab_size);
+    require(rewind(running.session, 0), opened.name);
+    if (against) require(rewind(against->session, 0), opened.name);
     std::size_t most = running.plan.limits.max_batch;
     if (against) most = std::min<std::size_t>(most, against->plan.limits.max_batch);
     for (std::size_t begin = 0; begin + 1 < tokens.size(); begin += most) {

@@ -8,12 +8,12 @@
 namespace fovea {
 namespace {
 
-enum class Family { gpt2, llama };
+enum class PresetFamily { gpt2, llama };
 
 /// One row per model, as its own config.json or paper gives it.
 struct Preset {
     const char* name;
-    Family family;
+    PresetFamily family;
     std::uint32_t n_layers, d_model, n_heads, n_kv_heads, head_dim, d_ff, vocab_size, max_positions;
     bool tied_output = true;
     bool query_key_value_bias = false;
@@ -27,29 +27,29 @@ struct Preset {
 
 // GPT-3 is Brown et al. 2020, table 2.1, its banded layers taken as full ones.
 constexpr Preset kPresets[] = {
-    {"gpt2", Family::gpt2, 12, 768, 12, 12, 64, 3072, 50257, 1024},
-    {"gpt2-medium", Family::gpt2, 24, 1024, 16, 16, 64, 4096, 50257, 1024},
-    {"gpt2-large", Family::gpt2, 36, 1280, 20, 20, 64, 5120, 50257, 1024},
-    {"gpt2-xl", Family::gpt2, 48, 1600, 25, 25, 64, 6400, 50257, 1024},
-    {"gpt3", Family::gpt2, 96, 12288, 96, 96, 128, 49152, 50257, 2048},
-    {"smollm2-135m", Family::llama, 30, 576, 9, 3, 64, 1536, 49152, 8192},
-    {"smollm2-360m", Family::llama, 32, 960, 15, 5, 64, 2560, 49152, 8192},
-    {"smollm2-1.7b", Family::llama, 24, 2048, 32, 32, 64, 8192, 49152, 8192},
-    {"tinyllama-1.1b", Family::llama, 22, 2048, 32, 4, 64, 5632, 32000, 2048, false},
-    {"llama2-7b", Family::llama, 32, 4096, 32, 32, 128, 11008, 32000, 4096, false},
-    {"llama3-8b", Family::llama, 32, 4096, 32, 8, 128, 14336, 128256, 8192, false},
-    {"llama3.2-1b", Family::llama, 16, 2048, 32, 8, 64, 8192, 128256, 131072},
-    {"qwen2.5-0.5b", Family::llama, 24, 896, 14, 2, 64, 4864, 151936, 32768, true, true, false, 0, 1e-6f},
-    {"qwen3-0.6b", Family::llama, 28, 1024, 16, 8, 128, 3072, 151936, 40960, true, false, true, 0, 1e-6f},
-    {"mistral-7b", Family::llama, 32, 4096, 32, 8, 128, 14336, 32000, 32768, false, false, false, 4096},
-    {"olmoe-1b-7b", Family::llama, 16, 2048, 16, 16, 128, 1024, 50304, 4096, false, false, true, 0, 1e-5f, 64, 8, false,
-     true},
-    {"qwen3-30b-a3b", Family::llama, 48, 2048, 32, 4, 128, 768, 151936, 40960, false, false, true, 0, 1e-6f, 128, 8,
-     true},
-    {"mixtral-8x7b", Family::llama, 32, 4096, 32, 8, 128, 14336, 32000, 32768, false, false, false, 0, 1e-5f, 8, 2,
-     true},
+    {"gpt2", PresetFamily::gpt2, 12, 768, 12, 12, 64, 3072, 50257, 1024},
+    {"gpt2-medium", PresetFamily::gpt2, 24, 1024, 16, 16, 64, 4096, 50257, 1024},
+    {"gpt2-large", PresetFamily::gpt2, 36, 1280, 20, 20, 64, 5120, 50257, 1024},
+    {"gpt2-xl", PresetFamily::gpt2, 48, 1600, 25, 25, 64, 6400, 50257, 1024},
+    {"gpt3", PresetFamily::gpt2, 96, 12288, 96, 96, 128, 49152, 50257, 2048},
+    {"smollm2-135m", PresetFamily::llama, 30, 576, 9, 3, 64, 1536, 49152, 8192},
+    {"smollm2-360m", PresetFamily::llama, 32, 960, 15, 5, 64, 2560, 49152, 8192},
+    {"smollm2-1.7b", PresetFamily::llama, 24, 2048, 32, 32, 64, 8192, 49152, 8192},
+    {"tinyllama-1.1b", PresetFamily::llama, 22, 2048, 32, 4, 64, 5632, 32000, 2048, false},
+    {"llama2-7b", PresetFamily::llama, 32, 4096, 32, 32, 128, 11008, 32000, 4096, false},
+    {"llama3-8b", PresetFamily::llama, 32, 4096, 32, 8, 128, 14336, 128256, 8192, false},
+    {"llama3.2-1b", PresetFamily::llama, 16, 2048, 32, 8, 64, 8192, 128256, 131072},
+    {"qwen2.5-0.5b", PresetFamily::llama, 24, 896, 14, 2, 64, 4864, 151936, 32768, true, true, false, 0, 1e-6f},
+    {"qwen3-0.6b", PresetFamily::llama, 28, 1024, 16, 8, 128, 3072, 151936, 40960, true, false, true, 0, 1e-6f},
+    {"mistral-7b", PresetFamily::llama, 32, 4096, 32, 8, 128, 14336, 32000, 32768, false, false, false, 4096},
+    {"olmoe-1b-7b", PresetFamily::llama, 16, 2048, 16, 16, 128, 1024, 50304, 4096, false, false, true, 0, 1e-5f, 64, 8,
+     false, true},
+    {"qwen3-30b-a3b", PresetFamily::llama, 48, 2048, 32, 4, 128, 768, 151936, 40960, false, false, true, 0, 1e-6f, 128,
+     8, true},
+    {"mixtral-8x7b", PresetFamily::llama, 32, 4096, 32, 8, 128, 14336, 32000, 32768, false, false, false, 0, 1e-5f, 8,
+     2, true},
     {"bitnet-b1.58-2b",
-     Family::llama,
+     PresetFamily::llama,
      30,
      2560,
      20,
@@ -68,8 +68,8 @@ constexpr Preset kPresets[] = {
      false,
      false,
      true},
-    {"stories260k", Family::llama, 5, 64, 8, 4, 8, 172, 512, 512},
-    {"demo", Family::llama, 5, 128, 4, 2, 32, 320, 512, 256},
+    {"stories260k", PresetFamily::llama, 5, 64, 8, 4, 8, 172, 512, 512},
+    {"demo", PresetFamily::llama, 5, 128, 4, 2, 32, 320, 512, 256},
 };
 
 constexpr auto kNames = [] {
@@ -119,7 +119,7 @@ Config config_of(const Preset& preset) {
     b.d_ff = preset.d_ff;
     b.window = preset.window;
     b.causal = true;
-    if (preset.family == Family::gpt2)
+    if (preset.family == PresetFamily::gpt2)
         shape_gpt2(s, b);
     else
         shape_llama(s, b, preset);

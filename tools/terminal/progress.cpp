@@ -12,12 +12,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-class Line {
+class ProgressLine {
 public:
-    explicit Line(std::string what) : what_(std::move(what)) {}
-    Line(const Line&) = delete;
-    Line& operator=(const Line&) = delete;
-    ~Line() {
+    explicit ProgressLine(std::string what) : what_(std::move(what)) {}
+    ProgressLine(const ProgressLine&) = delete;
+    ProgressLine& operator=(const ProgressLine&) = delete;
+    ~ProgressLine() {
         if (shown_ >= 0) std::fputc('\n', stderr);
     }
 
@@ -40,7 +40,7 @@ private:
 
 Progress progress_line(const std::string& what) {
     if (!isatty(STDERR_FILENO)) return {};
-    return [line = std::make_shared<Line>(one_line(what))](std::uint64_t done, std::uint64_t all) {
+    return [line = std::make_shared<ProgressLine>(one_line(what))](std::uint64_t done, std::uint64_t all) {
         line->show(done, all);
     };
 }

@@ -37,11 +37,11 @@ using Shape = std::vector<std::uint64_t>;
 
 /// How an array of heads is laid out: [sequence, head, row, dim], [sequence, row, head·dim] or, seq-first,
 /// [row, sequence, head·dim], or [row, head·dim] of one sequence.
-struct Layout {
+struct HeadLayout {
     std::uint64_t n_sequences = 1, n_heads = 1, n_rows = 0, dim = 0;
     Strides strides;
 
-    Layout(const FloatArray& array, std::uint64_t heads, bool seq_first) {
+    HeadLayout(const FloatArray& array, std::uint64_t heads, bool seq_first) {
         const Shape& s = array.shape;
         const auto refuse = [&](const std::string& wanted) {
             throw host::Error(array.path + ": shape: expected " + wanted + ", got " + in_words(s));
@@ -66,7 +66,7 @@ struct Layout {
 };
 
 /// Everything an attention reads, and what it makes: arrays, and the engine's view of them.
-struct Job {
+struct AttendJob {
     FloatArray query, key, value, past_key, past_value;
     std::vector<std::uint32_t> kv_lengths;
     MaskArray mask, padding;
@@ -80,7 +80,7 @@ void refuse_shape(const FloatArray& array, const std::string& wanted) {
     throw host::Error(array.path + ": shape: expected " + wanted + ", got " + in_words(array.shape));
 }
 
-void read_inputs(const AttendOptions& options, Job& job) {
+void read_inputs(const AttendOptions& options, AttendJob& job) {
     job.query = read_floats(options.query);
     job.key = options.key.empty() ? job.query : read_floats(options.key);
     job.value = options.value.empty() ? job.key : read_floats(options.value);
@@ -90,7 +90,7 @@ void read_inputs(const AttendOptions& options, Job& job) {
 }
 
 /// Masks and lengths, once the sizes are known.
-void read_masks(const AttendOptions& options, Job& job) {
+void read_masks(const AttendOptions& options, AttendJob& job) {
     if (!options.attn_mask.empty() && !options.keep_mask.empty())
         throw UsageError("--attn-mask or --keep-mask: expected one of them, got both");
     const bool keep = !options.keep_mask.empty();
@@ -102,18 +102,18 @@ void read_masks(const AttendOptions& options, Job& job) {
 }
 
 /// Heads as they are: what the options do not say the shapes do.
-Block bare_block(const AttendOptions& options, Job& job) {
-    const Layout query(job.query, options.n_heads, options.seq_first);
+Block bare_block(const AttendOptions& options, AttendJob& job) {
+    const HeadLayout query(job.query, options.n_heads, options.seq_first);
     const std::uint64_t kv_heads = options.n_kv_heads          ? options.n_kv_heads
                                    : job.key.shape.size() == 4 ? 0
                                                                : query.n_heads;
-    const Layout key(job.key, kv_heads, options.seq_first), value(job.value, key.n_heads, options.seq_first);
+    const HeadLayout key(job.key, kv_heads, options.seq_first), value(job.value, key.n_heads, options.seq_first);
     const auto same = [](const FloatArray& array, const char* what, std::uint64_t wanted, std::uint64_t had) {
         if (wanted != had)
             throw host::Error(array.path + ": " + what + ": expected " + std::to_string(wanted) + ", got " +
                               std::to_string(had) + " in shape " + in_words(array.shape));
     };
-    const auto matches = [&](const FloatArray& array, const Layout& of, std::uint64_t n_rows, std::uint64_t dim) {
+    const auto matches = [&](const FloatArray& array, const HeadLayout& of, std::uint64_t n_rows, std::uint64_t dim) {
         same(array, "sequences", query.n_sequences, of.n_sequences);
         same(array, "heads", key.n_heads, of.n_heads);
         if (n_rows) same(array, "rows", n_rows, of.n_rows);
@@ -130,8 +130,8 @@ Block bare_block(const AttendOptions& options, Job& job) {
     if (!options.past_key.empty()) {
         job.past_key = read_floats(options.past_key);
         job.past_value = read_floats(options.past_value);
-        const Layout past_key(job.past_key, key.n_heads, options.seq_first);
-        const Layout past_value(job.past_value, key.n_heads, options.seq_first);
+        const HeadLayout past_key(job.past_key, key.n_heads, options.seq_first);
+        const HeadLayout past_value(job.past_value, key.n_heads, options.seq_first);
         matches(job.past_key, past_key, 0, query.dim);
         matches(job.past_value, past_value, past_key.n_rows, value.dim);
         in.past_key = {job.past_key.data, past_key.strides};
@@ -145,7 +145,7 @@ Block bare_block(const AttendOptions& options, Job& job) {
     job.out_shape.back() = job.query.shape.size() == 4 ? value.dim : query.n_heads * value.dim;
     FloatArray out;  // laid out as the query is
     out.shape = job.out_shape;
-    in.out_strides = Layout(out, query.n_heads, options.seq_first).strides;
+    in.out_strides = HeadLayout(out, query.n_heads, options.seq_first).strides;
     job.batched = job.query.shape.size() > 2;
 
     Block block;
@@ -159,7 +159,7 @@ Block bare_block(const AttendOptions& options, Job& job) {
 }
 
 /// Rows for a module's projections, in the order it takes them.
-void module_rows(const AttendOptions& options, const host::Opened& opened, Job& job) {
+void module_rows(const AttendOptions& options, const host::Opened& opened, AttendJob& job) {
     const Stack& stack = output_stack(opened.model.config());
     const Block& b = stack.blocks[0];
     const auto width = [&](std::uint32_t w) { return w ? w : stack.d_model; };
@@ -199,7 +199,7 @@ void refuse_given(const std::string& option, bool given) {
 }
 
 /// Keys that the module appends come last.
-Attended attended_of(const host::Opened& opened, const Job& job) {
+Attended attended_of(const host::Opened& opened, const AttendJob& job) {
     Attended attended{.stack = &output_stack(opened.model.config()),
                       .model = opened.name,
                       .title = "attention",
@@ -214,7 +214,8 @@ Attended attended_of(const host::Opened& opened, const Job& job) {
 }
 
 /// The steps, and how what they end in compares with the fused path's result.
-void print_steps(const AttendOptions& options, const Model& model, const Job& job, const std::vector<float>& fused) {
+void print_steps(const AttendOptions& options, const Model& model, const AttendJob& job,
+                 const std::vector<float>& fused) {
     const Block& block = output_stack(model.config()).blocks[0];
     if (block.window || block.query_key_norm != Norm::none)
         throw host::Error(
@@ -244,7 +245,7 @@ void attend_arrays(AttendOptions& options) {
     check_view(options.view, options.common);
     if (options.explain && options.common.json) throw UsageError("--explain or --json: expected one of them, got both");
     settle(options.common);
-    Job job;
+    AttendJob job;
     host::Opened opened;
     if (options.model.empty()) {
         opened.name = "attend";

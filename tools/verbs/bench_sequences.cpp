@@ -22,9 +22,9 @@ double median(std::vector<double> values) {
 }
 
 /// Sequences with a prompt each, decoded again and again from the same position.
-class Sequences {
+class BenchSequences {
 public:
-    Sequences(const host::Opened& opened, const SequencesOptions& options)
+    BenchSequences(const host::Opened& opened, const SequencesOptions& options)
         : opened_(opened),
           options_(options),
           n_most_(*std::max_element(options.counts.begin(), options.counts.end())),
@@ -89,7 +89,7 @@ private:
 }  // namespace
 
 void bench_sequences(const host::Opened& opened, const SequencesOptions& options) {
-    Sequences sequences(opened, options);
+    BenchSequences sequences(opened, options);
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
     if (!options.json)
         std::printf("%s: %u threads, %u positions before; medians of %u pairs\n%9s %14s %14s %8s\n",

@@ -37,9 +37,9 @@ Json to_json(const std::vector<LabelScore>& scores) {
 }
 
 /// One text's result, as one JSON object or as lines.
-class Printer {
+class ClassPrinter {
 public:
-    Printer(const ClassifyOptions& options, const host::Opened& opened, const Head& head, bool many)
+    ClassPrinter(const ClassifyOptions& options, const host::Opened& opened, const Head& head, bool many)
         : options_(options), opened_(opened), head_(head), many_(many) {}
 
     void print(const Text& text, const TextTokens& tokens, std::span<const float> results) const {
@@ -157,7 +157,7 @@ void classify(ClassifyOptions& options) {
         if (progress) progress(++n_done, results.size());
     });
     progress = {};  // ends its line
-    const Printer printer(options, opened, head, !options.texts.empty());
+    const ClassPrinter printer(options, opened, head, !options.texts.empty());
     for (std::size_t i = 0; i < texts.size(); ++i) printer.print(texts[i], tokens[i], results[i]);
 }
 

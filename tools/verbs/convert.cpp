@@ -90,7 +90,7 @@ struct Losses {
 };
 
 /// How far a calibration scaled the columns of inputs.
-struct Columns {
+struct TableColumns {
     std::size_t n_inputs = 0;
     float least = 1, most = 1;
 
@@ -139,7 +139,7 @@ void convert_as_asked(Arguments& arguments) {
         throw UsageError("--no-column-scales: expected --calibrate beside it, got none");
     }
     options.column_scales = !arguments.keeps_columns;
-    Columns columns;
+    TableColumns columns;
     options.calibrated = [&](const Calibration& calibration) { columns.take(calibration); };
     Losses losses;
     options.quantized = [&](const TensorSpec& spec, Type type, double error) { losses.add(spec, type, error); };

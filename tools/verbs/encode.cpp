@@ -119,7 +119,7 @@ struct MaskPair {
 };
 
 /// Everything a call needs, and what its arrays are.
-struct Job {
+struct EncodeJob {
     Sides sides;
     Side source, target, memory;
     MaskPair source_masks, target_masks, memory_masks;
@@ -167,7 +167,7 @@ void refuse_unused_masks(const VectorOptions& options, const Sides& sides) {
     for (const GivenFile& mask : masks) refuse_unused(mask);
 }
 
-void read_rows(const VectorOptions& options, const host::Opened& opened, Job& job) {
+void read_rows(const VectorOptions& options, const host::Opened& opened, EncodeJob& job) {
     const Config& config = opened.model.config();
     const Sides& sides = job.sides;
     const bool reads_text = input_stack(config).vocab_size != 0;
@@ -191,7 +191,7 @@ void read_rows(const VectorOptions& options, const host::Opened& opened, Job& jo
         rows({"--memory", options.memory.rows, is_memory_given, "a model that makes or reads none"}, config.decoder);
 }
 
-void read_masks(const VectorOptions& options, const Config& config, Job& job) {
+void read_masks(const VectorOptions& options, const Config& config, EncodeJob& job) {
     const auto masks = [](const SideFiles& files, const Side& queries, const Side& keys, const Stack& stack) {
         const AttentionSize size{queries.lengths.size(), heads_of_all(stack), queries.longest(), keys.longest()};
         return MaskPair{read_mask(files.mask, false, size), read_padding(files.padding, size)};
@@ -207,7 +207,7 @@ void read_masks(const VectorOptions& options, const Config& config, Job& job) {
 }
 
 /// The job's rows and masks as the engine takes them.
-void view_inputs(bool causal, Job& job) {
+void view_inputs(bool causal, EncodeJob& job) {
     const auto view = [](const Side& side, const MaskPair& masks, bool is_causal) {
         return Sequences{.ids = side.ids,
                          .vectors = side.array.data,
@@ -223,7 +223,7 @@ void view_inputs(bool causal, Job& job) {
     job.input.memory_masks = job.memory_masks.view(false);
 }
 
-void read_job(const VectorOptions& options, const host::Opened& opened, Job& job) {
+void read_job(const VectorOptions& options, const host::Opened& opened, EncodeJob& job) {
     const Config& config = opened.model.config();
     job.sides = sides_of(config);
     job.last = &output_stack(config);
@@ -238,7 +238,7 @@ void read_job(const VectorOptions& options, const host::Opened& opened, Job& job
 }
 
 /// Room for this call and no more.
-Limits limits_for(const VectorOptions& options, const Job& job) {
+Limits limits_for(const VectorOptions& options, const EncodeJob& job) {
     constexpr std::uint64_t kMost = (1u << 22) + 1;  // one more than a plan takes, and refuses
     const auto fit = [&](std::uint64_t n) { return static_cast<std::uint32_t>(std::min(n, kMost)); };
     Limits limits;
@@ -251,7 +251,7 @@ Limits limits_for(const VectorOptions& options, const Job& job) {
 }
 
 /// Every attention that there is, so that a picture of all layers has it.
-std::vector<Attended> attentions_of(const host::Opened& opened, const Job& job) {
+std::vector<Attended> attentions_of(const host::Opened& opened, const EncodeJob& job) {
     const Config& config = opened.model.config();
     const auto labels = [&](const Side& side) {
         std::vector<std::vector<std::string>> all;
@@ -336,7 +336,7 @@ void encode_arrays(VectorOptions& options) {
     settle(options.common);
     const host::Opened opened = open_path(options.model, options.common.opening());
     if (are_plain_texts(options, opened.model.config())) return encode_texts(options, opened);
-    Job job;
+    EncodeJob job;
     read_job(options, opened, job);
     host::Runtime<Session> running =
         start_session(opened, limits_for(options, job), {.isa = options.common.isa_or_best()});

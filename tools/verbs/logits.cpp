@@ -39,14 +39,14 @@ struct LogitsOptions {
 };
 
 /// One or several sequences of the same length.
-struct Input {
+struct LogitsInput {
     std::vector<Token> tokens;         // [n_sequences, seq_len]
     std::vector<std::uint64_t> shape;  // of the ids: one or two dimensions
     [[nodiscard]] std::uint64_t seq_len() const { return shape.back(); }
 };
 
-Input read_input(const LogitsOptions& options, const host::Opened& opened) {
-    Input input;
+LogitsInput read_input(const LogitsOptions& options, const host::Opened& opened) {
+    LogitsInput input;
     if (options.has_text) {
         input.tokens = opened.tokens(options.text, {.parse_special = options.special});
         input.shape = {input.tokens.size()};
@@ -82,7 +82,7 @@ struct Sink {
 };
 
 /// Rows are computed a batch at a time, so that memory does not grow with the sequence.
-void compute(const host::Opened& opened, host::Runtime<Session>& running, const Input& input, Sink& sink) {
+void compute(const host::Opened& opened, Running& running, const LogitsInput& input, Sink& sink) {
     std::vector<float> rows(std::size_t{running.plan.limits.max_batch} * sink.n_vocab);
     const std::span<const Token> all = input.tokens;
     for (std::size_t begin = 0; begin < all.size(); begin += input.seq_len()) {
@@ -126,7 +126,7 @@ std::string piece_of(const host::Opened& opened, Token id) {
     return opened.tokenizer.valid() ? std::string(token_bytes(opened.tokenizer, id)) : std::string{};
 }
 
-void print_json(const host::Opened& opened, const LogitsOptions& options, const Input& input, const Sink& sink,
+void print_json(const host::Opened& opened, const LogitsOptions& options, const LogitsInput& input, const Sink& sink,
                 const Tracer& tracer) {
     using Json = nlohmann::ordered_json;
     Json object{{"n_tokens", input.tokens.size()},
@@ -165,7 +165,7 @@ void logits(LogitsOptions& options) {
     host::Opened opened = open_path(options.model, options.common.opening());
     opened.need_logits();
     check_layer(options.view, opened.model.config().decoder);
-    const Input input = read_input(options, opened);
+    const LogitsInput input = read_input(options, opened);
     Limits limits;
     limits.max_kv_len = options.context ? options.context : static_cast<std::uint32_t>(input.seq_len());
     limits.n_threads = options.common.n_threads;

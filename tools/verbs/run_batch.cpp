@@ -121,9 +121,9 @@ private:
     Clock::time_point started_ = Clock::now(), next_ = started_ + kBetweenNotes;
 };
 
-class Batch {
+class BatchRun {
 public:
-    Batch(const serve::BatchLines& lines, serve::BatchReader& reader, serve::Worker& worker, BatchOutput& output)
+    BatchRun(const BatchLines& lines, BatchReader& reader, serve::Worker& worker, BatchOutput& output)
         : lines_(lines),
           reader_(reader),
           worker_(worker),
@@ -218,8 +218,9 @@ void read_default_form(const FormOptions& form, serve::Request& request) {
         request.schema = Json::parse(read_text_file(form.schema_path));
 }
 
-void report(const Batch& batch, const BatchProgress& progress, const BatchOptions& options, const CommonOptions& common,
-            std::size_t n_requests, std::uint64_t arena_bytes, const host::Opened& opened) {
+void report(const BatchRun& batch, const BatchProgress& progress, const BatchOptions& options,
+            const CommonOptions& common, std::size_t n_requests, std::uint64_t arena_bytes,
+            const host::Opened& opened) {
     const double seconds = progress.seconds();
     const char* isa = common.isa.empty() ? isa_names().front() : common.isa.c_str();
     if (common.json) {
@@ -279,7 +280,7 @@ void run_batch(const BatchOptions& given, const CommonOptions& common, const hos
                      with_separators(arena_bytes).c_str());
     worker->begin();
     BatchProgress progress(lines.size(), output.n_kept(), options.quiet);
-    Batch batch(lines, reader, *worker, output);
+    BatchRun batch(lines, reader, *worker, output);
     batch.run(n_sequences, progress);
     progress.end();
     report(batch, progress, options, common, lines.size(), arena_bytes, opened);

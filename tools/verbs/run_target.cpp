@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 /// What was written, and in what time.
-struct Written : Translator::Text {
+struct WrittenTarget : Translator::Text {
     std::size_t n_source = 0;
     double source_seconds = 0, seconds = 0;
 
@@ -61,10 +61,10 @@ public:
     Target(const RunOptions& options, const host::Opened& opened)
         : options_(options), opened_(opened), translator_(opened, translator_options(options)) {}
 
-    [[nodiscard]] Written write(std::vector<Token> source, const std::function<void(const Piece&)>& on_piece) {
+    [[nodiscard]] WrittenTarget write(std::vector<Token> source, const std::function<void(const Piece&)>& on_piece) {
         GenerateOptions how = options_.generate();
         if (!options_.has_n_new) how.n_new = kUnlimited;  // the model's own limit
-        Written made;
+        WrittenTarget made;
         Clock::time_point started = Clock::now();
         translator_.start(std::move(source), options_.languages, how);
         made.source_seconds = seconds_since(started);
@@ -86,7 +86,8 @@ private:
     Translator translator_;
 };
 
-void print_figures(const Written& made, const Target& target, const RunOptions& options, const host::Opened& opened) {
+void print_figures(const WrittenTarget& made, const Target& target, const RunOptions& options,
+                   const host::Opened& opened) {
     std::fprintf(stderr, "%.0f tokens per second (source %.0f), %s arena bytes, %u %s, %s file bytes\n",
                  made.tokens_per_second(), made.source_tokens_per_second(), with_separators(target.n_bytes()).c_str(),
                  options.common.n_threads, options.common.n_threads == 1 ? "thread" : "threads",
@@ -95,7 +96,8 @@ void print_figures(const Written& made, const Target& target, const RunOptions& 
         std::fprintf(stderr, "note: the text ends at its limit, not where the model ends it\n");
 }
 
-void print_json(const Written& made, const Target& target, const RunOptions& options, const host::Opened& opened) {
+void print_json(const WrittenTarget& made, const Target& target, const RunOptions& options,
+                const host::Opened& opened) {
     nlohmann::ordered_json object;
     object["text"] = made.text;
     object["tokens"] = made.tokens;
@@ -116,7 +118,7 @@ void write_one(Target& target, const std::vector<Token>& source, const RunOption
                const host::Opened& opened) {
     const bool has_text = opened.tokenizer.valid(), prints = !options.common.json;
     bool first = true;
-    const Written made = target.write(source, [&](const Piece& piece) {
+    const WrittenTarget made = target.write(source, [&](const Piece& piece) {
         if (prints && has_text) std::fwrite(piece.text.data(), 1, piece.text.size(), stdout);
         for (const Token id : has_text ? std::span<const Token>() : piece.tokens) {
             if (prints) std::printf(first ? "%u" : ",%u", id);

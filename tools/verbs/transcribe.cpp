@@ -55,9 +55,9 @@ Json to_json(const std::string& file, const Transcript& transcript, const Record
 }
 
 /// Prints segments as they come.
-class Printer {
+class TranscriptPrinter {
 public:
-    explicit Printer(const TranscribeOptions& options) : options_(options) {
+    explicit TranscriptPrinter(const TranscribeOptions& options) : options_(options) {
         if (options.vtt) std::fputs(std::string(kVttHead).c_str(), stdout);
     }
 
@@ -140,7 +140,7 @@ void transcribe_files(TranscribeOptions& options) {
     for (const std::string& file : options.files)
         if (std::error_code ignored; file != "-" && !std::filesystem::exists(file, ignored))
             throw host::Error(file + ": no such file");
-    Printer printer(options);
+    TranscriptPrinter printer(options);
     for (const std::string& file : options.files) {
         const std::uint32_t rate = opened.model.config().encoder.sound.sample_rate;
         std::string note;
