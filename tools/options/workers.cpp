@@ -8,10 +8,6 @@
 
 #if FOVEA_CLUSTER
 #include "cluster/workers.h"
-#else
-namespace fovea::cluster {
-class Workers {};
-}  // namespace fovea::cluster
 #endif
 
 namespace fovea {
@@ -46,7 +42,7 @@ std::vector<std::string> addresses(const std::string& list) {
 SharedWork::SharedWork(const CommonOptions& common, const host::Opened& opened) try {
     if (common.workers.empty()) return;
     const auto note = [](const std::string& line) { std::fprintf(stderr, "note: %s\n", line.c_str()); };
-    workers_ = std::make_unique<cluster::Workers>(addresses(common.workers), opened.model, common.n_threads, note);
+    workers_ = std::make_shared<cluster::Workers>(addresses(common.workers), opened.model, common.n_threads, note);
 } catch (const cluster::Error& error) {
     throw host::Error(error.what());
 }
@@ -67,9 +63,5 @@ const Remote* SharedWork::remote() const { return nullptr; }
 std::uint32_t SharedWork::n_workers() const { return 0; }
 
 #endif
-
-SharedWork::~SharedWork() = default;
-SharedWork::SharedWork(SharedWork&& other) noexcept = default;
-SharedWork& SharedWork::operator=(SharedWork&& other) noexcept = default;
 
 }  // namespace fovea

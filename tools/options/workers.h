@@ -21,9 +21,6 @@ class SharedWork {
 public:
     /// Throws host::Error, with exit status 2 where the option is no list of addresses. Settle `common` first.
     SharedWork(const CommonOptions& common, const host::Opened& opened);
-    ~SharedWork();
-    SharedWork(SharedWork&& other) noexcept;
-    SharedWork& operator=(SharedWork&& other) noexcept;
 
     /// Null without --workers.
     [[nodiscard]] const Remote* remote() const;
@@ -31,7 +28,7 @@ public:
     [[nodiscard]] std::uint32_t n_workers() const;
 
 private:
-    std::unique_ptr<cluster::Workers> workers_;
+    std::shared_ptr<cluster::Workers> workers_;
 };
 
 }  // namespace fovea
