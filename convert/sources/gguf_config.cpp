@@ -11,81 +11,159 @@ namespace {
 constexpr std::uint32_t kMostWidth = 1u << 20, kMostLayers = 1u << 12;  // check() says more; these keep sums small
 constexpr double kMostFactor = 1e6;
 
-class GgufConfigReader {
-public:
-    explicit GgufConfigReader(const Gguf& file) : file_(file), architecture_(file.text("general.architecture")) {}
+/// A file, and what its family says of it.
+struct GgufReading {
+    const Gguf& file;
+    std::string architecture;
+    const GgufFamily* family = nullptr;
 
-    GgufConfig read() {
-        family_ = result_.family = find_gguf_family(architecture_);
-        if (!family_) file_.refuse("general.architecture", known_gguf_architectures());
-        is_encoder_ = result_.is_encoder = family_->encoder;
-        refuse_others();
-        result_.name = file_.text_or("general.name", architecture_);
-        read_stack();
-        read_block();
-        if (is_encoder_) read_encoder();
-        read_windows();
-        if (family_->settle) family_->settle(file_, key(""), result_);
-        Config config;
-        (is_encoder_ ? config.encoder : config.decoder) = result_.stack;
-        require(check(config), file_.path().string());
-        return std::move(result_);
-    }
-
-private:
     /// "llama.block_count" for "block_count".
-    [[nodiscard]] std::string key(const char* name) const { return architecture_ + "." + name; }
+    [[nodiscard]] std::string key(const char* name) const { return architecture + "." + name; }
 
-    [[nodiscard]] bool has_tensor(const char* name) const { return file_.tensors().count(name) != 0; }
-
-    [[nodiscard]] bool has_layer_norm() const { return family_->norm == Norm::layer; }
+    [[nodiscard]] bool has_tensor(const char* name) const { return file.tensors().count(name) != 0; }
 
     /// Whether the family's `settle` does.
     [[nodiscard]] bool reads(std::string_view name) const {
         const auto is_it = [&](const char* known) { return known == name; };
-        return std::any_of(family_->keys.begin(), family_->keys.end(), is_it);
+        return std::any_of(family->keys.begin(), family->keys.end(), is_it);
     }
+};
+
+/// Experts in place of the feed-forward part. A shared one is there where its gate is.
+void read_experts(const GgufReading& from, Block& block) {
+    if (!from.family->experts || from.file.count_or(from.key("expert_count"), 0) == 0) return;
+    block.n_experts = from.file.count(from.key("expert_count"), 1, kMaxExperts);
+    block.n_experts_used = static_cast<std::uint16_t>(
+        from.file.count(from.key("expert_used_count"), 1, std::min(block.n_experts, kMaxExpertsUsed)));
+    block.normalize_experts = from.file.flag_or(from.key("expert_weights_norm"), from.family->normalize_experts);
+    if (from.has_tensor("blk.0.ffn_gate_inp_shexp.weight")) {
+        block.shared_d_ff = from.file.count_or(from.key("expert_shared_feed_forward_length"), block.d_ff);
+        block.shared_gate = true;
+    }
+    block.d_ff = from.file.count_or(from.key("expert_feed_forward_length"), block.d_ff);
+    block.router_bias = from.has_tensor("blk.0.ffn_gate_inp.bias");
+    block.up_bias = from.has_tensor("blk.0.ffn_up_exps.bias");
+    block.gate_bias = block.gated && block.up_bias;
+    block.down_bias = from.has_tensor("blk.0.ffn_down_exps.bias");
+    if (from.family->routed) return;
+    const double scale = from.file.number_or(from.key("expert_weights_scale"), -1e30, 1e30, 0.0);
+    if (scale != 0.0 && scale != 1.0) from.file.refuse(from.key("expert_weights_scale"), "1");
+    constexpr std::uint32_t kSoftmax = 1, kSoftmaxOfChosen = 3;
+    const std::uint32_t gating = from.file.count_or(from.key("expert_gating_func"), kSoftmax);
+    if (gating != kSoftmax && gating != kSoftmaxOfChosen)
+        from.file.refuse(from.key("expert_gating_func"), "1 (softmax) or 3 (softmax of the chosen)");
+    block.normalize_experts |= gating == kSoftmaxOfChosen;
+}
+
+void read_yarn(const GgufReading& from, std::uint32_t max_positions, Rope& rope) {
+    rope.scaling = RopeScaling::yarn;
+    rope.original_positions = from.file.has(from.key("rope.scaling.original_context_length"))
+                                  ? from.file.count(from.key("rope.scaling.original_context_length"))
+                                  : max_positions;
+    rope.beta_fast = from.file.number_or(from.key("rope.scaling.yarn_beta_fast"), 1e-3, 1e6, 32.0);
+    rope.beta_slow = from.file.number_or(from.key("rope.scaling.yarn_beta_slow"), 1e-3, 1e6, 1.0);
+    if (from.file.number_or(from.key("rope.scaling.yarn_ext_factor"), -1.0, 1.0, 1.0) == 0.0)
+        from.file.refuse(from.key("rope.scaling.yarn_ext_factor"), "1");
+    // DeepSeek's scores are scaled in place of its rotation; Ministral's rotation is divided by what they would be.
+    const double of_scores = from.file.number_or(from.key("rope.scaling.yarn_log_multiplier"), -1e3, 1e3, 0.0);
+    const bool divides = from.reads("rope.scaling.yarn_log_multiplier");
+    if (of_scores != 0.0 && !from.family->latent && !divides)
+        from.file.refuse(from.key("rope.scaling.yarn_log_multiplier"), "none");
+    const double factor = yarn_attention_factor(rope.factor, 1.0),
+                 divisor = of_scores == 0.0 ? 1.0
+                           : divides        ? yarn_attention_factor(rope.factor, of_scores)
+                                            : factor;
+    rope.attention_factor = static_cast<float>(factor / divisor);
+}
+
+void read_rope(const GgufReading& from, Stack& stack, Block& block, Rope& rope) {
+    rope.halves = from.family->halves;
+    block.position = Position::rope;
+    block.rotary_dim = from.file.count_or(from.key("rope.dimension_count"), block.head_dim);
+    rope.base = from.file.number_or(from.key("rope.freq_base"), 1.01, 1e30, rope.base);
+    const std::string type = from.file.text_or(from.key("rope.scaling.type"), "linear");
+    const std::string older =
+        from.file.has(from.key("rope.scaling.factor")) ? "rope.scaling.factor" : "rope.scale_linear";
+    const double factor = from.file.number_or(from.key(older.c_str()), 0.0, kMostFactor, 1.0);
+    rope.factor = factor == 0.0 ? 1.0 : factor;
+    if (from.has_tensor("rope_factors_short.weight")) {
+        rope.scaling = RopeScaling::divided;  // by that tensor's numbers, up to the original length
+        rope.fixed_length = from.file.count_or(from.key("rope.scaling.original_context_length"), stack.max_positions);
+        stack.max_positions = std::min(stack.max_positions, rope.fixed_length);
+    } else if (type == "linear") {
+        if (rope.factor != 1.0) rope.scaling = RopeScaling::linear;
+    } else if (type == "yarn") {
+        read_yarn(from, stack.max_positions, rope);
+    } else if (type != "none") {
+        from.file.refuse(from.key("rope.scaling.type"), "none, linear or yarn");
+    }
+    const double given = from.file.number_or(from.key("rope.scaling.attn_factor"), 1e-3, 1e3, 1.0);
+    block.rope_scale = static_cast<float>(rope.attention_factor * given);
+}
+
+class GgufConfigReader : GgufReading {
+public:
+    explicit GgufConfigReader(const Gguf& gguf) : GgufReading{gguf, gguf.text("general.architecture")} {}
+
+    GgufConfig read() {
+        family = result_.family = find_gguf_family(architecture);
+        if (!family) file.refuse("general.architecture", known_gguf_architectures());
+        is_encoder_ = result_.is_encoder = family->encoder;
+        refuse_others();
+        result_.name = file.text_or("general.name", architecture);
+        read_stack();
+        read_block();
+        if (is_encoder_) read_encoder();
+        read_windows();
+        if (family->settle) family->settle(file, key(""), result_);
+        Config config;
+        (is_encoder_ ? config.encoder : config.decoder) = result_.stack;
+        require(check(config), file.path().string());
+        return std::move(result_);
+    }
+
+private:
+    [[nodiscard]] bool has_layer_norm() const { return family->norm == Norm::layer; }
 
     /// Settings that change what is computed in ways that these architectures do not have here.
     void refuse_others() const {
-        if (file_.text_or("general.type", "model") != "model") file_.refuse("general.type", "\"model\"");
-        if (!family_->experts && file_.count_or(key("expert_count"), 0) != 0) file_.refuse(key("expert_count"), "none");
+        if (file.text_or("general.type", "model") != "model") file.refuse("general.type", "\"model\"");
+        if (!family->experts && file.count_or(key("expert_count"), 0) != 0) file.refuse(key("expert_count"), "none");
         for (const char* name :
              {"logit_scale", "residual_scale", "embedding_scale", "attention.clamp_kqv", "attention.max_alibi_bias",
               "attn_logit_softcapping", "final_logit_softcapping", "attention.temperature_scale"}) {
             if (reads(name)) continue;
-            const double value = file_.number_or(key(name), -1e30, 1e30, 0.0);
-            if (value != 0.0 && value != 1.0) file_.refuse(key(name), "none");
+            const double value = file.number_or(key(name), -1e30, 1e30, 0.0);
+            if (value != 0.0 && value != 1.0) file.refuse(key(name), "none");
         }
-        if (file_.flag_or(key("attention.causal"), !is_encoder_) == is_encoder_)
-            file_.refuse(key("attention.causal"), is_encoder_ ? "false" : "true");
+        if (file.flag_or(key("attention.causal"), !is_encoder_) == is_encoder_)
+            file.refuse(key("attention.causal"), is_encoder_ ? "false" : "true");
     }
 
     /// The rows of a table: of the embedding they may be more than the tokenizer's tokens.
     std::uint32_t n_rows(const std::string& name) const {
-        const auto found = file_.tensors().find(name);
-        if (found == file_.tensors().end() || found->second.shape.size() != 2)
-            file_.refuse("tensor " + name, "a matrix");
+        const auto found = file.tensors().find(name);
+        if (found == file.tensors().end() || found->second.shape.size() != 2) file.refuse("tensor " + name, "a matrix");
         constexpr std::uint64_t kMost = 1u << 30;
         return static_cast<std::uint32_t>(std::min(found->second.shape[0], kMost));  // check() refuses far fewer
     }
 
     void read_stack() {
         Stack& stack = result_.stack;
-        stack.d_model = file_.count(key("embedding_length"), 1, kMostWidth);
-        const std::uint32_t n_layers = file_.count(key("block_count"), 1, kMostLayers);
+        stack.d_model = file.count(key("embedding_length"), 1, kMostWidth);
+        const std::uint32_t n_layers = file.count(key("block_count"), 1, kMostLayers);
         const char* const further = "nextn_predict_layers";
-        if (file_.has(key(further))) result_.n_skipped_layers = file_.count(key(further), 0, n_layers - 1);
+        if (file.has(key(further))) result_.n_skipped_layers = file.count(key(further), 0, n_layers - 1);
         stack.n_layers = n_layers - result_.n_skipped_layers;
-        stack.max_positions = file_.count(key("context_length"));
+        stack.max_positions = file.count(key("context_length"));
         stack.vocab_size = n_rows("token_embd.weight");
         stack.n_blocks = 1;
-        stack.position = family_->position == Position::learned ? Position::learned : Position::none;
-        stack.final_norm = family_->norm_place == NormPlace::post ? Norm::none : family_->norm;
+        stack.position = family->position == Position::learned ? Position::learned : Position::none;
+        stack.final_norm = family->norm_place == NormPlace::post ? Norm::none : family->norm;
         stack.final_norm_bias = stack.final_norm == Norm::layer && has_tensor("output_norm.bias");
         const std::string epsilon =
             key(has_layer_norm() ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon");
-        stack.final_norm_epsilon = static_cast<float>(file_.number(epsilon, 0.0, 1.0));
+        stack.final_norm_epsilon = static_cast<float>(file.number(epsilon, 0.0, 1.0));
         stack.has_output_head = !is_encoder_;
         stack.tied_output = !is_encoder_ && !has_tensor("output.weight");
         stack.output_bias = !is_encoder_ && has_tensor("output.bias");
@@ -99,15 +177,15 @@ private:
         stack.embedding_norm = has_tensor("token_embd_norm.weight") ? Norm::layer : Norm::none;
         stack.embedding_norm_bias = has_tensor("token_embd_norm.bias");
         static constexpr Pooling kPoolings[] = {Pooling::none, Pooling::mean, Pooling::first, Pooling::last};
-        const std::uint32_t pooling = file_.count_or(key("pooling_type"), 0);
+        const std::uint32_t pooling = file.count_or(key("pooling_type"), 0);
         if (pooling >= std::size(kPoolings))
-            file_.refuse(key("pooling_type"), "0 (none), 1 (mean), 2 (first token) or 3 (last token)");
+            file.refuse(key("pooling_type"), "0 (none), 1 (mean), 2 (first token) or 3 (last token)");
         stack.pooling = kPoolings[pooling];
         stack.normalize_pooled = stack.pooling != Pooling::none;
 
         Block& block = stack.blocks[0];
-        block.norm_bias = family_->norm_place == NormPlace::post;
-        if (architecture_ != "bert") return;
+        block.norm_bias = family->norm_place == NormPlace::post;
+        if (architecture != "bert") return;
         stack.embedding_norm = Norm::layer;
         stack.embedding_norm_bias = true;
         block.query_bias = block.key_bias = block.value_bias = block.output_bias = true;
@@ -117,78 +195,52 @@ private:
     void read_block() {
         const Stack& stack = result_.stack;
         Block& block = result_.stack.blocks[0];
-        block.n_heads = file_.count(key("attention.head_count"), 1, kMostWidth);
-        block.n_kv_heads = file_.has(key("attention.head_count_kv"))
+        block.n_heads = file.count(key("attention.head_count"), 1, kMostWidth);
+        block.n_kv_heads = file.has(key("attention.head_count_kv"))
                                ? first_count("attention.head_count_kv", block.n_heads)
                                : block.n_heads;
-        if (!file_.has(key("attention.key_length")) && stack.d_model % block.n_heads != 0)
-            file_.refuse(key("embedding_length"), "a multiple of the " + std::to_string(block.n_heads) + " heads");
-        block.head_dim = file_.count_or(key("attention.key_length"), stack.d_model / block.n_heads);
-        block.value_head_dim = file_.count_or(key("attention.value_length"), stack.d_model / block.n_heads);
+        if (!file.has(key("attention.key_length")) && stack.d_model % block.n_heads != 0)
+            file.refuse(key("embedding_length"), "a multiple of the " + std::to_string(block.n_heads) + " heads");
+        block.head_dim = file.count_or(key("attention.key_length"), stack.d_model / block.n_heads);
+        block.value_head_dim = file.count_or(key("attention.value_length"), stack.d_model / block.n_heads);
         block.d_ff = first_count("feed_forward_length", kMostWidth);
-        block.norm = family_->norm;
-        block.norm_place = family_->norm_place;
+        block.norm = family->norm;
+        block.norm_place = family->norm_place;
         block.norm_epsilon = stack.final_norm_epsilon;
-        block.softmax_scale = static_cast<float>(file_.number_or(key("attention.scale"), 0.0, 1e6, 0.0));
+        block.softmax_scale = static_cast<float>(file.number_or(key("attention.scale"), 0.0, 1e6, 0.0));
         // Qwen 3 has them always; where others have none, none are read.
-        if (architecture_ == "qwen3" || has_tensor("blk.0.attn_q_norm.weight")) {
-            if (family_->head_norm == Norm::none) file_.refuse("tensor blk.0.attn_q_norm.weight", "none");
-            block.query_key_norm = family_->head_norm;
-            block.head_norm = family_->heads;
+        if (architecture == "qwen3" || has_tensor("blk.0.attn_q_norm.weight")) {
+            if (family->head_norm == Norm::none) file.refuse("tensor blk.0.attn_q_norm.weight", "none");
+            block.query_key_norm = family->head_norm;
+            block.head_norm = family->heads;
         }
-        block.activation = family_->activation;
-        block.gated = family_->gated;
+        block.activation = family->activation;
+        block.gated = family->gated;
         block.causal = !is_encoder_;
-        block.parallel = family_->parallel;
+        block.parallel = family->parallel;
         block.shared_norm = block.parallel && !has_tensor("blk.0.ffn_norm.weight");
         read_biases(block);
-        read_experts(block);
-        if (family_->position == Position::alibi) block.position = Position::alibi;
-        if (family_->position == Position::rope) read_rope(block);
+        read_experts(*this, block);
+        if (family->position == Position::alibi) block.position = Position::alibi;
+        if (family->position == Position::rope) read_rope(*this, result_.stack, block, result_.ropes[0]);
     }
 
     /// A number of all layers or, where the family's `settle` reads those of each, the first layer's.
     std::uint32_t first_count(const char* name, std::uint32_t most) const {
-        return reads(name) ? file_.counts(key(name), result_.stack.n_layers, 1, most).front()
-                           : file_.count(key(name), 1, most);
-    }
-
-    /// Experts in place of the feed-forward part. A shared one is there where its gate is.
-    void read_experts(Block& block) const {
-        if (!family_->experts || file_.count_or(key("expert_count"), 0) == 0) return;
-        block.n_experts = file_.count(key("expert_count"), 1, kMaxExperts);
-        block.n_experts_used = static_cast<std::uint16_t>(
-            file_.count(key("expert_used_count"), 1, std::min(block.n_experts, kMaxExpertsUsed)));
-        block.normalize_experts = file_.flag_or(key("expert_weights_norm"), family_->normalize_experts);
-        if (has_tensor("blk.0.ffn_gate_inp_shexp.weight")) {
-            block.shared_d_ff = file_.count_or(key("expert_shared_feed_forward_length"), block.d_ff);
-            block.shared_gate = true;
-        }
-        block.d_ff = file_.count_or(key("expert_feed_forward_length"), block.d_ff);
-        block.router_bias = has_tensor("blk.0.ffn_gate_inp.bias");
-        block.up_bias = has_tensor("blk.0.ffn_up_exps.bias");
-        block.gate_bias = block.gated && block.up_bias;
-        block.down_bias = has_tensor("blk.0.ffn_down_exps.bias");
-        if (family_->routed) return;
-        const double scale = file_.number_or(key("expert_weights_scale"), -1e30, 1e30, 0.0);
-        if (scale != 0.0 && scale != 1.0) file_.refuse(key("expert_weights_scale"), "1");
-        constexpr std::uint32_t kSoftmax = 1, kSoftmaxOfChosen = 3;
-        const std::uint32_t gating = file_.count_or(key("expert_gating_func"), kSoftmax);
-        if (gating != kSoftmax && gating != kSoftmaxOfChosen)
-            file_.refuse(key("expert_gating_func"), "1 (softmax) or 3 (softmax of the chosen)");
-        block.normalize_experts |= gating == kSoftmaxOfChosen;
+        return reads(name) ? file.counts(key(name), result_.stack.n_layers, 1, most).front()
+                           : file.count(key(name), 1, most);
     }
 
     /// Layers of one kind, or windows and full layers.
     void read_windows() {
         Stack& stack = result_.stack;
-        const std::uint32_t window = family_->windows == GgufWindows::none
+        const std::uint32_t window = family->windows == GgufWindows::none
                                          ? 0
-                                         : file_.count_or(key("attention.sliding_window"), family_->usual_window);
+                                         : file.count_or(key("attention.sliding_window"), family->usual_window);
         if (window == 0) return;
         Block windows = stack.blocks[0], full = stack.blocks[0];
         windows.window = window;
-        if (family_->only_windows_turn) {
+        if (family->only_windows_turn) {
             full.position = Position::none;
             full.rotary_dim = 0;
             full.rope_scale = 1.0f;
@@ -209,14 +261,14 @@ private:
         const std::string name = key("attention.sliding_window_pattern");
         const std::uint32_t n_layers = result_.stack.n_layers;
         std::vector<bool> windowed(n_layers, true);
-        if (file_.has_list(name, GgufKind::boolean)) {
-            const std::span<const std::byte> flags = file_.list_bytes(name, GgufKind::boolean);
-            if (flags.size() != n_layers) file_.refuse(name, "a flag for each layer");
+        if (file.has_list(name, GgufKind::boolean)) {
+            const std::span<const std::byte> flags = file.list_bytes(name, GgufKind::boolean);
+            if (flags.size() != n_layers) file.refuse(name, "a flag for each layer");
             for (std::uint32_t i = 0; i < n_layers; ++i) windowed[i] = flags[i] != std::byte{0};
             return windowed;
         }
-        const std::uint32_t usual = family_->windows == GgufWindows::one_in ? family_->period : 0;
-        const std::uint32_t period = file_.has(name) ? file_.count(name, 0) : usual;
+        const std::uint32_t usual = family->windows == GgufWindows::one_in ? family->period : 0;
+        const std::uint32_t period = file.has(name) ? file.count(name, 0) : usual;
         for (std::uint32_t i = 0; period && i < n_layers; ++i) windowed[i] = (i + 1) % period != 0;
         return windowed;
     }
@@ -236,57 +288,6 @@ private:
         block.norm_bias = has_layer_norm() && has_tensor("blk.0.attn_norm.bias");
     }
 
-    void read_rope(Block& block) {
-        Rope& rope = result_.ropes[0];
-        rope.halves = family_->halves;
-        block.position = Position::rope;
-        block.rotary_dim = file_.count_or(key("rope.dimension_count"), block.head_dim);
-        rope.base = file_.number_or(key("rope.freq_base"), 1.01, 1e30, rope.base);
-        const std::string type = file_.text_or(key("rope.scaling.type"), "linear");
-        const std::string older = file_.has(key("rope.scaling.factor")) ? "rope.scaling.factor" : "rope.scale_linear";
-        const double factor = file_.number_or(key(older.c_str()), 0.0, kMostFactor, 1.0);
-        rope.factor = factor == 0.0 ? 1.0 : factor;
-        if (has_tensor("rope_factors_short.weight")) {
-            rope.scaling = RopeScaling::divided;  // by that tensor's numbers, up to the original length
-            Stack& stack = result_.stack;
-            rope.fixed_length = file_.count_or(key("rope.scaling.original_context_length"), stack.max_positions);
-            stack.max_positions = std::min(stack.max_positions, rope.fixed_length);
-        } else if (type == "linear") {
-            if (rope.factor != 1.0) rope.scaling = RopeScaling::linear;
-        } else if (type == "yarn") {
-            read_yarn();
-        } else if (type != "none") {
-            file_.refuse(key("rope.scaling.type"), "none, linear or yarn");
-        }
-        const double given = file_.number_or(key("rope.scaling.attn_factor"), 1e-3, 1e3, 1.0);
-        block.rope_scale = static_cast<float>(rope.attention_factor * given);
-    }
-
-    void read_yarn() {
-        Rope& rope = result_.ropes[0];
-        rope.scaling = RopeScaling::yarn;
-        rope.original_positions = file_.has(key("rope.scaling.original_context_length"))
-                                      ? file_.count(key("rope.scaling.original_context_length"))
-                                      : result_.stack.max_positions;
-        rope.beta_fast = file_.number_or(key("rope.scaling.yarn_beta_fast"), 1e-3, 1e6, 32.0);
-        rope.beta_slow = file_.number_or(key("rope.scaling.yarn_beta_slow"), 1e-3, 1e6, 1.0);
-        if (file_.number_or(key("rope.scaling.yarn_ext_factor"), -1.0, 1.0, 1.0) == 0.0)
-            file_.refuse(key("rope.scaling.yarn_ext_factor"), "1");
-        // DeepSeek's scores are scaled in place of its rotation; Ministral's rotation is divided by what they would be.
-        const double of_scores = file_.number_or(key("rope.scaling.yarn_log_multiplier"), -1e3, 1e3, 0.0);
-        const bool divides = reads("rope.scaling.yarn_log_multiplier");
-        if (of_scores != 0.0 && !family_->latent && !divides)
-            file_.refuse(key("rope.scaling.yarn_log_multiplier"), "none");
-        const double factor = yarn_attention_factor(rope.factor, 1.0),
-                     divisor = of_scores == 0.0 ? 1.0
-                               : divides        ? yarn_attention_factor(rope.factor, of_scores)
-                                                : factor;
-        rope.attention_factor = static_cast<float>(factor / divisor);
-    }
-
-    const Gguf& file_;
-    const std::string architecture_;
-    const GgufFamily* family_ = nullptr;
     bool is_encoder_ = false;
     GgufConfig result_;
 };

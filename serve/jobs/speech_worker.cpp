@@ -52,20 +52,17 @@ public:
     }
 
     void begin() override {
-        workspace_.emplace(served_.model, served_.tokenizer, served_.name,
-                           SpeechWorkspace::Options{.n_threads = options_.n_threads,
-                                                    .isa = options_.isa,
-                                                    .kv_type = options_.kv_type,
-                                                    .n_recordings = static_cast<std::uint32_t>(places_.size()),
-                                                    .words = true});
+        workspace_.emplace(served_, SpeechWorkspace::Options{.n_threads = options_.n_threads,
+                                                             .isa = options_.isa,
+                                                             .kv_type = options_.kv_type,
+                                                             .n_recordings = static_cast<std::uint32_t>(places_.size()),
+                                                             .words = true});
         for (SpeechPlace& place : places_) place.logits.resize(served_.model.config().decoder.vocab_size);
     }
     [[nodiscard]] bool turn() override;
     void fail_all(const Failure& failure) override;
     [[nodiscard]] std::uint32_t context() const override { return context_; }
-    [[nodiscard]] std::uint64_t memory_bytes() const override {
-        return workspace_ ? workspace_->n_bytes() : 0;
-    }
+    [[nodiscard]] std::uint64_t memory_bytes() const override { return workspace_ ? workspace_->n_bytes() : 0; }
     [[nodiscard]] std::uint64_t later_bytes() const override {
         const Sound& sound = served_.model.config().encoder.sound;
         const std::uint64_t n_frames = std::uint64_t{kMostRecordingSeconds} * sound.sample_rate / sound.hop_length;

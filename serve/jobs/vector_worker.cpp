@@ -63,9 +63,7 @@ private:
     SessionOptions how_;
     ModelMetrics& metrics_;
     std::uint32_t width_, context_;
-    Plan plan_;
-    Arena arena_;
-    Workspace workspace_;
+    host::Runtime<Workspace> workspace_;
     std::vector<VectorPlace> places_;  // of this pass
     std::vector<Token> ids_, types_;
     bool scores_ = false;  // all texts of the pass are scored

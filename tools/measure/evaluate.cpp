@@ -20,7 +20,7 @@ void take_log_softmax(std::span<const float> logits, std::vector<double>& out) {
 /// The rows of one piece of a sequence. tokens[i] is what row i was to predict.
 class LogitRows {
 public:
-    LogitRows(Running& running, std::uint32_t vocab_size)
+    LogitRows(host::Runtime<Session>& running, std::uint32_t vocab_size)
         : running_(running),
           vocab_size_(vocab_size),
           logits_(std::size_t{running.plan.limits.max_batch} * vocab_size) {}
@@ -58,8 +58,8 @@ void evaluate(const host::Opened& opened, host::Runtime<Session>& running, host:
     if (tokens.size() < 2) return;
     const std::uint32_t vocab_size = opened.model.config().decoder.vocab_size;
     LogitRows rows(running, vocab_size), other(against ? *against : running, vocab_size);
-    require(rewind(running.session, 0), opened.name);
-    if (against) require(rewind(against->session, 0), opened.name);
+    require(rewind(*running, 0), opened.name);
+    if (against) require(rewind(**against, 0), opened.name);
     std::size_t most = running.plan.limits.max_batch;
     if (against) most = std::min<std::size_t>(most, against->plan.limits.max_batch);
     for (std::size_t begin = 0; begin + 1 < tokens.size(); begin += most) {

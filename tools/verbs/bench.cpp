@@ -81,53 +81,6 @@ host::Opened open_random(const BenchOptions& bench) {
     return opened;
 }
 
-/// What must be computed and read, by the model's shape alone.
-struct BenchWork {
-    double prefill_operations = 0;  // 2 a multiply-add; the output head for the last token only
-    double decode_bytes = 0;        // read for one token, halfway through the new ones
-};
-
-/// Positions that token `pos` sees in a block.
-double visible(const Block& b, double pos) { return b.window ? std::min<double>(pos + 1, b.window) : pos + 1; }
-
-/// The share of a tensor that a token uses: of all experts' tensor, that of the experts it is routed to.
-double share_used(const TensorInfo& tensor, const Stack& s) {
-    const Block& b = s.block(tensor.layer);
-    return std::string_view(tensor.role).starts_with("expert_") ? static_cast<double>(b.n_experts_used) / b.n_experts
-                                                                : 1.0;
-}
-
-/// Bytes of an element of a cache, its share of scales and references included. Heads of 64 take no padding in any
-/// type.
-double value_bytes(Type type) {
-    return type == Type::q4 ? 18.0 / 32 : type == Type::q8 ? 34.0 / 32 : type == Type::f16 ? 2 : 4;
-}
-double key_bytes(Type type) { return type == Type::q4 ? 20.0 / 32 : value_bytes(type); }
-
-BenchWork count_work(const host::Opened& opened, const BenchOptions& options) {
-    const Stack& s = opened.model.config().decoder;
-    const ParameterCount count = count_parameters(opened.model.config());
-    BenchWork work;
-    const std::uint64_t multiplied = count.attention + count.feed_forward - count.idle_experts;
-    work.prefill_operations = 2.0 * static_cast<double>(multiplied) * options.n_prompt + 2.0 * s.vocab_size * s.d_model;
-    const double cached = options.n_prompt + options.n_new / 2.0;
-    for (std::uint32_t layer = 0; layer < s.n_layers; ++layer) {
-        const Block& b = s.block(layer);
-        double n_pairs = 0;
-        for (std::uint32_t pos = 0; pos < options.n_prompt; ++pos) n_pairs += visible(b, pos);
-        work.prefill_operations += 2.0 * n_pairs * b.n_heads * (b.head_dim + b.value_head_dim);
-        const double head_bytes =
-            b.head_dim * key_bytes(options.kv_type) + b.value_head_dim * value_bytes(options.kv_type);
-        work.decode_bytes += visible(b, cached) * b.n_kv_heads * head_bytes;
-    }
-    for (const TensorInfo& tensor : tensors(opened.model)) {
-        const bool looked_up = std::string_view(tensor.role) == "token_embedding" && !s.tied_output;
-        if (std::string_view(tensor.layout) != "rows" && !looked_up)
-            work.decode_bytes += static_cast<double>(tensor.bytes) * share_used(tensor, s);
-    }
-    return work;
-}
-
 /// Whether layers' matrices are multiplied as integers: those are what prefill takes time for.
 bool is_quantized(const Model& model) {
     for (const TensorInfo& tensor : tensors(model)) {
@@ -196,7 +149,6 @@ private:
     const host::Opened& opened_;
     BenchSubject& subject_;
     const BenchOptions& options_;
-    BenchWork work_;
     bool quantized_;
     std::uint32_t n_streams_ = 0;
 };

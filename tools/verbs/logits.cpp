@@ -82,7 +82,7 @@ struct Sink {
 };
 
 /// Rows are computed a batch at a time, so that memory does not grow with the sequence.
-void compute(const host::Opened& opened, Running& running, const LogitsInput& input, Sink& sink) {
+void compute(const host::Opened& opened, host::Runtime<Session>& running, const LogitsInput& input, Sink& sink) {
     std::vector<float> rows(std::size_t{running.plan.limits.max_batch} * sink.n_vocab);
     const std::span<const Token> all = input.tokens;
     for (std::size_t begin = 0; begin < all.size(); begin += input.seq_len()) {

@@ -123,7 +123,7 @@ private:
 
 class BatchRun {
 public:
-    BatchRun(const BatchLines& lines, BatchReader& reader, serve::Worker& worker, BatchOutput& output)
+    BatchRun(const serve::BatchLines& lines, serve::BatchReader& reader, serve::Worker& worker, BatchOutput& output)
         : lines_(lines),
           reader_(reader),
           worker_(worker),
