@@ -1,4 +1,4 @@
-// Which file a program and its workers must have in common.
+// The identity of the file that a program and its workers must share.
 #pragma once
 #include "cluster/wire.h"
 #include "fovea/model.h"

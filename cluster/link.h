@@ -1,4 +1,4 @@
-// A TCP connection between a program and a worker: whole messages, and an end where the other side is gone.
+// A TCP connection between a program and a worker: whole messages, and an end if the other side is gone.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -10,13 +10,14 @@
 
 namespace fovea::cluster {
 
-/// What the command line says in one line.
+/// An error that the command line prints as one line.
 struct Error : std::runtime_error {
     explicit Error(const std::string& line, bool usage = false) : std::runtime_error(line), of_usage(usage) {}
     bool of_usage;  ///< an option is wrong, and nothing was tried
 };
 
-/// Until when a message must have come or gone. kForEver: a machine that is switched off is noticed all the same.
+/// The time until which a message must be received or sent. kForEver: a machine that is switched off is noticed all the
+/// same.
 using Deadline = std::chrono::steady_clock::time_point;
 inline constexpr Deadline kForEver = Deadline::max();
 

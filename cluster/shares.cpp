@@ -8,15 +8,16 @@ namespace {
 
 constexpr std::uint32_t kFewRows = 24;  // up to which products read more than they compute
 
-// What a thread is taken to do before it is measured. Most do less: a program then shares too little at first, and not too much.
+// A thread's presumed speed before it is measured. Most are slower: a program then shares too little at first, not too
+// much.
 constexpr double kFirstSpeed[] = {16, 40, 60};
 
-constexpr double kOfStrangers = 0.125;  // of what is presumed: a machine that was never measured may be a slow one
+constexpr double kOfStrangers = 0.125;  // share of the presumed speed: a machine that was never measured may be slow
 
 constexpr double kNew = 0.25;  // how much of what a pass measures counts
-// By how much one pass may differ from what is known: a machine that stood still once is not slow.
+// How far one pass may move a measured speed: a machine that stood still once is not slow.
 constexpr double kMostChange = 4;
-// What was not worth it is tried again after so many passes: the network or the machine may be free by then.
+// A machine that was not worth it is tried again after so many passes: it or the network may be free by then.
 constexpr std::uint32_t kPassesUntilTried = 64;
 
 }  // namespace
@@ -43,12 +44,12 @@ void Shares::divide(Kind kind, double work, std::uint32_t n_units, std::span<std
         all += speed_of(i);
         presumed += machines_[i].counts ? machines_[i].of[kind].speed : 0;
     }
-    // Whoever would have less than half a unit has none, for a whole one would hold up the others.
+    // A machine with less than half a unit gets none: a whole one would hold up the others.
     least = all / n_units / 2, all = 0;
     for (std::size_t i = 0; i < machines_.size(); ++i) all += speed_of(i) >= least ? speed_of(i) : 0;
     std::uint32_t n_left = n_units;
     double slowest = 0;
-    for (std::size_t i = machines_.size(); i-- > 1;) {  // the program has what the others leave
+    for (std::size_t i = machines_.size(); i-- > 1;) {  // the program has the rest
         const double part = speed_of(i) >= least ? n_units * speed_of(i) / all : 0;
         units[i] = std::min(part > 0 ? std::max(static_cast<std::uint32_t>(part), 1u) : 0, n_left);
         n_left -= units[i];

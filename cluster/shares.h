@@ -8,22 +8,22 @@
 
 namespace fovea::cluster {
 
-/// Products by their number of rows, which says what sets their speed: one row reads weights, many rows compute.
+/// Kinds of products, by their number of rows, which sets their speed: one row reads weights, many rows compute.
 enum Kind { one_row, few_rows, many_rows, kKinds };
 [[nodiscard]] Kind kind_of(std::uint32_t n_rows) noexcept;
 
-/// Speeds of machines, the program being number 0, as passes measured them, and what follows from them. Work is bytes of weights times rows;
-/// speed is work in a nanosecond.
+/// Speeds of machines, as passes measured them, and the shares that follow. The program is number 0. Work is bytes of
+/// weights times rows; speed is work in a nanosecond.
 class Shares {
 public:
     /// Until a machine is measured, its threads say how fast it is. `overhead`: nanoseconds that a message and its answer take.
     Shares(std::span<const std::uint32_t> n_threads, double overhead);
 
-    /// Fills `units` with each machine's part of a product's n_units, from machine 0 on. All of them are machine 0's where sharing would
-    /// not gain. Any thread may ask; the answer changes in settle alone.
+    /// Fills `units` with each machine's part of a product's n_units, from machine 0 on. All of them are machine 0's if
+    /// sharing would not gain. Any thread may ask; the answer changes only in settle.
     void divide(Kind kind, double work, std::uint32_t n_units, std::span<std::uint32_t> units) const;
 
-    /// What a machine did in this pass, and what sharing a product took beyond the slowest part of it.
+    /// A machine's work in this pass, and the time that sharing a product took beyond its slowest part.
     void add(std::size_t machine, Kind kind, double work, double nanoseconds);
     void add_overhead(Kind kind, double nanoseconds);
     /// A machine that is gone has no share in later passes.

@@ -1,4 +1,4 @@
-// What a program and its workers say to each other over TCP, little-endian, as these structs lie in memory.
+// Messages between a program and its workers over TCP: little-endian, as these structs lie in memory.
 //
 //     program                                       worker
 //     Hello  ─────────────────────────────────────►
@@ -19,7 +19,7 @@ static_assert(std::endian::native == std::endian::little);
 inline constexpr std::uint64_t kHelloMagic = 0x316b727761766f66;  // "fovawrk1"
 inline constexpr std::uint32_t kRequestMagic = 0x71657266, kReplyMagic = 0x6c707266;
 
-/// Which file, and which order of operations, both must have in common.
+/// The file, and the order of operations, that both must share.
 struct Identity {
     std::uint64_t file_bytes = 0;
     std::uint32_t fingerprint = 0;  // Model::fingerprint
@@ -61,7 +61,7 @@ static_assert(sizeof(Hello) == 24 && sizeof(Welcome) == 32 && sizeof(Request) ==
 /// MatrixPart::epilogue of the parts whose addends go along.
 inline constexpr std::uint8_t kAdds = 1;
 
-/// Bytes that a request or its results have at most: no machine is made to take more memory.
+/// Most bytes of a request or its results: no machine can be made to take more memory.
 inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 
 }  // namespace fovea::cluster

@@ -11,7 +11,7 @@
 namespace fovea::cluster {
 namespace {
 
-/// 64-byte aligned, grown where a request is larger than those before.
+/// 64-byte aligned, grown if a request is larger than those before.
 class Room {
 public:
     [[nodiscard]] std::span<std::byte> of(std::size_t bytes) {
@@ -54,7 +54,8 @@ struct Rooms {
     return left == 0;
 }
 
-/// Reads a request's parts and computes them. Its reply, but not what follows it; a line: the end.
+/// Reads a request's parts, computes them, and fills `reply`; the results are sent behind it. Returns "" or a line,
+/// which ends the connection.
 [[nodiscard]] std::string answer(Link& link, Workspace& workspace, const Request& request, Rooms& rooms, Reply& reply) {
     if (request.n_parts > kMostParts || request.operand_bytes > kMostBytes ||
         request.n_results > kMostBytes / sizeof(float) || request.n_addends > request.n_results)

@@ -11,7 +11,7 @@ namespace fovea::cluster {
 /// How a connection ended.
 struct Served {
     bool greeted = false;  ///< by a program that runs the same file
-    std::string why;       ///< one line; empty where the program closed
+    std::string why;       ///< one line; empty if the program closed
 };
 
 /// Serves one program until it closes the connection, one request after another. `workspace` was made of `model` without a Remote, for

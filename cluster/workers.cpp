@@ -23,7 +23,7 @@ constexpr std::size_t kMostWorkers = 64;
 [[nodiscard]] double work_of(const RemoteJob& job, std::uint32_t n_units) noexcept {
     return static_cast<double>(n_units) * static_cast<double>(job.unit_bytes) * job.n_rows;
 }
-/// Of a job's results, at most: a unit is two panels of 16 outputs.
+/// Largest result of one job. A unit is two panels of 16 outputs.
 [[nodiscard]] std::uint64_t result_bytes(const RemoteJob& job) noexcept {
     return std::uint64_t{job.n_rows} * job.n_units * 32 * sizeof(float);
 }
@@ -179,7 +179,7 @@ void Workers::lose(Worker& worker) noexcept try {
     worker.addends = {}, worker.results = {};
     shares_->lose(static_cast<std::size_t>(&worker - all_.data()) + 1);
     note_("worker " + worker.address + " is gone (" + why + "); going on without it");
-} catch (const std::exception&) {  // nobody hears of it
+} catch (const std::exception&) {  // no one is told
 }
 
 }  // namespace fovea::cluster

@@ -25,7 +25,7 @@ public:
 
     /// For SessionOptions; null without workers.
     [[nodiscard]] const Remote* remote() const noexcept { return all_.empty() ? nullptr : &remote_; }
-    /// Those that are still there.
+    /// The workers that are still connected.
     [[nodiscard]] std::uint32_t n_there() const noexcept;
 
 private:

@@ -11,7 +11,7 @@
 namespace fovea {
 namespace {
 
-/// Where there is no more to go by.
+/// If there is no more to go by.
 std::uint32_t online() noexcept {
 #if defined(__unix__) || defined(__APPLE__)
     const long n = sysconf(_SC_NPROCESSORS_ONLN);
@@ -23,8 +23,8 @@ std::uint32_t online() noexcept {
 
 #if defined(__linux__)
 
-/// A small text file of the kernel's, to be read number by number; one that is not there has none. `root` is what all
-/// paths start with, nothing but for tests; a '#' in `path` stands for the number of `cpu`.
+/// A small text file of the kernel's, read number by number; a missing file has no numbers. `root` is put before all
+/// paths, and is empty except in tests; a '#' in `path` stands for the number of `cpu`.
 struct KernelText {
     char text[256] = {};
     const char* at = text;
@@ -49,7 +49,7 @@ struct KernelText {
         close(file);
     }
 
-    /// The next number, stepping over what comes before it; false where there is no further one.
+    /// The next number, whatever stands before it; false if there is none.
     bool number(std::uint64_t& value) noexcept {
         while (*at && (*at < '0' || *at > '9')) ++at;
         if (!*at) return false;
@@ -71,7 +71,7 @@ struct KernelText {
     }
 };
 
-/// Leaves in `mask` only the fastest kind of CPU, where the kernel tells kinds apart.
+/// Leaves in `mask` only the fastest kind of CPU, if the kernel tells kinds apart.
 void keep_fastest(const char* root, cpu_set_t& mask) noexcept {
     cpu_set_t fast = KernelText(root, "/sys/devices/cpu_core/cpus").cpus();  // x86 with two kinds: performance cores
     CPU_AND(&fast, &fast, &mask);
@@ -100,7 +100,7 @@ void keep_one_per_core(const char* root, cpu_set_t& mask) noexcept {
     }
 }
 
-/// The CPUs' worth of time that a container's quota allows, rounded up; 0 where there is none.
+/// The CPUs' worth of time that a container's quota allows, rounded up; 0 if there is none.
 std::uint64_t quota(const char* root) noexcept {
     KernelText file(root, "/sys/fs/cgroup/cpu.max");
     std::uint64_t budget, period;

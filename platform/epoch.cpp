@@ -34,7 +34,7 @@ bool changed(const std::atomic<std::uint32_t>& word, std::uint32_t old) noexcept
 
 #if defined(__unix__) || defined(__APPLE__)
 
-// Pauses between looks at the clock: about a microsecond where a pause is 40 ns, a tenth of one where it is nothing.
+// Pauses between looks at the clock: about a microsecond if a pause is 40 ns, a tenth of one if it is nothing.
 constexpr int kPausesPerLook = 32;
 
 /// Nanoseconds of a clock that only moves forward.
@@ -82,7 +82,7 @@ void sleep_while(const std::atomic<std::uint32_t>& word, std::uint32_t asleep) n
         syscall(kFutex, &word, FUTEX_WAIT_PRIVATE, asleep, nullptr, nullptr, 0);
 }
 
-/// The word may be gone by now, for its change may have ended what holds it: the kernel looks only at the address.
+/// The word may no longer exist, since its change may have ended its owner: the kernel looks only at the address.
 void wake_all(const std::atomic<std::uint32_t>& word) noexcept {
     constexpr int kAll = 0x7fffffff;
     syscall(kFutex, &word, FUTEX_WAKE_PRIVATE, kAll, nullptr, nullptr, 0);
@@ -99,7 +99,7 @@ void sleep_while(const std::atomic<std::uint32_t>& word, std::uint32_t asleep) n
     pthread_mutex_unlock(&mutex);
 }
 
-/// The mutex is taken so that no sleeper is between its look and its sleep.
+/// The mutex makes sure that no sleeper is between its look and its sleep.
 void wake_all(const std::atomic<std::uint32_t>&) noexcept {
     pthread_mutex_lock(&mutex);
     pthread_mutex_unlock(&mutex);

@@ -64,7 +64,7 @@ CpuFeatures ask() noexcept {
     f.avx512vnni = f.avx512 && bit(extended.ecx, 11);
     constexpr unsigned kTileState = 0x60000;  // configuration and data
     f.amx = bit(extended.edx, 24) && bit(extended.edx, 25) && (state & kTileState) == kTileState;
-    constexpr unsigned kZen3And4 = 0x19;  // of which Zen 4 alone has AVX-512
+    constexpr unsigned kZen3And4 = 0x19;  // of these only Zen 4 has AVX-512
     f.fetches_to_second_level = f.avx512 && is_amd() && family(basic) == kZen3And4;
     return f;
 }
@@ -86,7 +86,7 @@ CpuFeatures ask() noexcept {
 
 #else
 
-// Where nobody can be asked, what the compiler was told is what there is.
+// If the system can't be asked, the compiler's flags say what there is.
 CpuFeatures ask() noexcept {
     CpuFeatures f;
 #if defined(__ARM_NEON) && defined(__ARM_FEATURE_FMA)

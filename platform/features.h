@@ -1,4 +1,4 @@
-// What this CPU and its operating system can run.
+// The instructions that this CPU and its operating system can run.
 #pragma once
 
 namespace fovea {
@@ -12,17 +12,19 @@ struct CpuFeatures {
     bool avxvnni = false;
     bool neon = false, dotprod = false, i8mm = false;
     bool mve = false;
-    /// No kernel's need. A stream from memory comes faster when it is fetched into the second-level cache than into the
-    /// first: so on AMD's Zen 4, whose first-level cache waits for few lines at a time.
+    /// A matter of speed, which no kernel needs: a stream from memory comes faster when it is fetched into the
+    /// second-level cache than into the first, as on AMD's Zen 4, whose first-level cache waits for few lines at a
+    /// time.
     bool fetches_to_second_level = false;
 };
 
-/// What the CPU said (CPUID with XGETBV; HWCAP) when it was first asked; after that a few instructions. Any thread.
+/// The CPU's answer (CPUID with XGETBV; HWCAP) when it was first asked; later calls take a few instructions. Any
+/// thread.
 [[nodiscard]] CpuFeatures detect_features() noexcept;
 
-/// Asks Linux for AMX's tiles, once; whether it gives them. From then on it refuses threads of this process whose signals would
-/// have a stack of less than some eleven kilobytes, so nobody should ask who does not multiply by tiles. Where the process has
-/// such a stack already Linux refuses, and detect_features tells of no AMX any more. Any thread.
+/// Asks Linux for AMX's tiles, once; returns whether it gives them. From then on Linux refuses this process signal
+/// stacks of less than some eleven kilobytes, so ask only before multiplying by tiles. If the process has such a stack
+/// already, Linux refuses, and detect_features reports no AMX any more. Any thread.
 [[nodiscard]] bool may_use_tiles() noexcept;
 
 /// Whether `have` has all that `need` asks for.

@@ -44,7 +44,7 @@ constexpr std::uint64_t kPlain = 0, kKept = 0;
 
 #elif defined(__riscv_flen)
 
-// The rounding mode alone: RISC-V has neither flushing nor traps.
+// Only the rounding mode: RISC-V has neither flushing nor traps.
 std::uint64_t control() noexcept {
     unsigned long mode;
     __asm__ volatile("frrm %0" : "=r"(mode));

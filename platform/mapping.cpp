@@ -31,7 +31,7 @@ Status map_open_file(int file, const std::byte*& data, std::size_t& size) noexce
     void* place = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
     if (place == MAP_FAILED) return failed("map", errno);
 #if defined(MADV_HUGEPAGE)
-    (void)madvise(place, size, MADV_HUGEPAGE);  // what is still to be read is kept in large pages: a hint
+    (void)madvise(place, size, MADV_HUGEPAGE);  // a hint to keep the bytes in large pages as they are read
 #endif
     data = static_cast<const std::byte*>(place);
     return {};

@@ -10,30 +10,31 @@ struct Team;
 /// Bytes and alignment of a Team in the arena; the same on every machine.
 inline constexpr std::uint64_t kTeamBytes = 256;
 
-/// What runs a team: calls work(argument, member) for the members 0 to n_members − 1, all at the same time since they
-/// meet, and returns when all are done. See Executor in fovea/workspace.h.
+/// Runs a team: calls work(argument, member) for the members 0 to n_members − 1, all at the same time, since they wait
+/// for each other, and returns when all are done. See Executor in fovea/workspace.h.
 using TeamRunner = void (*)(void* context, std::uint32_t n_members, void (*work)(void* argument, std::uint32_t member),
                             void* argument);
 
-/// Makes a team of n_threads at `place` (kTeamBytes, 64-byte aligned). It runs by `run`, or, where that is null, on the
+/// Makes a team of n_threads at `place` (kTeamBytes, 64-byte aligned). It runs by `run`, or, if that is null, on the
 /// threads that make_threads has made.
 [[nodiscard]] Team* start_team(void* place, std::uint32_t n_threads, TeamRunner run = nullptr,
                                void* context = nullptr) noexcept;
 
 /// Calls work(context, member) on every member, 0 to team_size − 1, with each member's floating-point environment set
 /// (see float_env.h), and returns when all are done. Without a `run` of its own the team has the calling thread as
-/// member 0 and as many of the threads made for that thread as there are: it makes none.
+/// member 0, and the threads made for that thread: it makes none.
 void run_team(Team& team, void (*work)(void* context, std::uint32_t member), void* context) noexcept;
 
-/// Waits until every member of the running team is here: spins for a bounded time, then sleeps. Called by every member
-/// equally often. What members wrote before is seen by all after.
+/// Waits until every member of the running team is here: spins for a bounded time, then sleeps. Every member calls it
+/// equally often. All see afterwards what the members wrote before.
 void barrier(Team& team) noexcept;
 
-/// The next piece of the running team's work, which has several members: numbers from 0 on after every barrier, each
-/// given to one member, as they come, so that a slow one holds up nobody. Between two waits for one kind of pieces only.
+/// The next piece of the running team's work: numbers from 0 on after every barrier, each given to one member, as they
+/// come, so that a slow member holds up nobody. The team has several members. Between two waits only one kind of pieces
+/// may be taken.
 [[nodiscard]] std::uint32_t claim_work(Team& team) noexcept;
 
-/// The number of members: n_threads, or fewer where the calling thread has fewer.
+/// The number of members: n_threads, or fewer if the calling thread has fewer.
 /// Divide work by this inside `work`, never by a number from elsewhere.
 [[nodiscard]] std::uint32_t team_size(const Team& team) noexcept;
 
@@ -43,11 +44,11 @@ void barrier(Team& team) noexcept;
 [[nodiscard]] bool has_threads() noexcept;
 
 /// Makes threads for the calling thread until it and they are n_threads, for all its teams of up to so many members.
-/// They sleep while there is no work, and end with the calling thread. False, and as many as before, where the system
+/// They sleep while there is no work, and end with the calling thread. False, and as many as before, if the system
 /// gives fewer. A forked child has none, and may make its own.
 [[nodiscard]] bool make_threads(std::uint32_t n_threads) noexcept;
 
-/// The calling thread and its threads, those that can be had now: 1 inside a run.
+/// The number of threads that can be had now, the calling one included: 1 inside a run.
 [[nodiscard]] std::uint32_t threads_here() noexcept;
 
 /// A TeamRunner on the calling thread and its threads, for up to threads_here members.
@@ -56,12 +57,12 @@ void run_on_threads(void* context, std::uint32_t n_members, void (*work)(void* a
 
 // ---- the machine's cores (cores.cpp) -------------------------------------------------------------------------------
 
-/// The number of cores that this thread may use and that are worth using together: of its affinity mask, one for each
-/// physical core, of the fastest kind only, and no more than a container's quota. The default for Limits::n_threads.
-/// At least 1. Reads /sys below `root` where there is one; allocates nothing.
+/// The number of cores that this thread may use and that are worth using together: the physical cores of its affinity
+/// mask, only of the fastest kind, and no more than a container's quota. The default for Limits::n_threads. At least 1.
+/// Reads /sys below `root` if there is one; allocates nothing.
 [[nodiscard]] std::uint32_t fast_cores(const char* root = "") noexcept;
 
-/// The number of CPUs in this thread's affinity mask; where that cannot be known, those of the machine.
+/// The number of CPUs in this thread's affinity mask; if that cannot be known, those of the machine.
 [[nodiscard]] std::uint32_t usable_cpus() noexcept;
 
 }  // namespace fovea

@@ -1,5 +1,5 @@
 // The engine's own threads: a pool for each thread that makes sessions. Not OpenMP's, whose libraries end the process
-// where the system refuses a thread, and make threads whenever a region is larger than the last one, a forward pass too.
+// if the system refuses a thread, and make threads whenever a region is larger than the last one, a forward pass too.
 #include "platform/team.h"
 
 #if defined(FOVEA_THREADS)
@@ -17,10 +17,10 @@ namespace fovea {
 
 namespace {
 
-/// Nanoseconds that a worker waits for the next run before it sleeps: what a caller does between two tokens, choosing
-/// and printing one, takes less, and waking a sleeper costs tens of microseconds.
+/// Nanoseconds that a worker waits for the next run before it sleeps. A caller chooses and prints a token in less time,
+/// and waking a sleeper costs tens of microseconds.
 constexpr std::uint64_t kIdleSpinNs = 200'000;
-/// Bytes of stack; more where threads have more by default. Kernels hold up to 90 KB of panels on it.
+/// Bytes of stack; more if threads have more by default. Kernels hold up to 90 KB of panels on it.
 constexpr std::size_t kStackBytes = 1 << 20;
 
 /// One thread's; lives on its stack.
@@ -31,7 +31,7 @@ struct Worker {
     Epoch orders;  // how many there were; each is to do the pool's work, or to end
 };
 
-/// The threads that belong to one thread, and what they do now.
+/// The threads that belong to one thread, and their present work.
 struct Pool {
     Worker* first = nullptr;
     Worker* last = nullptr;

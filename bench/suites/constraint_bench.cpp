@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::uint32_t kTokens = 150'000, kAnswerTokens = 200;
 
-/// Of this thread alone: single masks take microseconds, and others may want the CPU.
+/// CPU time of this thread, in ms: one mask takes microseconds, and other threads would distort wall time.
 double now() {
     timespec time{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

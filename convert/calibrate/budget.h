@@ -28,7 +28,7 @@ struct MatrixChoices {
 
 /// For each matrix the number of its choice: those of least cost in all whose bytes stay within `bytes`, as near as steps
 /// along each matrix's lower convex hull come, the most gain for a byte first (Everett 1963: they are best for the bytes
-/// that they take). Empty where the smallest take more. Of equal gains the first matrix's comes first.
+/// that they take). Empty if the smallest take more. Equal gains are taken in the order of the matrices.
 [[nodiscard]] std::vector<std::size_t> least_cost(const std::vector<MatrixChoices>& matrices, std::uint64_t bytes);
 
 /// What a matrix became.

@@ -105,8 +105,8 @@ private:
             });
     }
 
-    /// Of a row q that should be p: Σ p·(log p − log q) of probabilities; of vectors 1 − cosine, which is half the
-    /// square of their difference.
+    /// How far a row q is from p. Probabilities: Σ p·(log p − log q). Vectors: 1 − cosine, which is half the square of
+    /// their difference.
     [[nodiscard]] double change_of(const float* p, std::span<const float> q) const {
         double sum = 0;
         if (predicts_) {

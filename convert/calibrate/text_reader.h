@@ -35,8 +35,8 @@ struct ModelInMemory {
 /// What a pass made of its tokens.
 struct ReadPass {
     std::uint64_t n_tokens = 0;
-    /// Of an encoder vectors [n][d_model], one of each text or, without pooling, of each token; of a decoder logits
-    /// [n_tokens][vocab_size], where they were asked for.
+    /// An encoder's vectors [n][d_model], one per text or, without pooling, per token; a decoder's logits
+    /// [n_tokens][vocab_size], if they were asked for.
     std::span<float> results = {};
 };
 

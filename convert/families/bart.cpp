@@ -1,7 +1,7 @@
-// BART (Lewis et al. 2019) and what is built like it: an encoder that reads one text and a decoder that writes another, which
-// differ in where norms stand and in positions. mBART (Liu et al. 2020), PLBART (Ahmad et al. 2021) and Blenderbot (Roller et
-// al. 2020) learn positions; Marian (Junczys-Dowmunt et al. 2018), Pegasus (Zhang et al. 2019) and M2M-100 (Fan et al. 2020), which
-// NLLB follows, compute them.
+// BART (Lewis et al. 2019) and models built like it: an encoder reads one text, and a decoder writes another. They
+// differ in the places of norms and in positions. mBART (Liu et al. 2020), PLBART (Ahmad et al. 2021) and Blenderbot
+// (Roller et al. 2020) learn positions; Marian (Junczys-Dowmunt et al. 2018), Pegasus (Zhang et al. 2019) and M2M-100
+// (Fan et al. 2020), which NLLB follows, compute them.
 #include <cmath>
 
 #include "convert/families/family.h"
@@ -27,7 +27,7 @@ constexpr ModelType kComputedTypes[] = {
 /// The table of positions: the source's, or without its first two rows, which nothing reads; or computed.
 enum class BartTable { learned, learned_after_two, by_halves, by_halves_after_two };
 
-/// What a model type has that its config.json does not say.
+/// Facts of a model type that its config.json does not say.
 struct BartKind {
     std::string_view type;
     NormPlace norms;
@@ -112,7 +112,7 @@ constexpr TensorName kNames[] = {
     {Role::down_bias, "#fc2.bias"},
 };
 
-/// Both stacks look up one table, of which a checkpoint may have a copy for each.
+/// Both stacks look up one table; a checkpoint may have a copy for each.
 constexpr std::pair<std::string_view, std::string_view> kOlder[] = {{"encoder.embed_tokens.weight", "shared.weight"},
                                                                     {"decoder.embed_tokens.weight", "shared.weight"}};
 
@@ -147,7 +147,7 @@ std::vector<float> halved_sinusoids_after_two(std::uint32_t n_positions, std::ui
     return table;
 }
 
-/// What config.json calls the sizes of a stack, which its names begin with.
+/// Reads a stack's sizes, whose names in config.json begin with `side`.
 void read_side(const Fields& fields, const std::string& side, const BartKind& kind, Stack& stack) {
     const std::string layers = side + "_layers", heads = side + "_attention_heads", d_ff = side + "_ffn_dim";
     const SizeNames names = {.d_model = "d_model",

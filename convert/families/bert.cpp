@@ -1,6 +1,7 @@
-// BERT (Devlin et al. 2019), and the models that differ from it in names, positions or a map alone: RoBERTa (Liu et al.
-// 2019) with its translations, data2vec's of texts (Baevski et al. 2022), ELECTRA (Clark et al. 2020), DistilBERT (Sanh et al.
-// 2019), ERNIE (Sun et al. 2020), BERT for generation (Rothe et al. 2020), RemBERT (Chung et al. 2021), RoFormer (Su et al. 2021).
+// BERT (Devlin et al. 2019), and models that differ from it only in names, positions or a map: RoBERTa (Liu et al.
+// 2019) with its translations, data2vec's of texts (Baevski et al. 2022), ELECTRA (Clark et al. 2020), DistilBERT (Sanh
+// et al. 2019), ERNIE (Sun et al. 2020), BERT for generation (Rothe et al. 2020), RemBERT (Chung et al. 2021), RoFormer
+// (Su et al. 2021).
 #include "convert/families/bert_names.h"
 
 namespace fovea {
@@ -8,7 +9,7 @@ namespace fovea {
 void set_bert_norms(Stack& stack, Block& block) {
     stack.embedding_norm = Norm::layer;
     stack.embedding_norm_bias = true;
-    stack.final_norm = Norm::none;  // its epsilon is that of the embeddings' norm
+    stack.final_norm = Norm::none;  // its epsilon is the embeddings' norm's
     stack.final_norm_bias = false;
     block.norm_place = NormPlace::post;
     block.causal = false;

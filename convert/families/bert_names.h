@@ -1,4 +1,4 @@
-// The names of BERT's tensors, which the models that follow it share, and how their sizes are read.
+// The names of BERT's tensors, which later models share, and the reading of their sizes.
 #pragma once
 #include <array>
 
@@ -34,7 +34,7 @@ inline constexpr TensorName kBertNames[] = {
     {Role::down_bias, "#output.dense.bias"},
 };
 
-/// Those names with others in place of some: the first for a role counts.
+/// BERT's names, with others in place of some: the first for a role counts.
 template<std::size_t n>
 constexpr auto with_bert_names(const TensorName (&others)[n]) {
     std::array<TensorName, n + std::size(kBertNames)> names{};

@@ -1,5 +1,5 @@
-// BitNet b1.58 (Ma et al. 2024; Microsoft's 2B4T 2025): Llama with norms within its parts, of what the output map and down read
-// (Wang et al. 2022), and a squared ReLU. What its matrices are made of is convert/packed/bitnet.cpp's affair.
+// BitNet b1.58 (Ma et al. 2024; Microsoft's 2B4T 2025): Llama with norms within its parts, before the output map and
+// before down (Wang et al. 2022), and a squared ReLU. convert/packed/bitnet.cpp reads its matrices.
 #include "convert/families/llama_names.h"
 #include "convert/families/reading.h"
 

@@ -102,8 +102,8 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, {block, {}}), result);
 }
 
-/// Heads of pretraining, a table of absolute positions where the model does not add it, and what vectors of distances are made of:
-/// some models have that without using it.
+/// Heads of pretraining, a table of absolute positions if the model does not add it, and the sources of distance
+/// vectors, which some models have but do not use.
 bool ignores(std::string_view name) {
     return is_of_head(name) || name.starts_with("lm_predictions.") || name.starts_with("mask_predictions.") ||
            name.ends_with("embeddings.position_embeddings.weight") || name.ends_with("encoder.rel_embeddings.weight") ||

@@ -1,6 +1,6 @@
 // DeepSeek 2 and 3 (DeepSeek-AI 2024): latent attention, first layers without experts, then many small experts and shared ones,
-// which 2 chooses by probabilities, 3 by sigmoids and a learned bias; both maybe among a few groups of experts alone. Youtu-LLM
-// (Tencent 2025) has that attention and no experts.
+// which 2 chooses by probabilities, 3 by sigmoids and a learned bias; both maybe only among a few groups of experts.
+// Youtu-LLM (Tencent 2025) has that attention and no experts.
 #include <cmath>
 
 #include "convert/families/llama_names.h"

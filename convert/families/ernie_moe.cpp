@@ -35,7 +35,7 @@ void read_choice(const Fields& fields, Block& block) {
     constexpr std::uint32_t kMostWidth = 1u << 20, kMostShared = 1u << 10;
     for (const auto& [name, form] : {std::pair{"moe_gate", "topk"}, std::pair{"moe_gate_act", "softmax"}})
         if (fields.text_or(name, form) != form) fields.refuse(name, form);
-    // What a sum of probabilities is at least divided by: the engine divides by less.
+    // Least divisor of a sum of probabilities: the engine divides by less.
     if (fields.number("moe_norm_min", 0.0, 1.0) > 1e-12) fields.refuse("moe_norm_min", "at most 1e-12");
     block.n_experts = fields.count("moe_num_experts", 1, kMaxExperts);
     block.n_experts_used =
@@ -60,7 +60,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
                result);
 }
 
-/// What predicts tokens behind the next.
+/// Tensors that predict tokens behind the next.
 bool is_of_further_tokens(std::string_view name) { return name.starts_with("model.mtp_"); }
 
 }  // namespace

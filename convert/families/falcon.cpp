@@ -32,7 +32,7 @@ constexpr TensorName kNames[] = {
     {Role::down, "#mlp.dense_4h_to_h.weight"},
     {Role::down_bias, "#mlp.dense_4h_to_h.bias"},
 };
-/// Where two norms stand side by side they are called after what reads them.
+/// If two norms stand side by side they are called after what reads them.
 constexpr std::pair<std::string_view, std::string_view> kOlder[] = {
     {"input_layernorm.weight", "ln_attn.weight"},
     {"input_layernorm.bias", "ln_attn.bias"},

@@ -1,5 +1,6 @@
-// A family of Hugging Face models: how its config.json reads, and what its tensors are called. Each has a file here and a
-// line in families.inc; convert/sources/hf_model.cpp does the rest: lookup, shape, type, rotary order, gates, fused matrices.
+// A family of Hugging Face models: the reading of its config.json, and the names of its tensors. Each has a file here
+// and a line in families.inc; convert/sources/hf_model.cpp does the rest: lookup, shape, type, rotary order, gates,
+// fused matrices.
 #pragma once
 #include <array>
 #include <map>
@@ -20,7 +21,7 @@ namespace fovea {
 
 struct Family;
 
-/// What a config.json says of a model, as its family and what is the same for all read it.
+/// A model's config.json, as its family and the readers common to all read it.
 struct HfConfig {
     ModelSource source;  ///< config, layer_blocks and info; the rest is still to come
     const Family* family = nullptr;
@@ -36,15 +37,15 @@ struct HfConfig {
     std::map<std::pair<Role, std::uint32_t>, std::string> names;
     /// By a table's role: another table, of so many rows, whose first row is added to each of its rows.
     std::map<Role, std::pair<std::string, std::uint32_t>> added_rows;
-    /// Matrices between tables of tokens of another width, table_width, and the model's: names by the table's role. What they
-    /// make of the table becomes the file's tensor.
+    /// Matrices from a table of another width, table_width, to the model's: names by the table's role. The product with
+    /// the table becomes the file's tensor.
     std::map<Role, std::string> table_maps;
     std::uint32_t table_width = 0;
     bool output_from_embedding = false;       ///< the output head is that map of the embedding table
-    std::vector<std::string> layer_prefixes;  ///< of each layer's names, where layers are not numbered one by one
+    std::vector<std::string> layer_prefixes;  ///< of each layer's names, if layers are not numbered one by one
     /// Files of a head's maps, where each has its own, as sentence-transformers' Dense does.
     std::vector<Safetensors> map_files;
-    /// [max_positions, d_model] where positions follow from a formula: of both stacks, in place of what the source has.
+    /// [max_positions, d_model] if positions follow from a formula: of both stacks, in place of what the source has.
     std::vector<float> positions = {};
     std::uint32_t n_skipped_positions = 0;  ///< rows of the source's table of positions before that of position 0
     std::uint32_t n_skipped_layers = 0;     ///< layers of the source behind the stack's, which predict further tokens
@@ -65,17 +66,17 @@ enum class Within : std::uint8_t {
     quartered,  ///< of each quarter of the heads in turn: its queries, its values, its keys
     packed,  ///< all experts' matrices are one tensor, their columns before their rows; rows of a gate and of `up` alternate
     fused,         ///< all experts' matrices are one tensor, rows before columns, rows of a gate before those of `up`
-    fused_either,  ///< the same, or columns before rows where its shape says so
+    fused_either,  ///< the same, or columns before rows if its shape says so
 };
 
-/// What a tensor of ours is called there. "#" stands for the layer's prefix; a name that starts with "/" has no outer prefix;
-/// "*" is the number of a head or of an expert, each of which has a tensor.
+/// The name there of a tensor of ours. "#" stands for the layer's prefix; a name that starts with "/" has no outer
+/// prefix; "*" is the number of a head or an expert, each with a tensor of its own.
 /// Norms that a family does not name have weights of 1 and biases of 0.
 struct TensorName {
     Role role;
     const char* name;
     Within within = Within::alone;
-    const char* gate = nullptr;  ///< of a gated feed-forward part, beside `up`, where it is a tensor of its own
+    const char* gate = nullptr;  ///< of a gated feed-forward part, beside `up`, if it is a tensor of its own
 };
 
 /// Whether a checkpoint has the tensor of that name of the family's list, in any layer.
@@ -90,17 +91,17 @@ public:
 
 struct HeadForms;  // convert/families/heads.h
 
-/// A model_type, and a JSON object of what transformers takes fields for that its config.json does not have; null: of none. A
-/// field that is null is there. What is the same for every family, or is more than a number, stands where it is read.
-/// Files that transformers wrote have all fields; those that people cut by hand lack some, and a family's own value would be
-/// taken for another's.
+/// A model_type, and transformers' defaults for fields that its config.json lacks, as a JSON object; null: none. A
+/// field that is null is not missing. Defaults that all families share, or that are more than a number, stand where
+/// they are read. Files that transformers wrote have all fields. Files cut by hand lack some, which must get the
+/// family's own value, not another's.
 struct ModelType {
     std::string_view name;
     const char* defaults = nullptr;
 };
 
 struct Family {
-    std::span<const ModelType> types;   ///< those that it reads
+    std::span<const ModelType> types;   ///< the types that it reads
     std::span<const TensorName> names;  ///< the first for a role counts
     std::string_view outer;             ///< the prefix that the class with a head puts first
     std::string_view layers;            ///< what comes before a layer's number
@@ -108,14 +109,15 @@ struct Family {
     void (*read)(const Fields& fields, const std::string& type, HfConfig& result);
 
     StackIndex stack = StackIndex::decoder;
-    /// Of a family of two stacks: what its encoder's tensors are called, `names` and `layers` being the decoder's.
+    /// Tensor names of the encoder, in families that have one. `names` and `layers` are the decoder's.
     std::span<const TensorName> encoder_names = {};
     std::string_view encoder_layers = {};
     bool transposed = false;      ///< matrices of layers are [columns, rows]: Conv1D
     bool norms_less_one = false;  ///< a norm's weight is stored less 1
     /// Endings of names that older checkpoints have another word for.
     std::span<const std::pair<std::string_view, std::string_view>> older = {};
-    /// Tensors that a checkpoint may hold and the model has no use for. Null: none but those that all may hold.
+    /// Tensors that a checkpoint may hold and the model does not use. Null: none beyond those that any checkpoint may
+    /// hold.
     bool (*ignores)(std::string_view name) = nullptr;
     /// Settles what only the tensors say. Null: nothing.
     void (*settle)(const Lookup& tensors, HfConfig& result) = nullptr;
@@ -128,7 +130,7 @@ struct Family {
 
 /// The family that reads models of that type; null: none does.
 [[nodiscard]] const Family* find_family(const std::string& model_type);
-/// The fields, and those of the type's defaults that are not among them.
+/// The fields, and the type's defaults for missing ones.
 [[nodiscard]] Fields with_defaults(const Fields& fields, const Family& family, const std::string& model_type);
 /// "bert, gpt2, llama or mistral"; of many names the first, and how many more there are.
 [[nodiscard]] std::string alternatives(const std::vector<std::string>& names);

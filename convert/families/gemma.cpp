@@ -54,7 +54,7 @@ void read_gemma(const Fields& fields, const std::string&, HfConfig& result) {
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
 }
 
-/// Gemma 2 alternates windows and full layers where no field says which; Gemma 3 has one full layer in so many.
+/// Gemma 2 alternates windows and full layers if no field says which; Gemma 3 has one full layer in so many.
 std::vector<bool> windowed_layers(const Fields& fields, bool is_third, std::uint32_t n_layers) {
     if (fields.has("layer_types")) return read_sliding_layers(fields, n_layers);
     const std::uint32_t period = is_third ? fields.count_or("sliding_window_pattern", 6) : 2;
@@ -124,7 +124,7 @@ const Family families::vaultgemma = {.types = kVaultGemma,
                                      .layers = "layers.",
                                      .read = read_gemma2,
                                      .norms_less_one = true};
-/// Of type "gemma3_text" too: gemma2's `variant`.
+/// Its type is "gemma3_text" too: gemma2's `variant` chooses it.
 const Family families::gemma_embedding = {.types = {},
                                           .names = kGemma2Names,
                                           .outer = "model.",

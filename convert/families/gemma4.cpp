@@ -1,5 +1,5 @@
-// Gemma 4's text model (Gemma Team 2026): windows and full layers with heads of their own width, values that are normed, the last
-// layers reading keys and values of earlier ones, and a vector that each token gives every layer.
+// Gemma 4's text model (Gemma Team 2026): windows and full layers with heads of their own width, values that are
+// normed, last layers that read keys and values of earlier ones, and an input of each token to every layer.
 #include <cmath>
 
 #include "convert/families/llama_names.h"
@@ -29,7 +29,7 @@ constexpr auto kGemma4Names = with_llama_names({
     {Role::layer_scale, "#layer_scalar"},
 });
 
-/// Full layers are the last of six where no field says which.
+/// Full layers are the last of six if no field says which.
 std::vector<bool> windowed_layers(const Fields& fields, std::uint32_t n_layers) {
     constexpr std::uint32_t kPeriod = 6;
     std::vector<bool> windowed(n_layers);
@@ -39,7 +39,7 @@ std::vector<bool> windowed_layers(const Fields& fields, std::uint32_t n_layers) 
     return windowed;
 }
 
-/// Heads of one layer: per_layer_config's or, in older files, those of all full layers.
+/// Heads of one layer: per_layer_config's or, in older files, the same for all full layers.
 void read_heads(const Fields& fields, std::uint32_t layer, bool has_window, Block& block) {
     const std::string number = std::to_string(layer);
     if (!fields.has("per_layer_config")) {
@@ -63,7 +63,7 @@ void read_heads(const Fields& fields, std::uint32_t layer, bool has_window, Bloc
 void read_gemma4(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     for (const char* name : {"enable_moe_block", "attention_bias"}) refuse_true(fields, name);
-    // "vision" is of pictures' tokens alone, which a text has none of.
+    // "vision" concerns only pictures' tokens, which a text has none of.
     if (fields.has("use_bidirectional_attention") && fields.text("use_bidirectional_attention") != "vision")
         fields.refuse("use_bidirectional_attention", "null or vision");
     Block block = read_sizes(fields, {}, Norm::rms, stack);

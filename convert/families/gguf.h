@@ -1,4 +1,5 @@
-// What the name of a GGUF architecture says beyond the file's keys: a row each, and what a row can't say a function.
+// Facts that the name of a GGUF architecture says beyond the file's keys: a row for each architecture, and a function
+// for what a row can't say.
 #pragma once
 #include <array>
 #include <span>
@@ -14,15 +15,15 @@ namespace fovea {
 
 struct GgufFamily;
 
-/// What a file's metadata says of a model.
+/// A model as a file's metadata describes it.
 struct GgufConfig {
     Stack stack;                             ///< checked
     std::vector<std::uint8_t> layer_blocks;  ///< what its layer_blocks point into
     bool is_encoder = false;                 ///< else a decoder
     std::array<Rope, kMaxBlocks> ropes;      ///< of each block that rotates
-    std::vector<float> slopes;               ///< where positions are ALiBi
+    std::vector<float> slopes;               ///< if positions are ALiBi
     const GgufFamily* family = nullptr;
-    std::uint32_t n_relative_buckets = 0;      ///< where positions are relative
+    std::uint32_t n_relative_buckets = 0;      ///< if positions are relative
     std::vector<std::uint32_t> layer_numbers;  ///< the file's, of each layer; empty: the same
     std::uint32_t n_skipped_layers = 0;        ///< layers of the file behind the stack's, which predict further tokens
     std::vector<std::string> notes;            ///< for the user
@@ -33,7 +34,7 @@ struct GgufConfig {
 /// Which layers see a window of attention.sliding_window positions only.
 enum class GgufWindows : std::uint8_t {
     none,    ///< none
-    all,     ///< all, where the key is there
+    all,     ///< all, if the key is there
     one_in,  ///< all but every n-th
 };
 
@@ -52,28 +53,28 @@ struct GgufFamily {
     Activation activation = Activation::silu;
     bool gated = true;
     bool stacked_up = false;      ///< ffn_up holds the gate, then up
-    bool parallel = false;        ///< with one norm where the layers have no second
-    Norm head_norm = Norm::none;  ///< of queries and keys, where the layers have any
+    bool parallel = false;        ///< with one norm if the layers have no second
+    Norm head_norm = Norm::none;  ///< of queries and keys, if the layers have any
     HeadNorm heads = HeadNorm::shared;
     GgufWindows windows = GgufWindows::none;
     std::uint32_t period = 1;        ///< of GgufWindows::one_in
-    std::uint32_t usual_window = 0;  ///< where the file has no attention.sliding_window
+    std::uint32_t usual_window = 0;  ///< if the file has no attention.sliding_window
     bool only_windows_turn = false;
     bool plain_windows = false;  ///< rope_freqs divide the frequencies of layers without a window alone
     bool norm_weights = true;    ///< else they are 1
     bool encoder = false;
-    bool experts = false;  ///< where expert_count is there
+    bool experts = false;  ///< if expert_count is there
     bool latent = false;   ///< DeepSeek's attention; `settle` reads it
     bool routed = false;   ///< `settle` reads how rows choose experts, and which layers have none
     bool normalize_experts = false;
-    /// Of those that change what is computed, and that other architectures may not have, what `settle` reads.
+    /// Keys that `settle` reads: they change what is computed, and other architectures may not have them.
     std::span<const char* const> keys = {};
     /// Names in place of the usual ones.
     std::span<const GgufName> names = {};
     const char* prefix = "";  ///< before the layers' names
-    /// Of what else such a file may hold, what is left out.
+    /// Whether a tensor that such a file may also hold is left out.
     bool (*ignores)(std::string_view name) = nullptr;
-    /// What is left: keys of its own, numbers that the architecture implies.
+    /// Reads the rest: keys of its own, numbers that the architecture implies.
     void (*settle)(const Gguf& file, const std::string& prefix, GgufConfig& config) = nullptr;
 };
 

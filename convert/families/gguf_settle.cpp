@@ -27,7 +27,7 @@ void settle_window_rope(const Gguf& file, const std::string& prefix, GgufConfig&
     }
 }
 
-/// What Granite multiplies embeddings, residual rows and logits by.
+/// Granite's factors of embeddings, residual rows and logits.
 void settle_multipliers(const Gguf& file, const std::string& prefix, GgufConfig& config) {
     config.stack.embedding_scale = number(file, prefix + "embedding_scale", 1.0);
     const float logits = number(file, prefix + "logit_scale", 1.0),
@@ -44,7 +44,7 @@ void leave_out_positions(Block& b) {
     b.rope_scale = 1.0f;
 }
 
-/// Attention's widths. Files have a head's in keys of their own where the usual ones are those of what is cached.
+/// Attention's widths. If the usual keys hold the widths of cached rows, files have a head's widths in other keys.
 void settle_latent(const Gguf& file, const std::string& prefix, GgufConfig& config) {
     constexpr std::uint32_t kMostDim = 1u << 16;
     Block& b = config.stack.blocks[0];

@@ -1,5 +1,5 @@
-// What a row of the table of GGUF architectures cannot say: keys of an architecture's own, and numbers that it implies.
-// Each function is a member of the rows that name it (convert/families/gguf.h).
+// Functions for what a row of the table of GGUF architectures cannot say: keys of an architecture's own, and numbers
+// that it implies. The rows of convert/families/gguf.h name them.
 #pragma once
 #include <string>
 #include <string_view>
@@ -35,7 +35,7 @@ void settle_falcon(const Gguf& file, const std::string& prefix, GgufConfig& conf
 
 /// Embeddings, residual rows and logits are scaled; there may be no positions.
 void settle_granite(const Gguf& file, const std::string& prefix, GgufConfig& config);
-/// The same numbers, which must be there: files from before these keys leave them to the reader.
+/// The same numbers, which must be there: files older than these keys leave them to the reader.
 void settle_minicpm(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// As settle_granite; beside experts there may be a shared one.
 void settle_granite_moe(const Gguf& file, const std::string& prefix, GgufConfig& config);
@@ -53,19 +53,19 @@ void settle_qwen(const Gguf& file, const std::string& prefix, GgufConfig& config
 /// In files with sections of positions, as models of pictures have, halves of heads turn.
 void settle_glm4(const Gguf& file, const std::string& prefix, GgufConfig& config);
 
-/// The first layer's attention has no norm, for the embeddings' stands right before it: it becomes a layer of attention alone and
-/// one of the feed-forward part alone. The others see a window on both sides, but every n-th.
+/// The first layer's attention has no norm, since the embeddings' stands right before it: it becomes a layer of only
+/// attention and one of only the feed-forward part. The others see a window on both sides, except every n-th.
 void settle_modern_bert(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// Positions are relative ones, of as many buckets; distances that share the last one are the published models'.
 void settle_t5(const Gguf& file, const std::string& prefix, GgufConfig& config);
-/// What a T5's encoder has no use for.
+/// Tensors that a T5's encoder has no use for.
 [[nodiscard]] bool is_t5_decoder(std::string_view name);
 
 /// Its ramp's ends are not rounded, which no key says.
 void settle_gpt_oss(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// How rows choose experts, and that the first layers have none.
 void settle_routed(const Gguf& file, const std::string& prefix, GgufConfig& config);
-/// The same, where every layer after those has them.
+/// The same, if every layer after those has them.
 void settle_ernie_moe(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// Windows may have a rotary base of their own, besides.
 void settle_exaone_moe(const Gguf& file, const std::string& prefix, GgufConfig& config);

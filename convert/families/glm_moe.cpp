@@ -32,7 +32,8 @@ constexpr auto kNames = with_llama_names({
     {Role::shared_down, "#mlp.shared_experts.down_proj.weight"},
 });
 
-/// Where no field lists them, dots1's windows are those of layers from max_window_layers on, and K-EXAONE's all but every n-th.
+/// If no field lists them, dots1's windows are those of layers from max_window_layers on, and K-EXAONE's all but every
+/// n-th.
 std::vector<bool> windowed_layers(const Fields& fields, const std::string& type, std::uint32_t n_layers) {
     std::vector<bool> windowed(n_layers);
     if (type != "dots1" && type != "exaone_moe") return windowed;
@@ -68,7 +69,7 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     std::vector<LayerShape> layers;
     for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
         const Block& own = sparse[i] ? experts : block;
-        // K-EXAONE has positions in its windows alone, where it has windows.
+        // K-EXAONE has positions only in its windows, if it has windows.
         const bool turns = !is_exaone || windowed[i] || !fields.has("sliding_window");
         layers.push_back(turns ? with_rope(fields, own) : LayerShape{own, {}, {}});
         if (windowed[i]) layers.back().block.window = fields.count("sliding_window");
@@ -80,7 +81,7 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
 constexpr std::pair<std::string_view, std::string_view> kOlder[] = {
     {".mlp.gate.e_score_correction_bias", ".mlp.e_score_correction_bias"}};
 
-/// What predicts tokens behind the next.
+/// Tensors that predict tokens behind the next.
 bool is_of_further_tokens(std::string_view name) { return name.starts_with("mtp."); }
 
 }  // namespace

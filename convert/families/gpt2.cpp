@@ -37,7 +37,8 @@ constexpr TensorName kNames[] = {
     {Role::down_bias, "#mlp.c_proj.bias"},
 };
 
-/// With as many key-value heads as heads, each head has its query, key and value side by side; with one that is as stacked.
+/// With as many key-value heads as heads, each head has its query, key and value side by side; with one key-value head,
+/// the rows are as stacked.
 constexpr auto kBigCodeNames = [] {
     auto names = std::to_array(kNames);
     for (TensorName& name : names)
@@ -75,8 +76,8 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     set_layers(fields, layers, result);
 }
 
-/// The classes always have biases, but a model trained without any leaves them out: then it has none, and the user is told. Of
-/// one that lacks some, the assembler will say which is missing: nothing tells them from a checkpoint that lost them.
+/// The classes always have biases, but a model trained without any leaves them out: then it has none, and the user is
+/// told. If only some are missing, the assembler refuses and names one: the checkpoint may have lost them.
 void settle_biases(const Lookup& tensors, HfConfig& result) {
     for (const char* name : {"#attn.c_attn.bias", "#attn.c_proj.bias", "#mlp.c_fc.bias", "#mlp.c_proj.bias",
                              "#ln_1.bias", "#ln_2.bias", "ln_f.bias"})

@@ -1,6 +1,6 @@
 // GPT-J (Wang and Komatsuzaki 2021), the first with attention and feed-forward in parallel; CodeGen (Nijkamp et al. 2022), the
-// same with one matrix for queries, values and keys; and GPT-Neo (Black et al. 2021), whose scores are not scaled and every
-// other layer of which sees a window.
+// same with one matrix for queries, values and keys; and GPT-Neo (Black et al. 2021), whose scores are not scaled, and
+// whose every other layer sees a window.
 #include <array>
 
 #include "convert/families/family.h"

@@ -77,8 +77,8 @@ std::vector<bool> rotated_layers(const Fields& fields, std::uint32_t n_layers) {
     return rotated;
 }
 
-/// MiniCPM's, of which two are shares of the model's depth and width. Those of its family with experts are another architecture,
-/// those with sparse attention see less of a long text.
+/// MiniCPM's factors, two of which are shares of the model's depth and width. Its models with experts are another
+/// architecture; those with sparse attention see less of a long text.
 void read_minicpm_multipliers(const Fields& fields, Stack& stack, Block& block) {
     for (const char* name : {"num_experts", "sparse_config"}) refuse_present(fields, name);
     const auto number = [&](const char* name) { return static_cast<float>(fields.number_or(name, 1e-9, 1e9, 1.0)); };
@@ -108,7 +108,8 @@ void settle_smollm3(const Fields& fields, const Block& block, std::vector<LayerS
     set_windows(fields, windowed, layers);
 }
 
-/// Granite SWA's: windows in all but every fourth, from the first on; a rotary base for each, 0 where a layer has no positions.
+/// Granite SWA's: windows in all but every fourth, from the first on; a rotary base for each, 0 if a layer has no
+/// positions.
 void settle_granite_swa(const Fields& fields, const Block& block, std::vector<LayerShape>& layers) {
     const auto n_layers = static_cast<std::uint32_t>(layers.size());
     std::vector<bool> windowed(n_layers);

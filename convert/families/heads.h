@@ -1,4 +1,4 @@
-// What predicts from a stack's rows: the classes that transformers puts around one, and how their tensors are called.
+// Heads on a stack's rows: the classes that transformers puts around a stack, and the names of their tensors.
 #pragma once
 #include <span>
 
@@ -12,7 +12,7 @@ struct HeadLayer {
     Activation activation = Activation::none;
     const char* norm = nullptr;              ///< module of the norm that follows
     const char* activation_field = nullptr;  ///< in config.json; missing: `activation`, or without one the model's own
-    const char* bias_field = nullptr;        ///< in config.json, where there may be no bias; missing: there is none
+    const char* bias_field = nullptr;        ///< in config.json, if there may be no bias; missing: there is none
     const char* norm_bias_field = nullptr;   ///< the same of the norm's
     bool of_embedding = false;               ///< as wide as the embeddings, not as d_model
     bool bias = true;
@@ -24,25 +24,26 @@ struct HeadForms {
     std::span<const HeadLayer> words = {};     ///< of every row
     std::span<const HeadLayer> answers = {};   ///< of every row, two logits
     std::span<const HeadLayer> masked = {};    ///< of every row, before the output head
-    const char* decoder = nullptr;             ///< module of that output head, where it is not the embedding table
+    const char* decoder = nullptr;             ///< module of that output head, if it is not the embedding table
     const char* decoder_bias = nullptr;        ///< its bias
-    const char* decoder_bias_field = nullptr;  ///< in config.json, where there may be none; missing: there is one
+    const char* decoder_bias_field = nullptr;  ///< in config.json, if there may be none; missing: there is one
     const char* pooling_field = nullptr;       ///< "cls" or "mean"; none: `pooling`
     Pooling pooling = Pooling::first;          ///< what makes a sequence's vector
 };
 
-/// Those of decoders, which are the same for all, and of those whose classes are older than the common ones.
+/// The heads of decoders, which are the same for all, and of families whose classes are older than the common ones.
 extern const HeadForms kDecoderHeads, kOlderDecoderHeads;
 
 /// Whether config.json's `architectures` names a head of these for classes of a sequence or of its words.
 [[nodiscard]] bool has_classes(const Fields& fields, const HeadForms& forms);
 
-/// "none" or "sigmoid", by the name of PyTorch's class for what CrossEncoder makes of logits. Null: the field is not there, or
-/// names a class of somebody's own, which sentence-transformers does not trust either. Throws host::Error for another of PyTorch's.
+/// "none" or "sigmoid": CrossEncoder's function of logits, by the name of PyTorch's class. Null: the field is missing,
+/// or names a custom class, which sentence-transformers does not trust either. Throws host::Error for another of
+/// PyTorch's.
 [[nodiscard]] const char* scores_of_activation(const Fields& fields, const char* name);
 
 /// Adds the head that config.json's `architectures` names to the stack, its labels and its task to the metadata. A class
-/// without a head of these kinds leaves all as it is, with a note where it has another.
+/// without a head of these kinds leaves all as it is, with a note if it has another.
 void read_head(const Fields& fields, const HeadForms& forms, HfConfig& result);
 
 }  // namespace fovea

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kLeastBase = 1.01, kMostBase = 1e30, kLeastFactor = 1e-3, kMostFactor = 1e6;
 
-/// The object that holds the scaling, in either spelling; none where positions are not scaled.
+/// The object that holds the scaling, in either spelling; none if positions are not scaled.
 std::optional<Fields> scaling_of(const Fields& config, const char* layer_type) {
     for (const char* name : {"rope_scaling", "rope_parameters"}) {
         if (!config.has(name) || config.object(name).json().empty()) continue;
@@ -76,7 +76,7 @@ Rope read_hf_rope(const Fields& config, const char* layer_type) {
     if (type == "linear") {
         rope.scaling = RopeScaling::linear;
         rope.factor = fields->number("factor", kLeastFactor, kMostFactor);
-    } else if (type == "yarn" && !fields->has("short_factor")) {  // else it is what Phi-3 first called longrope
+    } else if (type == "yarn" && !fields->has("short_factor")) {  // else it is longrope by Phi-3's first name
         read_yarn(*fields, max_positions, rope);
     } else if (type == "llama3") {
         read_llama3(*fields, rope);
@@ -87,8 +87,8 @@ Rope read_hf_rope(const Fields& config, const char* layer_type) {
         rope.factor = fields->number_or("factor", kLeastFactor, kMostFactor, 1.0);
         rope.share = fields->number_or("partial_rotary_factor", 0.0, 1.0, 1.0);
     } else if (type != "default" && type != "dynamic" && type != "mrope") {
-        // "dynamic" leaves the base as it is up to max_position_embeddings, which is where the file's positions end. "mrope"
-        // turns by a picture's rows and columns too; a text's are its positions (Wang et al. 2024, section 2.1).
+        // "dynamic" leaves the base as it is up to max_position_embeddings, where the file's positions end. "mrope"
+        // turns by a picture's rows and columns, too; in a text both are the position (Wang et al. 2024, section 2.1).
         fields->refuse(fields->has("rope_type") ? "rope_type" : "type",
                        "default, linear, dynamic, yarn, longrope, llama3 or proportional");
     }

@@ -90,7 +90,7 @@ constexpr HeadForms kRotaryHeads = {.classes = kRotaryClasses,
 
 }  // namespace
 
-/// Of type "bert" too: bert's `variant`.
+/// Its type is "bert" too: bert's `variant` chooses it.
 const Family families::jina = {.types = {},
                                .names = kAlibiNames,
                                .outer = "bert.",

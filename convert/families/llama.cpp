@@ -1,5 +1,6 @@
-// Llama (Touvron et al. 2023) and what differs from it by a few settings: Mistral and Ministral, Qwen and the models of texts
-// within Qwen's of pictures, Seed-OSS, CWM, InternLM 3, IQuest-Coder; and, without gates, Arcee and Jais 2.
+// Llama (Touvron et al. 2023) and models that differ from it by a few settings: Mistral and Ministral, Qwen and the
+// models of texts within Qwen's of pictures, Seed-OSS, CWM, InternLM 3, IQuest-Coder; and, without gates, Arcee and
+// Jais 2.
 #include <algorithm>
 
 #include "convert/families/llama_names.h"
@@ -40,7 +41,8 @@ constexpr ModelType kModelTypes[] = {
      R"({"max_position_embeddings": 131072, "num_key_value_heads": 8, "head_dim": 128, "rms_norm_eps": 1e-5})"},
     {"jais2", R"({"max_position_embeddings": 8192, "hidden_act": "relu2", "attention_bias": true, "mlp_bias": true})"}};
 
-/// Which layers see a window: `as_listed` those of layer_types, else all, else all but every fourth, from the first on.
+/// Layers that see a window: `as_listed`: those that layer_types lists; else all, or all but every fourth, from the
+/// first on.
 enum class Windows : std::uint8_t { none, of_all, of_qwen, as_listed_or_all, as_listed_or_most };
 
 /// How a type's layers differ from Llama's.
@@ -85,7 +87,7 @@ std::vector<bool> windowed_layers(const Fields& fields, Windows windows, std::ui
     return windowed;
 }
 
-/// InternLM 3's own words for which biases there are; its class has either all of them or none.
+/// InternLM 3's own names for the biases; its class has either all of them or none.
 Fields with_internlm_biases(const Fields& fields) {
     const bool attention = fields.flag_or("qkv_bias", fields.flag_or("attention_bias", false)),
                others = fields.flag_or("bias", fields.flag_or("mlp_bias", false));

@@ -31,7 +31,7 @@ inline constexpr TensorName kLlamaNames[] = {
     {Role::down_bias, "#mlp.down_proj.bias"},
 };
 
-/// Those names with others in place of some: the first for a role counts.
+/// Llama's names, with others in place of some: the first for a role counts.
 template<std::size_t n>
 constexpr auto with_llama_names(const TensorName (&others)[n]) {
     std::array<TensorName, n + std::size(kLlamaNames)> names{};

@@ -17,7 +17,7 @@ constexpr auto kNames = with_llama_names({
     {Role::expert_down, "#block_sparse_moe.experts.*.w2.weight"},
 });
 
-/// What the published files say besides, and transformers has no other form of.
+/// Further settings of the published files, for which transformers has no other form.
 void check_form(const Fields& fields) {
     for (const char* name : {"use_qk_norm", "use_routing_bias"})
         if (!fields.flag_or(name, true)) fields.refuse(name, "true");
@@ -42,7 +42,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     read_experts(fields, {.n_experts = "num_local_experts"}, true, block);
     block.router_score = RouterScore::sigmoid;
     block.choice_bias = true;
-    // Their files say how many dims turn, others what part does.
+    // Their files give the number of dims that turn, others the share.
     const double part =
         fields.has("rotary_dim") ? fields.count("rotary_dim", 2, block.head_dim) * 1.0 / block.head_dim : 1.0;
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block, nullptr, part)), result);

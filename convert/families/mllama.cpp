@@ -46,7 +46,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
 
 }  // namespace
 
-/// Of the table of tokens the last rows are a picture's.
+/// The last rows of the token table are a picture's.
 const Family families::mllama = {.types = kModelTypes,
                                  .names = kLlamaNames,
                                  .outer = "model.",

@@ -1,5 +1,5 @@
-// ModernBERT (Warner et al. 2024): norms before each part, gates, rotary positions with a base for layers that see all
-// and one for those that see a window on both sides.
+// ModernBERT (Warner et al. 2024): norms before each part, gates, and rotary positions with one base for layers that
+// see all and one for layers that see a window on both sides.
 #include "convert/families/bert_names.h"
 
 namespace fovea {
@@ -52,8 +52,8 @@ std::vector<bool> read_local_layers(const Fields& fields, std::uint32_t n_layers
     return local;
 }
 
-/// The first layer's attention has no norm of its own, for the embeddings' stands right before it: it becomes a layer of
-/// attention alone, and one of the feed-forward part alone.
+/// The first layer's attention has no norm of its own, since the embeddings' stands right before it: it becomes a layer
+/// of only attention, and one of only the feed-forward part.
 std::vector<LayerShape> split_first(const std::vector<LayerShape>& layers, HfConfig& result) {
     LayerShape attends = layers[0], feeds{layers[0].block, {}};
     attends.block.d_ff = 0;

@@ -27,11 +27,11 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_sizes(fields, {}, Norm::rms, stack);
     read_output_head(fields, false, stack);
-    stack.embedding_norm = Norm::rms;  // its epsilon is that of final_norm, as here
+    stack.embedding_norm = Norm::rms;  // its epsilon is final_norm's, as here
     stack.logit_softcap = static_cast<float>(fields.number_or("final_logit_softcapping", 0.0, 1e9, 15.0));
     if (fields.json().contains("final_logit_softcapping") && !fields.has("final_logit_softcapping"))
         stack.logit_softcap = 0.0f;
-    block.query_key_norm = Norm::rms;  // it norms what has turned: a length is the same before
+    block.query_key_norm = Norm::rms;  // it norms turned heads: their length is the same before
     block.activation = read_activation(fields, "hidden_act", "relu2");
     block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", false);
     LayerShape layer = with_rope(fields, block);

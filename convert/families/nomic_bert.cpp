@@ -24,7 +24,7 @@ constexpr TensorName kNames[] = {
     {Role::down, "#mlp.fc2.weight"},
 };
 
-/// Sizes by the words of the first code, whose other settings must be those of the published models.
+/// Sizes by the names of the first code. Its other settings must be those of the published models.
 Block read_first(const Fields& fields, Stack& stack, Rope& rope) {
     constexpr SizeNames kSizes = {.d_model = "n_embd",
                                   .n_layers = "n_layer",

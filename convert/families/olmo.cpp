@@ -71,7 +71,7 @@ void read_olmo2(const Fields& fields, const std::string& type, HfConfig& result)
     std::vector<LayerShape> layers;
     for (const bool is_windowed : windowed) {
         LayerShape layer = with_rope(fields, block, is_windowed ? "sliding_attention" : "full_attention");
-        // EXAONE 4 has positions in its windows alone, where it has windows.
+        // EXAONE 4 has positions only in its windows, if it has windows.
         if (is_exaone && has_window && !is_windowed) layer = {block, {}, {}};
         if (is_windowed) layer.block.window = fields.count("sliding_window");
         // Before settings by kind of layer, OLMo 3's scaling was that of full layers.

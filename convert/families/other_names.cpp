@@ -1,4 +1,5 @@
-// Llama by other names: EXAONE 3 (LG AI Research 2024), and InternLM 2 (Cai et al. 2024), whose classes come with its checkpoints.
+// Llama with other names: EXAONE 3 (LG AI Research 2024), and InternLM 2 (Cai et al. 2024), whose classes come with its
+// checkpoints.
 #include "convert/families/family.h"
 #include "convert/families/reading.h"
 

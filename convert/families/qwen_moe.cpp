@@ -1,6 +1,6 @@
 // Qwen's mixtures: 1.5 and 2 (Yang et al. 2024), with a shared expert and a gate for it; 3 (Yang et al. 2025) with norms of
 // queries and keys. Some of their layers may have one feed-forward part for all rows. The text model of Qwen 3 VL has its experts
-// in one tensor, and reads texts alone as 3 does: a position's three numbers are equal then.
+// in one tensor, and reads plain texts as 3 does: a position's three numbers are equal then.
 #include "convert/families/llama_names.h"
 #include "convert/families/reading.h"
 
@@ -34,7 +34,7 @@ constexpr auto kVlNames = with_llama_names({
     {Role::expert_down, "#mlp.experts.down_proj", Within::fused_either},
 });
 
-/// Where it is used, Qwen 3's window is every layer's; Qwen 2's every other layer's, of those below max_window_layers.
+/// If it is used, Qwen 3's window is every layer's; Qwen 2's every other layer's, of those below max_window_layers.
 std::vector<bool> windowed_layers(const Fields& fields, bool is_third, std::uint32_t n_layers) {
     const bool is_used = fields.flag_or("use_sliding_window", false) && fields.has("sliding_window");
     if (is_third) return std::vector<bool>(n_layers, is_used);

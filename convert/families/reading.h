@@ -1,4 +1,4 @@
-// What readers of config.json share: the words for widths, activations and windows, and layers as shapes of blocks.
+// Shared by readers of config.json: the names of widths, activations and windows, and layers as shapes of blocks.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,13 +7,13 @@
 
 namespace fovea {
 
-/// What config.json calls the sizes of a stack.
+/// config.json's names for the sizes of a stack.
 struct SizeNames {
     const char* d_model = "hidden_size";
     const char* n_layers = "num_hidden_layers";
     const char* n_heads = "num_attention_heads";
     const char* n_kv_heads = "num_key_value_heads";  ///< null: as many as query heads
-    const char* d_ff = "intermediate_size";          ///< where it may lack: 4·d_model, see read_sizes
+    const char* d_ff = "intermediate_size";          ///< if it may lack: 4·d_model, see read_sizes
     const char* max_positions = "max_position_embeddings";
     const char* epsilon = "rms_norm_eps";
     double default_epsilon = 1e-6;
@@ -26,35 +26,35 @@ struct SizeNames {
 /// causal and rotates nothing yet.
 [[nodiscard]] Block read_sizes(const Fields& fields, const SizeNames& names, Norm norm, Stack& stack);
 
-/// What becomes of an output head where config.json does not say whether it is the embedding table.
+/// The default for an output head if config.json does not say whether it is the embedding table.
 void read_output_head(const Fields& fields, bool tied_by_default, Stack& stack);
 
 /// A layer before equal ones share a Block.
 struct LayerShape {
     Block block;
-    Rope rope = {};                  ///< where it rotates
-    std::vector<float> slopes = {};  ///< [n_heads] where its positions are ALiBi
+    Rope rope = {};                  ///< if it rotates
+    std::vector<float> slopes = {};  ///< [n_heads] if its positions are ALiBi
     bool operator==(const LayerShape&) const = default;
 };
 
 /// The rotary settings among config.json's fields, in the older spelling (rope_theta, rope_scaling) or the newer
-/// (rope_parameters, maybe with settings for each kind of layer, of which `layer_type` is one). A scaling that follows the
+/// (rope_parameters, maybe with settings for each kind of layer; `layer_type` is one). A scaling that follows the
 /// current length is fixed at the length the model was made for.
 [[nodiscard]] Rope read_hf_rope(const Fields& config, const char* layer_type = nullptr);
 
-/// How many dims of each head turn: head_dim times partial_rotary_factor, which is `part` where no field has it.
+/// How many dims of each head turn: head_dim times partial_rotary_factor, which is `part` if no field has it.
 [[nodiscard]] std::uint32_t read_hf_rotary_dim(const Fields& config, std::uint32_t head_dim,
                                                const char* layer_type = nullptr, double part = 1.0);
 
 /// Makes `block` rotate its heads as config.json's rotary settings say, and returns the shape. Settings may differ by kind of
-/// layer: `layer_type` is the kind's name. `part` of each head turns where no field says how much.
+/// layer: `layer_type` is the kind's name. `part` of each head turns if no field says how much.
 [[nodiscard]] LayerShape with_rope(const Fields& fields, Block block, const char* layer_type = nullptr,
                                    double part = 1.0);
-/// The same for a source in which adjacent dims turn together.
+/// The same for a source whose adjacent dims turn together.
 [[nodiscard]] LayerShape with_adjacent_rope(const Fields& fields, const Block& block, double part = 1.0);
 
-/// A head's slopes (Press et al. 2022): powers of 2^(−most / n) for n heads, a power of two; for others those of the power
-/// of two below, then every other one of that above.
+/// A head's slopes (Press et al. 2022): powers of 2^(−most / n) if the number n of heads is a power of two; else those
+/// of the power of two below, then every other one of the power above.
 [[nodiscard]] std::vector<float> alibi_slopes(std::uint32_t n_heads, double most = 8.0);
 /// A layer of that block with such slopes.
 [[nodiscard]] LayerShape with_slopes(const Block& block);
@@ -65,22 +65,23 @@ void set_layers(const Fields& fields, const std::vector<LayerShape>& layers, HfC
 
 [[nodiscard]] Activation read_activation(const Fields& fields, const char* name, const char* otherwise);
 
-/// Where its field `layer_types` is: which layers are of type `sliding_attention`, the others being of `full_attention`.
+/// From the field `layer_types`, if it is there: which layers are of `sliding_attention`, the others being of
+/// `full_attention`.
 [[nodiscard]] std::vector<bool> read_sliding_layers(const Fields& fields, std::uint32_t n_layers);
 
-/// Which layers see a window only: Mistral's "all of them", where there is a window; or as Qwen's settings say.
+/// The layers that see only a window: Mistral's "all of them", if there is a window; or as Qwen's settings say.
 [[nodiscard]] std::vector<bool> read_windows_of_all(const Fields& fields, std::uint32_t n_layers);
 [[nodiscard]] std::vector<bool> read_qwen_windows(const Fields& fields, std::uint32_t n_layers);
 
-/// What config.json calls a block's experts.
+/// config.json's names for a block's experts.
 struct ExpertNames {
     const char* n_experts = "num_experts";  ///< num_local_experts is read too
     const char* d_ff = nullptr;             ///< null: as for a part without experts
     const char* shared_d_ff = nullptr;      ///< null: there is no shared one
 };
 
-/// Puts experts into a block whose d_ff is that of a part without; norm_topk_prob says whether weights are normalized, but
-/// where `always` they are.
+/// Puts experts into a block whose d_ff is that of a part without experts. norm_topk_prob says whether weights are
+/// normalized; with `always` they are.
 void read_experts(const Fields& fields, const ExpertNames& names, bool always, Block& block);
 
 /// Layers with experts among layers without: but those of mlp_only_layers, every decoder_sparse_step-th.

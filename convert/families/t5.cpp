@@ -1,4 +1,4 @@
-// T5 (Raffel et al. 2020) and mT5 (Xue et al. 2021): relative positions alone, RMS norms, no bias anywhere, scores that are not
+// T5 (Raffel et al. 2020) and mT5 (Xue et al. 2021): only relative positions, RMS norms, no biases, scores that are not
 // scaled. The encoder by itself, or with the decoder that writes another text.
 #include <cmath>
 
@@ -52,7 +52,7 @@ constexpr std::pair<std::string_view, std::string_view> kOlder[] = {
     {"DenseReluDense.wi_1.weight", "DenseReluDense.wi.weight"},
 };
 
-/// "gated-gelu", "relu", …: gelu is the approximation by tanh where it is gated.
+/// "gated-gelu", "relu", …: gelu is the approximation by tanh if it is gated.
 void read_feed_forward(const Fields& fields, Block& block) {
     const std::string spelled = fields.text_or("feed_forward_proj", "relu");
     block.gated = spelled.starts_with("gated-");
@@ -75,7 +75,7 @@ void read_side(const Fields& fields, std::uint32_t n_layers, bool decodes, HfCon
     stack.d_model = fields.count("d_model", 1, kMostWidth);
     stack.n_layers = n_layers;
     stack.vocab_size = fields.count("vocab_size");
-    // Any length can be computed; this is what it was trained for.
+    // Any length can be computed; T5 was trained for this one.
     stack.max_positions = fields.count_or("n_positions", kUsualPositions);
     stack.final_norm = Norm::rms;
     stack.final_norm_epsilon = static_cast<float>(fields.number_or("layer_norm_epsilon", 0.0, 1.0, 1e-6));
@@ -105,8 +105,8 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
         result.source.notes.push_back("config.json: of T5 the encoder alone is read");
 }
 
-/// Where its embedding table was the output head, too, the first T5 divides what it multiplies with it; later ones do not,
-/// whatever the head is.
+/// The first T5 scales the rows that it multiplies with the output head, if that was its embedding table; later ones do
+/// not, whatever the head is.
 void read_pair(const Fields& fields, const std::string& type, HfConfig& result) {
     Config& config = result.source.config;
     const std::uint32_t n_layers = fields.count("num_layers", 1, kMostLayers);
@@ -143,7 +143,7 @@ const Family families::t5 = {.types = kModelTypes,
                              .older = kOlder,
                              .ignores = ignores_decoder,
                              .variant = with_decoder};
-/// Of the same types: t5's `variant`.
+/// Its types are t5's: t5's `variant` chooses it.
 const Family families::t5_pair = {.types = {},
                                   .names = kDecoderNames,
                                   .outer = "",

@@ -1,4 +1,4 @@
-// What may stand around a PyTorch stack of layers: embeddings of tokens and positions before it, a map behind it.
+// Modules around a PyTorch stack of layers: embeddings of tokens and positions before it, a map behind it.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,15 +14,15 @@ struct TorchEnds {
     bool sinusoidal = false;  ///< positions are computed, see sinusoids
 };
 
-/// Reads what comes before the layers, where `fields` has a vocab_size: ids go in then, instead of vectors.
+/// Reads what comes before the layers, if `fields` has a vocab_size: ids go in then, instead of vectors.
 ///
 ///     vocab_size, token_embedding ["embedding.weight"], embedding_scale [1]: a number, or "sqrt" for that of d_model
 ///     positions ["none", or "learned" with position_embedding]: none, learned, sinusoidal; max_positions
 ///     position_embedding ["position_embedding.weight"]
 void read_torch_embedding(const Fields& fields, Stack& stack, TorchEnds& ends);
 
-/// Reads what comes behind the last stack, where `fields` has an output: a map's weight, with output_bias where the map has
-/// one. Of vocab_size rows it gives logits; else num_labels says how many, after pooling [none].
+/// Reads what comes behind the last stack, if `fields` has an output: a map's weight, with output_bias if the map has
+/// one. With vocab_size rows it gives logits; else it has num_labels rows, after pooling [none].
 void read_torch_output(const Fields& fields, Stack& stack, TorchEnds& ends);
 
 /// Positions as Vaswani et al. 2017, section 3.5 have them: [n_positions][d_model], sines at even columns.

@@ -28,7 +28,7 @@ T load(const std::byte* at) {
     return value;
 }
 
-/// A number as its sign and magnitude, where it is a whole one.
+/// A number as its sign and magnitude, if it is a whole one.
 struct Whole {
     bool is_whole = false, negative = false;
     std::uint64_t magnitude = 0;
@@ -70,7 +70,7 @@ std::string in_words(double value) {
     return words;
 }
 
-/// What a refusal shows of a value.
+/// A value as an error shows it.
 std::string in_words(const GgufValue& value) {
     const auto* text = reinterpret_cast<const char*>(value.bytes.data());
     constexpr std::size_t kMostShown = 80;

@@ -18,7 +18,7 @@ namespace fovea {
 /// How a value of the metadata is stored. The numbers stand in the file.
 enum class GgufKind : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, list, u64, i64, f64 };
 
-/// A value where it lies: a number's bytes, a text's, or a list's elements one after another. Within the file.
+/// A value in place: a number's bytes, a text's, or a list's elements one after another. Within the file.
 struct GgufValue {
     GgufKind kind = GgufKind::u8;
     GgufKind element = GgufKind::u8;  ///< of a list; never a list itself
@@ -32,8 +32,8 @@ struct GgufTensor {
     const std::byte* data = nullptr;   ///< all of it is in the file
 };
 
-/// A file's metadata and tensors. The header's counts are only believed as far as the file has bytes for them. Reading
-/// a value throws host::Error, "FILE: KEY: expected …, got …", where it is missing or of another kind than asked for.
+/// A file's metadata and tensors. The header's counts are checked against the bytes of the file. Reading a value throws
+/// host::Error, "FILE: KEY: expected …, got …", if it is missing or of another kind than asked for.
 class Gguf {
 public:
     /// Throws host::Error naming `path`. The result keeps the mapping.
@@ -64,9 +64,9 @@ public:
 
     [[nodiscard]] const std::map<std::string, GgufTensor, std::less<>>& tensors() const { return tensors_; }
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-    /// "FILE: PLACE: expected WANTED, got …": what the metadata has at `place`, nothing if that is no key.
+    /// Throws "FILE: PLACE: expected WANTED, got …", with the metadata's value at `place`; nothing if that is no key.
     [[noreturn]] void refuse(std::string_view place, const std::string& wanted) const;
-    /// Takes over another part's tensors, with its mapping. Throws host::Error where one is there already.
+    /// Takes over another part's tensors, with its mapping. Throws host::Error if one is there already.
     void take_tensors(Gguf part);
     /// Gives up the mappings, which views of the tensors need.
     [[nodiscard]] std::vector<Mapping> release();

@@ -237,14 +237,14 @@ void take_apart_iq4_nl(const std::byte* block, QuantizedGroup* out) {
         out->quants[i] = static_cast<std::int8_t>(nibble(block + 2, i, kSmall / 2));
 }
 
-/// That a scale of 255 is a NaN in the standard ggml does not say, nor does this.
+/// In the standard a scale of 255 is a NaN; ggml ignores that, and so does this.
 void take_apart_mxfp4(const std::byte* block, QuantizedGroup* out) {
     out->scale = mxfp4_scale(std::to_integer<std::uint32_t>(block[0]));
     for (std::uint32_t i = 0; i < kSmall; ++i)
         out->quants[i] = static_cast<std::int8_t>(nibble(block + 1, i, kSmall / 2));
 }
 
-/// Of blocks whose elements are (factor·multiple)·quant, less a second factor's where there are minima.
+/// Blocks whose elements are (factor·multiple)·quant, less factor·multiple of the minimum if the type has minima.
 template<void (*take_apart)(const std::byte*, QuantizedGroup*), Type type>
 void dequantize_factors(const std::byte* block, float* out) {
     QuantizedGroup groups[kLarge / kGroup];
@@ -261,7 +261,7 @@ void dequantize_factors(const std::byte* block, float* out) {
     }
 }
 
-/// Of blocks that are one group of a codebook's numbers.
+/// Blocks that are one group of a codebook's numbers.
 template<void (*take_apart)(const std::byte*, QuantizedGroup*), Type type>
 void dequantize_codebook(const std::byte* block, float* out) {
     QuantizedGroup group;

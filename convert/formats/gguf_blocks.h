@@ -14,11 +14,11 @@ struct GgufBlocks {
     const char* name = "";
     std::uint32_t n_elements = 1;  ///< of a block; a row is whole blocks
     std::uint32_t n_bytes = 4;
-    /// Writes a block's elements to out [n_elements], in the order of roundings of ggml's own conversion; null where
+    /// Writes a block's elements to out [n_elements], in the order of roundings of ggml's own conversion; null if
     /// the elements are plain.
     void (*dequantize)(const std::byte* block, float* out) = nullptr;
-    Type plain = Type::f32;  ///< the elements' type where they are not quantized
-    /// Takes a block apart into the groups of 32 of a type that holds them as they are; null where there is none.
+    Type plain = Type::f32;  ///< the elements' type if they are not quantized
+    /// Takes a block apart into the groups of 32 of a type that holds them as they are; null if there is none.
     void (*take_apart)(const std::byte* block, QuantizedGroup* out) = nullptr;
     Type group_type = Type::q8;  ///< that type
     /// After a tensor's last block: a float32 that all its elements are multiplied with, and padding.

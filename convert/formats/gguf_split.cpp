@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint32_t kMostParts = 4096;
 
-/// The five digits at that place of a name; 0 where there is something else.
+/// The five digits at that place of a name; 0 if there is something else.
 std::uint32_t five_digits(const std::string& name, std::size_t at) {
     std::uint32_t number = 0;
     for (std::size_t i = at; i < at + 5; ++i) {
@@ -31,7 +31,7 @@ std::string ending(std::uint32_t part, std::uint32_t n_parts) {
     return text;
 }
 
-/// The number that a name gives its part, from 1 on, and how many it says there are; 0 and 1 for names of whole models.
+/// The part's number by its name, from 1 on, and the number of parts; 0 and 1 for names of whole models.
 std::pair<std::uint32_t, std::uint32_t> numbers_of(const std::string& name) {
     const std::string like = ending(0, 0);
     if (name.size() < like.size()) return {0, 1};

@@ -7,11 +7,11 @@
 
 namespace fovea {
 
-/// The paths of all parts of the model of which `path` is one by its name, in order; of any other `path` alone.
+/// The paths of all parts of a model, in order, if the name of `path` says that it is one of them; else only `path`.
 [[nodiscard]] std::vector<std::filesystem::path> gguf_parts(const std::filesystem::path& path);
 
-/// A file and, where it is the first part of a model, the tensors of the others beside it. Throws host::Error where a part lacks, is
-/// another one than its name says, or has a tensor that another has too.
+/// A file and, if it is the first part of a model, the tensors of the others beside it. Throws host::Error if a part is
+/// missing, is another one than its name says, or repeats a tensor of another part.
 [[nodiscard]] Gguf read_gguf_parts(const std::filesystem::path& path, Mapping mapping);
 
 }  // namespace fovea

@@ -8,7 +8,7 @@
 
 namespace fovea {
 
-/// The bfloat16 2^(e − 128) of a shared scale e: half of what it stands for, as Type::mxfp4's codebook is doubled.
+/// The bfloat16 2^(e − 128) of a shared scale e: half its value, as Type::mxfp4's codebook is doubled.
 [[nodiscard]] std::uint16_t mxfp4_scale(std::uint32_t e) noexcept;
 
 /// A matrix of n_cols columns, a multiple of 32: row i has n_cols / 2 bytes of `blocks` from i·row_step of them on, and n_cols / 32

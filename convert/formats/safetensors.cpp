@@ -27,7 +27,7 @@ std::uint64_t element_bytes(const std::string& dtype) {
     return found == kBytes.end() ? 0 : found->second;
 }
 
-/// Reads one file's header into `result`. What a header claims is compared with the file before it is used.
+/// Reads one file's header into `result`. The header's claims are compared with the file before they are used.
 class HeaderReader {
 public:
     HeaderReader(Safetensors& result, std::size_t file)
@@ -51,7 +51,7 @@ private:
         throw host::Error(result_.files[file_].string() + ": " + why);
     }
 
-    /// Takes each tensor's object as soon as it is complete and drops it, so that the header is never held as a tree.
+    /// Takes each tensor's object as soon as it is complete, and drops it: the header is never held as a tree.
     void parse(const char* text, std::uint64_t n) {
         std::string name;
         const auto take = [&](int depth, Json::parse_event_t event, Json& parsed) {

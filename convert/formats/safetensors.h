@@ -17,8 +17,8 @@ namespace fovea {
 
 struct PackedMatrix;
 
-/// What an adapter adds to a matrix: scale · left · right (Hu et al. 2021). Element (row, k) of `left` is at
-/// row · stride + k · rank_stride, (k, col) of `right` at col · stride + k · rank_stride.
+/// An adapter's addition to a matrix: scale · left · right (Hu et al. 2021). Element (row, k) of `left` is at row ·
+/// stride + k · rank_stride, (k, col) of `right` at col · stride + k · rank_stride.
 struct LowRank {
     struct Factor {
         const std::byte* data = nullptr;  ///< of any alignment

@@ -26,7 +26,7 @@ constexpr StorageType kStorageTypes[] = {
 
 constexpr std::size_t kMostPickleBytes = 8u << 20;  // a value takes a hundred bytes of memory
 
-/// The name that ends in `last`, without that: entries lie in a folder whose name is the writer's.
+/// The folder of the name that ends in `last`: entries lie in a folder whose name the writer chose.
 std::string folder_of(const std::map<std::string, Bytes>& entries, const std::string& last, const std::string& file) {
     for (const auto& [name, bytes] : entries)
         if (name == last || name.ends_with("/" + last)) return name.substr(0, name.size() - last.size());

@@ -8,7 +8,7 @@
 namespace fovea {
 namespace {
 
-/// What a stack machine's value is. Containers name their items by number, so nothing is copied or nested.
+/// A value of the stack machine. Containers name their items by number, so nothing is copied or nested.
 enum class PickleKind { mark, none, boolean, number, text, tuple, list, dict, name, storage, tensor };
 
 struct Value {
@@ -123,7 +123,7 @@ private:
         stack_.push_back(index);
         return index;
     }
-    /// What was pushed since the last mark.
+    /// The values pushed since the last mark.
     std::vector<std::uint32_t> pop_to_mark() {
         std::size_t first = stack_.size();
         while (first > 0 && value(stack_[first - 1]).kind != PickleKind::mark) --first;
@@ -174,7 +174,7 @@ private:
         push(Value{PickleKind::tensor, 0, {}, arguments.items});
     }
 
-    /// An object's attributes: of a dictionary alone, which has some that nothing here reads.
+    /// An object's attributes. Only a dictionary may have some, which nothing here reads.
     void build() {
         const PickleKind state = value(pop()).kind, of = value(top()).kind;
         if (state != PickleKind::dict || of != PickleKind::dict)
@@ -271,7 +271,7 @@ private:
         }
     }
 
-    // ---- what it comes to ------------------------------------------------------------------------------------------
+    // ---- the result ------------------------------------------------------------------------------------------------
 
     std::vector<std::uint64_t> sizes(const Value& tuple, const std::string& what) const {
         std::vector<std::uint64_t> result;

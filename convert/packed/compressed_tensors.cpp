@@ -11,7 +11,7 @@
 namespace fovea {
 namespace {
 
-/// What the groups of modules may be: which module is of which group follows from its tensors.
+/// The schemes of the groups of modules. A module's tensors tell its group.
 struct Schemes {
     std::vector<std::uint32_t> bits;  // of integers
     BlockSize block;                  // of float8
@@ -19,7 +19,7 @@ struct Schemes {
 
 std::uint64_t div_up(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
 
-/// Of what activations are quantized to there, which is not done here.
+/// Drops the scales of quantized activations: activations are not quantized here.
 void drop_activations(PackedModule& module) {
     for (const char* part : {"input_scale", "input_zero_point", "output_scale", "output_zero_point"}) module.drop(part);
 }
@@ -51,7 +51,7 @@ void read_scales(PackedModule& module, IntegerMatrix& m) {
     m.scales = module.find_factors("weight_scale", {{m.n_rows, m.n_groups}, {m.n_rows}, {1, 1}, {1}, {}});
 }
 
-/// Of symmetric ones there may be none.
+/// Symmetric schemes may have no zeros.
 void read_zeros(PackedModule& module, IntegerMatrix& m) {
     const SourceTensor* found = module.peek("weight_zero_point");
     if (!found) return;
@@ -131,7 +131,7 @@ void unpack_bytes(PackedModule& module) {
     unpack_integers(module, std::move(m));
 }
 
-/// Settings under which the tensors are others than those that are read here, or other things than weights change.
+/// Settings that change the tensors read here, or more than weights.
 void refuse_others(const Fields& fields) {
     const std::string format = fields.text("format");
     for (const char* known :

@@ -7,7 +7,7 @@
 
 namespace fovea {
 
-/// Four bits of exponent, biased by 7, and three of fraction; no infinities, and NaN where all of these bits are set.
+/// Four bits of exponent, biased by 7, and three of fraction; no infinities, and NaN if all of these bits are set.
 [[nodiscard]] constexpr float from_e4m3(std::uint8_t bits) noexcept {
     const std::uint32_t sign = std::uint32_t{bits & 0x80u} << 24, exponent = bits >> 3 & 15u, fraction = bits & 7u;
     if ((bits & 0x7f) == 0x7f) return std::bit_cast<float>(sign | 0x7fc00000u);
@@ -32,8 +32,8 @@ struct BlockSize {
 };
 [[nodiscard]] BlockSize read_block_size(const Fields& fields, const char* name);
 
-/// A module's `weight` of float8, whose scales are a tensor's `part`: one for each block, where there are blocks, else one for
-/// each row or one for all. Throws host::Error.
+/// A module's `weight` of float8, whose scales are a tensor's `part`: one for each block, if there are blocks, else one
+/// for each row or one for all. Throws host::Error.
 void unpack_float8(PackedModule& module, const char* part, BlockSize block);
 
 }  // namespace fovea

@@ -13,14 +13,15 @@
 namespace fovea {
 namespace {
 
-/// The f16 that is exactly that scale, if there is one.
+/// The f16 that equals the scale exactly, if there is one.
 std::optional<std::uint16_t> exact_half(float scale) {
     const std::uint16_t half = to_f16(scale);
     if (!std::isfinite(scale) || from_f16(half) != scale) return std::nullopt;
     return half;
 }
 
-/// Of the scales, zeros and order, which say whether a type of ours has the weights as they are: none of the weights is read.
+/// A type of ours that holds the weights exactly, if there is one. Scales, zeros and order decide it; no weight is
+/// read.
 std::optional<Type> exact_type(const IntegerMatrix& m) {
     if (m.n_cols % kGroup) return std::nullopt;
     for (std::uint64_t col = 0; col < m.n_cols; ++col)

@@ -21,21 +21,21 @@ struct Factors {
     [[nodiscard]] float at(std::uint64_t row, std::uint64_t group) const noexcept;
 };
 
-/// A module's tensors by the last parts of their names. Those that were found make way for the matrix.
+/// A module's tensors by the last parts of their names. Tensors that were found make way for the matrix.
 class PackedModule {
 public:
     PackedModule(Safetensors& weights, std::string name) : weights_(weights), name_(std::move(name)) {}
 
     [[nodiscard]] const std::string& name() const { return name_; }
-    /// Null where there is none.
+    /// Null if there is none.
     [[nodiscard]] const SourceTensor* peek(const std::string& part) const;
-    /// One of those dtypes; its shape has `rank` sizes, of which none is 0. Throws host::Error.
+    /// One of those dtypes; its shape has `rank` sizes, none of them 0. Throws host::Error.
     const SourceTensor& find(const std::string& part, std::initializer_list<const char*> dtypes, std::size_t rank);
-    /// A tensor of floats of one of those shapes, [rows, groups] or, `turned`, the reverse. A shape may have fewer sizes than
-    /// two; what it lacks is 1, and an index of which there is one is always that.
+    /// A tensor of floats of one of those shapes, [rows, groups] or, `turned`, the reverse. A shape may have fewer than
+    /// two sizes: missing ones are 1, and a dimension of size 1 is repeated.
     Factors find_factors(const std::string& part, const std::vector<std::vector<std::uint64_t>>& shapes,
                          bool turned = false);
-    /// What serving needs and weights do not: goes where it is there.
+    /// Drops a tensor that serving needs and weights do not, if it is there.
     void drop(const std::string& part) {
         if (peek(part)) taken_.push_back(name_ + "." + part);
     }

@@ -1,4 +1,4 @@
-// Matrices of quantized Hugging Face folders: how each is read, and which config.json's quantization_config says what.
+// Matrices of quantized Hugging Face folders: the reading of each kind, chosen by config.json's quantization_config.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,9 +14,9 @@ namespace fovea {
 struct PackedMatrix {
     /// Writes a row's weights, in float32.
     std::function<void(std::uint64_t row, float* out)> dequantize;
-    /// Where a quantized type holds the weights without a change: writes the groups of a row. They are zero before.
+    /// If a quantized type holds the weights without a change: writes the groups of a row. They are zero before.
     std::function<void(std::uint64_t row, QuantizedGroup* out)> groups = {};
-    Type type = Type::q8;  ///< that type; without groups, what the matrix becomes where no --type is given
+    Type type = Type::q8;  ///< that type; without groups, what the matrix becomes if no --type is given
 };
 
 struct Quantization {

@@ -1,5 +1,5 @@
-// What a text shows a model's matrices: for each, which directions of its input matter and how much. Rounding that knows
-// it loses less of the matrix's outputs.
+// Statistics of a text in a model: for each matrix, the directions of its input that matter, and how much. Rounding
+// that knows them loses less of the matrix's outputs.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -33,17 +33,17 @@ struct Calibration {
     std::vector<InputMoments> moments;        ///< [n_layers][kInputCount], of inputs that are multiplied already
     std::vector<std::vector<float>> columns;  ///< [n_layers][kInputCount][columns] column scales; empty: none
 
-    /// Those of a tensor's inputs; null where its inputs were not looked at: embeddings, output heads, vectors.
+    /// The moments of a tensor's inputs; null if they were not looked at: embeddings, output heads, vectors.
     [[nodiscard]] const InputMoments* of(const TensorSpec& spec) const noexcept;
-    /// The column scales of a matrix's input, or those that a tensor of such a role holds; null: it has none.
+    /// The column scales of a matrix's input, or of a tensor whose role is column scales; null: it has none.
     [[nodiscard]] const float* columns_of(const TensorSpec& spec) const noexcept;
 
 private:
-    /// Where that input is in both lists; their length where it is in none.
+    /// Where that input is in both lists; their length if it is in none.
     [[nodiscard]] std::size_t number_of(const TensorSpec& spec) const noexcept;
 };
 
-/// Rows of a matrix, divided by its input's scales, where it has any: what is stored. Exact.
+/// Rows of a matrix as stored: divided by its input's scales, if it has any. Exact.
 void divide_columns(const Calibration* calibration, const TensorSpec& spec, std::uint32_t n_rows, float* rows) noexcept;
 
 }  // namespace fovea

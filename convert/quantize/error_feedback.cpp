@@ -28,7 +28,7 @@ void choose_scales(Type type, const float (*x)[kLanes], const float* weight, std
         format_quantizers().front().quantize(type, x, n, lanes);
     }
     if (format.factors() || format.scale != QuantScale::f16 || type == Type::q8) return;
-    // The same search by weighted errors, near the scale that is best without weights.
+    // The same search by weighted errors, near the best scale without weights.
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
         const float scale = from_f16(lanes.groups[0][lane].scale);
         if (!std::isfinite(scale)) continue;
@@ -49,11 +49,11 @@ void choose_scales(Type type, const float (*x)[kLanes], const float* weight, std
     }
 }
 
-/// What rounding one column after the other has left: each column in turn, and each scale, takes the value that is best
-/// while all others stay as they are. No step makes the loss larger.
+/// Improves on rounding one column after the other: each column in turn, and each scale, takes the best value while all
+/// others stay as they are. No step makes the loss larger.
 class Descent {
 public:
-    /// `missed` [n_cols][16] is Lᵀ·(w − q), `groups` [groups of a row][16] what made it; both follow the steps.
+    /// `missed` [n_cols][16] is Lᵀ·(w − q), `groups` [groups of a row][16] hold q; both follow the steps.
     Descent(Type type, const InputMoments& factor, std::vector<float>& missed, std::vector<QuantizedGroup>& groups)
         : type_(type), factor_(factor), missed_(missed), groups_(groups), change_(missed.size()) {
         for (std::uint32_t k = 0; k < factor.n; ++k) {
@@ -82,8 +82,8 @@ private:
         return groups_[col / kGroup * std::size_t{kLanes} + lane];
     }
 
-    /// Of columns that share one float16 scale: the best beside their quants, by the product of what is missed with what
-    /// a change of the scale changes.
+    /// Fits the scale of columns that share one float16 scale, while quants stay: by the product of the error with the
+    /// change that the scale makes.
     void fit_scales(std::uint32_t begin, std::uint32_t end) {
         float direction[kFactorColumns * kLanes] = {};
         for (std::uint32_t col = begin; col < end; ++col)
@@ -155,7 +155,7 @@ private:
     bool changed_ = false;
 };
 
-/// One panel on its way from its last column to its first.
+/// The work on one panel, from its last column to its first.
 class WeightPanel {
 public:
     WeightPanel(Type type, const float* rows, std::uint32_t n_cols, const InputMoments& factor)
@@ -212,7 +212,7 @@ private:
             std::copy_n(lanes_.groups[i / kGroup], kLanes, &groups_[(begin + i) / kGroup * std::size_t{kLanes}]);
     }
 
-    /// A block's columns, from the last on, each taking what is wrong behind it in the block too.
+    /// A block's columns, from the last on; each also takes the errors of the columns behind it in the block.
     void round_columns(std::uint32_t begin, std::uint32_t n) {
         const auto add_column = moment_functions().front().add_column;
         float column[kFactorColumns];

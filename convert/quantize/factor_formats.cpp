@@ -63,7 +63,7 @@ int clamped(double x, int least, int most) noexcept {
     return cut - (x < cut);
 }
 
-/// IQ4_NL's codebook ascends by 11 and more, so around a whole number there is at most one middle of two entries, and one
+/// IQ4_NL's codebook ascends by 11 and more, so at most one midpoint of two entries is near a whole number, and one
 /// comparison says on which side of it x is.
 struct Middles {
     double at[16];            ///< between an entry and the next; infinite behind the last

@@ -6,7 +6,7 @@
 
 namespace fovea {
 
-/// What a group's quants are in whole numbers, at least and at most; of a codebook, its numbers' places.
+/// Least and largest quant of a group, as whole numbers; for a codebook, indices into it.
 struct QuantRange {
     std::int32_t least, most;
 };
@@ -24,8 +24,7 @@ struct QuantRange {
 void put_group(Type type, const QuantizedGroup& group, std::uint32_t lane, std::uint32_t index,
                std::byte* panel) noexcept;
 
-/// The quant of those a group may have at i, with its scales as they are, whose element is nearest to x; 0 where x is not
-/// finite, or the scale.
+/// The quant whose element i, with the group's scales as they are, is nearest to x; 0 if x or the scale is not finite.
 [[nodiscard]] std::int8_t nearest_quant(Type type, const QuantizedGroup& group, std::uint32_t i, double x) noexcept;
 
 /// The group's element i as a kernel sees it.

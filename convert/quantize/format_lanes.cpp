@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint16_t kHalfNan = 0x7e00, kBfloatNan = 0x7fc0;
 constexpr std::uint32_t kParts = kFactorColumns / 16;  // the most scales that a row's columns have
 
-/// What a group multiplies a factor with, at most: an int8, or four bits, which are never below zero.
+/// The multiples of a factor that a group may have: an int8, or four bits, which are never below zero.
 Range multiples_of(const QuantFormat& format) noexcept {
     return format.scale == QuantScale::nibble ? Range{0, 15} : Range{-127, 127};
 }
@@ -123,7 +123,7 @@ FOVEA_INLINE void quantize_with_factors(const QuantFormat& format, Range range, 
     }
 }
 
-/// Each group's own scale, and its minimum where there are any, rounded to float16.
+/// Each group's own scale, and its minimum if there are any, rounded to float16.
 template<std::uint32_t n>
 FOVEA_INLINE void quantize_with_scales(const QuantFormat& format, Range range, Work& work, std::uint32_t n_groups,
                                        FormatLanes& out) noexcept {
@@ -230,7 +230,7 @@ FOVEA_INLINE void set_shared_scale(Work& work, std::uint32_t col, std::uint32_t 
         }
 }
 
-/// Of 128 columns the scale is amax/127 rounded to f16, the next larger where that is less by more than half a step.
+/// 128 columns share a scale: amax/127 rounded to f16, the next larger if that is too small by more than half a step.
 template<std::uint32_t n>
 FOVEA_INLINE void quantize_broad(Range range, Work& work, std::uint32_t n_groups, FormatLanes& out) noexcept {
     for (std::uint32_t col = 0; col < n_groups * kGroup; col += kBroadGroup) {
@@ -266,8 +266,8 @@ FOVEA_INLINE void quantize_ternary(Range range, Work& work, std::uint32_t n_grou
     set_shared_scale<n>(work, 0, n_groups * kGroup, range, out);
 }
 
-/// Reads the columns; what shares a scale with a number that is not finite becomes zeros. Bit `lane` of odd[g] is set where
-/// group g of that row is such.
+/// Reads the columns; what shares a scale with a number that is not finite becomes zeros. Bit `lane` of odd[g] is set
+/// if group g of that row is such.
 void read_columns(const QuantFormat& format, const float (*x)[kLanes], std::uint32_t n, std::uint32_t n_groups,
                   Work& work, FormatLanes& out, std::uint16_t (&odd)[kFactorColumns / kGroup]) noexcept {
     work.n_cols = n;
@@ -297,7 +297,7 @@ void read_columns(const QuantFormat& format, const float (*x)[kLanes], std::uint
     }
 }
 
-/// Quants into the groups; a group that is not finite has a scale that is none.
+/// Puts quants into the groups; a group that is not finite gets a NaN scale.
 void finish(const QuantFormat& format, const float (*x)[kLanes], const Work& work, std::uint32_t n_groups,
             const std::uint16_t (&odd)[kFactorColumns / kGroup], FormatLanes& out) noexcept {
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) out.errors[lane] = work.errors[lane];

@@ -7,7 +7,7 @@
 
 namespace fovea {
 
-/// What columns of sixteen rows come to.
+/// The quantized columns of sixteen rows.
 struct FormatLanes {
     QuantizedGroup groups[kFactorColumns / kGroup][kLanes];
     double errors[kLanes], totals[kLanes];  ///< of each row Σ(x − element)² and Σx², columns in order
@@ -21,12 +21,12 @@ struct FormatLanes {
 ///   q4_1, q5_1    the same, each rounded to float16
 ///   q6_k, q3_k    each half group's scale by least squares, then as multiples of the factor
 ///   q5            each group's scale by least squares, rounded to float16
-///   iq4_nl        each group's scale alone, by least squares on the entries that several scales give
+///   iq4_nl        only each group's scale, by least squares on the entries that several scales give
 ///   iq4_xs        the same, then as multiples of the factor
 ///   mxfp4         each group's scale, the best of three powers of two
 ///   tq2_0         one scale for all: of −1, 0 and 1 times it, never 2
 ///   q8_128        amax/127 for every 128 of them
-/// x [n][16], column by column, n <= 256. What is missing of a last group counts as 0. An x that is not finite makes its
+/// x [n][16], column by column, n <= 256. Missing columns of a last group count as 0. An x that is not finite makes its
 /// group's scale, or all its row's factors, NaN; a factor beyond float16 is infinite.
 struct FormatQuantizer {
     const char* isa;

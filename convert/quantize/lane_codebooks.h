@@ -10,8 +10,8 @@
 
 namespace fovea {
 
-/// A codebook as a staircase: its entries ascending, a step at each middle of two. kFloat4 has those of its magnitudes, its
-/// negative numbers 8 entries later.
+/// A codebook as a staircase: its entries ascending, a step at each midpoint of two. kFloat4 has the steps of its
+/// magnitudes; negative numbers are 8 entries later.
 struct Staircase {
     bool of_magnitudes = false;
     int n = 0, first = 0;
@@ -83,8 +83,8 @@ FOVEA_INLINE void find_power(const Staircase& stairs, const Row* x, Row& scales)
     }
 }
 
-/// The best scale beside the entries that `scale` gives is Σxe/Σe², and (Σxe)²/Σe² what it takes off the error Σx²: both
-/// become best where that is more than the best's.
+/// The best scale for the entries e that `scale` gives is Σxe/Σe². It lowers the error Σx² by (Σxe)²/Σe²: if that is
+/// more than the best so far, both become the best.
 template<std::uint32_t n, class Doubles>
 FOVEA_INLINE void fit_to_entries(const Staircase& stairs, const Slice<n>& x, const Doubles& scale, Doubles& best,
                                  Doubles& best_gain) noexcept {

@@ -118,7 +118,7 @@ FOVEA_INLINE auto extreme_of(const Slice<n>& x) noexcept {
     return extreme;
 }
 
-/// The scale alone that is best beside the quants that fit.scale gives, which are not all zero.
+/// The best scale, without a minimum, for the quants that fit.scale gives, which are not all zero.
 template<std::uint32_t n, class Doubles>
 FOVEA_INLINE void fit_to_quants(const Slice<n>& x, Range range, Fit<Doubles>& fit) noexcept {
     Doubles products = {}, squares = {};
@@ -131,7 +131,7 @@ FOVEA_INLINE void fit_to_quants(const Slice<n>& x, Range range, Fit<Doubles>& fi
     fit.error = squared_error(x, range, fit.scale, Doubles{});
 }
 
-/// A scale alone, of either sign: the extreme is brought near to either end of the range.
+/// Only a scale, of either sign: the extreme is brought near to either end of the range.
 template<std::uint32_t n>
 FOVEA_INLINE auto fit_scale(const Slice<n>& x, Range range) noexcept {
     using Doubles = typename Vector<n>::Doubles;

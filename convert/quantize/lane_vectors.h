@@ -1,5 +1,5 @@
-// What is written over n of sixteen lanes at a time: each n is compiled for the CPUs that have registers of n doubles. No
-// function contracts a·b + c, so all widths give the same bits.
+// Vectors for code over n of sixteen lanes at a time: each n is compiled for the CPUs that have registers of n doubles.
+// No function contracts a·b + c, so all widths give the same bits.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +35,7 @@ FOVEA_INLINE void store(Number* row, std::uint32_t first, const Vector& vector) 
     std::memcpy(row + first, &vector, sizeof vector);
 }
 
-/// Of tables that start with AVX-512's and AVX2's functions where there are any: how many this CPU can't run.
+/// How many of a table's first entries this CPU can't run. On x86 a table starts with AVX-512's and AVX2's functions.
 [[nodiscard]] inline std::size_t n_too_wide() noexcept {
 #if defined(__x86_64__)
     if (!__builtin_cpu_supports("avx512f")) return __builtin_cpu_supports("avx2") ? 1 : 2;

@@ -30,7 +30,7 @@ FOVEA_INLINE void store(Number* p, const V& v) {
 
 [[nodiscard]] FOVEA_INLINE std::size_t row_at(std::uint32_t i) { return std::size_t{i} * (i + 1) / 2; }
 
-/// Of the triangle n_tile rows from i on, sixteen columns at a time.
+/// Adds to n_tile rows of the triangle from row i on, sixteen columns at a time.
 template<std::uint32_t n_tile>
 FOVEA_INLINE void add_tile(const float* x, std::uint32_t n_rows, std::uint32_t n, std::uint32_t i, float* lower) {
     for (std::uint32_t j = 0; j < i + n_tile; j += kFloats) {

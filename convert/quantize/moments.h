@@ -1,5 +1,5 @@
-// Sums of outer products, their Cholesky factors, and the products of those: what calibration spends its time in. Every
-// sum has one order, whatever vectors the CPU has, so that all give the same bits.
+// Sums of outer products, their Cholesky factors, and their products: calibration spends its time here. Every sum has
+// one order, whatever vectors the CPU has, so all give the same bits.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -28,7 +28,7 @@ struct MomentFunctions {
     void (*dot_row)(const float* lower, std::uint32_t k, const float* x, float* out);
 };
 
-/// Those that this CPU can run, the fastest first. All give the same bits.
+/// The tables that this CPU can run, the fastest first. All give the same bits.
 [[nodiscard]] std::span<const MomentFunctions> moment_functions() noexcept;
 
 }  // namespace fovea

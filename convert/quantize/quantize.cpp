@@ -52,8 +52,8 @@ double squared_error(const float (&x)[kGroup], const QuantizedGroup& group) noex
     return sum;
 }
 
-/// For quants q the best scale is Σxq / Σq², and (Σxq)² / Σq² what it takes off the squared error Σx². Tries to bring
-/// the extreme to 6, 6.25, ... 10 on either side and returns the best scale found.
+/// For quants q the best scale is Σxq / Σq²; it lowers the squared error Σx² by (Σxq)² / Σq². Tries to bring the
+/// extreme to 6, 6.25, ... 10 on either side and returns the best scale found.
 double best_q4_scale(const float (&x)[kGroup], double most) noexcept {
     double best = 0, best_gain = 0;
     for (int side = -1; side <= 1; side += 2)
@@ -109,7 +109,7 @@ QuantizedGroup quantize_q8(const float (&x)[kGroup]) noexcept {
     if (!is_finite(x)) return {.scale = kHalfNan};
     const float most = std::fabs(extreme(x));
     std::uint16_t scale = to_f16(most / 127.0f);
-    // Where float16 is coarse (below 2^-14) the nearest scale may be too small for the extreme; the next is not.
+    // If float16 is coarse (below 2^-14) the nearest scale may be too small for the extreme; the next is not.
     if (scale < kHalfInfinity && most > 127.5f * from_f16(scale)) ++scale;
     return with_scale(x, scale, -127, 127);
 }

@@ -13,14 +13,15 @@ namespace fovea {
 /// four or five bits has six, of q4 eight, for no later layer mends errors.
 [[nodiscard]] Type stored_type(const TensorSpec& spec, Type wanted, bool exact_tables = false) noexcept;
 
-/// What a group comes to: x ≈ quant·scale − minimum_factor, with factors x ≈ quant·(scale·multiple) − minimum_factor·minimum.
+/// A quantized group: x ≈ quant·scale − minimum_factor, with factors x ≈ quant·(scale·multiple) −
+/// minimum_factor·minimum.
 struct QuantizedGroup {
-    /// float16 (mxfp4: bfloat16); infinity where none is large enough, NaN where an x is not finite
+    /// float16 (mxfp4: bfloat16); infinity if none is large enough, NaN if an x is not finite
     std::uint16_t scale = 0;
     std::uint16_t minimum_factor = 0;          ///< float16; without factors the minimum itself
     std::array<std::int8_t, 2> scales{};       ///< multiples of the factor: one, or two of sixteen columns each
     std::array<std::int8_t, 2> minima{};       ///< multiples too
-    std::array<std::int8_t, kGroup> quants{};  ///< less QuantFormat::zero; an index where there is a codebook
+    std::array<std::int8_t, kGroup> quants{};  ///< less QuantFormat::zero; an index if there is a codebook
 };
 
 /// Scale amax/127, quants −127 to 127.
@@ -29,7 +30,7 @@ struct QuantizedGroup {
 /// The scale with the least squared error of those tried, quants −8 to 7.
 [[nodiscard]] QuantizedGroup quantize_q4(const float (&x)[kGroup]) noexcept;
 
-/// What of a panel was lost: Σ(x − quant·scale)² and Σx².
+/// Quantization error of a panel: Σ(x − quant·scale)² and Σx².
 struct QuantLoss {
     double error = 0, total = 0;
     bool overflow = false;  ///< a scale was beyond float16

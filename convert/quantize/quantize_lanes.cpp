@@ -17,12 +17,12 @@ struct alignas(64) Lanes {
     Row x[kGroup], magnitudes[kGroup];
     Row extreme;     // the element of largest magnitude, the first of several
     Row total;       // Σx²
-    Row not_finite;  // 0 where all are finite, else NaN
+    Row not_finite;  // 0 if all are finite, else NaN
 };
 
 struct alignas(64) Attempt {
     Row steps;     // the scales as numbers
-    Row divisors;  // those, or infinity where quants are to be 0
+    Row divisors;  // those, or infinity if quants are to be 0
     Row errors;
     std::int32_t quants[kGroup][kLanes];
     std::uint16_t scales[kLanes];
@@ -97,7 +97,7 @@ FOVEA_INLINE void sum_candidate(const Lanes& lanes, std::uint32_t first, const D
     }
 }
 
-/// As best_q4_scale in quantize.cpp, both sides at once. Of equal gains the first counts, and the negative side is first.
+/// As best_q4_scale in quantize.cpp, both sides at once. The first of equal gains counts; the negative side is first.
 template<std::uint32_t n>
 FOVEA_INLINE void find_q4_scales(const Lanes& lanes, Row& best_scales) noexcept {
     using Doubles = typename Vector<n>::Doubles;

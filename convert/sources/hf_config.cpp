@@ -55,7 +55,7 @@ HfConfig read_hf_config(const std::filesystem::path& config, const std::filesyst
     }
     const Fields fields = with_defaults(written, *result.family, type);
     const Family* other = result.family->variant ? result.family->variant(fields) : nullptr;
-    // Of a model that writes a text, sentence vectors are the encoder's.
+    // Sentence vectors of a model with an encoder and a decoder are the encoder's.
     if (other && !(pooled && !other->encoder_names.empty())) result.family = other;
     // Families whose own reader knows MXFP4 have its two tensors a matrix taken as they are.
     if (fields.has("quantization_config") &&

@@ -169,7 +169,7 @@ private:
         if (config_.table_maps.count(spec.role)) return add_mapped_table(spec);
         if (config_.added_rows.count(spec.role)) return add_with_row(spec);
         const std::string known = spelled(spec);
-        // Of what a configuration calls for, a family leaves out norms' weights and biases alone.
+        // A family may omit only the weights and biases of norms.
         if (known.empty())
             return weights_.add_computed(spec,
                                          std::vector<float>(spec.n_cols, is_norm_weight(spec.role) ? 1.0f : 0.0f));

@@ -21,7 +21,7 @@ namespace fovea {
 ///     no_repeat_ngram_size                        so many tokens never come twice in that order
 ///     encoder_no_repeat_ngram_size                nor as they stand in the source
 ///     num_beams, length_penalty, early_stopping   of a BeamSearch
-///     renormalize_logits                          chances are shares of what is not forbidden
+///     renormalize_logits                          probabilities are renormalised over the allowed tokens
 ///
 /// Throws host::Error for a member that is not what it must be, and for one that would change what is chosen and is not among these.
 [[nodiscard]] std::string target_info(const Fields& config, const std::filesystem::path& generation,

@@ -34,7 +34,7 @@ std::uint64_t next_id() {
     return ++n_made;
 }
 
-/// Of what is not plain floats.
+/// A head of a tensor that is not plain floats: its rows are computed.
 TensorView computed_head(const TensorView& all, std::uint64_t first, const Block& block, bool is_key) {
     TensorView head = all;
     if (is_key) {

@@ -20,7 +20,7 @@ namespace fovea {
                                     std::uint32_t n_cols);
 /// Rows of the second, from the product's row `first` on, times its scale, with zeros up to the rank; null: zeros.
 [[nodiscard]] TensorView second_view(const LowRank* product, std::uint32_t rank, std::uint64_t first);
-/// Of a gate (its `at` is 0) or an up, whose columns lie side by side: zeros in the other's.
+/// Gives a gate (its `at` is 0) or an up zeros in the other's columns: both lie side by side.
 void widen_product(TensorView& view, std::uint32_t rank, std::uint32_t at);
 
 /// What Stack::adapter_base is for that model.

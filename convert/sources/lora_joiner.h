@@ -26,8 +26,8 @@ public:
     TensorView view(const std::string& name, const SourceRows& part);
 
     /// Adds both matrices of the product for `matrix`; `spec` is the second's. That has the rows of the model's own matrix,
-    /// wherever they lie: `add_matrix` adds the spec that it is given to `weights`, with what `view` returns. Of a gate and an up
-    /// each has columns of its own.
+    /// wherever they lie: `add_matrix` adds the spec that it is given to `weights`, with what `view` returns. A gate
+    /// and an up have separate columns.
     void add(const Stack& stack, const TensorSpec& spec, Adapted matrix,
              const std::function<void(const TensorSpec&)>& add_matrix, MappedWeights& weights);
     /// Adds a factor of a latent matrix, which is the model's `name`.

@@ -17,7 +17,8 @@ std::string spelled(std::uint32_t code) {
 
 }  // namespace
 
-// A number of bytes, a trie of so many, and the texts that its values point into, each with a zero byte behind it.
+// The layout: a number of bytes, a trie of as many bytes, and the texts that its values point into, each with a zero
+// byte behind it.
 MapSource read_charsmap(std::string_view bytes, const std::string& place) {
     const auto refuse = [&](const std::string& wanted, std::size_t had) {
         throw host::Error(place + ": expected " + wanted + ", got " + std::to_string(had));

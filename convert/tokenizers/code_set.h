@@ -1,4 +1,4 @@
-// Sets of Unicode's code points, and those that patterns and normalizers name.
+// Sets of Unicode's code points, and the sets that patterns and normalizers name.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -47,14 +47,14 @@ private:
     std::vector<std::pair<std::uint32_t, std::uint32_t>> stretches_;
 };
 
-/// What \p{name} matches in the patterns of the `tokenizers` package: a general category such as Lu, all of one letter, or
-/// Han. Nothing where the name is not known.
+/// The characters that \p{name} matches in patterns of the `tokenizers` package: a general category such as Lu, all
+/// categories of one letter, or Han. Nothing if the name is not known.
 [[nodiscard]] std::optional<CodeSet> property_set(std::string_view name);
 
 /// The code points with a bit of UnicodeClass or CharacterBit.
 [[nodiscard]] CodeSet class_set(UnicodeClass bit);
 [[nodiscard]] CodeSet character_set(CharacterBit bit);
-/// What StripAccents takes away.
+/// The characters that StripAccents removes.
 [[nodiscard]] CodeSet accent_set();
 
 }  // namespace fovea

@@ -16,7 +16,7 @@ const std::string kUpper = R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])", kLower = R"([\p
 const std::string kAsciiSign = R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+)";
 const std::string kMarked = R"(|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+)";
 
-/// Words of which capitals come first, and those of small letters, `end` after each.
+/// Words whose capitals come first, and words of small letters, with `end` after each.
 std::string mixed(const std::string& upper, const std::string& lower, const std::string& end) {
     const std::string before = R"([^\r\n\p{L}\p{N}]?)";
     return before + upper + "*" + lower + "+" + end + "|" + before + upper + "+" + lower + "*" + end;
@@ -70,13 +70,13 @@ const std::string kAsian =
     "ᇿ]"
     "+";
 
-// What Oniguruma's \\b takes for parts of words beside letters, marks, digits and connectors: letters in circles and
-// squares, and Latin-1's superscripts and fractions.
+// Parts of words for Oniguruma's \\b beside letters, marks, digits and connectors: letters in circles and squares, and
+// Latin-1's superscripts and fractions.
 const std::string kOtherWord =
     "\u00b2\u00b3\u00b9\u00bc-\u00be\u24b6-\u24e9\U0001f130-\U0001f149\U0001f150-\U0001f169\U0001f170-\U0001f189";
 
-/// One after the other, each cutting what the ones before it left. "#" first: its matches are cut in threes from the end.
-/// "##": text is cut before each of those, and nowhere else.
+/// One after the other, each cutting the pieces that the ones before it left. "#" first: its matches are cut in threes
+/// from the end. "##": text is cut before each of those, and nowhere else.
 struct Cut {
     std::vector<const char*> names;
     std::vector<std::string> patterns;
@@ -149,7 +149,7 @@ const Cut* find_cut(std::string_view name) {
     return nullptr;
 }
 
-/// The three that a step of their own does are that step, which is faster.
+/// Three of them have a step of their own, which is faster.
 bool add_words(const std::string& pattern, TokenizerSource& source) {
     const auto put = [&](std::uint8_t mode, std::uint32_t limit) {
         source.steps.push_back(make_step(StepKind::words, mode, {}, {}, limit));

@@ -17,7 +17,7 @@ struct GgufCut {
     bool bytes = true;      ///< symbols are bytes, else characters with a space spelled "▁"
 };
 
-/// What the name says, and its steps put behind those of `source`; as GPT-2 where it is "default".
+/// Puts the steps of the named way of cutting behind those of `source`; "default" is GPT-2's.
 [[nodiscard]] GgufCut add_gguf_cut(std::string_view name, TokenizerSource& source);
 
 /// All names, with commas between.

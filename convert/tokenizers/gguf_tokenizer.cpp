@@ -76,7 +76,7 @@ struct GgufVocabulary {
 
     static std::string key_of(const std::string& name) { return "tokenizer.ggml." + name + "_token_id"; }
 
-    /// An id of the metadata; `otherwise` where it has none, and none where it is beyond the tokens.
+    /// An id of the metadata; `otherwise` if it has none, and none if it is beyond the tokens.
     std::uint32_t role(const std::string& name, std::uint32_t otherwise = kNoId) const {
         const std::string key = key_of(name);
         const std::uint32_t id = file.has(key) ? file.count(key, 0) : otherwise;
@@ -99,7 +99,7 @@ PieceModel unigram_of(const GgufVocabulary& from) {
     for (std::uint32_t id = 0; id < from.texts.size(); ++id) {
         if (!std::isfinite(scores[id]))
             from.refuse(kScores, "token " + std::to_string(id) + ": expected a finite score, got another");
-        // What is of no kind is never found in a text.
+        // A token without a kind is never found in a text.
         const bool named = from.kinds[id] >= kNormal && from.kinds[id] <= kByte;
         model.pieces.push_back(
             {std::string(from.texts[id]), scores[id], named ? kPieceKinds[from.kinds[id]] : PieceKind::unused});
@@ -117,7 +117,7 @@ PieceModel unigram_of(const GgufVocabulary& from) {
     return model;
 }
 
-/// The id of the first of two keys that is there, else of the token so spelled.
+/// The id of the first of two keys that is present, else of the token with this spelling.
 std::uint32_t named_id(const GgufVocabulary& from, const char* name, const char* other, std::string_view spelling) {
     const char* const given = from.file.has(from.key_of(name)) ? name : other;
     const auto spelled = std::find(from.texts.begin(), from.texts.end(), spelling) - from.texts.begin();
@@ -126,9 +126,9 @@ std::uint32_t named_id(const GgufVocabulary& from, const char* name, const char*
     return id;
 }
 
-/// BERT's WordPiece. What begins a word is spelled with "▁" first and what continues one as it is, "▁" alone too,
-/// so it is this kind that gets its "##" back here. Where no key says anything of case, all text is lower-cased and
-/// stripped of accents, as ggml's own tokenizer does.
+/// BERT's WordPiece. Tokens that begin a word are spelled with "▁" first; tokens that continue one are spelled as
+/// they are ("▁" alone, too), and get their "##" back here. If no key says anything of case, all text is
+/// lower-cased and stripped of accents, as ggml's own tokenizer does.
 std::vector<std::byte> word_piece(const GgufVocabulary& from, std::uint32_t vocab_size,
                                   std::vector<std::string>& notes) {
     WordPiece result;
@@ -293,7 +293,7 @@ private:
                 added.flags |= kAddedTakesRight;
     }
 
-    /// Whether token `id` is one that is found in the text as it is, control tokens only where they are asked for.
+    /// Whether token `id` is found in the text as it is; control tokens only if they are asked for.
     bool add_special(std::uint32_t id, std::string text) {
         const bool special = from_.kinds[id] == kControl || from_.kinds[id] == kUnknown;
         if (!special && from_.kinds[id] != kUserDefined) return false;

@@ -1,4 +1,4 @@
-// A value of a JSON file that knows where it stands.
+// A value of a JSON file that knows its place.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace fovea {
 
-/// A value of a tokenizer.json and where it stands, for refusals.
+/// A value of a tokenizer.json and its place, for errors.
 class JsonField {
 public:
     JsonField(const nlohmann::json& value, const std::string& file_name, std::string path)
@@ -16,7 +16,7 @@ public:
 
     [[nodiscard]] bool is_null() const;
     [[nodiscard]] bool is_zero() const;                                ///< the number 0
-    [[nodiscard]] JsonField operator[](const std::string& key) const;  ///< null where there is none
+    [[nodiscard]] JsonField operator[](const std::string& key) const;  ///< null if there is none
     [[nodiscard]] std::vector<JsonField> elements() const;
     [[nodiscard]] std::string text() const;
     [[nodiscard]] std::string text_or(const std::string& otherwise) const;

@@ -60,7 +60,8 @@ private:
         ids_.emplace(name, number);
     }
 
-    /// Those that added_tokens_decoder numbers, else those of additional_special_tokens, in their order behind all others.
+    /// Languages that added_tokens_decoder numbers, else those of additional_special_tokens, in their order behind all
+    /// others.
     void add_languages(const Fields& fields, std::uint32_t n_named) {
         const bool has_languages =
             std::any_of(ids_.begin(), ids_.end(), [](const auto& t) { return is_language(t.first); });
@@ -89,7 +90,8 @@ private:
     std::vector<std::string> names_;
 };
 
-/// The pieces by the numbers that vocab.json gives them. What the model does not have is never found in a text.
+/// The pieces by the numbers that vocab.json gives them. A name there that the SentencePiece model lacks is never found
+/// in a text.
 PieceModel numbered_model(const PieceModel& model, const Numbers& numbers, std::size_t& n_left_out) {
     PieceModel result = model;
     result.pieces.assign(numbers.n_tokens(), {.text = {}, .kind = PieceKind::unused});

@@ -10,12 +10,13 @@
 
 namespace fovea {
 
-/// The SentencePiece model of a folder that also has a vocab.json for it; empty where it is no such folder.
+/// The SentencePiece model of a folder that also has a vocab.json for it; empty if it is no such folder.
 [[nodiscard]] std::filesystem::path numbered_pieces(const std::filesystem::path& folder);
 
 /// The section's bytes for the vocab.json beside that model. An end follows every text. Before it stands the source's language
-/// where tokens __xx__ name languages; >>xx<< in a text is a token, as Marian has it for the target's. Pieces that vocab.json does
-/// not have are left out, with a note in `notes`. Throws host::Error, naming the file, and what was wanted and had.
+/// if tokens __xx__ name languages; >>xx<< in a text is a token, as Marian has it for the target's. Pieces that
+/// vocab.json does not have are left out, with a note in `notes`. Throws host::Error, naming the file, and what was
+/// wanted and had.
 [[nodiscard]] std::vector<std::byte> tokenizer_section_from_numbered_pieces(const std::filesystem::path& vocab_json,
                                                                             const TokenizerFacts& facts,
                                                                             std::vector<std::string>& notes);

@@ -10,8 +10,8 @@
 
 namespace fovea {
 
-/// What a pattern is made of: nodes that take one character, fork, look at the next character, or are the end. Of two ways
-/// the first is preferred, as by a matcher that goes back.
+/// One node of a pattern: it takes one character, forks, looks at the next character, or is the end. A fork prefers its
+/// first way, as a backtracking matcher does.
 struct PatternNode {
     enum class Kind : std::uint8_t { take, fork, look, match };
     Kind kind = Kind::match;
@@ -25,7 +25,7 @@ struct PatternNodes {
     std::uint32_t start = 0;
 };
 
-/// Says what was expected of a pattern and not had: "a lookahead of one character"; does not return.
+/// Refuses a pattern, by the words for what was expected: "a lookahead of one character"; does not return.
 using RefusePattern = std::function<void(const std::string& wanted)>;
 
 /// Reads `pattern`, in Oniguruma's words for it, as far as the patterns of tokenizers go: characters and classes with
@@ -45,10 +45,10 @@ struct PatternStates {
     bool operator==(const PatternStates&) const = default;
 };
 
-/// The states, of which one says all there is to know of what was read. `of_bytes`: the pattern is about the characters that
-/// spell bytes in byte-level vocabularies. Refused: patterns that match nothing at all, that have thousands of states, or
-/// that may have to look through any length of text again and again.
-/// Source: Rabin and Scott 1959; the order of alternatives kept as Cox 2009 has it.
+/// The states; one of them says all there is to know about the text read so far. `of_bytes`: the pattern is about the
+/// characters that spell bytes in byte-level vocabularies. Refused: patterns that match nothing at all, that have
+/// thousands of states, or that may have to look through any length of text again and again.
+/// Source: Rabin and Scott 1959; the order of alternatives is kept as in Cox 2009.
 [[nodiscard]] PatternStates compile_pattern(const PatternNodes& nodes, bool of_bytes, const RefusePattern& refuse);
 
 /// The pattern that matches one character of `set`, or runs of them.

@@ -42,8 +42,8 @@ CharacterClasses make_classes(const std::vector<CodeSet>& sets, const RefusePatt
     return classes;
 }
 
-/// States are what may go on, most preferred first: nodes as they were reached, before forks and looks are followed, for
-/// those depend on the next character.
+/// A state is a list of nodes that may go on, most preferred first: as they were reached, before forks and looks are
+/// followed, since looks depend on the next character.
 class Compiler {
 public:
     Compiler(const PatternNodes& nodes, const CharacterClasses& classes, const RefusePattern& refuse)
@@ -111,8 +111,8 @@ private:
     std::vector<std::uint16_t> transitions_;
 };
 
-/// Whether a search may go round a circle of two states or more without a match on its way. In one state it may stay as
-/// long as it likes: the engine remembers that.
+/// Whether a search may go round a circle of two states or more without a match on its way. It may stay in one state
+/// for any time: the engine remembers that.
 bool circles(const PatternStates& p) {
     enum : std::uint8_t { kNew, kOpen, kDone };
     std::vector<std::uint8_t> mark(p.n_states, kNew);
@@ -138,7 +138,7 @@ bool circles(const PatternStates& p) {
     return false;
 }
 
-/// Classes of bytes, from those of the characters that spell them.
+/// Classes of bytes, from the classes of the characters that spell them.
 std::vector<std::uint32_t> byte_runs(const CharacterClasses& classes) {
     std::vector<std::uint32_t> runs;
     for (std::uint32_t byte = 0; byte < 256; ++byte)
@@ -146,7 +146,7 @@ std::vector<std::uint32_t> byte_runs(const CharacterClasses& classes) {
     return runs;
 }
 
-/// Of the shortest match, by a walk outward from the start: characters, as each has a byte at least.
+/// Characters of the shortest match, found by a walk outward from the start. Each character has a byte at least.
 std::uint32_t least_match(const PatternStates& p) {
     std::vector<bool> seen(p.n_states);
     std::vector<std::uint32_t> level = {kStartState};

@@ -1,4 +1,4 @@
-// A vocabulary of made-up words, as large as one likes: for tests and benchmarks of what depends on its size alone.
+// A vocabulary of made-up words, of any size: for tests and benchmarks of what depends only on its size.
 #pragma once
 #include <cstdint>
 

@@ -95,7 +95,7 @@ PieceModel::Piece read_piece(Message message, const std::string& place) {
     return piece;
 }
 
-/// trainer_spec: what of it matters after training. Ids below zero, as there is none, are ten bytes long.
+/// trainer_spec: its fields that matter after training. Ids below zero, as there is none, are ten bytes long.
 void read_trainer(Message message, PieceModel& model, const std::string& file_name) {
     const auto id = [&] {
         const auto value = static_cast<std::int64_t>(message.count());
@@ -133,7 +133,7 @@ void read_normalizer(Message message, PieceModel& model) {
         }
 }
 
-/// Where the pieces of a source come from: what they look like in a text, and what finds them there.
+/// The source for a model's pieces: their spelling in a text, and the steps that find them there.
 class SentencePieces {
 public:
     SentencePieces(const PieceModel& model, const std::string& place) : model_(model), place_(place) {
@@ -182,7 +182,7 @@ private:
         } else {
             source_.tokens.set(id, text);
         }
-        // Where spaces are spelled "▁", no text has another.
+        // If spaces are spelled "▁", no text has another.
         const bool has_space = model_.spells_spaces && piece.text.find(' ') != std::string::npos;
         const bool found_in_text = !has_space && (piece.kind == PieceKind::normal ||
                                                   (model_.unigram && piece.kind == PieceKind::user_defined));
@@ -216,7 +216,7 @@ private:
     void add_user_defined(std::uint32_t id, const std::string& text) {
         if (!text.empty() && text.size() <= kMaxAddedBytes) source_.added.push_back({id, kAddedNormalized, text});
     }
-    /// Found in the text as it was given, and only where special tokens are asked for.
+    /// Found in the text as it was given, and only if special tokens are asked for.
     void add_control(std::uint32_t id, const std::string& text) {
         if (!text.empty() && text.size() <= kMaxAddedBytes) source_.added.push_back({id, kAddedSpecial, text});
     }
@@ -262,7 +262,7 @@ private:
         if (has(kAddedNormalized)) put(StepKind::added_tokens, 1);
     }
 
-    /// The file's map. A piece of the user's is to be left as it is, so it must be so without being told apart.
+    /// The file's map. It must leave the user's pieces as they are, since it cannot tell them apart.
     void add_map() {
         MapSource map;
         if (!model_.charsmap.empty()) map = read_charsmap(model_.charsmap, place_ + ": precompiled_charsmap");

@@ -10,10 +10,10 @@
 
 namespace fovea {
 
-/// What a piece is, by the number that SentencePiece's files and GGUF have for it.
+/// Kinds of pieces, by their numbers in SentencePiece's files and GGUF.
 enum class PieceKind : std::uint8_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
 
-/// A vocabulary of pieces with scores and how text is prepared for it, from whatever file.
+/// A vocabulary of pieces with scores, and the preparation of text for it, from any kind of file.
 struct PieceModel {
     struct Piece {
         std::string text;  ///< a space spelled "▁"
@@ -22,7 +22,7 @@ struct PieceModel {
     };
     std::vector<Piece> pieces;
     bool unigram = true;  ///< else byte-pair encoding,
-    bool merges = true;   ///< or characters alone, which is that without merges
+    bool merges = true;   ///< or only characters, which is BPE without merges
     bool byte_fallback = false;
     bool puts_space_first = true;  ///< add_dummy_prefix
     bool removes_extra_spaces = true;
@@ -34,11 +34,11 @@ struct PieceModel {
 /// A source with everything but what goes around a text. `place` names the file in refusals. Throws host::Error.
 [[nodiscard]] TokenizerSource source_of_pieces(const PieceModel& model, const std::string& place);
 
-/// The model in the bytes of a file: protocol buffers' wire format, of which the fields of SentencePiece's ModelProto
-/// are read. Throws host::Error, naming `file_name`, and what was wanted and had.
+/// The model in the bytes of a file: protocol buffers' wire format; the fields of SentencePiece's ModelProto are read.
+/// Throws host::Error, naming `file_name`, and what was wanted and had.
 [[nodiscard]] PieceModel read_sentence_piece(std::span<const std::byte> bytes, const std::string& file_name);
 
-/// The section's bytes. Nothing goes around a text but facts.bos first, where it is given.
+/// The section's bytes. Nothing goes around a text but facts.bos first, if it is given.
 [[nodiscard]] std::vector<std::byte> tokenizer_section_from_sentence_piece(std::span<const std::byte> bytes,
                                                                            const std::string& file_name,
                                                                            const TokenizerFacts& facts);

@@ -1,4 +1,4 @@
-// A file that holds a tokenizer, whatever its kind, becomes a tokenizer section.
+// Makes a tokenizer section of a file that holds a tokenizer of any kind.
 #pragma once
 #include <filesystem>
 #include <string>

@@ -19,8 +19,8 @@ std::string spelled(std::uint32_t code) {
     return {bytes, put_character(code, bytes)};
 }
 
-/// What the steps up to each make longer by looking characters up: of all texts that may change, the largest factor. What
-/// one map makes is most often nothing to the next, so their product would be far too much.
+/// Growth by the steps up to each that look characters up: the largest factor of all texts that they may change. The
+/// next map seldom changes one map's results, so the product of their factors would be far too large.
 class Changes {
 public:
     explicit Changes(const TokenizerSource& source) : source_(source) {
@@ -32,7 +32,7 @@ public:
             for (std::uint32_t code = first; code < end; ++code) texts_.push_back(spelled(code));
         bytes_.reserve(texts_.size());
         for (const std::string& text : texts_) bytes_.push_back(text.size());
-        // Keys of several characters, where they are looked up first.
+        // Keys of several characters, if they are looked up first.
         for (const auto& [value, n_key] : trie_values(source.maps[0].units))
             if (value < source.maps[0].text.size())
                 keys_ = std::max(keys_, static_cast<double>(std::strlen(source.maps[0].text.c_str() + value)) / n_key);
@@ -61,7 +61,7 @@ private:
     double keys_ = 1;
 };
 
-/// By how much a step that looks nothing up in a map makes a text longer at most.
+/// The most that a step without a map makes a text longer, as a factor.
 double growth_of(const TokenizerSource& source, const TokenizerStep& step) {
     switch (kind_of(step)) {
         case StepKind::normal_form: return 3;  // Unicode Standard Annex 15, table 10
@@ -105,8 +105,8 @@ std::string Rewriter::rewritten(std::string_view text, std::size_t n_steps) cons
 }
 
 void set_growth(const TokenizerSource& source, TokenizerHeader& header) {
-    // A piece of one byte is the worst, since what is put before a piece then weighs most. Of steps in a row the last two
-    // texts are there at a time; once a text is cut, it stays while its pieces are made.
+    // A piece of one byte is the worst, since what is put before a piece then weighs most. Steps in a row keep the last
+    // two texts at a time; once a text is cut, it stays while its pieces are made.
     double looked_up = 1, bytes = 1, most = 0, kept = 0;
     bool is_ours = false;
     Changes changes(source);

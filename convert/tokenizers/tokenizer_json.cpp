@@ -19,8 +19,8 @@ namespace {
 using nlohmann::json;
 
 /// The file's parts that are read here, without the two large ones. Whenever an object ends, the parser looks through
-/// what it is in: so added tokens, of which there may be many, are taken out of their list one by one, and of other
-/// objects there may not be many.
+/// the list or object that holds it. So added tokens, which may be many, are taken out of their list one by one, and
+/// other objects must be few.
 json parse_small_parts(std::span<const char> text, const std::string& file_name) {
     static constexpr const char* kParts[] = {"normalizer", "pre_tokenizer", "model",
                                              "decoder",    "added_tokens",  "post_processor"};
@@ -271,7 +271,7 @@ private:
     TextSteps steps_;
     TextDecoding decoding_;
     Vocabulary vocabulary_;
-    std::unique_ptr<Rewriter> normalizer_;  // what added tokens that are normalized go through; made for the first
+    std::unique_ptr<Rewriter> normalizer_;  // the steps for added tokens that are normalized; made for the first
     TokenizerSource source_;
 };
 

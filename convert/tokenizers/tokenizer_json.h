@@ -11,12 +11,12 @@
 
 namespace fovea {
 
-/// What the converter knows of the model beside the tokenizer's own file.
+/// Facts about the model that the tokenizer's own file does not hold.
 struct TokenizerFacts {
     std::uint32_t vocab_size = 0;   ///< rows of the model's embedding; a tokenizer with an id beyond is refused
     std::optional<Token> bos = {};  ///< config.json's bos_token_id
     std::vector<Token> eos = {};    ///< config.json's and generation_config.json's eos_token_id, one or several
-    bool lower_case = false;        ///< texts are lower-cased first, whatever else becomes of them
+    bool lower_case = false;        ///< texts are lower-cased before anything else
     bool has_token_types = true;    ///< else the second text of a pair is of the first's type
     bool adds_bos = true, adds_eos = false;   ///< of a SentencePiece model, which does not say
     bool appends_eos = false;                 ///< the first of eos comes behind a text whose template ends with none

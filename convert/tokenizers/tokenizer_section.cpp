@@ -38,7 +38,7 @@ private:
     std::uint32_t n_tables_ = 0;
 };
 
-/// The elements in buckets as first_bucket and kMaxProbes say; `unused` elsewhere. Four fifths full, less where needed.
+/// The elements in buckets as first_bucket and kMaxProbes say; `unused` elsewhere. Four fifths full, less if needed.
 template<class T, class Hash, class Used>
 std::vector<T> hash_table(const std::vector<T>& elements, std::uint32_t bucket, const T& unused, Hash hash, Used used) {
     if (elements.empty()) return {};
@@ -63,7 +63,7 @@ std::vector<T> hash_table(const std::vector<T>& elements, std::uint32_t bucket, 
 
 std::vector<TokenizerMerge> merge_table(std::vector<TokenizerMerge> merges) {
     const auto pair = [](const TokenizerMerge& m) { return std::uint64_t{m.left} << 32 | m.right; };
-    // Of two for the same pair the later stays: first in the order below.
+    // The later of two merges for one pair stays: the order below puts it first.
     std::stable_sort(merges.begin(), merges.end(), [&](const TokenizerMerge& a, const TokenizerMerge& b) {
         return pair(a) != pair(b) ? pair(a) < pair(b) : a.rank > b.rank;
     });

@@ -1,4 +1,5 @@
-// What the readers of tokenizer files fill in, and its writing as a section of the Fovea file.
+// The source of a tokenizer section, which the readers of tokenizer files fill in, and its writing as a section of the
+// Fovea file.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -37,7 +38,7 @@ struct AddedTokenSource {
     std::string text;         ///< as it is to be matched
 };
 
-/// What characters become: a trie of keys to places in `text`, where what they become ends with a zero byte.
+/// A map of characters: a trie of keys to places in `text`, where each replacement ends with a zero byte.
 struct MapSource {
     std::vector<std::uint32_t> units;
     std::string text;
@@ -55,31 +56,31 @@ struct TokenizerSource {
     std::vector<std::uint32_t> joined;   ///< ids that leave their first space out in a text
     std::vector<std::uint32_t> end_ids, prefix_ids, suffix_ids;
     std::vector<TokenizerStep> steps;
-    std::array<std::uint32_t, 256> byte_ids;  ///< kNoId where a byte has no token
-    std::vector<TokenizerMerge> merges;       ///< of two for the same pair the later counts
+    std::array<std::uint32_t, 256> byte_ids;  ///< kNoId if a byte has no token
+    std::vector<TokenizerMerge> merges;       ///< the later of two for one pair counts
     std::vector<std::uint32_t> lookup;        ///< ids that are found by their bytes
     std::vector<AddedTokenSource> added;
-    std::vector<PatternStates> patterns;  ///< what steps name by number
+    std::vector<PatternStates> patterns;  ///< those that steps name by number
     std::vector<MapSource> maps;          ///< likewise
     std::vector<std::pair<std::string, std::uint32_t>>
-        pieces;                       ///< unigram: spellings and ids; of equal ones the last counts
+        pieces;                       ///< unigram: spellings and ids; the last of equal ones counts
     std::vector<double> scores;       ///< unigram: by id, and an unknown character's after them
     std::vector<TokenizerPart> pair;  ///< the template of two texts
 
     TokenizerSource() { byte_ids.fill(kNoId); }
 };
 
-/// A step with its strings. Throws host::Error where they are longer than a step holds.
+/// A step with its strings. Throws host::Error if they are longer than a step holds.
 [[nodiscard]] TokenizerStep make_step(StepKind kind, std::uint8_t mode = 0, std::string_view from = {},
                                       std::string_view to = {}, std::uint32_t limit = 0);
 
 /// The steps of a source that rewrite a text, to be tried on one.
 class Rewriter {
 public:
-    /// Of `source`: the steps, maps and patterns.
+    /// Takes the steps, maps and patterns of `source`.
     explicit Rewriter(const TokenizerSource& source);
-    /// What the first `n_steps` make of `text`; those that only cut are passed over. Throws host::Error where it gets longer than
-    /// 64 KB.
+    /// The result of the first `n_steps` for `text`; steps that only cut are skipped. Throws host::Error if it gets
+    /// longer than 64 KB.
     [[nodiscard]] std::string rewritten(std::string_view text, std::size_t n_steps) const;
 
 private:
@@ -91,10 +92,10 @@ private:
 /// The header's text_growth and token_growth, from what steps, one by one and together, make of a text.
 void set_growth(const TokenizerSource& source, TokenizerHeader& header);
 
-/// A section with nothing in it but what steps need, and room for any growth: what Rewriter opens.
+/// A section that holds only what steps need, with room for any growth, for Rewriter.
 [[nodiscard]] std::vector<std::byte> write_steps_section(const TokenizerSource& source);
 
-/// The section's bytes: the same source gives the same bytes everywhere. Throws host::Error where a limit of the format is
+/// The section's bytes: the same source gives the same bytes everywhere. Throws host::Error if a limit of the format is
 /// passed.
 [[nodiscard]] std::vector<std::byte> write_tokenizer_section(const TokenizerSource& source);
 

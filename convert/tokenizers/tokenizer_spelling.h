@@ -13,7 +13,7 @@ namespace fovea {
 /// The character that spells a byte in a byte-level vocabulary (Radford et al. 2019).
 [[nodiscard]] std::string byte_spelling(std::uint32_t byte);
 
-/// The bytes that such characters spell. False, and the text as it is, where one of them spells none.
+/// The bytes that such characters spell. False, and the text as it is, if one of them spells none.
 bool spelled_bytes(std::string_view text, std::string& bytes);
 
 /// How SentencePiece spells a byte's token: "<0x41>".
@@ -29,7 +29,7 @@ inline constexpr std::size_t kMostPieceBytes = 1024;
 inline constexpr double kUnknownPenalty = 10;
 
 /// SentencePiece's BPE merges the neighbours whose joined text has the best score, so each way to part a piece in two
-/// is a merge, ranked by the score of the whole; equal scores are equal ranks, and of equal pieces the first counts.
+/// is a merge, ranked by the score of the whole; equal scores are equal ranks, and the first of equal pieces counts.
 ///   texts, scores  by id; a text has at most kMostPieceBytes
 ///   ids            which of them are pieces of text
 [[nodiscard]] std::vector<TokenizerMerge> piece_merges(std::span<const std::string_view> texts,

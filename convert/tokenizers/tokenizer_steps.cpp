@@ -5,8 +5,8 @@
 namespace fovea {
 namespace {
 
-/// The regular expressions that StepKind::words knows, as files spell them, with what it needs to act the same: it is faster
-/// than a pattern's states, and smaller.
+/// The regular expressions that StepKind::words can stand for, as files spell them, with its settings for the same
+/// result: it is faster than a pattern's states, and smaller.
 struct KnownPattern {
     const char* pattern;
     std::uint8_t mode;
@@ -69,7 +69,7 @@ public:
     }
 
 private:
-    /// Those that see a space where a text has "▁" after the step that makes one of it.
+    /// Steps after the one that makes a space of "▁": they see a space where the text has "▁".
     void add_blank(const JsonField& field, const std::string& type) {
         if (steps_.spaces && (type == "BertNormalizer" || type == "Nmt" || type == "Strip" || type == "Precompiled"))
             field.refuse("no such step after spaces became " + std::string(kMetaspace));
@@ -116,7 +116,7 @@ private:
         put(string_step(field, StepKind::replace, 0, from, to));
     }
 
-    /// What is put before a text spells spaces as the steps after it do.
+    /// A prefix put before a text spells spaces as the steps after it do.
     static void spell_space(TokenizerStep& step) {
         if (step.kind != static_cast<std::uint8_t>(StepKind::prepend)) return;
         const std::string_view to(reinterpret_cast<const char*>(step.to), step.n_to);
@@ -216,7 +216,7 @@ private:
         field.refuse("Isolated, Removed, Contiguous, MergedWithPrevious or MergedWithNext");
     }
 
-    /// Those that cut at characters of one kind.
+    /// Steps that cut at characters of one kind.
     void add_characters(const JsonField& field, const std::string& type) {
         if (type == "Punctuation") {
             put_pattern(field, set_pattern(character_set(kPunctuation), false),

@@ -16,8 +16,8 @@ struct TextSteps {
     std::vector<PatternStates> patterns;  ///< what the steps name by number
     std::vector<MapSource> maps;          ///< likewise
     bool bytes = false;                   ///< words are bytes (ByteLevel), else characters
-    /// A space is spelled "▁" in the vocabulary. The section spells it " " instead, in both: the text's "▁" becomes a
-    /// space, as it means one, and nothing need be put back when decoding.
+    /// A space is spelled "▁" in the vocabulary. The section spells it " " in both the vocabulary and the text. A
+    /// text's own "▁" becomes a space, as it means one, and decoding need not put anything back.
     bool spaces = false;
     bool normalizes_spaces = false;  ///< and it is the normalizer that does so
     bool leaves_out_spaces = false;  ///< no word has one in it
@@ -28,14 +28,14 @@ struct TextSteps {
 /// Makes words of pre-tokenizers such as WordPiece looks up, or refuses those.
 void make_word_pieces(const JsonField& pre_tokenizer, TextSteps& steps);
 
-/// A step that cuts text by `nodes`, or rewrites what they match, its states put among `patterns`.
+/// A step that cuts text by `nodes`, or rewrites their matches. Its states are added to `patterns`.
 [[nodiscard]] TokenizerStep pattern_step(std::vector<PatternStates>& patterns, const PatternNodes& nodes, bool of_bytes,
                                          StepKind kind, std::uint8_t mode, std::string_view to,
                                          const RefusePattern& refuse);
 
 /// The map of a normalizer of SentencePiece's: the bytes of a precompiled_charsmap. Throws host::Error, after `place`.
 [[nodiscard]] MapSource read_charsmap(std::string_view bytes, const std::string& place);
-/// What forms KC and KD change beside C and D.
+/// The changes of forms KC and KD beyond C and D.
 [[nodiscard]] MapSource compatibility_map();
 
 /// From ids to text.

@@ -171,7 +171,7 @@ std::uint32_t Vocabulary::find(std::string_view spelling) const {
 
 Vocabulary read_vocabulary(std::span<const char> json_text, const std::string& file_name, std::uint32_t max_tokens) {
     Vocabulary vocabulary;
-    // Twice over the text, since nothing says that the vocabulary comes before the merges that speak of it.
+    // Reads the text twice, since the merges may come before the vocabulary that they name.
     for (const VocabularyReader::Part part : {VocabularyReader::Part::vocab, VocabularyReader::Part::merges}) {
         VocabularyReader reader(part, vocabulary, file_name, max_tokens);
         json::sax_parse(json_text.begin(), json_text.end(), &reader);

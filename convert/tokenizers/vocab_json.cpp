@@ -24,7 +24,7 @@ constexpr std::size_t kMostBytes = 64u << 20;  // of each file; the largest ther
 /// How texts are cut into words and what stands around them.
 enum class Style { gpt2, roberta, qwen };
 
-/// A class of transformers: its style, and what it calls the tokens with a role where no file does.
+/// A class of transformers: its style, and its names of the tokens with a role, if no file has them.
 struct VocabularyKind {
     const char* name;
     Style style;
@@ -87,7 +87,7 @@ constexpr const char* kQwenWords =
     return field.is_string() ? field.get<std::string>() : "";
 }
 
-/// The class that a folder names, without "Fast" at its end, or else that of its model_type; without either "".
+/// The class that a folder names, without "Fast" at its end, else that of its model_type; "" if it has neither.
 [[nodiscard]] std::string class_of(const fs::path& folder) {
     std::string name = text_of(read_object_or_none(folder / "tokenizer_config.json"), "tokenizer_class");
     const json model = read_object_or_none(folder / "config.json");
@@ -214,7 +214,7 @@ private:
         vocabulary_[name] = id;
     }
 
-    /// First those that tokenizer_config.json lists whole, then the roles', then the others of added_tokens.json.
+    /// First the tokens that tokenizer_config.json lists whole, then the roles', then the others of added_tokens.json.
     void add_tokens() {
         const json listed = config_.value("added_tokens_decoder", json::object());
         for (const auto& [id, token] : listed.items())

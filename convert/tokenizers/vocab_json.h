@@ -11,8 +11,9 @@ namespace fovea {
 /// no JSON.
 [[nodiscard]] bool reads_vocab_json(const std::filesystem::path& folder);
 
-/// The section's bytes for a vocab.json and the merges.txt beside it; where no file says whose they are, as GPT-2's. Tokens with a role are that file's or
-/// special_tokens_map.json's, further ones added_tokens.json's. Throws host::Error, naming the file, and what was wanted and had.
+/// The section's bytes for a vocab.json and the merges.txt beside it; if no file says whose they are, as GPT-2's.
+/// Tokens with a role are that file's or special_tokens_map.json's, further ones added_tokens.json's. Throws
+/// host::Error, naming the file, and what was wanted and had.
 [[nodiscard]] std::vector<std::byte> tokenizer_section_from_vocab_json(const std::filesystem::path& path,
                                                                        const TokenizerFacts& facts);
 

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Of a token that stands twice the later id counts.
+/// A line is a token, its number the id. If a token stands twice, the later id counts.
 json read_lines(std::string_view text) {
     json vocab = json::object();
     for (std::uint32_t id = 0; !text.empty(); ++id) {

@@ -6,7 +6,7 @@ namespace fovea {
 
 using nlohmann::json;
 
-// Written as a tokenizer.json, so that there is one reader of what such files mean.
+// Written as a tokenizer.json, so that one reader knows the meaning of such files.
 std::vector<std::byte> tokenizer_section_from_word_piece(const WordPiece& source, const std::string& file_name,
                                                          const TokenizerFacts& facts) {
     json added = json::array(), special_tokens = json::object();

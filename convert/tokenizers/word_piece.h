@@ -1,4 +1,4 @@
-// A WordPiece vocabulary, from whatever file, becomes a tokenizer section.
+// Makes a tokenizer section of a WordPiece vocabulary, from any kind of file.
 #pragma once
 #include <string>
 #include <vector>
@@ -15,7 +15,7 @@ struct WordPiece {
         bool special;
     };
 
-    nlohmann::json ids = nlohmann::json::object();  ///< by spelling, with "##" first where a token continues a word
+    nlohmann::json ids = nlohmann::json::object();  ///< by spelling, with "##" first if a token continues a word
     std::vector<Added> added;                       ///< found in the text as they are
     std::string cls, sep, unknown;                  ///< spellings; the first two go around every text
     nlohmann::json lower_case = true;               ///< true or false, as a file may say it: anything else is refused
@@ -23,7 +23,7 @@ struct WordPiece {
     nlohmann::json chinese_apart = true;            ///< each Chinese character is a word
 };
 
-/// The section's bytes. Throws host::Error, naming `file_name`, where the vocabulary is none.
+/// The section's bytes. Throws host::Error, naming `file_name`, if the vocabulary is none.
 [[nodiscard]] std::vector<std::byte> tokenizer_section_from_word_piece(const WordPiece& source,
                                                                        const std::string& file_name,
                                                                        const TokenizerFacts& facts);

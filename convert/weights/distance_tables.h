@@ -10,8 +10,8 @@
 
 namespace fovea {
 
-/// Which bucket each distance has. Of 2·span buckets number span is that of a query's own position, and greater ones are for keys
-/// before it.
+/// The bucket of each distance. There are 2·span buckets: number span is for the query's own position, greater ones are
+/// for keys before it.
 struct DistanceBuckets {
     std::uint32_t span = 0;
     /// Element i is for keys i − max_distance positions after the query; further ones have the first or the last.

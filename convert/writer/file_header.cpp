@@ -56,12 +56,12 @@ void append_stack(Bytes& bytes, const Stack& s, StackIndex index) {
             block.bytes.pop_back();
         append_record(bytes, RecordTag::block, index, i, block.bytes.data(), block.bytes.size());
     }
-    if (s.adapter_rank) {  // who does not know it would take the file for a model without its tensors
+    if (s.adapter_rank) {  // a reader that does not know it would take the file for a model without its tensors
         FieldWriter adapter;
         for_each_adapter_field(s, adapter);
         append_record(bytes, RecordTag::adapter, index, 0, adapter.bytes.data(), adapter.bytes.size(), kCritical);
     }
-    if (s.sound.is_speech()) {  // who does not know it would take its tensors for too many
+    if (s.sound.is_speech()) {  // a reader that does not know it would find too many tensors
         FieldWriter sound;
         for_each_sound_field(s.sound, sound);
         append_record(bytes, RecordTag::sound, index, 0, sound.bytes.data(), sound.bytes.size(), kCritical);
@@ -88,7 +88,7 @@ Bytes info_bytes(const ModelSource& source) {
     return bytes;
 }
 
-/// Where a tensor's layer uses another layer's bytes, that layer; else its own.
+/// If a tensor's layer uses another layer's bytes, that layer; else its own.
 std::uint32_t stored_layer(const ModelSource& source, const TensorSpec& spec) {
     const std::vector<std::uint32_t>& layers = source.shared_layers[static_cast<std::size_t>(spec.stack)];
     return layers.empty() || spec.role < Role::attention_norm ? spec.layer : layers.at(spec.layer);
@@ -101,7 +101,7 @@ const Type* chosen_type(const WriteOptions& options, const TensorSpec& spec) {
     return entry == options.types->end() ? nullptr : &entry->second;
 }
 
-/// What the file's configuration is: the source's, and whether inputs have column scales.
+/// The file's configuration: the source's, and whether inputs have column scales.
 Config config_of(const ModelSource& source, const WriteOptions& options) {
     Config config = source.config;
     if (!options.calibration || options.calibration->columns.empty()) return config;
@@ -168,7 +168,7 @@ std::span<const std::byte> between(const Bytes& bytes, std::uint64_t offset, std
 
 }  // namespace
 
-/// The one place where padding between panels could be added, should strides that are powers of two prove slow.
+/// The one place where padding between panels could be added, if strides that are powers of two prove slow.
 std::uint64_t panel_stride_for(Type type, std::uint32_t n_cols) noexcept {
     return round_up(panel_bytes(type, n_cols), kSectionAlignment);
 }

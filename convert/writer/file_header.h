@@ -16,10 +16,10 @@ struct FileHead {
     std::uint64_t weights_bytes = 0;
 };
 
-/// Throws host::Error where the configuration is invalid.
+/// Throws host::Error if the configuration is invalid.
 [[nodiscard]] FileHead make_head(const ModelSource& source, const WriteOptions& options);
 
-/// Puts all checksums in, the weights' being given.
+/// Puts all checksums in; the weights' is given.
 void seal(FileHead& head, std::uint32_t weights_crc);
 
 }  // namespace fovea

@@ -1,4 +1,4 @@
-// The weights section in pieces, each of which can be made alone.
+// The weights section in pieces. Each can be made by itself.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@ struct MadePiece {
     std::uint32_t crc = 0;         ///< CRC-32C of those
     std::size_t tensor = 0;        ///< which of FileHead::specs it belongs to
     bool last = false;             ///< of that tensor
-    QuantLoss loss;                ///< where it was quantized
+    QuantLoss loss;                ///< if it was quantized
 };
 
 /// Room that one thread needs while it makes a piece.
@@ -29,8 +29,8 @@ public:
 
     [[nodiscard]] std::uint64_t count() const noexcept { return first_.back(); }
 
-    /// Makes one. Any number of threads may at a time, each with its own scratch, if source.read_rows and read_groups
-    /// allow it. Throws host::Error where a weight is beyond the type's range, or whatever the source throws.
+    /// Makes one piece. Any number of threads may do so at a time, each with its own scratch, if source.read_rows and
+    /// read_groups allow it. Throws host::Error if a weight is beyond the type's range, or whatever the source throws.
     void make(std::uint64_t piece, PieceScratch& scratch, MadePiece& made) const;
 
 private:

@@ -59,7 +59,7 @@ void stream_weights(const ModelSource& source, const WriteOptions& options, File
     throw host::FileError(path.string(), std::string("cannot be ") + step + ": " + system_error(error), error);
 }
 
-/// A file beside `target` that becomes it on commit and otherwise vanishes.
+/// A file beside `target`: commit makes it the target, else it is removed.
 class TemporaryFile {
 public:
     explicit TemporaryFile(const std::filesystem::path& target) : target_(target), file_(target.string()) {
@@ -96,8 +96,8 @@ private:
     Unfinished file_;
 };
 
-/// What is appended reaches the file 2 MB at a time: a file system that keeps what it is given in large pages (Linux's
-/// ext4, XFS and others) then maps the model by such pages, not by small ones that each take a fault's time to find.
+/// Appended bytes reach the file 2 MB at a time. A file system that keeps them in large pages (Linux's ext4, XFS and
+/// others) then maps the model by such pages, and not by small ones that each cost a page fault.
 class LargeWrites {
 public:
     explicit LargeWrites(TemporaryFile& file) : file_(file) { waiting_.reserve(kLargePage); }
@@ -124,7 +124,7 @@ private:
     std::uint64_t offset_ = 0;
 };
 
-/// Refuses before hours are spent on a file that its place has no room for. Where the system can't tell, writing will.
+/// Refuses a file that its place has no room for, before hours are spent on it. If the system can't tell, writing will.
 void need_room(const std::filesystem::path& target, std::uint64_t bytes) {
     const std::filesystem::path folder = target.has_parent_path() ? target.parent_path() : ".";
     std::error_code error;

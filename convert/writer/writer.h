@@ -16,35 +16,33 @@ namespace fovea {
 
 struct Calibration;  // convert/quantize/calibration.h
 
-/// Which tensor of a file it is.
+/// Identifies a tensor of a file.
 using TensorKey = std::tuple<StackIndex, std::uint32_t, Role>;
 [[nodiscard]] inline TensorKey key_of(const TensorSpec& spec) noexcept { return {spec.stack, spec.layer, spec.role}; }
 
 /// A quantized type for each of some matrices; a table of token embeddings among them lies in panels.
 using MatrixTypes = std::map<TensorKey, Type>;
 
-/// Called after each quantized tensor with what was lost of it: sqrt(Σ(error²) / Σ(weight²)), with a calibration the same of
-/// its outputs.
+/// Called after each quantized tensor with its quantization error: sqrt(Σ(error²) / Σ(weight²)), with a calibration the
+/// same of its outputs.
 using QuantReport = std::function<void(const TensorSpec& spec, Type type, double relative_error)>;
 
 struct WriteOptions {
     Type type = Type::f32;      ///< of matrices and tables, but see stored_type in convert/quantize/quantize.h
-    bool as_source = false;     ///< each matrix as ModelSource::type_of says, where the source has that
+    bool as_source = false;     ///< each matrix as ModelSource::type_of says, if the source has that
     bool exact_tables = false;  ///< with quantized types, tables that are only looked up are f32 instead of f16
     std::uint64_t weights_alignment = kWeightsAlignment;
-    std::uint32_t n_threads =
-        1;  ///< with more, source.read_rows and read_groups are called by so many at the same time
+    std::uint32_t n_threads = 1;         ///< with more, as many call source.read_rows and read_groups at the same time
     const MatrixTypes* types = nullptr;        ///< of those matrices, whatever `type` says; outlives the call
-    const Calibration* calibration = nullptr;  ///< quantizes what it has inputs of by them; outlives the call
+    const Calibration* calibration = nullptr;  ///< quantizes matrices by the inputs it has of them; outlives the call
     Progress progress = {};                    ///< called with bytes of the weights
     QuantReport quantized = {};
 };
 
-/// Writes `source` to `path` by way of a temporary file beside it, which takes its place only when it is whole and on
-/// the disk. The same source gives the same bytes, and the same refusal, for any number of threads; `progress` and
-/// `quantized` are called on the calling one. Throws host::Error, at once where there is no room for all of it, or whatever
-/// source.read_rows throws; the temporary file is then gone, as it is after a signal, and an older file at `path`
-/// untouched.
+/// Writes `source` to a temporary file beside `path`, which becomes `path` only when it is whole and on the disk. The
+/// same source gives the same bytes, and the same refusal, for any number of threads; `progress` and `quantized` are
+/// called on the calling one. Throws host::Error, at once if there is no room for all of it, or the exception of
+/// source.read_rows. The temporary file is then removed, as after a signal, and an older file at `path` is untouched.
 void write_file(const ModelSource& source, const std::filesystem::path& path, const WriteOptions& options);
 
 /// Bytes of the file that write_file would write.

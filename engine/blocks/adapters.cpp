@@ -21,7 +21,7 @@ struct AdapterFactors {
         case Adapted::up: return {t.up_in, t.up_out};
         case Adapted::down: return {t.down_in, t.down_out};
         case Adapted::query_down: return {t.query_down_in, t.query_down_out};
-        case Adapted::latent:  // see latent/latent.cpp
+        case Adapted::latent:  // see latent.cpp
         case Adapted::none: break;
     }
     return {};

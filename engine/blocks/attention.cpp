@@ -86,7 +86,7 @@ void merge(const Attention& a, const Task& task, const State& into, const State&
         {task.n_rows, a.value_stride, into.m, into.l, into.o, chunk.m, chunk.l, chunk.o});
 }
 
-/// Writes or, for a mean, adds the weights of a task whose state is complete. Of a mean's heads the last one divides.
+/// Writes or, for a mean, adds the weights of a task whose state is complete. The last head of a mean divides.
 void write_weights(const Attention& a, const Task& task, const float* query, const State& state) noexcept {
     const AttentionWeights& w = *a.weights;
     const std::uint32_t n_heads = a.block.n_heads, end = a.n_cached(task.sequence);

@@ -100,7 +100,7 @@ private:
         };
         masks[i][0] = resolve(a.masks ? a.masks->attention : Mask{});
         masks[i][1] = resolve(a.masks ? a.masks->padding : Mask{});
-        // Of a module alone, which may append keys, or of a stack, which may have relative positions.
+        // The last mask is a module's, which may append keys, or a stack's, which may have relative positions.
         masks[i][2] = {nullptr, nullptr, last[i], n_given};
         if (has(Part::vectors) && relative)
             masks[i][2] = {nullptr, relative_scores(a.pass, a.layer.block, head_of(i), sequence.pos + row_of(i)),

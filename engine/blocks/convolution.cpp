@@ -15,8 +15,8 @@ class Walk {
 public:
     Walk(std::span<const std::uint32_t> lengths, std::uint32_t step) noexcept : lengths_(lengths), step_(step) {}
 
-    /// Of the made row: the number of its middle row among its sequence's; `first` is that of the sequence's first among all,
-    /// `n` how many it has.
+    /// The number of a made row's middle row in its sequence. `first` becomes the number of the sequence's first row
+    /// among all, `n` how many rows it has.
     std::uint32_t middle(std::uint32_t made) noexcept {
         for (; made - made_before_ >= n_made(); ++number_) {
             made_before_ += n_made();

@@ -56,7 +56,7 @@ private:
         Linear linear;
         const void* operand;
     };
-    /// Of a single row: its operand for each kind of weights that a wave has. They lie in the member's scratch.
+    /// The operands of a single row, one for each kind of weights that a wave has. They lie in the member's scratch.
     struct RowOperands {
         const void* of_kind[kOperandKinds] = {};
         [[nodiscard]] const void*& of(Type type) noexcept { return of_kind[static_cast<int>(operand_kind(type))]; }
@@ -167,7 +167,7 @@ void Mixture::pack_stream(const Wave& wave) noexcept {
     });
 }
 
-/// Of a single row every member makes its own, see Pass::operand.
+/// Every member makes its own operand of a single row, see Pass::operand.
 Mixture::RowOperands Mixture::pack_row(const Wave& wave) noexcept {
     RowOperands operands;
     for (std::uint32_t i = wave.begin; i < wave.end; ++i) {

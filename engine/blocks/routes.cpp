@@ -83,7 +83,7 @@ float* Routes::compared(float* p, float total) const noexcept {
     return c;
 }
 
-/// Of a group whose experts start at c: the largest or, where there is a bias, the sum of the two largest.
+/// The score of a group whose experts start at c: the largest or, if there is a bias, the sum of the two largest.
 float Routes::group_score(const float* c) const noexcept {
     float first = -kInfinity, second = -kInfinity;
     for (std::uint32_t i = 0; i < b_.n_experts / b_.n_expert_groups; ++i) {

@@ -8,7 +8,7 @@ using namespace fovea;
 
 namespace {
 
-/// Of a Workspace or a Session.
+/// Sets the adapters of a Workspace or a Session.
 template<class Place>
 [[nodiscard]] Status set(Place& place, const fovea_adapter* given, std::size_t n) noexcept {
     if (!has(Part::adapters)) return set_adapters(place, {});  // refuses by itself

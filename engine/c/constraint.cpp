@@ -33,7 +33,7 @@ static_assert(sizeof(fovea_constraint) <= FOVEA_CONSTRAINT_BYTES && sizeof(fovea
     return {static_cast<const std::byte*>(bytes), bytes ? n : 0};
 }
 
-// What a filter calls, with a state as its context.
+// The callbacks of a filter, with a state as their context.
 void allow(void* context, const std::uint32_t*, std::size_t, std::uint32_t* mask, std::size_t n_mask) noexcept {
     allow_tokens(static_cast<fovea_constraint_state*>(context)->state, {mask, n_mask});
 }

@@ -77,7 +77,7 @@ std::size_t force(void* context, std::span<Token> tokens) noexcept {
     return {};
 }
 
-/// Makes views of a caller's strings where candidates will be: nothing is there before a token is chosen.
+/// Makes views of a caller's strings in the candidates' memory, which is free before a token is chosen.
 [[nodiscard]] Status read_stop(const fovea_text* stop, std::size_t n_stop, const GeneratorState& s,
                                std::span<const std::string_view>& out) noexcept {
     constexpr std::size_t kViewBytes = 16;  // whatever a pointer's size
@@ -129,7 +129,7 @@ void write_piece(const Piece& piece, fovea_piece* out) noexcept {
     write_struct(&made, sizeof made, out);
 }
 
-/// A turn where there is a workspace, else its last part.
+/// A turn if there is a workspace, else its last part.
 [[nodiscard]] Status turn(fovea_generator* generator, fovea_workspace* workspace, fovea_piece* piece) noexcept {
     if (Status s = check_null(generator); !s.ok()) return s;
     if (Status s = check_struct(piece); !s.ok()) return s;

@@ -1,4 +1,4 @@
-// What the handles of the C interface are, and how its structs are read and written.
+// The handles of the C interface, and the reading and writing of its structs.
 #pragma once
 #include <atomic>
 #include <bit>
@@ -10,7 +10,7 @@
 
 struct fovea_model {
     const fovea::Model* model;
-    fovea::Tokenizer tokenizer;  // not valid where the model has none
+    fovea::Tokenizer tokenizer;  // not valid if the model has none
 };
 
 struct fovea_workspace {
@@ -39,8 +39,8 @@ namespace fovea {
 [[nodiscard]] fovea_status refuse_null(const char* what) noexcept;
 [[nodiscard]] fovea_status success() noexcept;
 
-/// Reads a caller's struct into one of out_bytes. It may be of an older library, and then lacks the last fields, or of
-/// a newer one, whose further fields ask for what is not known here unless they are zero.
+/// Reads a caller's struct into one of out_bytes. A struct of an older library lacks the last fields. One of a newer
+/// library has further fields; unless they are zero, they ask for what is not known here.
 [[nodiscard]] Status read_struct(const void* given, void* out, std::uint32_t out_bytes) noexcept;
 template<class Struct>
 [[nodiscard]] Status read_struct(const Struct* given, Struct& out) noexcept {
@@ -49,7 +49,7 @@ template<class Struct>
 
 /// Whether a caller's struct may be written to; its fields need not be set.
 [[nodiscard]] Status check_struct(const void* out) noexcept;
-/// Writes what a struct that check_struct has seen has room for; what is beyond ours becomes zero.
+/// Writes as much as a struct that check_struct accepted has room for; bytes beyond ours become zero.
 void write_struct(const void* made, std::uint32_t made_bytes, void* out) noexcept;
 
 /// A caller's limits, as both interfaces know them.

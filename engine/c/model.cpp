@@ -39,7 +39,7 @@ using namespace fovea;
 
 namespace {
 
-/// What a model's handle is in its caller's memory.
+/// A model's handle in its caller's memory.
 struct OwnModel {
     fovea_model handle;
     Model model;

@@ -1,4 +1,4 @@
-// The C interface's sessions: one arena that holds, before the engine's own, what a C++ caller keeps beside it.
+// The C interface's sessions: one arena, in which the objects that a C++ caller keeps lie before the engine's own.
 #include "engine/c/handles.h"
 
 #include <cstring>
@@ -40,7 +40,7 @@ struct PreparedSession {
     }
 };
 
-/// What a call asks of a model and limits: a plan, or, where that is null, a session in an arena.
+/// A call's request of a model and limits: a plan or, if that is null, a session in an arena.
 struct Wanted {
     const fovea_limits* limits = nullptr;
     fovea_plan* plan = nullptr;
@@ -81,7 +81,7 @@ struct Wanted {
     return write_plan(*model, p.requested, p.plan, p.arena_bytes, wanted.plan);
 }
 
-/// The same for a file that is not open; where nothing is wanted, all of the file is verified.
+/// The same for a file that is not open; if nothing is wanted, all of the file is verified.
 [[nodiscard]] Status answer(const void* file, std::size_t file_bytes, const Wanted* wanted) noexcept {
     Model model;
     fovea_model handle{&model, {}};

@@ -92,7 +92,7 @@ Status write_plan(const fovea_model& model, const RequestedLimits& requested, co
 
 namespace {
 
-/// A code that there is, or one that has no name.
+/// A known code, or one without a name.
 [[nodiscard]] Code code_of(std::uint32_t code) noexcept { return static_cast<Code>(code < 256 ? code : 255); }
 
 }  // namespace

@@ -107,7 +107,7 @@ void want_pages(PoolState& pool, std::uint32_t slot, std::uint32_t n) noexcept {
     if (s.kv_len % pool.limits.page_len == 0) return;
     std::uint32_t& n_users = pool.n_users[pool.table(slot)[s.kv_len / pool.limits.page_len]];
     if (n_users == 1) return;
-    // Of several forks in one call the last keeps the page, where no other cache does.
+    // If several forks in one call share the page, and no other cache does, the last of them keeps it.
     --n_users;
     ++pool.n_wanted;
     s.copies_page = true;

@@ -1,5 +1,6 @@
-// A compiled form of answers and the index of a vocabulary, byte by byte: what grammar/ writes and constraint.cpp checks.
-// Both are little-endian, hold offsets and no pointers, and are used where they lie, aligned to 4 bytes.
+// A compiled form of answers and the index of a vocabulary, byte by byte: host/grammar/ writes them, and
+// engine/text/constraint.cpp checks them. Both are little-endian, hold offsets and no pointers, and are used where they
+// lie, aligned to 4 bytes.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +29,7 @@ struct IndexHeader {
 };
 static_assert(sizeof(IndexHeader) == 32);
 
-/// One byte of tokens that begin alike. Its first child, where it has one, is the next node. Tokens of the same bytes are
+/// One byte of tokens that begin alike. Its first child, if it has one, is the next node. Tokens of the same bytes are
 /// neighbours.
 struct IndexNode {
     std::uint32_t end_byte;     // past its subtree, in nodes, << 8 | the byte
@@ -46,7 +47,7 @@ inline constexpr std::uint32_t kMostTokenBytes = 126;  // of a token in an index
 // ---- a form: a pushdown automaton over bytes ------------------------------------------------------------------------
 
 /// Then, each as long as its count says: StateRecord, CallRecord, RangeRecord, rows of 256 u16 (a state or kNoState for each
-/// byte), WideRecord, and n_words u32 that these speak of. Then index_bytes of an index, where the form has its own.
+/// byte), WideRecord, and n_words u32 that these speak of. Then index_bytes of an index, if the form has its own.
 struct ConstraintHeader {
     std::uint8_t magic[8];
     std::uint32_t version;
@@ -89,11 +90,12 @@ struct CallRecord {
 };
 static_assert(sizeof(CallRecord) == 12);
 
-/// What is known of a state's tokens in advance, where there are many.
+/// A state's or a loop's tokens, precomputed if there are many.
 ///
-/// Of a state: `mask` has the tokens that stay within its rule, and `entries` the nodes where a token may leave the rule,
-/// each with the state before that node. Of a loop: `counts` has for each token how many repetitions it begins, 0 where it is
-/// not of repetitions alone; `mask` those that are; `entries` the nodes where a token may leave, with the repetitions before.
+/// For a state, `mask` has the tokens that stay within its rule, and `entries` the nodes where a token may leave the
+/// rule, each with the state before that node. For a loop, `counts` has the number of repetitions that each token
+/// begins, 0 if the token is not made of repetitions only; `mask` has the tokens that are; `entries` the nodes where a
+/// token may leave, with the repetitions before.
 struct WideRecord {
     std::uint32_t mask;     // word at which (vocab_size + 31) / 32 words start
     std::uint32_t counts;   // word at which a byte for each token starts, filled up to a multiple of 32; or kNoPlace

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint32_t kPolynomial = 0x82f63b78;  // 0x1edc6f41 with its bits reversed
 #if defined(__OPTIMIZE_SIZE__)
-constexpr int kBits = 4;           // of a table's index: two steps for a byte, 64 bytes of tables, where flash is short
+constexpr int kBits = 4;           // of a table's index: two steps for a byte, 64 bytes of tables, if flash is short
 constexpr std::size_t kSlice = 1;  // bytes per step
 #else
 constexpr int kBits = 8;
@@ -19,7 +19,7 @@ constexpr std::size_t kEntries = std::size_t{1} << kBits;
 
 using Tables = std::array<std::array<std::uint32_t, kEntries>, kSlice>;
 
-/// tables[k][b]: what byte b does to the remainder when k more bytes follow it (Kounavis and Berry 2005).
+/// tables[k][b]: the change that byte b makes to the remainder when k more bytes follow it (Kounavis and Berry 2005).
 constexpr Tables make_tables() {
     Tables tables{};
     for (std::uint32_t b = 0; b < kEntries; ++b) {

@@ -86,13 +86,13 @@ inline constexpr bool kLongBlockRecords = has(Part::experts) || has(Part::latent
 inline constexpr std::size_t kStackRecordBytes = 56,
                              kBlockRecordBytes = kLongBlockRecords ? 144 : 104,
                              kHeadMapRecordBytes = 16, kAdapterRecordBytes = 16, kSoundRecordBytes = 24;
-/// What of a block's record is always written: what comes after is left out where it is zero, as older readers want it.
+/// Bytes of a block's record that are always written. The rest is left out if it is zero, as older readers want it.
 inline constexpr std::size_t kLeastBlockRecordBytes = 88;
 
-/// Goes through a stack's record in the file's order: field(name, x, least, most) for each of as many bytes as x has here,
-/// field.wide(...) for one of four bytes of which two are kept; field.flags(x...) for bytes that are 0 or 1; field.skip(n) for
-/// bytes that are reserved. The one
-/// list for whoever reads, checks or writes configurations. S is Stack or const Stack.
+/// Goes through a stack's record in the file's order: field(name, x, least, most) for a field as wide as x,
+/// field.wide(...) for one of four bytes of which two are kept, field.flags(x...) for bytes that are 0 or 1,
+/// field.skip(n) for reserved bytes. Readers, checkers and writers of configurations all use this list. S is Stack or
+/// const Stack.
 template <class S, class Field>
 void for_each_stack_field(S& s, Field& field) {
     field("n_layers", s.n_layers, 1, kMaxLayers), field("d_model", s.d_model, 1, kMaxWidth),
@@ -171,7 +171,7 @@ void for_each_adapter_field(S& s, Field& field) {
     field("adapter_base", s.adapter_base, 0, 0xffffffffu), field.skip(4);
 }
 
-/// The same for a sound's record, which is of a stack that hears.
+/// The same for a sound's record, which a stack that hears has.
 template <class S, class Field>
 void for_each_sound_field(S& s, Field& field) {
     field("sample_rate", s.sample_rate, 1, kMaxSampleRate), field("n_fft", s.n_fft, 2, kMaxFft),
@@ -189,7 +189,7 @@ enum class Layout : std::uint8_t {
     panels = 2,  // 16 rows at a time, see panel_bytes
 };
 
-// What a tensor is: the roles that roles.inc lists, by their numbers in a file.
+// Roles of tensors, as roles.inc lists them, by their numbers in a file.
 enum class Role : std::uint16_t {
 #define FOVEA_TENSOR(field, role, number, ...) role = number,
 #include "engine/format/roles.inc"
@@ -209,7 +209,7 @@ struct TensorRecord {
     std::uint32_t n_rows, n_cols;
     std::uint64_t offset;       // from the weights section's start, a multiple of 64
     std::uint64_t bytes;
-    std::uint64_t panel_stride; // bytes from one panel to the next; 0 where layout is not panels
+    std::uint64_t panel_stride; // bytes from one panel to the next; 0 if layout is not panels
     std::uint64_t reserved[2];
 };
 static_assert(sizeof(TensorRecord) == 64);
@@ -241,7 +241,7 @@ struct TensorSpec {
     return role >= Role::projections_columns && role <= Role::output_columns;
 }
 
-/// Whether it is one of those that Stack::adapter_base is of: vectors are f32 in every file of a model.
+/// Whether Stack::adapter_base covers the tensor: vectors are f32 in every file of a model.
 [[nodiscard]] constexpr bool tells_model(const TensorSpec& t) noexcept {
     return t.layout == Layout::vector && t.role != Role::rope_frequencies && t.role != Role::alibi_slopes &&
            t.role != Role::mel_filters && !is_columns(t.role);
@@ -281,7 +281,7 @@ struct TensorSpec {
 [[nodiscard]] constexpr std::uint32_t merged_head_dim(const Block& b) noexcept {
     return has(Part::latent) && b.latent_query_dim ? b.latent_value_dim : b.value_head_dim;
 }
-/// Rows of `up` where it is the shared expert's.
+/// Rows of `up` if it is the shared expert's.
 [[nodiscard]] constexpr std::uint32_t shared_up_rows(const Block& b) noexcept {
     return b.gated ? 2 * static_cast<std::uint32_t>(round_up(b.shared_d_ff, kLanes)) : b.shared_d_ff;
 }
@@ -344,7 +344,7 @@ void for_each_tensor(const Stack& s, StackIndex stack, Visit&& visit) {
     using enum Layout;
     const Layout rows_or_panels = s.has_output_head && s.tied_output ? panels : rows;  // also the output head, or not
     const std::uint32_t embedded = or_else(s.embedding_width, s.d_model);
-    const bool whole = !has(Part::adapters) || !s.adapter_rank;  // an adapter has its layers' tensors alone
+    const bool whole = !has(Part::adapters) || !s.adapter_rank;  // an adapter has only its layers' tensors
     const std::uint32_t n_maps = has(Part::vectors) && whole ? s.n_head_maps() : 0;
     for (std::uint32_t layer = 0; layer < s.n_layers || layer < n_maps; ++layer) {
         const auto tensor = [&](Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {

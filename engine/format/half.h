@@ -89,7 +89,7 @@ private:
     [[nodiscard]] std::int32_t small(std::uint64_t col, std::uint64_t lane, std::uint64_t at) const noexcept {
         return static_cast<std::int8_t>(unit(col)[at + group(col) * kLanes + lane]);
     }
-    /// Of a byte the scale and the minimum: all of it, or four bits each.
+    /// Scale and minimum of a byte: all of it, or four bits each.
     [[nodiscard]] std::int32_t low(std::int32_t byte) const noexcept {
         return format.scale == QuantScale::nibble ? byte & 15 : byte;
     }

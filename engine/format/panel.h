@@ -13,7 +13,7 @@ inline constexpr std::uint32_t kLanes = 16;           // rows of a panel
 inline constexpr std::uint32_t kGroup = 32;           // columns of an operand whose quants share a scale
 inline constexpr std::uint32_t kBroadGroup = 128;     // the same, of operands in broad groups
 inline constexpr std::uint32_t kSuperblock = 64;      // columns of a panel's unit: two groups
-inline constexpr std::uint32_t kFactorColumns = 256;  // columns that share factors, where there are any
+inline constexpr std::uint32_t kFactorColumns = 256;  // columns that share factors, if there are any
 
 [[nodiscard]] constexpr std::uint64_t round_up(std::uint64_t x, std::uint64_t multiple) noexcept {
     return (x + multiple - 1) / multiple * multiple;
@@ -21,18 +21,18 @@ inline constexpr std::uint32_t kFactorColumns = 256;  // columns that share fact
 
 [[nodiscard]] constexpr bool is_quantized(Type type) noexcept { return type > Type::bf16; }
 
-/// What a group's quants are multiplied with.
+/// The scale of a group's quants.
 enum class QuantScale : std::uint8_t {
     f16,     ///< a float16 for each group and row
     bf16,    ///< a bfloat16
     factor,  ///< an int8 for each group and row, times a float16 for each row and 256 columns
     nibble,  ///< the low four bits of a byte in place of the int8; the high ones are the minimum
-    alone,   ///< that float16, the groups' own being 1
+    alone,   ///< that float16; the groups' own factors are 1
 };
 
 /// weight = scale·quant − minimum. A unit, 64 columns of a panel, is
 ///   scales    [groups][16], each a float16, a bfloat16 or an int8, or nothing
-///   minima    [groups][16] where there are any that are not in the scales' bytes: bytes, or float16 where scales are
+///   minima    [groups][16] if there are any that are not in the scales' bytes: bytes, or float16 if scales are
 ///   quants    [2] of 32 columns: 8 bits: int8 [8][16][4], four columns, row, column. Else planes of bits, the lowest first:
 ///     4 bits  [4][16][4]: the low nibble of byte j is column 8·i + j, the high one column 8·i + 4 + j
 ///     2 bits  [2][16][4]: bits 2·k and 2·k + 1 of byte j are column 16·i + 4·k + j
@@ -50,7 +50,7 @@ struct QuantFormat {
     [[nodiscard]] constexpr bool broad() const noexcept {
         return has(Part::gguf_types) && scale_columns == kBroadGroup;
     }
-    /// Of a unit, each with a scale.
+    /// Groups of a unit, each with a scale.
     [[nodiscard]] constexpr std::uint32_t n_groups() const noexcept {
         return broad() ? 1 : kSuperblock / scale_columns;
     }
@@ -67,7 +67,7 @@ struct QuantFormat {
     }
     [[nodiscard]] constexpr std::uint32_t minimum_bytes() const noexcept { return factors() ? 1 : 2; }
     [[nodiscard]] constexpr std::uint32_t head_bytes() const noexcept { return factors() ? 64 : 0; }
-    /// Of a unit: where minima and quants start, and its size.
+    /// Where a unit's minima and quants start, and its size.
     [[nodiscard]] constexpr std::uint32_t minima_at() const noexcept {
         return factors() && scale == QuantScale::nibble ? 0 : n_groups() * kLanes * scale_bytes();
     }
@@ -116,12 +116,12 @@ static_assert(sizeof kQuantFormats / sizeof *kQuantFormats == kQuantTypeCount);
 
 /// The i-th of them.
 [[nodiscard]] constexpr Type quant_type(int i) noexcept { return static_cast<Type>(static_cast<int>(Type::q8) + i); }
-/// Of a quantized type.
+/// The format of a quantized type.
 [[nodiscard]] constexpr const QuantFormat& format_of(Type type) noexcept {
     return kQuantFormats[static_cast<int>(type) - static_cast<int>(Type::q8)];
 }
 
-/// How products with a type want what they multiply: as floats, or as quants that share a scale over so many columns.
+/// The operand that products with a type want: floats, or quants that share a scale over so many columns.
 enum class OperandKind : std::uint8_t { floats, groups, broad_groups };
 inline constexpr int kOperandKinds = 3;
 [[nodiscard]] constexpr OperandKind operand_kind(Type type) noexcept {
@@ -129,8 +129,8 @@ inline constexpr int kOperandKinds = 3;
     return format_of(type).broad() ? OperandKind::broad_groups : OperandKind::groups;
 }
 
-/// Bytes of one panel of `n_cols` columns. n_cols below 2^32, so nothing overflows. Plain types are [col][16]; of
-/// quantized ones see QuantFormat: a last unit is whole, what it has beyond n_cols is zero.
+/// Bytes of one panel of `n_cols` columns. n_cols below 2^32, so nothing overflows. Plain types are [col][16]; for
+/// quantized ones see QuantFormat: a last unit is whole, with zeros beyond n_cols.
 [[nodiscard]] constexpr std::uint64_t panel_bytes(Type type, std::uint64_t n_cols) noexcept {
     if (!is_quantized(type)) return n_cols * kLanes * (type == Type::f32 ? 4 : 2);
     const QuantFormat& f = format_of(type);

@@ -1,5 +1,5 @@
-// Parts that a build may leave out (CMake: FOVEA_WITHOUT), for firmware whose model and program have no use for them. What
-// is left out is refused by name where a file or a call asks for it, as `unsupported`; it changes nothing else.
+// Parts that a build may leave out (CMake: FOVEA_WITHOUT), for firmware whose model and program have no use for them. A
+// file or a call that asks for such a part is refused by the part's name, as `unsupported`. Nothing else changes.
 #pragma once
 
 namespace fovea {
@@ -18,7 +18,7 @@ enum class Part : unsigned {
     block_variants = 512,   // blocks beside norm, attention, norm, feed-forward; caps, scales, relu2 and later ones
     bf16 = 1024,            // weights of that type
     role_names = 2048,      // what tensors are called in messages
-    experts = 4096,         // feed-forward parts of several, of which a row uses some; what they gate with
+    experts = 4096,         // feed-forward parts of several experts; a row uses some of them; what they gate with
     penalties = 8192,       // the sampler's penalties by count, and biases of tokens
     adapters = 16384,       // set_adapters
     latent = 32768,         // latent attention, queries by way of a narrower row

@@ -16,8 +16,8 @@ bool view(std::span<const std::byte> section, const TokenizerTable& table, std::
     return true;
 }
 
-/// Views a table as the span of its kind, the spans being in TokenizerTableKind's order. False where its extent is not
-/// right; one of a later version is left alone: its critical bit was looked at.
+/// Views a table as the span of its kind, the spans being in TokenizerTableKind's order. False if its extent is wrong.
+/// A table of a later version is left alone: its critical bit was checked before.
 bool view_table(std::span<const std::byte> section, const TokenizerTable& table, Tables& t) noexcept {
     bool valid = true;
     std::uint32_t kind = 0;

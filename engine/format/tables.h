@@ -10,7 +10,7 @@
 
 namespace fovea {
 
-/// The first of n places whose key is not below `key`, where keys ascend; where they do not, some place up to n.
+/// The first of n places whose key is not below `key`, if keys ascend; if they do not, some place up to n.
 template<class KeyAt>
 [[nodiscard]] constexpr std::size_t first_place(std::size_t n, std::uint64_t key, KeyAt key_at) noexcept {
     std::size_t first = 0;
@@ -29,7 +29,7 @@ template<class KeyAt>
     return next == 0 ? 0 : static_cast<std::uint8_t>(runs[next - 1]);
 }
 
-/// What a character becomes: an entry of decompositions or lower_case.
+/// A character's replacement: an entry of decompositions or lower_case.
 struct Change {
     std::uint64_t entry = 0;  ///< 0: there is none
     static constexpr std::uint32_t kCodeBits = 21, kCodeMask = (1u << kCodeBits) - 1;
@@ -47,7 +47,7 @@ struct Change {
     return i < entries.size() && Change{entries[i]}.code() == code ? Change{entries[i]} : Change{};
 }
 
-/// The tables of one section; empty spans where it has none. Every span lies within the section and is aligned for its
+/// The tables of one section; empty spans if it has none. Every span lies within the section and is aligned for its
 /// elements; what the elements say is not trusted.
 struct Tables {
     const TokenizerHeader* header = nullptr;
@@ -78,7 +78,7 @@ struct Tables {
     [[nodiscard]] std::uint32_t offset(std::size_t i) const noexcept {
         return token_offsets[i] & ~(kSpecialToken | kJoinedToken);
     }
-    /// The bytes `id` stands for; empty where there is no such id.
+    /// The bytes `id` stands for; empty if there is no such id.
     [[nodiscard]] std::string_view token(Token id) const noexcept;
     [[nodiscard]] bool has_bit(Token id, std::uint32_t offset_bit) const noexcept {
         return std::uint64_t{id} + 1 < token_offsets.size() && (token_offsets[id] & offset_bit) != 0;

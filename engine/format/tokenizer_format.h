@@ -29,7 +29,7 @@ enum TokenizerFlag : std::uint32_t {
     kTokenizerFlags = 127,
 };
 
-// Bounded, so that a file cannot make its reader ask for more memory, or calls within calls, than the text justifies.
+// Bounded, so that a file cannot make its reader use more memory, or a deeper stack, than the text justifies.
 inline constexpr std::uint32_t kMaxTextGrowth = 128, kMaxTokenGrowth = 32, kMaxSteps = 24;
 inline constexpr std::uint32_t kMaxWordCharacters = 1000;  // and the time a word of word_piece may take
 
@@ -56,7 +56,7 @@ enum class TokenizerTableKind : std::uint32_t {
     steps,              // TokenizerStep: from a text to words, in order
     byte_ids,           // u32 [256]: the token of each byte, or kNoId
     merges,             // TokenizerMerge: a hash table in buckets of 4
-    vocabulary,         // TokenizerEntry: a hash table in buckets of 8; only where words or characters are looked up
+    vocabulary,         // TokenizerEntry: a hash table in buckets of 8; only if words or characters are looked up
     added_tokens,       // AddedToken, sorted by their bytes
     added_text,         // the bytes that spell them
     classes,            // u32 ascending: first code point << 8 | UnicodeClass bits, up to the next one's
@@ -70,14 +70,14 @@ enum class TokenizerTableKind : std::uint32_t {
     transitions,        // u16: state | kMatchBefore
     maps,               // TokenizerMap
     map_units,          // u32: their tries, as automaton.h has them; values are offsets
-    map_text,           // what keys become, each with a zero byte behind it
+    map_text,           // replacements of keys, each with a zero byte behind it
     clusters,           // u32 as classes: ClusterBit
     pieces,             // u32: a trie of tokens' spellings; values are ids
     scores,             // f64 [n_tokens + 1]: the last is an unknown character's
     pair,               // TokenizerPart: the template of two texts
 };
 
-// Bits of an offset. A token that joins the one before it leaves its first space out when decoded.
+// Bits of an offset. A token that joins the one before it loses its first space when decoded.
 inline constexpr std::uint32_t kSpecialToken = 0x80000000u, kJoinedToken = 0x40000000u;
 
 struct TokenizerTable {
@@ -99,7 +99,7 @@ enum class StepKind : std::uint8_t {
     split_before,      // a piece starts at every `from`
     characters,        // each by its bits: mode RewriteFlag bits
     bert_words,        // space goes, each punctuation character is a piece (Devlin et al. 2019)
-    pattern,            // pieces are what pattern number `limit` matches, and what is between: mode SplitMode
+    pattern,            // pieces are the matches of pattern number `limit`, and the text between: mode SplitMode
     replace_pattern,    // every match of pattern number `limit` becomes `to`
     map,                // characters become what map number `limit` has for them: mode MapFlag bits
     strip,              // space at the ends goes: mode StripFlag bits
@@ -137,7 +137,7 @@ enum WordFlag : std::uint8_t {
 };
 
 enum RewriteFlag : std::uint8_t {
-    kClean = 1,         // dropped characters and bytes that are none go, other space becomes " "
+    kClean = 1,         // dropped characters and invalid bytes go, other space becomes " "
     kApart = 2,         // a space on both sides of an ideograph
     kLowerCase = 4,
     kRewriteFlags = 7,
@@ -180,7 +180,7 @@ enum ClusterBit : std::uint8_t {
     kClusterAlone = 4,      // a control
 };
 
-// A place in the template of a pair: a token, or in its stead one of the two texts; and the token type of what comes there.
+// A place in the template of a pair: a token, or in its stead one of the two texts; and the token type there.
 struct TokenizerPart {
     std::uint32_t id;    // or kFirstText, kSecondText
     std::uint32_t type;  // token type
@@ -237,9 +237,9 @@ static_assert(sizeof(AddedToken) == 12);
 inline constexpr std::uint32_t kMaxAddedBytes = 255;
 
 enum AddedFlag : std::uint16_t {
-    kAddedSpecial = 1,      // read only where special tokens are asked for
+    kAddedSpecial = 1,      // read only if special tokens are asked for
     kAddedNormalized = 2,   // matched in the normalized text, and spelled so
-    kAddedWord = 4,         // only where no word character is next to it
+    kAddedWord = 4,         // only if no word character is next to it
     kAddedTakesLeft = 8,    // with the space before it
     kAddedTakesRight = 16,  // with the space after it
     kAddedFlags = 31,

@@ -19,7 +19,7 @@ struct Character {
     std::uint32_t bytes = 1;
 };
 
-/// Bytes of the character that `lead` starts; 0 where none can start with it.
+/// Bytes of the character that `lead` starts; 0 if none can start with it.
 [[nodiscard]] constexpr std::uint32_t utf8_bytes(std::uint8_t lead) noexcept {
     return lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
 }
@@ -65,7 +65,7 @@ struct Character {
 class TextSink {
 public:
     explicit TextSink(std::span<char> room) noexcept : room_(room) {}
-    /// False, and nothing is written, where it does not fit.
+    /// False, and nothing is written, if it does not fit.
     bool put(std::string_view text) noexcept {
         if (text.size() > room_.size() - n_) return false;
         for (const char c : text) room_[n_++] = c;

@@ -28,8 +28,8 @@ inline constexpr std::uint32_t kTile = 64;          // positions of an attention
 inline constexpr std::uint32_t kChunk = 512;        // positions after which attention's state restarts
 inline constexpr std::uint32_t kChunkTiles = kChunk / kTile;
 
-/// Rows of each block of an operand of n_rows rows; the last may have fewer. There are as few blocks as can be, and they
-/// are of one size as far as that goes: 16 rows are 8 and 8, for 4 rows beside 12 would cost more.
+/// Rows of each block of an operand of n_rows rows; the last may have fewer. There are as few blocks as possible, of
+/// sizes as equal as possible: 16 rows are 8 and 8, since 12 and 4 would cost more.
 [[nodiscard]] constexpr std::uint32_t row_block(std::uint32_t n_rows) noexcept {
     const std::uint32_t n_blocks = (n_rows + kRowBlock - 1) / kRowBlock;
     return n_blocks < 2 ? n_rows : (n_rows + n_blocks - 1) / n_blocks;
@@ -54,13 +54,14 @@ inline constexpr bool kQ4Caches = has(Part::gguf_types);
 inline constexpr Type kKeyTypeOfQ4 = Type::iq4_nl;  // in which a q4 cache's keys are, less their panel's reference
 
 /// Bytes of 16 positions' key heads in a cache: a panel as a matrix has it. A panel of q4 is one of iq4_nl, then a reference
-/// [head_dim]: the upper byte of a float16 for each dim, with zeros up to a multiple of 64. Keys near it are stored less it.
+/// [head_dim]: the upper byte of a float16 for each dim, with zeros up to a multiple of 64. Keys near the reference are
+/// stored as the difference from it.
 [[nodiscard]] constexpr std::uint64_t key_panel_bytes(Type type, std::uint64_t head_dim) noexcept {
     if (!kQ4Caches || type != Type::q4) return panel_bytes(type, head_dim);
     return panel_bytes(kKeyTypeOfQ4, head_dim) + round_up(head_dim, kSuperblock);
 }
 
-/// Of a q8 or q4 cache's values, for every 32 dims of 16 positions: f16 scales [16], one per position, then int8 quants
+/// Values of a q8 or q4 cache, for every 32 dims of 16 positions: f16 scales [16], one per position, then int8 quants
 /// [16][32] or the codebook's indices [16][16], the low nibble of byte j being dim j, the high one dim 16 + j.
 [[nodiscard]] constexpr std::uint32_t value_row_bytes(Type type) noexcept {
     return kQ4Caches && type == Type::q4 ? kGroup / 2 : kGroup;
@@ -75,7 +76,7 @@ inline constexpr Type kKeyTypeOfQ4 = Type::iq4_nl;  // in which a q4 cache's key
     return kLanes * round_up(value_head_dim, kLanes) * (type == Type::f32 ? 4 : 2);
 }
 
-/// What happens to y = W·x + bias before it is stored.
+/// The last step of a product: what is stored of y = W·x + bias.
 enum class Epilogue : std::uint8_t {
     store,  ///< out = act(y)
     add,    ///< out = out + y (residual); activation is none
@@ -103,8 +104,8 @@ struct Matmul {
     [[nodiscard]] float* row(std::size_t i) const noexcept { return out_rows ? out_rows[i] : out + i * out_stride; }
 };
 
-/// What one mask says to one query row of the positions below `end`: those from n_keys on are hidden, others where `hidden`
-/// is not 0 or `added` is −inf; `added` is added to the score. Either pointer may be null.
+/// One mask for one query row and the positions below `end`. Positions from n_keys on are hidden, others if `hidden` is
+/// not 0 or `added` is −inf; `added` is added to the score. Either pointer may be null.
 struct MaskRow {
     const std::uint8_t* hidden;  // [n_keys]
     const float* added;          // [n_keys]
@@ -113,18 +114,18 @@ struct MaskRow {
 inline constexpr std::uint32_t kMasks = 3;  // a row's masks: the caller's two, and a causal one beside appended keys
 
 /// One chunk of attention for up to kRowBlock query rows that share a key-value head (Milakov and Gimelshein 2018;
-/// Dao et al. 2022). Row r sees positions [first[r], last[r]) of its sequence, of which this call does those in
+/// Dao et al. 2022). Row r sees positions [first[r], last[r]) of its sequence. This call does those of them in
 /// [512·chunk, 512·chunk + 512). A tile of 64 positions lies together; tiles may lie anywhere. Per row, over tiles:
 ///   score = dot(query, key)·scale; with softcap c: score = c·tanh(score / c); with slopes: score = fma(−slope, d, score),
-///   d = float(key position) − position, or 0 − d where that is greater; plus the masks' sum; unseen, hidden: −inf
-///   m' = max(m, max of the tile's scores); a = exp(m − m'), 1 where m = −inf; p = exp(score − m')
+///   d = float(key position) − position, or 0 − d if that is greater; plus the masks' sum; unseen, hidden: −inf
+///   m' = max(m, max of the tile's scores); a = exp(m − m'), 1 if m = −inf; p = exp(score − m')
 ///   l[lane] = l[lane]·a, then + p of position lane mod 16, panel by panel;   o = o·a, then fma(p, value, o) in order
-/// A tile in which a row's window has nothing leaves that row as it is. p is 0 where unseen or hidden, whatever m is, and
+/// A tile in which a row's window has nothing leaves that row as it is. p is 0 if unseen or hidden, whatever m is, and
 /// unseen positions' values are not read. Pairs with p = 0 add nothing, whatever the value holds. Last, o + 0: no sum is
-/// a negative zero. Of a q8 cache the dot product is that of a q8 matmul, and o = fma(float(quant), p·scale, o).
-/// Of a q4 cache it is that of an iq4_nl matmul. Where a key's first scale is odd, the dot product with the panel's reference
-/// is added: over all columns of whole groups, lane i mod 16 = fma(float(quant)·its scale, reference[i], lane), folded. Values
-/// are as q8's.
+/// a negative zero. With a q8 cache the dot product is that of a q8 matmul, and o = fma(float(quant), p·scale, o).
+/// With a q4 cache it is that of an iq4_nl matmul. If a key's first scale is odd, the dot product with the panel's
+/// reference is added: over all columns of whole groups, lane i mod 16 = fma(float(quant)·its scale, reference[i],
+/// lane), folded. Values are as q8's.
 struct Attend {
     const float* query;    // [head_dim][n_rows]; q8, q4: packed by pack_q8
     std::uint32_t n_rows;  // 1 to kRowBlock
@@ -136,16 +137,16 @@ struct Attend {
     const std::uint32_t* last;             // [n_rows]
     const MaskRow* masks;                  // [n_rows][kMasks]; null: nothing is hidden
     const float* slopes = nullptr;         // [n_rows]; null: none (Press et al. 2022)
-    const float* positions = nullptr;      // [n_rows] of the queries, where there are slopes; whole numbers below 2^24
+    const float* positions = nullptr;      // [n_rows] of the queries, if there are slopes; whole numbers below 2^24
     float scale;                           // multiplies a dot product
     float softcap;                         // 0: unused
     std::uint32_t chunk;
     bool second_level = false;  // where lines are fetched to, as in Matmul
-    float* m;                   // out [n_rows]: largest score, −inf where nothing was seen
+    float* m;                   // out [n_rows]: largest score, −inf if nothing was seen
     float* l;                   // out [n_rows]: sum of exp(score − m)
     float* o;                   // out [n_rows][value_stride]: unnormalised weighted sum
 
-    /// Where the tile of a position of the chunk starts; tiles that no row sees need not be there.
+    /// The start of the tile of a position of the chunk. Tiles that no row sees may be missing.
     [[nodiscard]] const std::byte* keys_at(std::uint32_t pos) const noexcept { return keys[pos / kTile % kChunkTiles]; }
     [[nodiscard]] const std::byte* values_at(std::uint32_t pos) const noexcept {
         return values[pos / kTile % kChunkTiles];
@@ -163,7 +164,7 @@ struct AttendMerge {
 /// Functions of one value; the activations from GELU on follow.
 enum class Unary : std::uint8_t { exp, tanh, erf, sin, cos };
 inline constexpr int kFirstActivation = 5 - static_cast<int>(Activation::gelu);
-/// Of a build without variants of blocks the activations from relu2 on are left out.
+/// A build without variants of blocks leaves out the activations from relu2 on.
 inline constexpr int kActivationsBuilt =
     has(Part::block_variants) ? kActivationCount : static_cast<int>(Activation::relu2);
 inline constexpr int kUnaryCount = kFirstActivation + kActivationsBuilt;
@@ -174,18 +175,20 @@ inline constexpr int kUnaryCount = kFirstActivation + kActivationsBuilt;
     return static_cast<Activation>(static_cast<int>(function) - kFirstActivation);
 }
 
-/// Kernels whose operands are weights or caches of one type; null where there are none of it (caches of bf16 and what follows q4).
+/// Kernels whose operands are weights or caches of one type; null for caches of bf16 and of the types after q4, which
+/// there are none of.
 struct TypeKernels {
     /// out = W·x with the epilogue of Matmul.
-    /// In a dot product of quantized weights a group of columns that share a scale is one step: the int32 sum of the
-    /// quants' products, exact, then sum = fma(float(that), w_scale·x_scale, sum). After them their minimum, where
-    /// the format has any: sum = fma((−Σ x quants)·x_scale, minimum, sum). All groups of the panel count, padding too.
+    /// In a dot product of quantized weights a group of columns that share a scale is one step: the exact int32 sum s
+    /// of the quants' products, then sum = fma(float(s), w_scale·x_scale, sum). After them follows the group's minimum,
+    /// if the format has minima: sum = fma((−Σ x quants)·x_scale, minimum, sum). All groups of the panel count, padding
+    /// too.
     void (*matmul)(const Matmul&) noexcept;
 
     void (*attend)(const Attend&) noexcept;
 
-    /// weights [n_rows][kTile] of one tile's positions: exp(score − m) / l by the scores above and the m and l that a
-    /// row ended with (o is not used, the tile is the chunk's); 0 where unseen or hidden, or l = 0; canonical.
+    /// weights [n_rows][kTile] of one tile's positions: exp(score − m) / l, with the scores above and a row's final m
+    /// and l (o is not used, the tile is the chunk's); 0 if unseen or hidden, or l = 0; canonical.
     void (*attend_weights)(const Attend&, std::uint32_t tile, float* weights) noexcept;
 };
 
@@ -203,7 +206,7 @@ struct UnaryTable {
     [[nodiscard]] auto operator[](int i) const noexcept { return functions[i]; }
 };
 
-/// All that multiplies no quants. Instruction sets that differ in integer products alone share it.
+/// The kernels that multiply no quants. Instruction sets that differ only in integer products share them.
 struct FloatKernels {
     TypeKernels types[3];  // f32, f16, bf16
 
@@ -212,7 +215,7 @@ struct FloatKernels {
     void (*pack)(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols,
                  float* packed) noexcept;
 
-    /// Quantizes and packs n_rows <= kRowBlock rows, by row and group of 32 columns. `columns` [n_cols], where it is not
+    /// Quantizes and packs n_rows <= kRowBlock rows, by row and group of 32 columns. `columns` [n_cols], if it is not
     /// null, first multiplies each row: x = x·column, rounded to float32. Then amax = largest magnitude; infinite
     /// or NaN: quants 0, scale NaN; below 2^-100: quants and scale 0; else scale = amax/127, quant = x·(127/amax)
     /// rounded to nearest even. Columns from n_cols on are 0. packed is 4-byte aligned, a group after another:
@@ -222,8 +225,8 @@ struct FloatKernels {
     ///   weights are unsigned, with 128 or 8 for zero
     PackQuants pack_q8;
 
-    /// The same with a scale over 128 columns, or the 64 that are left, for weights in broad groups. Each of their groups of
-    /// 32 has that scale; of both starts the first has those of all, the others 0. Null without them.
+    /// The same with a scale over 128 columns, or the 64 that are left, for weights in broad groups. Each of their
+    /// groups of 32 has that scale; the first group has both starts of all, the others 0. Null without them.
     PackQuants pack_broad;
 
     /// y[i] = x[i]·(1/sqrt(mean(x²) + epsilon))·weight[i] (Zhang and Sennrich 2019, eq. 4). x, y [n]; weight [n].
@@ -249,15 +252,15 @@ struct FloatKernels {
     void (*write_key[kTypeCount])(const float* key, std::uint32_t head_dim, std::uint32_t lane,
                                   std::byte* panel) noexcept;
 
-    /// The same for its value head [value_head_dim], with zeros after it; only q8 and q4 clear, and that the scales alone.
+    /// The same for its value head [value_head_dim], with zeros after it; only q8 and q4 clear, and only the scales.
     void (*write_value[kTypeCount])(const float* value, std::uint32_t value_head_dim, std::uint32_t lane,
                                     std::byte* panel) noexcept;
 
-    /// Skips rows with chunk_l = 0; copies where l = 0; else m' = max(m, chunk_m), a = exp(m − m'),
+    /// Skips rows with chunk_l = 0; copies if l = 0; else m' = max(m, chunk_m), a = exp(m − m'),
     /// b = exp(chunk_m − m'), l = fma(chunk_l, b, l·a), o = fma(chunk_o, b, o·a).
     void (*attend_merge)(const AttendMerge&) noexcept;
 
-    /// out[row][i] = o[row][i] / l[row] + 0 for i < value_head_dim; zeros where l = 0; canonical.
+    /// out[row][i] = o[row][i] / l[row] + 0 for i < value_head_dim; zeros if l = 0; canonical.
     /// Row r's output starts at out + r·out_stride.
     void (*attend_finish)(const float* l, const float* o, std::uint32_t n_rows, std::uint32_t value_head_dim,
                           std::uint32_t value_stride, float* out, std::size_t out_stride) noexcept;
@@ -278,7 +281,7 @@ struct QuantKernels {
 };
 
 /// Floats that the operand of a product by tiles has for a row's group of 32 columns: its scale, then −Σ of the quants of each
-/// half. A broad group has its scale alone.
+/// half. A broad group has only its scale.
 inline constexpr std::uint32_t kTileFactors = 3;
 inline constexpr std::uint32_t kTileRows = 16;  // at most
 
@@ -289,7 +292,7 @@ inline constexpr bool kMayHaveTiles = true;
 inline constexpr bool kMayHaveTiles = false;
 #endif
 
-/// How rows are cut into tiles: as few as can be, and of one size, but for the last.
+/// The cutting of rows into tiles: as few as possible, and of one size, except the last.
 struct RowTiles {
     std::uint32_t n_all, n, rows_each;
     explicit constexpr RowTiles(std::uint32_t n_rows) noexcept
@@ -301,9 +304,9 @@ struct RowTiles {
     }
 };
 
-/// Products of more than kFewRows rows with quantized weights (of two tiles of rows, where groups are not broad: those gain
-/// less) by a unit that multiplies matrices. Their operand takes as many
-/// bytes as operand_bytes says, but lies otherwise. First, of one tile of n rows after another,
+/// Products of more than kFewRows rows with quantized weights (of two tiles of rows, if groups are not broad: those
+/// gain less) by a unit that multiplies matrices. Their operand takes as many bytes as operand_bytes says, but lies
+/// otherwise. First, of one tile of n rows after another,
 ///   int8 quants [units][n][64]: 64 columns of a row together
 /// then, likewise,
 ///   float [groups][kTileFactors][n]; of broad groups [groups][n]
@@ -348,15 +351,15 @@ struct Kernels {
     }
 };
 
-/// Each defined where the build has it.
+/// Each defined if the build has it.
 extern const Kernels kernels_scalar, kernels_avx2, kernels_avxvnni, kernels_avx512, kernels_avx512vnni, kernels_amx,
     kernels_neon, kernels_neon_dotprod, kernels_neon_i8mm;
 extern const FloatKernels floats_scalar, floats_avx2, floats_avx512, floats_neon;
 extern const QuantKernels quants_avx512vnni;
 
-/// Every table that is built in and that this CPU can run, best first; kernels_scalar is last. n is their number.
+/// The built-in tables that this CPU can run, best first; kernels_scalar is last. n is their number.
 [[nodiscard]] const Kernels* const* usable_kernels(std::size_t& n) noexcept;
-/// The table of that name; for null the best, which has tiles only where they are wanted. Null where there is none, or where it
+/// The table of that name; for null the best, which has tiles only if they are wanted. Null if there is none, or if it
 /// has tiles and the operating system does not let the process use them.
 [[nodiscard]] const Kernels* find_kernels(const char* isa, bool wants_tiles = false) noexcept;
 

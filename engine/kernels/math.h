@@ -18,7 +18,7 @@
 namespace fovea {
 namespace {
 
-/// x = n·ln 2 + r, e^x = 2^n·e^r (Cody and Waite 1980). Where x is known to be at most 0 (or NaN), fewer steps come to
+/// x = n·ln 2 + r, e^x = 2^n·e^r (Cody and Waite 1980). If x is known to be at most 0 (or NaN), fewer steps come to
 /// the same bits.
 template<bool kAtMost0 = false, class V>
 FOVEA_LANES V exp(V x) {
@@ -112,7 +112,8 @@ FOVEA_LANES V quick_gelu(V x) {
     return x / (constant(x, 1.0f) + exp(x * constant(x, -kSiluSlope)));
 }
 
-/// What gpt-oss gates with (OpenAI 2025): x·sigmoid(1.702·x) of x up to 7; its other factor is within ±7, and 1 more.
+/// The gate of gpt-oss (OpenAI 2025): x·sigmoid(1.702·x), x clamped to 7; the other factor is clamped to ±7, and 1 is
+/// added.
 template<class V>
 FOVEA_LANES V silu_clamped(V x) {
     const V most = constant(x, kSiluMost);
@@ -150,7 +151,7 @@ FOVEA_LANES V activate(Activation activation, V x) {
     return x;
 }
 
-/// What a gated part's activation multiplies, where `x` is what `up` makes.
+/// The factor that a gated part's activation multiplies; `x` is what `up` makes.
 template<class V>
 FOVEA_LANES V gated_factor(Activation activation, V x) {
     return has(Part::experts) && activation == Activation::silu_clamped ? clamped_factor(x) : x;

@@ -1,4 +1,4 @@
-// Which tables there are, best first, and which of them this CPU runs.
+// The list of tables, best first, and the choice of one that this CPU runs.
 #include <array>
 #include <string_view>
 

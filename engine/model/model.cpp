@@ -256,9 +256,9 @@ Status ModelAccess::read_tensors(Bytes section, std::uint64_t weights_bytes, Mod
             return {Code::tensor_invalid, "out of order: tensor", i, i};
         if (Status status = check_tensor(t, weights_bytes); !status.ok()) return status;
     }
-    // Every tensor the configuration calls for must be there, and be what it calls for. Of a role that this reader knows
-    // there is no other, for a session finds tensors by their roles; of unknown roles those that are not critical are
-    // skipped. Both lists have the same order, so one walk pairs them.
+    // Every tensor the configuration calls for must be there, and be what it calls for. No other may have a role that
+    // this reader knows, for a session finds tensors by their roles; tensors of unknown roles are skipped if they are
+    // not critical. Both lists have the same order, so one walk pairs them.
     Status status;
     std::uint32_t at = 0;
     const auto skip_until = [&](const TensorSpec* want) {

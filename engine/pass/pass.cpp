@@ -125,7 +125,7 @@ Units Pass::pairs(std::uint32_t n, std::uint32_t n_rows) const noexcept {
 
 namespace {
 
-/// Of an adapter they lie in its own file.
+/// Panels of an adapter's product lie in its own file.
 [[nodiscard]] const std::byte* panels_of(const Linear& product, const WorkspaceState& workspace) noexcept {
     const std::byte* file = product.file;
     return has(Part::adapters) && file ? file + product.matrix.offset : workspace.weights(product.matrix.offset);

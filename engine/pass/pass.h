@@ -67,8 +67,8 @@ struct AdaptedProduct {
 
 // Panels are shared out in pairs: gate and up must stay together, and kernels work on several side by side.
 inline constexpr std::uint32_t kPair = 2;
-// Of many rows a member takes so many pieces, one after another, and more where the others are slower. Few rows wait for
-// memory, whose streams are best long.
+// A member takes so many pieces of many rows, one after another, and more where the others are slower. Few rows wait
+// for memory, whose streams are best long.
 inline constexpr std::uint32_t kPieces = 16;
 [[nodiscard]] inline std::uint32_t n_pairs(const Matrix& m) noexcept { return (m.n_panels() + kPair - 1) / kPair; }
 
@@ -86,7 +86,7 @@ struct Units {
 [[nodiscard]] constexpr Units in_parts(std::uint32_t n) noexcept { return {n}; }
 [[nodiscard]] constexpr Units as_they_come(std::uint32_t n, std::uint32_t n_pieces) noexcept { return {n, n_pieces}; }
 
-/// The blocks in which the rows of an operand are packed, each by one call of Pass::pack. Of no rows there are none.
+/// The blocks in which the rows of an operand are packed, each by one call of Pass::pack. No rows make no block.
 struct RowBlocks {
     std::uint32_t n_rows, rows_each, n;
     struct Block {
@@ -203,7 +203,7 @@ struct Pass : PassInput {
     [[nodiscard]] const T& of_layer(const T* all) const noexcept {
         return all[first_layer() + layer];
     }
-    /// Of one input of the layer, by the field of ColumnTensors; of the output head's that of layer 0. 0: it has none.
+    /// Column scales of one input of the layer, by the field of ColumnTensors; the head's are layer 0's. 0: it has none.
     [[nodiscard]] VectorOffset columns(VectorOffset ColumnTensors::*input) const noexcept {
         const bool is_output = input == &ColumnTensors::output;
         if (!has(Part::columns) || !(is_output ? stack().output_columns : stack().block(layer).column_scales)) return 0;
@@ -260,7 +260,7 @@ private:
         const void* work;
         void operator()(Share mine) const noexcept { call(work, mine); }
     };
-    /// Of a single row, in this member's scratch: see OwnRow.
+    /// The operand of a single row, in this member's scratch: see OwnRow.
     [[nodiscard]] const void* own_operand(const Packing& packing, const float* row,
                                           const NormWeights& weights) const noexcept;
     void run_phase(const char* name, const Output& output, const Units& units, const WorkCall& work,

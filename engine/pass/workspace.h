@@ -60,7 +60,8 @@ static_assert(sizeof(WorkspaceState) <= kWorkspaceStateBytes);
 
 /// The stack whose layers a request for weights counts.
 [[nodiscard]] StackIndex weights_stack(const WorkspaceState& w) noexcept;
-/// Whether the weights asked for have room for a call. Overflows nowhere: sizes are of rows that there are.
+/// Checks that the caller's buffer holds the requested attention weights of a call. The sizes cannot overflow: they
+/// count rows in memory.
 [[nodiscard]] Status check_weights(const WorkspaceState& w, std::uint64_t n_sequences, std::uint64_t n_queries,
                                    std::uint64_t n_keys) noexcept;
 

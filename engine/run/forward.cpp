@@ -34,7 +34,7 @@ namespace {
     return {};
 }
 
-/// Whether the weights asked for have room for all steps.
+/// Checks that the caller's buffer holds the requested attention weights of all steps.
 [[nodiscard]] Status check_capture(const WorkspaceState& w, std::span<const Step> steps) noexcept {
     if (!has(Part::attention_weights) || w.attention_capture.out.empty()) return {};
     std::uint64_t n_positions = 0, n_rows = 0, n_keys = 0;

@@ -19,7 +19,7 @@ namespace {
     return {Code::unsupported, "quantized adapters: expected f32, f16 or bf16", 0, 0};
 }
 
-/// Of one product: both matrices are of floats, and as wide and high as the model's.
+/// Checks one product: both matrices are of floats, and as wide and high as the model's.
 [[nodiscard]] Status check_product(const Matrix& in, const Matrix& out, const Matrix& of_model) noexcept {
     if (!in.offset) return {};
     if (is_quantized(in.type) || is_quantized(out.type)) return quantized();
@@ -40,7 +40,7 @@ namespace {
     return {};
 }
 
-/// Of latent attention: what a narrower row is made by, and the heads' maps, which have the widths of their blocks.
+/// Checks latent attention: what a narrower row is made by, and the heads' maps, which have the widths of their blocks.
 [[nodiscard]] Status check_latent(const AdapterTensors& a, const Block& its, const LatentTensors& t,
                                   const Block& own) noexcept {
     if (Status status = check_product(a.query_down_in, a.query_down_out, t.query_down); !status.ok()) return status;

@@ -1,4 +1,4 @@
-// make_frames: eight frames at a time go through one transform of four lanes, two real frames being one complex one.
+// make_frames: eight frames at a time go through one transform of four lanes; two real frames make one complex one.
 #include "fovea/sound.h"
 
 #include <bit>
@@ -37,7 +37,7 @@ struct Band {
     }
     if (const std::uint64_t n = transform_products(s.n_fft); n > kMostProducts)  // a large prime takes minutes a frame
         return {Code::config_invalid, "sound: products of n_fft's transform at most", kMostProducts, n};
-    if (window_samples(s) <= s.n_fft / 2)  // a mirror image is made of what is there
+    if (window_samples(s) <= s.n_fft / 2)  // a mirror image needs samples to mirror
         return {Code::config_invalid, "sound: samples of a window at least", s.n_fft / 2 + 1, window_samples(s)};
     return {};
 }
@@ -89,7 +89,7 @@ struct Maker {
         return band;
     }
 
-    /// What the frame hears at its place i, mirrored at the window's ends, with silence behind the samples.
+    /// The frame's sample i, mirrored at the window's ends, with silence behind the samples.
     [[nodiscard]] double sample(std::uint32_t frame, std::uint32_t i) const noexcept {
         const auto last = static_cast<std::int64_t>(window_samples(sound)) - 1;
         std::int64_t at = std::int64_t{frame} * sound.hop_length + i - sound.n_fft / 2;
@@ -100,7 +100,7 @@ struct Maker {
                    : 0.0;
     }
 
-    /// Whether all that the frame hears lies behind the samples: the least place that it reads does.
+    /// Whether the frame reads only the silence behind the samples: its lowest place lies there.
     [[nodiscard]] bool silent(std::uint32_t frame) const noexcept {
         const auto last = static_cast<std::int64_t>(window_samples(sound)) - 1;
         const std::int64_t begin = std::int64_t{frame} * sound.hop_length - sound.n_fft / 2;
@@ -138,7 +138,7 @@ struct Maker {
         }
     }
 
-    /// The logarithms of one group's bands; returns the largest, or `most` where that is larger.
+    /// The logarithms of one group's bands; returns the largest, or `most` if that is larger.
     [[nodiscard]] float add_bands(std::uint32_t first, std::uint32_t n, float most,
                                   std::span<float> frames) const noexcept {
         for (std::uint32_t mel = 0; mel < sound.n_mels; ++mel) {
@@ -158,7 +158,7 @@ struct Maker {
     }
 };
 
-/// The place of the first that is NaN or infinite; the size where none is.
+/// The place of the first that is NaN or infinite; the size if none is.
 [[nodiscard]] std::size_t first_not_finite(std::span<const float> numbers) noexcept {
     std::size_t i = 0;
     while (i < numbers.size() && (std::bit_cast<std::uint32_t>(numbers[i]) & 0x7f800000u) != 0x7f800000u) ++i;

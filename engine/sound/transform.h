@@ -1,5 +1,5 @@
-// The mathematics of make_frames in double: sums, products and divisions alone, rounded one by one, which every machine
-// has the same. docs/numerics.md states the errors.
+// The mathematics of make_frames in double: only sums, products and divisions, rounded one by one, which are the same
+// on every machine. docs/numerics.md states the errors.
 #pragma once
 #include <bit>
 #include <cstddef>

@@ -17,7 +17,7 @@ namespace {
     return {Code::section_invalid, what, wanted, had};
 }
 
-/// The header of bytes that are to be a form or an index.
+/// The header of bytes that may be a form or an index.
 template<class Header>
 [[nodiscard]] Status read_header(std::span<const std::byte> bytes, const std::uint8_t (&magic)[8],
                                  const Header*& header) noexcept {
@@ -76,7 +76,8 @@ private:
     return parts.at();
 }
 
-/// That the nodes are a tree in the order of a walk: subtrees end within their parents', and siblings follow one another.
+/// Checks that the nodes are a tree in the order of a walk: subtrees end within their parents', and siblings follow one
+/// another.
 [[nodiscard]] Status check_nodes(const IndexHeader& header, std::span<const IndexNode> nodes) noexcept {
     if (header.max_depth > kMostTokenBytes) return wrong("longest token's bytes", kMostTokenBytes, header.max_depth);
     if (header.vocab_size > kNoNodeToken) return wrong("an index's tokens", kNoNodeToken, header.vocab_size);
@@ -190,7 +191,7 @@ static_assert(sizeof(ConstraintRun) <= kRunBytes && sizeof(Frame) == 8 && sizeof
 
 [[nodiscard]] RunMap lay_out_run(const Form& form) noexcept {
     RunMap map{};
-    // Of the text's own places, and what one token's bytes may add.
+    // Room for the text's own places, and for what one token's bytes may add.
     map.n_frames = 4 * form.header->max_depth + kMostPlaces + 8 * form.max_token_bytes;
     map.n_pool = 3 * kMostPlaces + 16 * form.max_token_bytes;
     map.n_levels = form.max_token_bytes + 1;

@@ -1,8 +1,8 @@
 // A form's automaton over the bytes of a text, and over the whole vocabulary at once.
 //
 // The automaton has a stack: a rule that is entered within another one is a frame above it (the recursive transition networks
-// of Woods 1970). A text that can be read in several ways is in several places. What a token does is what its bytes do, one
-// by one; the tree of all tokens' bytes is walked once, and a branch ends where no place is left.
+// of Woods 1970). A text that can be read in several ways is in several places. A token advances them by its bytes, one
+// by one. The tree of all tokens' bytes is walked once, and a branch ends where no place is left.
 #include <cstring>
 
 #include "engine/text/constraint_run.h"
@@ -24,7 +24,7 @@ constexpr std::uint16_t kRoot = 0;
     return true;
 }
 
-/// Adds a place that is not there yet, where there is room.
+/// Adds a place that is not there yet, if there is room.
 void add(ConstraintRun& run, Places& to, std::uint16_t state, std::uint16_t frame) noexcept {
     if (to.n == kMostPlaces || to.first + to.n == run.pool.size()) return;
     for (std::uint32_t i = to.first; i < to.first + to.n; ++i)
@@ -37,7 +37,7 @@ void add(ConstraintRun& run, Places& to, std::uint16_t state, std::uint16_t fram
     return run.form.header->max_depth - run.frames[frame].depth;
 }
 
-/// A frame above `parent`, or kRoot where there is no more room.
+/// A frame above `parent`, or kRoot if there is no more room.
 [[nodiscard]] std::uint16_t push(ConstraintRun& run, std::uint32_t call, std::uint32_t count,
                                  std::uint16_t parent) noexcept {
     if (run.n_frames == run.frames.size()) return kRoot;
@@ -46,7 +46,7 @@ void add(ConstraintRun& run, Places& to, std::uint16_t state, std::uint16_t fram
     return static_cast<std::uint16_t>(run.n_frames++);
 }
 
-/// Enters the rule of a call, where what the way to its end needs fits on the stack.
+/// Enters the rule of a call, if the way to its end fits on the stack.
 void enter(ConstraintRun& run, Places& to, std::uint32_t number, std::uint16_t frame) noexcept {
     const CallRecord& call = run.form.calls[number];
     const std::uint32_t height = run.form.states[call.callee].height, left = room(run, frame);
@@ -78,7 +78,7 @@ void leave(ConstraintRun& run, Places& to, std::uint16_t frame) noexcept {
     return place.frame == kRoot && run.form.states[place.state].accepts;
 }
 
-/// Adds what can be reached without a byte, then drops places that only led there, and the first n_dropped.
+/// Adds the places that can be reached without a byte, then drops places that only led there, and the first n_dropped.
 void expand(ConstraintRun& run, Places& set, std::uint32_t n_dropped = 0) noexcept {
     for (std::uint32_t i = 0; i < set.n; ++i) {
         const Place place = run.pool[set.first + i];
@@ -95,7 +95,7 @@ void expand(ConstraintRun& run, Places& set, std::uint32_t n_dropped = 0) noexce
     set.n = n;
 }
 
-/// The places that `byte` leads to from those of `from`, at `first` of the pool.
+/// The places that `byte` leads to from the places `from`; they start at `first` of the pool.
 [[nodiscard]] Places step(ConstraintRun& run, Places from, std::uint8_t byte, std::uint32_t first) noexcept {
     Places to{first, 0};
     bool simple = true;
@@ -207,7 +207,7 @@ void allow_counts(ConstraintRun& run, std::uint32_t at, std::uint32_t most) noex
         }
 }
 
-/// Allows what may follow a place whose tokens are known in advance; only those that leave its rule are looked at.
+/// Allows the tokens after a place whose tokens are precomputed; only tokens that leave its rule are looked at.
 void allow_wide(ConstraintRun& run, const WideRecord& wide, Place place, std::uint32_t free) noexcept {
     allow_words(run, wide.mask);
     const std::uint32_t* entries = run.form.words.data() + wide.entries;
@@ -223,7 +223,7 @@ void allow_wide(ConstraintRun& run, const WideRecord& wide, Place place, std::ui
     }
 }
 
-/// The same at the start of a repetition, of which so many more may come.
+/// The same at the start of a repetition that may come so many more times.
 void allow_loop(ConstraintRun& run, const WideRecord& wide, Place place, std::uint32_t free) noexcept {
     const Frame frame = run.frames[place.frame];
     const CallRecord& call = run.form.calls[frame.call];

@@ -1,4 +1,4 @@
-// What lies in the memory of a ConstraintState: the places where a text is in its form, and room to look ahead.
+// The memory of a ConstraintState: the places of a text in its form, and room to look ahead.
 #pragma once
 #include <span>
 #include <string_view>
@@ -29,7 +29,7 @@ struct Form {
             if (byte <= ranges[i].high) return byte >= ranges[i].low ? ranges[i].target : kNoState;
         return kNoState;
     }
-    /// Whether it is left by bytes alone.
+    /// Whether only bytes lead out of it.
     [[nodiscard]] bool simple(std::uint16_t state) const noexcept {
         return !states[state].accepts && states[state].n_calls == 0;
     }
@@ -58,7 +58,7 @@ struct Places {
     std::uint32_t first = 0, n = 0;
 };
 
-/// Of a node on the path to the present one.
+/// The places and frames at a node on the path to the present one.
 struct Level {
     Places places;
     std::uint32_t n_frames = 0;
@@ -70,7 +70,7 @@ struct ConstraintRun {
     Form form;
     Tokenizer tokenizer;
     std::span<Frame> frames;
-    std::span<std::uint16_t> moved;  // [frames] where each goes when those that are done leave
+    std::span<std::uint16_t> moved;  // [frames] the new index of each when finished ones are removed
     std::span<Place> pool;
     std::span<Level> levels;  // [max_token_bytes + 1]
     std::span<std::uint32_t> mask;
@@ -85,7 +85,7 @@ struct [[gnu::visibility("hidden")]] ConstraintAccess {
     [[nodiscard]] static const Tokenizer& tokenizer(const Constraint& constraint) noexcept {
         return constraint.tokenizer_;
     }
-    /// Of an open constraint.
+    /// The form of an open constraint.
     [[nodiscard]] static Form form(const Constraint& constraint) noexcept;
     static void set(Constraint & constraint, const ConstraintHeader* form, const std::byte* index,
                     const Tokenizer& tokenizer) noexcept {
@@ -97,12 +97,12 @@ struct [[gnu::visibility("hidden")]] ConstraintAccess {
 
 /// The first place of a text.
 void start_run(ConstraintRun& run) noexcept;
-/// Goes on by bytes. False, and nothing changes, where they do not fit.
+/// Goes on by bytes. False, and nothing changes, if they do not fit.
 [[nodiscard]] bool advance_bytes(ConstraintRun& run, std::string_view bytes) noexcept;
-/// The tokens that may come next, into run.mask. Without `forcing` also those beside a forced one.
+/// Writes the tokens that may come next to run.mask; without `forcing`, others beside a forced one, too.
 void make_mask(ConstraintRun& run, bool forcing) noexcept;
 [[nodiscard]] bool ends_here(const ConstraintRun& run) noexcept;
-/// What a token adds to a text.
+/// A token's bytes in a text.
 [[nodiscard]] std::string_view token_text(const Tokenizer& tokenizer, Token token) noexcept;
 
 }  // namespace fovea

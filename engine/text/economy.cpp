@@ -3,15 +3,15 @@
 namespace fovea {
 namespace {
 
-constexpr float kGrant = 0.5f;                       // what a text may lose, in passes of one row,
+constexpr float kGrant = 0.5f;                       // the most a text may lose, in passes of one row,
 constexpr float kShare = 0.015f;                     // and as a share of its passes
-constexpr float kMargin = 1.2f;                      // how far a proposal's chance is to exceed its cost
-constexpr float kMostSaved = 16;                     // of what was gained, the most that may be lost again
-constexpr float kLeastCost = 0.005f, kMostCost = 2;  // of a proposal, where it is measured
+constexpr float kMargin = 1.2f;                      // how far a proposal's probability must exceed its cost
+constexpr float kMostSaved = 16;                     // the most of the gains that may be lost again
+constexpr float kLeastCost = 0.005f, kMostCost = 2;  // of a proposal, if it is measured
 constexpr float kForgotten = 1.0f / 64;              // of that, with each pass without proposals
 constexpr float kReadShare = 0.2f;  // what reading a token costs a draft model beside making one: many share a pass
 
-/// Follows noisy measurements, and rather the lower ones: what disturbs a pass makes it longer.
+/// Follows noisy measurements, the lower ones faster: disturbances make a pass longer.
 void follow(float& estimate, float measured, float up) noexcept {
     if (measured < estimate)
         estimate += 0.25f * (measured - estimate);
@@ -40,7 +40,7 @@ float Economy::share(std::uint32_t kind) const noexcept {
     return odds_[kind].share(kGuesses[kind]);
 }
 
-/// The most of n proposals that may all turn out wrong, where `spent` is lost in any case.
+/// The most of n proposals that may all turn out wrong, if `spent` is lost in any case.
 std::uint32_t Economy::affordable(std::uint32_t n, float spent) const noexcept {
     while (n && static_cast<float>(n) * cost_ + spent > balance_) --n;
     return n;
@@ -62,7 +62,7 @@ std::uint32_t Economy::worth_drafting(std::uint32_t n_missed, std::uint32_t most
     if (options_.clock && plain_ticks_ == 0) return 0;
     std::uint32_t n = 0;
     for (float chance = share(0); n < most && chance > kMargin * cost_; ++n) chance *= share(0);
-    // Where it does not pay one is tried as often as the balance allows: nothing is learned without.
+    // If it does not pay one is tried as often as the balance allows: nothing is learned without.
     return affordable(n || !most ? n : 1, kReadShare * draft_cost_ * static_cast<float>(n_missed));
 }
 
@@ -73,7 +73,7 @@ void Economy::end_pass(std::uint32_t n_proposed) noexcept {
     if (n_proposed == 0) {
         if (plain_ticks_ == 0) plain_ticks_ = passed;
         follow(plain_ticks_, passed, 0.05f);
-        // What was measured high is tried again some day.
+        // A cost that was measured high is measured again some day.
         if (const float guess = options_.row_cost + draft_cost_; cost_ > guess) cost_ += kForgotten * (guess - cost_);
     } else if (plain_ticks_ > 0) {
         float cost = (passed / plain_ticks_ - 1) / static_cast<float>(n_proposed);

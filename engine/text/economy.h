@@ -6,7 +6,7 @@
 
 namespace fovea {
 
-/// Where the text's last tokens came before, and how many of them did.
+/// The place where the text's last tokens came before, and how many of them match.
 struct Match {
     std::uint32_t next = 0;    ///< the position that followed them
     std::uint32_t length = 0;  ///< 0: nowhere
@@ -30,12 +30,12 @@ struct Odds {
 
 /// Says how many proposals are worth their rows. Deterministic, but for the clock.
 ///
-/// A proposal counts only where all before it are right: its chance is the product of their odds, and it is worth its row
-/// while that exceeds the row's cost. A balance of what proposals saved and cost, in passes of one row, bounds what wrong
-/// odds can cost.
+/// A proposal counts only if all before it are right: its probability is the product of their odds, and it is worth its
+/// row while that exceeds the row's cost. A balance of the passes that proposals saved and cost, in passes of one row,
+/// bounds the loss by wrong odds.
 class Economy {
 public:
-    /// A new text. What was learned of earlier ones stays.
+    /// Starts a new text. The odds learned from earlier texts stay.
     void start(const Speculation& options, float draft_cost) noexcept;
 
     /// How many of `most` tokens that followed a match to propose.
@@ -46,8 +46,8 @@ public:
     void begin_pass() noexcept { began_ = ticks(); }
     /// Measures it: proposing, and the pass of the last token and n_proposed more.
     void end_pass(std::uint32_t n_proposed) noexcept;
-    /// Of what was proposed the first n_right were right, and the next, if `refused`, was not. match.length 0: a draft
-    /// model's proposals.
+    /// The first n_right proposals were right, and the next, if `refused`, was not. match.length 0: a draft model's
+    /// proposals.
     void settle(const Match& match, std::uint32_t n_proposed, std::uint32_t n_right, bool refused) noexcept;
     /// A token that could have been proposed would have been right or wrong.
     void learn(const Match& match, bool right) noexcept { odds_[kind(match.length)].count(right); }

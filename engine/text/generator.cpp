@@ -39,7 +39,7 @@ constexpr std::uint32_t kMostProposed = 256, kMostStopBytes = 65535;
         return at;
     };
     const std::uint64_t vocab_size = stack.vocab_size, n_rows = std::uint64_t{1} + limits.max_proposed;
-    // What is held back, then what each token of a pass adds, and the end of an unfinished character.
+    // Room for the text held back, for each token of a pass, and for the end of an unfinished character.
     map.text_bytes = limits.max_stop_bytes + (n_rows + 1) * max_piece_bytes(tokenizer);
     (void)take("generator", kGeneratorStateBytes);
     map.tokens = take("tokens", limits.max_tokens * sizeof(Token));
@@ -51,7 +51,7 @@ constexpr std::uint32_t kMostProposed = 256, kMostStopBytes = 65535;
     return {};
 }
 
-/// What start refuses.
+/// The checks of start.
 [[nodiscard]] Status check_start(const GeneratorState& s, std::span<const Token> prompt,
                                  const GenerateOptions& options) noexcept {
     const std::uint32_t room = s.cache.max_kv_len() < s.limits.max_tokens ? s.cache.max_kv_len() : s.limits.max_tokens;

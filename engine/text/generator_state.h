@@ -1,4 +1,4 @@
-// What lies at the start of a generator's arena.
+// The state at the start of a generator's arena.
 #pragma once
 #include "engine/format/parts.h"
 #include "engine/text/economy.h"
@@ -26,7 +26,7 @@ struct GeneratorState {
     std::span<std::uint32_t> mask;
     std::span<char> bytes;  // of the text: handed out, then held back
 
-    // Of the present text.
+    // The present text's.
     Sampler sampler;
     TokenFilter filter;
     Speculation speculation;
@@ -43,7 +43,7 @@ struct GeneratorState {
     std::uint32_t n_drafted = 0;    // of the tokens, and those proposed, in the draft's cache
     std::uint32_t n_proposed = 0;   // in the present step
     std::uint32_t n_forced = 0;     // of those: all or none
-    std::uint32_t n_bytes = 0;      // in `bytes`, of which the first n_shown were handed out
+    std::uint32_t n_bytes = 0;      // in `bytes`; the first n_shown were handed out
     std::uint32_t n_shown = 0;
     Match match;  // of the present step
     Economy economy;

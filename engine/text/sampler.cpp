@@ -84,7 +84,7 @@ struct Weights {
     }
 };
 
-/// Which tokens may be chosen; see sample.
+/// The tokens that may be chosen; see sample.
 struct Allowed {
     std::span<const std::uint32_t> mask;
 
@@ -97,12 +97,12 @@ struct Allowed {
     }
 };
 
-/// Where vocabularies are so large that writing candidates shows. Boards have small ones, and count the code.
+/// For vocabularies so large that writing candidates shows. Boards have small ones, and count the code.
 constexpr bool kManyTokens = sizeof(void*) > 4;
 
-/// The highest logit of those that may be chosen, the first of equal ones; NaN where one of them is. A form leaves most tokens
-/// or nearly none, so words of the mask are looked at. Where most bits are set a logit is compared first: that it is higher
-/// is rare, and only then its bit counts.
+/// The highest logit of the tokens that may be chosen, the first of equal ones; NaN if one of them is. A form leaves
+/// most tokens or nearly none, so the mask is read by words. If most bits are set, a logit is compared first: it is
+/// rarely higher, and only then its bit counts.
 Candidate find_best(std::span<const float> logits, const Allowed& allowed) noexcept {
     Candidate best{-kInfinity, 0};
     const auto ends_at = [&](std::size_t id) {  // a NaN is no number to go on with
@@ -114,7 +114,7 @@ Candidate find_best(std::span<const float> logits, const Allowed& allowed) noexc
         std::uint32_t word = allowed.all() ? ~0u : allowed.mask[first / 32];
         if (left < 32) word &= (1u << left) - 1;
         const std::uint32_t in_both = word & word >> 16;
-        if (left >= 32 && (in_both & in_both >> 8 & 0xff)) {  // a bit of all four bytes: rare where few are set
+        if (left >= 32 && (in_both & in_both >> 8 & 0xff)) {  // a bit of all four bytes: rare if few are set
             for (std::size_t id = first; id < first + 32; ++id)
                 if (!(logits[id] <= best.logit) && word >> (id - first) & 1 && ends_at(id)) return best;
             continue;
@@ -131,7 +131,7 @@ Candidate find_best(std::span<const float> logits, const Allowed& allowed) noexc
     return logit > 0 ? logit / penalty : logit * penalty;
 }
 
-/// Where nothing but repeat_penalty is in this build.
+/// If nothing but repeat_penalty is in this build.
 void penalize_repeated(std::span<Candidate> candidates, std::span<const float> logits, std::span<const Token> recent,
                        float penalty) noexcept {
     for (const Token id : recent)
@@ -140,7 +140,7 @@ void penalize_repeated(std::span<Candidate> candidates, std::span<const float> l
                 repeated(logits[id], penalty);  // the original: one that comes twice is penalised once
 }
 
-/// For the time of this call a candidate's id says what came of its token: how often it is counted, whether it repeats.
+/// During this call a candidate's id holds its token's counts: how often it is counted, whether it repeats.
 void bias_and_penalize(std::span<Candidate> candidates, std::span<const Token> recent, std::span<const Token> counted,
                        const SamplerOptions& o) noexcept {
     constexpr Token kRepeats = 0x80000000u, kMostTimes = kRepeats - 1;
@@ -163,7 +163,7 @@ void bias_and_penalize(std::span<Candidate> candidates, std::span<const Token> r
     }
 }
 
-/// Fills `scratch` with all candidates: biased, those that came before made less likely, those forbidden impossible.
+/// Fills `scratch` with all candidates: biased, earlier tokens made less likely, forbidden ones impossible.
 std::span<Candidate> fill(std::span<Candidate> scratch, std::span<const float> logits, std::span<const Token> recent,
                           std::span<const Token> counted, const SamplerOptions& o, const Allowed& allowed) noexcept {
     const std::span<Candidate> candidates = scratch.first(logits.size());
@@ -177,7 +177,7 @@ std::span<Candidate> fill(std::span<Candidate> scratch, std::span<const float> l
     return candidates;
 }
 
-/// Those that weigh at least `least`, in the order they stand in.
+/// Keeps the candidates that weigh at least `least`, in their order.
 std::span<Candidate> keep_heavy(std::span<Candidate> candidates, const Weights& weights, float least) noexcept {
     std::size_t n = 0;
     weights.each(candidates, [&](std::size_t i, float weight) {
@@ -190,7 +190,7 @@ std::span<Candidate> keep_heavy(std::span<Candidate> candidates, const Weights& 
 /// The fewest, in order, whose weights reach `share` of all (Holtzman et al. 2020, section 3.1).
 std::span<Candidate> keep_nucleus(std::span<Candidate> candidates, const Weights& weights, float share) noexcept {
     const float total = weights.sum(candidates);
-    // Ordering is what costs, so it is spared those too light to matter: all of them together weigh less than half of
+    // Ordering is what costs, so candidates too light to matter are left out: together they weigh less than half of
     // what the nucleus leaves out. The rest stands in a heap and is ordered as far as the nucleus goes.
     candidates = keep_heavy(candidates, weights, 0.5f * (1.0f - share) * total / static_cast<float>(candidates.size()));
     const auto after = [](const Candidate& a, const Candidate& b) { return before(b, a); };

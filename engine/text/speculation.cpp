@@ -24,7 +24,7 @@ namespace {
     return n_free < most ? static_cast<std::uint32_t>(n_free) : most;
 }
 
-/// What the filter leaves no choice of is worth its row in any case: it saves a pass.
+/// A forced token is worth its row in any case: it saves a pass.
 [[nodiscard]] bool propose_forced(GeneratorState& s) noexcept {
     if (!s.filter.forced) return false;
     const std::uint32_t most = most_proposals(s, s.limits.max_proposed);
@@ -38,11 +38,11 @@ namespace {
 void propose_match(GeneratorState& s, std::uint32_t most) noexcept {
     s.match = find_match(s.tokens());
     s.n_proposed = s.economy.worth(s.match, most);
-    // What is read may have been written here: a text that repeats itself goes on doing so.
+    // Reads may overlap writes: a text that repeats itself goes on doing so.
     for (std::uint32_t i = 0; i < s.n_proposed; ++i) s.text[s.n_text + i] = s.text[s.match.next + i];
 }
 
-/// The highest logit's token, the first of equals; the vocabulary's size where there is none.
+/// The highest logit's token, the first of equals; the vocabulary's size if there is none.
 [[nodiscard]] Token likeliest(std::span<const float> logits) noexcept {
     std::size_t best = logits.size();
     for (std::size_t i = 0; i < logits.size(); ++i)
@@ -55,7 +55,7 @@ void propose_match(GeneratorState& s, std::uint32_t most) noexcept {
     const std::uint32_t room = draft.cache.max_kv_len();
     if (room < s.n_text || !draft.cache.valid()) return {};
     s.n_drafted = smaller(s.n_drafted, draft.cache.kv_len());
-    // The prompt is read once in any case; what counts is new tokens that were left out.
+    // The prompt is read once in any case: only new tokens that were left out count.
     const std::uint32_t n_read = s.n_drafted > s.figures.n_prompt ? s.n_drafted : s.figures.n_prompt;
     most = smaller(most, room - s.n_text + 1);
     const std::uint32_t n = s.economy.worth_drafting(s.n_text > n_read ? s.n_text - n_read : 0, most);
@@ -104,7 +104,7 @@ Match find_match(std::span<const Token> text) noexcept {
             const auto bit = static_cast<std::uint32_t>(std::bit_width(bits)) - 1;
             bits ^= 1u << bit;
             const std::size_t at = begin + bit;
-            // Longer than what was found: so much further back it must be the same.
+            // To be longer than the match found, it must be the same so much further back.
             if (match.length > at || text[at - match.length] != text[last - match.length]) continue;
             std::uint32_t length = 1;
             while (length < kLongest && length <= at && text[at - length] == text[last - length]) ++length;
@@ -139,7 +139,7 @@ float draft_cost(const GeneratorState& s, const DraftModel& draft) noexcept {
 Status propose(GeneratorState& s) noexcept {
     s.n_proposed = s.n_forced = 0;
     s.match = {};
-    // Not with the prompt: its pass is for its last row's logits alone.
+    // Not with the prompt: its pass gives only its last row's logits.
     if (s.n_text == s.figures.n_prompt || propose_forced(s)) return {};
     const std::uint32_t most = most_proposals(s, s.speculation.n_proposed);
     if (most == 0) return {};

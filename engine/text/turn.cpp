@@ -1,4 +1,4 @@
-// A generator's turn: the step to compute, and what its logits say.
+// A generator's turn: the step to compute, and the reading of its logits.
 #include <cstring>
 
 #include "engine/format/parts.h"
@@ -27,7 +27,7 @@ namespace {
                   new_ones.last(n_counted));
 }
 
-/// Where the text ended, if it did, after its next bytes, which are at the end of s.bytes already.
+/// Whether, and where, the text ended after its next bytes, which are at the end of s.bytes already.
 [[nodiscard]] bool finds_stop(GeneratorState& s, std::size_t n_new) noexcept {
     for (const std::uint32_t end = s.n_bytes + static_cast<std::uint32_t>(n_new); s.n_bytes < end;) {
         const std::uint32_t n_stop = s.stop.push(s.bytes[s.n_bytes++]);
@@ -61,7 +61,7 @@ void accept(GeneratorState& s, Token token) noexcept {
         s.finish = s.ends_by_length ? FinishReason::length : FinishReason::context;
 }
 
-/// Chooses the step's tokens until one is not what was proposed. Where a later row fails the next turn meets it again.
+/// Chooses the step's tokens until one is not what was proposed. If a later row fails the next turn meets it again.
 [[nodiscard]] Status choose_all(GeneratorState& s) noexcept {
     const std::uint32_t n_before = s.n_text, n_rows = 1 + s.n_proposed;
     std::uint32_t n_right = 0;
@@ -129,7 +129,7 @@ Status take(Generator& generator, Piece& piece) noexcept {
     const std::uint32_t n_before = s.n_text;
     if (has(Part::speculation) && n_before > s.figures.n_prompt) s.economy.end_pass(s.n_proposed);
     if (s.n_left == 0) s.finish = s.ends_by_length ? FinishReason::length : FinishReason::context;
-    // What was handed out makes room.
+    // Bytes that were handed out make room.
     const std::uint32_t n_held = s.n_bytes - s.n_shown;
     std::memmove(s.bytes.data(), s.bytes.data() + s.n_shown, n_held);
     s.n_bytes = n_held;
@@ -137,7 +137,7 @@ Status take(Generator& generator, Piece& piece) noexcept {
     if (s.finish == FinishReason::none)
         if (Status status = choose_all(s); !status.ok()) return status;
     if (n_before > s.figures.n_prompt) ++s.figures.n_passes;
-    // No token has followed the last one, so it is not cached; but where the model ended the text it has.
+    // No token has followed the last one, so it is not cached; but if the model ended the text it has.
     const std::uint32_t n_new = s.n_text - n_before;
     s.n_cached = s.finish == FinishReason::end_token || n_new == 0 ? s.n_text : s.n_text - 1;
     (void)rewind(s.cache, s.n_cached);

@@ -104,7 +104,8 @@ struct CharacterMap {
         text = part(t.map_text, t.maps[index].first_byte, t.maps[index].n_bytes);
     }
 
-    /// What a key that `from` starts with becomes, the longest or the shortest; how long it is, 0: there is none.
+    /// The replacement of a key that `from` starts with, the longest or the shortest; and the key's length, 0 if there
+    /// is none.
     [[nodiscard]] std::size_t find(std::string_view from, bool shortest, std::string_view& to) const noexcept {
         std::uint32_t node = 0, found = kNoId;
         std::size_t n_found = 0;
@@ -124,7 +125,7 @@ struct CharacterMap {
     }
 };
 
-/// The end of the user-perceived character at `pos`, as far as it matters here: what starts one and is short.
+/// The end of the user-perceived character at `pos`, exact for those of up to kMostClusterBytes.
 /// Source: Unicode Standard Annex 29, rules GB3 to GB5 and GB9 to GB9b.
 std::size_t cluster_end(const Tables& tables, std::string_view text, std::size_t pos) noexcept {
     const auto look = [&](std::size_t at, Character& c) -> std::uint8_t {

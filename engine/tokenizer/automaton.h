@@ -1,4 +1,4 @@
-// Patterns as tables of states, and tries: what a section holds where a list of words or a few flags do not say it.
+// Patterns as tables of states, and tries: a section holds them for what a list of words or a few flags can't say.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,33 +10,33 @@
 
 namespace fovea {
 
-/// One pattern of the section: finds its leftmost matches, of those that start together the one a backtracking matcher
-/// would find. For one text: what it learns of one does not hold for another. Linear time for the patterns that the
-/// converter lets pass, in which a search waits long for its next match in few states only.
+/// One pattern of the section. Finds its leftmost matches; if several start together, the one a backtracking matcher
+/// would find. Made for one text: it remembers parts of its search. Linear time for the patterns that the converter
+/// lets pass, in which a search waits long for its next match in few states only.
 class Pattern {
 public:
-    /// A pattern that matches nothing where there is no such index, or its extents are not right.
+    /// A pattern that matches nothing if there is no such index, or its extents are not right.
     Pattern(const Tables& tables, std::uint32_t index) noexcept;
 
     struct Segment {
         std::size_t end = 0;
         bool is_match = false;
     };
-    /// What starts at `pos` < text.size(): a match, or everything up to the next one.
+    /// The piece that starts at `pos` < text.size(): a match, or everything up to the next match.
     [[nodiscard]] Segment segment(std::string_view text, std::size_t pos) noexcept;
 
-    /// `text` with every match made `to`. False where there is no room.
+    /// `text` with every match made `to`. False if there is no room.
     [[nodiscard]] bool replace(std::string_view text, std::string_view to, TextSink& out) noexcept;
 
 private:
-    /// A search that is in this state anywhere from `begin` to `end` finds no more, as one before it did not.
+    /// A search in this state anywhere from `begin` to `end` finds nothing, as an earlier one found nothing.
     struct Idle {
         std::size_t begin = 0, end = 0;
         std::uint32_t state = 0;
     };
     static constexpr std::uint32_t kIdle = 4;
 
-    /// The end of the match that starts at `pos`; `pos` where there is none.
+    /// The end of the match that starts at `pos`; `pos` if there is none.
     [[nodiscard]] std::size_t match_end(std::string_view text, std::size_t pos) noexcept;
     /// The class of the character at `pos`, which moves behind it.
     [[nodiscard]] std::uint32_t class_at(std::string_view text, std::size_t& pos) const noexcept;
@@ -52,8 +52,8 @@ class Trie {
 public:
     explicit Trie(std::span<const std::uint32_t> units) noexcept : units_(units) {}
 
-    /// From `node`, 0 at first, along `byte`. False where no key goes there. A leaf has the place of label 0, so a zero byte
-    /// has that of 0xff, which no text in UTF-8 holds.
+    /// From `node`, 0 at first, along `byte`. False if no key goes there. A leaf has the place of label 0, so a zero
+    /// byte has that of 0xff, which no text in UTF-8 holds.
     [[nodiscard]] bool step(std::uint32_t& node, char byte) const noexcept {
         constexpr std::uint32_t kNever = 0xff;
         const std::uint32_t label = byte == '\0' ? kNever : static_cast<std::uint8_t>(byte);
@@ -78,16 +78,16 @@ private:
     std::span<const std::uint32_t> units_;
 };
 
-/// Writes `text` as the map that `step` names has it. False where there is no room.
+/// Writes `text` as mapped by the map that `step` names. False if there is no room.
 [[nodiscard]] bool map_characters(const Tables& tables, const TokenizerStep& step, std::string_view text,
                                   TextSink& out) noexcept;
 
 /// The pieces of `word` whose scores have the largest sum; characters that no piece spells score the section's last
-/// score each, and become bytes, or the unknown token, one for each run of them. False where the scratch is short.
+/// score each, and become bytes, or the unknown token, one for each run of them. False if the scratch is short.
 /// Time: word length × longest piece. Source: Kudo 2018; Viterbi 1967.
 [[nodiscard]] bool put_unigram(const Tables& tables, std::string_view word, std::span<std::byte> scratch,
                                TokenSink& sink) noexcept;
-/// Of scratch: two bytes for each of a word's, and the sums that a piece may reach back to.
+/// Bytes of scratch for the sums that a piece may reach back to. Besides, each byte of a word takes two.
 [[nodiscard]] constexpr std::uint64_t unigram_window_bytes(std::uint32_t max_token_bytes) noexcept {
     return (std::uint64_t{max_token_bytes} + 5) * sizeof(double);
 }

@@ -1,10 +1,10 @@
-// Two texts as one: where the model's template puts their tokens, and the types they get there.
+// Two texts as one: the places of their tokens in the model's template, and the types they get there.
 #include "engine/format/tables.h"
 
 namespace fovea {
 namespace {
 
-// Of a tokenizer whose file says nothing of pairs.
+// The template of a tokenizer whose file has none for pairs.
 constexpr TokenizerPart kPlain[] = {{kFirstText, 0}, {kSecondText, 0}};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Steps that make another text of a text.
+// Steps that rewrite a text.
 #pragma once
 #include <string_view>
 
@@ -19,8 +19,8 @@ namespace fovea {
     }
 }
 
-/// Writes what `step`, one of those, makes of `text`; `characters` are those of the tables; `at_start`: it begins where the whole text does. False where there
-/// is no room. Linear time.
+/// Writes the result of `step`, one of those, for `text`; `characters` are the tables'; `at_start`: `text` begins where
+/// the whole text does. False if there is no room. Linear time.
 [[nodiscard]] bool rewrite(const Tables& tables, const Classes& characters, const TokenizerStep& step,
                            std::string_view text, bool at_start, TextSink& out) noexcept;
 

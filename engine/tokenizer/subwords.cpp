@@ -17,7 +17,7 @@ public:
           rank_(link_ + capacity_),
           winner_(rank_ + capacity_) {}
 
-    /// False where the word has more symbols than there is room for.
+    /// False if the word has more symbols than there is room for.
     [[nodiscard]] bool read(std::string_view word) noexcept {
         const bool bytes = tables_.header->flags & kSymbolsAreBytes;
         while (!word.empty()) {
@@ -68,8 +68,8 @@ private:
         return true;
     }
 
-    /// Bytes where there is a token for each, else the unknown token where there is one, else nothing. An unknown token
-    /// is only added when the next known character comes, bytes of others overtaking it: so does the `tokenizers`
+    /// Bytes if there is a token for each, else the unknown token if there is one, else nothing. An unknown token is
+    /// only added when the next known character comes; bytes of other characters overtake it, as in the `tokenizers`
     /// package.
     [[nodiscard]] bool add_unknown(std::string_view character) noexcept {
         bool all = tables_.header->flags & kByteFallback;
@@ -90,7 +90,7 @@ private:
         return !pending || add(tables_.header->unknown);
     }
 
-    /// Of the symbol with the one after it, or null.
+    /// The merge of the symbol with the one after it, or null.
     [[nodiscard]] const TokenizerMerge* merge_of(std::uint32_t left) const noexcept {
         const std::uint32_t right = link_[left] + 1;
         return right < n_ ? tables_.merge(id_[left], id_[right]) : nullptr;
@@ -100,7 +100,7 @@ private:
         rank_[left] = merge ? merge->rank : kNoId;
     }
 
-    /// Who wins the match of a tournament's node: the lower rank, of equals the leftmost.
+    /// The winner of the match at a tournament's node: the lower rank, the leftmost of equals.
     void play(std::uint64_t node) noexcept {
         const auto entrant = [&](std::uint64_t i) { return i < n_ ? winner_[i] : static_cast<std::uint32_t>(i - n_); };
         const std::uint32_t a = entrant(2 * node), b = entrant(2 * node + 1);

@@ -9,7 +9,7 @@
 
 namespace fovea {
 
-/// Where encode's ids go: counts on past the end of the caller's tokens, so that it can say how many were wanted.
+/// Takes encode's ids. It counts on past the end of the caller's tokens, to say how many were wanted.
 class TokenSink {
 public:
     explicit TokenSink(std::span<Token> tokens) noexcept : tokens_(tokens) {}
@@ -26,16 +26,16 @@ private:
     std::uint64_t n_ = 0;
 };
 
-/// Byte-pair encoding: neighbours are merged, the pair of lowest rank first, of equals the leftmost, until none is
-/// left. O(n log n) in the word's length. False where the word has more symbols than the scratch, aligned for uint32,
+/// Byte-pair encoding: neighbours are merged, the pair of lowest rank first (the leftmost of equals), until none is
+/// left. O(n log n) in the word's length. False if the word has more symbols than the scratch, aligned for uint32,
 /// holds. Source: Sennrich et al. 2016.
 [[nodiscard]] bool put_byte_pairs(const Tables& tables, std::string_view word, std::span<std::byte> scratch,
                                   TokenSink& sink) noexcept;
 inline constexpr std::size_t kBytesPerSymbol = 16;
 
-/// Puts the longest token that `word` starts with, then the longest that the rest starts with, and so on; the unknown
-/// token alone where a rest starts with none, or the word is too long. A token for a word's beginning has a space
-/// first, as the word has, which tells it from one that continues a word. Time: word length × longest token. Source:
+/// Puts the longest token that `word` starts with, then the longest that the rest starts with, and so on. If a rest
+/// starts with no token, or the word is too long, puts only the unknown token. A token for a word's beginning has a
+/// space first, as the word has; one that continues a word has none. Time: word length × longest token. Source:
 /// Schuster and Nakajima 2012; Devlin et al. 2019.
 void put_word_pieces(const Tables& tables, std::string_view word, TokenSink& sink) noexcept;
 

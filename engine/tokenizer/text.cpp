@@ -17,7 +17,7 @@ std::uint32_t contraction_letter(std::uint32_t code, bool fold) noexcept {
     return code == kLongS ? 's' : code;
 }
 
-/// The end of the contraction that starts with the apostrophe at `pos`; `pos` where there is none.
+/// The end of the contraction that starts with the apostrophe at `pos`; `pos` if there is none.
 std::size_t contraction_end(const Classes& classes, std::string_view text, std::size_t pos, bool fold) noexcept {
     const auto first = classes.at(text, pos + 1);
     const std::size_t after_first = pos + 1 + first.bytes;
@@ -70,7 +70,7 @@ constexpr std::uint32_t kLeads = 19, kVowels = 21, kTrails = 28, kSyllables = kL
 /// A code point of a hostile table may be none; it is written as U+FFFD.
 bool is_character(std::uint32_t code) noexcept { return code < 0xd800 || (code >= 0xe000 && code < 0x110000); }
 
-/// What `first` and `second` compose to, or kNone.
+/// The character that `first` and `second` compose to, or kNone.
 std::uint32_t compose(const Tables& t, std::uint32_t first, std::uint32_t second) noexcept {
     if (first - kLead < kLeads && second - kVowel < kVowels)
         return kSyllable + ((first - kLead) * kVowels + (second - kVowel)) * kTrails;
@@ -103,7 +103,7 @@ public:
 private:
     static constexpr std::uint32_t kMaxDepth = 8;  // Unicode needs 3
 
-    /// Reads one character and pushes what it decomposes to, last part first.
+    /// Reads one character and pushes its decomposition, last part first.
     void advance() noexcept {
         if (text_.empty()) return;
         const Character c = first_character(text_);
@@ -135,7 +135,7 @@ class Composer {
 public:
     Composer(const Tables& tables, NormalForm form, TextSink& out) noexcept : tables_(tables), form_(form), out_(out) {}
 
-    /// A run of characters from which nothing reaches out: it starts and ends where normal forms have a boundary.
+    /// A run of characters that is normalized by itself: it starts and ends where normal forms have a boundary.
     void segment(std::string_view text) noexcept {
         std::uint32_t starter = kNone;
         Decomposed d(tables_, text);
@@ -179,8 +179,8 @@ private:
         return marks;
     }
 
-    /// Goes through the marks in canonical order, a pass for each class there is (a sort would need memory): those that
-    /// compose with `starter` do, the others are left, and written if `write`. Returns what the starter became.
+    /// Goes through the marks in canonical order, a pass for each class present (a sort would need memory). Marks that
+    /// compose with `starter` do; the others are left, and written if `write`. Returns what the starter became.
     std::uint32_t order_marks(std::uint32_t starter, const Marks& marks, bool write) noexcept {
         marks_left_ = 0;
         std::uint32_t last_left = 0;

@@ -1,4 +1,4 @@
-// What a text's characters are, where its words end, and its normal forms, by the tables of a tokenizer section.
+// Classes of a text's characters, ends of its words, and its normal forms, by the tables of a tokenizer section.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace fovea {
 
-/// A table's bits of a text's characters, UnicodeClass or CharacterBit, those of ASCII at hand. What is no UTF-8 has
-/// none.
+/// A table's bits of a text's characters, UnicodeClass or CharacterBit; ASCII's are kept at hand. Bytes that are no
+/// UTF-8 have none.
 class Classes {
 public:
     explicit Classes(std::span<const std::uint32_t> runs) noexcept : runs_(runs) {
@@ -34,7 +34,7 @@ public:
         if (c.code == kNotACharacter) return 0;
         return c.code < ascii_.size() ? ascii_[c.code] : value_at(runs_, c.code);
     }
-    /// Where the run of characters that have a bit of `bits` (or, with `others`, none of them), ends.
+    /// The end of the run of characters that have a bit of `bits` or, with `others`, none of them.
     [[nodiscard]] std::size_t run_end(std::string_view text, std::size_t pos, std::uint8_t bits,
                                       bool others = false) const noexcept {
         for (auto c = at(text, pos); c.bytes && ((c.bits & bits) == 0) == others; c = at(text, pos)) pos += c.bytes;
@@ -60,9 +60,9 @@ private:
 /// Modes of StepKind::normal_form: C, D without nonspacing marks, D.
 enum class NormalForm : std::uint8_t { c = 0, stripped = 1, d = 2 };
 
-/// Writes `text` to `out` in that form. False where there is no room: three times the text always does. Bytes that are no UTF-8 pass through and part what is on their two sides.
-/// Linear time. Source: Unicode Standard Annex 15; Unicode Standard, section 3.11 (canonical ordering,
-/// composition), 3.12 (Hangul).
+/// Writes `text` to `out` in that form. False if there is no room: three times the text always does. Bytes that are no
+/// UTF-8 pass through, and part the texts on their two sides. Linear time. Source: Unicode Standard Annex 15; Unicode
+/// Standard, section 3.11 (canonical ordering, composition), 3.12 (Hangul).
 [[nodiscard]] bool normalize(const Tables& tables, NormalForm form, std::string_view text, TextSink& out) noexcept;
 
 }  // namespace fovea

@@ -28,10 +28,10 @@ public:
         std::size_t begin = 0, end = 0;     ///< what it takes out, the space it asks for included
         std::size_t resume = 0;             ///< where to look for the next one
     };
-    /// The leftmost added token from `pos` on, the longest where several start together, of those that are matched in
-    /// the normalized text or of those in the text as given. `taken` bounds the space that may go with it on the left;
-    /// `space_end`, 0 at first, is where the space ends that went with the last one on the right: tokens that are made of
-    /// space would else look through all of it each.
+    /// The leftmost added token from `pos` on, the longest if several start together: of the tokens matched in the
+    /// normalized text, or of those matched in the text as given. `taken` bounds the space that may go with it on the
+    /// left. `space_end`, 0 at first, is the end of the space that went with the last one on the right; without it,
+    /// each token made of space would look through all of it again.
     [[nodiscard]] Match next(std::string_view text, std::size_t pos, std::size_t taken, std::size_t& space_end,
                              bool normalized) const noexcept {
         for (; pos < text.size(); ++pos) {
@@ -51,7 +51,7 @@ public:
                 if (match.end < space_end) match.end = space_end;
                 space_end = match.end = classes_.run_end(text, match.end, kSpace);
             }
-            // One made of space that went with the token before it, space and all, counts for nothing.
+            // A token made of space that already went with the token before it does not count.
             if ((token->flags & kAddedTakesLeft) && match.end <= taken) match.taken = false;
             return match;
         }
@@ -59,7 +59,7 @@ public:
     }
 
 private:
-    /// Narrows the sorted tokens down byte by byte. Those that end there come first: two at most, one of each kind.
+    /// Narrows the sorted tokens down byte by byte. Tokens that end here come first: two at most, one of each kind.
     [[nodiscard]] const AddedToken* longest(std::string_view text, bool normalized) const noexcept {
         const std::span<const AddedToken> all = tables_.added_tokens;
         const AddedToken* found = nullptr;
@@ -119,7 +119,7 @@ public:
 
     [[nodiscard]] TokenSink& sink() noexcept { return sink_; }
 
-    /// False where a table's promise about sizes does not hold.
+    /// False if a table's promise about sizes does not hold.
     [[nodiscard]] bool run(TextPiece piece, std::size_t step_index) noexcept {
         const std::span<char> room = texts_;
         std::size_t n_kept = 0;  // of the room, where the piece lies once it is rewritten
@@ -129,7 +129,7 @@ public:
             if (!rewrite(tables_, characters_, tables_.steps[step_index], piece.text, piece.at_start, out))
                 return false;
             if (drops_start(tables_.steps[step_index], piece.text, out.text())) piece.at_start = false;
-            // What the step read is not wanted any more.
+            // The step's input is not needed any more.
             n_kept = out.text().size();
             if (n_kept) std::memmove(room.data(), out.text().data(), n_kept);
             piece.text = {room.data(), n_kept};
@@ -287,7 +287,7 @@ std::uint64_t symbol_bytes(const TokenizerHeader& header, std::uint64_t text_byt
     }
 }
 
-/// Whether a call with texts of at most `text_bytes` has what it needs.
+/// Checks the scratch of a call with texts of at most `text_bytes`.
 Status check_room(const Tables& tables, const Tokenizer& tokenizer, std::uint64_t text_bytes,
                   std::span<std::byte> scratch) noexcept {
     if (!tables.header) return {Code::section_missing, "tokenizer", 0, 0};

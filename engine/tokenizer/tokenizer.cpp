@@ -29,7 +29,7 @@ void push(Decoder& decoder, std::uint8_t byte, TextSink& out) noexcept {
     decoder.n_held = 0;
 }
 
-/// A Decoder is the caller's: whatever it holds, `held` is not left.
+/// A Decoder is the caller's: no value in it leads outside of `held`.
 void make_sound(Decoder& decoder) noexcept {
     if (decoder.n_held >= sizeof decoder.held || (decoder.n_held && decoder.n_held >= utf8_bytes(decoder.held[0])))
         decoder.n_held = 0;

@@ -4,7 +4,7 @@
 
 namespace fovea {
 
-/// What ends a message. Of models that answer in one it ends the answer, too.
+/// Ends a message, and the answer of a model that answers in one.
 inline constexpr std::string_view kMessageEnd = "<|end|>";
 
 /// Whether a model answers so, by the special tokens that it has: has(name) for each that is asked for.

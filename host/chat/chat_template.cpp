@@ -8,8 +8,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Messages as transformers hands them to a template: without what is null, and with what was reasoned under each of the
-/// names that templates read.
+/// Messages as transformers hands them to a template: members that are null are left out, and the reasoning stands
+/// under each of the names that templates read.
 Json settled(const Json& messages) {
     if (!messages.is_array() || messages.empty())
         throw ChatTemplateError("messages: expected a list of 1 or more, got none");

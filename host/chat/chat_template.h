@@ -1,13 +1,14 @@
-// A model's chat template: what turns a conversation into the prompt that the model was trained on.
+// A model's chat template: it turns a conversation into a prompt as the model was trained on.
 //
-//     const ChatTemplate chat = ChatTemplate::parse(text);         // the file's text, which nobody need trust
+//     const ChatTemplate chat = ChatTemplate::parse(text);         // the file's text, which is not trusted
 //     std::string prompt = chat.render({.messages = messages});    // [{"role": "user", "content": "Hello"}]
 //
 // Templates are written in Jinja2 and evaluated as Hugging Face transformers does: sandboxed, trim_blocks and lstrip_blocks
-// on, break and continue, {% generation %}, raise_exception, strftime_now, and a tojson that writes what json.dumps does.
-// What is not there: include, import, extends and block, arguments by * and **, the format filter, letters beyond ASCII in
-// upper, lower, title and capitalize, which stay as they are, and integers of more than 64 bits. Filters give lists where
-// Jinja2's give generators, which are true even when they give nothing. Nothing is escaped beside what `safe` has marked.
+// on, break and continue, {% generation %}, raise_exception, strftime_now, and a tojson that writes what json.dumps
+// does. Not supported: include, import, extends and block, arguments by * and **, the format filter, letters beyond
+// ASCII in upper, lower, title and capitalize, which stay as they are, and integers of more than 64 bits. Filters give
+// lists where Jinja2's give generators, which are true even when they give nothing. Text is not escaped, except beside
+// a text that `safe` marked.
 #pragma once
 #include <cstdint>
 #include <ctime>
@@ -19,21 +20,21 @@
 
 namespace fovea {
 
-/// A template that cannot be read, or one that fails on this conversation: one line, "line N: ..." where a place is known.
+/// A template cannot be read, or fails on this conversation: one line, "line N: ..." if the place is known.
 struct ChatTemplateError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// What a rendering may take at most; beyond it is a ChatTemplateError. The defaults are far above what conversations need.
+/// Limits of a rendering; beyond them is a ChatTemplateError. The defaults are far above the needs of conversations.
 struct ChatTemplateLimits {
     std::uint64_t n_steps = 10'000'000;    ///< expressions evaluated and elements touched
     std::uint64_t n_bytes = 256ull << 20;  ///< of all texts and lists that are made, each counted once
     std::uint32_t depth = 400;             ///< of calls and expressions within each other
 };
 
-/// What a template is given. Orders of keys are kept, for templates print objects.
+/// The variables of a template. The order of keys is kept, for templates print objects.
 struct ChatInput {
-    /// Objects with "role" and "content", at least one. What is null in them is left out, as transformers does.
+    /// Objects with "role" and "content", at least one. Members that are null are left out, as transformers does.
     nlohmann::ordered_json messages = nlohmann::ordered_json::array();
     nlohmann::ordered_json tools{};      ///< null: none
     nlohmann::ordered_json documents{};  ///< null: none

@@ -13,7 +13,7 @@ Value Interpreter::evaluate(const Expression& expression) {
     ++depth_;
     line_ = expression.line ? expression.line : line_;
     budget_.steps(1);
-    // Where this throws the rendering ends, and depth_ with it.
+    // If this throws the rendering ends, and depth_ with it.
     Value value = evaluate_plain(expression);
     --depth_;
     return value;

@@ -13,7 +13,7 @@ public:
     ExpressionPointer parse(bool with_condition = true);
     /// One, or with commas a tuple.
     ExpressionPointer parse_tuple(bool with_condition = true);
-    /// `|filter|filter` behind `operand`, which is null where a block's text comes there; at least one name was read.
+    /// `|filter|filter` behind `operand`, which is null if a block's text comes there; at least one name was read.
     ExpressionPointer parse_block_filters();
 
 private:

@@ -1,4 +1,4 @@
-// What stands after "|".
+// The filters, which stand after "|".
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -27,7 +27,7 @@ Value as_text(Interpreter& run, const Value& self, const Bound&, const Arguments
     return is_text(self) ? self : make_text(run.budget(), to_text(run.budget(), self));
 }
 
-/// A text's own method, of whatever value.
+/// A text's own method, applied to any value.
 template<int which>  // 0: strip, 1: replace
 Value by_method(Interpreter& run, const Value& self, const Bound&, const Arguments& all) {
     const Value text = make_text(run.budget(), to_text(run.budget(), self));
@@ -129,7 +129,7 @@ Value tojson(Interpreter& run, const Value& self, const Bound& a, const Argument
 
 // ---- numbers ---------------------------------------------------------------------------------------------------------
 
-/// The number a text says, as Python's float reads it, white space around it; or false.
+/// The number in a text, as Python's float reads it, white space around it allowed; or false.
 bool read_real(const std::string& text, double& number) {
     std::string digits(strip(text, Side::both));
     std::erase(digits, '_');
@@ -232,7 +232,7 @@ Value reverse(Interpreter& run, const Value& self, const Bound&, const Arguments
     return make_list(run.budget(), std::move(items));
 }
 
-/// What an item is ordered by: one of its values, or itself; texts regardless of case unless told otherwise.
+/// The key that an item is ordered by: one of its values, or itself; texts regardless of case by default.
 Value key_of(Interpreter& run, const Value& item, const Value* attribute, bool case_sensitive) {
     const Value key = attribute && !is<None>(*attribute) ? path_of(run, item, *attribute) : item;
     return !case_sensitive && is_text(key) ? make_text(run.budget(), lower(text_of(key))) : key;
@@ -310,7 +310,7 @@ Value batch(Interpreter& run, const Value& self, const Bound& a, const Arguments
     return make_list(run.budget(), std::move(batches));
 }
 
-/// None of what counts as false: tools are none where there are none.
+/// None for a value that counts as false: a template's tools are none if there are none.
 std::vector<Value> elements_if_any(Interpreter& run, const Value& self) {
     return truthy(self) ? elements(run.budget(), self) : std::vector<Value>{};
 }
@@ -338,7 +338,8 @@ Value map(Interpreter& run, const Value& self, const Bound&, const Arguments& al
     return make_list(run.budget(), std::move(made));
 }
 
-/// Items of which a test holds, or does not; or of one of their values. Without a test: which are true.
+/// Items for which a test holds, or does not: of the item, or of one of its values. Without a test: items that are
+/// true.
 template<bool keep, bool by_attribute>
 Value choose(Interpreter& run, const Value& self, const Bound&, const Arguments& all) {
     Arguments rest = all;

@@ -1,4 +1,4 @@
-// Global functions, and what texts, lists, objects and loops can be asked for.
+// Global functions, and the attributes of texts, lists, objects and loops.
 #include <algorithm>
 
 #include "host/chat/interpreter.h"

@@ -4,7 +4,7 @@
 
 namespace fovea::chat {
 
-/// Counts what is evaluated within each other.
+/// Counts the nesting depth of evaluation.
 struct Interpreter::Deeper {
     explicit Deeper(Interpreter& run) : depth(run.depth_) {
         if (depth >= run.budget_.depth())

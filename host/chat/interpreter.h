@@ -16,13 +16,13 @@ namespace fovea::chat {
 
 class Interpreter;
 
-/// Of a call.
+/// The arguments of a call.
 struct Arguments {
     std::vector<Value> positional;
     std::vector<std::pair<std::string, Value>> named;
 };
 
-/// A function, filter, test or method that is built in. Arguments come in the order of `parameters`, null where not given;
+/// A function, filter, test or method that is built in. Arguments come in the order of `parameters`, null if not given;
 /// the one parameter "*" takes any, and looks at `all`.
 struct Builtin {
     static constexpr std::size_t kMost = 4;
@@ -32,7 +32,7 @@ struct Builtin {
     std::array<std::string_view, kMost> parameters{};
 };
 
-/// An argument that must be there, or one with a value of its own otherwise.
+/// A required argument, or an optional one and its default.
 [[nodiscard]] const Value& needed(const Builtin::Bound& arguments, std::size_t i, const char* who);
 [[nodiscard]] const std::string& text_needed(const Builtin::Bound& arguments, std::size_t i, const char* who);
 [[nodiscard]] std::int64_t integer_or(const Builtin::Bound& arguments, std::size_t i, std::int64_t fallback);
@@ -43,7 +43,7 @@ struct Builtin {
 [[nodiscard]] std::span<const Builtin> functions();
 [[nodiscard]] std::span<const Builtin> filters();
 [[nodiscard]] std::span<const Builtin> tests();
-/// A value's own: text.strip, dict.items. Null where its kind has none of this name.
+/// A value's own: text.strip, dict.items. Null if its kind has none of this name.
 [[nodiscard]] const Builtin* find_method(const Value& of, std::string_view name);
 
 struct Scope;
@@ -52,7 +52,8 @@ struct Macro {
     std::shared_ptr<Scope> scope;  ///< where it was made
 };
 
-/// Variables of a block. What encloses it stands in the template around it, so chains are no longer than blocks are deep.
+/// Variables of a block. Its `outer` scopes are those of the blocks around it, so chains are no longer than blocks are
+/// deep.
 struct Scope {
     std::shared_ptr<Scope> outer;
     std::vector<std::pair<std::string, Value>> variables;
@@ -104,7 +105,7 @@ private:
     void execute_call(const Statement& statement);
     Flow run_loop(const Statement& statement, std::vector<Value> items, std::uint32_t depth);
     std::vector<Value> filter_items(const Statement& statement, std::vector<Value> items);
-    /// What a block writes, in a scope of its own inside `outer`.
+    /// The text that a block writes, in a scope of its own inside `outer`.
     std::string capture(const Block& block);
     void write(std::string_view text);
 
@@ -140,11 +141,11 @@ private:
     std::uint32_t depth_ = 0, line_ = 0;
 };
 
-/// a `sign` b, as Python computes it; fails where it cannot, and beyond 64 bits.
+/// a `sign` b, as Python computes it; fails if it cannot, and beyond 64 bits.
 [[nodiscard]] Value compute(Budget& budget, std::string_view sign, const Value& a, const Value& b);
 /// value[start:stop:step]; none: left out.
 [[nodiscard]] Value slice(Budget& budget, const Value& value, const Value& start, const Value& stop, const Value& step);
-/// What `value` has under a dotted name, as map(attribute="a.b") asks.
+/// The attribute of `value` by a dotted name, as map(attribute="a.b") asks.
 [[nodiscard]] Value path_of(Interpreter& run, const Value& value, const Value& path);
 
 }  // namespace fovea::chat

@@ -85,7 +85,7 @@ private:
         return spaces(data.substr(line)) == data.size() - line ? data.substr(0, line) : data;
     }
 
-    /// Goes behind a tag's end, which begins at `at` with its sign, and what is trimmed after it.
+    /// Goes behind a tag's end, which begins at `at` with its sign, and behind the space trimmed after it.
     void leave_tag(std::size_t at, bool prints) {
         const char sign = sign_at(at);
         std::size_t end = at + (sign ? 1 : 0) + 2;
@@ -142,7 +142,7 @@ private:
         refuse("raw: expected endraw after it, got none");
     }
 
-    /// What stands inside a tag, to its end. Closing braces of objects do not end it.
+    /// Reads the inside of a tag, to its end. Closing braces of objects do not end it.
     void read_inside(std::string_view end) {
         std::string open;
         for (;;) {
@@ -242,7 +242,8 @@ private:
         move_to(at + 1);
     }
 
-    /// What follows a backslash, at `at`; returns where it ends. What means nothing stays with its backslash.
+    /// Reads the escape after a backslash, at `at`; returns its end. An unknown escape stays as it is, with its
+    /// backslash.
     [[nodiscard]] std::size_t read_escape(std::size_t at, std::string& text) const {
         static constexpr std::string_view kLetters = "\\'\"abfnrtv", kMeanings = "\\'\"\a\b\f\n\r\t\v";
         const char c = text_[at];

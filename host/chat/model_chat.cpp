@@ -11,7 +11,7 @@
 namespace fovea {
 namespace {
 
-/// What public templates end a turn with. A model's file may name only the end of a text.
+/// Tokens that end a turn in public templates. A model's file may name only the end of a text.
 constexpr std::string_view kTurnEnds[] = {"<|im_end|>",
                                           "<|eot_id|>",
                                           "<|eom_id|>",
@@ -36,7 +36,7 @@ constexpr std::string_view kPlain =
     "{% endfor %}"
     "{% if add_generation_prompt %}{{ 'Assistant:' }}{% endif %}";
 
-/// Of a model whose prompts a text closes: what was said last, as `run` has it.
+/// For a model whose prompts a text closes: only the last message, as `run` has it.
 constexpr std::string_view kLastAlone =
     "{{ bos_token }}{% for message in messages %}{% if loop.last %}{{ message.content }}{% endif %}{% endfor %}";
 

@@ -1,4 +1,5 @@
-// How a model talks: its template with what a conversation needs of its tokenizer. For the command line, servers and Python.
+// A model's chat template, and the parts of its tokenizer that a conversation needs. For the command line, servers and
+// Python.
 //
 //     const ModelChat chat = ModelChat::of(model, tokenizer);
 //     const std::vector<Token> prompt = chat.tokens(input);      // never with a start token of their own: the template has it
@@ -16,27 +17,27 @@ namespace fovea {
 
 class ModelChat {
 public:
-    /// The model's own template; of one without, ChatML where the vocabulary has its tokens, what was said last alone where a
-    /// text closes the model's prompts, else turns as plain text. Throws
-    /// ChatTemplateError where the model's own cannot be read, std::invalid_argument where there is no tokenizer. Model and
-    /// tokenizer are views, whose bytes must outlive this.
+    /// The model's own template. A model without one gets ChatML if the vocabulary has its tokens; else only the last
+    /// message if a text closes the model's prompts; else turns as plain text. Throws ChatTemplateError if the model's
+    /// own cannot be read, std::invalid_argument if there is no tokenizer. Model and tokenizer are views, whose bytes
+    /// must outlive this.
     [[nodiscard]] static ModelChat of(const Model& model, const Tokenizer& tokenizer);
-    /// The same with a template that somebody gives.
+    /// The same with a given template.
     [[nodiscard]] static ModelChat with(const Model& model, const Tokenizer& tokenizer, std::string_view text);
 
-    /// What a user should know of the template: "no chat template: ..."; empty where it is the model's own.
+    /// A note to the user about the template: "no chat template: ..."; empty if it is the model's own.
     [[nodiscard]] const std::string& note() const { return note_; }
 
-    /// The prompt as text, where there are tools by the model's template for them, if it has one. Where `input` has none, bos_token
-    /// and eos_token are what the model's source says; where it does not, the tokenizer's start and first end token.
+    /// The prompt as text. With tools, the model's template for them is used, if it has one. If `input` has no
+    /// bos_token or eos_token, the model's source gives them, or else the tokenizer's start and first end token.
     [[nodiscard]] std::string render(ChatInput input) const;
     /// The prompt's tokens, special ones read. Text that looks like them is read so too, as transformers does.
     [[nodiscard]] std::vector<Token> tokens(const ChatInput& input) const;
     [[nodiscard]] std::vector<Token> tokens_of(std::string_view prompt) const;
 
-    /// Tokens that end a turn: the model's ends, and those that templates end turns with.
+    /// Tokens that end a turn: the model's end tokens, and the tokens that templates end turns with.
     [[nodiscard]] const std::vector<Token>& end_tokens() const { return end_tokens_; }
-    /// Texts that end a turn, where no token does; mostly none.
+    /// Texts that end a turn, if no token does; mostly none.
     [[nodiscard]] const std::vector<std::string>& stops() const { return stops_; }
 
 private:

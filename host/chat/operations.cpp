@@ -74,7 +74,7 @@ Value repeat(Budget& budget, const Value& what, std::int64_t n) {
 
 bool is_row(const Value& value) { return is_text(value) || is<ListPointer>(value); }
 
-/// A bound of a slice: from the end where negative, and within [low, high].
+/// A bound of a slice: from the end if negative, and within [low, high].
 std::int64_t clamp(const Value& bound, std::int64_t n, std::int64_t low, std::int64_t high, std::int64_t left_out) {
     if (is<None>(bound)) return left_out;
     const std::int64_t asked = integer_of(bound);

@@ -60,7 +60,7 @@ private:
         return tokens_.is(TokenKind::name) && std::find(names.begin(), names.end(), tokens_.peek().text) != names.end();
     }
 
-    /// A body to its end block, behind which it goes.
+    /// Parses a body, and goes behind its end block.
     Block parse_body(std::string_view end) {
         need_block_end();
         Block body = parse_until({end});

@@ -6,7 +6,7 @@
 
 namespace fovea::chat {
 
-/// Of expressions within each other, and of blocks: Python's own limit for blocks is 20, for brackets 200.
+/// Deepest nesting of expressions and blocks. (CPython allows 20 blocks and 200 brackets.)
 inline constexpr std::uint32_t kMostHeight = 200;
 
 /// Throws ChatTemplateError.

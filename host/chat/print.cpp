@@ -59,8 +59,8 @@ void add_json_text(std::string& out, std::string_view text, bool ascii) {
     out += '"';
 }
 
-/// What repr escapes: controls, separators but the space, formats, surrogates, private and no characters. Code points that
-/// Unicode has not given out are left as they are.
+/// False for characters that repr escapes: controls, separators but the space, formats, surrogates, private and no
+/// characters. Unassigned code points are left as they are.
 bool is_printable(std::uint32_t c) {
     static constexpr std::uint32_t kNot[][2] = {
         {0, 0x1f},          {0x7f, 0xa0},       {0xad, 0xad},       {0x600, 0x605},     {0x61c, 0x61c},
@@ -143,7 +143,7 @@ public:
     std::string out;
 
 private:
-    /// What one level added; of what is within it that was paid for already, again: levels are bounded.
+    /// Cost added by one level. Inner levels are charged again; the depth is bounded.
     void pay(std::size_t before) {
         budget_.steps(1);
         budget_.bytes(out.size() - before);

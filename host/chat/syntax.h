@@ -18,7 +18,7 @@ enum class ExpressionKind : std::uint8_t {
     dict,        ///< keys and values by turns
     attribute,   ///< x.name
     item,        ///< x[y]
-    slice,       ///< x, start, stop, step; null where left out
+    slice,       ///< x, start, stop, step; null if left out
     call,        ///< function, arguments; named ones apart
     filter,      ///< x, null in a block's; arguments
     test,        ///< x, arguments
@@ -51,7 +51,7 @@ enum class StatementKind : std::uint8_t {
     choice,       ///< if: a condition for each body, and maybe a last body without
     loop,         ///< for target in expressions[0] if expressions[1], which may be null: bodies[0], else bodies[1]
     set,          ///< targets = expressions[0]
-    set_body,     ///< target = bodies[0], through expressions[0] where there are filters
+    set_body,     ///< target = bodies[0], through expressions[0] if there are filters
     macro,        ///< name, parameters, bodies[0]
     call_body,    ///< expressions[0], a call, with bodies[0] as caller
     filter_body,  ///< expressions[0], filters, of bodies[0]
@@ -74,7 +74,7 @@ struct Statement {
     std::uint32_t line = 0;
     bool recursive = false;  ///< of a loop
     std::string text;        ///< data, or a macro's name
-    /// Where a value goes: names, taken apart where there are several; or a namespace's attribute, "space", "name".
+    /// Where a value goes: names, taken apart if there are several; or a namespace's attribute, "space", "name".
     std::vector<std::string> targets;
     bool sets_attribute = false;
     std::vector<ExpressionPointer> expressions;

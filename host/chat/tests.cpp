@@ -1,4 +1,4 @@
-// What stands after `is`.
+// The tests, which stand after `is`.
 #include <algorithm>
 
 #include "host/chat/interpreter.h"

@@ -18,7 +18,7 @@ namespace fovea::chat {
 /// str.isspace of one character.
 [[nodiscard]] bool is_space(std::uint32_t code_point);
 enum class Side { left, right, both };
-/// str.strip: white space, or where `set` is not null its characters.
+/// str.strip: white space, or if `set` is not null its characters.
 [[nodiscard]] std::string_view strip(std::string_view text, Side side, const std::string_view* set = nullptr);
 
 [[nodiscard]] std::string upper(std::string_view text);

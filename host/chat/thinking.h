@@ -1,4 +1,4 @@
-// Reasoning in an answer: <think>...</think> before what is said, as DeepSeek-R1, Qwen 3 and their like write it.
+// Reasoning in an answer: <think>...</think> before the text, as DeepSeek-R1, Qwen 3 and their like write it.
 #pragma once
 #include <functional>
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace fovea {
 
-/// Whether a prompt ends with the mark that opens the reasoning, so that the answer begins inside it.
+/// Whether a prompt ends with the mark that opens the reasoning: the answer then begins inside it.
 [[nodiscard]] bool begins_in_thought(std::string_view prompt);
 
-/// Parts an answer that comes in pieces into what was thought and what is said. Reasoning comes first or not at all: the
-/// marks are text wherever else they stand. What lies between its end and the first word is left out.
+/// Parts an answer that comes in pieces into reasoning and text. Reasoning comes first or not at all: anywhere else its
+/// marks are text. Space between its end and the first word is left out.
 class ThinkingFilter {
 public:
     /// thinking: the answer begins inside the reasoning.

@@ -1,4 +1,4 @@
-// What both parsers of a template read from: the tokens, and how they refuse them.
+// The tokens that both parsers of a template read, and how they refuse them.
 #pragma once
 #include <string>
 #include <string_view>

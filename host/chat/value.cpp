@@ -34,7 +34,7 @@ bool equal_dicts(Budget& budget, const Dict& a, const Dict& b) {
     return true;
 }
 
-/// A number's order beside another, exact where both are integers; NaN is before nothing.
+/// A number's order beside another, exact if both are integers; NaN is before nothing.
 bool less_numbers(const Value& a, const Value& b) {
     if (is_integer(a) && is_integer(b)) return integer_of(a) < integer_of(b);
     return real_of(a) < real_of(b);

@@ -1,5 +1,5 @@
-// What a template computes with: Python's values, as far as templates have them. They are immutable and shared, so copies
-// are cheap and no value can contain itself.
+// Values of a template: Python's, as far as templates have them. They are immutable and shared, so copies are cheap and
+// no value can contain itself.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -56,11 +56,11 @@ struct Callable {
     std::uint32_t depth = 0;       ///< that of self
 };
 
-/// What a rendering has taken so far of its limits.
+/// A rendering's use of its limits so far.
 class Budget {
 public:
     explicit Budget(const ChatTemplateLimits& limits) : limits_(limits) {}
-    /// What it costs to look for a text of m bytes in one of n: up to n·m comparisons.
+    /// The cost of looking for a text of m bytes in one of n: up to n·m comparisons.
     void search(std::uint64_t n, std::uint64_t m) { steps(n / 16 + n * (m / 64)); }
     void steps(std::uint64_t n) {
         if (n > limits_.n_steps - n_steps_) refuse_steps();
@@ -95,12 +95,12 @@ template<class T>
 [[nodiscard]] Value make_text(Budget& budget, std::string text);
 [[nodiscard]] Value make_list(Budget& budget, std::vector<Value> items, bool is_tuple = false);
 [[nodiscard]] Value make_dict(Budget& budget, std::vector<std::pair<Value, Value>> entries);
-/// Texts that must be valid UTF-8 need not be; numbers beyond 64 bits are refused.
+/// Texts need not be valid UTF-8; numbers beyond 64 bits are refused.
 [[nodiscard]] Value from_json(Budget& budget, const nlohmann::ordered_json& json, std::uint32_t depth = 0);
 
-/// Of what a list or an object holds, at most; its own is one more. Of a method, that of what it belongs to.
+/// Nesting depth: a list's or an object's is one more than the deepest of its items; a method's is that of its object.
 [[nodiscard]] std::uint32_t depth_of(const Value& value);
-/// As a message calls it: "a list".
+/// The value's kind, as messages name it: "a list".
 [[nodiscard]] std::string kind_of(const Value& value);
 [[nodiscard]] bool truthy(const Value& value);
 [[nodiscard]] bool equal(Budget& budget, const Value& a, const Value& b);
@@ -108,12 +108,12 @@ template<class T>
 [[nodiscard]] bool less(Budget& budget, const Value& a, const Value& b);
 /// `item in container`.
 [[nodiscard]] bool contains(Budget& budget, const Value& container, const Value& item);
-/// Null where there is no such key.
+/// Null if there is no such key.
 [[nodiscard]] const Value* find(Budget& budget, const Dict& dict, const Value& key);
 [[nodiscard]] const Value* find(Budget& budget, const Dict& dict, std::string_view key);
 /// In characters, items or entries. Fails on what has none.
 [[nodiscard]] std::int64_t length(Budget& budget, const Value& value);
-/// What `for` goes through: items, keys, characters; of what is undefined nothing. Fails on others.
+/// The items that `for` goes through: items, keys, characters; none of an undefined value. Fails on others.
 [[nodiscard]] std::vector<Value> elements(Budget& budget, const Value& value);
 
 [[nodiscard]] std::int64_t integer_of(const Value& value);  ///< of an integer or a bool; fails on others

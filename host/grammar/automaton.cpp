@@ -11,7 +11,7 @@
 namespace fovea::grammar {
 namespace {
 
-// For each state that an automaton may have: a grammar that is refused costs so much at most.
+// For each state that an automaton may have: the most work that a refused grammar costs.
 constexpr std::size_t kFragmentsEach = 7, kWorkEach = 333;
 constexpr std::uint32_t kStart = 0, kEnd = 1;  // fragments of each unit
 constexpr std::uint32_t kMostDepth = 2000;     // expressions within expressions: enough stack for a thread of 2 MB
@@ -127,7 +127,7 @@ private:
         link(loop, to);
     }
 
-    /// Two rows of states: before the first item that is there, and after it.
+    /// Two rows of states: before the first item that is present, and after it.
     void add_list(const Node& node, std::uint32_t from, std::uint32_t to) {
         std::uint32_t none = from, some = fresh();
         for (std::size_t i = 0; i < node.text.size(); ++i) {
@@ -213,7 +213,7 @@ public:
     }
 
 private:
-    /// The state of what can be reached from `seeds` without a byte.
+    /// The state of all places that can be reached from `seeds` without a byte.
     std::uint32_t state_of(std::vector<std::uint32_t> seeds) {
         ++stamp_;
         stamps_.resize(fragments_.size());

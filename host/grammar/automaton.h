@@ -1,4 +1,4 @@
-// A grammar as one deterministic automaton of bytes for each of its rules, which enter one another.
+// A grammar as deterministic automata of bytes, one for each rule. Rules enter one another.
 #pragma once
 #include <bitset>
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace fovea::grammar {
 
 using ByteSet = std::bitset<256>;
 
-/// A rule that is entered min >= 1 to max times (0: without end), and where its caller goes on.
+/// A rule that is entered min >= 1 to max times (0: without end), and the state in which its caller goes on.
 struct Call {
     std::uint32_t callee = 0;  ///< unit; after trim its first state
     std::uint32_t min = 1, max = 1;
@@ -26,7 +26,7 @@ struct ByteRange {
 struct State {
     bool accepts = false;
     std::uint32_t unit = 0;
-    std::uint32_t height = 0;  ///< calls within calls that its end wants at least
+    std::uint32_t height = 0;  ///< least nesting depth of calls on the way to its end
     std::vector<ByteRange> ranges = {};
     std::vector<Call> calls = {};
 
@@ -34,8 +34,8 @@ struct State {
 };
 inline constexpr std::uint32_t kNoTarget = 0xffffffffu;
 
-/// A rule, or a part of one that is repeated. Its first state is never come back to, and does not accept but in the root:
-/// what may be empty is left out where it is entered.
+/// A rule, or a repeated part of one. No state leads back to its first state, which accepts only in the root: a rule
+/// that may be empty is skipped where it is entered.
 struct Unit {
     std::string name;
     NodeId body = 0;
@@ -60,11 +60,11 @@ struct HashOfWords {
 /// Throws GrammarError: a grammar too large, or without a text.
 [[nodiscard]] Automaton build_automaton(const Grammar& grammar, std::size_t max_states);
 
-/// Leaves out bytes that are not `available`, then states that lead to no end or that nothing leads to. Calls name states from
-/// here on. Throws GrammarError: no text at all, recursion at the left.
+/// Leaves out bytes that are not `available`, then states that cannot be reached or lead to no end. Calls name states
+/// from here on. Throws GrammarError: no text at all, left recursion.
 void trim(Automaton& automaton, const ByteSet& available);
 
-/// What a rule is known to be before automata are made of it.
+/// Facts about a rule, found before automata are made of it.
 class Rules {
 public:
     explicit Rules(const Grammar& grammar);
@@ -82,7 +82,7 @@ private:
     const Grammar& grammar_;
     std::vector<bool> nullable_, nullable_rules_, inlined_;
     std::vector<std::uint32_t> size_;
-    std::vector<std::vector<RuleId>> uses_;  // of each rule; twice those that it uses more often
+    std::vector<std::vector<RuleId>> uses_;  // rules that each rule uses; twice those it uses more than once
 };
 
 /// Repeated parts up to this size are written out; larger ones become units that are counted.

@@ -1,4 +1,4 @@
-// What all grammars become first: rules of expressions over characters.
+// The first form of every grammar: rules of expressions over characters.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -31,7 +31,7 @@ enum class NodeKind : std::uint8_t {
     choice,    ///< one of `children`; of none: nothing fits
     repeat,    ///< children[0], `min` to `max` times
     rule,      ///< what rule `rule` stands for
-    list,  ///< the last child between any two of the others that are there, in their order; `text` has a ListItem of each
+    list,  ///< the present ones of the other children, in their order, with the last child between any two; `text` has a ListItem of each
 };
 
 enum ListItem : char { kOptional = '?', kRequired = '!', kAnyNumber = '*' };
@@ -65,7 +65,8 @@ struct Grammar {
     [[nodiscard]] NodeId optional(NodeId child) { return repeat(child, 0, 1); }
     [[nodiscard]] NodeId rule(RuleId rule);
     [[nodiscard]] NodeId list(std::vector<NodeId> items, std::string kinds, NodeId separator);
-    /// A node that several others will hold: a rule, unless it is as small as one. Else each of them would hold a copy.
+    /// A node that several others will hold: it becomes a rule, unless it is as small as one. Else each holder would
+    /// have a copy.
     [[nodiscard]] NodeId shared(NodeId node, const char* name);
     [[nodiscard]] RuleId add_rule(std::string name, NodeId body = 0) {
         rules.push_back({std::move(name), body, false});

@@ -30,7 +30,7 @@ struct SchemaOptions {
 
 /// A JSON schema (drafts 4 to 2020-12) as a grammar of JSON texts, each of which validates. Properties come in the schema's
 /// order, and only those it names unless additionalProperties says otherwise. Numbers have at most 15 digits before and after
-/// the point. Throws GrammarError where the schema is not one, asks for what is not supported, or nothing can fit it.
+/// the point. Throws GrammarError if it is no schema, has something that is not supported, or nothing can fit it.
 [[nodiscard]] Grammar read_json_schema(std::string_view json, const SchemaOptions& options = {});
 /// A GBNF grammar as llama.cpp has it; its rule `root` is the answer. Throws GrammarError.
 [[nodiscard]] Grammar read_gbnf(std::string_view text);
@@ -38,24 +38,25 @@ struct SchemaOptions {
 [[nodiscard]] Grammar read_regex(std::string_view pattern);
 
 /// Every token's bytes as a tree, for one vocabulary. Some 8 bytes for each byte that tokens do not share. Throws
-/// GrammarError where there are 2^24 tokens or more.
+/// GrammarError if there are 2^24 tokens or more.
 [[nodiscard]] std::vector<std::byte> index_vocabulary(const Tokenizer& tokenizer);
 
 struct CompileOptions {
     bool own_index = false;            ///< the index becomes part of the form, for a board
     bool known_masks = true;           ///< masks of states with many tokens are made now; costs their bytes
-    std::uint32_t max_depth = 64;      ///< rules within rules, at most 200; more only where the grammar needs it
+    std::uint32_t max_depth = 64;      ///< rules within rules, at most 200; more only if the grammar needs it
     std::uint32_t max_states = 60000;  ///< of all automata; a grammar of more is refused before it costs more
 };
 
 /// The automaton of a grammar over a vocabulary: open_constraint's `form`. The same bytes on every machine.
-/// Throws GrammarError where the grammar has no text at all (with this vocabulary's bytes), recurs at its left, or is too large.
+/// Throws GrammarError if the grammar has no text at all (with this vocabulary's bytes), recurs at its left, or is too
+/// large.
 [[nodiscard]] std::vector<std::byte> compile(const Grammar& grammar, const Tokenizer& tokenizer,
                                              std::span<const std::byte> index, const CompileOptions& options = {});
 
-/// Whether these bytes begin as a form does: what compile made, or was meant to be.
+/// Whether these bytes begin as a form does.
 [[nodiscard]] bool begins_form(std::span<const std::byte> bytes) noexcept;
-/// Throws GrammarError where a form is cut or has no index of its own, which a board needs. Whether it is sound and for
+/// Throws GrammarError if a form is cut or has no index of its own, which a board needs. Whether it is sound and for
 /// which vocabulary is open_constraint's to say.
 void check_form_for_board(std::span<const std::byte> form);
 

@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::size_t kMostUnique = 9;  // values of items that come once: a rule for each set of them
 
-/// Items of which some fit another schema too: so many of those, and any number of others around each. Where there is a
-/// most, the others are none of those.
+/// Items of which some fit another schema, too: so many of those, and any number of other items around each. If
+/// their number is limited, the other items must not fit that schema.
 NodeId containing(const SchemaScope& in, const Json& given, std::uint32_t n, const std::string& place,
                   std::uint32_t depth) {
     Grammar& grammar = in.parts.grammar();
@@ -43,7 +43,7 @@ NodeId containing(const SchemaScope& in, const Json& given, std::uint32_t n, con
     return grammar.sequence({grammar.bytes("["), in.parts.space(), list, in.parts.space(), grammar.bytes("]")});
 }
 
-/// Items of a few values, each once: what comes next depends on which came, so only of a few.
+/// Items of a few values, each once. The next item depends on all before it, so there may be only a few.
 NodeId unique(const SchemaScope& in, const Json& given, const Json& first, const Json& item, const std::string& place) {
     const bool has_values = item.contains("enum") || item.contains("const");
     std::vector<std::string> texts;

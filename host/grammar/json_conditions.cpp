@@ -75,7 +75,7 @@ bool add_other_side(const std::string& key, const Json& excluded, const std::str
     return false;
 }
 
-/// What fits where one keyword does not hold.
+/// The schema that fits if one keyword does not hold.
 void add_ways(const std::string& key, const Json& excluded, const std::string& place, std::vector<Json>& ways) {
     const Json& value = excluded[key];
     if (is_annotation(key) || key == "then" || key == "else" || add_other_side(key, excluded, place, ways)) return;

@@ -1,4 +1,4 @@
-// Schemas that hold under a condition, and what a schema excludes: said as alternatives.
+// Conditions and exclusions of schemas, written as alternatives.
 #pragma once
 #include <functional>
 #include <optional>
@@ -9,24 +9,24 @@
 
 namespace fovea::grammar {
 
-/// Keywords that say alternatives, which two schemas that hold together may both have.
+/// Keywords of alternatives. Two schemas that hold together may both have them.
 inline constexpr const char* kSplitting[] = {"if",          "anyOf", "oneOf", "dependentRequired", "dependentSchemas",
                                              "dependencies"};
 
-/// What a schema is without references at its top.
+/// A schema without references at its top.
 using Resolve = std::function<Json(const Json&)>;
 
-/// Alternatives of a schema that has `if`: where it holds, with `then`, and where it does not, with `else`.
+/// Alternatives of a schema that has `if`: `if` holds, with `then`; `if` does not hold, with `else`.
 [[nodiscard]] Json without_if(const Json& given);
 
-/// Alternatives of a schema whose `not` is of any kind that this can say: each with what the others leave of it, which is
-/// types and values. Nothing where that is all there is already. Throws GrammarError, naming what it cannot say.
+/// Alternatives of a schema with a `not`, where this can say it: each with the types and values that the others leave
+/// of it. Nothing if those are all there is already. Throws GrammarError, naming what it cannot say.
 [[nodiscard]] std::optional<Json> split_not(const Json& given, const Resolve& resolve, const std::string& place);
 
-/// Whether no text can fit: a required property has no values left, by its type, constants or what is not among them.
+/// Whether no text can fit: a required property has no values left, by its type, constants or excluded values.
 [[nodiscard]] bool is_impossible(const Json& schema, int depth = 0);
 
-/// Whether a schema has a keyword of alternatives that one of its `allOf` has too: that one is said first.
+/// Whether a schema shares a keyword of alternatives with one of its `allOf`: that one's is said first.
 [[nodiscard]] bool splits_twice(const Json& given, const Resolve& resolve);
 
 }  // namespace fovea::grammar

@@ -11,7 +11,7 @@ constexpr const char* kAllTypes[] = {"object", "array", "string", "number", "boo
 
 [[nodiscard]] bool is_number_type(const std::string& type) { return type == "number" || type == "integer"; }
 
-/// The types of both, integers being numbers.
+/// The types of both; integers count as numbers.
 [[nodiscard]] Json common_types(const Json& a, const Json& b) {
     const Json list_a = a.is_array() ? a : Json::array({a}), list_b = b.is_array() ? b : Json::array({b});
     Json out = Json::array();
@@ -32,7 +32,7 @@ constexpr const char* kAllTypes[] = {"object", "array", "string", "number", "boo
     return out;
 }
 
-/// What a schema says of a property that it does not name: nothing, a schema, or false.
+/// A schema's rule for a property that it does not name: nothing, a schema, or false.
 [[nodiscard]] Json unnamed(const Json& schema) {
     const auto found = schema.find("additionalProperties");
     return found == schema.end() ? Json(true) : *found;
@@ -92,7 +92,7 @@ void merge_items(const Json& a, const Json& b, Json& out, const std::string& pla
     return std::any_of(std::begin(kAll), std::end(kAll), [&](const char* name) { return key == name; });
 }
 
-/// `if` with what belongs to it, which moves from a schema to one beside it.
+/// Moves `if`, with `then` and `else`, from a schema to one beside it.
 [[nodiscard]] Json take_condition(Json& schema) {
     Json condition = Json::object();
     for (const char* key : {"if", "then", "else"}) {
@@ -129,7 +129,7 @@ void merge_keyword(const std::string& key, const Json& a, const Json& b, Json& o
     }
 }
 
-/// What one schema says of names by a pattern holds for those that the other has, which is not worked out.
+/// One schema's rules for names by a pattern hold for the names of the other, too; this is not worked out.
 void check_names(const Json& a, const Json& b, const std::string& place) {
     for (const char* keyword : {"patternProperties", "propertyNames"})
         for (const char* other :

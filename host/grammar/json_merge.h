@@ -9,18 +9,19 @@ namespace fovea::grammar {
 
 using Json = nlohmann::ordered_json;
 
-/// A schema that a text fits where it fits both. Throws GrammarError where that is not said by one, naming the keyword.
+/// A schema that a text fits if it fits both. Throws GrammarError, naming the keyword, if no single schema can say
+/// that.
 [[nodiscard]] Json merge_schemas(const Json& a, const Json& b, const std::string& place);
 
-/// A schema that is one of several that hold at once. Its unevaluatedProperties looks at its own properties alone, as
-/// additionalProperties does. Throws GrammarError where it is not alone with them.
+/// A schema that is one of several that hold at once. Its unevaluatedProperties looks only at its own properties, as
+/// additionalProperties does. Throws GrammarError if it has keywords whose schemas might name properties, too.
 [[nodiscard]] Json as_inner(Json schema, const std::string& place);
 
-/// A schema that says what all of these do. What the first, which the others are parts of, says of unevaluated properties
-/// goes for all.
+/// A schema that says what all of these do. The first has the others as parts, and its rule for unevaluated properties
+/// covers all.
 [[nodiscard]] Json held_together(Json all);
 
-/// What an array's items are: the first ones each by itself, then the rest.
+/// The schemas of an array's items: one for each of the first, then one for the rest.
 struct Items {
     Json first = Json::array(), rest = true;
 };
@@ -30,14 +31,14 @@ struct Items {
 template<class Resolve>
 [[nodiscard]] bool are_apart(const Json& a, const Json& b, const Resolve& resolve, int depth = 0);
 
-/// The types that a schema says or, where it does not, those its keywords are of; all but integer, which is a number's part.
+/// The types that a schema names or, if it names none, the types of its keywords; integer counts as number.
 [[nodiscard]] std::vector<std::string> types_of(const Json& schema);
 
 /// Keywords that say nothing about which texts fit, unknown ones among them.
 [[nodiscard]] bool is_annotation(const std::string& keyword);
 /// Whether a schema has a keyword of another kind.
 [[nodiscard]] bool has_meaning(const Json& schema);
-/// A length or count of a keyword. Throws where it is none.
+/// A length or count of a keyword. Throws if it is none.
 [[nodiscard]] std::uint32_t read_size(const Json& schema, const char* keyword, std::uint32_t otherwise,
                                       const std::string& place);
 

@@ -17,7 +17,7 @@ struct Range {
     std::uint32_t places;
 };
 
-/// In units of 10^-places. What is beyond kMostInteger is one more than it.
+/// In units of 10^-places. Numbers beyond kMostInteger become kMostInteger + 1.
 std::int64_t in_units(const Decimal& decimal, std::uint32_t places) {
     std::int64_t value = decimal.value;
     for (std::uint32_t i = decimal.places; i < places && std::abs(value) <= kMostInteger; ++i) value *= 10;
@@ -37,7 +37,7 @@ class Numbers {
 public:
     explicit Numbers(Grammar& grammar) : g(grammar) {}
 
-    /// Those with `places` places, fewer than the range's unless it has none.
+    /// Numbers of the range with `places` places, which are fewer than the range's unless it has none.
     NodeId with_places(const Range& range, std::uint32_t places) {
         std::int64_t step = 1;
         for (std::uint32_t i = places; i < range.places; ++i) step *= 10;
@@ -51,7 +51,7 @@ public:
         return g.choice(std::move(ways));
     }
 
-    /// Those with a point and all of the range's places, or more.
+    /// Numbers with a point and all of the range's places, or more.
     NodeId with_all_places(const Range& r) {
         std::vector<NodeId> ways;
         if (r.high >= 0)
@@ -136,14 +136,14 @@ private:
 
     NodeId point(std::uint32_t places) { return g.bytes(places ? "" : "."); }
 
-    /// What may stand behind `places` places of a number below `above` units: more digits, with a point before them where
-    /// there are no places. `not_whole`: the number is above what stands before by so much that a reader does not round it
-    /// to that; `not_next`: it is as much below one unit more. The larger a double, the fewer digits it has behind the point.
+    /// The digits that may follow `places` places of a number below `above` units, with a point before them if there
+    /// are no places. `not_whole`: the number is so far above its first digits that a reader does not round it to them;
+    /// `not_next`: it is as far below one unit more. The larger a double, the fewer digits it has behind the point.
     NodeId fraction(std::int64_t above, bool not_whole, bool not_next, std::uint32_t places) {
         const std::uint32_t most = kMostDigits - places;
         if (!not_whole && !not_next) return g.sequence({point(places), digits(places == 0, most)});
         const double largest = static_cast<double>(above) * std::pow(10.0, -static_cast<double>(places));
-        std::uint32_t n = most;  // places in which what differs stands
+        std::uint32_t n = most;  // places of the digits that differ
         while (n > 0 && std::pow(10.0, -static_cast<double>(places + n)) < std::nextafter(largest, HUGE_VAL) - largest)
             --n;
         const NodeId rest = digits(0, most - 1);

@@ -25,7 +25,7 @@ struct NumberBounds {
 
 /// Whole numbers within bounds, of at most fifteen digits.
 [[nodiscard]] NodeId whole_within(Grammar& grammar, const NumberBounds& bounds);
-/// Numbers within bounds, without an exponent. Where a bound has places, at most fifteen digits count.
+/// Numbers within bounds, without an exponent. If a bound has places, at most fifteen digits count.
 [[nodiscard]] NodeId number_within(Grammar& grammar, const NumberBounds& bounds);
 
 }  // namespace fovea::grammar

@@ -12,7 +12,7 @@ NodeId member(const SchemaScope& in, NodeId key, NodeId value) {
     return grammar.sequence({key, grammar.bytes(":"), in.parts.space(), value});
 }
 
-/// An object of so many of these members as minProperties and maxProperties say.
+/// An object with as many of these members as minProperties and maxProperties say.
 NodeId counted(const SchemaScope& in, const Json& given, const std::string& place, const std::vector<NodeId>& members,
                const std::string& kinds) {
     const auto n_required = static_cast<std::size_t>(std::count(kinds.begin(), kinds.end(), kRequired));
@@ -100,7 +100,7 @@ NodeId object_schema(const SchemaScope& in, const Json& given, const std::string
     for (const Json& name : required) {
         if (!name.is_string()) throw GrammarError(place + "/required: expected names, got " + name.dump());
         if (!properties.contains(name.get<std::string>()))
-            add(name, says ? more : Json(true), true);  // not named, but it must be there
+            add(name, says ? more : Json(true), true);  // not named, but required
     }
     if (more != false) {
         std::sort(names.begin(), names.end());

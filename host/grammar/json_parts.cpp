@@ -33,7 +33,7 @@ constexpr Format kFormats[] = {
     {"ipv6", "^[0-9a-f]{1,4}(:[0-9a-f]{1,4}){7}$"},
     {"uri", "^(https?|ftp)://" FOVEA_HOST "(:[1-9]\\d{0,3})?(/[A-Za-z0-9._~-]*)*(\\?[A-Za-z0-9._~=&-]*)?$"},
 };
-// Those of JSON Schema that are not written here, which a validator may check.
+// Formats of JSON Schema that are not written here; a validator may check them.
 constexpr const char* kUnreadFormats[] = {"idn-email",    "idn-hostname",          "uri-reference",
                                           "iri",          "iri-reference",         "uri-template",
                                           "json-pointer", "relative-json-pointer", "regex"};
@@ -97,7 +97,7 @@ NodeId JsonParts::members(const std::vector<NodeId>& all, const std::string& kin
     if (!one_more) return g.list(all, kinds, comma());
     std::vector<NodeId> members, ways;
     for (const NodeId member : all) members.push_back(g.shared(member, "member"));
-    for (std::size_t first = 0; first < all.size(); ++first) {  // of those that are not required
+    for (std::size_t first = 0; first < all.size(); ++first) {  // the first optional one present
         if (kinds[first] == kRequired) continue;
         std::vector<NodeId> items;
         std::string kinds_here;
@@ -123,7 +123,7 @@ NodeId JsonParts::array(const std::vector<NodeId>& first, std::optional<NodeId> 
         items.push_back(first[i]);
         kinds += i < min ? kRequired : kOptional;
     }
-    // Of the first ones none is left out before another: what follows is nested.
+    // An optional item is left out only with all that follow it: what follows is nested.
     NodeId rest = g.bytes("");
     const auto n_first = static_cast<std::uint32_t>(items.size());
     if (item && max > n_first) {
@@ -149,7 +149,7 @@ NodeId JsonParts::unique_array(const std::vector<std::string>& texts, std::uint3
     Grammar& g = grammar_;
     const auto n = static_cast<std::uint32_t>(texts.size());
     if (min > n || min > max) return g.choice({});
-    // What follows each set of texts that came; bit i stands for texts[i].
+    // The continuation after each set of texts so far; bit i stands for texts[i].
     std::vector<NodeId> after(std::size_t{1} << n, 0);
     for (std::size_t set = after.size(); set-- > 0;) {
         const auto n_there = static_cast<std::uint32_t>(std::popcount(set));

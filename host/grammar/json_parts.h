@@ -22,7 +22,7 @@ public:
     [[nodiscard]] NodeId space() { return grammar_.rule(space_); }
     [[nodiscard]] NodeId any_value() { return grammar_.rule(value_); }
     [[nodiscard]] NodeId string(const StringBounds& bounds = {});
-    /// Texts in which `pattern` is found, as strings. Throws where it cannot be said with the bounds.
+    /// Texts in which `pattern` is found, as strings. Throws if a grammar can't say that together with the bounds.
     [[nodiscard]] NodeId pattern(const std::string& pattern, const StringBounds& bounds, const std::string& place);
     /// Strings of a format by its name. One that JSON Schema has and we do not is refused; any other says nothing of a
     /// text.

@@ -6,7 +6,7 @@
 
 namespace fovea::grammar {
 
-/// Where a $ref leads, as a JSON pointer. Throws GrammarError where that is not within the schema.
+/// Where a $ref leads, as a JSON pointer. Throws GrammarError if that is not within the schema.
 [[nodiscard]] std::string pointer_of(const Json& reference, const std::string& place);
 
 class References {
@@ -19,7 +19,7 @@ public:
     /// A schema without references at its top.
     [[nodiscard]] Json expanded(Json given, const std::string& place);
 
-    /// References may lead to the same schemas again and again, each time twice as many: what that takes is bounded.
+    /// References may lead to the same schemas again and again, each time twice as many: the work is bounded.
     void count_copied(const Json& schema, const std::string& place);
 
 private:

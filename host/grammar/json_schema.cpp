@@ -1,4 +1,5 @@
-// JSON schemas as grammars. What a keyword forbids is never written; what no grammar can keep is refused by its name.
+// JSON schemas as grammars. Text that a keyword forbids is never written; a keyword that no grammar can keep is refused
+// by its name.
 #include <map>
 #include <set>
 
@@ -14,7 +15,7 @@ constexpr std::uint32_t kMostDepth = 200;      // schemas within schemas
 constexpr std::size_t kMostNodes = 1'000'000;  // of the grammar
 constexpr std::size_t kMostRewritten = 4'000;
 
-/// Keywords that ask for what is not kept.
+/// Keywords that are not supported.
 constexpr const char* kUnsupported[] = {"unevaluatedItems", "$dynamicRef", "$recursiveRef"};
 
 class SchemaReader {
@@ -92,8 +93,8 @@ private:
         return grammar_.rule(rule);
     }
 
-    /// What says the same as the schema at `place`: that, or alternatives, which keep the place that a reader knows. Conditions
-    /// that do not exclude one another double them, so they are counted.
+    /// An equivalent of the schema at `place`: itself, or alternatives, which keep the place that a reader knows.
+    /// Conditions that do not exclude one another double the alternatives, so they are counted.
     NodeId rewritten(const Json& given, const std::string& place, std::uint32_t depth) {
         if (++n_rewritten_ > kMostRewritten)
             throw GrammarError(place + ": expected fewer conditions that may hold together, got more than " +

@@ -7,7 +7,7 @@
 namespace fovea::grammar {
 namespace {
 
-/// A string that is none of those of `not`.
+/// A string that `not` does not list.
 NodeId other_string(JsonParts& parts, const Json& given, const std::string& place) {
     for (const char* keyword : {"pattern", "format", "minLength", "maxLength"})
         if (given.contains(keyword))

@@ -7,9 +7,9 @@
 
 namespace fovea::grammar {
 
-/// Whether a value is of the type that a schema names. Throws GrammarError where there is no such type.
+/// Whether a value is of the type that a schema names. Throws GrammarError if there is no such type.
 [[nodiscard]] bool is_of_type(const Json& value, const Json& type, const std::string& place);
-/// The bounds of a number, or of whole ones. Throws GrammarError where a number's bound has more than fifteen digits.
+/// The bounds of a number, or of whole ones. Throws GrammarError if a number's bound has more than fifteen digits.
 [[nodiscard]] NumberBounds bounds(const Json& given, const std::string& place, bool whole);
 /// Whether a constant keeps to type, const, bounds and lengths beside it.
 [[nodiscard]] bool fits(const Json& value, const Json& given, const std::string& place);
@@ -18,7 +18,8 @@ namespace fovea::grammar {
 /// none that this looks at.
 [[nodiscard]] std::vector<Json> constant_values(const Json& given, const std::string& place);
 
-/// Throws GrammarError where brackets stand deeper than `most` in brackets, so that nothing that reads the schema goes too deep.
+/// Throws GrammarError if brackets stand deeper than `most` in brackets, so that nothing that reads the schema goes too
+/// deep.
 void check_nesting(std::string_view json, std::uint32_t most);
 
 }  // namespace fovea::grammar

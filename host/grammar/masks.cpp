@@ -53,7 +53,7 @@ public:
         }
     }
 
-    /// Without those of what follows its rule.
+    /// Bytes that may come first, without those behind its rule.
     const ByteSet& first(std::uint32_t state) {
         if (known_[state]) return first_[state];
         known_[state] = true;  // there is no recursion at the left
@@ -102,7 +102,7 @@ public:
             below_[index_.nodes[i].byte() + 1u] += index_.nodes[i].end() - i;
         for (std::size_t b = 0; b < 256; ++b) below_[b + 1] += below_[b];
         make_loops();
-        // Those that a text comes back to first.
+        // States that a text comes back to go first.
         for (const bool returning : {true, false})
             for (std::uint32_t s = 0; s < a_.states.size(); ++s)
                 if (returns(s) == returning && !is_loop_[s]) make_state(s);
@@ -138,7 +138,7 @@ private:
         return n < kFewNodes;
     }
 
-    /// The tokens that stay in the rule of `start`. False where a walk at run time is as good.
+    /// The tokens that stay in the rule of `start`. False if a walk at run time is as good.
     bool walk_state(std::uint32_t start, Wide& wide) {
         if (a_.states[start].ranges.empty() || is_narrow(start)) return false;
         std::uint32_t states[kMostTokenBytes + 1] = {start};
@@ -155,7 +155,7 @@ private:
                 i = node.end();
                 continue;
             }
-            // What needs more room on the stack than the start does is not known to fit.
+            // A way that needs more room on the stack than the start does is not known to fit.
             if (a_.states[to].height > a_.states[start].height) return count(n_seen);
             if (node.token() != kNoNodeToken) tokens_.push_back(node.token());
             states[depth] = to;
@@ -272,7 +272,7 @@ constexpr std::size_t kMostForcedBytes = 32;
     return bytes;
 }
 
-/// The longest token that `bytes` start with, and that is not all of them.
+/// The longest token that `bytes` start with and that is shorter than they are.
 [[nodiscard]] std::uint32_t longest_token(const IndexView& index, std::string_view bytes) {
     std::uint32_t found = kNoPlace, i = 0, end = static_cast<std::uint32_t>(index.nodes.size());
     while (i < end && index.nodes[i].depth() < bytes.size()) {
@@ -292,8 +292,8 @@ constexpr std::size_t kMostForcedBytes = 32;
     return found;
 }
 
-/// Whether some token is longer than `bytes` and starts with them. Where they end is where the form stops forcing, so a model
-/// may want that token: it decides where the first one ends.
+/// Whether some token is longer than `bytes` and starts with them. The form stops forcing behind them, so a model may
+/// want that token: it decides where the first token ends.
 [[nodiscard]] bool goes_on(const IndexView& index, std::string_view bytes) {
     std::uint32_t i = 0, end = static_cast<std::uint32_t>(index.nodes.size());
     while (i < end) {

@@ -1,4 +1,4 @@
-// What is known of an automaton's tokens in advance: masks of states with many, and tokens that are forced.
+// An automaton's tokens, precomputed: masks of states with many tokens, and tokens that are forced.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -15,9 +15,9 @@ namespace fovea::grammar {
 struct IndexView {
     std::uint32_t vocab_size = 0;
     std::span<const IndexNode> nodes;
-    ByteSet bytes;  ///< those that are tokens of their own
+    ByteSet bytes;  ///< bytes that are tokens of their own
 };
-/// Throws GrammarError where it is not the tokenizer's.
+/// Throws GrammarError if it is not the tokenizer's.
 [[nodiscard]] IndexView view_index(const Tokenizer& tokenizer, std::span<const std::byte> index);
 
 /// WideRecord of constraint_format.h, before it is written.
@@ -36,7 +36,7 @@ struct Masks {
 /// Masks of states from which many tokens lead on, within a bound of work and bytes; and those of repetitions.
 [[nodiscard]] Masks make_masks(const Automaton& automaton, const IndexView& index);
 
-/// [n_states] the token that must follow, or kNoPlace. Where the automaton leaves no choice of several bytes they are cut
+/// [n_states] the token that must follow, or kNoPlace. If the automaton leaves no choice of several bytes they are cut
 /// into tokens as the tokenizer does; the last of these stays open, for it may be part of a longer one.
 [[nodiscard]] std::vector<std::uint32_t> force_tokens(const Automaton& automaton, const Tokenizer& tokenizer,
                                                       const IndexView& index);

@@ -25,7 +25,7 @@ const CodeSet kLineEnds{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
 }
 
 /// Characters of a class. Dialects differ beyond ASCII: ECMA's \w is ASCII, Python's and Rust's has the letters of all
-/// scripts. So there are those that every dialect has in it, and those that some dialect has.
+/// scripts. So a class has two sets: the characters that every dialect has in it, and those that some dialect has.
 struct Characters {
     CodeSet sure, perhaps;
 };
@@ -111,7 +111,7 @@ private:
         return {.node = grammar_.repeat(any, 0, kNoLimit), .max_length = kNoLimit};
     }
 
-    /// {2}, {2,} or {2,5}; false, and nothing is read, where it is none.
+    /// {2}, {2,} or {2,5}; false, and nothing is read, if it is none.
     bool read_counts(std::uint32_t& min, std::uint32_t& max) {
         const std::size_t start = text_.place();
         text_.skip(1);
@@ -264,7 +264,7 @@ private:
         }
         text_.expect("]");
         const auto names = [&](char name) { return classes.find(name) != std::string::npos; };
-        for (const char* pair : {"dD", "wW", "sS"})  // what one dialect leaves out of the first it has in the second
+        for (const char* pair : {"dD", "wW", "sS"})  // a dialect has in one what the other lacks
             if (names(pair[0]) && names(pair[1])) set = exactly(complement({}));
         set = {normalize(std::move(set.sure)), normalize(std::move(set.perhaps))};
         return (negated ? without(set) : set).sure;

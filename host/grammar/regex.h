@@ -10,7 +10,7 @@ namespace fovea::grammar {
 struct RegexPart {
     NodeId node = 0;
     std::uint64_t min_length = 0, max_length = 0;  ///< characters; kNoLimit: without end
-    // Where all of it is one expression repeated: that, so that the repetitions can be narrowed.
+    // If all of it is one repeated expression: that expression, so that the repetitions can be narrowed.
     bool repeated = false;
     NodeId child = 0;  ///< of one character
     std::uint32_t min = 0, max = 0;
@@ -19,9 +19,9 @@ struct RegexPart {
 /// How a character of a set is written.
 using WriteSet = std::function<NodeId(const CodeSet&)>;
 
-/// Adds `pattern` to a grammar. `search`: it need match only a part, unless it is anchored. \d and \D are ECMA's. Of other
-/// classes dialects differ beyond ASCII: those characters are written that are in a class in all of them. Throws GrammarError: syntax, and what no
-/// automaton does (back references, assertions but ^ and $ at the ends).
+/// Adds `pattern` to a grammar. `search`: it need match only a part, unless it is anchored. \d and \D are ECMA's.
+/// Dialects differ on other classes beyond ASCII: a class writes the characters that it has in all dialects. Throws
+/// GrammarError: syntax, and what no automaton does (back references, assertions but ^ and $ at the ends).
 [[nodiscard]] RegexPart add_regex(Grammar& grammar, std::string_view pattern, const std::string& name,
                                   const WriteSet& write, bool search);
 

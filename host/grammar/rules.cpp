@@ -1,5 +1,5 @@
-// What is known of rules before automata are made of them: which may be empty, how large they are, which become part of
-// those that use them.
+// Facts about rules, found before automata are made of them: which may be empty, how large they are, and which become
+// part of their users.
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
@@ -46,7 +46,7 @@ private:
     std::uint32_t n_asked_ = 0;
 };
 
-/// The rules that a body uses; twice those that it uses more often than once.
+/// The rules that a body uses; those it uses more than once are listed twice.
 std::vector<RuleId> uses_in(const Grammar& grammar, const std::vector<NodeId>& nodes) {
     std::vector<RuleId> uses;
     std::unordered_map<NodeId, std::uint32_t> times;
@@ -121,7 +121,7 @@ std::uint32_t Rules::size_of(const Node& node) const {
     }
 }
 
-/// From rules that use no others upwards; those that lead to a cycle are never reached, and stay rules.
+/// Goes from rules that use no others upwards. Rules that lead to a cycle are never reached, and stay rules.
 void Rules::find_sizes() {
     const std::size_t n_rules = grammar_.rules.size();
     std::vector<std::uint32_t> n_left(n_rules), n_users(n_rules), nested(n_rules);

@@ -1,4 +1,4 @@
-// What an automaton keeps: states from which an end can be reached, and that can be reached.
+// Trims an automaton to the states that can be reached and that lead to an end.
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>
@@ -98,8 +98,8 @@ void for_each_target(State& s, const auto& visit) {
     }
 }
 
-/// Makes one of states that go on alike, from ends to beginnings: words of a list share their last letters. Those that are
-/// alike only in a circle stay apart. Where one is left out, those that went to it are looked at again, and no others.
+/// Merges states that go on alike, from ends to beginnings: words of a list share their last letters. States that are
+/// alike only in a circle stay apart. When a state is merged, only the states that led to it are looked at again.
 void merge_alike(Automaton& a) {
     const auto n_states = static_cast<std::uint32_t>(a.states.size());
     std::vector<std::vector<std::uint32_t>> comes_from(n_states), signatures(n_states);
@@ -137,7 +137,7 @@ void merge_alike(Automaton& a) {
     a.start = last_of(a.start);
 }
 
-/// A rule that is entered again before it has read a byte would be entered without end.
+/// Left recursion: a rule that is entered again before it has read a byte would be entered without end.
 void check_left_recursion(const Automaton& a) {
     enum : std::uint8_t { unseen, open, done };
     std::vector<std::uint8_t> seen(a.states.size(), unseen);

@@ -6,7 +6,7 @@
 namespace fovea::grammar {
 namespace {
 
-/// Splits low to high, of one length in UTF-8, until each byte's range is independent of those before it.
+/// Splits low to high, of one length in UTF-8, until each byte's range is independent of the bytes before it.
 void split(std::uint32_t low, std::uint32_t high, std::vector<ByteSequence>& out) {
     char first[4], last[4];
     const std::uint32_t n = put_character(low, first);

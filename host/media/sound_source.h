@@ -1,4 +1,4 @@
-// What gives samples, block by block: a file's own reader, or libsndfile's.
+// Gives samples, block by block: a file's own reader, or libsndfile's.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,14 +15,14 @@ public:
     virtual std::size_t read(std::span<float> samples) = 0;
 
     std::uint32_t rate = 0;  ///< samples a second
-    std::string note = {};   ///< what is amiss with a file that is read all the same
+    std::string note = {};   ///< a flaw of a file that is read all the same
 };
 
-/// A WAV file of PCM (8, 16, 24, 32 bits) or floats (32, 64 bits). Null where the bytes are no WAV file, or of another coding.
-/// `bytes` must outlive it and may be anything. Throws host::Error where a WAV file contradicts itself.
+/// A WAV file of PCM (8, 16, 24, 32 bits) or floats (32, 64 bits). Null if the bytes are no WAV file, or of another
+/// coding. `bytes` must outlive it and may be anything. Throws host::Error if a WAV file contradicts itself.
 [[nodiscard]] std::unique_ptr<SoundSource> open_wav(std::span<const std::byte> bytes, const std::string& name);
 
-/// What libsndfile reads. Null in a build without it, or where it cannot.
+/// A source of libsndfile. Null in a build without it, or if it cannot read the bytes.
 [[nodiscard]] std::unique_ptr<SoundSource> open_by_library(std::span<const std::byte> bytes);
 /// Whether this build has libsndfile.
 [[nodiscard]] bool has_sound_library();

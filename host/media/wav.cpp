@@ -1,4 +1,4 @@
-// WAV files (Microsoft and IBM 1991): chunks of a name and a size, of which "fmt " says how "data" is coded.
+// WAV files (Microsoft and IBM 1991): chunks of a name and a size; "fmt " says how "data" is coded.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -41,7 +41,7 @@ struct Format {
 
 class Wav final : public SoundSource {
 public:
-    /// `missing`: bytes that the file lacks of its data.
+    /// `missing`: bytes of its data that the file lacks.
     Wav(const Format& format, Bytes data, std::uint64_t missing) : format_(format), data_(data) {
         rate = format.rate;
         if (missing) note = "the file ends " + with_separators(missing) + " bytes before its recording does";

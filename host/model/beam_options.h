@@ -20,7 +20,7 @@ struct BeamOptions {
     std::uint32_t n_beams = 1;  ///< up to kMostBeams
     float length_penalty = 1;   ///< −20 to 20: scores are divided by n_tokens^this; above 0 prefers longer texts
     EarlyStopping early_stopping = EarlyStopping::no;
-    bool renormalized = false;      ///< chances are shares of what is allowed, not of all tokens
+    bool renormalized = false;      ///< probabilities are renormalised over the allowed tokens
     std::vector<Token> ends;        ///< tokens that end a text
     std::uint32_t most_tokens = 0;  ///< that start is ever given
 };

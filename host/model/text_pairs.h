@@ -13,7 +13,7 @@ namespace fovea {
 /// `of_no_text`: the ids of an empty text, which end with those.
 void cut_text(std::span<const Token> of_no_text, std::size_t most, std::vector<Token>& ids);
 
-/// Of a pair that is too long: whether the longer text is cut, or the second alone.
+/// Which text of a pair that is too long is cut: the longer one, or the second.
 enum class CutOf { longer, second };
 
 struct PairTokens {

@@ -12,12 +12,12 @@
 namespace fovea {
 
 enum class PictureKind { svg, html, text };
-/// What a file's name asks for: .svg, .html, or "-", standard output. Throws host::Error, exit status 2, for others.
+/// The format that a file's name asks for: .svg, .html, or "-", standard output. Throws host::ArgumentError for others.
 [[nodiscard]] PictureKind picture_kind(const std::string& path);
-/// Writes a picture there, or to standard output. Throws host::Error where the disk did not take all of it.
+/// Writes a picture there, or to standard output. Throws host::Error if the disk did not take all of it.
 void write_picture(const std::string& path, std::string_view picture);
 
-/// What each query of some heads gives to each key; queries go down, keys across.
+/// The weight that each query of some heads gives to each key; queries go down, keys across.
 struct AttentionPattern {
     std::string title;                ///< "layer 0"; a line of UTF-8
     std::vector<float> weights = {};  ///< [n_heads, queries.size(), keys.size()], each in [0, 1]
@@ -36,9 +36,9 @@ struct AttentionPattern {
 /// would overlap are left out evenly; long ones are cut.
 [[nodiscard]] std::string draw_svg(std::span<const AttentionPattern> patterns);
 
-/// A page of its own, without references: every head of every pattern side by side, and one of them large, with its tokens,
-/// where pointing or arrow keys tell a cell's weight. Weights are to about a hundredth. `first` is the pattern it opens with,
-/// `name` what its heading says it is of.
+/// A page of its own, without references: every head of every pattern side by side, and one of them large, with its
+/// tokens; pointing or arrow keys show a cell's weight there. Weights are to about a hundredth. `first` is the pattern
+/// it opens with; the heading names `name`.
 [[nodiscard]] std::string draw_html(std::span<const AttentionPattern> patterns, std::size_t first = 0,
                                     std::string_view name = {});
 

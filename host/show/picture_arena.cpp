@@ -16,8 +16,7 @@ std::string percent(std::uint64_t part, std::uint64_t whole) {
     return text;
 }
 
-/// A row for each part: its name, where it lies, how large it is. What is too small to be seen has its row all the
-/// same.
+/// A row for each part: its name, place and size. A part too small to be seen has its row all the same.
 std::string arena_svg(const std::string& title, const Plan& plan) {
     constexpr double kLeft = 130, kWidth = 560, kTop = 48, kRow = 18, kRight = 210;
     const double height = kTop + kRow * plan.n_parts;

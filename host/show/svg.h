@@ -1,4 +1,4 @@
-// What SVGs are made of. One style, light or dark as the viewer is, so that all pictures look alike.
+// Parts of SVGs. One style, light or dark as the viewer is, makes all pictures look alike.
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,4 +1,4 @@
-// Sums of exponentials and logarithms of logits, in double and in one order, so that what is decided by them is decided alike on
+// Sums of exponentials and logarithms of logits, in double and in one order, so that decisions by them are the same on
 // every machine.
 #pragma once
 #include <bit>
@@ -18,7 +18,7 @@ struct ExpSum {
 [[nodiscard]] ExpSum exp_sum(std::span<const float> logits);
 
 /// How many times smaller the text becomes under deflate (RFC 1951) with its fixed codes and the longest matches, in zlib's
-/// wrapping: at 2.4 and more it mostly repeats itself. Of a longer text the first 16 KB count. 0 for an empty one.
+/// wrapping: at 2.4 and more it mostly repeats itself. Only the first 16 KB of a text count. 0 for an empty one.
 [[nodiscard]] double compression_ratio(std::string_view text);
 
 }  // namespace fovea

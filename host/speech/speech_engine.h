@@ -16,7 +16,7 @@ namespace fovea {
 /// host::Error unless it hears and writes.
 void need_speech(const host::Opened& opened);
 
-/// A recording's frames; of one that is shorter than a window a whole window's, silence behind it.
+/// A recording's frames; a recording shorter than a window has a whole window's, with silence behind it.
 struct RecordingFrames {
     std::vector<float> numbers;
     std::uint32_t n_content = 0;
@@ -32,8 +32,8 @@ struct RecordingBytes {
 [[nodiscard]] RecordingFrames recording_frames(const Model& model, std::span<const float> samples,
                                                const std::string& name);
 
-/// A text that comes before the recording's own, as SpeechOptions::before has it. Special tokens in it are plain text. Of a
-/// text that is longer than any model reads, the end. Throws host::Error.
+/// A text that comes before the recording's own, as SpeechOptions::before has it. Special tokens in it are plain text.
+/// If the text is longer than any model reads, its end is taken. Throws host::Error.
 [[nodiscard]] std::vector<Token> tokens_before(const Tokenizer& tokenizer, std::string_view text);
 
 /// Exact memory for recordings, before any is taken.
@@ -52,7 +52,7 @@ public:
         std::uint32_t n_threads = 1;
         const char* isa = nullptr;  ///< nullptr: the best of this CPU
         Type kv_type = Type::f32;
-        const std::atomic<bool>* cancel = nullptr;  ///< where it is true, a call ends with Code::cancelled
+        const std::atomic<bool>* cancel = nullptr;  ///< if it is true, a call ends with Code::cancelled
         std::uint32_t n_recordings = 1;             ///< at a time
         bool words = false;                         ///< attend will be called
     };
@@ -62,7 +62,7 @@ public:
 
     /// Recording i hears another window, [n_frames, n_mels], and has no text.
     [[nodiscard]] Status hear(std::size_t i, std::span<const float> frames);
-    /// Its text is its first n_tokens alone.
+    /// Its text becomes its first n_tokens.
     [[nodiscard]] Status rewind(std::size_t i, std::size_t n_tokens);
     /// Texts go on, each of another recording, in one pass; logits [vocab_size] of what comes next.
     struct Reading {
@@ -71,8 +71,8 @@ public:
         std::span<float> logits;
     };
     [[nodiscard]] Status read(std::span<const Reading> readings);
-    /// Recording i's text is these tokens and then none: see SpeechModel::attend. Where the model's folder names no heads: all of
-    /// the later half of its layers.
+    /// Recording i's text is these tokens and then none: see SpeechModel::attend. If the model's folder names no heads:
+    /// all of the later half of its layers.
     [[nodiscard]] Status attend(std::size_t i, std::span<const Token> tokens, const SpeechModel::EachHead& each);
     /// Sets what a model says of itself.
     void describe(SpeechModel& model) const;
@@ -114,7 +114,7 @@ private:
     std::vector<float> logits_;
 };
 
-/// A SpeechEngine's flag was set, or nobody waits for what a loop writes.
+/// A SpeechEngine's flag was set, or no one waits for a loop's text any more.
 struct SpeechCancelled {};
 
 }  // namespace fovea

@@ -41,7 +41,7 @@ public:
         for (const Json& id : *at) ids.push_back(id_of(field, id));
         return ids;
     }
-    /// Ids by their names, of which "<|" and "|>" go.
+    /// Ids by their names, without "<|" and "|>".
     [[nodiscard]] std::map<std::string, Token> named(const char* field) const {
         std::map<std::string, Token> ids;
         const auto at = json_.find(field);
@@ -112,7 +112,7 @@ void forbid(std::span<float> logits, std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) logits[i] = kNever;
 }
 
-/// Those of the timestamps' rules that need no probabilities.
+/// The rules of timestamps that need no probabilities.
 void apply_order(const SpeechTokens& tokens, std::span<const Token> written, std::span<float> logits) {
     const std::size_t first = tokens.first_timestamp(), n = written.size();
     logits[tokens.no_timestamps] = kNever;
@@ -152,7 +152,7 @@ SpeechTokens SpeechTokens::read(std::string_view json, std::uint32_t vocab_size,
         throw host::Error(name + ": speech: lang_to_id, task_to_id: expected those of a multilingual model, got none");
     tokens.suppressed = reader.tokens("suppress_tokens");
     tokens.suppressed.insert(tokens.suppressed.end(), {tokens.start, tokens.previous, tokens.no_speech});
-    for (const auto& [task, id] : tokens.tasks) tokens.suppressed.push_back(id);  // those that steer are no text
+    for (const auto& [task, id] : tokens.tasks) tokens.suppressed.push_back(id);  // control tokens are no text
     tokens.suppressed_first = reader.tokens("begin_suppress_tokens");
     tokens.alignment_heads = reader.heads("alignment_heads");
     tokens.max_first_timestamp = reader.count_or("max_initial_timestamp_index", 0);

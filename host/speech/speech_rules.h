@@ -1,4 +1,5 @@
-// What a Whisper may write: its special tokens, prompts, and which tokens may come next (Radford et al. 2022, section 2.3).
+// Rules of Whisper's texts: its special tokens, prompts, and which tokens may come next (Radford et al. 2022, section
+// 2.3).
 #pragma once
 #include <cstdint>
 #include <map>
@@ -15,11 +16,11 @@ namespace fovea {
 struct SpeechTokens {
     Token start = 0, end = 0, no_timestamps = 0;
     Token previous = 0;   ///< comes before the text of the window before
-    Token no_speech = 0;  ///< its probability at the start says that nobody speaks
+    Token no_speech = 0;  ///< its probability at the start is that of silence
     bool multilingual = false;
     std::map<std::string, Token> languages;  ///< "en"; empty for a model of one language
     std::map<std::string, Token> tasks;      ///< "transcribe", "translate"
-    std::vector<Token> suppressed;           ///< never written; those that steer are among them
+    std::vector<Token> suppressed;           ///< never written; control tokens are among them
     std::vector<Token> suppressed_first;
     struct Head {
         std::uint32_t layer, head;
@@ -38,12 +39,12 @@ struct SpeechTokens {
     [[nodiscard]] std::string language_of(Token token) const;
 };
 
-/// What tells the model what to do: start, and of a multilingual one language and task; without timestamps that too.
-/// Throws host::Error for a language or task that it does not know.
+/// The tokens that tell the model what to do: start; language and task, if it is multilingual; and no_timestamps, if
+/// there are to be none. Throws host::Error for a language or task that it does not know.
 [[nodiscard]] std::vector<Token> speech_prompt(const SpeechTokens& tokens, const std::string& language,
                                                const std::string& task, bool timestamps);
 
-/// The same refusals before a recording is read: of no language, which is to be heard, that of the task.
+/// The same refusals before a recording is read. Without a language, which is then detected, only the task is checked.
 void check_speech(const SpeechTokens& tokens, const std::string& language, const std::string& task);
 
 /// The language's token that is likeliest after the start token, and its probability among languages.
@@ -53,10 +54,10 @@ struct DetectedLanguage {
 };
 [[nodiscard]] DetectedLanguage detect_language(const SpeechTokens& tokens, std::span<const float> logits);
 
-/// Makes −inf of the logits of what may not come after `written` (without the prompt): suppressed tokens and, with
-/// `timestamps`, whatever breaks their rules. They come in pairs, end and start, or one before the end of all; none goes back,
-/// and no stretch is empty; the first token is one, at most max_first_timestamp; and where all timestamps together are likelier
-/// than any other token, one must come.
+/// Sets logits of tokens that may not come after `written` (without the prompt) to −inf: suppressed tokens and, with
+/// `timestamps`, tokens that break their rules. They come in pairs, end and start, or one before the end of all; none
+/// goes back, and no stretch is empty; the first token is one, at most max_first_timestamp; and if all timestamps
+/// together are likelier than any other token, one must come.
 void apply_rules(const SpeechTokens& tokens, std::span<const Token> written, bool timestamps, std::span<float> logits);
 
 }  // namespace fovea

@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kMostForgiving = 0.5f;  // what was written at a higher temperature is no text to go on from
 
-/// What one attempt at a window wrote.
+/// The text of one attempt at a window.
 struct Written {
     std::vector<Token> tokens;          // without the end
     std::vector<double> probabilities;  // of each
@@ -263,8 +263,8 @@ private:
         }
     }
 
-    /// The segments of a window, and how many frames on the next begins: behind all of it or, where the text breaks off within a
-    /// stretch, where that stretch begins.
+    /// The segments of a window, and how many frames on the next begins: behind all of it or, if the text breaks off
+    /// within a stretch, where that stretch begins.
     std::uint32_t add_segments(const Written& written, std::uint32_t size) {
         const std::uint32_t whole = size;
         const std::span<const Token> all = written.tokens;

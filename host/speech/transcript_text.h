@@ -8,7 +8,7 @@
 
 namespace fovea {
 
-/// "00:04.200", with hours where there are some or `always`; `point` before the milliseconds.
+/// "00:04.200", with hours if there are some or `always`; `point` before the milliseconds.
 [[nodiscard]] std::string clock_time(double seconds, char point = '.', bool always = false);
 
 /// A segment's text on one line, without spaces around it; other control characters become question marks.

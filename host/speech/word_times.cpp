@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kMedian = 7;
 
-/// The middle one of seven around each, mirrored at the ends. Of fewer than four each stays.
+/// Replaces each number by the median of seven around it, mirrored at the ends. Fewer than four stay as they are.
 void smooth(std::span<double> row) {
     constexpr std::ptrdiff_t kHalf = kMedian / 2;
     const auto n = static_cast<std::ptrdiff_t>(row.size());
@@ -57,7 +57,7 @@ void smooth(std::span<double> row) {
     return text.size() == 1 && kAscii.find(text[0]) != kAscii.npos;
 }
 
-/// The middle duration of those that last, at most 0.7 s; 0 where none does.
+/// The median duration of words that last, at most 0.7 s; 0 if none does.
 [[nodiscard]] double usual_duration(std::span<const SpeechWord> words) {
     constexpr double kMost = 0.7;
     std::vector<double> all;

@@ -9,8 +9,9 @@
 
 namespace fovea {
 
-/// What heads attend to, averaged so that each frame's weight says which token it belongs to. For every head: its weights among the
-/// frames that count; each frame's less its mean over the tokens, divided by its deviation; a median of seven frames.
+/// Attention weights averaged over heads, so that each frame's weight says which token it belongs to. For every head:
+/// its weights among the frames that count; then each frame's less its mean over the tokens, divided by its deviation;
+/// then a median of seven frames.
 class Alignment {
 public:
     /// [n_tokens][n_frames]; n_tokens and n_frames at least 1.
@@ -18,11 +19,11 @@ public:
         sums_.resize(n_tokens * n_frames);
         head_.resize(n_tokens * n_frames);
     }
-    /// Adds a head's weights: rows of `stride` frames, of which the first n_frames count.
+    /// Adds a head's weights: rows of `stride` frames; the first n_frames count.
     void add(std::span<const float> weights, std::size_t stride);
 
-    /// The frame at which each of the rows [first, first + n) begins: the way through them that is cheapest if each frame belongs to one
-    /// row and none goes back (dynamic time warping; Sakoe and Chiba 1978).
+    /// The frame at which each of the rows [first, first + n) begins, on the cheapest way through them: each frame
+    /// belongs to one row, and the way never goes back (dynamic time warping; Sakoe and Chiba 1978).
     [[nodiscard]] std::vector<std::uint32_t> begins(std::size_t first, std::size_t n) const;
 
 private:
@@ -43,10 +44,10 @@ struct WordTokens {
 /// Joins marks to the words they belong to: opening ones to the next, others to the one before.
 void join_marks(std::vector<SpeechWord>& words);
 
-/// A word that is far longer than the others has a pause in it: the part at a sentence's end goes. Seconds.
+/// A word that is far longer than the others has a pause in it: at a sentence's end that part is cut off. Seconds.
 void cut_pauses(std::vector<SpeechWord>& words);
 
-/// What a segment's first and last word may say beyond the segment's own times.
+/// How far a segment's first and last word may reach beyond the segment's own times.
 void keep_within(SpeechSegment& segment);
 
 }  // namespace fovea

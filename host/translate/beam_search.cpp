@@ -9,7 +9,7 @@ namespace fovea {
 namespace {
 
 /// Takes a beam out of the race: no text's score is as low. A search begins with one beam and with copies that are this far
-/// behind, which come in only where the one has too few continuations.
+/// behind, which come in only if the one has too few continuations.
 constexpr float kBehind = -1e9f;
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
@@ -17,7 +17,7 @@ bool is_allowed(const BeamSearch::Row& row, std::size_t id) {
     return row.allowed.empty() || (row.allowed[id / 32] >> id % 32 & 1) != 0;
 }
 
-/// ln Σ e^logit; minus infinity where there is nothing to sum. False where a logit is NaN or +∞.
+/// ln Σ e^logit; minus infinity if there is nothing to sum. False if a logit is NaN or +∞.
 bool log_sum(const BeamSearch::Row& row, bool of_allowed, double& log) {
     constexpr double kLeast = -60;  // a 2^-86th of the largest, too little to count
     float largest = kNone;
@@ -73,7 +73,7 @@ void BeamSearch::start(std::uint32_t n_given, std::uint32_t n_most) {
     done_ = n_given >= n_most;
 }
 
-/// Keeps the best, in order; of equal ones those that came first.
+/// Keeps the best, in order; the first of equal ones.
 void BeamSearch::offer(std::vector<Candidate>& candidates, const Beam& beam) const {
     const bool is_full = candidates.size() == n_candidates_;
     if (is_full && !(beam.score > candidates.back().beam.score)) return;
@@ -155,7 +155,7 @@ void BeamSearch::settle() {
     done_ = all_whole || !(best > whole_.back().score) || (is_full && options_.early_stopping == EarlyStopping::yes);
 }
 
-/// The first n tokens of a beam that is there when there are so many.
+/// The first n tokens of the beam that was there when it had so many.
 void BeamSearch::walk(std::uint32_t n, std::uint32_t beam, std::vector<Token>& tokens) const {
     const std::size_t first = tokens.size(), n_new = n - n_given_;
     tokens.resize(first + n_new);

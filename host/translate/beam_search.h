@@ -1,5 +1,5 @@
-// Beam search: several beginnings of a text go on side by side, and the likeliest whole text is kept. The algorithm alone, over
-// rows of logits that any model may have made.
+// Beam search: several beginnings of a text go on side by side, and the likeliest whole text is kept. Only the
+// algorithm, over rows of logits from any model.
 //
 //     BeamSearch search(options);                    // takes its memory
 //     search.start(0, 100);
@@ -10,8 +10,8 @@
 //     search.hypotheses()[0]                         // the best, with its score
 //
 // Source: Graves 2012, section 2.5, and Sutskever et al. 2014, section 3.2 (beam search); Wu et al. 2016, eq. 14 (scores divided
-// by a power of the length, here of the number of tokens itself). When it ends and what counts as a length are those of
-// transformers' `generate(num_beams=N, do_sample=False)`.
+// by a power of the length, here of the number of tokens itself). Its end and its lengths are those of transformers'
+// `generate(num_beams=N, do_sample=False)`.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -26,15 +26,15 @@ namespace fovea {
 struct Beam {
     std::uint32_t parent = 0;
     Token token = 0;
-    float score = 0;  ///< log of its chance
+    float score = 0;  ///< log of its probability
 };
 
 /// A whole text.
 struct Hypothesis {
-    float score = 0;             ///< log of its chance, divided by the power of its length
+    float score = 0;             ///< log of its probability, divided by the power of its length
     std::uint32_t n_before = 0;  ///< its tokens before the last
     Beam last = {};
-    bool ended = false;    ///< its last token ends it, and is no part of it
+    bool ended = false;    ///< its last token is an end token, no part of the text
     bool is_text = false;  ///< else a place that no text has taken
 };
 
@@ -42,10 +42,11 @@ class BeamSearch {
 public:
     explicit BeamSearch(const BeamOptions& options);
 
-    /// A text whose first n_given tokens are settled, and which has at most n_most, its end counted; done if that is as many.
+    /// Starts a text whose first n_given tokens are settled, and which has at most n_most, its end counted; done if
+    /// those are equal.
     void start(std::uint32_t n_given, std::uint32_t n_most);
 
-    /// What may follow a beam.
+    /// A beam's next tokens: their logits, and which are allowed.
     struct Row {
         std::span<const float> logits;           ///< [vocab_size], of all tokens
         std::span<const std::uint32_t> allowed;  ///< bit id % 32 of word id / 32; empty: all
@@ -53,7 +54,7 @@ public:
     /// Goes on by one token: a row for each of beams(). At equal scores an earlier beam comes first, then a smaller id.
     /// Errors, nothing changed: bad_argument (a logit is NaN or +∞, no token is allowed), bad_shape.
     [[nodiscard]] Status take(std::span<const Row> rows);
-    /// The same where all that may follow is an end, whose chance is 1.
+    /// The same if only an end may follow, whose probability is 1.
     void take_end();
 
     [[nodiscard]] bool done() const { return done_; }

@@ -74,7 +74,7 @@ void BeamWriter::follow(std::span<const Beam> beams) {
     texts_.swap(next_);
 }
 
-/// What the rules leave of a beam's next tokens.
+/// A beam's next tokens that the rules allow.
 void BeamWriter::forbid(std::size_t beam, std::size_t row) {
     const std::size_t n_words = mask_words(vocab_size_);
     const std::span<std::uint32_t> mask = std::span(allowed_).subspan(row * n_words, n_words);

@@ -24,8 +24,8 @@ public:
     [[nodiscard]] bool next();
 
     struct Text {
-        std::vector<Token> tokens = {};  ///< behind those that were given
-        float score = 0;                 ///< log of its chance, divided by its length as the rules say
+        std::vector<Token> tokens = {};  ///< behind the given ones
+        float score = 0;                 ///< log of its probability, divided by its length as the rules say
         FinishReason finish = FinishReason::none;
     };
     [[nodiscard]] Text best() const;

@@ -1,5 +1,5 @@
-// What a model of two stacks has read: its encoder's memory of a source, with the workspace that computed it and that computes the
-// text's passes, too.
+// The encoder's memory of a source, in a model of two stacks, with the workspace that computes it and the text's
+// passes.
 #pragma once
 #include <span>
 #include <string>

@@ -1,4 +1,4 @@
-// Keeps a text that is written from another within its rules.
+// Keeps a text that is written from a source within its rules.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace fovea {
 
-/// A generator's filter by those rules. Both it and what it is made of must outlive the text.
+/// A generator's filter by those rules. It, the rules and the source must outlive the text.
 class TargetFilter {
 public:
     TargetFilter(const TargetRules& rules, std::span<const Token> source) : rules_(rules), source_(source) {}

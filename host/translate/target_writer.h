@@ -13,17 +13,18 @@
 
 namespace fovea {
 
-/// Languages by the names of their tokens, fr being >>fr<< or __fr__ where the model spells it so; empty: the tokenizer's own.
+/// Languages by the names of their tokens; fr may stand for >>fr<< or __fr__, as the model spells it; empty: the
+/// tokenizer's own.
 struct Languages {
     std::string from, to;
     const char *from_name = "--from", *to_name = "--to";  ///< what a refusal calls them
 };
 
-/// What languages change, found once for many sources.
+/// The tokens and rules that languages change, found once for many sources.
 struct ToldLanguages {
     std::optional<Token> from;    ///< in place of the source's language
     std::optional<Token> before;  ///< the target's, before the source
-    TargetRules rules;            ///< with the target's, where it stands at the target's start
+    TargetRules rules;            ///< with the target's, if it stands at the target's start
 };
 /// Throws host::Error, which names the language that the model does not know.
 [[nodiscard]] ToldLanguages find_languages(const Languages& languages, const Tokenizer& tokenizer, TargetRules rules);

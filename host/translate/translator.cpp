@@ -70,7 +70,7 @@ Translator::Text Translator::search() {
     return made;
 }
 
-/// Of tokens behind the prompt, on which it depends whether a space is dropped.
+/// The text of tokens behind the prompt, which decides whether a space is dropped.
 std::string Translator::text_of(std::span<const Token> tokens) const {
     if (!opened_.tokenizer.valid()) return {};
     const std::vector<Token> before = rules_.prompt();

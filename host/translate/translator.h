@@ -1,5 +1,5 @@
-// One text after another from sources, by one beam or several: translations, summaries, answers. What `fovea run` prints, and
-// what Python's `translate` returns.
+// One text after another from sources, by one beam or several: translations, summaries, answers. `fovea run` prints
+// them, and Python's `translate` returns them.
 #pragma once
 #include <functional>
 #include <optional>
@@ -24,8 +24,8 @@ public:
     /// What the constructor takes. Throws host::Error.
     [[nodiscard]] static TargetPlan plan(const host::Opened& opened, const Options& options);
 
-    /// Reads a source's ids, as the tokenizer made them, and begins a text. What `how` views must outlive the text. Several beams
-    /// ask it for n_new and show_special alone. Throws host::Error.
+    /// Reads a source's ids, as the tokenizer made them, and begins a text. Data that `how` views must outlive the
+    /// text. Several beams read only its n_new and show_special. Throws host::Error.
     void start(std::vector<Token> source, const Languages& languages, const GenerateOptions& how);
 
     struct Text {

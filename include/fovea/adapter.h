@@ -17,13 +17,13 @@
 
 namespace fovea FOVEA_API {
 
-/// A file of an adapter, and what its products are multiplied with.
+/// An adapter's file, and the scale of its products.
 struct Adapter {
-    const Model* model = nullptr;  ///< whose bytes must outlive its use; the Model itself need not
+    const Model* model = nullptr;  ///< the adapter's file; its bytes must outlive its use, the Model itself need not
     float scale = 1.0f;            ///< finite
 };
 
-/// The rank of its products; 0 of a model.
+/// The rank of an adapter's products; 0 for a model.
 [[nodiscard]] std::uint32_t adapter_rank(const Model& model) noexcept;
 
 /// From here on every pass adds the adapters' products, in their order, to those of the model's matrices. An empty span

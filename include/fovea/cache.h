@@ -1,4 +1,4 @@
-// What a model remembers of a text: keys and values of every layer, in pages that sequences can share.
+// A model's keys and values of a text, for every layer, in pages that sequences can share.
 //
 //     PoolPlan plan;                                 // 1. the size, before any memory is taken
 //     make_pool_plan(model.config(), {.max_sequences = 32, .n_pages = 400}, plan);
@@ -7,7 +7,7 @@
 //     Cache prompt, answer;                          // 3. sequences, as long as there is room
 //     make_cache(pool, prompt);
 //     ... forward(workspace, ...) fills it; see fovea/workspace.h
-//     fork_cache(prompt, answer);                    // shares every page; whoever writes first copies that page
+//     fork_cache(prompt, answer);                    // shares every page; the first to write copies that page
 //
 // A pool and its caches are used by one thread at a time. Pools of one model may differ in all their limits.
 #pragma once
@@ -40,8 +40,8 @@ private:
 class Cache {
 public:
     [[nodiscard]] bool valid() const noexcept;                ///< made, and not ended
-    [[nodiscard]] std::uint32_t kv_len() const noexcept;      ///< positions cached so far; 0 where not valid
-    [[nodiscard]] std::uint32_t max_kv_len() const noexcept;  ///< capacity; 0 where not valid
+    [[nodiscard]] std::uint32_t kv_len() const noexcept;      ///< positions cached so far; 0 if not valid
+    [[nodiscard]] std::uint32_t max_kv_len() const noexcept;  ///< capacity; 0 if not valid
     [[nodiscard]] std::uint32_t n_pages() const noexcept;     ///< pages held, shared ones too
 
 private:
@@ -66,11 +66,11 @@ private:
 /// Gives the cache's pages back, as far as no other cache shares them. Errors: bad_argument (not valid).
 Status end_cache(Cache& cache) noexcept;
 
-/// Forgets every position from kv_len on and gives back the pages that held no other. Errors, nothing changed:
-/// bad_argument (not valid, or fewer positions).
+/// Forgets every position from kv_len on and gives back the pages that held no other.
+/// Errors, nothing changed: bad_argument (not valid, or it has fewer positions than kv_len).
 [[nodiscard]] Status rewind(Cache& cache, std::uint32_t kv_len) noexcept;
 
-/// Exact bytes that save_cache writes at the present kv_len; 0 where not valid.
+/// Exact bytes that save_cache writes at the present kv_len; 0 if not valid.
 [[nodiscard]] std::uint64_t cache_bytes(const Cache& cache) noexcept;
 
 /// Writes the positions, keys and values, a checksum, and what model and cache they belong to. The bytes depend on no
@@ -82,7 +82,7 @@ Status end_cache(Cache& cache) noexcept;
 /// bit. `saved` may hold any bytes at all; whether they are what save_cache wrote is checked before the first change. The
 /// checksum finds damage; it does not tell who wrote the bytes.
 /// Errors, nothing changed: bad_argument (not valid), truncated, bad_shape (too long), version_unsupported,
-/// checksum_mismatch, session_mismatch (no saved cache, or of another model, cache type or numerics version),
+/// checksum_mismatch, session_mismatch (not a saved cache, or one of another model, cache type or numerics version),
 /// context_full (no room), pool_full (no pages).
 [[nodiscard]] Status restore_cache(Cache& cache, std::span<const std::byte> saved) noexcept;
 

@@ -1,4 +1,4 @@
-// The checksum of the file's sections, public for those who write files.
+// The checksum of a Fovea file's sections, public for programs that write files.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -20,10 +20,10 @@ enum class Norm : std::uint8_t { none = 0, layer = 1, rms = 2 };
 /// x + f(norm(x)); norm(x + f(x)); x + post_norm(f(norm(x))); x + norm(f(x)); and x + W·post_norm(g(norm(x))), W being the
 /// part's last matrix (Sub-LN: Wang et al. 2022).
 enum class NormPlace : std::uint8_t { pre = 0, post = 1, both = 2, output = 3, within = 4 };
-/// What a norm of queries and keys goes over: each head with one weight for all heads, each with a weight of its own, or all
+/// Scope of a norm of queries and keys: each head with one weight for all heads, each with a weight of its own, or all
 /// heads of a row together.
 enum class HeadNorm : std::uint8_t { shared = 0, each = 1, together = 2 };
-/// What a router's logits become before experts are compared: probabilities of all, or each its own.
+/// A router's logits become scores before experts are compared: probabilities over all experts, or a sigmoid of each.
 enum class RouterScore : std::uint8_t { softmax = 0, sigmoid = 1 };
 enum class Position : std::uint8_t {
     none = 0,
@@ -34,8 +34,8 @@ enum class Position : std::uint8_t {
     alibi = 5,
     disentangled = 6,
 };
-/// How a sequence's rows become one vector (Reimers and Gurevych 2019, section 3): the largest of each element; a mean in
-/// which row i has weight i + 1 (Muennighoff 2022); the sum over the square root of how many rows there are.
+/// How a sequence's rows become one vector (Reimers and Gurevych 2019, section 3). max: the largest of each element;
+/// weighted_mean: a mean in which row i has weight i + 1 (Muennighoff 2022); mean_sqrt_len: the sum over √n_rows.
 enum class Pooling : std::uint8_t {
     none = 0,
     mean = 1,
@@ -57,7 +57,7 @@ struct Block {
     std::uint32_t value_width = 0;     ///< input width of the value projection
     std::uint32_t output_width = 0;    ///< rows of the output map
     std::uint32_t d_ff = 0;        ///< hidden width of the feed-forward part or of each expert; 0: the block has none
-    std::uint32_t window = 0;      ///< a query sees this many positions, itself included, and where it is not
+    std::uint32_t window = 0;      ///< a query sees this many positions, itself included, and if it is not
                                    ///< causal as many on its other side; 0: no limit
     std::uint32_t rotary_dim = 0;  ///< leading dims of each head that are rotated (Position::rope)
     /// Position::relative (Raffel et al. 2020): each head has a table of numbers to add to its scores, one for each difference
@@ -82,7 +82,7 @@ struct Block {
     bool bias_kv = false;     ///< one learned key and value appended (PyTorch's add_bias_kv)
     bool zero_attn = false;   ///< one zero key and value appended (PyTorch's add_zero_attn)
     bool value_norm = false;  ///< an RMS norm over each value head, with one weight for all heads
-    /// What is added to the residual stream is multiplied by this first; 0: 1.
+    /// Multiplies what is added to the residual stream; 0: 1.
     float residual_scale = 0.0f;
     float projection_clip = 0.0f;           ///< queries, keys and values are kept within plus and minus this; 0: unused
     HeadNorm head_norm = HeadNorm::shared;  ///< what query_key_norm goes over
@@ -90,10 +90,10 @@ struct Block {
     bool parallel = false;
     bool shared_norm = false;      ///< parallel: the feed-forward reads attention's norm
     bool attention_sinks = false;  ///< a learned score for each head, of a key whose value is zero
-    /// Mixture of experts (Shazeer et al. 2017): a row's feed-forward part is the sum of a few of many, of d_ff each, which its
-    /// router chooses. 0: the block has one for all rows.
+    /// Mixture of experts (Shazeer et al. 2017): a row's feed-forward part is the sum of a few of many experts, of d_ff
+    /// each; its router chooses them. 0: the block has one feed-forward part for all rows.
     std::uint32_t n_experts = 0;
-    std::uint16_t n_experts_used = 0;  ///< by a row; those with the largest router logits, of equal ones the lower
+    std::uint16_t n_experts_used = 0;  ///< by a row; those with the largest router logits, the lower of equal ones
     /// Position::disentangled (He et al. 2021): differences share this many buckets, and each head has two vectors for each
     /// bucket. A score gets the query's product with one and the key's with the other.
     std::uint16_t relative_buckets = 0;
@@ -102,20 +102,21 @@ struct Block {
     bool shared_gate = false;  ///< the shared expert's output times the sigmoid of a learned dot product with the row
     bool router_bias = false;  ///< of the router's logits
     RouterScore router_score = RouterScore::softmax;
-    bool choice_bias = false;  ///< a learned number for each expert, added to its score for the choice alone
-    /// Experts in so many groups of equal size (DeepSeek-AI 2024), of which a row's are in a few: those with the largest score or,
-    /// with choice_bias, the largest sum of two. 0: no groups.
+    bool choice_bias = false;  ///< a learned number for each expert, added to its score only for the choice
+    /// Groups of equal size that the experts are in (DeepSeek-AI 2024). A row's experts are in n_groups_used of them:
+    /// those with the largest score or, with choice_bias, the largest sum of two. 0: no groups.
     std::uint16_t n_expert_groups = 0;
     std::uint16_t n_groups_used = 0;
-    /// Width of what each token gives every layer beside the stream (per-layer embeddings, Gemma Team 2025). With e being the
-    /// token's embedding, t its row of a table, and W and G the stack's and the layer's maps, the layer ends with
+    /// Width of each token's input to every layer beside the stream (per-layer embeddings, Gemma Team 2025). With e
+    /// being the token's embedding, t its row of a table, and W and G the stack's and the layer's maps, the layer ends
+    /// with
     ///
     ///     i = (norm(W·e / sqrt(d_model)) + t · sqrt(width)) / sqrt(2)         i and t: this layer's part
     ///     x = x + norm(O · (activation(G·x) · i))
     ///
     /// 0: nothing. Every block of a stack has the same.
     std::uint16_t layer_input_width = 0;
-    float routed_scale = 0.0f;     ///< the chosen experts' weights are multiplied by this; 0: 1
+    float routed_scale = 0.0f;     ///< multiplies the chosen experts' weights; 0: 1
     std::uint32_t query_rank = 0;  ///< queries come from a normed projection of the row to this width; 0: from the row
     /// Latent attention (DeepSeek-AI 2024): there is one key-value head. Its dims after rotary_dim are normed, and are the
     /// values too. Each query head has a map of its own from this many dims to those. 0: attention is not latent.
@@ -125,7 +126,7 @@ struct Block {
     /// before it is quantized, and the matrices' columns are divided by it (Xiao et al. 2023). Not for experts.
     bool column_scales = false;
     /// Keys and values are those of the last layer before this one that makes its own, for heads and a window like these (Brandon
-    /// et al. 2024). The layer makes queries alone, and its keys and values take no room.
+    /// et al. 2024). The layer makes only queries, and its keys and values take no room.
     bool shared_keys = false;
     bool layer_scale = false;  ///< the residual stream is multiplied by a learned number behind this layer
     /// Heads come as they are, without projections: attention that has no weights. Never in a file.
@@ -136,8 +137,8 @@ struct Block {
 
 inline constexpr int kMaxBlocks = 8;  ///< distinct Blocks a stack may have
 
-/// One map of a stack's head: y = norm(activation(W·x + bias)). The first reads what the stack leaves of a row or, where it
-/// pools, of a sequence; each other what the one before it makes.
+/// One map of a stack's head: y = norm(activation(W·x + bias)). The first reads the stack's result for a row or, if it
+/// pools, for a sequence; each other reads the result of the map before it.
 struct HeadMap {
     std::uint32_t width = 0;  ///< rows of W; 0: there is no such map, nor any after it
     float norm_epsilon = 1e-5f;
@@ -149,8 +150,8 @@ struct HeadMap {
 };
 inline constexpr int kMaxHeadMaps = 4;
 
-/// Which of a layer's matrices an adapter has products for: a bit each.
-/// query_down: where queries come by way of a narrower row. latent: both maps of each head, latent_query and latent_value.
+/// The layer's matrices that an adapter has products for: a bit each.
+/// query_down: the map to the narrower row that queries come from. latent: each head's latent_query and latent_value.
 enum class Adapted : std::uint32_t {
     none = 0,
     query = 1,
@@ -186,7 +187,8 @@ struct Stack {
     std::uint32_t vocab_size = 0;     ///< 0: the stack's input is vectors, not ids
     std::uint32_t max_positions = 0;  ///< positions the model was made for
     std::uint32_t n_token_types = 0;  ///< rows of BERT's segment table
-    /// Width of the embedding tables and their norm, where a map makes d_model of it (Lan et al. 2020); 0: d_model, no map.
+    /// Width of the embedding tables and their norm, if a map makes d_model of it (Lan et al. 2020); 0: d_model, no
+    /// map.
     std::uint32_t embedding_width = 0;
     std::uint32_t n_blocks = 0;          ///< how many of `blocks` are used
     Position position = Position::none;  ///< learned or sinusoidal, added to the embedding; rotary ones are per block
@@ -211,11 +213,11 @@ struct Stack {
 
     std::array<HeadMap, kMaxHeadMaps> head{};
 
-    /// Of an encoder whose input is frames of n_mels each in place of vectors of d_model.
+    /// For an encoder whose input is frames of n_mels each in place of vectors of d_model.
     Sound sound{};
 
-    /// Above 0 the file is no model but an adapter of one (Hu et al. 2021): it has products of so many columns and rows, for
-    /// the matrices whose bits `adapted` has, and no other tensor. Everything else is as in the model.
+    /// Above 0 the file is no model but an adapter of one (Hu et al. 2021): it has products of this rank for the
+    /// matrices whose bits `adapted` has, and no other tensor. Everything else is as in the model.
     std::uint32_t adapter_rank = 0;
     std::uint32_t adapted = 0;
     /// The CRC-32C of the vectors (norms, biases) of the model that the adapter is for, which are the same in files of every
@@ -233,12 +235,12 @@ struct Stack {
         while (n < kMaxHeadMaps && head[n].width) ++n;
         return n;
     }
-    /// Width of what the head's maps leave: of what an output head reads.
+    /// Width of the head's last map, else d_model: an output head reads it.
     [[nodiscard]] std::uint32_t head_width() const noexcept {
         const std::uint32_t n = n_head_maps();
         return n ? head[n - 1].width : d_model;
     }
-    /// Elements of each result of encode: of a row or, where the stack pools, of a sequence.
+    /// Elements of each result of encode: of a row or, if the stack pools, of a sequence.
     [[nodiscard]] std::uint32_t result_width() const noexcept { return has_output_head ? vocab_size : head_width(); }
 };
 
@@ -247,7 +249,7 @@ struct Config {
     Stack decoder;
 };
 
-/// Ok where every field is in its range; otherwise config_invalid with the name of the first that is not.
+/// Ok if every field is in its range; otherwise config_invalid with the name of the first that is not.
 /// The ranges are such that no size in a Plan and no count of parameters overflows 64 bits.
 [[nodiscard]] Status check(const Config& config) noexcept;
 

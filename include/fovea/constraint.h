@@ -1,4 +1,5 @@
-// Answers of a form: which tokens may come next so that the text fits a grammar, a regular expression or a JSON schema.
+// Constrained answers: which tokens may come next so that the text fits a form, made of a grammar, a regular expression
+// or a JSON schema.
 //
 //     // form and index: bytes that host/grammar/grammar.h (or `fovea grammar`) made for this vocabulary
 //     Constraint constraint;
@@ -39,7 +40,7 @@ private:
     Tokenizer tokenizer_;
 };
 
-/// Checks every byte of `form` and `index`, both aligned to 4 bytes. `index` may be empty where the form brings its own.
+/// Checks every byte of `form` and `index`, both aligned to 4 bytes. `index` may be empty if the form brings its own.
 /// Errors, `constraint` unchanged: bad_argument (tokenizer not opened), section_missing (no index), misaligned, truncated,
 /// bad_magic, version_unsupported, section_invalid, session_mismatch (made for another vocabulary or index), unsupported (a
 /// vocabulary without an end token).
@@ -50,7 +51,7 @@ private:
 /// kilobytes that depend on the form's depth and the longest token.
 [[nodiscard]] std::uint64_t constraint_state_bytes(const Constraint& constraint) noexcept;
 
-/// Where one text is in its form. A handle to the caller's memory, trivially copyable; there is no destructor.
+/// One text's place in its form. A handle to the caller's memory, trivially copyable; there is no destructor.
 class ConstraintState {
 public:
     [[nodiscard]] bool valid() const noexcept { return run_ != nullptr; }
@@ -70,10 +71,11 @@ void restart(ConstraintState& state) noexcept;
 [[nodiscard]] Status copy_state(const ConstraintState& from, ConstraintState& to) noexcept;
 
 /// Clears the bits of tokens that may not come next: bit id % 32 of word id / 32 of `mask`, [(vocab_size + 31) / 32] of the
-/// model; ids that the tokenizer does not know are among them. Where the form forces several tokens' bytes, one is allowed.
+/// model; ids that the tokenizer does not know are among them. If the form forces several tokens' bytes, one is
+/// allowed.
 void allow_tokens(ConstraintState& state, std::span<std::uint32_t> mask) noexcept;
 /// The text goes on with `token`. False, and nothing changes, if the form does not allow it. An end token changes
-/// nothing, and is allowed where can_end is true. Any tokens that spell the form are allowed, even where allow_tokens
+/// nothing, and is allowed if can_end is true. Any tokens that spell the form are allowed, even if allow_tokens
 /// would leave only other tokens of the same bytes.
 bool advance(ConstraintState& state, Token token) noexcept;
 /// Whether the text fits the form as it is.
@@ -83,7 +85,7 @@ bool advance(ConstraintState& state, Token token) noexcept;
 /// Writes the tokens that are certain to come next, one after the other, and returns how many.
 [[nodiscard]] std::size_t forced_tokens(const ConstraintState& state, std::span<Token> tokens) noexcept;
 
-/// What a generator is to be given. The state's memory must stay, and be at the form's start when the text starts.
+/// The filter for a generator. The state's memory must stay, and be at the form's start when the text starts.
 [[nodiscard]] TokenFilter filter_of(const ConstraintState& state) noexcept;
 
 }  // namespace FOVEA_API

@@ -17,7 +17,7 @@
 
 namespace fovea FOVEA_API {
 
-/// Which keys a query may not see, and what is added to its scores. At most one of the two pointers is set; neither: no
+/// Hides keys from a query, or adds to its scores. At most one of the two pointers is set; neither: no
 /// mask. The element for (sequence, head, query, key) is at their strides' sum plus key; a stride of 0 repeats a mask
 /// for all sequences, heads or queries. A row of which every key is hidden gives zeros, not NaN.
 struct Mask {
@@ -27,8 +27,8 @@ struct Mask {
     std::uint32_t n_keys = 0;  ///< elements of a row; keys beyond are hidden
 };
 
-/// What one attention sees: both masks, and with `causal` query i the keys up to past + i. A mask must have elements for
-/// every sequence, head and query that its strides tell apart: lengths are the caller's promise.
+/// Hides keys from one attention: by both masks, and with `causal` query i sees the keys up to past + i. A mask must
+/// have elements for every sequence, head and query that its strides tell apart: lengths are the caller's promise.
 struct Masks {
     Mask attention = {};  ///< [query, key], [sequence, head, query, key] or between
     Mask padding = {};    ///< [sequence, key]
@@ -37,16 +37,16 @@ struct Masks {
 
 /// The rows of several sequences, one after the other: lengths[0] rows, then lengths[1], …
 struct Sequences {
-    std::span<const Token> ids = {};      ///< [n_rows], where the stack has a vocabulary; else
-    std::span<const float> vectors = {};  ///< [n_rows, d_model]; where the stack hears [n_frames, n_mels]
-    std::span<const Token> types = {};    ///< [n_rows] token types, where the stack has them; empty: all 0
-    /// [n_sequences], each at least 1. Where the stack hears (see Sound) they count frames, and n frames are n/2 rows,
+    std::span<const Token> ids = {};      ///< [n_rows], if the stack has a vocabulary; else
+    std::span<const float> vectors = {};  ///< [n_rows, d_model]; if the stack hears [n_frames, n_mels]
+    std::span<const Token> types = {};    ///< [n_rows] token types, if the stack has them; empty: all 0
+    /// [n_sequences], each at least 1. If the stack hears (see Sound) they count frames, and n frames are n/2 rows,
     /// rounded up, everywhere else: in limits, results, masks and memories.
     std::span<const std::uint32_t> lengths = {};
     Masks masks = {};  ///< of the rows' attention to one another
 };
 
-/// An encoder reads `source`, a decoder `target` and, where it has cross-attention, a memory: the encoder's vectors where
+/// An encoder reads `source`, a decoder `target` and, if it has cross-attention, a memory: the encoder's vectors if
 /// the model has both, else `memory`. Each side has the same number of sequences.
 struct EncodeInput {
     Sequences source = {}, target = {};
@@ -61,7 +61,7 @@ struct EncodeInput {
 /// Runs every layer once. The memory's keys and values are made once per layer; nothing is computed for padding, since
 /// there is none.
 ///
-///   out  [n_rows, width]        what the last stack leaves, its final norm applied, or, where it pools,
+///   out  [n_rows, width]        what the last stack leaves, its final norm applied, or, if it pools,
 ///        [n_sequences, width]   a vector for each sequence; float32, NaN only as 0x7fc00000. width is the last
 ///                               stack's result_width(), or with before_head its d_model
 ///
@@ -83,7 +83,7 @@ struct EncodeInput {
 ///     const Step step{text, tokens, logits, memory};
 ///     forward(workspace, {&step, 1});
 ///
-/// What forward computes from there is what encode computes of all rows at once, with a causal mask, in every bit.
+/// From there forward computes the same bits as encode does of all rows at once, with a causal mask.
 /// Errors, nothing changed: unsupported (a decoder that gives no logits token by token, or reads no memory),
 /// bad_argument (a cache that is not valid, not of a pool for memories, not empty, or comes twice), session_mismatch,
 /// bad_shape, token_out_of_range, context_full, pool_full, cancelled (the caches are as they were).
@@ -96,7 +96,7 @@ struct Strides {
 };
 struct Heads {
     std::span<const float> data = {};
-    Strides strides = {};  ///< used without projections alone
+    Strides strides = {};  ///< used only without projections
 };
 
 /// One attention over n_sequences sequences of the same lengths. A module with projections takes rows, packed: query
@@ -114,12 +114,12 @@ struct AttendInput {
         {};  ///< without projections: where `out` has its heads, as in an array with axes in any order; rows must not overlap
 };
 
-/// softmax(Q·Kᵀ·scale + mask)·V per head, with the module's projections around it where it has them.
+/// softmax(Q·Kᵀ·scale + mask)·V per head, with the module's projections around it if it has them.
 ///
-///   out  a module: [n_sequences, n_queries, output_width], or merged heads where it has no output map;
+///   out  a module: [n_sequences, n_queries, output_width], or merged heads if it has no output map;
 ///        without projections: n_heads of value_head_dim, as out_strides say. float32, NaN only as 0x7fc00000
 ///
-/// Takes memory for keys and values and for no scores. Allocates nothing. Errors, `out` unchanged: unsupported (not a
+/// Its memory holds keys and values, but no scores. Allocates nothing. Errors, `out` unchanged: unsupported (not a
 /// lone attention), bad_shape; `out` of no use: cancelled.
 /// Source: Vaswani et al. 2017, eq. 1 and section 3.2.2; computed as Milakov and Gimelshein 2018, Dao et al. 2022.
 [[nodiscard]] Status attend(Workspace& workspace, const AttendInput& input, std::span<float> out) noexcept;

@@ -1,5 +1,5 @@
-// What a shared library of Fovea shows: the namespaces of the public headers, marked with this, and fovea.h's functions.
-// Everything else is compiled with hidden visibility.
+// Marks what a shared library of Fovea exports: the namespaces of the public headers, marked with this, and fovea.h's
+// functions. Everything else is compiled with hidden visibility.
 #ifndef FOVEA_EXPORT_H
 #define FOVEA_EXPORT_H
 

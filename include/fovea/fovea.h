@@ -24,9 +24,9 @@
 // Threads: a session, a workspace, or a pool with its caches is used by one thread at a time; fovea_cancel alone may be
 // called by any. Models never change: any number of threads, sessions and workspaces share one.
 //
-// Pointers are to valid memory unless NULL is said to do; a handle or a struct that is NULL gives FOVEA_BAD_ARGUMENT
-// where a status is returned. An array of no elements may be NULL. A call that fails changes nothing but what its
-// comment names.
+// Pointers must point to valid memory, unless a comment allows NULL; a handle or a struct that is NULL gives
+// FOVEA_BAD_ARGUMENT if a status is returned. An array of no elements may be NULL. A call that fails changes nothing
+// but what its comment names.
 //
 // Structs start with their size as the caller knows it, 4 to 1024. A smaller one than the library's lacks fields, which
 // count as zero or are not written. A larger one's further bytes must be zero (else FOVEA_BAD_ARGUMENT), or are written
@@ -43,8 +43,8 @@
 extern "C" {
 #endif
 
-/// Raised when callers must be compiled again; fovea_api_version() is the library's own. Since 2 models are handles,
-/// fovea_encode runs an encoder, and its old function is fovea_tokenize.
+/// Raised when callers must be compiled again; fovea_api_version() is the library's own. Version 2: models are handles,
+/// fovea_encode runs an encoder, and what it did before is fovea_tokenize.
 #define FOVEA_API_VERSION 2u
 uint32_t fovea_api_version(void);
 /// FOVEA_VERSION of fovea/version.h that the library was built with.
@@ -54,8 +54,8 @@ uint32_t fovea_numerics_version(void);
 
 // ---- status --------------------------------------------------------------------------------------------------------
 
-/// What went wrong: FOVEA_OK is 0, then FOVEA_TRUNCATED, FOVEA_BAD_MAGIC and so on, listed with their meaning in
-/// codes.inc, with the numbers of fovea::Code. Others may be added.
+/// Error codes: FOVEA_OK is 0, then FOVEA_TRUNCATED, FOVEA_BAD_MAGIC and so on, with the numbers of fovea::Code.
+/// codes.inc lists them with their meaning. Others may be added.
 enum {
 #define FOVEA_CODE(name, NAME, words) FOVEA_##NAME,
 #include "fovea/codes.inc"
@@ -77,9 +77,9 @@ const char* fovea_code_name(uint32_t code);
 
 // ---- models --------------------------------------------------------------------------------------------------------
 
-/// A checked view of one file, in the caller's memory. It never changes. What is made with it keeps a copy, so the
-/// handle's memory may be released; the file's may not. It has no typedef, for fovea_model is also the name that `fovea embed`
-/// gives a file's first byte.
+/// A checked view of one file, in the caller's memory. It never changes. Objects made with it keep a copy, so the
+/// handle's memory may be released; the file's may not. It has no typedef, for `fovea embed` calls a file's first byte
+/// fovea_model.
 struct fovea_model;
 
 /// Bytes of memory for a model's handle, the same on every machine.
@@ -115,8 +115,8 @@ typedef struct {
 fovea_status fovea_attention_model(const fovea_attention_shape* shape, void* memory, size_t memory_bytes,
                                    struct fovea_model** model);
 
-/// What a model computes: logits of a text's next token (sessions, fovea_forward_steps), vectors (fovea_encode), or
-/// one attention alone (fovea_attend).
+/// Kinds of models, by their results: logits of a text's next token (sessions, fovea_forward_steps), vectors
+/// (fovea_encode), or one attention alone (fovea_attend).
 enum { FOVEA_LOGITS = 0, FOVEA_VECTORS = 1, FOVEA_ATTENTION = 2 };
 
 /// Bytes that no zero ends; those of a model are in its file.
@@ -127,8 +127,8 @@ typedef struct {
 
 #define FOVEA_NO_TOKEN 0xffffffffu
 
-/// What a program wants to know of a model. Where it has an encoder and a decoder, counts are the decoder's, and those
-/// named source_ the encoder's.
+/// A model's facts. If it has an encoder and a decoder, counts are the decoder's, and those named source_ the
+/// encoder's.
 typedef struct {
     uint32_t struct_size;  ///< sizeof(fovea_info)
     uint32_t kind;         ///< FOVEA_LOGITS, FOVEA_VECTORS or FOVEA_ATTENTION
@@ -177,7 +177,7 @@ typedef struct {
     uint32_t no_projections;                                     ///< 1: heads as they are, without projections
     uint32_t query_width, key_width, value_width, output_width;  ///< of the rows that a module takes and gives
 } fovea_layer;
-/// Errors: FOVEA_BAD_ARGUMENT (no such layer). in_encoder matters only where the model has both stacks.
+/// Errors: FOVEA_BAD_ARGUMENT (no such layer). in_encoder matters only if the model has both stacks.
 fovea_status fovea_model_layer(const struct fovea_model* model, int in_encoder, uint32_t layer, fovea_layer* out);
 
 // ---- text ----------------------------------------------------------------------------------------------------------
@@ -186,18 +186,18 @@ fovea_status fovea_model_layer(const struct fovea_model* model, int in_encoder, 
 enum {
     /// A "<|name|>" in it is that special token.
     FOVEA_READ_SPECIAL = 1,
-    /// Without the tokens the model wants around a text, as where it goes on from one before it. The space that
+    /// Leaves out the tokens the model wants around a text, for a text that continues another. The space that
     /// SentencePiece puts before a text is no such token, and stays.
     FOVEA_NO_SPECIAL = 2
 };
 
-/// What a text of text_bytes bytes needs at most: bytes of scratch (tokenizer.h says how many) and tokens. 2^64 − 1
-/// where no number holds it; 0 where there is no tokenizer.
+/// The most that a text of text_bytes bytes needs: bytes of scratch (tokenizer.h says how many) and tokens. 2^64 − 1 if
+/// no number holds it; 0 if there is no tokenizer.
 uint64_t fovea_scratch_bytes(const struct fovea_model* model, uint64_t text_bytes);
 uint64_t fovea_max_tokens(const struct fovea_model* model, uint64_t text_bytes);
 
 /// Writes the ids of `text`, any bytes, and their number. scratch: fovea_scratch_bytes, 4-byte aligned.
-/// Errors, *n_tokens 0: those of tokenizer.h's tokenize; FOVEA_BAD_ARGUMENT for any other `how`. Where capacity is too
+/// Errors, *n_tokens 0: those of tokenizer.h's tokenize; FOVEA_BAD_ARGUMENT for any other `how`. If capacity is too
 /// small, `wanted` is how many tokens the text gives.
 fovea_status fovea_model_tokenize(const struct fovea_model* model, const char* text, size_t text_bytes, int how,
                                   void* scratch, size_t scratch_bytes, uint32_t* tokens, size_t capacity,
@@ -215,9 +215,9 @@ typedef struct {
 size_t fovea_model_decode(const struct fovea_model* model, fovea_decoder* decoder, uint32_t token, char* out,
                           size_t capacity);
 
-/// The bytes `token` stands for; empty for an id that there is not.
+/// The bytes `token` stands for; empty for an id out of range.
 fovea_text fovea_token_bytes(const struct fovea_model* model, uint32_t token);
-/// A sum of these, or 0: a token that is no text, as <|end|>; one with which the model ends its text.
+/// A sum of these, or 0: the token is no text, as <|end|>; the model ends its text with it.
 enum { FOVEA_SPECIAL_TOKEN = 1, FOVEA_END_TOKEN = 2 };
 uint32_t fovea_token_flags(const struct fovea_model* model, uint32_t token);
 
@@ -237,7 +237,7 @@ typedef struct {
     float repeat_penalty;          ///< divides positive, multiplies negative logits of recent tokens [1]
     uint64_t seed;                 ///< one seed gives one text, on every machine
     float frequency_penalty;       ///< taken from a token's logit for each time it came, -1000 to 1000 [0]
-    float presence_penalty;        ///< taken once, where it came at all [0]
+    float presence_penalty;        ///< taken once, if it came at all [0]
     const fovea_logit_bias* bias;  ///< [n_bias]; must stay while the sampler is in use [NULL]
     size_t n_bias;
 } fovea_sampler;
@@ -259,11 +259,11 @@ enum { FOVEA_F32 = 0, FOVEA_F16 = 1, FOVEA_Q8 = 3, FOVEA_Q4 = 4 };
 typedef void (*fovea_run)(void* context, uint32_t n_members, void (*work)(void* argument, uint32_t member),
                           void* argument);
 
-/// What a session or a workspace must be able to hold, and how it is run; zeros choose what is in brackets.
+/// Capacities of a session or a workspace, and how it is run; zeros choose what is in brackets.
 typedef struct {
     uint32_t struct_size;  ///< sizeof(fovea_limits)
     /// Tokens of a text and its continuation together [all the model was made for]. Each costs a session its keys and
-    /// values, a workspace little. 0 where the model gives no logits.
+    /// values, a workspace little. 0 if the model gives no logits.
     uint32_t max_positions;
     /// Rows computed together; longer prompts go in pieces [a session: the smaller of 192 and max_positions; a workspace:
     /// 192; encode, attend, which need all rows of a call: the model's positions, or 512]. Each costs a row of activations.
@@ -297,7 +297,7 @@ typedef struct {
     uint32_t max_key_rows;
 } fovea_plan;
 
-/// Errors, *plan unchanged: those of make_plan; FOVEA_UNSUPPORTED for a session where the model gives no logits.
+/// Errors, *plan unchanged: those of make_plan; FOVEA_UNSUPPORTED for a session if the model gives no logits.
 fovea_status fovea_plan_session(const struct fovea_model* model, const fovea_limits* limits, fovea_plan* plan);
 fovea_status fovea_plan_workspace(const struct fovea_model* model, const fovea_limits* limits, fovea_plan* plan);
 /// A session's, of a file that is not open. Errors: those of fovea_open_model too.
@@ -330,7 +330,7 @@ fovea_status fovea_forward_into(fovea_session* session, const uint32_t* tokens, 
 /// [vocab_size] float32, unnormalised, of the last fovea_forward; zeros before the first.
 const float* fovea_logits(const fovea_session* session);
 
-/// How many positions are cached; going back to fewer of them.
+/// The number of positions cached; and a way back to fewer of them.
 uint32_t fovea_kv_len(const fovea_session* session);
 fovea_status fovea_rewind(fovea_session* session, uint32_t kv_len);
 
@@ -341,7 +341,7 @@ fovea_status fovea_set_sampler(fovea_session* session, const fovea_sampler* samp
 fovea_status fovea_sample(fovea_session* session, const uint32_t* recent, size_t n_recent, uint32_t* token);
 /// Whether the model ends its text with this token.
 int fovea_ends_text(const fovea_session* session, uint32_t token);
-/// As fovea_model_decode: note there what becomes of the first space after a prompt.
+/// As fovea_model_decode, whose comment says what becomes of the first space after a prompt.
 size_t fovea_decode(const fovea_session* session, fovea_decoder* decoder, uint32_t token, char* out, size_t capacity);
 
 #ifdef __cplusplus

@@ -17,21 +17,21 @@
 extern "C" {
 #endif
 
-/// An adapter and what its products are multiplied with.
+/// An adapter, and the scale of its products.
 typedef struct {
-    /// Of an adapter's file, whose bytes must outlive its use; the handle need not.
+    /// Handle of an adapter's file, whose bytes must outlive its use; the handle need not.
     const struct fovea_model* model;
     float scale;  ///< finite; 1: as it was trained, 0: nothing is added
 } fovea_adapter;
 
-/// The rank of an adapter's products; 0 of a model, and for NULL.
+/// The rank of an adapter's products; 0 for a model, and for NULL.
 uint32_t fovea_adapter_rank(const struct fovea_model* model);
 
 /// From here on every pass adds the products of adapters [n_adapters], in their order; without any it is as it was.
-/// Allocates nothing, and copies the array. What caches hold stays what it was computed with.
+/// Allocates nothing, and copies the array. Keys and values that are already cached stay as they were computed.
 /// Errors, nothing changed: those of adapter.h's set_adapters.
 fovea_status fovea_set_adapters(fovea_workspace* workspace, const fovea_adapter* adapters, size_t n_adapters);
-/// The same of a session, which must have no positions: rewind it to 0 before.
+/// The same for a session, which must have no positions: rewind it to 0 before.
 fovea_status fovea_set_session_adapters(fovea_session* session, const fovea_adapter* adapters, size_t n_adapters);
 
 #ifdef __cplusplus

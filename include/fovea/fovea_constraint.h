@@ -22,14 +22,14 @@ extern "C" {
 
 /// A checked form for a model's vocabulary. It never changes; any number of states and threads share one.
 typedef struct fovea_constraint fovea_constraint;
-/// Where one text is in its form.
+/// One text's place in its form.
 typedef struct fovea_constraint_state fovea_constraint_state;
 
 /// Bytes of memory for a constraint's handle, the same on every machine.
 #define FOVEA_CONSTRAINT_BYTES 64
 
-/// Checks every byte of a form, and of an index where the form has none of its own (else NULL and 0); both are 4-byte aligned
-/// and must stay, as the model's file. `memory` is of at least FOVEA_CONSTRAINT_BYTES and 8-byte aligned.
+/// Checks every byte of a form, and of an index if the form has none of its own (else NULL and 0); both are 4-byte
+/// aligned and must stay, as the model's file. `memory` is of at least FOVEA_CONSTRAINT_BYTES and 8-byte aligned.
 /// Errors, `memory` and *constraint unchanged: those of open_constraint; FOVEA_ARENA_TOO_SMALL, FOVEA_MISALIGNED.
 fovea_status fovea_open_constraint(const struct fovea_model* model, const void* form, size_t form_bytes,
                                    const void* index, size_t index_bytes, void* memory, size_t memory_bytes,
@@ -48,9 +48,9 @@ fovea_status fovea_copy_constraint(const fovea_constraint_state* from, fovea_con
 
 /// Clears the bits of tokens that may not come next: mask [n_mask], as fovea_token_filter has it.
 fovea_status fovea_allow_tokens(fovea_constraint_state* state, uint32_t* mask, size_t n_mask);
-/// Not 0: the text goes on with `token`, or may end with it. 0, and nothing changes, where it may not.
+/// Not 0: the text goes on with `token`, or may end with it. 0: the form does not allow it, and nothing changes.
 int fovea_advance_constraint(fovea_constraint_state* state, uint32_t token);
-/// Not 0: the text fits the form as it is; and nothing but its end can follow.
+/// Not 0: the text fits the form as it is; for must_end, and nothing but its end can follow.
 int fovea_constraint_can_end(const fovea_constraint_state* state);
 int fovea_constraint_must_end(const fovea_constraint_state* state);
 /// Writes tokens that are certain to come next, at most `capacity`, and returns how many.

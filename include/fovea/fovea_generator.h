@@ -23,10 +23,10 @@
 extern "C" {
 #endif
 
-/// Texts in one cache, one after the other. Lives in the caller's arena; is used by the thread that its cache is used by.
+/// Makes texts in one cache, one after the other. Lives in the caller's arena; used by its cache's thread.
 typedef struct fovea_generator fovea_generator;
 
-/// What a generator must be able to hold; zeros choose what is in brackets.
+/// Capacities of a generator; zeros choose what is in brackets.
 typedef struct {
     uint32_t struct_size;     ///< sizeof(fovea_generator_limits)
     uint32_t max_tokens;      ///< of a text with its prompt; each costs 4 bytes [all the model was made for]
@@ -53,7 +53,7 @@ fovea_status fovea_make_generator(const struct fovea_model* model, const fovea_c
                                   fovea_generator** generator);
 
 /// Forbids tokens: by a list, by a function, or both. A mask has a bit for each token, bit id % 32 of word id / 32, set
-/// where it may be chosen; n_mask is (vocab_size + 31) / 32 words.
+/// if it may be chosen; n_mask is (vocab_size + 31) / 32 words.
 typedef struct {
     uint32_t struct_size;     ///< sizeof(fovea_token_filter)
     uint32_t reserved;        ///< 0
@@ -63,19 +63,19 @@ typedef struct {
     void (*allow)(void* context, const uint32_t* text, size_t n_text, uint32_t* mask, size_t n_mask);
     void (*accept)(void* context, uint32_t token);  ///< called after it: joins the text, or ends it [NULL]
     void* context;                                  ///< given to all three
-    /// Writes tokens that allow is certain to leave alone in the mask, one after the other, at most `capacity`, and returns
-    /// how many: they go through one pass, as many as limits.max_proposed at a time [NULL]
+    /// Writes the next tokens that are forced (allow would leave only them, one after the other), at most `capacity`,
+    /// and returns how many: up to limits.max_proposed go through one pass [NULL]
     size_t (*forced)(void* context, uint32_t* tokens, size_t capacity);
 } fovea_token_filter;
 
-/// Tokens proposed in advance and verified in one pass. Text and logits are those without, in every bit.
+/// Tokens proposed in advance and verified in one pass. Text and logits are the same as without, in every bit.
 typedef struct {
     uint32_t struct_size;  ///< sizeof(fovea_speculation)
     uint32_t n_proposed;   ///< tokens a pass, at most limits.max_proposed [none]
-    uint32_t always;       ///< not 0: also where it does not pay
+    uint32_t always;       ///< not 0: also if it does not pay
     float row_cost;        ///< what a proposal costs, as a share of a pass of one row; a first guess with a clock [0.2]
-    /// Where a smaller model with the same vocabulary computes its proposals; used by the same thread. NULL: what followed
-    /// the text's last tokens where they came before is proposed.
+    /// The workspace of a smaller model with the same vocabulary, which makes proposals; used by the same thread. NULL:
+    /// the tokens that followed an earlier occurrence of the text's end are proposed.
     fovea_workspace* draft;
     fovea_cache draft_cache;  ///< of the draft's model; the generator's own while a text goes on
     uint64_t (*clock)(void);  ///< ticks of any constant length: costs are measured by it [NULL]
@@ -94,19 +94,21 @@ typedef struct {
     uint32_t show_special;      ///< not 0: special tokens show in the text
     uint32_t n_recent;          ///< tokens that repeat_penalty looks back, the prompt's among them [64]
     const fovea_cache* memory;  ///< of a model that reads a memory: see generator.h [NULL: none]
-    uint32_t n_counted;         ///< tokens that the penalties by count look back [all]
+    uint32_t n_counted;         ///< tokens that frequency_penalty and presence_penalty look back [all]
     uint32_t counts_prompt;     ///< not 0: the prompt's among them
     /// Tokens that end the text as the model's own end tokens do; must stay until the text has ended [NULL]
     const uint32_t* end_tokens;
     size_t n_end_tokens;
 } fovea_generate_options;
 
-/// Begins a text with tokens [n_tokens], at least one. What the cache holds of them stays; at least the last is computed.
+/// Begins a text with tokens [n_tokens], at least one. The part that the cache holds stays; at least the last is
+/// computed.
 /// Errors, nothing changed: those of generator.h's start.
 fovea_status fovea_start(fovea_generator* generator, const uint32_t* tokens, size_t n_tokens,
                          const fovea_generate_options* options);
-/// Says that the cache, filled by others or restored, holds tokens [n_tokens]: fovea_start then computes what differs. Ends
-/// the text. Errors, nothing changed: those of generator.h's resume.
+/// Tells the generator that its cache, filled by others or restored, holds tokens [n_tokens]: fovea_start then computes
+/// only what differs. Ends the text.
+/// Errors, nothing changed: those of generator.h's resume.
 fovea_status fovea_resume(fovea_generator* generator, const uint32_t* tokens, size_t n_tokens);
 
 /// Why a text ended: FinishReason of generator.h.
@@ -118,7 +120,8 @@ enum {
     FOVEA_FINISH_CONTEXT = 4     ///< no room in the cache, or in the generator
 };
 
-/// What one turn adds, in the generator's arena: text and tokens stay until fovea_take, logits until fovea_next_step.
+/// The result of one turn, in the generator's arena: text and tokens stay until fovea_take, logits until
+/// fovea_next_step.
 typedef struct {
     uint32_t struct_size;    ///< sizeof(fovea_piece)
     uint32_t finish;         ///< FOVEA_FINISH_NONE while the text goes on
@@ -129,7 +132,7 @@ typedef struct {
     size_t n_logits;
 } fovea_piece;
 
-/// What is to be computed next: the prompt, or the last token and proposals; cache and logits included. The same until
+/// The step to compute next: the prompt, or the last token and proposals; cache and logits included. The same until
 /// fovea_take. A draft model runs here. step->struct_size is set by the caller, and covers n_logits.
 /// Errors, nothing changed: those of next_step.
 fovea_status fovea_next_step(fovea_generator* generator, fovea_step* step);
@@ -139,7 +142,7 @@ fovea_status fovea_take(fovea_generator* generator, fovea_piece* piece);
 /// One turn of a text: all three. Errors are theirs and those of fovea_forward_steps.
 fovea_status fovea_generate(fovea_generator* generator, fovea_workspace* workspace, fovea_piece* piece);
 
-/// Of the text since fovea_start.
+/// Counts of the text since fovea_start.
 typedef struct {
     uint32_t struct_size;     ///< sizeof(fovea_generate_figures)
     uint32_t n_prompt;        ///< tokens of the prompt
@@ -149,12 +152,12 @@ typedef struct {
     uint32_t n_proposed;      ///< tokens speculated
     uint32_t n_accepted;      ///< of those, right ones
     uint32_t n_draft_passes;  ///< forward passes of the draft model
-    uint32_t n_forced;        ///< tokens that took no pass of their own, for the filter left no other
+    uint32_t n_forced;        ///< tokens that took no pass of their own: the filter left no other
 } fovea_generate_figures;
 fovea_status fovea_generator_figures(const fovea_generator* generator, fovea_generate_figures* figures);
 /// Prompt and new tokens, [*n_tokens]. The cache holds them all but the last, which no token has followed yet.
 const uint32_t* fovea_generator_tokens(const fovea_generator* generator, size_t* n_tokens);
-/// One of FOVEA_FINISH_NONE and those after it, of the present text; none where there is no text.
+/// One of FOVEA_FINISH_NONE and those after it, of the present text; none if there is no text.
 uint32_t fovea_generator_finish(const fovea_generator* generator);
 
 #ifdef __cplusplus

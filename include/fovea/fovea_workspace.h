@@ -1,5 +1,5 @@
-// The C interface beyond one sequence: workspaces, which compute; pools of caches, which remember; encoders; attention
-// alone. Included by fovea.h, whose rules hold here too.
+// The C interface beyond one sequence: workspaces, which compute; pools of caches, which hold keys and values;
+// encoders; attention alone. Included by fovea.h, whose rules hold here too.
 //
 //     fovea_make_workspace(model, &limits, arena, arena_bytes, &workspace);     // sizes: fovea_plan_workspace and
 //     fovea_make_pool(model, &pool_limits, memory, memory_bytes, &pool);        // fovea_plan_pool
@@ -29,7 +29,7 @@ fovea_status fovea_make_workspace(const struct fovea_model* model, const fovea_l
 
 /// Not 0: ends the call that is running, and later calls, with FOVEA_CANCELLED, within a layer's time. 0: calls run
 /// again. Caches are as before the call. May be called by any thread.
-/// Errors: FOVEA_BAD_ARGUMENT where limits.cancellable was 0.
+/// Errors: FOVEA_BAD_ARGUMENT if limits.cancellable was 0.
 fovea_status fovea_cancel(fovea_workspace* workspace, int cancelled);
 
 /// The instruction set that runs it, one of fovea_isa_name; "" for NULL.
@@ -39,11 +39,11 @@ const char* fovea_isa_name(size_t i);
 /// A good number of threads: the fast cores that this thread may run on; 1 in a build without threads.
 uint32_t fovea_default_threads(void);
 
-/// Where attention weights go: those of one layer in every call to come. Slows that layer and changes no result.
+/// Receives one layer's attention weights in every call to come. Slows that layer and changes no result.
 typedef struct {
     uint32_t struct_size;  ///< sizeof(fovea_attention)
     uint32_t layer;
-    uint32_t in_encoder;  ///< not 0: the encoder's layer, where the model has both stacks
+    uint32_t in_encoder;  ///< not 0: the encoder's layer, if the model has both stacks
     uint32_t cross;       ///< not 0: its attention to the memory
     uint32_t per_head;    ///< not 0: every head's; else their mean
     uint32_t n_queries;  ///< rows of a matrix: at least a call's; of a text at least its positions, row i is position i
@@ -60,7 +60,7 @@ fovea_status fovea_capture_attention(fovea_workspace* workspace, const fovea_att
 /// The caller's bytes, cut into pages of keys and values that sequences can share.
 typedef struct fovea_pool fovea_pool;
 
-/// What a pool must be able to hold; zeros choose what is in brackets.
+/// Capacities of a pool; zeros choose what is in brackets.
 typedef struct {
     uint32_t struct_size;    ///< sizeof(fovea_pool_limits)
     uint32_t max_positions;  ///< of one sequence [all the model was made for]
@@ -86,7 +86,7 @@ fovea_status fovea_plan_pool(const struct fovea_model* model, const fovea_pool_l
 /// `arena` as in fovea_make_session_of. Errors, the arena unchanged: those of make_pool.
 fovea_status fovea_make_pool(const struct fovea_model* model, const fovea_pool_limits* limits, void* arena,
                              size_t arena_bytes, fovea_pool** pool);
-/// Pages, and caches, that can still be had; 0 for NULL.
+/// Free pages, and caches that can still be made; 0 for NULL.
 uint32_t fovea_free_pages(const fovea_pool* pool);
 uint32_t fovea_free_sequences(const fovea_pool* pool);
 
@@ -102,12 +102,12 @@ fovea_status fovea_make_cache(fovea_pool* pool, fovea_cache* cache);
 fovea_status fovea_fork_cache(const fovea_cache* from, fovea_cache* to);
 fovea_status fovea_end_cache(const fovea_cache* cache);
 fovea_status fovea_rewind_cache(const fovea_cache* cache, uint32_t kv_len);
-/// Positions so far, their most, and pages held; 0 for what is no cache.
+/// Positions so far, capacity in positions, and pages held; 0 for what is no cache.
 uint32_t fovea_cache_kv_len(const fovea_cache* cache);
 uint32_t fovea_cache_max_kv_len(const fovea_cache* cache);
 uint32_t fovea_cache_pages(const fovea_cache* cache);
 
-/// Exactly the bytes that fovea_save_cache writes now; 0 for what is no cache.
+/// Exact bytes that fovea_save_cache writes now; 0 for what is no cache.
 uint64_t fovea_cache_bytes(const fovea_cache* cache);
 /// Errors, *written unchanged: those of save_cache. The bytes fit every machine.
 fovea_status fovea_save_cache(const fovea_cache* cache, void* out, size_t capacity, size_t* written);
@@ -116,8 +116,8 @@ fovea_status fovea_restore_cache(const fovea_cache* cache, const void* saved, si
 /// `to`, maybe of another pool, becomes what `from` is. Errors, `to` unchanged: those of copy_cache.
 fovea_status fovea_copy_cache(const fovea_cache* from, const fovea_cache* to);
 
-/// What a session consists of, for the functions that take these; NULL or no cache for NULL. The model's handle ends
-/// with the session; the cache is not to be ended.
+/// The parts of a session, for functions that take these; NULL or no cache for NULL. The model's handle ends with the
+/// session; the cache is not to be ended.
 const struct fovea_model* fovea_session_model(const fovea_session* session);
 fovea_workspace* fovea_session_workspace(fovea_session* session);
 fovea_cache fovea_session_cache(const fovea_session* session);
@@ -140,9 +140,9 @@ fovea_status fovea_forward_steps(fovea_workspace* workspace, const fovea_step* s
 
 // ---- encoders and attention alone ----------------------------------------------------------------------------------
 
-/// Which keys a query may not see, or what is added to its scores: at most one of hidden and added is set. The element
-/// for (sequence, head, query, key) is at the sum of index times stride, plus key; a stride of 0 repeats the mask. It
-/// must have elements for all that the strides tell apart. A row of which every key is hidden gives zeros.
+/// Hides keys from a query, or adds to its scores: at most one of hidden and added is set. The element for (sequence,
+/// head, query, key) is at the sum of index times stride, plus key; a stride of 0 repeats the mask. It must have
+/// elements for all that the strides tell apart. A row of which every key is hidden gives zeros.
 typedef struct {
     uint32_t struct_size;                                 ///< sizeof(fovea_mask)
     uint32_t n_keys;                                      ///< elements of a row; keys beyond are hidden
@@ -155,7 +155,7 @@ typedef struct {
 typedef struct {
     uint32_t struct_size;  ///< sizeof(fovea_sequences)
     uint32_t causal;       ///< not 0: a query sees no later row
-    const uint32_t* ids;   ///< [n_ids]: one for each row, where the model has a vocabulary; else
+    const uint32_t* ids;   ///< [n_ids]: one for each row, if the model has a vocabulary; else
     size_t n_ids;
     const float* vectors;  ///< [n_vectors]: d_model for each row
     size_t n_vectors;
@@ -167,12 +167,12 @@ typedef struct {
     const fovea_mask* padding_mask;  ///< by key [NULL]
 } fovea_sequences;
 
-/// An encoder reads `source`, a decoder `target` and a memory: the encoder's vectors or, where there is none, `memory`.
+/// An encoder reads `source`, a decoder `target` and a memory: the encoder's vectors or, if there is none, `memory`.
 typedef struct {
     uint32_t struct_size;           ///< sizeof(fovea_encode_input)
     uint32_t memory_causal;         ///< not 0: row i of the target sees the memory's rows up to i
-    const fovea_sequences* source;  ///< NULL where the model has no encoder
-    const fovea_sequences* target;  ///< NULL where it has no decoder
+    const fovea_sequences* source;  ///< NULL if the model has no encoder
+    const fovea_sequences* target;  ///< NULL if it has no decoder
     const float* memory;            ///< [n_memory]: d_model for each row
     size_t n_memory;
     const uint32_t* memory_lengths;  ///< [n_memory_lengths] rows of each sequence's memory
@@ -181,14 +181,15 @@ typedef struct {
     const fovea_mask* memory_padding_mask;  ///< [NULL]
 } fovea_encode_input;
 
-/// Runs every layer once. out: n_out floats, info.result_width for each row of the last stack or, where info.pools, for
+/// Runs every layer once. out: n_out floats, info.result_width for each row of the last stack or, if info.pools, for
 /// each sequence.
 /// Errors, `out` unchanged unless cancelled: those of encode.h's encode.
 fovea_status fovea_encode(fovea_workspace* workspace, const fovea_encode_input* input, float* out, size_t n_out);
 
 /// Runs the encoder on `source`, or takes `memory`, and writes every decoder layer's keys and values of it to the caches,
 /// sequence i to memories[i]; steps read them from there. `target` must be NULL; masks of the memory are not used. Set
-/// max_positions in the workspace's limits and `memory` in those of the caches' pool. Errors, nothing changed: those of encode.h's cache_memory.
+/// max_positions in the workspace's limits and `memory` in those of the caches' pool. Errors, nothing changed: those of
+/// encode.h's cache_memory.
 fovea_status fovea_cache_memory(fovea_workspace* workspace, const fovea_encode_input* input,
                                 const fovea_cache* memories, size_t n_memories);
 
@@ -217,7 +218,7 @@ typedef struct {
     uint64_t out_sequence_stride, out_row_stride, out_head_stride;  ///< heads as they are: where `out` has them
 } fovea_attend_input;
 
-/// softmax(Q·K^T·scale + mask)·V per head, with the module's projections around it where it has them.
+/// softmax(Q·K^T·scale + mask)·V per head, with the module's projections around it if it has them.
 /// Errors, `out` unchanged unless cancelled: those of encode.h's attend.
 fovea_status fovea_attend(fovea_workspace* workspace, const fovea_attend_input* input, float* out, size_t n_out);
 

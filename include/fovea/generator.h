@@ -25,7 +25,7 @@
 
 namespace fovea FOVEA_API {
 
-/// What a generator must be able to hold. The defaults work for every model.
+/// Capacities of a generator. The defaults work for every model.
 struct GeneratorLimits {
     std::uint32_t max_tokens = 0;        ///< of a text with its prompt. 0: the model's max_positions. 4 bytes each
     std::uint32_t max_stop_bytes = 256;  ///< of all stop strings together, at most 65535. 9 bytes each
@@ -46,8 +46,8 @@ struct TokenFilter {
     void (*allow)(void* context, std::span<const Token> text, std::span<std::uint32_t> mask) = nullptr;
     void (*accept)(void* context, Token token) = nullptr;  ///< told each token that joins or ends the text
     void* context = nullptr;
-    /// Writes tokens that allow is certain to leave alone in the mask, one after the other, and returns how many; nullptr: not
-    /// known. As many as limits.max_proposed go through one pass together with the token before them.
+    /// Writes the next tokens that are forced (allow would leave only them, one after the other) and returns how many;
+    /// nullptr: not known. Up to limits.max_proposed go through one pass together with the token before them.
     std::size_t (*forced)(void* context, std::span<Token> tokens) = nullptr;
 };
 
@@ -58,21 +58,22 @@ struct DraftModel {
     Cache cache;
 };
 
-/// Tokens proposed in advance and verified in one pass, which reads the weights once for all of them. A token is chosen at
-/// each position as without speculation; proposals only save passes where they are what is chosen. Text and logits are
-/// those without, in every bit.
+/// Tokens proposed in advance and verified in one pass, which reads the weights once for all of them. Each position's
+/// token is chosen as without speculation; a proposal saves a pass if it is the chosen token. Text and logits are the
+/// same as without speculation, in every bit.
 /// Source: Leviathan et al. 2023 (verification); Saxena 2023 (lookup in the prompt).
 struct Speculation {
     std::uint32_t n_proposed = 0;  ///< tokens a pass at most; 0: none
-    /// Where valid, proposes its likeliest tokens. Else what followed the text's last tokens where they came before.
+    /// If valid, its likeliest tokens are proposed; else the tokens that followed an earlier occurrence of the text's
+    /// end.
     DraftModel draft{};
-    /// What a proposal costs: the time that one more row adds to a pass, as a share of a pass of one row. With a clock
-    /// this is only the first guess. A token is proposed while its chance of being right exceeds 1.2 times this.
+    /// Cost of a proposal: the time that one more row adds to a pass, as a share of a pass of one row. With a clock
+    /// this is only the first guess. A token is proposed while its probability of being right exceeds 1.2 times this.
     float row_cost = 0.2f;
     /// Ticks of any constant length; nullptr: no clock. With it costs are measured, from next_step to take.
     std::uint64_t (*clock)() = nullptr;
-    /// Proposes even where it does not pay. Else what refused proposals cost never exceeds what accepted ones saved by more
-    /// than 1.5 % of the passes and half a pass.
+    /// Proposes even if it does not pay. Else refused proposals never cost more than accepted ones saved, plus 1.5 % of
+    /// the passes and half a pass.
     bool always = false;
 };
 
@@ -85,7 +86,7 @@ struct GenerateOptions {
     std::span<const Token> end_tokens{};
     bool show_special = false;    ///< special tokens show in the text
     std::uint32_t n_recent = 64;  ///< tokens that repeat_penalty looks back, the prompt's among them
-    /// Tokens that the penalties by count look back; those of the prompt only where counts_prompt says so.
+    /// Tokens that frequency_penalty and presence_penalty look back; the prompt's only if counts_prompt.
     std::uint32_t n_counted = 0xffffffffu;
     bool counts_prompt = false;
     TokenFilter filter{};
@@ -104,7 +105,7 @@ enum class FinishReason : std::uint8_t {
     context,    ///< no room in the cache, or in the generator
 };
 
-/// What one turn adds. Views into the generator's arena: text and tokens until take, logits until next_step.
+/// The result of one turn. Views into the generator's arena: text and tokens until take, logits until next_step.
 struct Piece {
     std::string_view text;          ///< whole UTF-8 characters; what could begin a stop string waits for the next piece
     std::span<const Token> tokens;  ///< new ones, in order
@@ -112,7 +113,7 @@ struct Piece {
     FinishReason finish = FinishReason::none;
 };
 
-/// Of the text since start.
+/// Counts of the text since start.
 struct GenerateFigures {
     std::uint32_t n_prompt = 0;    ///< tokens of the prompt
     std::uint32_t n_kept = 0;      ///< of those, in the cache already
@@ -121,7 +122,7 @@ struct GenerateFigures {
     std::uint32_t n_proposed = 0;  ///< tokens speculated
     std::uint32_t n_accepted = 0;  ///< of those, right ones
     std::uint32_t n_draft_passes = 0;
-    std::uint32_t n_forced = 0;  ///< tokens that took no pass of their own, for the filter left no other
+    std::uint32_t n_forced = 0;  ///< tokens that took no pass of their own: the filter left no other
 };
 
 struct GeneratorState;  // lives at the start of the arena; engine/text/generator_state.h
@@ -133,7 +134,7 @@ public:
     /// Prompt and new tokens. The cache holds them all but the last, which no token has followed yet.
     [[nodiscard]] std::span<const Token> tokens() const noexcept;
     [[nodiscard]] GenerateFigures figures() const noexcept;
-    [[nodiscard]] FinishReason finish() const noexcept;  ///< of the present text; none where there is none
+    [[nodiscard]] FinishReason finish() const noexcept;  ///< of the present text; none if there is none
 
 private:
     friend struct GeneratorAccess;
@@ -153,7 +154,7 @@ private:
 /// Errors, nothing changed: bad_argument (not made, cache ended), bad_shape (not as many as the cache has), context_full.
 [[nodiscard]] Status resume(Generator& generator, std::span<const Token> tokens) noexcept;
 
-/// Begins a text with `prompt`, at least one token. What the cache holds of it stays; at least the last is computed.
+/// Begins a text with `prompt`, at least one token. The part that the cache holds stays; at least the last is computed.
 /// Errors, nothing changed: bad_argument (not made, cache ended, options outside their ranges, stop strings that are
 /// empty or not UTF-8, a draft of another vocabulary or with this cache), bad_shape (no token), context_full,
 /// token_out_of_range, buffer_too_small (stop strings), section_missing (stop strings without a tokenizer),
@@ -161,7 +162,7 @@ private:
 [[nodiscard]] Status start(Generator& generator, std::span<const Token> prompt,
                            const GenerateOptions& options) noexcept;
 
-/// What is to be computed next: the prompt, or the last token and proposals. The same until take. A draft model runs here.
+/// The step to compute next: the prompt, or the last token and proposals. The same until take. A draft model runs here.
 /// Errors, nothing changed: bad_argument (not made, no text, one that has ended), cancelled (by the draft's flag).
 [[nodiscard]] Status next_step(Generator& generator, Step& step) noexcept;
 

@@ -1,4 +1,4 @@
-// A file mapped read-only, for those who have an operating system. Everything else in the library takes bytes.
+// A file mapped read-only, for programs with an operating system. Everything else in the library takes bytes.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -9,7 +9,7 @@
 namespace fovea FOVEA_API {
 
 /// Owns a read-only mapping; movable. An empty file gives empty bytes. Replace a mapped file by renaming another over it:
-/// one that is shortened in place takes its pages away, and reading them ends the process.
+/// if it is shortened in place, its pages go away, and reading them ends the process.
 class Mapping {
 public:
     Mapping() noexcept = default;

@@ -14,7 +14,7 @@ namespace fovea FOVEA_API {
 struct SectionRecord;  // engine/format/format.h
 struct TensorRecord;   // engine/format/format.h
 
-/// How inputs and outputs of a model's text are spelled; from the file's metadata. Views into the file.
+/// A model's names, and the spelling of its prompts; from the file's metadata. Views into the file.
 struct ModelInfo {
     std::string_view name;           ///< the model's name in its source, else its architecture
     std::string_view architecture;   ///< the source's own word: "llama", "gpt2", …
@@ -29,9 +29,9 @@ public:
     [[nodiscard]] const Config& config() const noexcept { return config_; }
     [[nodiscard]] const ModelInfo& info() const noexcept { return info_; }
     [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
-    /// The tokenizer section's bytes, empty where the file has none. See fovea/tokenizer.h.
+    /// The tokenizer section's bytes, empty if the file has none. See fovea/tokenizer.h.
     [[nodiscard]] std::span<const std::byte> tokenizer_bytes() const noexcept { return tokenizer_; }
-    /// CRC-32C over the header and the directory, which holds every section's own: one number per file content.
+    /// CRC-32C over the header and the directory, which holds every section's CRC-32C: one number per file content.
     [[nodiscard]] std::uint32_t fingerprint() const noexcept { return fingerprint_; }
 
 private:
@@ -48,7 +48,7 @@ private:
     std::uint32_t fingerprint_ = 0;
 };
 
-/// The value of that key in the file's metadata; empty where it has none. A view into the file. docs/format.md lists keys.
+/// The value of that key in the file's metadata; empty if it has none. A view into the file. docs/format.md lists keys.
 [[nodiscard]] std::string_view find_info(const Model& model, std::string_view key) noexcept;
 
 /// A speech model's mel filters (see Sound): [n_mels][n_bins] weights of a window's powers. Empty for other models.

@@ -10,7 +10,7 @@
 
 namespace fovea FOVEA_API {
 
-/// What a session or a workspace must be able to hold. The defaults work for every model.
+/// Capacities of a session or a workspace. The defaults work for every model.
 struct Limits {
     /// Positions of a sequence. 0: the model's max_positions. Raising it costs keys and values in a session, and in a
     /// workspace the partial sums of one row's attention. Only forward uses it. For a model that reads a memory, a
@@ -30,20 +30,20 @@ struct Limits {
     /// Adapters in use at a time, at most 64, see fovea/adapter.h. Each costs a table of its tensors; if there are any, the
     /// rows between an adapter's two matrices are added. 0: none.
     std::uint32_t max_adapters = 0;
-    std::uint32_t max_adapter_rank = 0;  ///< the largest of their ranks; at least 1 where there are adapters
+    std::uint32_t max_adapter_rank = 0;  ///< the largest of their ranks; at least 1 if there are adapters
 };
 
-/// What a pool of caches must be able to hold. The defaults hold one sequence of the model's length.
+/// Capacities of a pool of caches. The defaults hold one sequence of the model's length.
 struct PoolLimits {
     std::uint32_t max_kv_len = 0;     ///< positions of one sequence. 0: the model's max_positions
     std::uint32_t max_sequences = 1;  ///< caches that exist at a time; each costs a table of 4 bytes a page
-    /// Positions of a page: a multiple of 64. Half a page is wasted per sequence, and copied where a fork goes on.
+    /// Positions of a page: a multiple of 64. A sequence wastes half a page on average; a fork that goes on copies it.
     std::uint32_t page_len = 64;
     /// Pages of all sequences together. 0: as many as max_sequences of max_kv_len take without sharing.
     std::uint32_t n_pages = 0;
     Type kv_type = Type::f32;  ///< f32, f16, q8 or q4: how keys and values are cached
-    /// Caches of what a decoder's attention to a memory reads, a position for each of the memory's rows. max_kv_len 0: the
-    /// encoder's max_positions, or 512.
+    /// Caches hold the keys and values of a memory for a decoder's cross-attention, a position for each of the memory's
+    /// rows. max_kv_len 0: the encoder's max_positions, or 512.
     bool memory = false;
 };
 
@@ -70,10 +70,10 @@ using PoolPlan = PlanOf<PoolLimits>;
 /// A session's plan. A pure function of its arguments. Errors, `plan` unchanged: config_invalid, bad_limits, unsupported.
 [[nodiscard]] Status make_plan(const Config& config, const Limits& limits, Plan& plan) noexcept;
 
-/// The same of a workspace: a session without its cache.
+/// The same for a workspace: a session without its cache.
 [[nodiscard]] Status make_workspace_plan(const Config& config, const Limits& limits, Plan& plan) noexcept;
 
-/// The same of a pool of caches. Unsupported where the model gives no logits.
+/// The same for a pool of caches. Unsupported if the model gives no logits.
 [[nodiscard]] Status make_pool_plan(const Config& config, const PoolLimits& limits, PoolPlan& plan) noexcept;
 
 }  // namespace FOVEA_API

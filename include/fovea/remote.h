@@ -1,5 +1,5 @@
-// Products shared with other machines. Whoever has the same model file can compute some panels of a matrix; the rest of a pass
-// stays where it is. No sum is split, so every result has the bits that it has without them.
+// Products shared with other machines. A machine with the same model file can compute some panels of a matrix; the rest
+// of a pass stays where it is. No sum is split, so every result has the bits that it has without them.
 //
 //     the program                                       elsewhere
 //     SessionOptions::remote                            a workspace of the same file
@@ -18,8 +18,8 @@
 
 namespace fovea FOVEA_API {
 
-/// Some panels of 16 rows of a matrix in the model's file, and what becomes of their product with an operand. Numbers alone,
-/// which mean the same to everyone who has that file.
+/// Some panels of 16 rows of a matrix in the model's file, and what becomes of their product with an operand. It holds
+/// only numbers, which mean the same to everyone who has that file.
 struct MatrixPart {
     std::uint64_t panels = 0;        ///< where the first of them begins in the file
     std::uint64_t panel_stride = 0;  ///< bytes from one to the next
@@ -34,7 +34,7 @@ struct MatrixPart {
 };
 static_assert(sizeof(MatrixPart) == 40);
 
-/// Parts that one machine's share of a product has at most: one for each matrix that shares the operand.
+/// Most parts of one machine's share of a product: one for each matrix that shares the operand.
 inline constexpr std::size_t kMostParts = 8;
 
 struct RemoteState;  // what the engine knows of a job; engine/pass/remote.h
@@ -49,30 +49,33 @@ struct RemoteJob {
     const RemoteState* state = nullptr;
 };
 
-/// What shares products out. With one, the best instruction set is the best without tiles (amx), which pack rows in another way.
-/// Its functions are called within forward, encode and attend. They do not throw, and must outlive the session or workspace.
+/// Callbacks that share products out. With them the best instruction set is the best without tiles (amx), which pack
+/// rows in another way. Its functions are called within forward, encode and attend. They do not throw, and must outlive
+/// the session or workspace.
 struct Remote {
     void* context = nullptr;  ///< handed to each function
     /// Before each pass, by the thread that called forward, encode or attend.
     void (*settle)(void* context) = nullptr;
     /// How many units, from the first on, are computed here. n_units means that nothing is handed out. Every member of the team asks,
-    /// so the answer for a job's numbers may change in settle alone.
+    /// so the answer for a job's numbers may change only in settle.
     std::uint32_t (*n_here)(const void* context, const RemoteJob& job) = nullptr;
     /// By one member, before the units here are computed: hands the others out.
     void (*begin)(void* context, const RemoteJob& job) = nullptr;
-    /// By the same member, when its own units are done: waits for the others. Whatever does not come is computed by
-    /// multiply_here, with the same bits.
+    /// By the same member, when its own units are done: waits for the others. multiply_here computes results that do
+    /// not come, with the same bits.
     void (*finish)(void* context, const RemoteJob& job) = nullptr;
 };
 
-/// The parts that units [begin, end) of a job are; returns their number. Outputs of part i are columns of n_outputs floats.
+/// Writes the parts of units [begin, end) of a job; returns their number. Outputs of part i are columns of n_outputs
+/// floats.
 [[nodiscard]] std::size_t cut(const RemoteJob& job, std::uint32_t begin, std::uint32_t end,
                               std::span<MatrixPart, kMostParts> parts) noexcept;
 /// Floats of a part's results, [n_rows][n_outputs].
 [[nodiscard]] constexpr std::uint64_t n_results(const MatrixPart& part, std::uint32_t n_rows) noexcept {
     return std::uint64_t{n_rows} * part.n_outputs;
 }
-/// Copies what the parts with epilogue 1 add to, [n_rows][n_outputs] of each such part; `out` has room for it.
+/// Copies the numbers that the parts with epilogue 1 add to, [n_rows][n_outputs] of each such part; `out` has room for
+/// them.
 void give_addends(const RemoteJob& job, std::uint32_t begin, std::uint32_t end, float* out) noexcept;
 /// Puts the results of units [begin, end) in their place: [n_rows][n_outputs] of each part, one part after another.
 void take_results(const RemoteJob& job, std::uint32_t begin, std::uint32_t end, const float* results) noexcept;
@@ -84,11 +87,13 @@ void multiply_here(const RemoteJob& job, std::uint32_t begin, std::uint32_t end)
 [[nodiscard]] Status check_parts(const Workspace& workspace, std::span<const MatrixPart> parts,
                                  std::uint64_t operand_bytes, std::uint32_t n_rows, std::uint64_t n_floats) noexcept;
 
-/// Computes parts of the workspace's model on its team: what the other side does. `results` takes [n_rows][n_outputs] of each
-/// part, one part after another. A part with epilogue 1 finds there what it adds to.
-/// Any numbers and any operand give results or a Status: nothing outside the file is read, and nothing is written but results.
-/// Errors: bad_argument (not made; a part that no matrix of the file can have; an operand that is not 4-byte aligned), bad_shape
-/// (no rows, no parts, an operand or results of another size), unsupported (a build without threads, or without that type).
+/// Computes parts of the workspace's model on its team: the other side calls it. `results` takes [n_rows][n_outputs] of
+/// each part, one part after another. A part with epilogue 1 adds to the numbers there.
+/// Any numbers and any operand give results or a Status: nothing outside the file is read, and nothing is written but
+/// results.
+/// Errors: bad_argument (not made; a part that no matrix of the file can have; an operand that is not 4-byte aligned),
+/// bad_shape (no rows, no parts, an operand or results of another size), unsupported (a build without threads, or
+/// without that type).
 [[nodiscard]] Status multiply_parts(Workspace& workspace, std::span<const MatrixPart> parts,
                                     std::span<const std::byte> operand, std::uint32_t n_rows,
                                     std::span<float> results) noexcept;

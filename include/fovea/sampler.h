@@ -23,12 +23,13 @@ struct SamplerOptions {
     float repeat_penalty = 1.0f;  ///< divides positive, multiplies negative recent logits (Keskar et al. 2019)
     std::uint64_t seed = 0;
     float frequency_penalty = 0.0f;  ///< taken from a token's logit for each time it came, -1000 to 1000
-    float presence_penalty = 0.0f;   ///< taken once, where it came at all
+    float presence_penalty = 0.0f;   ///< taken once, if it came at all
     std::span<const LogitBias>
         bias{};  ///< a view, which must stay valid; ids outside the vocabulary are skipped, biases of one id are added
 };
 
-/// Its options, and where the seed's random numbers start (PCG32, O'Neill 2014). Value type; choosing does not change it.
+/// Options of sampling, and the start of the seed's random numbers (PCG32, O'Neill 2014). Value type; choosing does not
+/// change it.
 struct Sampler {
     SamplerOptions options{};
     std::uint64_t random_state = 0;  ///< before the number of position 0
@@ -47,8 +48,8 @@ struct Candidate {
 /// Chooses the token at position `pos` of a text. A seed has one random number for each position, so one seed gives one
 /// text, however its tokens are computed: one by one, several at a time, or after a restored session.
 ///
-/// A logit gets its bias first. Then repeat_penalty divides or multiplies it, and what the other two penalties take is
-/// computed as frequency_penalty · times + presence_penalty and subtracted: each an operation of float32.
+/// A logit gets its bias first. Then repeat_penalty divides or multiplies it, and frequency_penalty · times +
+/// presence_penalty is subtracted: each an operation of float32.
 /// Candidates stand by id until top-k or top-p orders them, logit descending, then id ascending. Their weights,
 /// exp((logit - highest) / temperature), are summed as they stand, one by one in float32, and the first whose running sum
 /// exceeds a random part of the total is chosen. So one seed gives one text on every machine.
@@ -58,8 +59,8 @@ struct Candidate {
 ///   counted  the tokens frequency_penalty and presence_penalty apply to, as often as they come; likewise
 ///   scratch  [vocab_size]  overwritten
 ///   allowed  [(vocab_size + 31) / 32]  bit id % 32 of word id / 32: whether a token may be chosen; empty: all may.
-///            A forbidden token is as one whose logit is -inf.
-/// Errors, `token` unchanged: bad_shape; bad_argument where no token is allowed, no logit is above -inf, one is NaN, or an
+///            A forbidden token counts as one whose logit is -inf.
+/// Errors, `token` unchanged: bad_shape; bad_argument if no token is allowed, no logit is above -inf, one is NaN, or an
 /// option is not what make_sampler accepts.
 [[nodiscard]] Status sample(const Sampler& sampler, std::uint32_t pos, std::span<const float> logits,
                             std::span<const Token> recent, std::span<Candidate> scratch, Token& token,

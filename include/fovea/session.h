@@ -32,7 +32,7 @@ class Session {
 public:
     [[nodiscard]] std::uint32_t kv_len() const noexcept;      ///< positions cached so far
     [[nodiscard]] std::uint32_t max_kv_len() const noexcept;  ///< capacity
-    [[nodiscard]] const char* isa() const noexcept;           ///< the instruction set that runs it; "" where not valid
+    [[nodiscard]] const char* isa() const noexcept;           ///< the instruction set that runs it; "" if not valid
     /// Only for a session that was made.
     [[nodiscard]] const Model& model() const noexcept;
     [[nodiscard]] const Limits& limits() const noexcept;
@@ -82,10 +82,10 @@ private:
 /// Source: Vaswani et al. 2017, eq. 1 (attention); Su et al. 2021, eq. 34 (rotary positions).
 [[nodiscard]] Status forward(Session& session, std::span<const Token> tokens, std::span<float> logits) noexcept;
 
-/// Forgets every position from kv_len on: the session is as it was when it had that many. Errors: bad_argument.
+/// Forgets every position from kv_len on: the session is as it was with kv_len positions. Errors: bad_argument.
 [[nodiscard]] Status rewind(Session& session, std::uint32_t kv_len) noexcept;
 
-/// As cache_bytes, save_cache, restore_cache and copy_cache of fovea/cache.h, of the session's cache; unsupported where
+/// As cache_bytes, save_cache, restore_cache and copy_cache of fovea/cache.h, of the session's cache; unsupported if
 /// the model gives no logits. A session restores what a cache of a pool has saved, and the reverse.
 [[nodiscard]] std::uint64_t session_bytes(const Session& session) noexcept;
 [[nodiscard]] Status save_session(const Session& session, std::span<std::byte> out, std::size_t& written) noexcept;

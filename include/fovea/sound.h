@@ -1,4 +1,4 @@
-// From sound to the frames that an encoder of speech reads: what a microphone gave becomes [n_frames, n_mels] numbers.
+// From sound to the frames that an encoder of speech reads: samples become [n_frames, n_mels] numbers.
 //
 //     const Sound& sound = model.config().encoder.sound;   // what the model hears: rate, window, bands
 //     std::uint64_t n_bytes;

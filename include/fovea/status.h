@@ -1,4 +1,4 @@
-// What every fallible function of the engine returns: a code, and the numbers a person needs to act on it.
+// The result of every fallible function of the engine: a code, and the numbers a person needs to act on it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -31,8 +31,8 @@ struct [[nodiscard]] Status {
 /// The code's name in words: "arena too small".
 [[nodiscard]] const char* name(Code code) noexcept;
 
-/// Writes one line such as "arena too small: arena bytes: expected at least 1843200, got 1048576" into `line`, cut off where it does
-/// not fit, and returns the part written. 160 bytes hold any of the engine's own lines.
+/// Writes one line such as "arena too small: arena bytes: expected at least 1843200, got 1048576" into `line`, cut off
+/// if it does not fit, and returns the part written. 160 bytes hold any of the engine's own lines.
 std::string_view describe(const Status& status, std::span<char> line) noexcept;
 
 /// The same as text that a zero ends: std::fprintf(stderr, "%s\n", StatusLine(status).c_str()).

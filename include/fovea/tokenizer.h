@@ -18,7 +18,7 @@ class Tokenizer {
 public:
     [[nodiscard]] std::uint32_t vocab_size() const noexcept;
     [[nodiscard]] bool valid() const noexcept { return header_ != nullptr; }
-    /// Ids with a role of their own; kNoToken where the model has none.
+    /// Ids with a role of their own; kNoToken if the model has none.
     [[nodiscard]] Token bos() const noexcept;
     [[nodiscard]] bool adds_bos() const noexcept;           ///< TokenizeOptions::add_special puts bos first
     [[nodiscard]] bool ends_text(Token id) const noexcept;  ///< one of the model's end tokens
@@ -47,7 +47,7 @@ struct TokenizeOptions {
 [[nodiscard]] std::uint64_t tokenize_scratch_bytes(const Tokenizer& tokenizer, std::uint64_t text_bytes) noexcept;
 
 /// Writes the ids of `text` to `tokens` and their number to `n_tokens`. Time O(n log n), no allocation.
-///   text     any bytes; what is not UTF-8 is handled as the model's own tokenizer does, byte by byte where it can't
+///   text     any bytes; what is not UTF-8 is handled as the model's own tokenizer does, byte by byte if it can't
 ///   scratch  at least tokenize_scratch_bytes(text.size()), 4-byte aligned
 /// Errors, n_tokens 0: buffer_too_small, `what` naming "scratch bytes" or "tokens" (then `wanted` is how many the text
 /// gives; max_tokens is always enough); misaligned; bad_argument (a text of gigabytes); section_missing (a Tokenizer that
@@ -55,8 +55,8 @@ struct TokenizeOptions {
 [[nodiscard]] Status tokenize(const Tokenizer& tokenizer, std::string_view text, const TokenizeOptions& options,
                               std::span<std::byte> scratch, std::span<Token> tokens, std::size_t& n_tokens) noexcept;
 
-/// The ids of two texts as one, as a model for pairs has them: by the tokenizer's template for pairs, as `tokenize` has
-/// them without options.add_special.
+/// Writes the ids of two texts as one, for a model of pairs, in the order of the tokenizer's template for pairs. The
+/// template's own tokens are left out without options.add_special.
 ///   scratch  at least tokenize_scratch_bytes of the longer text
 ///   tokens   max_tokens of both texts' bytes together is always enough
 ///   types    as long as `tokens` gets, or empty: each id's token type, most often 0 in the first text and 1 in the second
@@ -69,12 +69,13 @@ struct TokenizeOptions {
 /// The most ids a text of `text_bytes` bytes can give, special ones included.
 [[nodiscard]] std::uint64_t max_tokens(const Tokenizer& tokenizer, std::uint64_t text_bytes) noexcept;
 
-/// How many tokens two texts of so many tokens have together, those of the model's template for pairs among them.
+/// The number of tokens of two texts with n_first and n_second tokens, those of the model's template for pairs
+/// included.
 [[nodiscard]] std::uint64_t pair_tokens(const Tokenizer& tokenizer, std::uint64_t n_first,
                                         std::uint64_t n_second) noexcept;
 
-/// Puts two texts together as the model's template says, "[CLS] first [SEP] second [SEP]" where it is BERT's. The texts'
-/// ids are tokenize's without add_special, cut by the caller where they are too long.
+/// Puts two texts together as the model's template says, "[CLS] first [SEP] second [SEP]" if it is BERT's. The texts'
+/// ids are tokenize's without add_special, cut by the caller if they are too long.
 ///   tokens, types  [pair_tokens(first.size(), second.size())]; types are encode's token types
 ///   second_start   where the second text's tokens start
 /// Errors: section_missing (a Tokenizer that was not opened), bad_shape.
@@ -82,7 +83,7 @@ struct TokenizeOptions {
                                std::span<Token> tokens, std::span<Token> types, std::uint64_t& second_start) noexcept;
 
 /// Turns ids into text one at a time, holding back the bytes of an unfinished UTF-8 character.
-/// Value type; keep one per text, and give it the prompt's ids too where the answer's first space matters.
+/// Value type; keep one per text, and give it the prompt's ids too if the answer's first space matters.
 struct Decoder {
     std::uint8_t held[4] = {};  ///< bytes of an unfinished character
     std::uint8_t n_held = 0;
@@ -95,7 +96,7 @@ struct Decoder {
 ///   out   at least max_piece_bytes(tokenizer), else characters are missing; the view returned points into it
 [[nodiscard]] std::string_view decode(const Tokenizer& tokenizer, Decoder& decoder, Token id, bool show_special,
                                       std::span<char> out) noexcept;
-/// What is still held, as U+FFFD, when no more tokens come. `out` as in decode.
+/// The bytes still held, as U+FFFD, when no more tokens come. `out` as in decode.
 [[nodiscard]] std::string_view finish(Decoder& decoder, std::span<char> out) noexcept;
 
 [[nodiscard]] std::size_t max_piece_bytes(const Tokenizer& tokenizer) noexcept;

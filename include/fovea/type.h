@@ -1,4 +1,4 @@
-// How numbers are stored, and the functions between a feed-forward part's matrices: all that kernels know of a model.
+// Types of stored numbers, and the functions between a feed-forward part's matrices: all that kernels know of a model.
 #pragma once
 #include <cstdint>
 
@@ -7,8 +7,8 @@
 namespace fovea FOVEA_API {
 
 /// How an element of a weight matrix or of a key-value cache is stored. The numbers stand in the file.
-/// Those from q8 on are quantized, see docs/format.md. All but q8_128 hold what GGUF's types of these names hold; q8, q4 and q5
-/// what Q8_0, Q4_0 and Q5_0 do.
+/// Types from q8 on are quantized, see docs/format.md. All but q8_128 hold what GGUF's types of these names hold; q8,
+/// q4 and q5 what Q8_0, Q4_0 and Q5_0 do.
 enum class Type : std::uint8_t {
     f32 = 0,
     f16 = 1,
@@ -41,7 +41,7 @@ enum class Activation : std::uint8_t {
     gelu_tanh = 3,
     silu = 4,
     tanh = 5,
-    silu_clamped = 6,  ///< gated, its other factor is within bounds too and 1 more (OpenAI 2025)
+    silu_clamped = 6,  ///< if gated, the other factor is clamped too, and 1 added to it (OpenAI 2025)
     relu2 = 7,
     quick_gelu = 8,
 };

@@ -1,5 +1,5 @@
-// What computes: threads and the rows of one pass. Any number of sequences, each with a cache of its own, go through the
-// weights together.
+// Threads and the rows of one pass: a workspace computes. Any number of sequences, each with a cache of its own, go
+// through the weights together.
 //
 //     Plan plan;                                            // 1. the size, before any memory is taken
 //     make_workspace_plan(model.config(), {.max_batch = 64, .n_threads = 2}, plan);
@@ -50,9 +50,9 @@ private:
 /// All n_members must run at the same time, each on a thread of its own, for they wait for one another inside: a pool of
 /// fewer threads that runs them one after the other waits for ever. Member 0 may be any thread. Every member must
 /// see what the caller wrote before, and the caller must see afterwards what the members wrote. `work` neither throws nor allocates.
-/// With OpenMP, in a host that has it anyway (-fopenmp; it may end the process where the system gives no thread). OpenMP must
-/// really give n_members: not from within a parallel region, nor beyond OMP_THREAD_LIMIT, nor with OMP_DYNAMIC. There the call
-/// waits for ever, so take one thread or the engine's own:
+/// With OpenMP, in a host that has it anyway (-fopenmp; it may end the process if the system gives no thread). OpenMP
+/// must really give n_members, which it may not within a parallel region, beyond OMP_THREAD_LIMIT or with OMP_DYNAMIC.
+/// There the call would wait for ever, so take one thread or the engine's own:
 ///
 ///     void run_by_openmp(void*, std::uint32_t n_members, void (*work)(void*, std::uint32_t), void* argument) {
 ///     #pragma omp parallel num_threads(n_members)
@@ -98,20 +98,20 @@ struct Step {
 /// Appends each step's tokens to its cache and computes its logits, all steps together: the weights are read once for
 /// max_batch rows, whichever sequences they belong to. More rows than that take several passes, in order.
 ///
-/// On success each kv_len grows by its n_tokens. A sequence's logits are those it has alone, in every bit: they do not
-/// depend on the other steps, their order, the pages' places, forks, threads or instruction set. Allocates nothing; takes
-/// pages from the caches' pools.
+/// On success each kv_len grows by its n_tokens. A sequence's logits are the same as alone, in every bit: they do not
+/// depend on the other steps, their order, the pages' places, forks, threads or instruction set. Allocates nothing;
+/// takes pages from the caches' pools.
 /// Errors, nothing changed: bad_argument (not made; a cache that is not valid, or comes twice; a memory that the model
-/// does not read), session_mismatch (a cache of another model), bad_shape (no steps, more than max_sequences, no tokens,
-/// logits of another size, an empty memory), token_out_of_range, context_full, pool_full (pages needed), unsupported (not
-/// a model for logits). On `cancelled` the caches are as before the call and the logits of no use.
+/// does not read), session_mismatch (a cache of another model), bad_shape (no steps, more than max_sequences, no
+/// tokens, logits of another size, an empty memory), token_out_of_range, context_full, pool_full (pages needed),
+/// unsupported (not a model for logits). On `cancelled` the caches are as before the call and the logits of no use.
 /// Source: Vaswani et al. 2017, eq. 1 (attention); Su et al. 2021, eq. 34 (rotary positions); Kwon et al. 2023 (pages).
 [[nodiscard]] Status forward(Workspace& workspace, std::span<const Step> steps) noexcept;
 
-/// From here on forward, encode and attend look at `*flag` after every phase of a pass (a product, an attention) and, where
-/// it is true, end there with `cancelled`: caches are as before the call, and usable; outputs hold nothing of use. A flag
-/// that is set during the last phase may come too late. The caller owns the flag, and may set it from any thread. nullptr:
-/// no longer.
+/// From here on forward, encode and attend look at `*flag` after every phase of a pass (a product, an attention) and,
+/// if it is true, end there with `cancelled`: caches are as before the call, and usable; outputs hold nothing of use. A
+/// flag that is set during the last phase may come too late. The caller owns the flag, and may set it from any thread.
+/// nullptr: no longer.
 void set_cancel(Workspace& workspace, const std::atomic<bool>* flag) noexcept;
 
 /// The instruction sets that are built in and that this CPU has, best first; the last is always "scalar".
@@ -120,15 +120,15 @@ void set_cancel(Workspace& workspace, const std::atomic<bool>* flag) noexcept;
 /// Raised whenever an order of operations, and with it any bit of any result, changes.
 inline constexpr std::uint32_t kNumericsVersion = 1;
 
-/// Where attention weights go on request: those of one layer, as exp(score − maximum) / sum, by a second pass over the
-/// scores of rows that have their maximum and sum. Slows that layer, and changes no other result.
+/// Receives one layer's attention weights on request, as exp(score − maximum) / sum, by a second pass over the scores
+/// of rows that have their maximum and sum. Slows that layer, and changes no other result.
 struct AttentionWeights {
     std::uint32_t layer = 0;
-    bool in_encoder = false;      ///< a layer of the encoder, where the model has both stacks
+    bool in_encoder = false;      ///< a layer of the encoder, if the model has both stacks
     bool cross = false;           ///< its attention over the memory
     bool per_head = false;        ///< else the mean over the query heads, summed in their order
     std::uint32_t n_queries = 0;  ///< rows of each matrix; forward: at least the positions, for row i is position i
-    std::uint32_t n_keys = 0;     ///< columns, at least those that there are; appended keys come last; the rest is 0
+    std::uint32_t n_keys = 0;     ///< columns, at least as many as keys; appended keys come last; the rest is 0
     /// [n_sequences][n_heads, if per_head][n_queries][n_keys], n_sequences as in the calls to come; empty: no weights.
     /// Rows that no call computes stay as they are.
     std::span<float> out;
@@ -139,8 +139,8 @@ struct AttentionWeights {
 [[nodiscard]] Status capture_attention(Workspace& workspace, const AttentionWeights& weights) noexcept;
 
 /// A tap on intermediate results, for finding differences; it slows a pass. Called between phases with one row in float32 at
-/// a time, by member 0: without an executor that is the calling thread. `pos` is the row's position; of encode and of several
-/// steps, its number among all sequences' rows. `layer` is n_layers for what follows the last layer.
+/// a time, by member 0: without an executor that is the calling thread. `pos` is the row's position; in encode, and
+/// with several steps, its number among all sequences' rows. `layer` is n_layers for what follows the last layer.
 struct Trace {
     void (*call)(void* context, std::uint32_t pos, std::uint32_t layer, const char* operation,
                  std::span<const float> row) = nullptr;

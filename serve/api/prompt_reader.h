@@ -15,7 +15,7 @@
 
 namespace fovea::serve {
 
-/// Of one model. Its memory is taken once, here. Used by one thread.
+/// Reads the prompts of one model. Its memory is taken once, here. Used by one thread.
 class PromptReader {
 public:
     /// Texts that give at most `context` tokens, one of them left for the answer where there is one. Of a model that

@@ -64,7 +64,7 @@ std::string TextAnswer::hashes() const {
     return text;
 }
 
-/// Of an event's text what is reasoning, and what is no call. Where all of it must be one, the reader was given its mark.
+/// Reasoning in an event's text, and text that is no call. If all of it must be one, the reader was given its mark.
 TextAnswer::Part TextAnswer::visible(Written& written, const Event& event) const {
     Part part;
     if (options_.parts_thought) {

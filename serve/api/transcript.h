@@ -28,7 +28,7 @@ struct Heard {
 /// The whole body, and what its bytes are.
 [[nodiscard]] std::string transcript_body(const Heard& heard, TranscriptForm form);
 [[nodiscard]] const char* transcript_type(TranscriptForm form);
-/// Of a stream: what a segment adds, the `is_first` or a later one, and what comes at the end.
+/// Events of a stream: what a segment adds, the `is_first` or a later one, and what comes at the end.
 [[nodiscard]] Json transcript_delta(const SpeechSegment& segment, bool is_first);
 [[nodiscard]] Json transcript_done(const Heard& heard);
 

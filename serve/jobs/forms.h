@@ -13,7 +13,7 @@ namespace fovea::serve {
 
 struct CompiledForm;
 
-/// Of one model. Used by one thread; what it hands out is used by another.
+/// The forms of one model. Used by one thread; what it hands out is used by another.
 class Forms {
 public:
     explicit Forms(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}

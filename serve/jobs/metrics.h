@@ -26,7 +26,7 @@ private:
     Counter counts_[kBoundCount + 1] = {}, microseconds_ = 0;
 };
 
-/// Of one model.
+/// Counters and gauges of one model.
 struct ModelMetrics {
     Counter n_prompt_tokens = 0, n_shared_tokens = 0, n_new_tokens = 0;
     Counter n_passes = 0, n_rows = 0, n_rests = 0;

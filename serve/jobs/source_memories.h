@@ -13,7 +13,7 @@ namespace fovea::serve {
 
 struct Choice;
 
-/// Of one worker. Where the model has no encoder it takes no memory, and nothing is ever missing.
+/// The encoder's results of one worker. If the model has no encoder, it takes no memory, and nothing is ever missing.
 class SourceMemories {
 public:
     /// `context`: positions of a written text. Throws host::Error.
@@ -40,7 +40,7 @@ private:
     std::vector<Cache> memories_;
 };
 
-/// Of that choice.
+/// The constraint of that choice.
 [[nodiscard]] std::unique_ptr<Constrained> constrain_target(const TargetRules& rules, std::span<const Token> source);
 
 }  // namespace fovea::serve

@@ -8,7 +8,7 @@
 namespace fovea::serve {
 namespace {
 
-constexpr std::uint32_t kWorthWaiting = 32;  // tokens that a choice waits for another to compute
+constexpr std::uint32_t kWorthWaiting = 32;  // a choice waits while another computes more than this many shared tokens
 
 double seconds_since(Clock::time_point then) { return std::chrono::duration<double>(Clock::now() - then).count(); }
 

@@ -102,7 +102,7 @@ private:
     std::vector<Choice*> reading_;   // whose sources are read
 };
 
-/// Of all caches together: as many as were asked for but those of one choice at least; 0: a few whole contexts.
+/// Positions of all caches together: as many as were asked for, but at least one context; 0: a few whole contexts.
 [[nodiscard]] std::uint64_t positions_of(std::uint32_t asked, std::uint32_t context, std::uint32_t n_sequences);
 
 /// The chosen token of one row of logits with its chance, and the n likeliest ones with theirs.

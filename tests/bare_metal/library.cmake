@@ -12,7 +12,8 @@ function(run out)
   set(${out} "${output}" PARENT_SCOPE)
 endfunction()
 
-# Of others it may call what copies, compares and looks through bytes, and the compiler's arithmetic of wide numbers.
+# The library may call others' functions that copy, compare and search bytes, and the compiler's arithmetic of wide
+# numbers.
 run(symbols ${NM} --undefined-only --format=posix ${LIBRARY})
 run(defined ${NM} --defined-only --extern-only --format=posix ${LIBRARY})
 string(REGEX MATCHALL "[^\n]+ U [^\n]*" lines "${symbols}")

@@ -1,6 +1,6 @@
 # What CONTRIBUTING says of sizes: no source file above 500 lines, each folder of the engine below 2,500 lines of code, which
-# is what is neither blank nor a comment of its own line. Of names: one type for each. And of files touched: the last of
-# each kind that was added is named in the files of its row, and in no other.
+# is what is neither blank nor a comment of its own line. Names: one type for each. Files touched: the last of each kind
+# that was added is named in the files of its row, and in no other.
 #   -D SOURCE=project
 cmake_minimum_required(VERSION 3.22)
 

@@ -51,7 +51,7 @@ foreach(name IN LISTS declared)
     string(APPEND wrong "\n  lacks ${name}")
   endif()
 endforeach()
-# Of C++ a shared library shows functions and members that some public header names; an archive may have other names of
+# A shared library shows C++ functions and members that some public header names; an archive may have other names of
 # namespace fovea, for its own files to link to.
 file(GLOB headers ${HEADERS}/*.h)
 set(text "")

@@ -62,7 +62,7 @@ std::vector<Text> together(const host::Opened& served, const std::shared_ptr<con
     return texts;
 }
 
-/// Of several lengths, some of them twice.
+/// Beginnings of `source` of several lengths, some of them twice.
 std::vector<Tokens> parts_of(const Tokens& source) {
     std::vector<Tokens> parts;
     for (const std::size_t n :

@@ -19,7 +19,7 @@
 namespace fovea::testing {
 
 struct Ran {
-    int status = -1;  ///< exit status; -1 where a signal ended it
+    int status = -1;  ///< exit status; -1 if a signal ended it
     std::string out, err;
 };
 
@@ -28,8 +28,8 @@ struct RunSettings {
     bool open_input = false;         ///< standard input is a pipe that stays open and says nothing; else empty
     int closed = -1;                 ///< a descriptor that it starts without, 0 to 2
     std::uint64_t memory_bytes = 0;  ///< limit of the address space; 0: none
-    std::uint64_t file_bytes = 0;    ///< after which a file is too large to be written; 0: none
-    std::vector<std::string> environment = {};  ///< NAME=VALUE, beside what there is
+    std::uint64_t file_bytes = 0;    ///< largest size of a file that may be written; 0: no limit
+    std::vector<std::string> environment = {};  ///< NAME=VALUE, added to the environment
 };
 
 inline Ran run_fovea(const std::vector<std::string>& arguments, const RunSettings& settings = {}) {
@@ -77,7 +77,7 @@ inline Ran run_fovea(const std::vector<std::string>& arguments, const RunSetting
     return ran;
 }
 
-/// That a command fails as the contract has it: this status, nothing but one line on standard error, and these words.
+/// Checks that a command fails by the contract: this status, only one line on standard error, and these words in it.
 inline void check_refused(const std::vector<std::string>& arguments, int status, const std::string& words,
                           const RunSettings& settings = {}) {
     std::string command;
@@ -92,7 +92,7 @@ inline void check_refused(const std::vector<std::string>& arguments, int status,
     CHECK(contains(ran.err, words));
 }
 
-/// What a command that works prints.
+/// The output of a command that succeeds.
 inline std::string output_of(const std::vector<std::string>& arguments) {
     const Ran ran = run_fovea(arguments);
     CAPTURE(ran.err);
@@ -111,7 +111,7 @@ struct DemoFile {
     }
 };
 
-/// The path of a reference model, or nothing where it is absent: then the caller skips, which on a build server fails.
+/// The path of a reference model, or nothing if it is absent: then the caller skips, which on a build server fails.
 inline std::optional<fs::path> reference_model(const char* name) {
     const fs::path path = fs::path(FOVEA_SOURCE_DIR) / "../shared/models" / name;
     if (fs::exists(path)) return path;

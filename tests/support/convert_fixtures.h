@@ -1,4 +1,4 @@
-// What the converter's tests share: folders of their own, files changed for the worse, what a refusal says.
+// Shared by the converter's tests: temporary folders, damaged files, and errors' lines.
 #pragma once
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ inline void write_text(const fs::path& path, const std::string& text) {
     REQUIRE(file.good());
 }
 
-/// What a file that is to be replaced has: the first bytes of a Fovea file, for convert replaces no other kind.
+/// Contents of a file to be replaced: the first bytes of a Fovea file, since convert replaces no other kind.
 inline const std::string kOlderFile = "Fovea\r\n\x1a, an older one\n";
 
 /// The demo's commands: a tenth to calibrate by, seen.txt, and a fifth to judge by, held.txt.
@@ -45,7 +45,7 @@ inline void write_commands(const fs::path& folder) {
     write_text(folder / "held.txt", all.substr(all.find('\n', all.size() / 5 * 4) + 1));
 }
 
-/// An empty folder that goes with its owner.
+/// An empty folder that is removed with its owner.
 class TemporaryFolder {
 public:
     TemporaryFolder() {
@@ -69,7 +69,7 @@ private:
     fs::path path_;
 };
 
-/// The line a call refuses with, and that it is one line; "" where it does not refuse.
+/// The line a call refuses with, and that it is one line; "" if it does not refuse.
 inline std::string refusal_of(const std::function<void()>& call) {
     try {
         call();
@@ -104,7 +104,7 @@ inline std::vector<float> all_logits(const Model& model, const std::vector<Token
     return logits;
 }
 
-/// The largest difference from the logits in that .npy, for the tokens make_models.py has; NaN where one is.
+/// The largest difference from the logits in that .npy, for the tokens make_models.py has; NaN if one is.
 inline float logits_error(const Model& model, const fs::path& expected_file) {
     const NpyArray expected = read_npy(expected_file.string());
     const std::uint32_t vocab_size = model.config().decoder.vocab_size;

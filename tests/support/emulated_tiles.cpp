@@ -1,7 +1,7 @@
-// On a CPU with AVX-512 VNNI but without AMX the tests have AMX all the same: its instructions raise SIGILL there, and a
-// handler does what they would have done (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2). Where the
-// CPU has AMX nothing here runs, except where FOVEA_EMULATE_TILES is set: a process that has not asked Linux for the tiles
-// gets that signal from whatever touches their contents. The configuration the CPU keeps by itself.
+// On a CPU with AVX-512 VNNI but without AMX the tests have AMX all the same: its instructions raise SIGILL there, and
+// a handler does their work (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2). If the CPU has
+// AMX, this runs only if FOVEA_EMULATE_TILES is set: a process that has not asked Linux for the tiles gets that signal
+// from every instruction that touches their contents. The CPU keeps the configuration itself.
 #include "tests/support/emulated_tiles.h"
 
 #include <atomic>
@@ -21,7 +21,7 @@ std::atomic<bool> sessions_want_tiles{false};
 #include <cstdlib>
 #include <cstring>
 
-// The engine's own, by other names: the linker takes what is below for the engine's.
+// The engine's own functions, renamed, so that the ones below replace them at link time.
 #define detect_features features_of_cpu
 #define may_use_tiles may_use_tiles_of_cpu
 #include "platform/features.cpp"
@@ -68,7 +68,7 @@ struct Instruction {
     [[nodiscard]] int displacement_bytes() const { return mode() == 1 ? 1 : mode() == 2 || !has_base() ? 4 : 0; }
     [[nodiscard]] int length() const { return 5 + has_sib() + (mode() == 3 ? 0 : displacement_bytes()); }
 
-    /// Of the sixteen, as instructions number them.
+    /// The value of one of the sixteen registers, as instructions number them.
     [[nodiscard]] std::int64_t value(int number) const {
         constexpr int kOrder[] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
                                   REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
@@ -81,14 +81,14 @@ struct Instruction {
         if (displacement_bytes() == 4) std::memcpy(&x, from, 4);
         return x;
     }
-    /// Base and displacement; relative to the next instruction where there is neither base nor SIB.
+    /// Base and displacement; relative to the next instruction if there is neither base nor SIB.
     [[nodiscard]] std::uint8_t* address() const {
         const int extended = at[1] & 0x20 ? 0 : 8;
         std::int64_t base = has_base() ? value((has_sib() ? at[5] & 7 : rm()) | extended) : 0;
         if (!has_base() && !has_sib()) base = reinterpret_cast<std::int64_t>(at) + length();
         return reinterpret_cast<std::uint8_t*>(base + displacement());
     }
-    /// The index, which in a tile's address is what lies between a row and the next.
+    /// The index, which in a tile's address is the distance from one row to the next.
     [[nodiscard]] std::int64_t index() const {
         if (!has_sib()) return 0;
         const int number = (at[5] >> 3 & 7) | (at[1] & 0x40 ? 0 : 8);
@@ -171,8 +171,8 @@ bool run(const Instruction& i) {
     return true;
 }
 
-/// The configuration that the CPU keeps, from where a signal has left the registers (XSAVE's component 17), if it is another
-/// than before.
+/// The configuration that the CPU keeps, out of the registers that a signal saved (XSAVE's component 17), if it
+/// changed.
 void take_config(const mcontext_t& registers) {
     constexpr unsigned kComponent = 17;
     static const unsigned offset = [] {

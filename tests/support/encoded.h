@@ -1,4 +1,4 @@
-// What an encoder makes of an input, and what its file holds.
+// An encoder's results for an input, and its file's contents.
 #pragma once
 #include <doctest/doctest.h>
 

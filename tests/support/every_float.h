@@ -1,5 +1,5 @@
-// What the engine does to one float at a time, reached through the table of kernels: for comparing instruction sets with
-// scalar over many floats (every_float_test.cpp) or all of them (exhaustive/main.cpp).
+// The engine's functions of one float, reached through the table of kernels: to compare instruction sets with scalar
+// over many floats (every_float_test.cpp) or all of them (tests/programs/exhaustive.cpp).
 #pragma once
 #include <cstring>
 #include <vector>
@@ -130,7 +130,7 @@ public:
         : operation_(operation), want_(operation.out_bytes), got_(operation.out_bytes) {
         tables_ = usable_kernels(n_tables_);
     }
-    /// The first instruction set whose bytes are not scalar's; null where there is none.
+    /// The first instruction set whose bytes are not scalar's; null if there is none.
     const char* first_difference(const float* x) {
         operation_.run(kernels_scalar, x, want_.data());
         for (std::size_t i = 0; i < n_tables_; ++i) {

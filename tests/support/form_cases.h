@@ -79,7 +79,7 @@ struct FormState {
     return (text.empty() || advance_bytes(s.run(), text)) && can_end(s.state);
 }
 
-/// The same of a JSON schema's form, with no space between its parts.
+/// The same for a JSON schema's form, with no space between its parts.
 [[nodiscard]] inline bool allows(const char* schema, std::string_view text) {
     return fits(Form(grammar::read_json_schema(schema, {.compact = true}), byte_level()), text);
 }
@@ -90,7 +90,7 @@ struct Answer {
     std::size_t n_tokens = 0;
 };
 
-/// Tokens drawn from those allowed, short ones and the end likelier than in models that are none; `look` sees each place.
+/// Tokens drawn from the allowed ones; short ones and the end are made likelier; `look` sees each place.
 template<class Look>
 Answer draw(const Form& form, FormState& s, std::mt19937& random, std::size_t most, Look&& look) {
     const Tokenizer& tokenizer = form.tokenizer();
@@ -107,7 +107,7 @@ Answer draw(const Form& form, FormState& s, std::mt19937& random, std::size_t mo
                 continue;
             }
             const std::string_view text = token_text(tokenizer, id);
-            // What closes something is likelier, so that answers end.
+            // Closing characters are likelier, so that answers end.
             const std::size_t weight = text.find_first_of("\"}]") != text.npos ? 12 : 1;
             allowed.insert(allowed.end(), weight, id);
         }

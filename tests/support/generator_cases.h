@@ -46,7 +46,7 @@ struct OneGenerator {
     }
 };
 
-/// What a text came to.
+/// The result of a text.
 struct Written {
     std::string text;
     std::vector<Token> tokens;
@@ -75,7 +75,7 @@ struct HashFilter {
     TokenFilter filter() { return {allow, accept, this}; }
 };
 
-/// What frequency_penalty and presence_penalty look back at, in a text whose prompt has n_prompt tokens.
+/// The tokens that frequency_penalty and presence_penalty count, in a text whose prompt has n_prompt tokens.
 inline std::span<const Token> counted_of(const std::vector<Token>& text, std::size_t n_prompt,
                                          const GenerateOptions& options) {
     const std::span<const Token> all = std::span(text).subspan(options.counts_prompt ? 0 : n_prompt);

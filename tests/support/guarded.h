@@ -64,7 +64,7 @@ template<class T>
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
-/// The same, but any NaN equals any other: for results that the engine keeps to itself, whose NaN have no fixed bits.
+/// The same, but any NaN equals any other: for the engine's internal results, whose NaN have no fixed bits.
 [[nodiscard]] inline bool same_bits_or_nan(const Guarded<float>& a, const Guarded<float>& b) {
     if (a.size() != b.size()) return false;
     for (std::size_t i = 0; i < a.size(); ++i)

@@ -1,5 +1,5 @@
-// Whether a JSON value fits a schema, by the standard's words alone: what the answers of forms are held against. Of keywords
-// it knows those that the test schemas have; formats and patterns are for Python's validator.
+// Whether a JSON value fits a schema, only by the standard's words: the answers of forms are checked with it. It knows
+// the keywords that the test schemas have; formats and patterns are for Python's validator.
 #pragma once
 #include <algorithm>
 #include <cmath>

@@ -16,7 +16,7 @@ namespace fovea::testing {
 inline constexpr float kNanFloat = std::numeric_limits<float>::quiet_NaN();
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// What a buffer is filled with: numbers of ordinary size; also zeros, subnormals and large ones; also NaN, infinities.
+/// Contents of a buffer: numbers of ordinary size; also zeros, subnormals and large ones; also NaN and infinities.
 enum class Fill { plain, wide, hostile };
 
 class Random {
@@ -249,7 +249,7 @@ struct AttendState {
         : m(n_rows, flush), l(n_rows, flush), o(n_rows * value_stride, flush) {}
 };
 
-/// A case's caches, which end with the last position that any row sees and hold NaN wherever none does.
+/// A case's caches, which end with the last position that any row sees and hold NaN at positions that no row sees.
 class AttendRun {
 public:
     AttendRun(const AttendCase& c, Type type, std::uint32_t seed = 1)
@@ -392,11 +392,11 @@ public:
             call.values[tile] = panel < n_panels() ? values_.data() + panel * value_bytes() : nullptr;
         }
     }
-    /// What distance takes from a score.
+    /// The penalty of a score for distance.
     [[nodiscard]] double slope(std::uint32_t row, std::uint32_t pos) const {
         return c_.sloped ? static_cast<double>(slopes_[row]) * std::abs(pos - static_cast<double>(positions_[row])) : 0;
     }
-    /// What the masks add to a score; −inf: hidden.
+    /// The masks' sum, added to a score; −inf: hidden.
     [[nodiscard]] double bias(std::uint32_t row, std::uint32_t pos) const {
         double sum = 0;
         for (std::size_t i = row * kMasks; !masks_.empty() && i < (row + 1) * kMasks; ++i) {
@@ -446,7 +446,7 @@ private:
         return false;
     }
     /// A third of the pairs hidden by bytes, a fifth by numbers; the last row sees nothing; of five positions the last
-    /// ones lie beyond the masks' end. What no row sees holds NaN.
+    /// ones lie beyond the masks' end. Values that no row sees are NaN.
     void make_masks(Random& random) {
         const std::uint32_t end = mask_end(), n = mask_width();
         for (std::size_t i = 0; i < hidden_.size(); ++i)

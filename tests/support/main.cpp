@@ -1,5 +1,5 @@
-// Runs the tests and says which instruction sets they ran on. Where FOVEA_EXPECT_ISAS names some ("avx512 avx2"), a run
-// without one of them fails, so that a machine that cannot run a kernel does not pass for one that tested it.
+// Runs the tests and says which instruction sets they ran on. If FOVEA_EXPECT_ISAS names some ("avx512 avx2"), a run
+// without one of them fails, so that a machine that cannot run a kernel does not count as one that tested it.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@
 #include "engine/kernels/kernels.h"
 #include "tests/support/emulated_tiles.h"
 
-/// For the leak sanitizer: Clang's OpenMP, a host's executor here, keeps what it knows of threads to the process's end.
+/// For the leak sanitizer: Clang's OpenMP, a host's executor here, keeps its data of threads to the process's end.
 extern "C" const char* __lsan_default_suppressions() { return "leak:libomp"; }
 
 int main(int argc, char** argv) {

@@ -67,7 +67,7 @@ public:
         return ids;
     }
 
-    /// What each id adds to the text, and at last what was held back.
+    /// The text that each id adds, and the rest held back at the end.
     [[nodiscard]] std::vector<std::string> pieces(const std::vector<Token>& ids, bool show_special) const {
         std::vector<char> out(max_piece_bytes(tokenizer_));
         Decoder decoder;

@@ -1,4 +1,4 @@
-// What sanitizers make twenty times as slow.
+// A flag for tests that sanitizers make twenty times as slow.
 #pragma once
 #include "fovea/workspace.h"
 
@@ -12,7 +12,8 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-/// Instruction sets that whole models run on. Sanitizers see every set's kernels by themselves, and models on the best set alone.
+/// Instruction sets that whole models run on. Sanitizers see every set's kernels by themselves, and models only on the
+/// best set.
 [[nodiscard]] inline std::span<const char* const> model_isas() {
     return isa_names().first(kSanitized ? 1 : isa_names().size());
 }

@@ -17,7 +17,7 @@ std::uint64_t ticks_now() {
     return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
-/// Of this process so far, of all its threads.
+/// Page faults of this process so far, of all its threads.
 std::uint64_t page_faults() {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);

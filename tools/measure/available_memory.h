@@ -5,7 +5,7 @@
 namespace fovea {
 
 /// Bytes that the system could give without swapping, caches of files counted as free, within the limits of this
-/// process's container; the largest number where the system does not tell.
+/// process's container; the largest number if the system does not tell.
 [[nodiscard]] std::uint64_t available_memory();
 
 }  // namespace fovea

@@ -1,5 +1,5 @@
 // Loops that do one thing. Functions are compiled for the instruction set their attribute names and are called only
-// where the engine found that the CPU has it.
+// if the engine found that the CPU has it.
 #include "tools/measure/ceilings.h"
 
 #include <algorithm>
@@ -29,8 +29,8 @@ constexpr std::uint64_t kFmaTurns = 1'000'000;  // of one run: some 2 ms at 3 GH
 constexpr auto kFmaTime = std::chrono::milliseconds(60);
 constexpr int kLeastFmaRuns = 3;
 
-// A run reads the whole range, so that what a cache keeps of it from one run to the next is what it keeps from one
-// token to the next; but no more than this of a very large one, and a small one repeatedly.
+// A run reads the whole range, so that a cache keeps as much of it from run to run as it does from token to token. It
+// reads no more than this of a very large range, and a small one repeatedly.
 constexpr std::size_t kMostReadBytes = std::size_t{1} << 30;
 constexpr std::size_t kLeastReadBytes = std::size_t{16} << 20;
 constexpr int kReadRuns = 2;
@@ -45,7 +45,7 @@ void keep(const T& value) {
 }
 
 #if defined(__linux__)
-/// Gives the thread that made it back the CPUs it could use then.
+/// Gives its thread back the CPUs that the thread could use before.
 class MeasuredPlace {
 public:
     MeasuredPlace() { sched_getaffinity(0, sizeof before_, &before_); }
@@ -60,8 +60,8 @@ private:
 struct MeasuredPlace {};
 #endif
 
-/// n_threads threads, the caller among them, that run the same thing together again and again, each on a CPU of its
-/// own: a scheduler that sees all CPUs busy may leave two threads on one of them for as long as this takes.
+/// n_threads threads, the caller among them, that run the same work together again and again, each on a CPU of its own:
+/// with all CPUs busy, a scheduler may leave two threads on one of them for all this time.
 class Racers {
 public:
     explicit Racers(std::uint32_t n_threads) : starts_(n_threads), ends_(n_threads) {
@@ -122,10 +122,9 @@ private:
 
 const volatile float g_half = 0.5f;
 
-/// One way to do kFmaTurns · kChains · n_lanes multiply-adds. Every chain starts elsewhere, and with a number the
-/// compiler can't know, so that none can be merged with another or worked out in advance. Sums settle at 1 or grow
-/// until rounding stops them: neither infinities nor subnormal numbers come up, which some CPUs treat apart. Integers
-/// wrap.
+/// One way to do kFmaTurns · kChains · n_lanes multiply-adds. Every chain starts with another number, which the
+/// compiler can't know, so that chains can't be merged or computed in advance. Sums settle at 1 or grow until rounding
+/// stops them: no infinities or subnormal numbers come up, which are slower on some CPUs. Integers wrap.
 struct Loop {
     void (*run)();
     int n_lanes;
@@ -395,7 +394,7 @@ void unpin_thread() {}
 #endif
 
 namespace {
-/// Tiles' instruction set is that of its vectors here.
+/// An instruction set with tiles counts by its vectors here.
 std::string_view vectors_of(std::string_view isa) { return isa == "amx" ? "avx512vnni" : isa; }
 
 /// Operations per second, two a multiply-add.

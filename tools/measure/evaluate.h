@@ -27,8 +27,8 @@ private:
     [[nodiscard]] double count() const { return static_cast<double>(n_predicted); }
 };
 
-/// Adds what a session of `opened`, begun anew, predicts of `tokens`, which fit it. `against` may be null; its model
-/// must have the same vocabulary. `pass_done` is called after every pass.
+/// Adds the predictions of `tokens` by a session of `opened`, begun anew; `tokens` fit into it. `against` may be null;
+/// its model must have the same vocabulary. `pass_done` is called after every pass.
 void evaluate(const host::Opened& opened, host::Runtime<Session>& running, host::Runtime<Session>* against,
               std::span<const Token> tokens, Evaluation& sum, const std::function<void()>& pass_done = {});
 

@@ -32,8 +32,8 @@ private:
     std::vector<TracedOperation> operations_;  // in the order of their first appearance
 };
 
-/// The first operation whose hash is not the same in both, or that only one has; null where all are equal.
-/// Points into `a`, or into `b` where it is longer.
+/// The first operation whose hash is not the same in both, or that only one has; null if all are equal.
+/// Points into `a`, or into `b` if it is longer.
 [[nodiscard]] const TracedOperation* first_difference(std::span<const TracedOperation> a,
                                                       std::span<const TracedOperation> b) noexcept;
 

@@ -7,7 +7,7 @@
 
 namespace fovea {
 
-/// The configuration of that name, or host::Error (exit status 2) that lists them all.
+/// The configuration of that name. Throws UsageError, which lists them all, if there is none.
 [[nodiscard]] Config preset_config(const std::string& name);
 
 [[nodiscard]] std::span<const char* const> preset_names() noexcept;

@@ -19,12 +19,12 @@ void add_workers(CLI::App& verb, CommonOptions& common);
 /// Those workers, once the model is open. Made before the session or workspace that they work for, and outlives it.
 class SharedWork {
 public:
-    /// Throws host::Error, with exit status 2 where the option is no list of addresses. Settle `common` first.
+    /// Throws host::Error, or UsageError if the option is no list of addresses. Settle `common` first.
     SharedWork(const CommonOptions& common, const host::Opened& opened);
 
     /// Null without --workers.
     [[nodiscard]] const Remote* remote() const;
-    /// Those that are still there.
+    /// The workers that are still connected.
     [[nodiscard]] std::uint32_t n_workers() const;
 
 private:

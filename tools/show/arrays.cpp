@@ -55,7 +55,7 @@ NpyArray read_some(const std::string& path) {
     return array;
 }
 
-/// The elements as bytes that hide where the array holds booleans, else as numbers.
+/// The array's elements: booleans as bytes that hide, others as numbers.
 MaskArray read_elements(const NpyArray& array, bool keep) {
     MaskArray mask;
     if (array.type != "b1") {

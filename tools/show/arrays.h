@@ -29,7 +29,7 @@ struct FloatArray {
 /// [a, b, …] becomes [b, a, …].
 [[nodiscard]] FloatArray swap_first_two(const FloatArray& array);
 
-/// Whole numbers below 2^32; refuses others, and any other number of them than `n`.
+/// `n` whole numbers below 2^32; refuses others, and any other count.
 [[nodiscard]] std::vector<std::uint32_t> read_lengths(const std::string& path, std::uint64_t n);
 
 /// How large an attention is, for the masks over it.
@@ -46,7 +46,7 @@ struct MaskArray {
 
 /// [key], [query, key], [n_sequences·n_heads or n_sequences or n_heads or 1, query, key] or [sequence, head, query,
 /// key], where any but the last may be 1 for all. Fewer keys than there are hide the rest. Booleans hide, or with
-/// `keep` show, a pair; numbers are added. An empty path gives a mask of nothing.
+/// `keep` show, a pair; numbers are added. An empty path gives no mask.
 [[nodiscard]] MaskArray read_mask(const std::string& path, bool keep, const AttentionSize& size);
 
 /// [sequence, key] or, of one sequence, [key]: true or −inf hides a key, other numbers are added.
@@ -55,12 +55,12 @@ struct MaskArray {
 /// Computes a result `repeat` times; the median of the seconds it took.
 [[nodiscard]] double timed(std::uint32_t repeat, const std::function<void()>& compute);
 
-/// host::Error where an array and what --json prints would both go to standard output.
+/// host::Error if an array and what --json prints would both go to standard output.
 void check_output(const std::string& output, bool json);
 
-/// What attend and encode end with: the result to `output`, unless that is empty, its first two dimensions swapped back
-/// where it is `seq_first`; with --json the report on it, `weights_shape` empty where there are none. Without an output the
-/// report has the numbers too.
+/// The end of attend and encode. Writes the result to `output`, unless that is empty, its first two dimensions swapped
+/// back if it is `seq_first`; with --json prints the report on it, `weights_shape` empty if there are no weights.
+/// Without an output the report has the numbers, too.
 void finish_arrays(const std::string& output, FloatArray result, bool seq_first, bool json,
                    std::span<const std::uint64_t> weights_shape, const host::Runtime<Session>& running, double seconds);
 

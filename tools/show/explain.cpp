@@ -49,7 +49,7 @@ public:
     }
 
 private:
-    /// Whether a mask hides the pair; what it adds is added to `sum`.
+    /// Whether a mask hides the pair; adds the mask's number to `sum`.
     static bool hides(const Mask& mask, std::uint64_t s, std::uint64_t head, std::uint64_t query, std::uint64_t key,
                       float& sum) {
         if (!mask.hidden && !mask.added) return false;

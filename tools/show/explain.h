@@ -17,7 +17,7 @@ struct ExplainedStep {
 inline constexpr std::uint64_t kMostExplained = 1u << 24;  ///< scores; each step keeps its own
 
 /// The steps of what `attend` computes in a session of `model` with keys and values kept as `kv_type`; `input` as
-/// there, and no more than kMostExplained scores. `out` becomes what attend writes: the same bits where a query's keys
+/// there, and no more than kMostExplained scores. `out` becomes what attend writes: the same bits if a query's keys
 /// are at most 64; else rounding differs, for the fused path adds tile by tile under a maximum that may yet rise. An
 /// output is then at most (2·n_keys + 400)·2⁻²⁴·(largest value) off before the output map: two chains of n_keys
 /// roundings, and differences of scores of at most 80, rounded once or, along the tiles, in parts.

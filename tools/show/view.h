@@ -1,4 +1,4 @@
-// What verbs show of attention on request: --weights as an array, --picture as a drawing.
+// Attention as verbs show it on request: --weights as an array, --picture as a drawing.
 #pragma once
 #include <functional>
 #include <span>
@@ -20,16 +20,16 @@ struct ViewOptions {
 
 /// Adds --weights, --per-head, --picture and, for models of layers, --layer.
 void add_view(CLI::App& verb, ViewOptions& view, bool has_layers);
-/// Refuses, exit status 2, options that want another beside them, and pictures that are none.
+/// Throws UsageError for options that want another beside them, host::ArgumentError for a picture of an unknown kind.
 void check_view(const ViewOptions& view, const CommonOptions& common);
-/// Throws host::Error where there is no such layer, or a file that is asked for cannot be written.
+/// Throws host::Error if there is no such layer, or a requested file cannot be written.
 void check_layer(const ViewOptions& view, const Stack& stack);
 
-/// One attention that every layer of a stack has, as calls of one session compute it.
+/// One of the attentions that every layer of a stack has, as calls of one session compute it.
 struct Attended {
     const Stack* stack = nullptr;
-    std::string model = {};  ///< its path, whose last part a page says they are of; empty: nothing
-    std::string title = {};  ///< what its patterns are called; empty: by their layer's number
+    std::string model = {};  ///< the model's path; a page names its last part; empty: nothing
+    std::string title = {};  ///< name of its patterns; empty: their layer's number
     bool in_encoder = false, cross = false;
     bool batched = false;  ///< whether arrays have a dimension for sequences
     /// [n_sequences] labels of what each sequence's queries and keys are: their number is the sequence's length.
@@ -41,7 +41,7 @@ struct Attended {
 };
 
 [[nodiscard]] std::vector<std::string> position_labels(std::uint64_t n);
-/// Each token's bytes, or its number where the model has no tokenizer.
+/// Each token's bytes, or its number if the model has no tokenizer.
 [[nodiscard]] std::vector<std::string> token_labels(const host::Opened& opened, std::span<const Token> ids);
 
 /// Computes all sequences with these weights asked for.
@@ -51,7 +51,7 @@ using WeightsPass = std::function<void(const AttentionWeights&)>;
 void show_attention(const ViewOptions& view, std::span<const Attended> all, std::size_t chosen,
                     const WeightsPass& pass);
 
-/// The same of a decoder over sequences of seq_len tokens, which the session then holds the last of.
+/// The same for a decoder over sequences of seq_len tokens. The session then holds the last sequence.
 void show_attention(const ViewOptions& view, const host::Opened& opened, Session& session,
                     std::span<const Token> tokens, std::size_t seq_len, bool batched);
 

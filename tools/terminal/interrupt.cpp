@@ -29,7 +29,7 @@ CatchInterrupt::CatchInterrupt() {
         (void)!write(pipe_ends[1], "", 1);
         errno = kept;
     };
-    action.sa_flags = SA_RESTART;  // what is being written goes on
+    action.sa_flags = SA_RESTART;  // restart interrupted writes
     sigemptyset(&action.sa_mask);
     for (std::size_t i = 0; i < std::size(kSignals); ++i) {
         sigaction(kSignals[i], nullptr, &before_[i]);

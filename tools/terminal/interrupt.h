@@ -1,4 +1,5 @@
-// Ctrl-C, where it ends what the program is doing and not the program; and signals that end it, after what is to be kept is.
+// Ctrl-C that ends the program's present work and not the program; and signals that end the program after its work is
+// saved.
 #pragma once
 #include <signal.h>
 #include <atomic>
@@ -20,8 +21,8 @@ public:
     static int ends();
     /// Whether one came, and is forgotten.
     static bool forget();
-    /// A descriptor that can be read from as soon as the signal came. Poll it too, for a signal that comes just before poll,
-    /// or to another thread, does not end the wait by itself. -1, which poll leaves out, where nothing catches it.
+    /// A descriptor that becomes readable when the signal comes. Poll it too, for a signal that comes just before poll,
+    /// or to another thread, does not end the wait by itself. -1, which poll leaves out, if nothing catches it.
     static int descriptor();
 
 private:

@@ -19,7 +19,7 @@
 namespace fovea {
 namespace {
 
-/// The next byte of standard input, or false at its end, where Ctrl-C comes first, and where none comes in time.
+/// The next byte of standard input, or false at its end, if Ctrl-C comes first, and if none comes in time.
 bool next_byte(char& byte, int milliseconds = -1) {
     pollfd inputs[] = {{CatchInterrupt::descriptor(), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
     while (poll(inputs, 2, milliseconds) < 0)
@@ -28,8 +28,9 @@ bool next_byte(char& byte, int milliseconds = -1) {
 }
 
 #if FOVEA_LIBEDIT
-/// The bytes of a terminal, which marks what is pasted into it (xterm's bracketed paste). Line breaks and tabs in there get
-/// the key before them by which the editor takes the next one as it is; other control characters are left out.
+/// The bytes of a terminal, which marks what is pasted into it (xterm's bracketed paste). In there, line breaks and
+/// tabs are preceded by the key that makes the editor take the next byte as it is; other control characters are left
+/// out.
 class PasteReader {
 public:
     /// As next_byte.
@@ -112,14 +113,14 @@ struct LineEditor::Library {
 
     static auto history_function() -> int (*)(::History*, HistEvent*, int, ...) { return &::history; }
 
-    /// The library's own reads on where a signal came; this one ends there.
+    /// The library's own function reads on after a signal; this one ends.
     static int read_character(EditLine* of, wchar_t* out) {
         Library* self = nullptr;
         el_get(of, EL_CLIENTDATA, &self);
         std::mbstate_t state{};
         for (int i = 0; i < 8; ++i) {
             char byte = 0;
-            if (!self->input.next(byte)) {  // what there is of the line is forgotten now, and a paste that never ended
+            if (!self->input.next(byte)) {  // the line so far is dropped, and a paste that never ended
                 self->input = {};
                 const LineInfo* info = el_line(of);
                 self->had_text = info->lastchar != info->buffer;
@@ -155,8 +156,8 @@ std::optional<std::string> LineEditor::read(const char* prompt) {
         library_->prompt = prompt;
         library_->had_text = false;
         el_resize(library_->line);
-        // The library shows its prompt first and then takes the terminal. What is typed between the two would be the terminal's
-        // own: Ctrl-D would become a zero, and Ctrl-C would throw away what came before it.
+        // The library shows its prompt first and then takes the terminal. Keys typed between the two would be the
+        // terminal's own: Ctrl-D would become a zero, and Ctrl-C would throw away the keys before it.
         el_set(library_->line, EL_PREP_TERM, 1);
         int n = 0;
         if (library_->marks_pasted) std::fputs("\x1b[?2004h", stderr);  // pasted text is marked from here on,

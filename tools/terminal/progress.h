@@ -1,4 +1,4 @@
-// How far long work is, on standard error where that is a terminal.
+// How far long work is, on standard error if that is a terminal.
 #pragma once
 #include <string>
 
@@ -6,8 +6,8 @@
 
 namespace fovea {
 
-/// One line that is written over: "what: 12 %", ended when the last copy of the result goes. Nothing where standard error is no terminal, or
-/// while the work has taken less than half a second.
+/// One line that is written over: "what: 12 %", ended when the last copy of the result goes. Nothing if standard error
+/// is no terminal, or while the work has taken less than half a second.
 [[nodiscard]] Progress progress_line(const std::string& what);
 
 }  // namespace fovea

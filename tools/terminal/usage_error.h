@@ -1,4 +1,4 @@
-// What a person typed cannot be taken.
+// The user's options cannot be taken.
 #pragma once
 #include "host/base/error.h"
 

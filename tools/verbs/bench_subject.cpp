@@ -17,14 +17,15 @@ namespace {
 /// Positions that token `pos` sees in a block.
 double visible(const Block& b, double pos) { return b.window ? std::min<double>(pos + 1, b.window) : pos + 1; }
 
-/// Of a tensor that holds all experts, what those take that a token uses.
+/// The share of a tensor that a token uses: of all experts' tensor, that of the experts it is routed to.
 double share_used(const TensorInfo& tensor, const Stack& s) {
     const Block& b = s.block(tensor.layer);
     return std::string_view(tensor.role).starts_with("expert_") ? static_cast<double>(b.n_experts_used) / b.n_experts
                                                                 : 1.0;
 }
 
-/// Of an element of a cache, its share of scales and references included. Heads of 64 take no padding in any type.
+/// Bytes of an element of a cache, its share of scales and references included. Heads of 64 take no padding in any
+/// type.
 double value_bytes(Type type) {
     return type == Type::q4 ? 18.0 / 32 : type == Type::q8 ? 34.0 / 32 : type == Type::f16 ? 2 : 4;
 }

@@ -67,7 +67,7 @@ private:
         lines += number + (words.empty() ? "" : "  " + one_line(words)) + "\n";
     }
 
-    /// Of many texts the likeliest label alone, a line each; of a model with one label, its score.
+    /// For many texts only the likeliest label, a line each; for a model with one label, its score.
     void add_classes(std::span<const float> results, Json& object, std::string& lines) const {
         const std::vector<LabelScore> scores = label_scores(head_, results);
         object["labels"] = to_json(scores);

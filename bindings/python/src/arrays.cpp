@@ -100,7 +100,7 @@ bool is_text(nb::handle object) {
     return PyUnicode_Check(object.ptr()) || PyBytes_Check(object.ptr()) || PyByteArray_Check(object.ptr());
 }
 
-/// Of what has no array's memory and gives one after the other: a range, a pandas Series. Texts and mappings give no ids.
+/// Token ids from an iterable without a buffer, such as a range or a pandas Series. Texts and mappings give no ids.
 std::vector<Token> ids_one_by_one(nb::handle object, const char* what, const char* wanted) {
     nb::object iterator;
     if (!is_text(object) && (!nb::hasattr(object, "keys") || nb::hasattr(object, "dtype")))

@@ -153,7 +153,7 @@ def test_attention_patterns(demo, bert):
 
 def test_the_notebook_view_is_the_page_of_the_command_line(demo, command_line, tmp_path):
     page = tmp_path / "page.html"
-    # Of the prompt alone: one new token, which no position has followed.
+    # The picture shows only the prompt: no position has followed the one new token.
     subprocess.run([command_line, "run", DEMO, "-p", COMMAND, "-n", "1", "--picture", page], check=True,
                    capture_output=True)  # fmt: skip
     pattern = demo.attention(demo.tokenize(COMMAND + demo.config["prompt_suffix"]))

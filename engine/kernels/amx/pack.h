@@ -24,7 +24,7 @@ struct TileOperand {
 template<std::uint32_t kWidth>
 struct InTile {
     std::byte* quants;  // of the row's first unit
-    float* factors;     // the row's first; those that follow are n on
+    float* factors;     // the row's first; the next ones are n further each
     std::size_t n, col = 0;
 
     template<std::size_t kVectors>
@@ -41,7 +41,7 @@ struct InTile {
     }
 
 private:
-    /// Of a group's halves.
+    /// Puts −Σ of each half of a group.
     FOVEA_LANES void put_minus_sums(__m256i group) {
         __m256i sums = _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), group);
         sums = _mm256_add_epi32(sums, _mm256_shuffle_epi32(sums, 0x4e));

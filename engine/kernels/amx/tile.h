@@ -5,13 +5,13 @@
 namespace fovea {
 namespace {
 
-/// What LDTILECFG reads (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, LDTILECFG).
+/// The operand of LDTILECFG (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, LDTILECFG).
 struct TileConfig {
     std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
     std::uint16_t row_bytes[16] = {};
     std::uint8_t n_rows[16] = {};
 
-    /// Tiles of n rows, of which the operand's have so many columns; see tiles.h for what each tile is. Loading it takes some
+    /// Tiles of n rows; the operand's have so many columns; see tiles.h for what each tile is. Loading it takes some
     /// 200 cycles by Intel's tables, so a product does it once.
     FOVEA_LANES TileConfig(std::uint32_t n, std::uint32_t n_cols) {
         for (int tile = 0; tile < 8; ++tile) {

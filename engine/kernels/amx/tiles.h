@@ -24,8 +24,8 @@ struct TileGroups {
     static constexpr std::uint32_t kOfStep = kBroad ? 2 : 4;  // see TileStep
 };
 
-/// A block of columns of two panels, ready to be multiplied. Quants that are bytes in the file stay there, unless their rows
-/// of a tile cross lines: these take twice as long to load.
+/// A block of columns of two panels, ready to be multiplied. Quants that are bytes in the file are read from there,
+/// unless a tile's rows of them cross cache lines: such rows take twice as long to load.
 template<class Groups>
 struct TileWeights {
     const std::byte* cells[Groups::kOfBlock / Groups::kOfUnit][2];  // of each unit, or broad group
@@ -90,7 +90,7 @@ struct TileStep {
     bool adds;  // them to what is there
 };
 
-/// What a step's sums are multiplied with, and where its next row is.
+/// The scales of a step's sums, and the place of its next row.
 template<class Groups>
 struct StepFactors {
     F32x16 scale[Groups::kOfStep][2], minimum[Groups::kMinima ? Groups::kOfStep : 1][2];
@@ -124,9 +124,9 @@ FOVEA_LANES void finish_row(const TileStep<Groups>& step, StepFactors<Groups>& b
     FOVEA_UNROLL for (std::uint32_t p = 0; p < 2; ++p, by.to += kLanes) store(sum[p], by.to);
 }
 
-/// A tile of the operand, from a unit of its columns on: see TileKernels. The last one may have fewer rows. It is loaded as if
-/// it had all: what is read after it is the operand, too, for at least 24 bytes of each row and unit follow the quants. What
-/// becomes of it is not used.
+/// A tile of the operand, from a unit of its columns on: see TileKernels. The last one may have fewer rows. It is
+/// loaded as if it had all: the bytes read after it are still the operand's, since at least 24 bytes of each row and
+/// unit follow the quants. Their products are not used.
 template<class Groups>
 struct TileRows {
     const std::byte* quants;
@@ -142,7 +142,7 @@ struct TileRows {
         factors = reinterpret_cast<const float*>(operand + from.factors_at(tiles.first(tile))) +
                   (Groups::kBroad ? unit / 2 : unit * 2 * kTileFactors) * n_rows;
     }
-    /// A group's scales, zeros for rows that are not there; with minima, −Σ·scale, too.
+    /// A group's scales, zeros for missing rows; with minima, −Σ·scale, too.
     FOVEA_LANES void scales(std::uint32_t group, float* to, float* minus) const {
         const float* const at =
             factors + (Groups::kBroad ? group : group * Groups::kColumns / kGroup * kTileFactors) * n_rows;
@@ -209,7 +209,7 @@ private:
             if (middle < n_tiles) multiply_group<2>(step.sums[i + 1], rows, group + i + 1, n_tiles - middle, between);
         }
     }
-    /// The same, not beside floats but after them: where one of two steps is short. In a function of its own, it leaves the
+    /// The same, not beside floats but after them, if one of two steps is short. As a function of its own it leaves the
     /// other loop the registers.
     [[gnu::noinline]] void finish_and_multiply(Step& step, Step& before, const TileRows<Groups>& rows,
                                                std::uint32_t group, std::uint32_t n_tiles) const {

@@ -1,4 +1,4 @@
-// The tables of one instruction set's kernels. Included by the files beside it alone, each compiled with its own flags.
+// The tables of one instruction set's kernels. Only the files beside it include it, each compiled with its own flags.
 #pragma once
 #include "engine/kernels/scalar/cache_q4.h"
 #include "engine/kernels/scalar/cache_q8.h"
@@ -58,7 +58,7 @@ constexpr QuantKernels make_quants(std::integer_sequence<int, i...>) {
 }
 constexpr QuantKernels kQuants = make_quants(QuantIndices());
 
-/// With the floats of its own file, or those of the instruction set to which it adds products of integers.
+/// With float kernels of its own file, or of the instruction set to which it adds products of integers.
 constexpr Kernels make_table(const char* isa, CpuFeatures needs, const FloatKernels& floats) {
     return {.isa = isa, .needs = needs, .floats = floats, .quants = kQuants};
 }

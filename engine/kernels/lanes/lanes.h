@@ -1,7 +1,7 @@
-// Sixteen float lanes: the only vector type that kernels are written in, and the only place that knows registers.
+// Sixteen float lanes: the only vector type of kernels, and the only place that knows registers.
 //
 // Each instruction set's header defines, in an anonymous namespace, three types and these operations. Lane i of a
-// result depends on lane i of the operands alone, floats follow IEEE 754 (nearest even, subnormals kept), and every
+// result depends only on lane i of the operands, floats follow IEEE 754 (nearest even, subnormals kept), and every
 // result is rounded once.
 //
 //   F32x16
@@ -14,8 +14,8 @@
 //     keep(x)             x, unchanged, in registers: a compiler may otherwise load it again at each use
 //     a + b, a - b, a * b, a / b, sqrt(a)
 //     fma(a, b, c)        a·b + c, rounded once; a may be a float
-//     max(a, b)           a > b ? a : b, so b where either is NaN and b for two zeros
-//     a > b, a < b, a == b   Mask16; false where either is NaN
+//     max(a, b)           a > b ? a : b, so b if either is NaN and b for two zeros
+//     a > b, a < b, a == b   Mask16; false if either is NaN
 //     fold_sum(a)         lane i += lane i + 8, then + 4, + 2, + 1: lane 0
 //     fold_max(a)         the same tree with max(lane i, lane i + k)
 //     swap_neighbours(a)  lanes 2i and 2i + 1 exchanged

@@ -1,4 +1,4 @@
-// What math.h builds on, over sixteen lanes.
+// The operations that math.h builds on, over sixteen lanes.
 #pragma once
 #include "engine/kernels/lanes/lanes.h"
 

@@ -103,8 +103,8 @@ FOVEA_LANES F32x16 sqrt(F32x16 a) {
 FOVEA_LANES F32x16 fma(F32x16 a, F32x16 b, F32x16 c) {
     return each([](auto x, auto y, auto z) { return vfmaq_f32(z, x, y); }, a, b, c);
 }
-/// The instruction takes x from an s register as it was loaded. Left to themselves, compilers copy it into four lanes
-/// first, which takes a turn of the units that multiply.
+/// The instruction takes x from an s register as it was loaded. Compilers by themselves copy it into four lanes first,
+/// which costs a slot of the multipliers.
 FOVEA_LANES F32x16 fma(float x, F32x16 b, F32x16 c) {
     for (int i = 0; i < 4; ++i) asm("fmla %0.4s, %1.4s, %2.s[0]" : "+w"(c.q[i]) : "w"(b.q[i]), "w"(x));
     return c;

@@ -7,7 +7,8 @@
 namespace fovea {
 namespace {
 
-/// kNonlinear4 for whoever includes this, since an instruction set's file must not have a copy that others could use.
+/// kNonlinear4, internal to each file that includes this: an instruction set's file must not have a copy that others
+/// could use.
 struct Codes {
     std::int8_t of[16];
 };
@@ -66,8 +67,9 @@ inline float code_group(const float (&x)[kGroup], float inverse, CodedGroup& cod
     return folded(errors);
 }
 
-/// Of two codings, in which the number of largest magnitude is the codebook's one end or the other, that with the lesser
-/// error, of equal ones the first. What is not finite gives the scale NaN, magnitudes below 2^-100 the scale 0.
+/// Makes the number of largest magnitude the codebook's one end, then the other, and keeps the coding with the lesser
+/// error, the first if they are equal. Numbers that are not finite give the scale NaN, magnitudes below 2^-100 the
+/// scale 0.
 inline CodedGroup code_group(const float (&x)[kGroup]) {
     std::uint32_t largest = 0;
     for (const float number : x) largest = bits(magnitude(number)) > largest ? bits(magnitude(number)) : largest;
@@ -85,8 +87,8 @@ inline CodedGroup code_group(const float (&x)[kGroup]) {
     return high_error < low_error ? high : low;
 }
 
-/// What a panel's keys may have in common: its first key, of each element the upper byte of the float16, rounded to
-/// nearest; 0 where that is not finite.
+/// The reference of a panel's keys: the upper byte of each element of its first key as float16, rounded to nearest; 0
+/// if that is not finite.
 inline void write_reference(const float* key, std::uint32_t head_dim, std::byte* reference) {
     for (std::uint32_t i = 0; i < head_dim; ++i) {
         const std::uint32_t half = to_f16(key[i]);
@@ -95,7 +97,7 @@ inline void write_reference(const float* key, std::uint32_t head_dim, std::byte*
     }
 }
 
-/// 1 where the panel's key of that lane lacks the reference, else 0: the lowest bit of its scales says so.
+/// 1 if the panel's key of that lane lacks the reference, else 0: the lowest bit of its scales says so.
 inline float lacks_reference(const std::byte* panel, std::uint32_t lane) {
     return (panel[lane * 2] & std::byte{1}) != std::byte{0} ? 1.0f : 0.0f;
 }

@@ -5,8 +5,8 @@
 namespace fovea {
 namespace {
 
-/// bias [kTile]: the sum of a row's masks for each position from `begin` on, in their order; −inf where one of them
-/// hides the position. Plain loops, which every instruction set's compiler flags make its own.
+/// bias [kTile]: the sum of a row's masks for each position from `begin` on, in their order; −inf if one of them
+/// hides the position. Plain loops, which the compiler turns into each instruction set's own.
 inline void sum_masks(const MaskRow* masks, std::uint32_t begin, float* bias) {
     constexpr float kHidden = -__builtin_huge_valf();
     for (std::uint32_t i = 0; i < kTile; ++i) bias[i] = 0.0f;

@@ -1,7 +1,7 @@
 // The elementary operations of the scalar kernels, exactly: each arithmetic sign below is one float32 operation,
 // rounded to nearest even, a fma is rounded once, and a comparison with NaN does not hold. Nothing else is used, so
-// every vector table that does the same gives the same bits. Everything has internal linkage, so that a file with flags
-// of its own may include this without lending its instructions to others.
+// every vector table that does the same gives the same bits. Everything has internal linkage: a file with flags of its
+// own may include this, and no other file gets its instructions.
 #pragma once
 #include <bit>
 #include <cfloat>
@@ -22,7 +22,7 @@ inline float with_sign_of(float y, float x) { return float_of(bits(y) | (bits(x)
 
 inline float canonical(float x) { return x != x ? float_of(kNan) : x; }
 
-/// NaN in a comes out as b, NaN in b as b: what x86's maxps does and other machines are made to do.
+/// A NaN in a or b gives b: as x86's maxps does, and other machines are made to do.
 inline float max_of(float a, float b) { return a > b ? a : b; }
 
 /// a·b + c rounded once, without an instruction for it (Boldo and Melquiond 2008): the product is exact in double, the
@@ -32,7 +32,7 @@ inline float fma_in_double(float a, float b, float c) {
     const double product = static_cast<double>(a) * static_cast<double>(b);
     const double addend = static_cast<double>(c);
     double sum = product + addend;
-    // Narrowing can only go wrong where the sum has come to lie in the middle between two floats, on 28 zero bits.
+    // Narrowing can only go wrong if the sum has come to lie in the middle between two floats, on 28 zero bits.
     if ((std::bit_cast<std::uint64_t>(sum) & 0x0fffffffu) != 0) [[likely]]
         return static_cast<float>(sum);
     const double part = sum - product;

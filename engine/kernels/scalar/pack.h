@@ -31,7 +31,7 @@ void quantize(const float* x, std::size_t n, std::int8_t (&quants)[kWidth], floa
     for (std::size_t i = 0; i < n; ++i) quants[i] = static_cast<std::int8_t>(bits(x[i] * inverse + kRound) & 0xffu);
 }
 
-/// pack_q8 and pack_broad: groups of 32 columns, of which kWidth columns share a scale and the first has their start.
+/// pack_q8 and pack_broad: groups of 32 columns. kWidth columns share a scale, and their first group has their start.
 template<std::size_t kWidth>
 void pack_quants(const float* x, std::size_t x_stride, const float* columns, std::uint32_t n_rows, std::uint32_t n_cols,
                  std::byte* packed) noexcept {

@@ -58,7 +58,7 @@ inline void dot_group(const QuantPanel& panel, std::size_t begin, const QuantGro
         return vldrwq_gather_offset_u32(reinterpret_cast<const std::uint32_t*>(from), offsets);
     };
     const uint32x4_t index = vidupq_n_u32(0, 1), offsets = vmulq_n_u32(index, 64);
-    // A row's cells, of which two vectors hold 0 to 3 and 4 to 7 or, for q4, the even and the odd ones.
+    // A row's cells in two vectors: 0 to 3 and 4 to 7 or, for q4, the even and the odd ones.
     const uint32x4_t x_offsets = vmulq_n_u32(index, (kQ8 ? 4 : 8) * x.n_rows);
     const auto first = vreinterpretq_s8_u32(gather(x.quants(row, 0), x_offsets));
     const auto second = vreinterpretq_s8_u32(gather(x.quants(row, kQ8 ? 4 : 1), x_offsets));

@@ -12,7 +12,7 @@ namespace {
 
 float sum_of(float a, float b) { return a + b; }
 
-/// What 16 lanes come to, their sum unless said otherwise: the upper half onto the lower half until one is left.
+/// Folds 16 lanes into one, by sums unless said otherwise: the upper half onto the lower half until one is left.
 template<float (*join)(float, float) = sum_of>
 float fold(const float (&lanes)[kLanes]) {
     float x[kLanes];
@@ -24,7 +24,7 @@ float fold(const float (&lanes)[kLanes]) {
 
 // ---- norms ---------------------------------------------------------------------------------------------------------
 
-/// What both norms do with the distances from a mean.
+/// The part that both norms share: scaling the distances from a mean.
 void norm(const float* x, std::uint32_t n, float mean, const float* weight, const float* bias, float epsilon,
           float* y) {
     float squares[kLanes] = {};

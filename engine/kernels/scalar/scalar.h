@@ -1,5 +1,5 @@
-// The kernels in plain loops: what runs where there is nothing better, and the specification of those that are.
-// Contracts: kernels.h. A vector table may skip or reorder only what cannot change a bit of what is stored here.
+// The kernels in plain loops: the specification of all others, and what runs if there is nothing better. Contracts:
+// kernels.h. A vector table may skip or reorder an operation only if no stored bit changes.
 #pragma once
 #include <utility>
 
@@ -224,9 +224,9 @@ bool sees(const Attend& a, std::uint32_t row, std::uint32_t begin, std::uint32_t
     return first < last && last > begin && (first <= begin || first - begin < n);
 }
 
-/// A tile's scores of one row, and which positions it may see: those within its window that no mask hides.
+/// A tile's scores of one row, and the positions it may see: those within its window that no mask hides.
 struct Scores {
-    float score[kTile];  // −inf where not seen
+    float score[kTile];  // −inf if not seen
     bool seen[kTile];
 };
 
@@ -323,7 +323,7 @@ void weigh_tile(const Attend& a, Type type, std::uint32_t tile, const Scores& s,
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) l[lane] = l[lane] * decay;
     for (std::size_t i = 0; i < a.value_stride; ++i) o[i] = o[i] * decay;
     for (std::uint32_t offset = 0; offset < kTile; ++offset) {
-        // Where m is not finite, exp(−inf − m) may not be 0, yet what is unseen is never read.
+        // If m is not finite, exp(−inf − m) may not be 0, yet unseen values must never be read.
         const float p = s.seen[offset] ? exp(s.score[offset] - m) : 0.0f;
         l[offset % kLanes] = l[offset % kLanes] + p;
         if (p != 0.0f) kAddValue[static_cast<int>(type)](a, tile + offset, p, o);
@@ -405,7 +405,7 @@ void of(Arguments... arguments) noexcept {
     kernel(arguments..., type);
 }
 
-/// attend_weights, where the build has it.
+/// attend_weights, if the build has it.
 template<Type type>
 constexpr auto weights_of() -> decltype(TypeKernels::attend_weights) {
     if constexpr (has(Part::attention_weights)) return of<attend_weights, type>;

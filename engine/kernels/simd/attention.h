@@ -142,7 +142,7 @@ void score_tile(const Attend& a, Tile& t) {
     for (std::uint32_t r = 0; a.masks && r < a.n_rows; ++r) sum_masks(a.masks + r * kMasks, t.base, t.bias + r * kTile);
 }
 
-/// A panel's scores for row r, −inf where unseen.
+/// A panel's scores for row r, −inf if unseen.
 template<class Add, class Mask>
 FOVEA_LANES F32x16 score_of(const Attend& a, std::uint32_t r, std::uint32_t pos, const float* dot, Add add, Mask mask) {
     F32x16 score = load(dot) * splat(a.scale);
@@ -151,8 +151,8 @@ FOVEA_LANES F32x16 score_of(const Attend& a, std::uint32_t r, std::uint32_t pos,
     return mask(add(score), floats(splat_bits(kMinusInfinity)));
 }
 
-/// The rows' new maxima, of which `tops` are the tile's, and what they change. Rows that see nothing, where `saw` is 0,
-/// stay as they are.
+/// The rows' new maxima, and what they change; `tops` are the tile's. Rows that see nothing, if `saw` is 0, stay as
+/// they are.
 FOVEA_LANES void update_running_max(Tile& t, F32x16 tops, F32x16 saw) {
     const F32x16 one = splat(1.0f), unseen = floats(splat_bits(kMinusInfinity)), m = load(t.m);
     const Mask16 sees = saw > splat(0.0f);
@@ -201,7 +201,7 @@ inline void scale_scores(const Attend& a, Tile& t) {
     update_running_max(t, tops, splat(1.0f));
 }
 
-/// Turns scores into weights exp(score − m), zero where unseen, and adds them to l.
+/// Turns scores into weights exp(score − m), zero if unseen, and adds them to l.
 template<bool kPlain>
 [[gnu::flatten]] void weigh(const Attend& a, Tile& t) {
     for (std::uint32_t r = 0; r < a.n_rows; ++r) {
@@ -250,14 +250,14 @@ void attend_tiles(const Attend& a, Tile& t, std::uint32_t begin, std::uint32_t e
     }
 }
 
-/// Multiplying by a weight of 0 is faster than looking for it, and differs only where a value is not finite (or in the
-/// sign of a zero sum, which the last addition settles): then the sums are not finite either, and are made again.
+/// Multiplying by a weight of 0 is faster than looking for it, and differs only if a value is not finite (or in the
+/// sign of a zero sum, which the last addition settles): then the sums are not finite either, and are computed again.
 template<class W>
 void attend(const Attend& a) noexcept {
     Tile t;
     const auto [begin, end] = hull(a, a.chunk * kChunk, kChunk);
     attend_tiles<W>(a, t, begin, end, false);
-    F32x16 zeros = splat(0.0f);  // x·0 is 0 where x is finite, else NaN
+    F32x16 zeros = splat(0.0f);  // x·0 is 0 if x is finite, else NaN
     for (std::uint32_t i = 0; i < a.n_rows * a.value_stride; i += kLanes)
         zeros = fma(load(a.o + i), splat(0.0f), zeros);
     if (fold_sum(zeros) != 0.0f) attend_tiles<W>(a, t, begin, end, true);

@@ -1,4 +1,5 @@
-// What the passes over a tile of 64 positions share: the types of caches, its scores, and which positions are seen.
+// Shared by the passes over a tile of 64 positions: the types of caches, the tile's scores, and which positions are
+// seen.
 #pragma once
 #include "engine/kernels/scalar/cache_q4.h"
 #include "engine/kernels/simd/matmul_q.h"
@@ -9,7 +10,7 @@ namespace {
 /// A q8 cache's keys; its values are std::int8_t, see value_panel_bytes.
 using CacheQ8 = Quants<Type::q8>;
 
-/// A q4 cache's keys, less their panels' references. No other cache is of that type.
+/// A q4 cache's keys, as differences from their panels' references. No other cache has that type.
 using CacheQ4 = Quants<kKeyTypeOfQ4>;
 template<class W>
 inline constexpr bool kHasReferences = __is_same(W, CacheQ4);
@@ -27,16 +28,16 @@ inline constexpr Type kCacheType<Half> = Type::f16;
 template<>
 inline constexpr Type kCacheType<float> = Type::f32;
 
-// Few rows, so those of a decoding step, wait for memory: keys are fetched kAheadBytes ahead, values so many positions. Where
-// that is into the second-level cache, a pass over a tile fetches what the next pass reads: scores fetch the tile's values,
-// and sums of values the next tile's keys. Whole blocks of rows, those of a prompt, find their tiles in the cache.
+// Few rows, as in a decoding step, wait for memory: keys are fetched kAheadBytes ahead, values so many positions. With
+// fetches into the second-level cache, a pass over a tile fetches for the next pass: scores fetch the tile's values,
+// and sums of values the next tile's keys. Whole blocks of rows, as in a prompt, find their tiles in the cache.
 inline constexpr std::size_t kAheadRows = 16;
 inline constexpr std::uint32_t kFetchedDims = 32;  // the keys of narrower heads are a tiny model's: in the cache
 
 /// A tile's scores, then weights, and the running state that is not kept in Attend.
 struct Tile {
     alignas(64) float score[kRowBlock * kTile];  // [row][position]; weights after weigh
-    alignas(64) float bias[kRowBlock * kTile];   // [row][position]: the masks' sum, where there are masks
+    alignas(64) float bias[kRowBlock * kTile];   // [row][position]: the masks' sum, if there are masks
     alignas(64) float l[kRowBlock * kLanes];     // [row]: sums of weights by lane
     alignas(64) float m[kLanes];                 // [row]: largest score so far
     alignas(64) float decay[kLanes];             // exp(largest before this tile − m)

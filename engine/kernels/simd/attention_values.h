@@ -5,7 +5,7 @@
 namespace fovea {
 namespace {
 
-/// What a sum of values fetches: every position a piece, the first of them at `at`.
+/// The fetches of a sum of values: a piece for every position, the first at `at`.
 struct ValueFetch {
     const std::byte* at;
     std::size_t step;
@@ -24,7 +24,7 @@ public:
         if (!keys_) keys_ = a.keys_at(t.base) + tile_bytes;  // of another chunk: most often right behind
         step_ = tile_bytes / (kTile * n_groups);
     }
-    /// Those that a group's sum from a position on fetches; `near`, its own values, where they are not fetched so far ahead.
+    /// The fetches of a group's sum from a position on; `near`: its own values, if they are not fetched so far ahead.
     FOVEA_LANES ValueFetch of(std::uint32_t group, std::uint32_t pos, const void* near, std::size_t near_step) const {
         const std::byte* far = keys_ + (group * kTile + pos) * step_;
         return {second_level_ ? far : static_cast<const std::byte*>(near), second_level_ ? step_ : near_step,
@@ -141,7 +141,7 @@ void add_values_of(std::uint32_t n_rows, const Attend& a, const Tile& t, std::ui
     constexpr std::uint32_t kPanels = smaller(panels_for(kRows), kTilePanels);
     if (n_rows == kRows) {
         if constexpr (ColumnGroup<W>::kCols > 1) return add_quants<kRows, W>(a, t, row);
-        // Narrow heads of tiny models: what is repeated would take longer than the chain it hides.
+        // Narrow heads of tiny models: repeated work would take longer than the chain it hides.
         else if (a.value_stride == kLanes)
             return add_values<kRows, 1, W>(a, t, row);
         else

@@ -1,5 +1,5 @@
-// Matrix products with the epilogues of Matmul. What one block of columns comes to is microkernel's affair: that of
-// product.h for f32, f16 and bf16 panels, that of matmul_q.h for quantized ones.
+// Matrix products with the epilogues of Matmul. A microkernel multiplies one block of columns: product.h's for f32, f16
+// and bf16 panels, matmul_q.h's for quantized ones.
 #pragma once
 #include "engine/kernels/lanes/math.h"
 #include "engine/kernels/simd/product.h"
@@ -14,14 +14,14 @@ inline constexpr std::uint32_t kMostRows = 16 * kRowBlock;
 inline constexpr std::size_t kCachedBytes = 256 << 10;
 inline constexpr std::uint32_t kCachedStreams = 4;  // read at once there: a line a cycle is what the cache gives
 
-// Panels of so many units are read side by side even where long ones go one after another: beginning one takes a while.
+// Panels of so many units are read side by side even if long ones go one after another: beginning one takes a while.
 inline constexpr std::uint32_t kShortPanel = 4;
 
-// How far ahead all streams of few rows together are fetched: so much is under way when memory is what they wait for. What
-// goes to the second-level cache is fetched by the CPU too, which far ahead only loses its way.
+// Bytes that all streams of few rows together are fetched ahead: so much is under way when they wait for memory. The
+// CPU's own prefetcher also serves the second-level cache; farther ahead would only mislead it.
 inline constexpr std::size_t kAheadTogether = 8 << 10, kAheadInSecond = 1 << 10;
 
-/// What a panel of W repeats: a column of sixteen elements. matmul_q.h has another for quants.
+/// The unit that a panel of W repeats: a column of sixteen elements. matmul_q.h has another for quants.
 template<class W>
 struct ColumnGroup {
     using Shape = Tiling;
@@ -34,7 +34,7 @@ struct ColumnGroup {
     static constexpr std::uint32_t kSecondLevelRows = 4;      // up to which Matmul::second_level is obeyed
     template<std::uint32_t kRows>
     static constexpr std::size_t kStartBytes = 0;  // see make_starts
-    /// Where in a panel, in W, a unit is that starts a block of columns.
+    /// The offset in a panel, in W, of the unit that starts a block of columns.
     static constexpr std::size_t weight_at(std::size_t unit) { return unit * kLanes; }
     static void widen(const W* from, std::uint32_t n_units, float* to) {
         for (std::size_t i = 0; i < n_units * kLanes; i += kLanes) store(load(from + i), to + i);
@@ -44,7 +44,7 @@ template<class W>
 inline constexpr std::uint32_t kBlockUnits = kColumnBlock / ColumnGroup<W>::kCols;
 template<class W>
 inline constexpr std::size_t kUnitBytes = ColumnGroup<W>::kUnitBytes;
-/// Units that a stream is fetched ahead: of quants, whose panels may be short, as many whole ones as are nearest.
+/// Units that a stream is fetched ahead: for quants, whose panels may be short, the nearest number of whole panels.
 template<class W>
 inline constexpr std::uint32_t kAheadUnits = (kAheadBytes + kUnitBytes<W> / 2) / kUnitBytes<W>;
 /// The same for one of kPanels streams, which share kTogether bytes: one at least.
@@ -59,8 +59,8 @@ FOVEA_LANES std::uint32_t n_units(const Matmul& m) {
     return m.n_cols / ColumnGroup<W>::kCols + (m.n_cols % ColumnGroup<W>::kCols != 0);
 }
 
-/// The operand's block of `packed` rows that starts with row `row`, from a unit on. What it holds is the unit's affair:
-/// a row is four bytes after another in any case.
+/// The operand's block of `packed` rows that starts with row `row`, from a unit on. The unit decides what it holds; a
+/// row is four bytes after another in any case.
 template<class W>
 FOVEA_LANES const float* operand_at(const Matmul& m, std::uint32_t row, std::uint32_t packed, std::uint32_t unit) {
     return static_cast<const float*>(m.operand) +
@@ -121,8 +121,8 @@ FOVEA_LANES void point(const W* (&weight)[kPanels], const Matmul& m, std::uint32
 inline constexpr std::size_t kMostStarts = 8 << 10;
 
 /// At most kRows rows: the weights are read once, kPanels panels side by side. Several hide the latency of each other's
-/// chain of fma. One alone is what memory gives fastest, where a step of its chain stands for many products.
-/// product(block, unit) multiplies a block of columns from that unit on; `ahead` units on is what it fetches.
+/// chain of fma. Memory delivers one alone fastest, if a step of its chain stands for many products. product(block,
+/// unit) multiplies a block of columns from that unit on, and fetches the one `ahead` units further.
 template<std::uint32_t kRows, std::uint32_t kPanels, class W, class Product>
 FOVEA_LANES void gemv(const Matmul& m, std::uint32_t ahead, Product&& product) {
     constexpr std::uint32_t kTogether = kPanels < 2 ? 2 : kPanels;  // gate and up are finished together
@@ -174,8 +174,8 @@ void one_tile(const Matmul& m) {
     gemv<kRows, kPanels, W>(m, ahead, product);
 }
 
-/// gemv of more rows: each of the operand's blocks is cut into as many tiles as it takes, of one size as far as that goes.
-/// The tiles after the first find the weights in the first-level cache.
+/// gemv of more rows: each of the operand's blocks is cut into as many tiles as it takes, of sizes as equal as
+/// possible. The tiles after the first find the weights in the first-level cache.
 template<class W>
 void several_tiles(const Matmul& m) {
     constexpr std::uint32_t kMost = ColumnGroup<W>::Shape::kRows,
@@ -269,7 +269,7 @@ void two_panels(const Matmul& m, const Pair<W>& pair, std::uint32_t row, std::ui
     }
 }
 
-/// Weights as they are where that is what the product wants, else widened into `wide`.
+/// Weights as they are if the product wants them so, else widened into `wide`.
 template<class W>
 FOVEA_LANES const W* widened(const W* weight, std::uint32_t, W*) {
     return weight;

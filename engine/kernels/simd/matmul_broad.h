@@ -9,7 +9,7 @@ inline constexpr std::size_t kBroadUnits = kBroadGroup / kSuperblock;
 
 /// sum[row][p] = fma(products of units [begin, end) of a block, w_scale·x_scale, sum[row][p]). x is their first group of
 /// n_packed rows, from the first of kRows on, see Kernels::pack_broad. each_pair(weight, unit, group, pair, x of that group)
-/// is called before every eight columns, to fetch what comes next.
+/// is called before every eight columns, to fetch the next ones.
 template<std::uint32_t kRows, BroadGroups W, std::uint32_t kPanels, class EachPair>
 FOVEA_LANES void add_broad(float* sum, const Block<W, kPanels>& b, std::size_t begin, std::size_t end,
                            const std::byte* x, std::size_t n_packed, EachPair&& each_pair) {
@@ -25,7 +25,7 @@ FOVEA_LANES void add_broad(float* sum, const Block<W, kPanels>& b, std::size_t b
     const auto finish = [&](std::uint32_t r) __attribute__((always_inline)) {
         finish_row<Unit::kType>(SumsInMemory<kRows, kPanels>{sum}, r, dot[r], factors, starts.of(r), x_scales);
     };
-    // As in add_group, a row is finished beside the next one's last products. A row or two wait for memory alone.
+    // As in add_group, a row is finished beside the next one's last products. A row or two wait only for memory.
     constexpr bool kBeside = kRows > QuantTiling::kStreamRows;
     constexpr std::size_t kLastPair = kGroup / 8 - 1;
     for (std::size_t i = 2 * begin;; x += (kQuantGroupBytes - kLastPair * 8) * n_packed, ++i) {

@@ -1,5 +1,5 @@
-// The block product of quantized panels. What product.h does column by column is done by groups of 32 columns here: an
-// exact integer sum per row, converted, scaled and added to the float sums.
+// The block product of quantized panels. It goes by groups of 32 columns, where product.h goes column by column: an
+// exact integer sum per row is converted, scaled and added to the float sums.
 #pragma once
 #include "engine/kernels/simd/matmul.h"
 #include "engine/kernels/simd/quants.h"
@@ -20,7 +20,8 @@ struct QuantUnit {
     static constexpr QuantFormat kFormat = format_of(kType);
     static constexpr bool kPairs = false;
     static constexpr std::size_t kPairBytes = kFormat.group_bytes() / 4;  // of eight columns, in all planes
-    /// Whether a unit's groups share factors, which are floats once for all of them; a broad one uses its own once.
+    /// Whether a unit's groups share factors, which become floats once for all of them; a broad group uses its own
+    /// once.
     static constexpr bool kShares = kFormat.factors() && !kFormat.broad();
     const std::byte *head, *data;
     F32x16 scale_factor, minimum_factor;
@@ -108,7 +109,8 @@ struct WideUnit {
     }
 };
 
-/// Bytes of the starts of a unit's groups for kRows rows: of types that have their own, which take longer to make than to load.
+/// Bytes of the starts of a unit's groups for kRows rows, of types with starts of their own: these take longer to make
+/// than to load.
 template<Type kType, std::uint32_t kRows>
 constexpr std::size_t unit_starts() {
     if constexpr (requires { Starts<kType, kRows>::kOfUnit; })
@@ -131,8 +133,8 @@ void make_starts(const std::byte* x, std::uint32_t n, std::byte* starts) {
 template<Type kType, std::size_t kBytes>
 struct QuantColumnGroup {
     using Shape = QuantTiling;
-    // Where tiles have many rows, broad groups are multiplied as they are: copying them takes longer than flipping their bits
-    // for every tile.
+    // If tiles have many rows, broad groups are multiplied as they are: copying them takes longer than flipping their
+    // bits for every tile.
     static auto wide() {
         if constexpr (format_of(kType).broad() && QuantTiling::kRows == kRowBlock)
             return Quants<kType>{};
@@ -202,8 +204,8 @@ template<class W>
 concept QuantGroups = QuantPanels<W> && !BroadGroups<W>;
 
 /// Float sums, [row][panel]. Sums in memory leave the registers to the integer sums: the more of those, the less the adders
-/// wait. A float sum is touched once for eight integer products. Of a few rows it would be waited for; there it stays in a
-/// register.
+/// wait. A float sum is touched once for eight integer products. With few rows it would be waited for; there it stays in
+/// a register.
 template<std::uint32_t kRows, std::uint32_t kPanels>
 struct SumsInMemory {
     float* at;
@@ -221,7 +223,7 @@ struct SumsInRegisters {
     FOVEA_LANES void touch() const {}
 };
 
-/// Products of two cells of each panel with kRows rows; after a row's last ones after(r), where they are `last`.
+/// Products of two cells of each panel with kRows rows; after a row's last ones after(r), if they are `last`.
 template<std::uint32_t kRows, std::uint32_t kDots, class Q, std::uint32_t kPanels, class After>
 FOVEA_LANES void add_cells(Dot (&dot)[kDots][kPanels], const Q (&weight)[kPanels], std::size_t group, std::size_t pair,
                            const std::byte* x, std::size_t n_packed, bool last, After&& after) {
@@ -236,7 +238,7 @@ FOVEA_LANES void add_cells(Dot (&dot)[kDots][kPanels], const Q (&weight)[kPanels
     }
 }
 
-/// What a group's sums are multiplied with, and its minima, where there are any.
+/// The scales of a group's sums, and its minima, if there are any.
 template<std::uint32_t kPanels>
 struct GroupFactors {
     F32x16 scale[kPanels], minimum[kPanels];
@@ -256,9 +258,9 @@ FOVEA_LANES void finish_row(const Sums& sums, std::uint32_t r, const Dot (&dot)[
     }
 }
 
-/// sum[row][p] = fma(products of one group, w_scale·x_scale, sum[row][p]), then what its minimum takes; by halves where
-/// scales are. x is the group of n_packed rows from the first of kRows on, see Kernels::pack_q8. each_pair(pair) is
-/// called before every eight columns, to fetch what comes next. known: the unit's starts, see make_starts, or null.
+/// sum[row][p] = fma(products of one group, w_scale·x_scale, sum[row][p]), then less its minimum; by halves if scales
+/// are. x is the group of n_packed rows from the first of kRows on, see Kernels::pack_q8. each_pair(pair) is called
+/// before every eight columns, to fetch the next ones. known: the unit's starts, see make_starts, or null.
 template<std::uint32_t kRows, class Sums, class Q, std::uint32_t kPanels, class EachPair>
 FOVEA_LANES void add_group(const Sums& sums, const Q (&weight)[kPanels], std::size_t group, const std::byte* x,
                            std::size_t n_packed, EachPair&& each_pair, const std::byte* known = nullptr) {
@@ -272,7 +274,7 @@ FOVEA_LANES void add_group(const Sums& sums, const Q (&weight)[kPanels], std::si
             FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) dot[r][p] = begin_sum<Q::kType>(starts.of(r));
         }
         GroupFactors<kPanels> factors;
-        // A row is finished beside the next one's last products: what its sums wait for then costs nothing.
+        // A row is finished beside the next one's last products: then waiting for its sums costs nothing.
         const auto finish = [&](std::uint32_t r) __attribute__((always_inline)) {
             finish_row<Q::kType>(sums, r, dot[r], factors, starts.of(r), x_scales);
         };
@@ -289,8 +291,8 @@ FOVEA_LANES void add_group(const Sums& sums, const Q (&weight)[kPanels], std::si
     }
 }
 
-/// Sums in memory, [kRows][kPanels·16], before the first group. Of a plain loop a compiler makes a string instruction, which
-/// takes half as long as a group's products.
+/// Sums in memory, [kRows][kPanels·16], before the first group. A compiler turns a plain loop into a string
+/// instruction, which takes half as long as a group's products.
 template<std::uint32_t kRows, std::uint32_t kPanels>
 FOVEA_LANES void clear(float* sums) {
     FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
@@ -299,7 +301,7 @@ FOVEA_LANES void clear(float* sums) {
 }
 
 /// Fetches what a pair of a group's cells will be `ahead` bytes on, and the group's scales with the first: evenly, for
-/// of a burst only the first lines get under way. Of tiles that go over the same weights each fetches every other line.
+/// of a burst only the first lines get under way. If tiles go over the same weights, each fetches every other line.
 template<class Q, std::uint32_t kPanels>
 FOVEA_LANES void fetch_pair(const Q (&weight)[kPanels], std::size_t group, std::size_t pair, std::size_t ahead,
                             bool second_level, bool every_line = true) {
@@ -318,7 +320,7 @@ FOVEA_LANES void fetch_pair(const Q (&weight)[kPanels], std::size_t group, std::
             if (pair == 0) __builtin_prefetch(weight[p].data + ahead + line, 0, kLocality);
         }
     };
-    // Zen 4, the CPU that fetches into that cache, reads q5_k faster where nothing is fetched for it, as measured.
+    // Zen 4, the CPU that fetches into that cache, reads q5_k faster if nothing is fetched for it, as measured.
     constexpr bool kLeftAlone = Q::kType == Type::q5_k;
     if (!second_level)
         fetch_lines.template operator()<3>();
@@ -400,7 +402,7 @@ template<std::uint32_t kRows, QuantPanels W, std::uint32_t kPanels>
     add_units<kRows, Fetch::first>(SumsInMemory<kRows, kPanels>{sum}, b, begin, end, x, n_packed, to);
 }
 
-/// As that of product.h. A tile alone goes over all the block at once.
+/// As product.h's. A single tile goes over all the block at once.
 template<std::uint32_t kLeast, QuantPanels W, std::uint32_t kPanels>
 void tiles_product(const Block<W, kPanels>& b, const RowTile* tiles, std::uint32_t n_tiles, std::size_t offset) {
     alignas(64) float sums[kFewRows * kPanels * kLanes];

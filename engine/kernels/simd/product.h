@@ -23,7 +23,7 @@ template<class Shape = Tiling>
 /// sum[row][p] += weight[p][col]·operand[col][row], for the columns in order.
 ///   weight[p]   [n_cols][16], weight_stride elements from one column to the next
 ///   operand     row r of column c is operand[r·kRowStride + c·operand_stride]
-///   each_column(col)  is called once per column, to fetch what comes next
+///   each_column(col)  is called once per column, to fetch the next ones
 template<std::uint32_t kRowStride, std::uint32_t kRows, std::uint32_t kPanels, class W, class EachColumn>
 FOVEA_LANES void accumulate(F32x16 (&sum)[kRows][kPanels], const W* const (&weight)[kPanels], std::size_t weight_stride,
                             const float* operand, std::size_t operand_stride, std::size_t n_cols,
@@ -46,11 +46,11 @@ FOVEA_LANES void accumulate(F32x16 (&sum)[kRows][kPanels], const W* const (&weig
 // CPU looks for loads by itself, and a fifth of the bandwidth is lost; from 512 to 2048 bytes all do.
 inline constexpr std::size_t kAheadBytes = 1024;
 
-/// Where to a product fetches what comes next: the first-level cache for what its own streams are about to read, the
-/// second for what waits longer.
+/// The cache that a product fetches the next bytes into: the first level for those its own streams are about to read,
+/// the second for those that wait longer.
 enum class Fetch { nothing = -1, second = 2, first = 3 };
 
-/// Fetches the line of a product's own stream at p, into the first-level cache or, where that is asked for, the second.
+/// Fetches the line of a product's own stream at p, into the first-level cache or, if that is asked for, the second.
 FOVEA_LANES void fetch_stream(const std::byte* p, bool second_level) {
     asm volatile("" : "+r"(second_level));  // else the whole loop around it would be there twice
     second_level ? __builtin_prefetch(p, 0, 2) : __builtin_prefetch(p, 0, 3);
@@ -78,11 +78,11 @@ struct Block {
     const std::byte* starts = nullptr;  // of quants, see make_starts; null: nobody made them
 };
 
-// Steps over which lines of the results are fetched: a burst of them, far from each other, would hold up all other reads.
+// Steps over which lines of the results are fetched: a burst of distant lines would hold up all other reads.
 inline constexpr std::uint32_t kOutSteps = 8;
 
-/// Fetches unit i's share of what comes next: of other panels into the second-level cache, and of the results' lines, to be
-/// written: stores that wait for a line hold up those of sums behind them.
+/// Fetches unit i's share of the next bytes: other panels' into the second-level cache, and the results' lines, to be
+/// written: a store that waits for its line holds up the stores of sums behind it.
 template<std::uint32_t kRows, class W, std::uint32_t kPanels>
 FOVEA_LANES void fetch_next(const Block<W, kPanels>& b, std::uint32_t i) {
     for (std::uint32_t p = 0; p < kPanels; ++p)
@@ -95,7 +95,7 @@ FOVEA_LANES void fetch_next(const Block<W, kPanels>& b, std::uint32_t i) {
         for (std::uint32_t p = 0; p < kPanels; ++p) __builtin_prefetch(b.out + r * b.out_stride + p * kLanes, 1, 3);
 }
 
-/// Rows of an operand that are summed together, where several such tiles go over a block's weights: the first row's first
+/// Rows of an operand that are summed together, if several such tiles go over a block's weights: the first row's first
 /// column, and the rows of the operand's block.
 struct RowTile {
     const float* operand;
@@ -198,7 +198,7 @@ FOVEA_LANES void tile_columns(const Block<W, kPanels>& b, std::uint32_t begin, s
 }
 
 /// A block's products with several tiles of kLeast rows or more, whose operands at the block's first column are `offset`
-/// elements a row on. Each fetches its share of what comes next.
+/// elements a row on. Each fetches its share of the next bytes.
 template<std::uint32_t kLeast, class W, std::uint32_t kPanels>
 void tiles_product(const Block<W, kPanels>& b, const RowTile* tiles, std::uint32_t n_tiles, std::size_t offset) {
     alignas(64) float sums[kFewRows * kPanels * kLanes];

@@ -17,7 +17,7 @@ struct RowQuants {
     FOVEA_LANES U32x16 quants(std::size_t i) const { return bits(shifted[i]) & kept; }
 };
 
-/// Without branches, so that groups overlap: where all is tiny, columns are multiplied by 0; what is not finite makes the
+/// Without branches, so that groups overlap: if all is tiny, columns are multiplied by 0; what is not finite makes the
 /// sum of quants NaN.
 template<std::size_t kVectors>
 FOVEA_LANES RowQuants<kVectors> quantize(const F32x16 (&x)[kVectors]) {
@@ -40,7 +40,7 @@ FOVEA_LANES RowQuants<kVectors> quantize(const F32x16 (&x)[kVectors]) {
     return row;
 }
 
-/// The same from memory, where n of those columns are; what is missing counts as 0.
+/// The same from memory that holds n of those columns; missing ones count as 0.
 template<std::size_t kVectors>
 FOVEA_LANES RowQuants<kVectors> quantize(const float* from, const float* columns, std::size_t n) {
     F32x16 x[kVectors];

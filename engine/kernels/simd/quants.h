@@ -3,7 +3,7 @@
 //   QuantTiling            tile shapes: kRows, kLiveSums, kMostPanels, kStreamRows, kOperandBytes as in Tiling; kPairs: see
 //                          make_pairs
 //   Bytes                  64 of them: a cell (four columns of sixteen rows)
-//   bytes(p), store(x, p)  p[0..64), 64-byte aligned where stored
+//   bytes(p), store(x, p)  p[0..64), 64-byte aligned if stored
 //   low_nibbles(w), high_nibbles(w), a | b
 //   join_nibbles(w, high, more)  either, | more
 //   moved_bits(w, from, to, mask)  each byte's bits from bit `from` on moved to where bit `to` is, those of the mask
@@ -15,12 +15,12 @@
 //   store_bytes(x, p)      the lowest byte of each of sixteen words
 //   Dot                    sixteen rows' sums over a group, in whatever parts
 //   Starts<type, kRows>(x, n_packed, x_scales)  where the sums of a group start, if weights are multiplied as unsigned,
-//                          see Kernels::pack_q8: of(r) for each of kRows rows, or null where they start at zero. Of types
+//                          see Kernels::pack_q8: of(r) for each of kRows rows, or null if they start at zero. For types
 //                          with minima: −Σ·scale of the quants that share one, a float
 //                          (..., known) the same of starts that were made before, [kRows], or null
 //   begin_sum<type>(start) before the first products
 //   add_columns(dot, weight, group, pair, x, n_packed, last, after)  products of two cells of each panel, eight
-//                          columns, with those columns of kRows rows, which are at x and at x + 4·n_packed; where they are
+//                          columns, with those columns of kRows rows, which are at x and at x + 4·n_packed; if they are
 //                          the `last` ones, after(r) after row r's
 //   end_sum<type>(dot, start)  the sums as floats: exact, as |sum| <= 32·128·127 < 2^24
 //   keep(dot)              in registers, for all that the compiler knows
@@ -49,7 +49,7 @@ FOVEA_LANES float number(const std::byte* p) { return __builtin_bit_cast(float, 
     return format_of(type).zero >= 8 && format_of(type).scale_columns == kGroup;
 }
 
-/// Starts where sums begin at zero: what pack_q8 says they start at comes last, and only of such types.
+/// Starts of sums that begin at zero: pack_q8's starts are added last, and only for such types.
 template<Type kType>
 struct LateStarts {
     const std::byte* first;
@@ -59,7 +59,7 @@ struct LateStarts {
     FOVEA_LANES const std::byte* of(std::uint32_t r) const { return has_packed_zero(kType) ? first + 4 * r : nullptr; }
 };
 
-/// Whether what pack_q8 says of a group's sum is of no use: its halves have their own.
+/// Whether pack_q8's starts of a group's sum are of no use: its halves have their own.
 [[nodiscard]] constexpr bool sums_own(Type type) { return format_of(type).scale_columns == 16; }
 
 /// −Σ·scale of a type's group of an operand's quants, by rows, without vectors of them: four at a time, each plus 128, in

@@ -31,7 +31,7 @@ FOVEA_LANES Bytes join_nibbles(Bytes w, bool high, Bytes more) {
     return (high ? high_nibbles(w) : low_nibbles(w)) | more;
 }
 FOVEA_LANES Bytes moved_bits(Bytes w, int from, int to, int mask) {
-    const int8x16_t by = vdupq_n_s8(static_cast<std::int8_t>(to - from));  // to the right where it is negative
+    const int8x16_t by = vdupq_n_s8(static_cast<std::int8_t>(to - from));  // to the right if it is negative
     for (int i = 0; i < 4; ++i) {
         const uint8x16_t moved = vshlq_u8(vreinterpretq_u8_s8(w.q[i]), by);
         w.q[i] = vandq_s8(vreinterpretq_s8_u8(moved), vdupq_n_s8(static_cast<std::int8_t>(mask)));
@@ -91,8 +91,8 @@ FOVEA_LANES Dot whole(Dot sum) {
 
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 // smmla multiplies two rows of eight columns with two others. Cells that were made ready for many rows hold it such
-// pairs: register i of the first has rows 2i and 2i + 1 of a panel, the second rows 8 + 2i and 9 + 2i. Of the sums of
-// two rows of the operand the first Dot holds those with a panel's rows 0 to 7, the second the rest.
+// pairs: register i of the first has rows 2i and 2i + 1 of a panel, the second rows 8 + 2i and 9 + 2i. The first Dot
+// holds the sums of two rows of the operand with a panel's rows 0 to 7, the second those with the rest.
 FOVEA_LANES void make_pairs(Bytes (&cell)[2]) {
     const Bytes a = cell[0], b = cell[1];
     for (int i = 0; i < 4; ++i) {

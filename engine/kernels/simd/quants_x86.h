@@ -9,7 +9,7 @@
 //   widened(p)             sums of int16 by twos
 //   add16, add32(a, b)     by int16, int32
 //   eighth(sum)            by int32, of multiples of 8
-//   magnitudes(w), apply_sign(x, w)   |w|; x·sign(w), where w is not 0
+//   magnitudes(w), apply_sign(x, w)   |w|; x·sign(w), if w is not 0
 //   to_float(sum)          sixteen int32 as floats
 #pragma once
 #include "engine/kernels/lanes/lanes.h"
@@ -199,7 +199,7 @@ struct Starts {
         : first(x_scales + (format_of(kType).zero ? 8 : 4) * n_packed) {}
     FOVEA_LANES const std::byte* of(std::uint32_t r) const { return first + 4 * r; }
 };
-/// Where no one packed the sums of quants: −zero·Σ, with minima −Σ·scale as floats, all rows side by side.
+/// If no one packed the sums of quants: −zero·Σ, with minima −Σ·scale as floats, all rows side by side.
 template<Type kType, std::uint32_t kRows>
 requires(sums_own(kType)) struct Starts<kType, kRows> {
     static constexpr std::uint32_t kOfUnit = kSuperblock / format_of(kType).scale_columns;  // groups with starts
@@ -225,7 +225,7 @@ requires(sums_own(kType)) struct Starts<kType, kRows> {
     }
     FOVEA_LANES const std::byte* of(std::uint32_t r) const { return at + 4 * r; }
 };
-/// PackedMinusTotals, rows side by side. Of one or two rows that is slower: each total goes by way of memory.
+/// PackedMinusTotals, rows side by side. For one or two rows that is slower: each total goes by way of memory.
 template<Type kType, std::uint32_t kRows>
 requires(format_of(kType).minima && !sums_own(kType) && kRows > QuantTiling::kStreamRows) struct Starts<kType, kRows> {
     alignas(64) std::byte minus[64];
@@ -270,7 +270,7 @@ FOVEA_LANES Bytes begin_sum(const std::byte*) {
 }
 
 /// Signed: |w|·(±x) by pairs is at most 2·128·127 = 32512, so nothing saturates; unsigned of five bits, 2·31·127, as
-/// well. Of four bits eight cells' pairs fit int16, 8·2·15·127 = 30480, and are widened once.
+/// well. With four bits eight cells' pairs fit int16, 8·2·15·127 = 30480, and are widened once.
 template<Type kType>
 FOVEA_LANES Bytes add_products(Bytes sum, Bytes cell, const std::byte* x) {
     if constexpr (sums_16(kType)) return add16(sum, pairs(cell, four(x)));

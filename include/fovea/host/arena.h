@@ -25,7 +25,8 @@ public:
     static constexpr std::uint64_t kLargeBytes = 4 << 20;
 
     Arena() = default;
-    /// Exactly n_bytes. Where the system has no such memory it is empty, and what is made in it says arena_too_small.
+    /// Takes exactly n_bytes. If the system has no such memory, the arena is empty, and make_… in it returns
+    /// arena_too_small.
     /// Pages::at_use leaves those of a large arena to their first use; a small one is always zeroed.
     explicit Arena(std::uint64_t n_bytes, Pages pages = Pages::at_once) noexcept
         : bytes_(take(n_bytes)), size_(bytes_ ? static_cast<std::size_t>(n_bytes) : 0) {

@@ -24,7 +24,7 @@ const std::string kDemo = FOVEA_SOURCE_DIR "/tools/demo/demo.fovea";
 
 ModelSource demo() { return read_source({.source = kDemo}); }
 
-/// Of each token but the first, on average: −log of the probability that the model had for it.
+/// Mean over the tokens but the first: −log of the probability that the model had for it.
 double mean_surprise(const Model& model, const std::vector<Token>& text) {
     const std::vector<float> logits = all_logits(model, text);
     const std::size_t vocab_size = model.config().decoder.vocab_size;

@@ -43,7 +43,7 @@ std::vector<Folder> folders() {
     return all;
 }
 
-/// Of the layers' matrices, which are what is packed.
+/// Visits the layers' matrices, which are what is packed.
 void for_each_matrix(const ModelSource& source, const std::function<void(const TensorSpec&)>& use) {
     for_each_tensor(source.config.decoder, StackIndex::decoder, [&](const TensorSpec& spec) {
         if (spec.layout == Layout::panels && spec.role != Role::output && spec.role != Role::token_embedding) use(spec);

@@ -268,7 +268,7 @@ void quantize_by_codebook_and_factor(const QuantFormat& format, const float* x, 
     }
 }
 
-/// Of 128 columns the scale is amax/127 rounded to f16, the next larger where that is less by more than half a step.
+/// 128 columns share a scale: amax/127 rounded to f16, the next larger if that is too small by more than half a step.
 void quantize_broad(const float* x, std::uint32_t n_groups, QuantizedGroup* out) noexcept {
     constexpr std::uint32_t kStep = kBroadGroup / kGroup;
     for (std::uint32_t first = 0; first < n_groups; first += kStep) {

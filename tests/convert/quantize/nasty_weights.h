@@ -27,7 +27,8 @@ struct Weights {
     }
 };
 
-/// Of one of sixteen kinds: zeros, ties, infinities, NaNs, subnormals, any bits, far apart, few values, or as usual.
+/// A weight of one of sixteen kinds: zeros, ties, infinities, NaNs, subnormals, any bits, far apart, few values, or as
+/// usual.
 inline float nasty_weight(std::uint32_t kind, float size, Weights& weights) {
     const float usual = weights.next() * size;
     const std::uint32_t bits = weights.state, small = bits >> 20;

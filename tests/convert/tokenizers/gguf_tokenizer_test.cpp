@@ -73,7 +73,7 @@ public:
     void text(const std::string& key, const std::string& value) { add(key, GgufKind::text, string(value)); }
     void flag(const std::string& key, bool value) { add(key, GgufKind::boolean, {value ? '\1' : '\0'}); }
     void number(const std::string& key, std::uint32_t value) { add(key, GgufKind::u32, raw(value)); }
-    /// Of each token its text and its kind; its score is less than that of the one before it.
+    /// Adds each token's text and kind; its score is less than that of the one before it.
     void tokens(const std::vector<std::pair<std::string, std::int32_t>>& all) {
         std::string texts, kinds, scores;
         for (std::size_t i = 0; i < all.size(); ++i) {

@@ -1,5 +1,5 @@
-// Keys and values of earlier layers take no room, and what tokens give each layer has its part of the arena. Of configurations
-// that cannot be, each is refused. What is computed: the families' cases, and all suites of decoders.
+// Keys and values of earlier layers take no room, and what tokens give each layer has its part of the arena. Each
+// impossible configuration is refused. What is computed: the families' cases, and all suites of decoders.
 #include <doctest/doctest.h>
 
 #include <cstring>

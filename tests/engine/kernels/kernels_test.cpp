@@ -158,7 +158,8 @@ void check_pack_quants(const Kernels& k, Type type) {
                         if (n_rows > 4) x[4 * stride + i] = static_cast<float>(i) + 0.5f;  // ties
                     }
                     if (n_rows > 2) x[2 * stride + n_cols / 2] = n_rows % 2 ? kInfinity : kNanFloat;
-                    // Of two thirds of the shapes; products overflow, and sink below the smallest that is normal.
+                    // Two thirds of the shapes have scales; products overflow, and sink below the smallest normal
+                    // number.
                     Guarded<float> scales(n_cols, flush);
                     for (std::size_t i = 0; i < n_cols; ++i)
                         scales[i] = std::ldexp(1.0f, i % 11 == 10   ? 127

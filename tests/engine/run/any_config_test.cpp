@@ -188,7 +188,7 @@ TEST_CASE("any configuration is refused, or has a model that runs with the same 
         } catch (const host::Error& refusal) {
             FAIL("seed ", seed, ": ", refusal.what());
         }
-        // Of every third one two adapters are in use, which are one file.
+        // Every third one uses two adapters, which are one file.
         std::mt19937 random(seed);
         const std::uint32_t rank = 1 + static_cast<std::uint32_t>(random() % 9);
         const Config adapted =

@@ -1,5 +1,5 @@
 // Column scales: a model that has them, against one whose norms, biases and matrices have the same powers of two multiplied
-// in, which changes no rounding: the bits are the same. Of files and configurations that cannot be, each is refused.
+// in, which changes no rounding: the bits are the same. Each impossible file and configuration is refused.
 #include <doctest/doctest.h>
 
 #include <cmath>

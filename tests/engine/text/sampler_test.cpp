@@ -85,7 +85,7 @@ TEST_CASE("sampler: top-k, then top-p, then min-p") {
     CHECK(fit({.temperature = 1, .top_p = 0, .seed = 5}, {0, 0, 0, 1, 0}));
     CHECK(fit({.temperature = 1, .top_p = 0.4f, .seed = 6}, {0, 0, 0, 1, 0}));
     CHECK(fit({.temperature = 1, .top_p = 0.7f, .seed = 7}, {0, 4 / 12., 0, 8 / 12., 0}));
-    // Of the first two, 12 parts, 8 are two thirds: top-p counts what top-k left.
+    // The first two have 12 parts, of which 8 are two thirds: top-p counts what top-k left.
     CHECK(fit({.temperature = 1, .top_k = 2, .top_p = 0.6f, .seed = 8}, {0, 0, 0, 1, 0}));
     CHECK(fit({.temperature = 1, .min_p = 0.2f, .seed = 9}, {0, 4 / 14., 2 / 14., 8 / 14., 0}));
     CHECK(fit({.temperature = 1, .min_p = 1, .seed = 10}, {0, 0, 0, 1, 0}));

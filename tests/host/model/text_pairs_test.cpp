@@ -32,7 +32,7 @@ TEST_CASE("cut_text: the first ids and those that close a text, for every length
                     std::vector<Token> ids = whole;
                     cut_text(tokens_of(n_opening, 0, n_closing), most, ids);
                     REQUIRE(ids.size() == std::min(most, whole.size()));
-                    // Of an empty text all tokens are the template's, so none can be told to close it.
+                    // All tokens of an empty text are the template's, so none can be told to close it.
                     const std::size_t n_last = n_text ? n_closing : n_opening + n_closing;
                     const std::size_t n_first = n_last <= ids.size() ? ids.size() - n_last : ids.size();
                     CHECK(std::equal(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(n_first), whole.begin()));

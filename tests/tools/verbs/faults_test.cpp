@@ -23,7 +23,7 @@ struct Faulted {
     Ran ran;
 };
 
-/// Runs a command whose calls fail as `fault` says, see faults/fail_nth.c.
+/// Runs a command whose calls fail as `fault` says, see tests/programs/fail_nth.c.
 Faulted run_faulted(const Arguments& arguments, const std::string& fault) {
     int reports[2] = {-1, -1};
     REQUIRE(pipe(reports) == 0);
