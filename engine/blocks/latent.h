@@ -11,7 +11,7 @@ struct Latent {
     /// turn.
     static void project(const Attention& a, const Input& input) noexcept;
 
-    /// Of a head of `projected`: a query's dims that turn, from where project left them; a key's norm.
+    /// A head of `projected`: take_turning moves a query's dims that turn from where project left them; norm is a key's.
     static void take_turning(const Attention& a, std::uint32_t row, std::uint32_t number, float* head) noexcept;
     static void norm(const Attention& a, float* head) noexcept;
 

@@ -1,5 +1,5 @@
 // From ids or vectors to the residual stream: a row of the embedding table, scaled, plus a learned position and a token
-// type, normed where the stack asks for it (Devlin et al. 2019), and widened (Lan et al. 2020). Of frames two become a row
+// type, normed where the stack asks for it (Devlin et al. 2019), and widened (Lan et al. 2020). Two frames become a row
 // first (convolution.cpp). Beside it the pass's tables, shared by all layers of a block shape: rotations (Su et al.
 // 2021), one row per position; and what relative positions add to scores (Raffel et al. 2020), one row per head, by the
 // distance of key and query.

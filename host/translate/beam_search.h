@@ -67,7 +67,7 @@ public:
     void tokens_of(std::size_t beam, std::vector<Token>& tokens) const;
     void tokens_of(const Hypothesis& text, std::vector<Token>& tokens) const;
 
-    /// Of the constructor's memory; nothing is taken later.
+    /// The constructor's memory; nothing is taken later.
     [[nodiscard]] static std::uint64_t n_bytes(const BeamOptions& options);
 
 private:

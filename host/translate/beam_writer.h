@@ -14,7 +14,7 @@ namespace fovea {
 /// All memory is taken by the constructor, exactly what the plans say; beams share the pages of what they have in common.
 class BeamWriter {
 public:
-    /// `opened` must outlive this. Of `rules` those count here that are no language's. Throws host::Error.
+    /// `opened` must outlive this. `rules` count here but for those of a language. Throws host::Error.
     BeamWriter(const host::Opened& opened, const TargetLimits& limits, const TargetRules& rules);
     [[nodiscard]] static TargetPlan plan(const host::Opened& opened, TargetLimits limits, const TargetRules& rules);
 

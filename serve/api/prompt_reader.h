@@ -18,8 +18,8 @@ namespace fovea::serve {
 /// Reads the prompts of one model. Its memory is taken once, here. Used by one thread.
 class PromptReader {
 public:
-    /// Texts that give at most `context` tokens, one of them left for the answer where there is one. Of a model that
-    /// host::Kind::translation a prompt's tokens are a source's, beside which its answer has a context of its own.
+    /// Texts that give at most `context` tokens, one of them left for the answer if there is one. A translating
+    /// model's prompts are sources, beside which its answers have a context of their own.
     PromptReader(const host::Opened& served, std::uint32_t context, bool has_answer);
 
     struct Prompted {

@@ -48,7 +48,7 @@ protected:
         std::uint64_t hash = 0;
         std::size_t n_chars = 0;  // of the text before the next token, for completions' offsets
     };
-    /// Of a stream, what an event adds; `written` is without it, but where it has ended knows how.
+    /// What an event adds to a stream. `written` is without it, but knows how the text ended if it has.
     [[nodiscard]] virtual std::string piece(Written& written, const Event& event, const Part& part) = 0;
     [[nodiscard]] Json usage() const;
     /// Members that OpenAI's objects begin with.

@@ -76,7 +76,7 @@ private:
     std::vector<float> logits_;
 };
 
-/// Of a model that continues its prompt.
+/// For a model that continues its prompt.
 class DecoderCertifier final : public Certifier {
 public:
     DecoderCertifier(const host::Opened& opened, std::span<const Token> tokens)
@@ -105,7 +105,7 @@ private:
     TokenRun text_;
 };
 
-/// Of a model of two stacks. Those beside the text read a memory of their own.
+/// For a model of two stacks. Texts beside ours read a memory of their own.
 class TwoStackCertifier final : public Certifier {
 public:
     TwoStackCertifier(const host::Opened& opened, std::span<const Token> tokens)

@@ -33,8 +33,8 @@ public:
     [[nodiscard]] std::string where_they_part(const Way& a, const Way& b);
 };
 
-/// Of a model that continues `tokens` or, where it has two stacks, of one whose decoder reads them beside what its encoder makes of
-/// them (of a sound or vectors, where it reads those). Both arguments must outlive it. Throws host::Error.
+/// A model of one stack continues `tokens`. A decoder of two stacks reads them beside what its encoder makes of them, or of a sound or
+/// vectors if it reads those. Both arguments must outlive it. Throws host::Error.
 [[nodiscard]] std::unique_ptr<Certifier> make_certifier(const host::Opened& opened, std::span<const Token> tokens);
 
 }  // namespace fovea

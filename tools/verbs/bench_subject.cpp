@@ -30,7 +30,7 @@ double value_bytes(Type type) {
     return type == Type::q4 ? 18.0 / 32 : type == Type::q8 ? 34.0 / 32 : type == Type::f16 ? 2 : 4;
 }
 double key_bytes(Type type) { return type == Type::q4 ? 20.0 / 32 : value_bytes(type); }
-/// Of a position's keys and values.
+/// Bytes of a position's keys and values.
 double cached_bytes(const Block& b, Type type) {
     return b.n_kv_heads * (b.head_dim * key_bytes(type) + b.value_head_dim * value_bytes(type));
 }
