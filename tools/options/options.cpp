@@ -26,7 +26,7 @@ constexpr std::uint32_t kMaxCpu = 1023;  // what a cpu_set_t holds
 
 std::string last_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
 
-host::Error bad_value(const std::string& what, const std::string& wanted, const std::string& had) {
+UsageError bad_value(const std::string& what, const std::string& wanted, const std::string& had) {
     return UsageError(what + ": expected " + wanted + ", got " + (had.empty() ? "nothing" : had));
 }
 
