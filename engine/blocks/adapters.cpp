@@ -81,7 +81,6 @@ bool has_product(const Pass& pass, Adapted matrix) noexcept {
 
 void add_products(Pass& pass, std::span<const AdaptedProduct> products, const ConstRows& rows, std::uint32_t n_rows,
                   std::uint32_t width, const NormWeights& norm) noexcept {
-    if (!has(Part::adapters)) return;
     const WorkspaceState& w = pass.workspace;
     const Rows low = pass.rows(w.map.low, w.map.low_stride);
     for (std::uint32_t i = 0; i < w.n_adapters; ++i) {

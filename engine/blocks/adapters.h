@@ -24,14 +24,10 @@ static_assert(sizeof(AdapterUse) <= kAdapterUseBytes);
 [[nodiscard]] const AdapterUse& adapter_use(const Pass& pass, std::uint32_t i) noexcept;
 [[nodiscard]] const AdapterTensors& adapter_tensors(const Pass& pass, std::uint32_t i) noexcept;
 
-[[nodiscard]] inline bool any_in_use(const Pass& pass) noexcept {
-    return has(Part::adapters) && pass.workspace.n_adapters != 0;
-}
-
 /// Whether one in use has a product for that matrix of the pass's layer.
 [[nodiscard]] bool has_product(const Pass& pass, Adapted matrix) noexcept;
 [[nodiscard]] inline bool is_adapted(const Pass& pass, Adapted matrix) noexcept {
-    return any_in_use(pass) && has_product(pass, matrix);
+    return has(Part::adapters) && has_product(pass, matrix);
 }
 
 /// Adds the products for up to three matrices that read the same rows: norm(rows) [n_rows][width].
@@ -39,7 +35,7 @@ void add_products(Pass& pass, std::span<const AdaptedProduct> products, const Co
                   std::uint32_t width, const NormWeights& norm) noexcept;
 inline void add_adapters(Pass& pass, std::span<const AdaptedProduct> products, const ConstRows& rows,
                          std::uint32_t n_rows, std::uint32_t width, const NormWeights& norm) noexcept {
-    if (any_in_use(pass)) add_products(pass, products, rows, n_rows, width, norm);
+    if (has(Part::adapters)) add_products(pass, products, rows, n_rows, width, norm);
 }
 
 /// The same for a block's attention_output or down, whose rows are the pass's. out [seq_len][d_model]; none: nothing.

@@ -1,4 +1,4 @@
-// The stages of a pass before its results: the stream's start, and each layer's block.
+// The stages of a pass, in their order: the stream's start, each layer's block, the results.
 #pragma once
 #include "engine/pass/pass.h"
 
@@ -13,5 +13,21 @@ void run_block(Pass& pass, const Layer& layer) noexcept;  // block.cpp
                                            std::uint32_t pos) noexcept;  // position.cpp
 /// A head's rotation at the position of one row of the pass, in place.
 void rotate_head(const Pass& pass, const Layer& layer, std::uint32_t row, float* head) noexcept;  // position.cpp
+
+/// From frames of sound to rows, see convolution.cpp.
+struct Hearing {
+    static void plan(const Planning& planning) noexcept;
+    /// What `embed` reads, to `hidden`.
+    static void convolve(Pass& pass) noexcept;
+};
+
+/// What follows the layers, see head.cpp.
+struct StackHead {
+    static void plan(const Planning& planning) noexcept;
+    /// The logits of the rows that want them.
+    static void logits(Pass& pass) noexcept;
+    /// What the layers leave, normed, with the stack's head behind it, to pass.out: of each row, or of each sequence.
+    static void vectors(Pass& pass) noexcept;
+};
 
 }  // namespace fovea

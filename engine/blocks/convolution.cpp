@@ -1,7 +1,7 @@
 // Frames become rows (Radford et al. 2022, section 2.2): gelu(W · [x(t−1), x(t), x(t+1)] + b) of every frame, then the same of
 // every other row that leaves, zeros lying before and behind each sequence. Three neighbours side by side are one row of an
 // operand, so that a convolution is a product like any other, with the same sums on every instruction set.
-#include "engine/blocks/convolution.h"
+#include "engine/blocks/block.h"
 
 #include <cstring>
 

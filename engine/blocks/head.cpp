@@ -4,7 +4,7 @@
 //
 // Maps read and write two places in turn, both of which the layers no longer need: `inner` and `hidden`. The last one
 // writes to the caller.
-#include "engine/blocks/head.h"
+#include "engine/blocks/block.h"
 
 #include <bit>
 #include <cmath>

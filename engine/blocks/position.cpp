@@ -4,7 +4,6 @@
 // 2021), one row per position; and what relative positions add to scores (Raffel et al. 2020), one row per head, by the
 // distance of key and query.
 #include "engine/blocks/block.h"
-#include "engine/blocks/convolution.h"
 #include "engine/model/model.h"
 #include "engine/model/table.h"
 

@@ -41,7 +41,7 @@ void norm_rows(Pass& pass, const char* name, const Output& output, const NormWei
 void add_to_stream(Pass& pass, const char* name, const Linear& product, const void* operand, const Block& block,
                    const PartNorms& norms) noexcept;
 
-/// In a block that adds by rows: x = x + scale·norm(y) of some rows y, which are normed in place.
+/// x = x + scale·norm(y) for some rows y, which are normed in place, where a block adds by rows.
 void add_rows(const Pass& pass, const Block& block, const PartNorms& norms, const Rows& y, Pass::Share rows) noexcept;
 
 }  // namespace fovea

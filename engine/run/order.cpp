@@ -1,7 +1,6 @@
 // The order of a pass: what is run before the layers, in each of them, and behind them.
 #include "engine/blocks/attention.h"
 #include "engine/blocks/block.h"
-#include "engine/blocks/head.h"
 #include "engine/blocks/layer_inputs.h"
 
 namespace fovea {

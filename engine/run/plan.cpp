@@ -3,10 +3,9 @@
 #include "engine/run/plan.h"
 
 #include "engine/blocks/adapters.h"
-#include "engine/blocks/convolution.h"
+#include "engine/blocks/block.h"
 #include "engine/blocks/distances.h"
 #include "engine/blocks/experts.h"
-#include "engine/blocks/head.h"
 #include "engine/blocks/latent.h"
 #include "engine/blocks/layer_inputs.h"
 #include "engine/blocks/routes.h"
