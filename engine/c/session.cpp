@@ -142,9 +142,9 @@ const float* fovea_logits(const fovea_session* session) { return session ? sessi
 
 uint32_t fovea_kv_len(const fovea_session* session) { return session ? session->session.kv_len() : 0; }
 
-fovea_status fovea_rewind(fovea_session* session, uint32_t kv_len) {
+fovea_status fovea_rewind(fovea_session* session, uint32_t kv_len, uint32_t* reached) {
     if (!session) return no_session();
-    return to_c(rewind(session->session, kv_len));
+    return to_c(rewind(session->session, kv_len, reached));
 }
 
 fovea_status fovea_set_sampler(fovea_session* session, const fovea_sampler* sampler) {

@@ -59,13 +59,16 @@ void write_struct(const void* made, std::uint32_t made_bytes, void* out) noexcep
 
 Status RequestedLimits::read(const fovea_limits* given) noexcept {
     if (Status s = read_struct(given, c); !s.ok()) return s;
-    if (c.reserved) return {Code::bad_argument, "limits.reserved", 0, c.reserved};
     limits = {.max_kv_len = c.max_positions,
               .max_batch = c.max_batch,
               .n_threads = c.n_threads ? c.n_threads : 1,
               .kv_type = static_cast<Type>(c.kv_type < kTypeCount ? c.kv_type : kTypeCount),
               .max_sequences = c.max_sequences,
               .max_key_rows = c.max_key_rows};
+    if (has(Part::states)) {
+        if (c.max_marks > 255) return {Code::bad_limits, "marks of a session at most", 255, c.max_marks};
+        limits.max_marks = static_cast<std::uint8_t>(c.max_marks);
+    }
     if (has(Part::adapters)) limits.max_adapters = c.max_adapters, limits.max_adapter_rank = c.max_adapter_rank;
     return {};
 }

@@ -44,7 +44,9 @@ struct PreparedWorkspace {
            .page_len = known.page_len ? known.page_len : PoolLimits{}.page_len,
            .n_pages = known.n_pages,
            .kv_type = static_cast<Type>(known.kv_type < kTypeCount ? known.kv_type : kTypeCount),
-           .memory = known.memory != 0};
+           .memory = known.memory != 0,
+           .max_marks = known.max_marks,
+           .n_states = known.n_states};
     return {};
 }
 
@@ -154,8 +156,10 @@ fovea_status fovea_plan_pool(const fovea_model* model, const fovea_pool_limits* 
                                .max_sequences = own.limits.max_sequences,
                                .page_len = own.limits.page_len,
                                .n_pages = own.limits.n_pages,
-                               .reserved = 0,
-                               .arena_bytes = kPoolBytes + own.arena_bytes};
+                               .n_states = own.limits.n_states,
+                               .arena_bytes = kPoolBytes + own.arena_bytes,
+                               .max_marks = own.limits.max_marks,
+                               .reserved = 0};
     write_struct(&made, sizeof made, plan);
     return success();
 }
@@ -175,6 +179,8 @@ fovea_status fovea_make_pool(const fovea_model* model, const fovea_pool_limits* 
 }
 
 uint32_t fovea_free_pages(const fovea_pool* pool) { return pool ? pool->pool.n_free_pages() : 0; }
+
+uint32_t fovea_free_states(const fovea_pool* pool) { return pool ? pool->pool.n_free_states() : 0; }
 
 uint32_t fovea_free_sequences(const fovea_pool* pool) { return pool ? pool->pool.n_free_sequences() : 0; }
 
@@ -198,10 +204,22 @@ fovea_status fovea_end_cache(const fovea_cache* cache) {
     return to_c(end_cache(own));
 }
 
-fovea_status fovea_rewind_cache(const fovea_cache* cache, uint32_t kv_len) {
+fovea_status fovea_rewind_cache(const fovea_cache* cache, uint32_t kv_len, uint32_t* reached) {
     Cache own = from_c(cache);
-    return to_c(rewind(own, kv_len));
+    return to_c(rewind(own, kv_len, reached));
 }
+
+fovea_status fovea_mark_cache(const fovea_cache* cache) {
+    Cache own = from_c(cache);
+    return to_c(mark(own));
+}
+
+fovea_status fovea_unmark_cache(const fovea_cache* cache, uint32_t kv_len) {
+    Cache own = from_c(cache);
+    return to_c(unmark(own, kv_len));
+}
+
+uint32_t fovea_cache_reach(const fovea_cache* cache, uint32_t kv_len) { return from_c(cache).reach(kv_len); }
 
 uint32_t fovea_cache_kv_len(const fovea_cache* cache) { return from_c(cache).kv_len(); }
 

@@ -144,7 +144,12 @@ void shorten(PoolState& pool, std::uint32_t slot, std::uint32_t kv_len) noexcept
     }
 }
 
-void share_pages(PoolState& pool, std::uint32_t from, std::uint32_t to) noexcept {
+void clear(PoolState& pool, std::uint32_t slot) noexcept {
+    shorten(pool, slot, 0);
+    if (has_states(pool)) pool.states->rewind(slot, 0);
+}
+
+void share_all(PoolState& pool, std::uint32_t from, std::uint32_t to) noexcept {
     const CacheSlot& f = pool.slots[from];
     CacheSlot& t = pool.slots[to];
     t.kv_len = f.kv_len;
@@ -153,6 +158,7 @@ void share_pages(PoolState& pool, std::uint32_t from, std::uint32_t to) noexcept
         pool.table(to)[i] = pool.table(from)[i];
         ++pool.n_users[pool.table(to)[i]];
     }
+    if (has_states(pool)) pool.states->share(from, to);
 }
 
 Status grow(PoolState& pool, std::uint32_t slot, std::uint32_t n) noexcept {

@@ -8,6 +8,7 @@
 #pragma once
 #include <cstring>
 
+#include "engine/cache/states.h"
 #include "engine/format/format.h"
 #include "engine/kernels/kernels.h"
 #include "fovea/cache.h"
@@ -90,6 +91,7 @@ struct PoolState {
     std::uint32_t max_pages = 0;  // of one sequence
     std::uint32_t n_free = 0;
     std::uint32_t n_wanted = 0;  // pages that a call is about to take
+    States* states = nullptr;    // null: the model has no recurrent layers
 
     [[nodiscard]] std::uint32_t* table(std::uint32_t slot) const noexcept {
         return tables + std::uint64_t{slot} * max_pages;
@@ -98,6 +100,7 @@ struct PoolState {
         return {pages, table(slot), places, page_bytes, limits.page_len, false, limits.kv_type};
     }
 };
+[[nodiscard]] inline bool has_states(const PoolState& pool) noexcept { return has(Part::states) && pool.states; }
 /// Calls visit(layer, Block, kv_head) for each head whose keys and values a page holds, in the order in which they lie there.
 template<class Visit>
 void for_each_head(const PoolState& pool, Visit&& visit) noexcept {
@@ -114,8 +117,8 @@ static_assert(sizeof(PoolState) <= kPoolStateBytes);
 
 /// The parts of a pool's tables, in bytes from their start; each a multiple of 64.
 struct PoolMap {
-    std::uint64_t state = 0, places = 0, slots = 0, tables = 0, n_users = 0, free_pages = 0;
-    std::uint64_t page_bytes = 0, bytes = 0;
+    std::uint64_t state = 0, places = 0, slots = 0, tables = 0, n_users = 0, free_pages = 0, states = 0;
+    std::uint64_t page_bytes = 0, state_bytes = 0, bytes = 0;
     std::uint32_t max_pages = 0;
 };
 /// `limits` has no zeros left.
@@ -123,6 +126,32 @@ struct PoolMap {
 /// Makes the pool: its tables at `arena`, its pages at `pages`.
 PoolState* start_pool(const Model* model, const PoolLimits& limits, const PoolMap& map, std::byte* arena,
                       std::byte* pages) noexcept;
+
+/// Both with states of state_bytes each, see engine/model/states.h; 0: none. Inline, so that builds without states have nothing
+/// of it.
+[[nodiscard]] inline PoolMap lay_out_pool(const Config& config, const PoolLimits& limits,
+                                          std::uint64_t state_bytes) noexcept {
+    PoolMap map = lay_out_pool(config, limits);
+    if (!has(Part::states) || !state_bytes) return map;
+    map.state_bytes = state_bytes;
+    map.states = map.bytes;
+    map.bytes += lay_out_states(limits.max_sequences, limits.max_marks, limits.n_states).bytes;
+    return map;
+}
+inline PoolState* start_pool(const Model* model, const PoolLimits& limits, const PoolMap& map, std::byte* arena,
+                             std::byte* pages, std::byte* states) noexcept {
+    PoolState* pool = start_pool(model, limits, map, arena, pages);
+    if (has(Part::states) && map.state_bytes)
+        pool->states = start_states(arena + map.states, states, limits.max_sequences, limits.max_marks, limits.n_states,
+                                    map.state_bytes);
+    return pool;
+}
+
+/// make_pool_plan and make_pool for states of any size, a multiple of 64; 0: none.
+[[nodiscard]] Status plan_pool(const Config& config, const PoolLimits& limits, std::uint64_t state_bytes,
+                               PoolPlan& plan) noexcept;  // run/plan.cpp
+[[nodiscard]] Status make_pool(const Model& model, const PoolLimits& limits, std::uint64_t state_bytes,
+                               std::span<std::byte> arena, CachePool& pool) noexcept;
 
 /// Takes n positions for a cache that is about to grow: in two steps, so that a call with many caches takes all or nothing.
 /// First want_pages for each, which counts what is missing in n_wanted, then for each either take_pages, which also
@@ -133,13 +162,15 @@ void forget_want(PoolState& pool, std::uint32_t slot) noexcept;
 /// Gives back the pages that hold no position below kv_len, which becomes the cache's.
 void shorten(PoolState& pool, std::uint32_t slot, std::uint32_t kv_len) noexcept;
 
-/// `to`, which holds no page, shares all of `from`'s.
-void share_pages(PoolState& pool, std::uint32_t from, std::uint32_t to) noexcept;
+/// Gives back all that a cache holds, its states too.
+void clear(PoolState& pool, std::uint32_t slot) noexcept;
+/// `to`, which holds nothing, shares all of `from`'s pages and states.
+void share_all(PoolState& pool, std::uint32_t from, std::uint32_t to) noexcept;
 
 /// All of want_pages and take_pages for one cache. Errors, nothing changed: pool_full.
 [[nodiscard]] Status grow(PoolState& pool, std::uint32_t slot, std::uint32_t n) noexcept;
 
-/// Takes pages of n caches of one call, cache(i) for n_new(i) positions: of all or of none. Errors, nothing changed:
+/// Takes pages of n caches of one call, cache(i) for n_new(i) positions, and for each a state to write: of all or of none. Errors, nothing changed:
 /// bad_argument (one comes twice), pool_full.
 [[nodiscard]] Status take_all_pages(std::size_t n, const auto& cache, const auto& n_new) noexcept;
 
@@ -168,16 +199,24 @@ Status take_all_pages(std::size_t n, const auto& cache, const auto& n_new) noexc
             break;
         }
         slot.in_call = true;
-        want_pages(*CacheAccess::pool(cache(n_seen)), CacheAccess::slot(cache(n_seen)), n_new(n_seen));
+        PoolState& pool = *CacheAccess::pool(cache(n_seen));
+        want_pages(pool, CacheAccess::slot(cache(n_seen)), n_new(n_seen));
+        if (has_states(pool)) ++pool.states->n_wanted;
     }
     for (std::size_t i = 0; i < n_seen && status.ok(); ++i) {
         const PoolState& pool = *CacheAccess::pool(cache(i));
         if (pool.n_wanted > pool.n_free) status = {Code::pool_full, "free pages at least", pool.n_wanted, pool.n_free};
+        if (status.ok() && has_states(pool) && pool.states->n_wanted > pool.states->n_free)
+            status = {Code::pool_full, "free states at least", pool.states->n_wanted, pool.states->n_free};
     }
     for (std::size_t i = 0; i < n_seen; ++i) {
         PoolState& pool = *CacheAccess::pool(cache(i));
         const std::uint32_t slot = CacheAccess::slot(cache(i));
         pool.slots[slot].in_call = false;
+        if (has_states(pool)) {
+            pool.states->n_wanted = 0;
+            if (status.ok()) pool.states->take(slot);
+        }
         if (status.ok())
             take_pages(pool, slot, n_new(i));
         else

@@ -1,5 +1,5 @@
 // What a cache remembers, as bytes that outlive it: a header, then of each layer and key-value head the panels in use,
-// keys, then values. docs/format.md says it in words. Pages, capacity, threads and instruction set are not in it.
+// keys, then values, then states and their marks. docs/format.md says it in words. Pages, capacity, threads and instruction set are not in it.
 #include <cstring>
 
 #include "engine/cache/kv_cache.h"
@@ -56,10 +56,84 @@ void for_each_run(const PoolState& pool, std::uint32_t kv_len, Visit&& visit) no
     return pool.view(slot).panel(run.panels, run.pos);
 }
 
-[[nodiscard]] std::uint64_t saved_bytes(const PoolState& pool, std::uint32_t kv_len) noexcept {
+/// Bytes up to the last panel.
+[[nodiscard]] std::uint64_t bytes_of_panels(const PoolState& pool, std::uint32_t kv_len) noexcept {
     std::uint64_t bytes = sizeof(SavedHeader);
     for_each_run(pool, kv_len, [&](const Run& run) { bytes += run.bytes; });
     return bytes;
+}
+
+/// What follows the panels where there are states: u32 n_marks, u32 [n_marks] their positions, ascending, then the states:
+/// each mark's, and the present one unless the last mark is at kv_len.
+struct SavedStates {
+    std::uint32_t n_marks = 0, n_states = 0;
+
+    [[nodiscard]] std::uint64_t bytes(const States& states) const noexcept {
+        return 4 + std::uint64_t{4} * n_marks + n_states * states.state_bytes;
+    }
+};
+
+[[nodiscard]] SavedStates states_of(const States& states, std::uint32_t slot) noexcept {
+    return {states.caches[slot].n_marks, states.n_kept(slot)};
+}
+
+[[nodiscard]] std::uint32_t word_at(const std::byte* at) noexcept {
+    std::uint32_t word;
+    std::memcpy(&word, at, sizeof word);
+    return word;
+}
+
+[[nodiscard]] Status check_marks(const States& states, std::uint32_t n_marks) noexcept {
+    if (n_marks <= states.max_marks) return {};
+    return {Code::pool_full, "marks of a cache at least", n_marks, states.max_marks};
+}
+
+/// Reads what says how many there are; `bytes` is what follows the panels.
+[[nodiscard]] Status read_states(const States& states, std::span<const std::byte> bytes, std::uint32_t kv_len,
+                                 SavedStates& out) noexcept {
+    if (bytes.size() < 4) return {Code::truncated, "bytes of a saved session's states", 4, bytes.size()};
+    const std::uint32_t n = word_at(bytes.data());
+    if (Status status = check_marks(states, n); !status.ok()) return status;
+    const std::uint64_t before = 4 + std::uint64_t{4} * n;
+    if (bytes.size() < before) return {Code::truncated, "bytes of a saved session's states", before, bytes.size()};
+    std::uint32_t last = 0;
+    for (std::uint32_t i = 1; i <= n; ++i) {
+        const std::uint32_t at = word_at(bytes.data() + 4 * i);
+        if (at <= last || at > kv_len) return {Code::bad_shape, "marks in ascending order, at most", kv_len, at};
+        last = at;
+    }
+    out = {n, n + (last != kv_len)};
+    return {};
+}
+
+/// Writes a cache's states.
+void write_states(const States& states, std::uint32_t slot, std::byte* at) noexcept {
+    const std::uint32_t n_marks = states.caches[slot].n_marks;
+    std::memcpy(at, &n_marks, sizeof n_marks);
+    for (std::uint32_t i = 0; i < n_marks; ++i) std::memcpy(at += 4, &states.marks_of(slot)[i].kv_len, 4);
+    at += 4;
+    for (std::uint32_t i = 0; i < states.n_kept(slot); ++i, at += states.state_bytes)
+        std::memcpy(at, states.at(states.kept(slot, i)), static_cast<std::size_t>(states.state_bytes));
+}
+
+/// Reads what read_states has seen into a cache that holds no state; there are free ones.
+void fill_states(States& states, std::uint32_t slot, const std::byte* at, std::uint32_t kv_len) noexcept {
+    for (std::uint32_t n = word_at(at); n > 0; --n) states.add_mark(slot, word_at(at += 4));
+    at += 4;
+    states.add_present(slot, kv_len);
+    for (std::uint32_t i = 0; i < states.n_kept(slot); ++i, at += states.state_bytes)
+        std::memcpy(states.at(states.kept(slot, i)), at, static_cast<std::size_t>(states.state_bytes));
+}
+
+/// The same from a cache of another pool.
+void copy_states(const States& from, std::uint32_t from_slot, States& to, std::uint32_t slot,
+                 std::uint32_t kv_len) noexcept {
+    for (std::uint32_t i = 0; i < from.caches[from_slot].n_marks; ++i)
+        to.add_mark(slot, from.marks_of(from_slot)[i].kv_len);
+    to.add_present(slot, kv_len);
+    for (std::uint32_t i = 0; i < to.n_kept(slot); ++i)
+        std::memcpy(to.at(to.kept(slot, i)), from.at(from.kept(from_slot, i)),
+                    static_cast<std::size_t>(to.state_bytes));
 }
 
 [[nodiscard]] std::uint32_t saved_crc(std::span<const std::byte> saved) noexcept {
@@ -109,27 +183,35 @@ void clear_unused_values(Type type, std::byte* panel, std::uint64_t bytes, std::
 
 [[nodiscard]] Status not_valid() noexcept { return {Code::bad_argument, "cache: not made, or ended", 0, 0}; }
 
-/// The cache gives its pages back and takes those for kv_len positions: both or, where there are too few, neither.
-[[nodiscard]] Status renew_pages(PoolState& pool, std::uint32_t slot, std::uint32_t kv_len) noexcept {
+/// The cache gives back what it holds and takes pages for kv_len positions; n_states states are free then. All or, where there
+/// are too few, nothing.
+[[nodiscard]] Status renew(PoolState& pool, std::uint32_t slot, std::uint32_t kv_len, std::uint32_t n_states) noexcept {
     std::uint32_t n_free = pool.n_free;
     for (std::uint32_t i = 0; i < pool.slots[slot].n_pages; ++i) n_free += pool.n_users[pool.table(slot)[i]] == 1;
     const std::uint32_t n_wanted = (kv_len + pool.limits.page_len - 1) / pool.limits.page_len;
     if (n_wanted > n_free) return {Code::pool_full, "free pages at least", n_wanted, n_free};
-    shorten(pool, slot, 0);
+    if (has_states(pool))
+        if (const std::uint32_t n = pool.states->n_free_without(slot); n_states > n)
+            return {Code::pool_full, "free states at least", n_states, n};
+    clear(pool, slot);
     return grow(pool, slot, kv_len);
 }
 
 }  // namespace
 
 std::uint64_t cache_bytes(const Cache& cache) noexcept {
-    return cache.valid() ? saved_bytes(*CacheAccess::pool(cache), cache.kv_len()) : 0;
+    if (!cache.valid()) return 0;
+    const PoolState& pool = *CacheAccess::pool(cache);
+    std::uint64_t bytes = bytes_of_panels(pool, cache.kv_len());
+    if (has_states(pool)) bytes += states_of(*pool.states, CacheAccess::slot(cache)).bytes(*pool.states);
+    return bytes;
 }
 
 Status save_cache(const Cache& cache, std::span<std::byte> out, std::size_t& written) noexcept {
     if (!cache.valid()) return not_valid();
     const PoolState& pool = *CacheAccess::pool(cache);
     const std::uint32_t kv_len = cache.kv_len();
-    const std::uint64_t bytes = saved_bytes(pool, kv_len);
+    const std::uint64_t bytes = cache_bytes(cache);
     if (out.size() < bytes) return {Code::buffer_too_small, "bytes of a saved session", bytes, out.size()};
     SavedHeader header(pool, kv_len);
     std::byte* at = out.data() + sizeof header;
@@ -143,6 +225,7 @@ Status save_cache(const Cache& cache, std::span<std::byte> out, std::size_t& wri
         else
             clear_unused_keys(pool.limits.kv_type, panel, run.head_dim, kv_len % kLanes);
     });
+    if (has_states(pool)) write_states(*pool.states, CacheAccess::slot(cache), at);
     written = static_cast<std::size_t>(bytes);
     std::memcpy(out.data(), &header, sizeof header);
     header.crc = saved_crc(out.first(written));
@@ -159,18 +242,26 @@ Status restore_cache(Cache& cache, std::span<const std::byte> saved) noexcept {
         return {Code::truncated, "bytes of a saved session's header", sizeof header, saved.size()};
     std::memcpy(&header, saved.data(), sizeof header);
     if (Status status = check_header(pool, header); !status.ok()) return status;
-    const std::uint64_t bytes = saved_bytes(pool, header.kv_len);
+    std::uint64_t bytes = bytes_of_panels(pool, header.kv_len);
+    SavedStates states;
+    const std::span<const std::byte> after =
+        saved.size() < bytes ? std::span<const std::byte>{} : saved.subspan(static_cast<std::size_t>(bytes));
+    if (has_states(pool)) {
+        if (Status status = read_states(*pool.states, after, header.kv_len, states); !status.ok()) return status;
+        bytes += states.bytes(*pool.states);
+    }
     const Code code = saved.size() < bytes ? Code::truncated : Code::bad_shape;
     if (saved.size() != bytes) return {code, "bytes of a saved session", bytes, saved.size()};
     const std::uint32_t crc = saved_crc(saved);
     if (crc != header.crc) return {Code::checksum_mismatch, "saved session", header.crc, crc};
-    if (Status status = renew_pages(pool, slot, header.kv_len); !status.ok()) return status;
+    if (Status status = renew(pool, slot, header.kv_len, states.n_states); !status.ok()) return status;
     const std::byte* at = saved.data() + sizeof header;
     for_each_run(pool, header.kv_len, [&](const Run& run) {
         std::memcpy(place(pool, slot, run), at, run.bytes);
         at += run.bytes;
     });
     pool.slots[slot].kv_len = header.kv_len;
+    if (has_states(pool)) fill_states(*pool.states, slot, after.data(), header.kv_len);
     return {};
 }
 
@@ -185,11 +276,16 @@ Status copy_cache(const Cache& from, Cache& to) noexcept {
     if (Status status = check_header(t, {f, kv_len}); !status.ok()) return status;
     if (&f == &t) {
         if (from_slot == slot) return {};
-        shorten(t, slot, 0);
-        share_pages(t, from_slot, slot);
+        clear(t, slot);
+        share_all(t, from_slot, slot);
         return {};
     }
-    if (Status status = renew_pages(t, slot, kv_len); !status.ok()) return status;
+    SavedStates states;
+    if (has_states(f)) {
+        states = states_of(*f.states, from_slot);
+        if (Status status = check_marks(*t.states, states.n_marks); !status.ok()) return status;
+    }
+    if (Status status = renew(t, slot, kv_len, states.n_states); !status.ok()) return status;
     // Pages of different lengths: panel by panel.
     const KvPages source = f.view(from_slot), target = t.view(slot);
     for_each_head(f, [&](std::uint32_t layer, const Block& b, std::uint32_t head) {
@@ -202,6 +298,7 @@ Status copy_cache(const Cache& from, Cache& to) noexcept {
         }
     });
     t.slots[slot].kv_len = kv_len;
+    if (has_states(f)) copy_states(*f.states, from_slot, *t.states, slot, kv_len);
     return {};
 }
 

@@ -24,6 +24,7 @@ enum class Part : unsigned {
     latent = 32768,         // latent attention, queries by way of a narrower row
     columns = 65536,        // column scales of quantized matrices' inputs
     layer_inputs = 131072,  // what tokens give each layer, keys of an earlier layer, norms of values, scales of layers
+    states = 262144,        // caches of models with recurrent layers: their states, and marks
 };
 
 #ifndef FOVEA_WITHOUT

@@ -221,6 +221,8 @@ Status run_steps(WorkspaceState& w, std::span<const Step> steps) noexcept {
             CacheAccess::state(step.cache).kv_len = kv_len + static_cast<std::uint32_t>(step.tokens.size());
         else
             shorten(*CacheAccess::pool(step.cache), CacheAccess::slot(step.cache), kv_len);
+        if (const PoolState& pool = *CacheAccess::pool(step.cache); has_states(pool))
+            pool.states->settle(CacheAccess::slot(step.cache), status.ok());
     }
     return status;
 }

@@ -13,6 +13,7 @@
 #include "engine/format/parts.h"
 #include "engine/model/kind.h"
 #include "engine/model/layers.h"
+#include "engine/model/states.h"
 #include "engine/pass/pass.h"
 #include "engine/run/session.h"
 
@@ -82,6 +83,13 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
     return {Code::bad_limits, kExpected, 0, 0};
 }
 
+/// Marks of a session or of a cache, whose states take state_bytes each.
+template<class Count>
+[[nodiscard]] Count marks(std::uint64_t state_bytes, Count asked) noexcept {
+    constexpr Count kDefault = 2;
+    return !state_bytes ? Count{0} : asked ? asked : kDefault;
+}
+
 [[nodiscard]] Status resolve_decode_defaults(Planned what, const Config& config, Limits& limits) noexcept {
     const std::uint32_t most = config.decoder.max_positions;
     if (limits.max_key_rows) return bad_limit("sequences and memory for logits", 0, limits.max_key_rows);
@@ -93,6 +101,7 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
     if (limits.max_batch == 0)
         limits.max_batch = what == Planned::session && limits.max_kv_len < 192 ? limits.max_kv_len : 192;
     if (limits.max_batch > together) return bad_limit("tokens together at most", together, limits.max_batch);
+    if (has(Part::states)) limits.max_marks = marks(state_bytes(config.decoder), limits.max_marks);
     if (what == Planned::session) return {};
     if (limits.max_sequences == 0) limits.max_sequences = limits.max_batch;
     if (limits.max_sequences > limits.max_batch)
@@ -180,11 +189,13 @@ void widen_for_parts([[maybe_unused]] const Planning& planning) noexcept {
 }  // namespace
 
 PoolLimits session_pool(const Limits& limits, const ArenaMap& map) noexcept {
-    return {.max_kv_len = limits.max_kv_len,
-            .max_sequences = 1,
-            .page_len = static_cast<std::uint32_t>(map.capacity),
-            .n_pages = 1,
-            .kv_type = limits.kv_type};
+    PoolLimits pool{.max_kv_len = limits.max_kv_len,
+                    .max_sequences = 1,
+                    .page_len = static_cast<std::uint32_t>(map.capacity),
+                    .n_pages = 1,
+                    .kv_type = limits.kv_type};
+    if (has(Part::states)) pool.max_marks = limits.max_marks, pool.n_states = 2u + limits.max_marks;
+    return pool;
 }
 
 namespace {
@@ -259,12 +270,15 @@ void place_parts(Planned what, const Config& config, const Widest& widest, Arena
     const Stack& last = stack_of(config, last_stack(config));
     const std::uint64_t n_slots = map.slots(limits);  // of max_batch rows, but where experts need more
     const std::uint64_t n_operand_rows = map.projected_stride || rows ? at_least(max_rows, n_slots) : 0;
+    const std::uint64_t of_state = state_bytes(config.decoder);
     const PageBytes page = own_page(what, config, limits, map);
     ArenaOffset start = 0;
     take("session", start, what == Planned::session ? kSessionStateBytes : kWorkspaceStateBytes);
 #define FOVEA_PART(there, field, name, bytes) \
     if (there) take(name, map.field, bytes);
 #include "engine/pass/parts.inc"
+    if (ArenaOffset at = 0; has(Part::states))  // the last part: make_session finds it without a field of the map
+        take("states", at, has_pool ? session_pool(limits, map).n_states * of_state : 0);
 }
 
 }  // namespace
@@ -298,8 +312,14 @@ Status make_workspace_plan(const Config& config, const Limits& limits, Plan& pla
     return lay_out(Planned::workspace, config, limits, map, plan);
 }
 
-Status make_pool_plan(const Config& config, const PoolLimits& asked, PoolPlan& plan) noexcept {
-    // Positions of all pages: with the widest cache of all layers, 2^37 bytes each, no size overflows.
+Status make_pool_plan(const Config& config, const PoolLimits& limits, PoolPlan& plan) noexcept {
+    if (!has(Part::states)) return plan_pool(config, limits, 0, plan);
+    if (Status status = check(config); !status.ok()) return status;
+    return plan_pool(config, limits, limits.memory ? 0 : state_bytes(config.decoder), plan);
+}
+
+Status plan_pool(const Config& config, const PoolLimits& asked, std::uint64_t state_bytes, PoolPlan& plan) noexcept {
+    // Positions of all pages, and states: with the widest cache of all layers, 2^37 bytes each, no size overflows.
     constexpr std::uint64_t kMostPositions = 1u << 26;
     PoolLimits limits = asked;
     if (Status status = check(config); !status.ok()) return status;
@@ -322,8 +342,17 @@ Status make_pool_plan(const Config& config, const PoolLimits& asked, PoolPlan& p
     if (n_pages * limits.page_len > kMostPositions)
         return bad_limit("positions of all pages at most", kMostPositions, n_pages * limits.page_len);
     limits.n_pages = static_cast<std::uint32_t>(n_pages);
+    if (has(Part::states)) {
+        limits.max_marks = marks(state_bytes, limits.max_marks);
+        const std::uint64_t each = std::uint64_t{2} + limits.max_marks, all = limits.max_sequences * each;
+        const std::uint64_t n_states = !state_bytes ? 0 : limits.n_states ? limits.n_states : all;
+        if (n_states && n_states < 2) return bad_limit("states at least", 2, n_states);
+        if (at_least(n_states, limits.max_sequences * std::uint64_t{limits.max_marks}) > kMostPositions)
+            return bad_limit("states, and marks of all sequences, at most", kMostPositions, n_states);
+        limits.n_states = static_cast<std::uint32_t>(n_states);
+    }
 
-    const PoolMap map = lay_out_pool(config, limits);
+    const PoolMap map = lay_out_pool(config, limits, state_bytes);
     plan = {.limits = limits};
     const auto take = [&](const char* name, std::uint64_t bytes) {
         plan.parts[plan.n_parts++] = {name, plan.arena_bytes, bytes};
@@ -332,6 +361,7 @@ Status make_pool_plan(const Config& config, const PoolLimits& asked, PoolPlan& p
     take("tables", map.bytes);
     take("model", kModelBytes);
     take("pages", n_pages * map.page_bytes);
+    if (has(Part::states) && limits.n_states) take("states", limits.n_states * state_bytes);
     return {};
 }
 

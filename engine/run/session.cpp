@@ -4,6 +4,7 @@
 #include <new>
 
 #include "engine/model/arena.h"
+#include "engine/model/states.h"
 #include "engine/run/plan.h"
 
 namespace fovea {
@@ -33,10 +34,11 @@ Status make_session(const Model& model, const Limits& limits, std::span<std::byt
     new (&state->cache) Cache;
     if (kind_of(state->workspace.model.config()) == Kind::decode) {
         const PoolLimits one = session_pool(plan.limits, map);
-        const PoolMap tables = lay_out_pool(state->workspace.model.config(), one);
+        const Config& config = state->workspace.model.config();
+        const PoolMap tables = lay_out_pool(config, one, state_bytes(config.decoder));
         CachePool pool;
-        CacheAccess::set(
-            pool, start_pool(&state->workspace.model, one, tables, arena.data() + map.pool, arena.data() + map.keys));
+        CacheAccess::set(pool, start_pool(&state->workspace.model, one, tables, arena.data() + map.pool,
+                                          arena.data() + map.keys, arena.data() + plan.parts[plan.n_parts - 1].offset));
         if (Status status = make_cache(pool, state->cache); !status.ok()) return status;
     }
     SessionAccess::set(session, state);
@@ -51,10 +53,13 @@ Status forward(Session& session, std::span<const Token> tokens, std::span<float>
     return run_steps(s.workspace, {&step, 1});
 }
 
-Status rewind(Session& session, std::uint32_t kv_len) noexcept {
+Status rewind(Session& session, std::uint32_t kv_len, std::uint32_t* reached) noexcept {
     if (!session.valid()) return not_made();
-    if (Cache cache = session.cache(); cache.valid()) return rewind(cache, kv_len);
-    return kv_len ? Status{Code::bad_argument, "positions at most", 0, kv_len} : Status{};
+    Cache cache = session.cache();
+    if (!has(Part::vectors) || cache.valid()) return rewind(cache, kv_len, reached);
+    if (kv_len) return {Code::bad_argument, "positions at most", 0, kv_len};
+    if (reached) *reached = 0;
+    return {};
 }
 
 std::uint64_t session_bytes(const Session& session) noexcept { return cache_bytes(session.cache()); }

@@ -84,7 +84,7 @@ static int make_answers(const struct fovea_model* model, fovea_session* session,
     const fovea_cache cache = fovea_session_cache(session);
     const fovea_generator_limits limits = {.struct_size = sizeof limits, .max_tokens = kPositions};
     fovea_generator_plan plan = {.struct_size = sizeof plan};
-    if (failed(fovea_rewind(session, 0)) || failed(fovea_plan_generator(model, &limits, &plan)) ||
+    if (failed(fovea_rewind(session, 0, NULL)) || failed(fovea_plan_generator(model, &limits, &plan)) ||
         failed(fovea_make_generator(model, &cache, &limits, arena + *used, sizeof arena - *used, generator)))
         return 1;
     *used += plan.arena_bytes;

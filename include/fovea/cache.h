@@ -1,4 +1,6 @@
-// A model's keys and values of a text, for every layer, in pages that sequences can share.
+// What a model remembers of a text: keys and values of every layer, in pages that sequences can share, and where it has
+// recurrent layers, their state. Keys and values of a position can be forgotten again; a state cannot be taken back, so that
+// rewind returns to positions whose state a mark has kept.
 //
 //     PoolPlan plan;                                 // 1. the size, before any memory is taken
 //     make_pool_plan(model.config(), {.max_sequences = 32, .n_pages = 400}, plan);
@@ -30,6 +32,8 @@ public:
     [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
     [[nodiscard]] std::uint32_t n_free_pages() const noexcept;      ///< pages that no cache holds; 0 before make_pool
     [[nodiscard]] std::uint32_t n_free_sequences() const noexcept;  ///< caches that make_cache can still make
+    /// Slots that hold no state; 0 for a model without recurrent layers.
+    [[nodiscard]] std::uint32_t n_free_states() const noexcept;
 
 private:
     friend struct CacheAccess;
@@ -43,6 +47,8 @@ public:
     [[nodiscard]] std::uint32_t kv_len() const noexcept;      ///< positions cached so far; 0 if not valid
     [[nodiscard]] std::uint32_t max_kv_len() const noexcept;  ///< capacity; 0 if not valid
     [[nodiscard]] std::uint32_t n_pages() const noexcept;     ///< pages held, shared ones too
+    /// Where rewind(cache, kv_len) would arrive. With more than it has: at what it has. 0 where not valid.
+    [[nodiscard]] std::uint32_t reach(std::uint32_t kv_len) const noexcept;
 
 private:
     friend struct CacheAccess;
@@ -59,21 +65,35 @@ private:
 /// Errors, nothing changed: bad_argument (no pool), pool_full (max_sequences exist).
 [[nodiscard]] Status make_cache(CachePool& pool, Cache& cache) noexcept;
 
-/// `to` becomes a new cache of the same pool that holds what `from` holds. Time and memory: a table, no page.
+/// `to` becomes a new cache of the same pool that holds what `from` holds, marks too. Time and memory: a table, no page and
+/// no state.
 /// Errors, nothing changed: bad_argument (`from` not valid), pool_full.
 [[nodiscard]] Status fork_cache(const Cache& from, Cache& to) noexcept;
 
-/// Gives the cache's pages back, as far as no other cache shares them. Errors: bad_argument (not valid).
+/// Gives the cache's pages and states back, as far as no other cache shares them. Errors: bad_argument (not valid).
 Status end_cache(Cache& cache) noexcept;
 
-/// Forgets every position from kv_len on and gives back the pages that held no other.
-/// Errors, nothing changed: bad_argument (not valid, or it has fewer positions than kv_len).
-[[nodiscard]] Status rewind(Cache& cache, std::uint32_t kv_len) noexcept;
+/// Forgets positions from the end, and gives back the pages that held no other. The cache then has kv_len positions where
+/// the model has keys and values alone or kv_len is 0; where it has recurrent layers, as many as the latest mark at or below
+/// kv_len, or none. Marks beyond are forgotten.
+///
+///   reached  set to the positions there are now; compute those up to kv_len again. Null: not wanted
+///
+/// Errors, nothing changed: bad_argument (not valid, or fewer positions).
+[[nodiscard]] Status rewind(Cache& cache, std::uint32_t kv_len, std::uint32_t* reached = nullptr) noexcept;
+
+/// Keeps the state of the present kv_len, so that rewind returns to it, until it is rewound further, unmarked, restored or
+/// ended. The state is held, not copied. Does nothing where rewind reaches every position anyway, and at 0.
+/// Errors, nothing changed: bad_argument (not valid), pool_full (max_marks kept already, or no free state to go on with).
+[[nodiscard]] Status mark(Cache& cache) noexcept;
+
+/// Gives back the state that a mark at kv_len has kept, if there is one. Errors: bad_argument (not valid).
+Status unmark(Cache& cache, std::uint32_t kv_len) noexcept;
 
 /// Exact bytes that save_cache writes at the present kv_len; 0 if not valid.
 [[nodiscard]] std::uint64_t cache_bytes(const Cache& cache) noexcept;
 
-/// Writes the positions, keys and values, a checksum, and what model and cache they belong to. The bytes depend on no
+/// Writes the positions, keys and values, states with their marks, a checksum, and what model and cache they belong to. The bytes depend on no
 /// page, capacity, number of threads or instruction set, and may be unaligned; they are those of a saved session.
 /// Errors, `written` unchanged: bad_argument (not valid), buffer_too_small (nothing is written then).
 [[nodiscard]] Status save_cache(const Cache& cache, std::span<std::byte> out, std::size_t& written) noexcept;
@@ -82,8 +102,8 @@ Status end_cache(Cache& cache) noexcept;
 /// bit. `saved` may hold any bytes at all; whether they are what save_cache wrote is checked before the first change. The
 /// checksum finds damage; it does not tell who wrote the bytes.
 /// Errors, nothing changed: bad_argument (not valid), truncated, bad_shape (too long), version_unsupported,
-/// checksum_mismatch, session_mismatch (not a saved cache, or one of another model, cache type or numerics version),
-/// context_full (no room), pool_full (no pages).
+/// checksum_mismatch, session_mismatch (no saved cache, or of another model, cache type or numerics version),
+/// context_full (no room), pool_full (too few pages, states or marks).
 [[nodiscard]] Status restore_cache(Cache& cache, std::span<const std::byte> saved) noexcept;
 
 /// `to` becomes what `from`, maybe a cache of another pool, is; see fork_cache for the same pool.

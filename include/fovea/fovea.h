@@ -275,7 +275,7 @@ typedef struct {
     uint32_t max_sequences;   ///< steps of a pass [a session 1, a workspace max_batch]; encode, attend: sequences [1]
     uint32_t max_key_rows;    ///< encode, attend: the memory's rows, or keys, of all sequences [max_batch]
     uint32_t cancellable;     ///< not 0: fovea_cancel works [no]
-    uint32_t reserved;        ///< 0
+    uint32_t max_marks;       ///< of a session with recurrent layers, see fovea_mark_cache; each costs a state [2]
     fovea_run run;            ///< the host's threads, in place of the engine's own [NULL]
     void* run_context;        ///< given to `run`; must outlive the session or workspace
     uint32_t max_adapters;    ///< in use at a time, see fovea_adapter.h; each costs a table of its tensors [none]
@@ -330,9 +330,11 @@ fovea_status fovea_forward_into(fovea_session* session, const uint32_t* tokens, 
 /// [vocab_size] float32, unnormalised, of the last fovea_forward; zeros before the first.
 const float* fovea_logits(const fovea_session* session);
 
-/// The number of positions cached; and a way back to fewer of them.
+/// How many positions are cached; going back to fewer of them. *reached, unless reached is NULL, becomes how many there are
+/// then: kv_len or, where the model has recurrent layers, those of the latest mark at or below it, see fovea_mark_cache.
+/// Errors, nothing changed: FOVEA_BAD_ARGUMENT (fewer positions).
 uint32_t fovea_kv_len(const fovea_session* session);
-fovea_status fovea_rewind(fovea_session* session, uint32_t kv_len);
+fovea_status fovea_rewind(fovea_session* session, uint32_t kv_len, uint32_t* reached);
 
 /// The session's sampler from here on; until the first call, the most likely token.
 fovea_status fovea_set_sampler(fovea_session* session, const fovea_sampler* sampler);

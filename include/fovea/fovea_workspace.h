@@ -69,6 +69,9 @@ typedef struct {
     uint32_t n_pages;        ///< of all caches [what max_sequences of max_positions take]; most of the pool's memory
     uint32_t kv_type;        ///< FOVEA_F32, FOVEA_F16, FOVEA_Q8 or FOVEA_Q4 [FOVEA_F32]
     uint32_t memory;         ///< not 0: caches of what attention to a memory reads, see fovea_cache_memory
+    /// Of models with recurrent layers; others have none whatever these say. Marks that a cache has at a time [2], and states of
+    /// all caches [2 + max_marks for each of max_sequences], see PoolLimits in plan.h.
+    uint32_t max_marks, n_states;
 } fovea_pool_limits;
 
 typedef struct {
@@ -77,8 +80,10 @@ typedef struct {
     uint32_t max_sequences;
     uint32_t page_len;
     uint32_t n_pages;
-    uint32_t reserved;
+    uint32_t n_states;     ///< 0 where the model has no recurrent layers, as max_marks
     uint64_t arena_bytes;  ///< exactly what fovea_make_pool needs
+    uint32_t max_marks;
+    uint32_t reserved;
 } fovea_pool_plan;
 
 /// Errors, *plan unchanged: those of make_pool_plan.
@@ -86,8 +91,9 @@ fovea_status fovea_plan_pool(const struct fovea_model* model, const fovea_pool_l
 /// `arena` as in fovea_make_session_of. Errors, the arena unchanged: those of make_pool.
 fovea_status fovea_make_pool(const struct fovea_model* model, const fovea_pool_limits* limits, void* arena,
                              size_t arena_bytes, fovea_pool** pool);
-/// Free pages, and caches that can still be made; 0 for NULL.
+/// Pages, states and caches that can still be had; 0 for NULL.
 uint32_t fovea_free_pages(const fovea_pool* pool);
+uint32_t fovea_free_states(const fovea_pool* pool);
 uint32_t fovea_free_sequences(const fovea_pool* pool);
 
 /// One sequence's cache: a small value to copy and to pass by address. Zeros are no cache. All copies are refused, with
@@ -101,8 +107,15 @@ typedef struct {
 fovea_status fovea_make_cache(fovea_pool* pool, fovea_cache* cache);
 fovea_status fovea_fork_cache(const fovea_cache* from, fovea_cache* to);
 fovea_status fovea_end_cache(const fovea_cache* cache);
-fovea_status fovea_rewind_cache(const fovea_cache* cache, uint32_t kv_len);
-/// Positions so far, capacity in positions, and pages held; 0 for what is no cache.
+/// *reached, unless reached is NULL, becomes the positions there are now: kv_len or, where the model has recurrent layers,
+/// those of the latest mark at or below it. Compute the rest again.
+fovea_status fovea_rewind_cache(const fovea_cache* cache, uint32_t kv_len, uint32_t* reached);
+/// As mark, unmark and Cache::reach of cache.h: keeps the recurrent state of the present length for fovea_rewind_cache, gives
+/// one back, says where rewinding would arrive. With keys and values alone every length is reached and nothing is kept.
+fovea_status fovea_mark_cache(const fovea_cache* cache);
+fovea_status fovea_unmark_cache(const fovea_cache* cache, uint32_t kv_len);
+uint32_t fovea_cache_reach(const fovea_cache* cache, uint32_t kv_len);
+/// Positions so far, their most, and pages held; 0 for what is no cache.
 uint32_t fovea_cache_kv_len(const fovea_cache* cache);
 uint32_t fovea_cache_max_kv_len(const fovea_cache* cache);
 uint32_t fovea_cache_pages(const fovea_cache* cache);

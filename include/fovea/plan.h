@@ -23,6 +23,9 @@ struct Limits {
     std::uint32_t n_threads = 1;  ///< 1 to kMaxThreads (256), the calling thread included; fixed for its life
     /// f32, f16, q8 or q4: how keys and values are cached. A workspace's caches have a type of their own.
     Type kv_type = Type::f32;
+    /// Marks that a session has at a time, see mark in fovea/cache.h; each costs a state. 0: 2 for a model with recurrent
+    /// layers. Other models need none, and plan none whatever this says.
+    std::uint8_t max_marks = 0;
     /// encode, attend: sequences in one call. 0: 1. A workspace: steps in one pass. 0: max_batch.
     std::uint32_t max_sequences = 0;
     /// encode, attend: rows of the memory, or keys, past ones too, of all sequences. 0: max_batch.
@@ -45,6 +48,12 @@ struct PoolLimits {
     /// Caches hold the keys and values of a memory for a decoder's cross-attention, a position for each of the memory's
     /// rows. max_kv_len 0: the encoder's max_positions, or 512.
     bool memory = false;
+    /// Marks that a cache has at a time, see mark in fovea/cache.h. 0: 2 for a model with recurrent layers. Other models need
+    /// none, and plan none whatever this and n_states say.
+    std::uint32_t max_marks = 0;
+    /// States of recurrent layers, of all caches together. A cache holds one, and each of its marks; a call takes another for
+    /// each of its steps, and gives back what it replaced. Forks share. 0: 2 + max_marks for each of max_sequences.
+    std::uint32_t n_states = 0;
 };
 
 inline constexpr std::size_t kArenaAlignment = 64;

@@ -82,8 +82,9 @@ private:
 /// Source: Vaswani et al. 2017, eq. 1 (attention); Su et al. 2021, eq. 34 (rotary positions).
 [[nodiscard]] Status forward(Session& session, std::span<const Token> tokens, std::span<float> logits) noexcept;
 
-/// Forgets every position from kv_len on: the session is as it was with kv_len positions. Errors: bad_argument.
-[[nodiscard]] Status rewind(Session& session, std::uint32_t kv_len) noexcept;
+/// Forgets positions from the end: the session is as it was when it had as many as it has now, kv_len, or fewer where the model
+/// has recurrent layers. See rewind, and mark for session.cache(), in fovea/cache.h. Errors, nothing changed: bad_argument.
+[[nodiscard]] Status rewind(Session& session, std::uint32_t kv_len, std::uint32_t* reached = nullptr) noexcept;
 
 /// As cache_bytes, save_cache, restore_cache and copy_cache of fovea/cache.h, of the session's cache; unsupported if
 /// the model gives no logits. A session restores what a cache of a pool has saved, and the reverse.

@@ -19,7 +19,7 @@ static fovea_session* make_session(const struct fovea_model* model, const fovea_
 
 static int computes(fovea_session* session, const float* want) {
     float* got = take_floats(kTokens * kVocab);
-    GIVES(FOVEA_OK, fovea_rewind(session, 0));
+    GIVES(FOVEA_OK, fovea_rewind(session, 0, NULL));
     GIVES(FOVEA_OK, fovea_forward_into(session, kPrompt, kTokens, got, kTokens * kVocab));
     return same_floats(got, want, kTokens * kVocab);
 }
@@ -30,7 +30,7 @@ static void test_refusals(fovea_session* session, const struct fovea_model* mode
     const fovea_adapter three[3] = {good, good, good};
     fovea_adapter many[65];
     for (int i = 0; i < 65; ++i) many[i] = good;
-    GIVES(FOVEA_OK, fovea_rewind(session, 0));
+    GIVES(FOVEA_OK, fovea_rewind(session, 0, NULL));
     GIVES(FOVEA_BAD_LIMITS, fovea_set_session_adapters(session, three, 3));
     GIVES(FOVEA_BAD_LIMITS, fovea_set_session_adapters(session, many, 65));
     GIVES(FOVEA_BAD_ARGUMENT, fovea_set_session_adapters(session, &of_model, 1));
@@ -114,7 +114,7 @@ void test_adapters(void) {
     GIVES(FOVEA_BAD_ARGUMENT, fovea_set_session_adapters(session, NULL, 0)); /* it has positions */
     test_refusals(session, model, first);
     CHECK(computes(session, want));
-    GIVES(FOVEA_OK, fovea_rewind(session, 0));
+    GIVES(FOVEA_OK, fovea_rewind(session, 0, NULL));
     GIVES(FOVEA_OK, fovea_set_session_adapters(session, NULL, 0));
     CHECK(computes(session, plain));
     test_older(model, first, plain);

@@ -377,7 +377,7 @@ void test_generators(void) {
         generators[i] = make_test_generator(model, caches[i], 0);
         GIVES(FOVEA_OK, fovea_start(generators[i], kTokens + i, 4, &options));
         alone[i] = finish_text(generators[i], workspace);
-        GIVES(FOVEA_OK, fovea_rewind_cache(caches + i, 0));
+        GIVES(FOVEA_OK, fovea_rewind_cache(caches + i, 0, NULL));
         GIVES(FOVEA_OK, fovea_resume(generators[i], NULL, 0));
         GIVES(FOVEA_OK, fovea_start(generators[i], kTokens + i, 4, &options));
         together[i] = (written){.n_bytes = 0};

@@ -209,8 +209,8 @@ static void test_forward(fovea_session* session, const fovea_plan* plan, const u
     CHECK(fovea_kv_len(session) == n);
     CHECK(fovea_forward(session, &none, 1).code == FOVEA_TOKEN_OUT_OF_RANGE);
     CHECK(fovea_forward(session, tokens, 0).code == FOVEA_BAD_SHAPE);
-    CHECK(fovea_rewind(session, (uint32_t)n + 1).code == FOVEA_BAD_ARGUMENT);
-    CHECK(fovea_rewind(session, 0).code == FOVEA_OK);
+    CHECK(fovea_rewind(session, (uint32_t)n + 1, NULL).code == FOVEA_BAD_ARGUMENT);
+    CHECK(fovea_rewind(session, 0, NULL).code == FOVEA_OK);
     CHECK(fovea_forward(session, tokens, n).code == FOVEA_OK);
     CHECK(memcmp(logits, fovea_logits(session), plan->vocab_size * sizeof(float)) == 0);
     snprintf(hex, sizeof hex, "%016llx", (unsigned long long)hash);
@@ -249,7 +249,7 @@ static void test_generation(fovea_session* session, const uint32_t* tokens, size
     char* texts[] = {first, second};
     for (int i = 0; i < 2; ++i) {
         CHECK(fovea_set_sampler(session, &sampler).code == FOVEA_OK);
-        CHECK(fovea_rewind(session, 0).code == FOVEA_OK);
+        CHECK(fovea_rewind(session, 0, NULL).code == FOVEA_OK);
         CHECK(fovea_forward(session, tokens, n).code == FOVEA_OK);
         generate(session, texts[i], sizeof first);
     }
@@ -274,20 +274,20 @@ static void test_parts(fovea_session* session, size_t n_tokens) {
     const size_t n = info.vocab_size;
     float *each = take_floats(3 * n), *last = take_floats(n);
     fovea_cache cache = fovea_session_cache(session);
-    GIVES(FOVEA_OK, fovea_rewind_cache(&cache, 0));
+    GIVES(FOVEA_OK, fovea_rewind_cache(&cache, 0, NULL));
     CHECK(n_tokens > 0 && fovea_kv_len(session) == 0 && fovea_cache_max_kv_len(&cache) == 128);
     GIVES(FOVEA_OK, fovea_forward_into(session, tokens, 3, each, 3 * n));
-    GIVES(FOVEA_OK, fovea_rewind(session, 0));
+    GIVES(FOVEA_OK, fovea_rewind(session, 0, NULL));
     GIVES(FOVEA_OK, fovea_forward_into(session, tokens, 2, NULL, 0));
     GIVES(FOVEA_OK, fovea_forward_into(session, tokens + 2, 1, last, n));
     CHECK(same_floats(each + 2 * n, last, n) && !same_floats(each, last, n));
     GIVES(FOVEA_BAD_SHAPE, fovea_forward_into(session, tokens, 3, each, 2 * n));
     CHECK(fovea_kv_len(session) == 3);
-    GIVES(FOVEA_OK, fovea_rewind(session, 0));
+    GIVES(FOVEA_OK, fovea_rewind(session, 0, NULL));
     GIVES(FOVEA_OK, fovea_forward(session, tokens, 3));
     CHECK(same_floats(fovea_logits(session), last, n));
     /* Its workspace runs a step with its cache. */
-    GIVES(FOVEA_OK, fovea_rewind(session, 0));
+    GIVES(FOVEA_OK, fovea_rewind(session, 0, NULL));
     memset(last, 0, n * sizeof *last);
     const fovea_step step = {
         .struct_size = sizeof step, .cache = cache, .tokens = tokens, .n_tokens = 3, .logits = last, .n_logits = n};
@@ -329,7 +329,7 @@ static void test_null(void) {
     CHECK(n == 0);
     GIVES(FOVEA_BAD_ARGUMENT, fovea_forward(NULL, &token, 1));
     GIVES(FOVEA_BAD_ARGUMENT, fovea_forward_into(NULL, &token, 1, NULL, 0));
-    GIVES(FOVEA_BAD_ARGUMENT, fovea_rewind(NULL, 0));
+    GIVES(FOVEA_BAD_ARGUMENT, fovea_rewind(NULL, 0, NULL));
     GIVES(FOVEA_BAD_ARGUMENT, fovea_set_sampler(NULL, NULL));
     GIVES(FOVEA_BAD_ARGUMENT, fovea_sample(NULL, NULL, 0, &token));
     CHECK(!fovea_logits(NULL) && !fovea_kv_len(NULL) && !fovea_ends_text(NULL, 0));

@@ -68,11 +68,14 @@ void test_pools(void) {
     GIVES(FOVEA_POOL_FULL, fovea_make_cache(pool, &c));
     GIVES(FOVEA_POOL_FULL, fovea_fork_cache(&a, &c));
     CHECK(!c.pool);
-    GIVES(FOVEA_BAD_ARGUMENT, fovea_rewind_cache(&a, 1));
+    GIVES(FOVEA_BAD_ARGUMENT, fovea_rewind_cache(&a, 1, NULL));
     GIVES(FOVEA_OK, fovea_end_cache(&b));
     GIVES(FOVEA_BAD_ARGUMENT, fovea_end_cache(&b));
     GIVES(FOVEA_BAD_ARGUMENT, fovea_fork_cache(&b, &c));
-    GIVES(FOVEA_BAD_ARGUMENT, fovea_rewind_cache(&b, 0));
+    GIVES(FOVEA_BAD_ARGUMENT, fovea_rewind_cache(&b, 0, NULL));
+    GIVES(FOVEA_BAD_ARGUMENT, fovea_mark_cache(&b));
+    GIVES(FOVEA_BAD_ARGUMENT, fovea_unmark_cache(NULL, 0));
+    CHECK(fovea_cache_reach(&b, 3) == 0 && fovea_free_states(NULL) == 0);
     CHECK(fovea_cache_max_kv_len(&a) == 160 && fovea_cache_max_kv_len(&b) == 0 && fovea_cache_bytes(&b) == 0);
     /* Neither a pool nor a cache. */
     GIVES(FOVEA_BAD_ARGUMENT, fovea_make_cache(NULL, &c));
@@ -109,7 +112,13 @@ static void test_together(fovea_workspace* workspace, fovea_pool* pool) {
     cpp_forward(other, 4, alone);
     CHECK(same_floats(each, alone + 3 * kVocab, kVocab));
 
-    GIVES(FOVEA_OK, fovea_rewind_cache(&c, 3));
+    /* With keys and values alone rewind reaches every length, and a mark keeps nothing. */
+    uint32_t reached = 99;
+    GIVES(FOVEA_OK, fovea_mark_cache(&c));
+    CHECK(fovea_cache_reach(&c, 3) == 3 && fovea_cache_reach(&c, 9) == 4 && fovea_free_states(pool) == 0);
+    GIVES(FOVEA_OK, fovea_rewind_cache(&c, 3, &reached));
+    CHECK(reached == 3);
+    GIVES(FOVEA_OK, fovea_unmark_cache(&c, 4));
     const fovea_step again = step_of(c, kTokens + 3, 1, each, 1);
     GIVES(FOVEA_OK, fovea_forward_steps(workspace, &again, 1));
     CHECK(same_floats(each, last, kVocab));
