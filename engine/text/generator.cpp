@@ -151,7 +151,8 @@ Status start(Generator& generator, std::span<const Token> prompt, const Generate
     std::uint32_t n_kept = same < s.n_cached ? same : s.n_cached;
     if (n_kept > s.cache.kv_len()) n_kept = s.cache.kv_len();
     if (n_kept == n_prompt) --n_kept;  // logits follow a token that is computed
-    (void)rewind(s.cache, n_kept);
+    if (has(Part::speculation)) forget_mark(s);
+    (void)rewind(s.cache, n_kept, &n_kept);
     std::memmove(s.text, prompt.data(), prompt.size_bytes());
     s.n_text = n_prompt;
     s.n_cached = n_kept;

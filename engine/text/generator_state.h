@@ -43,7 +43,8 @@ struct GeneratorState {
     std::uint32_t n_drafted = 0;    // of the tokens, and those proposed, in the draft's cache
     std::uint32_t n_proposed = 0;   // in the present step
     std::uint32_t n_forced = 0;     // of those: all or none
-    std::uint32_t n_bytes = 0;      // in `bytes`; the first n_shown were handed out
+    std::uint32_t marked = 0;       // where the cache is marked for the present step's proposals; 0: it is not
+    std::uint32_t n_bytes = 0;      // in `bytes`, of which the first n_shown were handed out
     std::uint32_t n_shown = 0;
     Match match;  // of the present step
     Economy economy;
@@ -70,6 +71,9 @@ struct GeneratorAccess {
 
 /// The longest match of the text's last tokens, counted up to 16, the latest of equals. Looks back 8192 positions.
 [[nodiscard]] Match find_match(std::span<const Token> text) noexcept;
+
+/// Ends a mark that propose has set.
+void forget_mark(GeneratorState& s) noexcept;
 
 /// A draft's part of start. Errors: bad_argument.
 [[nodiscard]] Status check_draft(const GeneratorState& s, const DraftModel& draft) noexcept;

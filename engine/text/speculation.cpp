@@ -54,13 +54,14 @@ void propose_match(GeneratorState& s, std::uint32_t most) noexcept {
     DraftModel& draft = s.speculation.draft;
     const std::uint32_t room = draft.cache.max_kv_len();
     if (room < s.n_text || !draft.cache.valid()) return {};
-    s.n_drafted = smaller(s.n_drafted, draft.cache.kv_len());
-    // The prompt is read once in any case: only new tokens that were left out count.
+    s.n_drafted = draft.cache.reach(s.n_drafted);
+    // The prompt is read once in any case; what counts is new tokens that were left out.
     const std::uint32_t n_read = s.n_drafted > s.figures.n_prompt ? s.n_drafted : s.figures.n_prompt;
     most = smaller(most, room - s.n_text + 1);
     const std::uint32_t n = s.economy.worth_drafting(s.n_text > n_read ? s.n_text - n_read : 0, most);
     if (n == 0) return {};
     Status status = rewind(draft.cache, s.n_drafted);
+    (void)unmark(draft.cache, s.n_drafted);
     const std::span<float> logits = s.logits.first(s.vocab_size);
     while (status.ok() && s.n_proposed < n) {
         const std::uint32_t n_unread = s.n_text + s.n_proposed - s.n_drafted;
@@ -69,6 +70,7 @@ void propose_match(GeneratorState& s, std::uint32_t most) noexcept {
         if (!status.ok()) break;
         ++s.figures.n_draft_passes;
         s.n_drafted += n_unread;
+        if (s.n_proposed == 0) (void)mark(draft.cache);  // the text, to which it returns where proposals are refused
         const Token token = likeliest(logits);
         if (token >= s.vocab_size) break;
         s.text[s.n_text + s.n_proposed++] = token;
@@ -77,6 +79,15 @@ void propose_match(GeneratorState& s, std::uint32_t most) noexcept {
     s.n_drafted = smaller(s.n_drafted, s.n_text);
     s.n_proposed = 0;
     return status;
+}
+
+/// Where the cache has a state it is marked, for the case that proposals are refused. False: there is no room for that.
+[[nodiscard]] bool keep_state(GeneratorState& s) noexcept {
+    const PoolState& pool = *CacheAccess::pool(s.cache);
+    if (!has_states(pool) || pool.states->is_marked(CacheAccess::slot(s.cache), s.n_cached)) return true;
+    if (!mark(s.cache).ok()) return false;
+    s.marked = s.n_cached;
+    return true;
 }
 
 constexpr std::size_t kBlock = 16;
@@ -136,11 +147,17 @@ float draft_cost(const GeneratorState& s, const DraftModel& draft) noexcept {
     return bytes(WorkspaceAccess::state(draft.workspace)->model) / bytes(*CacheAccess::pool(s.cache)->model);
 }
 
+void forget_mark(GeneratorState& s) noexcept {
+    if (s.marked) (void)unmark(s.cache, s.marked);
+    s.marked = 0;
+}
+
 Status propose(GeneratorState& s) noexcept {
     s.n_proposed = s.n_forced = 0;
     s.match = {};
-    // Not with the prompt: its pass gives only its last row's logits.
-    if (s.n_text == s.figures.n_prompt || propose_forced(s)) return {};
+    // Not with the prompt, nor with what is computed again: such a pass is for its last row's logits alone.
+    if (s.n_text == s.figures.n_prompt || s.n_text - s.n_cached > 1) return {};
+    if (!keep_state(s) || propose_forced(s)) return {};
     const std::uint32_t most = most_proposals(s, s.speculation.n_proposed);
     if (most == 0) return {};
     if (s.speculation.draft.workspace.valid()) return propose_drafted(s, most);

@@ -1,6 +1,7 @@
 // A generator's turn: the step to compute, and the reading of its logits.
 #include <cstring>
 
+#include "engine/cache/kv_cache.h"
 #include "engine/format/parts.h"
 #include "engine/text/generator_state.h"
 
@@ -107,8 +108,10 @@ void accept(GeneratorState& s, Token token) noexcept {
 Status next_step(Generator& generator, Step& step) noexcept {
     if (!generator.valid() || !GeneratorAccess::state(generator)->running) return no_text(generator);
     GeneratorState& s = *GeneratorAccess::state(generator);
-    if (s.cache.kv_len() != s.n_cached)
-        return {Code::bad_argument, "positions in the generator's cache", s.n_cached, s.cache.kv_len()};
+    const std::uint32_t kv_len = s.cache.kv_len();
+    // What a rewind did not reach may have been computed again already.
+    if (kv_len > s.n_cached && kv_len < s.n_text && has_states(*CacheAccess::pool(s.cache))) s.n_cached = kv_len;
+    if (kv_len != s.n_cached) return {Code::bad_argument, "positions in the generator's cache", s.n_cached, kv_len};
     if (!s.stepped) {
         if (has(Part::speculation)) {
             s.economy.begin_pass();
@@ -140,7 +143,8 @@ Status take(Generator& generator, Piece& piece) noexcept {
     // No token has followed the last one, so it is not cached; but if the model ended the text it has.
     const std::uint32_t n_new = s.n_text - n_before;
     s.n_cached = s.finish == FinishReason::end_token || n_new == 0 ? s.n_text : s.n_text - 1;
-    (void)rewind(s.cache, s.n_cached);
+    (void)rewind(s.cache, s.n_cached, &s.n_cached);  // what is not reached is computed again, with the next step
+    if (has(Part::speculation)) forget_mark(s);
     s.stepped = false;
     s.n_proposed = 0;
     piece.text = show(s);

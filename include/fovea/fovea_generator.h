@@ -155,7 +155,8 @@ typedef struct {
     uint32_t n_forced;        ///< tokens that took no pass of their own: the filter left no other
 } fovea_generate_figures;
 fovea_status fovea_generator_figures(const fovea_generator* generator, fovea_generate_figures* figures);
-/// Prompt and new tokens, [*n_tokens]. The cache holds them all but the last, which no token has followed yet.
+/// Prompt and new tokens, [*n_tokens]. The cache holds them all but the last, which no token has followed yet, or fewer: see
+/// Generator::tokens.
 const uint32_t* fovea_generator_tokens(const fovea_generator* generator, size_t* n_tokens);
 /// One of FOVEA_FINISH_NONE and those after it, of the present text; none if there is no text.
 uint32_t fovea_generator_finish(const fovea_generator* generator);

@@ -131,7 +131,8 @@ struct GeneratorState;  // lives at the start of the arena; engine/text/generato
 class Generator {
 public:
     [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
-    /// Prompt and new tokens. The cache holds them all but the last, which no token has followed yet.
+    /// Prompt and new tokens. The cache holds them all but the last, which no token has followed yet; where the model has
+    /// recurrent layers and the last step's proposals were refused it may hold fewer, which the next step computes again.
     [[nodiscard]] std::span<const Token> tokens() const noexcept;
     [[nodiscard]] GenerateFigures figures() const noexcept;
     [[nodiscard]] FinishReason finish() const noexcept;  ///< of the present text; none if there is none
@@ -154,7 +155,8 @@ private:
 /// Errors, nothing changed: bad_argument (not made, cache ended), bad_shape (not as many as the cache has), context_full.
 [[nodiscard]] Status resume(Generator& generator, std::span<const Token> tokens) noexcept;
 
-/// Begins a text with `prompt`, at least one token. The part that the cache holds stays; at least the last is computed.
+/// Begins a text with `prompt`, at least one token. What the cache holds of it stays, as far as rewind reaches; at least the
+/// last is computed.
 /// Errors, nothing changed: bad_argument (not made, cache ended, options outside their ranges, stop strings that are
 /// empty or not UTF-8, a draft of another vocabulary or with this cache), bad_shape (no token), context_full,
 /// token_out_of_range, buffer_too_small (stop strings), section_missing (stop strings without a tokenizer),

@@ -5,6 +5,7 @@
 #include <limits>
 #include <random>
 
+#include "engine/cache/kv_cache.h"
 #include "engine/text/generator_state.h"
 #include "tests/support/generator_cases.h"
 #include "tests/support/sanitized.h"
@@ -130,6 +131,63 @@ TEST_CASE("generator: the text of a plain loop, cut at stop strings, for any opt
     CHECK(n_refused > 100);
     CHECK(n_stopped > 10);
     CHECK(n_ended > 10);
+}
+
+/// A cache with a state of 64 bytes beside it, which nothing writes: what counts is where rewind arrives.
+struct CacheWithState {
+    AlignedBytes pages, arena;
+    CachePool pool;
+    Workspace workspace;
+    Cache cache;
+
+    CacheWithState(const Model& model, std::uint32_t context, std::uint32_t n_states) {
+        const PoolLimits limits{.max_kv_len = context, .max_marks = 1, .n_states = n_states};
+        PoolPlan pool_plan;
+        Plan plan;
+        REQUIRE(plan_pool(model.config(), limits, 64, pool_plan).ok());
+        REQUIRE(make_workspace_plan(model.config(), {.max_batch = 12}, plan).ok());
+        pages.resize(pool_plan.arena_bytes);
+        arena.resize(plan.arena_bytes);
+        REQUIRE(make_pool(model, limits, 64, pages, pool).ok());
+        REQUIRE(make_workspace(model, {.max_batch = 12}, arena, workspace).ok());
+        REQUIRE(make_cache(pool, cache).ok());
+    }
+};
+
+TEST_CASE("generator: where a cache has a state, refused proposals cost a pass and change nothing") {
+    std::mt19937 random(6);
+    const Tokenizer& tokenizer = tokenizer_of_bytes().tokenizer();
+    std::uint32_t n_accepted = 0, n_refused = 0;
+    for (int round = 0; round < kRounds / 3; ++round) {
+        CAPTURE(round);
+        const Model &model = small_model(random()).model, &draft_model = small_model(random()).model;
+        const std::uint32_t context = 60 + random() % 90;
+        Drawn drawn(random, model.config().decoder.vocab_size);
+        const Written want = naive(model, drawn.prompt, drawn.options, drawn.filtered, context);
+        CacheWithState own(model, context, 2), draft(draft_model, 150, 3);
+        OneGenerator one(model, tokenizer, own.cache, {.max_proposed = 9});
+        for (const bool drafted : {false, true})
+            for (const std::uint32_t n_proposed : {0u, 1u, 9u})
+                for (const bool always : {false, true}) {
+                    HashFilter filter;
+                    GenerateOptions options = drawn.options;
+                    if (drawn.filtered) options.filter = filter.filter();
+                    options.speculation = {.n_proposed = n_proposed, .always = always};
+                    if (drafted) options.speculation.draft = {draft.workspace, draft.cache};
+                    const Written got = written(one.generator, own.workspace, drawn.prompt, options, &filter);
+                    REQUIRE(got == want);
+                    CHECK(own.pool.n_free_states() + (own.cache.kv_len() != 0) == 2);  // no mark is left
+                    CHECK(own.cache.kv_len() <= drawn.prompt.size() + got.tokens.size());
+                    n_accepted += got.figures.n_accepted;
+                    n_refused += got.figures.n_proposed - got.figures.n_accepted;
+                }
+        REQUIRE(end_cache(own.cache).ok());
+        REQUIRE(end_cache(draft.cache).ok());
+        CHECK(own.pool.n_free_states() == 2);
+        CHECK(draft.pool.n_free_states() == 3);
+    }
+    CHECK(n_accepted > 100);
+    CHECK(n_refused > 100);
 }
 
 TEST_CASE("generator: the same bits with proposals, for every instruction set, weight and cache type") {
