@@ -165,7 +165,10 @@ Status SpeechWorkspace::hear(std::size_t i, std::span<const float> frames) {
 }
 
 Status SpeechWorkspace::rewind(std::size_t i, std::size_t n_tokens) {
-    return fovea::rewind(texts_[i], static_cast<std::uint32_t>(n_tokens));
+    const auto n = static_cast<std::uint32_t>(n_tokens);
+    if (texts_[i].reach(n) != n)
+        return {Code::unsupported, "attempts at speech by a model with recurrent layers", 0, 0};
+    return fovea::rewind(texts_[i], n);
 }
 
 Status SpeechWorkspace::read(std::span<const Reading> readings) {

@@ -22,7 +22,7 @@ KeptPrefixes::Found KeptPrefixes::find(std::span<const Token> prompt) {
     Text* from = nullptr;
     for (std::size_t i = 0; i < texts_.size(); ++i) {
         if (texts_[i].used == 0) continue;
-        const std::uint32_t n = n_same(tokens(i), prompt);
+        const std::uint32_t n = texts_[i].cache.reach(n_same(tokens(i), prompt));
         if (n <= best.n_tokens) continue;
         best = {texts_[i].cache, n};
         from = &texts_[i];

@@ -16,7 +16,7 @@ class KeptPrefixes {
 public:
     KeptPrefixes(std::uint32_t n_texts, std::uint32_t max_tokens);
 
-    /// The text that shares most tokens with `prompt`. n_tokens 0: none shares any.
+    /// The text that shares most tokens with `prompt`, of those that rewind reaches. n_tokens 0: none shares any.
     struct Found {
         Cache cache;
         std::uint32_t n_tokens = 0;

@@ -66,7 +66,8 @@ bool TextWorker::waits_to_share(Choice& choice) {
     std::uint32_t n_best = n_cached + kWorthWaiting;
     for (const Choice& other : choices_) {
         if (!other.job || other.order >= choice.order || other.resting) continue;
-        const std::uint32_t n = std::min(n_same(other.prompt(), choice.prompt()), n_useful);
+        std::uint32_t n = std::min(n_same(other.prompt(), choice.prompt()), n_useful);
+        if (other.cache.kv_len() >= n) n = other.cache.reach(n);
         if (n <= n_best) continue;
         best = &other;
         n_best = n;

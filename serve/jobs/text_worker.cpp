@@ -13,8 +13,9 @@ namespace {
 constexpr std::uint32_t kDefaultContexts = 4;
 constexpr std::uint32_t kStopBytes = 2048;  // of a request, and those of a chat template
 constexpr std::uint32_t kKeptPerSequence = 2;
-constexpr std::uint32_t kMostForced = 4;  // tokens that a form forces, in one pass; each costs a row of logits
-constexpr std::uint32_t kLeastKept = 16;  // tokens that are worth keeping
+constexpr std::uint32_t kStatesPerSequence = 3;  // the present one, one that a pass writes, a mark
+constexpr std::uint32_t kMostForced = 4;         // tokens that a form forces, in one pass; each costs a row of logits
+constexpr std::uint32_t kLeastKept = 16;         // tokens that are worth keeping
 constexpr std::chrono::seconds kMostSlow(15);
 
 }  // namespace
@@ -47,7 +48,9 @@ TextWorker::TextWorker(const host::Opened& served, const WorkerOptions& options,
                         .max_sequences = n + n_kept_ + (options.n_viewed ? 1 : 0),
                         .page_len = page_len_,
                         .n_pages = n_pages_,
-                        .kv_type = options.kv_type},
+                        .kv_type = options.kv_type,
+                        .max_marks = 1,  // a generator's, while it proposes
+                        .n_states = kStatesPerSequence * n + n_kept_ + (options.n_viewed ? 2 : 0)},
                        Pages::at_once);
     require(make_generator_plan(served.model, served.tokenizer,
                                 {.max_tokens = context_, .max_stop_bytes = kStopBytes, .max_proposed = kMostForced},
@@ -165,7 +168,7 @@ void TextWorker::share(Choice& choice, const Cache& from, std::uint32_t n_tokens
     const Cache source = from;
     if (choice.cache.valid()) (void)end_cache(choice.cache);
     const auto n = std::min(n_tokens, static_cast<std::uint32_t>(choice.prompt().size()) - 1);  // one is computed
-    if (!fork_cache(source, choice.cache).ok() || !rewind(choice.cache, n).ok()) {
+    if (!fork_cache(source, choice.cache).ok() || !rewind(choice.cache, n).ok()) {  // to n or before it
         (void)end_cache(choice.cache);
         (void)make_cache(*pool_, choice.cache);
     }

@@ -46,6 +46,7 @@ public:
         for (std::uint32_t i = 0; i < n_most_; ++i) caches_.push_back(start_cache(opened, pool_));
         const Step step{caches_[0], prompt, {}};
         require(forward(*workspace_, {&step, 1}), opened.name);
+        require(mark(caches_[0]), opened.name);
         std::vector<std::byte> saved(cache_bytes(caches_[0]));
         std::size_t n = 0;
         require(save_cache(caches_[0], saved, n), opened.name);

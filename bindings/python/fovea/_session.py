@@ -130,9 +130,9 @@ class Session:
         """Return what :meth:`stream` yields, joined."""
         return "".join(self.stream(prompt, **options))
 
-    def rewind(self, kv_len: int = 0) -> None:
-        """Forget every position from `kv_len` on."""
-        self._native.rewind(whole(kv_len, "kv_len"))
+    def rewind(self, kv_len: int = 0) -> int:
+        """Forget every position from `kv_len` on. Return how many are left, 0 or `kv_len`: a session sets no marks."""
+        return self._native.rewind(whole(kv_len, "kv_len"))
 
     def save(self) -> bytes:
         """Return what the session holds, as `fovea run --session` keeps it; another goes on from there, bit for bit."""
@@ -191,9 +191,16 @@ class Cache:
         """Return a cache that holds the same. Pages are shared, and copied when one of them writes."""
         return Cache(self._native.fork())
 
-    def rewind(self, kv_len: int = 0) -> None:
-        """Forget every position from `kv_len` on."""
-        self._native.rewind(whole(kv_len, "kv_len"))
+    def rewind(self, kv_len: int = 0) -> int:
+        """Forget every position from `kv_len` on. Return how many are left.
+
+        That is `kv_len`, but for models with recurrent layers: there it is the latest :meth:`mark` at or below it, or 0.
+        """
+        return self._native.rewind(whole(kv_len, "kv_len"))
+
+    def mark(self) -> None:
+        """Keep the present state of recurrent layers for :meth:`rewind`; other models need none. FullError without room."""
+        self._native.mark()
 
     def save(self) -> bytes:
         """Return positions, keys and values; any cache or pool of the model restores them."""
@@ -222,6 +229,7 @@ class CachePool:
     """Memory for the caches of many texts, cut into pages of `page_len` positions.
 
     memory: for what :meth:`Workspace.cache_memory` fills: a decoder's keys and values of what it attends to.
+    max_marks, n_states: for models with recurrent layers, marks of a cache and states of all. 0: 2, and 2 + max_marks each.
     """
 
     def __init__(
@@ -234,6 +242,8 @@ class CachePool:
         n_pages: int = 0,
         kv_type: str = "f32",
         memory: bool = False,
+        max_marks: int = 0,
+        n_states: int = 0,
     ) -> None:
         limits = {
             "memory": bool(memory),
@@ -242,6 +252,8 @@ class CachePool:
             "page_len": page_len,
             "n_pages": n_pages,
             "kv_type": kv_type,
+            "max_marks": max_marks,
+            "n_states": n_states,
         }
         self._native = _fovea.CachePool(native_model(model), limits)
 

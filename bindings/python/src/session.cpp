@@ -115,15 +115,17 @@ void PySession::forward(nb::handle object, nb::handle out_object, bool all) {
             "ids");
 }
 
-void PySession::rewind_to(std::uint32_t kv_len) {
+std::uint32_t PySession::rewind_to(std::uint32_t kv_len) {
+    std::uint32_t reached = 0;
     require(gate_.alone([&] {
         settle_tokens();
-        const Status status = fovea::rewind(*session_, kv_len);
+        const Status status = fovea::rewind(*session_, kv_len, &reached);
         touched();
-        if (status.ok()) tokens_.resize(kv_len);
+        if (status.ok()) tokens_.resize(reached);
         return status;
     }),
             "kv_len");
+    return reached;
 }
 
 nb::bytes PySession::save() {

@@ -38,7 +38,7 @@ public:
     PySession& operator=(const PySession&) = delete;
 
     void forward(nb::handle ids, nb::handle out, bool all);
-    void rewind_to(std::uint32_t kv_len);
+    std::uint32_t rewind_to(std::uint32_t kv_len);
     [[nodiscard]] nb::bytes save();
     void restore(const nb::bytes& saved);
     void copy_from(PySession& other);

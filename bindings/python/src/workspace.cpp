@@ -19,7 +19,9 @@ PoolLimits pool_limits_of(const nb::dict& named) {
                            counted("max_sequences", limits.max_sequences),
                            counted("page_len", limits.page_len),
                            {"memory", [&](nb::handle value) { return limits.memory = value.ptr() == Py_True, true; }},
-                           counted("n_pages", limits.n_pages)};
+                           counted("n_pages", limits.n_pages),
+                           counted("max_marks", limits.max_marks),
+                           counted("n_states", limits.n_states)};
     read_named(named, known, [](const std::string& name, nb::handle) {
         throw ValueRefused("limits: expected a name that a pool's limits have, got " + name);
     });
@@ -128,8 +130,14 @@ std::unique_ptr<PyCache> PyCache::fork() {
     return std::make_unique<PyCache>(pool_, made);
 }
 
-void PyCache::rewind_to(std::uint32_t kv_len) {
-    require(pool_->with([&] { return fovea::rewind(cache_, kv_len); }), "kv_len");
+std::uint32_t PyCache::rewind_to(std::uint32_t kv_len) {
+    std::uint32_t reached = 0;
+    require(pool_->with([&] { return fovea::rewind(cache_, kv_len, &reached); }), "kv_len");
+    return reached;
+}
+
+void PyCache::mark() {
+    require(pool_->with([&] { return fovea::mark(cache_); }), "cache");
 }
 
 nb::bytes PyCache::save() {
@@ -238,6 +246,7 @@ void bind_workspace(nb::module_& module) {
     nb::class_<PyCache>(module, "Cache", "What a model remembers of one text.")
         .def("fork", &PyCache::fork)
         .def("rewind", &PyCache::rewind_to, nb::arg("kv_len"))
+        .def("mark", &PyCache::mark)
         .def("save", &PyCache::save)
         .def("restore", &PyCache::restore, nb::arg("saved"))
         .def("close", &PyCache::close)

@@ -52,7 +52,8 @@ public:
     ~PyCache() { pool_->drop(cache_); }
 
     [[nodiscard]] std::unique_ptr<PyCache> fork();
-    void rewind_to(std::uint32_t kv_len);
+    std::uint32_t rewind_to(std::uint32_t kv_len);
+    void mark();
     [[nodiscard]] nb::bytes save();
     void restore(const nb::bytes& saved);
     void close();
