@@ -31,9 +31,9 @@ constexpr std::uint32_t kAtOnce = 32;  // texts that a model writes side by side
 }
 
 /// A decoder that writes texts side by side, a token of each in a pass.
-class OwnWriter {
+class SelfText {
 public:
-    OwnWriter(const ModelSource& source, std::uint32_t n_at_once, std::uint32_t n_threads)
+    SelfText(const ModelSource& source, std::uint32_t n_at_once, std::uint32_t n_threads)
         : in_memory_(source, {}, n_threads),
           tokenizer_(opened().tokenizer),
           workspace_(start_workspace(opened(), {.max_kv_len = window_of(source),
@@ -169,7 +169,7 @@ Texts own_texts(const ModelSource& source, std::uint32_t most, std::uint32_t n_t
     const std::uint32_t window = window_of(source), n_texts = (most + window - 1) / window;
     Texts result;
     result.ids.resize(n_texts);
-    OwnWriter writer(source, std::min(n_texts, kAtOnce), n_threads);
+    SelfText writer(source, std::min(n_texts, kAtOnce), n_threads);
     std::uint64_t done = 0;
     for (std::uint32_t i = 0; i < n_texts; i += kAtOnce) {
         const std::uint32_t n = std::min(kAtOnce, n_texts - i);

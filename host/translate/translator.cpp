@@ -24,8 +24,8 @@ Translator::Translator(const host::Opened& opened, const Options& options)
 
 TargetPlan Translator::plan(const host::Opened& opened, const Options& options) {
     const TargetRules rules = rules_of(opened, options.n_beams);
-    return rules.beams.n_beams > 1 ? BeamWriter::plan(opened, options.limits, rules)
-                                   : TargetWriter::plan(opened, options.limits, options.generator);
+    return rules.beams.n_beams > 1 ? BeamTranslation::plan(opened, options.limits, rules)
+                                   : Translation::plan(opened, options.limits, options.generator);
 }
 
 void Translator::start(std::vector<Token> source, const Languages& languages, const GenerateOptions& how) {
@@ -64,7 +64,7 @@ Translator::Text Translator::follow(const std::function<void(const Piece&)>& on_
 
 Translator::Text Translator::search() {
     while (beams_->next()) continue;
-    BeamWriter::Text best = beams_->best();
+    BeamTranslation::Text best = beams_->best();
     Text made{.text = text_of(best.tokens), .finish = best.finish, .score = best.score};
     made.tokens = std::move(best.tokens);
     return made;

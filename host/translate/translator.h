@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "host/translate/beam_writer.h"
-#include "host/translate/target_writer.h"
+#include "host/translate/beam_translation.h"
+#include "host/translate/translation.h"
 
 namespace fovea {
 
@@ -32,7 +32,7 @@ public:
         std::string text = {};  ///< empty without a tokenizer
         std::vector<Token> tokens = {};
         FinishReason finish = FinishReason::none;
-        std::optional<float> score = {};  ///< of several beams, see BeamWriter::Text
+        std::optional<float> score = {};  ///< of several beams, see BeamTranslation::Text
     };
     /// Writes it to its end. Pieces go to `on_piece` as they come; beams give one, for a text's beginning may change. Throws host::Error.
     [[nodiscard]] Text write(const std::function<void(const Piece&)>& on_piece = {});
@@ -46,9 +46,9 @@ private:
     [[nodiscard]] std::string text_of(std::span<const Token> tokens) const;
 
     const host::Opened& opened_;
-    TargetRules said_, rules_;            // of the file, and with this text's languages
-    std::optional<TargetWriter> writer_;  // or, with several beams,
-    std::optional<BeamWriter> beams_;
+    TargetRules said_, rules_;           // of the file, and with this text's languages
+    std::optional<Translation> writer_;  // or, with several beams,
+    std::optional<BeamTranslation> beams_;
     std::vector<Token> source_;
     bool shows_special_ = false;
 };

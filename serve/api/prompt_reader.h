@@ -9,7 +9,7 @@
 #include "host/chat/model_chat.h"
 #include "host/model/prompt_tokens.h"
 #include "host/model/text_prompts.h"
-#include "host/translate/target_writer.h"
+#include "host/translate/translation.h"
 #include "serve/api/request.h"
 #include "serve/jobs/worker.h"
 

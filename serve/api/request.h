@@ -11,7 +11,7 @@
 #include "fovea/config.h"
 #include "fovea/sampler.h"
 #include "host/model/penalized.h"
-#include "host/translate/target_writer.h"
+#include "host/translate/translation.h"
 #include "serve/jobs/job.h"
 
 namespace fovea::serve {

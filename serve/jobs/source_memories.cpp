@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "host/base/error.h"
-#include "host/translate/target_writer.h"
+#include "host/translate/translation.h"
 #include "serve/jobs/text_worker.h"
 
 namespace fovea::serve {
@@ -57,9 +57,7 @@ bool SourceMemories::has_room(std::span<const Token> source, std::span<const Cho
 
 /// The memory of another text of the same source is this one's, too.
 bool SourceMemories::share(Choice& choice, std::span<const Choice> choices) {
-    const auto has_it = [&](const Choice& c) {
-        return c.job && c.memory.valid() && same(c.source(), choice.source());
-    };
+    const auto has_it = [&](const Choice& c) { return c.job && c.memory.valid() && same(c.source(), choice.source()); };
     const auto other = std::find_if(choices.begin(), choices.end(), has_it);
     return other != choices.end() && fork_cache(other->memory, choice.memory).ok();
 }

@@ -1,9 +1,9 @@
-// Models that write one text from another, many at a time: logits and lengths are those that a TargetWriter has alone.
+// Models that write one text from another, many at a time: logits and lengths are those that a Translation has alone.
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "host/translate/target_writer.h"
+#include "host/translate/translation.h"
 #include "serve/jobs/logits_hash.h"
 #include "serve/jobs/metrics.h"
 #include "serve/jobs/worker.h"
@@ -22,7 +22,7 @@ struct Text {
     [[nodiscard]] bool operator==(const Text&) const = default;
 };
 
-Text alone(TargetWriter& writer, const TargetRules& rules, const Tokens& source) {
+Text alone(Translation& writer, const TargetRules& rules, const Tokens& source) {
     Text text;
     writer.start(source, rules, {.sampler = {.temperature = 0}});
     for (Piece piece; text.finish == FinishReason::none;) {
@@ -88,7 +88,7 @@ TEST_CASE("pairs: texts written together have the logits that each has alone") {
             TargetRules::read(find_info(served.model, "target"), served.model.config().decoder.vocab_size, "target"));
         std::vector<Text> texts;
         {
-            TargetWriter writer(served, {});
+            Translation writer(served, {});
             for (const Tokens& source : sources) texts.push_back(alone(writer, *rules, source));
         }
         for (const std::uint32_t n_sequences : {1u, 2u, 4u, 8u}) {

@@ -6,8 +6,8 @@
 
 #include "fovea/encode.h"
 #include "host/model/listing.h"
-#include "host/translate/beam_writer.h"
-#include "host/translate/target_writer.h"
+#include "host/translate/beam_translation.h"
+#include "host/translate/translation.h"
 #include "tests/support/convert_fixtures.h"
 
 using namespace fovea;
@@ -70,8 +70,8 @@ struct Pair {
         return TargetRules::read(find_info(opened.model, "target"), opened.config().decoder.vocab_size, "target");
     }
 
-    /// What a TargetWriter writes of the source, by those rules.
-    [[nodiscard]] std::vector<Token> write(const TargetRules& by, TargetWriter& writer) const {
+    /// What a Translation writes of the source, by those rules.
+    [[nodiscard]] std::vector<Token> write(const TargetRules& by, Translation& writer) const {
         std::vector<Token> tokens;
         writer.start(source, by, {.sampler = {.temperature = 0}});
         for (Piece piece; piece.finish == FinishReason::none;) {
@@ -116,7 +116,7 @@ TEST_CASE("pairs: every family has transformers' logits, and greedy generate's t
         const Pair pair(folder);
         // transformers computed these in float64.
         CHECK(error_of(folder / "expected_logits.npy", pair.logits()) < 1e-4f);
-        TargetWriter writer(pair.opened, {});
+        Translation writer(pair.opened, {});
         const TargetRules rules = pair.rules();
         CHECK(pair.write(rules, writer) == pair.written);
         CHECK(pair.write(rules, writer) == pair.written);  // nothing of the first text stays
@@ -136,11 +136,11 @@ TEST_CASE("pairs: beam search writes transformers' texts, with their scores") {
             const std::string settings = expected["settings"].dump();
             CAPTURE(settings);
             const auto rules = TargetRules::read(settings, pair.opened.model.config().decoder.vocab_size, "settings");
-            BeamWriter writer(pair.opened, {.n_threads = 1 + static_cast<std::uint32_t>(n_cases % 2)}, rules);
+            BeamTranslation writer(pair.opened, {.n_threads = 1 + static_cast<std::uint32_t>(n_cases % 2)}, rules);
             for (int i = 0; i < 2; ++i) {  // nothing of the first text stays
                 writer.start(pair.source, rules, 1000);
                 while (writer.next()) continue;
-                const BeamWriter::Text text = writer.best();
+                const BeamTranslation::Text text = writer.best();
                 CHECK(text.tokens == expected["written"].get<std::vector<Token>>());
                 const auto score = expected["score"].get<double>();
                 CHECK(std::abs(text.score - score) < 1e-4 * std::max(1.0, std::abs(score)));

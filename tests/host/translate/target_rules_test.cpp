@@ -1,6 +1,6 @@
 // What a text that is written from another may be: which tokens are languages, and how long it is.
 #include "host/base/error.h"
-#include "host/translate/target_writer.h"
+#include "host/translate/translation.h"
 #include "tests/support/opened_tokenizer.h"
 
 using namespace fovea;

@@ -37,10 +37,10 @@ struct ToldLanguages {
                                                 const Tokenizer& tokenizer, TargetRules& rules);
 
 /// All memory is taken by the constructor, exactly what the plans say.
-class TargetWriter {
+class Translation {
 public:
     /// `opened` must outlive this. Throws host::Error.
-    TargetWriter(const host::Opened& opened, const TargetLimits& limits, const GeneratorLimits& generator = {});
+    Translation(const host::Opened& opened, const TargetLimits& limits, const GeneratorLimits& generator = {});
     [[nodiscard]] static TargetPlan plan(const host::Opened& opened, const TargetLimits& limits,
                                          GeneratorLimits generator = {});
 

@@ -1,4 +1,4 @@
-#include "host/translate/beam_writer.h"
+#include "host/translate/beam_translation.h"
 
 #include <algorithm>
 
@@ -18,7 +18,7 @@ std::size_t mask_words(std::size_t vocab_size) { return (vocab_size + 31) / 32; 
 
 /// Texts take as many positions as the rules let them have. Pages suffice for beams that have nothing in common: sharing
 /// leaves some free.
-TargetPlan BeamWriter::plan(const host::Opened& opened, TargetLimits limits, const TargetRules& rules) {
+TargetPlan BeamTranslation::plan(const host::Opened& opened, TargetLimits limits, const TargetRules& rules) {
     const Stack& decoder = opened.config().decoder;
     const std::uint32_t n_beams = rules.beams.n_beams;
     limits.max_target = rules.longest(limits.max_target ? limits.max_target : decoder.max_positions);
@@ -32,7 +32,7 @@ TargetPlan BeamWriter::plan(const host::Opened& opened, TargetLimits limits, con
     return plan;
 }
 
-BeamWriter::BeamWriter(const host::Opened& opened, const TargetLimits& limits, const TargetRules& rules)
+BeamTranslation::BeamTranslation(const host::Opened& opened, const TargetLimits& limits, const TargetRules& rules)
     : opened_(opened),
       plan_(plan(opened, limits, rules)),
       source_(opened, limits, plan_.stacks),
@@ -45,7 +45,7 @@ BeamWriter::BeamWriter(const host::Opened& opened, const TargetLimits& limits, c
     text_.reserve(source_.max_positions() + std::size_t{1});
 }
 
-void BeamWriter::start(std::span<const Token> source, const TargetRules& rules, std::uint32_t n_new) {
+void BeamTranslation::start(std::span<const Token> source, const TargetRules& rules, std::uint32_t n_new) {
     source_.read(source);
     filter_.emplace(rules, source);
     prompt_ = rules.prompt();
@@ -60,7 +60,7 @@ void BeamWriter::start(std::span<const Token> source, const TargetRules& rules, 
 }
 
 /// The next beams' caches: each parent's goes to its first child, and others fork it.
-void BeamWriter::follow(std::span<const Beam> beams) {
+void BeamTranslation::follow(std::span<const Beam> beams) {
     next_.assign(beams.size(), Cache{});
     for (std::uint32_t parent = 0; parent < texts_.size(); ++parent) {
         const auto first = std::find_if(beams.begin(), beams.end(), [&](const Beam& b) { return b.parent == parent; });
@@ -75,7 +75,7 @@ void BeamWriter::follow(std::span<const Beam> beams) {
 }
 
 /// A beam's next tokens that the rules allow.
-void BeamWriter::forbid(std::size_t beam, std::size_t row) {
+void BeamTranslation::forbid(std::size_t beam, std::size_t row) {
     const std::size_t n_words = mask_words(vocab_size_);
     const std::span<std::uint32_t> mask = std::span(allowed_).subspan(row * n_words, n_words);
     std::fill(mask.begin(), mask.end(), 0xffffffffu);
@@ -87,7 +87,7 @@ void BeamWriter::forbid(std::size_t beam, std::size_t row) {
 }
 
 /// The rows of the beams, which all are at the prompt, or each at its last token.
-void BeamWriter::compute(std::span<const Token> prompt) {
+void BeamTranslation::compute(std::span<const Token> prompt) {
     const std::span<const Beam> beams = search_.beams();
     steps_.clear(), rows_.clear();
     for (std::size_t i = 0; i < texts_.size(); ++i)
@@ -99,7 +99,7 @@ void BeamWriter::compute(std::span<const Token> prompt) {
     for (std::size_t i = 0; i < beams.size(); ++i) forbid(i, prompt.empty() ? i : 0);
 }
 
-bool BeamWriter::next() {
+bool BeamTranslation::next() {
     if (search_.done()) return false;
     const bool is_first = texts_[0].kv_len() == 0;
     if (ends_by_length_ && search_.n_tokens() + 1 == n_most_) return search_.take_end(), false;
@@ -112,7 +112,7 @@ bool BeamWriter::next() {
     return true;
 }
 
-BeamWriter::Text BeamWriter::best() const {
+BeamTranslation::Text BeamTranslation::best() const {
     Text text{.finish = FinishReason::length};
     const Hypothesis& best = search_.hypotheses()[0];
     if (!best.is_text) return text;

@@ -1,4 +1,4 @@
-#include "host/translate/target_writer.h"
+#include "host/translate/translation.h"
 
 #include <algorithm>
 
@@ -89,21 +89,21 @@ std::vector<Token> with_languages(std::vector<Token> source, const Languages& la
     return source;
 }
 
-TargetPlan TargetWriter::plan(const host::Opened& opened, const TargetLimits& limits, GeneratorLimits generator) {
+TargetPlan Translation::plan(const host::Opened& opened, const TargetLimits& limits, GeneratorLimits generator) {
     TargetPlan plan{.stacks = plan_target(opened, limits, 1 + generator.max_proposed, 1)};
     generator.max_tokens = plan.stacks.texts.limits.max_kv_len;
     require(make_generator_plan(opened.model, opened.tokenizer, generator, plan.generator), opened.name);
     return plan;
 }
 
-TargetWriter::TargetWriter(const host::Opened& opened, const TargetLimits& limits, const GeneratorLimits& generator)
+Translation::Translation(const host::Opened& opened, const TargetLimits& limits, const GeneratorLimits& generator)
     : opened_(opened),
       plan_(plan(opened, limits, generator)),
       source_(opened, limits, plan_.stacks),
       text_(source_.make_text()),
       generator_(start_generator(opened, text_, plan_.generator.limits)) {}
 
-void TargetWriter::start(std::span<const Token> source, const TargetRules& rules, GenerateOptions how) {
+void Translation::start(std::span<const Token> source, const TargetRules& rules, GenerateOptions how) {
     require(rewind(text_, 0), opened_.name);
     require(resume(*generator_, {}), opened_.name);
     source_.read(source);

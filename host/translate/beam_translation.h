@@ -12,10 +12,10 @@
 namespace fovea {
 
 /// All memory is taken by the constructor, exactly what the plans say; beams share the pages of what they have in common.
-class BeamWriter {
+class BeamTranslation {
 public:
     /// `opened` must outlive this. `rules` count here but for those of a language. Throws host::Error.
-    BeamWriter(const host::Opened& opened, const TargetLimits& limits, const TargetRules& rules);
+    BeamTranslation(const host::Opened& opened, const TargetLimits& limits, const TargetRules& rules);
     [[nodiscard]] static TargetPlan plan(const host::Opened& opened, TargetLimits limits, const TargetRules& rules);
 
     /// Reads the source and begins a text of at most n_new tokens; source and rules must outlive it. Throws host::Error.
