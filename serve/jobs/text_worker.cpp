@@ -5,6 +5,7 @@
 
 #include "host/base/error.h"
 #include "host/model/context.h"
+#include "host/text/generation.h"
 #include "serve/jobs/logits_hash.h"
 
 namespace fovea::serve {
@@ -14,7 +15,6 @@ constexpr std::uint32_t kDefaultContexts = 4;
 constexpr std::uint32_t kStopBytes = 2048;  // of a request, and those of a chat template
 constexpr std::uint32_t kKeptPerSequence = 2;
 constexpr std::uint32_t kStatesPerSequence = 3;  // the present one, one that a pass writes, a mark
-constexpr std::uint32_t kMostForced = 4;         // tokens that a form forces, in one pass; each costs a row of logits
 constexpr std::uint32_t kLeastKept = 16;         // tokens that are worth keeping
 constexpr std::chrono::seconds kMostSlow(15);
 
@@ -53,7 +53,7 @@ TextWorker::TextWorker(const host::Opened& served, const WorkerOptions& options,
                         .n_states = kStatesPerSequence * n + n_kept_ + (options.n_viewed ? 2 : 0)},
                        Pages::at_once);
     require(make_generator_plan(served.model, served.tokenizer,
-                                {.max_tokens = context_, .max_stop_bytes = kStopBytes, .max_proposed = kMostForced},
+                                {.max_tokens = context_, .max_stop_bytes = kStopBytes, .max_proposed = host::kForced},
                                 generator_plan_),
             served.name);
     generator_arena_ = take_arena(served, generator_plan_.arena_bytes * n, Pages::at_once);

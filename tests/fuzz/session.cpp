@@ -6,9 +6,9 @@
 #include "fovea/checksum.h"
 #include "host/model/opened.h"
 #include "host/model/runtime.h"
+#include "host/text/session_file.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/tiny_models.h"
-#include "tools/generation/session_file.h"
 
 namespace {
 
@@ -34,10 +34,10 @@ struct Ready {
         fuzz::promise(save_session(*running, before, written).ok(), "a session is saved");
         const fuzz::Scratch scratch("kept");
         const std::string path = scratch.holding(nullptr, 0).string();
-        write_session_file(path, *running, kFirst);
+        host::write_session_file(path, *running, kFirst);
         std::ifstream kept(path, std::ios::binary);
         const std::string bytes((std::istreambuf_iterator<char>(kept)), std::istreambuf_iterator<char>());
-        const SavedText file = split_session_file(std::as_bytes(std::span(bytes)), path);
+        const SavedText file = host::split_session_file(std::as_bytes(std::span(bytes)), path);
         fuzz::promise(std::equal(before.begin(), before.end(), file.session.begin(), file.session.end()) &&
                           file.tokens == std::vector<Token>(std::begin(kFirst), std::end(kFirst)),
                       "a file holds what was saved");
@@ -51,7 +51,7 @@ struct Ready {
             return;
         }
         try {
-            restore(file, session, "file");
+            host::restore(file, session, "file");
             fuzz::promise(file.tokens.size() == session.kv_len(), "a session has as many tokens as positions");
         } catch (const host::Error&) {  // it has not
         }
@@ -78,7 +78,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }();
     const std::span<const std::byte> bytes{reinterpret_cast<const std::byte*>(data), size};
     try {
-        const SavedText file = split_session_file(bytes, "file");
+        const SavedText file = host::split_session_file(bytes, "file");
         for (Ready& ready : all) ready.feed(file);
     } catch (const host::Error&) {  // what a hostile file should get
     }

@@ -7,10 +7,10 @@
 
 #include "host/base/words.h"
 #include "host/model/listing.h"
+#include "host/text/session_file.h"
 #include "tests/fuzz/fovea_file.h"
 #include "tests/fuzz/run_model.h"
 #include "tests/fuzz/tiny_models.h"
-#include "tools/generation/session_file.h"
 
 using namespace fovea;
 using namespace fovea::fuzz;
@@ -146,7 +146,7 @@ void write_seeds(const std::filesystem::path& folder) {
             start_session(tiny.opened, {.max_kv_len = 12, .max_batch = 4, .kv_type = type});
         require(forward(*running, std::span(tokens).first(4), {}), "tokens");
         require(forward(*running, std::span(tokens).last(2), {}), "tokens");
-        write_session_file(folder / "small/session" / type_name(type), *running, tokens);
+        host::write_session_file(folder / "small/session" / type_name(type), *running, tokens);
     }
 }
 

@@ -5,6 +5,10 @@
 #include <cstdio>
 #include <string_view>
 
+#include "convert/writer/writer.h"
+#include "engine/kernels/kernels.h"
+#include "host/base/arrays.h"
+#include "host/base/elements.h"
 #include "host/model/listing.h"
 #include "host/model/stacks.h"
 #include "tools/show/arrays.h"

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "host/base/arrays.h"
 #include "host/base/error.h"
 #include "host/base/output_file.h"
 #include "host/base/words.h"
 #include "host/show/picture.h"
-#include "tools/show/arrays.h"
 #include "tools/terminal/usage_error.h"
 
 namespace fovea {

@@ -1,6 +1,5 @@
 // fovea bench: speed, beside what the machine could do at best in the same minute.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -8,6 +7,7 @@
 #include <string_view>
 
 #include "convert/open/open.h"
+#include "host/base/clock.h"
 #include "host/base/error.h"
 #include "host/base/words.h"
 #include "host/model/listing.h"
@@ -39,10 +39,6 @@ struct BenchOptions {
     std::uint32_t n_prompt = 512, n_new = 64, context = 0, n_repeats = 5;
     bool has_n_prompt = false, has_n_new = false;
 };
-
-double seconds_now() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 /// Positions that a session is to hold: what -p and -n take, which the context has room for.
 std::uint32_t positions_of(const BenchOptions& options, const Config& config) {
@@ -126,12 +122,12 @@ public:
 private:
     Sample measure_once() {
         Sample sample;
-        double started = seconds_now();
+        double started = host::seconds_now();
         subject_.read_prompt();
-        sample.prefill = subject_.n_prompt / (seconds_now() - started);
-        started = seconds_now();
+        sample.prefill = subject_.n_prompt / (host::seconds_now() - started);
+        started = host::seconds_now();
         for (std::uint32_t i = 0; i < options_.n_new; ++i) subject_.write_token();
-        sample.decode = options_.n_new / (seconds_now() - started);
+        sample.decode = options_.n_new / (host::seconds_now() - started);
         return sample;
     }
 

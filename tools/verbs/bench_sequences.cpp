@@ -1,9 +1,9 @@
 // fovea bench --sequences: what many sequences gain from going through the weights together.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "host/base/clock.h"
 #include "host/base/error.h"
 #include "host/base/words.h"
 #include "host/model/runtime.h"
@@ -11,10 +11,6 @@
 
 namespace fovea {
 namespace {
-
-double seconds_now() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 double median(std::vector<double> values) {
     std::sort(values.begin(), values.end());
@@ -61,12 +57,12 @@ public:
             require(rewind(caches_[i], options_.n_prompt), opened_.name);
             steps.push_back({caches_[i], {&tokens[i], 1}, std::span(logits_).subspan(i * n_vocab_, n_vocab_)});
         }
-        const double started = seconds_now();
+        const double started = host::seconds_now();
         for (std::uint32_t i = 0; i < options_.n_new; ++i) {
             for (Token& token : tokens) token = next_token();
             require(forward(*workspace_, steps), opened_.name);
         }
-        return seconds_now() - started;
+        return host::seconds_now() - started;
     }
 
 private:

@@ -17,7 +17,7 @@
 #include "host/model/context.h"
 #include "host/model/opened.h"
 #include "host/model/runtime.h"
-#include "tools/generation/conversation.h"
+#include "host/text/conversation.h"
 #include "tools/options/adapters.h"
 #include "tools/options/opened.h"
 #include "tools/options/workers.h"
@@ -46,7 +46,7 @@ constexpr char kHelp[] =
 
 class Chat {
 public:
-    Chat(const ChatOptions& options, const host::Opened& opened, Conversation& conversation, bool interactive)
+    Chat(const ChatOptions& options, const host::Opened& opened, host::Conversation& conversation, bool interactive)
         : options_(options), opened_(opened), conversation_(conversation), interactive_(interactive) {}
 
     void run() {
@@ -93,7 +93,7 @@ public:
             if (is_thought && dim) std::fputs("\x1b[0m", stdout);
             std::fflush(stdout);
         };
-        const Answer made = conversation_.say(
+        const host::Answer made = conversation_.say(
             text,
             [&](std::string_view piece, bool begins_in_thought) {
                 if (!filter) filter.emplace(begins_in_thought);
@@ -163,7 +163,7 @@ private:
         return text;
     }
 
-    void report(const Answer& answer, std::size_t thought_bytes, bool stopped) const {
+    void report(const host::Answer& answer, std::size_t thought_bytes, bool stopped) const {
         if (options_.quiet) return;
         std::string notes;
         if (thought_bytes && !options_.show_thinking)
@@ -179,11 +179,11 @@ private:
                      f.n_tokens, answer.made.tokens_per_second(), f.n_prompt, f.n_kept);
     }
 
-    void print_json(const Answer& answer, const std::string& said, const std::string& thought) const {
+    void print_json(const host::Answer& answer, const std::string& said, const std::string& thought) const {
         nlohmann::ordered_json object;
         object["text"] = said;
         if (!thought.empty()) object["thinking"] = thought;
-        object["finish"] = answer.ended ? "end" : name(answer.made.finish);
+        object["finish"] = answer.ended ? "end" : host::name_of(answer.made.finish);
         object["n_tokens"] = answer.made.figures.n_tokens;
         object["n_prompt_tokens"] = answer.made.figures.n_prompt;
         object["n_kept_tokens"] = answer.made.figures.n_kept;
@@ -196,7 +196,7 @@ private:
 
     const ChatOptions& options_;
     const host::Opened& opened_;
-    Conversation& conversation_;
+    host::Conversation& conversation_;
     bool interactive_, done_ = false;
 };
 
@@ -222,18 +222,17 @@ void hold_conversation(const ChatOptions& options, const host::Opened& opened) {
     limits.n_threads = options.common.n_threads;
     limits.kv_type = options.kv_type;
     const SharedWork shared(options.common, opened);
-    host::Runtime<Session> running =
-        start_session(opened, limits, {.isa = options.common.isa_or_best(), .remote = shared.remote()});
     std::vector<std::string> stops = options.stop;
     stops.insert(stops.end(), chat.stops().begin(), chat.stops().end());
     std::size_t n_stop_bytes = 1;
     for (const std::string& text : stops) n_stop_bytes += text.size();
-    Writer writer(opened, *running,
-                  {.max_stop_bytes = static_cast<std::uint32_t>(std::min<std::size_t>(n_stop_bytes, kUnlimited))});
+    host::Generation generation(
+        opened, limits, {.isa = options.common.isa_or_best(), .remote = shared.remote()},
+        {.max_stop_bytes = static_cast<std::uint32_t>(std::min<std::size_t>(n_stop_bytes, kUnlimited))});
     const std::vector<std::string_view> stop_views(stops.begin(), stops.end());
     GenerateOptions generating{.n_new = options.n_new, .stop = stop_views};
     options.sampling.apply(generating);
-    Conversation conversation(opened, chat, running, writer, generating);
+    host::Conversation conversation(opened, chat, generation, generating);
     if (options.no_thinking) conversation.set_extra({{"enable_thinking", false}});
     std::error_code ignored;
     if (!options.session.empty()) check_can_write(options.session);

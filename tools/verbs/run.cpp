@@ -16,9 +16,8 @@
 #include "host/base/words.h"
 #include "host/model/context.h"
 #include "host/model/opened.h"
-#include "host/model/runtime.h"
-#include "tools/generation/generate.h"
-#include "tools/generation/session_file.h"
+#include "host/text/generation.h"
+#include "host/text/session_file.h"
 #include "tools/options/adapters.h"
 #include "tools/options/answer_form.h"
 #include "tools/options/given_prompt.h"
@@ -58,66 +57,38 @@ std::uint32_t new_tokens(const RunOptions& options, std::uint64_t n_prompt, std:
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(options.n_new, context - n_prompt));
 }
 
-/// Without --context a session has room for this prompt and its answer, no more. A saved one, where there is one, is restored.
-host::Runtime<Session> start(const RunOptions& options, const host::Opened& opened, std::uint32_t n_positions,
-                             const SavedText* before) {
-    Limits limits;
-    limits.max_kv_len = options.context ? options.context : n_positions;
-    limits.n_threads = options.common.n_threads;
-    limits.kv_type = options.kv_type;
-    host::Runtime<Session> running =
-        start_session(opened, limits, {.isa = options.common.isa_or_best(), .remote = options.shared->remote()});
-    if (before) restore(*before, *running, options.session);
-    return running;
+/// Without --context a session has room for this prompt and its answer, no more.
+Limits session_limits(const RunOptions& options, std::uint32_t n_positions) {
+    return {.max_kv_len = options.context ? options.context : n_positions,
+            .n_threads = options.common.n_threads,
+            .kv_type = options.kv_type};
 }
 
-/// The model of --draft with a session of its own, or nothing.
-class Draft {
-public:
-    Draft(const RunOptions& options, const host::Opened& opened, std::uint32_t n_positions) {
-        if (options.draft.empty()) return;
-        opened_ = open_path(options.draft, options.common.opening());
-        opened_.need_logits();
-        opened.check_same_tokens(opened_);
-        Limits limits;
-        limits.max_kv_len = std::min(n_positions, opened_.model.config().decoder.max_positions);
-        limits.n_threads = options.common.n_threads;
-        running_ = start_session(opened_, limits, {.isa = options.common.isa_or_best()});
-    }
-    Draft(const Draft&) = delete;
-    Draft& operator=(const Draft&) = delete;
-
-    [[nodiscard]] DraftModel model() const {
-        return running_->valid() ? DraftModel{running_->workspace(), running_->cache()} : DraftModel{};
-    }
-
-private:
-    host::Opened opened_;
-    host::Runtime<Session> running_;
-};
-
-/// All that answers prompts, one after the other. `opened` must outlive it. The members are made in this order: a saved session is
-/// restored before the model of --draft is opened.
-struct Author {
-    host::Runtime<Session> running;
-    Draft draft;
+/// All that answers prompts, one after the other. `opened` must outlive it. A saved session is restored before the model of
+/// --draft is opened.
+struct Answering {
+    host::Opened draft;
+    host::Generation generation;
     AnswerForm form;
-    Writer writer;
 
-    Author(const RunOptions& options, const host::Opened& opened, std::uint32_t n_positions,
-           const SavedText* before = nullptr)
-        : running(start(options, opened, n_positions, before)),
-          draft(options, opened, n_positions),
-          form(options.form, opened),
-          writer(opened, *running, options.limits()) {
-        if (before) writer.resume(before->tokens);
+    Answering(const RunOptions& options, const host::Opened& opened, std::uint32_t n_positions,
+              const SavedText* before = nullptr)
+        : generation(opened, session_limits(options, n_positions),
+                     {.isa = options.common.isa_or_best(), .remote = options.shared->remote()}, options.limits()),
+          form(options.form, opened) {
+        if (before) generation.resume(*before, options.session);
+        if (options.draft.empty()) return;
+        draft = open_path(options.draft, options.common.opening());
+        generation.propose_by(draft,
+                              {.max_kv_len = std::min(n_positions, draft.config().decoder.max_positions),
+                               .n_threads = options.common.n_threads},
+                              {.isa = options.common.isa_or_best()});
     }
 
     /// For the next answer, of n_new tokens at most.
     [[nodiscard]] GenerateOptions begin(const RunOptions& options, std::uint32_t n_new) {
         GenerateOptions generate = options.generate();
         generate.n_new = n_new;
-        generate.speculation.draft = draft.model();
         generate.filter = form.start();
         return generate;
     }
@@ -127,13 +98,13 @@ std::string closed_prompt(const host::Opened& opened, const std::string& text) {
     return text + std::string(opened.model.info().prompt_suffix);
 }
 
-void print_figures(std::FILE* out, const Generated& made, const host::Runtime<Session>& running,
+void print_figures(std::FILE* out, const host::Generated& made, const host::Generation& by,
                    const host::Opened& opened) {
     const char* cold = made.is_cold(opened.model.bytes().size()) ? " cold: the file was mapped meanwhile" : "";
     std::fprintf(out, "%.0f tokens per second (prompt %.0f%s), %s arena bytes, %s, %u %s, %s file bytes",
                  made.tokens_per_second(), made.prefill_tokens_per_second(), cold,
-                 with_separators(running.plan.arena_bytes).c_str(), running->isa(), running.plan.limits.n_threads,
-                 running.plan.limits.n_threads == 1 ? "thread" : "threads",
+                 with_separators(by.plan().arena_bytes).c_str(), by.session().isa(), by.plan().limits.n_threads,
+                 by.plan().limits.n_threads == 1 ? "thread" : "threads",
                  with_separators(opened.model.bytes().size()).c_str());
     const GenerateFigures& f = made.figures;
     if (f.n_proposed)
@@ -142,12 +113,12 @@ void print_figures(std::FILE* out, const Generated& made, const host::Runtime<Se
     std::fprintf(out, "\n");
 }
 
-void print_json(const std::string& text, std::span<const Token> tokens, const Generated& made,
-                const host::Runtime<Session>& running, const host::Opened& opened, const AnswerForm& form) {
+void print_json(const std::string& text, std::span<const Token> tokens, const host::Generated& made,
+                const host::Generation& by, const host::Opened& opened, const AnswerForm& form) {
     nlohmann::ordered_json object;
     object["text"] = text;
     if (!tokens.empty()) object["tokens"] = std::vector<Token>(tokens.begin(), tokens.end());
-    object["finish"] = name(made.finish);
+    object["finish"] = host::name_of(made.finish);
     if (form.wanted()) {
         object["complete"] = form.complete();
         object["n_forced_tokens"] = made.figures.n_forced;
@@ -163,10 +134,10 @@ void print_json(const std::string& text, std::span<const Token> tokens, const Ge
     object["prefill_tokens_per_second"] = made.prefill_tokens_per_second();
     object["prefill_page_faults"] = made.n_page_faults;
     object["prefill_is_cold"] = made.is_cold(opened.model.bytes().size());
-    object["arena_bytes"] = running.plan.arena_bytes;
+    object["arena_bytes"] = by.plan().arena_bytes;
     object["file_bytes"] = opened.model.bytes().size();
-    object["isa"] = running->isa();
-    object["n_threads"] = running.plan.limits.n_threads;
+    object["isa"] = by.session().isa();
+    object["n_threads"] = by.plan().limits.n_threads;
     const auto replace = nlohmann::ordered_json::error_handler_t::replace;  // a text may end within a character
     std::printf("%s\n", object.dump(-1, ' ', false, replace).c_str());
 }
@@ -176,12 +147,12 @@ std::optional<SavedText> read_session(const RunOptions& options, Mapping& mappin
     std::error_code ignored;  // what cannot be looked at cannot be written either, and is refused then
     if (options.session.empty() || !std::filesystem::exists(options.session, ignored)) return std::nullopt;
     require(map_file(options.session.c_str(), mapping), options.session);
-    return split_session_file(mapping.bytes(), options.session);
+    return host::split_session_file(mapping.bytes(), options.session);
 }
 
 /// The text as it is made, or the ids where the model has none. Theirs are parted by commas, as --tokens reads them.
-Generated write_text(const RunOptions& options, const host::Opened& opened, Writer& writer,
-                     std::span<const Token> prompt, const GenerateOptions& generate) {
+host::Generated write_text(const RunOptions& options, const host::Opened& opened, host::Generation& generation,
+                           std::span<const Token> prompt, const GenerateOptions& generate) {
     bool first = true;
     const auto write_ids = [&](std::span<const Token> ids) {
         for (const Token id : ids) {
@@ -194,10 +165,10 @@ Generated write_text(const RunOptions& options, const host::Opened& opened, Writ
         if (options.echo)
             write_piece(options.tokens.empty() ? closed_prompt(opened, options.prompt)
                                                : opened.text(prompt, {.show_special = true}));
-        return writer.generate(prompt, generate, write_piece);
+        return generation.generate(prompt, generate, write_piece);
     }
     if (options.echo) write_ids(prompt);
-    return writer.generate_until(prompt, generate, [&](const Piece& piece) { return write_ids(piece.tokens); });
+    return generation.generate_until(prompt, generate, [&](const Piece& piece) { return write_ids(piece.tokens); });
 }
 
 void run_once(RunOptions& options, const host::Opened& opened) {
@@ -212,37 +183,38 @@ void run_once(RunOptions& options, const host::Opened& opened) {
     const std::uint64_t n_positions = std::max<std::uint64_t>(
         tokens.size() + n_new,
         before ? std::min<std::uint64_t>(before->tokens.size(), opened.model.config().decoder.max_positions) : 0);
-    Author author(options, opened, static_cast<std::uint32_t>(n_positions), before ? &*before : nullptr);
-    Writer& writer = author.writer;
-    const GenerateOptions generate = author.begin(options, options.n_new);
+    Answering answering(options, opened, static_cast<std::uint32_t>(n_positions), before ? &*before : nullptr);
+    host::Generation& generation = answering.generation;
+    const GenerateOptions generate = answering.begin(options, options.n_new);
     // Before the figures, so that where this fails its refusal is all there is on standard error.
     const auto write_files = [&] {
-        const std::span<const Token> all = writer.tokens();
-        if (!options.session.empty()) write_session_file(options.session, *author.running, all);
-        show_attention(options.view, opened, *author.running, all, all.size(), false);
+        const std::span<const Token> all = generation.tokens();
+        if (!options.session.empty()) host::write_session_file(options.session, generation.session(), all);
+        show_attention(options.view, opened, generation.session(), all, all.size(), false);
     };
     if (options.common.json) {
         std::string text;
-        const Generated made = writer.generate(tokens, generate, [&](std::string_view piece) { text += piece; });
+        const host::Generated made =
+            generation.generate(tokens, generate, [&](std::string_view piece) { text += piece; });
         write_files();
-        const std::span<const Token> added = writer.all_tokens().subspan(tokens.size());
-        print_json(text, options.tokens.empty() ? std::span<const Token>() : added, made, author.running, opened,
-                   author.form);
+        const std::span<const Token> added = generation.all_tokens().subspan(tokens.size());
+        print_json(text, options.tokens.empty() ? std::span<const Token>() : added, made, answering.generation, opened,
+                   answering.form);
     } else {
-        const Generated made = write_text(options, opened, writer, tokens, generate);
+        const host::Generated made = write_text(options, opened, generation, tokens, generate);
         write_piece("\n");
         write_files();
         flush_output();
-        if (author.form.wanted() && !author.form.complete())
+        if (answering.form.wanted() && !answering.form.complete())
             std::fprintf(stderr, "note: the answer ends before it fits the form, for -n or the context is too small\n");
-        if (!options.quiet) print_figures(stderr, made, author.running, opened);
+        if (!options.quiet) print_figures(stderr, made, answering.generation, opened);
     }
 }
 
 /// A prompt per line until the end of the input; each is answered on its own.
 void run_interactively(RunOptions& options, const host::Opened& opened) {
     const std::uint32_t context = context_of(options, opened);
-    Author author(options, opened, context);
+    Answering answering(options, opened, context);
     std::fprintf(stderr, "%s: a prompt per line, an empty one ends.\n", one_line(opened.name).c_str());
     for (std::string line; std::fputs("> ", stderr), std::getline(std::cin, line) && !line.empty();) {
         const std::vector<Token> tokens =
@@ -254,9 +226,10 @@ void run_interactively(RunOptions& options, const host::Opened& opened) {
             std::fprintf(stderr, "%s\n", refusal.what());
             continue;
         }
-        const Generated made = author.writer.generate(tokens, author.begin(options, n_new), write_piece);
+        const host::Generated made =
+            answering.generation.generate(tokens, answering.begin(options, n_new), write_piece);
         write_piece("\n");
-        print_figures(stderr, made, author.running, opened);
+        print_figures(stderr, made, answering.generation, opened);
     }
 }
 
@@ -290,14 +263,14 @@ void show_demo(RunOptions& options, const host::Opened& opened) {
                                                 "wake me up at 7 am",
                                                 "play jazz in the kitchen"};
     const std::uint32_t context = context_of(options, opened);
-    Author author(options, opened, context);
-    Generated all;
+    Answering answering(options, opened, context);
+    host::Generated all;
     std::printf("The built-in model turns home commands into JSON:\n\n");
     for (const char* command : kCommands) {
         const std::vector<Token> tokens = opened.tokens(closed_prompt(opened, command));
-        const GenerateOptions generate = author.begin(options, new_tokens(options, tokens.size(), context));
+        const GenerateOptions generate = answering.begin(options, new_tokens(options, tokens.size(), context));
         std::printf("  %s\n    ", command);
-        const Generated made = author.writer.generate(tokens, generate, write_piece);
+        const host::Generated made = answering.generation.generate(tokens, generate, write_piece);
         std::printf("\n");
         all.figures.n_prompt += made.figures.n_prompt;
         all.figures.n_passes += made.figures.n_passes;
@@ -311,7 +284,7 @@ void show_demo(RunOptions& options, const host::Opened& opened) {
         "\nIt knows rooms, lights, switches, heating, blinds, locks, timers, alarms, reminders, lists, music, and\n"
         "questions about them, in English. Anything else gets a guess. Ask it something:\n\n"
         "    fovea run -p \"dim the kitchen lights to forty percent\"\n\n");
-    print_figures(stdout, all, author.running, opened);
+    print_figures(stdout, all, answering.generation, opened);
 }
 
 }  // namespace

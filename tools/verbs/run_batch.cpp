@@ -14,9 +14,9 @@
 #include "host/base/output_file.h"
 #include "host/base/text_file.h"
 #include "host/base/words.h"
+#include "host/text/generation.h"
 #include "serve/jobs/worker.h"
 #include "tools/generation/batch_output.h"
-#include "tools/generation/generate.h"
 #include "tools/terminal/progress.h"
 
 namespace fovea {
@@ -46,7 +46,7 @@ struct BatchAnswer {
         json["request"] = hash_text(hash);
         json["text"] = text;
         if (is_tokens) json["tokens"] = tokens;
-        json["finish"] = name(last.finish);
+        json["finish"] = host::name_of(last.finish);
         json["n_prompt_tokens"] = last.n_prompt;
         json["n_tokens"] = last.n_new;
         return json.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "host/model/opened.h"
+#include "host/text/generation.h"
 #include "host/translate/translator.h"
 #include "tools/options/adapters.h"
 #include "tools/options/answer_form.h"
@@ -19,8 +20,6 @@
 namespace fovea {
 
 inline constexpr std::uint32_t kUnlimited = 0xffffffffu;
-inline constexpr std::uint32_t kForced =
-    8;  // tokens of a form that go through one pass at most, beside the one before them
 
 struct RunOptions {
     CommonOptions common;
@@ -49,7 +48,7 @@ struct RunOptions {
         std::size_t n_stop_bytes = 0;
         for (const std::string& text : stop) n_stop_bytes += text.size();
         return {.max_stop_bytes = static_cast<std::uint32_t>(std::min<std::size_t>(n_stop_bytes, kUnlimited)),
-                .max_proposed = form.wanted() ? std::max(n_proposed, kForced) : n_proposed};
+                .max_proposed = form.wanted() ? std::max(n_proposed, host::kForced) : n_proposed};
     }
 };
 

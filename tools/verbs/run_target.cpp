@@ -8,7 +8,7 @@
 #include "host/base/error.h"
 #include "host/base/output_file.h"
 #include "host/base/words.h"
-#include "tools/generation/generate.h"
+#include "host/text/generation.h"
 #include "tools/options/given_prompt.h"
 #include "tools/terminal/usage_error.h"
 #include "tools/verbs/run_options.h"
@@ -101,7 +101,7 @@ void print_json(const WrittenTarget& made, const Target& target, const RunOption
     nlohmann::ordered_json object;
     object["text"] = made.text;
     object["tokens"] = made.tokens;
-    object["finish"] = name(made.finish);
+    object["finish"] = host::name_of(made.finish);
     if (made.score) object["score"] = *made.score;
     object["n_tokens"] = made.tokens.size();
     object["n_prompt_tokens"] = made.n_source;

@@ -25,27 +25,6 @@ struct IdsOptions {
     bool special = false, pieces = false;
 };
 
-/// What each id adds to the text, and in the end what was held back.
-std::vector<std::string> texts_of(const Tokenizer& tokenizer, const std::vector<Token>& ids, bool special) {
-    std::vector<char> room(max_piece_bytes(tokenizer));
-    Decoder decoder;
-    std::vector<std::string> texts;
-    for (const Token id : ids) {
-        if (id >= tokenizer.vocab_size())
-            throw host::Error("--decode: expected ids below " + with_separators(tokenizer.vocab_size()) + ", got " +
-                              with_separators(id));
-        texts.emplace_back(decode(tokenizer, decoder, id, special, room));
-    }
-    texts.emplace_back(finish(decoder, room));
-    return texts;
-}
-
-std::string joined(const std::vector<std::string>& texts) {
-    std::string all;
-    for (const std::string& text : texts) all += text;
-    return all;
-}
-
 /// An id's bytes, as they stand in a text; what is no UTF-8 as "<0xE2>".
 std::string piece_of(const Tokenizer& tokenizer, Token id) {
     const std::string bytes(token_bytes(tokenizer, id));
@@ -94,7 +73,11 @@ void print_text(const IdsOptions& options, const Tokenizer& tokenizer, const std
         }
         ids.push_back(static_cast<Token>(std::min<std::uint64_t>(id, 0xffffffffu)));
     }
-    const std::string text = joined(texts_of(tokenizer, ids, options.special));
+    for (const Token one : ids)
+        if (one >= tokenizer.vocab_size())
+            throw host::Error("--decode: expected ids below " + with_separators(tokenizer.vocab_size()) + ", got " +
+                              with_separators(one));
+    const std::string text = host::detokenize(tokenizer, ids, {.show_special = options.special});
     if (options.common.json)
         std::printf("%s\n", ordered_json{{"n_tokens", ids.size()}, {"text", text}}.dump().c_str());
     else

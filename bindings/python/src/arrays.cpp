@@ -161,12 +161,6 @@ std::string type_of(nb::handle object) {
     return nb::cast<std::string>(nb::borrow<nb::str>(object.type().attr("__name__")));
 }
 
-std::string in_words(const Shape& shape) {
-    std::string words = "[";
-    for (std::size_t i = 0; i < shape.size(); ++i) words += (i ? ", " : "") + std::to_string(shape[i]);
-    return words + "]";
-}
-
 std::uint64_t Floats::size() const {
     std::uint64_t n = data != nullptr;
     for (const std::uint64_t dim : shape) n *= dim;
@@ -278,36 +272,28 @@ MaskArray read_mask(nb::handle object, const char* what, const AttentionSize& si
     if (given.back() == 1 && size.n_keys > 1)
         throw ValueRefused(std::string(what) + ": expected a last dimension of " + std::to_string(size.n_keys) +
                            " keys, got " + in_words(given));
-    Shape shape = given;
-    if (shape.size() == 3 && shape[0] == size.n_sequences * size.n_heads && size.n_heads > 1)
-        shape = {size.n_sequences, size.n_heads, shape[1], shape[2]};
-    else if (shape.size() == 3)
-        shape.insert(shape.begin() + 1, 1);
-    while (shape.size() < 4) shape.insert(shape.begin(), 1);
-    const std::uint64_t wanted[] = {size.n_sequences, size.n_heads, size.n_queries};
-    bool fits = shape.size() == 4 && shape[3] <= size.n_keys;
-    for (int i = 0; i < 3; ++i) fits = fits && (shape[i] == 1 || shape[i] == wanted[i]);
-    if (!fits)
+    // Three dimensions are of sequences: of heads alone only where there is one sequence.
+    const bool by_heads = given.size() == 3 && given[0] != 1 && given[0] != size.n_sequences &&
+                          given[0] != size.n_sequences * size.n_heads;
+    std::optional<Mask> layout = lay_out_mask(given, size);
+    if (!layout || by_heads)
         throw ValueRefused(std::string(what) + ": expected at most " +
-                           in_words({wanted[0], wanted[1], wanted[2], size.n_keys}) +
+                           in_words(Shape{size.n_sequences, size.n_heads, size.n_queries, size.n_keys}) +
                            " or 1 in place of any but the last, got " + in_words(given));
-    result.mask.n_keys = static_cast<std::uint32_t>(shape[3]);
-    result.mask.query_stride = shape[2] > 1 ? shape[3] : 0;
-    result.mask.head_stride = shape[1] > 1 ? shape[2] * shape[3] : 0;
-    result.mask.sequence_stride = shape[0] > 1 ? shape[1] * shape[2] * shape[3] : 0;
+    layout->hidden = result.mask.hidden, layout->added = result.mask.added;
+    result.mask = *layout;
     return result;
 }
 
 MaskArray read_padding(nb::handle object, const char* what, const AttentionSize& size) {
     if (object.is_none()) return {};
     MaskArray result = read_elements(object, what);
-    Shape shape = shape_of(result.array);
-    if (shape.size() == 1) shape.insert(shape.begin(), 1);
-    if (shape.size() != 2 || shape[0] != size.n_sequences || shape[1] != size.n_keys)
-        throw ValueRefused(std::string(what) + ": expected " + in_words({size.n_sequences, size.n_keys}) + ", got " +
-                           in_words(shape_of(result.array)));
-    result.mask.n_keys = static_cast<std::uint32_t>(shape[1]);
-    result.mask.sequence_stride = shape[1];
+    std::optional<Mask> layout = lay_out_padding(shape_of(result.array), size);
+    if (!layout)
+        throw ValueRefused(std::string(what) + ": expected " + in_words(Shape{size.n_sequences, size.n_keys}) +
+                           ", got " + in_words(shape_of(result.array)));
+    layout->hidden = result.mask.hidden, layout->added = result.mask.added;
+    result.mask = *layout;
     return result;
 }
 

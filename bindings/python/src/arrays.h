@@ -12,6 +12,7 @@
 #include "bindings/python/src/errors.h"
 #include "fovea/config.h"
 #include "fovea/encode.h"
+#include "host/base/arrays.h"
 
 namespace fovea::python {
 
@@ -20,8 +21,6 @@ using Shape = std::vector<std::uint64_t>;
 
 /// The name of an object's class.
 [[nodiscard]] std::string type_of(nb::handle object);
-/// "[2, 3]".
-[[nodiscard]] std::string in_words(const Shape& shape);
 
 /// An array of float32 in this machine's memory. Keeps the object it belongs to; destroyed with the GIL.
 struct Floats {
@@ -57,10 +56,6 @@ struct Output {
 [[nodiscard]] std::vector<Token> read_ids(nb::handle object, const char* what);
 [[nodiscard]] nb::list ids_list(const std::vector<Token>& ids);
 
-/// How large an attention is, for the masks over it.
-struct AttentionSize {
-    std::uint64_t n_sequences = 1, n_heads = 1, n_queries = 0, n_keys = 0;
-};
 /// A mask and the array it reads.
 struct MaskArray {
     nb::ndarray<nb::ro> array;

@@ -1,19 +1,14 @@
 // Texts: the generator of a session.
 #include <algorithm>
-#include <chrono>
 
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/named.h"
 #include "bindings/python/src/session.h"
+#include "host/base/clock.h"
+#include "host/text/generation.h"
 
 namespace fovea::python {
 namespace {
-
-constexpr std::uint32_t kMostForced = 4;  // tokens that a form forces, in one pass; each costs a row of logits
-
-std::uint64_t ticks_now() {
-    return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-}
 
 /// What was given, cut where it is long.
 std::string in_words(nb::handle value) {
@@ -39,7 +34,7 @@ void read_biases(nb::handle value, std::vector<LogitBias>& biases) {
 /// The options view `biases`.
 GenerateOptions options_of(const nb::dict& named, std::vector<LogitBias>& biases) {
     GenerateOptions options;
-    options.speculation.clock = ticks_now;
+    options.speculation.clock = host::ticks_now;
     SamplerOptions& sampler = options.sampler;
     const Named known[] = {{"max_new_tokens", into(options.n_new)},
 #define FOVEA_SAMPLER_REAL(field, ...) {#field, into(sampler.field)},
@@ -98,7 +93,7 @@ std::uint64_t PySession::start(const std::vector<Token>& prompt, const nb::dict&
         settle_tokens();
         touched();
         number = text_;
-        make_generator_for(stop, std::max(options.speculation.n_proposed, form ? kMostForced : 0u));
+        make_generator_for(stop, std::max(options.speculation.n_proposed, form ? host::kForced : 0u));
         place_.start(form ? form->compiled() : nullptr);
         options.filter = place_.filter();
         talk_ = chat ? chat->talk() : nullptr;

@@ -128,9 +128,8 @@ void open_with_gil(ModelHandle* self, const std::string& path, bool verify, cons
 }
 
 ModelHandle* from_bytes(const nb::bytes& data, const std::string& name, const ScaledPaths& adapters) {
-    Arena bytes(data.size());
-    if (bytes.size() < data.size()) throw std::bad_alloc();
-    if (data.size()) std::memcpy(bytes.bytes().data(), data.c_str(), data.size());
+    AlignedBytes bytes(data.size());
+    if (data.size()) std::memcpy(bytes.data(), data.c_str(), data.size());
     return new ModelHandle(open_bytes(std::move(bytes), name, paths_of(adapters)));
 }
 
@@ -157,10 +156,10 @@ SharedModel open_file(const std::string& path, bool verify, const std::vector<Sc
     return opened;
 }
 
-SharedModel open_bytes(Arena bytes, const std::string& name, const std::vector<ScaledPath>& adapters) {
+SharedModel open_bytes(AlignedBytes bytes, const std::string& name, const std::vector<ScaledPath>& adapters) {
     auto opened = std::make_shared<OpenedModel>();
     opened->bytes = std::move(bytes);
-    static_cast<host::Opened&>(*opened) = host::open_bytes(opened->bytes.bytes(), name);
+    static_cast<host::Opened&>(*opened) = host::open_bytes(opened->bytes, name);
     open_adapters(*opened, adapters, {});
     return opened;
 }

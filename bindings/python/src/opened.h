@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bindings/python/src/errors.h"
+#include "convert/writer/writer.h"
 #include "fovea/adapter.h"
 #include "fovea/host/arena.h"
 #include "fovea/mapping.h"
@@ -31,7 +32,7 @@ struct ScaledPath {
 
 /// An opened model, with what Python's calls share of it.
 struct OpenedModel : host::Opened {
-    Arena bytes;  ///< where there is no file
+    AlignedBytes bytes;  ///< where there is no file
 
     /// Every token's bytes as a tree, for forms of answers; made when it is asked for first. Needs a tokenizer; any thread.
     [[nodiscard]] std::span<const std::byte> vocabulary_index() const;
@@ -46,7 +47,7 @@ using SharedModel = std::shared_ptr<const OpenedModel>;
 
 /// Adapters are held against the model at once, for which a little memory is taken and given back.
 [[nodiscard]] SharedModel open_file(const std::string& path, bool verify, const std::vector<ScaledPath>& adapters = {});
-[[nodiscard]] SharedModel open_bytes(Arena bytes, const std::string& name,
+[[nodiscard]] SharedModel open_bytes(AlignedBytes bytes, const std::string& name,
                                      const std::vector<ScaledPath>& adapters = {});
 
 /// The handle that `close` empties; whoever has the model already keeps it.

@@ -9,8 +9,8 @@
 
 #include "engine/sound/transform.h"
 #include "fovea/sound.h"
+#include "host/base/arrays.h"
 #include "tests/support/guarded.h"
-#include "tools/show/arrays.h"
 
 namespace {
 

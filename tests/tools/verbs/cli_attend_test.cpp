@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "host/base/arrays.h"
 #include "host/model/opened.h"
 #include "tests/support/command_line.h"
 #include "tests/support/small_models.h"
-#include "tools/show/arrays.h"
 
 namespace fovea::testing {
 namespace {

@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "host/base/arrays.h"
+#include "host/model/opened.h"
 #include "tests/support/command_line.h"
 #include "tools/options/opened.h"
 #include "tools/show/arrays.h"

@@ -4,8 +4,8 @@
 #include "host/base/error.h"
 #include "host/model/opened.h"
 #include "host/model/runtime.h"
+#include "host/text/session_file.h"
 #include "tests/support/command_line.h"
-#include "tools/generation/session_file.h"
 #include "tools/options/opened.h"
 
 namespace fovea::testing {
@@ -74,7 +74,7 @@ TEST_CASE("cli: run --session refuses what is not its own, and leaves it as it i
     host::Runtime<Session> running = start_session(opened, {.max_kv_len = 20});
     const Token tokens[] = {1, 2, 3};
     require(forward(*running, tokens, {}));
-    write_session_file(other, *running, std::span(tokens).first(2));
+    host::write_session_file(other, *running, std::span(tokens).first(2));
     refused(read_text(other), "tokens: expected 3, got 2");
 
     check_refused({"run", "--session", file}, 2, "--session: expected -p TEXT");

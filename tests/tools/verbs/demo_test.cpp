@@ -7,8 +7,8 @@
 #include "convert/open/convert.h"
 #include "host/model/opened.h"
 #include "host/model/runtime.h"
+#include "host/text/generation.h"
 #include "tests/support/convert_fixtures.h"
-#include "tools/generation/generate.h"
 #include "tools/options/opened.h"
 
 namespace fovea::testing {
@@ -25,8 +25,7 @@ int n_wrong(const host::Opened& opened) {
     // Lines of `commands.py 1000 --test --seed 99`: command, tab, answer.
     std::ifstream file(FOVEA_GOLDEN_DIR "/demo_commands.txt");
     REQUIRE(file.good());
-    host::Runtime<Session> running = start_session(opened, {.n_threads = 1});
-    Writer writer(opened, *running);
+    host::Generation generation(opened, {.n_threads = 1}, {});
     int n_commands = 0, n = 0;
     std::string answer;
     for (std::string line; n_commands < kCommands && std::getline(file, line); ++n_commands) {
@@ -34,7 +33,8 @@ int n_wrong(const host::Opened& opened) {
         REQUIRE(tab != line.npos);
         const std::string command = line.substr(0, tab) + std::string(opened.model.info().prompt_suffix);
         answer.clear();
-        (void)writer.generate(opened.tokens(command), {.n_new = 100}, [&](std::string_view piece) { answer += piece; });
+        (void)generation.generate(opened.tokens(command), {.n_new = 100},
+                                  [&](std::string_view piece) { answer += piece; });
         n += answer != line.substr(tab + 1);
     }
     CHECK(n_commands == kCommands);

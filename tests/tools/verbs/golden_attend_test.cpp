@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "fovea/session.h"
+#include "host/base/arrays.h"
 #include "tests/support/command_line.h"
 #include "tests/support/emulated_tiles.h"
-#include "tools/show/arrays.h"
 
 namespace fovea::testing {
 namespace {

@@ -1,15 +1,20 @@
-// Text from a session, with the time it takes: what `run` and the tests of the demo model share.
+// Text from a session, with the time it takes: what `run` and `chat` write with.
 #pragma once
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "fovea/generator.h"
 #include "host/model/runtime.h"
+#include "host/model/saved_text.h"
 
-namespace fovea {
+namespace fovea::host {
+
+/// Tokens of a form that go through one pass at most, beside the one before them: each costs a row of logits.
+inline constexpr std::uint32_t kForced = 8;
 
 struct Generated {
     GenerateFigures figures;
@@ -28,16 +33,21 @@ struct Generated {
     }
 };
 
-/// The name of the reason as --json has it.
-[[nodiscard]] const char* name(FinishReason reason);
+/// The reason's name as --json has it: "none", "end", "stop", "length" or "context".
+[[nodiscard]] const char* name_of(FinishReason reason);
 
-/// A generator with the memory it lives in, which is taken once, here. One per session, which must outlive it.
-class Writer {
+/// A session with a generator of texts in it, and the memory of both. The opened model must outlive it. What throws, throws
+/// host::Error.
+class Generation {
 public:
-    Writer(const host::Opened& opened, Session& session, GeneratorLimits limits = {});
+    Generation(const Opened& opened, const Limits& limits, const SessionOptions& how, GeneratorLimits generator = {});
 
-    /// The session's cache is that of `tokens`: the next prompt is computed from the first token on that differs.
-    void resume(std::span<const Token> tokens);
+    /// From here on `draft` proposes tokens, which must mean the same to it. It must outlive this.
+    void propose_by(const Opened& draft, const Limits& limits, const SessionOptions& how);
+
+    /// The session becomes the saved one: the next prompt is computed from the first token on that differs. `path` is what
+    /// a refusal names.
+    void resume(const SavedText& saved, const std::string& path);
 
     /// Continues `prompt` and hands each new piece of text to `on_text` as it is made.
     [[nodiscard]] Generated generate(std::span<const Token> prompt, const GenerateOptions& options,
@@ -49,14 +59,17 @@ public:
                                            const std::function<bool(const Piece&)>& on_piece,
                                            const std::atomic<bool>* cancel = nullptr);
 
+    [[nodiscard]] Session& session() { return *session_; }
+    [[nodiscard]] const Session& session() const { return *session_; }
+    [[nodiscard]] const Plan& plan() const { return session_.plan; }
     /// What the session holds: the prompt and the new tokens but the last.
+    [[nodiscard]] std::span<const Token> tokens() const { return generator_->tokens().first(session_->kv_len()); }
     [[nodiscard]] std::span<const Token> all_tokens() const { return generator_->tokens(); }  ///< and the last
-    [[nodiscard]] std::span<const Token> tokens() const { return generator_->tokens().first(session_.kv_len()); }
 
 private:
-    const host::Opened& opened_;
-    Session& session_;
-    host::Runtime<Generator> generator_;
+    const Opened& opened_;
+    Runtime<Session> session_, draft_;
+    Runtime<Generator> generator_;
 };
 
-}  // namespace fovea
+}  // namespace fovea::host

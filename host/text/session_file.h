@@ -8,18 +8,18 @@
 #include "fovea/session.h"
 #include "host/model/saved_text.h"
 
-namespace fovea {
+namespace fovea::host {
 
-/// Takes a file's bytes apart. Throws host::Error, `path` first, where the tokens are damaged.
+/// Takes a file's bytes apart. Throws Error, `path` first, where the tokens are damaged.
 [[nodiscard]] SavedText split_session_file(std::span<const std::byte> bytes, const std::string& path);
 
-/// restore_session, and that the file has a token for every position. Throws host::Error.
+/// restore_session, and that the file has a token for every position. Throws Error.
 void restore(const SavedText& file, Session& session, const std::string& path);
 
 /// What such a file holds.
 [[nodiscard]] std::vector<std::byte> session_file_bytes(const std::string& name, const Session& session,
                                                         std::span<const Token> tokens);
-/// Replaces the file at `path` by the session, whose cache holds `tokens`, or leaves it as it is and throws host::Error.
+/// Replaces the file at `path` by the session, whose cache holds `tokens`, or leaves it as it is and throws Error.
 void write_session_file(const std::string& path, const Session& session, std::span<const Token> tokens);
 
-}  // namespace fovea
+}  // namespace fovea::host

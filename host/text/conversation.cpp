@@ -1,4 +1,4 @@
-#include "tools/generation/conversation.h"
+#include "host/text/conversation.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,9 +8,9 @@
 
 #include "host/base/error.h"
 #include "host/base/output_file.h"
-#include "tools/generation/session_file.h"
+#include "host/text/session_file.h"
 
-namespace fovea {
+namespace fovea::host {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -22,7 +22,7 @@ bool has_system(const Json& messages) { return !messages.empty() && messages[0][
 
 Json message(const char* role, const std::string& text) { return {{"role", role}, {"content", text}}; }
 
-/// The messages of a saved conversation, or a host::Error.
+/// The messages of a saved conversation, or a Error.
 Json read_messages(std::string_view text, const std::string& path) {
     Json messages = Json::parse(text, nullptr, false);
     const auto is_message = [](const Json& one) {
@@ -30,7 +30,7 @@ Json read_messages(std::string_view text, const std::string& path) {
                one["content"].is_string();
     };
     if (!messages.is_array() || !std::all_of(messages.begin(), messages.end(), is_message))
-        throw host::Error(path + ": messages: expected those of a saved conversation, got others");
+        throw Error(path + ": messages: expected those of a saved conversation, got others");
     return messages;
 }
 
@@ -57,18 +57,18 @@ std::vector<Token> Conversation::tokens_of(const std::string& prompt) const {
 }
 
 std::vector<Token> Conversation::fitting_prompt(Answer& answer) {
-    const std::uint32_t most = running_->max_kv_len();
+    const std::uint32_t most = generation_.session().max_kv_len();
     const std::uint32_t room = std::min(options_.n_new, most / 4);  // for the answer
     for (;;) {
         answer.prompt = chat_.render(input());
         std::vector<Token> tokens = tokens_of(answer.prompt);
-        if (tokens.empty()) throw host::Error("prompt: expected 1 token or more, got none");
+        if (tokens.empty()) throw Error("prompt: expected 1 token or more, got none");
         if (tokens.size() + std::max(room, 1u) <= most) return tokens;
         const std::size_t first = has_system(messages_) ? 1 : 0;
         if (messages_.size() <= first + 2) {  // one message and maybe the system's: nothing to leave out
             if (tokens.size() + 1 <= most) return tokens;
-            throw host::Error("message: expected one that a context of " + std::to_string(most) +
-                              " tokens has room for, got " + std::to_string(tokens.size()) + " tokens");
+            throw Error("message: expected one that a context of " + std::to_string(most) +
+                        " tokens has room for, got " + std::to_string(tokens.size()) + " tokens");
         }
         const auto at = messages_.begin() + static_cast<std::ptrdiff_t>(first);
         messages_.erase(at, at + 2);
@@ -87,16 +87,16 @@ Answer Conversation::say(const std::string& text, const std::function<void(std::
         answer.begins_in_thought = begins_in_thought(answer.prompt);
     } catch (const ChatTemplateError& error) {
         messages_ = before;
-        throw host::Error("chat template: " + std::string(error.what()));
+        throw Error("chat template: " + std::string(error.what()));
     } catch (...) {
         messages_ = before;
         throw;
     }
     GenerateOptions options = options_;
     options.end_tokens = chat_.end_tokens();
-    options.n_new =
-        std::min<std::uint32_t>(options.n_new, running_->max_kv_len() - static_cast<std::uint32_t>(prompt.size()));
-    answer.made = writer_.generate_until(
+    options.n_new = std::min<std::uint32_t>(
+        options.n_new, generation_.session().max_kv_len() - static_cast<std::uint32_t>(prompt.size()));
+    answer.made = generation_.generate_until(
         prompt, options,
         [&](const Piece& piece) {
             answer.text += piece.text;
@@ -107,7 +107,7 @@ Answer Conversation::say(const std::string& text, const std::function<void(std::
     answer.ended = answer.made.finish == FinishReason::end_token || answer.made.finish == FinishReason::stop_text;
     messages_.push_back(message("assistant", answer.text));
     known_text_ = answer.prompt + answer.text;
-    const std::span<const Token> all = writer_.all_tokens();
+    const std::span<const Token> all = generation_.all_tokens();
     known_tokens_.assign(all.begin(), all.end());
     if (answer.made.finish == FinishReason::stop_text) known_text_.clear();  // has fewer characters than its tokens
     return answer;
@@ -138,10 +138,9 @@ void Conversation::save(const std::string& path) {
     if (std::filesystem::is_regular_file(path, ignored) && std::filesystem::file_size(path, ignored) > 0) {
         std::string front(kMagic.size(), '\0');
         std::ifstream(path, std::ios::binary).read(front.data(), static_cast<std::streamsize>(front.size()));
-        if (front != kMagic)
-            throw host::Error(path + ": expected a new file or a saved conversation, got another file");
+        if (front != kMagic) throw Error(path + ": expected a new file or a saved conversation, got another file");
     }
-    const std::vector<std::byte> session = session_file_bytes(path, *running_, writer_.tokens());
+    const std::vector<std::byte> session = session_file_bytes(path, generation_.session(), generation_.tokens());
     const std::string messages = messages_.dump(-1, ' ', false, Json::error_handler_t::replace);
     const std::uint64_t n = messages.size();
     OutputFile file(path);
@@ -161,13 +160,12 @@ void Conversation::load(const std::string& path) {
     const std::size_t front = kMagic.size() + sizeof n;
     if (text.starts_with(kMagic) && bytes.size() >= front) std::memcpy(&n, bytes.data() + kMagic.size(), sizeof n);
     if (!text.starts_with(kMagic) || bytes.size() < front || n > bytes.size() - front)
-        throw host::Error(path + ": expected a saved conversation, got another file");
+        throw Error(path + ": expected a saved conversation, got another file");
     Json messages = read_messages(text.substr(front, static_cast<std::size_t>(n)), path);
     const SavedText file = split_session_file(bytes.subspan(front + static_cast<std::size_t>(n)), path);
-    restore(file, *running_, path);
-    writer_.resume(file.tokens);
+    generation_.resume(file, path);
     messages_ = std::move(messages);
     known_text_.clear();
 }
 
-}  // namespace fovea
+}  // namespace fovea::host

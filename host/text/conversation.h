@@ -10,9 +10,9 @@
 #include "host/chat/thinking.h"
 #include "host/model/opened.h"
 #include "host/model/runtime.h"
-#include "tools/generation/generate.h"
+#include "host/text/generation.h"
 
-namespace fovea {
+namespace fovea::host {
 
 struct Answer {
     std::string prompt, text;  ///< what the template gave; all of the answer, reasoning too
@@ -25,12 +25,11 @@ struct Answer {
 class Conversation {
 public:
     /// Borrows all of them. `options` has the sampler, n_new and stop texts of every answer.
-    Conversation(const host::Opened& opened, const ModelChat& chat, host::Runtime<Session>& running, Writer& writer,
-                 const GenerateOptions& options)
-        : opened_(opened), chat_(chat), running_(running), writer_(writer), options_(options) {}
+    Conversation(const Opened& opened, const ModelChat& chat, Generation& generation, const GenerateOptions& options)
+        : opened_(opened), chat_(chat), generation_(generation), options_(options) {}
 
     /// The model's answer to `text`, handed out as it is made. Where `*cancel` becomes true it ends there, and what there is
-    /// of it stays in the conversation. Throws host::Error where the template refuses or the message is too long; the
+    /// of it stays in the conversation. Throws Error where the template refuses or the message is too long; the
     /// conversation is then as before.
     Answer say(const std::string& text, const std::function<void(std::string_view, bool begins_in_thought)>& on_text,
                const std::atomic<bool>* cancel);
@@ -46,9 +45,9 @@ public:
     void set_extra(nlohmann::ordered_json extra) { extra_ = std::move(extra); }
 
     /// Replaces the file at `path`, a saved conversation if there is one, by the messages and the session, or leaves it as it
-    /// is and throws host::Error.
+    /// is and throws Error.
     void save(const std::string& path);
-    /// Becomes what was saved. Throws host::Error; the conversation is then as before.
+    /// Becomes what was saved. Throws Error; the conversation is then as before.
     void load(const std::string& path);
 
 private:
@@ -59,14 +58,13 @@ private:
     /// the cache has them; tokenized anew, an answer may have others.
     std::vector<Token> tokens_of(const std::string& prompt) const;
 
-    const host::Opened& opened_;
+    const Opened& opened_;
     const ModelChat& chat_;
-    host::Runtime<Session>& running_;
-    Writer& writer_;
+    Generation& generation_;
     GenerateOptions options_;
     std::string known_text_;           // the last prompt and its answer
     std::vector<Token> known_tokens_;  // theirs
     nlohmann::ordered_json messages_ = nlohmann::ordered_json::array(), extra_ = nlohmann::ordered_json::object();
 };
 
-}  // namespace fovea
+}  // namespace fovea::host

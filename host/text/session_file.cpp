@@ -1,4 +1,4 @@
-#include "tools/generation/session_file.h"
+#include "host/text/session_file.h"
 
 #include <optional>
 #include <utility>
@@ -6,19 +6,18 @@
 #include "host/base/error.h"
 #include "host/base/output_file.h"
 
-namespace fovea {
+namespace fovea::host {
 SavedText split_session_file(std::span<const std::byte> bytes, const std::string& path) {
     std::optional<SavedText> saved = split_saved(bytes);
-    if (!saved)
-        throw host::Error(path + ": expected a saved session with its tokens, got a damaged one or another file");
+    if (!saved) throw Error(path + ": expected a saved session with its tokens, got a damaged one or another file");
     return std::move(*saved);
 }
 
 void restore(const SavedText& file, Session& session, const std::string& path) {
     require(restore_session(session, file.session), path);
     if (file.tokens.size() != session.kv_len())
-        throw host::Error(path + ": tokens: expected " + std::to_string(session.kv_len()) + ", got " +
-                          std::to_string(file.tokens.size()));
+        throw Error(path + ": tokens: expected " + std::to_string(session.kv_len()) + ", got " +
+                    std::to_string(file.tokens.size()));
 }
 
 std::vector<std::byte> session_file_bytes(const std::string& name, const Session& session,
@@ -38,4 +37,4 @@ void write_session_file(const std::string& path, const Session& session, std::sp
     file.close();
 }
 
-}  // namespace fovea
+}  // namespace fovea::host

@@ -1,21 +1,14 @@
-#include "tools/generation/generate.h"
+#include "host/text/generation.h"
 
 #include <sys/resource.h>
 #include <algorithm>
-#include <chrono>
 
+#include "host/base/clock.h"
 #include "host/base/error.h"
+#include "host/text/session_file.h"
 
-namespace fovea {
+namespace fovea::host {
 namespace {
-
-double seconds_now() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-std::uint64_t ticks_now() {
-    return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-}
 
 /// Page faults of this process so far, of all its threads.
 std::uint64_t page_faults() {
@@ -26,34 +19,45 @@ std::uint64_t page_faults() {
 
 }  // namespace
 
-const char* name(FinishReason reason) {
+const char* name_of(FinishReason reason) {
     static constexpr const char* kNames[] = {"none", "end", "stop", "length", "context"};
     return kNames[static_cast<std::size_t>(reason)];
 }
 
-Writer::Writer(const host::Opened& opened, Session& session, GeneratorLimits limits)
-    : opened_(opened), session_(session) {
-    limits.max_tokens = session.max_kv_len();
-    generator_ = start_generator(opened, session.cache(), limits);
+Generation::Generation(const Opened& opened, const Limits& limits, const SessionOptions& how, GeneratorLimits generator)
+    : opened_(opened), session_(start_session(opened, limits, how)) {
+    generator.max_tokens = session_->max_kv_len();
+    generator_ = start_generator(opened, session_->cache(), generator);
 }
 
-void Writer::resume(std::span<const Token> tokens) { require(fovea::resume(*generator_, tokens), opened_.name); }
+void Generation::propose_by(const Opened& draft, const Limits& limits, const SessionOptions& how) {
+    draft.need_logits();
+    opened_.check_same_tokens(draft);
+    draft_ = start_session(draft, limits, how);
+}
 
-Generated Writer::generate(std::span<const Token> prompt, const GenerateOptions& options,
-                           const std::function<void(std::string_view)>& on_text) {
+void Generation::resume(const SavedText& saved, const std::string& path) {
+    restore(saved, *session_, path);
+    require(fovea::resume(*generator_, saved.tokens), opened_.name);
+}
+
+Generated Generation::generate(std::span<const Token> prompt, const GenerateOptions& options,
+                               const std::function<void(std::string_view)>& on_text) {
     return generate_until(prompt, options, [&](const Piece& piece) {
         on_text(piece.text);
         return true;
     });
 }
 
-Generated Writer::generate_until(std::span<const Token> prompt, const GenerateOptions& options,
-                                 const std::function<bool(const Piece&)>& on_piece, const std::atomic<bool>* cancel) {
+Generated Generation::generate_until(std::span<const Token> prompt, const GenerateOptions& options,
+                                     const std::function<bool(const Piece&)>& on_piece,
+                                     const std::atomic<bool>* cancel) {
     GenerateOptions timed = options;
     timed.speculation.clock = ticks_now;
+    if (draft_->valid()) timed.speculation.draft = {draft_->workspace(), draft_->cache()};
     require(start(*generator_, prompt, timed), opened_.name);
     Generated made;
-    Workspace workspace = session_.workspace();
+    Workspace workspace = session_->workspace();
     set_cancel(workspace, cancel);
     const std::uint64_t n_faults = page_faults();
     double started = seconds_now();
@@ -74,8 +78,8 @@ Generated Writer::generate_until(std::span<const Token> prompt, const GenerateOp
     made.figures = generator_->figures();
     made.finish = generator_->finish();
     made.n_decoded =
-        session_.kv_len() - std::min(session_.kv_len(), made.figures.n_prompt);  // fewer where it was cancelled
+        session_->kv_len() - std::min(session_->kv_len(), made.figures.n_prompt);  // fewer where it was cancelled
     return made;
 }
 
-}  // namespace fovea
+}  // namespace fovea::host
