@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <string_view>
 
-#include "convert/writer/writer.h"
 #include "engine/kernels/kernels.h"
 #include "host/base/arrays.h"
 #include "host/base/elements.h"

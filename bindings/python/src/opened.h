@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "bindings/python/src/errors.h"
-#include "convert/writer/writer.h"
 #include "fovea/adapter.h"
 #include "fovea/host/arena.h"
 #include "fovea/mapping.h"
