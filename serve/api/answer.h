@@ -63,7 +63,7 @@ private:
 /// Divided by its Euclidean length; of zeros itself.
 [[nodiscard]] std::vector<float> with_length_1(std::vector<float> vector);
 [[nodiscard]] std::string base64(const std::vector<float>& values);
-[[nodiscard]] std::int64_t seconds_now();  ///< since 1970
+[[nodiscard]] std::int64_t unix_seconds();  ///< since 1970
 [[nodiscard]] std::string utc_time(std::int64_t seconds);
 [[nodiscard]] std::size_t n_characters(const std::string& text);
 

@@ -115,7 +115,7 @@ std::string base64(const std::vector<float>& values) {
     return out;
 }
 
-std::int64_t seconds_now() {
+std::int64_t unix_seconds() {
     return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
         .count();
 }

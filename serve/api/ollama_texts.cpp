@@ -116,7 +116,7 @@ std::string OllamaAnswer::whole() const {
 
 Reply loaded(const ModelEntry& entry, const char* field, Json nothing) {
     return reply_of({{"model", entry.served.name},
-                     {"created_at", utc_time(seconds_now())},
+                     {"created_at", utc_time(unix_seconds())},
                      {field, std::move(nothing)},
                      {"done", true},
                      {"done_reason", "load"}});

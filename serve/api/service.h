@@ -36,7 +36,7 @@ public:
     [[nodiscard]] std::uint64_t memory_bytes() const;  ///< taken, exactly
 
     const Metrics& metrics;
-    const std::int64_t started = seconds_now();
+    const std::int64_t started = unix_seconds();
     const std::uint32_t n_viewed;  ///< tokens of a text whose attention is shown, at most
 
 private:

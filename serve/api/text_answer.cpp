@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "host/base/tokens.h"
 #include "serve/api/forms_of.h"
 
 namespace fovea::serve {
@@ -34,11 +35,7 @@ std::vector<std::string> echo_of(const Request& request, const Tokenizer& tokeni
     if (!request.echo) return echo;
     for (std::uint32_t i = 0; i < n_choices; ++i) {
         const Prompt& prompt = request.prompts[i / request.n_each];
-        std::string text = prompt.text;
-        Decoder decoder;
-        std::vector<char> piece(max_piece_bytes(tokenizer));
-        for (const Token token : prompt.tokens) text += decode(tokenizer, decoder, token, false, piece);
-        echo.push_back(std::move(text));
+        echo.push_back(prompt.is_tokens ? host::detokenize(tokenizer, prompt.tokens, {.goes_on = true}) : prompt.text);
     }
     return echo;
 }
@@ -181,7 +178,7 @@ JobPtr text_job(const Call& call, ModelEntry& entry, const Request& request, std
 TextAnswerOptions text_options(const Call& call, const ModelEntry& entry, const Request& request, const Job& job) {
     return {.id = call.id,
             .model = entry.served.name,
-            .created = seconds_now(),
+            .created = unix_seconds(),
             .n_choices = job.n_choices(),
             .n_each = job.n_each,
             .stream = request.stream,
