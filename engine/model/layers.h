@@ -3,6 +3,7 @@
 #include <new>
 
 #include "engine/format/format.h"
+#include "engine/format/variants.h"
 #include "engine/model/kind.h"
 #include "engine/model/model.h"
 #include "fovea/model.h"
@@ -146,9 +147,7 @@ struct InputTensors {
 #define FOVEA_INPUT_TENSOR(field, role, ...) at(Role::role, field);
 #include "engine/format/roles.inc"
     }
-    [[nodiscard]] static constexpr bool needed(const Stack&, const Block& b) noexcept {
-        return b.shared_keys || b.value_norm || b.layer_scale || b.layer_input_width != 0;
-    }
+    [[nodiscard]] static constexpr bool needed(const Stack&, const Block& b) noexcept { return has_layer_inputs(b); }
     [[nodiscard]] constexpr std::uint64_t macs(const Block&) const noexcept { return macs_of(map, gate, output); }
 };
 

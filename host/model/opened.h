@@ -52,7 +52,7 @@ struct Opened : OpenedFile {
     [[nodiscard]] std::uint32_t adapters_checksum(std::uint32_t seed = 0) const noexcept;
 
     [[nodiscard]] const Config& config() const noexcept { return model.config(); }
-    [[nodiscard]] Kind kind() const noexcept { return kind_of(config()); }
+    [[nodiscard]] Kind kind() const noexcept { return host::kind_of(config()); }
     /// Whether it has a head for a task: vectors are then those before it.
     [[nodiscard]] bool has_task() const { return !find_info(model, "task").empty(); }
     /// Whether it scores pairs of texts: a head for classes with one label, as CrossEncoders have for rerankers.

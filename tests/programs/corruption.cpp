@@ -7,6 +7,7 @@
 
 #include "host/base/words.h"
 #include "host/model/listing.h"
+#include "host/model/runtime.h"
 #include "host/text/session_file.h"
 #include "tests/fuzz/fovea_file.h"
 #include "tests/fuzz/run_model.h"
