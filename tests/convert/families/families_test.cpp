@@ -424,10 +424,11 @@ TEST_CASE("families: slopes are powers of two, for numbers of heads that are non
 TEST_CASE("families: every type is read by one") {
     CHECK(find_family("mamba") == nullptr);
     CHECK(find_family("gemma2") == &families::gemma2);
-    CHECK(contains(known_model_types(), "llama, mistral, "));
-    CHECK(known_model_types().size() < 500);  // a refusal says behind them what it got
+    const std::string known = alternatives(known_model_types());
+    CHECK(contains(known, "llama, mistral, "));
+    CHECK(known.size() < 500);  // a refusal says behind them what it got
     CHECK(alternatives({"one"}) == "one");
     CHECK(alternatives({"one", "two", "three"}) == "one, two or three");
     CHECK(contains(alternatives(std::vector<std::string>(100, "seventeen")), ", seventeen or one of "));
-    CHECK(contains(known_model_types(), " more in docs/families.md"));
+    CHECK(contains(known, " more in docs/families.md"));
 }

@@ -22,7 +22,7 @@ std::string refusal_of(const std::string& tokenizer_json, std::uint32_t vocab_si
         static_cast<void>(section_of(tokenizer_json, {.vocab_size = vocab_size}));
         return "";
     } catch (const host::Error& refusal) {
-        CHECK(refusal.exit_code == 1);
+        CHECK(dynamic_cast<const host::ArgumentError*>(&refusal) == nullptr);  // the file is at fault
         return refusal.what();
     }
 }
