@@ -247,6 +247,6 @@ TEST_CASE("pairs: without generation_config.json the rules are config.json's, as
         });
         fs::remove(folder / "model/generation_config.json");
         const Pair now(entry.path()), then(folder / "model");
-        CHECK(find_info(now.model, "target") == find_info(then.model, "target"));
+        CHECK(find_info(now.opened.model, "target") == find_info(then.opened.model, "target"));
     }
 }
