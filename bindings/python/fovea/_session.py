@@ -194,12 +194,12 @@ class Cache:
     def rewind(self, kv_len: int = 0) -> int:
         """Forget every position from `kv_len` on. Return how many are left.
 
-        That is `kv_len`, but for models with recurrent layers: there it is the latest :meth:`mark` at or below it, or 0.
+        That is `kv_len`, except for models with recurrent layers: the latest :meth:`mark` at or below it, or 0.
         """
         return self._native.rewind(whole(kv_len, "kv_len"))
 
     def mark(self) -> None:
-        """Keep the present state of recurrent layers for :meth:`rewind`; other models need none. FullError without room."""
+        """Keep the present state of recurrent layers for :meth:`rewind`. FullError without room."""
         self._native.mark()
 
     def save(self) -> bytes:
@@ -229,7 +229,7 @@ class CachePool:
     """Memory for the caches of many texts, cut into pages of `page_len` positions.
 
     memory: for what :meth:`Workspace.cache_memory` fills: a decoder's keys and values of what it attends to.
-    max_marks, n_states: for models with recurrent layers, marks of a cache and states of all. 0: 2, and 2 + max_marks each.
+    max_marks, n_states: marks of a cache and states of all, for recurrent layers. 0: 2, and 2 + max_marks each.
     """
 
     def __init__(
