@@ -120,7 +120,11 @@ TEST_CASE("cli: plan names the parts that a model needs, and counts a library th
     const json plain = board_of(demo.path, {"--type", "q8"});
     CHECK(plain["needed_parts"].empty());
     CHECK(plain["flash"][1]["bytes"] == 65'536);
-    const std::tuple<std::string, std::vector<std::string>, std::vector<std::string>> cases[] = {
+    struct Case {
+        std::string source;
+        std::vector<std::string> options, parts;
+    };
+    const Case cases[] = {
         {demo.path, {"--type", "q6_k"}, {"gguf_types"}},
         {demo.path, {"--type", "bf16"}, {"bf16"}},
         {golden("encoders/bert_masked"), {"--type", "f32"}, {"vectors"}},
@@ -131,10 +135,10 @@ TEST_CASE("cli: plan names the parts that a model needs, and counts a library th
         {golden("families/gemma4_text"), {"--type", "f32"}, {"layer_inputs"}},
         {golden("pairs/marian"), {"--type", "f32"}, {"vectors"}},
     };
-    for (const auto& [source, options, parts] : cases) {
-        CAPTURE(source);
-        const json board = board_of(source, options);
-        for (const std::string& part : parts) {
+    for (const Case& each : cases) {
+        CAPTURE(each.source);
+        const json board = board_of(each.source, each.options);
+        for (const std::string& part : each.parts) {
             CAPTURE(part);
             const json &needed = board["needed_parts"], &without = board["without"];
             CHECK(std::find(needed.begin(), needed.end(), part) != needed.end());
