@@ -53,7 +53,7 @@ struct States {
 
     /// A slot for a call to write. There is a free one.
     void take(std::uint32_t slot) noexcept;
-    /// Within a call, of a pass: the first of it reads the present state, later ones what the one before has written.
+    /// The states of one pass. The first pass of a call reads the present state, later ones what the pass before has written.
     [[nodiscard]] StateStep step(std::uint32_t slot, bool is_first) const noexcept;
     /// Ends the call: what it wrote becomes the present state or, where it failed, is given back.
     void settle(std::uint32_t slot, bool succeeded) noexcept;
