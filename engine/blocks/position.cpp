@@ -3,6 +3,8 @@
 // first (convolution.cpp). Beside it the pass's tables, shared by all layers of a block shape: rotations (Su et al.
 // 2021), one row per position; and what relative positions add to scores (Raffel et al. 2020), one row per head, by the
 // distance of key and query.
+#include <cstring>
+
 #include "engine/blocks/block.h"
 #include "engine/model/model.h"
 #include "engine/model/table.h"
@@ -67,11 +69,13 @@ void embed(Pass& pass) noexcept {
     const bool mapped = has(Part::vectors) && stack.embedding_width;
     const Rows rows_made = mapped ? pass.inner() : pass.hidden();
     const std::uint32_t width = mapped ? stack.embedding_width : stack.d_model;
-    const auto make_row = [&](std::uint32_t row, std::uint32_t pos) {
+    const auto make_row = [&](std::uint32_t row, std::uint32_t pos, const float* given) {
         float* x = rows_made[row];
         const auto scaled = [&](std::uint32_t i, float value) { x[i] = value * stack.embedding_scale; };
         const auto added = [&](std::uint32_t i, float value) { x[i] = x[i] + value; };
-        if (!has(Part::vectors) || t.token_embedding)
+        if (has(Part::rows) && given)
+            std::memcpy(x, given, width * sizeof(float));
+        else if (!has(Part::vectors) || t.token_embedding)
             read_row(w, *t.token_embedding, pass.tokens[row], scaled);
         else {
             const float* from = stack.sound.is_speech() ? x : pass.vectors + std::size_t{row} * stack.d_model;
@@ -95,10 +99,13 @@ void embed(Pass& pass) noexcept {
         if (has(Part::vectors) && is_first)
             for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
                 if (stack.blocks[i].position == Position::relative) fill_distances(pass, i);
-        const Sequence* sequence = pass.self.data();
-        for (std::uint32_t row = rows.begin; row < rows.end; ++row) {
-            while (row >= sequence->row + sequence->n_rows) ++sequence;
-            make_row(row, sequence->pos + row - sequence->row);
+        for (const Sequence& s : pass.self) {
+            const Pass::Share mine = rows.within(s.row, s.n_rows);
+            if (mine.begin == mine.end) continue;
+            const StepRows of = pass.step_of(s);
+            const float* given = of.step.rows.empty() ? nullptr : of.step.rows.data() + of.first * width;
+            for (std::uint32_t i = mine.begin; i < mine.end; ++i)
+                make_row(s.row + i, s.pos + i, given ? given + std::uint64_t{i} * width : nullptr);
         }
     });
     if (has(Part::vectors) && stack.embedding_width) map_embeddings(pass);

@@ -71,7 +71,7 @@ fovea_status fovea_cache_memory(fovea_workspace* workspace, const fovea_encode_i
     if (Status s = read_input(input, own); !s.ok()) return to_c(s);
     if (n_memories > workspace->max_steps)
         return to_c({Code::bad_shape, "sequences at most", workspace->max_steps, n_memories});
-    auto* caches = reinterpret_cast<Cache*>(workspace->steps);  // no step is in use
+    Cache* caches = workspace->memories;
     for (std::size_t i = 0; i < n_memories; ++i) new (caches + i) Cache(from_c(memories + i));
     return to_c(cache_memory(workspace->workspace, own, {caches, n_memories}));
 }

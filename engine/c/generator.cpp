@@ -202,7 +202,11 @@ fovea_status fovea_next_step(fovea_generator* generator, fovea_step* step) {
                           .n_tokens = own.tokens.size(),
                           .logits = own.logits.data(),
                           .n_logits = own.logits.size(),
-                          .memory = to_c(own.memory)};
+                          .memory = to_c(own.memory),
+                          .rows = nullptr,
+                          .n_row_elements = 0,
+                          .spans = nullptr,
+                          .n_spans = 0};
     write_struct(&made, sizeof made, step);
     return success();
 }

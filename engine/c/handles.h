@@ -15,7 +15,7 @@ struct fovea_model {
 
 struct fovea_workspace {
     fovea::Workspace workspace;
-    fovea::Step* steps;  // [max_steps] what fovea_forward_steps makes of a caller's
+    fovea::Cache* memories;  // [max_steps] what fovea_cache_memory makes of a caller's
     std::uint32_t max_steps;
     bool cancellable;
     std::atomic<bool> cancelled;
@@ -67,14 +67,14 @@ struct RequestedLimits {
 [[nodiscard]] Status write_plan(const fovea_model& model, const RequestedLimits& requested, const Plan& plan,
                                 std::uint64_t arena_bytes, fovea_plan* out) noexcept;
 
-/// How many steps a workspace or session for logits has room for, and their bytes, the same on every machine.
+/// How many steps a workspace or session for logits has room for, and bytes of as many caches, the same on every machine.
 [[nodiscard]] inline std::uint32_t max_steps(const Limits& limits) noexcept {
     return limits.max_sequences ? limits.max_sequences : 1;
 }
-[[nodiscard]] std::uint64_t step_bytes(std::uint32_t n_steps) noexcept;
-/// Fills `place` in, whose steps are at `steps`.
+[[nodiscard]] std::uint64_t memories_bytes(std::uint32_t n_steps) noexcept;
+/// Fills `place` in, whose memories are at `memories`.
 void start_workspace(fovea_workspace& place, const Workspace& made, const RequestedLimits& requested,
-                     std::uint32_t n_steps, std::byte* steps) noexcept;
+                     std::uint32_t n_steps, std::byte* memories) noexcept;
 
 [[nodiscard]] inline fovea_cache to_c(const Cache& cache) noexcept { return std::bit_cast<fovea_cache>(cache); }
 

@@ -14,12 +14,12 @@ namespace {
 constexpr std::size_t kStateBytes = 256;  // as plans are the same on every machine
 static_assert(sizeof(fovea_session) <= kStateBytes);
 
-/// A model and limits, and what follows from them. The arena: state, logits, steps, scratch, the engine's.
+/// A model and limits, and what follows from them. The arena: state, logits, memories, scratch, the engine's.
 struct PreparedSession {
     RequestedLimits requested;
     Plan plan;
     std::uint32_t n_steps;
-    std::uint64_t logits_bytes, steps_bytes, scratch_bytes, engine_at, arena_bytes;
+    std::uint64_t logits_bytes, of_memories, scratch_bytes, engine_at, arena_bytes;
 
     [[nodiscard]] Status read(const fovea_model& from, const fovea_limits* given) noexcept {
         if (Status s = requested.read(given); !s.ok()) return s;
@@ -32,9 +32,9 @@ struct PreparedSession {
         const std::uint64_t candidates = vocab_size * sizeof(Candidate);  // text and candidates never meet
         logits_bytes = round_up(vocab_size * sizeof(float), kArenaAlignment);
         n_steps = max_steps(plan.limits);
-        steps_bytes = step_bytes(n_steps);
+        of_memories = memories_bytes(n_steps);
         scratch_bytes = round_up(text > candidates ? text : candidates, kArenaAlignment);
-        engine_at = kStateBytes + logits_bytes + steps_bytes + scratch_bytes;
+        engine_at = kStateBytes + logits_bytes + of_memories + scratch_bytes;
         arena_bytes = engine_at + plan.arena_bytes;
         return {};
     }
@@ -60,15 +60,15 @@ struct Wanted {
         !s.ok())
         return s;
     std::byte* const logits = arena.data() + kStateBytes;
-    std::byte* const steps = logits + to_size(p.logits_bytes);
-    std::byte* const scratch = steps + to_size(p.steps_bytes);
+    std::byte* const memories = logits + to_size(p.logits_bytes);
+    std::byte* const scratch = memories + to_size(p.of_memories);
     std::memset(arena.data(), 0, kStateBytes + to_size(p.logits_bytes));
     auto* out = new (arena.data()) fovea_session;
     out->session = made;
     out->model = {&made.model(), tokenizer};
     out->logits = {reinterpret_cast<float*>(logits), made.model().config().decoder.vocab_size};
     out->scratch = {scratch, to_size(p.scratch_bytes)};
-    start_workspace(out->workspace, made.workspace(), p.requested, p.n_steps, steps);
+    start_workspace(out->workspace, made.workspace(), p.requested, p.n_steps, memories);
     *wanted.session = out;
     return {};
 }

@@ -8,8 +8,8 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint64_t kStepBytes = 64;  // of a Step, whatever a pointer's size
-static_assert(sizeof(Step) <= kStepBytes);
+constexpr std::uint64_t kCacheBytes = 16;  // of a Cache, whatever a pointer's size
+static_assert(sizeof(Cache) <= kCacheBytes);
 constexpr std::uint64_t kStateBytes = 64;
 static_assert(sizeof(fovea_workspace) <= kStateBytes);
 
@@ -17,20 +17,20 @@ static_assert(sizeof(fovea_workspace) <= kStateBytes);
     return workspace ? Status{} : is_null("workspace: NULL");
 }
 
-/// A workspace's plan: its state, steps, then the engine's own.
+/// A workspace's plan: its state, memories, then the engine's own.
 struct PreparedWorkspace {
     RequestedLimits requested;
     Plan plan;
     std::uint32_t n_steps;  // 0: the model gives no logits
-    std::uint64_t steps_bytes, arena_bytes;
+    std::uint64_t of_memories, arena_bytes;
 
     [[nodiscard]] Status read(const fovea_model* model, const fovea_limits* given) noexcept {
         if (!model) return is_null("model: NULL");
         if (Status s = requested.read(given); !s.ok()) return s;
         if (Status s = make_workspace_plan(model->model->config(), requested.limits, plan); !s.ok()) return s;
         n_steps = plan.limits.max_kv_len ? max_steps(plan.limits) : 0;
-        steps_bytes = step_bytes(n_steps);
-        arena_bytes = kStateBytes + steps_bytes + plan.arena_bytes;
+        of_memories = memories_bytes(n_steps);
+        arena_bytes = kStateBytes + of_memories + plan.arena_bytes;
         return {};
     }
 };
@@ -57,14 +57,28 @@ struct PreparedWorkspace {
     return make_pool_plan(model->model->config(), requested, plan);
 }
 
+static_assert(sizeof(fovea_span) == sizeof(RowSpan));
+[[nodiscard]] Step read_step(const void* given) noexcept {
+    fovea_step step;
+    (void)read_struct(given, &step, sizeof step);  // which was seen to go
+    return {from_c(&step.cache),
+            {step.tokens, step.n_tokens},
+            {step.logits, step.n_logits},
+            from_c(&step.memory),
+            {step.rows, step.n_row_elements},
+            {reinterpret_cast<const RowSpan*>(step.spans), step.n_spans}};
+}
+
 }  // namespace
 
-std::uint64_t step_bytes(std::uint32_t n_steps) noexcept { return round_up(n_steps * kStepBytes, kArenaAlignment); }
+std::uint64_t memories_bytes(std::uint32_t n_steps) noexcept {
+    return round_up(n_steps * kCacheBytes, kArenaAlignment);
+}
 
 void start_workspace(fovea_workspace& place, const Workspace& made, const RequestedLimits& requested,
-                     std::uint32_t n_steps, std::byte* steps) noexcept {
+                     std::uint32_t n_steps, std::byte* memories) noexcept {
     place.workspace = made;
-    place.steps = reinterpret_cast<Step*>(steps);
+    place.memories = reinterpret_cast<Cache*>(memories);
     place.max_steps = n_steps;
     place.cancellable = requested.c.cancellable != 0;
     place.cancelled = false;
@@ -100,7 +114,7 @@ fovea_status fovea_make_workspace(const fovea_model* model, const fovea_limits* 
     if (arena_bytes < p.arena_bytes)
         return to_c({Code::arena_too_small, "arena bytes at least", p.arena_bytes, arena_bytes});
     const std::span<std::byte> bytes{static_cast<std::byte*>(arena), arena_bytes};
-    const std::size_t engine_at = static_cast<std::size_t>(kStateBytes + p.steps_bytes);
+    const std::size_t engine_at = static_cast<std::size_t>(kStateBytes + p.of_memories);
     Workspace made;
     if (Status s = make_workspace(*model->model, p.plan.limits, bytes.subspan(engine_at), made, p.requested.options());
         !s.ok())
@@ -128,9 +142,6 @@ uint32_t fovea_default_threads() { return default_threads(); }
 
 fovea_status fovea_forward_steps(fovea_workspace* workspace, const fovea_step* steps, size_t n_steps) {
     if (Status s = check_null(workspace); !s.ok()) return to_c(s);
-    const std::uint32_t most = workspace->max_steps;
-    if (!most) return to_c(Status{Code::unsupported, "logits of this model", 0, 0});
-    if (n_steps > most) return to_c({Code::bad_shape, "steps at most", most, n_steps});
     std::uint32_t step_size = 0;  // of the caller's elements
     for (std::size_t i = 0; i < n_steps; ++i) {
         const auto* at = reinterpret_cast<const std::byte*>(steps) + i * step_size;
@@ -139,10 +150,15 @@ fovea_status fovea_forward_steps(fovea_workspace* workspace, const fovea_step* s
         if (i && step.struct_size != step_size)
             return to_c({Code::bad_argument, "struct_size of every step", step_size, step.struct_size});
         step_size = step.struct_size;
-        new (workspace->steps + i)
-            Step{from_c(&step.cache), {step.tokens, step.n_tokens}, {step.logits, step.n_logits}, from_c(&step.memory)};
     }
-    return to_c(forward(workspace->workspace, {workspace->steps, n_steps}));
+    return to_c(run_steps(*WorkspaceAccess::state(workspace->workspace), {steps, n_steps, step_size, read_step}));
+}
+
+fovea_status fovea_row_keys(const fovea_step* step, uint32_t* keys, size_t n_keys) {
+    fovea_step known;
+    if (Status s = read_struct(step, known); !s.ok()) return to_c(s);
+    row_keys(read_step(&known), {keys, n_keys});
+    return success();
 }
 
 // ---- pools and caches ----------------------------------------------------------------------------------------------

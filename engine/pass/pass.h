@@ -43,6 +43,8 @@ template<class T>
 using OfColumns = std::conditional_t<has(Part::columns), T, LeftOut<T>>;
 template<class T>
 using OfVectors = std::conditional_t<has(Part::vectors), T, LeftOut<T>>;
+template<class T>
+using OfRows = std::conditional_t<has(Part::rows), T, LeftOut<T>>;
 
 /// W and what to do with its product, for multiply().
 struct Linear {
@@ -126,11 +128,31 @@ struct NormWeights {
     }
 };
 
+/// A step of which a pass, or one of its sequences, has rows from `first` on.
+struct StepRows {
+    Step step;
+    std::uint64_t first = 0;
+};
+
+/// Rows of a step's input: elements of one, and how many there are.
+[[nodiscard]] inline std::uint32_t row_width(const Stack& s) noexcept { return or_else(s.embedding_width, s.d_model); }
+[[nodiscard]] inline std::uint64_t n_rows(const Stack& s, const Step& step) noexcept {
+    return has(Part::rows) && step.tokens.empty() ? step.rows.size() / row_width(s) : step.tokens.size();
+}
+
+/// The steps of a pass, whose sequence i is of step `first` + i. Some have rows or spans.
+struct PassSteps {
+    const StepList* list = nullptr;  // null: there are tokens alone
+    std::size_t first = 0;
+    std::uint64_t n_done = 0;  // rows of the first in passes before
+};
+
 /// What a pass computes with; the same for every member.
 struct PassInput {
     StackIndex index = StackIndex::decoder;          // of the stack
     std::span<const Token> tokens = {}, types = {};  // [seq_len], or vectors
     const float* vectors = nullptr;                  // [seq_len][d_model]; of a stack that hears [frames][n_mels]
+    [[no_unique_address]] OfRows<PassSteps> steps{};
     [[no_unique_address]] OfVectors<std::span<const std::uint32_t>> frame_lengths{};  // of each sequence; else none
     std::uint32_t n_logits = 0;  // rows of which logits are made: the last of all, or
     ConstRows logit_rows = {};   // these, where `each` is set
@@ -197,6 +219,13 @@ struct Pass : PassInput {
     /// Among the layers of both stacks, the number of the stack's first.
     [[nodiscard]] std::uint32_t first_layer() const noexcept {
         return has(Part::vectors) && index == StackIndex::decoder ? workspace.model.config().encoder.n_layers : 0;
+    }
+    /// What the rows of a sequence are, where the pass has steps.
+    [[nodiscard]] StepRows step_of(const Sequence& s) const noexcept {
+        const PassSteps its = steps;
+        const auto number = static_cast<std::size_t>(&s - self.data());
+        if (!has(Part::rows) || !its.list) return {};
+        return {(*its.list)[its.first + number], number ? 0 : its.n_done};
     }
     /// A part's tensors of the layer: `all` is what the workspace has of it.
     template<class T>

@@ -69,7 +69,19 @@ static_assert(sizeof(WorkspaceState) <= kWorkspaceStateBytes);
 /// Errors: bad_argument, session_mismatch.
 [[nodiscard]] Status check_cache(const WorkspaceState& w, const Cache& cache, bool memory) noexcept;
 
-/// forward for steps whose number is known to fit; see fovea/workspace.h.
+/// The steps of a call where the caller has them: those of the C interface are read one by one, so that no arena has room for them.
+struct StepList {
+    const void* steps;
+    std::size_t n, stride;
+    Step (*read)(const void* step) noexcept;
+
+    [[nodiscard]] Step operator[](std::size_t i) const noexcept {
+        return read(static_cast<const std::byte*>(steps) + i * stride);
+    }
+};
+
+/// See forward of fovea/workspace.h.
+[[nodiscard]] Status run_steps(WorkspaceState& w, const StepList& steps) noexcept;
 [[nodiscard]] Status run_steps(WorkspaceState& w, std::span<const Step> steps) noexcept;
 
 struct WorkspaceAccess {

@@ -15,9 +15,40 @@ namespace {
     return CacheAccess::pool(step.memory) ? Status{Code::bad_argument, "memory: the model reads none", 0, 1} : Status{};
 }
 
+/// Spans lie apart within the step's n rows, and each goes into a pass.
+[[nodiscard]] Status check_spans(const WorkspaceState& w, std::span<const RowSpan> spans, std::uint64_t n) noexcept {
+    std::uint32_t before = 0;
+    for (const RowSpan& span : spans) {
+        if (span.first < before) return {Code::bad_shape, "first row of a span at least", before, span.first};
+        if (span.end <= span.first)
+            return {Code::bad_shape, "end of a span at least", span.first + std::uint64_t{1}, span.end};
+        if (span.end > n) return {Code::bad_shape, "end of a span at most", n, span.end};
+        if (const std::uint32_t rows = span.end - span.first; rows > w.limits.max_batch)
+            return {Code::bad_shape, "rows of a span at most", w.limits.max_batch, rows};
+        before = span.end;
+    }
+    return {};
+}
+
+[[nodiscard]] Status check_rows(const WorkspaceState& w, const Step& step) noexcept {
+    if (step.rows.empty() && step.spans.empty()) return {};
+    if (!has(Part::rows)) return {Code::unsupported, "rows and spans: left out of this build", 0, 0};
+    const Stack& stack = w.model.config().decoder;
+    if (!step.rows.empty()) {
+        if (!step.tokens.empty()) return {Code::bad_argument, "a step: expected tokens or rows, got both", 0, 0};
+        if (has(Part::layer_inputs) && stack.blocks[0].layer_input_width)
+            return {Code::unsupported, "rows of a model whose tokens give each layer an input", 0, 0};
+        if (const std::uint32_t width = row_width(stack); step.rows.size() % width)
+            return {Code::bad_shape, "elements of rows as a multiple of", width, step.rows.size()};
+    }
+    return check_spans(w, step.spans, n_rows(stack, step));
+}
+
 [[nodiscard]] Status check_step(const WorkspaceState& w, const Step& step) noexcept {
-    const std::uint64_t vocab_size = w.model.config().decoder.vocab_size, n = step.tokens.size();
     if (Status status = check_cache(w, step.cache, false); !status.ok()) return status;
+    if (Status status = check_rows(w, step); !status.ok()) return status;
+    const Stack& stack = w.model.config().decoder;
+    const std::uint64_t vocab_size = stack.vocab_size, n = n_rows(stack, step);
     if (has(Part::vectors))
         if (Status status = check_memory(w, step); !status.ok()) return status;
     const PoolState& pool = *CacheAccess::pool(step.cache);
@@ -35,47 +66,62 @@ namespace {
 }
 
 /// Checks that the caller's buffer holds the requested attention weights of all steps.
-[[nodiscard]] Status check_capture(const WorkspaceState& w, std::span<const Step> steps) noexcept {
+[[nodiscard]] Status check_capture(const WorkspaceState& w, const StepList& steps) noexcept {
     if (!has(Part::attention_weights) || w.attention_capture.out.empty()) return {};
-    std::uint64_t n_positions = 0, n_rows = 0, n_keys = 0;
-    for (const Step& step : steps) {
-        const std::uint64_t n = step.cache.kv_len() + std::uint64_t{step.tokens.size()};
+    std::uint64_t n_positions = 0, n_all = 0, n_keys = 0;
+    for (std::size_t i = 0; i < steps.n; ++i) {
+        const Step step = steps[i];
+        const std::uint64_t n_new = n_rows(w.model.config().decoder, step), n = step.cache.kv_len() + n_new;
         const std::uint64_t keys = has(Part::vectors) && w.attention_capture.cross ? step.memory.kv_len() : n;
         n_positions = n > n_positions ? n : n_positions;
         n_keys = keys > n_keys ? keys : n_keys;
-        n_rows += step.tokens.size();
+        n_all += n_new;
     }
-    if (steps.size() > 1 && n_rows > w.limits.max_batch)
-        return {Code::bad_shape, "rows of several sequences with weights at most", w.limits.max_batch, n_rows};
-    return check_weights(w, steps.size(), n_positions, n_keys);
+    if (steps.n > 1 && n_all > w.limits.max_batch)
+        return {Code::bad_shape, "rows of several sequences with weights at most", w.limits.max_batch, n_all};
+    return check_weights(w, steps.n, n_positions, n_keys);
 }
 
 /// The next pass's rows, in the order of the steps: as many as go together.
 class Passes {
 public:
-    Passes(WorkspaceState& w, std::span<const Step> steps) noexcept
+    Passes(WorkspaceState& w, const StepList& steps) noexcept
         : w_(w),
           steps_(steps),
           reads_memory_(has(Part::vectors) && reads_memory(w.model.config())),
           lists_(w.map.steps, w.limits, reads_memory_),
           vocab_size_(w.model.config().decoder.vocab_size) {}
 
-    [[nodiscard]] bool done() const noexcept { return step_ == steps_.size(); }
+    [[nodiscard]] bool done() const noexcept { return step_ == steps_.n; }
 
     /// Valid until the next call.
     [[nodiscard]] PassInput next() noexcept {
         PassInput pass;
         pass.positions_go_on = true;
-        steps_.size() == 1 ? take_one(pass) : take_several(pass);
+        const PassSteps here{&steps_, step_, n_done_};
+        if (steps_.n == 1 ? take_one(pass) : take_several(pass)) pass.steps = here;
         return pass;
     }
 
 private:
-    [[nodiscard]] static std::uint32_t smaller(std::size_t a, std::size_t b) noexcept {
-        return static_cast<std::uint32_t>(a < b ? a : b);
+    [[nodiscard]] std::uint64_t length(const Step& step) const noexcept {
+        return n_rows(w_.model.config().decoder, step);
+    }
+    /// How many of a step's rows go next: at most `room`, and no span in part.
+    [[nodiscard]] std::uint32_t n_next(const Step& step, std::uint32_t room) const noexcept {
+        const std::uint64_t left = length(step) - n_done_;
+        const std::uint64_t n = left < room ? left : room;
+        if (has(Part::rows))
+            for (const RowSpan& span : step.spans)
+                if (span.first < n_done_ + n && n_done_ + n < span.end)
+                    return static_cast<std::uint32_t>(span.first - n_done_);
+        return static_cast<std::uint32_t>(n);
+    }
+    [[nodiscard]] static bool has_rows(const Step& step) noexcept {
+        return has(Part::rows) && !(step.rows.empty() && step.spans.empty());
     }
 
-    /// The next n tokens of a step as rows from `row` on.
+    /// The next n rows of a step as rows from `row` on.
     [[nodiscard]] Sequence sequence(const Step& step, std::uint32_t row, std::uint32_t n) const noexcept {
         const auto pos = static_cast<std::uint32_t>(step.cache.kv_len() + n_done_);
         return {.row = row,
@@ -94,30 +140,30 @@ private:
         return {.row = rows.row, .n_rows = rows.n_rows, .pos = step.memory.kv_len(), .n_keys = step.memory.kv_len()};
     }
     [[nodiscard]] bool wants_all(const Step& step) const noexcept {
-        return step.logits.size() == std::uint64_t{step.tokens.size()} * vocab_size_;  // may be more than a size_t
+        return step.logits.size() == length(step) * vocab_size_;  // may be more than a size_t
     }
-    /// How many of the next n tokens, the last ones, want logits, and where those of the first of these go.
+    /// How many of the next n rows, the last ones, want logits, and where those of the first of these go.
     [[nodiscard]] std::uint32_t n_logits(const Step& step, std::uint32_t n) const noexcept {
         if (step.logits.empty()) return 0;
-        return wants_all(step) ? n : n_done_ + n == step.tokens.size();
+        return wants_all(step) ? n : n_done_ + n == length(step);
     }
     [[nodiscard]] float* logits(const Step& step) const noexcept {
         return step.logits.data() + (wants_all(step) ? n_done_ * vocab_size_ : 0);
     }
     void advance(const Step& step, std::uint32_t n) noexcept {
         n_done_ += n;
-        if (n_done_ < step.tokens.size()) return;
+        if (n_done_ < length(step)) return;
         ++step_;
         n_done_ = 0;
     }
 
-    /// One step needs no lists.
-    void take_one(PassInput& pass) noexcept {
-        const Step& step = steps_[0];
-        const std::uint32_t n = smaller(step.tokens.size() - n_done_, w_.limits.max_batch);
+    /// One step needs no lists. Whether it has more than tokens; so take_several.
+    bool take_one(PassInput& pass) noexcept {
+        const Step step = steps_[0];
+        const std::uint32_t n = n_next(step, w_.limits.max_batch);
         one_ = sequence(step, 0, n);
         one_pages_ = pages(step.cache);
-        pass.tokens = step.tokens.subspan(n_done_, n);
+        if (!step.tokens.empty()) pass.tokens = step.tokens.subspan(n_done_, n);
         pass.n_logits = n_logits(step, n);
         pass.logits = {logits(step), vocab_size_};
         pass.pos = one_.pos;
@@ -131,9 +177,11 @@ private:
             pass.memory_kv = {&memory_pages_, 1};
         }
         advance(step, n);
+        return has_rows(step);
     }
 
-    void take_several(PassInput& pass) noexcept {
+    bool take_several(PassInput& pass) noexcept {
+        bool any_rows = false;
         Sequence* sequences = w_.sequences();
         auto* kv = reinterpret_cast<KvPages*>(w_.arena + lists_.pages);
         auto* tokens = reinterpret_cast<Token*>(w_.arena + lists_.tokens);
@@ -144,9 +192,9 @@ private:
         KvPages* memory_kv = kv + w_.limits.max_sequences;
         std::size_t n_sequences = 0;
         while (!done() && pass.seq_len < w_.limits.max_batch) {
-            const Step& step = steps_[step_];
-            const std::uint32_t row = pass.seq_len;
-            const std::uint32_t n = smaller(step.tokens.size() - n_done_, w_.limits.max_batch - row);
+            const Step step = steps_[step_];
+            const std::uint32_t row = pass.seq_len, n = n_next(step, w_.limits.max_batch - row);
+            if (n == 0) break;  // a span, for which the next pass has room
             sequences[n_sequences] = sequence(step, row, n);
             kv[n_sequences] = pages(step.cache);
             if (reads_memory_) {
@@ -154,7 +202,8 @@ private:
                 memory_kv[n_sequences] = pages(step.memory);
             }
             ++n_sequences;
-            std::memcpy(tokens + row, step.tokens.data() + n_done_, n * sizeof(Token));
+            any_rows |= has_rows(step);
+            if (!step.tokens.empty()) std::memcpy(tokens + row, step.tokens.data() + n_done_, n * sizeof(Token));
             const std::uint32_t n_wanted = n_logits(step, n);
             for (std::uint32_t i = 0; i < n_wanted; ++i, ++pass.n_logits) {
                 logit_rows[pass.n_logits] = hidden[row + n - n_wanted + i];
@@ -168,13 +217,15 @@ private:
         pass.logits.each = outputs;
         pass.self = {sequences, n_sequences};
         pass.kv = {kv, n_sequences};
-        if (!reads_memory_) return;
-        pass.cross = {cross, n_sequences};
-        pass.memory_kv = {memory_kv, n_sequences};
+        if (reads_memory_) {
+            pass.cross = {cross, n_sequences};
+            pass.memory_kv = {memory_kv, n_sequences};
+        }
+        return any_rows;
     }
 
     WorkspaceState& w_;
-    std::span<const Step> steps_;
+    const StepList& steps_;
     bool reads_memory_;
     StepLists lists_;
     std::size_t vocab_size_, step_ = 0, n_done_ = 0;  // where the next pass starts
@@ -199,14 +250,19 @@ Status check_cache(const WorkspaceState& w, const Cache& cache, bool memory) noe
     return {};
 }
 
-Status run_steps(WorkspaceState& w, std::span<const Step> steps) noexcept {
+Status run_steps(WorkspaceState& w, const StepList& steps) noexcept {
     if (has(Part::vectors) && !w.limits.max_kv_len) return {Code::unsupported, "logits of this model", 0, 0};
-    for (const Step& step : steps)
-        if (Status status = check_step(w, step); !status.ok()) return status;
+    if (steps.n == 0) return {Code::bad_shape, "steps at least", 1, 0};
+    const std::uint64_t most = w.limits.max_sequences ? w.limits.max_sequences : 1;
+    if (steps.n > most) return {Code::bad_shape, "steps at most", most, steps.n};
+    for (std::size_t i = 0; i < steps.n; ++i)
+        if (Status status = check_step(w, steps[i]); !status.ok()) return status;
     if (Status status = check_capture(w, steps); !status.ok()) return status;
-    const auto cache = [&](std::size_t i) -> const Cache& { return steps[i].cache; };
-    const auto n_new = [&](std::size_t i) { return static_cast<std::uint32_t>(steps[i].tokens.size()); };
-    if (Status status = take_all_pages(steps.size(), cache, n_new); !status.ok()) return status;
+    const auto cache = [&](std::size_t i) { return steps[i].cache; };
+    const auto n_new = [&](std::size_t i) {
+        return static_cast<std::uint32_t>(n_rows(w.model.config().decoder, steps[i]));
+    };
+    if (Status status = take_all_pages(steps.n, cache, n_new); !status.ok()) return status;
 
     const FloatEnv env;
     Status status;
@@ -215,25 +271,27 @@ Status run_steps(WorkspaceState& w, std::span<const Step> steps) noexcept {
         const PassInput pass = passes.next();
         status = run(w, pass, macs * pass.seq_len);
     }
-    for (const Step& step : steps) {
-        const std::uint32_t kv_len = step.cache.kv_len();
+    for (std::size_t i = 0; i < steps.n; ++i) {
+        const Cache at = cache(i);
+        PoolState& pool = *CacheAccess::pool(at);
+        const std::uint32_t kv_len = at.kv_len();
         if (status.ok())
-            CacheAccess::state(step.cache).kv_len = kv_len + static_cast<std::uint32_t>(step.tokens.size());
+            CacheAccess::state(at).kv_len = kv_len + n_new(i);
         else
-            shorten(*CacheAccess::pool(step.cache), CacheAccess::slot(step.cache), kv_len);
-        if (const PoolState& pool = *CacheAccess::pool(step.cache); has_states(pool))
-            pool.states->settle(CacheAccess::slot(step.cache), status.ok());
+            shorten(pool, CacheAccess::slot(at), kv_len);
+        if (has_states(pool)) pool.states->settle(CacheAccess::slot(at), status.ok());
     }
     return status;
 }
 
+Status run_steps(WorkspaceState& w, std::span<const Step> steps) noexcept {
+    const auto read = [](const void* step) noexcept { return *static_cast<const Step*>(step); };
+    return run_steps(w, {steps.data(), steps.size(), sizeof(Step), read});
+}
+
 Status forward(Workspace& workspace, std::span<const Step> steps) noexcept {
     if (!workspace.valid()) return {Code::bad_argument, "workspace: not made", 0, 0};
-    WorkspaceState& w = *WorkspaceAccess::state(workspace);
-    if (steps.empty()) return {Code::bad_shape, "steps at least", 1, 0};
-    const std::uint64_t most = w.limits.max_sequences ? w.limits.max_sequences : 1;
-    if (steps.size() > most) return {Code::bad_shape, "steps at most", most, steps.size()};
-    return run_steps(w, steps);
+    return run_steps(*WorkspaceAccess::state(workspace), steps);
 }
 
 }  // namespace fovea

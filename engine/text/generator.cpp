@@ -51,27 +51,6 @@ constexpr std::uint32_t kMostProposed = 256, kMostStopBytes = 65535;
     return {};
 }
 
-/// The checks of start.
-[[nodiscard]] Status check_start(const GeneratorState& s, std::span<const Token> prompt,
-                                 const GenerateOptions& options) noexcept {
-    const std::uint32_t room = s.cache.max_kv_len() < s.limits.max_tokens ? s.cache.max_kv_len() : s.limits.max_tokens;
-    if (!s.cache.valid()) return {Code::bad_argument, "cache: not made, or ended", 0, 0};
-    if (prompt.empty()) return {Code::bad_shape, "tokens of a prompt at least", 1, 0};
-    if (prompt.size() > room) return {Code::context_full, "room for positions at least", prompt.size(), room};
-    for (const Token token : prompt)
-        if (token >= s.vocab_size)
-            return {Code::token_out_of_range, "token at most", s.vocab_size - std::uint64_t{1}, token};
-    if (!options.stop.empty() && !s.tokenizer.valid()) return {Code::section_missing, "tokenizer", 1, 0};
-    if (Status status = StopText::check(options.stop, s.limits.max_stop_bytes); !status.ok()) return status;
-    const Speculation& speculation = options.speculation;
-    if (speculation.n_proposed > s.limits.max_proposed)
-        return {Code::bad_argument, "proposed tokens at most", s.limits.max_proposed, speculation.n_proposed};
-    if (!has(Part::speculation)) return {};
-    if (!(speculation.row_cost >= 0 && speculation.row_cost <= 100))  // NaN fails too
-        return {Code::bad_argument, "row_cost: expected 0 to 100", 0, 0};
-    return check_draft(s, speculation.draft);
-}
-
 [[nodiscard]] std::uint32_t n_same(std::span<const Token> a, std::span<const Token> b) noexcept {
     std::uint32_t n = 0;
     while (n < a.size() && n < b.size() && a[n] == b[n]) ++n;
@@ -81,6 +60,53 @@ constexpr std::uint32_t kMostProposed = 256, kMostStopBytes = 65535;
 [[nodiscard]] bool same_cache(const Cache& a, const Cache& b) noexcept {
     return a.valid() && b.valid() && CacheAccess::pool(a) == CacheAccess::pool(b) &&
            CacheAccess::slot(a) == CacheAccess::slot(b);
+}
+
+/// How much of a prompt is the text that was, and how much of that the cache keeps.
+struct Kept {
+    std::uint32_t n_same = 0, n = 0;
+};
+[[nodiscard]] Kept kept_of(const GeneratorState& s, std::span<const Token> prompt, const Cache& memory) noexcept {
+    const bool same_memory = !has(Part::vectors) || same_cache(s.memory, memory) || !memory.valid();
+    const std::uint32_t same = same_memory ? n_same(s.tokens(), prompt) : 0;
+    std::uint32_t n = same < s.n_cached ? same : s.n_cached;
+    if (n > s.cache.kv_len()) n = s.cache.kv_len();
+    if (n == prompt.size()) --n;  // logits follow a token that is computed
+    return {same, s.cache.reach(n)};
+}
+
+/// Tokens are in the vocabulary, and rows, by their keys, in the cache.
+[[nodiscard]] Status check_tokens(const GeneratorState& s, std::span<const Token> prompt,
+                                  const GenerateOptions& options) noexcept {
+    for (std::size_t i = 0; i < prompt.size(); ++i) {
+        if (prompt[i] < s.vocab_size) continue;
+        if (!has(Part::rows) || prompt[i] < kFirstRowKey)
+            return {Code::token_out_of_range, "token at most", s.vocab_size - std::uint64_t{1}, prompt[i]};
+        if (has(Part::speculation) && options.speculation.draft.workspace.valid())
+            return {Code::unsupported, "a draft of a text with rows", 0, 0};
+        if (const std::uint32_t n = kept_of(s, prompt, options.memory).n; i >= n)
+            return {Code::bad_argument, "positions in the cache, for it must have a prompt's rows, at least", i + 1, n};
+    }
+    return {};
+}
+
+/// The checks of start.
+[[nodiscard]] Status check_start(const GeneratorState& s, std::span<const Token> prompt,
+                                 const GenerateOptions& options) noexcept {
+    const std::uint32_t room = s.cache.max_kv_len() < s.limits.max_tokens ? s.cache.max_kv_len() : s.limits.max_tokens;
+    if (!s.cache.valid()) return {Code::bad_argument, "cache: not made, or ended", 0, 0};
+    if (prompt.empty()) return {Code::bad_shape, "tokens of a prompt at least", 1, 0};
+    if (prompt.size() > room) return {Code::context_full, "room for positions at least", prompt.size(), room};
+    if (Status status = check_tokens(s, prompt, options); !status.ok()) return status;
+    if (!options.stop.empty() && !s.tokenizer.valid()) return {Code::section_missing, "tokenizer", 1, 0};
+    if (Status status = StopText::check(options.stop, s.limits.max_stop_bytes); !status.ok()) return status;
+    const Speculation& speculation = options.speculation;
+    if (speculation.n_proposed > s.limits.max_proposed)
+        return {Code::bad_argument, "proposed tokens at most", s.limits.max_proposed, speculation.n_proposed};
+    if (!has(Part::speculation)) return {};
+    if (!(speculation.row_cost >= 0 && speculation.row_cost <= 100))  // NaN fails too
+        return {Code::bad_argument, "row_cost: expected 0 to 100", 0, 0};
+    return check_draft(s, speculation.draft);
 }
 
 }  // namespace
@@ -143,21 +169,17 @@ Status start(Generator& generator, std::span<const Token> prompt, const Generate
     if (Status status = make_sampler(options.sampler, sampler); !status.ok()) return status;
 
     const auto n_prompt = static_cast<std::uint32_t>(prompt.size());
-    const bool same_memory = !has(Part::vectors) || same_cache(s.memory, options.memory) || !options.memory.valid();
-    const std::uint32_t same = same_memory ? n_same(s.tokens(), prompt) : 0;
+    if (has(Part::speculation)) forget_mark(s);
+    const Kept kept = kept_of(s, prompt, options.memory);
     const bool same_draft =
         has(Part::speculation) && same_cache(options.speculation.draft.cache, s.speculation.draft.cache);
-    s.n_drafted = !same_draft ? 0 : s.n_drafted < same ? s.n_drafted : same;
-    std::uint32_t n_kept = same < s.n_cached ? same : s.n_cached;
-    if (n_kept > s.cache.kv_len()) n_kept = s.cache.kv_len();
-    if (n_kept == n_prompt) --n_kept;  // logits follow a token that is computed
-    if (has(Part::speculation)) forget_mark(s);
-    (void)rewind(s.cache, n_kept, &n_kept);
+    s.n_drafted = !same_draft ? 0 : s.n_drafted < kept.n_same ? s.n_drafted : kept.n_same;
+    (void)rewind(s.cache, kept.n);
     std::memmove(s.text, prompt.data(), prompt.size_bytes());
     s.n_text = n_prompt;
-    s.n_cached = n_kept;
+    s.n_cached = kept.n;
     s.n_proposed = 0;
-    s.figures = {.n_prompt = n_prompt, .n_kept = n_kept};
+    s.figures = {.n_prompt = n_prompt, .n_kept = kept.n};
 
     const std::uint32_t room =
         (s.cache.max_kv_len() < s.limits.max_tokens ? s.cache.max_kv_len() : s.limits.max_tokens) - n_prompt;

@@ -39,7 +39,10 @@ void propose_match(GeneratorState& s, std::uint32_t most) noexcept {
     s.match = find_match(s.tokens());
     s.n_proposed = s.economy.worth(s.match, most);
     // Reads may overlap writes: a text that repeats itself goes on doing so.
-    for (std::uint32_t i = 0; i < s.n_proposed; ++i) s.text[s.n_text + i] = s.text[s.match.next + i];
+    for (std::uint32_t i = 0; i < s.n_proposed; ++i) {
+        s.text[s.n_text + i] = s.text[s.match.next + i];
+        if (has(Part::rows) && s.text[s.n_text + i] >= s.vocab_size) s.n_proposed = i;  // a row's key
+    }
 }
 
 /// The highest logit's token, the first of equals; the vocabulary's size if there is none.

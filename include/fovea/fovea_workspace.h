@@ -135,21 +135,34 @@ const struct fovea_model* fovea_session_model(const fovea_session* session);
 fovea_workspace* fovea_session_workspace(fovea_session* session);
 fovea_cache fovea_session_cache(const fovea_session* session);
 
-/// Tokens for one cache, and where its logits go: the caller's n_logits floats.
+/// Rows [first, end) of a step that see each other.
+typedef struct {
+    uint32_t first, end;
+} fovea_span;
+
+/// Tokens, or rows in their place, for one cache, and where its logits go: the caller's n_logits floats. See Step of workspace.h.
 typedef struct {
     uint32_t struct_size;  ///< sizeof(fovea_step), the same in every element of an array
     uint32_t reserved;     ///< 0
     fovea_cache cache;
-    const uint32_t* tokens;  ///< [n_tokens], at least 1, below vocab_size
+    const uint32_t* tokens;  ///< [n_tokens], below vocab_size; or none, and there are rows
     size_t n_tokens;
     float* logits;       ///< float32, unnormalised
-    size_t n_logits;     ///< vocab_size: after the last token; n_tokens · vocab_size: after each; 0: none
+    size_t n_logits;     ///< vocab_size: after the last; n · vocab_size: after each of n tokens or rows; 0: none
     fovea_cache memory;  ///< of a model that reads a memory: what fovea_cache_memory filled. Steps may share it
+    const float* rows;   ///< [n_row_elements]: d_model for each row
+    size_t n_row_elements;
+    const fovea_span* spans;  ///< [n_spans] ascending, apart
+    size_t n_spans;
 } fovea_step;
 
 /// Appends each step's tokens to its cache and computes its logits, all steps in one pass: the weights are read once. A
 /// sequence's logits are those it has alone, in every bit. Errors, nothing changed: those of workspace.h's forward.
 fovea_status fovea_forward_steps(fovea_workspace* workspace, const fovea_step* steps, size_t n_steps);
+
+/// Keys of a step's rows, which stand for them where a text is kept as tokens: as row_keys of workspace.h. `keys`: [n_keys], one for
+/// each row. Errors: FOVEA_BAD_ARGUMENT (struct_size).
+fovea_status fovea_row_keys(const fovea_step* step, uint32_t* keys, size_t n_keys);
 
 // ---- encoders and attention alone ----------------------------------------------------------------------------------
 

@@ -151,16 +151,18 @@ private:
                                     Generator& generator) noexcept;
 
 /// Tells the generator which `tokens` its cache holds, if others filled or restored it: start then computes only what
-/// differs. Ends the present text.
+/// differs. Ends the present text. In the place of each row of vectors is its key, see row_keys in fovea/workspace.h: a program
+/// computes a prompt's rows by forward, and the text up to them, tells of it here, and starts with the whole prompt.
 /// Errors, nothing changed: bad_argument (not made, cache ended), bad_shape (not as many as the cache has), context_full.
 [[nodiscard]] Status resume(Generator& generator, std::span<const Token> tokens) noexcept;
 
 /// Begins a text with `prompt`, at least one token. What the cache holds of it stays, as far as rewind reaches; at least the
-/// last is computed.
+/// last is computed. Keys of rows may be among the tokens that stay.
 /// Errors, nothing changed: bad_argument (not made, cache ended, options outside their ranges, stop strings that are
-/// empty or not UTF-8, a draft of another vocabulary or with this cache), bad_shape (no token), context_full,
-/// token_out_of_range, buffer_too_small (stop strings), section_missing (stop strings without a tokenizer),
-/// session_mismatch (a draft's cache of another model), unsupported (penalties left out of this build).
+/// empty or not UTF-8, a draft of another vocabulary or with this cache, a row's key beyond what stays), bad_shape (no token),
+/// context_full, token_out_of_range, buffer_too_small (stop strings), section_missing (stop strings without a tokenizer),
+/// session_mismatch (a draft's cache of another model), unsupported (penalties left out of this build; a draft of a text with
+/// rows).
 [[nodiscard]] Status start(Generator& generator, std::span<const Token> prompt,
                            const GenerateOptions& options) noexcept;
 

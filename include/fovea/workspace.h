@@ -86,27 +86,52 @@ struct SessionOptions {
     return make_workspace(model, limits, arena, workspace, SessionOptions{.isa = isa});
 }
 
-/// Tokens for one sequence.
-struct Step {
-    Cache cache;
-    std::span<const Token> tokens;  ///< [n_tokens] ids in [0, vocab_size), at least 1
-    std::span<float> logits;  ///< [vocab_size]: after the last token; [n_tokens, vocab_size]: after each; empty: none
-    /// Of a model whose decoder reads a memory: what cache_memory filled. Steps may share it. Else none.
-    Cache memory = {};
+/// Rows [first, end) of a step that see each other, as those of one image do in Gemma 3.
+struct RowSpan {
+    std::uint32_t first = 0, end = 0;
 };
 
-/// Appends each step's tokens to its cache and computes its logits, all steps together: the weights are read once for
+/// Tokens, or rows in their place, for one sequence. Of one sequence steps of both kinds may follow each other.
+struct Step {
+    Cache cache;
+    std::span<const Token> tokens;  ///< [n] ids in [0, vocab_size), at least 1; or empty, and there are rows
+    std::span<float> logits;        ///< [vocab_size]: after the last; [n, vocab_size]: after each; empty: none
+    /// Of a model whose decoder reads a memory: what cache_memory filled. Steps may share it. Else none.
+    Cache memory = {};
+    /// [n, d_model] vectors in place of the tokens' embeddings: of an image, say. Where a map widens embeddings, [n, embedding_width].
+    /// A row is added to the stream as it is, behind embedding_scale: the row of a token's embedding times the scale gives the
+    /// token's logits. Learned positions and norms of embeddings follow. `inputs_embeds` of transformers are such rows, Gemma 3's
+    /// too; but Granite and MiniCPM multiply them: multiply by embedding_scale what you have for those.
+    std::span<const float> rows = {};
+    /// Ascending, apart. A row of a span sees, beside what it sees anyway, all rows of its span. A pass ends before a span
+    /// that has no room in it. To rewind into a span leaves keys and values that have seen what was forgotten.
+    std::span<const RowSpan> spans = {};
+};
+
+/// Appends each step's tokens or rows to its cache and computes its logits, all steps together: the weights are read once for
 /// max_batch rows, whichever sequences they belong to. More rows than that take several passes, in order.
 ///
-/// On success each kv_len grows by its n_tokens. A sequence's logits are the same as alone, in every bit: they do not
-/// depend on the other steps, their order, the pages' places, forks, threads or instruction set. Allocates nothing;
-/// takes pages from the caches' pools.
+/// On success each kv_len grows by its n. A sequence's logits are the same as alone, in every bit: they do not
+/// depend on the other steps, their order, the pages' places, forks, threads or instruction set, nor on how tokens and rows are
+/// split into steps; only a span must be within one. Allocates nothing; takes pages from the caches' pools.
 /// Errors, nothing changed: bad_argument (not made; a cache that is not valid, or comes twice; a memory that the model
-/// does not read), session_mismatch (a cache of another model), bad_shape (no steps, more than max_sequences, no
-/// tokens, logits of another size, an empty memory), token_out_of_range, context_full, pool_full (pages needed),
-/// unsupported (not a model for logits). On `cancelled` the caches are as before the call and the logits of no use.
+/// does not read; tokens and rows), session_mismatch (a cache of another model), bad_shape (no steps, more than max_sequences, no
+/// tokens, part of a row, logits of another size, an empty memory, spans that are not within the step or have more than max_batch
+/// rows), token_out_of_range, context_full, pool_full (pages needed), unsupported (not a model for logits; rows of a model whose
+/// tokens give each layer an input; rows left out of this build). On `cancelled` the caches are as before the call and the logits
+/// of no use.
 /// Source: Vaswani et al. 2017, eq. 1 (attention); Su et al. 2021, eq. 34 (rotary positions); Kwon et al. 2023 (pages).
 [[nodiscard]] Status forward(Workspace& workspace, std::span<const Step> steps) noexcept;
+
+/// Keys from here on are no token's.
+inline constexpr Token kFirstRowKey = 1u << 31;
+/// Keys of a step's rows, by which a text with rows is told from another as tokens tell it: see resume of fovea/generator.h. Each
+/// depends on every bit of the step's rows and spans, so that texts with two images differ from the first row on.
+///
+///   keys  [n]  one for each row, at least kFirstRowKey
+///
+/// They are hashes of 31 bits from one of 64: against accidents, not against who looks for two rows of one key.
+void row_keys(const Step& step, std::span<Token> keys) noexcept;
 
 /// From here on forward, encode and attend look at `*flag` after every phase of a pass (a product, an attention) and,
 /// if it is true, end there with `cancelled`: caches are as before the call, and usable; outputs hold nothing of use. A

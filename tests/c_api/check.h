@@ -31,6 +31,7 @@ void test_sampler(void);
 void test_pools(void);
 void test_steps(void);
 void test_step_structs(void);
+void test_row_steps(void);
 void test_saved(void);
 void test_cancel(const struct fovea_model* demo);
 void test_executor(const struct fovea_model* demo);

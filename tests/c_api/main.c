@@ -365,6 +365,7 @@ int main(int argc, char** argv) {
     test_pools();
     test_steps();
     test_step_structs();
+    test_row_steps();
     test_saved();
     test_cancel(demo);
     test_executor(demo);

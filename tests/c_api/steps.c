@@ -232,6 +232,42 @@ void test_step_structs(void) {
     CHECK(fovea_cache_kv_len(&b) == 3 && second[0] == 0);
 }
 
+/* Rows in the place of tokens, at once and in two steps; a span changes what they say. */
+void test_row_steps(void) {
+    enum { kWidth = 48, kRows = 5 };
+    const struct fovea_model* model = open_test_model(decoder_file());
+    fovea_workspace* workspace = make_test_workspace(model, &kEight);
+    fovea_pool* pool = make_test_pool(model, 4, 0, FOVEA_F32);
+    float *rows = take_floats(kRows * kWidth), *logits[3];
+    for (int i = 0; i < kRows * kWidth; ++i) rows[i] = (float)(i * 7 % 31 - 15) / 100;
+    for (int i = 0; i < 3; ++i) logits[i] = take_floats(kRows * kVocab);
+    fovea_step step = step_of(new_cache(pool), NULL, 0, logits[0], kRows);
+    step.rows = rows;
+    step.n_row_elements = kRows * kWidth;
+    GIVES(FOVEA_OK, fovea_forward_steps(workspace, &step, 1));
+    const fovea_span span = {1, 4};
+    fovea_step together = step;
+    together.cache = new_cache(pool), together.logits = logits[1];
+    together.spans = &span, together.n_spans = 1;
+    fovea_step part = step;
+    part.cache = new_cache(pool), part.logits = logits[2];
+    part.n_row_elements = 2 * kWidth, part.n_logits = 2 * kVocab;
+    const fovea_step both[2] = {together, part};
+    GIVES(FOVEA_OK, fovea_forward_steps(workspace, both, 2));
+    part.rows += 2 * kWidth, part.logits += 2 * kVocab;
+    part.n_row_elements = 3 * kWidth, part.n_logits = 3 * kVocab;
+    GIVES(FOVEA_OK, fovea_forward_steps(workspace, &part, 1));
+    CHECK(same_floats(logits[0], logits[2], kRows * kVocab));
+    CHECK(same_floats(logits[0], logits[1], kVocab) && !same_floats(logits[0] + kVocab, logits[1] + kVocab, kVocab));
+    uint32_t keys[2][kRows];
+    GIVES(FOVEA_OK, fovea_row_keys(&step, keys[0], kRows));
+    GIVES(FOVEA_OK, fovea_row_keys(&together, keys[1], kRows));
+    CHECK(keys[0][0] >> 31 == 1 && keys[0][0] != keys[1][0] && keys[0][0] != keys[0][1]);
+    GIVES(FOVEA_BAD_ARGUMENT, fovea_row_keys(NULL, keys[0], kRows));
+    step.tokens = kTokens, step.n_tokens = 1;
+    GIVES(FOVEA_BAD_ARGUMENT, fovea_forward_steps(workspace, &step, 1));
+}
+
 static void test_saved_of(uint32_t type) {
     const struct fovea_model* model = open_test_model(decoder_file());
     fovea_workspace* workspace = make_test_workspace(model, &kEight);
