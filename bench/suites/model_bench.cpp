@@ -37,7 +37,8 @@ double prefill_operations(const Config& config) {
     const Block& block = stack.blocks[0];
     const double n_pairs = 0.5 * kPrompt * (kPrompt + 1.0);
     return 2.0 * static_cast<double>(count.attention + count.feed_forward) * kPrompt +
-           2.0 * stack.d_model * stack.vocab_size + 4.0 * block.head_dim * block.n_heads * n_pairs * stack.n_layers;
+           2.0 * stack.d_model * stack.vocab_size +
+           4.0 * block.attention.head_dim * block.attention.n_heads * n_pairs * stack.n_layers;
 }
 
 /// One CPU for each of this thread's n_threads, which all its teams run on.

@@ -74,7 +74,7 @@ struct NormOf {
         }
     });
     for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer)
-        if (stack.block(layer).shared_norm) norms[layer * 2 + 1] = norms[layer * 2];
+        if (stack.block(layer).feed.shared_norm) norms[layer * 2 + 1] = norms[layer * 2];
     return norms;
 }
 
@@ -88,8 +88,9 @@ public:
         seen.resize(result.moments.size());
         for (std::uint32_t layer = 0; layer < stack_.n_layers; ++layer) {
             const Block& b = stack_.block(layer);
-            const std::uint32_t widths[kInputCount] = {b.n_heads ? stack_.d_model : 0, b.n_heads * b.value_head_dim,
-                                                       b.d_ff ? stack_.d_model : 0, b.d_ff};
+            const std::uint32_t widths[kInputCount] = {b.attention.n_heads ? stack_.d_model : 0,
+                                                       b.attention.n_heads * b.attention.value_head_dim,
+                                                       b.feed.d_ff ? stack_.d_model : 0, b.feed.d_ff};
             for (std::uint32_t of = 0; of < kInputCount; ++of) {
                 InputMoments& m = moments(layer, static_cast<InputOf>(of));
                 m.n = widths[of];
@@ -147,17 +148,17 @@ private:
         const auto begin_layer = [&](std::uint32_t next) {
             if (next >= n_layers) return;
             const Block& b = stack_.block(next);
-            if (b.n_heads) norm(next, 0, InputOf::projections);
-            if (b.d_ff && (b.parallel || !b.n_heads)) norm(next, 1, InputOf::up);
+            if (b.attention.n_heads) norm(next, 0, InputOf::projections);
+            if (b.feed.d_ff && (b.feed.parallel || !b.attention.n_heads)) norm(next, 1, InputOf::up);
         };
         const auto copy = [&](InputOf of) { std::memcpy(input(layer, of, pos), row.data(), row.size_bytes()); };
         if (operation == "embedding") begin_layer(0);
         if (operation == "attended" || operation == "attended norm") copy(InputOf::attention_output);
-        if (operation == "attention" && stack_.block(layer).d_ff && !stack_.block(layer).parallel)
+        if (operation == "attention" && stack_.block(layer).feed.d_ff && !stack_.block(layer).feed.parallel)
             norm(layer, 1, InputOf::up);
         if (operation == "inner" || operation == "inner norm") copy(InputOf::down);
         const Block& b = stack_.block(layer);
-        if (operation == (b.layer_input_width || b.layer_scale ? "layer output" : "block")) begin_layer(layer + 1);
+        if (operation == (b.inputs.width || b.inputs.layer_scale ? "layer output" : "block")) begin_layer(layer + 1);
     }
 
     const Stack& stack_;
@@ -203,8 +204,8 @@ void check_calibrated(const ModelSource& source) {
         throw host::Error(
             "--calibrate: expected a decoder that gives logits or an encoder of text, got another kind of model");
     for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
-        if ((!stack.blocks[i].n_heads && !stack.blocks[i].d_ff) || stack.blocks[i].n_experts ||
-            stack.blocks[i].query_rank || stack.blocks[i].latent_query_dim ||
+        if ((!stack.blocks[i].attention.n_heads && !stack.blocks[i].feed.d_ff) || stack.blocks[i].experts.n ||
+            stack.blocks[i].latent.query_rank || stack.blocks[i].latent.query_dim ||
             stack.blocks[i].norm_place == NormPlace::output)
             throw host::Error(
                 "--calibrate: expected blocks of usual attention, and of feed-forward parts for all rows");

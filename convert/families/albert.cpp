@@ -61,7 +61,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     stack.n_token_types = fields.count_or("type_vocab_size", 2);
     stack.embedding_width = fields.count_or("embedding_size", 128);
     stack.embedding_bias = true;
-    block.activation = read_activation(fields, "hidden_act", "gelu_new");
+    block.feed.activation = read_activation(fields, "hidden_act", "gelu_new");
     read_groups(fields, result);
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, {block, {}}), result);
 }

@@ -165,9 +165,10 @@ void read_side(const Fields& fields, const std::string& side, const BartKind& ki
     stack.final_norm = kind.final_norm ? Norm::layer : Norm::none;
     stack.final_norm_bias = kind.final_norm;
     block.norm_place = kind.norms;
-    block.causal = block.cross_attention = side == "decoder";
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = block.up_bias = block.down_bias = true;
-    block.activation = read_activation(fields, "activation_function", "gelu");
+    block.attention.causal = block.attention.cross_attention = side == "decoder";
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        block.feed.up_bias = block.feed.down_bias = true;
+    block.feed.activation = read_activation(fields, "activation_function", "gelu");
     stack.n_blocks = 1;
     stack.blocks[0] = block;
 }

@@ -12,7 +12,7 @@ void set_bert_norms(Stack& stack, Block& block) {
     stack.final_norm = Norm::none;  // its epsilon is the embeddings' norm's
     stack.final_norm_bias = false;
     block.norm_place = NormPlace::post;
-    block.causal = false;
+    block.attention.causal = false;
 }
 
 Block read_bert_stack(const Fields& fields, const SizeNames& sizes, HfConfig& result) {
@@ -24,7 +24,8 @@ Block read_bert_stack(const Fields& fields, const SizeNames& sizes, HfConfig& re
     Block block = read_sizes(fields, sizes, Norm::layer, stack);
     stack.position = Position::learned;
     set_bert_norms(stack, block);
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = block.up_bias = block.down_bias = true;
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        block.feed.up_bias = block.feed.down_bias = true;
     return block;
 }
 
@@ -60,7 +61,7 @@ constexpr ModelType kElectraTypes[] = {{"electra", R"({"max_position_embeddings"
 constexpr ModelType kDistilTypes[] = {{"distilbert", R"({"max_position_embeddings": 512})"}};
 
 void finish(const Fields& fields, Block block, const char* activation, HfConfig& result) {
-    block.activation = read_activation(fields, activation, "gelu");
+    block.feed.activation = read_activation(fields, activation, "gelu");
     set_layers(fields, std::vector<LayerShape>(result.stack().n_layers, {block, {}}), result);
 }
 
@@ -100,7 +101,7 @@ void read_roformer(const Fields& fields, const std::string&, HfConfig& result) {
     if (const std::uint32_t width = fields.count_or("embedding_size", stack.d_model); width != stack.d_model)
         stack.embedding_width = width;
     stack.embedding_bias = stack.embedding_width != 0;
-    block.activation = read_activation(fields, "hidden_act", "gelu");
+    block.feed.activation = read_activation(fields, "hidden_act", "gelu");
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_adjacent_rope(fields, block)), result);
 }
 

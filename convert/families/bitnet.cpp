@@ -19,9 +19,10 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     Block block = read_sizes(fields, {.default_epsilon = 1e-5}, Norm::rms, stack);
     read_output_head(fields, false, stack);
     block.norm_place = NormPlace::within;
-    block.activation = read_activation(fields, "hidden_act", "relu2");
-    block.gated = true;
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", false);
+    block.feed.activation = read_activation(fields, "hidden_act", "relu2");
+    block.feed.gated = true;
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        fields.flag_or("attention_bias", false);
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
 }
 

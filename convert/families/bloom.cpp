@@ -79,9 +79,10 @@ void read_bloom(const Fields& fields, const std::string&, HfConfig& result) {
     read_output_head(fields, true, stack);
     stack.embedding_norm = Norm::layer;
     stack.embedding_norm_bias = true;
-    block.activation = Activation::gelu_tanh;
-    block.position = Position::alibi;
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = block.up_bias = block.down_bias = true;
+    block.feed.activation = Activation::gelu_tanh;
+    block.attention.position = Position::alibi;
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        block.feed.up_bias = block.feed.down_bias = true;
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_slopes(block)), result);
 }
 
@@ -92,8 +93,8 @@ void read_mpt(const Fields& fields, const std::string&, HfConfig& result) {
     if (!fields.flag_or("no_bias", true)) fields.refuse("no_bias", "true");
     refuse_present(fields, "logit_scale");
     stack.final_norm_bias = block.norm_bias = false;
-    block.activation = Activation::gelu;
-    block.position = Position::alibi;
+    block.feed.activation = Activation::gelu;
+    block.attention.position = Position::alibi;
     if (fields.has("attn_config")) {
         const Fields attention = fields.object("attn_config");
         for (const char* name : {"qk_ln", "prefix_lm", "attn_uses_sequence_id"}) refuse_true(attention, name);
@@ -102,8 +103,8 @@ void read_mpt(const Fields& fields, const std::string&, HfConfig& result) {
         if (!attention.flag_or("alibi", true)) attention.refuse("alibi", "true");
         if (attention.number_or("alibi_bias_max", 1e-3, 1e3, 8.0) != 8.0)
             result.source.notes.push_back("alibi_bias_max: taken as 8, as transformers does whatever config.json says");
-        block.projection_clip = static_cast<float>(attention.number_or("clip_qkv", 0.0, 1e9, 0.0));
-        block.softmax_scale = static_cast<float>(attention.number_or("softmax_scale", -1e9, 1e9, 0.0));
+        block.attention.projection_clip = static_cast<float>(attention.number_or("clip_qkv", 0.0, 1e9, 0.0));
+        block.attention.softmax_scale = static_cast<float>(attention.number_or("softmax_scale", -1e9, 1e9, 0.0));
     }
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_slopes(block)), result);
 }

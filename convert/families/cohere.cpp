@@ -15,12 +15,13 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     read_output_head(fields, true, stack);
     stack.final_norm_bias = block.norm_bias = false;
     stack.logit_scale = static_cast<float>(fields.number_or("logit_scale", -1e9, 1e9, 0.0625));
-    block.activation = read_activation(fields, "hidden_act", "silu");
-    block.gated = block.parallel = block.shared_norm = true;
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", false);
+    block.feed.activation = read_activation(fields, "hidden_act", "silu");
+    block.feed.gated = block.feed.parallel = block.feed.shared_norm = true;
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        fields.flag_or("attention_bias", false);
     if (fields.flag_or("use_qk_norm", false)) {
-        block.query_key_norm = Norm::layer;
-        block.head_norm = HeadNorm::each;
+        block.attention.query_key_norm = Norm::layer;
+        block.attention.head_norm = HeadNorm::each;
     }
     const LayerShape rotated = with_adjacent_rope(fields, block);
     std::vector<LayerShape> layers(stack.n_layers, rotated);
@@ -31,7 +32,7 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
         if (fields.has("layer_types")) windowed = read_sliding_layers(fields, stack.n_layers);
         for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
             if (windowed[i])
-                layers[i].block.window = fields.count("sliding_window");
+                layers[i].block.attention.window = fields.count("sliding_window");
             else
                 layers[i] = {block, {}, {}};
         }

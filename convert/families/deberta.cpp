@@ -71,9 +71,9 @@ void read_distances(const Fields& fields, const std::vector<std::string>& terms,
     if (norms == "layer_norm") tables.norm = "encoder.LayerNorm";
     tables.keys = has_term("c2p");
     tables.queries = has_term("p2c");
-    block.position = Position::disentangled;
-    block.relative_max_distance = static_cast<std::uint32_t>(tables.buckets.of.size() / 2);
-    block.relative_buckets = static_cast<std::uint16_t>(2 * tables.buckets.span);
+    block.attention.position = Position::disentangled;
+    block.attention.relative_max_distance = static_cast<std::uint32_t>(tables.buckets.of.size() / 2);
+    block.attention.relative_buckets = static_cast<std::uint16_t>(2 * tables.buckets.span);
     if (!fields.flag_or("share_att_key", false)) return;
     for (std::uint32_t layer = 0; layer < result.stack().n_layers; ++layer) {
         result.names[{Role::distance_keys, layer}] = "#attention.self.key_proj";
@@ -90,14 +90,14 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     };
     must_be("conv_kernel_size", 0);
     must_be("embedding_size", stack.d_model);
-    must_be("attention_head_size", block.head_dim);
+    must_be("attention_head_size", block.attention.head_dim);
     must_be("pooler_hidden_size", stack.d_model);
     if (!fields.flag_or("position_biased_input", true)) stack.position = Position::none;
     stack.n_token_types = fields.has("type_vocab_size") ? fields.count("type_vocab_size", 0) : 0;
-    block.activation = read_activation(fields, "hidden_act", "gelu");
+    block.feed.activation = read_activation(fields, "hidden_act", "gelu");
     const std::vector<std::string> terms = read_terms(fields);
     const auto n_terms = static_cast<double>(1 + terms.size());
-    block.softmax_scale = static_cast<float>(1.0 / std::sqrt(n_terms * block.head_dim));
+    block.attention.softmax_scale = static_cast<float>(1.0 / std::sqrt(n_terms * block.attention.head_dim));
     read_distances(fields, terms, block, result);
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, {block, {}}), result);
 }

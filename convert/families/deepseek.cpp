@@ -38,18 +38,18 @@ LayerShape read_attention(const Fields& fields, Block block) {
     refuse_true(fields, "attention_bias");
     // The norms inside attention have it whatever the configuration says.
     if (block.norm_epsilon != 1e-6f) fields.refuse("rms_norm_eps", "1e-06");
-    if (fields.has("q_lora_rank")) block.query_rank = fields.count("q_lora_rank", 1, kMostDim);
-    block.rotary_dim = fields.count("qk_rope_head_dim", 2, kMostDim);
-    block.latent_query_dim = fields.count("qk_nope_head_dim", 1, kMostDim);
-    block.latent_value_dim = fields.count("v_head_dim", 1, kMostDim);
-    block.value_head_dim = fields.count("kv_lora_rank", 1, kMostDim);
-    block.head_dim = block.rotary_dim + block.value_head_dim;
-    block.n_kv_heads = 1;
-    block.position = Position::rope;
+    if (fields.has("q_lora_rank")) block.latent.query_rank = fields.count("q_lora_rank", 1, kMostDim);
+    block.attention.rotary_dim = fields.count("qk_rope_head_dim", 2, kMostDim);
+    block.latent.query_dim = fields.count("qk_nope_head_dim", 1, kMostDim);
+    block.latent.value_dim = fields.count("v_head_dim", 1, kMostDim);
+    block.attention.value_head_dim = fields.count("kv_lora_rank", 1, kMostDim);
+    block.attention.head_dim = block.attention.rotary_dim + block.attention.value_head_dim;
+    block.attention.n_kv_heads = 1;
+    block.attention.position = Position::rope;
     Rope rope = read_hf_rope(fields);
     rope.halves = !fields.flag_or("rope_interleave", true);
-    block.rope_scale = rope.attention_factor;
-    double scale = 1.0 / std::sqrt(static_cast<double>(block.rotary_dim + block.latent_query_dim));
+    block.attention.rope_scale = rope.attention_factor;
+    double scale = 1.0 / std::sqrt(static_cast<double>(block.attention.rotary_dim + block.latent.query_dim));
     for (const char* name : {"rope_scaling", "rope_parameters"}) {
         if (rope.scaling != RopeScaling::yarn || !fields.has(name)) continue;
         const double of_scores = fields.object(name).number_or("mscale_all_dim", 0.0, 1e3, 0.0);
@@ -57,7 +57,7 @@ LayerShape read_attention(const Fields& fields, Block block) {
         scale *= factor * factor;
         break;
     }
-    block.softmax_scale = static_cast<float>(scale);
+    block.attention.softmax_scale = static_cast<float>(scale);
     return {block, rope, {}};
 }
 
@@ -78,15 +78,15 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     const bool is_third = type == "deepseek_v3";
     Block block = read_sizes(fields, {}, Norm::rms, stack);
     read_output_head(fields, false, stack);
-    block.activation = read_activation(fields, "hidden_act", "silu");
-    block.gated = true;
+    block.feed.activation = read_activation(fields, "hidden_act", "silu");
+    block.feed.gated = true;
     refuse_true(fields, "mlp_bias");
     if (fields.count_or("moe_layer_freq", 1) != 1) fields.refuse("moe_layer_freq", "1");
     const LayerShape dense = read_attention(fields, block);
     LayerShape sparse = dense;
     const bool has_experts = type != "youtu";
     if (has_experts) read_choice(fields, is_third, sparse.block);
-    for (std::uint32_t i = 0; dense.block.query_rank && i < stack.n_layers; ++i)
+    for (std::uint32_t i = 0; dense.block.latent.query_rank && i < stack.n_layers; ++i)
         result.names[{Role::query, i}] = "#self_attn.q_b_proj.weight";
     result.n_skipped_layers = is_third ? number_or(fields, "num_nextn_predict_layers", 0, kMaxLayers) : 0;
     const std::vector<bool> is_sparse =

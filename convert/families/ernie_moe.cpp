@@ -37,20 +37,20 @@ void read_choice(const Fields& fields, Block& block) {
         if (fields.text_or(name, form) != form) fields.refuse(name, form);
     // Least divisor of a sum of probabilities: the engine divides by less.
     if (fields.number("moe_norm_min", 0.0, 1.0) > 1e-12) fields.refuse("moe_norm_min", "at most 1e-12");
-    block.n_experts = fields.count("moe_num_experts", 1, kMaxExperts);
-    block.n_experts_used =
-        static_cast<std::uint16_t>(fields.count("moe_k", 1, std::min(block.n_experts, kMaxExpertsUsed)));
-    block.normalize_experts = block.choice_bias = true;
-    block.d_ff = fields.count("moe_intermediate_size", 1, kMostWidth);
-    block.shared_d_ff = number_or(fields, "moe_num_shared_experts", 0, kMostShared) * block.d_ff;
+    block.experts.n = static_cast<std::uint16_t>(fields.count("moe_num_experts", 1, kMaxExperts));
+    block.experts.n_used =
+        static_cast<std::uint8_t>(fields.count("moe_k", 1, std::min<std::uint32_t>(block.experts.n, kMaxExpertsUsed)));
+    block.experts.normalize = block.experts.choice_bias = true;
+    block.feed.d_ff = fields.count("moe_intermediate_size", 1, kMostWidth);
+    block.experts.shared_d_ff = number_or(fields, "moe_num_shared_experts", 0, kMostShared) * block.feed.d_ff;
 }
 
 void read(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_sizes(fields, {.default_epsilon = 1e-5}, Norm::rms, stack);
     read_output_head(fields, true, stack);
-    block.activation = read_activation(fields, "hidden_act", "silu");
-    block.gated = true;
+    block.feed.activation = read_activation(fields, "hidden_act", "silu");
+    block.feed.gated = true;
     refuse_true(fields, "use_bias");
     Block experts = block;
     read_choice(fields, experts);

@@ -13,11 +13,12 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_sizes(fields, {}, Norm::rms, stack);
     const bool bias = fields.flag_or("attention_bias", false), inner_bias = fields.flag_or("mlp_bias", false);
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = bias;
-    block.up_bias = block.gate_bias = block.down_bias = inner_bias;
-    block.activation = read_activation(fields, "hidden_act", "silu");
-    block.gated = true;
-    block.causal = false;
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        bias;
+    block.feed.up_bias = block.feed.gate_bias = block.feed.down_bias = inner_bias;
+    block.feed.activation = read_activation(fields, "hidden_act", "silu");
+    block.feed.gated = true;
+    block.attention.causal = false;
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
     const auto classes = fields.has("architectures") ? fields.texts("architectures") : std::vector<std::string>{};
     // "late" pools what the head makes of every row.

@@ -58,25 +58,26 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     read_output_head(fields, true, stack);
     const bool newer = fields.flag_or("new_decoder_architecture", false);
     if (newer)
-        block.n_kv_heads = fields.count_or("num_kv_heads", block.n_heads);
+        block.attention.n_kv_heads = fields.count_or("num_kv_heads", block.attention.n_heads);
     else if (fields.flag_or("multi_query", true))
-        block.n_kv_heads = 1;
-    if (block.n_kv_heads == 0 || block.n_heads % block.n_kv_heads != 0)
-        fields.refuse("num_kv_heads", "a divisor of num_attention_heads, " + std::to_string(block.n_heads));
-    block.activation = read_activation(fields, "activation", "gelu");
-    block.parallel = newer || fields.flag_or("parallel_attn", true);
+        block.attention.n_kv_heads = 1;
+    if (block.attention.n_kv_heads == 0 || block.attention.n_heads % block.attention.n_kv_heads != 0)
+        fields.refuse("num_kv_heads", "a divisor of num_attention_heads, " + std::to_string(block.attention.n_heads));
+    block.feed.activation = read_activation(fields, "activation", "gelu");
+    block.feed.parallel = newer || fields.flag_or("parallel_attn", true);
     const std::uint32_t n_norms = fields.count_or("num_ln_in_parallel_attn", newer ? 2 : 1);
     if (n_norms != 1 && (n_norms != 2 || !newer)) fields.refuse("num_ln_in_parallel_attn", newer ? "1 or 2" : "1");
-    block.shared_norm = block.parallel && n_norms == 1;
+    block.feed.shared_norm = block.feed.parallel && n_norms == 1;
     const bool bias = fields.flag_or("bias", false);
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = block.up_bias = block.down_bias = bias;
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        block.feed.up_bias = block.feed.down_bias = bias;
     LayerShape layer{block, {}, {}};
     if (fields.flag_or("alibi", false)) {
-        layer.block.position = Position::alibi;
-        layer.slopes = alibi_slopes(block.n_heads);
+        layer.block.attention.position = Position::alibi;
+        layer.slopes = alibi_slopes(block.attention.n_heads);
         // Here scores are scaled after the slopes are added.
         for (float& slope : layer.slopes)
-            slope = rounded_to_bf16(slope) / std::sqrt(static_cast<float>(block.head_dim));
+            slope = rounded_to_bf16(slope) / std::sqrt(static_cast<float>(block.attention.head_dim));
     } else {
         layer = with_rope(fields, block);
     }

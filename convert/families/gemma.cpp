@@ -33,15 +33,16 @@ constexpr auto kVaultGemmaNames = with_llama_names({{Role::feed_forward_norm, "#
 Block read_block(const Fields& fields, const char* activation, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_sizes(fields, {}, Norm::rms, stack);
-    block.causal = result.family->stack == StackIndex::decoder;
-    if (block.causal) {
+    block.attention.causal = result.family->stack == StackIndex::decoder;
+    if (block.attention.causal) {
         refuse_true(fields, "use_bidirectional_attention");
         read_output_head(fields, true, stack);
     }
     stack.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(stack.d_model)));
-    block.activation = read_activation(fields, activation, "gelu_pytorch_tanh");
-    block.gated = true;
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", false);
+    block.feed.activation = read_activation(fields, activation, "gelu_pytorch_tanh");
+    block.feed.gated = true;
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        fields.flag_or("attention_bias", false);
     return block;
 }
 
@@ -50,7 +51,7 @@ void read_gemma(const Fields& fields, const std::string&, HfConfig& result) {
     // Older files have the exact GELU in `hidden_act`, which the library computes as the other one.
     Block block = read_block(fields, "hidden_activation", result);
     if (!fields.has("hidden_activation") && fields.text_or("hidden_act", "gelu") != "gelu")
-        block.activation = read_activation(fields, "hidden_act", "gelu_pytorch_tanh");
+        block.feed.activation = read_activation(fields, "hidden_act", "gelu_pytorch_tanh");
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
 }
 
@@ -68,15 +69,15 @@ void read_gemma2(const Fields& fields, const std::string& type, HfConfig& result
     const bool is_third = type == "gemma3_text";
     Block block = read_block(fields, "hidden_activation", result);
     block.norm_place = type == "vaultgemma" ? NormPlace::pre : NormPlace::both;
-    block.query_key_norm = is_third ? Norm::rms : Norm::none;
+    block.attention.query_key_norm = is_third ? Norm::rms : Norm::none;
     const double scalar = fields.number_or("query_pre_attn_scalar", 1e-6, 1e9, 256.0);
-    if (scalar != block.head_dim) block.softmax_scale = static_cast<float>(1.0 / std::sqrt(scalar));
-    block.score_softcap =
+    if (scalar != block.attention.head_dim) block.attention.softmax_scale = static_cast<float>(1.0 / std::sqrt(scalar));
+    block.attention.score_softcap =
         static_cast<float>(fields.number_or("attn_logit_softcapping", 0.0, 1e9, is_third ? 0.0 : 50.0));
     stack.logit_softcap =
         static_cast<float>(fields.number_or("final_logit_softcapping", 0.0, 1e9, is_third ? 0.0 : 30.0));
     if (fields.json().contains("attn_logit_softcapping") && !fields.has("attn_logit_softcapping"))
-        block.score_softcap = 0.0f;
+        block.attention.score_softcap = 0.0f;
     if (fields.json().contains("final_logit_softcapping") && !fields.has("final_logit_softcapping"))
         stack.logit_softcap = 0.0f;
 
@@ -88,11 +89,11 @@ void read_gemma2(const Fields& fields, const std::string& type, HfConfig& result
         if (is_third && has_window && !fields.has("rope_parameters")) {
             layer.rope = {};
             layer.rope.base = fields.number_or("rope_local_base_freq", 1.01, 1e30, 10000.0);
-            layer.block.rope_scale = 1.0f;
+            layer.block.attention.rope_scale = 1.0f;
         }
-        if (has_window) layer.block.window = fields.count("sliding_window");
+        if (has_window) layer.block.attention.window = fields.count("sliding_window");
         // Half of the field's positions lie on each side.
-        if (has_window && !block.causal) layer.block.window = layer.block.window / 2 + 1;
+        if (has_window && !block.attention.causal) layer.block.attention.window = layer.block.attention.window / 2 + 1;
         layers.push_back(layer);
     }
     set_layers(fields, layers, result);

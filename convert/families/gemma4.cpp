@@ -44,20 +44,20 @@ void read_heads(const Fields& fields, std::uint32_t layer, bool has_window, Bloc
     const std::string number = std::to_string(layer);
     if (!fields.has("per_layer_config")) {
         if (has_window) return;
-        block.head_dim = fields.count_or("global_head_dim", 512);
+        block.attention.head_dim = fields.count_or("global_head_dim", 512);
         if (fields.flag_or("attention_k_eq_v", false))
-            block.n_kv_heads = fields.count_or("num_global_key_value_heads", block.n_kv_heads);
+            block.attention.n_kv_heads = fields.count_or("num_global_key_value_heads", block.attention.n_kv_heads);
     } else if (const Fields all = fields.object("per_layer_config"); all.has(number.c_str())) {
         const Fields own = all.object(number.c_str());
         for (const auto& [name, value] : own.json().items())
             if (name != "head_dim" && name != "num_key_value_heads") own.refuse(name.c_str(), "no such field");
-        block.head_dim = own.count_or("head_dim", block.head_dim);
-        block.n_kv_heads = own.count_or("num_key_value_heads", block.n_kv_heads);
+        block.attention.head_dim = own.count_or("head_dim", block.attention.head_dim);
+        block.attention.n_kv_heads = own.count_or("num_key_value_heads", block.attention.n_kv_heads);
     }
-    block.value_head_dim = block.head_dim;
-    if (block.n_kv_heads == 0 || block.n_heads % block.n_kv_heads != 0)
+    block.attention.value_head_dim = block.attention.head_dim;
+    if (block.attention.n_kv_heads == 0 || block.attention.n_heads % block.attention.n_kv_heads != 0)
         fields.refuse("num_global_key_value_heads",
-                      "a divisor of num_attention_heads, " + std::to_string(block.n_heads));
+                      "a divisor of num_attention_heads, " + std::to_string(block.attention.n_heads));
 }
 
 void read_gemma4(const Fields& fields, const std::string&, HfConfig& result) {
@@ -70,17 +70,17 @@ void read_gemma4(const Fields& fields, const std::string&, HfConfig& result) {
     read_output_head(fields, true, stack);
     stack.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(stack.d_model)));
     stack.logit_softcap = static_cast<float>(fields.number_or("final_logit_softcapping", 0.0, 1e9, 0.0));
-    block.activation = read_activation(fields, "hidden_activation", "gelu_pytorch_tanh");
-    block.gated = true;
+    block.feed.activation = read_activation(fields, "hidden_activation", "gelu_pytorch_tanh");
+    block.feed.gated = true;
     block.norm_place = NormPlace::both;
-    block.query_key_norm = Norm::rms;
-    block.softmax_scale = 1.0f;
-    block.layer_scale = true;
+    block.attention.query_key_norm = Norm::rms;
+    block.attention.softmax_scale = 1.0f;
+    block.inputs.layer_scale = true;
     const std::uint32_t width =
         fields.has("hidden_size_per_layer_input") ? fields.count("hidden_size_per_layer_input", 0) : 0;
     if (width > kMaxInputWidth)
         fields.refuse("hidden_size_per_layer_input", "at most " + std::to_string(kMaxInputWidth));
-    block.layer_input_width = static_cast<std::uint16_t>(width);
+    block.inputs.width = static_cast<std::uint16_t>(width);
     if (width && fields.count_or("vocab_size_per_layer_input", stack.vocab_size) != stack.vocab_size)
         fields.refuse("vocab_size_per_layer_input", "vocab_size, " + std::to_string(stack.vocab_size));
 
@@ -93,11 +93,11 @@ void read_gemma4(const Fields& fields, const std::string&, HfConfig& result) {
     std::vector<LayerShape> layers;
     for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
         Block own = block;
-        own.shared_keys = i >= stack.n_layers - n_shared;
-        own.value_norm = !own.shared_keys;
-        if (own.shared_keys && wide) own.d_ff *= 2;
+        own.attention.shared_keys = i >= stack.n_layers - n_shared;
+        own.attention.value_norm = !own.attention.shared_keys;
+        if (own.attention.shared_keys && wide) own.feed.d_ff *= 2;
         read_heads(fields, i, windowed[i], own);
-        if (windowed[i]) own.window = fields.count("sliding_window");
+        if (windowed[i]) own.attention.window = fields.count("sliding_window");
         if (values_are_keys && !windowed[i]) result.names[{Role::value, i}] = "#self_attn.k_proj.weight";
         layers.push_back(with_rope(fields, own, windowed[i] ? "sliding_attention" : "full_attention"));
     }

@@ -20,10 +20,10 @@ void for_blocks(GgufConfig& config, auto change) {
 void settle_window_rope(const Gguf& file, const std::string& prefix, GgufConfig& config) {
     for (std::uint32_t i = 0; i < config.stack.n_blocks; ++i) {
         Block& b = config.stack.blocks[i];
-        if (!b.window) continue;
+        if (!b.attention.window) continue;
         config.ropes[i] = {};
         config.ropes[i].base = file.number_or(prefix + "rope.freq_base_swa", 1.01, 1e30, 10000.0);
-        b.rope_scale = 1.0f;
+        b.attention.rope_scale = 1.0f;
     }
 }
 
@@ -39,9 +39,9 @@ void settle_multipliers(const Gguf& file, const std::string& prefix, GgufConfig&
 }
 
 void leave_out_positions(Block& b) {
-    b.position = Position::none;
-    b.rotary_dim = 0;
-    b.rope_scale = 1.0f;
+    b.attention.position = Position::none;
+    b.attention.rotary_dim = 0;
+    b.attention.rope_scale = 1.0f;
 }
 
 /// Attention's widths. If the usual keys hold the widths of cached rows, files have a head's widths in other keys.
@@ -54,20 +54,20 @@ void settle_latent(const Gguf& file, const std::string& prefix, GgufConfig& conf
     };
     const std::uint32_t query = width("attention.key_length_mla", "attention.key_length");
     if (file.has(prefix + "attention.q_lora_rank"))
-        b.query_rank = file.count(prefix + "attention.q_lora_rank", 1, kMostDim);
-    b.rotary_dim = file.count(prefix + "rope.dimension_count", 2, kMostDim);
-    if (query <= b.rotary_dim)
+        b.latent.query_rank = file.count(prefix + "attention.q_lora_rank", 1, kMostDim);
+    b.attention.rotary_dim = file.count(prefix + "rope.dimension_count", 2, kMostDim);
+    if (query <= b.attention.rotary_dim)
         file.refuse(prefix + "rope.dimension_count", "less than a head's " + std::to_string(query));
-    b.latent_query_dim = query - b.rotary_dim;
-    b.latent_value_dim = width("attention.value_length_mla", "attention.value_length");
-    b.value_head_dim = file.count(prefix + "attention.kv_lora_rank", 1, kMostDim);
-    b.head_dim = b.rotary_dim + b.value_head_dim;
-    b.n_kv_heads = 1;
+    b.latent.query_dim = query - b.attention.rotary_dim;
+    b.latent.value_dim = width("attention.value_length_mla", "attention.value_length");
+    b.attention.value_head_dim = file.count(prefix + "attention.kv_lora_rank", 1, kMostDim);
+    b.attention.head_dim = b.attention.rotary_dim + b.attention.value_head_dim;
+    b.attention.n_kv_heads = 1;
     const Rope& rope = config.ropes[0];
     const double log_multiplier = file.number_or(prefix + "rope.scaling.yarn_log_multiplier", -1e3, 1e3, 0.0);
     const double factor =
         rope.scaling == RopeScaling::yarn ? yarn_attention_factor(rope.factor, 10 * log_multiplier) : 1.0;
-    b.softmax_scale = static_cast<float>(factor * factor / std::sqrt(static_cast<double>(query)));
+    b.attention.softmax_scale = static_cast<float>(factor * factor / std::sqrt(static_cast<double>(query)));
 }
 
 /// How rows choose experts, in a block that has some; the first layer with experts is `first`.
@@ -77,20 +77,21 @@ void settle_routing(const Gguf& file, const std::string& prefix, std::uint32_t f
         file.count_or(prefix + "expert_gating_func", prefix == "glm4moe." ? kSigmoid : kSoftmax);
     if (gating != kSoftmax && gating != kSigmoid)
         file.refuse(prefix + "expert_gating_func", "1 (softmax) or 2 (sigmoid)");
-    b.router_score = gating == kSigmoid ? RouterScore::sigmoid : RouterScore::softmax;
-    b.choice_bias = file.tensors().count("blk." + std::to_string(first) + ".exp_probs_b.bias") != 0;
+    b.experts.router_score = gating == kSigmoid ? RouterScore::sigmoid : RouterScore::softmax;
+    b.experts.choice_bias = file.tensors().count("blk." + std::to_string(first) + ".exp_probs_b.bias") != 0;
     const float scale = number(file, prefix + "expert_weights_scale", 1.0);
-    b.routed_scale = scale == 1.0f ? 0.0f : scale;
+    b.experts.routed_scale = scale == 1.0f ? 0.0f : scale;
     const std::uint32_t n_shared = file.count_or(prefix + "expert_shared_count", 0);
     if (n_shared > kMostShared) file.refuse(prefix + "expert_shared_count", "at most " + std::to_string(kMostShared));
-    b.shared_d_ff = file.count_or(prefix + "expert_shared_feed_forward_length", n_shared * b.d_ff);
+    b.experts.shared_d_ff = file.count_or(prefix + "expert_shared_feed_forward_length", n_shared * b.feed.d_ff);
     const std::uint32_t n_groups = file.count_or(prefix + "expert_group_count", 0);
     if (n_groups < 2) return;
-    if (b.n_experts % n_groups)
-        file.refuse(prefix + "expert_group_count", "a divisor of the " + std::to_string(b.n_experts) + " experts");
+    if (b.experts.n % n_groups)
+        file.refuse(prefix + "expert_group_count", "a divisor of the " + std::to_string(b.experts.n) + " experts");
     const std::uint32_t n_used = file.count(prefix + "expert_group_used_count", 1, n_groups);
     if (n_used < n_groups)
-        b.n_expert_groups = static_cast<std::uint16_t>(n_groups), b.n_groups_used = static_cast<std::uint16_t>(n_used);
+        b.experts.n_groups = static_cast<std::uint16_t>(n_groups),
+        b.experts.n_groups_used = static_cast<std::uint16_t>(n_used);
 }
 
 /// The first layers' blocks have one feed-forward part for all rows.
@@ -110,12 +111,8 @@ void split_dense_layers(GgufConfig& config, std::uint32_t n_dense, std::uint32_t
         Block& b = stack.blocks[at] = blocks[kind.first];
         config.ropes[at] = ropes[kind.first];
         if (!kind.second) continue;
-        b.d_ff = d_ff;
-        b.n_experts = b.shared_d_ff = 0;
-        b.n_experts_used = b.n_expert_groups = b.n_groups_used = 0;
-        b.normalize_experts = b.choice_bias = b.router_bias = b.shared_gate = false;
-        b.router_score = RouterScore::softmax;
-        b.routed_scale = 0.0f;
+        b.feed.d_ff = d_ff;
+        b.experts = {};
     }
     stack.n_blocks = static_cast<std::uint32_t>(kinds.size());
     if (stack.n_blocks == 1) config.layer_blocks.clear();
@@ -137,8 +134,9 @@ void settle_gemma2(const Gguf& file, const std::string& prefix, GgufConfig& conf
     stack.logit_softcap = is_third ? number(file, prefix + "final_logit_softcapping", 0.0)
                                    : number(file, prefix + "final_logit_softcapping", 30.0);
     for_blocks(config, [&](Block& b) {
-        b.score_softcap = cap;
-        if (is_largest) b.softmax_scale = 1.0f / std::sqrt(static_cast<float>(stack.d_model / b.n_heads));
+        b.attention.score_softcap = cap;
+        if (is_largest)
+            b.attention.softmax_scale = 1.0f / std::sqrt(static_cast<float>(stack.d_model / b.attention.n_heads));
     });
     if (is_third) settle_window_rope(file, prefix, config);
 }
@@ -154,7 +152,7 @@ void settle_gemma4(const Gguf& file, const std::string& prefix, GgufConfig& conf
                     "fewer than the " + std::to_string(stack.n_layers) + " layers");
     const std::string width = prefix + "embedding_length_per_layer_input";
     const std::uint32_t input_width = file.has(width) ? file.count(width, 0, kMaxInputWidth) : 0;
-    const std::uint32_t n_heads = stack.blocks[0].n_heads;
+    const std::uint32_t n_heads = stack.blocks[0].attention.n_heads;
     const std::vector<std::uint32_t> d_ff = file.counts(prefix + "feed_forward_length", stack.n_layers, 1, kMostWidth),
                                      n_kv_heads = file.has(prefix + "attention.head_count_kv")
                                                       ? file.counts(prefix + "attention.head_count_kv", stack.n_layers,
@@ -169,19 +167,20 @@ void settle_gemma4(const Gguf& file, const std::string& prefix, GgufConfig& conf
         const std::size_t kind = kinds.empty() ? 0 : kinds[i];
         LayerShape layer{stack.blocks[kind], config.ropes[kind]};
         Block& b = layer.block;
-        if (b.window) {
-            b.head_dim = file.count_or(prefix + "attention.key_length_swa", b.head_dim);
-            b.value_head_dim = file.count_or(prefix + "attention.value_length_swa", b.value_head_dim);
-            b.rotary_dim = file.count_or(prefix + "rope.dimension_count_swa", b.head_dim);
+        if (b.attention.window) {
+            b.attention.head_dim = file.count_or(prefix + "attention.key_length_swa", b.attention.head_dim);
+            b.attention.value_head_dim =
+                file.count_or(prefix + "attention.value_length_swa", b.attention.value_head_dim);
+            b.attention.rotary_dim = file.count_or(prefix + "rope.dimension_count_swa", b.attention.head_dim);
             layer.rope = windows;
         }
-        b.d_ff = d_ff[i];
-        b.n_kv_heads = n_kv_heads[i];
-        b.softmax_scale = 1.0f;
-        b.layer_scale = true;
-        b.layer_input_width = static_cast<std::uint16_t>(input_width);
-        b.shared_keys = i >= stack.n_layers - n_shared;
-        b.value_norm = !b.shared_keys;
+        b.feed.d_ff = d_ff[i];
+        b.attention.n_kv_heads = n_kv_heads[i];
+        b.attention.softmax_scale = 1.0f;
+        b.inputs.layer_scale = true;
+        b.inputs.width = static_cast<std::uint16_t>(input_width);
+        b.attention.shared_keys = i >= stack.n_layers - n_shared;
+        b.attention.value_norm = !b.attention.shared_keys;
         const auto at = static_cast<std::size_t>(std::find(shapes.begin(), shapes.end(), layer) - shapes.begin());
         if (at == kMaxBlocks)
             file.refuse(prefix + "feed_forward_length",
@@ -199,7 +198,7 @@ void settle_gemma4(const Gguf& file, const std::string& prefix, GgufConfig& conf
 void settle_gemma_embedding(const Gguf& file, const std::string& prefix, GgufConfig& config) {
     settle_gemma(file, prefix, config);
     settle_window_rope(file, prefix, config);
-    for_blocks(config, [](Block& b) { b.window = b.window ? b.window / 2 + 1 : 0; });
+    for_blocks(config, [](Block& b) { b.attention.window = b.attention.window ? b.attention.window / 2 + 1 : 0; });
     for (std::uint32_t i = 0; i < 2; ++i) {
         const auto found = file.tensors().find("dense_" + std::to_string(i + 2) + ".weight");
         if (found == file.tensors().end()) return;
@@ -212,19 +211,19 @@ void settle_gemma_embedding(const Gguf& file, const std::string& prefix, GgufCon
 void settle_clip(const Gguf& file, const std::string& prefix, GgufConfig& config) {
     const float clip = number(file, prefix + "attention.clamp_kqv", 0.0);
     if (clip < 0.0f) file.refuse(prefix + "attention.clamp_kqv", "a number from 0 on");
-    for_blocks(config, [&](Block& b) { b.projection_clip = clip; });
+    for_blocks(config, [&](Block& b) { b.attention.projection_clip = clip; });
 }
 
 void settle_alibi(const Gguf& file, const std::string& prefix, GgufConfig& config) {
     settle_clip(file, prefix, config);
-    config.slopes = alibi_slopes(config.stack.blocks[0].n_heads,
+    config.slopes = alibi_slopes(config.stack.blocks[0].attention.n_heads,
                                  file.number_or(prefix + "attention.max_alibi_bias", 1e-3, 1e3, 8.0));
 }
 
 void settle_jais(const Gguf& file, const std::string& prefix, GgufConfig& config) {
     (void)file.number(prefix + "attention.max_alibi_bias", 1e-3, 1e3);  // llama.cpp has no slopes without it
     settle_alibi(file, prefix, config);
-    for_blocks(config, [](Block& b) { b.softmax_scale = 1.0f / static_cast<float>(b.head_dim); });
+    for_blocks(config, [](Block& b) { b.attention.softmax_scale = 1.0f / static_cast<float>(b.attention.head_dim); });
 }
 
 void settle_baichuan(const Gguf& file, const std::string& prefix, GgufConfig& config) {
@@ -233,8 +232,8 @@ void settle_baichuan(const Gguf& file, const std::string& prefix, GgufConfig& co
     if (n_layers != kTurning && n_layers != kSloping) file.refuse(prefix + "block_count", "32 or 40");
     if (n_layers == kTurning) return;
     for_blocks(config, leave_out_positions);
-    for_blocks(config, [](Block& b) { b.position = Position::alibi; });
-    config.slopes = alibi_slopes(config.stack.blocks[0].n_heads);
+    for_blocks(config, [](Block& b) { b.attention.position = Position::alibi; });
+    config.slopes = alibi_slopes(config.stack.blocks[0].attention.n_heads);
 }
 
 void settle_bloom(const Gguf& file, const std::string& prefix, GgufConfig& config) {
@@ -244,8 +243,8 @@ void settle_bloom(const Gguf& file, const std::string& prefix, GgufConfig& confi
 }
 
 void settle_parallel(const Gguf& file, const std::string& prefix, GgufConfig& config) {
-    const bool parallel = file.flag_or(prefix + "use_parallel_residual", config.stack.blocks[0].parallel);
-    for_blocks(config, [&](Block& b) { b.parallel = parallel, b.shared_norm &= parallel; });
+    const bool parallel = file.flag_or(prefix + "use_parallel_residual", config.stack.blocks[0].feed.parallel);
+    for_blocks(config, [&](Block& b) { b.feed.parallel = parallel, b.feed.shared_norm &= parallel; });
 }
 
 void settle_granite(const Gguf& file, const std::string& prefix, GgufConfig& config) {
@@ -277,20 +276,20 @@ void settle_smollm3(const Gguf&, const std::string&, GgufConfig& config) {
 void settle_granite_moe(const Gguf& file, const std::string& prefix, GgufConfig& config) {
     settle_granite(file, prefix, config);
     Block& b = config.stack.blocks[0];
-    if (b.n_experts) b.shared_d_ff = file.count_or(prefix + "expert_shared_feed_forward_length", 0);
+    if (b.experts.n) b.experts.shared_d_ff = file.count_or(prefix + "expert_shared_feed_forward_length", 0);
 }
 
 void settle_falcon(const Gguf& file, const std::string&, GgufConfig& config) {
     config.usual_names = file.tensors().count("blk.0.attn_norm_2.weight") == 0;
-    for_blocks(config, [&](Block& b) { b.shared_norm = config.usual_names; });
+    for_blocks(config, [&](Block& b) { b.feed.shared_norm = config.usual_names; });
 }
 
 void settle_olmo2(const Gguf&, const std::string&, GgufConfig& config) {
     for (std::uint32_t i = 0; i < config.stack.n_blocks; ++i) {
         Block& b = config.stack.blocks[i];
-        if (!b.window) continue;
+        if (!b.attention.window) continue;
         config.ropes[i] = {.base = config.ropes[i].base};
-        b.rope_scale = 1.0f;
+        b.attention.rope_scale = 1.0f;
     }
 }
 
@@ -306,8 +305,8 @@ void settle_mistral3(const Gguf& file, const std::string& prefix, GgufConfig& co
 }
 
 void settle_qwen(const Gguf& file, const std::string& prefix, GgufConfig& config) {
-    if (config.stack.blocks[0].d_ff % 2) file.refuse(prefix + "feed_forward_length", "an even number");
-    for_blocks(config, [](Block& b) { b.d_ff /= 2; });
+    if (config.stack.blocks[0].feed.d_ff % 2) file.refuse(prefix + "feed_forward_length", "an even number");
+    for_blocks(config, [](Block& b) { b.feed.d_ff /= 2; });
 }
 
 void settle_glm4(const Gguf& file, const std::string& prefix, GgufConfig& config) {
@@ -320,16 +319,19 @@ void settle_modern_bert(const Gguf& file, const std::string& prefix, GgufConfig&
     const std::string activation =
         file.text_or(prefix + "hidden_act", file.text_or(prefix + "hidden_activation", "gelu"));
     if (activation != "gelu" && activation != "silu") file.refuse(prefix + "hidden_act", "gelu or silu");
-    if (activation == "silu") full.activation = Activation::silu;
+    if (activation == "silu") full.feed.activation = Activation::silu;
     Block attends = full, feeds = full, local = full;
-    attends.d_ff = 0;
+    attends.feed.d_ff = 0;
     attends.norm = Norm::none;
-    attends.norm_bias = attends.gated = attends.up_bias = attends.gate_bias = attends.down_bias = false;
-    feeds.n_heads = feeds.n_kv_heads = feeds.head_dim = feeds.value_head_dim = feeds.rotary_dim = 0;
-    feeds.position = Position::none;
-    feeds.query_bias = feeds.key_bias = feeds.value_bias = feeds.output_bias = false;
-    local.window = file.count_or(prefix + "attention.sliding_window", 0) / 2;
-    local.window += local.window ? 1 : 0;
+    attends.norm_bias = attends.feed.gated = attends.feed.up_bias = attends.feed.gate_bias = attends.feed.down_bias =
+        false;
+    feeds.attention.n_heads = feeds.attention.n_kv_heads = feeds.attention.head_dim = feeds.attention.value_head_dim =
+        feeds.attention.rotary_dim = 0;
+    feeds.attention.position = Position::none;
+    feeds.attention.query_bias = feeds.attention.key_bias = feeds.attention.value_bias = feeds.attention.output_bias =
+        false;
+    local.attention.window = file.count_or(prefix + "attention.sliding_window", 0) / 2;
+    local.attention.window += local.attention.window ? 1 : 0;
     const std::string pattern = prefix + "attention.sliding_window_pattern";
     const std::uint32_t period = file.has(pattern) ? file.count(pattern) : 3;
     const Rope global = config.ropes[0];
@@ -340,13 +342,13 @@ void settle_modern_bert(const Gguf& file, const std::string& prefix, GgufConfig&
         while (kind < stack.n_blocks && stack.blocks[kind] != block) ++kind;
         if (kind == stack.n_blocks) stack.blocks[stack.n_blocks++] = block;
         config.ropes[kind] = global;
-        if (block.window) config.ropes[kind].base = local_base;
+        if (block.attention.window) config.ropes[kind].base = local_base;
         config.layer_blocks.push_back(kind);
         config.layer_numbers.push_back(number);
     };
     add(0, attends);
     add(0, feeds);
-    for (std::uint32_t i = 1; i < stack.n_layers; ++i) add(i, i % period && local.window ? local : full);
+    for (std::uint32_t i = 1; i < stack.n_layers; ++i) add(i, i % period && local.attention.window ? local : full);
     stack.n_layers += 1;
     stack.layer_blocks = config.layer_blocks;
 }
@@ -354,11 +356,11 @@ void settle_modern_bert(const Gguf& file, const std::string& prefix, GgufConfig&
 void settle_t5(const Gguf& file, const std::string& prefix, GgufConfig& config) {
     constexpr std::uint32_t kMostBuckets = 256, kMaxDistance = 128;
     Block& b = config.stack.blocks[0];
-    b.gated = file.tensors().count("enc.blk.0.ffn_gate.weight") != 0;
-    b.activation = b.gated ? Activation::gelu_tanh : Activation::relu;
-    b.softmax_scale = 1.0f;
-    b.position = Position::relative;
-    b.relative_max_distance = kMaxDistance;
+    b.feed.gated = file.tensors().count("enc.blk.0.ffn_gate.weight") != 0;
+    b.feed.activation = b.feed.gated ? Activation::gelu_tanh : Activation::relu;
+    b.attention.softmax_scale = 1.0f;
+    b.attention.position = Position::relative;
+    b.attention.relative_max_distance = kMaxDistance;
     const std::string buckets = prefix + "attention.relative_buckets_count";
     config.n_relative_buckets = file.count(buckets, 4, kMostBuckets);
     if (config.n_relative_buckets % 4) file.refuse(buckets, "a multiple of 4");
@@ -376,7 +378,7 @@ void settle_gpt_oss(const Gguf&, const std::string&, GgufConfig& config) {
 
 void settle_routed(const Gguf& file, const std::string& prefix, GgufConfig& config) {
     Stack& stack = config.stack;
-    if (!stack.blocks[0].n_experts) return;
+    if (!stack.blocks[0].experts.n) return;
     const std::uint32_t n_dense = std::min(file.count_or(prefix + "leading_dense_block_count", 0), stack.n_layers);
     for_blocks(config, [&](Block& b) { settle_routing(file, prefix, n_dense, b); });
     split_dense_layers(config, n_dense, n_dense ? file.count(prefix + "feed_forward_length") : 0);
@@ -395,7 +397,7 @@ void settle_ernie_moe(const Gguf& file, const std::string& prefix, GgufConfig& c
 
 void settle_exaone_moe(const Gguf& file, const std::string& prefix, GgufConfig& config) {
     for (std::uint32_t i = 0; i < config.stack.n_blocks; ++i)
-        if (config.stack.blocks[i].window)
+        if (config.stack.blocks[i].attention.window)
             config.ropes[i].base = file.number_or(prefix + "rope.freq_base_swa", 1.01, 1e30, config.ropes[i].base);
     settle_routed(file, prefix, config);
 }

@@ -27,9 +27,10 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     read_output_head(fields, false, stack);
     const bool of_pictures = type == "glm4v_text";  // GLM 4.1V's model of texts
     block.norm_place = type == "glm" ? NormPlace::pre : NormPlace::both;
-    block.activation = read_activation(fields, "hidden_act", "silu");
-    block.gated = true;
-    block.query_bias = block.key_bias = block.value_bias = of_pictures || fields.flag_or("attention_bias", false);
+    block.feed.activation = read_activation(fields, "hidden_act", "silu");
+    block.feed.gated = true;
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias =
+        of_pictures || fields.flag_or("attention_bias", false);
     const LayerShape layer = with_adjacent_rope(fields, block, of_pictures ? 1.0 : 0.5);
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
 }

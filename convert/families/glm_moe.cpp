@@ -52,11 +52,12 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
         read_sizes(fields, {.d_ff = is_solar ? "moe_intermediate_size" : "intermediate_size"}, Norm::rms, stack);
     read_output_head(fields, false, stack);
     const bool has_head_norm = is_glm ? fields.flag_or("use_qk_norm", false) : !is_solar;
-    block.query_key_norm = has_head_norm ? Norm::rms : Norm::none;
-    block.activation = read_activation(fields, "hidden_act", "silu");
-    block.gated = true;
-    block.query_bias = block.key_bias = block.value_bias = !is_exaone && fields.flag_or("attention_bias", false);
-    block.output_bias = type == "dots1" && block.query_bias;
+    block.attention.query_key_norm = has_head_norm ? Norm::rms : Norm::none;
+    block.feed.activation = read_activation(fields, "hidden_act", "silu");
+    block.feed.gated = true;
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias =
+        !is_exaone && fields.flag_or("attention_bias", false);
+    block.attention.output_bias = type == "dots1" && block.attention.query_bias;
 
     const std::vector<bool> windowed = windowed_layers(fields, type, stack.n_layers);
     std::vector<bool> sparse(stack.n_layers, true);
@@ -72,7 +73,7 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
         // K-EXAONE has positions only in its windows, if it has windows.
         const bool turns = !is_exaone || windowed[i] || !fields.has("sliding_window");
         layers.push_back(turns ? with_rope(fields, own) : LayerShape{own, {}, {}});
-        if (windowed[i]) layers.back().block.window = fields.count("sliding_window");
+        if (windowed[i]) layers.back().block.attention.window = fields.count("sliding_window");
     }
     result.n_skipped_layers = is_glm ? number_or(fields, "num_nextn_predict_layers", 0, kMaxLayers) : 0;
     set_layers(fields, layers, result);

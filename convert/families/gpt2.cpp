@@ -62,16 +62,20 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     Block block = read_sizes(fields, kSizes, Norm::layer, stack);
     read_output_head(fields, true, stack);
     stack.position = Position::learned;
-    if (type == "gpt_bigcode" && fields.flag_or("multi_query", true)) block.n_kv_heads = 1;
-    block.activation = read_activation(fields, "activation_function", "gelu_new");  // of gpt_bigcode another name of it
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = block.up_bias = block.down_bias = true;
-    if (!fields.flag_or("scale_attn_weights", true)) block.softmax_scale = 1.0f;
+    if (type == "gpt_bigcode" && fields.flag_or("multi_query", true)) block.attention.n_kv_heads = 1;
+    block.feed.activation =
+        read_activation(fields, "activation_function", "gelu_new");  // of gpt_bigcode another name of it
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        block.feed.up_bias = block.feed.down_bias = true;
+    if (!fields.flag_or("scale_attn_weights", true)) block.attention.softmax_scale = 1.0f;
 
     std::vector<LayerShape> layers(stack.n_layers, {block, {}});
     if (fields.flag_or("scale_attn_by_inverse_layer_idx", false)) {
-        const double scale = block.softmax_scale != 0.0f ? 1.0 : 1.0 / std::sqrt(static_cast<double>(block.head_dim));
+        const double scale = block.attention.softmax_scale != 0.0f
+                                 ? 1.0
+                                 : 1.0 / std::sqrt(static_cast<double>(block.attention.head_dim));
         for (std::uint32_t i = 0; i < stack.n_layers; ++i)
-            layers[i].block.softmax_scale = static_cast<float>(scale / (i + 1.0));
+            layers[i].block.attention.softmax_scale = static_cast<float>(scale / (i + 1.0));
     }
     set_layers(fields, layers, result);
 }
@@ -87,7 +91,8 @@ void settle_biases(const Lookup& tensors, HfConfig& result) {
     Stack& stack = result.stack();
     for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
         Block& b = stack.blocks[i];
-        b.query_bias = b.key_bias = b.value_bias = b.output_bias = b.up_bias = b.down_bias = b.norm_bias = false;
+        b.attention.query_bias = b.attention.key_bias = b.attention.value_bias = b.attention.output_bias =
+            b.feed.up_bias = b.feed.down_bias = b.norm_bias = false;
     }
     stack.final_norm_bias = false;
 }

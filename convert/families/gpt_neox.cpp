@@ -68,10 +68,11 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_sizes(fields, kSizes, Norm::layer, stack);
     read_output_head(fields, false, stack);
-    block.activation = read_activation(fields, "hidden_act", "gelu");
-    block.parallel = fields.flag_or("use_parallel_residual", true);
-    block.up_bias = block.down_bias = true;
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", true);
+    block.feed.activation = read_activation(fields, "hidden_act", "gelu");
+    block.feed.parallel = fields.flag_or("use_parallel_residual", true);
+    block.feed.up_bias = block.feed.down_bias = true;
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        fields.flag_or("attention_bias", true);
     LayerShape layer = with_rope(fields, block, nullptr, fields.number_or("rotary_pct", 0.0, 1.0, 0.25));
     if (fields.has("rotary_emb_base")) layer.rope.base = fields.number("rotary_emb_base", 1.01, 1e30);
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
@@ -81,9 +82,10 @@ void read_persimmon(const Fields& fields, const std::string&, HfConfig& result) 
     Stack& stack = result.stack();
     Block block = read_sizes(fields, kSizes, Norm::layer, stack);
     read_output_head(fields, false, stack);
-    block.activation = read_activation(fields, "hidden_act", "relu2");
-    block.query_key_norm = fields.flag_or("qk_layernorm", true) ? Norm::layer : Norm::none;
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = block.up_bias = block.down_bias = true;
+    block.feed.activation = read_activation(fields, "hidden_act", "relu2");
+    block.attention.query_key_norm = fields.flag_or("qk_layernorm", true) ? Norm::layer : Norm::none;
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        block.feed.up_bias = block.feed.down_bias = true;
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block, nullptr, 0.5)), result);
 }
 

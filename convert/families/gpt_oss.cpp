@@ -36,12 +36,13 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     Block block = read_sizes(fields, {.default_epsilon = 1e-5}, Norm::rms, stack);
     read_output_head(fields, false, stack);
     check_gate(fields);
-    block.activation = Activation::silu_clamped;
-    block.gated = true;
-    block.attention_sinks = true;
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", true);
+    block.feed.activation = Activation::silu_clamped;
+    block.feed.gated = true;
+    block.attention.attention_sinks = true;
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        fields.flag_or("attention_bias", true);
     read_experts(fields, {.n_experts = "num_local_experts"}, true, block);
-    block.router_bias = block.up_bias = block.gate_bias = block.down_bias = true;
+    block.experts.router_bias = block.feed.up_bias = block.feed.gate_bias = block.feed.down_bias = true;
 
     std::vector<bool> sliding(stack.n_layers);
     for (std::uint32_t i = 0; i < stack.n_layers; ++i) sliding[i] = i % 2 == 0;
@@ -49,7 +50,8 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     const LayerShape shape = with_rope(fields, block);
     std::vector<LayerShape> layers(stack.n_layers, shape);
     for (std::uint32_t i = 0; i < stack.n_layers; ++i)
-        if (sliding[i] && fields.has("sliding_window")) layers[i].block.window = fields.count("sliding_window");
+        if (sliding[i] && fields.has("sliding_window"))
+            layers[i].block.attention.window = fields.count("sliding_window");
     set_layers(fields, layers, result);
 }
 

@@ -80,14 +80,14 @@ constexpr SizeNames kGptNeoSizes = {.n_layers = "num_layers",
 void read_gptj(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_sizes(fields, kGptJSizes, Norm::layer, stack);
-    if (type == "codegen" && block.n_heads % 4 != 0) fields.refuse("n_head", "a multiple of 4");
+    if (type == "codegen" && block.attention.n_heads % 4 != 0) fields.refuse("n_head", "a multiple of 4");
     read_output_head(fields, false, stack);
     stack.output_bias = true;
-    block.activation = read_activation(fields, "activation_function", "gelu_new");
-    block.parallel = block.shared_norm = true;
-    block.up_bias = block.down_bias = true;
-    block.position = Position::rope;
-    block.rotary_dim = fields.count_or("rotary_dim", 64);
+    block.feed.activation = read_activation(fields, "activation_function", "gelu_new");
+    block.feed.parallel = block.feed.shared_norm = true;
+    block.feed.up_bias = block.feed.down_bias = true;
+    block.attention.position = Position::rope;
+    block.attention.rotary_dim = fields.count_or("rotary_dim", 64);
     LayerShape layer{block, {}};
     layer.rope.halves = false;
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
@@ -118,16 +118,16 @@ void read_gpt_neo(const Fields& fields, const std::string&, HfConfig& result) {
     Block block = read_sizes(fields, kGptNeoSizes, Norm::layer, stack);
     read_output_head(fields, true, stack);
     stack.position = Position::learned;
-    block.activation = read_activation(fields, "activation_function", "gelu_new");
-    block.softmax_scale = 1.0f;
-    block.output_bias = block.up_bias = block.down_bias = true;
+    block.feed.activation = read_activation(fields, "activation_function", "gelu_new");
+    block.attention.softmax_scale = 1.0f;
+    block.attention.output_bias = block.feed.up_bias = block.feed.down_bias = true;
     std::vector<LayerShape> layers(stack.n_layers, {block, {}});
     const std::vector<std::string> kinds = attention_layers(fields);
     const char* name = fields.has("attention_layers") ? "attention_layers" : "attention_types";
     if (kinds.size() != stack.n_layers) fields.refuse(name, std::to_string(stack.n_layers) + " layers");
     for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
         if (kinds[i] != "global" && kinds[i] != "local") fields.refuse(name, "global or local");
-        if (kinds[i] == "local") layers[i].block.window = fields.count_or("window_size", 256);
+        if (kinds[i] == "local") layers[i].block.attention.window = fields.count_or("window_size", 256);
     }
     set_layers(fields, layers, result);
 }

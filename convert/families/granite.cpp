@@ -55,8 +55,8 @@ void read_multipliers(const Fields& fields, bool divides_logits, Stack& stack, B
     block.residual_scale = number("residual_multiplier");
     if (block.residual_scale == 0.0f) fields.refuse("residual_multiplier", "other than 0");
     if (block.residual_scale == 1.0f) block.residual_scale = 0.0f;
-    block.softmax_scale = number("attention_multiplier");
-    if (block.softmax_scale == 0.0f) fields.refuse("attention_multiplier", "other than 0");
+    block.attention.softmax_scale = number("attention_multiplier");
+    if (block.attention.softmax_scale == 0.0f) fields.refuse("attention_multiplier", "other than 0");
 }
 
 /// Layers without positions: 0 in a list, or one in so many.
@@ -90,7 +90,7 @@ void read_minicpm_multipliers(const Fields& fields, Stack& stack, Block& block) 
 
 void set_windows(const Fields& fields, const std::vector<bool>& windowed, std::vector<LayerShape>& layers) {
     for (std::size_t i = 0; i < layers.size(); ++i)
-        if (windowed[i]) layers[i].block.window = fields.count("sliding_window");
+        if (windowed[i]) layers[i].block.attention.window = fields.count("sliding_window");
 }
 
 /// SmolLM 3's: those without positions, and windows.
@@ -138,17 +138,18 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     const bool is_granite = type == "granite" || type == "granite_swa";
     Block block = read_sizes(fields, {.default_epsilon = is_ernie ? 1e-5 : 1e-6}, Norm::rms, stack);
     read_output_head(fields, type != "granite" && !is_helium && !is_clova, stack);
-    block.activation = read_activation(fields, "hidden_act", "silu");
-    block.gated = true;
+    block.feed.activation = read_activation(fields, "hidden_act", "silu");
+    block.feed.gated = true;
     if (is_granite || is_clova) read_multipliers(fields, is_granite, stack, block);
     if (type == "minicpm") read_minicpm_multipliers(fields, stack, block);
-    if (is_clova && !fields.has("attention_multiplier")) block.softmax_scale = 0.0f;
+    if (is_clova && !fields.has("attention_multiplier")) block.attention.softmax_scale = 0.0f;
     if (is_clova && fields.flag_or("use_post_norm", true)) block.norm_place = NormPlace::both;
-    block.attention_sinks = type == "granite_swa";
+    block.attention.attention_sinks = type == "granite_swa";
     const bool bias = fields.flag_or(is_ernie ? "use_bias" : "attention_bias", false);
-    block.query_bias = block.key_bias = block.value_bias = bias;
-    block.output_bias = bias && !is_helium;
-    block.up_bias = block.gate_bias = block.down_bias = is_ernie ? bias : fields.flag_or("mlp_bias", false);
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = bias;
+    block.attention.output_bias = bias && !is_helium;
+    block.feed.up_bias = block.feed.gate_bias = block.feed.down_bias =
+        is_ernie ? bias : fields.flag_or("mlp_bias", false);
 
     const LayerShape rotated = is_ernie || is_helium ? with_adjacent_rope(fields, block) : with_rope(fields, block);
     std::vector<LayerShape> layers(stack.n_layers, rotated);
@@ -175,13 +176,14 @@ void read_moe(const Fields& fields, const std::string& type, HfConfig& result) {
     Block block =
         read_sizes(fields, {.d_ff = has_experts ? "intermediate_size" : "shared_intermediate_size"}, Norm::rms, stack);
     read_output_head(fields, false, stack);
-    block.activation = read_activation(fields, "hidden_act", "silu");
-    block.gated = true;
+    block.feed.activation = read_activation(fields, "hidden_act", "silu");
+    block.feed.gated = true;
     read_multipliers(fields, true, stack, block);
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", false);
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        fields.flag_or("attention_bias", false);
     if (has_experts) read_experts(fields, {.n_experts = "num_local_experts"}, true, block);
     if (has_experts && type != "granitemoe")
-        block.shared_d_ff = number_or(fields, "shared_intermediate_size", 0, kMostWidth);
+        block.experts.shared_d_ff = number_or(fields, "shared_intermediate_size", 0, kMostWidth);
     const std::string position = is_hybrid ? fields.text_or("position_embedding_type", "nope") : "rope";
     if (position != "rope" && position != "nope") fields.refuse("position_embedding_type", "rope or nope");
     if (is_hybrid) check_layers(fields, stack.n_layers);

@@ -89,7 +89,7 @@ private:
     Activation activation_of(const HeadLayer& layer) const {
         if (!layer.activation_field) return layer.activation;
         if (fields_.has(layer.activation_field)) return read_activation(fields_, layer.activation_field, "");
-        return layer.activation == Activation::none ? stack_.blocks[0].activation : layer.activation;
+        return layer.activation == Activation::none ? stack_.blocks[0].feed.activation : layer.activation;
     }
 
     void name(Role role, std::size_t number, const char* module, const char* tensor) {

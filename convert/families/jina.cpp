@@ -32,12 +32,13 @@ void read_alibi(const Fields& fields, const std::string&, HfConfig& result) {
     Block block = read_sizes(fields, kBertSizes, Norm::layer, stack);
     set_bert_norms(stack, block);
     stack.n_token_types = fields.count_or("type_vocab_size", 2);
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = block.down_bias = true;
-    block.gated = true;
-    block.position = Position::alibi;
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        block.feed.down_bias = true;
+    block.feed.gated = true;
+    block.attention.position = Position::alibi;
     const std::string gate = fields.text_or("feed_forward_type", "original");
     if (gate != "geglu" && gate != "reglu") fields.refuse("feed_forward_type", "geglu or reglu");
-    block.activation = gate == "geglu" ? Activation::gelu : Activation::relu;
+    block.feed.activation = gate == "geglu" ? Activation::gelu : Activation::relu;
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_slopes(block)), result);
 }
 
@@ -70,8 +71,9 @@ void read_rotary(const Fields& fields, const std::string&, HfConfig& result) {
     Block block = read_sizes(fields, kBertSizes, Norm::layer, stack);
     set_bert_norms(stack, block);
     stack.n_token_types = fields.count_or("type_vocab_size", 1);
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = block.up_bias = block.down_bias = true;
-    block.activation = read_activation(fields, "hidden_act", "gelu");
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        block.feed.up_bias = block.feed.down_bias = true;
+    block.feed.activation = read_activation(fields, "hidden_act", "gelu");
     LayerShape layer = with_rope(fields, block);
     if (!fields.has("rope_parameters") && !fields.has("rope_theta")) layer.rope.base = 20000.0;
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);

@@ -118,21 +118,21 @@ void read(const Fields& all_fields, const std::string& type, HfConfig& result) {
         refuse_present(fields, "clip_qkv");
         refuse_true(fields, "use_sliding_window");
     }
-    block.query_key_norm = variant.head_norm;
-    block.activation = read_activation(fields, "hidden_act", "silu");
-    block.gated = variant.gated;
+    block.attention.query_key_norm = variant.head_norm;
+    block.feed.activation = read_activation(fields, "hidden_act", "silu");
+    block.feed.gated = variant.gated;
     const bool bias = variant.attention_bias && fields.flag_or("attention_bias", false);
-    block.query_bias = block.key_bias = block.value_bias = bias || variant.own_biases;
-    block.output_bias = type == "seed_oss" ? fields.flag_or("attention_out_bias", false) : bias;
-    block.up_bias = block.down_bias = variant.mlp_bias && fields.flag_or("mlp_bias", false);
-    block.gate_bias = block.gated && block.up_bias;
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = bias || variant.own_biases;
+    block.attention.output_bias = type == "seed_oss" ? fields.flag_or("attention_out_bias", false) : bias;
+    block.feed.up_bias = block.feed.down_bias = variant.mlp_bias && fields.flag_or("mlp_bias", false);
+    block.feed.gate_bias = block.feed.gated && block.feed.up_bias;
 
     LayerShape layer = with_rope(fields, block);
     if (type == "ministral3") end_where_queries_grow(fields, layer);
     std::vector<LayerShape> layers(stack.n_layers, layer);
     const std::vector<bool> windowed = windowed_layers(fields, variant.windows, stack.n_layers);
     for (std::uint32_t i = 0; i < stack.n_layers; ++i)
-        if (windowed[i]) layers[i].block.window = fields.count("sliding_window");
+        if (windowed[i]) layers[i].block.attention.window = fields.count("sliding_window");
     set_layers(fields, layers, result);
 }
 

@@ -35,16 +35,17 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     check_form(fields);
     Block block = read_sizes(fields, {}, Norm::rms, stack);
     read_output_head(fields, false, stack);
-    block.query_key_norm = Norm::rms;
-    block.head_norm = HeadNorm::together;
-    block.activation = read_activation(fields, "hidden_act", "silu");
-    block.gated = true;
+    block.attention.query_key_norm = Norm::rms;
+    block.attention.head_norm = HeadNorm::together;
+    block.feed.activation = read_activation(fields, "hidden_act", "silu");
+    block.feed.gated = true;
     read_experts(fields, {.n_experts = "num_local_experts"}, true, block);
-    block.router_score = RouterScore::sigmoid;
-    block.choice_bias = true;
+    block.experts.router_score = RouterScore::sigmoid;
+    block.experts.choice_bias = true;
     // Their files give the number of dims that turn, others the share.
-    const double part =
-        fields.has("rotary_dim") ? fields.count("rotary_dim", 2, block.head_dim) * 1.0 / block.head_dim : 1.0;
+    const double part = fields.has("rotary_dim")
+                            ? fields.count("rotary_dim", 2, block.attention.head_dim) * 1.0 / block.attention.head_dim
+                            : 1.0;
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block, nullptr, part)), result);
 }
 

@@ -20,11 +20,12 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_sizes(fields, {.default_epsilon = 1e-5}, Norm::rms, stack);
     read_output_head(fields, false, stack);
-    block.activation = read_activation(fields, "hidden_act", "silu");
-    block.gated = true;
+    block.feed.activation = read_activation(fields, "hidden_act", "silu");
+    block.feed.gated = true;
     read_experts(fields, {.n_experts = "num_local_experts"}, true, block);
     LayerShape shape = with_rope(fields, block);
-    if (read_windows_of_all(fields, stack.n_layers).front()) shape.block.window = fields.count("sliding_window");
+    if (read_windows_of_all(fields, stack.n_layers).front())
+        shape.block.attention.window = fields.count("sliding_window");
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, shape), result);
 }
 

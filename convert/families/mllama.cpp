@@ -32,8 +32,8 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_sizes(fields, {.default_epsilon = 1e-5}, Norm::rms, stack);
     read_output_head(fields, false, stack);
-    block.activation = read_activation(fields, "hidden_act", "silu");
-    block.gated = true;
+    block.feed.activation = read_activation(fields, "hidden_act", "silu");
+    block.feed.gated = true;
     const std::vector<std::uint32_t> cross = read_cross_layers(fields, stack.n_layers);
     const auto prefix = [](std::uint32_t layer) { return "layers." + std::to_string(layer) + "."; };
     for (std::uint32_t i = 0; i < stack.n_layers; ++i)

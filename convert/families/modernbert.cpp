@@ -56,14 +56,16 @@ std::vector<bool> read_local_layers(const Fields& fields, std::uint32_t n_layers
 /// of only attention, and one of only the feed-forward part.
 std::vector<LayerShape> split_first(const std::vector<LayerShape>& layers, HfConfig& result) {
     LayerShape attends = layers[0], feeds{layers[0].block, {}};
-    attends.block.d_ff = 0;
+    attends.block.feed.d_ff = 0;
     attends.block.norm = Norm::none;
-    attends.block.norm_bias = attends.block.gated = false;
-    attends.block.up_bias = attends.block.gate_bias = attends.block.down_bias = false;
-    feeds.block.n_heads = feeds.block.n_kv_heads = feeds.block.head_dim = feeds.block.value_head_dim = 0;
-    feeds.block.rotary_dim = feeds.block.window = 0;
-    feeds.block.position = Position::none;
-    feeds.block.query_bias = feeds.block.key_bias = feeds.block.value_bias = feeds.block.output_bias = false;
+    attends.block.norm_bias = attends.block.feed.gated = false;
+    attends.block.feed.up_bias = attends.block.feed.gate_bias = attends.block.feed.down_bias = false;
+    feeds.block.attention.n_heads = feeds.block.attention.n_kv_heads = feeds.block.attention.head_dim =
+        feeds.block.attention.value_head_dim = 0;
+    feeds.block.attention.rotary_dim = feeds.block.attention.window = 0;
+    feeds.block.attention.position = Position::none;
+    feeds.block.attention.query_bias = feeds.block.attention.key_bias = feeds.block.attention.value_bias =
+        feeds.block.attention.output_bias = false;
     std::vector<LayerShape> split = {attends, feeds};
     split.insert(split.end(), layers.begin() + 1, layers.end());
     for (std::size_t i = 0; i < split.size(); ++i)
@@ -78,13 +80,14 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     const bool norm_bias = fields.flag_or("norm_bias", false), mlp_bias = fields.flag_or("mlp_bias", false);
     stack.embedding_norm = Norm::layer;
     stack.embedding_norm_bias = stack.final_norm_bias = block.norm_bias = norm_bias;
-    block.causal = false;
-    block.gated = true;
-    block.activation = read_activation(fields, "hidden_activation", "gelu");
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", false);
-    block.up_bias = block.gate_bias = block.down_bias = mlp_bias;
-    block.position = Position::rope;
-    block.rotary_dim = block.head_dim;
+    block.attention.causal = false;
+    block.feed.gated = true;
+    block.feed.activation = read_activation(fields, "hidden_activation", "gelu");
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        fields.flag_or("attention_bias", false);
+    block.feed.up_bias = block.feed.gate_bias = block.feed.down_bias = mlp_bias;
+    block.attention.position = Position::rope;
+    block.attention.rotary_dim = block.attention.head_dim;
     Rope global, local;
     global.base = read_base(fields, "full_attention", "global_rope_theta", 160000.0);
     local.base = read_base(fields, "sliding_attention", "local_rope_theta", 10000.0);
@@ -92,7 +95,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     const std::vector<bool> is_local = read_local_layers(fields, stack.n_layers);
     std::vector<LayerShape> layers(stack.n_layers, {block, global});
     for (std::uint32_t i = 0; i < stack.n_layers; ++i)
-        if (is_local[i]) layers[i].rope = local, layers[i].block.window = window;
+        if (is_local[i]) layers[i].rope = local, layers[i].block.attention.window = window;
     stack.n_layers += 1;
     set_layers(fields, split_first(layers, result), result);
 }

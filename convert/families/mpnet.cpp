@@ -37,7 +37,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     Block block = read_bert_stack(fields, kBertSizes, result);
     skip_padding_positions(fields, kPadding, result);
     read_relative(fields, "relative_attention_num_buckets", kMaxDistance, block, result);
-    block.activation = read_activation(fields, "hidden_act", "gelu");
+    block.feed.activation = read_activation(fields, "hidden_act", "gelu");
     set_layers(fields, std::vector<LayerShape>(result.stack().n_layers, {block, {}}), result);
 }
 

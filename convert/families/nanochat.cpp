@@ -31,14 +31,15 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     stack.logit_softcap = static_cast<float>(fields.number_or("final_logit_softcapping", 0.0, 1e9, 15.0));
     if (fields.json().contains("final_logit_softcapping") && !fields.has("final_logit_softcapping"))
         stack.logit_softcap = 0.0f;
-    block.query_key_norm = Norm::rms;  // it norms turned heads: their length is the same before
-    block.activation = read_activation(fields, "hidden_act", "relu2");
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", false);
+    block.attention.query_key_norm = Norm::rms;  // it norms turned heads: their length is the same before
+    block.feed.activation = read_activation(fields, "hidden_act", "relu2");
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        fields.flag_or("attention_bias", false);
     LayerShape layer = with_rope(fields, block);
     if (layer.rope.scaling != RopeScaling::none)
         fields.refuse(fields.has("rope_scaling") ? "rope_scaling" : "rope_parameters", "rope_type default");
     layer.rope.scaling = RopeScaling::divided;
-    layer.rope.divisors.assign(block.head_dim / 2, -1.0f);
+    layer.rope.divisors.assign(block.attention.head_dim / 2, -1.0f);
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
 }
 

@@ -12,9 +12,10 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_sizes(fields, {.epsilon = "norm_eps", .default_epsilon = 1e-5}, Norm::layer, stack);
     read_output_head(fields, false, stack);
-    block.activation = read_activation(fields, "hidden_act", "relu2");
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", false);
-    block.up_bias = block.down_bias = fields.flag_or("mlp_bias", false);
+    block.feed.activation = read_activation(fields, "hidden_act", "relu2");
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        fields.flag_or("attention_bias", false);
+    block.feed.up_bias = block.feed.down_bias = fields.flag_or("mlp_bias", false);
     const LayerShape layer = with_rope(fields, block, nullptr, 0.5);
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
 }

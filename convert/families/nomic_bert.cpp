@@ -52,10 +52,10 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     Block block = first ? read_first(fields, stack, rope) : read_sizes(fields, kBertSizes, Norm::layer, stack);
     stack.n_token_types = fields.count_or("type_vocab_size", 2);
     set_bert_norms(stack, block);
-    block.gated = true;
-    block.activation = read_activation(fields, "hidden_act", "silu");
-    block.position = Position::rope;
-    block.rotary_dim = block.head_dim;
+    block.feed.gated = true;
+    block.feed.activation = read_activation(fields, "hidden_act", "silu");
+    block.attention.position = Position::rope;
+    block.attention.rotary_dim = block.attention.head_dim;
     LayerShape layer = first ? LayerShape{block, rope} : with_rope(fields, block);
     if (!first && !fields.has("rope_parameters") && !fields.has("rope_theta")) layer.rope.base = 1000.0;
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);

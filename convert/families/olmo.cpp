@@ -38,10 +38,11 @@ void read_olmo(const Fields& fields, const std::string&, HfConfig& result) {
     read_output_head(fields, false, stack);
     stack.final_norm_epsilon = block.norm_epsilon = 1e-5f;  // the library's, whatever config.json says
     stack.final_norm_bias = block.norm_bias = false;
-    block.activation = read_activation(fields, "hidden_act", "silu");
-    block.gated = true;
-    block.projection_clip = static_cast<float>(fields.number_or("clip_qkv", 0.0, 1e9, 0.0));
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", false);
+    block.feed.activation = read_activation(fields, "hidden_act", "silu");
+    block.feed.gated = true;
+    block.attention.projection_clip = static_cast<float>(fields.number_or("clip_qkv", 0.0, 1e9, 0.0));
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        fields.flag_or("attention_bias", false);
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
 }
 
@@ -50,14 +51,14 @@ void read_olmo2(const Fields& fields, const std::string& type, HfConfig& result)
     Block block = read_sizes(fields, {.default_epsilon = 1e-5}, Norm::rms, stack);
     read_output_head(fields, false, stack);
     block.norm_place = NormPlace::output;
-    block.query_key_norm = Norm::rms;
+    block.attention.query_key_norm = Norm::rms;
     const bool is_exaone = type == "exaone4";
-    block.head_norm = is_exaone ? HeadNorm::shared : HeadNorm::together;
-    block.activation = read_activation(fields, "hidden_act", "silu");
-    block.gated = true;
+    block.attention.head_norm = is_exaone ? HeadNorm::shared : HeadNorm::together;
+    block.feed.activation = read_activation(fields, "hidden_act", "silu");
+    block.feed.gated = true;
     if (!is_exaone)
-        block.query_bias = block.key_bias = block.value_bias = block.output_bias =
-            fields.flag_or("attention_bias", false);
+        block.attention.query_bias = block.attention.key_bias = block.attention.value_bias =
+            block.attention.output_bias = fields.flag_or("attention_bias", false);
 
     const bool has_window = type != "olmo2" && fields.has("sliding_window");
     std::vector<bool> windowed(stack.n_layers, false);
@@ -73,11 +74,11 @@ void read_olmo2(const Fields& fields, const std::string& type, HfConfig& result)
         LayerShape layer = with_rope(fields, block, is_windowed ? "sliding_attention" : "full_attention");
         // EXAONE 4 has positions only in its windows, if it has windows.
         if (is_exaone && has_window && !is_windowed) layer = {block, {}, {}};
-        if (is_windowed) layer.block.window = fields.count("sliding_window");
+        if (is_windowed) layer.block.attention.window = fields.count("sliding_window");
         // Before settings by kind of layer, OLMo 3's scaling was that of full layers.
         if (is_windowed && !is_exaone && fields.has("rope_scaling")) {
             layer.rope = {.base = layer.rope.base};
-            layer.block.rope_scale = 1.0f;
+            layer.block.attention.rope_scale = 1.0f;
         }
         layers.push_back(layer);
     }

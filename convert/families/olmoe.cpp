@@ -31,12 +31,13 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     Block block = read_sizes(fields, {.default_epsilon = is_flex ? 1e-6 : 1e-5}, Norm::rms, stack);
     if (is_flex) block.norm_place = NormPlace::output;
     read_output_head(fields, false, stack);
-    block.query_key_norm = Norm::rms;
-    block.head_norm = HeadNorm::together;
-    if (!is_flex) block.projection_clip = static_cast<float>(fields.number_or("clip_qkv", 0.0, 1e9, 0.0));
-    block.activation = read_activation(fields, "hidden_act", "silu");
-    block.gated = true;
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", false);
+    block.attention.query_key_norm = Norm::rms;
+    block.attention.head_norm = HeadNorm::together;
+    if (!is_flex) block.attention.projection_clip = static_cast<float>(fields.number_or("clip_qkv", 0.0, 1e9, 0.0));
+    block.feed.activation = read_activation(fields, "hidden_act", "silu");
+    block.feed.gated = true;
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        fields.flag_or("attention_bias", false);
     read_experts(fields, {}, false, block);
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
 }

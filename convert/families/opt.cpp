@@ -76,7 +76,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     if (table_width != stack.d_model) widen_tables(table_width, result);
     stack.position = Position::learned;
     result.n_skipped_positions = 2;
-    block.activation = read_activation(fields, "activation_function", "relu");
+    block.feed.activation = read_activation(fields, "activation_function", "relu");
     const bool before = fields.flag_or("do_layer_norm_before", true);
     block.norm_place = before ? NormPlace::pre : NormPlace::post;
     if (!before || fields.flag_or("_remove_final_layer_norm", false)) {
@@ -85,7 +85,8 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     }
     if (!fields.flag_or("layer_norm_elementwise_affine", true)) leave_out_norm_weights(result, block);
     const bool bias = fields.flag_or("enable_bias", true);
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = block.up_bias = block.down_bias = bias;
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        block.feed.up_bias = block.feed.down_bias = bias;
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, {block, {}}), result);
 }
 
@@ -99,8 +100,9 @@ void read_biogpt(const Fields& fields, const std::string&, HfConfig& result) {
     if (fields.flag_or("scale_embedding", true))
         stack.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(stack.d_model)));
     result.n_skipped_positions = 2;
-    block.activation = read_activation(fields, "hidden_act", "gelu");
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = block.up_bias = block.down_bias = true;
+    block.feed.activation = read_activation(fields, "hidden_act", "gelu");
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        block.feed.up_bias = block.feed.down_bias = true;
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, {block, {}}), result);
 }
 

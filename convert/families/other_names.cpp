@@ -52,10 +52,11 @@ void read_layers(const Fields& fields, const SizeNames& sizes, const char* activ
     Stack& stack = result.stack();
     Block block = read_sizes(fields, sizes, Norm::rms, stack);
     read_output_head(fields, false, stack);
-    block.activation = read_activation(fields, activation, "silu");
-    block.gated = true;
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", false);
-    block.up_bias = block.gate_bias = block.down_bias = fields.flag_or("mlp_bias", false);
+    block.feed.activation = read_activation(fields, activation, "silu");
+    block.feed.gated = true;
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        fields.flag_or("attention_bias", false);
+    block.feed.up_bias = block.feed.gate_bias = block.feed.down_bias = fields.flag_or("mlp_bias", false);
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
 }
 

@@ -37,10 +37,11 @@ void read_phi(const Fields& fields, const std::string&, HfConfig& result) {
     Block block = read_sizes(fields, {.epsilon = "layer_norm_eps", .default_epsilon = 1e-5}, Norm::layer, stack);
     read_output_head(fields, false, stack);
     stack.output_bias = true;
-    block.activation = read_activation(fields, "hidden_act", "gelu_new");
-    block.parallel = block.shared_norm = true;
-    block.query_key_norm = fields.flag_or("qk_layernorm", false) ? Norm::layer : Norm::none;
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = block.up_bias = block.down_bias = true;
+    block.feed.activation = read_activation(fields, "hidden_act", "gelu_new");
+    block.feed.parallel = block.feed.shared_norm = true;
+    block.attention.query_key_norm = fields.flag_or("qk_layernorm", false) ? Norm::layer : Norm::none;
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        block.feed.up_bias = block.feed.down_bias = true;
     LayerShape layer = with_rope(fields, block, nullptr, 0.5);
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
 }
@@ -49,9 +50,9 @@ void read_phi3(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_sizes(fields, {.default_epsilon = 1e-5}, Norm::rms, stack);
     read_output_head(fields, false, stack);
-    block.activation = read_activation(fields, "hidden_act", "silu");
-    block.gated = true;
-    if (fields.has("sliding_window")) block.window = fields.count("sliding_window");
+    block.feed.activation = read_activation(fields, "hidden_act", "silu");
+    block.feed.gated = true;
+    if (fields.has("sliding_window")) block.attention.window = fields.count("sliding_window");
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
 }
 

@@ -43,7 +43,7 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     stack.final_norm = Norm::layer;
     stack.final_norm_bias = true;
     block.norm_place = NormPlace::pre;
-    block.activation = read_activation(fields, "hidden_act", "gelu");
+    block.feed.activation = read_activation(fields, "hidden_act", "gelu");
     if (type != "megatron-bert")
         skip_padding_positions(fields, fields.has("pad_token_id") ? fields.count("pad_token_id", 0) : 1, result);
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, {block, {}}), result);

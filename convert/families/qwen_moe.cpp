@@ -50,12 +50,12 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     Block block = read_sizes(fields, {}, Norm::rms, stack);
     read_output_head(fields, false, stack);
     const bool sees = type == "qwen3_vl_moe_text", is_third = type == "qwen3_moe" || sees;
-    block.query_key_norm = is_third ? Norm::rms : Norm::none;
-    block.activation = read_activation(fields, "hidden_act", "silu");
-    block.gated = true;
-    block.output_bias = is_third && fields.flag_or("attention_bias", false);
-    block.query_bias = block.key_bias = block.value_bias =
-        is_third ? block.output_bias : fields.flag_or("qkv_bias", true);
+    block.attention.query_key_norm = is_third ? Norm::rms : Norm::none;
+    block.feed.activation = read_activation(fields, "hidden_act", "silu");
+    block.feed.gated = true;
+    block.attention.output_bias = is_third && fields.flag_or("attention_bias", false);
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias =
+        is_third ? block.attention.output_bias : fields.flag_or("qkv_bias", true);
 
     Block sparse = block;
     const char* shared = is_third ? nullptr : "shared_expert_intermediate_size";
@@ -66,7 +66,7 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     std::vector<LayerShape> layers;
     for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
         layers.push_back(with_rope(fields, is_sparse[i] ? sparse : block));
-        if (windowed[i]) layers.back().block.window = fields.count("sliding_window");
+        if (windowed[i]) layers.back().block.attention.window = fields.count("sliding_window");
     }
     set_layers(fields, layers, result);
 }

@@ -36,24 +36,27 @@ Block read_sizes(const Fields& fields, const SizeNames& names, Norm norm, Stack&
     stack.final_norm_epsilon = static_cast<float>(fields.number_or(names.epsilon, 0.0, 1.0, names.default_epsilon));
 
     Block block;
-    block.n_heads = fields.count(names.n_heads, 1, kMostWidth);
-    block.n_kv_heads = names.n_kv_heads ? fields.count_or(names.n_kv_heads, block.n_heads) : block.n_heads;
-    if (block.n_kv_heads == 0 || block.n_heads % block.n_kv_heads != 0)
+    block.attention.n_heads = fields.count(names.n_heads, 1, kMostWidth);
+    block.attention.n_kv_heads =
+        names.n_kv_heads ? fields.count_or(names.n_kv_heads, block.attention.n_heads) : block.attention.n_heads;
+    if (block.attention.n_kv_heads == 0 || block.attention.n_heads % block.attention.n_kv_heads != 0)
         fields.refuse(names.n_kv_heads,
-                      "a divisor of " + std::string(names.n_heads) + ", " + std::to_string(block.n_heads));
-    if (!fields.has("head_dim") && stack.d_model % block.n_heads != 0)
+                      "a divisor of " + std::string(names.n_heads) + ", " + std::to_string(block.attention.n_heads));
+    if (!fields.has("head_dim") && stack.d_model % block.attention.n_heads != 0)
         fields.refuse(names.d_model,
-                      "a multiple of " + std::string(names.n_heads) + ", " + std::to_string(block.n_heads));
-    block.head_dim = fields.has("head_dim") ? fields.count("head_dim", 1, kMostWidth) : stack.d_model / block.n_heads;
-    block.value_head_dim = block.head_dim;
+                      "a multiple of " + std::string(names.n_heads) + ", " + std::to_string(block.attention.n_heads));
+    block.attention.head_dim =
+        fields.has("head_dim") ? fields.count("head_dim", 1, kMostWidth) : stack.d_model / block.attention.n_heads;
+    block.attention.value_head_dim = block.attention.head_dim;
     if (names.d_ff_is_ratio)
-        block.d_ff = fields.count_or(names.d_ff, 4) * stack.d_model;
+        block.feed.d_ff = fields.count_or(names.d_ff, 4) * stack.d_model;
     else
-        block.d_ff = names.d_ff_may_lack ? fields.count_or(names.d_ff, 4 * stack.d_model) : fields.count(names.d_ff);
+        block.feed.d_ff =
+            names.d_ff_may_lack ? fields.count_or(names.d_ff, 4 * stack.d_model) : fields.count(names.d_ff);
     block.norm = norm;
     block.norm_bias = norm == Norm::layer;
     block.norm_epsilon = stack.final_norm_epsilon;
-    block.causal = true;
+    block.attention.causal = true;
     return block;
 }
 
@@ -63,12 +66,12 @@ void read_output_head(const Fields& fields, bool tied_by_default, Stack& stack) 
 }
 
 LayerShape with_rope(const Fields& fields, Block block, const char* layer_type, double part) {
-    block.position = Position::rope;
-    block.rotary_dim = read_hf_rotary_dim(fields, block.head_dim, layer_type, part);
+    block.attention.position = Position::rope;
+    block.attention.rotary_dim = read_hf_rotary_dim(fields, block.attention.head_dim, layer_type, part);
     const Rope rope = read_hf_rope(fields, layer_type);
-    block.rope_scale = rope.attention_factor;
-    if (rope.scaling == RopeScaling::divided && 2 * rope.divisors.size() != block.rotary_dim)
-        fields.refuse("short_factor", std::to_string(block.rotary_dim / 2) + " numbers");
+    block.attention.rope_scale = rope.attention_factor;
+    if (rope.scaling == RopeScaling::divided && 2 * rope.divisors.size() != block.attention.rotary_dim)
+        fields.refuse("short_factor", std::to_string(block.attention.rotary_dim / 2) + " numbers");
     return {block, rope, {}};
 }
 
@@ -93,7 +96,7 @@ std::vector<float> alibi_slopes(std::uint32_t n_heads, double most) {
 LayerShape with_slopes(const Block& block) {
     LayerShape layer;
     layer.block = block;
-    layer.slopes = alibi_slopes(block.n_heads);
+    layer.slopes = alibi_slopes(block.attention.n_heads);
     return layer;
 }
 
@@ -164,14 +167,15 @@ std::vector<bool> read_qwen_windows(const Fields& fields, std::uint32_t n_layers
 }
 
 void read_experts(const Fields& fields, const ExpertNames& names, bool always, Block& block) {
-    block.n_experts = fields.count(fields.has(names.n_experts) ? names.n_experts : "num_local_experts", 1, kMaxExperts);
-    block.n_experts_used =
-        static_cast<std::uint16_t>(fields.count("num_experts_per_tok", 1, std::min(block.n_experts, kMaxExpertsUsed)));
-    block.normalize_experts = always || fields.flag_or("norm_topk_prob", false);
-    if (names.d_ff) block.d_ff = fields.count(names.d_ff, 1, kMostWidth);
+    const char* n = fields.has(names.n_experts) ? names.n_experts : "num_local_experts";
+    block.experts.n = static_cast<std::uint16_t>(fields.count(n, 1, kMaxExperts));
+    block.experts.n_used = static_cast<std::uint8_t>(
+        fields.count("num_experts_per_tok", 1, std::min<std::uint32_t>(block.experts.n, kMaxExpertsUsed)));
+    block.experts.normalize = always || fields.flag_or("norm_topk_prob", false);
+    if (names.d_ff) block.feed.d_ff = fields.count(names.d_ff, 1, kMostWidth);
     if (!names.shared_d_ff) return;
-    block.shared_d_ff = fields.count(names.shared_d_ff, 1, kMostWidth);
-    block.shared_gate = true;
+    block.experts.shared_d_ff = fields.count(names.shared_d_ff, 1, kMostWidth);
+    block.experts.shared_gate = true;
 }
 
 std::vector<bool> read_sparse_layers(const Fields& fields, std::uint32_t n_layers) {
@@ -195,8 +199,8 @@ void read_relative(const Fields& fields, const char* n_buckets, std::uint32_t ma
     if (n % 4 || max_distance <= n / 4 || max_distance > kMostDistance)
         fields.refuse(n_buckets,
                       "a multiple of 4 below four times the largest distance, " + std::to_string(max_distance));
-    block.position = Position::relative;
-    block.relative_max_distance = max_distance;
+    block.attention.position = Position::relative;
+    block.attention.relative_max_distance = max_distance;
     result.n_relative_buckets = n;
 }
 

@@ -24,13 +24,14 @@ void read_stablelm(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_sizes(fields, {.epsilon = "layer_norm_eps", .default_epsilon = 1e-5}, Norm::layer, stack);
     read_output_head(fields, false, stack);
-    block.activation = read_activation(fields, "hidden_act", "silu");
-    block.gated = true;
-    block.parallel = block.shared_norm = fields.flag_or("use_parallel_residual", false);
-    block.query_bias = block.key_bias = block.value_bias = fields.flag_or("use_qkv_bias", false);
+    block.feed.activation = read_activation(fields, "hidden_act", "silu");
+    block.feed.gated = true;
+    block.feed.parallel = block.feed.shared_norm = fields.flag_or("use_parallel_residual", false);
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias =
+        fields.flag_or("use_qkv_bias", false);
     if (fields.flag_or("qk_layernorm", false)) {
-        block.query_key_norm = Norm::layer;
-        block.head_norm = HeadNorm::each;
+        block.attention.query_key_norm = Norm::layer;
+        block.attention.head_norm = HeadNorm::each;
     }
     const LayerShape layer = with_rope(fields, block, nullptr, 0.25);
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
@@ -40,10 +41,11 @@ void read_starcoder2(const Fields& fields, const std::string&, HfConfig& result)
     Stack& stack = result.stack();
     Block block = read_sizes(fields, {.epsilon = "norm_epsilon", .default_epsilon = 1e-5}, Norm::layer, stack);
     read_output_head(fields, true, stack);
-    block.activation = read_activation(fields, "hidden_act", "gelu_pytorch_tanh");
+    block.feed.activation = read_activation(fields, "hidden_act", "gelu_pytorch_tanh");
     const bool bias = fields.flag_or("use_bias", true);
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = block.up_bias = block.down_bias = bias;
-    if (fields.has("sliding_window")) block.window = fields.count("sliding_window");
+    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
+        block.feed.up_bias = block.feed.down_bias = bias;
+    if (fields.has("sliding_window")) block.attention.window = fields.count("sliding_window");
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
 }
 

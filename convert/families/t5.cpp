@@ -55,16 +55,16 @@ constexpr std::pair<std::string_view, std::string_view> kOlder[] = {
 /// "gated-gelu", "relu", …: gelu is the approximation by tanh if it is gated.
 void read_feed_forward(const Fields& fields, Block& block) {
     const std::string spelled = fields.text_or("feed_forward_proj", "relu");
-    block.gated = spelled.starts_with("gated-");
-    const std::string name = block.gated ? spelled.substr(6) : spelled;
+    block.feed.gated = spelled.starts_with("gated-");
+    const std::string name = block.feed.gated ? spelled.substr(6) : spelled;
     if (name == "relu")
-        block.activation = Activation::relu;
+        block.feed.activation = Activation::relu;
     else if (name == "silu")
-        block.activation = Activation::silu;
-    else if (name == "gelu_new" || (name == "gelu" && block.gated))
-        block.activation = Activation::gelu_tanh;
+        block.feed.activation = Activation::silu;
+    else if (name == "gelu_new" || (name == "gelu" && block.feed.gated))
+        block.feed.activation = Activation::gelu_tanh;
     else if (name == "gelu")
-        block.activation = Activation::gelu;
+        block.feed.activation = Activation::gelu;
     else
         fields.refuse("feed_forward_proj", "relu, gelu, gelu_new or silu, maybe with gated- before it");
 }
@@ -80,20 +80,20 @@ void read_side(const Fields& fields, std::uint32_t n_layers, bool decodes, HfCon
     stack.final_norm = Norm::rms;
     stack.final_norm_epsilon = static_cast<float>(fields.number_or("layer_norm_epsilon", 0.0, 1.0, 1e-6));
     Block block;
-    block.n_heads = block.n_kv_heads = fields.count("num_heads", 1, kMostWidth);
-    block.head_dim = block.value_head_dim = fields.count("d_kv", 1, kMostWidth);
-    block.d_ff = fields.count("d_ff", 1, kMostWidth);
+    block.attention.n_heads = block.attention.n_kv_heads = fields.count("num_heads", 1, kMostWidth);
+    block.attention.head_dim = block.attention.value_head_dim = fields.count("d_kv", 1, kMostWidth);
+    block.feed.d_ff = fields.count("d_ff", 1, kMostWidth);
     block.norm = Norm::rms;
     block.norm_epsilon = stack.final_norm_epsilon;
-    block.softmax_scale = 1.0f;
-    block.causal = block.cross_attention = decodes;
+    block.attention.softmax_scale = 1.0f;
+    block.attention.causal = block.attention.cross_attention = decodes;
     read_feed_forward(fields, block);
     read_relative(fields, "relative_attention_num_buckets", fields.count_or("relative_attention_max_distance", 128),
                   block, result);
     // Queries that see none of the keys after them have all buckets for those before.
-    if (decodes && result.n_relative_buckets >= 2 * block.relative_max_distance)
+    if (decodes && result.n_relative_buckets >= 2 * block.attention.relative_max_distance)
         fields.refuse("relative_attention_num_buckets",
-                      "below twice the largest distance, " + std::to_string(block.relative_max_distance));
+                      "below twice the largest distance, " + std::to_string(block.attention.relative_max_distance));
     stack.n_blocks = 1;
     stack.blocks[0] = block;
 }

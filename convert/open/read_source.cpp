@@ -58,7 +58,7 @@ void add_tokenizer(const fs::path& named, std::initializer_list<fs::path> beside
 void set_text_limit(const TextSettings& settings, HfConfig& config) {
     Stack& stack = config.stack();
     const std::uint32_t limit = settings.most_tokens;
-    const bool any_length = stack.position == Position::none && is_distance(stack.blocks[0].position);
+    const bool any_length = stack.position == Position::none && is_distance(stack.blocks[0].attention.position);
     constexpr std::uint32_t kMostRows = 1u << 16;
     if (limit > stack.max_positions && any_length && settings.module_says)
         stack.max_positions = std::min(limit, kMostRows);

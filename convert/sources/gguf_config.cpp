@@ -32,19 +32,19 @@ struct GgufReading {
 /// Experts in place of the feed-forward part. A shared one is there where its gate is.
 void read_experts(const GgufReading& from, Block& block) {
     if (!from.family->experts || from.file.count_or(from.key("expert_count"), 0) == 0) return;
-    block.n_experts = from.file.count(from.key("expert_count"), 1, kMaxExperts);
-    block.n_experts_used = static_cast<std::uint16_t>(
-        from.file.count(from.key("expert_used_count"), 1, std::min(block.n_experts, kMaxExpertsUsed)));
-    block.normalize_experts = from.file.flag_or(from.key("expert_weights_norm"), from.family->normalize_experts);
+    block.experts.n = static_cast<std::uint16_t>(from.file.count(from.key("expert_count"), 1, kMaxExperts));
+    block.experts.n_used = static_cast<std::uint8_t>(
+        from.file.count(from.key("expert_used_count"), 1, std::min<std::uint32_t>(block.experts.n, kMaxExpertsUsed)));
+    block.experts.normalize = from.file.flag_or(from.key("expert_weights_norm"), from.family->normalize_experts);
     if (from.has_tensor("blk.0.ffn_gate_inp_shexp.weight")) {
-        block.shared_d_ff = from.file.count_or(from.key("expert_shared_feed_forward_length"), block.d_ff);
-        block.shared_gate = true;
+        block.experts.shared_d_ff = from.file.count_or(from.key("expert_shared_feed_forward_length"), block.feed.d_ff);
+        block.experts.shared_gate = true;
     }
-    block.d_ff = from.file.count_or(from.key("expert_feed_forward_length"), block.d_ff);
-    block.router_bias = from.has_tensor("blk.0.ffn_gate_inp.bias");
-    block.up_bias = from.has_tensor("blk.0.ffn_up_exps.bias");
-    block.gate_bias = block.gated && block.up_bias;
-    block.down_bias = from.has_tensor("blk.0.ffn_down_exps.bias");
+    block.feed.d_ff = from.file.count_or(from.key("expert_feed_forward_length"), block.feed.d_ff);
+    block.experts.router_bias = from.has_tensor("blk.0.ffn_gate_inp.bias");
+    block.feed.up_bias = from.has_tensor("blk.0.ffn_up_exps.bias");
+    block.feed.gate_bias = block.feed.gated && block.feed.up_bias;
+    block.feed.down_bias = from.has_tensor("blk.0.ffn_down_exps.bias");
     if (from.family->routed) return;
     const double scale = from.file.number_or(from.key("expert_weights_scale"), -1e30, 1e30, 0.0);
     if (scale != 0.0 && scale != 1.0) from.file.refuse(from.key("expert_weights_scale"), "1");
@@ -52,7 +52,7 @@ void read_experts(const GgufReading& from, Block& block) {
     const std::uint32_t gating = from.file.count_or(from.key("expert_gating_func"), kSoftmax);
     if (gating != kSoftmax && gating != kSoftmaxOfChosen)
         from.file.refuse(from.key("expert_gating_func"), "1 (softmax) or 3 (softmax of the chosen)");
-    block.normalize_experts |= gating == kSoftmaxOfChosen;
+    block.experts.normalize |= gating == kSoftmaxOfChosen;
 }
 
 void read_yarn(const GgufReading& from, std::uint32_t max_positions, Rope& rope) {
@@ -78,8 +78,8 @@ void read_yarn(const GgufReading& from, std::uint32_t max_positions, Rope& rope)
 
 void read_rope(const GgufReading& from, Stack& stack, Block& block, Rope& rope) {
     rope.halves = from.family->halves;
-    block.position = Position::rope;
-    block.rotary_dim = from.file.count_or(from.key("rope.dimension_count"), block.head_dim);
+    block.attention.position = Position::rope;
+    block.attention.rotary_dim = from.file.count_or(from.key("rope.dimension_count"), block.attention.head_dim);
     rope.base = from.file.number_or(from.key("rope.freq_base"), 1.01, 1e30, rope.base);
     const std::string type = from.file.text_or(from.key("rope.scaling.type"), "linear");
     const std::string older =
@@ -98,7 +98,7 @@ void read_rope(const GgufReading& from, Stack& stack, Block& block, Rope& rope) 
         from.file.refuse(from.key("rope.scaling.type"), "none, linear or yarn");
     }
     const double given = from.file.number_or(from.key("rope.scaling.attn_factor"), 1e-3, 1e3, 1.0);
-    block.rope_scale = static_cast<float>(rope.attention_factor * given);
+    block.attention.rope_scale = static_cast<float>(rope.attention_factor * given);
 }
 
 class GgufConfigReader : GgufReading {
@@ -188,40 +188,43 @@ private:
         if (architecture != "bert") return;
         stack.embedding_norm = Norm::layer;
         stack.embedding_norm_bias = true;
-        block.query_bias = block.key_bias = block.value_bias = block.output_bias = true;
-        block.up_bias = block.down_bias = true;
+        block.attention.query_bias = block.attention.key_bias = block.attention.value_bias =
+            block.attention.output_bias = true;
+        block.feed.up_bias = block.feed.down_bias = true;
     }
 
     void read_block() {
         const Stack& stack = result_.stack;
         Block& block = result_.stack.blocks[0];
-        block.n_heads = file.count(key("attention.head_count"), 1, kMostWidth);
-        block.n_kv_heads = file.has(key("attention.head_count_kv"))
-                               ? first_count("attention.head_count_kv", block.n_heads)
-                               : block.n_heads;
-        if (!file.has(key("attention.key_length")) && stack.d_model % block.n_heads != 0)
-            file.refuse(key("embedding_length"), "a multiple of the " + std::to_string(block.n_heads) + " heads");
-        block.head_dim = file.count_or(key("attention.key_length"), stack.d_model / block.n_heads);
-        block.value_head_dim = file.count_or(key("attention.value_length"), stack.d_model / block.n_heads);
-        block.d_ff = first_count("feed_forward_length", kMostWidth);
+        block.attention.n_heads = file.count(key("attention.head_count"), 1, kMostWidth);
+        block.attention.n_kv_heads = file.has(key("attention.head_count_kv"))
+                                         ? first_count("attention.head_count_kv", block.attention.n_heads)
+                                         : block.attention.n_heads;
+        if (!file.has(key("attention.key_length")) && stack.d_model % block.attention.n_heads != 0)
+            file.refuse(key("embedding_length"),
+                        "a multiple of the " + std::to_string(block.attention.n_heads) + " heads");
+        block.attention.head_dim = file.count_or(key("attention.key_length"), stack.d_model / block.attention.n_heads);
+        block.attention.value_head_dim =
+            file.count_or(key("attention.value_length"), stack.d_model / block.attention.n_heads);
+        block.feed.d_ff = first_count("feed_forward_length", kMostWidth);
         block.norm = family->norm;
         block.norm_place = family->norm_place;
         block.norm_epsilon = stack.final_norm_epsilon;
-        block.softmax_scale = static_cast<float>(file.number_or(key("attention.scale"), 0.0, 1e6, 0.0));
+        block.attention.softmax_scale = static_cast<float>(file.number_or(key("attention.scale"), 0.0, 1e6, 0.0));
         // Qwen 3 has them always; where others have none, none are read.
         if (architecture == "qwen3" || has_tensor("blk.0.attn_q_norm.weight")) {
             if (family->head_norm == Norm::none) file.refuse("tensor blk.0.attn_q_norm.weight", "none");
-            block.query_key_norm = family->head_norm;
-            block.head_norm = family->heads;
+            block.attention.query_key_norm = family->head_norm;
+            block.attention.head_norm = family->heads;
         }
-        block.activation = family->activation;
-        block.gated = family->gated;
-        block.causal = !is_encoder_;
-        block.parallel = family->parallel;
-        block.shared_norm = block.parallel && !has_tensor("blk.0.ffn_norm.weight");
+        block.feed.activation = family->activation;
+        block.feed.gated = family->gated;
+        block.attention.causal = !is_encoder_;
+        block.feed.parallel = family->parallel;
+        block.feed.shared_norm = block.feed.parallel && !has_tensor("blk.0.ffn_norm.weight");
         read_biases(block);
         read_experts(*this, block);
-        if (family->position == Position::alibi) block.position = Position::alibi;
+        if (family->position == Position::alibi) block.attention.position = Position::alibi;
         if (family->position == Position::rope) read_rope(*this, result_.stack, block, result_.ropes[0]);
     }
 
@@ -239,11 +242,11 @@ private:
                                          : file.count_or(key("attention.sliding_window"), family->usual_window);
         if (window == 0) return;
         Block windows = stack.blocks[0], full = stack.blocks[0];
-        windows.window = window;
+        windows.attention.window = window;
         if (family->only_windows_turn) {
-            full.position = Position::none;
-            full.rotary_dim = 0;
-            full.rope_scale = 1.0f;
+            full.attention.position = Position::none;
+            full.attention.rotary_dim = 0;
+            full.attention.rope_scale = 1.0f;
         }
         const std::vector<bool> windowed = windowed_layers();
         const auto n_windowed = std::count(windowed.begin(), windowed.end(), true);
@@ -276,15 +279,15 @@ private:
     /// A bias that the first layer has must be in all, and one it lacks in none: the tensors are checked afterwards.
     void read_biases(Block& block) const {
         const bool fused = has_tensor("blk.0.attn_qkv.bias");
-        block.query_bias = fused || has_tensor("blk.0.attn_q.bias");
-        block.key_bias = fused || has_tensor("blk.0.attn_k.bias");
-        block.value_bias = fused || has_tensor("blk.0.attn_v.bias");
-        block.output_bias = has_tensor("blk.0.attn_output.bias");
-        block.up_bias = has_tensor("blk.0.ffn_up.bias");
-        block.gate_bias = block.gated && has_tensor("blk.0.ffn_gate.bias");
-        if (block.gated) block.up_bias = block.gate_bias = block.up_bias || block.gate_bias;
-        block.down_bias = has_tensor("blk.0.ffn_down.bias");
-        block.attention_sinks = has_tensor("blk.0.attn_sinks.weight");
+        block.attention.query_bias = fused || has_tensor("blk.0.attn_q.bias");
+        block.attention.key_bias = fused || has_tensor("blk.0.attn_k.bias");
+        block.attention.value_bias = fused || has_tensor("blk.0.attn_v.bias");
+        block.attention.output_bias = has_tensor("blk.0.attn_output.bias");
+        block.feed.up_bias = has_tensor("blk.0.ffn_up.bias");
+        block.feed.gate_bias = block.feed.gated && has_tensor("blk.0.ffn_gate.bias");
+        if (block.feed.gated) block.feed.up_bias = block.feed.gate_bias = block.feed.up_bias || block.feed.gate_bias;
+        block.feed.down_bias = has_tensor("blk.0.ffn_down.bias");
+        block.attention.attention_sinks = has_tensor("blk.0.attn_sinks.weight");
         block.norm_bias = has_layer_norm() && has_tensor("blk.0.attn_norm.bias");
     }
 

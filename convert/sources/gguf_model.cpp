@@ -218,7 +218,7 @@ private:
             return weights_.add(spec, view(name, false, spec.n_cols, 0, spec.n_rows));
         }
         const Block& block = stack.block(spec.layer);
-        const bool narrow = spec.role == Role::query && block.query_rank;
+        const bool narrow = spec.role == Role::query && block.latent.query_rank;
         const char* usual = narrow ? "#attn_q_b.weight" : name_of(spec.role);
         // Biases of norms of queries and keys are in no file, nor are weights of values' norms.
         if (!usual)
@@ -229,10 +229,10 @@ private:
         const std::string name = full_name(usual, spec.layer);
         if (spec.role == Role::latent_query || spec.role == Role::latent_value) return add_latent(block, spec, name);
         if (spec.role >= Role::expert_up && spec.role <= Role::expert_down_bias) return add_experts(block, spec, name);
-        if ((spec.role == Role::up || spec.role == Role::up_bias) && block.gated)
-            return add_gated(block.d_ff, spec, name, vector ? "#ffn_gate.bias" : "#ffn_gate.weight");
-        if (spec.role == Role::shared_up && block.gated)
-            return add_gated(block.shared_d_ff, spec, name, "#ffn_gate_shexp.weight");
+        if ((spec.role == Role::up || spec.role == Role::up_bias) && block.feed.gated)
+            return add_gated(block.feed.d_ff, spec, name, vector ? "#ffn_gate.bias" : "#ffn_gate.weight");
+        if (spec.role == Role::shared_up && block.feed.gated)
+            return add_gated(block.experts.shared_d_ff, spec, name, "#ffn_gate_shexp.weight");
         const std::uint64_t n_rows = vector ? spec.n_cols : spec.n_rows;
         weights_.add(spec, projection_view(block, spec, name, n_rows), rotary_order(stack, spec, config_.ropes));
     }
@@ -241,8 +241,8 @@ private:
         const std::uint32_t n_buckets = config_.n_relative_buckets;
         const TensorView table = view(name, false, spec.n_cols, 0, n_buckets);
         if (table.dequantize) refuse(name, "expected F32, F16 or BF16, got a quantized type");
-        weights_.add_computed(
-            spec, relative_bias_rows(table, n_buckets, block.causal, block.relative_max_distance, spec.n_cols));
+        weights_.add_computed(spec, relative_bias_rows(table, n_buckets, block.attention.causal,
+                                                       block.attention.relative_max_distance, spec.n_cols));
     }
 
     /// A gate and `up`, in a tensor each or one above the other.
@@ -256,9 +256,10 @@ private:
 
     /// Every expert's rows of one tensor, or of a gate's and an up's.
     void add_experts(const Block& block, const TensorSpec& spec, const std::string& name) {
-        const bool up = spec.role == Role::expert_up || spec.role == Role::expert_up_bias, gated = up && block.gated;
+        const bool up = spec.role == Role::expert_up || spec.role == Role::expert_up_bias,
+                   gated = up && block.feed.gated;
         const bool vector = spec.layout == Layout::vector;
-        const std::uint32_t n_rows = up ? block.d_ff : config_.stack.d_model;
+        const std::uint32_t n_rows = up ? block.feed.d_ff : config_.stack.d_model;
         const auto alone = [](std::string all, std::uint64_t number) {  // older files have a tensor an expert
             constexpr std::string_view kAll = "_exps.";
             return all.replace(all.find(kAll), kAll.size(), "." + std::to_string(number) + ".");
@@ -266,27 +267,27 @@ private:
         const auto of = [&](const std::string& all, std::uint64_t number) {
             if (file_.tensors().count(alone(all, 0)) != 0)
                 return view(alone(all, number), vector, spec.n_cols, 0, n_rows);
-            return view(all, vector, spec.n_cols, number * n_rows, std::uint64_t{n_rows} * block.n_experts, 0,
-                        block.n_experts);
+            return view(all, vector, spec.n_cols, number * n_rows, std::uint64_t{n_rows} * block.experts.n, 0,
+                        block.experts.n);
         };
         const std::string gate = full_name(vector ? "#ffn_gate_exps.bias" : "#ffn_gate_exps.weight", spec.layer);
-        weights_.add_each(spec, block.n_experts, n_rows, gated,
+        weights_.add_each(spec, block.experts.n, n_rows, gated,
                           [&](std::uint32_t expert, bool is_up) { return of(gated && !is_up ? gate : name, expert); });
     }
 
     /// Each head's map, in a tensor for keys and one for values; older files have both one below the other, keys' transposed.
     void add_latent(const Block& block, const TensorSpec& spec, const std::string& name) {
         const bool is_key = spec.role == Role::latent_query;
-        const std::uint32_t rank = block.value_head_dim, n_value = block.latent_value_dim;
+        const std::uint32_t rank = block.attention.value_head_dim, n_value = block.latent.value_dim;
         const std::uint32_t n_rows = is_key ? rank : n_value;
-        const std::uint64_t n_heads = block.n_heads;
+        const std::uint64_t n_heads = block.attention.n_heads;
         const std::string both = full_name("#attn_kv_b.weight", spec.layer);
         if (file_.tensors().count(name) != 0 || file_.tensors().count(both) == 0)
-            return weights_.add_each(spec, block.n_heads, n_rows, false, [&](std::uint64_t head, bool) {
+            return weights_.add_each(spec, block.attention.n_heads, n_rows, false, [&](std::uint64_t head, bool) {
                 return view(name, false, spec.n_cols, head * n_rows, n_heads * n_rows, 0, n_heads);
             });
-        const TensorView all = view(both, false, rank, 0, n_heads * (block.latent_query_dim + n_value));
-        weights_.add_each(spec, block.n_heads, n_rows, false,
+        const TensorView all = view(both, false, rank, 0, n_heads * (block.latent.query_dim + n_value));
+        weights_.add_each(spec, block.attention.n_heads, n_rows, false,
                           [&](std::uint32_t head, bool) { return latent_head(all, block, is_key, head); });
     }
 
@@ -300,10 +301,11 @@ private:
             return view(fused, vector, spec.n_cols, part.begin, part.n_all);
         }
         // Values may be the keys before their norm, and then have no tensor of their own.
-        if (spec.role == Role::value && b.value_norm && file_.tensors().count(name) == 0)
+        if (spec.role == Role::value && b.attention.value_norm && file_.tensors().count(name) == 0)
             return view(full_name("#attn_k.weight", spec.layer), vector, spec.n_cols, 0, n_rows);
-        const bool of_heads = is_norm_weight(spec.role) && is_turned(spec.role) && b.head_norm == HeadNorm::each;
-        return view(name, vector, spec.n_cols, 0, n_rows, of_heads ? b.head_dim : 0);
+        const bool of_heads =
+            is_norm_weight(spec.role) && is_turned(spec.role) && b.attention.head_norm == HeadNorm::each;
+        return view(name, vector, spec.n_cols, 0, n_rows, of_heads ? b.attention.head_dim : 0);
     }
 
     /// A vector of divisors.
@@ -327,7 +329,7 @@ private:
             return rope_frequencies(rope, 2 * n);
         }
         std::vector<float> result = rope_frequencies(rope, 2 * n);
-        const bool plain = config_.family->plain_windows && config_.stack.blocks[block].window;
+        const bool plain = config_.family->plain_windows && config_.stack.blocks[block].attention.window;
         if (plain || file_.tensors().count("rope_freqs.weight") == 0) return result;
         const std::vector<float> factors = divisors("rope_freqs.weight", n);
         for (std::uint32_t i = 0; i < n; ++i) result[i] /= factors[i];

@@ -69,14 +69,15 @@ HfConfig read_hf_config(const std::filesystem::path& config, const std::filesyst
     if (decodes && !fields.flag_or("is_causal", true)) {
         if (!result.encodes) fields.refuse("is_causal", "true of a model that gives logits");
         for (Block& block : result.stack().blocks) {
-            block.causal = false;
-            if (block.window) ++block.window;  // transformers counts the others on each side
+            block.attention.causal = false;
+            if (block.attention.window) ++block.attention.window;  // transformers counts the others on each side
         }
     }
     result.source.info = {{"name", model_name(fields, type)}, {"architecture", type}};
     if (heads && !pooled && (result.encodes || !decodes)) read_head(fields, *heads, result);
     std::vector<Token> pads;
-    if (result.encodes && !pooled && result.stack().pooling == Pooling::last && result.stack().blocks[0].causal)
+    if (result.encodes && !pooled && result.stack().pooling == Pooling::last &&
+        result.stack().blocks[0].attention.causal)
         add_ids(fields, "pad_token_id", result.stack().vocab_size, pads);
     if (!pads.empty()) result.unpooled = pads.front();
     require(check(result.source.config), config.string());

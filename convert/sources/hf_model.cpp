@@ -182,10 +182,11 @@ private:
         const bool vector = spec.layout == Layout::vector;
         if (spec.role >= Role::expert_up && spec.role <= Role::expert_down_bias)
             return add_experts(block, spec, *place, name);
-        if ((spec.role == Role::up || spec.role == Role::up_bias) && block.gated)
-            return add_gated(block.d_ff, spec, *place, name);
+        if ((spec.role == Role::up || spec.role == Role::up_bias) && block.feed.gated)
+            return add_gated(block.feed.d_ff, spec, *place, name);
         if (spec.role == Role::latent_query || spec.role == Role::latent_value) return add_latent(block, spec, name);
-        if (spec.role == Role::shared_up && block.gated) return add_gated(block.shared_d_ff, spec, *place, name);
+        if (spec.role == Role::shared_up && block.feed.gated)
+            return add_gated(block.experts.shared_d_ff, spec, *place, name);
         SourceRows part{.n_all = vector ? spec.n_cols : spec.n_rows};
         if (place && place->within != Within::alone) part = projection_part(block, spec.role, place->within);
         if (spec.role == Role::token_embedding) part.n_all += family_.n_further_tokens;
@@ -196,10 +197,11 @@ private:
         RowOrder order = rotary_order(stack, spec, config_.ropes);
         order.run = part.run;
         order.stride = part.stride;
-        const bool of_heads = is_turned(spec.role) && is_norm_weight(spec.role) && block.head_norm == HeadNorm::each;
+        const bool of_heads =
+            is_turned(spec.role) && is_norm_weight(spec.role) && block.attention.head_norm == HeadNorm::each;
         if (name.find('*') != name.npos)
             return weights_.add_computed(spec, of_each_head(name, block, spec.n_cols), order);
-        const TensorView found = view(name, vector, part, spec.n_cols, of_heads ? block.head_dim : 0);
+        const TensorView found = view(name, vector, part, spec.n_cols, of_heads ? block.attention.head_dim : 0);
         if (!family_.norms_less_one || !is_norm_weight(spec.role)) return weights_.add(spec, found, order);
         std::vector<float> values(spec.n_cols);
         read_vector(plain(found, name), spec.n_cols, values.data());
@@ -210,11 +212,11 @@ private:
     /// A vector whose parts, one for each head, are tensors.
     std::vector<float> of_each_head(const std::string& name, const Block& block, std::uint32_t n) {
         std::vector<float> values(n);
-        for (std::uint32_t i = 0; i < n / block.head_dim; ++i) {
+        for (std::uint32_t i = 0; i < n / block.attention.head_dim; ++i) {
             std::string one = name;
             one.replace(one.find('*'), 1, std::to_string(i));
-            const TensorView part = plain(view(one, true, {.n_all = block.head_dim}, 1), one);
-            read_vector(part, block.head_dim, values.data() + std::size_t{i} * block.head_dim);
+            const TensorView part = plain(view(one, true, {.n_all = block.attention.head_dim}, 1), one);
+            read_vector(part, block.attention.head_dim, values.data() + std::size_t{i} * block.attention.head_dim);
         }
         return values;
     }
@@ -263,8 +265,8 @@ private:
     void add_relative(const Block& block, const TensorSpec& spec, const std::string& name) {
         const std::uint32_t n_buckets = config_.n_relative_buckets;
         const TensorView table = plain(view(name, false, {.n_all = n_buckets}, spec.n_cols), name);
-        weights_.add_computed(
-            spec, relative_bias_rows(table, n_buckets, block.causal, block.relative_max_distance, spec.n_cols));
+        weights_.add_computed(spec, relative_bias_rows(table, n_buckets, block.attention.causal,
+                                                       block.attention.relative_max_distance, spec.n_cols));
     }
 
     void add_distances(const TensorSpec& spec, const std::string& module) {
@@ -294,14 +296,15 @@ private:
 
     /// A tensor, or a gate and an up, for each expert.
     void add_experts(const Block& block, const TensorSpec& spec, const TensorName& place, const std::string& name) {
-        const bool up = spec.role == Role::expert_up || spec.role == Role::expert_up_bias, gated = up && block.gated;
-        const std::uint32_t n_rows = up ? block.d_ff : config_.stack().d_model;
+        const bool up = spec.role == Role::expert_up || spec.role == Role::expert_up_bias,
+                   gated = up && block.feed.gated;
+        const std::uint32_t n_rows = up ? block.feed.d_ff : config_.stack().d_model;
         if (place.within != Within::alone)
-            return weights_.add_each(spec, block.n_experts, n_rows, gated,
+            return weights_.add_each(spec, block.experts.n, n_rows, gated,
                                      packed_experts(block, spec, name, n_rows, gated, place.within));
         const std::string gate_name = gated ? full_name(place.gate, spec.layer, is_main(spec.stack)) : name;
         Type of_gate = Type::f32;
-        weights_.add_each(spec, block.n_experts, n_rows, gated, [&](std::uint32_t i, bool is_up) {
+        weights_.add_each(spec, block.experts.n, n_rows, gated, [&](std::uint32_t i, bool is_up) {
             std::string numbered = is_up ? name : gate_name;
             numbered.replace(numbered.find('*'), 1, std::to_string(i));
             TensorView found = view(numbered, false, {.n_all = n_rows}, spec.n_cols);
@@ -315,10 +318,12 @@ private:
 
     /// Per head of one tensor, the rows that make keys, transposed, or those that make values.
     void add_latent(const Block& block, const TensorSpec& spec, const std::string& name) {
-        const std::uint64_t n_all = std::uint64_t{block.n_heads} * (block.latent_query_dim + block.latent_value_dim);
+        const std::uint64_t n_all =
+            std::uint64_t{block.attention.n_heads} * (block.latent.query_dim + block.latent.value_dim);
         const bool is_key = spec.role == Role::latent_query;
-        const TensorView all = view(name, false, {.n_all = n_all}, block.value_head_dim);
-        weights_.add_each(spec, block.n_heads, is_key ? block.value_head_dim : block.latent_value_dim, false,
+        const TensorView all = view(name, false, {.n_all = n_all}, block.attention.value_head_dim);
+        weights_.add_each(spec, block.attention.n_heads,
+                          is_key ? block.attention.value_head_dim : block.latent.value_dim, false,
                           [&](std::uint32_t head, bool) { return latent_head(all, block, is_key, head); });
     }
 
@@ -334,8 +339,8 @@ private:
         if (within == Within::packed && !vector && !files_.tensors.count(name) &&
             files_.tensors.count(name + "_blocks"))
             return mxfp4_experts(block, name, n_all, spec.n_cols, step);
-        std::vector<std::uint64_t> wanted = {block.n_experts, n_cols, n_all};
-        const std::vector<std::uint64_t> rows_first = {block.n_experts, n_all, n_cols};
+        std::vector<std::uint64_t> wanted = {block.experts.n, n_cols, n_all};
+        const std::vector<std::uint64_t> rows_first = {block.experts.n, n_all, n_cols};
         const auto found = files_.tensors.find(name);
         const bool fused =
             within == Within::fused ||
@@ -344,7 +349,7 @@ private:
             throw host::Error(files_.files.front().string() + ": tensor " + name +
                               ": expected a shape that tells rows from columns, got a square one");
         if (fused) wanted = rows_first;
-        if (vector) wanted = {block.n_experts, n_all};
+        if (vector) wanted = {block.experts.n, n_all};
         TensorView all = floats(files_, name, wanted, !vector);
         if (!found->second.added.empty())
             throw host::Error(found->second.added.front().name + ": expected a matrix, got " + name +
@@ -365,8 +370,8 @@ private:
         const std::string blocks_name = name + "_blocks", scales_name = name + "_scales";
         if (n_cols % kGroup) refuse(files_, blocks_name, "a multiple of 32 columns", std::to_string(n_cols));
         const std::uint64_t n_groups = n_cols / kGroup;
-        const SourceTensor& blocks = shaped(files_, blocks_name, {block.n_experts, n_rows, n_groups, kGroup / 2}, "U8");
-        const SourceTensor& scales = shaped(files_, scales_name, {block.n_experts, n_rows, n_groups}, "U8");
+        const SourceTensor& blocks = shaped(files_, blocks_name, {block.experts.n, n_rows, n_groups, kGroup / 2}, "U8");
+        const SourceTensor& scales = shaped(files_, scales_name, {block.experts.n, n_rows, n_groups}, "U8");
         each_type_ = true;
         return [=, quants = blocks.data, factors = scales.data](std::uint64_t i, bool is_up) {
             const std::uint64_t first_group = (i * n_rows + (is_up ? 1 : 0)) * n_groups;

@@ -38,7 +38,8 @@ std::uint64_t next_id() {
 TensorView computed_head(const TensorView& all, std::uint64_t first, const Block& block, bool is_key) {
     TensorView head = all;
     if (is_key) {
-        head.dequantize = TurnedHead{all.dequantize, first, block.latent_query_dim, block.value_head_dim, next_id()};
+        head.dequantize =
+            TurnedHead{all.dequantize, first, block.latent.query_dim, block.attention.value_head_dim, next_id()};
         head.groups = {};
         return head;
     }
@@ -49,7 +50,7 @@ TensorView computed_head(const TensorView& all, std::uint64_t first, const Block
 
 /// The second factor of a head's keys transposed, as rows.
 TensorView key_factor(const LowRank* product, const Block& block, std::uint32_t head) {
-    const std::uint32_t n_key = block.latent_query_dim, n_all = n_key + block.latent_value_dim;
+    const std::uint32_t n_key = block.latent.query_dim, n_all = n_key + block.latent.value_dim;
     LowRank own = product ? *product : LowRank{};
     if (product) own.left.data += std::uint64_t{head} * n_all * own.left.stride * (own.left.type == Type::f32 ? 4 : 2);
     TensorView view;
@@ -71,11 +72,11 @@ TensorView query_factor(const LowRank* product, std::uint32_t rank) {
 }  // namespace
 
 TensorView latent_head(const TensorView& all, const Block& block, bool is_key, std::uint32_t head) {
-    const std::uint32_t n_key = block.latent_query_dim, n_all = n_key + block.latent_value_dim;
+    const std::uint32_t n_key = block.latent.query_dim, n_all = n_key + block.latent.value_dim;
     const std::uint64_t first = std::uint64_t{head} * n_all + (is_key ? 0 : n_key);
     if (all.dequantize) return computed_head(all, first, block, is_key);
     TensorView view = all;
-    view.data += first * block.value_head_dim * (all.type == Type::f32 ? 4 : 2);
+    view.data += first * block.attention.value_head_dim * (all.type == Type::f32 ? 4 : 2);
     if (is_key) std::swap(view.row_stride, view.col_stride);
     return view;
 }
@@ -83,22 +84,23 @@ TensorView latent_head(const TensorView& all, const Block& block, bool is_key, s
 void add_latent_factor(const TensorSpec& spec, const Stack& stack, const LowRank* product, MappedWeights& weights) {
     const Block& b = stack.block(spec.layer);
     const std::uint32_t rank = stack.adapter_rank;
-    const std::uint64_t n_rows = std::uint64_t{b.n_heads} * (b.latent_query_dim + b.latent_value_dim);
-    if (product && (product->n_rows != n_rows || product->n_cols != b.value_head_dim))
+    const std::uint64_t n_rows = std::uint64_t{b.attention.n_heads} * (b.latent.query_dim + b.latent.value_dim);
+    if (product && (product->n_rows != n_rows || product->n_cols != b.attention.value_head_dim))
         throw host::Error(product->name + ": expected a product of " + std::to_string(n_rows) + " rows and " +
-                          std::to_string(b.value_head_dim) + " columns, got " + std::to_string(product->n_rows) +
-                          " and " + std::to_string(product->n_cols));
+                          std::to_string(b.attention.value_head_dim) + " columns, got " +
+                          std::to_string(product->n_rows) + " and " + std::to_string(product->n_cols));
     const LowRank* const both[] = {product, product};
     const auto key = [&](std::uint32_t head, bool) { return key_factor(product, b, head); };
     const auto value = [&](std::uint32_t head, bool) {  // as it is, times the scale
-        const std::uint64_t n_all = std::uint64_t{b.latent_query_dim} + b.latent_value_dim;
-        return second_view(product, rank, head * n_all + b.latent_query_dim);
+        const std::uint64_t n_all = std::uint64_t{b.latent.query_dim} + b.latent.value_dim;
+        return second_view(product, rank, head * n_all + b.latent.query_dim);
     };
     switch (spec.role) {
-        case Role::adapter_latent_query_in: return weights.add_each(spec, b.n_heads, rank, false, key);
+        case Role::adapter_latent_query_in: return weights.add_each(spec, b.attention.n_heads, rank, false, key);
         case Role::adapter_latent_query_out: return weights.add(spec, query_factor(product, rank));
-        case Role::adapter_latent_value_in: return weights.add(spec, first_view(both, rank, false, b.value_head_dim));
-        default: return weights.add_each(spec, b.n_heads, b.latent_value_dim, false, value);
+        case Role::adapter_latent_value_in:
+            return weights.add(spec, first_view(both, rank, false, b.attention.value_head_dim));
+        default: return weights.add_each(spec, b.attention.n_heads, b.latent.value_dim, false, value);
     }
 }
 

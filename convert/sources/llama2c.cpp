@@ -90,17 +90,18 @@ private:
         stack.has_output_head = true;
         stack.tied_output = file_.shared_head;
         Block& block = stack.blocks[0];
-        block.n_heads = field("n_heads", file_.shape.n_heads, 1 << 16);
-        block.n_kv_heads = field("n_kv_heads", file_.shape.n_kv_heads, file_.shape.n_heads);
-        if (stack.d_model % block.n_heads != 0)
-            refuse("header: dim: expected a multiple of n_heads, " + std::to_string(block.n_heads) + ", got " +
-                   std::to_string(stack.d_model));
-        block.head_dim = block.value_head_dim = block.rotary_dim = stack.d_model / block.n_heads;
-        block.d_ff = field("hidden_dim", file_.shape.hidden_dim, 1 << 20);
+        block.attention.n_heads = field("n_heads", file_.shape.n_heads, 1 << 16);
+        block.attention.n_kv_heads = field("n_kv_heads", file_.shape.n_kv_heads, file_.shape.n_heads);
+        if (stack.d_model % block.attention.n_heads != 0)
+            refuse("header: dim: expected a multiple of n_heads, " + std::to_string(block.attention.n_heads) +
+                   ", got " + std::to_string(stack.d_model));
+        block.attention.head_dim = block.attention.value_head_dim = block.attention.rotary_dim =
+            stack.d_model / block.attention.n_heads;
+        block.feed.d_ff = field("hidden_dim", file_.shape.hidden_dim, 1 << 20);
         block.norm = Norm::rms;
-        block.position = Position::rope;  // on adjacent pairs already
-        block.activation = Activation::silu;
-        block.gated = block.causal = true;
+        block.attention.position = Position::rope;  // on adjacent pairs already
+        block.feed.activation = Activation::silu;
+        block.feed.gated = block.attention.causal = true;
         require(check(source_.config), path_.string() + ": header");
     }
 
@@ -117,7 +118,7 @@ private:
     [[nodiscard]] std::vector<Section> sections() const {
         const Stack& s = source_.config.decoder;
         const Block& b = s.blocks[0];
-        const std::uint64_t d = s.d_model, kv = std::uint64_t{b.n_kv_heads} * b.head_dim;
+        const std::uint64_t d = s.d_model, kv = std::uint64_t{b.attention.n_kv_heads} * b.attention.head_dim;
         const Section attention_norm{Role::attention_norm, true, d},
             feed_forward_norm{Role::feed_forward_norm, true, d}, final_norm{Role::final_norm, false, d},
             embedding{Role::token_embedding, false, s.vocab_size, d, true};
@@ -131,12 +132,13 @@ private:
                                {Role::value, true, kv, d, true},
                                {Role::attention_output, true, d, d, true}});
         if (!file_.version) all.push_back(feed_forward_norm);
-        all.insert(all.end(), {{Role::up, true, b.d_ff, d, true},
-                               {Role::down, true, d, b.d_ff, true},
-                               {Role::up, true, b.d_ff, d, true}});
+        all.insert(all.end(), {{Role::up, true, b.feed.d_ff, d, true},
+                               {Role::down, true, d, b.feed.d_ff, true},
+                               {Role::up, true, b.feed.d_ff, d, true}});
         if (!file_.version)
-            all.insert(all.end(),
-                       {final_norm, {Role::rope_frequencies, false, std::uint64_t{s.max_positions} * b.head_dim}});
+            all.insert(
+                all.end(),
+                {final_norm, {Role::rope_frequencies, false, std::uint64_t{s.max_positions} * b.attention.head_dim}});
         if (!s.tied_output) all.push_back({Role::output, false, s.vocab_size, d, true});
         return all;
     }
@@ -193,10 +195,10 @@ private:
                 else if (gates.size() < source_.config.decoder.n_layers)
                     gates.push_back(view(section, begin));
                 else
-                    weights_.add_gated(spec, gates[layer], view(section, begin), b.d_ff);
+                    weights_.add_gated(spec, gates[layer], view(section, begin), b.feed.d_ff);
             }
         weights_.add_computed({Role::rope_frequencies, StackIndex::decoder, 0, Layout::vector, 1, 0},
-                              rope_frequencies({}, b.rotary_dim));
+                              rope_frequencies({}, b.attention.rotary_dim));
     }
 
     std::filesystem::path path_;

@@ -36,9 +36,9 @@ Role adapted_role(Adapted matrix) noexcept {
 
 std::uint32_t n_inputs(const Stack& stack, Adapted matrix, std::uint32_t layer) noexcept {
     const Block& b = stack.block(layer);
-    if (matrix == Adapted::attention_output) return b.n_heads * merged_head_dim(b);
-    if (matrix == Adapted::query && b.query_rank) return b.query_rank;
-    return matrix == Adapted::down ? b.d_ff : stack.d_model;
+    if (matrix == Adapted::attention_output) return b.attention.n_heads * merged_head_dim(b);
+    if (matrix == Adapted::query && b.latent.query_rank) return b.latent.query_rank;
+    return matrix == Adapted::down ? b.feed.d_ff : stack.d_model;
 }
 
 TensorView first_view(const LowRank* const (&products)[2], std::uint32_t rank, bool gated, std::uint32_t n_cols) {

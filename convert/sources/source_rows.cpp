@@ -8,14 +8,14 @@
 namespace fovea {
 
 SourceRows projection_part(const Block& b, Role role, Within within) {
-    const std::uint32_t in_group = b.n_heads / b.n_kv_heads;
+    const std::uint32_t in_group = b.attention.n_heads / b.attention.n_kv_heads;
     const bool quartered = within == Within::quartered;
     const std::uint32_t n_groups = quartered                   ? 4
-                                   : within == Within::grouped ? b.n_kv_heads
+                                   : within == Within::grouped ? b.attention.n_kv_heads
                                                                : 1,
-                        of_each = b.n_kv_heads / n_groups;
-    const std::uint32_t query = of_each * in_group * b.head_dim, key = of_each * b.head_dim;
-    const std::uint32_t value = of_each * b.value_head_dim, all = query + key + value;
+                        of_each = b.attention.n_kv_heads / n_groups;
+    const std::uint32_t query = of_each * in_group * b.attention.head_dim, key = of_each * b.attention.head_dim;
+    const std::uint32_t value = of_each * b.attention.value_head_dim, all = query + key + value;
     SourceRows part{.n_all = std::uint64_t{all} * n_groups, .stride = n_groups > 1 ? all : 0};
     const auto take = [&](std::uint32_t begin, std::uint32_t run) {
         part.begin = begin;

@@ -29,35 +29,36 @@ void lone(Stack& stack, std::uint32_t d_model, const Block& block) {
 void read_multihead(const Fields& fields, Stack& stack) {
     Block b;
     const std::uint32_t width = fields.count("embed_dim", 1, kMostWidth);
-    b.n_heads = b.n_kv_heads = fields.count("num_heads", 1, kMostWidth);
-    b.head_dim = b.value_head_dim = divided(fields, "num_heads", width, b.n_heads);
-    b.key_width = fields.count_or("kdim", width);
-    b.value_width = fields.count_or("vdim", width);
-    b.query_bias = b.key_bias = b.value_bias = b.output_bias = fields.flag_or("bias", true);
-    b.bias_kv = fields.flag_or("add_bias_kv", false);
-    b.zero_attn = fields.flag_or("add_zero_attn", false);
+    b.attention.n_heads = b.attention.n_kv_heads = fields.count("num_heads", 1, kMostWidth);
+    b.attention.head_dim = b.attention.value_head_dim = divided(fields, "num_heads", width, b.attention.n_heads);
+    b.attention.key_width = fields.count_or("kdim", width);
+    b.attention.value_width = fields.count_or("vdim", width);
+    b.attention.query_bias = b.attention.key_bias = b.attention.value_bias = b.attention.output_bias =
+        fields.flag_or("bias", true);
+    b.attention.bias_kv = fields.flag_or("add_bias_kv", false);
+    b.attention.zero_attn = fields.flag_or("add_zero_attn", false);
     lone(stack, width, b);
 }
 
 void read_attention(const Fields& fields, Stack& stack) {
     Block b;
     const std::uint32_t d_model = fields.count("d_model", 1, kMostWidth);
-    b.n_heads = fields.count("n_heads", 1, kMostWidth);
-    b.n_kv_heads = fields.count_or("n_kv_heads", b.n_heads);
-    b.head_dim = fields.has("head_dim") ? fields.count("head_dim", 1, kMostWidth)
-                                        : divided(fields, "n_heads", d_model, b.n_heads);
-    b.value_head_dim = fields.count_or("value_head_dim", b.head_dim);
-    b.query_width = fields.count_or("query_width", d_model);
-    b.key_width = fields.count_or("key_width", d_model);
-    b.value_width = fields.count_or("value_width", d_model);
-    b.output_width = fields.count_or("output_width", d_model);
-    b.has_output_map = fields.flag_or("output_projection", true);
+    b.attention.n_heads = fields.count("n_heads", 1, kMostWidth);
+    b.attention.n_kv_heads = fields.count_or("n_kv_heads", b.attention.n_heads);
+    b.attention.head_dim = fields.has("head_dim") ? fields.count("head_dim", 1, kMostWidth)
+                                                  : divided(fields, "n_heads", d_model, b.attention.n_heads);
+    b.attention.value_head_dim = fields.count_or("value_head_dim", b.attention.head_dim);
+    b.attention.query_width = fields.count_or("query_width", d_model);
+    b.attention.key_width = fields.count_or("key_width", d_model);
+    b.attention.value_width = fields.count_or("value_width", d_model);
+    b.attention.output_width = fields.count_or("output_width", d_model);
+    b.attention.has_output_map = fields.flag_or("output_projection", true);
     const bool bias = fields.flag_or("bias", true);
-    b.query_bias = b.key_bias = b.value_bias = bias;
-    b.output_bias = bias && b.has_output_map;
-    b.causal = fields.flag_or("causal", false);
-    b.softmax_scale = static_cast<float>(fields.number_or("softmax_scale", -1e30, 1e30, 0.0));
-    b.score_softcap = static_cast<float>(fields.number_or("score_softcap", 0.0, 1e30, 0.0));
+    b.attention.query_bias = b.attention.key_bias = b.attention.value_bias = bias;
+    b.attention.output_bias = bias && b.attention.has_output_map;
+    b.attention.causal = fields.flag_or("causal", false);
+    b.attention.softmax_scale = static_cast<float>(fields.number_or("softmax_scale", -1e30, 1e30, 0.0));
+    b.attention.score_softcap = static_cast<float>(fields.number_or("score_softcap", 0.0, 1e30, 0.0));
     lone(stack, d_model, b);
 }
 
@@ -70,18 +71,19 @@ void read_layers(const Fields& fields, const char* n_layers, bool decoder, bool 
     stack.final_norm_bias = bias && stack.final_norm == Norm::layer;
     stack.final_norm_epsilon = static_cast<float>(fields.number_or("layer_norm_eps", 0.0, 1.0, 1e-5));
     Block& b = stack.blocks[0];
-    b.n_heads = b.n_kv_heads = fields.count("nhead", 1, kMostWidth);
-    b.head_dim = b.value_head_dim = divided(fields, "nhead", stack.d_model, b.n_heads);
-    b.d_ff = fields.count_or("dim_feedforward", 2048);
+    b.attention.n_heads = b.attention.n_kv_heads = fields.count("nhead", 1, kMostWidth);
+    b.attention.head_dim = b.attention.value_head_dim = divided(fields, "nhead", stack.d_model, b.attention.n_heads);
+    b.feed.d_ff = fields.count_or("dim_feedforward", 2048);
     b.norm = Norm::layer;
     b.norm_place = fields.flag_or("norm_first", false) ? NormPlace::pre : NormPlace::post;
     b.norm_epsilon = stack.final_norm_epsilon;
     b.norm_bias = bias;
-    b.query_bias = b.key_bias = b.value_bias = b.output_bias = b.up_bias = b.down_bias = bias;
+    b.attention.query_bias = b.attention.key_bias = b.attention.value_bias = b.attention.output_bias = b.feed.up_bias =
+        b.feed.down_bias = bias;
     const std::string activation = fields.text_or("activation", "relu");
     if (activation != "relu" && activation != "gelu") fields.refuse("activation", "relu or gelu");
-    b.activation = activation == "relu" ? Activation::relu : Activation::gelu;
-    b.cross_attention = decoder;
+    b.feed.activation = activation == "relu" ? Activation::relu : Activation::gelu;
+    b.attention.cross_attention = decoder;
 }
 
 /// A module's configuration, and the names of what stands around its stacks, by StackIndex.
@@ -107,8 +109,8 @@ TorchConfig read_config(const Fields& fields, const std::string& type) {
         read_torch_embedding(both && fields.has("target") ? fields.object("target") : fields, config.decoder, ends[1]);
     Stack& last = decoder ? config.decoder : config.encoder;
     read_torch_output(fields, last, ends[decoder]);
-    last.blocks[0].causal = fields.flag_or("causal", decoder && last.has_output_head);
-    if (!decoder && last.blocks[0].causal && last.has_output_head) {
+    last.blocks[0].attention.causal = fields.flag_or("causal", decoder && last.has_output_head);
+    if (!decoder && last.blocks[0].attention.causal && last.has_output_head) {
         std::swap(config.encoder, config.decoder);
         std::swap(ends[0], ends[1]);
     }
@@ -144,7 +146,8 @@ private:
         const std::string separate = prefix + kLetters[which] + "_proj";
         if (type_ == kModules[4]) return {separate + (bias ? ".bias" : ".weight")};
         if (bias) return {prefix + "in_proj_bias", which, 3};
-        const bool shared = (!b.key_width || b.key_width == d_model) && (!b.value_width || b.value_width == d_model);
+        const bool shared = (!b.attention.key_width || b.attention.key_width == d_model) &&
+                            (!b.attention.value_width || b.attention.value_width == d_model);
         return shared ? ModulePlace{prefix + "in_proj_weight", which, 3} : ModulePlace{separate + "_weight"};
     }
 
@@ -152,11 +155,11 @@ private:
         const Block& b = stack.block(spec.layer);
         std::string outer = prefix_;
         if (type_ == kModules[3]) outer += spec.stack == StackIndex::encoder ? "encoder." : "decoder.";
-        const bool in_stack = b.d_ff != 0;
+        const bool in_stack = b.feed.d_ff != 0;
         const std::string layer = in_stack ? outer + "layers." + std::to_string(spec.layer) + "." : outer;
         const std::string self = layer + (in_stack ? "self_attn." : ""), cross = layer + "multihead_attn.";
         const std::string output = type_ == kModules[4] ? "o_proj" : "out_proj";
-        const std::string last_norm = layer + (b.cross_attention ? "norm3" : "norm2");
+        const std::string last_norm = layer + (b.attention.cross_attention ? "norm3" : "norm2");
         const auto map = [&](const std::string& prefix, Role query) -> ModulePlace {
             const auto i = static_cast<std::uint32_t>(spec.role) - static_cast<std::uint32_t>(query);
             return projection(prefix, b, stack.d_model, i / 2, i % 2 == 1);

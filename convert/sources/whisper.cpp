@@ -35,15 +35,16 @@ void read_stack(const Fields& fields, const StackNames& names, Stack& stack) {
     stack.final_norm = Norm::layer;
     stack.final_norm_bias = true;
     Block& b = stack.blocks[0];
-    b.n_heads = b.n_kv_heads = fields.count(names.n_heads, 1, kMostWidth);
-    if (stack.d_model % b.n_heads)
+    b.attention.n_heads = b.attention.n_kv_heads = fields.count(names.n_heads, 1, kMostWidth);
+    if (stack.d_model % b.attention.n_heads)
         fields.refuse(names.n_heads, "a divisor of d_model, " + std::to_string(stack.d_model));
-    b.head_dim = b.value_head_dim = stack.d_model / b.n_heads;
-    b.d_ff = fields.count(names.d_ff, 1, kMostWidth);
+    b.attention.head_dim = b.attention.value_head_dim = stack.d_model / b.attention.n_heads;
+    b.feed.d_ff = fields.count(names.d_ff, 1, kMostWidth);
     b.norm = Norm::layer;
     b.norm_bias = true;
-    b.query_bias = b.value_bias = b.output_bias = b.up_bias = b.down_bias = true;
-    b.activation = read_activation(fields, "activation_function", "gelu");
+    b.attention.query_bias = b.attention.value_bias = b.attention.output_bias = b.feed.up_bias = b.feed.down_bias =
+        true;
+    b.feed.activation = read_activation(fields, "activation_function", "gelu");
 }
 
 Config read_config(const Fields& fields) {
@@ -57,7 +58,7 @@ Config read_config(const Fields& fields) {
     decoder.vocab_size = fields.count("vocab_size", 1, kMaxVocab);
     decoder.has_output_head = true;
     decoder.tied_output = fields.flag_or("tie_word_embeddings", true);
-    decoder.blocks[0].causal = decoder.blocks[0].cross_attention = true;
+    decoder.blocks[0].attention.causal = decoder.blocks[0].attention.cross_attention = true;
     return config;
 }
 

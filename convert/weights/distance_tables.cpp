@@ -72,17 +72,19 @@ std::vector<float> distance_vectors(const DistanceTables& tables, const Stack& s
     std::vector<float> values(std::size_t{spec.n_rows} * spec.n_cols);
     if (!(spec.role == Role::distance_keys ? tables.keys : tables.queries)) return values;
     const Block& block = stack.block(spec.layer);
-    const std::uint32_t d = stack.d_model, width = block.n_heads * block.head_dim, rows_each = bucket_rows(block);
+    const std::uint32_t d = stack.d_model, width = block.attention.n_heads * block.attention.head_dim,
+                        rows_each = bucket_rows(block);
     const std::vector<float> rows = read_table(tables, stack, view),
                              bias = vector_of(view(module + ".bias", width, 1), width);
     const TensorView table{reinterpret_cast<const std::byte*>(rows.data()), Type::f32, d};
     const TensorView projected = mapped_table(table, view(module + ".weight", width, d), d, width, false);
     std::vector<float> row(width);
-    for (std::uint32_t bucket = 0; bucket < block.relative_buckets; ++bucket) {
+    for (std::uint32_t bucket = 0; bucket < block.attention.relative_buckets; ++bucket) {
         projected.dequantize(bucket, row.data());
         for (std::uint32_t i = 0; i < width; ++i) {
-            const std::size_t at = std::size_t{i / block.head_dim} * rows_each + bucket;
-            values[at * block.head_dim + i % block.head_dim] = (row[i] + bias[i]) * block.softmax_scale;
+            const std::size_t at = std::size_t{i / block.attention.head_dim} * rows_each + bucket;
+            values[at * block.attention.head_dim + i % block.attention.head_dim] =
+                (row[i] + bias[i]) * block.attention.softmax_scale;
         }
     }
     return values;

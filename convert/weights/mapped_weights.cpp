@@ -45,9 +45,10 @@ std::uint32_t unrotated(const RowOrder& order, std::uint32_t row) {
 /// no such block.
 std::optional<std::uint32_t> turning_block(const Stack& stack, std::uint32_t layer) {
     const std::uint32_t own = stack.layer_blocks.empty() ? 0 : stack.layer_blocks[layer];
-    if (stack.blocks[own].position == Position::rope) return own;
+    if (stack.blocks[own].attention.position == Position::rope) return own;
     for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
-        if (stack.blocks[i].position == Position::rope && stack.blocks[i].head_dim == stack.blocks[own].head_dim)
+        if (stack.blocks[i].attention.position == Position::rope &&
+            stack.blocks[i].attention.head_dim == stack.blocks[own].attention.head_dim)
             return i;
     return std::nullopt;
 }
@@ -106,12 +107,12 @@ RowOrder rotary_order(const Stack& stack, const TensorSpec& spec, std::span<cons
     if (!is_turned(spec.role)) return order;
     const Block& block = stack.block(spec.layer);
     if (const auto turning = turning_block(stack, spec.layer); turning && ropes[*turning].halves) {
-        order.head_dim = block.head_dim;
-        order.rotary_dim = stack.blocks[*turning].rotary_dim;
+        order.head_dim = block.attention.head_dim;
+        order.rotary_dim = stack.blocks[*turning].attention.rotary_dim;
     }
-    if (block.latent_query_dim) {  // dims that turn are the last of a head there
-        order.head_dim = spec.role == Role::query ? query_head_dim(block) : block.head_dim;
-        order.n_last = block.rotary_dim;
+    if (block.latent.query_dim) {  // dims that turn are the last of a head there
+        order.head_dim = spec.role == Role::query ? query_head_dim(block) : block.attention.head_dim;
+        order.n_last = block.attention.rotary_dim;
     }
     return order;
 }

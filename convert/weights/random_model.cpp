@@ -23,18 +23,18 @@ float uniform(std::uint64_t key, std::uint64_t index) {
 bool is_padding(const Stack& stack, const Block& block, const TensorSpec& spec, std::uint32_t row) {
     switch (spec.role) {
         case Role::up:
-        case Role::up_bias: return block.gated && up_row(row).row >= block.d_ff;
-        case Role::shared_up: return block.gated && up_row(row).row >= block.shared_d_ff;
+        case Role::up_bias: return block.feed.gated && up_row(row).row >= block.feed.d_ff;
+        case Role::shared_up: return block.feed.gated && up_row(row).row >= block.experts.shared_d_ff;
         case Role::expert_up:
         case Role::expert_up_bias:
             row %= expert_up_rows(block);
-            return (block.gated ? up_row(row).row : row) >= block.d_ff;
+            return (block.feed.gated ? up_row(row).row : row) >= block.feed.d_ff;
         case Role::expert_down:
         case Role::expert_down_bias: return row % expert_down_rows(stack) >= stack.d_model;
-        case Role::latent_query: return row % latent_query_rows(block) >= block.value_head_dim;
-        case Role::latent_value: return row % latent_value_rows(block) >= block.latent_value_dim;
+        case Role::latent_query: return row % latent_query_rows(block) >= block.attention.value_head_dim;
+        case Role::latent_value: return row % latent_value_rows(block) >= block.latent.value_dim;
         case Role::distance_keys:
-        case Role::distance_queries: return row % bucket_rows(block) >= block.relative_buckets;
+        case Role::distance_queries: return row % bucket_rows(block) >= block.attention.relative_buckets;
         default: return false;
     }
 }
@@ -43,12 +43,12 @@ void read_random(const Config& config, std::uint64_t seed, const TensorSpec& spe
                  std::uint32_t n_rows, float* out) {
     const Stack& stack = spec.stack == StackIndex::encoder ? config.encoder : config.decoder;
     if (spec.role == Role::rope_frequencies) {
-        const std::vector<float> frequencies = rope_frequencies({}, stack.blocks[spec.layer].rotary_dim);
+        const std::vector<float> frequencies = rope_frequencies({}, stack.blocks[spec.layer].attention.rotary_dim);
         std::copy(frequencies.begin(), frequencies.end(), out);
         return;
     }
     if (spec.role == Role::distance_buckets) {  // as even as they go
-        const std::uint64_t n = stack.block(spec.layer).relative_buckets;
+        const std::uint64_t n = stack.block(spec.layer).attention.relative_buckets;
         for (std::uint32_t i = 0; i < spec.n_cols; ++i) out[i] = static_cast<float>(i * n / spec.n_cols);
         return;
     }

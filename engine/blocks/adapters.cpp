@@ -33,17 +33,17 @@ struct AdapterFactors {
 
 /// One panel of the inner layer: of a gated part act(gate)·up, from panels of both in turn.
 void activate(const Pass& pass, const Block& block, const float* raw, std::uint32_t n, float* out) noexcept {
-    switch (block.activation) {
+    switch (block.feed.activation) {
         case Activation::none:
             for (std::uint32_t i = 0; i < n; ++i) out[i] = raw[i];
             break;
         case Activation::relu:
             for (std::uint32_t i = 0; i < n; ++i) out[i] = 0.0f > raw[i] ? 0.0f : raw[i];
             break;
-        default: pass.workspace.kernels->floats.unary[static_cast<int>(unary_of(block.activation))](raw, n, out);
+        default: pass.workspace.kernels->floats.unary[static_cast<int>(unary_of(block.feed.activation))](raw, n, out);
     }
-    if (!block.gated) return;
-    for (std::uint32_t i = 0; i < n; ++i) out[i] = out[i] * gated_factor(block.activation, raw[kLanes + i]);
+    if (!block.feed.gated) return;
+    for (std::uint32_t i = 0; i < n; ++i) out[i] = out[i] * gated_factor(block.feed.activation, raw[kLanes + i]);
 }
 
 }  // namespace
@@ -56,10 +56,10 @@ void AdapterRows::plan(const Planning& p) noexcept {
     grow_to(p.map.low_stride, 3 * pad(rank));
     grow_to(p.widest.operand, 2 * rank);
     for (const Block& b : p.blocks()) {
-        if (!b.n_experts) grow_to(p.map.raw_stride, pad(up_rows(b)));
-        if (!has(Part::latent) || !b.latent_query_dim) continue;
-        grow_to(p.map.low_stride, b.n_heads * pad(rank));  // each head's own
-        grow_to(p.widest.operand, b.n_heads * rank);
+        if (!b.experts.n) grow_to(p.map.raw_stride, pad(up_rows(b)));
+        if (!has(Part::latent) || !b.latent.query_dim) continue;
+        grow_to(p.map.low_stride, b.attention.n_heads * pad(rank));  // each head's own
+        grow_to(p.widest.operand, b.attention.n_heads * rank);
     }
 }
 
@@ -116,10 +116,10 @@ void add_products(Pass& pass, std::span<const AdaptedProduct> products, const Co
 
 void add_adapted(Pass& pass, const Block& block, Adapted matrix, const Rows& out) noexcept {
     const bool down = matrix == Adapted::down;
-    const bool in_inner = down || (has(Part::latent) && block.latent_query_dim);  // see Latent::map_values
+    const bool in_inner = down || (has(Part::latent) && block.latent.query_dim);  // see Latent::map_values
     const AdaptedProduct product{matrix, out, pass.stack().d_model};
     add_adapters(pass, {&product, 1}, in_inner ? pass.inner() : pass.attended(), pass.seq_len,
-                 down ? block.d_ff : block.n_heads * merged_head_dim(block), {});
+                 down ? block.feed.d_ff : block.attention.n_heads * merged_head_dim(block), {});
 }
 
 void compute_adapted_inner(Pass& pass, const FeedForwardTensors& t, const Block& block,
@@ -133,11 +133,11 @@ void compute_adapted_inner(Pass& pass, const FeedForwardTensors& t, const Block&
     pass.multiply("inner", {}, {&up, 1}, normed, pass.seq_len);
     const AdaptedProduct product{Adapted::up, raw, t.up.n_rows};
     add_adapters(pass, {&product, 1}, pass.hidden(), pass.seq_len, d_model, norm);
-    pass.phase("inner", pass.all(pass.inner(), block.d_ff), in_parts(pass.seq_len), [&](Pass::Share mine) {
+    pass.phase("inner", pass.all(pass.inner(), block.feed.d_ff), in_parts(pass.seq_len), [&](Pass::Share mine) {
         for (std::uint32_t row = mine.begin; row < mine.end; ++row)
-            for (std::uint32_t i = 0; i < block.d_ff; i += kLanes)
-                activate(pass, block, raw[row] + (block.gated ? 2 * i : i),
-                         block.d_ff - i < kLanes ? block.d_ff - i : kLanes, pass.inner()[row] + i);
+            for (std::uint32_t i = 0; i < block.feed.d_ff; i += kLanes)
+                activate(pass, block, raw[row] + (block.feed.gated ? 2 * i : i),
+                         block.feed.d_ff - i < kLanes ? block.feed.d_ff - i : kLanes, pass.inner()[row] + i);
     });
 }
 

@@ -26,11 +26,11 @@ struct State {
 [[nodiscard]] Attend kernel_call(const Attention& a, const Task& task, const float* query, std::uint32_t chunk,
                                  const State& state) noexcept {
     const Block& b = a.block;
-    const std::uint32_t kv_head = task.head_of(0) / (b.n_heads / b.n_kv_heads);
+    const std::uint32_t kv_head = task.head_of(0) / (b.attention.n_heads / b.attention.n_kv_heads);
     Attend call{.query = query,
                 .n_rows = task.n_rows,
-                .head_dim = b.head_dim,
-                .value_head_dim = b.value_head_dim,
+                .head_dim = b.attention.head_dim,
+                .value_head_dim = b.attention.value_head_dim,
                 .keys = {},
                 .values = {},
                 .value_stride = a.value_stride,
@@ -39,8 +39,9 @@ struct State {
                 .masks = task.masked ? task.masks[0] : nullptr,
                 .slopes = has(Part::block_variants) && a.slopes ? task.slopes : nullptr,
                 .positions = task.positions,
-                .scale = b.softmax_scale != 0.0f ? b.softmax_scale : 1.0f / std::sqrt(static_cast<float>(b.head_dim)),
-                .softcap = b.score_softcap,
+                .scale = b.attention.softmax_scale != 0.0f ? b.attention.softmax_scale
+                                                           : 1.0f / std::sqrt(static_cast<float>(b.attention.head_dim)),
+                .softcap = b.attention.score_softcap,
                 .chunk = chunk,
                 .second_level = has(Part::teams) && a.pass.workspace.fetches_to_second_level,
                 .m = state.m,
@@ -66,7 +67,7 @@ void attend_chunk(const Attention& a, const Task& task, const float* query, std:
 
 void pack_query(const Attention& a, const Task& task, float* query) noexcept {
     const Type type = a.pages(task.sequence).type;
-    const std::uint32_t head_dim = a.block.head_dim;
+    const std::uint32_t head_dim = a.block.attention.head_dim;
     const auto row = [&](std::uint32_t i) {
         return a.query.at(a.number(task.sequence), task.sequence.row, task.row_of(i), task.head_of(i));
     };
@@ -89,7 +90,7 @@ void merge(const Attention& a, const Task& task, const State& into, const State&
 /// Writes or, for a mean, adds the weights of a task whose state is complete. The last head of a mean divides.
 void write_weights(const Attention& a, const Task& task, const float* query, const State& state) noexcept {
     const AttentionWeights& w = *a.weights;
-    const std::uint32_t n_heads = a.block.n_heads, end = a.n_cached(task.sequence);
+    const std::uint32_t n_heads = a.block.attention.n_heads, end = a.n_cached(task.sequence);
     const TypeKernels& kernels = a.pass.workspace.kernels->of(a.pages(task.sequence).type);
     alignas(64) float tile[kRowBlock * kTile];
     for (std::uint64_t at = 0; at < w.n_keys; at += kTile) {
@@ -120,8 +121,8 @@ void write_weights(const Attention& a, const Task& task, const float* query, con
 /// behind a task's query and first state.
 void merge_sinks(const Attention& a, const Task& task, const State& state) noexcept {
     const float* scores = a.pass.workspace.vector(a.tensors.sinks);
-    const State sink(a.pass.scratch() + query_floats(a.block.head_dim) + state_floats(a.value_stride), task.n_rows,
-                     a.value_stride);
+    const State sink(a.pass.scratch() + query_floats(a.block.attention.head_dim) + state_floats(a.value_stride),
+                     task.n_rows, a.value_stride);
     for (std::uint32_t i = 0; i < task.n_rows; ++i) {
         sink.m[i] = scores[task.head_of(i)];
         sink.l[i] = 1.0f;
@@ -136,8 +137,9 @@ void finish(const Attention& a, const Task& task, const float* query, const Stat
     for (std::uint32_t i = 0, n; i < task.n_rows; i += n) {
         n = task.run(i);
         a.pass.workspace.kernels->floats.attend_finish(
-            state.l + i, state.o + std::uint64_t{i} * a.value_stride, n, a.block.value_head_dim, a.value_stride,
-            a.out.at(a.number(task.sequence), task.sequence.row, task.row_of(i), task.head_of(i)), stride);
+            state.l + i, state.o + std::uint64_t{i} * a.value_stride, n, a.block.attention.value_head_dim,
+            a.value_stride, a.out.at(a.number(task.sequence), task.sequence.row, task.row_of(i), task.head_of(i)),
+            stride);
     }
     if (has(Part::attention_weights) && a.weights) write_weights(a, task, query, state);
 }
@@ -145,7 +147,7 @@ void finish(const Attention& a, const Task& task, const float* query, const Stat
 /// A whole task by one member.
 void attend_task(const Attention& a, const Task& task) noexcept {
     float* query = a.pass.scratch();
-    float* states = query + query_floats(a.block.head_dim);
+    float* states = query + query_floats(a.block.attention.head_dim);
     const State state(states, task.n_rows, a.value_stride);
     const State next(states + state_floats(a.value_stride), task.n_rows, a.value_stride);
     if (has(Part::vectors) && task.disentangled) Distances::score(a, task);
@@ -237,7 +239,7 @@ struct ChunkWalk {
     bool is_long = false;
     for (const Sequence& s : a.sequences) {
         const std::uint64_t n_chunks = (std::uint64_t{a.n_cached(s)} + kChunk - 1) / kChunk;
-        n_partials += n_chunks * s.n_rows * a.block.n_heads;
+        n_partials += n_chunks * s.n_rows * a.block.attention.n_heads;
         is_long |= n_chunks > 1;
         if (n_partials > room) return false;
     }
@@ -290,19 +292,19 @@ Attention::Attention(Pass& p, const Layer& l, const Block& b, Reads r) noexcept
     const bool memory = is_memory(reads);
     sequences = memory ? pass.cross : pass.self;
     masks = memory ? pass.cross_masks : pass.self_masks;
-    causal = (b.causal && !memory) || (masks && masks->causal);
-    n_appended = has(Part::vectors) ? b.bias_kv + b.zero_attn : 0;
+    causal = (b.attention.causal && !memory) || (masks && masks->causal);
+    n_appended = has(Part::vectors) ? b.attention.bias_kv + b.attention.zero_attn : 0;
     const WorkspaceState& w = pass.workspace;
-    if (has(Part::block_variants) && !memory && b.position == Position::alibi)
+    if (has(Part::block_variants) && !memory && b.attention.position == Position::alibi)
         slopes = w.vector(pass.tensors().alibi_slopes[layer.block]);
     const AttentionWeights& capture = w.attention_capture;
     if (has(Part::attention_weights) && !capture.out.empty() && capture.layer == pass.layer &&
         capture.cross == memory && weights_stack(w) == pass.index)
         weights = &capture;
-    key_at = round_up(std::uint64_t{b.n_heads} * b.head_dim, kLanes);
-    value_at = key_at + round_up(std::uint64_t{b.n_kv_heads} * b.head_dim, kLanes);
-    value_stride = static_cast<std::uint32_t>(round_up(b.value_head_dim, kLanes));
-    if (has(Part::vectors) && b.no_projections) {
+    key_at = round_up(std::uint64_t{b.attention.n_heads} * b.attention.head_dim, kLanes);
+    value_at = key_at + round_up(std::uint64_t{b.attention.n_kv_heads} * b.attention.head_dim, kLanes);
+    value_stride = static_cast<std::uint32_t>(round_up(b.attention.value_head_dim, kLanes));
+    if (has(Part::vectors) && b.attention.no_projections) {
         const auto given = [](const Heads& heads) -> HeadRows<const float> {
             return {heads.data.data(), heads.strides.row, heads.strides.head, true, heads.strides.sequence};
         };
@@ -311,19 +313,20 @@ Attention::Attention(Pass& p, const Layer& l, const Block& b, Reads r) noexcept
         past_key = given(in.past_key), past_value = given(in.past_value);
         out = {pass.out.data, in.out_strides.row, in.out_strides.head, true, in.out_strides.sequence};
     } else {
-        const Rows rows = pass.projected(), merged = b.has_output_map ? pass.attended() : pass.out;
-        query = {rows.data, rows.stride, b.head_dim};
-        key = {rows.data + key_at, rows.stride, b.head_dim};
-        value = {rows.data + value_at, rows.stride, b.value_head_dim};
-        if (is_latent()) value = {rows.data + key_at + b.rotary_dim, rows.stride, 0};
-        out = {merged.data, merged.stride, b.value_head_dim};
+        const Rows rows = pass.projected(), merged = b.attention.has_output_map ? pass.attended() : pass.out;
+        query = {rows.data, rows.stride, b.attention.head_dim};
+        key = {rows.data + key_at, rows.stride, b.attention.head_dim};
+        value = {rows.data + value_at, rows.stride, b.attention.value_head_dim};
+        if (is_latent()) value = {rows.data + key_at + b.attention.rotary_dim, rows.stride, 0};
+        out = {merged.data, merged.stride, b.attention.value_head_dim};
     }
 }
 
 void attend_sequences(const Attention& a) noexcept {
     const char* name = is_memory(a.reads) ? "attended memory" : "attended";
     const Pass& pass = a.pass;
-    const Output output = pass.heads ? Output{} : pass.all(pass.attended(), a.block.n_heads * a.block.value_head_dim);
+    const Output output =
+        pass.heads ? Output{} : pass.all(pass.attended(), a.block.attention.n_heads * a.block.attention.value_head_dim);
     has(Part::teams) && splits(a) ? attend_chunks(a, name, output) : attend_whole(a, name, output);
 }
 
@@ -357,8 +360,8 @@ void add_attention(Pass& pass, const Layer& layer, const Block& b, Reads reads) 
                         .n_stored = t.output.n_rows,
                         .epilogue = Epilogue::add,
                         .adapted = memory ? Adapted::none : Adapted::attention_output};
-    const bool latent = has(Part::latent) && !memory && b.latent_query_dim;
-    const std::uint32_t merged = b.n_heads * merged_head_dim(b);
+    const bool latent = has(Part::latent) && !memory && b.latent.query_dim;
+    const std::uint32_t merged = b.attention.n_heads * merged_head_dim(b);
     const Rows made = latent ? Latent::map_values(pass, b) : pass.attended();
     const VectorOffset columns = pass.columns(memory ? &ColumnTensors::cross_output : &ColumnTensors::attention_output);
     const PartNorms norms = part_norms(b, t);

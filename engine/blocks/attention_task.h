@@ -14,11 +14,11 @@ struct DistanceRows {
 
     constexpr DistanceRows(const Block& b, std::uint64_t max_keys) noexcept
         : n_buckets(bucket_rows(b)), n_keys(round_up(max_keys, kLanes)) {
-        buckets = query_floats(b.head_dim) + 2 * state_floats(round_up(b.value_head_dim, kLanes));
+        buckets = query_floats(b.attention.head_dim) + 2 * state_floats(round_up(b.attention.value_head_dim, kLanes));
         by_query = buckets + n_keys + kLanes;
         by_key = by_query + kRowBlock * n_buckets;
         operand = by_key + kRowBlock * n_buckets;
-        scores = operand + query_floats(b.head_dim);
+        scores = operand + query_floats(b.attention.head_dim);
         end = scores + kRowBlock * n_keys;
     }
 };
@@ -43,8 +43,8 @@ struct Task : TaskRows {
     std::uint32_t begin = ~0u, end = 0;             // positions that any row sees
 
     Task(const Attention& a, const Sequence& s, const TaskRows& rows) noexcept : TaskRows(rows), sequence(s) {
-        const std::uint32_t window = a.reads == Reads::self ? a.block.window : 0;
-        relative = has(Part::vectors) && a.reads == Reads::self && a.block.position == Position::relative;
+        const std::uint32_t window = a.reads == Reads::self ? a.block.attention.window : 0;
+        relative = has(Part::vectors) && a.reads == Reads::self && a.block.attention.position == Position::relative;
         disentangled = a.disentangled();
         const auto is_set = [](const Mask& m) { return m.hidden || m.added; };
         const bool either = a.masks && (is_set(a.masks->attention) || is_set(a.masks->padding));
@@ -128,9 +128,12 @@ private:
 class Tasks {
 public:
     Tasks(const Attention& a, const Sequence& s) noexcept
-        : n_rows_(s.n_rows), n_heads_(a.block.n_heads), group_(a.block.n_heads / a.block.n_kv_heads) {
+        : n_rows_(s.n_rows),
+          n_heads_(a.block.attention.n_heads),
+          group_(a.block.attention.n_heads / a.block.attention.n_kv_heads) {
         const ArenaMap& map = a.pass.workspace.map;
-        const std::uint64_t pairs_floats = query_floats(a.block.head_dim) + kRowBlock * std::uint64_t{a.block.head_dim};
+        const std::uint64_t pairs_floats =
+            query_floats(a.block.attention.head_dim) + kRowBlock * std::uint64_t{a.block.attention.head_dim};
         grouped_ = n_rows_ < kRowBlock && (n_rows_ == 1 || pairs_floats <= map.scratch_stride);
         if (a.weights && !a.weights->per_head) {  // a mean's heads are summed in order, by one member
             grouped_ = false;

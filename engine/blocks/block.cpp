@@ -20,25 +20,26 @@ namespace {
 /// inner = act(W_up · norm(x)), gated or not.
 void compute_inner(Pass& pass, const FeedForwardTensors& t, const Block& block, const NormWeights& norm) noexcept {
     if (is_adapted(pass, Adapted::up)) return compute_adapted_inner(pass, t, block, norm);
-    const Epilogue epilogue = block.gated ? Epilogue::gate : Epilogue::store;
-    const Linear up{t.up, t.up_bias, pass.inner(), block.d_ff, epilogue, block.activation};
+    const Epilogue epilogue = block.feed.gated ? Epilogue::gate : Epilogue::store;
+    const Linear up{t.up, t.up_bias, pass.inner(), block.feed.d_ff, epilogue, block.feed.activation};
     const void* normed = pass.operand(t.up.type, pass.hidden(), pass.seq_len, pass.stack().d_model,
                                       norm.with(pass.columns(&ColumnTensors::up)));
-    pass.multiply("inner", pass.all(pass.inner(), block.d_ff), {&up, 1}, normed, pass.seq_len);
+    pass.multiply("inner", pass.all(pass.inner(), block.feed.d_ff), {&up, 1}, normed, pass.seq_len);
 }
 
 /// W_down · inner, added.
 void add_inner(Pass& pass, const FeedForwardTensors& t, const Block& block) noexcept {
     const PartNorms norms = part_norms(block, t);
     if (has(Part::block_variants))
-        norm_rows(pass, "inner norm", pass.all(pass.inner(), block.d_ff), norms.within, pass.inner(), block.d_ff);
+        norm_rows(pass, "inner norm", pass.all(pass.inner(), block.feed.d_ff), norms.within, pass.inner(),
+                  block.feed.d_ff);
     const Linear down{.matrix = t.down,
                       .bias = t.down_bias,
                       .out = pass.hidden(),
                       .n_stored = pass.stack().d_model,
                       .epilogue = Epilogue::add,
                       .adapted = Adapted::down};
-    const void* inner = pass.operand(t.down.type, pass.inner(), pass.seq_len, block.d_ff,
+    const void* inner = pass.operand(t.down.type, pass.inner(), pass.seq_len, block.feed.d_ff,
                                      NormWeights{}.with(pass.columns(&ColumnTensors::down)));
     add_to_stream(pass, "block", down, inner, block, norms);
 }
@@ -48,20 +49,22 @@ void run_parallel(Pass& pass, const Layer& layer, const Block& block) noexcept {
     const FeedForwardTensors& t = layer.feed_forward;
     const NormWeights before = part_norms(block, layer.self).before;
     compute_attention(pass, layer, block, Reads::self);
-    compute_inner(pass, t, block, block.shared_norm ? before : part_norms(block, t).before);
+    compute_inner(pass, t, block, block.feed.shared_norm ? before : part_norms(block, t).before);
     add_attention(pass, layer, block, Reads::self);
     add_inner(pass, t, block);
 }
 
 void run_parts(Pass& pass, const Layer& layer, const Block& block) noexcept {
-    if (has(Part::block_variants) && block.parallel) return run_parallel(pass, layer, block);
+    if (has(Part::block_variants) && block.feed.parallel) return run_parallel(pass, layer, block);
     for (const Reads reads : {Reads::self, Reads::memory}) {
-        if (!(reads == Reads::self ? block.n_heads != 0 : has(Part::vectors) && block.cross_attention)) continue;
+        if (!(reads == Reads::self ? block.attention.n_heads != 0
+                                   : has(Part::vectors) && block.attention.cross_attention))
+            continue;
         compute_attention(pass, layer, block, reads);
         add_attention(pass, layer, block, reads);
     }
-    if (!block.d_ff) return pass.show("block", pass.all(pass.hidden(), pass.stack().d_model));
-    if (has(Part::experts) && block.n_experts) return Experts::run(pass, layer, block);
+    if (!block.feed.d_ff) return pass.show("block", pass.all(pass.hidden(), pass.stack().d_model));
+    if (has(Part::experts) && block.experts.n) return Experts::run(pass, layer, block);
     compute_inner(pass, layer.feed_forward, block, part_norms(block, layer.feed_forward).before);
     add_inner(pass, layer.feed_forward, block);
 }

@@ -71,13 +71,13 @@ private:
     }
     [[nodiscard]] Batch batch_of(std::uint32_t number) const noexcept {
         const std::uint32_t slot = routes_.first_slot(number), n = routes_.n_slots(number);
-        if (number == b_.n_experts) return {slot, n, t_.shared_up, t_.shared_down, b_.shared_d_ff};
+        if (number == b_.experts.n) return {slot, n, t_.shared_up, t_.shared_down, b_.experts.shared_d_ff};
         const std::uint32_t up_rows = expert_up_rows(b_), down_rows = expert_down_rows(pass_.stack());
         return {slot,
                 n,
                 part(t_.up, number, up_rows),
                 part(t_.down, number, down_rows),
-                b_.d_ff,
+                b_.feed.d_ff,
                 part(t_.up_bias, number, up_rows),
                 part(t_.down_bias, number, down_rows)};
     }
@@ -237,8 +237,8 @@ void Mixture::make_inner(const Wave& wave) noexcept {
                         .bias = batch.up_bias,
                         .out = out,
                         .n_stored = batch.d_ff,
-                        .epilogue = b_.gated ? Epilogue::gate : Epilogue::store,
-                        .activation = b_.activation};
+                        .epilogue = b_.feed.gated ? Epilogue::gate : Epilogue::store,
+                        .activation = b_.feed.activation};
         return Product{up, n_rows_ == 1 ? of_row.of(batch.up.type) : packed_stream(wave, batch)};
     });
 }
@@ -276,13 +276,13 @@ void Mixture::add_up(const Wave& wave) noexcept {
 
 /// Adds the wave's outputs of one row to what `attended` has of those before: columns [begin, end).
 void Mixture::sum(const Wave& wave, std::uint32_t row, std::uint32_t begin, std::uint32_t end) noexcept {
-    const std::uint32_t k = b_.n_experts_used;
+    const std::uint32_t k = b_.experts.n_used;
     float* total = pass_.attended()[row];
     const float* weights = routes_.weights(row);
     if (wave.slot_begin == 0)
         for (std::uint32_t col = begin; col < end; ++col) total[col] = 0.0f;
     for (std::uint32_t i = 0; i <= k; ++i) {
-        if (i == k && !b_.shared_d_ff) break;
+        if (i == k && !b_.experts.shared_d_ff) break;
         const std::uint32_t slot = routes_.slot(row, i);
         if (slot < wave.slot_begin || slot >= wave.slot_end) continue;
         const float* y = pass_.projected()[slot - wave.slot_begin];
@@ -307,17 +307,18 @@ void Experts::run(Pass& pass, const Layer& layer, const Block& block) noexcept {
 /// A row's logits, and that of the shared one's gate; what experts make of a row, and its sum.
 void Experts::plan(const Planning& p) noexcept {
     for (const Block& b : p.blocks()) {
-        if (!b.n_experts) continue;
-        const bool copied = b.choice_bias || b.n_expert_groups;  // scores that are compared beside those that weigh
+        if (!b.experts.n) continue;
+        const bool copied =
+            b.experts.choice_bias || b.experts.n_groups;  // scores that are compared beside those that weigh
         grow_to(p.map.inner_stride,
-                pad(b.n_experts) + kLanes + (copied ? pad(b.n_experts) + pad(b.n_expert_groups) : 0),
-                pad(b.shared_d_ff));
+                pad(b.experts.n) + kLanes + (copied ? pad(b.experts.n) + pad(b.experts.n_groups) : 0),
+                pad(b.experts.shared_d_ff));
         grow_to(p.map.projected_stride, pad(p.stack.d_model));
         grow_to(p.map.attended_stride, pad(p.stack.d_model));
-        grow_to(p.widest.operand, b.shared_d_ff);
-        const std::uint32_t n_batches = b.n_experts_used + (b.shared_d_ff ? 1 : 0);
-        if (b.n_experts > p.map.n_experts) p.map.n_experts = b.n_experts;
-        if (b.n_experts_used > p.map.n_experts_used) p.map.n_experts_used = b.n_experts_used;
+        grow_to(p.widest.operand, b.experts.shared_d_ff);
+        const std::uint32_t n_batches = b.experts.n_used + (b.experts.shared_d_ff ? 1 : 0);
+        if (b.experts.n > p.map.n_experts) p.map.n_experts = b.experts.n;
+        if (b.experts.n_used > p.map.n_experts_used) p.map.n_experts_used = b.experts.n_used;
         if (n_batches > p.map.n_row_batches) p.map.n_row_batches = n_batches;
     }
 }

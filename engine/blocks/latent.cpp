@@ -80,16 +80,16 @@ void adapt_heads(Pass& pass, const Block& b, bool queries, const Rows& from, std
                      &out = queries ? t.latent_query_out : t.latent_value_out;
         if (!in.offset) continue;
         const std::uint32_t rank = out.n_cols, stride = (rank + kLanes - 1) / kLanes * kLanes;
-        const HeadMaps first{pass, in, b.n_heads, rank, Epilogue::store, use.file, !queries};
+        const HeadMaps first{pass, in, b.attention.n_heads, rank, Epilogue::store, use.file, !queries};
         first.multiply("adapter", from, from_stride, low, stride);
         if (use.scale != 1.0f)
             pass.phase("adapter", {}, in_parts(pass.seq_len), [&](Pass::Share mine) {
                 for (std::uint32_t row = mine.begin; row < mine.end; ++row)
-                    for (std::uint32_t j = 0; j < b.n_heads * stride; ++j)
+                    for (std::uint32_t j = 0; j < b.attention.n_heads * stride; ++j)
                         if (j % stride < rank) low[row][j] = low[row][j] * use.scale;
             });
-        const std::uint32_t width = queries ? b.value_head_dim : b.latent_value_dim;
-        const HeadMaps second{pass, out, b.n_heads, width, Epilogue::add, use.file, queries};
+        const std::uint32_t width = queries ? b.attention.value_head_dim : b.latent.value_dim;
+        const HeadMaps second{pass, out, b.attention.n_heads, width, Epilogue::add, use.file, queries};
         second.multiply("adapter", low, stride, to, to_stride);
     }
 }
@@ -103,15 +103,15 @@ void adapt_heads(Pass& pass, const Block& b, bool queries, const Rows& from, std
 /// Raw queries in `attended`; what they are made of, and what heads' outputs become, in `inner`; each head's operand.
 void Latent::plan(const Planning& p) noexcept {
     for (const Block& b : p.blocks()) {
-        grow_to(p.map.inner_stride, pad(b.query_rank));
-        grow_to(p.map.hidden_stride, pad(b.query_rank));  // normed in a member's scratch
-        grow_to(p.widest.operand, b.query_rank);
-        if (!b.latent_query_dim) continue;
-        const std::uint64_t made = std::uint64_t{b.n_heads} * b.latent_value_dim;
-        grow_to(p.map.attended_stride, pad(std::uint64_t{b.n_heads} * query_head_dim(b)));
+        grow_to(p.map.inner_stride, pad(b.latent.query_rank));
+        grow_to(p.map.hidden_stride, pad(b.latent.query_rank));  // normed in a member's scratch
+        grow_to(p.widest.operand, b.latent.query_rank);
+        if (!b.latent.query_dim) continue;
+        const std::uint64_t made = std::uint64_t{b.attention.n_heads} * b.latent.value_dim;
+        grow_to(p.map.attended_stride, pad(std::uint64_t{b.attention.n_heads} * query_head_dim(b)));
         grow_to(p.map.inner_stride, pad(made));
-        grow_to(p.widest.operand, made, b.n_heads * round_up(b.latent_query_dim, kSuperblock),
-                b.n_heads * round_up(b.value_head_dim, kSuperblock));
+        grow_to(p.widest.operand, made, b.attention.n_heads * round_up(b.latent.query_dim, kSuperblock),
+                b.attention.n_heads * round_up(b.attention.value_head_dim, kSuperblock));
     }
 }
 
@@ -122,7 +122,7 @@ void Latent::project(const Attention& a, const Input& in) noexcept {
     const LatentTensors& l = tensors_of(pass);
     const Rows projected = pass.projected(), raw = a.is_latent() ? pass.attended() : projected;
     const auto part = [&](std::uint64_t at) { return Rows{projected.data + at, projected.stride}; };
-    const bool narrow = b.query_rank != 0;
+    const bool narrow = b.latent.query_rank != 0;
     const Linear query = to(t.query, raw, t.query_bias);
     const Linear parts[] = {narrow ? to(l.query_down, pass.inner()) : query, to(t.key, part(a.key_at), t.key_bias),
                             to(t.value, part(a.value_at), t.value_bias)};
@@ -134,39 +134,39 @@ void Latent::project(const Attention& a, const Input& in) noexcept {
         pass.multiply("projections", {}, std::span(parts).subspan(first, end - first), operand, in.n_rows);
     }
     const AdaptedProduct adapted[] = {{Adapted::query, raw, t.query.n_rows},
-                                      {Adapted::query_down, pass.inner(), b.query_rank},
+                                      {Adapted::query_down, pass.inner(), b.latent.query_rank},
                                       {Adapted::key, part(a.key_at), t.key.n_rows},
                                       {Adapted::value, part(a.value_at), t.value.n_rows}};
     const AdaptedProduct first_adapted[] = {adapted[narrow ? 1 : 0], adapted[2], adapted[3]};
     add_adapters(pass, std::span(first_adapted).first(n_parts), in.rows, in.n_rows, in.width, in.norm);
     if (narrow) {
         const NormWeights norm{Norm::rms, l.query_down_norm, 0, b.norm_epsilon};
-        const void* operand = pass.operand(query.matrix.type, pass.inner(), in.n_rows, b.query_rank, norm);
+        const void* operand = pass.operand(query.matrix.type, pass.inner(), in.n_rows, b.latent.query_rank, norm);
         pass.multiply("projections", {}, {&query, 1}, operand, in.n_rows);
-        add_adapters(pass, {adapted, 1}, pass.inner(), in.n_rows, b.query_rank, norm);
+        add_adapters(pass, {adapted, 1}, pass.inner(), in.n_rows, b.latent.query_rank, norm);
     }
     if (!a.is_latent()) return;
-    const HeadMaps maps{pass, l.query, b.n_heads, b.value_head_dim};
-    const Rows from{raw.data + b.rotary_dim, raw.stride};
-    maps.multiply("latent queries", from, query_head_dim(b), part(b.rotary_dim), b.head_dim);
-    adapt_heads(pass, b, true, from, query_head_dim(b), part(b.rotary_dim), b.head_dim);
+    const HeadMaps maps{pass, l.query, b.attention.n_heads, b.attention.value_head_dim};
+    const Rows from{raw.data + b.attention.rotary_dim, raw.stride};
+    maps.multiply("latent queries", from, query_head_dim(b), part(b.attention.rotary_dim), b.attention.head_dim);
+    adapt_heads(pass, b, true, from, query_head_dim(b), part(b.attention.rotary_dim), b.attention.head_dim);
 }
 
 void Latent::take_turning(const Attention& a, std::uint32_t row, std::uint32_t number, float* head) noexcept {
     const float* raw = a.pass.attended()[row] + std::uint64_t{number} * query_head_dim(a.block);
-    std::memcpy(head, raw, a.block.rotary_dim * sizeof(float));
+    std::memcpy(head, raw, a.block.attention.rotary_dim * sizeof(float));
 }
 
 void Latent::norm(const Attention& a, float* head) noexcept {
     const NormWeights norm{Norm::rms, tensors_of(a.pass).norm, 0, a.block.norm_epsilon};
-    float* latent = head + a.block.rotary_dim;
-    a.pass.norm(norm, latent, a.block.value_head_dim, latent);
+    float* latent = head + a.block.attention.rotary_dim;
+    a.pass.norm(norm, latent, a.block.attention.value_head_dim, latent);
 }
 
 Rows Latent::map_values(Pass& pass, const Block& b) noexcept {
-    const HeadMaps maps{pass, tensors_of(pass).value, b.n_heads, b.latent_value_dim};
-    maps.multiply("latent values", pass.attended(), b.value_head_dim, pass.inner(), b.latent_value_dim);
-    adapt_heads(pass, b, false, pass.attended(), b.value_head_dim, pass.inner(), b.latent_value_dim);
+    const HeadMaps maps{pass, tensors_of(pass).value, b.attention.n_heads, b.latent.value_dim};
+    maps.multiply("latent values", pass.attended(), b.attention.value_head_dim, pass.inner(), b.latent.value_dim);
+    adapt_heads(pass, b, false, pass.attended(), b.attention.value_head_dim, pass.inner(), b.latent.value_dim);
     return pass.inner();
 }
 

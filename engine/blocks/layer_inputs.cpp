@@ -13,8 +13,8 @@ namespace {
 
 /// inner = activation(G·x) · i
 void make_gated(Pass& pass, const Block& block, const InputTensors& t) noexcept {
-    const std::uint32_t width = block.layer_input_width;
-    const Linear gate{.matrix = t.gate, .out = pass.inner(), .n_stored = width, .activation = block.activation};
+    const std::uint32_t width = block.inputs.width;
+    const Linear gate{.matrix = t.gate, .out = pass.inner(), .n_stored = width, .activation = block.feed.activation};
     const void* stream = pass.operand(t.gate.type, pass.hidden(), pass.seq_len, pass.stack().d_model);
     pass.multiply("layer gate", {}, {&gate, 1}, stream, pass.seq_len);
     pass.phase("layer gate", pass.all(pass.inner(), width), in_parts(pass.seq_len), [&](Pass::Share mine) {
@@ -29,7 +29,7 @@ void make_gated(Pass& pass, const Block& block, const InputTensors& t) noexcept 
 }  // namespace
 
 void LayerInputs::plan(const Planning& p) noexcept {
-    const std::uint32_t width = p.stack.blocks[0].layer_input_width;  // every block's
+    const std::uint32_t width = p.stack.blocks[0].inputs.width;  // every block's
     if (!width) return;
     grow_to(p.map.inner_stride, pad(width));
     grow_to(p.map.projected_stride, pad(p.stack.d_model));
@@ -41,7 +41,7 @@ void LayerInputs::make(Pass& pass) noexcept {
     const Stack& stack = pass.stack();
     const InputTensors& t = pass.workspace.inputs()[pass.first_layer()];
     const WorkspaceState& w = pass.workspace;
-    const std::uint32_t width = stack.blocks[0].layer_input_width, n = stack.n_layers * width;
+    const std::uint32_t width = stack.blocks[0].inputs.width, n = stack.n_layers * width;
     const Rows made = inputs(pass);
     const Linear map{.matrix = t.map, .out = made, .n_stored = n};
     const void* embedded = pass.operand(t.map.type, pass.hidden(), pass.seq_len, stack.d_model);
@@ -62,21 +62,21 @@ void LayerInputs::make(Pass& pass) noexcept {
 }
 
 void LayerInputs::end(Pass& pass, const Block& block) noexcept {
-    if (!block.layer_input_width && !block.layer_scale) return;
+    if (!block.inputs.width && !block.inputs.layer_scale) return;
     const std::uint32_t d_model = pass.stack().d_model;
     const InputTensors& t = pass.of_layer(pass.workspace.inputs());
-    if (block.layer_input_width) {
+    if (block.inputs.width) {
         make_gated(pass, block, t);
         const Linear output{.matrix = t.output, .out = pass.projected(), .n_stored = d_model};
-        const void* gated = pass.operand(t.output.type, pass.inner(), pass.seq_len, block.layer_input_width);
+        const void* gated = pass.operand(t.output.type, pass.inner(), pass.seq_len, block.inputs.width);
         pass.multiply("layer output", {}, {&output, 1}, gated, pass.seq_len);
     }
     const NormWeights norm{Norm::rms, t.output_norm, 0, block.norm_epsilon};
-    const float scale = block.layer_scale ? *pass.workspace.vector(t.scale) : 1.0f;
+    const float scale = block.inputs.layer_scale ? *pass.workspace.vector(t.scale) : 1.0f;
     pass.phase("layer output", pass.all(pass.hidden(), d_model), in_parts(pass.seq_len), [&](Pass::Share mine) {
         for (std::uint32_t row = mine.begin; row < mine.end; ++row) {
             float *to = pass.hidden()[row], *from = pass.projected()[row];
-            if (block.layer_input_width) {
+            if (block.inputs.width) {
                 pass.norm(norm, from, d_model, from);
                 for (std::uint32_t i = 0; i < d_model; ++i) to[i] = to[i] + from[i];
             }

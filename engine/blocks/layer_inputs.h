@@ -6,7 +6,7 @@ namespace fovea {
 
 /// Elements of a row of what tokens give each layer of a stack, side by side.
 [[nodiscard]] constexpr std::uint64_t input_stride(const Stack& s) noexcept {
-    return round_up(std::uint64_t{s.n_layers} * s.blocks[0].layer_input_width, kLanes);
+    return round_up(std::uint64_t{s.n_layers} * s.blocks[0].inputs.width, kLanes);
 }
 
 struct LayerInputs {

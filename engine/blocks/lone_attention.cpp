@@ -6,24 +6,24 @@ namespace fovea {
 void lone_attention(Pass& pass, const Layer& layer, const Block& b) noexcept {
     const Attention a(pass, layer, b, Reads::self);
     const AttendInput& in = *pass.heads;
-    if (!b.no_projections) {
+    if (!b.attention.no_projections) {
         const auto input = [&](const Heads& heads, std::uint32_t n_rows, std::uint32_t width) {
             width = or_else(width, pass.stack().d_model);
             return Input{{heads.data.data(), width}, n_rows, width, {}};
         };
         const std::uint32_t n_keys = in.n_sequences * in.n_keys;
-        project(a, {input(in.query, pass.seq_len, b.query_width), input(in.key, n_keys, b.key_width),
-                    input(in.value, n_keys, b.value_width)});
+        project(a, {input(in.query, pass.seq_len, b.attention.query_width),
+                    input(in.key, n_keys, b.attention.key_width), input(in.value, n_keys, b.attention.value_width)});
     }
     rotate_and_cache(a);
     attend_sequences(a);
-    if (b.no_projections || !b.has_output_map) return;
+    if (b.attention.no_projections || !b.attention.has_output_map) return;
     const Linear output{.matrix = a.tensors.output,
                         .bias = a.tensors.output_bias,
                         .out = pass.out,
                         .n_stored = a.tensors.output.n_rows,
                         .canonical = true};
-    const std::uint32_t merged = b.n_heads * b.value_head_dim;
+    const std::uint32_t merged = b.attention.n_heads * b.attention.value_head_dim;
     const void* operand = pass.operand(output.matrix.type, pass.attended(), pass.seq_len, merged,
                                        NormWeights{}.with(pass.columns(&ColumnTensors::attention_output)));
     pass.multiply("output", {}, {&output, 1}, operand, pass.seq_len, Then::go_on);

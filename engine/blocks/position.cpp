@@ -36,7 +36,8 @@ void fill_distances(const Pass& pass, std::uint32_t block) noexcept {
         n_after = n_after < s.n_rows ? s.n_rows : n_after;
     }
     const WorkspaceState& w = pass.workspace;
-    const std::uint32_t centre = w.map.distance_reach - 1, most = pass.stack().blocks[block].relative_max_distance;
+    const std::uint32_t centre = w.map.distance_reach - 1,
+                        most = pass.stack().blocks[block].attention.relative_max_distance;
     for (std::uint32_t at = centre + 1 - n_before; at < centre + n_after; ++at) {
         const bool behind = at >= centre;
         const std::uint32_t far = behind ? at - centre : centre - at, d = far < most ? far : most;
@@ -57,7 +58,7 @@ void map_embeddings(Pass& pass) noexcept {
 }  // namespace
 
 const float* relative_scores(const Pass& pass, std::uint32_t block, std::uint32_t head, std::uint32_t pos) noexcept {
-    if (pass.stack().blocks[block].position != Position::relative) return nullptr;
+    if (pass.stack().blocks[block].attention.position != Position::relative) return nullptr;
     return distances(pass, block, head) + pass.workspace.map.distance_reach - 1 - pos;
 }
 
@@ -87,10 +88,10 @@ void embed(Pass& pass) noexcept {
         if (norm.kind != Norm::none) pass.norm(norm, x, width, x);
         for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
             const Block& b = stack.blocks[i];
-            if (b.position != Position::rope) continue;
+            if (b.attention.position != Position::rope) continue;
             float* cosines = pass.rotation(i, row);
-            w.kernels->floats.rope_table(pos, w.vector(t.rope_frequencies[i]), b.rotary_dim / 2, b.rope_scale, cosines,
-                                         cosines + w.map.rotation_stride);
+            w.kernels->floats.rope_table(pos, w.vector(t.rope_frequencies[i]), b.attention.rotary_dim / 2,
+                                         b.attention.rope_scale, cosines, cosines + w.map.rotation_stride);
         }
     };
     if (has(Part::vectors) && stack.sound.is_speech()) Hearing::convolve(pass);
@@ -98,7 +99,7 @@ void embed(Pass& pass) noexcept {
         const bool is_first = rows.begin == 0 && rows.end != 0;  // of more members than rows some have none
         if (has(Part::vectors) && is_first)
             for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
-                if (stack.blocks[i].position == Position::relative) fill_distances(pass, i);
+                if (stack.blocks[i].attention.position == Position::relative) fill_distances(pass, i);
         for (const Sequence& s : pass.self) {
             const Pass::Share mine = rows.within(s.row, s.n_rows);
             if (mine.begin == mine.end) continue;
@@ -113,9 +114,10 @@ void embed(Pass& pass) noexcept {
 
 void rotate_head(const Pass& pass, const Layer& layer, std::uint32_t row, float* head) noexcept {
     const Block& b = pass.stack().blocks[layer.block];
-    if (b.position != Position::rope) return;
+    if (b.attention.position != Position::rope) return;
     const float* cosines = pass.rotation(layer.block, row);
-    pass.workspace.kernels->floats.rotate(head, cosines, cosines + pass.workspace.map.rotation_stride, b.rotary_dim);
+    pass.workspace.kernels->floats.rotate(head, cosines, cosines + pass.workspace.map.rotation_stride,
+                                          b.attention.rotary_dim);
 }
 
 }  // namespace fovea

@@ -35,30 +35,30 @@ public:
     /// Phases: the router's logits of norm(stream), then who computes what.
     void choose() noexcept;
 
-    [[nodiscard]] std::uint32_t n_batches() const noexcept { return b_.n_experts + (b_.shared_d_ff ? 1 : 0); }
+    [[nodiscard]] std::uint32_t n_batches() const noexcept { return b_.experts.n + (b_.experts.shared_d_ff ? 1 : 0); }
     [[nodiscard]] std::uint32_t first_slot(std::uint32_t batch) const noexcept {
-        return batch < b_.n_experts ? first_[batch] : n_chosen();
+        return batch < b_.experts.n ? first_[batch] : n_chosen();
     }
     [[nodiscard]] std::uint32_t n_slots(std::uint32_t batch) const noexcept {
-        return batch < b_.n_experts ? first_[batch + 1] - first_[batch] : n_rows_;
+        return batch < b_.experts.n ? first_[batch + 1] - first_[batch] : n_rows_;
     }
     [[nodiscard]] std::uint32_t row_of(std::uint32_t slot) const noexcept {
         return slot < n_chosen() ? rows_[slot] : slot - n_chosen();
     }
     /// The slot of a row's expert number i, of those it chose; behind them that of the shared one.
     [[nodiscard]] std::uint32_t slot(std::uint32_t row, std::uint32_t i) const noexcept {
-        return i < b_.n_experts_used ? slots_[std::uint64_t{row} * b_.n_experts_used + i] : n_chosen() + row;
+        return i < b_.experts.n_used ? slots_[std::uint64_t{row} * b_.experts.n_used + i] : n_chosen() + row;
     }
     /// [n_experts_used + 1]: what a row's outputs are multiplied with; last, the shared one's.
     [[nodiscard]] const float* weights(std::uint32_t row) const noexcept {
-        return weights_ + std::uint64_t{row} * (b_.n_experts_used + 1u);
+        return weights_ + std::uint64_t{row} * (b_.experts.n_used + 1u);
     }
 
 private:
     [[nodiscard]] std::uint32_t* list(ArenaOffset at) const noexcept {
         return reinterpret_cast<std::uint32_t*>(pass_.workspace.arena + at);
     }
-    [[nodiscard]] std::uint32_t n_chosen() const noexcept { return n_rows_ * b_.n_experts_used; }
+    [[nodiscard]] std::uint32_t n_chosen() const noexcept { return n_rows_ * b_.experts.n_used; }
     void make_logits() noexcept;
     void choose(std::uint32_t row) noexcept;
     float score(float* p) const noexcept;

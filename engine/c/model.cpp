@@ -76,10 +76,10 @@ void keep(const Model& model, const Tokenizer& tokenizer, void* memory, fovea_mo
             .d_model = last.d_model,
             .vocab_size = last.vocab_size,
             .max_positions = last.max_positions,
-            .n_heads = first.n_heads,
-            .n_kv_heads = first.n_kv_heads,
-            .head_dim = first.head_dim,
-            .value_head_dim = first.value_head_dim,
+            .n_heads = first.attention.n_heads,
+            .n_kv_heads = first.attention.n_kv_heads,
+            .head_dim = first.attention.head_dim,
+            .value_head_dim = first.attention.value_head_dim,
             .n_token_types = last.n_token_types,
             .pools = last.pooling != Pooling::none,
             .reads_memory = reads_memory(config),
@@ -102,22 +102,26 @@ void keep(const Model& model, const Tokenizer& tokenizer, void* memory, fovea_mo
 
 [[nodiscard]] fovea_layer layer_of(const Stack& stack, const Block& b, bool attends_alone) noexcept {
     const auto width = [&](std::uint32_t given) { return given ? given : stack.d_model; };
-    const std::uint32_t merged = b.n_heads * b.value_head_dim;
+    const std::uint32_t merged = b.attention.n_heads * b.attention.value_head_dim;
     return {.struct_size = sizeof(fovea_layer),
-            .n_heads = b.n_heads,
-            .n_kv_heads = b.n_kv_heads,
-            .head_dim = b.head_dim,
-            .value_head_dim = b.value_head_dim,
-            .d_ff = b.d_ff,
-            .window = b.window,
-            .causal = b.causal,
-            .cross_attention = b.cross_attention,
-            .n_appended = attends_alone ? std::uint32_t{b.bias_kv} + b.zero_attn : 0,
-            .no_projections = b.no_projections,
-            .query_width = b.no_projections ? b.n_heads * b.head_dim : width(b.query_width),
-            .key_width = b.no_projections ? b.n_kv_heads * b.head_dim : width(b.key_width),
-            .value_width = b.no_projections ? b.n_kv_heads * b.value_head_dim : width(b.value_width),
-            .output_width = b.no_projections || !b.has_output_map ? merged : width(b.output_width)};
+            .n_heads = b.attention.n_heads,
+            .n_kv_heads = b.attention.n_kv_heads,
+            .head_dim = b.attention.head_dim,
+            .value_head_dim = b.attention.value_head_dim,
+            .d_ff = b.feed.d_ff,
+            .window = b.attention.window,
+            .causal = b.attention.causal,
+            .cross_attention = b.attention.cross_attention,
+            .n_appended = attends_alone ? std::uint32_t{b.attention.bias_kv} + b.attention.zero_attn : 0,
+            .no_projections = b.attention.no_projections,
+            .query_width = b.attention.no_projections ? b.attention.n_heads * b.attention.head_dim
+                                                      : width(b.attention.query_width),
+            .key_width = b.attention.no_projections ? b.attention.n_kv_heads * b.attention.head_dim
+                                                    : width(b.attention.key_width),
+            .value_width = b.attention.no_projections ? b.attention.n_kv_heads * b.attention.value_head_dim
+                                                      : width(b.attention.value_width),
+            .output_width =
+                b.attention.no_projections || !b.attention.has_output_map ? merged : width(b.attention.output_width)};
 }
 
 }  // namespace
@@ -142,18 +146,18 @@ fovea_status fovea_attention_model(const fovea_attention_shape* shape, void* mem
     fovea_attention_shape known;
     if (Status s = read_struct(shape, known); !s.ok()) return to_c(s);
     if (Status s = check_memory(memory, memory_bytes); !s.ok()) return to_c(s);
-    const Block block{.n_heads = known.n_heads,
-                      .n_kv_heads = known.n_kv_heads ? known.n_kv_heads : known.n_heads,
-                      .head_dim = known.head_dim,
-                      .value_head_dim = known.value_head_dim ? known.value_head_dim : known.head_dim,
-                      .window = known.window,
-                      .softmax_scale = known.softmax_scale,
-                      .score_softcap = known.score_softcap,
-                      .causal = known.causal != 0,
-                      .zero_attn = known.zero_attn != 0,
-                      .no_projections = true};
+    const AttentionShape heads{.n_heads = known.n_heads,
+                               .n_kv_heads = known.n_kv_heads ? known.n_kv_heads : known.n_heads,
+                               .head_dim = known.head_dim,
+                               .value_head_dim = known.value_head_dim ? known.value_head_dim : known.head_dim,
+                               .window = known.window,
+                               .softmax_scale = known.softmax_scale,
+                               .score_softcap = known.score_softcap,
+                               .causal = known.causal != 0,
+                               .zero_attn = known.zero_attn != 0,
+                               .no_projections = true};
     Model made;
-    if (Status s = attention_model(block, made); !s.ok()) return to_c(s);
+    if (Status s = attention_model(heads, made); !s.ok()) return to_c(s);
     keep(made, {}, memory, model);
     return success();
 }

@@ -35,11 +35,12 @@ void copy_page(const PoolState& pool, std::uint32_t from, std::uint32_t to, std:
 }  // namespace
 
 std::uint64_t key_cache_bytes(const Block& b, std::uint64_t n_positions, Type type) noexcept {
-    return round_up(b.n_kv_heads * n_positions / kLanes * key_panel_bytes(type, b.head_dim), 64);
+    return round_up(b.attention.n_kv_heads * n_positions / kLanes * key_panel_bytes(type, b.attention.head_dim), 64);
 }
 
 std::uint64_t value_cache_bytes(const Block& b, std::uint64_t n_positions, Type type) noexcept {
-    return round_up(b.n_kv_heads * n_positions / kLanes * value_panel_bytes(type, b.value_head_dim), 64);
+    return round_up(b.attention.n_kv_heads * n_positions / kLanes * value_panel_bytes(type, b.attention.value_head_dim),
+                    64);
 }
 
 PageBytes lay_out_page(const Stack& stack, std::uint64_t page_len, Type type, LayerPlace* places,

@@ -30,8 +30,8 @@ struct PageBytes {
 };
 /// Whether a layer has keys and values in a page, of its rows or of a memory.
 [[nodiscard]] constexpr bool is_cached(const Block& block, bool memory) noexcept {
-    if (has(Part::vectors) && memory) return block.cross_attention;
-    return !has(Part::layer_inputs) || !block.shared_keys;
+    if (has(Part::vectors) && memory) return block.attention.cross_attention;
+    return !has(Part::layer_inputs) || !block.attention.shared_keys;
 }
 /// Lays a page out; `places` [n_layers], or null for the size alone. A layer that shares keys has the place of those.
 PageBytes lay_out_page(const Stack& stack, std::uint64_t page_len, Type type, LayerPlace* places,
@@ -54,11 +54,11 @@ struct KvPages {
     Type type = Type::f32;
 
     [[nodiscard]] HeadPanels keys(const Block& b, std::uint32_t layer, std::uint32_t kv_head) const noexcept {
-        const std::uint64_t bytes = key_panel_bytes(type, b.head_dim);
+        const std::uint64_t bytes = key_panel_bytes(type, b.attention.head_dim);
         return {places[one_place ? 0 : layer].keys + std::uint64_t{kv_head} * (page_len / kLanes) * bytes, bytes};
     }
     [[nodiscard]] HeadPanels values(const Block& b, std::uint32_t layer, std::uint32_t kv_head) const noexcept {
-        const std::uint64_t bytes = value_panel_bytes(type, b.value_head_dim);
+        const std::uint64_t bytes = value_panel_bytes(type, b.attention.value_head_dim);
         return {places[one_place ? 0 : layer].values + std::uint64_t{kv_head} * (page_len / kLanes) * bytes, bytes};
     }
     /// The panel of a head that holds position `pos`.
@@ -108,7 +108,7 @@ void for_each_head(const PoolState& pool, Visit&& visit) noexcept {
     for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
         const Block& b = stack.block(layer);
         if (!is_cached(b, pool.limits.memory)) continue;
-        for (std::uint32_t head = 0; head < b.n_kv_heads; ++head) visit(layer, b, head);
+        for (std::uint32_t head = 0; head < b.attention.n_kv_heads; ++head) visit(layer, b, head);
     }
 }
 

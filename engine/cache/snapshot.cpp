@@ -43,7 +43,7 @@ void for_each_run(const PoolState& pool, std::uint32_t kv_len, Visit&& visit) no
             const HeadPanels panels = is_value ? pages.values(b, layer, head) : pages.keys(b, layer, head);
             for (std::uint32_t pos = 0; pos < kv_len; pos += page_len) {
                 const std::uint32_t n = kv_len - pos < page_len ? kv_len - pos : page_len;
-                visit(Run{panels, pos, b.head_dim,
+                visit(Run{panels, pos, b.attention.head_dim,
                           static_cast<std::size_t>((n + kLanes - 1) / kLanes * panels.panel_bytes), is_value,
                           pos + n == kv_len});
             }

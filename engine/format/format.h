@@ -90,7 +90,7 @@ inline constexpr std::size_t kStackRecordBytes = 56,
 inline constexpr std::size_t kLeastBlockRecordBytes = 88;
 
 /// Goes through a stack's record in the file's order: field(name, x, least, most) for a field as wide as x,
-/// field.wide(...) for one of four bytes of which two are kept, field.flags(x...) for bytes that are 0 or 1,
+/// field.wide(...) for one of four bytes of which fewer are kept, field.flags(x...) for bytes that are 0 or 1,
 /// field.skip(n) for reserved bytes. Readers, checkers and writers of configurations all use this list. S is Stack or
 /// const Stack.
 template <class S, class Field>
@@ -116,41 +116,41 @@ inline constexpr Position kLastPosition = has(Part::vectors) ? Position::disenta
 /// The same for a block's record.
 template <class B, class Field>
 void for_each_block_field(B& b, Field& field) {
-    field("n_heads", b.n_heads, 0, kMaxHeads), field("n_kv_heads", b.n_kv_heads, 0, kMaxHeads),
-    field("head_dim", b.head_dim, 0, kMaxWidth), field("value_head_dim", b.value_head_dim, 0, kMaxWidth),
-    field("query_width", b.query_width, 0, kMaxWidth), field("key_width", b.key_width, 0, kMaxWidth),
-    field("value_width", b.value_width, 0, kMaxWidth), field("output_width", b.output_width, 0, kMaxWidth),
-    field("d_ff", b.d_ff, 0, kMaxWidth), field("window", b.window, 0, kMaxPositions),
-    field("rotary_dim", b.rotary_dim, 0, kMaxWidth);
+    field("n_heads", b.attention.n_heads, 0, kMaxHeads), field("n_kv_heads", b.attention.n_kv_heads, 0, kMaxHeads),
+    field("head_dim", b.attention.head_dim, 0, kMaxWidth), field("value_head_dim", b.attention.value_head_dim, 0, kMaxWidth),
+    field("query_width", b.attention.query_width, 0, kMaxWidth), field("key_width", b.attention.key_width, 0, kMaxWidth),
+    field("value_width", b.attention.value_width, 0, kMaxWidth), field("output_width", b.attention.output_width, 0, kMaxWidth),
+    field("d_ff", b.feed.d_ff, 0, kMaxWidth), field("window", b.attention.window, 0, kMaxPositions),
+    field("rotary_dim", b.attention.rotary_dim, 0, kMaxWidth);
     if (has(Part::vectors))
-        field.wide("relative_buckets", b.relative_buckets, 0, kMaxBuckets);
+        field.wide("relative_buckets", b.attention.relative_buckets, 0, kMaxBuckets);
     else
         field.skip(4);
-    field("relative_max_distance", b.relative_max_distance, 0, kMaxPositions),
+    field("relative_max_distance", b.attention.relative_max_distance, 0, kMaxPositions),
     field("norm_epsilon", b.norm_epsilon, 0, kMaxFloat),
-    field("softmax_scale", b.softmax_scale, -kMaxFloat, kMaxFloat),
-    field("score_softcap", b.score_softcap, 0, kMaxFloat), field("rope_scale", b.rope_scale, -kMaxFloat, kMaxFloat),
+    field("softmax_scale", b.attention.softmax_scale, -kMaxFloat, kMaxFloat),
+    field("score_softcap", b.attention.score_softcap, 0, kMaxFloat), field("rope_scale", b.attention.rope_scale, -kMaxFloat, kMaxFloat),
     field("norm", b.norm, Norm::none, Norm::rms), field("norm_place", b.norm_place, NormPlace::pre, NormPlace::within),
-    field("query_key_norm", b.query_key_norm, Norm::none, Norm::rms),
-    field("block position", b.position, Position::none, kLastPosition),
-    field("activation", b.activation, Activation::none, static_cast<Activation>(kActivationCount - 1));
-    field.flags(b.gated, b.causal, b.cross_attention, b.has_output_map, b.query_bias, b.key_bias, b.value_bias,
-                b.output_bias, b.up_bias, b.gate_bias, b.down_bias, b.norm_bias, b.bias_kv, b.zero_attn);
+    field("query_key_norm", b.attention.query_key_norm, Norm::none, Norm::rms),
+    field("block position", b.attention.position, Position::none, kLastPosition),
+    field("activation", b.feed.activation, Activation::none, static_cast<Activation>(kActivationCount - 1));
+    field.flags(b.feed.gated, b.attention.causal, b.attention.cross_attention, b.attention.has_output_map, b.attention.query_bias, b.attention.key_bias, b.attention.value_bias,
+                b.attention.output_bias, b.feed.up_bias, b.feed.gate_bias, b.feed.down_bias, b.norm_bias, b.attention.bias_kv, b.attention.zero_attn);
     field.skip(1);
     field("residual_scale", b.residual_scale, -kMaxFloat, kMaxFloat),
-    field("projection_clip", b.projection_clip, 0, kMaxFloat),
-    field("head_norm", b.head_norm, HeadNorm::shared, HeadNorm::together);
-    field.flags(b.parallel, b.shared_norm, b.attention_sinks);
+    field("projection_clip", b.attention.projection_clip, 0, kMaxFloat),
+    field("head_norm", b.attention.head_norm, HeadNorm::shared, HeadNorm::together);
+    field.flags(b.feed.parallel, b.feed.shared_norm, b.attention.attention_sinks);
     if (!kLongBlockRecords) return field.skip(4);
-    field.flags(b.normalize_experts, b.shared_gate, b.router_bias, b.choice_bias);
-    field("n_experts", b.n_experts, 0, kMaxExperts), field.wide("n_experts_used", b.n_experts_used, 0, kMaxExpertsUsed),
-    field("shared_d_ff", b.shared_d_ff, 0, kMaxWidth), field("routed_scale", b.routed_scale, -kMaxFloat, kMaxFloat);
-    field("n_expert_groups", b.n_expert_groups, 0, kMaxExperts), field("n_groups_used", b.n_groups_used, 0, kMaxExperts);
-    field("query_rank", b.query_rank, 0, kMaxWidth), field("latent_query_dim", b.latent_query_dim, 0, kMaxWidth),
-    field("latent_value_dim", b.latent_value_dim, 0, kMaxWidth);
-    field("router_score", b.router_score, RouterScore::softmax, RouterScore::sigmoid);
-    field.flags(b.column_scales, b.shared_keys, b.value_norm, b.layer_scale), field.skip(1);
-    field("layer_input_width", b.layer_input_width, 0, kMaxInputWidth);
+    field.flags(b.experts.normalize, b.experts.shared_gate, b.experts.router_bias, b.experts.choice_bias);
+    field.wide("n_experts", b.experts.n, 0, kMaxExperts), field.wide("n_experts_used", b.experts.n_used, 0, kMaxExpertsUsed),
+    field("shared_d_ff", b.experts.shared_d_ff, 0, kMaxWidth), field("routed_scale", b.experts.routed_scale, -kMaxFloat, kMaxFloat);
+    field("n_expert_groups", b.experts.n_groups, 0, kMaxExperts), field("n_groups_used", b.experts.n_groups_used, 0, kMaxExperts);
+    field("query_rank", b.latent.query_rank, 0, kMaxWidth), field("latent_query_dim", b.latent.query_dim, 0, kMaxWidth),
+    field("latent_value_dim", b.latent.value_dim, 0, kMaxWidth);
+    field("router_score", b.experts.router_score, RouterScore::softmax, RouterScore::sigmoid);
+    field.flags(b.column_scales, b.attention.shared_keys, b.attention.value_norm, b.inputs.layer_scale), field.skip(1);
+    field("layer_input_width", b.inputs.width, 0, kMaxInputWidth);
 }
 
 /// The same for a map's record.
@@ -249,26 +249,26 @@ struct TensorSpec {
 
 /// Rows of `up`: gate and up alternate by whole panels, so each is padded to panels.
 [[nodiscard]] constexpr std::uint32_t up_rows(const Block& b) noexcept {
-    return b.gated ? 2 * static_cast<std::uint32_t>(round_up(b.d_ff, kLanes)) : b.d_ff;
+    return b.feed.gated ? 2 * static_cast<std::uint32_t>(round_up(b.feed.d_ff, kLanes)) : b.feed.d_ff;
 }
 
 /// Rows of one expert among those of all: whole panels.
 [[nodiscard]] constexpr std::uint32_t expert_up_rows(const Block& b) noexcept {
-    return static_cast<std::uint32_t>(round_up(b.d_ff, kLanes)) * (b.gated ? 2 : 1);
+    return static_cast<std::uint32_t>(round_up(b.feed.d_ff, kLanes)) * (b.feed.gated ? 2 : 1);
 }
 [[nodiscard]] constexpr std::uint32_t expert_down_rows(const Stack& s) noexcept {
     return static_cast<std::uint32_t>(round_up(s.d_model, kLanes));
 }
 /// Rows of one head's maps among those of all: whole panels.
 [[nodiscard]] constexpr std::uint32_t latent_query_rows(const Block& b) noexcept {
-    return static_cast<std::uint32_t>(round_up(b.value_head_dim, kLanes));
+    return static_cast<std::uint32_t>(round_up(b.attention.value_head_dim, kLanes));
 }
 [[nodiscard]] constexpr std::uint32_t latent_value_rows(const Block& b) noexcept {
-    return static_cast<std::uint32_t>(round_up(b.latent_value_dim, kLanes));
+    return static_cast<std::uint32_t>(round_up(b.latent.value_dim, kLanes));
 }
 /// Rows of one head's vectors for buckets of distances: whole panels.
 [[nodiscard]] constexpr std::uint32_t bucket_rows(const Block& b) noexcept {
-    return static_cast<std::uint32_t>(round_up(b.relative_buckets, kLanes));
+    return static_cast<std::uint32_t>(round_up(b.attention.relative_buckets, kLanes));
 }
 /// Rows of one head's first matrix of an adapter: whole panels.
 [[nodiscard]] constexpr std::uint32_t latent_rank_rows(const Stack& s) noexcept {
@@ -276,14 +276,14 @@ struct TensorSpec {
 }
 /// Dims of a head as `query` makes it, and as `attention_output` reads it.
 [[nodiscard]] constexpr std::uint32_t query_head_dim(const Block& b) noexcept {
-    return has(Part::latent) && b.latent_query_dim ? b.rotary_dim + b.latent_query_dim : b.head_dim;
+    return has(Part::latent) && b.latent.query_dim ? b.attention.rotary_dim + b.latent.query_dim : b.attention.head_dim;
 }
 [[nodiscard]] constexpr std::uint32_t merged_head_dim(const Block& b) noexcept {
-    return has(Part::latent) && b.latent_query_dim ? b.latent_value_dim : b.value_head_dim;
+    return has(Part::latent) && b.latent.query_dim ? b.latent.value_dim : b.attention.value_head_dim;
 }
 /// Rows of `up` if it is the shared expert's.
 [[nodiscard]] constexpr std::uint32_t shared_up_rows(const Block& b) noexcept {
-    return b.gated ? 2 * static_cast<std::uint32_t>(round_up(b.shared_d_ff, kLanes)) : b.shared_d_ff;
+    return b.feed.gated ? 2 * static_cast<std::uint32_t>(round_up(b.experts.shared_d_ff, kLanes)) : b.experts.shared_d_ff;
 }
 
 [[nodiscard]] constexpr std::uint32_t or_else(std::uint32_t x, std::uint32_t otherwise) noexcept { return x ? x : otherwise; }
@@ -294,36 +294,36 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     using enum Layout;
     const Block& b = s.block(layer);
     const bool adapter = has(Part::adapters) && s.adapter_rank != 0;
-    const bool projects = b.n_heads && !b.no_projections, attends = projects && !adapter;
-    const bool reads_memory = attends && b.cross_attention, feeds = b.d_ff != 0 && !adapter;
-    const bool routes = has(Part::experts) && b.n_experts != 0 && !adapter;
-    const bool feeds_all = feeds && !routes, shares = routes && b.shared_d_ff;
-    const bool latent = has(Part::latent) && attends && b.latent_query_dim;
-    const bool narrow = has(Part::latent) && attends && b.query_rank;
-    const bool disentangled = has(Part::vectors) && attends && b.position == Position::disentangled;
-    const bool adapts_feed = adapter && b.d_ff && !b.n_experts;
+    const bool projects = b.attention.n_heads && !b.attention.no_projections, attends = projects && !adapter;
+    const bool reads_memory = attends && b.attention.cross_attention, feeds = b.feed.d_ff != 0 && !adapter;
+    const bool routes = has(Part::experts) && b.experts.n != 0 && !adapter;
+    const bool feeds_all = feeds && !routes, shares = routes && b.experts.shared_d_ff;
+    const bool latent = has(Part::latent) && attends && b.latent.query_dim;
+    const bool narrow = has(Part::latent) && attends && b.latent.query_rank;
+    const bool disentangled = has(Part::vectors) && attends && b.attention.position == Position::disentangled;
+    const bool adapts_feed = adapter && b.feed.d_ff && !b.experts.n;
     const auto adapts = [&](bool there, Adapted matrix) { return has(Part::adapters) && there && s.adapts(matrix); };
     const bool norm = b.norm != Norm::none, norm_bias = norm && b.norm_bias;
     const bool within = has(Part::block_variants) && b.norm_place == NormPlace::within;
     const bool post_norm = norm && (b.norm_place == NormPlace::both || within), post_norm_bias = post_norm && b.norm_bias;
-    const bool head_norm = b.query_key_norm != Norm::none, output_bias = b.has_output_map && b.output_bias;
-    const bool head_norm_bias = b.norm_bias && b.query_key_norm == Norm::layer;
-    const bool feeds_norm = feeds && norm && !b.shared_norm, one_head = b.head_norm == HeadNorm::shared;
-    const std::uint32_t query_rows = b.n_heads * query_head_dim(b), key_rows = b.n_kv_heads * b.head_dim;
+    const bool head_norm = b.attention.query_key_norm != Norm::none, output_bias = b.attention.has_output_map && b.attention.output_bias;
+    const bool head_norm_bias = b.norm_bias && b.attention.query_key_norm == Norm::layer;
+    const bool feeds_norm = feeds && norm && !b.feed.shared_norm, one_head = b.attention.head_norm == HeadNorm::shared;
+    const std::uint32_t query_rows = b.attention.n_heads * query_head_dim(b), key_rows = b.attention.n_kv_heads * b.attention.head_dim;
     const bool adapts_attention = adapter && projects;
-    const bool adapts_keys = adapts_attention && !(has(Part::layer_inputs) && b.shared_keys);
-    const bool adapts_latent = has(Part::latent) && adapts_attention && b.latent_query_dim;
-    const bool adapts_narrow = has(Part::latent) && adapts_attention && b.query_rank;
-    const std::uint32_t query_cols = narrow || adapts_narrow ? b.query_rank : or_else(b.query_width, s.d_model);
-    const std::uint32_t value_rows = b.n_kv_heads * b.value_head_dim, merged = b.n_heads * merged_head_dim(b);
-    const std::uint32_t normed_query = one_head ? b.head_dim : query_rows, normed_key = one_head ? b.head_dim : key_rows;
-    const std::uint32_t output_rows = or_else(b.output_width, s.d_model);
-    const std::uint32_t post_attention = within ? merged : s.d_model, post_feed_forward = within ? b.d_ff : s.d_model;
-    const std::uint32_t rank = s.adapter_rank, up_rank = b.gated ? 2 * rank : rank;
+    const bool adapts_keys = adapts_attention && !(has(Part::layer_inputs) && b.attention.shared_keys);
+    const bool adapts_latent = has(Part::latent) && adapts_attention && b.latent.query_dim;
+    const bool adapts_narrow = has(Part::latent) && adapts_attention && b.latent.query_rank;
+    const std::uint32_t query_cols = narrow || adapts_narrow ? b.latent.query_rank : or_else(b.attention.query_width, s.d_model);
+    const std::uint32_t value_rows = b.attention.n_kv_heads * b.attention.value_head_dim, merged = b.attention.n_heads * merged_head_dim(b);
+    const std::uint32_t normed_query = one_head ? b.attention.head_dim : query_rows, normed_key = one_head ? b.attention.head_dim : key_rows;
+    const std::uint32_t output_rows = or_else(b.attention.output_width, s.d_model);
+    const std::uint32_t post_attention = within ? merged : s.d_model, post_feed_forward = within ? b.feed.d_ff : s.d_model;
+    const std::uint32_t rank = s.adapter_rank, up_rank = b.feed.gated ? 2 * rank : rank;
     const bool columns = has(Part::columns) && b.column_scales;
-    const bool inputs = has(Part::layer_inputs) && !adapter, makes_keys = attends && !(inputs && b.shared_keys);
-    const bool scales_layer = inputs && b.layer_scale, norms_values = inputs && b.value_norm;
-    const std::uint32_t input_width = inputs ? b.layer_input_width : 0;
+    const bool inputs = has(Part::layer_inputs) && !adapter, makes_keys = attends && !(inputs && b.attention.shared_keys);
+    const bool scales_layer = inputs && b.inputs.layer_scale, norms_values = inputs && b.attention.value_norm;
+    const std::uint32_t input_width = inputs ? b.inputs.width : 0;
     const bool output_columns = has(Part::columns) && s.output_columns && !adapter;
     const auto tensor = [&](Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
         visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});

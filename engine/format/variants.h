@@ -6,14 +6,15 @@ namespace fovea {
 
 /// Part::layer_inputs.
 [[nodiscard]] constexpr bool has_layer_inputs(const Block& b) noexcept {
-    return b.shared_keys || b.value_norm || b.layer_scale || b.layer_input_width != 0;
+    return b.attention.shared_keys || b.attention.value_norm || b.inputs.layer_scale || b.inputs.width != 0;
 }
 
 /// Part::block_variants.
 [[nodiscard]] constexpr bool is_variant(const Block& b) noexcept {
-    return b.norm_place > NormPlace::post || b.head_norm != HeadNorm::shared || b.position == Position::alibi ||
-           b.residual_scale != 0.0f || b.projection_clip != 0.0f || b.score_softcap != 0.0f || b.parallel ||
-           b.attention_sinks || b.activation >= Activation::relu2;
+    return b.norm_place > NormPlace::post || b.attention.head_norm != HeadNorm::shared ||
+           b.attention.position == Position::alibi || b.residual_scale != 0.0f || b.attention.projection_clip != 0.0f ||
+           b.attention.score_softcap != 0.0f || b.feed.parallel || b.attention.attention_sinks ||
+           b.feed.activation >= Activation::relu2;
 }
 
 }  // namespace fovea

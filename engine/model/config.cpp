@@ -37,158 +37,176 @@ struct Checks {
 
 /// Every query's and key's head has vectors of its own, and all queries see all keys.
 void check_disentangled(const Block& b, Checks& check) {
-    check("relative_max_distance", b.relative_max_distance, 1, kMaxPositions);
-    check("relative_buckets", b.relative_buckets, 1, kMaxBuckets);
-    check("n_heads times relative_buckets", std::uint64_t{b.n_heads} * bucket_rows(b), 1, kMaxMerged);
-    check("n_kv_heads of disentangled positions", b.n_kv_heads, b.n_heads, b.n_heads);
-    check.expect(!b.causal && !b.no_projections && !b.bias_kv && !b.zero_attn && !b.latent_query_dim,
+    check("relative_max_distance", b.attention.relative_max_distance, 1, kMaxPositions);
+    check("relative_buckets", b.attention.relative_buckets, 1, kMaxBuckets);
+    check("n_heads times relative_buckets", std::uint64_t{b.attention.n_heads} * bucket_rows(b), 1, kMaxMerged);
+    check("n_kv_heads of disentangled positions", b.attention.n_kv_heads, b.attention.n_heads, b.attention.n_heads);
+    check.expect(!b.attention.causal && !b.attention.no_projections && !b.attention.bias_kv && !b.attention.zero_attn &&
+                     !b.latent.query_dim,
                  "disentangled positions with what they cannot have", 0, 1);
 }
 
 void check_positions(const Block& b, Checks& check) {
-    switch (b.position) {
+    switch (b.attention.position) {
         case Position::none:
         case Position::alibi: return;
         case Position::rope:
-            if (!has(Part::latent) || !b.latent_query_dim)  // a latent head's dims that turn are rotary_dim alone
-                check.expect(b.head_dim % 2 == 0, "head_dim, even for rotary positions", b.head_dim + 1, b.head_dim);
-            check.expect(b.rotary_dim % 2 == 0, "rotary_dim, even", b.rotary_dim + 1, b.rotary_dim);
-            return check("rotary_dim", b.rotary_dim, 2, b.head_dim);
-        case Position::relative: return check("relative_max_distance", b.relative_max_distance, 1, kMaxPositions);
+            if (!has(Part::latent) || !b.latent.query_dim)  // a latent head's dims that turn are rotary_dim alone
+                check.expect(b.attention.head_dim % 2 == 0, "head_dim, even for rotary positions",
+                             b.attention.head_dim + 1, b.attention.head_dim);
+            check.expect(b.attention.rotary_dim % 2 == 0, "rotary_dim, even", b.attention.rotary_dim + 1,
+                         b.attention.rotary_dim);
+            return check("rotary_dim", b.attention.rotary_dim, 2, b.attention.head_dim);
+        case Position::relative:
+            return check("relative_max_distance", b.attention.relative_max_distance, 1, kMaxPositions);
         case Position::disentangled:
             if (has(Part::vectors)) return check_disentangled(b, check);
             [[fallthrough]];
         default:  // learned and sinusoidal positions are the stack's
-            return check("block position", b.position, Position::rope, Position::rope);
+            return check("block position", b.attention.position, Position::rope, Position::rope);
     }
 }
 
 /// One key-value head, whose values are what follows its dims that turn.
 void check_latent(const Block& b, Checks& check) {
-    check.needs("query_rank", b.query_rank != 0, !b.query_width && !b.query_bias);
-    check.needs("latent_value_dim", b.latent_value_dim != 0, b.latent_query_dim != 0);
-    if (!b.latent_query_dim) return;
-    check("latent_value_dim", b.latent_value_dim, 1, kMaxWidth);
-    check("n_heads times latent_query_dim", std::uint64_t{b.n_heads} * query_head_dim(b), 1, kMaxMerged);
-    check("n_heads times latent_value_dim", std::uint64_t{b.n_heads} * b.latent_value_dim, 1, kMaxMerged);
-    check("n_kv_heads of latent attention", b.n_kv_heads, 1, 1);
-    check.expect(b.position == Position::rope, "rotary positions of latent attention", 1, 0);
-    check.expect(b.head_dim == std::uint64_t{b.rotary_dim} + b.value_head_dim, "head_dim of latent attention",
-                 std::uint64_t{b.rotary_dim} + b.value_head_dim, b.head_dim);
-    const bool plain = b.query_key_norm == Norm::none && b.projection_clip == 0.0f && !b.query_bias && !b.key_bias &&
-                       !b.value_bias && b.has_output_map && !b.parallel && !b.cross_attention && !b.bias_kv &&
-                       !b.zero_attn && b.norm_place != NormPlace::within;
+    check.needs("query_rank", b.latent.query_rank != 0, !b.attention.query_width && !b.attention.query_bias);
+    check.needs("latent_value_dim", b.latent.value_dim != 0, b.latent.query_dim != 0);
+    if (!b.latent.query_dim) return;
+    check("latent_value_dim", b.latent.value_dim, 1, kMaxWidth);
+    check("n_heads times latent_query_dim", std::uint64_t{b.attention.n_heads} * query_head_dim(b), 1, kMaxMerged);
+    check("n_heads times latent_value_dim", std::uint64_t{b.attention.n_heads} * b.latent.value_dim, 1, kMaxMerged);
+    check("n_kv_heads of latent attention", b.attention.n_kv_heads, 1, 1);
+    check.expect(b.attention.position == Position::rope, "rotary positions of latent attention", 1, 0);
+    check.expect(b.attention.head_dim == std::uint64_t{b.attention.rotary_dim} + b.attention.value_head_dim,
+                 "head_dim of latent attention", std::uint64_t{b.attention.rotary_dim} + b.attention.value_head_dim,
+                 b.attention.head_dim);
+    const bool plain = b.attention.query_key_norm == Norm::none && b.attention.projection_clip == 0.0f &&
+                       !b.attention.query_bias && !b.attention.key_bias && !b.attention.value_bias &&
+                       b.attention.has_output_map && !b.feed.parallel && !b.attention.cross_attention &&
+                       !b.attention.bias_kv && !b.attention.zero_attn && b.norm_place != NormPlace::within;
     check.expect(plain, "latent attention with what it cannot have", 0, 1);
 }
 
 /// Queries, keys and values have one vector between them; a tied output head's matrix is looked up too.
 void check_columns(const Block& b, const Stack& s, Checks& check) {
     if (!b.column_scales) return;
-    const std::uint32_t width = or_else(b.query_width, s.d_model);
-    check.expect(or_else(b.key_width, s.d_model) == width, "key_width with column scales", width, b.key_width);
-    check.expect(or_else(b.value_width, s.d_model) == width, "value_width with column scales", width, b.value_width);
-    check.expect(!b.query_rank && !b.latent_query_dim, "column scales of latent attention", 0, 1);
+    const std::uint32_t width = or_else(b.attention.query_width, s.d_model);
+    check.expect(or_else(b.attention.key_width, s.d_model) == width, "key_width with column scales", width,
+                 b.attention.key_width);
+    check.expect(or_else(b.attention.value_width, s.d_model) == width, "value_width with column scales", width,
+                 b.attention.value_width);
+    check.expect(!b.latent.query_rank && !b.latent.query_dim, "column scales of latent attention", 0, 1);
 }
 
 /// What an earlier layer's keys and values leave to a layer, and what tokens give each layer.
 void check_layer_inputs(const Block& b, const Stack& s, Checks& check) {
-    check.needs("value_norm", b.value_norm, b.n_heads != 0 && !b.shared_keys);
-    check.expect(b.layer_input_width == s.blocks[0].layer_input_width, "layer_input_width of every block",
-                 s.blocks[0].layer_input_width, b.layer_input_width);
-    check.needs("layer_input_width", b.layer_input_width != 0, s.vocab_size != 0);
-    const bool plain = !b.latent_query_dim && !b.query_rank && !b.bias_kv && !b.zero_attn && !b.no_projections;
-    check.expect(plain || !(b.shared_keys || b.value_norm), "shared keys or a norm of values of other attention", 0, 1);
-    if (!b.shared_keys) return;
-    check.expect(b.n_heads && !b.key_bias && !b.value_bias, "shared keys with what makes keys", 0, 1);
-    check.expect(b.head_norm != HeadNorm::together || b.query_key_norm == Norm::none, "a norm of heads together", 0, 1);
+    check.needs("value_norm", b.attention.value_norm, b.attention.n_heads != 0 && !b.attention.shared_keys);
+    check.expect(b.inputs.width == s.blocks[0].inputs.width, "layer_input_width of every block",
+                 s.blocks[0].inputs.width, b.inputs.width);
+    check.needs("layer_input_width", b.inputs.width != 0, s.vocab_size != 0);
+    const bool plain = !b.latent.query_dim && !b.latent.query_rank && !b.attention.bias_kv && !b.attention.zero_attn &&
+                       !b.attention.no_projections;
+    check.expect(plain || !(b.attention.shared_keys || b.attention.value_norm),
+                 "shared keys or a norm of values of other attention", 0, 1);
+    if (!b.attention.shared_keys) return;
+    check.expect(b.attention.n_heads && !b.attention.key_bias && !b.attention.value_bias,
+                 "shared keys with what makes keys", 0, 1);
+    check.expect(b.attention.head_norm != HeadNorm::together || b.attention.query_key_norm == Norm::none,
+                 "a norm of heads together", 0, 1);
 }
 
 /// Whose keys a layer shares must be there.
 void check_shared_keys(const Stack& s, Checks& check) {
     for (std::uint32_t layer = 0; layer < s.n_layers; ++layer)
-        check.expect(!s.block(layer).shared_keys || key_layer(s, layer) < layer, "a layer whose keys are shared", layer,
-                     s.n_layers);
+        check.expect(!s.block(layer).attention.shared_keys || key_layer(s, layer) < layer,
+                     "a layer whose keys are shared", layer, s.n_layers);
 }
 
 /// Attention inside a stack reads and adds to the stack's vectors; a lone attention may have widths of its own.
 void check_widths(const Stack& s, const Block& b, Checks& check) {
-    if (s.n_layers == 1 && b.d_ff == 0) return;
+    if (s.n_layers == 1 && b.feed.d_ff == 0) return;
     const std::uint32_t d = s.d_model;
-    const std::uint64_t merged = std::uint64_t{b.n_heads} * merged_head_dim(b);
-    check.expect(or_else(b.query_width, d) == d, "query_width", d, b.query_width);
-    check.expect(or_else(b.key_width, d) == d, "key_width", d, b.key_width);
-    check.expect(or_else(b.value_width, d) == d, "value_width", d, b.value_width);
-    check.expect(or_else(b.output_width, d) == d, "output_width", d, b.output_width);
-    check.expect(b.has_output_map || merged == d, "n_heads times value_head_dim", d, merged);
+    const std::uint64_t merged = std::uint64_t{b.attention.n_heads} * merged_head_dim(b);
+    check.expect(or_else(b.attention.query_width, d) == d, "query_width", d, b.attention.query_width);
+    check.expect(or_else(b.attention.key_width, d) == d, "key_width", d, b.attention.key_width);
+    check.expect(or_else(b.attention.value_width, d) == d, "value_width", d, b.attention.value_width);
+    check.expect(or_else(b.attention.output_width, d) == d, "output_width", d, b.attention.output_width);
+    check.expect(b.attention.has_output_map || merged == d, "n_heads times value_head_dim", d, merged);
 }
 
 /// Bounds of how many and how wide keep a matrix of all experts below 2^46 elements, see format.h.
 void check_experts(const Block& b, Checks& check) {
-    const bool any = b.n_experts != 0;
-    check("n_experts_used", std::uint32_t{b.n_experts_used}, any, b.n_experts);
-    check("n_experts times d_ff", std::uint64_t{b.n_experts} * b.d_ff, any, kMaxMerged);
-    check.needs("shared_d_ff", b.shared_d_ff != 0, any);
-    check.needs("normalize_experts", b.normalize_experts, any);
-    check.needs("shared_gate", b.shared_gate, b.shared_d_ff != 0);
-    check.expect(!any || !b.parallel, "experts in parallel with attention", 0, b.n_experts);
-    check.expect(!any || b.norm_place != NormPlace::within, "experts with norms within", 0, b.n_experts);
-    check.needs("router_bias", b.router_bias, any);
-    check.expect(!b.shared_d_ff || !(b.up_bias || b.gate_bias || b.down_bias), "biases of a shared expert", 0, 1);
-    check.needs("choice_bias", b.choice_bias, any);
-    check.needs("router_score", b.router_score != RouterScore::softmax, any);
-    check.needs("routed_scale", b.routed_scale != 0.0f, any);
-    check.needs("n_expert_groups", b.n_expert_groups != 0, any);
-    check("n_groups_used", b.n_groups_used, b.n_expert_groups != 0, b.n_expert_groups);
-    if (!b.n_expert_groups) return;
-    const std::uint32_t of_group = b.n_experts / b.n_expert_groups;
-    check.expect(b.n_experts % b.n_expert_groups == 0, "n_expert_groups that divides n_experts", b.n_experts,
-                 b.n_expert_groups);
-    check("n_experts_used of the groups used", std::uint32_t{b.n_experts_used}, 0,
-          of_group * b.n_groups_used);  // at most n_experts
+    const bool any = b.experts.n != 0;
+    check("n_experts_used", std::uint32_t{b.experts.n_used}, any, b.experts.n);
+    check("n_experts times d_ff", std::uint64_t{b.experts.n} * b.feed.d_ff, any, kMaxMerged);
+    check.needs("shared_d_ff", b.experts.shared_d_ff != 0, any);
+    check.needs("normalize_experts", b.experts.normalize, any);
+    check.needs("shared_gate", b.experts.shared_gate, b.experts.shared_d_ff != 0);
+    check.expect(!any || !b.feed.parallel, "experts in parallel with attention", 0, b.experts.n);
+    check.expect(!any || b.norm_place != NormPlace::within, "experts with norms within", 0, b.experts.n);
+    check.needs("router_bias", b.experts.router_bias, any);
+    check.expect(!b.experts.shared_d_ff || !(b.feed.up_bias || b.feed.gate_bias || b.feed.down_bias),
+                 "biases of a shared expert", 0, 1);
+    check.needs("choice_bias", b.experts.choice_bias, any);
+    check.needs("router_score", b.experts.router_score != RouterScore::softmax, any);
+    check.needs("routed_scale", b.experts.routed_scale != 0.0f, any);
+    check.needs("n_expert_groups", b.experts.n_groups != 0, any);
+    check("n_groups_used", b.experts.n_groups_used, b.experts.n_groups != 0, b.experts.n_groups);
+    if (!b.experts.n_groups) return;
+    const std::uint32_t of_group = b.experts.n / b.experts.n_groups;
+    check.expect(b.experts.n % b.experts.n_groups == 0, "n_expert_groups that divides n_experts", b.experts.n,
+                 b.experts.n_groups);
+    check("n_experts_used of the groups used", std::uint32_t{b.experts.n_used}, 0,
+          of_group * b.experts.n_groups_used);  // at most n_experts
 }
 
 void check_block(const Stack& s, const Block& b, Checks& check) {
     for_each_block_field(b, check);
-    if (has(Part::vectors) && has(Part::adapters) && b.position == Position::disentangled && s.adapter_rank)
+    if (has(Part::vectors) && has(Part::adapters) && b.attention.position == Position::disentangled && s.adapter_rank)
         check.expect(!s.adapts(Adapted::query) && !s.adapts(Adapted::key),
                      "adapters of queries or keys, of which distances have been computed", 0, 1);
     if (has(Part::experts)) check_experts(b, check);
     if (has(Part::columns)) check_columns(b, s, check);
     if (has(Part::vectors))
-        check.needs("relative_buckets", b.relative_buckets != 0, b.position == Position::disentangled);
+        check.needs("relative_buckets", b.attention.relative_buckets != 0,
+                    b.attention.position == Position::disentangled);
     if (has(Part::layer_inputs)) check_layer_inputs(b, s, check);
-    check.needs("norm_bias", b.norm_bias, b.norm == Norm::layer || b.query_key_norm == Norm::layer);
-    check.needs("norm_bias of an RMS norm", b.norm_bias, b.norm != Norm::rms && b.query_key_norm != Norm::rms);
-    check.needs("gate_bias", b.gate_bias, b.gated);
-    check.needs("output_bias", b.output_bias, b.has_output_map);
-    check.needs("cross_attention", b.cross_attention, b.n_heads != 0);
-    check.needs("parallel", b.parallel, b.n_heads && b.d_ff && !b.cross_attention && b.norm_place == NormPlace::pre);
-    check.needs("shared_norm", b.shared_norm, b.parallel && b.norm != Norm::none);
-    check.needs("attention_sinks", b.attention_sinks, b.n_heads != 0 && !b.no_projections);
-    check.needs("head_norm", b.head_norm != HeadNorm::shared, b.query_key_norm != Norm::none);
-    if (b.n_heads == 0) {
-        check.expect(b.d_ff != 0, "n_heads or d_ff", 1, 0);
+    check.needs("norm_bias", b.norm_bias, b.norm == Norm::layer || b.attention.query_key_norm == Norm::layer);
+    check.needs("norm_bias of an RMS norm", b.norm_bias,
+                b.norm != Norm::rms && b.attention.query_key_norm != Norm::rms);
+    check.needs("gate_bias", b.feed.gate_bias, b.feed.gated);
+    check.needs("output_bias", b.attention.output_bias, b.attention.has_output_map);
+    check.needs("cross_attention", b.attention.cross_attention, b.attention.n_heads != 0);
+    check.needs("parallel", b.feed.parallel,
+                b.attention.n_heads && b.feed.d_ff && !b.attention.cross_attention && b.norm_place == NormPlace::pre);
+    check.needs("shared_norm", b.feed.shared_norm, b.feed.parallel && b.norm != Norm::none);
+    check.needs("attention_sinks", b.attention.attention_sinks,
+                b.attention.n_heads != 0 && !b.attention.no_projections);
+    check.needs("head_norm", b.attention.head_norm != HeadNorm::shared, b.attention.query_key_norm != Norm::none);
+    if (b.attention.n_heads == 0) {
+        check.expect(b.feed.d_ff != 0, "n_heads or d_ff", 1, 0);
         // Their products have no bound without heads, and a plan adds them up.
-        check("n_kv_heads", b.n_kv_heads, 0, 0);
-        check("head_dim", b.head_dim, 0, 0);
-        check("value_head_dim", b.value_head_dim, 0, 0);
+        check("n_kv_heads", b.attention.n_kv_heads, 0, 0);
+        check("head_dim", b.attention.head_dim, 0, 0);
+        check("value_head_dim", b.attention.value_head_dim, 0, 0);
         if (has(Part::latent)) {
-            check("query_rank", b.query_rank, 0, 0);
-            check("latent_query_dim", b.latent_query_dim, 0, 0);
-            check("latent_value_dim", b.latent_value_dim, 0, 0);
+            check("query_rank", b.latent.query_rank, 0, 0);
+            check("latent_query_dim", b.latent.query_dim, 0, 0);
+            check("latent_value_dim", b.latent.value_dim, 0, 0);
         }
-        return check.expect(b.position == Position::none, "n_heads", 1, 0);
+        return check.expect(b.attention.position == Position::none, "n_heads", 1, 0);
     }
-    check("n_kv_heads", b.n_kv_heads, 1, b.n_heads);
-    check("head_dim", b.head_dim, 1, kMaxWidth);
-    check("value_head_dim", b.value_head_dim, 1, kMaxWidth);
-    check("n_heads times head_dim", std::uint64_t{b.n_heads} * b.head_dim, 1, kMaxMerged);
-    check("n_heads times value_head_dim", std::uint64_t{b.n_heads} * b.value_head_dim, 1, kMaxMerged);
+    check("n_kv_heads", b.attention.n_kv_heads, 1, b.attention.n_heads);
+    check("head_dim", b.attention.head_dim, 1, kMaxWidth);
+    check("value_head_dim", b.attention.value_head_dim, 1, kMaxWidth);
+    check("n_heads times head_dim", std::uint64_t{b.attention.n_heads} * b.attention.head_dim, 1, kMaxMerged);
+    check("n_heads times value_head_dim", std::uint64_t{b.attention.n_heads} * b.attention.value_head_dim, 1,
+          kMaxMerged);
     check_positions(b, check);
     check_widths(s, b, check);
     if (has(Part::latent)) check_latent(b, check);
-    const bool divides = b.n_kv_heads != 0 && b.n_heads % b.n_kv_heads == 0;
-    check.expect(divides, "n_kv_heads that divides n_heads", b.n_heads, b.n_kv_heads);
+    const bool divides = b.attention.n_kv_heads != 0 && b.attention.n_heads % b.attention.n_kv_heads == 0;
+    check.expect(divides, "n_kv_heads that divides n_heads", b.attention.n_heads, b.attention.n_kv_heads);
 }
 
 void check_head(const Stack& s, Checks& check) {
@@ -251,7 +269,6 @@ struct Absent {
     void operator()(const char*, T value, auto...) {
         if constexpr (!std::is_floating_point_v<T>) check.expect(value == T{}, "n_layers", 1, 0);
     }
-    void wide(auto... field) { (*this)(field...); }
     void flags(auto... flag) { check.expect(!(flag || ...), "n_layers", 1, 0); }
     void skip(std::size_t) {}
 };
@@ -266,7 +283,7 @@ struct Absent {
         for (std::uint32_t i = 0; i < s->n_blocks; ++i) {
             const Block& b = s->blocks[i];
             varies |= is_variant(b);
-            routes |= b.n_experts || b.activation == Activation::silu_clamped;
+            routes |= b.experts.n || b.feed.activation == Activation::silu_clamped;
             is_latent |= LatentTensors::needed(*s, b);
             scales_columns |= b.column_scales;
             has_inputs |= InputTensors::needed(*s, b);
@@ -308,12 +325,12 @@ Status check(const Config& config) noexcept {
     if (has(Part::vectors)) check.expect(decoder.sound == Sound{}, "sound of the decoder", 0, 1);
     if (encoder.n_layers) check_stack(encoder, check);
     for (std::uint32_t i = 0; check.status.ok() && encoder.n_layers && i < encoder.n_blocks; ++i)
-        check.expect(!encoder.blocks[i].cross_attention, "cross_attention in the encoder", 0, 1);
+        check.expect(!encoder.blocks[i].attention.cross_attention, "cross_attention in the encoder", 0, 1);
     if (decoder.n_layers) check_stack(decoder, check);
     if (has(Part::vectors))
         for (std::uint32_t i = 0; check.status.ok() && decoder.n_layers && i < decoder.n_blocks; ++i)
-            check.expect(decoder.blocks[i].position != Position::disentangled, "disentangled positions in the decoder",
-                         0, 1);
+            check.expect(decoder.blocks[i].attention.position != Position::disentangled,
+                         "disentangled positions in the decoder", 0, 1);
     return check.status.ok() ? check_parts(config) : check.status;
 }
 

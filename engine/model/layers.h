@@ -70,10 +70,10 @@ struct ExpertTensors {
 #define FOVEA_EXPERT_TENSOR(field, role, ...) at(Role::role, field);
 #include "engine/format/roles.inc"
     }
-    [[nodiscard]] static constexpr bool needed(const Stack&, const Block& b) noexcept { return b.n_experts != 0; }
+    [[nodiscard]] static constexpr bool needed(const Stack&, const Block& b) noexcept { return b.experts.n != 0; }
     [[nodiscard]] constexpr std::uint64_t macs(const Block& b) const noexcept {
-        const std::uint64_t each = b.n_experts ? (macs_of(up) + macs_of(down)) / b.n_experts : 0;
-        return macs_of(router, shared_up, shared_down) + each * b.n_experts_used;
+        const std::uint64_t each = b.experts.n ? (macs_of(up) + macs_of(down)) / b.experts.n : 0;
+        return macs_of(router, shared_up, shared_down) + each * b.experts.n_used;
     }
 };
 
@@ -101,7 +101,7 @@ struct LatentTensors {
 #include "engine/format/roles.inc"
     }
     [[nodiscard]] static constexpr bool needed(const Stack&, const Block& b) noexcept {
-        return b.query_rank || b.latent_query_dim;
+        return b.latent.query_rank || b.latent.query_dim;
     }
     [[nodiscard]] constexpr std::uint64_t macs(const Block&) const noexcept {
         return macs_of(query_down, query, value);
@@ -118,7 +118,7 @@ struct DistanceTensors {
 #include "engine/format/roles.inc"
     }
     [[nodiscard]] static constexpr bool needed(const Stack&, const Block& b) noexcept {
-        return b.position == Position::disentangled;
+        return b.attention.position == Position::disentangled;
     }
     [[nodiscard]] constexpr std::uint64_t macs(const Block&) const noexcept { return macs_of(keys); }
 };

@@ -38,11 +38,13 @@ struct FieldReader {
         std::memcpy(&field, at, sizeof field);
         at += sizeof field;
     }
-    /// Four bytes in the file, two here: a number beyond becomes the largest, which is out of every bound.
-    void wide(const char*, std::uint16_t& field, auto, auto) noexcept {
+    /// Four bytes in the file, fewer here: a number beyond becomes the largest, which is out of every bound.
+    template<class T>
+    void wide(const char*, T& field, auto, auto) noexcept {
+        constexpr T kLargest = static_cast<T>(~T{0});
         std::uint32_t value;
         std::memcpy(&value, at, sizeof value);
-        field = static_cast<std::uint16_t>(value < 0xffff ? value : 0xffff);
+        field = value < kLargest ? static_cast<T>(value) : kLargest;
         at += sizeof value;
     }
     void flags(auto&... flag) noexcept {

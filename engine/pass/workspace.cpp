@@ -57,7 +57,7 @@ Status capture_attention(Workspace& workspace, const AttentionWeights& weights) 
     const Stack& stack = stack_of(w.model.config(), weights_stack(w));
     const bool has_layer = weights.layer < stack.n_layers;
     const Block& b = stack.block(has_layer ? weights.layer : 0);
-    if (has_layer && b.n_heads && (!weights.cross || b.cross_attention)) return {};
+    if (has_layer && b.attention.n_heads && (!weights.cross || b.attention.cross_attention)) return {};
     w.attention_capture = before;
     if (has_layer) return {Code::bad_argument, "layer: expected one that has this attention", 0, 0};
     return {Code::bad_argument, "layer at most", stack.n_layers - 1, weights.layer};
@@ -69,7 +69,7 @@ Status check_weights(const WorkspaceState& w, std::uint64_t n_sequences, std::ui
     if (!has(Part::attention_weights) || capture.out.empty()) return {};
     if (capture.n_queries < n_queries) return {Code::bad_shape, "queries in the weights", n_queries, capture.n_queries};
     if (capture.n_keys < n_keys) return {Code::bad_shape, "keys in the weights", n_keys, capture.n_keys};
-    const std::uint64_t n_heads = stack_of(w.model.config(), weights_stack(w)).block(capture.layer).n_heads;
+    const std::uint64_t n_heads = stack_of(w.model.config(), weights_stack(w)).block(capture.layer).attention.n_heads;
     const std::uint64_t n_matrices = n_sequences * (capture.per_head ? n_heads : 1);
     const std::uint64_t size = std::uint64_t{capture.n_queries} * capture.n_keys;  // below 2^64, as both are below 2^32
     if (size > capture.out.size() / n_matrices)

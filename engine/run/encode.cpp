@@ -139,27 +139,33 @@ struct Total {
 [[nodiscard]] Status check_inputs(const Stack& stack, const AttendInput& in, std::span<float> out) noexcept {
     const Block& b = stack.blocks[0];
     const std::uint64_t n = in.n_sequences;
-    if (!b.no_projections) {
+    if (!b.attention.no_projections) {
         if (in.n_past) return bad_shape("past keys of a module", 0, in.n_past);
-        const std::uint64_t merged = std::uint64_t{b.n_heads} * b.value_head_dim;
-        const std::uint64_t width = b.has_output_map ? or_else(b.output_width, stack.d_model) : merged;
+        const std::uint64_t merged = std::uint64_t{b.attention.n_heads} * b.attention.value_head_dim;
+        const std::uint64_t width =
+            b.attention.has_output_map ? or_else(b.attention.output_width, stack.d_model) : merged;
         const Status sizes[] = {
-            bad_shape("query elements", n * in.n_queries * or_else(b.query_width, stack.d_model), in.query.data.size()),
-            bad_shape("key elements", n * in.n_keys * or_else(b.key_width, stack.d_model), in.key.data.size()),
-            bad_shape("value elements", n * in.n_keys * or_else(b.value_width, stack.d_model), in.value.data.size()),
+            bad_shape("query elements", n * in.n_queries * or_else(b.attention.query_width, stack.d_model),
+                      in.query.data.size()),
+            bad_shape("key elements", n * in.n_keys * or_else(b.attention.key_width, stack.d_model),
+                      in.key.data.size()),
+            bad_shape("value elements", n * in.n_keys * or_else(b.attention.value_width, stack.d_model),
+                      in.value.data.size()),
             bad_shape("output elements", n * in.n_queries * width, out.size())};
         for (const Status& size : sizes)
             if (size.had != size.wanted) return size;
         return {};
     }
     const Status checks[] = {
-        check_heads("query elements", in.query, n, in.n_queries, b.n_heads, b.head_dim),
-        check_heads("key elements", in.key, n, in.n_keys, b.n_kv_heads, b.head_dim),
-        check_heads("value elements", in.value, n, in.n_keys, b.n_kv_heads, b.value_head_dim),
-        check_heads("past key elements", in.past_key, n, in.n_past, b.n_kv_heads, b.head_dim),
-        check_heads("past value elements", in.past_value, n, in.n_past, b.n_kv_heads, b.value_head_dim),
-        check_heads("output elements", {out, in.out_strides}, n, in.n_queries, b.n_heads, b.value_head_dim),
-        check_apart(in.out_strides, n, in.n_queries, b.n_heads, b.value_head_dim)};
+        check_heads("query elements", in.query, n, in.n_queries, b.attention.n_heads, b.attention.head_dim),
+        check_heads("key elements", in.key, n, in.n_keys, b.attention.n_kv_heads, b.attention.head_dim),
+        check_heads("value elements", in.value, n, in.n_keys, b.attention.n_kv_heads, b.attention.value_head_dim),
+        check_heads("past key elements", in.past_key, n, in.n_past, b.attention.n_kv_heads, b.attention.head_dim),
+        check_heads("past value elements", in.past_value, n, in.n_past, b.attention.n_kv_heads,
+                    b.attention.value_head_dim),
+        check_heads("output elements", {out, in.out_strides}, n, in.n_queries, b.attention.n_heads,
+                    b.attention.value_head_dim),
+        check_apart(in.out_strides, n, in.n_queries, b.attention.n_heads, b.attention.value_head_dim)};
     for (const Status& status : checks)
         if (!status.ok()) return status;
     return {};
@@ -263,7 +269,7 @@ Status attend(Workspace& workspace, const AttendInput& input, std::span<float> o
         return bad_shape("key lengths", n, input.kv_lengths.size());
     for (const std::uint32_t length : input.kv_lengths)
         if (length > n_given) return bad_shape("key length at most", n_given, length);
-    const std::uint32_t n_appended = b.bias_kv + b.zero_attn;
+    const std::uint32_t n_appended = b.attention.bias_kv + b.attention.zero_attn;
     if (Status status = check_weights(w, n, input.n_queries, n_given + n_appended); !status.ok()) return status;
 
     const FloatEnv env;
@@ -283,14 +289,15 @@ Status attend(Workspace& workspace, const AttendInput& input, std::span<float> o
                         .causal_offset = static_cast<std::int32_t>(
                             input.kv_lengths.empty() ? input.n_past : n_keys - input.n_queries)};
     }
-    const std::uint64_t merged = std::uint64_t{b.n_heads} * b.value_head_dim;
-    const PassInput pass{.index = last_stack(config),
-                         .out = {out.data(), b.has_output_map ? or_else(b.output_width, stack.d_model) : merged},
-                         .seq_len = static_cast<std::uint32_t>(n * input.n_queries),
-                         .self = {sequences, static_cast<std::size_t>(n)},
-                         .kv = {&own.pages, 1},
-                         .self_masks = &input.masks,
-                         .heads = &input};
+    const std::uint64_t merged = std::uint64_t{b.attention.n_heads} * b.attention.value_head_dim;
+    const PassInput pass{
+        .index = last_stack(config),
+        .out = {out.data(), b.attention.has_output_map ? or_else(b.attention.output_width, stack.d_model) : merged},
+        .seq_len = static_cast<std::uint32_t>(n * input.n_queries),
+        .self = {sequences, static_cast<std::size_t>(n)},
+        .kv = {&own.pages, 1},
+        .self_masks = &input.masks,
+        .heads = &input};
     const StackTensors& t = w.stacks[static_cast<int>(pass.index)];
     return run(w, pass, t.macs_per_row * pass.seq_len + attention_macs(b, pass.self));
 }
@@ -305,16 +312,15 @@ Status attend(Session& session, const AttendInput& input, std::span<float> out) 
     return attend(workspace, input, out);
 }
 
-Status attention_model(const Block& block, Model& model) noexcept {
+Status attention_model(const AttentionShape& attention, Model& model) noexcept {
     Model made;  // in place: two of these structures would be half of a small board's stack
     Config& config = ModelAccess::config(made);
     Stack& stack = config.encoder;
     stack.n_layers = stack.n_blocks = 1;
-    stack.d_model = block.head_dim;
-    stack.blocks[0] = block;
-    stack.blocks[0].no_projections = true;
-    if (block.bias_kv || block.d_ff || block.norm != Norm::none || block.query_key_norm != Norm::none ||
-        block.position != Position::none)
+    stack.d_model = attention.head_dim;
+    stack.blocks[0].attention = attention;
+    stack.blocks[0].attention.no_projections = true;
+    if (attention.bias_kv || attention.query_key_norm != Norm::none || attention.position != Position::none)
         return {Code::config_invalid, "heads and widths alone", 0, 1};
     if (Status status = check(config); !status.ok()) return status;
     model = made;

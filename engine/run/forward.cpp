@@ -36,7 +36,7 @@ namespace {
     const Stack& stack = w.model.config().decoder;
     if (!step.rows.empty()) {
         if (!step.tokens.empty()) return {Code::bad_argument, "a step: expected tokens or rows, got both", 0, 0};
-        if (has(Part::layer_inputs) && stack.blocks[0].layer_input_width)
+        if (has(Part::layer_inputs) && stack.blocks[0].inputs.width)
             return {Code::unsupported, "rows of a model whose tokens give each layer an input", 0, 0};
         if (const std::uint32_t width = row_width(stack); step.rows.size() % width)
             return {Code::bad_shape, "elements of rows as a multiple of", width, step.rows.size()};

@@ -10,13 +10,13 @@ void run_pass(Pass& pass) noexcept {
     if (has(Part::vectors) && pass.heads) return lone_attention(pass, layers[0], pass.stack().blocks[0]);
     const bool fills_memory = has(Part::vectors) && pass.fills_memory;
     if (!fills_memory) embed(pass);
-    if (has(Part::layer_inputs) && pass.stack().blocks[0].layer_input_width) LayerInputs::make(pass);
+    if (has(Part::layer_inputs) && pass.stack().blocks[0].inputs.width) LayerInputs::make(pass);
     for (pass.layer = 0; pass.layer < pass.stack().n_layers && !pass.stopped; ++pass.layer) {
         const Layer& layer = layers[pass.layer];
         const Block& block = pass.stack().blocks[layer.block];
         if (!fills_memory)
             run_block(pass, layer);
-        else if (block.cross_attention)
+        else if (block.attention.cross_attention)
             cache_memory(pass, layer, block);
     }
     if (fills_memory) return;

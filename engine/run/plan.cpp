@@ -32,17 +32,21 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
 
 /// What a valid configuration may ask for and this version does not compute.
 [[nodiscard]] Status check_block(const Stack& s, const Block& b, Kind kind) noexcept {
-    if (b.position == Position::relative && !has(Part::vectors)) return refuse("relative positions");
-    if (kind == Kind::attend && (b.query_rank || b.latent_query_dim)) return refuse("latent attention without a stack");
+    if (b.attention.position == Position::relative && !has(Part::vectors)) return refuse("relative positions");
+    if (kind == Kind::attend && (b.latent.query_rank || b.latent.query_dim))
+        return refuse("latent attention without a stack");
     if (kind == Kind::attend) return b.residual_scale != 0.0f ? refuse("a residual scale without a stack") : Status{};
-    if (b.no_projections) return refuse("attention without projections in a stack");
-    if (b.bias_kv || b.zero_attn) return refuse("appended keys and values in a stack");
-    if (b.n_heads && !b.has_output_map) return refuse("attention without an output map in a stack");
-    const std::uint32_t widths[] = {b.query_width, b.key_width, b.value_width, b.output_width};
+    if (b.attention.no_projections) return refuse("attention without projections in a stack");
+    if (b.attention.bias_kv || b.attention.zero_attn) return refuse("appended keys and values in a stack");
+    if (b.attention.n_heads && !b.attention.has_output_map) return refuse("attention without an output map in a stack");
+    const std::uint32_t widths[] = {b.attention.query_width, b.attention.key_width, b.attention.value_width,
+                                    b.attention.output_width};
     for (const std::uint32_t width : widths)
-        if (b.n_heads && width && width != s.d_model) return refuse("projection widths other than d_model in a stack");
-    if (kind == Kind::decode && b.n_heads && !b.causal) return refuse("logits without a causal mask");
-    if (has(Part::layer_inputs) && kind != Kind::decode && (b.shared_keys || b.layer_input_width))
+        if (b.attention.n_heads && width && width != s.d_model)
+            return refuse("projection widths other than d_model in a stack");
+    if (kind == Kind::decode && b.attention.n_heads && !b.attention.causal)
+        return refuse("logits without a causal mask");
+    if (has(Part::layer_inputs) && kind != Kind::decode && (b.attention.shared_keys || b.inputs.width))
         return refuse("shared keys or layer inputs of what gives no logits");
     return {};
 }
@@ -158,24 +162,26 @@ void widen(const Stack& s, ArenaMap& map, Widest& widest) noexcept {
     grow_to(map.inner_stride, pad(s.embedding_width));
     for (std::uint32_t i = 0; i < s.n_blocks; ++i) {
         const Block& b = s.blocks[i];
-        const std::uint64_t queries = pad(std::uint64_t{b.n_heads} * b.head_dim);
-        const std::uint64_t key_values =
-            pad(std::uint64_t{b.n_kv_heads} * b.head_dim) + pad(std::uint64_t{b.n_kv_heads} * b.value_head_dim);
-        const std::uint64_t merged = std::uint64_t{b.n_heads} * b.value_head_dim;
-        if (!b.no_projections) {
+        const std::uint64_t queries = pad(std::uint64_t{b.attention.n_heads} * b.attention.head_dim);
+        const std::uint64_t key_values = pad(std::uint64_t{b.attention.n_kv_heads} * b.attention.head_dim) +
+                                         pad(std::uint64_t{b.attention.n_kv_heads} * b.attention.value_head_dim);
+        const std::uint64_t merged = std::uint64_t{b.attention.n_heads} * b.attention.value_head_dim;
+        if (!b.attention.no_projections) {
             grow_to(map.projected_stride, queries + key_values);
             grow_to(map.attended_stride, pad(merged));
         }
         if (adds_by_rows(b)) grow_to(map.projected_stride, pad(s.d_model));
-        grow_to(map.inner_stride, pad(b.d_ff));
-        grow_to(widest.operand, merged, b.d_ff, b.query_width, b.key_width, b.value_width);
-        if (has(Part::vectors) && b.position == Position::relative && b.n_heads > map.distance_heads)
-            map.distance_heads = b.n_heads;
-        if (b.position == Position::rope) grow_to(map.rotation_stride, pad(b.rotary_dim));
-        widest.rotated |= b.position == Position::rope;
-        grow_to(widest.n_heads, b.n_heads);
-        grow_to(widest.head_dim, b.head_dim);
-        grow_to(widest.value_stride, pad(b.value_head_dim));
+        grow_to(map.inner_stride, pad(b.feed.d_ff));
+        grow_to(widest.operand, merged, b.feed.d_ff, b.attention.query_width, b.attention.key_width,
+                b.attention.value_width);
+        if (has(Part::vectors) && b.attention.position == Position::relative &&
+            b.attention.n_heads > map.distance_heads)
+            map.distance_heads = b.attention.n_heads;
+        if (b.attention.position == Position::rope) grow_to(map.rotation_stride, pad(b.attention.rotary_dim));
+        widest.rotated |= b.attention.position == Position::rope;
+        grow_to(widest.n_heads, b.attention.n_heads);
+        grow_to(widest.head_dim, b.attention.head_dim);
+        grow_to(widest.value_stride, pad(b.attention.value_head_dim));
     }
 }
 
@@ -206,7 +212,7 @@ void measure(const Config& config, const Limits& limits, ArenaMap& map, Widest& 
     map.capacity = round_up(limits.max_kv_len, kLanes);
     // Every sequence starts at a whole panel, and a lone attention may append keys to each.
     const Block& only = stack_of(config, last_stack(config)).blocks[0];
-    const std::uint64_t n_appended = kind == Kind::attend ? only.bias_kv + only.zero_attn : 0;
+    const std::uint64_t n_appended = kind == Kind::attend ? only.attention.bias_kv + only.attention.zero_attn : 0;
     if (kind != Kind::decode)
         map.capacity = (most_rows(limits) + limits.max_sequences * (kLanes - 1 + n_appended)) / kLanes * kLanes;
     if (has(Part::vectors)) {

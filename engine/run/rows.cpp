@@ -24,7 +24,7 @@ std::span<const Sequence> place(WorkspaceState& w, bool cross, const Lengths& le
 std::uint64_t attention_macs(const Block& b, std::span<const Sequence> sequences) noexcept {
     std::uint64_t macs = 0;
     for (const Sequence& s : sequences) macs += std::uint64_t{s.n_rows} * s.n_keys;
-    return macs * b.n_heads * (b.head_dim + b.value_head_dim);
+    return macs * b.attention.n_heads * (b.attention.head_dim + b.attention.value_head_dim);
 }
 
 Status run_stack(WorkspaceState& w, PassInput& input, const Sequences& side) noexcept {

@@ -50,10 +50,10 @@ namespace {
     const struct {
         const char* what;
         std::uint32_t own, its;
-    } widths[] = {{"heads of an adapter's latent attention", own.n_heads, its.n_heads},
-                  {"latent_query_dim of an adapter's", own.latent_query_dim, its.latent_query_dim},
-                  {"latent_value_dim of an adapter's", own.latent_value_dim, its.latent_value_dim},
-                  {"width of an adapter's latent vector", own.value_head_dim, its.value_head_dim}};
+    } widths[] = {{"heads of an adapter's latent attention", own.attention.n_heads, its.attention.n_heads},
+                  {"latent_query_dim of an adapter's", own.latent.query_dim, its.latent.query_dim},
+                  {"latent_value_dim of an adapter's", own.latent.value_dim, its.latent.value_dim},
+                  {"width of an adapter's latent vector", own.attention.value_head_dim, its.attention.value_head_dim}};
     for (const auto& width : widths)
         if (width.own != width.its) return mismatch(width.what, width.own, width.its);
     return {};

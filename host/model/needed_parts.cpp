@@ -11,10 +11,11 @@ namespace {
 class NeededParts {
 public:
     void add(const Block& b) {
-        need(Part::vectors, b.cross_attention || b.position == Position::relative ||
-                                b.position == Position::disentangled || b.bias_kv || b.zero_attn);
-        need(Part::experts, b.n_experts || b.activation == Activation::silu_clamped);
-        need(Part::latent, b.query_rank || b.latent_query_dim);
+        need(Part::vectors, b.attention.cross_attention || b.attention.position == Position::relative ||
+                                b.attention.position == Position::disentangled || b.attention.bias_kv ||
+                                b.attention.zero_attn);
+        need(Part::experts, b.experts.n || b.feed.activation == Activation::silu_clamped);
+        need(Part::latent, b.latent.query_rank || b.latent.query_dim);
         need(Part::columns, b.column_scales);
         need(Part::layer_inputs, has_layer_inputs(b));
         need(Part::block_variants, is_variant(b));

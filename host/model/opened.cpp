@@ -13,7 +13,7 @@ namespace fovea::host {
 namespace {
 
 bool reads_memory(const Stack& decoder) noexcept {
-    const auto attends_to_memory = [](const Block& block) { return block.cross_attention; };
+    const auto attends_to_memory = [](const Block& block) { return block.attention.cross_attention; };
     return std::any_of(decoder.blocks.begin(), decoder.blocks.begin() + decoder.n_blocks, attends_to_memory);
 }
 

@@ -23,23 +23,23 @@ void count_tensor(const Stack& s, const TensorSpec& t, ParameterCount& count) {
         case Role::type_embedding: count.embedding += size; return;
         case Role::head_map:
         case Role::output: count.output += size; return;
-        case Role::up: count.feed_forward += std::uint64_t{b.d_ff} * s.d_model * (b.gated ? 2 : 1); return;
+        case Role::up: count.feed_forward += std::uint64_t{b.feed.d_ff} * s.d_model * (b.feed.gated ? 2 : 1); return;
         case Role::expert_up:
         case Role::expert_down: {
             const std::uint64_t expert =
-                std::uint64_t{b.d_ff} * s.d_model * (b.gated && t.role == Role::expert_up ? 2 : 1);
-            count.feed_forward += b.n_experts * expert;
-            count.idle_experts += (b.n_experts - b.n_experts_used) * expert;
+                std::uint64_t{b.feed.d_ff} * s.d_model * (b.feed.gated && t.role == Role::expert_up ? 2 : 1);
+            count.feed_forward += b.experts.n * expert;
+            count.idle_experts += (b.experts.n - b.experts.n_used) * expert;
             return;
         }
         case Role::shared_up:
-            count.feed_forward += std::uint64_t{b.shared_d_ff} * s.d_model * (b.gated ? 2 : 1);
+            count.feed_forward += std::uint64_t{b.experts.shared_d_ff} * s.d_model * (b.feed.gated ? 2 : 1);
             return;
         case Role::latent_query:
-            count.attention += std::uint64_t{b.n_heads} * b.value_head_dim * b.latent_query_dim;
+            count.attention += std::uint64_t{b.attention.n_heads} * b.attention.value_head_dim * b.latent.query_dim;
             return;
         case Role::latent_value:
-            count.attention += std::uint64_t{b.n_heads} * b.value_head_dim * b.latent_value_dim;
+            count.attention += std::uint64_t{b.attention.n_heads} * b.attention.value_head_dim * b.latent.value_dim;
             return;
         case Role::layer_input_map:
         case Role::layer_gate:
@@ -49,10 +49,12 @@ void count_tensor(const Stack& s, const TensorSpec& t, ParameterCount& count) {
         case Role::shared_down:
         case Role::down: count.feed_forward += size; return;
         case Role::expert_up_bias:
-            count.biases_and_norms += std::uint64_t{b.n_experts} * b.d_ff * (b.up_bias + b.gate_bias);
+            count.biases_and_norms += std::uint64_t{b.experts.n} * b.feed.d_ff * (b.feed.up_bias + b.feed.gate_bias);
             return;
-        case Role::expert_down_bias: count.biases_and_norms += std::uint64_t{b.n_experts} * s.d_model; return;
-        case Role::up_bias: count.biases_and_norms += std::uint64_t{b.d_ff} * (b.up_bias + b.gate_bias); return;
+        case Role::expert_down_bias: count.biases_and_norms += std::uint64_t{b.experts.n} * s.d_model; return;
+        case Role::up_bias:
+            count.biases_and_norms += std::uint64_t{b.feed.d_ff} * (b.feed.up_bias + b.feed.gate_bias);
+            return;
         default: (t.layout == Layout::panels ? count.attention : count.biases_and_norms) += size;
     }
 }
@@ -68,11 +70,12 @@ void count_first_layer(const Stack& s, ParameterCount& count) {
     for_each_layer_tensor(s, StackIndex::decoder, 0, [&](const TensorSpec& t) { count_tensor(s, t, layer); });
     count.layer_attention = layer.attention;
     count.layer_feed_forward = layer.feed_forward;
-    if (b.n_heads == 0) return;
-    count.query_head = std::uint64_t{b.head_dim} * or_else(b.query_width, s.d_model);
-    count.key_head = std::uint64_t{b.head_dim} * or_else(b.key_width, s.d_model);
-    count.value_head = std::uint64_t{b.value_head_dim} * or_else(b.value_width, s.d_model);
-    if (b.has_output_map) count.output_head = std::uint64_t{b.value_head_dim} * or_else(b.output_width, s.d_model);
+    if (b.attention.n_heads == 0) return;
+    count.query_head = std::uint64_t{b.attention.head_dim} * or_else(b.attention.query_width, s.d_model);
+    count.key_head = std::uint64_t{b.attention.head_dim} * or_else(b.attention.key_width, s.d_model);
+    count.value_head = std::uint64_t{b.attention.value_head_dim} * or_else(b.attention.value_width, s.d_model);
+    if (b.attention.has_output_map)
+        count.output_head = std::uint64_t{b.attention.value_head_dim} * or_else(b.attention.output_width, s.d_model);
     count.head = count.query_head + count.key_head + count.value_head + count.output_head;
 }
 

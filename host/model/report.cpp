@@ -63,51 +63,54 @@ std::string plural(std::uint64_t n, const char* one, const char* many) {
 }
 
 void describe_block(std::ostream& out, const Block& b) {
-    if (b.n_heads) {
-        out << "    attention     " << plural(b.n_heads, "query head", "query heads") << " and "
-            << plural(b.n_kv_heads, "key-value head", "key-value heads") << " of " << b.head_dim;
-        if (b.value_head_dim != b.head_dim) out << ", values of " << b.value_head_dim;
-        if (b.latent_query_dim)
-            out << ", latent: heads of " << b.rotary_dim + b.latent_query_dim << ", values of " << b.latent_value_dim;
-        if (b.query_rank) out << ", queries through " << with_separators(b.query_rank);
-        out << (b.causal ? ", causal" : ", unmasked");
-        if (b.window) out << ", window " << with_separators(b.window);
-        if (b.position != Position::none) out << ", " << word(b.position);
-        if (b.position == Position::rope && b.rotary_dim != b.head_dim) out << " on " << b.rotary_dim << " dims";
-        if (b.query_bias || b.key_bias || b.value_bias) out << ", biases";
-        if (b.query_key_norm != Norm::none) out << ", " << word(b.query_key_norm) << " of queries and keys";
-        if (b.head_norm == HeadNorm::each) out << " each";
-        if (b.head_norm == HeadNorm::together) out << " together";
-        if (b.value_norm) out << ", RMS norm of values";
-        if (b.shared_keys) out << ", keys and values of an earlier layer";
-        if (b.projection_clip != 0.0f) out << ", projections clipped at " << b.projection_clip;
-        if (b.attention_sinks) out << ", sinks";
-        if (b.score_softcap != 0.0f) out << ", scores capped at " << b.score_softcap;
-        if (b.cross_attention) out << ", cross-attention";
+    if (b.attention.n_heads) {
+        out << "    attention     " << plural(b.attention.n_heads, "query head", "query heads") << " and "
+            << plural(b.attention.n_kv_heads, "key-value head", "key-value heads") << " of " << b.attention.head_dim;
+        if (b.attention.value_head_dim != b.attention.head_dim) out << ", values of " << b.attention.value_head_dim;
+        if (b.latent.query_dim)
+            out << ", latent: heads of " << b.attention.rotary_dim + b.latent.query_dim << ", values of "
+                << b.latent.value_dim;
+        if (b.latent.query_rank) out << ", queries through " << with_separators(b.latent.query_rank);
+        out << (b.attention.causal ? ", causal" : ", unmasked");
+        if (b.attention.window) out << ", window " << with_separators(b.attention.window);
+        if (b.attention.position != Position::none) out << ", " << word(b.attention.position);
+        if (b.attention.position == Position::rope && b.attention.rotary_dim != b.attention.head_dim)
+            out << " on " << b.attention.rotary_dim << " dims";
+        if (b.attention.query_bias || b.attention.key_bias || b.attention.value_bias) out << ", biases";
+        if (b.attention.query_key_norm != Norm::none)
+            out << ", " << word(b.attention.query_key_norm) << " of queries and keys";
+        if (b.attention.head_norm == HeadNorm::each) out << " each";
+        if (b.attention.head_norm == HeadNorm::together) out << " together";
+        if (b.attention.value_norm) out << ", RMS norm of values";
+        if (b.attention.shared_keys) out << ", keys and values of an earlier layer";
+        if (b.attention.projection_clip != 0.0f) out << ", projections clipped at " << b.attention.projection_clip;
+        if (b.attention.attention_sinks) out << ", sinks";
+        if (b.attention.score_softcap != 0.0f) out << ", scores capped at " << b.attention.score_softcap;
+        if (b.attention.cross_attention) out << ", cross-attention";
         out << "\n";
     }
-    if (b.n_experts) {
-        out << "    experts       " << with_separators(b.n_experts_used) << " of " << with_separators(b.n_experts)
-            << " for each token" << (b.normalize_experts ? ", weights normalized" : "")
-            << (b.router_score == RouterScore::sigmoid ? ", scored by sigmoids" : "")
-            << (b.choice_bias ? ", a bias for the choice" : "");
-        if (b.n_expert_groups) out << ", in " << b.n_groups_used << " of " << b.n_expert_groups << " groups";
-        if (b.routed_scale != 0.0f) out << ", weights times " << b.routed_scale;
-        if (b.shared_d_ff)
-            out << ", one shared of " << with_separators(b.shared_d_ff) << (b.shared_gate ? " with a gate" : "");
+    if (b.experts.n) {
+        out << "    experts       " << with_separators(b.experts.n_used) << " of " << with_separators(b.experts.n)
+            << " for each token" << (b.experts.normalize ? ", weights normalized" : "")
+            << (b.experts.router_score == RouterScore::sigmoid ? ", scored by sigmoids" : "")
+            << (b.experts.choice_bias ? ", a bias for the choice" : "");
+        if (b.experts.n_groups) out << ", in " << b.experts.n_groups_used << " of " << b.experts.n_groups << " groups";
+        if (b.experts.routed_scale != 0.0f) out << ", weights times " << b.experts.routed_scale;
+        if (b.experts.shared_d_ff)
+            out << ", one shared of " << with_separators(b.experts.shared_d_ff)
+                << (b.experts.shared_gate ? " with a gate" : "");
         out << "\n";
     }
-    if (b.d_ff)
-        out << "    feed-forward  " << with_separators(b.d_ff) << " wide, " << word(b.activation)
-            << (b.gated ? ", gated" : "") << (b.up_bias || b.down_bias ? ", biases" : "") << "\n";
-    if (b.layer_input_width)
-        out << "    layer inputs  " << with_separators(b.layer_input_width) << " numbers of each token\n";
+    if (b.feed.d_ff)
+        out << "    feed-forward  " << with_separators(b.feed.d_ff) << " wide, " << word(b.feed.activation)
+            << (b.feed.gated ? ", gated" : "") << (b.feed.up_bias || b.feed.down_bias ? ", biases" : "") << "\n";
+    if (b.inputs.width) out << "    layer inputs  " << with_separators(b.inputs.width) << " numbers of each token\n";
     if (b.column_scales) out << "    inputs        columns scaled before they are quantized\n";
     out << "    norm          " << word(b.norm);
     if (b.norm != Norm::none) out << " " << word(b.norm_place) << " each part, epsilon " << b.norm_epsilon;
-    if (b.parallel) out << ", parts in parallel" << (b.shared_norm ? " with one norm" : "");
+    if (b.feed.parallel) out << ", parts in parallel" << (b.feed.shared_norm ? " with one norm" : "");
     if (b.residual_scale != 0.0f) out << ", parts times " << b.residual_scale;
-    if (b.layer_scale) out << ", layers times a learned number";
+    if (b.inputs.layer_scale) out << ", layers times a learned number";
     out << "\n";
 }
 
@@ -173,17 +176,19 @@ void attention_rows(std::ostream& out, const Stack& stack, const Block& b) {
         std::uint64_t n_rows, n_cols;
         bool bias;
     };
-    std::vector<Map> maps = {
-        {"queries", std::uint64_t{b.n_heads} * b.head_dim, or_model(b.query_width), b.query_bias},
-        {"keys", std::uint64_t{b.n_kv_heads} * b.head_dim, or_model(b.key_width), b.key_bias},
-        {"values", std::uint64_t{b.n_kv_heads} * b.value_head_dim, or_model(b.value_width), b.value_bias}};
+    std::vector<Map> maps = {{"queries", std::uint64_t{b.attention.n_heads} * b.attention.head_dim,
+                              or_model(b.attention.query_width), b.attention.query_bias},
+                             {"keys", std::uint64_t{b.attention.n_kv_heads} * b.attention.head_dim,
+                              or_model(b.attention.key_width), b.attention.key_bias},
+                             {"values", std::uint64_t{b.attention.n_kv_heads} * b.attention.value_head_dim,
+                              or_model(b.attention.value_width), b.attention.value_bias}};
     const auto joins = [&](const Map& m) { return m.n_cols == maps[0].n_cols && m.bias == maps[0].bias; };
     if (joins(maps[1]) && joins(maps[2]))
         maps = {{"queries, keys and values", maps[0].n_rows + maps[1].n_rows + maps[2].n_rows, maps[0].n_cols,
                  maps[0].bias}};
-    if (b.has_output_map)
-        maps.push_back(
-            {"output map", or_model(b.output_width), std::uint64_t{b.n_heads} * b.value_head_dim, b.output_bias});
+    if (b.attention.has_output_map)
+        maps.push_back({"output map", or_model(b.attention.output_width),
+                        std::uint64_t{b.attention.n_heads} * b.attention.value_head_dim, b.attention.output_bias});
     out << "a layer's attention, the same for any number of heads that share these widths\n";
     for (const Map& m : maps) {
         const std::string shape = with_separators(m.n_rows) + " x " + with_separators(m.n_cols);
@@ -207,17 +212,17 @@ std::string describe_parameters(const ParameterCount& count, const Config& confi
     const Stack& stack = output_stack(config);
     const Block& first = stack.block(0);
     std::ostringstream out;
-    if (first.n_heads) attention_rows(out, stack, first);
+    if (first.attention.n_heads) attention_rows(out, stack, first);
     out << "parameters: matrices only, biases and norms apart\n";
-    if (first.n_heads) {
+    if (first.attention.n_heads) {
         row(out, "a head's query map", count.query_head);
         row(out, "a head's key map", count.key_head);
         row(out, "a head's value-down map", count.value_head);
         row(out, "a head's value-up map", count.output_head);
         row(out, "a head", count.head);
         row(out, "a value map that is not factored", count.unfactored_value);
-        const std::string heads = "  (" + plural(first.n_heads, "query head", "query heads") + ", " +
-                                  plural(first.n_kv_heads, "key-value head", "key-value heads") + ")";
+        const std::string heads = "  (" + plural(first.attention.n_heads, "query head", "query heads") + ", " +
+                                  plural(first.attention.n_kv_heads, "key-value head", "key-value heads") + ")";
         row(out, "a layer's attention", count.layer_attention, heads.c_str());
     }
     row(out, "a layer's feed-forward part", count.layer_feed_forward);

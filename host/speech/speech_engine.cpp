@@ -77,10 +77,11 @@ std::vector<SpeechTokens::Head> aligned_heads(const host::Opened& opened, const 
     const Stack& decoder = opened.config().decoder;
     if (heads.empty())
         for (std::uint32_t layer = decoder.n_layers / 2; layer < decoder.n_layers; ++layer)
-            for (std::uint32_t head = 0; head < decoder.block(layer).n_heads; ++head) heads.push_back({layer, head});
+            for (std::uint32_t head = 0; head < decoder.block(layer).attention.n_heads; ++head)
+                heads.push_back({layer, head});
     std::stable_sort(heads.begin(), heads.end(), [](const auto& a, const auto& b) { return a.layer < b.layer; });
     for (const SpeechTokens::Head& head : heads)
-        if (head.layer >= decoder.n_layers || head.head >= decoder.block(head.layer).n_heads)
+        if (head.layer >= decoder.n_layers || head.head >= decoder.block(head.layer).attention.n_heads)
             throw host::Error(opened.name + ": speech: alignment_heads: expected heads of its " +
                               std::to_string(decoder.n_layers) + " layers, got [" + std::to_string(head.layer) + ", " +
                               std::to_string(head.head) + "]");
@@ -108,7 +109,7 @@ SpeechPlan SpeechWorkspace::plan(const host::Opened& opened, const Options& opti
     if (!options.words) return plan;
     std::uint32_t most = 0;
     for (const SpeechTokens::Head& head : aligned_heads(opened, tokens_of(opened)))
-        most = std::max(most, config.decoder.block(head.layer).n_heads);
+        most = std::max(most, config.decoder.block(head.layer).attention.n_heads);
     plan.word_bytes = std::uint64_t{most} * n_tokens * n_rows * sizeof(float);
     return plan;
 }
@@ -133,7 +134,7 @@ Status SpeechWorkspace::attend(std::size_t i, std::span<const Token> tokens, con
     const auto n_queries = static_cast<std::uint32_t>(tokens.size());
     const std::size_t of_each = std::size_t{n_queries} * n_keys;
     for (auto head = heads_.begin(); head != heads_.end();) {
-        const std::uint32_t layer = head->layer, n_heads = opened_.config().decoder.block(layer).n_heads;
+        const std::uint32_t layer = head->layer, n_heads = opened_.config().decoder.block(layer).attention.n_heads;
         if (const Status status = fovea::rewind(texts_[i], 0); !status.ok()) return status;
         const std::span<float> out = std::span(weights_).first(n_heads * of_each);
         const AttentionWeights wanted{

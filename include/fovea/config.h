@@ -46,8 +46,8 @@ enum class Pooling : std::uint8_t {
     mean_sqrt_len = 6,
 };
 
-/// One transformer block. Widths and counts are in elements; 0 in a *_width means d_model.
-struct Block {
+/// A block's attention. Widths and counts are in elements; 0 in a *_width means d_model.
+struct AttentionShape {
     std::uint32_t n_heads = 0;         ///< query heads; 0: the block has no attention
     std::uint32_t n_kv_heads = 0;      ///< key-value heads; divides n_heads (Ainslie et al. 2023)
     std::uint32_t head_dim = 0;        ///< width of a query or key head
@@ -56,57 +56,85 @@ struct Block {
     std::uint32_t key_width = 0;       ///< input width of the key projection
     std::uint32_t value_width = 0;     ///< input width of the value projection
     std::uint32_t output_width = 0;    ///< rows of the output map
-    std::uint32_t d_ff = 0;        ///< hidden width of the feed-forward part or of each expert; 0: the block has none
-    std::uint32_t window = 0;      ///< a query sees this many positions, itself included, and if it is not
-                                   ///< causal as many on its other side; 0: no limit
-    std::uint32_t rotary_dim = 0;  ///< leading dims of each head that are rotated (Position::rope)
+    std::uint32_t window = 0;          ///< a query sees this many positions, itself included, and if it is not
+                                       ///< causal as many on its other side; 0: no limit
+    std::uint32_t rotary_dim = 0;      ///< leading dims of each head that are rotated (Position::rope)
     /// Position::relative (Raffel et al. 2020): each head has a table of numbers to add to its scores, one for each difference
     /// of the key's position and the query's. Differences beyond this many positions have the last one.
     std::uint32_t relative_max_distance = 0;
-    float norm_epsilon = 1e-5f;
-    float softmax_scale = 0.0f;  ///< multiplies scores; 0: 1/sqrt(head_dim)
-    float score_softcap = 0.0f;  ///< scores become c·tanh(score/c); 0: unused
-    float rope_scale = 1.0f;     ///< multiplies sine and cosine (YaRN's attention factor, Peng et al. 2023)
-    Norm norm = Norm::none;
-    NormPlace norm_place = NormPlace::pre;
-    Norm query_key_norm = Norm::none;  ///< a norm over each query and key head before positions
+    float softmax_scale = 0.0f;    ///< multiplies scores; 0: 1/sqrt(head_dim)
+    float score_softcap = 0.0f;    ///< scores become c·tanh(score/c); 0: unused
+    float rope_scale = 1.0f;       ///< multiplies sine and cosine (YaRN's attention factor, Peng et al. 2023)
+    float projection_clip = 0.0f;  ///< queries, keys and values are kept within plus and minus this; 0: unused
+    /// Position::disentangled (He et al. 2021): differences share this many buckets, and each head has two vectors for each
+    /// bucket. A score gets the query's product with one and the key's with the other.
+    std::uint16_t relative_buckets = 0;
     Position position = Position::none;
-    Activation activation = Activation::none;
-    bool gated = false;  ///< activation(gate)·up (Shazeer 2020)
+    Norm query_key_norm = Norm::none;       ///< a norm over each query and key head before positions
+    HeadNorm head_norm = HeadNorm::shared;  ///< what query_key_norm goes over
     bool causal = false;
     bool cross_attention = false;  ///< a second attention over the encoder's output
     bool has_output_map = true;    ///< out = W_o · merged heads
     bool query_bias = false, key_bias = false, value_bias = false, output_bias = false;
+    bool bias_kv = false;          ///< one learned key and value appended (PyTorch's add_bias_kv)
+    bool zero_attn = false;        ///< one zero key and value appended (PyTorch's add_zero_attn)
+    bool value_norm = false;       ///< an RMS norm over each value head, with one weight for all heads
+    bool attention_sinks = false;  ///< a learned score for each head, of a key whose value is zero
+    /// Keys and values are those of the last layer before this one that makes its own, for heads and a window like these (Brandon
+    /// et al. 2024). The layer makes only queries, and its keys and values take no room.
+    bool shared_keys = false;
+    /// Heads come as they are, without projections: attention that has no weights. Never in a file.
+    bool no_projections = false;
+
+    bool operator==(const AttentionShape&) const = default;
+};
+
+/// What latent attention (DeepSeek-AI 2024) has beside: there is one key-value head, whose dims after rotary_dim are normed, and
+/// are the values too.
+struct LatentShape {
+    std::uint32_t query_rank = 0;  ///< queries come from a normed projection of the row to this width; 0: from the row
+    std::uint32_t query_dim =
+        0;  ///< each query head's own map goes from this many dims to the key's; 0: attention is not latent
+    std::uint32_t value_dim = 0;  ///< what each head's own map makes of its output
+
+    bool operator==(const LatentShape&) const = default;
+};
+
+/// A block's feed-forward part, or what each of its experts is.
+struct FeedForwardShape {
+    std::uint32_t d_ff = 0;  ///< hidden width; 0: the block has no feed-forward part
+    Activation activation = Activation::none;
+    bool gated = false;  ///< activation(gate)·up (Shazeer 2020)
     bool up_bias = false, gate_bias = false, down_bias = false;
-    bool norm_bias = false;
-    bool bias_kv = false;     ///< one learned key and value appended (PyTorch's add_bias_kv)
-    bool zero_attn = false;   ///< one zero key and value appended (PyTorch's add_zero_attn)
-    bool value_norm = false;  ///< an RMS norm over each value head, with one weight for all heads
-    /// Multiplies what is added to the residual stream; 0: 1.
-    float residual_scale = 0.0f;
-    float projection_clip = 0.0f;           ///< queries, keys and values are kept within plus and minus this; 0: unused
-    HeadNorm head_norm = HeadNorm::shared;  ///< what query_key_norm goes over
     /// Attention and feed-forward both read x, and x becomes (x + attention) + feed-forward (Wang and Komatsuzaki 2021).
     bool parallel = false;
-    bool shared_norm = false;      ///< parallel: the feed-forward reads attention's norm
-    bool attention_sinks = false;  ///< a learned score for each head, of a key whose value is zero
-    /// Mixture of experts (Shazeer et al. 2017): a row's feed-forward part is the sum of a few of many experts, of d_ff
-    /// each; its router chooses them. 0: the block has one feed-forward part for all rows.
-    std::uint32_t n_experts = 0;
-    std::uint16_t n_experts_used = 0;  ///< by a row; those with the largest router logits, the lower of equal ones
-    /// Position::disentangled (He et al. 2021): differences share this many buckets, and each head has two vectors for each
-    /// bucket. A score gets the query's product with one and the key's with the other.
-    std::uint16_t relative_buckets = 0;
-    std::uint32_t shared_d_ff = 0;   ///< hidden width of the shared expert, which every row adds; 0: none
-    bool normalize_experts = false;  ///< a row's weights, its experts' probabilities, are divided by their sum
-    bool shared_gate = false;  ///< the shared expert's output times the sigmoid of a learned dot product with the row
-    bool router_bias = false;  ///< of the router's logits
-    RouterScore router_score = RouterScore::softmax;
-    bool choice_bias = false;  ///< a learned number for each expert, added to its score only for the choice
+    bool shared_norm = false;  ///< parallel: the feed-forward reads attention's norm
+
+    bool operator==(const FeedForwardShape&) const = default;
+};
+
+/// Mixture of experts (Shazeer et al. 2017): a row's feed-forward part is the sum of a few of many experts; its router chooses
+/// them.
+struct ExpertShape {
+    std::uint32_t shared_d_ff = 0;  ///< hidden width of the shared expert, which every row adds; 0: none
+    float routed_scale = 0.0f;      ///< multiplies the chosen experts' weights; 0: 1
+    std::uint16_t n = 0;            ///< experts; 0: the block has one feed-forward part for all rows
     /// Groups of equal size that the experts are in (DeepSeek-AI 2024). A row's experts are in n_groups_used of them:
     /// those with the largest score or, with choice_bias, the largest sum of two. 0: no groups.
-    std::uint16_t n_expert_groups = 0;
+    std::uint16_t n_groups = 0;
     std::uint16_t n_groups_used = 0;
+    std::uint8_t n_used = 0;  ///< by a row; those with the largest router logits, the lower of equal ones
+    RouterScore router_score = RouterScore::softmax;
+    bool normalize = false;    ///< a row's weights, its experts' probabilities, are divided by their sum
+    bool shared_gate = false;  ///< the shared expert's output times the sigmoid of a learned dot product with the row
+    bool router_bias = false;  ///< of the router's logits
+    bool choice_bias = false;  ///< a learned number for each expert, added to its score only for the choice
+
+    bool operator==(const ExpertShape&) const = default;
+};
+
+/// What a layer reads beside the stream, and does behind its parts.
+struct InputShape {
     /// Width of each token's input to every layer beside the stream (per-layer embeddings, Gemma Team 2025). With e
     /// being the token's embedding, t its row of a table, and W and G the stack's and the layer's maps, the layer ends
     /// with
@@ -115,22 +143,27 @@ struct Block {
     ///     x = x + norm(O · (activation(G·x) · i))
     ///
     /// 0: nothing. Every block of a stack has the same.
-    std::uint16_t layer_input_width = 0;
-    float routed_scale = 0.0f;     ///< multiplies the chosen experts' weights; 0: 1
-    std::uint32_t query_rank = 0;  ///< queries come from a normed projection of the row to this width; 0: from the row
-    /// Latent attention (DeepSeek-AI 2024): there is one key-value head. Its dims after rotary_dim are normed, and are the
-    /// values too. Each query head has a map of its own from this many dims to those. 0: attention is not latent.
-    std::uint32_t latent_query_dim = 0;
-    std::uint32_t latent_value_dim = 0;  ///< latent: what each head's own map makes of its output
+    std::uint16_t width = 0;
+    bool layer_scale = false;  ///< the residual stream is multiplied by a learned number behind this layer
+
+    bool operator==(const InputShape&) const = default;
+};
+
+/// One transformer block: what its parts are, each with its own, and what they have in common.
+struct Block {
+    AttentionShape attention;
+    LatentShape latent;
+    FeedForwardShape feed;
+    ExpertShape experts;
+    InputShape inputs;
+    float norm_epsilon = 1e-5f;
+    float residual_scale = 0.0f;  ///< multiplies what is added to the residual stream; 0: 1
+    Norm norm = Norm::none;
+    NormPlace norm_place = NormPlace::pre;
+    bool norm_bias = false;
     /// This block's matrices are quantized with column scales: each column of an input is multiplied by its own power of two
     /// before it is quantized, and the matrices' columns are divided by it (Xiao et al. 2023). Not for experts.
     bool column_scales = false;
-    /// Keys and values are those of the last layer before this one that makes its own, for heads and a window like these (Brandon
-    /// et al. 2024). The layer makes only queries, and its keys and values take no room.
-    bool shared_keys = false;
-    bool layer_scale = false;  ///< the residual stream is multiplied by a learned number behind this layer
-    /// Heads come as they are, without projections: attention that has no weights. Never in a file.
-    bool no_projections = false;
 
     bool operator==(const Block&) const = default;
 };

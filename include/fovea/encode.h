@@ -125,8 +125,8 @@ struct AttendInput {
 [[nodiscard]] Status attend(Workspace& workspace, const AttendInput& input, std::span<float> out) noexcept;
 [[nodiscard]] Status attend(Session& session, const AttendInput& input, std::span<float> out) noexcept;
 
-/// A model that is attention alone, without weights or a file: block.no_projections, and of the other fields heads, head widths,
+/// A model that is attention alone, without weights or a file: no_projections, and of the other fields heads, head widths,
 /// scale, soft cap, causal, window and zero_attn. Errors, `model` unchanged: config_invalid.
-[[nodiscard]] Status attention_model(const Block& block, Model& model) noexcept;
+[[nodiscard]] Status attention_model(const AttentionShape& attention, Model& model) noexcept;
 
 }  // namespace FOVEA_API

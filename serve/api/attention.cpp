@@ -17,7 +17,7 @@ struct Asked {
 Asked read_view(const Fields& fields, const Stack& stack) {
     Asked asked;
     asked.view.layer = static_cast<std::uint32_t>(fields.whole("layer", 0, 0, std::int64_t{stack.n_layers} - 1));
-    asked.n_heads = stack.block(asked.view.layer).n_heads;
+    asked.n_heads = stack.block(asked.view.layer).attention.n_heads;
     asked.view.head = static_cast<std::int32_t>(fields.whole("head", -1, -1, std::int64_t{asked.n_heads} - 1));
     return asked;
 }

@@ -9,7 +9,7 @@ std::uint64_t TextWorker::attention_bytes() const {
     const Stack& stack = served_.model.config().decoder;
     std::uint32_t n_heads = 1;
     for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer)
-        n_heads = std::max(n_heads, std::uint32_t{stack.block(layer).n_heads});
+        n_heads = std::max(n_heads, std::uint32_t{stack.block(layer).attention.n_heads});
     const std::uint64_t n = std::min(options_.n_viewed, context_);
     return n_heads * n * n * sizeof(float);
 }
@@ -18,12 +18,13 @@ void TextWorker::show_attention(const JobPtr& job) {
     queue.pop(job);
     const std::span<const Token> text = job->prompts[0];
     const auto n = static_cast<std::uint32_t>(text.size());
-    const std::uint32_t n_heads = served_.model.config().decoder.block(job->view->layer).n_heads;
+    const std::uint32_t n_heads = served_.model.config().decoder.block(job->view->layer).attention.n_heads;
     while (pool_->n_free_pages() < pages_of(n) && kept_.drop_oldest()) {
     }
     const bool mean = job->view->head < 0;
     const std::size_t n_weights = std::size_t{n} * n;
-    const std::span<float> out(reinterpret_cast<float*>(attention_arena_.bytes().data()), (mean ? 1 : n_heads) * n_weights);
+    const std::span<float> out(reinterpret_cast<float*>(attention_arena_.bytes().data()),
+                               (mean ? 1 : n_heads) * n_weights);
     Cache cache;
     Status status = make_cache(*pool_, cache);
     if (status.ok())

@@ -81,7 +81,7 @@ inline std::vector<float> result_of(Session& session) {
     EncodeInput input;
     if (config.encoder.n_layers) input.source = source.sequences();
     if (config.decoder.n_layers) input.target = target.sequences();
-    if (config.decoder.n_layers && !config.encoder.n_layers && last.blocks[0].cross_attention)
+    if (config.decoder.n_layers && !config.encoder.n_layers && last.blocks[0].attention.cross_attention)
         input.memory = memory, input.memory_lengths = Rows::kLengths;
     const std::size_t n_out = last.pooling == Pooling::none ? std::size_t{Rows::kRows} : std::size(Rows::kLengths);
     out.resize(n_out * last.result_width());
@@ -91,9 +91,11 @@ inline std::vector<float> result_of(Session& session) {
     const auto rows = [&](std::uint32_t width) {
         return std::vector<float>(Rows::kRows * or_else(width, last.d_model), 0.5f);
     };
-    const auto query = rows(block.query_width), key = rows(block.key_width), value = rows(block.value_width);
-    const std::uint64_t width = block.has_output_map ? or_else(block.output_width, last.d_model)
-                                                     : std::uint64_t{block.n_heads} * block.value_head_dim;
+    const auto query = rows(block.attention.query_width), key = rows(block.attention.key_width),
+               value = rows(block.attention.value_width);
+    const std::uint64_t width = block.attention.has_output_map
+                                    ? or_else(block.attention.output_width, last.d_model)
+                                    : std::uint64_t{block.attention.n_heads} * block.attention.value_head_dim;
     out.resize(Rows::kRows * width);
     if (attend(session,
                {.query = {query}, .key = {key}, .value = {value}, .n_queries = Rows::kRows, .n_keys = Rows::kRows}, out)
@@ -112,7 +114,7 @@ inline void look(Session& session, const std::vector<float>& result) {
                 const Stack& stack = in_encoder || !config.decoder.n_layers ? config.encoder : config.decoder;
                 for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
                     std::vector<float> out(std::size_t{2 * kSide * kSide} *
-                                           (per_head ? stack.block(layer).n_heads : 1));
+                                           (per_head ? stack.block(layer).attention.n_heads : 1));
                     if (!capture_attention(session, {layer, in_encoder, cross, per_head, kSide, kSide, out}).ok())
                         continue;
                     (void)rewind(session, 0);

@@ -30,16 +30,17 @@ inline Config tiny(Config config, std::uint32_t vocab_size = 300) {
         if (stack->n_blocks > 1) stack->layer_blocks = stack->layer_blocks.first(stack->n_layers = stack->n_blocks);
         for (std::uint32_t i = 0; i < stack->n_blocks; ++i) {
             Block& block = stack->blocks[i];
-            block.n_heads = 2;
-            block.n_kv_heads = block.n_kv_heads > 1 ? 2 : 1;
-            block.head_dim = block.value_head_dim = 4;
-            block.rotary_dim = block.rotary_dim ? 4 : 0;
-            block.d_ff = 8;
-            if (block.n_experts > 4) block.n_experts = 4, block.n_experts_used = 2;
-            if (block.n_expert_groups) block.n_expert_groups = 2, block.n_groups_used = 1;
-            if (block.query_rank) block.query_rank = 4;
-            if (block.latent_query_dim) block.latent_query_dim = block.latent_value_dim = 4, block.head_dim = 8;
-            if (block.shared_d_ff) block.shared_d_ff = 8;
+            block.attention.n_heads = 2;
+            block.attention.n_kv_heads = block.attention.n_kv_heads > 1 ? 2 : 1;
+            block.attention.head_dim = block.attention.value_head_dim = 4;
+            block.attention.rotary_dim = block.attention.rotary_dim ? 4 : 0;
+            block.feed.d_ff = 8;
+            if (block.experts.n > 4) block.experts.n = 4, block.experts.n_used = 2;
+            if (block.experts.n_groups) block.experts.n_groups = 2, block.experts.n_groups_used = 1;
+            if (block.latent.query_rank) block.latent.query_rank = 4;
+            if (block.latent.query_dim)
+                block.latent.query_dim = block.latent.value_dim = 4, block.attention.head_dim = 8;
+            if (block.experts.shared_d_ff) block.experts.shared_d_ff = 8;
         }
     }
     return config;
@@ -103,7 +104,7 @@ inline std::vector<Tiny> tinier_models() {
         Config config = both_config(place);
         add(config, nullptr);
         config.decoder = {};
-        config.encoder.blocks[0].bias_kv = config.encoder.blocks[0].zero_attn = true;
+        config.encoder.blocks[0].attention.bias_kv = config.encoder.blocks[0].attention.zero_attn = true;
         config.encoder.pooling = place == NormPlace::pre ? Pooling::mean : Pooling::none;
         add(config, nullptr);
     }
@@ -124,9 +125,9 @@ inline std::vector<Tiny> tinier_models() {
     attention.decoder = {};
     attention.encoder.final_norm = attention.encoder.blocks[0].norm = Norm::none;
     attention.encoder.final_norm_bias = attention.encoder.blocks[0].norm_bias = false;
-    attention.encoder.blocks[0].up_bias = attention.encoder.blocks[0].down_bias = false;
+    attention.encoder.blocks[0].feed.up_bias = attention.encoder.blocks[0].feed.down_bias = false;
     add(attention, nullptr);
-    all.back().config.encoder.blocks[0].d_ff = 0;
+    all.back().config.encoder.blocks[0].feed.d_ff = 0;
     add(disentangled_config(6, 4), nullptr);
     return all;
 }

@@ -21,14 +21,15 @@ inline Config bert_config() {
     s.embedding_norm = Norm::layer;
     s.embedding_norm_bias = true;
     Block& b = s.blocks[0];
-    b.n_heads = b.n_kv_heads = 5;
-    b.head_dim = b.value_head_dim = 8;
-    b.d_ff = 100;
+    b.attention.n_heads = b.attention.n_kv_heads = 5;
+    b.attention.head_dim = b.attention.value_head_dim = 8;
+    b.feed.d_ff = 100;
     b.norm = Norm::layer;
     b.norm_place = NormPlace::post;
     b.norm_bias = true;
-    b.activation = Activation::gelu;
-    b.query_bias = b.key_bias = b.value_bias = b.output_bias = b.up_bias = b.down_bias = true;
+    b.feed.activation = Activation::gelu;
+    b.attention.query_bias = b.attention.key_bias = b.attention.value_bias = b.attention.output_bias = b.feed.up_bias =
+        b.feed.down_bias = true;
     return config;
 }
 
@@ -37,10 +38,10 @@ inline Config disentangled_config(std::uint16_t n_buckets, std::uint32_t most, s
     Config config = bert_config();
     config.encoder.n_layers = n_layers;
     Block& b = config.encoder.blocks[0];
-    b.position = Position::disentangled;
-    b.relative_buckets = n_buckets;
-    b.relative_max_distance = most;
-    b.softmax_scale = 0.2f;
+    b.attention.position = Position::disentangled;
+    b.attention.relative_buckets = n_buckets;
+    b.attention.relative_max_distance = most;
+    b.attention.softmax_scale = 0.2f;
     return config;
 }
 
@@ -56,7 +57,7 @@ inline Config both_config(NormPlace place) {
     s.final_norm_bias = true;
     s.blocks[0].norm_place = place;
     config.decoder = s;
-    config.decoder.blocks[0].cross_attention = true;
+    config.decoder.blocks[0].attention.cross_attention = true;
     config.decoder.n_layers = 3;
     return config;
 }
@@ -71,10 +72,10 @@ inline Config text_config(bool encodes, NormPlace place = NormPlace::pre) {
     s.position = Position::learned;
     s.has_output_head = true;
     s.n_blocks = 2;
-    s.blocks[0].causal = true;
+    s.blocks[0].attention.causal = true;
     s.blocks[1] = s.blocks[0];
-    s.blocks[1].cross_attention = false;
-    s.blocks[1].window = 7;
+    s.blocks[1].attention.cross_attention = false;
+    s.blocks[1].attention.window = 7;
     static constexpr std::uint8_t kLayers[] = {0, 1, 0};
     s.layer_blocks = kLayers;
     return config;

@@ -20,8 +20,8 @@ struct Preset {
     bool query_key_norm = false;
     std::uint32_t window = 0;
     float epsilon = 1e-5f;
-    std::uint32_t n_experts = 0;
-    std::uint16_t n_experts_used = 0;
+    std::uint16_t n_experts = 0;
+    std::uint8_t n_experts_used = 0;
     bool normalize_experts = false, norms_heads_together = false, norms_within = false;
 };
 
@@ -82,23 +82,24 @@ void shape_gpt2(Stack& s, Block& b) {
     s.position = Position::learned;
     s.final_norm = b.norm = Norm::layer;
     s.final_norm_bias = b.norm_bias = true;
-    b.query_bias = b.key_bias = b.value_bias = b.output_bias = b.up_bias = b.down_bias = true;
-    b.activation = Activation::gelu_tanh;
+    b.attention.query_bias = b.attention.key_bias = b.attention.value_bias = b.attention.output_bias = b.feed.up_bias =
+        b.feed.down_bias = true;
+    b.feed.activation = Activation::gelu_tanh;
 }
 
 void shape_llama(Stack& s, Block& b, const Preset& preset) {
     s.final_norm = b.norm = Norm::rms;
-    b.query_bias = b.key_bias = b.value_bias = preset.query_key_value_bias;
-    b.query_key_norm = preset.query_key_norm ? Norm::rms : Norm::none;
-    if (preset.norms_heads_together) b.head_norm = HeadNorm::together;
-    b.position = Position::rope;
-    b.rotary_dim = preset.head_dim;
+    b.attention.query_bias = b.attention.key_bias = b.attention.value_bias = preset.query_key_value_bias;
+    b.attention.query_key_norm = preset.query_key_norm ? Norm::rms : Norm::none;
+    if (preset.norms_heads_together) b.attention.head_norm = HeadNorm::together;
+    b.attention.position = Position::rope;
+    b.attention.rotary_dim = preset.head_dim;
     if (preset.norms_within) b.norm_place = NormPlace::within;
-    b.activation = preset.norms_within ? Activation::relu2 : Activation::silu;
-    b.gated = true;
-    b.n_experts = preset.n_experts;
-    b.n_experts_used = preset.n_experts_used;
-    b.normalize_experts = preset.normalize_experts;
+    b.feed.activation = preset.norms_within ? Activation::relu2 : Activation::silu;
+    b.feed.gated = true;
+    b.experts.n = preset.n_experts;
+    b.experts.n_used = preset.n_experts_used;
+    b.experts.normalize = preset.normalize_experts;
 }
 
 Config config_of(const Preset& preset) {
@@ -113,12 +114,12 @@ Config config_of(const Preset& preset) {
     s.has_output_head = true;
     s.tied_output = preset.tied_output;
     s.final_norm_epsilon = b.norm_epsilon = preset.epsilon;
-    b.n_heads = preset.n_heads;
-    b.n_kv_heads = preset.n_kv_heads;
-    b.head_dim = b.value_head_dim = preset.head_dim;
-    b.d_ff = preset.d_ff;
-    b.window = preset.window;
-    b.causal = true;
+    b.attention.n_heads = preset.n_heads;
+    b.attention.n_kv_heads = preset.n_kv_heads;
+    b.attention.head_dim = b.attention.value_head_dim = preset.head_dim;
+    b.feed.d_ff = preset.d_ff;
+    b.attention.window = preset.window;
+    b.attention.causal = true;
     if (preset.family == PresetFamily::gpt2)
         shape_gpt2(s, b);
     else

@@ -23,9 +23,9 @@ class ScoreMask {
 public:
     ScoreMask(const Block& block, const AttendInput& input)
         : input_(input),
-          n_heads_(block.n_heads),
+          n_heads_(block.attention.n_heads),
           n_given_(input.n_past + input.n_keys),
-          causal_(block.causal || input.masks.causal) {}
+          causal_(block.attention.causal || input.masks.causal) {}
 
     [[nodiscard]] bool adds() const { return input_.masks.attention.added || input_.masks.padding.added; }
     [[nodiscard]] bool any() const {
@@ -76,7 +76,7 @@ public:
           b_(stack_.blocks[0]),
           in_(input),
           kernels_(*find_kernels(isa)),
-          n_keys_(input.n_past + input.n_keys + b_.bias_kv + b_.zero_attn),
+          n_keys_(input.n_past + input.n_keys + b_.attention.bias_kv + b_.attention.zero_attn),
           cache_(kernels_, kv_type, n_keys_),
           mask_(b_, input) {}
 
@@ -89,7 +89,7 @@ public:
 
 private:
     [[nodiscard]] std::uint64_t kv_head_of(std::uint64_t s, std::uint64_t head) const {
-        return s * b_.n_kv_heads + head / (b_.n_heads / b_.n_kv_heads);
+        return s * b_.attention.n_kv_heads + head / (b_.attention.n_heads / b_.attention.n_kv_heads);
     }
 
     void add(std::string name, std::string formula, std::vector<std::uint64_t> shape,
@@ -137,16 +137,17 @@ private:
     /// Keys or values of all positions, past ones first and appended ones last: [n_sequences, n_kv_heads, n_keys, dim].
     [[nodiscard]] std::vector<float> with_others(const std::vector<float>& given, const Heads& past,
                                                  const float* appended, std::uint32_t dim) const {
-        const std::vector<float> before = split(past.data.data(), past.strides, b_.n_kv_heads, in_.n_past, dim);
+        const std::vector<float> before =
+            split(past.data.data(), past.strides, b_.attention.n_kv_heads, in_.n_past, dim);
         std::vector<float> all;
-        for (std::uint64_t i = 0; i < std::uint64_t{in_.n_sequences} * b_.n_kv_heads; ++i) {
+        for (std::uint64_t i = 0; i < std::uint64_t{in_.n_sequences} * b_.attention.n_kv_heads; ++i) {
             const auto append = [&](const float* from, std::uint64_t n) {
                 all.insert(all.end(), from, from + n * dim);
             };
             append(before.data() + i * in_.n_past * dim, in_.n_past);
             append(given.data() + i * in_.n_keys * dim, in_.n_keys);
-            if (b_.bias_kv) append(appended + i % b_.n_kv_heads * dim, 1);
-            if (b_.zero_attn) all.insert(all.end(), dim, 0.0f);
+            if (b_.attention.bias_kv) append(appended + i % b_.attention.n_kv_heads * dim, 1);
+            if (b_.attention.zero_attn) all.insert(all.end(), dim, 0.0f);
         }
         return all;
     }
@@ -159,15 +160,17 @@ private:
             std::vector<float>& heads;
         };
         const Heads none;
-        const Side sides[] = {
-            {"queries", "Q", "query", in_.query, none, in_.n_queries, b_.n_heads, b_.head_dim, query_},
-            {"keys", "K", "key", in_.key, in_.past_key, in_.n_keys, b_.n_kv_heads, b_.head_dim, key_},
-            {"values", "V", "value", in_.value, in_.past_value, in_.n_keys, b_.n_kv_heads, b_.value_head_dim, value_}};
+        const Side sides[] = {{"queries", "Q", "query", in_.query, none, in_.n_queries, b_.attention.n_heads,
+                               b_.attention.head_dim, query_},
+                              {"keys", "K", "key", in_.key, in_.past_key, in_.n_keys, b_.attention.n_kv_heads,
+                               b_.attention.head_dim, key_},
+                              {"values", "V", "value", in_.value, in_.past_value, in_.n_keys, b_.attention.n_kv_heads,
+                               b_.attention.value_head_dim, value_}};
         for (const Side& side : sides) {
             const std::string letter = side.letter, role = side.role;
             std::string formula = letter + ", its heads as they are given";
             const std::uint64_t width = std::uint64_t{side.n_heads} * side.dim;
-            if (b_.no_projections) {
+            if (b_.attention.no_projections) {
                 side.heads = split(side.rows.data.data(), side.rows.strides, side.n_heads, side.n, side.dim);
             } else {
                 const std::vector<float> rows =
@@ -184,7 +187,7 @@ private:
             if (!is_query) {
                 side.heads = with_others(side.heads, side.past, vector("appended_" + role), side.dim);
                 if (in_.n_past) formula += ", past ones first";
-                if (b_.bias_kv || b_.zero_attn) formula += ", appended ones last";
+                if (b_.attention.bias_kv || b_.attention.zero_attn) formula += ", appended ones last";
             }
             add("split " + std::string(side.name) + " into heads", formula,
                 {in_.n_sequences, side.n_heads, is_query ? in_.n_queries : n_keys_, side.dim}, side.heads);
@@ -205,25 +208,27 @@ private:
     }
 
     void attend() {
-        const std::vector<std::uint64_t> shape = {in_.n_sequences, b_.n_heads, in_.n_queries, n_keys_};
+        const std::vector<std::uint64_t> shape = {in_.n_sequences, b_.attention.n_heads, in_.n_queries, n_keys_};
         std::vector<float> scores;
         for (std::uint64_t s = 0; s < in_.n_sequences; ++s)
-            for (std::uint64_t head = 0; head < b_.n_heads; ++head) {
-                const std::vector<float> one =
-                    cache_.scores(&query_[(s * b_.n_heads + head) * in_.n_queries * b_.head_dim], in_.n_queries,
-                                  &key_[kv_head_of(s, head) * n_keys_ * b_.head_dim], b_.head_dim);
+            for (std::uint64_t head = 0; head < b_.attention.n_heads; ++head) {
+                const std::vector<float> one = cache_.scores(
+                    &query_[(s * b_.attention.n_heads + head) * in_.n_queries * b_.attention.head_dim], in_.n_queries,
+                    &key_[kv_head_of(s, head) * n_keys_ * b_.attention.head_dim], b_.attention.head_dim);
                 scores.insert(scores.end(), one.begin(), one.end());
             }
         add("scores", "S = Q\u2095 \u00b7 K\u2095\u1d40", shape, scores);
-        const float scale =
-            b_.softmax_scale != 0.0f ? b_.softmax_scale : 1.0f / std::sqrt(static_cast<float>(b_.head_dim));
+        const float scale = b_.attention.softmax_scale != 0.0f
+                                ? b_.attention.softmax_scale
+                                : 1.0f / std::sqrt(static_cast<float>(b_.attention.head_dim));
         for (float& score : scores) score = score * scale;
         char factor[32];
         std::snprintf(factor, sizeof factor, "%.6g", static_cast<double>(scale));
-        add("scale", std::string("S = S \u00b7 ") + factor + (b_.softmax_scale == 0.0f ? ", 1/\u221ahead_dim" : ""),
+        add("scale",
+            std::string("S = S \u00b7 ") + factor + (b_.attention.softmax_scale == 0.0f ? ", 1/\u221ahead_dim" : ""),
             shape, scores);
-        if (b_.score_softcap != 0.0f) {
-            kernels_.floats.softcap(scores.data(), scores.size(), b_.score_softcap);
+        if (b_.attention.score_softcap != 0.0f) {
+            kernels_.floats.softcap(scores.data(), scores.size(), b_.attention.score_softcap);
             add("soft cap", "S = c \u00b7 tanh(S / c)", shape, scores);
         }
         if (mask_.any()) {
@@ -237,39 +242,42 @@ private:
             weights[i] = sums[i / n_keys_] == 0.0f ? 0.0f : scores[i] / sums[i / n_keys_];
         add("softmax", "A = E / sum(E), E = exp(S \u2212 max(S)), along the keys", shape, weights);
         std::vector<CachedValues> cached;
-        for (std::uint64_t i = 0; i < std::uint64_t{in_.n_sequences} * b_.n_kv_heads; ++i)
-            cached.push_back(cache_.values(&value_[i * n_keys_ * b_.value_head_dim], b_.value_head_dim));
+        for (std::uint64_t i = 0; i < std::uint64_t{in_.n_sequences} * b_.attention.n_kv_heads; ++i)
+            cached.push_back(
+                cache_.values(&value_[i * n_keys_ * b_.attention.value_head_dim], b_.attention.value_head_dim));
         for (std::size_t row = 0; row < sums.size(); ++row) {
-            const std::uint64_t s = row / in_.n_queries / b_.n_heads, head = row / in_.n_queries % b_.n_heads;
+            const std::uint64_t s = row / in_.n_queries / b_.attention.n_heads,
+                                head = row / in_.n_queries % b_.attention.n_heads;
             for (const float x : cache_.weighed(&scores[row * n_keys_], cached[kv_head_of(s, head)]))
                 heads_.push_back(sums[row] == 0.0f ? 0.0f : x / sums[row] + 0.0f);
         }
         add("weighted sum", "H\u2095 = A \u00b7 V\u2095, divided last: (E \u00b7 V\u2095) / sum(E)",
-            {in_.n_sequences, b_.n_heads, in_.n_queries, b_.value_head_dim}, heads_);
+            {in_.n_sequences, b_.attention.n_heads, in_.n_queries, b_.attention.value_head_dim}, heads_);
     }
 
     void merge(std::vector<float>& out) {
-        const std::uint64_t width = std::uint64_t{b_.n_heads} * b_.value_head_dim;
+        const std::uint64_t width = std::uint64_t{b_.attention.n_heads} * b_.attention.value_head_dim;
         const std::uint64_t n = std::uint64_t{in_.n_sequences} * in_.n_queries;
-        const Strides rows{in_.n_queries * width, width, b_.value_head_dim};
-        const Strides at = b_.no_projections ? in_.out_strides : rows;
+        const Strides rows{in_.n_queries * width, width, b_.attention.value_head_dim};
+        const Strides at = b_.attention.no_projections ? in_.out_strides : rows;
         std::vector<float> merged(n * width);
         for (std::uint64_t i = 0; i < heads_.size(); ++i) {
-            const std::uint64_t element = i % b_.value_head_dim, query = i / b_.value_head_dim % in_.n_queries;
-            const std::uint64_t head = i / b_.value_head_dim / in_.n_queries;
-            merged[head / b_.n_heads * at.sequence + head % b_.n_heads * at.head + query * at.row + element] =
-                heads_[i];
+            const std::uint64_t element = i % b_.attention.value_head_dim,
+                                query = i / b_.attention.value_head_dim % in_.n_queries;
+            const std::uint64_t head = i / b_.attention.value_head_dim / in_.n_queries;
+            merged[head / b_.attention.n_heads * at.sequence + head % b_.attention.n_heads * at.head + query * at.row +
+                   element] = heads_[i];
         }
-        if (b_.no_projections && at.head != b_.value_head_dim) {  // heads stay apart
+        if (b_.attention.no_projections && at.head != b_.attention.value_head_dim) {  // heads stay apart
             out = merged;
             return;
         }
-        add("merge heads", "H = H\u2080 to H" + subscript(b_.n_heads - 1) + " side by side",
+        add("merge heads", "H = H\u2080 to H" + subscript(b_.attention.n_heads - 1) + " side by side",
             at.sequence < at.row ? std::vector<std::uint64_t>{in_.n_queries, in_.n_sequences, width}
                                  : std::vector<std::uint64_t>{in_.n_sequences, in_.n_queries, width},
             merged);
         out = merged;
-        if (b_.no_projections || !b_.has_output_map) return;
+        if (b_.attention.no_projections || !b_.attention.has_output_map) return;
         out = mapped("attention_output", merged.data(), n, true);
         add("output map", std::string("out = H \u00b7 Wo\u1d40") + (vector("attention_output_bias") ? " + bo" : ""),
             {in_.n_sequences, in_.n_queries, out.size() / n}, out);

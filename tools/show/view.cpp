@@ -28,11 +28,11 @@ std::uint32_t longest(const std::vector<std::vector<std::string>>& labels) {
 
 bool has_attention(const Attended& a, std::uint32_t layer) {
     const Block& block = a.stack->block(layer);
-    return block.n_heads && (!a.cross || block.cross_attention);
+    return block.attention.n_heads && (!a.cross || block.attention.cross_attention);
 }
 
 std::uint64_t matrices(const Attended& a, std::uint32_t layer, bool per_head) {
-    return a.queries.size() * (per_head ? a.stack->block(layer).n_heads : 1u);
+    return a.queries.size() * (per_head ? a.stack->block(layer).attention.n_heads : 1u);
 }
 
 /// [n_sequences, n_heads if per_head, n_queries, n_keys]
@@ -52,7 +52,7 @@ std::vector<float> weights_of(const Attended& a, std::uint32_t layer, bool per_h
 void add_patterns(const Attended& a, std::uint32_t layer, const WeightsPass& pass,
                   std::vector<AttentionPattern>& patterns) {
     const std::vector<float> weights = weights_of(a, layer, true, pass);
-    const std::size_t n_heads = a.stack->block(layer).n_heads, n_queries = a.n_queries(), n_keys = a.n_keys();
+    const std::size_t n_heads = a.stack->block(layer).attention.n_heads, n_queries = a.n_queries(), n_keys = a.n_keys();
     for (std::size_t s = 0; s < a.queries.size(); ++s) {
         AttentionPattern pattern{.title = a.title, .n_heads = n_heads, .queries = a.queries[s], .keys = a.keys[s]};
         if (a.title.empty() || a.stack->n_layers > 1)
@@ -133,7 +133,7 @@ std::uint32_t Attended::n_keys() const { return longest(keys); }
 
 std::vector<std::uint64_t> Attended::weights_shape(const ViewOptions& view) const {
     std::vector<std::uint64_t> shape = {n_queries(), n_keys()};
-    if (view.per_head) shape.insert(shape.begin(), stack->block(view.layer).n_heads);
+    if (view.per_head) shape.insert(shape.begin(), stack->block(view.layer).attention.n_heads);
     if (batched) shape.insert(shape.begin(), queries.size());
     return shape;
 }

@@ -102,7 +102,7 @@ void read_masks(const AttendOptions& options, AttendJob& job) {
 }
 
 /// Heads as they are: what the options do not say the shapes do.
-Block bare_block(const AttendOptions& options, AttendJob& job) {
+AttentionShape bare_heads(const AttendOptions& options, AttendJob& job) {
     const HeadLayout query(job.query, options.n_heads, options.seq_first);
     const std::uint64_t kv_heads = options.n_kv_heads          ? options.n_kv_heads
                                    : job.key.shape.size() == 4 ? 0
@@ -148,14 +148,14 @@ Block bare_block(const AttendOptions& options, AttendJob& job) {
     in.out_strides = HeadLayout(out, query.n_heads, options.seq_first).strides;
     job.batched = job.query.shape.size() > 2;
 
-    Block block;
-    block.n_heads = static_cast<std::uint32_t>(query.n_heads);
-    block.n_kv_heads = static_cast<std::uint32_t>(key.n_heads);
-    block.head_dim = static_cast<std::uint32_t>(query.dim);
-    block.value_head_dim = static_cast<std::uint32_t>(value.dim);
-    block.softmax_scale = options.scale;
-    block.score_softcap = options.softcap;
-    return block;
+    AttentionShape heads;
+    heads.n_heads = static_cast<std::uint32_t>(query.n_heads);
+    heads.n_kv_heads = static_cast<std::uint32_t>(key.n_heads);
+    heads.head_dim = static_cast<std::uint32_t>(query.dim);
+    heads.value_head_dim = static_cast<std::uint32_t>(value.dim);
+    heads.softmax_scale = options.scale;
+    heads.score_softcap = options.softcap;
+    return heads;
 }
 
 /// Rows for a module's projections, in the order it takes them.
@@ -168,8 +168,9 @@ void module_rows(const AttendOptions& options, const host::Opened& opened, Atten
         FloatArray& array;
         std::uint32_t width;
     };
-    for (const Side& side : {Side{job.query, width(b.query_width)}, Side{job.key, width(b.key_width)},
-                             Side{job.value, width(b.value_width)}}) {
+    for (const Side& side :
+         {Side{job.query, width(b.attention.query_width)}, Side{job.key, width(b.attention.key_width)},
+          Side{job.value, width(b.attention.value_width)}}) {
         const Shape& s = side.array.shape;
         if ((s.size() != 2 && s.size() != 3) || s.back() != side.width)
             refuse_shape(side.array, "[batch, seq, " + std::to_string(side.width) + "] or [seq, " +
@@ -189,9 +190,10 @@ void module_rows(const AttendOptions& options, const host::Opened& opened, Atten
     in.value.data = options.value.empty() ? in.key.data : std::span<const float>(job.value.data);
     in.n_queries = static_cast<std::uint32_t>(rows(job.query));
     in.n_keys = static_cast<std::uint32_t>(rows(job.key));
-    job.size = {n, b.n_heads, rows(job.query), rows(job.key)};
+    job.size = {n, b.attention.n_heads, rows(job.query), rows(job.key)};
     job.out_shape = job.query.shape;
-    job.out_shape.back() = b.has_output_map ? width(b.output_width) : std::uint64_t{b.n_heads} * b.value_head_dim;
+    job.out_shape.back() = b.attention.has_output_map ? width(b.attention.output_width)
+                                                      : std::uint64_t{b.attention.n_heads} * b.attention.value_head_dim;
 }
 
 void refuse_given(const std::string& option, bool given) {
@@ -206,8 +208,8 @@ Attended attended_of(const host::Opened& opened, const AttendJob& job) {
                       .batched = job.batched};
     const Block& b = attended.stack->blocks[0];
     std::vector<std::string> keys = position_labels(job.size.n_keys);
-    if (b.bias_kv) keys.emplace_back("bias");
-    if (b.zero_attn) keys.emplace_back("zero");
+    if (b.attention.bias_kv) keys.emplace_back("bias");
+    if (b.attention.zero_attn) keys.emplace_back("zero");
     attended.queries.assign(job.size.n_sequences, position_labels(job.size.n_queries));
     attended.keys.assign(job.size.n_sequences, keys);
     return attended;
@@ -217,7 +219,7 @@ Attended attended_of(const host::Opened& opened, const AttendJob& job) {
 void print_steps(const AttendOptions& options, const Model& model, const AttendJob& job,
                  const std::vector<float>& fused) {
     const Block& block = output_stack(model.config()).blocks[0];
-    if (block.window || block.query_key_norm != Norm::none)
+    if (block.attention.window || block.attention.query_key_norm != Norm::none)
         throw host::Error(
             "--explain: expected attention without a window and norms of queries and keys, got one with them");
     const AttentionSize& size = job.size;
@@ -250,7 +252,7 @@ void attend_arrays(AttendOptions& options) {
     if (options.model.empty()) {
         opened.name = "attend";
         read_inputs(options, job);
-        require(attention_model(bare_block(options, job), opened.model), "heads");
+        require(attention_model(bare_heads(options, job), opened.model), "heads");
     } else {
         refuse_given("--n-heads or --n-kv-heads", options.n_heads || options.n_kv_heads);
         refuse_given("--scale or --softcap", options.scale != 0 || options.softcap != 0);

@@ -15,12 +15,14 @@ namespace fovea {
 namespace {
 
 /// Positions that token `pos` sees in a block.
-double visible(const Block& b, double pos) { return b.window ? std::min<double>(pos + 1, b.window) : pos + 1; }
+double visible(const Block& b, double pos) {
+    return b.attention.window ? std::min<double>(pos + 1, b.attention.window) : pos + 1;
+}
 
 /// The share of a tensor that a token uses: of all experts' tensor, that of the experts it is routed to.
 double share_used(const TensorInfo& tensor, const Stack& s) {
     const Block& b = s.block(tensor.layer);
-    return std::string_view(tensor.role).starts_with("expert_") ? static_cast<double>(b.n_experts_used) / b.n_experts
+    return std::string_view(tensor.role).starts_with("expert_") ? static_cast<double>(b.experts.n_used) / b.experts.n
                                                                 : 1.0;
 }
 
@@ -32,7 +34,8 @@ double value_bytes(Type type) {
 double key_bytes(Type type) { return type == Type::q4 ? 20.0 / 32 : value_bytes(type); }
 /// Bytes of a position's keys and values.
 double cached_bytes(const Block& b, Type type) {
-    return b.n_kv_heads * (b.head_dim * key_bytes(type) + b.value_head_dim * value_bytes(type));
+    return b.attention.n_kv_heads *
+           (b.attention.head_dim * key_bytes(type) + b.attention.value_head_dim * value_bytes(type));
 }
 
 /// Multiplications and additions of a stack's matrices for one row.
@@ -67,7 +70,8 @@ BenchWork session_work(const host::Opened& opened, const BenchLimits& limits) {
         const Block& b = s.block(layer);
         double n_pairs = 0;
         for (std::uint32_t pos = 0; pos < limits.n_prompt; ++pos) n_pairs += visible(b, pos);
-        work.prefill_operations += 2.0 * n_pairs * b.n_heads * (b.head_dim + b.value_head_dim);
+        work.prefill_operations +=
+            2.0 * n_pairs * b.attention.n_heads * (b.attention.head_dim + b.attention.value_head_dim);
         work.decode_bytes += visible(b, cached) * cached_bytes(b, limits.kv_type);
     }
     return work;
@@ -86,15 +90,17 @@ BenchWork two_stack_work(const host::Opened& opened, const BenchLimits& limits, 
     }
     for (std::uint32_t layer = 0; layer < config.encoder.n_layers; ++layer) {
         const Block& b = config.encoder.block(layer);
-        const double seen = b.window ? std::min<double>(n_rows, 2.0 * b.window - 1) : n_rows;
-        work.prefill_operations += 2.0 * n_rows * seen * b.n_heads * (b.head_dim + b.value_head_dim);
+        const double seen = b.attention.window ? std::min<double>(n_rows, 2.0 * b.attention.window - 1) : n_rows;
+        work.prefill_operations +=
+            2.0 * n_rows * seen * b.attention.n_heads * (b.attention.head_dim + b.attention.value_head_dim);
     }
     const Stack& s = config.decoder;
     for (std::uint32_t layer = 0; layer < s.n_layers; ++layer) {
         const Block& b = s.block(layer);
-        const double of_row = static_cast<double>(b.n_kv_heads) * (b.head_dim + b.value_head_dim) * s.d_model;
-        if (b.cross_attention) work.prefill_operations += 2.0 * n_rows * of_row;
-        const double cached = visible(b, limits.n_new / 2.0) + (b.cross_attention ? n_rows : 0);
+        const double of_row = static_cast<double>(b.attention.n_kv_heads) *
+                              (b.attention.head_dim + b.attention.value_head_dim) * s.d_model;
+        if (b.attention.cross_attention) work.prefill_operations += 2.0 * n_rows * of_row;
+        const double cached = visible(b, limits.n_new / 2.0) + (b.attention.cross_attention ? n_rows : 0);
         work.decode_bytes += cached * cached_bytes(b, limits.kv_type);
     }
     return work;

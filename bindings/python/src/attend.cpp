@@ -86,7 +86,7 @@ PyAttention::PyAttention(const ModelHandle* model, std::uint32_t n_threads, cons
     heads_.model = opened_->model;
 }
 
-Block PyAttention::read_heads(const Given& given, Job& job) {
+AttentionShape PyAttention::read_heads(const Given& given, Job& job) {
     const HeadLayout query = layout_of(job.query.shape, job.query.strides, "query");
     const HeadLayout key = layout_of(job.key.shape, job.key.strides, "key");
     const HeadLayout value = layout_of(job.value.shape, job.value.strides, "value");
@@ -128,15 +128,15 @@ Block PyAttention::read_heads(const Given& given, Job& job) {
     refuse_overlap(job.out, in.past_key, "past_key");
     refuse_overlap(job.out, in.past_value, "past_value");
 
-    Block block;
-    block.n_heads = static_cast<std::uint32_t>(query.n_heads);
-    block.n_kv_heads = static_cast<std::uint32_t>(key.n_heads);
-    block.head_dim = static_cast<std::uint32_t>(query.dim);
-    block.value_head_dim = static_cast<std::uint32_t>(value.dim);
-    block.no_projections = true;
-    if (given.scale.is_valid()) block.softmax_scale = nb::cast<float>(given.scale);
-    if (given.softcap.is_valid()) block.score_softcap = nb::cast<float>(given.softcap);
-    return block;
+    AttentionShape heads;
+    heads.n_heads = static_cast<std::uint32_t>(query.n_heads);
+    heads.n_kv_heads = static_cast<std::uint32_t>(key.n_heads);
+    heads.head_dim = static_cast<std::uint32_t>(query.dim);
+    heads.value_head_dim = static_cast<std::uint32_t>(value.dim);
+    heads.no_projections = true;
+    if (given.scale.is_valid()) heads.softmax_scale = nb::cast<float>(given.scale);
+    if (given.softcap.is_valid()) heads.score_softcap = nb::cast<float>(given.softcap);
+    return heads;
 }
 
 void PyAttention::read_rows(const Given& given, Job& job) {
@@ -148,8 +148,9 @@ void PyAttention::read_rows(const Given& given, Job& job) {
         const char* what;
         std::uint32_t width;
     };
-    for (const Side& side : {Side{job.query, "query", width(b.query_width)}, Side{job.key, "key", width(b.key_width)},
-                             Side{job.value, "value", width(b.value_width)}}) {
+    for (const Side& side :
+         {Side{job.query, "query", width(b.attention.query_width)}, Side{job.key, "key", width(b.attention.key_width)},
+          Side{job.value, "value", width(b.attention.value_width)}}) {
         const Shape& s = side.array.shape;
         if (s.size() != 3 || s.back() != side.width || s[0] > kMostRows || s[1] > kMostRows)
             throw ValueRefused(std::string(side.what) + ": expected [batch, seq, " + std::to_string(side.width) +
@@ -166,20 +167,21 @@ void PyAttention::read_rows(const Given& given, Job& job) {
     in.value.data = job.value.span();
     in.n_queries = static_cast<std::uint32_t>(job.query.shape[1]);
     in.n_keys = static_cast<std::uint32_t>(job.key.shape[1]);
-    job.size = {job.query.shape[0], b.n_heads, in.n_queries, in.n_keys};
-    job.n_appended = std::uint64_t{b.bias_kv} + b.zero_attn;
-    const std::uint64_t out_width =
-        b.has_output_map ? width(b.output_width) : std::uint64_t{b.n_heads} * b.value_head_dim;
+    job.size = {job.query.shape[0], b.attention.n_heads, in.n_queries, in.n_keys};
+    job.n_appended = std::uint64_t{b.attention.bias_kv} + b.attention.zero_attn;
+    const std::uint64_t out_width = b.attention.has_output_map
+                                        ? width(b.attention.output_width)
+                                        : std::uint64_t{b.attention.n_heads} * b.attention.value_head_dim;
     job.out = read_output(given.out, "out", {job.query.shape[0], job.query.shape[1], out_width});
     refuse_overlap(job.out, in.query, "query");
     refuse_overlap(job.out, in.key, "key");
     refuse_overlap(job.out, in.value, "value");
 }
 
-void PyAttention::prepare(const Job& job, const Block& block) {
-    if (!opened_ && !(block == block_ && session_->valid())) {
-        require(attention_model(block, heads_.model), heads_.name);
-        block_ = block;
+void PyAttention::prepare(const Job& job, const AttentionShape& heads) {
+    if (!opened_ && !(heads == shape_ && session_->valid())) {
+        require(attention_model(heads, heads_.model), heads_.name);
+        shape_ = heads;
         session_ = {};
     }
     const auto rows = [](std::uint64_t n) { return static_cast<std::uint32_t>(std::min(n, kMostRows + 1)); };
@@ -224,11 +226,11 @@ void PyAttention::attend(nb::handle query, nb::handle key, nb::handle value, con
         throw TypeRefused("query, key and value: expected arrays of float32, got None");
     if (given.past_key.is_valid()) job.past_key = read_floats(given.past_key, "past_key");
     if (given.past_value.is_valid()) job.past_value = read_floats(given.past_value, "past_value");
-    Block block;
+    AttentionShape heads;
     if (opened_)
         read_rows(given, job);
     else
-        block = read_heads(given, job);
+        heads = read_heads(given, job);
     if (given.mask.is_valid()) {
         job.mask = read_mask(given.mask, "mask", job.size);
         refuse_overlap(job.out, job.mask, "mask");
@@ -257,7 +259,7 @@ void PyAttention::attend(nb::handle query, nb::handle key, nb::handle value, con
                  .out = job.weights.span()};
     }
     require(gate_.run([&] {
-        prepare(job, block);
+        prepare(job, heads);
         Status status = capture_attention(*session_, asked);
         if (status.ok()) status = fovea::attend(*session_, job.input, job.out.span());
         if (!asked.out.empty()) (void)capture_attention(*session_, {});

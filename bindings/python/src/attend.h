@@ -33,13 +33,13 @@ private:
         nb::handle out, causal, mask, key_padding_mask, weights, per_head, scale, softcap, past_key, past_value,
             kv_lengths;
     };
-    [[nodiscard]] Block read_heads(const Given& given, Job& job);
+    [[nodiscard]] AttentionShape read_heads(const Given& given, Job& job);
     void read_rows(const Given& given, Job& job);
-    void prepare(const Job& job, const Block& block);
+    void prepare(const Job& job, const AttentionShape& heads);
 
     SharedModel opened_;
     host::Opened heads_;  // the model, or one of the heads that a call asks for
-    Block block_;
+    AttentionShape shape_;
     std::string isa_;
     std::uint32_t n_threads_;
     host::Runtime<Session> session_;

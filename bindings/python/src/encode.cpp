@@ -174,8 +174,9 @@ void PySession::encode_arrays(const nb::dict& inputs, nb::handle out_object, con
                                std::to_string(layer));
         const Side& queries = in_encoder ? job.source : *job.result;
         const Side& keys = cross ? *job.keys : queries;
-        weights = read_output(weights_object, "weights",
-                              {queries.lengths.size(), of.block(layer).n_heads, queries.n_rows(), keys.n_rows()});
+        weights =
+            read_output(weights_object, "weights",
+                        {queries.lengths.size(), of.block(layer).attention.n_heads, queries.n_rows(), keys.n_rows()});
         asked = {.layer = layer,
                  .in_encoder = in_encoder,
                  .cross = cross,

@@ -59,25 +59,25 @@ nb::dict stack_facts(const Stack& s) {
     facts["d_model"] = s.d_model;
     facts["vocab_size"] = s.vocab_size;
     facts["max_positions"] = s.max_positions;
-    facts["n_heads"] = b.n_heads;
+    facts["n_heads"] = b.attention.n_heads;
     nb::list heads;
-    for (std::uint32_t layer = 0; layer < s.n_layers; ++layer) heads.append(nb::int_(s.block(layer).n_heads));
+    for (std::uint32_t layer = 0; layer < s.n_layers; ++layer) heads.append(nb::int_(s.block(layer).attention.n_heads));
     facts["heads_of_layers"] = heads;
-    facts["n_kv_heads"] = b.n_kv_heads;
-    facts["head_dim"] = b.head_dim;
-    facts["value_head_dim"] = b.value_head_dim;
-    facts["d_ff"] = b.d_ff;
-    facts["query_width"] = b.query_width ? b.query_width : s.d_model;
-    facts["key_width"] = b.key_width ? b.key_width : s.d_model;
-    facts["value_width"] = b.value_width ? b.value_width : s.d_model;
-    facts["output_width"] = !b.has_output_map ? b.n_heads * b.value_head_dim
-                            : b.output_width  ? b.output_width
-                                              : s.d_model;
-    facts["n_appended_keys"] = int{b.bias_kv} + int{b.zero_attn};
+    facts["n_kv_heads"] = b.attention.n_kv_heads;
+    facts["head_dim"] = b.attention.head_dim;
+    facts["value_head_dim"] = b.attention.value_head_dim;
+    facts["d_ff"] = b.feed.d_ff;
+    facts["query_width"] = b.attention.query_width ? b.attention.query_width : s.d_model;
+    facts["key_width"] = b.attention.key_width ? b.attention.key_width : s.d_model;
+    facts["value_width"] = b.attention.value_width ? b.attention.value_width : s.d_model;
+    facts["output_width"] = !b.attention.has_output_map ? b.attention.n_heads * b.attention.value_head_dim
+                            : b.attention.output_width  ? b.attention.output_width
+                                                        : s.d_model;
+    facts["n_appended_keys"] = int{b.attention.bias_kv} + int{b.attention.zero_attn};
     facts["pools"] = s.pooling != Pooling::none;
     facts["normalizes"] = s.normalize_pooled;
     facts["has_output_head"] = s.has_output_head;
-    facts["cross_attention"] = b.cross_attention;
+    facts["cross_attention"] = b.attention.cross_attention;
     return facts;
 }
 

@@ -192,10 +192,10 @@ void PySession::attention(nb::handle object, const std::vector<std::uint32_t>& l
         if (layer >= stack.n_layers)
             throw ValueRefused("layers: expected numbers below " + std::to_string(stack.n_layers) + ", got " +
                                std::to_string(layer));
-        if (n_heads && stack.block(layer).n_heads != n_heads)
+        if (n_heads && stack.block(layer).attention.n_heads != n_heads)
             throw ValueRefused("layers: expected layers with as many heads, got " + std::to_string(n_heads) + " and " +
-                               std::to_string(stack.block(layer).n_heads));
-        n_heads = stack.block(layer).n_heads;
+                               std::to_string(stack.block(layer).attention.n_heads));
+        n_heads = stack.block(layer).attention.n_heads;
     }
     const std::uint64_t n = ids.size();
     const Output out = read_output(out_object, "out", {layers.size(), n_heads, n, n});

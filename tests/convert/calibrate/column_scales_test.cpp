@@ -174,10 +174,11 @@ TEST_CASE("calibrate: layers of attention alone, or of a feed-forward part alone
     REQUIRE(calibration.moments.size() == std::size_t{stack.n_layers} * kInputCount);
     for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
         const Block& b = stack.block(layer);
-        CHECK((b.n_heads != 0) != (layer == 1));
-        CHECK((b.d_ff != 0) != (layer == 0));
-        const std::uint32_t widths[kInputCount] = {b.n_heads ? stack.d_model : 0, b.n_heads * b.value_head_dim,
-                                                   b.d_ff ? stack.d_model : 0, b.d_ff};
+        CHECK((b.attention.n_heads != 0) != (layer == 1));
+        CHECK((b.feed.d_ff != 0) != (layer == 0));
+        const std::uint32_t widths[kInputCount] = {b.attention.n_heads ? stack.d_model : 0,
+                                                   b.attention.n_heads * b.attention.value_head_dim,
+                                                   b.feed.d_ff ? stack.d_model : 0, b.feed.d_ff};
         for (std::uint32_t of = 0; of < kInputCount; ++of) {
             const InputMoments& m = calibration.moments[layer * kInputCount + of];
             CHECK(m.n == widths[of]);

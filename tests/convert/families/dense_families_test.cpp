@@ -68,7 +68,8 @@ TEST_CASE("dense families: a window is every layer's that layer_types lists, or 
     const auto windows = [](const char* family, const std::function<void(Json&)>& edit) {
         const HfConfig config = config_of(family, edit);
         std::vector<std::uint32_t> found;
-        for (std::uint32_t i = 0; i < config.stack().n_layers; ++i) found.push_back(config.stack().block(i).window);
+        for (std::uint32_t i = 0; i < config.stack().n_layers; ++i)
+            found.push_back(config.stack().block(i).attention.window);
         return found;
     };
     const auto by_rule = [](Json& json) {

@@ -104,16 +104,16 @@ TEST_CASE("gguf refusals: the header") {
 
 TEST_CASE("gguf: what a file does not say is what llama.cpp takes it for, and what is not computed is refused") {
     const auto gemma = [] { return Spoiled("gemma2/model.gguf", "families_gguf"); };
-    CHECK(gemma().source().config.decoder.blocks[0].window == 7);
+    CHECK(gemma().source().config.decoder.blocks[0].attention.window == 7);
     CHECK(gemma()
               .rename("gemma2.attention.sliding_window", "gemma2.attention.sliding_wind__")
               .source()
               .config.decoder.blocks[0]
-              .window == 4096);
+              .attention.window == 4096);
     const auto turns = [](const char* flag) {
         Spoiled file("granite/model.gguf", "families_gguf");
         file.add("granite.rope.scaling.finetuned", GgufKind::boolean, std::string(flag, 1));
-        return file.source().config.decoder.blocks[0].position == Position::rope;
+        return file.source().config.decoder.blocks[0].attention.position == Position::rope;
     };
     CHECK(turns("\1"));
     CHECK(!turns("\0"));
@@ -134,7 +134,7 @@ TEST_CASE("gguf: what an architecture must say, and where its positions end") {
         Spoiled("minicpm/model.gguf", "families_gguf").rename("minicpm.logit_scale", "minicpm.logit_sc___").line(),
         {"minicpm.logit_scale: expected a number"});
     const auto baichuan = [] { return Spoiled("baichuan/model.gguf", "families_gguf"); };
-    CHECK(baichuan().source().config.decoder.blocks[0].position == Position::rope);
+    CHECK(baichuan().source().config.decoder.blocks[0].attention.position == Position::rope);
     check_has(baichuan().value("baichuan.block_count", 33u).line(),
               {"baichuan.block_count: expected 32 or 40, got 33"});
     check_has(Spoiled("qwen/model.gguf", "families_gguf").value("qwen.feed_forward_length", 27u).line(),

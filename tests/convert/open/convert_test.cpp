@@ -54,8 +54,8 @@ TEST_CASE("convert: every kind of Hugging Face model has transformers' logits") 
         if (name == "mistral_window") CHECK(tensors(converted.model)[0].type == Type::f16);
         if (name == "qwen2_window") {
             CHECK(tensors(converted.model)[0].type == Type::bf16);
-            CHECK(converted.model.config().decoder.block(0).window == 0);
-            CHECK(converted.model.config().decoder.block(1).window == 4);
+            CHECK(converted.model.config().decoder.block(0).attention.window == 0);
+            CHECK(converted.model.config().decoder.block(1).attention.window == 4);
         }
         ++n_models;
     }
@@ -153,7 +153,7 @@ TEST_CASE("convert: GPT-2 without any bias, and without its outer names") {
     convert_folder(folder / "model", folder / "model.fovea");
     const Converted converted(folder / "model.fovea");
     const Block& block = converted.model.config().decoder.block(0);
-    CHECK_FALSE(block.query_bias);
+    CHECK_FALSE(block.attention.query_bias);
     CHECK_FALSE(block.norm_bias);
     CHECK_FALSE(converted.model.config().decoder.final_norm_bias);
     CHECK(logits_error(converted.model, golden_models() / "gpt2_tied/expected_logits.npy") > 0.01f);

@@ -90,23 +90,24 @@ private:
         }
         for (std::size_t i = 0; i < x.size(); ++i) {
             Row merged(d);
-            for (std::size_t first = 0; first < d; first += b.head_dim) {
+            for (std::size_t first = 0; first < d; first += b.attention.head_dim) {
                 Row weights(x.size());
                 double sum = 0;
                 for (std::size_t j = 0; j < x.size(); ++j) {
                     double score = 0;
-                    for (std::size_t c = first; c < first + b.head_dim; ++c) score += q[i][c] * k[j][c];
-                    sum += weights[j] = std::exp(score / std::sqrt(static_cast<double>(b.head_dim)));
+                    for (std::size_t c = first; c < first + b.attention.head_dim; ++c) score += q[i][c] * k[j][c];
+                    sum += weights[j] = std::exp(score / std::sqrt(static_cast<double>(b.attention.head_dim)));
                 }
                 for (std::size_t j = 0; j < x.size(); ++j)
-                    for (std::size_t c = first; c < first + b.head_dim; ++c) merged[c] += weights[j] / sum * v[j][c];
+                    for (std::size_t c = first; c < first + b.attention.head_dim; ++c)
+                        merged[c] += weights[j] / sum * v[j][c];
             }
             Row row = mapped("attention_output", layer, d, merged);
             for (std::size_t c = 0; c < d; ++c) row[c] += x[i][c];
             row = normed("attention_norm", layer, b.norm_epsilon, row);
-            Row inner = mapped("up", layer, b.d_ff, row);
+            Row inner = mapped("up", layer, b.feed.d_ff, row);
             for (double& u : inner)
-                u *= b.activation == Activation::gelu
+                u *= b.feed.activation == Activation::gelu
                          ? 0.5 * std::erfc(-u / std::sqrt(2.0))
                          : 0.5 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (u + 0.044715 * u * u * u)));
             Row y = mapped("down", layer, d, inner);
@@ -213,7 +214,7 @@ TEST_CASE("convert: BERT's GGUF files have transformers' rows and vectors") {
         CHECK(stack.pooling == (name == "bert" ? Pooling::mean : Pooling::first));
         CHECK(stack.normalize_pooled);
         CHECK(stack.n_token_types == (name == "bert" ? 2 : 1));
-        CHECK(!stack.block(0).causal);
+        CHECK(!stack.block(0).attention.causal);
         CHECK(converted.model.config().decoder.n_layers == 0);
         CHECK(converted.model.tokenizer_bytes().empty() == (name == "bert_qkv"));
         // As above: the weights are the very floats that transformers computed with.

@@ -195,15 +195,15 @@ TEST_CASE("gguf: the shape follows from metadata and tensors") {
     CHECK(stack.tied_output);
     CHECK(stack.vocab_size == 61);
     CHECK(stack.max_positions == 64);
-    CHECK(stack.blocks[0].n_heads == 4);
-    CHECK(stack.blocks[0].n_kv_heads == 2);
-    CHECK(stack.blocks[0].rotary_dim == 16);
-    CHECK(!stack.blocks[0].query_bias);
+    CHECK(stack.blocks[0].attention.n_heads == 4);
+    CHECK(stack.blocks[0].attention.n_kv_heads == 2);
+    CHECK(stack.blocks[0].attention.rotary_dim == 16);
+    CHECK(!stack.blocks[0].attention.query_bias);
     CHECK(!yarn.config.decoder.tied_output);
-    CHECK(yarn.config.decoder.blocks[0].query_bias);
-    CHECK(yarn.config.decoder.blocks[0].up_bias);
-    CHECK(yarn.config.decoder.blocks[0].rope_scale > 1.0f);
-    CHECK(read_model("qwen3.gguf").config.decoder.blocks[0].query_key_norm == Norm::rms);
+    CHECK(yarn.config.decoder.blocks[0].attention.query_bias);
+    CHECK(yarn.config.decoder.blocks[0].feed.up_bias);
+    CHECK(yarn.config.decoder.blocks[0].attention.rope_scale > 1.0f);
+    CHECK(read_model("qwen3.gguf").config.decoder.blocks[0].attention.query_key_norm == Norm::rms);
     CHECK(read_model("gpt2.gguf").config.decoder.position == Position::learned);
 
     const auto info = [](const ModelSource& source, const std::string& key) {

@@ -137,7 +137,7 @@ TEST_CASE("heads: without a field for its activation a head has the feed-forward
         json.erase("activation_function");
     });
     HfConfig config = read_hf_config(model.model() / "config.json", {});
-    CHECK(config.stack().blocks[0].activation == Activation::silu);
+    CHECK(config.stack().blocks[0].feed.activation == Activation::silu);
     CHECK(config.stack().head[0].activation == Activation::silu);
 }
 
@@ -243,9 +243,9 @@ TEST_CASE("text part: sizes that text_config leaves to the class, and names that
     });
     HfConfig config = read_hf_config(model.model() / "config.json", {});
     CHECK(config.stack().vocab_size == 262208);
-    CHECK(config.stack().blocks[0].n_heads == 8);
-    CHECK(config.stack().blocks[0].n_kv_heads == 4);
-    CHECK(config.stack().blocks[0].head_dim == 256);
+    CHECK(config.stack().blocks[0].attention.n_heads == 8);
+    CHECK(config.stack().blocks[0].attention.n_kv_heads == 4);
+    CHECK(config.stack().blocks[0].attention.head_dim == 256);
 
     Changed twice(folder);
     twice.config([](Json& json) { json = {{"model_type", "gemma3"}, {"text_config", json}}; });

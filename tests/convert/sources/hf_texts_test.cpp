@@ -110,13 +110,13 @@ TEST_CASE("texts: lower-cased first, whatever the tokenizer does") {
 
 TEST_CASE("texts: a decoder that says so looks both ways; of one for logits it is refused") {
     const FolderCopy folder("llama_model");
-    CHECK(folder.source().config.encoder.blocks[0].causal);
+    CHECK(folder.source().config.encoder.blocks[0].attention.causal);
     folder.merge("config.json", {{"is_causal", false}});
-    CHECK(!folder.source().config.encoder.blocks[0].causal);
+    CHECK(!folder.source().config.encoder.blocks[0].attention.causal);
     folder.merge("config.json", {{"model_type", "mistral"}, {"sliding_window", 4}});  // four on each side, and its own
-    CHECK(folder.source().config.encoder.blocks[0].window == 5);
+    CHECK(folder.source().config.encoder.blocks[0].attention.window == 5);
     folder.merge("config.json", {{"is_causal", nullptr}});
-    CHECK(folder.source().config.encoder.blocks[0].window == 4);
+    CHECK(folder.source().config.encoder.blocks[0].attention.window == 4);
     folder.merge("config.json", {{"model_type", "llama"}, {"is_causal", false}});
     fs::remove(folder / "modules.json");
     CHECK(contains(folder.refusal(), "is_causal: expected true of a model that gives logits, got false"));

@@ -175,7 +175,7 @@ TEST_CASE("writer: a failure leaves the older file and nothing else") {
         }
     }
     SUBCASE("an invalid configuration") {
-        source.config.decoder.blocks[0].n_kv_heads = 5;
+        source.config.decoder.blocks[0].attention.n_kv_heads = 5;
         CHECK(contains(refusal_of([&] { write_file(source, folder / "m.fovea", {}); }), "n_kv_heads"));
     }
     CHECK(read_text(folder / "m.fovea") == "older");

@@ -34,7 +34,7 @@ std::uint32_t bits(std::initializer_list<Adapted> matrices) {
 /// The config of decoder_configs() whose attention is latent.
 Config latent_config() {
     for (const NamedConfig& named : decoder_configs())
-        if (named.config.decoder.blocks[0].latent_query_dim) return named.config;
+        if (named.config.decoder.blocks[0].latent.query_dim) return named.config;
     FAIL("no latent attention among decoder_configs()");
     return {};
 }
@@ -179,8 +179,8 @@ TEST_CASE("adapters: those whose scale is 0 change no bit, whatever the activati
     for (int activation = 0; activation < kActivationCount; ++activation)
         for (const bool gated : {false, true}) {
             Config config = llama_config();
-            config.decoder.blocks[0].activation = static_cast<Activation>(activation);
-            config.decoder.blocks[0].gated = gated;
+            config.decoder.blocks[0].feed.activation = static_cast<Activation>(activation);
+            config.decoder.blocks[0].feed.gated = gated;
             CAPTURE(activation);
             CAPTURE(gated);
             const SmallModel small(config, Type::q8), adapter(adapter_of(config), Type::f32);
@@ -260,13 +260,15 @@ TEST_CASE("adapters: of latent attention, one of other heads or widths is refuse
         for (std::uint32_t i = 0; i < other.decoder.n_blocks; ++i) change(other.decoder.blocks[i]);
         return other;
     };
-    CHECK(refused(changed([](Block& b) { ++b.latent_query_dim; }), latent) == Code::bad_shape);
-    CHECK(refused(changed([](Block& b) { ++b.latent_value_dim; }), latent) == Code::bad_shape);
-    CHECK(refused(changed([](Block& b) { ++b.n_heads; }), latent) == Code::bad_shape);
-    CHECK(refused(changed([](Block& b) { ++b.value_head_dim, ++b.head_dim; }), latent) == Code::bad_shape);
+    CHECK(refused(changed([](Block& b) { ++b.latent.query_dim; }), latent) == Code::bad_shape);
+    CHECK(refused(changed([](Block& b) { ++b.latent.value_dim; }), latent) == Code::bad_shape);
+    CHECK(refused(changed([](Block& b) { ++b.attention.n_heads; }), latent) == Code::bad_shape);
+    CHECK(refused(changed([](Block& b) { ++b.attention.value_head_dim, ++b.attention.head_dim; }), latent) ==
+          Code::bad_shape);
     CHECK(refused(config, latent, Type::q8) == Code::unsupported);
-    if (config.decoder.blocks[0].query_rank)
-        CHECK(refused(changed([](Block& b) { ++b.query_rank; }), bits({Adapted::query_down})) == Code::bad_shape);
+    if (config.decoder.blocks[0].latent.query_rank)
+        CHECK(refused(changed([](Block& b) { ++b.latent.query_rank; }), bits({Adapted::query_down})) ==
+              Code::bad_shape);
     const Config plain = llama_config(config.decoder.n_layers, config.decoder.d_model);
     CHECK(refused(plain, bits({Adapted::query})) == Code::bad_shape);
 }

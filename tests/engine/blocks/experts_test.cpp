@@ -25,9 +25,9 @@ constexpr std::uint32_t kExperts = 8, kUsed = 2;
 Config routed_config() {
     Config config = llama_config(1, 128, 4, 2, 32, 96, 64);
     Block& b = config.decoder.blocks[0];
-    b.n_experts = kExperts;
-    b.n_experts_used = kUsed;
-    b.normalize_experts = true;
+    b.experts.n = kExperts;
+    b.experts.n_used = kUsed;
+    b.experts.normalize = true;
     return config;
 }
 
@@ -169,9 +169,9 @@ TEST_CASE("experts: logits of NaN choose the first, with the same bits everywher
 TEST_CASE("experts: matrices of two types of operand, in a model of few columns, have the same bits row by row") {
     Config config = llama_config(1, 16, 1, 1, 16, 32, 40);
     Block& b = config.decoder.blocks[0];
-    b.n_experts = 4;
-    b.n_experts_used = 2;
-    b.shared_d_ff = 32;
+    b.experts.n = 4;
+    b.experts.n_used = 2;
+    b.experts.shared_d_ff = 32;
     for (const auto& [expert, other] : {std::pair{Type::q8, Type::q8_128}, std::pair{Type::q8_128, Type::q4}}) {
         const MatrixTypes types{{{StackIndex::decoder, 0, Role::expert_up}, expert},
                                 {{StackIndex::decoder, 0, Role::shared_up}, other}};
@@ -192,11 +192,11 @@ TEST_CASE("experts: matrices of two types of operand, in a model of few columns,
 TEST_CASE("experts: of groups only those are used that have the largest scores") {
     Config config = routed_config();
     Block& b = config.decoder.blocks[0];
-    b.n_expert_groups = 4, b.n_groups_used = 1;
+    b.experts.n_groups = 4, b.experts.n_groups_used = 1;
     const std::vector<Token> token = {5};
     for (const bool biased : {false, true}) {
-        b.choice_bias = biased;
-        b.router_score = biased ? RouterScore::sigmoid : RouterScore::softmax;
+        b.experts.choice_bias = biased;
+        b.experts.router_score = biased ? RouterScore::sigmoid : RouterScore::softmax;
         ModelSource source = random_model(config, 3);
         source.read_rows = [inner = source.read_rows](const TensorSpec& spec, std::uint32_t row_begin,
                                                       std::uint32_t n_rows, float* out) {
@@ -215,7 +215,7 @@ TEST_CASE("experts: of groups only those are used that have the largest scores")
 
 TEST_CASE("experts: a bias for the choice of NaN or infinity chooses the first that are left") {
     Config config = routed_config();
-    config.decoder.blocks[0].choice_bias = true;
+    config.decoder.blocks[0].experts.choice_bias = true;
     for (const float bias : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
         ModelSource source = random_model(config, 3);
         source.read_rows = [inner = source.read_rows, bias](const TensorSpec& spec, std::uint32_t row_begin,
@@ -231,9 +231,9 @@ TEST_CASE("experts: a bias for the choice of NaN or infinity chooses the first t
 
 TEST_CASE("experts: the planned size works, a byte less is refused, and room for one row has room for its experts") {
     Config config = routed_config();
-    config.decoder.blocks[0].n_experts_used = 5;
-    config.decoder.blocks[0].shared_d_ff = 40;
-    config.decoder.blocks[0].shared_gate = true;
+    config.decoder.blocks[0].experts.n_used = 5;
+    config.decoder.blocks[0].experts.shared_d_ff = 40;
+    config.decoder.blocks[0].experts.shared_gate = true;
     const SmallModel small(config, Type::f32);
     for (const std::uint32_t batch : {1u, 2u, 17u}) {
         Plan plan;
@@ -257,33 +257,36 @@ TEST_CASE("experts: a configuration that cannot be is refused by the field's nam
         void (*change)(Block&);
     };
     static constexpr Case kCases[] = {
-        {"n_experts", [](Block& b) { b.n_experts = (1u << 10) + 1; }},
-        {"n_experts_used", [](Block& b) { b.n_experts_used = 0; }},
-        {"n_experts_used", [](Block& b) { b.n_experts_used = kExperts + 1; }},
-        {"n_experts_used", [](Block& b) { b.n_experts = 200, b.n_experts_used = 65; }},
-        {"n_experts_used", [](Block& b) { b.n_experts = 0; }},
-        {"n_experts times d_ff", [](Block& b) { b.d_ff = 0; }},
-        {"n_experts times d_ff", [](Block& b) { b.n_experts = 1u << 10, b.d_ff = 1u << 13; }},
-        {"shared_d_ff", [](Block& b) { b.shared_d_ff = (1u << 20) + 1; }},
+        {"n_experts", [](Block& b) { b.experts.n = (1u << 10) + 1; }},
+        {"n_experts_used", [](Block& b) { b.experts.n_used = 0; }},
+        {"n_experts_used", [](Block& b) { b.experts.n_used = kExperts + 1; }},
+        {"n_experts_used", [](Block& b) { b.experts.n = 200, b.experts.n_used = 65; }},
+        {"n_experts_used", [](Block& b) { b.experts.n = 0; }},
+        {"n_experts times d_ff", [](Block& b) { b.feed.d_ff = 0; }},
+        {"n_experts times d_ff", [](Block& b) { b.experts.n = 1u << 10, b.feed.d_ff = 1u << 13; }},
+        {"shared_d_ff", [](Block& b) { b.experts.shared_d_ff = (1u << 20) + 1; }},
         {"shared_d_ff",
-         [](Block& b) { b.n_experts = b.n_experts_used = 0, b.shared_d_ff = 4, b.normalize_experts = false; }},
-        {"normalize_experts", [](Block& b) { b.n_experts = b.n_experts_used = 0; }},
-        {"shared_gate", [](Block& b) { b.shared_gate = true; }},
-        {"experts in parallel with attention", [](Block& b) { b.parallel = true; }},
-        {"biases of a shared expert", [](Block& b) { b.shared_d_ff = 4, b.up_bias = true; }},
-        {"biases of a shared expert", [](Block& b) { b.shared_d_ff = 4, b.down_bias = true; }},
-        {"n_groups_used", [](Block& b) { b.n_expert_groups = 4; }},
-        {"n_groups_used", [](Block& b) { b.n_expert_groups = 4, b.n_groups_used = 5; }},
-        {"n_expert_groups that divides n_experts", [](Block& b) { b.n_expert_groups = 3, b.n_groups_used = 2; }},
-        {"n_experts_used of the groups used", [](Block& b) { b.n_expert_groups = 8, b.n_groups_used = 1; }},
-        {"router_score", [](Block& b) { b.router_score = static_cast<RouterScore>(2); }},
+         [](Block& b) { b.experts.n = b.experts.n_used = 0, b.experts.shared_d_ff = 4, b.experts.normalize = false; }},
+        {"normalize_experts", [](Block& b) { b.experts.n = b.experts.n_used = 0; }},
+        {"shared_gate", [](Block& b) { b.experts.shared_gate = true; }},
+        {"experts in parallel with attention", [](Block& b) { b.feed.parallel = true; }},
+        {"biases of a shared expert", [](Block& b) { b.experts.shared_d_ff = 4, b.feed.up_bias = true; }},
+        {"biases of a shared expert", [](Block& b) { b.experts.shared_d_ff = 4, b.feed.down_bias = true; }},
+        {"n_groups_used", [](Block& b) { b.experts.n_groups = 4; }},
+        {"n_groups_used", [](Block& b) { b.experts.n_groups = 4, b.experts.n_groups_used = 5; }},
+        {"n_expert_groups that divides n_experts",
+         [](Block& b) { b.experts.n_groups = 3, b.experts.n_groups_used = 2; }},
+        {"n_experts_used of the groups used", [](Block& b) { b.experts.n_groups = 8, b.experts.n_groups_used = 1; }},
+        {"router_score", [](Block& b) { b.experts.router_score = static_cast<RouterScore>(2); }},
         {"router_score",
          [](Block& b) {
-             b.n_experts = b.n_experts_used = 0, b.normalize_experts = false;
-             b.router_score = RouterScore::sigmoid;
+             b.experts.n = b.experts.n_used = 0, b.experts.normalize = false;
+             b.experts.router_score = RouterScore::sigmoid;
          }},
         {"router_bias",
-         [](Block& b) { b.n_experts = b.n_experts_used = 0, b.normalize_experts = false, b.router_bias = true; }},
+         [](Block& b) {
+             b.experts.n = b.experts.n_used = 0, b.experts.normalize = false, b.experts.router_bias = true;
+         }},
     };
     CHECK(check(routed_config()).ok());
     for (const Case& c : kCases) {
@@ -295,9 +298,9 @@ TEST_CASE("experts: a configuration that cannot be is refused by the field's nam
         CHECK(std::string_view(status.what) == c.what);
     }
     Config most = routed_config();
-    most.decoder.blocks[0].n_experts = 1u << 10;
-    most.decoder.blocks[0].n_experts_used = 64;
-    most.decoder.blocks[0].d_ff = 1u << 12;
+    most.decoder.blocks[0].experts.n = 1u << 10;
+    most.decoder.blocks[0].experts.n_used = 64;
+    most.decoder.blocks[0].feed.d_ff = 1u << 12;
     CHECK(check(most).ok());
     Plan plan;
     CHECK(make_plan(most, {.max_batch = 1}, plan).ok());

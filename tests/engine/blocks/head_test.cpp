@@ -194,8 +194,8 @@ std::vector<float> scores_mask(std::uint32_t n, const std::function<float(std::u
 TEST_CASE("relative positions add what the table says of the distance, and give the bits of a mask that adds it") {
     for (const std::uint32_t most : {1u, 4u, 100u}) {
         Config config = bert_config();
-        config.encoder.blocks[0].position = Position::relative;
-        config.encoder.blocks[0].relative_max_distance = most;
+        config.encoder.blocks[0].attention.position = Position::relative;
+        config.encoder.blocks[0].attention.relative_max_distance = most;
         const SmallModel small(config, Type::f32);
         const auto ids = some_tokens(40, 60);
         const std::uint32_t lengths[] = {40};
@@ -204,8 +204,8 @@ TEST_CASE("relative positions add what the table says of the distance, and give 
 
         // The same weights without relative positions: random tensors depend on their role and layer alone.
         Config plain_config = config;
-        plain_config.encoder.blocks[0].position = Position::none;
-        plain_config.encoder.blocks[0].relative_max_distance = 0;
+        plain_config.encoder.blocks[0].attention.position = Position::none;
+        plain_config.encoder.blocks[0].attention.relative_max_distance = 0;
         const SmallModel plain(plain_config, Type::f32);
         const ElementReader at(small.model);
         const std::vector<float> added = scores_mask(40, [&](std::uint32_t head, std::int64_t distance) {
@@ -224,7 +224,7 @@ TEST_CASE(
     for (const std::uint32_t window : {1u, 5u, 39u, 64u}) {
         Config config = bert_config();
         const SmallModel plain(config, Type::f32);
-        config.encoder.blocks[0].window = window;
+        config.encoder.blocks[0].attention.window = window;
         const SmallModel small(config, Type::f32);
         const auto ids = some_tokens(40, 60);
         const std::uint32_t lengths[] = {40};

@@ -17,9 +17,9 @@ constexpr std::uint32_t kRotary = 8, kRank = 20, kHeads = 6;
 Config latent_config() {
     Config config = llama_config(2, 52, kHeads, 1, kRotary + kRank, 40, 256);
     Block& b = config.decoder.blocks[0];
-    b.value_head_dim = kRank, b.rotary_dim = kRotary;
-    b.query_rank = 17;
-    b.latent_query_dim = 11, b.latent_value_dim = 9;
+    b.attention.value_head_dim = kRank, b.attention.rotary_dim = kRotary;
+    b.latent.query_rank = 17;
+    b.latent.query_dim = 11, b.latent.value_dim = 9;
     return config;
 }
 
@@ -37,7 +37,7 @@ TEST_CASE("latent attention: a position's cache is one key and one value, whatev
     REQUIRE(make_pool_plan(config, {.max_kv_len = 256}, plan).ok());
     const std::uint64_t rows_of_value = (kRank + 15) / 16 * 16;  // values are padded to whole lanes
     CHECK(part_bytes(plan, "pages") == 2 * 256 * (kRotary + kRank + rows_of_value) * sizeof(float));
-    config.decoder.blocks[0].n_heads = 12;
+    config.decoder.blocks[0].attention.n_heads = 12;
     PoolPlan more;
     REQUIRE(make_pool_plan(config, {.max_kv_len = 256}, more).ok());
     CHECK(part_bytes(more, "pages") == part_bytes(plan, "pages"));
@@ -47,7 +47,7 @@ TEST_CASE("latent attention: the planned size works, and a byte less is refused"
     for (const std::uint32_t rank : {0u, 17u, 600u})
         for (const Type type : {Type::f32, Type::q8, Type::q6_k}) {
             Config config = latent_config();
-            config.decoder.blocks[0].query_rank = rank;
+            config.decoder.blocks[0].latent.query_rank = rank;
             const SmallModel small(config, type);
             for (const std::uint32_t batch : {1u, 2u, 17u}) {
                 CAPTURE(rank);
@@ -75,22 +75,26 @@ TEST_CASE("latent attention: a configuration that cannot be is refused by the fi
     };
     static constexpr const char* kOther = "latent attention with what it cannot have";
     static constexpr Case kCases[] = {
-        {"query_rank", [](Block& b) { b.query_rank = (1u << 20) + 1; }},
-        {"query_rank", [](Block& b) { b.query_bias = true; }},
-        {"query_rank", [](Block& b) { b.query_width = 52; }},
-        {"latent_query_dim", [](Block& b) { b.latent_query_dim = 0xffffffff; }},
-        {"latent_value_dim", [](Block& b) { b.latent_value_dim = 0; }},
-        {"latent_value_dim", [](Block& b) { b.latent_query_dim = 0; }},
-        {"n_heads times latent_query_dim", [](Block& b) { b.latent_query_dim = 1u << 20; }},
-        {"n_heads times latent_value_dim", [](Block& b) { b.latent_value_dim = 1u << 20; }},
-        {"n_kv_heads of latent attention", [](Block& b) { b.n_kv_heads = 2; }},
-        {"rotary positions of latent attention", [](Block& b) { b.position = Position::none, b.rotary_dim = 0; }},
-        {"head_dim of latent attention", [](Block& b) { b.head_dim = kRotary + kRank + 2; }},
-        {kOther, [](Block& b) { b.key_bias = true; }},
-        {kOther, [](Block& b) { b.parallel = true; }},
-        {kOther, [](Block& b) { b.query_key_norm = Norm::rms; }},
-        {kOther, [](Block& b) { b.projection_clip = 1.0f; }},
-        {"query_rank", [](Block& b) { b.n_heads = b.n_kv_heads = b.head_dim = b.value_head_dim = 0; }},
+        {"query_rank", [](Block& b) { b.latent.query_rank = (1u << 20) + 1; }},
+        {"query_rank", [](Block& b) { b.attention.query_bias = true; }},
+        {"query_rank", [](Block& b) { b.attention.query_width = 52; }},
+        {"latent_query_dim", [](Block& b) { b.latent.query_dim = 0xffffffff; }},
+        {"latent_value_dim", [](Block& b) { b.latent.value_dim = 0; }},
+        {"latent_value_dim", [](Block& b) { b.latent.query_dim = 0; }},
+        {"n_heads times latent_query_dim", [](Block& b) { b.latent.query_dim = 1u << 20; }},
+        {"n_heads times latent_value_dim", [](Block& b) { b.latent.value_dim = 1u << 20; }},
+        {"n_kv_heads of latent attention", [](Block& b) { b.attention.n_kv_heads = 2; }},
+        {"rotary positions of latent attention",
+         [](Block& b) { b.attention.position = Position::none, b.attention.rotary_dim = 0; }},
+        {"head_dim of latent attention", [](Block& b) { b.attention.head_dim = kRotary + kRank + 2; }},
+        {kOther, [](Block& b) { b.attention.key_bias = true; }},
+        {kOther, [](Block& b) { b.feed.parallel = true; }},
+        {kOther, [](Block& b) { b.attention.query_key_norm = Norm::rms; }},
+        {kOther, [](Block& b) { b.attention.projection_clip = 1.0f; }},
+        {"query_rank",
+         [](Block& b) {
+             b.attention.n_heads = b.attention.n_kv_heads = b.attention.head_dim = b.attention.value_head_dim = 0;
+         }},
     };
     CHECK(check(latent_config()).ok());
     for (const Case& c : kCases) {
@@ -109,8 +113,9 @@ TEST_CASE("latent attention: queries by way of a narrower row are refused by nam
     stack.n_layers = 1, stack.vocab_size = 0, stack.has_output_head = stack.tied_output = false;
     stack.final_norm = Norm::none;
     Block& b = stack.blocks[0];
-    b.latent_query_dim = b.latent_value_dim = b.rotary_dim = b.d_ff = 0;
-    b.position = Position::none, b.norm = Norm::none, b.activation = Activation::none, b.gated = false;
+    b.latent.query_dim = b.latent.value_dim = b.attention.rotary_dim = b.feed.d_ff = 0;
+    b.attention.position = Position::none, b.norm = Norm::none, b.feed.activation = Activation::none,
+    b.feed.gated = false;
     Plan plan;
     const Status status = make_plan(config, {}, plan);
     CHECK(status.code == Code::unsupported);

@@ -81,15 +81,15 @@ TEST_CASE("layer inputs: layers that share keys take no room in a cache, and non
 TEST_CASE("layer inputs: configurations that cannot be are refused by name") {
     static constexpr std::uint8_t kSharesFirst[] = {2, 1, 0, 2, 3, 2};
     CHECK(refusal([](Stack& s) { s.layer_blocks = kSharesFirst; }) == "a layer whose keys are shared");
-    CHECK(refusal([](Stack& s) { s.blocks[2].window = 12; }) == "a layer whose keys are shared");
-    CHECK(refusal([](Stack& s) { s.blocks[3].n_kv_heads = 2; }) == "a layer whose keys are shared");
-    CHECK(refusal([](Stack& s) { s.blocks[2].value_norm = true; }) == "value_norm");
-    CHECK(refusal([](Stack& s) { s.blocks[2].key_bias = true; }) == "shared keys with what makes keys");
-    CHECK(refusal([](Stack& s) { s.blocks[1].layer_input_width = 7; }) == "layer_input_width of every block");
+    CHECK(refusal([](Stack& s) { s.blocks[2].attention.window = 12; }) == "a layer whose keys are shared");
+    CHECK(refusal([](Stack& s) { s.blocks[3].attention.n_kv_heads = 2; }) == "a layer whose keys are shared");
+    CHECK(refusal([](Stack& s) { s.blocks[2].attention.value_norm = true; }) == "value_norm");
+    CHECK(refusal([](Stack& s) { s.blocks[2].attention.key_bias = true; }) == "shared keys with what makes keys");
+    CHECK(refusal([](Stack& s) { s.blocks[1].inputs.width = 7; }) == "layer_input_width of every block");
     CHECK(refusal([](Stack& s) {
-              for (Block& b : s.blocks) b.layer_input_width = 1025;
+              for (Block& b : s.blocks) b.inputs.width = 1025;
           }) == "layer_input_width");
-    CHECK(refusal([](Stack& s) { s.blocks[0].bias_kv = true; }) ==
+    CHECK(refusal([](Stack& s) { s.blocks[0].attention.bias_kv = true; }) ==
           "shared keys or a norm of values of other attention");
 }
 

@@ -58,7 +58,8 @@ TEST_CASE("roles: numbers in files keep their names") {
                                                                 {176, "layer_embedding"},
                                                                 {183, "value_norm"}};
     for (const auto& [number, name] : kKnown) CHECK(std::string(role_name(number)) == name);
-    for (const std::uint16_t none : {0, 13, 19, 29, 31, 51, 57, 63, 76, 95, 111, 116, 127, 146, 159, 168, 175, 184, 65535})
+    for (const std::uint16_t none :
+         {0, 13, 19, 29, 31, 51, 57, 63, 76, 95, 111, 116, 127, 146, 159, 168, 175, 184, 65535})
         CHECK(std::string(role_name(none)) == "unknown");
 }
 
@@ -82,9 +83,10 @@ TEST_CASE("roles: a configuration calls for its tensors, in the directory's orde
     stack.final_norm = Norm::rms;
     stack.has_output_head = stack.tied_output = true;
     Block& b = stack.blocks[0];
-    b.n_heads = 2, b.n_kv_heads = 1, b.head_dim = 4, b.value_head_dim = 6, b.d_ff = 24;
-    b.position = Position::rope, b.rotary_dim = 4;
-    b.norm = Norm::rms, b.has_output_map = b.gated = true;
+    b.attention.n_heads = 2, b.attention.n_kv_heads = 1, b.attention.head_dim = 4, b.attention.value_head_dim = 6,
+    b.feed.d_ff = 24;
+    b.attention.position = Position::rope, b.attention.rotary_dim = 4;
+    b.norm = Norm::rms, b.attention.has_output_map = b.feed.gated = true;
     CHECK(called_for(stack) ==
           std::vector<std::string>{"0 token_embedding 20 8", "0 final_norm 1 8", "0 rope_frequencies 1 2",
                                    "0 attention_norm 1 8", "0 query 8 8", "0 key 4 8", "0 value 6 8",
@@ -97,14 +99,14 @@ TEST_CASE("roles: experts in place of up and down, each in whole panels") {
     Stack stack;
     stack.n_layers = stack.n_blocks = 1, stack.d_model = 20, stack.max_positions = 5;
     Block& b = stack.blocks[0];
-    b.d_ff = 24, b.gated = true, b.n_experts = 3, b.n_experts_used = 1;
+    b.feed.d_ff = 24, b.feed.gated = true, b.experts.n = 3, b.experts.n_used = 1;
     CHECK(called_for(stack) == std::vector<std::string>{"0 router 3 20", "0 expert_up 192 20", "0 expert_down 96 24"});
-    b.router_bias = b.up_bias = b.gate_bias = b.down_bias = true;
+    b.experts.router_bias = b.feed.up_bias = b.feed.gate_bias = b.feed.down_bias = true;
     CHECK(called_for(stack) == std::vector<std::string>{"0 router 3 20", "0 router_bias 1 3", "0 expert_up 192 20",
                                                         "0 expert_up_bias 1 192", "0 expert_down 96 24",
                                                         "0 expert_down_bias 1 96"});
-    b.router_bias = b.up_bias = b.gate_bias = b.down_bias = false;
-    b.gated = false, b.shared_d_ff = 7, b.shared_gate = true;
+    b.experts.router_bias = b.feed.up_bias = b.feed.gate_bias = b.feed.down_bias = false;
+    b.feed.gated = false, b.experts.shared_d_ff = 7, b.experts.shared_gate = true;
     CHECK(called_for(stack) == std::vector<std::string>{"0 router 3 20", "0 expert_up 96 20", "0 expert_down 96 24",
                                                         "0 shared_gate 1 20", "0 shared_up 7 20",
                                                         "0 shared_down 20 7"});
@@ -114,13 +116,13 @@ TEST_CASE("roles: latent attention has no values of its own, and maps of each he
     Stack stack;
     stack.n_layers = stack.n_blocks = 1, stack.d_model = 20, stack.max_positions = 5;
     Block& b = stack.blocks[0];
-    b.n_heads = 3, b.n_kv_heads = 1, b.rotary_dim = 4, b.value_head_dim = 18, b.head_dim = 22,
-    b.position = Position::rope;
-    b.latent_query_dim = 5, b.latent_value_dim = 7;
+    b.attention.n_heads = 3, b.attention.n_kv_heads = 1, b.attention.rotary_dim = 4, b.attention.value_head_dim = 18,
+    b.attention.head_dim = 22, b.attention.position = Position::rope;
+    b.latent.query_dim = 5, b.latent.value_dim = 7;
     CHECK(called_for(stack) == std::vector<std::string>{"0 rope_frequencies 1 2", "0 query 27 20", "0 key 22 20",
                                                         "0 attention_output 20 21", "0 latent_norm 1 18",
                                                         "0 latent_query 96 5", "0 latent_value 48 18"});
-    b.query_rank = 9;
+    b.latent.query_rank = 9;
     CHECK(called_for(stack) == std::vector<std::string>{"0 rope_frequencies 1 2", "0 query 27 9", "0 key 22 20",
                                                         "0 attention_output 20 21", "0 query_down 9 20",
                                                         "0 query_down_norm 1 9", "0 latent_norm 1 18",
@@ -133,8 +135,9 @@ TEST_CASE("roles: column scales are of the inputs that there are, and not those 
     stack.has_output_head = stack.output_columns = true;
     stack.head[0] = {.width = 6};
     Block& b = stack.blocks[0];
-    b.n_heads = 3, b.n_kv_heads = 1, b.head_dim = 4, b.value_head_dim = 6, b.d_ff = 24;
-    b.has_output_map = b.column_scales = true;
+    b.attention.n_heads = 3, b.attention.n_kv_heads = 1, b.attention.head_dim = 4, b.attention.value_head_dim = 6,
+    b.feed.d_ff = 24;
+    b.attention.has_output_map = b.column_scales = true;
     const auto columns_of = [&] {
         std::vector<std::string> list;
         for (const std::string& name : called_for(stack))
@@ -146,8 +149,8 @@ TEST_CASE("roles: column scales are of the inputs that there are, and not those 
                                                    "1 projections_columns 1 8", "1 attention_output_columns 1 18",
                                                    "1 up_columns 1 8", "1 down_columns 1 24"});
     stack.n_layers = 1, stack.output_columns = false;
-    b.cross_attention = true;
-    b.n_experts = 2, b.n_experts_used = 1, b.shared_d_ff = 5;
+    b.attention.cross_attention = true;
+    b.experts.n = 2, b.experts.n_used = 1, b.experts.shared_d_ff = 5;
     CHECK(columns_of() == std::vector<std::string>{"0 projections_columns 1 8", "0 attention_output_columns 1 18",
                                                    "0 cross_query_columns 1 8", "0 memory_columns 1 8",
                                                    "0 cross_output_columns 1 18"});
@@ -158,7 +161,7 @@ TEST_CASE("roles: column scales are of the inputs that there are, and not those 
 TEST_CASE("roles: an encoder that hears has two convolutions and its filters before its layers") {
     Stack stack;
     stack.n_layers = stack.n_blocks = 1, stack.d_model = 20, stack.max_positions = 5;
-    stack.blocks[0].d_ff = 24;
+    stack.blocks[0].feed.d_ff = 24;
     stack.head[0] = {.width = 6};
     stack.sound = {.sample_rate = 8000, .n_fft = 30, .hop_length = 12, .n_mels = 7, .n_frames = 10};
     CHECK(called_for(stack) == std::vector<std::string>{"0 head_map 6 20", "0 first_convolution 20 21",
@@ -174,18 +177,21 @@ TEST_CASE("roles: every part that a block may have, in the directory's order") {
     stack.embedding_norm = stack.final_norm = Norm::layer;
     stack.embedding_norm_bias = stack.final_norm_bias = stack.has_output_head = stack.output_bias = true;
     Block& b = stack.blocks[0];
-    b.n_heads = b.n_kv_heads = 2, b.head_dim = b.value_head_dim = 4, b.d_ff = 24;
-    b.position = Position::relative, b.relative_max_distance = 3;
-    b.norm = b.query_key_norm = Norm::layer, b.norm_place = NormPlace::both;
-    b.norm_bias = b.cross_attention = b.has_output_map = b.bias_kv = b.attention_sinks = true;
-    b.query_bias = b.key_bias = b.value_bias = b.output_bias = b.up_bias = b.down_bias = true;
+    b.attention.n_heads = b.attention.n_kv_heads = 2, b.attention.head_dim = b.attention.value_head_dim = 4,
+    b.feed.d_ff = 24;
+    b.attention.position = Position::relative, b.attention.relative_max_distance = 3;
+    b.norm = b.attention.query_key_norm = Norm::layer, b.norm_place = NormPlace::both;
+    b.norm_bias = b.attention.cross_attention = b.attention.has_output_map = b.attention.bias_kv =
+        b.attention.attention_sinks = true;
+    b.attention.query_bias = b.attention.key_bias = b.attention.value_bias = b.attention.output_bias = b.feed.up_bias =
+        b.feed.down_bias = true;
     stack.embedding_width = 4, stack.embedding_bias = true;
     stack.head[0] = {.width = 6, .norm = Norm::layer, .bias = true, .norm_bias = true};
     constexpr std::size_t kBeside = 9 + 1 + 2 + 4;             // of the stack, the block, the embeddings and the head
     CHECK(called_for(stack).size() == kBeside + 19 + 12 + 8);  // all roles but rope_frequencies and alibi_slopes
-    b.n_heads = 0;
+    b.attention.n_heads = 0;
     CHECK(called_for(stack).size() == kBeside + 8);
-    b.d_ff = 0;
+    b.feed.d_ff = 0;
     CHECK(called_for(stack).size() == kBeside);
     stack.head[1] = {.width = 3};
     const std::vector<std::string> more = called_for(stack);  // more maps than layers

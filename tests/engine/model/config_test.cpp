@@ -39,25 +39,26 @@ TEST_CASE("config: each count outside its range is refused by name") {
     check_invalid("n_blocks", [](S& s, B&) { s.n_blocks = 0; });
     check_invalid("n_blocks", [](S& s, B&) { s.n_blocks = kMaxBlocks + 1; });
     check_invalid("n_blocks", [](S& s, B&) { s.n_blocks = s.n_layers + 1; });
-    check_invalid("n_heads", [](S&, B& b) { b.n_heads = kMost; });
-    check_invalid("n_heads or d_ff", [](S&, B& b) { b.n_heads = b.d_ff = 0; });
-    check_invalid("n_kv_heads", [](S&, B& b) { b.n_kv_heads = 0; });
-    check_invalid("n_kv_heads that divides n_heads", [](S&, B& b) { b.n_kv_heads = b.n_heads - 1; });
-    check_invalid("head_dim", [](S&, B& b) { b.head_dim = 0; });
-    check_invalid("head_dim", [](S&, B& b) { b.head_dim = kMost; });
-    check_invalid("value_head_dim", [](S&, B& b) { b.value_head_dim = 0; });
-    check_invalid("n_heads times head_dim", [](S&, B& b) { b.head_dim = b.rotary_dim = 1u << 20; });
-    check_invalid("n_heads times value_head_dim", [](S&, B& b) { b.value_head_dim = 1u << 20; });
-    check_invalid("head_dim, even for rotary positions", [](S&, B& b) { b.head_dim = 7; });
-    check_invalid("rotary_dim, even", [](S&, B& b) { b.rotary_dim = 3; });
-    check_invalid("rotary_dim", [](S&, B& b) { b.rotary_dim = 0; });
-    check_invalid("rotary_dim", [](S&, B& b) { b.rotary_dim = b.head_dim + 2; });
-    check_invalid("d_ff", [](S&, B& b) { b.d_ff = kMost; });
-    check_invalid("window", [](S&, B& b) { b.window = kMost; });
-    check_invalid("query_width", [](S&, B& b) { b.query_width = 40; });
-    check_invalid("output_width", [](S&, B& b) { b.output_width = 40; });
-    check_invalid("relative_max_distance", [](S&, B& b) { b.position = Position::relative; });
-    check_invalid("relative_buckets", [](S&, B& b) { b.relative_buckets = 4; });
+    check_invalid("n_heads", [](S&, B& b) { b.attention.n_heads = kMost; });
+    check_invalid("n_heads or d_ff", [](S&, B& b) { b.attention.n_heads = b.feed.d_ff = 0; });
+    check_invalid("n_kv_heads", [](S&, B& b) { b.attention.n_kv_heads = 0; });
+    check_invalid("n_kv_heads that divides n_heads",
+                  [](S&, B& b) { b.attention.n_kv_heads = b.attention.n_heads - 1; });
+    check_invalid("head_dim", [](S&, B& b) { b.attention.head_dim = 0; });
+    check_invalid("head_dim", [](S&, B& b) { b.attention.head_dim = kMost; });
+    check_invalid("value_head_dim", [](S&, B& b) { b.attention.value_head_dim = 0; });
+    check_invalid("n_heads times head_dim", [](S&, B& b) { b.attention.head_dim = b.attention.rotary_dim = 1u << 20; });
+    check_invalid("n_heads times value_head_dim", [](S&, B& b) { b.attention.value_head_dim = 1u << 20; });
+    check_invalid("head_dim, even for rotary positions", [](S&, B& b) { b.attention.head_dim = 7; });
+    check_invalid("rotary_dim, even", [](S&, B& b) { b.attention.rotary_dim = 3; });
+    check_invalid("rotary_dim", [](S&, B& b) { b.attention.rotary_dim = 0; });
+    check_invalid("rotary_dim", [](S&, B& b) { b.attention.rotary_dim = b.attention.head_dim + 2; });
+    check_invalid("d_ff", [](S&, B& b) { b.feed.d_ff = kMost; });
+    check_invalid("window", [](S&, B& b) { b.attention.window = kMost; });
+    check_invalid("query_width", [](S&, B& b) { b.attention.query_width = 40; });
+    check_invalid("output_width", [](S&, B& b) { b.attention.output_width = 40; });
+    check_invalid("relative_max_distance", [](S&, B& b) { b.attention.position = Position::relative; });
+    check_invalid("relative_buckets", [](S&, B& b) { b.attention.relative_buckets = 4; });
     check_invalid("width of a head's map", [](S& s, B&) { s.head[1].width = 3; });
     check_invalid("width of a head's map", [](S& s, B&) { s.head[0].width = s.head[1].width = kMost; });
     check_invalid("norm of a head's last map", [](S& s, B&) {
@@ -73,10 +74,10 @@ TEST_CASE("config: words, numbers and flags that make no sense are refused by na
     constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
     check_invalid("norm", [](S&, B& b) { b.norm = static_cast<Norm>(3); });
     check_invalid("norm_place", [](S&, B& b) { b.norm_place = static_cast<NormPlace>(5); });
-    check_invalid("query_key_norm", [](S&, B& b) { b.query_key_norm = static_cast<Norm>(255); });
-    check_invalid("block position", [](S&, B& b) { b.position = static_cast<Position>(7); });
-    check_invalid("block position", [](S&, B& b) { b.position = Position::learned; });
-    check_invalid("activation", [](S&, B& b) { b.activation = static_cast<Activation>(kActivationCount); });
+    check_invalid("query_key_norm", [](S&, B& b) { b.attention.query_key_norm = static_cast<Norm>(255); });
+    check_invalid("block position", [](S&, B& b) { b.attention.position = static_cast<Position>(7); });
+    check_invalid("block position", [](S&, B& b) { b.attention.position = Position::learned; });
+    check_invalid("activation", [](S&, B& b) { b.feed.activation = static_cast<Activation>(kActivationCount); });
     check_invalid("activation of a head's map",
                   [](S& s, B&) { s.head[0] = {.width = 3, .activation = static_cast<Activation>(99)}; });
     check_invalid("norm_bias of a head's map", [](S& s, B&) { s.head[0] = {.width = 3, .norm_bias = true}; });
@@ -85,9 +86,9 @@ TEST_CASE("config: words, numbers and flags that make no sense are refused by na
     check_invalid("pooling", [](S& s, B&) { s.pooling = static_cast<Pooling>(7); });
     check_invalid("norm_epsilon", [](S&, B& b) { b.norm_epsilon = kNan; });
     check_invalid("norm_epsilon", [](S&, B& b) { b.norm_epsilon = -1e-5f; });
-    check_invalid("softmax_scale", [](S&, B& b) { b.softmax_scale = kInfinity; });
-    check_invalid("score_softcap", [](S&, B& b) { b.score_softcap = -1; });
-    check_invalid("rope_scale", [](S&, B& b) { b.rope_scale = kNan; });
+    check_invalid("softmax_scale", [](S&, B& b) { b.attention.softmax_scale = kInfinity; });
+    check_invalid("score_softcap", [](S&, B& b) { b.attention.score_softcap = -1; });
+    check_invalid("rope_scale", [](S&, B& b) { b.attention.rope_scale = kNan; });
     check_invalid("embedding_scale", [](S& s, B&) { s.embedding_scale = kInfinity; });
     check_invalid("logit_softcap", [](S& s, B&) { s.logit_softcap = kNan; });
     check_invalid("norm_bias", [](S&, B& b) {
@@ -95,29 +96,29 @@ TEST_CASE("config: words, numbers and flags that make no sense are refused by na
         b.norm_bias = true;
     });
     check_invalid("gate_bias", [](S&, B& b) {
-        b.gated = false;
-        b.gate_bias = true;
+        b.feed.gated = false;
+        b.feed.gate_bias = true;
     });
     check_invalid("output_bias", [](S&, B& b) {
-        b.has_output_map = false;
-        b.output_bias = true;
+        b.attention.has_output_map = false;
+        b.attention.output_bias = true;
     });
     check_invalid("final_norm_bias", [](S& s, B&) { s.final_norm_bias = true; });
-    check_invalid("head_norm", [](S&, B& b) { b.head_norm = static_cast<HeadNorm>(3); });
-    check_invalid("head_norm", [](S&, B& b) { b.head_norm = HeadNorm::each; });
+    check_invalid("head_norm", [](S&, B& b) { b.attention.head_norm = static_cast<HeadNorm>(3); });
+    check_invalid("head_norm", [](S&, B& b) { b.attention.head_norm = HeadNorm::each; });
     check_invalid("residual_scale", [](S&, B& b) { b.residual_scale = kNan; });
-    check_invalid("projection_clip", [](S&, B& b) { b.projection_clip = -1; });
-    check_invalid("shared_norm", [](S&, B& b) { b.shared_norm = true; });
+    check_invalid("projection_clip", [](S&, B& b) { b.attention.projection_clip = -1; });
+    check_invalid("shared_norm", [](S&, B& b) { b.feed.shared_norm = true; });
     check_invalid("parallel", [](S&, B& b) {
-        b.parallel = true;
+        b.feed.parallel = true;
         b.norm_place = NormPlace::both;
     });
     check_invalid("experts with norms within", [](S&, B& b) {
-        b.n_experts = b.n_experts_used = 1;
+        b.experts.n = b.experts.n_used = 1;
         b.norm_place = NormPlace::within;
     });
     check_invalid("parallel", [](S&, B& b) {
-        b.parallel = true;
+        b.feed.parallel = true;
         b.norm_place = NormPlace::within;
     });
     check_invalid("has_output_head", [](S& s, B&) { s.vocab_size = 0; });
@@ -138,14 +139,15 @@ TEST_CASE("config: a stack that is not there has no blocks, a block without head
     config.encoder = {};
     config.encoder.max_positions = 1;
     CHECK(std::string(check(config).what) == "n_layers");
-    check_invalid("n_kv_heads", [](Stack&, Block& b) { b.n_heads = 0; });
-    check_invalid("head_dim", [](Stack&, Block& b) { b.n_heads = b.n_kv_heads = 0; });
-    check_invalid("value_head_dim", [](Stack&, Block& b) { b.n_heads = b.n_kv_heads = b.head_dim = 0; });
+    check_invalid("n_kv_heads", [](Stack&, Block& b) { b.attention.n_heads = 0; });
+    check_invalid("head_dim", [](Stack&, Block& b) { b.attention.n_heads = b.attention.n_kv_heads = 0; });
+    check_invalid("value_head_dim",
+                  [](Stack&, Block& b) { b.attention.n_heads = b.attention.n_kv_heads = b.attention.head_dim = 0; });
 }
 
 TEST_CASE("config: a session's logits come from a decoder that attends to no memory, a workspace's from others too") {
     Config config = llama_config();
-    config.decoder.blocks[0].cross_attention = true;
+    config.decoder.blocks[0].attention.cross_attention = true;
     REQUIRE(check(config).ok());
     Plan plan;
     CHECK(make_plan(config, {.max_kv_len = 4}, plan).code == Code::bad_limits);
@@ -173,7 +175,7 @@ TEST_CASE("config: the table of layers") {
     config.decoder.n_blocks = 2;
     config.decoder.blocks[1] = config.decoder.blocks[0];
     CHECK(check(config).ok());
-    config.decoder.blocks[1].head_dim = 0;
+    config.decoder.blocks[1].attention.head_dim = 0;
     CHECK(std::string(check(config).what) == "head_dim");
     config.decoder.blocks[1] = config.decoder.blocks[0];
     config.decoder.layer_blocks = std::span(layers, 2);
@@ -186,13 +188,13 @@ TEST_CASE("config: a lone attention may have widths of its own") {
     s.n_layers = s.n_blocks = 1;
     s.d_model = 24;
     Block& b = s.blocks[0];
-    b.n_heads = b.n_kv_heads = 2;
-    b.head_dim = 12;
-    b.value_head_dim = 5;
-    b.key_width = 17;
-    b.value_width = 9;
-    b.output_width = 31;
-    b.output_bias = true;
+    b.attention.n_heads = b.attention.n_kv_heads = 2;
+    b.attention.head_dim = 12;
+    b.attention.value_head_dim = 5;
+    b.attention.key_width = 17;
+    b.attention.value_width = 9;
+    b.attention.output_width = 31;
+    b.attention.output_bias = true;
     CHECK(check(config).ok());
     const ParameterCount count = count_parameters(config);
     CHECK(count.query_head == 12 * 24);
@@ -202,7 +204,7 @@ TEST_CASE("config: a lone attention may have widths of its own") {
     CHECK(count.layer_attention == 2 * (12 * 24 + 12 * 17 + 5 * 9 + 5 * 31));
     CHECK(count.biases_and_norms == 31);
     CHECK(count.total == count.attention + 31);
-    b.cross_attention = true;
+    b.attention.cross_attention = true;
     CHECK(std::string(check(config).what) == "cross_attention in the encoder");
 }
 
@@ -272,23 +274,27 @@ TEST_CASE("config: disentangled positions are an encoder's, of heads that each h
         CAPTURE(name);
         Config config = bert_config();
         Block& b = config.encoder.blocks[0];
-        b.position = Position::disentangled, b.relative_buckets = 8, b.relative_max_distance = 5;
+        b.attention.position = Position::disentangled, b.attention.relative_buckets = 8,
+        b.attention.relative_max_distance = 5;
         REQUIRE(check(config).ok());
         spoil(config, b);
         const Status status = check(config);
         CHECK(status.code == Code::config_invalid);
         CHECK(std::string(status.what) == name);
     };
-    check_invalid_of("relative_buckets", [](Config&, Block& b) { b.relative_buckets = 0; });
-    check_invalid_of("relative_max_distance", [](Config&, Block& b) { b.relative_max_distance = 0; });
-    check_invalid_of("relative_max_distance", [](Config&, Block& b) { b.relative_max_distance = 0xffffffffu; });
-    check_invalid_of("n_kv_heads of disentangled positions", [](Config&, Block& b) { b.n_kv_heads = 1; });
-    check_invalid_of("disentangled positions with what they cannot have", [](Config&, Block& b) { b.causal = true; });
-    check_invalid_of("disentangled positions with what they cannot have", [](Config&, Block& b) { b.bias_kv = true; });
+    check_invalid_of("relative_buckets", [](Config&, Block& b) { b.attention.relative_buckets = 0; });
+    check_invalid_of("relative_max_distance", [](Config&, Block& b) { b.attention.relative_max_distance = 0; });
+    check_invalid_of("relative_max_distance",
+                     [](Config&, Block& b) { b.attention.relative_max_distance = 0xffffffffu; });
+    check_invalid_of("n_kv_heads of disentangled positions", [](Config&, Block& b) { b.attention.n_kv_heads = 1; });
+    check_invalid_of("disentangled positions with what they cannot have",
+                     [](Config&, Block& b) { b.attention.causal = true; });
+    check_invalid_of("disentangled positions with what they cannot have",
+                     [](Config&, Block& b) { b.attention.bias_kv = true; });
     check_invalid_of("n_heads times relative_buckets", [](Config&, Block& b) {
-        b.n_heads = b.n_kv_heads = 1u << 16;
-        b.head_dim = b.value_head_dim = 1;
-        b.relative_buckets = 100;
+        b.attention.n_heads = b.attention.n_kv_heads = 1u << 16;
+        b.attention.head_dim = b.attention.value_head_dim = 1;
+        b.attention.relative_buckets = 100;
     });
     check_invalid_of("adapters of queries or keys, of which distances have been computed", [](Config& config, Block&) {
         config.encoder.adapter_rank = 2;

@@ -28,7 +28,7 @@ struct Change {
         else
             field = static_cast<T>(value);
     }
-    void wide(const char* name, std::uint16_t& field, auto...) { (*this)(name, field); }
+    void wide(const char* name, auto& field, auto...) { (*this)(name, field); }
     void flags(auto&... flag) { ((number-- == 0 ? void(flag = value % 2) : void()), ...); }
     void skip(std::size_t) {}
 };
@@ -76,11 +76,11 @@ private:
         const auto width = static_cast<std::uint16_t>(below(2) * (1 + below(40)));
         for (std::uint32_t i = 0; i < stack.n_blocks && i < kMaxBlocks; ++i) {
             Block& b = stack.blocks[i];
-            b.layer_input_width = width;
-            b.layer_scale = below(2) != 0;
-            b.shared_keys = i > 0 && below(2);
-            b.value_norm = b.n_heads && !b.shared_keys && below(2);
-            if (b.shared_keys) b.key_bias = b.value_bias = false;
+            b.inputs.width = width;
+            b.inputs.layer_scale = below(2) != 0;
+            b.attention.shared_keys = i > 0 && below(2);
+            b.attention.value_norm = b.attention.n_heads && !b.attention.shared_keys && below(2);
+            if (b.attention.shared_keys) b.attention.key_bias = b.attention.value_bias = false;
         }
     }
 
@@ -102,39 +102,40 @@ private:
                                                 : below(10);
         Change field{below(64), value};
         if (Block& b = stack.blocks[below(3)];
-            below(8) == 0 && b.d_ff) {  // experts that can be: one field alone seldom is
-            b.n_experts = 1 + below(6);
-            b.n_experts_used = static_cast<std::uint16_t>(1 + below(b.n_experts));
-            b.shared_d_ff = below(2) * (1 + below(40));
-            b.shared_gate = b.shared_d_ff && below(2);
-            b.normalize_experts = below(2) != 0;
-            b.router_bias = below(2) != 0;
-            b.up_bias = b.gate_bias = b.gated && !b.shared_d_ff && below(2);
-            b.down_bias = !b.shared_d_ff && below(2);
-            b.activation = static_cast<Activation>(below(kActivationCount));
-            b.router_score = below(2) ? RouterScore::sigmoid : RouterScore::softmax;
-            b.choice_bias = below(2) != 0;
-            b.n_expert_groups = below(2) ? b.n_experts : 0;
-            b.n_groups_used = b.n_expert_groups ? b.n_experts_used : 0;
-            b.routed_scale = below(2) ? 1.5f : 0.0f;
-            b.parallel = b.shared_norm = false;
+            below(8) == 0 && b.feed.d_ff) {  // experts that can be: one field alone seldom is
+            b.experts.n = static_cast<std::uint16_t>(1 + below(6));
+            b.experts.n_used = static_cast<std::uint8_t>(1 + below(b.experts.n));
+            b.experts.shared_d_ff = below(2) * (1 + below(40));
+            b.experts.shared_gate = b.experts.shared_d_ff && below(2);
+            b.experts.normalize = below(2) != 0;
+            b.experts.router_bias = below(2) != 0;
+            b.feed.up_bias = b.feed.gate_bias = b.feed.gated && !b.experts.shared_d_ff && below(2);
+            b.feed.down_bias = !b.experts.shared_d_ff && below(2);
+            b.feed.activation = static_cast<Activation>(below(kActivationCount));
+            b.experts.router_score = below(2) ? RouterScore::sigmoid : RouterScore::softmax;
+            b.experts.choice_bias = below(2) != 0;
+            b.experts.n_groups = below(2) ? b.experts.n : 0;
+            b.experts.n_groups_used = b.experts.n_groups ? b.experts.n_used : 0;
+            b.experts.routed_scale = below(2) ? 1.5f : 0.0f;
+            b.feed.parallel = b.feed.shared_norm = false;
         }
-        if (Block& b = stack.blocks[below(3)]; below(10) == 0 && b.n_heads) {  // latent attention that can be
-            b.query_rank = below(2) * (1 + below(30));
-            b.query_width = 0;
-            b.query_bias = b.key_bias = b.value_bias = false;
+        if (Block& b = stack.blocks[below(3)]; below(10) == 0 && b.attention.n_heads) {  // latent attention that can be
+            b.latent.query_rank = below(2) * (1 + below(30));
+            b.attention.query_width = 0;
+            b.attention.query_bias = b.attention.key_bias = b.attention.value_bias = false;
             if (below(3) != 0) {
-                b.n_kv_heads = 1;
-                b.position = Position::rope;
-                b.rotary_dim = 2 * (1 + below(4));
-                b.value_head_dim = 1 + below(30);
-                b.head_dim = b.rotary_dim + b.value_head_dim;
-                b.latent_query_dim = 1 + below(20), b.latent_value_dim = 1 + below(20);
-                b.query_key_norm = Norm::none;
-                b.head_norm = HeadNorm::shared;
-                b.projection_clip = 0.0f;
-                b.has_output_map = true;
-                b.parallel = b.shared_norm = b.cross_attention = b.bias_kv = b.zero_attn = false;
+                b.attention.n_kv_heads = 1;
+                b.attention.position = Position::rope;
+                b.attention.rotary_dim = 2 * (1 + below(4));
+                b.attention.value_head_dim = 1 + below(30);
+                b.attention.head_dim = b.attention.rotary_dim + b.attention.value_head_dim;
+                b.latent.query_dim = 1 + below(20), b.latent.value_dim = 1 + below(20);
+                b.attention.query_key_norm = Norm::none;
+                b.attention.head_norm = HeadNorm::shared;
+                b.attention.projection_clip = 0.0f;
+                b.attention.has_output_map = true;
+                b.feed.parallel = b.feed.shared_norm = b.attention.cross_attention = b.attention.bias_kv =
+                    b.attention.zero_attn = false;
             }
         }
         if (Sound& sound = stack.sound; sound.is_speech() && below(4) == 0) {

@@ -40,16 +40,16 @@ struct Ran {
 Ran run(const Arrays& a, const AttendInput& in, std::uint32_t n_threads = 1, const char* isa = nullptr,
         bool per_head = true) {
     Model model;
-    Block block;
-    block.n_heads = a.c.n_heads;
-    block.n_kv_heads = a.c.n_kv_heads;
-    block.head_dim = a.c.head_dim;
-    block.value_head_dim = a.c.value_head_dim;
-    block.score_softcap = a.c.softcap;
-    block.causal = a.c.window != 0 && a.c.causal;
-    block.window = a.c.window;
-    block.zero_attn = a.c.zero_attn;
-    REQUIRE(attention_model(block, model).ok());
+    AttentionShape heads;
+    heads.n_heads = a.c.n_heads;
+    heads.n_kv_heads = a.c.n_kv_heads;
+    heads.head_dim = a.c.head_dim;
+    heads.value_head_dim = a.c.value_head_dim;
+    heads.score_softcap = a.c.softcap;
+    heads.causal = a.c.window != 0 && a.c.causal;
+    heads.window = a.c.window;
+    heads.zero_attn = a.c.zero_attn;
+    REQUIRE(attention_model(heads, model).ok());
     SmallSession s(model,
                    {.max_batch = in.n_sequences * in.n_queries,
                     .n_threads = n_threads,
@@ -129,14 +129,14 @@ TEST_CASE("attend: sequences of a module with appended keys and normed ones are 
                     Stack& stack = config.encoder;
                     stack.n_layers = stack.n_blocks = 1;
                     stack.d_model = kWidth;
-                    Block& block = stack.blocks[0];
-                    block.n_heads = block.n_kv_heads = 4;
-                    block.head_dim = block.value_head_dim = 5;
-                    block.bias_kv = bias_kv;
-                    block.zero_attn = zero_attn;
-                    block.query_key_norm = norm;
-                    if (norm != Norm::none) block.head_norm = head_norm;
-                    block.has_output_map = true;
+                    AttentionShape& heads = stack.blocks[0].attention;
+                    heads.n_heads = heads.n_kv_heads = 4;
+                    heads.head_dim = heads.value_head_dim = 5;
+                    heads.bias_kv = bias_kv;
+                    heads.zero_attn = zero_attn;
+                    heads.query_key_norm = norm;
+                    if (norm != Norm::none) heads.head_norm = head_norm;
+                    heads.has_output_map = true;
                     const SmallModel small(config, Type::f32, 3);
                     std::vector<float> query(3 * kQueries * kWidth), key(3 * kKeys * kWidth);
                     std::mt19937 random(4);
@@ -315,9 +315,10 @@ TEST_CASE("attend: a module that appends keys gives the same bits everywhere, be
     s.n_layers = s.n_blocks = 1;
     s.d_model = 20;
     Block& b = s.blocks[0];
-    b.n_heads = b.n_kv_heads = 4;
-    b.head_dim = b.value_head_dim = 5;
-    b.query_bias = b.key_bias = b.value_bias = b.output_bias = b.bias_kv = b.zero_attn = true;
+    b.attention.n_heads = b.attention.n_kv_heads = 4;
+    b.attention.head_dim = b.attention.value_head_dim = 5;
+    b.attention.query_bias = b.attention.key_bias = b.attention.value_bias = b.attention.output_bias =
+        b.attention.bias_kv = b.attention.zero_attn = true;
     const SmallModel small(config, Type::f32);
     std::uint32_t seed = 0;
     for (Case c : all_cases()) {
@@ -358,17 +359,14 @@ TEST_CASE("attend: a module that appends keys gives the same bits everywhere, be
 TEST_CASE("attend: what it refuses leaves the result as it was") {
     const Arrays a({.pads = true});
     Model model;
-    Block block;
-    CHECK(attention_model(block, model).code == Code::config_invalid);
-    block.n_heads = block.n_kv_heads = 2;
-    block.head_dim = block.value_head_dim = 4;
-    block.d_ff = 3;
-    CHECK(attention_model(block, model).code == Code::config_invalid);
-    block.d_ff = 0;
-    block.query_key_norm = Norm::rms;
-    CHECK(attention_model(block, model).code == Code::config_invalid);
-    block.query_key_norm = Norm::none;
-    REQUIRE(attention_model(block, model).ok());
+    AttentionShape heads;
+    CHECK(attention_model(heads, model).code == Code::config_invalid);
+    heads.n_heads = heads.n_kv_heads = 2;
+    heads.head_dim = heads.value_head_dim = 4;
+    heads.query_key_norm = Norm::rms;
+    CHECK(attention_model(heads, model).code == Code::config_invalid);
+    heads.query_key_norm = Norm::none;
+    REQUIRE(attention_model(heads, model).ok());
     const Limits limits{.max_batch = 6, .max_sequences = 2, .max_key_rows = 10};
     Plan plan;
     REQUIRE(make_plan(model.config(), limits, plan).ok());

@@ -35,7 +35,7 @@ Config biased_text() {
     Stack& s = config.decoder;
     s.tied_output = false;
     s.output_columns = s.blocks[0].column_scales = true;
-    s.blocks[0].activation = Activation::relu;
+    s.blocks[0].feed.activation = Activation::relu;
     return config;
 }
 
@@ -54,7 +54,7 @@ Config alternating_text() {
 
 Config parallel_text() {
     Config config = text();
-    config.decoder.blocks[0].parallel = true;
+    config.decoder.blocks[0].feed.parallel = true;
     return config;
 }
 
@@ -64,7 +64,7 @@ Config vectors() {
     config.decoder.n_layers = 1;
     for (Stack* s : {&config.encoder, &config.decoder}) {
         s->blocks[0].column_scales = true;
-        s->blocks[0].activation = Activation::relu;
+        s->blocks[0].feed.activation = Activation::relu;
     }
     return config;
 }
@@ -101,7 +101,7 @@ Folding folding_of(const Config& config, const TensorSpec& spec) {
         default: break;
     }
     if (spec.role < Role::attention_norm || !s.block(spec.layer).column_scales) return {};
-    const bool gated = s.block(spec.layer).gated;
+    const bool gated = s.block(spec.layer).feed.gated;
     switch (spec.role) {
         case Role::attention_norm:
         case Role::attention_norm_bias: return by(Role::projections_columns);
@@ -250,7 +250,7 @@ TEST_CASE("column scales: a lone attention's inputs have one vector between them
     s.final_norm = Norm::none, s.final_norm_bias = false;
     Block& b = s.blocks[0];
     b.norm = Norm::none, b.norm_bias = false;
-    b.d_ff = 0, b.activation = Activation::none, b.up_bias = b.down_bias = false;
+    b.feed.d_ff = 0, b.feed.activation = Activation::none, b.feed.up_bias = b.feed.down_bias = false;
     const Opened scaled(random_model(config, 5), Type::q8), multiplied(folded(config, 5), Type::q8);
     std::vector<float> scales(s.d_model);
     random_model(config, 5).read_rows({Role::projections_columns, StackIndex::encoder, 0, Layout::vector, 1, s.d_model},
@@ -306,12 +306,12 @@ TEST_CASE("column scales: adapters read rows that are not scaled") {
             const std::vector<float> columns = reads ? scales_of(input, spec.n_cols) : std::vector<float>();
             std::vector<float> rows;
             if (of_value) rows = scales_of(Role::attention_output_columns, spec.n_rows);
-            if (of_up) rows = scales_of(Role::down_columns, config.decoder.blocks[0].d_ff);
+            if (of_up) rows = scales_of(Role::down_columns, config.decoder.blocks[0].feed.d_ff);
             for (std::uint32_t r = 0; r < n_rows; ++r)
                 for (std::uint32_t c = 0; c < spec.n_cols; ++c) {
                     float& x = out[std::size_t{r} * spec.n_cols + c];
                     const std::uint32_t row = row_begin + r;
-                    const UpRow up = config.decoder.blocks[0].gated ? up_row(row) : UpRow{false, row};
+                    const UpRow up = config.decoder.blocks[0].feed.gated ? up_row(row) : UpRow{false, row};
                     if (reads) x /= columns[c];
                     if (of_value) x *= rows[row];
                     if (of_up && !up.gate && up.row < rows.size()) x *= rows[up.row];
@@ -410,10 +410,10 @@ TEST_CASE("column scales: beside floats, and where the configuration cannot have
     CHECK(check(text()).ok());
     CHECK(refusal([](Stack& s) { s.tied_output = true; }) == "output_columns");
     CHECK(refusal([](Stack& s) { s.has_output_head = false; }) == "output_columns");
-    CHECK(refusal([](Stack& s) { s.blocks[0].query_rank = 8; }) == "column scales of latent attention");
+    CHECK(refusal([](Stack& s) { s.blocks[0].latent.query_rank = 8; }) == "column scales of latent attention");
     const auto lone = [&](auto change) {
-        return refusal([&](Stack& s) { s.n_layers = 1, s.blocks[0].d_ff = 0, change(s.blocks[0]); });
+        return refusal([&](Stack& s) { s.n_layers = 1, s.blocks[0].feed.d_ff = 0, change(s.blocks[0]); });
     };
-    CHECK(lone([](Block& b) { b.key_width = 8; }) == "key_width with column scales");
-    CHECK(lone([](Block& b) { b.value_width = 8; }) == "value_width with column scales");
+    CHECK(lone([](Block& b) { b.attention.key_width = 8; }) == "key_width with column scales");
+    CHECK(lone([](Block& b) { b.attention.value_width = 8; }) == "value_width with column scales");
 }

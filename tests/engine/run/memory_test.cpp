@@ -26,8 +26,8 @@ Config with_relative_positions(Config config) {
     config.decoder.logit_softcap = 20.0f;
     for (Stack* s : {&config.encoder, &config.decoder})
         for (std::uint32_t i = 0; i < s->n_blocks; ++i) {
-            s->blocks[i].position = Position::relative;
-            s->blocks[i].relative_max_distance = 20 + i;
+            s->blocks[i].attention.position = Position::relative;
+            s->blocks[i].attention.relative_max_distance = 20 + i;
         }
     return config;
 }

@@ -101,7 +101,7 @@ struct Pool {
 
 TEST_CASE("the rows of tokens' embeddings give the tokens' logits, in every bit, however they are split") {
     for (const NamedConfig& named : decoder_configs()) {
-        if (named.config.decoder.blocks[0].layer_input_width) continue;
+        if (named.config.decoder.blocks[0].inputs.width) continue;
         CAPTURE(named.name);
         for (const Type type : {Type::f32, Type::q8}) {
             const SmallModel small(named.config, type);
@@ -134,7 +134,7 @@ TEST_CASE(
     Config config = llama_config(3, 64, 4, 2, 16, 96, 400);
     config.decoder.n_blocks = 2;
     config.decoder.blocks[1] = config.decoder.blocks[0];
-    config.decoder.blocks[1].window = 19;
+    config.decoder.blocks[1].attention.window = 19;
     static constexpr std::uint8_t kLayers[] = {1, 0, 1};
     config.decoder.layer_blocks = kLayers;
     const SmallModel small(config, Type::q8);

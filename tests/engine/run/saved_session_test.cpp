@@ -288,7 +288,7 @@ TEST_CASE("a cancelled call leaves the session as it was, at whatever phase the 
     input.source = {.ids = ids, .types = types, .lengths = lengths};
     CHECK(encode(e.session, input, out).code == Code::cancelled);
 
-    Block heads;
+    AttentionShape heads;
     heads.n_heads = heads.n_kv_heads = 2, heads.head_dim = heads.value_head_dim = 4;
     Model lone;
     REQUIRE(attention_model(heads, lone).ok());

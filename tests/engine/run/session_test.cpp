@@ -25,10 +25,10 @@ TEST_CASE("plan: for 200 random configurations and limits S bytes work and S - 1
         Config config = llama_config(pick(1, 3), pick(1, 70), n_kv_heads * pick(1, 4), n_kv_heads, head_dim,
                                      pick(1, 90), pick(1, 1200));
         Block& b = config.decoder.blocks[0];
-        b.value_head_dim = pick(1, head_dim);
-        b.rotary_dim = 2 * pick(1, head_dim / 2);
-        b.window = pick(0, 1) ? pick(1, 300) : 0;
-        b.gated = pick(0, 1);
+        b.attention.value_head_dim = pick(1, head_dim);
+        b.attention.rotary_dim = 2 * pick(1, head_dim / 2);
+        b.attention.window = pick(0, 1) ? pick(1, 300) : 0;
+        b.feed.gated = pick(0, 1);
         const SmallModel small(config, static_cast<Type>(pick(0, kTypeCount - 1)), random());
         const std::uint32_t max_kv_len = pick(1, config.decoder.max_positions);
         const Limits limits{.max_kv_len = max_kv_len,
@@ -126,7 +126,7 @@ TEST_CASE("make_session: unknown instruction sets and misaligned arenas") {
 TEST_CASE("open_model: a known tensor that the configuration does not call for is refused") {
     Config config = llama_config(2, 64, 4, 2, 16, 96);
     const FileHead plain = make_head(random_model(config, 1), {.type = Type::f32});
-    config.decoder.blocks[0].up_bias = true;
+    config.decoder.blocks[0].feed.up_bias = true;
     FileHead head = make_head(random_model(config, 1), {.type = Type::f32});
     const auto section = [](const FileHead& h) {
         SectionRecord record;  // the first: the configuration

@@ -16,14 +16,14 @@ using namespace fovea::testing;
 namespace {
 
 Model heads_of(const Case& c) {
-    Block block;
-    block.n_heads = c.n_heads;
-    block.n_kv_heads = c.n_kv_heads;
-    block.head_dim = c.head_dim;
-    block.value_head_dim = c.value_head_dim;
-    block.score_softcap = c.softcap;
+    AttentionShape heads;
+    heads.n_heads = c.n_heads;
+    heads.n_kv_heads = c.n_kv_heads;
+    heads.head_dim = c.head_dim;
+    heads.value_head_dim = c.value_head_dim;
+    heads.score_softcap = c.softcap;
     Model model;
-    REQUIRE(attention_model(block, model).ok());
+    REQUIRE(attention_model(heads, model).ok());
     return model;
 }
 
@@ -38,8 +38,8 @@ std::vector<float> fused(const Model& model, const AttendInput& in, std::size_t 
                    isa);
     std::vector<float> out(n_out, NAN);
     const Block& b = model.config().encoder.blocks[0];
-    const std::uint32_t n_keys = keys + b.bias_kv + b.zero_attn;
-    weights.assign(std::size_t{in.n_sequences} * b.n_heads * in.n_queries * n_keys, NAN);
+    const std::uint32_t n_keys = keys + b.attention.bias_kv + b.attention.zero_attn;
+    weights.assign(std::size_t{in.n_sequences} * b.attention.n_heads * in.n_queries * n_keys, NAN);
     REQUIRE(
         capture_attention(s.session, {.per_head = true, .n_queries = in.n_queries, .n_keys = n_keys, .out = weights})
             .ok());
@@ -111,14 +111,14 @@ TEST_CASE("explain: a module's projections, appended keys and output map end in 
             s.n_layers = s.n_blocks = 1;
             s.d_model = 48;
             Block& b = s.blocks[0];
-            b.n_heads = 6;
-            b.n_kv_heads = appends ? 6 : 2;
-            b.head_dim = 8;
-            b.value_head_dim = appends ? 8 : 5;
-            b.key_width = 40;
-            b.value_width = 24;
-            b.query_bias = b.value_bias = b.output_bias = true;
-            b.bias_kv = b.zero_attn = appends;
+            b.attention.n_heads = 6;
+            b.attention.n_kv_heads = appends ? 6 : 2;
+            b.attention.head_dim = 8;
+            b.attention.value_head_dim = appends ? 8 : 5;
+            b.attention.key_width = 40;
+            b.attention.value_width = 24;
+            b.attention.query_bias = b.attention.value_bias = b.attention.output_bias = true;
+            b.attention.bias_kv = b.attention.zero_attn = appends;
             const SmallModel small(config, type);
             const Arrays a({.n_sequences = 2, .n_queries = 9, .n_keys = 21, .head_dim = 48, .value_head_dim = 40}, 3);
             AttendInput in;

@@ -129,8 +129,8 @@ TEST_CASE("cli: a mask for each head is taken where every layer has as many") {
     static constexpr std::uint8_t kLayers[] = {0, 1};
     s.layer_blocks = kLayers;
     for (Block& b : std::span(s.blocks).first(2)) {
-        b.n_heads = b.n_kv_heads = 2;
-        b.head_dim = b.value_head_dim = 8;
+        b.attention.n_heads = b.attention.n_kv_heads = 2;
+        b.attention.head_dim = b.attention.value_head_dim = 8;
     }
     const std::string m = files.path("m.fovea"), x = files.array("x.npy", {4, 16}), y = files.path("y.npy"),
                       mask = files.array("mask.npy", {1, 2, 4, 4}), one = files.array("one.npy", {4, 4});
@@ -140,7 +140,7 @@ TEST_CASE("cli: a mask for each head is taken where every layer has as many") {
     };
     write();
     output_of({"encode", m, "--source", x, "--source-mask", mask, "-o", y});
-    s.blocks[1].n_heads = s.blocks[1].n_kv_heads = 16;
+    s.blocks[1].attention.n_heads = s.blocks[1].attention.n_kv_heads = 16;
     write();
     check_refused({"encode", m, "--source", x, "--source-mask", mask, "-o", y}, 1, "expected at most [1, 1, 4, 4]");
     output_of({"encode", m, "--source", x, "--source-mask", one, "-o", y});
@@ -154,9 +154,9 @@ TEST_CASE("cli: inspect shows the same matrices for every number of heads of a w
         s.n_layers = s.n_blocks = 1;
         s.d_model = 512;
         Block& b = s.blocks[0];
-        b.n_heads = b.n_kv_heads = n_heads;
-        b.head_dim = b.value_head_dim = 512 / n_heads;
-        b.query_bias = b.key_bias = b.value_bias = b.output_bias = true;
+        b.attention.n_heads = b.attention.n_kv_heads = n_heads;
+        b.attention.head_dim = b.attention.value_head_dim = 512 / n_heads;
+        b.attention.query_bias = b.attention.key_bias = b.attention.value_bias = b.attention.output_bias = true;
         const SmallModel small(config, Type::f16);
         write_text(files.path("m.fovea"), {reinterpret_cast<const char*>(small.file.data()), small.file.size()});
         const std::string words = output_of({"inspect", files.path("m.fovea")});

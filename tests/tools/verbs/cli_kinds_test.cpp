@@ -39,7 +39,7 @@ TEST_CASE("cli: models of vectors are refused where logits are wanted") {
         check_refused({"plan", model, "--context", "3"}, 1, words);
     }
     Config memory = llama_config();
-    memory.decoder.blocks[0].cross_attention = true;
+    memory.decoder.blocks[0].attention.cross_attention = true;
     const std::string reader = written(folder, "reader.fovea", memory, false);
     for (const char* verb : {"run", "logits"})
         check_refused({verb, reader, "--tokens", "1"}, 1, "got one that also reads an encoder's vectors");

@@ -33,7 +33,7 @@ TEST_CASE("cli: run draws prompt and answer: one layer, all layers, or into the 
     const std::string svg = files.path("a.svg"), html = files.path("a.html"), w = files.path("w.npy");
     const host::Opened demo = open_path_or_demo("");
     const Config& config = demo.model.config();
-    const std::uint32_t n_heads = config.decoder.block(1).n_heads, n_layers = config.decoder.n_layers;
+    const std::uint32_t n_heads = config.decoder.block(1).attention.n_heads, n_layers = config.decoder.n_layers;
     const std::vector<std::string> run = {"run", "-p", "lights off", "-n", "5"};
     const auto with = [&](std::vector<std::string> more) {
         more.insert(more.begin(), run.begin(), run.end());
