@@ -87,12 +87,28 @@ Rope read_hf_rope(const Fields& config, const char* layer_type) {
         rope.factor = fields->number_or("factor", kLeastFactor, kMostFactor, 1.0);
         rope.share = fields->number_or("partial_rotary_factor", 0.0, 1.0, 1.0);
     } else if (type != "default" && type != "dynamic" && type != "mrope") {
-        // "dynamic" leaves the base as it is up to max_position_embeddings, where the file's positions end. "mrope"
-        // turns by a picture's rows and columns, too; in a text both are the position (Wang et al. 2024, section 2.1).
+        // "dynamic" leaves the base as it is up to max_position_embeddings, where the file's positions end. "mrope" is the
+        // older name of positions of three dimensions: read_hf_sections.
         fields->refuse(fields->has("rope_type") ? "rope_type" : "type",
                        "default, linear, dynamic, yarn, longrope, llama3 or proportional");
     }
     return rope;
+}
+
+void read_hf_sections(const Fields& config, const char* layer_type, Block& block) {
+    const std::optional<Fields> fields = scaling_of(config, layer_type);
+    if (!fields || !fields->has("mrope_section")) return;
+    const std::uint32_t n = block.attention.rotary_dim / 2;
+    const nlohmann::json& list = fields->json()["mrope_section"];
+    const bool is_list = list.is_array() && list.size() == 3 && list[0].is_number_unsigned() &&
+                         list[1].is_number_unsigned() && list[1] == list[2];
+    const std::uint64_t time = is_list ? list[0].get<std::uint64_t>() : 0,
+                        plane = is_list ? list[1].get<std::uint64_t>() : 0;
+    if (!is_list || plane > 255 || time > n || time + 2 * plane != n)
+        fields->refuse("mrope_section", "three numbers, the last two the same, whose sum is " + std::to_string(n));
+    block.attention.rope_plane = static_cast<std::uint8_t>(plane);
+    const bool interleaves = config.text_or("model_type", "").starts_with("qwen3_vl");
+    block.attention.rope_interleaved = plane && fields->flag_or("mrope_interleaved", interleaves);
 }
 
 std::uint32_t read_hf_rotary_dim(const Fields& config, std::uint32_t head_dim, const char* layer_type, double part) {

@@ -70,6 +70,7 @@ LayerShape with_rope(const Fields& fields, Block block, const char* layer_type, 
     block.attention.rotary_dim = read_hf_rotary_dim(fields, block.attention.head_dim, layer_type, part);
     const Rope rope = read_hf_rope(fields, layer_type);
     block.attention.rope_scale = rope.attention_factor;
+    read_hf_sections(fields, layer_type, block);
     if (rope.scaling == RopeScaling::divided && 2 * rope.divisors.size() != block.attention.rotary_dim)
         fields.refuse("short_factor", std::to_string(block.attention.rotary_dim / 2) + " numbers");
     return {block, rope, {}};

@@ -42,6 +42,9 @@ struct LayerShape {
 /// current length is fixed at the length the model was made for.
 [[nodiscard]] Rope read_hf_rope(const Fields& config, const char* layer_type = nullptr);
 
+/// Makes `block` turn by positions of three dimensions, where config.json says how many frequencies each has.
+void read_hf_sections(const Fields& config, const char* layer_type, Block& block);
+
 /// How many dims of each head turn: head_dim times partial_rotary_factor, which is `part` if no field has it.
 [[nodiscard]] std::uint32_t read_hf_rotary_dim(const Fields& config, std::uint32_t head_dim,
                                                const char* layer_type = nullptr, double part = 1.0);

@@ -56,8 +56,8 @@ struct Task : TaskRows {
             const std::int64_t pos =
                 std::int64_t{s.causal_offset} + row_of(i);  // the query's own; maybe beyond the keys
             std::int64_t seen = a.causal ? pos + 1 : window ? pos + window : s.n_keys;
-            std::int64_t from = window && pos + 1 > window ? pos + 1 - window : 0;
-            if (has(Part::rows)) widen_to_span(of, pos, from, seen);
+            const std::int64_t from = window && pos + 1 > window ? pos + 1 - window : 0;
+            if (has(Part::rows)) seen = end_of_span(of, pos, seen);
             const bool any = from < s.n_keys && from < seen;
             first[i] = any ? static_cast<std::uint32_t>(from) : 0;
             last[i] = any ? static_cast<std::uint32_t>(seen < s.n_keys ? seen : s.n_keys) : 0;
@@ -91,15 +91,12 @@ struct Task : TaskRows {
     [[nodiscard]] std::uint32_t n_chunks() const noexcept { return chunk_end() - chunk_begin(); }
 
 private:
-    /// A position sees its span of the step, too, which is in this pass.
-    void widen_to_span(const StepRows& of, std::int64_t pos, std::int64_t& from, std::int64_t& seen) const noexcept {
+    /// Where what a position sees ends: behind its span of the step, which is in this pass, if there is one; else at `seen`.
+    [[nodiscard]] std::int64_t end_of_span(const StepRows& of, std::int64_t pos, std::int64_t seen) const noexcept {
         const std::int64_t start = std::int64_t{sequence.pos} - static_cast<std::int64_t>(of.first);  // of the step
-        for (const RowSpan& span : of.step.spans) {
-            const std::int64_t span_from = start + span.first, span_end = start + span.end;
-            if (pos < span_from || pos >= span_end) continue;
-            from = from < span_from ? from : span_from;
-            seen = span_end;
-        }
+        for (const RowSpan& span : of.step.spans)
+            if (pos >= start + span.first && pos < start + span.end) return start + span.end;
+        return seen;
     }
     void mask_row(const Attention& a, std::uint32_t i) noexcept {
         const std::uint32_t n_given = sequence.n_given();

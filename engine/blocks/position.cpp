@@ -46,6 +46,32 @@ void fill_distances(const Pass& pass, std::uint32_t block) noexcept {
     }
 }
 
+/// Which of time, height and width a frequency turns by.
+[[nodiscard]] std::uint32_t dimension(const AttentionShape& a, std::uint32_t frequency) noexcept {
+    if (a.rope_interleaved) return frequency < 3u * a.rope_plane ? frequency % 3 : 0;
+    const std::uint32_t n_time = a.rotary_dim / 2 - 2u * a.rope_plane;
+    return frequency < n_time ? 0 : frequency < n_time + a.rope_plane ? 1 : 2;
+}
+
+/// The block's cosines and sines for a row at that time, height and width.
+void fill_rotation(const Pass& pass, std::uint32_t block, std::uint32_t row, const std::uint32_t (&place)[3]) noexcept {
+    const WorkspaceState& w = pass.workspace;
+    const AttentionShape& a = pass.stack().blocks[block].attention;
+    const float* frequencies = w.vector(pass.tensors().rope_frequencies[block]);
+    const std::uint32_t stride = w.map.rotation_stride;
+    const auto fill = [&](std::uint32_t pos, float* cosines) {
+        w.kernels->floats.rope_table(pos, frequencies, a.rotary_dim / 2, a.rope_scale, cosines, cosines + stride);
+    };
+    float *made = pass.rotation(block, row), *other = pass.scratch();  // of which a member has more than two strides
+    fill(place[0], made);
+    for (std::uint32_t d = 1; has(Part::rows) && a.rope_plane && d < 3; ++d) {
+        if (place[d] == place[0]) continue;
+        fill(place[d], other);
+        for (std::uint32_t i = 0; i < a.rotary_dim; ++i)
+            if (dimension(a, i / 2) == d) made[i] = other[i], made[stride + i] = other[stride + i];
+    }
+}
+
 /// The rows of what `embed` makes are embedding_width wide there, and become d_model wide here.
 void map_embeddings(Pass& pass) noexcept {
     const Stack& stack = pass.stack();
@@ -53,6 +79,13 @@ void map_embeddings(Pass& pass) noexcept {
     const Linear linear{matrix, pass.tensors().embedding_map_bias, pass.hidden(), stack.d_model};
     const void* operand = pass.operand(matrix.type, pass.inner(), pass.seq_len, stack.embedding_width);
     pass.multiply("embedding map", pass.all(pass.hidden(), stack.d_model), {&linear, 1}, operand, pass.seq_len);
+}
+
+/// What is added to a position of a text that goes on behind rows with positions of their own.
+[[nodiscard]] std::uint32_t shift_of(const Pass& pass, const Sequence& s, const StepRows& of) noexcept {
+    const KvPages& pages = pass.kv[pass.kv.size() == 1 ? 0 : static_cast<std::size_t>(&s - pass.self.data())];
+    const std::uint32_t kv_len = s.pos - static_cast<std::uint32_t>(of.first);
+    return kv_len ? pages.next_position(kv_len - 1) - kv_len : 0;
 }
 
 }  // namespace
@@ -67,10 +100,12 @@ void embed(Pass& pass) noexcept {
     const Stack& stack = pass.stack();
     const StackTensors& t = pass.tensors();
     const NormWeights norm{stack.embedding_norm, t.embedding_norm, t.embedding_norm_bias, stack.final_norm_epsilon};
+    const bool planes = has_planes(stack) && PassSteps(pass.steps).list;
     const bool mapped = has(Part::vectors) && stack.embedding_width;
     const Rows rows_made = mapped ? pass.inner() : pass.hidden();
     const std::uint32_t width = mapped ? stack.embedding_width : stack.d_model;
-    const auto make_row = [&](std::uint32_t row, std::uint32_t pos, const float* given) {
+    const auto make_row = [&](std::uint32_t row, std::uint32_t pos, const float* given,
+                              const std::uint32_t(&place)[3]) {
         float* x = rows_made[row];
         const auto scaled = [&](std::uint32_t i, float value) { x[i] = value * stack.embedding_scale; };
         const auto added = [&](std::uint32_t i, float value) { x[i] = x[i] + value; };
@@ -86,13 +121,8 @@ void embed(Pass& pass) noexcept {
         if (has(Part::vectors) && t.type_embedding)
             read_row(w, *t.type_embedding, pass.types.empty() ? 0 : pass.types[row], added);
         if (norm.kind != Norm::none) pass.norm(norm, x, width, x);
-        for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
-            const Block& b = stack.blocks[i];
-            if (b.attention.position != Position::rope) continue;
-            float* cosines = pass.rotation(i, row);
-            w.kernels->floats.rope_table(pos, w.vector(t.rope_frequencies[i]), b.attention.rotary_dim / 2,
-                                         b.attention.rope_scale, cosines, cosines + w.map.rotation_stride);
-        }
+        for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
+            if (stack.blocks[i].attention.position == Position::rope) fill_rotation(pass, i, row, place);
     };
     if (has(Part::vectors) && stack.sound.is_speech()) Hearing::convolve(pass);
     pass.phase("embedding", pass.all(rows_made, width), in_parts(pass.seq_len), [&](Pass::Share rows) {
@@ -105,8 +135,14 @@ void embed(Pass& pass) noexcept {
             if (mine.begin == mine.end) continue;
             const StepRows of = pass.step_of(s);
             const float* given = of.step.rows.empty() ? nullptr : of.step.rows.data() + of.first * width;
-            for (std::uint32_t i = mine.begin; i < mine.end; ++i)
-                make_row(s.row + i, s.pos + i, given ? given + std::uint64_t{i} * width : nullptr);
+            const std::uint32_t shift = planes ? shift_of(pass, s, of) : 0;
+            for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
+                const std::uint32_t pos = s.pos + i, at = pos + shift;
+                std::uint32_t place[3] = {at, at, at};
+                if (has(Part::rows) && !of.step.positions.empty())
+                    std::memcpy(place, &of.step.positions[3 * (of.first + i)], sizeof place);
+                make_row(s.row + i, pos, given ? given + std::uint64_t{i} * width : nullptr, place);
+            }
         }
     });
     if (has(Part::vectors) && stack.embedding_width) map_embeddings(pass);

@@ -205,6 +205,8 @@ fovea_status fovea_next_step(fovea_generator* generator, fovea_step* step) {
                           .memory = to_c(own.memory),
                           .rows = nullptr,
                           .n_row_elements = 0,
+                          .positions = nullptr,
+                          .n_positions = 0,
                           .spans = nullptr,
                           .n_spans = 0};
     write_struct(&made, sizeof made, step);

@@ -66,6 +66,7 @@ static_assert(sizeof(fovea_span) == sizeof(RowSpan));
             {step.logits, step.n_logits},
             from_c(&step.memory),
             {step.rows, step.n_row_elements},
+            {step.positions, step.n_positions},
             {reinterpret_cast<const RowSpan*>(step.spans), step.n_spans}};
 }
 

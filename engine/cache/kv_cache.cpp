@@ -24,6 +24,8 @@ void copy_page(const PoolState& pool, std::uint32_t from, std::uint32_t to, std:
             std::memcpy(pages[1].panel(panels, 0), pages[0].panel(panels, 0),
                         static_cast<std::size_t>(n_panels * panels.panel_bytes));
     });
+    if (has_positions(pool))
+        std::memcpy(&pages[1].next_position(0), &pages[0].next_position(0), n_positions * sizeof(std::uint32_t));
 }
 
 [[nodiscard]] std::uint32_t take_page(PoolState& pool) noexcept {
@@ -57,6 +59,7 @@ PageBytes lay_out_page(const Stack& stack, std::uint64_t page_len, Type type, La
     }
     if (places)
         for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) places[layer].values += bytes.keys;
+    if (!memory && has_planes(stack)) bytes.values += page_len * sizeof(std::uint32_t);
     return bytes;
 }
 

@@ -24,7 +24,14 @@ struct LayerPlace {
 [[nodiscard]] std::uint64_t key_cache_bytes(const Block& block, std::uint64_t n_positions, Type type) noexcept;
 [[nodiscard]] std::uint64_t value_cache_bytes(const Block& block, std::uint64_t n_positions, Type type) noexcept;
 
-/// A page of all layers of a stack: bytes of keys, then of values.
+/// Whether rows of a stack have positions of three dimensions.
+[[nodiscard]] constexpr bool has_planes(const Stack& s) noexcept {
+    for (std::uint32_t i = 0; has(Part::rows) && i < s.n_blocks; ++i)
+        if (s.blocks[i].attention.rope_plane) return true;
+    return false;
+}
+
+/// A page of all layers of a stack: bytes of keys, then of values, then of next positions, which are counted as values.
 struct PageBytes {
     std::uint64_t keys = 0, values = 0;
 };
@@ -60,6 +67,14 @@ struct KvPages {
     [[nodiscard]] HeadPanels values(const Block& b, std::uint32_t layer, std::uint32_t kv_head) const noexcept {
         const std::uint64_t bytes = value_panel_bytes(type, b.attention.value_head_dim);
         return {places[one_place ? 0 : layer].values + std::uint64_t{kv_head} * (page_len / kLanes) * bytes, bytes};
+    }
+    /// What lies behind keys and values where positions have three dimensions: panels of 16 u32. Each is the position that follows
+    /// those cached up to its own.
+    [[nodiscard]] HeadPanels next_positions() const noexcept {
+        return {page_bytes - page_len * sizeof(std::uint32_t), kLanes * sizeof(std::uint32_t)};
+    }
+    [[nodiscard]] std::uint32_t& next_position(std::uint32_t pos) const noexcept {
+        return reinterpret_cast<std::uint32_t*>(panel(next_positions(), pos))[pos % kLanes];
     }
     /// The panel of a head that holds position `pos`.
     [[nodiscard]] std::byte* panel(const HeadPanels& head, std::uint32_t pos) const noexcept {
@@ -101,6 +116,10 @@ struct PoolState {
     }
 };
 [[nodiscard]] inline bool has_states(const PoolState& pool) noexcept { return has(Part::states) && pool.states; }
+/// Whether its pages have next_positions.
+[[nodiscard]] inline bool has_positions(const PoolState& pool) noexcept {
+    return has(Part::rows) && !pool.limits.memory && has_planes(pool.model->config().decoder);
+}
 /// Calls visit(layer, Block, kv_head) for each head whose keys and values a page holds, in the order in which they lie there.
 template<class Visit>
 void for_each_head(const PoolState& pool, Visit&& visit) noexcept {

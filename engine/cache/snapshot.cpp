@@ -30,6 +30,7 @@ struct Run {
     HeadPanels panels;
     std::uint32_t pos, head_dim;
     std::size_t bytes;
+    Type type;               // of its elements; next positions are as wide as values of f32
     bool is_value, is_last;  // of its head
 };
 
@@ -38,17 +39,19 @@ template<class Visit>
 void for_each_run(const PoolState& pool, std::uint32_t kv_len, Visit&& visit) noexcept {
     const KvPages pages = pool.view(0);  // any cache's: heads lie alike in all pages
     const std::uint32_t page_len = pool.limits.page_len;
-    for_each_head(pool, [&](std::uint32_t layer, const Block& b, std::uint32_t head) {
-        for (const bool is_value : {false, true}) {
-            const HeadPanels panels = is_value ? pages.values(b, layer, head) : pages.keys(b, layer, head);
-            for (std::uint32_t pos = 0; pos < kv_len; pos += page_len) {
-                const std::uint32_t n = kv_len - pos < page_len ? kv_len - pos : page_len;
-                visit(Run{panels, pos, b.attention.head_dim,
-                          static_cast<std::size_t>((n + kLanes - 1) / kLanes * panels.panel_bytes), is_value,
-                          pos + n == kv_len});
-            }
+    const auto runs = [&](Type type, const HeadPanels& panels, std::uint32_t head_dim, bool is_value) {
+        for (std::uint32_t pos = 0; pos < kv_len; pos += page_len) {
+            const std::uint32_t n = kv_len - pos < page_len ? kv_len - pos : page_len;
+            visit(Run{panels, pos, head_dim, static_cast<std::size_t>((n + kLanes - 1) / kLanes * panels.panel_bytes),
+                      type, is_value, pos + n == kv_len});
         }
+    };
+    for_each_head(pool, [&](std::uint32_t layer, const Block& b, std::uint32_t head) {
+        for (const bool is_value : {false, true})
+            runs(pool.limits.kv_type, is_value ? pages.values(b, layer, head) : pages.keys(b, layer, head),
+                 b.attention.head_dim, is_value);
     });
+    if (has_positions(pool)) runs(Type::f32, pages.next_positions(), 1, true);
 }
 
 /// The run's place in a cache.
@@ -221,9 +224,9 @@ Status save_cache(const Cache& cache, std::span<std::byte> out, std::size_t& wri
         if (!run.is_last || kv_len % kLanes == 0) return;
         std::byte* const panel = at - run.panels.panel_bytes;
         if (run.is_value)
-            clear_unused_values(pool.limits.kv_type, panel, run.panels.panel_bytes, kv_len % kLanes);
+            clear_unused_values(run.type, panel, run.panels.panel_bytes, kv_len % kLanes);
         else
-            clear_unused_keys(pool.limits.kv_type, panel, run.head_dim, kv_len % kLanes);
+            clear_unused_keys(run.type, panel, run.head_dim, kv_len % kLanes);
     });
     if (has_states(pool)) write_states(*pool.states, CacheAccess::slot(cache), at);
     written = static_cast<std::size_t>(bytes);
@@ -288,15 +291,15 @@ Status copy_cache(const Cache& from, Cache& to) noexcept {
     if (Status status = renew(t, slot, kv_len, states.n_states); !status.ok()) return status;
     // Pages of different lengths: panel by panel.
     const KvPages source = f.view(from_slot), target = t.view(slot);
+    const auto copy = [&](const HeadPanels& a, const HeadPanels& c) {
+        for (std::uint32_t pos = 0; pos < kv_len; pos += kLanes)
+            std::memcpy(target.panel(c, pos), source.panel(a, pos), static_cast<std::size_t>(a.panel_bytes));
+    };
     for_each_head(f, [&](std::uint32_t layer, const Block& b, std::uint32_t head) {
-        for (std::uint32_t pos = 0; pos < kv_len; pos += kLanes) {
-            const auto copy = [&](const HeadPanels& a, const HeadPanels& c) {
-                std::memcpy(target.panel(c, pos), source.panel(a, pos), static_cast<std::size_t>(a.panel_bytes));
-            };
-            copy(source.keys(b, layer, head), target.keys(b, layer, head));
-            copy(source.values(b, layer, head), target.values(b, layer, head));
-        }
+        copy(source.keys(b, layer, head), target.keys(b, layer, head));
+        copy(source.values(b, layer, head), target.values(b, layer, head));
     });
+    if (has_positions(f)) copy(source.next_positions(), target.next_positions());
     t.slots[slot].kv_len = kv_len;
     if (has_states(f)) copy_states(*f.states, from_slot, *t.states, slot, kv_len);
     return {};

@@ -136,7 +136,10 @@ void for_each_block_field(B& b, Field& field) {
     field("activation", b.feed.activation, Activation::none, static_cast<Activation>(kActivationCount - 1));
     field.flags(b.feed.gated, b.attention.causal, b.attention.cross_attention, b.attention.has_output_map, b.attention.query_bias, b.attention.key_bias, b.attention.value_bias,
                 b.attention.output_bias, b.feed.up_bias, b.feed.gate_bias, b.feed.down_bias, b.norm_bias, b.attention.bias_kv, b.attention.zero_attn);
-    field.skip(1);
+    if (has(Part::rows))
+        field("rope_plane", b.attention.rope_plane, 0, 255);
+    else
+        field.skip(1);
     field("residual_scale", b.residual_scale, -kMaxFloat, kMaxFloat),
     field("projection_clip", b.attention.projection_clip, 0, kMaxFloat),
     field("head_norm", b.attention.head_norm, HeadNorm::shared, HeadNorm::together);
@@ -149,7 +152,8 @@ void for_each_block_field(B& b, Field& field) {
     field("query_rank", b.latent.query_rank, 0, kMaxWidth), field("latent_query_dim", b.latent.query_dim, 0, kMaxWidth),
     field("latent_value_dim", b.latent.value_dim, 0, kMaxWidth);
     field("router_score", b.experts.router_score, RouterScore::softmax, RouterScore::sigmoid);
-    field.flags(b.column_scales, b.attention.shared_keys, b.attention.value_norm, b.inputs.layer_scale), field.skip(1);
+    field.flags(b.column_scales, b.attention.shared_keys, b.attention.value_norm, b.inputs.layer_scale);
+    has(Part::rows) ? field.flags(b.attention.rope_interleaved) : field.skip(1);
     field("layer_input_width", b.inputs.width, 0, kMaxInputWidth);
 }
 

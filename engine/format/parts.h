@@ -25,7 +25,8 @@ enum class Part : unsigned {
     columns = 65536,        // column scales of quantized matrices' inputs
     layer_inputs = 131072,  // what tokens give each layer, keys of an earlier layer, norms of values, scales of layers
     states = 262144,        // caches of models with recurrent layers: their states, and marks
-    rows = 524288,          // steps of vectors in place of tokens, and spans of rows that see each other
+    rows =
+        524288,  // steps of vectors in place of tokens, positions of three dimensions, spans of rows that see each other
 };
 
 #ifndef FOVEA_WITHOUT

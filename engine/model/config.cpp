@@ -56,6 +56,8 @@ void check_positions(const Block& b, Checks& check) {
                              b.attention.head_dim + 1, b.attention.head_dim);
             check.expect(b.attention.rotary_dim % 2 == 0, "rotary_dim, even", b.attention.rotary_dim + 1,
                          b.attention.rotary_dim);
+            if (has(Part::rows))
+                check("rope_plane", std::uint32_t{b.attention.rope_plane}, 0, b.attention.rotary_dim / 4);
             return check("rotary_dim", b.attention.rotary_dim, 2, b.attention.head_dim);
         case Position::relative:
             return check("relative_max_distance", b.attention.relative_max_distance, 1, kMaxPositions);
@@ -171,6 +173,10 @@ void check_block(const Stack& s, const Block& b, Checks& check) {
         check.needs("relative_buckets", b.attention.relative_buckets != 0,
                     b.attention.position == Position::disentangled);
     if (has(Part::layer_inputs)) check_layer_inputs(b, s, check);
+    if (has(Part::rows)) {
+        check.needs("rope_plane", b.attention.rope_plane != 0, b.attention.position == Position::rope);
+        check.needs("rope_interleaved", b.attention.rope_interleaved, b.attention.rope_plane != 0);
+    }
     check.needs("norm_bias", b.norm_bias, b.norm == Norm::layer || b.attention.query_key_norm == Norm::layer);
     check.needs("norm_bias of an RMS norm", b.norm_bias,
                 b.norm != Norm::rms && b.attention.query_key_norm != Norm::rms);

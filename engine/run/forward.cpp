@@ -15,6 +15,25 @@ namespace {
     return CacheAccess::pool(step.memory) ? Status{Code::bad_argument, "memory: the model reads none", 0, 1} : Status{};
 }
 
+/// The position of what follows a cache's last token or row.
+[[nodiscard]] std::uint64_t next_position(const Cache& cache) noexcept {
+    const std::uint32_t kv_len = cache.kv_len();
+    return kv_len ? CacheAccess::pool(cache)->view(CacheAccess::slot(cache)).next_position(kv_len - 1) : 0;
+}
+
+/// Keeps, for each of a step's n rows, the position that follows.
+void keep_positions(const Step& step, std::uint32_t n) noexcept {
+    const KvPages pages = CacheAccess::pool(step.cache)->view(CacheAccess::slot(step.cache));
+    const std::uint32_t kv_len = step.cache.kv_len();
+    auto next = static_cast<std::uint32_t>(next_position(step.cache));
+    for (std::uint32_t i = 0; i < n; ++i) {
+        if (step.positions.empty()) ++next;
+        for (std::size_t d = 0; d < 3 && !step.positions.empty(); ++d)
+            if (const std::uint32_t at = step.positions[3 * std::size_t{i} + d]; at >= next) next = at + 1;
+        pages.next_position(kv_len + i) = next;
+    }
+}
+
 /// Spans lie apart within the step's n rows, and each goes into a pass.
 [[nodiscard]] Status check_spans(const WorkspaceState& w, std::span<const RowSpan> spans, std::uint64_t n) noexcept {
     std::uint32_t before = 0;
@@ -30,9 +49,26 @@ namespace {
     return {};
 }
 
+/// Positions are the model's and the step's, and none goes beyond what sines are made for.
+[[nodiscard]] Status check_positions(const Stack& stack, const Step& step, std::uint64_t n) noexcept {
+    if (!has_planes(stack))
+        return step.positions.empty() ? Status{}
+                                      : Status{Code::unsupported, "positions of three dimensions of this model", 0, 0};
+    if (step.positions.empty()) {
+        const std::uint64_t end = next_position(step.cache) + n;
+        return end <= kMaxPositions ? Status{} : Status{Code::context_full, "position at most", kMaxPositions, end};
+    }
+    if (step.positions.size() != 3 * n) return {Code::bad_shape, "elements of positions", 3 * n, step.positions.size()};
+    for (const std::uint32_t position : step.positions)
+        if (position >= kMaxPositions) return {Code::bad_shape, "position at most", kMaxPositions - 1, position};
+    return {};
+}
+
 [[nodiscard]] Status check_rows(const WorkspaceState& w, const Step& step) noexcept {
-    if (step.rows.empty() && step.spans.empty()) return {};
-    if (!has(Part::rows)) return {Code::unsupported, "rows and spans: left out of this build", 0, 0};
+    if (!has(Part::rows)) {
+        if (step.rows.empty() && step.positions.empty() && step.spans.empty()) return {};
+        return {Code::unsupported, "rows, positions and spans: left out of this build", 0, 0};
+    }
     const Stack& stack = w.model.config().decoder;
     if (!step.rows.empty()) {
         if (!step.tokens.empty()) return {Code::bad_argument, "a step: expected tokens or rows, got both", 0, 0};
@@ -41,7 +77,9 @@ namespace {
         if (const std::uint32_t width = row_width(stack); step.rows.size() % width)
             return {Code::bad_shape, "elements of rows as a multiple of", width, step.rows.size()};
     }
-    return check_spans(w, step.spans, n_rows(stack, step));
+    const std::uint64_t n = n_rows(stack, step);
+    if (Status status = check_spans(w, step.spans, n); !status.ok()) return status;
+    return check_positions(stack, step, n);
 }
 
 [[nodiscard]] Status check_step(const WorkspaceState& w, const Step& step) noexcept {
@@ -89,6 +127,7 @@ public:
         : w_(w),
           steps_(steps),
           reads_memory_(has(Part::vectors) && reads_memory(w.model.config())),
+          has_planes_(has_planes(w.model.config().decoder)),
           lists_(w.map.steps, w.limits, reads_memory_),
           vocab_size_(w.model.config().decoder.vocab_size) {}
 
@@ -117,8 +156,8 @@ private:
                     return static_cast<std::uint32_t>(span.first - n_done_);
         return static_cast<std::uint32_t>(n);
     }
-    [[nodiscard]] static bool has_rows(const Step& step) noexcept {
-        return has(Part::rows) && !(step.rows.empty() && step.spans.empty());
+    [[nodiscard]] bool has_rows(const Step& step) const noexcept {
+        return has(Part::rows) && (has_planes_ || !step.rows.empty() || !step.spans.empty());
     }
 
     /// The next n rows of a step as rows from `row` on.
@@ -226,7 +265,7 @@ private:
 
     WorkspaceState& w_;
     const StepList& steps_;
-    bool reads_memory_;
+    bool reads_memory_, has_planes_;
     StepLists lists_;
     std::size_t vocab_size_, step_ = 0, n_done_ = 0;  // where the next pass starts
     Sequence one_, one_beside_memory_;
@@ -275,6 +314,7 @@ Status run_steps(WorkspaceState& w, const StepList& steps) noexcept {
         const Cache at = cache(i);
         PoolState& pool = *CacheAccess::pool(at);
         const std::uint32_t kv_len = at.kv_len();
+        if (status.ok() && has_positions(pool)) keep_positions(steps[i], n_new(i));
         if (status.ok())
             CacheAccess::state(at).kv_len = kv_len + n_new(i);
         else

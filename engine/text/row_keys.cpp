@@ -17,6 +17,7 @@ namespace {
 void row_keys(const Step& step, std::span<Token> keys) noexcept {
     std::uint64_t hash = 0;
     for (const float x : step.rows) hash = mix(hash, std::bit_cast<std::uint32_t>(x));
+    for (const std::uint32_t position : step.positions) hash = mix(hash, position);
     for (const RowSpan& span : step.spans) hash = mix(mix(hash, span.first), span.end);
     for (Token& key : keys) {
         hash = mix(hash, 0);

@@ -70,6 +70,12 @@ struct AttentionShape {
     /// bucket. A score gets the query's product with one and the key's with the other.
     std::uint16_t relative_buckets = 0;
     Position position = Position::none;
+    /// Positions of three dimensions (Wang et al. 2024), see Step::positions: of the rotary_dim / 2 frequencies so many turn by a row's
+    /// height, as many by its width, the others by its time. 0: all by its position.
+    std::uint8_t rope_plane = 0;
+    /// The first 3 · rope_plane frequencies are in turn of time, height and width. Else those of time come first, then those of height,
+    /// then those of width.
+    bool rope_interleaved = false;
     Norm query_key_norm = Norm::none;       ///< a norm over each query and key head before positions
     HeadNorm head_norm = HeadNorm::shared;  ///< what query_key_norm goes over
     bool causal = false;

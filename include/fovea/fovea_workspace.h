@@ -152,6 +152,9 @@ typedef struct {
     fovea_cache memory;  ///< of a model that reads a memory: what fovea_cache_memory filled. Steps may share it
     const float* rows;   ///< [n_row_elements]: d_model for each row
     size_t n_row_elements;
+    const uint32_t*
+        positions;  ///< [n_positions]: time, height and width for each, if the model's have three dimensions
+    size_t n_positions;
     const fovea_span* spans;  ///< [n_spans] ascending, apart
     size_t n_spans;
 } fovea_step;

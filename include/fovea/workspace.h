@@ -91,7 +91,7 @@ struct RowSpan {
     std::uint32_t first = 0, end = 0;
 };
 
-/// Tokens, or rows in their place, for one sequence. Of one sequence steps of both kinds may follow each other.
+/// Tokens, or rows in their place, for one sequence. Steps of both kinds may follow each other in a cache.
 struct Step {
     Cache cache;
     std::span<const Token> tokens;  ///< [n] ids in [0, vocab_size), at least 1; or empty, and there are rows
@@ -103,8 +103,12 @@ struct Step {
     /// token's logits. Learned positions and norms of embeddings follow. `inputs_embeds` of transformers are such rows, Gemma 3's
     /// too; but Granite and MiniCPM multiply them: multiply by embedding_scale what you have for those.
     std::span<const float> rows = {};
-    /// Ascending, apart. A row of a span sees, beside what it sees anyway, all rows of its span. A pass ends before a span
-    /// that has no room in it. To rewind into a span leaves keys and values that have seen what was forgotten.
+    /// [n, 3] time, height and width of each token or row, below 2^22, for models whose rotary positions have three dimensions
+    /// (AttentionShape::rope_plane; Wang et al. 2024); others refuse them. Empty: all three are the position after the largest so far,
+    /// which a cache remembers: a text goes on after an image's largest.
+    std::span<const std::uint32_t> positions = {};
+    /// Ascending, apart. A row of a span sees the rows behind it in its span, too. A pass ends before a span that has no room in it.
+    /// To rewind into a span leaves keys and values that have seen what was forgotten.
     std::span<const RowSpan> spans = {};
 };
 
@@ -116,9 +120,9 @@ struct Step {
 /// split into steps; only a span must be within one. Allocates nothing; takes pages from the caches' pools.
 /// Errors, nothing changed: bad_argument (not made; a cache that is not valid, or comes twice; a memory that the model
 /// does not read; tokens and rows), session_mismatch (a cache of another model), bad_shape (no steps, more than max_sequences, no
-/// tokens, part of a row, logits of another size, an empty memory, spans that are not within the step or have more than max_batch
-/// rows), token_out_of_range, context_full, pool_full (pages needed), unsupported (not a model for logits; rows of a model whose
-/// tokens give each layer an input; rows left out of this build). On `cancelled` the caches are as before the call and the logits
+/// tokens, part of a row, logits or positions of another size, a position too large, an empty memory, spans that are not within the
+/// step or have more than max_batch rows), token_out_of_range, context_full, pool_full (pages needed), unsupported (not a model for logits; positions of a model
+/// without three dimensions; rows of a model whose tokens give each layer an input; rows left out of this build). On `cancelled` the caches are as before the call and the logits
 /// of no use.
 /// Source: Vaswani et al. 2017, eq. 1 (attention); Su et al. 2021, eq. 34 (rotary positions); Kwon et al. 2023 (pages).
 [[nodiscard]] Status forward(Workspace& workspace, std::span<const Step> steps) noexcept;
@@ -126,7 +130,7 @@ struct Step {
 /// Keys from here on are no token's.
 inline constexpr Token kFirstRowKey = 1u << 31;
 /// Keys of a step's rows, by which a text with rows is told from another as tokens tell it: see resume of fovea/generator.h. Each
-/// depends on every bit of the step's rows and spans, so that texts with two images differ from the first row on.
+/// depends on every bit of the step's rows, positions and spans, so that texts with two images differ from the first row on.
 ///
 ///   keys  [n]  one for each row, at least kFirstRowKey
 ///

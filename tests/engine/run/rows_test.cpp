@@ -42,21 +42,23 @@ bool same(std::span<const float> a, std::span<const float> b) {
 }
 
 /// What a sequence holds: steps of tokens or rows, with their spans.
-struct Part {
-    std::vector<Token> tokens;
-    std::vector<float> rows;
-    std::vector<RowSpan> spans;
+struct Stretch {
+    std::vector<Token> tokens{};
+    std::vector<float> rows{};
+    std::vector<RowSpan> spans{};
+    std::vector<std::uint32_t> positions{};
     std::uint32_t n = 0;
 
     [[nodiscard]] Step step(Cache cache, std::span<float> logits) const {
-        return {cache, tokens, logits, {}, rows, spans};
+        return {cache, tokens, logits, {}, rows, positions, spans};
     }
     /// Its first rows, without spans that are not whole.
-    [[nodiscard]] Part first(std::uint32_t m) const {
-        Part part = *this;
+    [[nodiscard]] Stretch first(std::uint32_t m) const {
+        Stretch part = *this;
         const std::size_t width = rows.size() / n;
         part.rows.resize(width * m);
         part.tokens.resize(rows.empty() ? m : 0);
+        part.positions.resize(positions.empty() ? 0 : 3 * m);
         part.n = m;
         std::erase_if(part.spans, [&](const RowSpan& s) { return s.end > m; });
         return part;
@@ -64,11 +66,11 @@ struct Part {
 };
 
 /// Logits after the last of all parts, in a session of their own.
-std::vector<float> alone(const Model& model, std::span<const Part> parts) {
+std::vector<float> alone(const Model& model, std::span<const Stretch> parts) {
     SmallSession s(model, {});
     Workspace workspace = s.session.workspace();
     std::vector<float> logits(model.config().decoder.vocab_size);
-    for (const Part& part : parts) {
+    for (const Stretch& part : parts) {
         const Step step = part.step(s.session.cache(), logits);
         REQUIRE(forward(workspace, {&step, 1}).ok());
     }
@@ -132,6 +134,13 @@ TEST_CASE("the rows of tokens' embeddings give the tokens' logits, in every bit,
 TEST_CASE(
     "steps of tokens, rows and spans in any company, forked, rewound and restored: logits of the sequence alone") {
     Config config = llama_config(3, 64, 4, 2, 16, 96, 400);
+    SUBCASE("one position") {}
+    SUBCASE("positions of three dimensions, one after the other") { config.decoder.blocks[0].attention.rope_plane = 3; }
+    SUBCASE("positions of three dimensions, interleaved") {
+        config.decoder.blocks[0].attention.rope_plane = 2;
+        config.decoder.blocks[0].attention.rope_interleaved = true;
+    }
+    const bool planes = config.decoder.blocks[0].attention.rope_plane != 0;
     config.decoder.n_blocks = 2;
     config.decoder.blocks[1] = config.decoder.blocks[0];
     config.decoder.blocks[1].attention.window = 19;
@@ -145,13 +154,15 @@ TEST_CASE(
          {Limits{.max_batch = 26, .max_sequences = 4}, Limits{.max_batch = 70, .n_threads = 2, .max_sequences = 4}}) {
         Pool many(small.model, limits, {.max_kv_len = 400, .max_sequences = n_sequences + 1});
         std::vector<Cache> caches;
-        std::vector<std::vector<Part>> held(n_sequences);
+        std::vector<std::vector<Stretch>> held(n_sequences);
         for (std::uint32_t i = 0; i < n_sequences; ++i) caches.push_back(many.make());
         const auto make_part = [&] {
-            Part part;
+            Stretch part;
             part.n = 1 + below(40);
             if (below(2)) {
                 part.rows = random_rows(random, part.n, 64);
+                if (planes && below(2))
+                    for (std::uint32_t i = 0; i < 3 * part.n; ++i) part.positions.push_back(below(500));
                 if (below(2))
                     for (std::uint32_t at = below(4); at < part.n;) {
                         const std::uint32_t end = std::min(part.n, at + 1 + below(26));
@@ -191,7 +202,7 @@ TEST_CASE(
                 held[b] = held[a];
             }
             if (const std::uint32_t c = below(n_sequences); below(3) == 0 && !held[c].empty()) {
-                const Part last = held[c].back();
+                const Stretch last = held[c].back();
                 std::uint32_t m = below(last.n);
                 for (const RowSpan& span : last.spans)
                     if (span.first < m && m < span.end) m = span.first;
@@ -203,14 +214,56 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("positions of three dimensions: a text has one, goes on behind the largest, and may say its own") {
+    Config config = llama_config();
+    const SmallModel plain(config, Type::f32);
+    config.decoder.blocks[0].attention.rope_plane = 1;  // of four frequencies
+    const SmallModel planes(config, Type::f32);
+    const std::uint32_t vocab_size = plain.model.config().decoder.vocab_size;
+    const auto tokens = some_tokens(30, vocab_size);
+    SmallSession one(plain.model, {}), s(planes.model, {.max_batch = 7}), other(planes.model, {});
+    std::vector<float> want(30 * vocab_size), got(want.size());
+    REQUIRE(forward(one.session, tokens, want).ok());
+    REQUIRE(forward(s.session, tokens, got).ok());
+    CHECK(same(want, got));
+
+    std::mt19937 random(2);
+    const std::vector<float> rows = random_rows(random, 4, 48);
+    const std::vector<std::uint32_t> square{40, 40, 40, 40, 40, 41, 40, 41, 40, 40, 41, 41};  // its text goes on at 42
+    std::vector<std::uint32_t> own;
+    for (std::uint32_t i = 0; i < 30; ++i) own.insert(own.end(), 3, i + 42);
+    REQUIRE(rewind(s.session, 3).ok());
+    REQUIRE(forward(other.session, std::span(tokens).first(3), {}).ok());
+    Workspace workspace = s.session.workspace(), alone = other.session.workspace();
+    const Step image{s.session.cache(), {}, {}, {}, rows, square};
+    const Step same_image{other.session.cache(), {}, {}, {}, rows, square};
+    REQUIRE(forward(workspace, {&image, 1}).ok());
+    REQUIRE(forward(alone, {&same_image, 1}).ok());
+    REQUIRE(forward(s.session, tokens, got).ok());
+    const Step text{other.session.cache(), tokens, want, {}, {}, own};
+    REQUIRE(forward(alone, {&text, 1}).ok());
+    CHECK(same(want, got));
+
+    const auto code = [&](std::vector<std::uint32_t> positions, std::size_t n) {
+        const Step step{s.session.cache(), std::span(tokens).first(n), {}, {}, {}, positions};
+        return forward(workspace, {&step, 1}).code;
+    };
+    CHECK(code({1, 2, 3, 4}, 1) == Code::bad_shape);
+    CHECK(code({1, 2, 1u << 22}, 1) == Code::bad_shape);
+    CHECK(code({1, 2, (1u << 22) - 1}, 1) == Code::ok);
+    CHECK(code({}, 1) == Code::context_full);  // there is no position after the last that sines are made for
+    REQUIRE(rewind(s.session, s.session.kv_len() - 1).ok());
+    CHECK(code({}, 1) == Code::ok);
+}
+
 TEST_CASE("a row sees its span, and what is before it: neither more nor less") {
     const SmallModel small(llama_config(1), Type::f32);  // of one layer, so that only what a row sees itself counts
     const std::uint32_t vocab_size = small.model.config().decoder.vocab_size, width = 48, n = 20;
     std::mt19937 random(3);
-    Part part{.n = n};
+    Stretch part{.n = n};
     part.rows = random_rows(random, n, width);
     part.spans = {{4, 9}, {12, 20}};
-    const auto logits_of = [&](const Part& p) {
+    const auto logits_of = [&](const Stretch& p) {
         SmallSession s(small.model, {.max_batch = 8});
         Workspace workspace = s.session.workspace();
         std::vector<float> logits(n * vocab_size);
@@ -220,7 +273,7 @@ TEST_CASE("a row sees its span, and what is before it: neither more nor less") {
     };
     const std::vector<float> before = logits_of(part);
     for (std::uint32_t changed = 0; changed < n; ++changed) {
-        Part other = part;
+        Stretch other = part;
         other.rows[changed * width + 5] += 1.0f;
         const std::vector<float> after = logits_of(other);
         for (std::uint32_t row = 0; row < n; ++row) {
@@ -242,22 +295,25 @@ TEST_CASE("bad rows and spans are refused, one status each, and change nothing")
     const auto tokens = some_tokens(20, vocab_size);
     const std::vector<float> rows(200 * 48);
     REQUIRE(forward(s.session, tokens, {}).ok());
-    const auto refused = [&](std::span<const Token> t, std::span<const float> r, std::vector<RowSpan> spans) {
-        const Step step{s.session.cache(), t, {}, {}, r, spans};
+    const auto refused = [&](std::span<const Token> t, std::span<const float> r, std::vector<RowSpan> spans,
+                             std::vector<std::uint32_t> positions = {}) {
+        const Step step{s.session.cache(), t, {}, {}, r, positions, spans};
         const Status status = forward(workspace, {&step, 1});
         CHECK(s.session.kv_len() == 20);
         return std::string(StatusLine(status).c_str());
     };
     const std::span<const float> four = std::span(rows).first(4 * 48);
-    CHECK(refused({}, {}, {}) == "bad shape: tokens at least: expected 1, got 0");
+    CHECK(refused({}, {}, {}) == "bad shape: tokens: expected at least 1, got 0");
     CHECK(refused(tokens, four, {}) == "bad argument: a step: expected tokens or rows, got both");
     CHECK(refused({}, std::span(rows).first(47), {}) ==
           "bad shape: elements of rows as a multiple of: expected 48, got 47");
-    CHECK(refused({}, rows, {}) == "context full: room for positions at least: expected 220, got 160");
-    CHECK(refused({}, four, {{2, 2}}) == "bad shape: end of a span at least: expected 3, got 2");
-    CHECK(refused({}, four, {{2, 5}}) == "bad shape: end of a span at most: expected 4, got 5");
-    CHECK(refused({}, four, {{0, 3}, {2, 4}}) == "bad shape: first row of a span at least: expected 3, got 2");
-    CHECK(refused(tokens, {}, {{1, 10}}) == "bad shape: rows of a span at most: expected 8, got 9");
+    CHECK(refused({}, rows, {}) == "context full: room for positions: expected at least 220, got 160");
+    CHECK(refused({}, four, {{2, 2}}) == "bad shape: end of a span: expected at least 3, got 2");
+    CHECK(refused({}, four, {{2, 5}}) == "bad shape: end of a span: expected at most 4, got 5");
+    CHECK(refused({}, four, {{0, 3}, {2, 4}}) == "bad shape: first row of a span: expected at least 3, got 2");
+    CHECK(refused(tokens, {}, {{1, 10}}) == "bad shape: rows of a span: expected at most 8, got 9");
+    CHECK(refused({}, four, {}, std::vector<std::uint32_t>(12)) ==
+          "unsupported: positions of three dimensions of this model");
     std::vector<float> logits(3 * vocab_size);
     const Step wrong{s.session.cache(), {}, logits, {}, four};
     CHECK(forward(workspace, {&wrong, 1}).code == Code::bad_shape);
@@ -275,7 +331,7 @@ TEST_CASE("keys of rows tell every bit of rows and spans, from the first row on"
     const std::vector<float> rows = random_rows(random, 6, 48);
     const auto keys_of = [](std::span<const float> r, std::vector<RowSpan> spans) {
         std::vector<Token> keys(6);
-        row_keys({{}, {}, {}, {}, r, spans}, keys);
+        row_keys({{}, {}, {}, {}, r, {}, spans}, keys);
         for (const Token key : keys) CHECK(key >= kFirstRowKey);
         return keys;
     };
@@ -308,7 +364,7 @@ TEST_CASE("generator: a text goes on behind rows, which it knows by their keys")
     REQUIRE(make_generator(small.model, {}, cache, plan.limits, arena, generator).ok());
 
     const auto before = some_tokens(5, vocab_size), after = some_tokens(3, vocab_size);
-    std::vector<Part> parts(3);
+    std::vector<Stretch> parts(3);
     parts[0] = {.tokens = before, .n = 5};
     parts[1] = {.rows = random_rows(random, n_rows, 48), .n = n_rows};
     parts[2] = {.tokens = after, .n = 3};
@@ -319,7 +375,7 @@ TEST_CASE("generator: a text goes on behind rows, which it knows by their keys")
     prompt.insert(prompt.end(), after.begin(), after.end());
 
     CHECK(start(generator, prompt, {}).code == Code::bad_argument);  // its rows are nowhere
-    for (const Part& part : std::span(parts).first(2)) {
+    for (const Stretch& part : std::span(parts).first(2)) {
         const Step step = part.step(cache, {});
         REQUIRE(forward(workspace, {&step, 1}).ok());
     }
@@ -328,7 +384,7 @@ TEST_CASE("generator: a text goes on behind rows, which it knows by their keys")
     for (int time = 0; time < 2; ++time) {  // the second time all but the last token is kept
         REQUIRE(start(generator, prompt, options).ok());
         CHECK(generator.figures().n_kept == (time ? prompt.size() - 1 : computed.size()));
-        std::vector<Part> all = parts;
+        std::vector<Stretch> all = parts;
         for (Piece piece; piece.finish == FinishReason::none;) {
             REQUIRE(generate(generator, workspace, piece).ok());
             for (std::size_t i = 0; i < piece.tokens.size(); ++i) {
