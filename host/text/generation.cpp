@@ -41,7 +41,7 @@ void Generation::resume(const SavedText& saved, const std::string& path) {
     require(fovea::resume(*generator_, saved.tokens), opened_.name);
 }
 
-Generated Generation::generate(std::span<const Token> prompt, const GenerateOptions& options,
+Generated Generation::generate(const Prompt& prompt, const GenerateOptions& options,
                                const std::function<void(std::string_view)>& on_text) {
     return generate_until(prompt, options, [&](const Piece& piece) {
         on_text(piece.text);
@@ -49,21 +49,39 @@ Generated Generation::generate(std::span<const Token> prompt, const GenerateOpti
     });
 }
 
-Generated Generation::generate_until(std::span<const Token> prompt, const GenerateOptions& options,
+Status Generation::compute_rows(const Prompt& prompt) {
+    const std::span<const Token> keys = prompt.keys(), have = tokens();
+    const auto n_same = std::mismatch(keys.begin(), keys.end(), have.begin(), have.end()).first - keys.begin();
+    if (n_same >= prompt.n_with_rows()) return {};
+    Workspace workspace = session_->workspace();
+    Status status = rewind(*session_, prompt.whole(static_cast<std::uint32_t>(n_same)));
+    while (status.ok() && session_->kv_len() < prompt.n_with_rows()) {
+        const Step step = prompt.step(session_->cache());
+        status = forward(workspace, {&step, 1});
+    }
+    require(fovea::resume(*generator_, keys.first(session_->kv_len())), opened_.name);
+    return status;
+}
+
+Generated Generation::generate_until(const Prompt& prompt, const GenerateOptions& options,
                                      const std::function<bool(const Piece&)>& on_piece,
                                      const std::atomic<bool>* cancel) {
     GenerateOptions timed = options;
     timed.speculation.clock = ticks_now;
     if (draft_->valid()) timed.speculation.draft = {draft_->workspace(), draft_->cache()};
-    require(start(*generator_, prompt, timed), opened_.name);
     Generated made;
     Workspace workspace = session_->workspace();
     set_cancel(workspace, cancel);
     const std::uint64_t n_faults = page_faults();
     double started = seconds_now();
+    Status status = compute_rows(prompt);
+    if (status.ok()) status = start(*generator_, prompt.keys(), timed);
+    if (!status.ok()) set_cancel(workspace, nullptr);
+    if (cancel && status.code == Code::cancelled) return made;
+    require(status, opened_.name);
     for (Piece piece; piece.finish == FinishReason::none;) {
         const bool first = made.prefill_seconds == 0;
-        const Status status = fovea::generate(*generator_, workspace, piece);
+        status = fovea::generate(*generator_, workspace, piece);
         if (cancel && status.code == Code::cancelled) break;
         require(status, opened_.name);
         if (first) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "fovea/generator.h"
+#include "host/model/prompt.h"
 #include "host/model/runtime.h"
 #include "host/model/saved_text.h"
 
@@ -50,12 +51,12 @@ public:
     void resume(const SavedText& saved, const std::string& path);
 
     /// Continues `prompt` and hands each new piece of text to `on_text` as it is made.
-    [[nodiscard]] Generated generate(std::span<const Token> prompt, const GenerateOptions& options,
+    [[nodiscard]] Generated generate(const Prompt& prompt, const GenerateOptions& options,
                                      const std::function<void(std::string_view)>& on_text);
 
     /// The same piece by piece, tokens and all, until `on_piece` says false or `*cancel` becomes true: finish is then none,
     /// and the session holds what was computed.
-    [[nodiscard]] Generated generate_until(std::span<const Token> prompt, const GenerateOptions& options,
+    [[nodiscard]] Generated generate_until(const Prompt& prompt, const GenerateOptions& options,
                                            const std::function<bool(const Piece&)>& on_piece,
                                            const std::atomic<bool>* cancel = nullptr);
 
@@ -67,6 +68,9 @@ public:
     [[nodiscard]] std::span<const Token> all_tokens() const { return generator_->tokens(); }  ///< and the last
 
 private:
+    /// Has the session hold the prompt up to its last row.
+    [[nodiscard]] Status compute_rows(const Prompt& prompt);
+
     const Opened& opened_;
     Runtime<Session> session_, draft_;
     Runtime<Generator> generator_;

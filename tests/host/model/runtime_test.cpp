@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <vector>
@@ -85,6 +86,66 @@ TEST_CASE("generation: a draft changes no token") {
         generation.generate(prompt, options, [&](std::string_view piece) { drafted += piece; });
     CHECK(alone == drafted);
     CHECK(made.figures.n_draft_passes > 0);
+}
+
+TEST_CASE("generation: a text goes on behind an image, which is computed once") {
+    const host::Opened demo = open_demo();
+    const std::uint32_t d_model = demo.config().decoder.d_model;
+    const std::vector<Token> before = demo.tokens("turn on"), after = demo.tokens(" the lamp", {.add_special = false});
+    host::PromptPart image{.kind = host::PromptPart::Kind::image};
+    for (std::uint32_t i = 0; i < 6 * d_model; ++i) image.rows.push_back(static_cast<float>(i * 7 % 31) / 100 - 0.15f);
+    image.spans = {{0, 6}};
+    host::Prompt prompt(before);
+    prompt.add(demo, image);
+    prompt.add(demo, {.tokens = after});
+    const auto n_before = static_cast<std::uint32_t>(before.size());
+    CHECK(prompt.keys().size() == before.size() + 6 + after.size());
+    CHECK(prompt.n_with_rows() == n_before + 6);
+    CHECK(prompt.whole(n_before - 1) == n_before - 1);
+    CHECK(prompt.whole(n_before + 3) == n_before);
+
+    host::Runtime<Session> alone = start_session(demo, {.max_kv_len = 120});
+    Workspace workspace = alone->workspace();
+    std::vector<float> logits(demo.config().decoder.vocab_size);
+    std::vector<Token> want;
+    for (const Step& step :
+         {Step{alone->cache(), before, {}}, Step{alone->cache(), {}, {}, {}, image.rows, {}, image.spans},
+          Step{alone->cache(), after, logits}})
+        REQUIRE(forward(workspace, {&step, 1}).ok());
+    for (int i = 0; i < 8; ++i) {
+        want.push_back(static_cast<Token>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
+        REQUIRE(forward(*alone, {&want.back(), 1}, logits).ok());
+    }
+
+    host::Generation generation(demo, {.max_kv_len = 120}, {});
+    const auto tokens_of = [&](const host::Prompt& p, std::uint32_t n_kept) {
+        std::vector<Token> tokens;
+        const host::Generated made = generation.generate_until(p, {.n_new = 8}, [&](const Piece& piece) {
+            tokens.insert(tokens.end(), piece.tokens.begin(), piece.tokens.end());
+            return true;
+        });
+        CHECK(made.figures.n_kept == n_kept);
+        return tokens;
+    };
+    const std::vector<Token> got = tokens_of(prompt, n_before + 6);
+    want.resize(got.size());  // it may end before
+    CHECK(got == want);
+    CHECK(tokens_of(prompt, static_cast<std::uint32_t>(prompt.keys().size()) - 1) == want);
+    host::Prompt other(before);
+    image.rows[0] += 1;
+    other.add(demo, image);
+    CHECK_THROWS(other.add(demo, {}));
+    other.add(demo, {.tokens = after});
+    (void)tokens_of(other, n_before + 6);
+    CHECK(generation.tokens()[n_before] == other.keys()[n_before]);
+    CHECK(tokens_of(prompt, n_before + 6) == want);
+
+    const AlignedBytes file = write_bytes(random_model(bert_config(), 1), {.type = Type::f32});
+    host::Prompt refused;
+    CHECK_THROWS_WITH(refused.add(host::open_bytes(file, "m"), image),
+                      "prompt: expected text, got an image: m reads text alone");
+    image.rows.resize(d_model + 1);
+    CHECK_THROWS_AS(other.add(demo, image), host::Error);
 }
 
 }  // namespace
