@@ -43,10 +43,11 @@ class Session:
         self._vocab_size = model.vocab_size
         self.finish_reason = ""
 
-    def forward(self, ids: Ids, *, out: Any = None) -> Any:
+    def forward(self, ids: Ids | Floats, *, out: Any = None) -> Any:
         """Append `ids` to the text and compute the logits that follow the last of them.
 
-        ids: [seq_len] whole numbers below vocab_size.
+        ids: [seq_len] whole numbers below vocab_size; or in their place [seq_len, d_model] float32, a C-contiguous array: rows of an
+            image, say, as `inputs_embeds` of transformers are.
         out: [vocab_size] float32, written and returned; by default a new array.
 
         FullError where the context ends; nothing has changed then.
@@ -56,7 +57,7 @@ class Session:
         self._native.forward(counted(ids, "ids"), out)
         return out
 
-    def forward_all(self, ids: Ids, *, out: Any = None) -> Any:
+    def forward_all(self, ids: Ids | Floats, *, out: Any = None) -> Any:
         """Do the same, with the logits after every id: [seq_len, vocab_size]."""
         known = counted(ids, "ids")
         if out is None:
@@ -64,7 +65,7 @@ class Session:
         self._native.forward(known, out, True)
         return out
 
-    def append(self, ids: Ids) -> None:
+    def append(self, ids: Ids | Floats) -> None:
         """Append `ids` without computing logits."""
         self._native.forward(counted(ids, "ids"), None)
 

@@ -101,13 +101,27 @@ void PySession::settle_tokens() {
 
 void PySession::forward(nb::handle object, nb::handle out_object, bool all) {
     need_logits();
-    const std::vector<Token> ids = read_ids(object, "ids");
+    int n_dims = 1;
+    const bool is_rows = nb::hasattr(object, "ndim") && nb::try_cast(object.attr("ndim"), n_dims) && n_dims == 2;
+    const Floats rows = is_rows ? read_packed(object, "ids", 2) : Floats{};
+    std::vector<Token> ids = is_rows ? std::vector<Token>(rows.shape[0]) : read_ids(object, "ids");
     if (ids.empty()) throw ValueRefused("ids: expected 1 or more, got none");
-    const std::uint64_t vocab_size = output_stack(opened_->config()).vocab_size;
+    const Stack& stack = output_stack(opened_->config());
+    const std::uint64_t vocab_size = stack.vocab_size,
+                        width = stack.embedding_width ? stack.embedding_width : stack.d_model;
+    if (is_rows && rows.shape[1] != width)
+        throw ValueRefused("ids: expected shape [n, " + std::to_string(width) + "] of rows, got " +
+                           in_words(rows.shape));
     const Output out = read_output(out_object, "out", all ? Shape{ids.size(), vocab_size} : Shape{vocab_size});
+    Step step{session_->cache(), {}, out.span(), {}, is_rows ? rows.span() : std::span<const float>{}};
+    if (is_rows)
+        row_keys(step, ids);
+    else
+        step.tokens = ids;
     require(gate_.run([&] {
         settle_tokens();
-        const Status status = fovea::forward(*session_, ids, out.span());
+        Workspace workspace = session_->workspace();
+        const Status status = fovea::forward(workspace, {&step, 1});
         touched();
         if (status.ok()) tokens_.insert(tokens_.end(), ids.begin(), ids.end());
         return status;

@@ -24,6 +24,27 @@ def test_any_split_gives_the_same_bits(demo):
     assert (session.kv_len, session.max_kv_len) == (10, 64)
 
 
+def test_rows_in_place_of_ids(demo):
+    width = demo.d_model
+    rows = np.random.default_rng(1).standard_normal((6, width), dtype=np.float32) * 0.1
+    session = demo.session(max_kv_len=64)
+    session.append(IDS[:3])
+    whole = session.forward_all(rows)
+    session.rewind(3)
+    session.append(rows[:2])
+    assert session.forward(rows[2:5]).tobytes() == whole[4].tobytes()
+    assert session.kv_len == 8
+    assert session.tokens[:3] == IDS[:3]
+    assert all(key >= 1 << 31 for key in session.tokens[3:])
+    with pytest.raises(ValueError, match=rf"ids: expected shape \[n, {width}\] of rows, got"):
+        session.forward(rows[:, :-1].copy())
+    with pytest.raises(ValueError, match="C-contiguous"):
+        session.forward(rows[:, :-1])
+    with pytest.raises(TypeError, match="float32"):
+        session.forward(rows.astype(np.float64))
+    assert session.kv_len == 8
+
+
 @pytest.mark.parametrize("isa", fovea.isa_names())
 def test_any_instruction_set_gives_the_same_bits(demo, isa):
     session = demo.session(max_kv_len=64, isa=isa)
