@@ -25,8 +25,7 @@ enum class Part : unsigned {
     columns = 65536,        // column scales of quantized matrices' inputs
     layer_inputs = 131072,  // what tokens give each layer, keys of an earlier layer, norms of values, scales of layers
     states = 262144,        // caches of models with recurrent layers: their states, and marks
-    rows =
-        524288,  // steps of vectors in place of tokens, positions of three dimensions, spans of rows that see each other
+    rows = 524288,          // steps of vectors in place of tokens, their positions and spans
 };
 
 #ifndef FOVEA_WITHOUT
