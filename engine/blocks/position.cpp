@@ -53,25 +53,6 @@ void fill_distances(const Pass& pass, std::uint32_t block) noexcept {
     return frequency < n_time ? 0 : frequency < n_time + a.rope_plane ? 1 : 2;
 }
 
-/// The block's cosines and sines for a row at that time, height and width.
-void fill_rotation(const Pass& pass, std::uint32_t block, std::uint32_t row, const std::uint32_t (&place)[3]) noexcept {
-    const WorkspaceState& w = pass.workspace;
-    const AttentionShape& a = pass.stack().blocks[block].attention;
-    const float* frequencies = w.vector(pass.tensors().rope_frequencies[block]);
-    const std::uint32_t stride = w.map.rotation_stride;
-    const auto fill = [&](std::uint32_t pos, float* cosines) {
-        w.kernels->floats.rope_table(pos, frequencies, a.rotary_dim / 2, a.rope_scale, cosines, cosines + stride);
-    };
-    float *made = pass.rotation(block, row), *other = pass.scratch();  // of which a member has more than two strides
-    fill(place[0], made);
-    for (std::uint32_t d = 1; has(Part::rows) && a.rope_plane && d < 3; ++d) {
-        if (place[d] == place[0]) continue;
-        fill(place[d], other);
-        for (std::uint32_t i = 0; i < a.rotary_dim; ++i)
-            if (dimension(a, i / 2) == d) made[i] = other[i], made[stride + i] = other[stride + i];
-    }
-}
-
 /// The rows of what `embed` makes are embedding_width wide there, and become d_model wide here.
 void map_embeddings(Pass& pass) noexcept {
     const Stack& stack = pass.stack();
@@ -81,11 +62,36 @@ void map_embeddings(Pass& pass) noexcept {
     pass.multiply("embedding map", pass.all(pass.hidden(), stack.d_model), {&linear, 1}, operand, pass.seq_len);
 }
 
-/// What is added to a position of a text that goes on behind rows with positions of their own.
-[[nodiscard]] std::uint32_t shift_of(const Pass& pass, const Sequence& s, const StepRows& of) noexcept {
-    const KvPages& pages = pass.kv[pass.kv.size() == 1 ? 0 : static_cast<std::size_t>(&s - pass.self.data())];
-    const std::uint32_t kv_len = s.pos - static_cast<std::uint32_t>(of.first);
-    return kv_len ? pages.next_position(kv_len - 1) - kv_len : 0;
+/// Where a row of a sequence is in time, height and width.
+struct Place {
+    std::uint32_t of[3];
+
+    Place(const Pass& pass, const Sequence& s, const StepRows& its, std::uint32_t row) noexcept {
+        const std::size_t at = its.first + row;  // of the step
+        if (!its.step.positions.empty()) {
+            std::memcpy(of, &its.step.positions[3 * at], sizeof of);
+            return;
+        }
+        // A text goes on behind what is cached.
+        const KvPages& pages = pass.kv[pass.kv.size() == 1 ? 0 : static_cast<std::size_t>(&s - pass.self.data())];
+        const std::uint32_t kv_len = s.pos - static_cast<std::uint32_t>(its.first);
+        of[0] = of[1] = of[2] = (kv_len ? pages.next_position(kv_len - 1) : 0) + static_cast<std::uint32_t>(at);
+    }
+};
+
+/// Replaces the cosines and sines for a row's time, where its height or width is another, by those for that.
+void turn_plane(const Pass& pass, std::uint32_t block, const Place& place, float* cosines) noexcept {
+    const WorkspaceState& w = pass.workspace;
+    const AttentionShape& a = pass.stack().blocks[block].attention;
+    const std::uint32_t stride = w.map.rotation_stride;
+    float* other = pass.scratch();  // of which a member has more than two strides
+    for (std::uint32_t d = 1; d < 3; ++d) {
+        if (place.of[d] == place.of[0]) continue;
+        w.kernels->floats.rope_table(place.of[d], w.vector(pass.tensors().rope_frequencies[block]), a.rotary_dim / 2,
+                                     a.rope_scale, other, other + stride);
+        for (std::uint32_t i = 0; i < a.rotary_dim; ++i)
+            if (dimension(a, i / 2) == d) cosines[i] = other[i], cosines[stride + i] = other[stride + i];
+    }
 }
 
 }  // namespace
@@ -100,17 +106,17 @@ void embed(Pass& pass) noexcept {
     const Stack& stack = pass.stack();
     const StackTensors& t = pass.tensors();
     const NormWeights norm{stack.embedding_norm, t.embedding_norm, t.embedding_norm_bias, stack.final_norm_epsilon};
-    const bool planes = has_planes(stack) && PassSteps(pass.steps).list;
     const bool mapped = has(Part::vectors) && stack.embedding_width;
     const Rows rows_made = mapped ? pass.inner() : pass.hidden();
     const std::uint32_t width = mapped ? stack.embedding_width : stack.d_model;
-    const auto make_row = [&](std::uint32_t row, std::uint32_t pos, const float* given,
-                              const std::uint32_t(&place)[3]) {
+    const auto make_row = [&](std::uint32_t row, const Sequence& s) {
+        const std::uint32_t in_sequence = row - s.row, pos = s.pos + in_sequence;
+        const StepRows of = pass.step_of(s);
         float* x = rows_made[row];
         const auto scaled = [&](std::uint32_t i, float value) { x[i] = value * stack.embedding_scale; };
         const auto added = [&](std::uint32_t i, float value) { x[i] = x[i] + value; };
-        if (has(Part::rows) && given)
-            std::memcpy(x, given, width * sizeof(float));
+        if (has(Part::rows) && !of.step.rows.empty())
+            std::memcpy(x, &of.step.rows[(of.first + in_sequence) * width], width * sizeof(float));
         else if (!has(Part::vectors) || t.token_embedding)
             read_row(w, *t.token_embedding, pass.tokens[row], scaled);
         else {
@@ -121,8 +127,16 @@ void embed(Pass& pass) noexcept {
         if (has(Part::vectors) && t.type_embedding)
             read_row(w, *t.type_embedding, pass.types.empty() ? 0 : pass.types[row], added);
         if (norm.kind != Norm::none) pass.norm(norm, x, width, x);
-        for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
-            if (stack.blocks[i].attention.position == Position::rope) fill_rotation(pass, i, row, place);
+        for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
+            const Block& b = stack.blocks[i];
+            if (b.attention.position != Position::rope) continue;
+            const bool placed = has(Part::rows) && b.attention.rope_plane && PassSteps(pass.steps).list;
+            const std::uint32_t time = placed ? Place(pass, s, of, in_sequence).of[0] : pos;
+            float* cosines = pass.rotation(i, row);
+            w.kernels->floats.rope_table(time, w.vector(t.rope_frequencies[i]), b.attention.rotary_dim / 2,
+                                         b.attention.rope_scale, cosines, cosines + w.map.rotation_stride);
+            if (placed) turn_plane(pass, i, Place(pass, s, of, in_sequence), cosines);
+        }
     };
     if (has(Part::vectors) && stack.sound.is_speech()) Hearing::convolve(pass);
     pass.phase("embedding", pass.all(rows_made, width), in_parts(pass.seq_len), [&](Pass::Share rows) {
@@ -130,19 +144,10 @@ void embed(Pass& pass) noexcept {
         if (has(Part::vectors) && is_first)
             for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
                 if (stack.blocks[i].attention.position == Position::relative) fill_distances(pass, i);
-        for (const Sequence& s : pass.self) {
-            const Pass::Share mine = rows.within(s.row, s.n_rows);
-            if (mine.begin == mine.end) continue;
-            const StepRows of = pass.step_of(s);
-            const float* given = of.step.rows.empty() ? nullptr : of.step.rows.data() + of.first * width;
-            const std::uint32_t shift = planes ? shift_of(pass, s, of) : 0;
-            for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
-                const std::uint32_t pos = s.pos + i, at = pos + shift;
-                std::uint32_t place[3] = {at, at, at};
-                if (has(Part::rows) && !of.step.positions.empty())
-                    std::memcpy(place, &of.step.positions[3 * (of.first + i)], sizeof place);
-                make_row(s.row + i, pos, given ? given + std::uint64_t{i} * width : nullptr, place);
-            }
+        const Sequence* sequence = pass.self.data();
+        for (std::uint32_t row = rows.begin; row < rows.end; ++row) {
+            while (row >= sequence->row + sequence->n_rows) ++sequence;
+            make_row(row, *sequence);
         }
     });
     if (has(Part::vectors) && stack.embedding_width) map_embeddings(pass);

@@ -156,6 +156,7 @@ fovea_status fovea_forward_steps(fovea_workspace* workspace, const fovea_step* s
 }
 
 fovea_status fovea_row_keys(const fovea_step* step, uint32_t* keys, size_t n_keys) {
+    if (!has(Part::rows)) return to_c(Status{Code::unsupported, "rows: left out of this build", 0, 0});
     fovea_step known;
     if (Status s = read_struct(step, known); !s.ok()) return to_c(s);
     row_keys(read_step(&known), {keys, n_keys});

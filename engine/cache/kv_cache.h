@@ -212,14 +212,15 @@ Status take_all_pages(std::size_t n, const auto& cache, const auto& n_new) noexc
     std::size_t n_seen = 0;
     Status status;
     for (; n_seen < n && status.ok(); ++n_seen) {
-        CacheSlot& slot = CacheAccess::state(cache(n_seen));
+        const Cache its = cache(n_seen);
+        CacheSlot& slot = CacheAccess::state(its);
         if (slot.in_call) {
             status = {Code::bad_argument, "caches of one call: one comes twice", 0, 0};
             break;
         }
         slot.in_call = true;
-        PoolState& pool = *CacheAccess::pool(cache(n_seen));
-        want_pages(pool, CacheAccess::slot(cache(n_seen)), n_new(n_seen));
+        PoolState& pool = *CacheAccess::pool(its);
+        want_pages(pool, CacheAccess::slot(its), n_new(n_seen));
         if (has_states(pool)) ++pool.states->n_wanted;
     }
     for (std::size_t i = 0; i < n_seen && status.ok(); ++i) {
@@ -229,8 +230,9 @@ Status take_all_pages(std::size_t n, const auto& cache, const auto& n_new) noexc
             status = {Code::pool_full, "free states at least", pool.states->n_wanted, pool.states->n_free};
     }
     for (std::size_t i = 0; i < n_seen; ++i) {
-        PoolState& pool = *CacheAccess::pool(cache(i));
-        const std::uint32_t slot = CacheAccess::slot(cache(i));
+        const Cache its = cache(i);
+        PoolState& pool = *CacheAccess::pool(its);
+        const std::uint32_t slot = CacheAccess::slot(its);
         pool.slots[slot].in_call = false;
         if (has_states(pool)) {
             pool.states->n_wanted = 0;

@@ -131,20 +131,19 @@ struct NormWeights {
 /// A step of which a pass, or one of its sequences, has rows from `first` on.
 struct StepRows {
     Step step;
-    std::uint64_t first = 0;
+    std::size_t first = 0;
 };
 
 /// Rows of a step's input: elements of one, and how many there are.
 [[nodiscard]] inline std::uint32_t row_width(const Stack& s) noexcept { return or_else(s.embedding_width, s.d_model); }
-[[nodiscard]] inline std::uint64_t n_rows(const Stack& s, const Step& step) noexcept {
+[[nodiscard]] inline std::size_t n_rows(const Stack& s, const Step& step) noexcept {
     return has(Part::rows) && step.tokens.empty() ? step.rows.size() / row_width(s) : step.tokens.size();
 }
 
 /// The steps of a pass, whose sequence i is of step `first` + i. Some have rows or spans.
 struct PassSteps {
-    const StepList* list = nullptr;  // null: there are tokens alone
-    std::size_t first = 0;
-    std::uint64_t n_done = 0;  // rows of the first in passes before
+    const StepList* list = nullptr;     // null: there are tokens alone
+    std::size_t first = 0, n_done = 0;  // rows of the first in passes before
 };
 
 /// What a pass computes with; the same for every member.

@@ -72,17 +72,17 @@ static_assert(sizeof(WorkspaceState) <= kWorkspaceStateBytes);
 /// The steps of a call where the caller has them: those of the C interface are read one by one, so that no arena has room for them.
 struct StepList {
     const void* steps;
-    std::size_t n, stride;
-    Step (*read)(const void* step) noexcept;
+    std::size_t n, stride = sizeof(Step);
+    Step (*read)(const void* step) noexcept = nullptr;  // null: they are Steps
 
     [[nodiscard]] Step operator[](std::size_t i) const noexcept {
-        return read(static_cast<const std::byte*>(steps) + i * stride);
+        const auto* at = static_cast<const std::byte*>(steps) + i * stride;
+        return read ? read(at) : *reinterpret_cast<const Step*>(at);
     }
 };
 
 /// See forward of fovea/workspace.h.
 [[nodiscard]] Status run_steps(WorkspaceState& w, const StepList& steps) noexcept;
-[[nodiscard]] Status run_steps(WorkspaceState& w, std::span<const Step> steps) noexcept;
 
 struct WorkspaceAccess {
     [[nodiscard]] static WorkspaceState* state(const Workspace& workspace) noexcept { return workspace.state_; }

@@ -66,8 +66,8 @@ void keep_positions(const Step& step, std::uint32_t n) noexcept {
 
 [[nodiscard]] Status check_rows(const WorkspaceState& w, const Step& step) noexcept {
     if (!has(Part::rows)) {
-        if (step.rows.empty() && step.positions.empty() && step.spans.empty()) return {};
-        return {Code::unsupported, "rows, positions and spans: left out of this build", 0, 0};
+        const bool any = step.rows.size() | step.positions.size() | step.spans.size();
+        return any ? Status{Code::unsupported, "rows: left out of this build", 0, 0} : Status{};
     }
     const Stack& stack = w.model.config().decoder;
     if (!step.rows.empty()) {
@@ -143,13 +143,12 @@ public:
     }
 
 private:
-    [[nodiscard]] std::uint64_t length(const Step& step) const noexcept {
+    [[nodiscard]] std::size_t length(const Step& step) const noexcept {
         return n_rows(w_.model.config().decoder, step);
     }
     /// How many of a step's rows go next: at most `room`, and no span in part.
     [[nodiscard]] std::uint32_t n_next(const Step& step, std::uint32_t room) const noexcept {
-        const std::uint64_t left = length(step) - n_done_;
-        const std::uint64_t n = left < room ? left : room;
+        const std::size_t left = length(step) - n_done_, n = left < room ? left : room;
         if (has(Part::rows))
             for (const RowSpan& span : step.spans)
                 if (span.first < n_done_ + n && n_done_ + n < span.end)
@@ -179,7 +178,7 @@ private:
         return {.row = rows.row, .n_rows = rows.n_rows, .pos = step.memory.kv_len(), .n_keys = step.memory.kv_len()};
     }
     [[nodiscard]] bool wants_all(const Step& step) const noexcept {
-        return step.logits.size() == length(step) * vocab_size_;  // may be more than a size_t
+        return step.logits.size() == std::uint64_t{length(step)} * vocab_size_;  // may be more than a size_t
     }
     /// How many of the next n rows, the last ones, want logits, and where those of the first of these go.
     [[nodiscard]] std::uint32_t n_logits(const Step& step, std::uint32_t n) const noexcept {
@@ -324,14 +323,9 @@ Status run_steps(WorkspaceState& w, const StepList& steps) noexcept {
     return status;
 }
 
-Status run_steps(WorkspaceState& w, std::span<const Step> steps) noexcept {
-    const auto read = [](const void* step) noexcept { return *static_cast<const Step*>(step); };
-    return run_steps(w, {steps.data(), steps.size(), sizeof(Step), read});
-}
-
 Status forward(Workspace& workspace, std::span<const Step> steps) noexcept {
     if (!workspace.valid()) return {Code::bad_argument, "workspace: not made", 0, 0};
-    return run_steps(*WorkspaceAccess::state(workspace), steps);
+    return run_steps(*WorkspaceAccess::state(workspace), {steps.data(), steps.size()});
 }
 
 }  // namespace fovea

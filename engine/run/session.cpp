@@ -50,7 +50,7 @@ Status forward(Session& session, std::span<const Token> tokens, std::span<float>
     SessionState& s = *SessionAccess::state(session);
     if (!s.cache.valid()) return {Code::unsupported, "logits of this model", 0, 0};
     const Step step{s.cache, tokens, logits};
-    return run_steps(s.workspace, std::span(&step, 1));
+    return run_steps(s.workspace, {&step, 1});
 }
 
 Status rewind(Session& session, std::uint32_t kv_len, std::uint32_t* reached) noexcept {

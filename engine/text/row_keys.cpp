@@ -1,6 +1,7 @@
 // What tells rows of vectors from others where a text is kept as tokens.
 #include <bit>
 
+#include "engine/format/parts.h"
 #include "fovea/workspace.h"
 
 namespace fovea {
@@ -15,6 +16,7 @@ namespace {
 }  // namespace
 
 void row_keys(const Step& step, std::span<Token> keys) noexcept {
+    if (!has(Part::rows)) return;
     std::uint64_t hash = 0;
     for (const float x : step.rows) hash = mix(hash, std::bit_cast<std::uint32_t>(x));
     for (const std::uint32_t position : step.positions) hash = mix(hash, position);
