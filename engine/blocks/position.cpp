@@ -63,10 +63,10 @@ void map_embeddings(Pass& pass) noexcept {
 }
 
 /// Where a row of a sequence is in time, height and width.
-struct Place {
+struct RowPlace {
     std::uint32_t of[3];
 
-    Place(const Pass& pass, const Sequence& s, const StepRows& its, std::uint32_t row) noexcept {
+    RowPlace(const Pass& pass, const Sequence& s, const StepRows& its, std::uint32_t row) noexcept {
         const std::size_t at = its.first + row;  // of the step
         if (!its.step.positions.empty()) {
             std::memcpy(of, &its.step.positions[3 * at], sizeof of);
@@ -80,7 +80,7 @@ struct Place {
 };
 
 /// Replaces the cosines and sines for a row's time, where its height or width is another, by those for that.
-void turn_plane(const Pass& pass, std::uint32_t block, const Place& place, float* cosines) noexcept {
+void turn_plane(const Pass& pass, std::uint32_t block, const RowPlace& place, float* cosines) noexcept {
     const WorkspaceState& w = pass.workspace;
     const AttentionShape& a = pass.stack().blocks[block].attention;
     const std::uint32_t stride = w.map.rotation_stride;
@@ -131,11 +131,11 @@ void embed(Pass& pass) noexcept {
             const Block& b = stack.blocks[i];
             if (b.attention.position != Position::rope) continue;
             const bool placed = has(Part::rows) && b.attention.rope_plane && PassSteps(pass.steps).list;
-            const std::uint32_t time = placed ? Place(pass, s, of, in_sequence).of[0] : pos;
+            const std::uint32_t time = placed ? RowPlace(pass, s, of, in_sequence).of[0] : pos;
             float* cosines = pass.rotation(i, row);
             w.kernels->floats.rope_table(time, w.vector(t.rope_frequencies[i]), b.attention.rotary_dim / 2,
                                          b.attention.rope_scale, cosines, cosines + w.map.rotation_stride);
-            if (placed) turn_plane(pass, i, Place(pass, s, of, in_sequence), cosines);
+            if (placed) turn_plane(pass, i, RowPlace(pass, s, of, in_sequence), cosines);
         }
     };
     if (has(Part::vectors) && stack.sound.is_speech()) Hearing::convolve(pass);
