@@ -12,10 +12,10 @@ namespace fovea {
 [[nodiscard]] constexpr float from_f16(std::uint16_t half) noexcept {
     const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
     const std::uint32_t magnitude = half & 0x7fffu;
-    if (magnitude >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
     // Shifted into place the exponent is 112 too small; one exact product puts that right, subnormals included.
     const float scaled = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
-    return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(scaled));
+    const std::uint32_t not_finite = magnitude >= 0x7c00u ? 0x7f800000u : 0;
+    return std::bit_cast<float>(sign | not_finite | std::bit_cast<std::uint32_t>(scaled));
 }
 
 /// bfloat16 to binary32; exact.
@@ -32,14 +32,14 @@ struct QuantPanel {
 
     [[nodiscard]] float scale(std::uint64_t col, std::uint64_t lane) const noexcept {
         if (kAllFormats && format.scale == QuantScale::alone) return factor(col, lane);
-        if (kAllFormats && format.factors()) return factor(col, lane) * static_cast<float>(low(small(col, lane, 0)));
-        const std::uint16_t bits = half(unit(col) + (group(col) * kLanes + lane) * 2);
+        if (kAllFormats && format.factors()) return factor(col, lane) * static_cast<float>(low(scales(col)[lane]));
+        const std::uint16_t bits = half(scales(col) + lane * 2);
         return !kAllFormats || format.scale == QuantScale::f16 ? from_f16(bits) : from_bf16(bits);
     }
     [[nodiscard]] float minimum(std::uint64_t col, std::uint64_t lane) const noexcept {
         if (!kAllFormats || !format.minima) return 0.0f;
-        if (!format.factors()) return from_f16(half(unit(col) + format.minima_at() + (group(col) * kLanes + lane) * 2));
-        return factor(col, kLanes + lane) * static_cast<float>(high(small(col, lane, format.minima_at())));
+        if (!format.factors()) return from_f16(half(minima(col) + lane * 2));
+        return factor(col, kLanes + lane) * static_cast<float>(high(minima(col)[lane]));
     }
     [[nodiscard]] std::int32_t quant(std::uint64_t col, std::uint64_t lane) const noexcept {
         const std::uint64_t i = col % kGroup;
@@ -64,9 +64,16 @@ struct QuantPanel {
     [[nodiscard]] const std::byte* quants(std::uint64_t col) const noexcept {
         return unit(col) + format.quants_at() + col % kSuperblock / kGroup * format.group_bytes();
     }
-    /// Where the scales of the column's group start.
+    /// Where the scales of the column's group start, and its minima.
     [[nodiscard]] const std::byte* scales(std::uint64_t col) const noexcept {
         return unit(col) + group(col) * kLanes * format.scale_bytes();
+    }
+    [[nodiscard]] const std::byte* minima(std::uint64_t col) const noexcept {
+        return unit(col) + format.minima_at() + group(col) * kLanes * format.minimum_bytes();
+    }
+    /// Where the factors over the column start: those of scales, then those of minima.
+    [[nodiscard]] const std::byte* factors(std::uint64_t col) const noexcept {
+        return data + format.head_at(col / kSuperblock);
     }
 
 private:
@@ -84,17 +91,14 @@ private:
         return bits;
     }
     [[nodiscard]] float factor(std::uint64_t col, std::uint64_t i) const noexcept {
-        return from_f16(half(data + format.head_at(col / kSuperblock) + i * 2));
-    }
-    [[nodiscard]] std::int32_t small(std::uint64_t col, std::uint64_t lane, std::uint64_t at) const noexcept {
-        return static_cast<std::int8_t>(unit(col)[at + group(col) * kLanes + lane]);
+        return from_f16(half(factors(col) + i * 2));
     }
     /// Scale and minimum of a byte: all of it, or four bits each.
-    [[nodiscard]] std::int32_t low(std::int32_t byte) const noexcept {
-        return format.scale == QuantScale::nibble ? byte & 15 : byte;
+    [[nodiscard]] std::int32_t low(std::byte byte) const noexcept {
+        return format.scale == QuantScale::nibble ? static_cast<int>(byte) & 15 : static_cast<std::int8_t>(byte);
     }
-    [[nodiscard]] std::int32_t high(std::int32_t byte) const noexcept {
-        return format.scale == QuantScale::nibble ? byte >> 4 & 15 : byte;
+    [[nodiscard]] std::int32_t high(std::byte byte) const noexcept {
+        return format.scale == QuantScale::nibble ? static_cast<int>(byte) >> 4 : static_cast<std::int8_t>(byte);
     }
 };
 
