@@ -40,6 +40,10 @@ void settle(tcp::socket& socket) {
 
 }  // namespace
 
+std::string address_words(const std::string& host, std::uint16_t port) {
+    return (host.find(':') == host.npos ? host : '[' + host + ']') + ":" + std::to_string(port);
+}
+
 Address::Address(const std::string& text) {
     const std::size_t colon = text.rfind(':');
     const auto refuse = [&] { return Error("worker: expected HOST:PORT, got " + (text.empty() ? "nothing" : text)); };
@@ -58,6 +62,55 @@ struct Link::State {
     asio::io_context context;
     tcp::socket socket{context};
     error_code error;
+
+    /// Connects to an endpoint.
+    bool reach(const tcp::endpoint& endpoint) noexcept {
+        const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kGoneSeconds);
+        const int handle = socket.native_handle();
+        int failed = ::connect(handle, endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0 ? 0 : errno;
+        if (failed == EINPROGRESS || failed == EINTR) {
+            if (!ready(POLLOUT, deadline)) return false;
+            socklen_t size = sizeof failed;
+            if (getsockopt(handle, SOL_SOCKET, SO_ERROR, &failed, &size) != 0) failed = errno;
+        }
+        error = error_code(failed, boost::system::system_category());
+        return failed == 0;
+    }
+
+    /// Waits until the socket can be read or written.
+    bool ready(short event, Deadline deadline) noexcept {
+        if (!socket.is_open()) {
+            error = asio::error::not_connected;
+            return false;
+        }
+        pollfd wanted{socket.native_handle(), event, 0};
+        for (;;) {
+            int time = -1;
+            if (deadline != kForEver) {
+                const auto left =
+                    std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+                time = static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+            }
+            const int n = poll(&wanted, 1, time);
+            if (n > 0) return true;
+            if (n < 0 && errno == EINTR) continue;
+            error = n == 0 ? error_code(asio::error::timed_out) : error_code(errno, boost::system::system_category());
+            return false;
+        }
+    }
+
+    /// Moves all bytes, as many at a time as `some` does.
+    template<class Bytes, class Some>
+    bool move(Bytes bytes, short event, Deadline deadline, Some some) noexcept {
+        while (!bytes.empty()) {
+            if (!ready(event, deadline)) return false;
+            const std::size_t n = some(asio::buffer(bytes.data(), bytes.size()));
+            if (error == asio::error::would_block) continue;
+            if (error) return false;
+            bytes = bytes.subspan(n);
+        }
+        return true;
+    }
 };
 
 Link::Link(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -79,70 +132,20 @@ Link Link::connect(const std::string& text) {
         state->socket.open(entry.endpoint().protocol(), error);
         if (error) continue;
         settle(state->socket);
-        Link link(std::move(state));
-        if (link.reach(entry.endpoint())) return link;
-        state = std::move(link.state_);
+        if (state->reach(entry.endpoint())) return Link(std::move(state));
         error = state->error;
     }
     throw Error("worker " + text + ": expected one that listens (fovea worker MODEL), got " + error.message());
 }
 
-template<class Endpoint>
-bool Link::reach(const Endpoint& endpoint) noexcept {
-    const int socket = state_->socket.native_handle();
-    const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kGoneSeconds);
-    int failed = ::connect(socket, endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0 ? 0 : errno;
-    if (failed == EINPROGRESS || failed == EINTR) {
-        if (!ready(POLLOUT, deadline)) return false;
-        socklen_t size = sizeof failed;
-        if (getsockopt(socket, SOL_SOCKET, SO_ERROR, &failed, &size) != 0) failed = errno;
-    }
-    state_->error = error_code(failed, boost::system::system_category());
-    return failed == 0;
-}
-
-/// Waits until the socket can be read or written.
-bool Link::ready(short event, Deadline deadline) noexcept {
-    if (!state_->socket.is_open()) {
-        state_->error = asio::error::not_connected;
-        return false;
-    }
-    pollfd wanted{state_->socket.native_handle(), event, 0};
-    for (;;) {
-        int time = -1;
-        if (deadline != kForEver) {
-            const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-            time = static_cast<int>(std::max<std::int64_t>(left.count(), 0));
-        }
-        const int n = poll(&wanted, 1, time);
-        if (n > 0) return true;
-        if (n < 0 && errno == EINTR) continue;
-        state_->error =
-            n == 0 ? error_code(asio::error::timed_out) : error_code(errno, boost::system::system_category());
-        return false;
-    }
-}
-
 bool Link::send(std::span<const std::byte> bytes, Deadline deadline) noexcept {
-    while (!bytes.empty()) {
-        if (!ready(POLLOUT, deadline)) return false;
-        const std::size_t n = state_->socket.write_some(asio::buffer(bytes.data(), bytes.size()), state_->error);
-        if (state_->error == asio::error::would_block) continue;
-        if (state_->error) return false;
-        bytes = bytes.subspan(n);
-    }
-    return true;
+    return state_->move(bytes, POLLOUT, deadline,
+                        [&](auto buffer) { return state_->socket.write_some(buffer, state_->error); });
 }
 
 bool Link::receive(std::span<std::byte> buffer, Deadline deadline) noexcept {
-    while (!buffer.empty()) {
-        if (!ready(POLLIN, deadline)) return false;
-        const std::size_t n = state_->socket.read_some(asio::buffer(buffer.data(), buffer.size()), state_->error);
-        if (state_->error == asio::error::would_block) continue;
-        if (state_->error) return false;
-        buffer = buffer.subspan(n);
-    }
-    return true;
+    return state_->move(buffer, POLLIN, deadline,
+                        [&](auto part) { return state_->socket.read_some(part, state_->error); });
 }
 
 std::string Link::why() const {
@@ -188,8 +191,7 @@ Link Listener::accept(std::string& from) {
     state_->acceptor.accept(link->socket, peer, error);
     if (error) throw Error("listening: expected a connection, got " + error.message());
     settle(link->socket);
-    const std::string host = peer.address().to_string();
-    from = (peer.address().is_v6() ? '[' + host + ']' : host) + ":" + std::to_string(peer.port());
+    from = address_words(peer.address().to_string(), peer.port());
     return Link(std::move(link));
 }
 

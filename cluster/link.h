@@ -21,7 +21,10 @@ struct Error : std::runtime_error {
 using Deadline = std::chrono::steady_clock::time_point;
 inline constexpr Deadline kForEver = Deadline::max();
 
-/// HOST:PORT, [ADDRESS]:PORT of IPv6. Throws Error.
+/// HOST:PORT, [ADDRESS]:PORT of IPv6.
+[[nodiscard]] std::string address_words(const std::string& host, std::uint16_t port);
+
+/// The parts of such an address. Throws Error.
 struct Address {
     std::string host, port;
     explicit Address(const std::string& text);
@@ -57,9 +60,6 @@ public:
 
 private:
     friend class Listener;
-    template<class Endpoint>
-    [[nodiscard]] bool reach(const Endpoint& endpoint) noexcept;
-    [[nodiscard]] bool ready(short event, Deadline deadline) noexcept;
     struct State;
     explicit Link(std::unique_ptr<State> state);
     std::unique_ptr<State> state_;

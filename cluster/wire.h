@@ -12,6 +12,9 @@
 #include <bit>
 #include <cstdint>
 
+#include "fovea/model.h"
+#include "fovea/workspace.h"
+
 namespace fovea::cluster {
 
 static_assert(std::endian::native == std::endian::little);
@@ -26,6 +29,9 @@ struct Identity {
     std::uint32_t numerics = 0;     // kNumericsVersion
     friend bool operator==(const Identity&, const Identity&) = default;
 };
+[[nodiscard]] inline Identity identity_of(const Model& model) noexcept {
+    return {model.bytes().size(), model.fingerprint(), kNumericsVersion};
+}
 
 struct Hello {
     std::uint64_t magic = kHelloMagic;

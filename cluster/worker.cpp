@@ -2,38 +2,28 @@
 
 #include <array>
 #include <chrono>
-#include <memory>
 #include <new>
 
-#include "cluster/identity.h"
 #include "cluster/wire.h"
+#include "fovea/host/arena.h"
 
 namespace fovea::cluster {
 namespace {
 
-/// 64-byte aligned, grown if a request is larger than those before.
-class Room {
-public:
-    [[nodiscard]] std::span<std::byte> of(std::size_t bytes) {
-        if (bytes > size_) {
-            bytes_.reset();
-            bytes_.reset(new (std::align_val_t{64}) std::byte[bytes]);
-            size_ = bytes;
-        }
-        return {bytes_.get(), bytes};
-    }
-
-private:
-    struct Delete {
-        void operator()(std::byte* bytes) const { ::operator delete[](bytes, std::align_val_t{64}); }
-    };
-    std::unique_ptr<std::byte[], Delete> bytes_;
-    std::size_t size_ = 0;
-};
-
+/// Memory of a connection's requests.
 struct Rooms {
-    Room operand, results;
+    Arena operand, results;
 };
+
+/// The first n_bytes of an arena, which is grown if a request is larger than those before.
+[[nodiscard]] std::span<std::byte> room(Arena& arena, std::uint64_t n_bytes) {
+    if (n_bytes > arena.size()) {
+        arena = Arena();
+        arena = Arena(n_bytes, Pages::at_use);
+        if (n_bytes > arena.size()) throw std::bad_alloc();
+    }
+    return arena.bytes().first(n_bytes);
+}
 
 /// For a greeting, and for each thing in a request that has begun.
 [[nodiscard]] Deadline soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(30); }
@@ -68,8 +58,8 @@ struct Rooms {
     const Status fits = check_parts(workspace, parts, request.operand_bytes, request.n_rows, request.n_results);
     reply.code = static_cast<std::uint32_t>(fits.code);
     if (!fits.ok()) return StatusLine(fits).c_str();
-    const std::span<std::byte> operand = rooms.operand.of(request.operand_bytes);
-    const std::span<std::byte> bytes = rooms.results.of(request.n_results * sizeof(float));
+    const std::span<std::byte> operand = room(rooms.operand, request.operand_bytes);
+    const std::span<std::byte> bytes = room(rooms.results, request.n_results * sizeof(float));
     const std::span<float> results(reinterpret_cast<float*>(bytes.data()), request.n_results);
     if (!link.receive(operand, soon())) return link.why();
     if (!receive_addends(link, parts, request, results)) return "expected what parts add to, got less or more";
@@ -104,7 +94,7 @@ Served serve_link(Link& link, const Model& model, Workspace& workspace, std::uin
         Reply reply;
         const std::string why = answer(link, workspace, request, rooms, reply);
         if (why.empty() || reply.code) {
-            const std::span<const std::byte> results = rooms.results.of(reply.n_results * sizeof(float));
+            const std::span<const std::byte> results = room(rooms.results, reply.n_results * sizeof(float));
             if (!link.send_one(reply, kForEver) || !link.send(results, kForEver)) return {true, link.why()};
         }
         if (!why.empty()) return {true, why};

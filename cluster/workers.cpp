@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstring>
 
-#include "cluster/identity.h"
 #include "cluster/wire.h"
 
 namespace fovea::cluster {

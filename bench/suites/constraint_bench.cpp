@@ -6,20 +6,19 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "bench/suites/suites.h"
+#include "convert/open/open.h"
 #include "convert/tokenizers/random_vocabulary.h"
-#include "convert/weights/random_model.h"
-#include "convert/writer/writer.h"
 #include "fovea/constraint.h"
-#include "fovea/host/arena.h"
 #include "fovea/sampler.h"
-#include "fovea/session.h"
 #include "host/base/error.h"
 #include "host/grammar/grammar.h"
+#include "host/model/runtime.h"
 #include "tools/options/presets.h"
 
 namespace fovea {
@@ -68,14 +67,11 @@ double at_share(std::vector<double> all, double share) {
 
 void report(benchmark::State& state, const std::vector<double>& milliseconds) {
     state.SetIterationTime(at_share(milliseconds, 0.5) / 1e3);
-    state.counters["p50_us"] = at_share(milliseconds, 0.5) * 1e3;
-    state.counters["p95_us"] = at_share(milliseconds, 0.95) * 1e3;
-    state.counters["p99_us"] = at_share(milliseconds, 0.99) * 1e3;
-    state.counters["max_us"] = at_share(milliseconds, 1) * 1e3;
-    double sum = 0;
-    for (const double each : milliseconds) sum += each;
-    state.counters["mean_us"] = sum / static_cast<double>(milliseconds.size()) * 1e3;
-    state.counters["n"] = static_cast<double>(milliseconds.size());
+    for (const auto& [name, share] : {std::pair{"p50_us", 0.5}, {"p95_us", 0.95}, {"p99_us", 0.99}, {"max_us", 1.0}})
+        state.counters[name] = at_share(milliseconds, share) * 1e3;
+    const auto n = static_cast<double>(milliseconds.size());
+    state.counters["mean_us"] = std::accumulate(milliseconds.begin(), milliseconds.end(), 0.0) / n * 1e3;
+    state.counters["n"] = n;
 }
 
 void compile_all(benchmark::State& state) {
@@ -167,46 +163,31 @@ void choose_likeliest(benchmark::State& state, int per_mille) {
 // ---- whole answers -------------------------------------------------------------------------------------------------
 
 /// A model of few layers whose output head is of the vocabulary: larger ones take longer for a token, and masks no more.
-struct LargeVocabularyModel {
-    AlignedBytes file;
-    Model model;
-
-    LargeVocabularyModel() {
+const host::Opened& large_vocabulary_model() {
+    static const host::Opened opened = [] {
         Config config = preset_config("smollm2-135m");
         config.decoder.n_layers = 6;
         config.decoder.vocab_size = kTokens;
-        file = write_bytes(random_model(config, 1), {.type = Type::q8});
-        require(open_model(file, model));
-    }
-    static const LargeVocabularyModel& get() {
-        static const LargeVocabularyModel model;
-        return model;
-    }
-};
+        host::Opened made = convert::open_random(config, {.type = Type::q8}, [](std::uint64_t) {});
+        made.tokenizer = Vocabulary::get().tokenizer;
+        return made;
+    }();
+    return opened;
+}
 
 /// Time of an answer of 48 tokens on one thread, in pairs: with the form, and without. Strings, so that as many passes are
 /// taken; nothing is forced.
 void generate_pairs(benchmark::State& state, float temperature) {
-    const Model& model = LargeVocabularyModel::get().model;
-    const Tokenizer& tokenizer = Vocabulary::get().tokenizer;
-    const Limits limits{.max_kv_len = 64, .n_threads = 1};
-    Plan plan;
-    require(make_plan(model.config(), limits, plan));
-    Arena arena(plan.arena_bytes);
-    Session session;
-    require(make_session(model, limits, arena, session));
-    GeneratorPlan generator_plan;
-    require(make_generator_plan(model, tokenizer, {.max_tokens = 64}, generator_plan));
-    Arena generator_arena(generator_plan.arena_bytes);
-    Generator generator;
-    require(make_generator(model, tokenizer, session.cache(), generator_plan.limits, generator_arena, generator));
+    const host::Opened& opened = large_vocabulary_model();
+    host::Runtime<Session> session = start_session(opened, {.max_kv_len = 64, .n_threads = 1});
+    host::Runtime<Generator> generator = start_generator(opened, session->cache(), {.max_tokens = 64});
     Text text(R"({"type":"string","minLength":2000})");
     const auto answer = [&](const TokenFilter& filter) {
         const Token prompt[] = {300, 301, 302};
-        require(start(generator, prompt, {.sampler = {.temperature = temperature}, .n_new = 48, .filter = filter}));
-        Workspace workspace = session.workspace();
+        require(start(*generator, prompt, {.sampler = {.temperature = temperature}, .n_new = 48, .filter = filter}));
+        Workspace workspace = session->workspace();
         const double began = now();
-        for (Piece piece; piece.finish == FinishReason::none;) require(generate(generator, workspace, piece));
+        for (Piece piece; piece.finish == FinishReason::none;) require(generate(*generator, workspace, piece));
         return milliseconds(began) / 48;
     };
     for (auto _ : state) {

@@ -1,7 +1,10 @@
 // fovea_bench: all suites. --benchmark_filter picks, --benchmark_format=csv tabulates.
 #include <cstring>
+#include <optional>
 
 #include "bench/suites/suites.h"
+#include "convert/open/open.h"
+#include "tools/options/presets.h"
 
 namespace fovea {
 
@@ -17,6 +20,15 @@ void for_each_table(const std::function<void(const Kernels&)>& use) {
     const Kernels* const* tables = usable_kernels(n);
     for (std::size_t i = 0; i < n; ++i)
         if (!tables[i]->tiles || may_use_tiles()) use(*tables[i]);
+}
+
+const host::Opened& smollm2(Type type) {
+    static std::optional<std::pair<Type, host::Opened>> made;
+    if (!made || made->first != type) {
+        made.reset();
+        made.emplace(type, convert::open_random(preset_config("smollm2-135m"), {.type = type}, [](std::uint64_t) {}));
+    }
+    return made->second;
 }
 
 void fill_elements(Type type, Numbers& numbers, std::span<std::byte> bytes) {
@@ -35,12 +47,10 @@ void fill_elements(Type type, Numbers& numbers, std::span<std::byte> bytes) {
 }  // namespace fovea
 
 int main(int argc, char** argv) {
-    fovea::add_matmul_suite();
-    fovea::add_attention_suite();
-    fovea::add_model_suite();
-    fovea::add_constraint_suite();
-    fovea::add_speculation_suite();
-    fovea::add_team_suite();
+    using namespace fovea;
+    for (AddSuite* add_suite : {add_matmul_suite, add_attention_suite, add_model_suite, add_constraint_suite,
+                                add_speculation_suite, add_team_suite})
+        add_suite();
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
     benchmark::RunSpecifiedBenchmarks();

@@ -6,13 +6,12 @@
 #include <memory>
 #include <string>
 
-#include "bench/suites/preset_model.h"
 #include "bench/suites/suites.h"
-#include "fovea/session.h"
 #include "host/base/error.h"
 #include "host/base/words.h"
 #include "host/model/listing.h"
 #include "host/model/parameters.h"
+#include "host/model/runtime.h"
 #include "platform/team.h"
 #include "tools/measure/ceilings.h"
 
@@ -53,48 +52,43 @@ void pin_team(std::uint32_t n_threads) {
 
 class Runner {
 public:
-    Runner(const Model& model, std::uint32_t n_threads) : logits_(model.config().decoder.vocab_size) {
-        const Limits limits{.max_kv_len = kPrompt, .n_threads = n_threads};
-        Plan plan;
-        require(make_plan(model.config(), limits, plan));
-        arena_.resize(plan.arena_bytes);
+    Runner(const host::Opened& opened, std::uint32_t n_threads) : logits_(opened.config().decoder.vocab_size) {
         unpin_thread();  // a team that has one CPU to run on does not spin
-        require(make_session(model, limits, arena_, session_));
+        running_ = start_session(opened, {.max_kv_len = kPrompt, .n_threads = n_threads});
         pin_team(n_threads);
         Numbers numbers;
-        for (Token& token : tokens_) token = numbers.next() % model.config().decoder.vocab_size;
+        for (Token& token : tokens_) token = numbers.next() % opened.config().decoder.vocab_size;
     }
 
-    [[nodiscard]] const char* isa() const { return session_.isa(); }
+    [[nodiscard]] const char* isa() const { return running_->isa(); }
 
     void prefill() {
-        require(rewind(session_, 0));
-        require(forward(session_, tokens_, logits_));
+        require(rewind(*running_, 0));
+        require(forward(*running_, tokens_, logits_));
     }
     void decode() {
-        if (session_.kv_len() >= kDecoded) require(rewind(session_, 0));
-        require(forward(session_, std::span(tokens_).subspan(session_.kv_len(), 1), logits_));
+        if (running_->kv_len() >= kDecoded) require(rewind(*running_, 0));
+        require(forward(*running_, std::span(tokens_).subspan(running_->kv_len(), 1), logits_));
     }
 
 private:
-    AlignedBytes arena_;
-    Session session_;
+    host::Runtime<Session> running_;
     std::array<Token, kPrompt> tokens_{};
     std::vector<float> logits_;
 };
 
 void decode(benchmark::State& state, Type type, std::uint32_t n_threads) {
-    const Model& model = PresetModel::of(type);
-    Runner runner(model, n_threads);
-    run_rounds(state, read_ceiling(runner.isa(), model.bytes(), n_threads), weight_bytes(model),
+    const host::Opened& opened = smollm2(type);
+    Runner runner(opened, n_threads);
+    run_rounds(state, read_ceiling(runner.isa(), opened.model.bytes(), n_threads), weight_bytes(opened.model),
                [&] { runner.decode(); });
 }
 
 void prefill(benchmark::State& state, Type type, std::uint32_t n_threads) {
-    const Model& model = PresetModel::of(type);
-    Runner runner(model, n_threads);
-    run_rounds(state, is_quantized(type) ? int8_ceiling(runner.isa(), n_threads) : fma_ceiling(runner.isa(), n_threads),
-               prefill_operations(model.config()), [&] { runner.prefill(); });
+    const host::Opened& opened = smollm2(type);
+    Runner runner(opened, n_threads);
+    run_rounds(state, (is_quantized(type) ? int8_ceiling : fma_ceiling)(runner.isa(), n_threads),
+               prefill_operations(opened.config()), [&] { runner.prefill(); });
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-#include "bench/suites/rounds.h"
-
 #include <algorithm>
-#include <chrono>
 #include <vector>
 
+#include "bench/suites/suites.h"
+#include "host/base/clock.h"
 #include "tools/measure/ceilings.h"
+#include "tools/measure/median.h"
 
 namespace fovea {
 namespace {
@@ -18,22 +18,14 @@ struct Round {
     double median, fastest;  // seconds of a call
 };
 
-double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-}
-
 /// The first call finds the ceiling's data in the caches and the team's threads asleep: it counts only where it is the
 /// only one.
 Round run_round(const std::function<void()>& once) {
     std::vector<double> seconds;
-    double total = 0;
-    while (total < kRoundSeconds) {
-        const auto start = std::chrono::steady_clock::now();
+    for (double total = 0; total < kRoundSeconds; total += seconds.back()) {
+        const double start = host::seconds_now();
         once();
-        seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-        total += seconds.back();
+        seconds.push_back(host::seconds_now() - start);
     }
     if (seconds.size() > 1) seconds.erase(seconds.begin());
     return {0, median(seconds), *std::min_element(seconds.begin(), seconds.end())};

@@ -5,21 +5,16 @@
 
 #include <algorithm>
 #include <cctype>
-#include <chrono>
 #include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "bench/suites/preset_model.h"
 #include "bench/suites/suites.h"
-#include "convert/writer/writer.h"
-#include "fovea/generator.h"
-#include "fovea/host/arena.h"
-#include "fovea/session.h"
-#include "host/base/aligned_bytes.h"
+#include "host/base/clock.h"
 #include "host/base/error.h"
+#include "host/model/runtime.h"
 
 namespace fovea {
 namespace {
@@ -94,20 +89,13 @@ public:
         Vocabulary vocabulary;
         prompt_ = vocabulary.tokens(text.prompt);
         answer_ = vocabulary.tokens(text.answer);
-        const Model& model = PresetModel::of(Type::q8);
         const auto length = static_cast<std::uint32_t>(prompt_.size() + answer_.size());
         if (length > kContext)
             throw host::Error("text: expected at most " + std::to_string(kContext) + " tokens, got " +
                               std::to_string(length));
-        const Limits limits{.max_kv_len = length, .n_threads = 1, .kv_type = Type::f16};
-        Plan plan;
-        require(make_plan(model.config(), limits, plan));
-        arena_.resize(plan.arena_bytes);
-        require(make_session(model, limits, arena_, session_));
-        GeneratorPlan wanted;
-        require(make_generator_plan(model, {}, {.max_tokens = length, .max_proposed = kProposed}, wanted));
-        generator_arena_.resize(wanted.arena_bytes);
-        require(make_generator(model, {}, session_.cache(), wanted.limits, generator_arena_, generator_));
+        const host::Opened& opened = smollm2(Type::q8);
+        session_ = start_session(opened, {.max_kv_len = length, .n_threads = 1, .kv_type = Type::f16});
+        generator_ = start_generator(opened, session_->cache(), {.max_tokens = length, .max_proposed = kProposed});
     }
 
     /// Seconds of the answer, after the prompt's pass.
@@ -115,38 +103,29 @@ public:
         GenerateOptions options{.n_new = static_cast<std::uint32_t>(answer_.size())};
         options.filter.context = this;
         options.filter.allow = [](void* self, std::span<const Token> text, std::span<std::uint32_t> mask) {
-            const auto& [prompt, answer] = static_cast<const Forced*>(self)->texts();
-            const Token next = answer[text.size() - prompt.size()];
+            const Forced& forced = *static_cast<const Forced*>(self);
+            const Token next = forced.answer_[text.size() - forced.prompt_.size()];
             std::fill(mask.begin(), mask.end(), 0u);
             mask[next / 32] = 1u << next % 32;
         };
-        if (speculates) options.speculation = {.n_proposed = kProposed, .clock = ticks};
-        require(rewind(session_, 0));
-        require(resume(generator_, {}));
-        require(start(generator_, prompt_, options));
-        Workspace workspace = session_.workspace();
+        if (speculates) options.speculation = {.n_proposed = kProposed, .clock = host::ticks_now};
+        require(rewind(*session_, 0));
+        require(resume(*generator_, {}));
+        require(start(*generator_, prompt_, options));
+        Workspace workspace = session_->workspace();
         Piece piece;
-        require(generate(generator_, workspace, piece));
-        const std::uint64_t begin = ticks();
-        while (piece.finish == FinishReason::none) require(generate(generator_, workspace, piece));
-        return static_cast<double>(ticks() - begin) * 1e-9;
+        require(generate(*generator_, workspace, piece));
+        const double begin = host::seconds_now();
+        while (piece.finish == FinishReason::none) require(generate(*generator_, workspace, piece));
+        return host::seconds_now() - begin;
     }
 
-    [[nodiscard]] GenerateFigures figures() const { return generator_.figures(); }
+    [[nodiscard]] GenerateFigures figures() const { return generator_->figures(); }
 
 private:
-    [[nodiscard]] std::pair<const std::vector<Token>&, const std::vector<Token>&> texts() const {
-        return {prompt_, answer_};
-    }
-    static std::uint64_t ticks() {
-        return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
-                                          std::chrono::nanoseconds(1));
-    }
-
     std::vector<Token> prompt_, answer_;
-    AlignedBytes arena_, generator_arena_;
-    Session session_;
-    Generator generator_;
+    host::Runtime<Session> session_;
+    host::Runtime<Generator> generator_;
 };
 
 /// The benchmark's time is the median of the answer with speculation; `times` is the median of pairs of without by with.

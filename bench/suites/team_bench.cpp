@@ -1,14 +1,10 @@
 // What meeting costs a team: a barrier whose members arrive together, and a run whose members spin or sleep before it.
-#include <chrono>
-#include <thread>
-
 #include "bench/suites/suites.h"
+#include "host/base/clock.h"
 #include "platform/team.h"
 
 namespace fovea {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 class BenchTeam {
 public:
@@ -21,7 +17,7 @@ public:
     /// Seconds of a run whose members meet so often and do nothing else.
     double run(int n_meetings) {
         Work work{team_, n_meetings};
-        const auto start = Clock::now();
+        const double start = host::seconds_now();
         run_team(
             *team_,
             [](void* context, std::uint32_t) {
@@ -29,7 +25,7 @@ public:
                 for (int i = 0; i < w.n_meetings; ++i) barrier(*w.team);
             },
             &work);
-        return std::chrono::duration<double>(Clock::now() - start).count();
+        return host::seconds_now() - start;
     }
 
 private:
@@ -66,8 +62,8 @@ void add_team_suite() {
             add(std::string("team/run_") + name + threads, [n, pause = pause](benchmark::State& state) {
                 BenchTeam team(n);
                 take_median(state, team, 301, [&] {
-                    const auto until = Clock::now() + std::chrono::microseconds(pause);
-                    while (Clock::now() < until) {
+                    const double until = host::seconds_now() + pause * 1e-6;
+                    while (host::seconds_now() < until) {
                     }
                     return team.run(0);
                 });

@@ -16,34 +16,21 @@ constexpr std::uint64_t kPresetBytes = 64 << 10, kFormCodeBytes = 8 << 10, kWhol
 constexpr std::uint64_t kStackBytes = 8 << 10;
 constexpr const char* kStackNote = "at most; the emulated boards used 6,832";
 
-/// "a,b" as names.
-std::vector<std::string> names_of(std::string_view list) {
-    std::vector<std::string> names;
-    while (!list.empty()) {
-        const std::size_t end = std::min(list.find(','), list.size());
-        names.emplace_back(list.substr(0, end));
-        list.remove_prefix(std::min(end + 1, list.size()));
-    }
-    return names;
-}
-
 /// Part i of this list is bit i.
-const std::vector<std::string>& part_names() {
-    static const std::vector<std::string> names = names_of(FOVEA_PARTS);
-    return names;
-}
+constexpr std::string_view kParts[] = {FOVEA_PARTS};
+constexpr unsigned kAllParts = (1u << std::size(kParts)) - 1;
 
 unsigned left_out_by_presets() {
     unsigned bits = 0;
-    for (const std::string& name : names_of(FOVEA_PRESET_WITHOUT))
-        bits |= 1u << (std::find(part_names().begin(), part_names().end(), name) - part_names().begin());
+    for (const std::string_view name : std::initializer_list<std::string_view>{FOVEA_PRESET_WITHOUT})
+        bits |= 1u << (std::find(std::begin(kParts), std::end(kParts), name) - std::begin(kParts));
     return bits;
 }
 
 std::vector<std::string> names_of(unsigned bits) {
     std::vector<std::string> names;
-    for (std::size_t i = 0; i < part_names().size(); ++i)
-        if (bits >> i & 1) names.push_back(part_names()[i]);
+    for (std::size_t i = 0; i < std::size(kParts); ++i)
+        if (bits >> i & 1) names.emplace_back(kParts[i]);
     return names;
 }
 
@@ -60,8 +47,6 @@ Struct sized() {
     made.struct_size = sizeof made;
     return made;
 }
-
-unsigned all_parts() { return (1u << part_names().size()) - 1; }
 
 }  // namespace
 
@@ -229,7 +214,7 @@ void Board::print() const {
         const std::string lacking = joined(names_of(needed_ & left_out_by_presets()), ", ");
         if (!lacking.empty())
             std::printf("  the model needs %s, which the Cortex-M presets leave out\n", lacking.c_str());
-        std::printf("  it runs with -D FOVEA_WITHOUT=\"%s\"\n", joined(names_of(all_parts() & ~needed_), ";").c_str());
+        std::printf("  it runs with -D FOVEA_WITHOUT=\"%s\"\n", joined(names_of(kAllParts & ~needed_), ";").c_str());
     }
     std::printf("%s\n", verdict().c_str());
 }
@@ -246,7 +231,7 @@ nlohmann::ordered_json Board::json() const {
                                   {"flash", list(flash_)},
                                   {"ram", list(ram_)},
                                   {"needed_parts", names_of(needed_)},
-                                  {"without", names_of(all_parts() & ~needed_)}};
+                                  {"without", names_of(kAllParts & ~needed_)}};
     if (!fits()) object["misses"] = misses_;
     if (largest_context_) object["largest_context"] = largest_context_;
     return object;

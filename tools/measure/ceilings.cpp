@@ -130,73 +130,34 @@ struct Loop {
     int n_lanes;
 };
 
-#if defined(__x86_64__)
-
-__attribute__((target("avx512f"))) void fma_avx512() {
-    const __m512 x = _mm512_set1_ps(g_half);
-    __m512 chains[kChains];
-    for (int i = 0; i < kChains; ++i) chains[i] = _mm512_set1_ps(g_half * static_cast<float>(i));
-    for (std::uint64_t turn = 0; turn < kFmaTurns; ++turn) {
-#pragma GCC unroll 16
-        for (int i = 0; i < kChains; ++i) chains[i] = _mm512_fmadd_ps(x, x, chains[i]);
+/// Defines the loop `name`: chain i starts as `first`, and becomes `step` of chains[i] and of `x`, which is `operand`, again and again.
+#define FOVEA_LOOP(name, attributes, Vector, operand, first, step)                         \
+    attributes void name() {                                                               \
+        [[maybe_unused]] const Vector x = operand;                                         \
+        Vector chains[kChains];                                                            \
+        for (int i = 0; i < kChains; ++i) chains[i] = first;                               \
+        for (std::uint64_t turn = 0; turn < kFmaTurns; ++turn) {                           \
+            _Pragma("GCC unroll 16") for (int i = 0; i < kChains; ++i) chains[i] = step;   \
+        }                                                                                  \
+        _Pragma("GCC unroll 16") for (int i = 1; i < kChains; ++i) chains[0] += chains[i]; \
+        keep(chains[0]);                                                                   \
     }
-#pragma GCC unroll 16
-    for (int i = 1; i < kChains; ++i) chains[0] = _mm512_add_ps(chains[0], chains[i]);
-    const float sum = _mm512_cvtss_f32(chains[0]);
-    keep(sum);
-}
-
-__attribute__((target("avx2,fma"))) void fma_avx2() {
-    const __m256 x = _mm256_set1_ps(g_half);
-    __m256 chains[kChains];
-    for (int i = 0; i < kChains; ++i) chains[i] = _mm256_set1_ps(g_half * static_cast<float>(i));
-    for (std::uint64_t turn = 0; turn < kFmaTurns; ++turn) {
-#pragma GCC unroll 16
-        for (int i = 0; i < kChains; ++i) chains[i] = _mm256_fmadd_ps(x, x, chains[i]);
-    }
-#pragma GCC unroll 16
-    for (int i = 1; i < kChains; ++i) chains[0] = _mm256_add_ps(chains[0], chains[i]);
-    const float sum = _mm256_cvtss_f32(chains[0]);
-    keep(sum);
-}
-
-#endif
+#define FOVEA_TARGET(features) __attribute__((target(features)))
 
 constexpr int kPlainLanes = 4;
 
+#if defined(__x86_64__)
+FOVEA_LOOP(fma_avx512, FOVEA_TARGET("avx512f"), __m512, _mm512_set1_ps(g_half),
+           _mm512_set1_ps(static_cast<float>(i) * g_half), _mm512_fmadd_ps(x, x, chains[i]))
+FOVEA_LOOP(fma_avx2, FOVEA_TARGET("avx2,fma"), __m256, _mm256_set1_ps(g_half),
+           _mm256_set1_ps(static_cast<float>(i) * g_half), _mm256_fmadd_ps(x, x, chains[i]))
+#endif
 #if defined(__aarch64__)
-
-void fma_plain() {
-    const float32x4_t x = vdupq_n_f32(g_half);
-    float32x4_t chains[kChains];
-    for (int i = 0; i < kChains; ++i) chains[i] = vdupq_n_f32(g_half * static_cast<float>(i));
-    for (std::uint64_t turn = 0; turn < kFmaTurns; ++turn) {
-#pragma GCC unroll 16
-        for (int i = 0; i < kChains; ++i) chains[i] = vfmaq_f32(chains[i], x, x);
-    }
-#pragma GCC unroll 16
-    for (int i = 1; i < kChains; ++i) chains[0] = vaddq_f32(chains[0], chains[i]);
-    const float sum = vgetq_lane_f32(chains[0], 0);
-    keep(sum);
-}
-
+FOVEA_LOOP(fma_plain, , float32x4_t, vdupq_n_f32(g_half), vdupq_n_f32(static_cast<float>(i) * g_half),
+           vfmaq_f32(chains[i], x, x))
 #else
-
 using Plain = float __attribute__((vector_size(kPlainLanes * sizeof(float))));
-
-void fma_plain() {
-    const Plain x = Plain{} + g_half;
-    Plain chains[kChains];
-    for (int i = 0; i < kChains; ++i) chains[i] = x * static_cast<float>(i);
-    for (std::uint64_t turn = 0; turn < kFmaTurns; ++turn) {
-#pragma GCC unroll 16
-        for (int i = 0; i < kChains; ++i) chains[i] = chains[i] * x + x;
-    }
-#pragma GCC unroll 16
-    for (int i = 1; i < kChains; ++i) chains[0] += chains[i];
-    keep(chains[0]);
-}
-
+FOVEA_LOOP(fma_plain, , Plain, Plain{} + g_half, static_cast<float>(i) * x, x + x * chains[i])
 #endif
 
 Loop fma_loop([[maybe_unused]] std::string_view isa) {
@@ -212,78 +173,22 @@ Loop fma_loop([[maybe_unused]] std::string_view isa) {
 const volatile char g_byte = 3;
 
 #if defined(__x86_64__)
-
-__attribute__((target("avx512f,avx512vnni"))) void bytes_avx512vnni() {
-    const __m512i x = _mm512_set1_epi8(g_byte);
-    __m512i chains[kChains];
-    for (int i = 0; i < kChains; ++i) chains[i] = _mm512_set1_epi32(g_byte * i);
-    for (std::uint64_t turn = 0; turn < kFmaTurns; ++turn) {
-#pragma GCC unroll 16
-        for (int i = 0; i < kChains; ++i) chains[i] = _mm512_dpbusd_epi32(chains[i], x, x);
-    }
-#pragma GCC unroll 16
-    for (int i = 1; i < kChains; ++i) chains[0] = _mm512_add_epi32(chains[0], chains[i]);
-    keep(chains[0]);
-}
-
-__attribute__((target("avx2,avxvnni"))) void bytes_avxvnni() {
-    const __m256i x = _mm256_set1_epi8(g_byte);
-    __m256i chains[kChains];
-    for (int i = 0; i < kChains; ++i) chains[i] = _mm256_set1_epi32(g_byte * i);
-    for (std::uint64_t turn = 0; turn < kFmaTurns; ++turn) {
-#pragma GCC unroll 16
-        for (int i = 0; i < kChains; ++i) chains[i] = _mm256_dpbusd_avx_epi32(chains[i], x, x);
-    }
-#pragma GCC unroll 16
-    for (int i = 1; i < kChains; ++i) chains[0] = _mm256_add_epi32(chains[0], chains[i]);
-    keep(chains[0]);
-}
-
+FOVEA_LOOP(bytes_avx512vnni, FOVEA_TARGET("avx512f,avx512vnni"), __m512i, _mm512_set1_epi8(g_byte),
+           _mm512_set1_epi32(static_cast<int>(g_byte) * i), _mm512_dpbusd_epi32(chains[i], x, x))
+FOVEA_LOOP(bytes_avxvnni, FOVEA_TARGET("avx2,avxvnni"), __m256i, _mm256_set1_epi8(g_byte),
+           _mm256_set1_epi32(static_cast<int>(g_byte) * i), _mm256_dpbusd_avx_epi32(chains[i], x, x))
 // Without an instruction for all of it: products added by twos, by fours, then to the sum. The operand changes with
 // each product, or a compiler would multiply once.
-__attribute__((target("avx512bw"))) void bytes_avx512() {
-    const __m512i x = _mm512_set1_epi8(g_byte), one = _mm512_set1_epi16(1);
-    __m512i chains[kChains];
-    for (int i = 0; i < kChains; ++i) chains[i] = _mm512_set1_epi32(g_byte * i);
-    for (std::uint64_t turn = 0; turn < kFmaTurns; ++turn) {
-#pragma GCC unroll 16
-        for (int i = 0; i < kChains; ++i)
-            chains[i] = _mm512_add_epi32(chains[i], _mm512_madd_epi16(_mm512_maddubs_epi16(x, chains[i]), one));
-    }
-#pragma GCC unroll 16
-    for (int i = 1; i < kChains; ++i) chains[0] = _mm512_add_epi32(chains[0], chains[i]);
-    keep(chains[0]);
-}
-
-__attribute__((target("avx2"))) void bytes_avx2() {
-    const __m256i x = _mm256_set1_epi8(g_byte), one = _mm256_set1_epi16(1);
-    __m256i chains[kChains];
-    for (int i = 0; i < kChains; ++i) chains[i] = _mm256_set1_epi32(g_byte * i);
-    for (std::uint64_t turn = 0; turn < kFmaTurns; ++turn) {
-#pragma GCC unroll 16
-        for (int i = 0; i < kChains; ++i)
-            chains[i] = _mm256_add_epi32(chains[i], _mm256_madd_epi16(_mm256_maddubs_epi16(x, chains[i]), one));
-    }
-#pragma GCC unroll 16
-    for (int i = 1; i < kChains; ++i) chains[0] = _mm256_add_epi32(chains[0], chains[i]);
-    keep(chains[0]);
-}
-
+FOVEA_LOOP(bytes_avx512, FOVEA_TARGET("avx512bw"), __m512i, _mm512_set1_epi8(g_byte),
+           _mm512_set1_epi32(static_cast<int>(g_byte) * i),
+           _mm512_add_epi32(chains[i], _mm512_madd_epi16(_mm512_maddubs_epi16(x, chains[i]), _mm512_set1_epi16(1))))
+FOVEA_LOOP(bytes_avx2, FOVEA_TARGET("avx2"), __m256i, _mm256_set1_epi8(g_byte),
+           _mm256_set1_epi32(static_cast<int>(g_byte) * i),
+           _mm256_add_epi32(chains[i], _mm256_madd_epi16(_mm256_maddubs_epi16(x, chains[i]), _mm256_set1_epi16(1))))
 #endif
-
 using Words = std::uint32_t __attribute__((vector_size(kPlainLanes * sizeof(std::uint32_t))));
-
-void bytes_plain() {
-    Words chains[kChains];
-    for (int i = 0; i < kChains; ++i) chains[i] = Words{} + static_cast<std::uint32_t>(g_byte + i);
-    for (std::uint64_t turn = 0; turn < kFmaTurns; ++turn) {
-#pragma GCC unroll 16
-        for (int i = 0; i < kChains; ++i) chains[i] = chains[i] * chains[i] + chains[i];
-    }
-#pragma GCC unroll 16
-    for (int i = 1; i < kChains; ++i) chains[0] += chains[i];
-    keep(chains[0]);
-}
+FOVEA_LOOP(bytes_plain, , Words, Words{}, Words{} + static_cast<std::uint32_t>(g_byte + i),
+           chains[i] + chains[i] * chains[i])
 
 Loop bytes_loop([[maybe_unused]] std::string_view isa) {
 #if defined(__x86_64__)

@@ -10,13 +10,12 @@ namespace {
 
 constexpr std::uint32_t kVectors = 80;  // of a source that has no vocabulary
 
-/// Numbers from −1 to 1 (Knuth's MMIX generator).
+/// Knuth's MMIX generator.
 class Noise {
 public:
-    float next() {
-        state_ = state_ * 6364136223846793005u + 1442695040888963407u;
-        return static_cast<float>(static_cast<std::int32_t>(state_ >> 40) - (1 << 23)) / (1 << 23);
-    }
+    std::uint64_t bits() { return state_ = state_ * 6364136223846793005u + 1442695040888963407u; }
+    /// From −1 to 1.
+    float next() { return static_cast<float>(static_cast<std::int32_t>(bits() >> 40) - (1 << 23)) / (1 << 23); }
 
 private:
     std::uint64_t state_ = 1;
@@ -43,11 +42,8 @@ std::vector<float> some_frames(const Model& model, const std::string& name) {
 
 std::vector<Token> spread_tokens(std::size_t n, std::uint32_t vocab_size) {
     std::vector<Token> tokens(n);
-    std::uint64_t state = 1;  // Knuth's MMIX generator
-    for (Token& token : tokens) {
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        token = static_cast<Token>((state >> 33) % vocab_size);
-    }
+    Noise noise;
+    for (Token& token : tokens) token = static_cast<Token>((noise.bits() >> 33) % vocab_size);
     return tokens;
 }
 
