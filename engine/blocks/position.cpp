@@ -83,11 +83,11 @@ void embed(Pass& pass) noexcept {
             read_row(w, *t.type_embedding, pass.types.empty() ? 0 : pass.types[row], added);
         if (norm.kind != Norm::none) pass.norm(norm, x, width, x);
         for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
-            const Block& b = stack.blocks[i];
-            if (b.attention.position != Position::rope) continue;
+            const AttentionShape& b = stack.blocks[i].attention;
+            if (b.position != Position::rope) continue;
             float* cosines = pass.rotation(i, row);
-            w.kernels->floats.rope_table(pos, w.vector(t.rope_frequencies[i]), b.attention.rotary_dim / 2,
-                                         b.attention.rope_scale, cosines, cosines + w.map.rotation_stride);
+            w.kernels->floats.rope_table(pos, w.vector(t.rope_frequencies[i]), b.rotary_dim / 2, b.rope_scale, cosines,
+                                         cosines + w.map.rotation_stride);
         }
     };
     if (has(Part::vectors) && stack.sound.is_speech()) Hearing::convolve(pass);
