@@ -166,8 +166,7 @@ void read_side(const Fields& fields, const std::string& side, const BartKind& ki
     stack.final_norm_bias = kind.final_norm;
     block.norm_place = kind.norms;
     block.attention.causal = block.attention.cross_attention = side == "decoder";
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        block.feed.up_bias = block.feed.down_bias = true;
+    set_biases(block, true);
     block.feed.activation = read_activation(fields, "activation_function", "gelu");
     stack.n_blocks = 1;
     stack.blocks[0] = block;

@@ -24,8 +24,7 @@ Block read_bert_stack(const Fields& fields, const SizeNames& sizes, HfConfig& re
     Block block = read_sizes(fields, sizes, Norm::layer, stack);
     stack.position = Position::learned;
     set_bert_norms(stack, block);
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        block.feed.up_bias = block.feed.down_bias = true;
+    set_biases(block, true);
     return block;
 }
 

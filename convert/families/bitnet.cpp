@@ -21,8 +21,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     block.norm_place = NormPlace::within;
     block.feed.activation = read_activation(fields, "hidden_act", "relu2");
     block.feed.gated = true;
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        fields.flag_or("attention_bias", false);
+    set_biases(block.attention, fields.flag_or("attention_bias", false));
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
 }
 

@@ -81,8 +81,7 @@ void read_bloom(const Fields& fields, const std::string&, HfConfig& result) {
     stack.embedding_norm_bias = true;
     block.feed.activation = Activation::gelu_tanh;
     block.attention.position = Position::alibi;
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        block.feed.up_bias = block.feed.down_bias = true;
+    set_biases(block, true);
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_slopes(block)), result);
 }
 

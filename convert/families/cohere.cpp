@@ -17,8 +17,7 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     stack.logit_scale = static_cast<float>(fields.number_or("logit_scale", -1e9, 1e9, 0.0625));
     block.feed.activation = read_activation(fields, "hidden_act", "silu");
     block.feed.gated = block.feed.parallel = block.feed.shared_norm = true;
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        fields.flag_or("attention_bias", false);
+    set_biases(block.attention, fields.flag_or("attention_bias", false));
     if (fields.flag_or("use_qk_norm", false)) {
         block.attention.query_key_norm = Norm::layer;
         block.attention.head_norm = HeadNorm::each;

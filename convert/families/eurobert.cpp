@@ -13,8 +13,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_sizes(fields, {}, Norm::rms, stack);
     const bool bias = fields.flag_or("attention_bias", false), inner_bias = fields.flag_or("mlp_bias", false);
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        bias;
+    set_biases(block.attention, bias);
     block.feed.up_bias = block.feed.gate_bias = block.feed.down_bias = inner_bias;
     block.feed.activation = read_activation(fields, "hidden_act", "silu");
     block.feed.gated = true;

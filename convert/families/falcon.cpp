@@ -69,8 +69,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     if (n_norms != 1 && (n_norms != 2 || !newer)) fields.refuse("num_ln_in_parallel_attn", newer ? "1 or 2" : "1");
     block.feed.shared_norm = block.feed.parallel && n_norms == 1;
     const bool bias = fields.flag_or("bias", false);
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        block.feed.up_bias = block.feed.down_bias = bias;
+    set_biases(block, bias);
     LayerShape layer{block, {}, {}};
     if (fields.flag_or("alibi", false)) {
         layer.block.attention.position = Position::alibi;

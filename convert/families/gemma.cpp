@@ -41,8 +41,7 @@ Block read_block(const Fields& fields, const char* activation, HfConfig& result)
     stack.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(stack.d_model)));
     block.feed.activation = read_activation(fields, activation, "gelu_pytorch_tanh");
     block.feed.gated = true;
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        fields.flag_or("attention_bias", false);
+    set_biases(block.attention, fields.flag_or("attention_bias", false));
     return block;
 }
 

@@ -328,8 +328,7 @@ void settle_modern_bert(const Gguf& file, const std::string& prefix, GgufConfig&
     feeds.attention.n_heads = feeds.attention.n_kv_heads = feeds.attention.head_dim = feeds.attention.value_head_dim =
         feeds.attention.rotary_dim = 0;
     feeds.attention.position = Position::none;
-    feeds.attention.query_bias = feeds.attention.key_bias = feeds.attention.value_bias = feeds.attention.output_bias =
-        false;
+    set_biases(feeds.attention, false);
     local.attention.window = file.count_or(prefix + "attention.sliding_window", 0) / 2;
     local.attention.window += local.attention.window ? 1 : 0;
     const std::string pattern = prefix + "attention.sliding_window_pattern";

@@ -65,8 +65,7 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     if (type == "gpt_bigcode" && fields.flag_or("multi_query", true)) block.attention.n_kv_heads = 1;
     block.feed.activation =
         read_activation(fields, "activation_function", "gelu_new");  // of gpt_bigcode another name of it
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        block.feed.up_bias = block.feed.down_bias = true;
+    set_biases(block, true);
     if (!fields.flag_or("scale_attn_weights", true)) block.attention.softmax_scale = 1.0f;
 
     std::vector<LayerShape> layers(stack.n_layers, {block, {}});
@@ -91,8 +90,8 @@ void settle_biases(const Lookup& tensors, HfConfig& result) {
     Stack& stack = result.stack();
     for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
         Block& b = stack.blocks[i];
-        b.attention.query_bias = b.attention.key_bias = b.attention.value_bias = b.attention.output_bias =
-            b.feed.up_bias = b.feed.down_bias = b.norm_bias = false;
+        set_biases(b, false);
+        b.norm_bias = false;
     }
     stack.final_norm_bias = false;
 }

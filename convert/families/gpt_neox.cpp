@@ -71,8 +71,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     block.feed.activation = read_activation(fields, "hidden_act", "gelu");
     block.feed.parallel = fields.flag_or("use_parallel_residual", true);
     block.feed.up_bias = block.feed.down_bias = true;
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        fields.flag_or("attention_bias", true);
+    set_biases(block.attention, fields.flag_or("attention_bias", true));
     LayerShape layer = with_rope(fields, block, nullptr, fields.number_or("rotary_pct", 0.0, 1.0, 0.25));
     if (fields.has("rotary_emb_base")) layer.rope.base = fields.number("rotary_emb_base", 1.01, 1e30);
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
@@ -84,8 +83,7 @@ void read_persimmon(const Fields& fields, const std::string&, HfConfig& result) 
     read_output_head(fields, false, stack);
     block.feed.activation = read_activation(fields, "hidden_act", "relu2");
     block.attention.query_key_norm = fields.flag_or("qk_layernorm", true) ? Norm::layer : Norm::none;
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        block.feed.up_bias = block.feed.down_bias = true;
+    set_biases(block, true);
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block, nullptr, 0.5)), result);
 }
 

@@ -39,8 +39,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     block.feed.activation = Activation::silu_clamped;
     block.feed.gated = true;
     block.attention.attention_sinks = true;
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        fields.flag_or("attention_bias", true);
+    set_biases(block.attention, fields.flag_or("attention_bias", true));
     read_experts(fields, {.n_experts = "num_local_experts"}, true, block);
     block.experts.router_bias = block.feed.up_bias = block.feed.gate_bias = block.feed.down_bias = true;
 

@@ -179,8 +179,7 @@ void read_moe(const Fields& fields, const std::string& type, HfConfig& result) {
     block.feed.activation = read_activation(fields, "hidden_act", "silu");
     block.feed.gated = true;
     read_multipliers(fields, true, stack, block);
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        fields.flag_or("attention_bias", false);
+    set_biases(block.attention, fields.flag_or("attention_bias", false));
     if (has_experts) read_experts(fields, {.n_experts = "num_local_experts"}, true, block);
     if (has_experts && type != "granitemoe")
         block.experts.shared_d_ff = number_or(fields, "shared_intermediate_size", 0, kMostWidth);

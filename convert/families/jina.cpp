@@ -32,9 +32,8 @@ void read_alibi(const Fields& fields, const std::string&, HfConfig& result) {
     Block block = read_sizes(fields, kBertSizes, Norm::layer, stack);
     set_bert_norms(stack, block);
     stack.n_token_types = fields.count_or("type_vocab_size", 2);
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        block.feed.down_bias = true;
-    block.feed.gated = true;
+    set_biases(block.attention, true);
+    block.feed.gated = block.feed.down_bias = true;
     block.attention.position = Position::alibi;
     const std::string gate = fields.text_or("feed_forward_type", "original");
     if (gate != "geglu" && gate != "reglu") fields.refuse("feed_forward_type", "geglu or reglu");
@@ -71,8 +70,7 @@ void read_rotary(const Fields& fields, const std::string&, HfConfig& result) {
     Block block = read_sizes(fields, kBertSizes, Norm::layer, stack);
     set_bert_norms(stack, block);
     stack.n_token_types = fields.count_or("type_vocab_size", 1);
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        block.feed.up_bias = block.feed.down_bias = true;
+    set_biases(block, true);
     block.feed.activation = read_activation(fields, "hidden_act", "gelu");
     LayerShape layer = with_rope(fields, block);
     if (!fields.has("rope_parameters") && !fields.has("rope_theta")) layer.rope.base = 20000.0;

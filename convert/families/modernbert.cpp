@@ -64,8 +64,7 @@ std::vector<LayerShape> split_first(const std::vector<LayerShape>& layers, HfCon
         feeds.block.attention.value_head_dim = 0;
     feeds.block.attention.rotary_dim = feeds.block.attention.window = 0;
     feeds.block.attention.position = Position::none;
-    feeds.block.attention.query_bias = feeds.block.attention.key_bias = feeds.block.attention.value_bias =
-        feeds.block.attention.output_bias = false;
+    set_biases(feeds.block.attention, false);
     std::vector<LayerShape> split = {attends, feeds};
     split.insert(split.end(), layers.begin() + 1, layers.end());
     for (std::size_t i = 0; i < split.size(); ++i)
@@ -83,8 +82,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     block.attention.causal = false;
     block.feed.gated = true;
     block.feed.activation = read_activation(fields, "hidden_activation", "gelu");
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        fields.flag_or("attention_bias", false);
+    set_biases(block.attention, fields.flag_or("attention_bias", false));
     block.feed.up_bias = block.feed.gate_bias = block.feed.down_bias = mlp_bias;
     block.attention.position = Position::rope;
     block.attention.rotary_dim = block.attention.head_dim;

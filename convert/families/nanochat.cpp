@@ -33,8 +33,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
         stack.logit_softcap = 0.0f;
     block.attention.query_key_norm = Norm::rms;  // it norms turned heads: their length is the same before
     block.feed.activation = read_activation(fields, "hidden_act", "relu2");
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        fields.flag_or("attention_bias", false);
+    set_biases(block.attention, fields.flag_or("attention_bias", false));
     LayerShape layer = with_rope(fields, block);
     if (layer.rope.scaling != RopeScaling::none)
         fields.refuse(fields.has("rope_scaling") ? "rope_scaling" : "rope_parameters", "rope_type default");

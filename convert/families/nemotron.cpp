@@ -13,8 +13,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     Block block = read_sizes(fields, {.epsilon = "norm_eps", .default_epsilon = 1e-5}, Norm::layer, stack);
     read_output_head(fields, false, stack);
     block.feed.activation = read_activation(fields, "hidden_act", "relu2");
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        fields.flag_or("attention_bias", false);
+    set_biases(block.attention, fields.flag_or("attention_bias", false));
     block.feed.up_bias = block.feed.down_bias = fields.flag_or("mlp_bias", false);
     const LayerShape layer = with_rope(fields, block, nullptr, 0.5);
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);

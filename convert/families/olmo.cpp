@@ -41,8 +41,7 @@ void read_olmo(const Fields& fields, const std::string&, HfConfig& result) {
     block.feed.activation = read_activation(fields, "hidden_act", "silu");
     block.feed.gated = true;
     block.attention.projection_clip = static_cast<float>(fields.number_or("clip_qkv", 0.0, 1e9, 0.0));
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        fields.flag_or("attention_bias", false);
+    set_biases(block.attention, fields.flag_or("attention_bias", false));
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
 }
 
@@ -56,9 +55,7 @@ void read_olmo2(const Fields& fields, const std::string& type, HfConfig& result)
     block.attention.head_norm = is_exaone ? HeadNorm::shared : HeadNorm::together;
     block.feed.activation = read_activation(fields, "hidden_act", "silu");
     block.feed.gated = true;
-    if (!is_exaone)
-        block.attention.query_bias = block.attention.key_bias = block.attention.value_bias =
-            block.attention.output_bias = fields.flag_or("attention_bias", false);
+    if (!is_exaone) set_biases(block.attention, fields.flag_or("attention_bias", false));
 
     const bool has_window = type != "olmo2" && fields.has("sliding_window");
     std::vector<bool> windowed(stack.n_layers, false);

@@ -36,8 +36,7 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     if (!is_flex) block.attention.projection_clip = static_cast<float>(fields.number_or("clip_qkv", 0.0, 1e9, 0.0));
     block.feed.activation = read_activation(fields, "hidden_act", "silu");
     block.feed.gated = true;
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        fields.flag_or("attention_bias", false);
+    set_biases(block.attention, fields.flag_or("attention_bias", false));
     read_experts(fields, {}, false, block);
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
 }

@@ -85,8 +85,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     }
     if (!fields.flag_or("layer_norm_elementwise_affine", true)) leave_out_norm_weights(result, block);
     const bool bias = fields.flag_or("enable_bias", true);
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        block.feed.up_bias = block.feed.down_bias = bias;
+    set_biases(block, bias);
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, {block, {}}), result);
 }
 
@@ -101,8 +100,7 @@ void read_biogpt(const Fields& fields, const std::string&, HfConfig& result) {
         stack.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(stack.d_model)));
     result.n_skipped_positions = 2;
     block.feed.activation = read_activation(fields, "hidden_act", "gelu");
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        block.feed.up_bias = block.feed.down_bias = true;
+    set_biases(block, true);
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, {block, {}}), result);
 }
 

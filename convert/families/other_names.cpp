@@ -54,8 +54,7 @@ void read_layers(const Fields& fields, const SizeNames& sizes, const char* activ
     read_output_head(fields, false, stack);
     block.feed.activation = read_activation(fields, activation, "silu");
     block.feed.gated = true;
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        fields.flag_or("attention_bias", false);
+    set_biases(block.attention, fields.flag_or("attention_bias", false));
     block.feed.up_bias = block.feed.gate_bias = block.feed.down_bias = fields.flag_or("mlp_bias", false);
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
 }

@@ -40,8 +40,7 @@ void read_phi(const Fields& fields, const std::string&, HfConfig& result) {
     block.feed.activation = read_activation(fields, "hidden_act", "gelu_new");
     block.feed.parallel = block.feed.shared_norm = true;
     block.attention.query_key_norm = fields.flag_or("qk_layernorm", false) ? Norm::layer : Norm::none;
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        block.feed.up_bias = block.feed.down_bias = true;
+    set_biases(block, true);
     LayerShape layer = with_rope(fields, block, nullptr, 0.5);
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
 }

@@ -26,6 +26,13 @@ struct SizeNames {
 /// causal and rotates nothing yet.
 [[nodiscard]] Block read_sizes(const Fields& fields, const SizeNames& names, Norm norm, Stack& stack);
 
+/// Whether queries, keys, values and outputs have biases; of a block, whether up and down have them too.
+inline void set_biases(AttentionShape& a, bool has) { a.query_bias = a.key_bias = a.value_bias = a.output_bias = has; }
+inline void set_biases(Block& b, bool has) {
+    set_biases(b.attention, has);
+    b.feed.up_bias = b.feed.down_bias = has;
+}
+
 /// The default for an output head if config.json does not say whether it is the embedding table.
 void read_output_head(const Fields& fields, bool tied_by_default, Stack& stack);
 

@@ -43,8 +43,7 @@ void read_starcoder2(const Fields& fields, const std::string&, HfConfig& result)
     read_output_head(fields, true, stack);
     block.feed.activation = read_activation(fields, "hidden_act", "gelu_pytorch_tanh");
     const bool bias = fields.flag_or("use_bias", true);
-    block.attention.query_bias = block.attention.key_bias = block.attention.value_bias = block.attention.output_bias =
-        block.feed.up_bias = block.feed.down_bias = bias;
+    set_biases(block, bias);
     if (fields.has("sliding_window")) block.attention.window = fields.count("sliding_window");
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
 }

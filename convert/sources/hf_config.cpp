@@ -76,24 +76,23 @@ HfConfig read_hf_config(const std::filesystem::path& config, const std::filesyst
     result.source.info = {{"name", model_name(fields, type)}, {"architecture", type}};
     if (heads && !pooled && (result.encodes || !decodes)) read_head(fields, *heads, result);
     std::vector<Token> pads;
-    if (result.encodes && !pooled && result.stack().pooling == Pooling::last &&
-        result.stack().blocks[0].attention.causal)
-        add_ids(fields, "pad_token_id", result.stack().vocab_size, pads);
+    const Stack& stack = result.stack();
+    if (result.encodes && !pooled && stack.pooling == Pooling::last && stack.blocks[0].attention.causal)
+        add_ids(fields, "pad_token_id", stack.vocab_size, pads);
     if (!pads.empty()) result.unpooled = pads.front();
     require(check(result.source.config), config.string());
-    const std::uint32_t vocab_size = result.stack().vocab_size;
     std::vector<Token> bos;
-    add_ids(fields, "bos_token_id", vocab_size, bos);
-    add_ids(fields, "eos_token_id", vocab_size, result.eos);
+    add_ids(fields, "bos_token_id", stack.vocab_size, bos);
+    add_ids(fields, "eos_token_id", stack.vocab_size, result.eos);
     std::error_code error;
     if (std::filesystem::exists(generation, error)) {
         const Fields more = Fields::read(generation);
-        add_ids(more, "bos_token_id", vocab_size, bos);
-        add_ids(more, "eos_token_id", vocab_size, result.eos);
+        add_ids(more, "bos_token_id", stack.vocab_size, bos);
+        add_ids(more, "eos_token_id", stack.vocab_size, result.eos);
     }
     if (!bos.empty()) result.bos = bos.front();
     if (result.source.config.encoder.n_layers && result.source.config.decoder.n_layers)
-        result.source.info.emplace_back("target", target_info(fields, generation, vocab_size));
+        result.source.info.emplace_back("target", target_info(fields, generation, stack.vocab_size));
     if (const std::string suffix = fields.text_or("prompt_suffix", ""); !suffix.empty())
         result.source.info.emplace_back("prompt_suffix", suffix);
     return result;

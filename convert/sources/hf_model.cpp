@@ -177,18 +177,17 @@ private:
         if (is_head(spec.role)) return add_whole(files_, name, spec);
         if (spec.role == Role::relative_bias) return add_relative(stack.blocks[spec.layer], spec, name);
         if (spec.role == Role::distance_keys || spec.role == Role::distance_queries) return add_distances(spec, known);
-        const Block& block = stack.block(spec.layer);
+        const Block& b = stack.block(spec.layer);
         const TensorName* place = name_of(spec.role, is_main(spec.stack));
         const bool vector = spec.layout == Layout::vector;
         if (spec.role >= Role::expert_up && spec.role <= Role::expert_down_bias)
-            return add_experts(block, spec, *place, name);
-        if ((spec.role == Role::up || spec.role == Role::up_bias) && block.feed.gated)
-            return add_gated(block.feed.d_ff, spec, *place, name);
-        if (spec.role == Role::latent_query || spec.role == Role::latent_value) return add_latent(block, spec, name);
-        if (spec.role == Role::shared_up && block.feed.gated)
-            return add_gated(block.experts.shared_d_ff, spec, *place, name);
+            return add_experts(b, spec, *place, name);
+        if ((spec.role == Role::up || spec.role == Role::up_bias) && b.feed.gated)
+            return add_gated(b.feed.d_ff, spec, *place, name);
+        if (spec.role == Role::latent_query || spec.role == Role::latent_value) return add_latent(b, spec, name);
+        if (spec.role == Role::shared_up && b.feed.gated) return add_gated(b.experts.shared_d_ff, spec, *place, name);
         SourceRows part{.n_all = vector ? spec.n_cols : spec.n_rows};
-        if (place && place->within != Within::alone) part = projection_part(block, spec.role, place->within);
+        if (place && place->within != Within::alone) part = projection_part(b, spec.role, place->within);
         if (spec.role == Role::token_embedding) part.n_all += family_.n_further_tokens;
         if (spec.role == Role::position_embedding) {
             part.begin = config_.n_skipped_positions;
@@ -198,10 +197,9 @@ private:
         order.run = part.run;
         order.stride = part.stride;
         const bool of_heads =
-            is_turned(spec.role) && is_norm_weight(spec.role) && block.attention.head_norm == HeadNorm::each;
-        if (name.find('*') != name.npos)
-            return weights_.add_computed(spec, of_each_head(name, block, spec.n_cols), order);
-        const TensorView found = view(name, vector, part, spec.n_cols, of_heads ? block.attention.head_dim : 0);
+            is_turned(spec.role) && is_norm_weight(spec.role) && b.attention.head_norm == HeadNorm::each;
+        if (name.find('*') != name.npos) return weights_.add_computed(spec, of_each_head(name, b, spec.n_cols), order);
+        const TensorView found = view(name, vector, part, spec.n_cols, of_heads ? b.attention.head_dim : 0);
         if (!family_.norms_less_one || !is_norm_weight(spec.role)) return weights_.add(spec, found, order);
         std::vector<float> values(spec.n_cols);
         read_vector(plain(found, name), spec.n_cols, values.data());
@@ -295,16 +293,15 @@ private:
     }
 
     /// A tensor, or a gate and an up, for each expert.
-    void add_experts(const Block& block, const TensorSpec& spec, const TensorName& place, const std::string& name) {
-        const bool up = spec.role == Role::expert_up || spec.role == Role::expert_up_bias,
-                   gated = up && block.feed.gated;
-        const std::uint32_t n_rows = up ? block.feed.d_ff : config_.stack().d_model;
+    void add_experts(const Block& b, const TensorSpec& spec, const TensorName& place, const std::string& name) {
+        const bool up = spec.role == Role::expert_up || spec.role == Role::expert_up_bias, gated = up && b.feed.gated;
+        const std::uint32_t n_rows = up ? b.feed.d_ff : config_.stack().d_model;
         if (place.within != Within::alone)
-            return weights_.add_each(spec, block.experts.n, n_rows, gated,
-                                     packed_experts(block, spec, name, n_rows, gated, place.within));
+            return weights_.add_each(spec, b.experts.n, n_rows, gated,
+                                     packed_experts(b, spec, name, n_rows, gated, place.within));
         const std::string gate_name = gated ? full_name(place.gate, spec.layer, is_main(spec.stack)) : name;
         Type of_gate = Type::f32;
-        weights_.add_each(spec, block.experts.n, n_rows, gated, [&](std::uint32_t i, bool is_up) {
+        weights_.add_each(spec, b.experts.n, n_rows, gated, [&](std::uint32_t i, bool is_up) {
             std::string numbered = is_up ? name : gate_name;
             numbered.replace(numbered.find('*'), 1, std::to_string(i));
             TensorView found = view(numbered, false, {.n_all = n_rows}, spec.n_cols);
@@ -317,14 +314,12 @@ private:
     }
 
     /// Per head of one tensor, the rows that make keys, transposed, or those that make values.
-    void add_latent(const Block& block, const TensorSpec& spec, const std::string& name) {
-        const std::uint64_t n_all =
-            std::uint64_t{block.attention.n_heads} * (block.latent.query_dim + block.latent.value_dim);
+    void add_latent(const Block& b, const TensorSpec& spec, const std::string& name) {
+        const std::uint64_t n_all = std::uint64_t{b.attention.n_heads} * (b.latent.query_dim + b.latent.value_dim);
         const bool is_key = spec.role == Role::latent_query;
-        const TensorView all = view(name, false, {.n_all = n_all}, block.attention.value_head_dim);
-        weights_.add_each(spec, block.attention.n_heads,
-                          is_key ? block.attention.value_head_dim : block.latent.value_dim, false,
-                          [&](std::uint32_t head, bool) { return latent_head(all, block, is_key, head); });
+        const TensorView all = view(name, false, {.n_all = n_all}, b.attention.value_head_dim);
+        weights_.add_each(spec, b.attention.n_heads, is_key ? b.attention.value_head_dim : b.latent.value_dim, false,
+                          [&](std::uint32_t head, bool) { return latent_head(all, b, is_key, head); });
     }
 
     using ViewExpert = std::function<TensorView(std::uint32_t i, bool up)>;

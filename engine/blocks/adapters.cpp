@@ -50,12 +50,12 @@ void activate(const Pass& pass, const Block& block, const float* raw, std::uint3
 
 /// Three products may share an operand; a gated part has two in one, and latent attention one for each head. What they leave
 /// is an operand in its turn.
-void AdapterRows::plan(const Planning& p) noexcept {
+void AdapterTensors::plan(const Planning& p) noexcept {
     if (!p.limits.max_adapters) return;
     const std::uint64_t rank = p.limits.max_adapter_rank;
     grow_to(p.map.low_stride, 3 * pad(rank));
     grow_to(p.widest.operand, 2 * rank);
-    for (const Block& b : p.blocks()) {
+    for (const Block& b : p.stack.used_blocks()) {
         if (!b.experts.n) grow_to(p.map.raw_stride, pad(up_rows(b)));
         if (!has(Part::latent) || !b.latent.query_dim) continue;
         grow_to(p.map.low_stride, b.attention.n_heads * pad(rank));  // each head's own

@@ -7,10 +7,6 @@
 
 namespace fovea {
 
-struct AdapterRows {
-    static void plan(const Planning& planning) noexcept;
-};
-
 inline constexpr std::uint32_t kMostAdapters = 64;  // in use at a time: a C caller's are read to the stack
 
 /// An adapter in use, as the arena keeps it.

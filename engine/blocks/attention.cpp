@@ -25,12 +25,12 @@ struct State {
 /// A call of the kernel for one chunk: the tiles that the task sees, wherever their pages are.
 [[nodiscard]] Attend kernel_call(const Attention& a, const Task& task, const float* query, std::uint32_t chunk,
                                  const State& state) noexcept {
-    const Block& b = a.block;
-    const std::uint32_t kv_head = task.head_of(0) / (b.attention.n_heads / b.attention.n_kv_heads);
+    const AttentionShape& b = a.shape();
+    const std::uint32_t kv_head = task.head_of(0) / (b.n_heads / b.n_kv_heads);
     Attend call{.query = query,
                 .n_rows = task.n_rows,
-                .head_dim = b.attention.head_dim,
-                .value_head_dim = b.attention.value_head_dim,
+                .head_dim = b.head_dim,
+                .value_head_dim = b.value_head_dim,
                 .keys = {},
                 .values = {},
                 .value_stride = a.value_stride,
@@ -39,16 +39,16 @@ struct State {
                 .masks = task.masked ? task.masks[0] : nullptr,
                 .slopes = has(Part::block_variants) && a.slopes ? task.slopes : nullptr,
                 .positions = task.positions,
-                .scale = b.attention.softmax_scale != 0.0f ? b.attention.softmax_scale
-                                                           : 1.0f / std::sqrt(static_cast<float>(b.attention.head_dim)),
-                .softcap = b.attention.score_softcap,
+                .scale = b.softmax_scale != 0.0f ? b.softmax_scale : 1.0f / std::sqrt(static_cast<float>(b.head_dim)),
+                .softcap = b.score_softcap,
                 .chunk = chunk,
                 .second_level = has(Part::teams) && a.pass.workspace.fetches_to_second_level,
                 .m = state.m,
                 .l = state.l,
                 .o = state.o};
     const KvPages& pages = a.pages(task.sequence);
-    const HeadPanels keys = pages.keys(b, a.pass.layer, kv_head), values = pages.values(b, a.pass.layer, kv_head);
+    const HeadPanels keys = pages.keys(a.block, a.pass.layer, kv_head),
+                     values = pages.values(a.block, a.pass.layer, kv_head);
     const std::uint32_t chunk_start = chunk * kChunk, chunk_end = chunk_start + kChunk;
     const std::uint32_t begin = task.begin > chunk_start ? task.begin / kTile * kTile : chunk_start;
     const std::uint32_t end = task.end < chunk_end ? task.end : chunk_end;
@@ -67,7 +67,7 @@ void attend_chunk(const Attention& a, const Task& task, const float* query, std:
 
 void pack_query(const Attention& a, const Task& task, float* query) noexcept {
     const Type type = a.pages(task.sequence).type;
-    const std::uint32_t head_dim = a.block.attention.head_dim;
+    const std::uint32_t head_dim = a.shape().head_dim;
     const auto row = [&](std::uint32_t i) {
         return a.query.at(a.number(task.sequence), task.sequence.row, task.row_of(i), task.head_of(i));
     };
@@ -90,7 +90,7 @@ void merge(const Attention& a, const Task& task, const State& into, const State&
 /// Writes or, for a mean, adds the weights of a task whose state is complete. The last head of a mean divides.
 void write_weights(const Attention& a, const Task& task, const float* query, const State& state) noexcept {
     const AttentionWeights& w = *a.weights;
-    const std::uint32_t n_heads = a.block.attention.n_heads, end = a.n_cached(task.sequence);
+    const std::uint32_t n_heads = a.shape().n_heads, end = a.n_cached(task.sequence);
     const TypeKernels& kernels = a.pass.workspace.kernels->of(a.pages(task.sequence).type);
     alignas(64) float tile[kRowBlock * kTile];
     for (std::uint64_t at = 0; at < w.n_keys; at += kTile) {
@@ -121,8 +121,8 @@ void write_weights(const Attention& a, const Task& task, const float* query, con
 /// behind a task's query and first state.
 void merge_sinks(const Attention& a, const Task& task, const State& state) noexcept {
     const float* scores = a.pass.workspace.vector(a.tensors.sinks);
-    const State sink(a.pass.scratch() + query_floats(a.block.attention.head_dim) + state_floats(a.value_stride),
-                     task.n_rows, a.value_stride);
+    const State sink(a.pass.scratch() + query_floats(a.shape().head_dim) + state_floats(a.value_stride), task.n_rows,
+                     a.value_stride);
     for (std::uint32_t i = 0; i < task.n_rows; ++i) {
         sink.m[i] = scores[task.head_of(i)];
         sink.l[i] = 1.0f;
@@ -137,9 +137,8 @@ void finish(const Attention& a, const Task& task, const float* query, const Stat
     for (std::uint32_t i = 0, n; i < task.n_rows; i += n) {
         n = task.run(i);
         a.pass.workspace.kernels->floats.attend_finish(
-            state.l + i, state.o + std::uint64_t{i} * a.value_stride, n, a.block.attention.value_head_dim,
-            a.value_stride, a.out.at(a.number(task.sequence), task.sequence.row, task.row_of(i), task.head_of(i)),
-            stride);
+            state.l + i, state.o + std::uint64_t{i} * a.value_stride, n, a.shape().value_head_dim, a.value_stride,
+            a.out.at(a.number(task.sequence), task.sequence.row, task.row_of(i), task.head_of(i)), stride);
     }
     if (has(Part::attention_weights) && a.weights) write_weights(a, task, query, state);
 }
@@ -147,7 +146,7 @@ void finish(const Attention& a, const Task& task, const float* query, const Stat
 /// A whole task by one member.
 void attend_task(const Attention& a, const Task& task) noexcept {
     float* query = a.pass.scratch();
-    float* states = query + query_floats(a.block.attention.head_dim);
+    float* states = query + query_floats(a.shape().head_dim);
     const State state(states, task.n_rows, a.value_stride);
     const State next(states + state_floats(a.value_stride), task.n_rows, a.value_stride);
     if (has(Part::vectors) && task.disentangled) Distances::score(a, task);
@@ -239,7 +238,7 @@ struct ChunkWalk {
     bool is_long = false;
     for (const Sequence& s : a.sequences) {
         const std::uint64_t n_chunks = (std::uint64_t{a.n_cached(s)} + kChunk - 1) / kChunk;
-        n_partials += n_chunks * s.n_rows * a.block.attention.n_heads;
+        n_partials += n_chunks * s.n_rows * a.shape().n_heads;
         is_long |= n_chunks > 1;
         if (n_partials > room) return false;
     }
@@ -289,36 +288,37 @@ void attend_chunks(const Attention& a, const char* name, const Output& output) n
 
 Attention::Attention(Pass& p, const Layer& l, const Block& b, Reads r) noexcept
     : pass(p), layer(l), tensors(is_memory(r) ? p.workspace.cross()[p.layer] : l.self), block(b), reads(r) {
+    const AttentionShape& heads = b.attention;
     const bool memory = is_memory(reads);
     sequences = memory ? pass.cross : pass.self;
     masks = memory ? pass.cross_masks : pass.self_masks;
-    causal = (b.attention.causal && !memory) || (masks && masks->causal);
-    n_appended = has(Part::vectors) ? b.attention.bias_kv + b.attention.zero_attn : 0;
+    causal = (heads.causal && !memory) || (masks && masks->causal);
+    n_appended = has(Part::vectors) ? heads.bias_kv + heads.zero_attn : 0;
     const WorkspaceState& w = pass.workspace;
-    if (has(Part::block_variants) && !memory && b.attention.position == Position::alibi)
+    if (has(Part::block_variants) && !memory && heads.position == Position::alibi)
         slopes = w.vector(pass.tensors().alibi_slopes[layer.block]);
     const AttentionWeights& capture = w.attention_capture;
     if (has(Part::attention_weights) && !capture.out.empty() && capture.layer == pass.layer &&
         capture.cross == memory && weights_stack(w) == pass.index)
         weights = &capture;
-    key_at = round_up(std::uint64_t{b.attention.n_heads} * b.attention.head_dim, kLanes);
-    value_at = key_at + round_up(std::uint64_t{b.attention.n_kv_heads} * b.attention.head_dim, kLanes);
-    value_stride = static_cast<std::uint32_t>(round_up(b.attention.value_head_dim, kLanes));
-    if (has(Part::vectors) && b.attention.no_projections) {
-        const auto given = [](const Heads& heads) -> HeadRows<const float> {
-            return {heads.data.data(), heads.strides.row, heads.strides.head, true, heads.strides.sequence};
+    key_at = round_up(std::uint64_t{heads.n_heads} * heads.head_dim, kLanes);
+    value_at = key_at + round_up(std::uint64_t{heads.n_kv_heads} * heads.head_dim, kLanes);
+    value_stride = static_cast<std::uint32_t>(round_up(heads.value_head_dim, kLanes));
+    if (has(Part::vectors) && heads.no_projections) {
+        const auto given = [](const Heads& of) -> HeadRows<const float> {
+            return {of.data.data(), of.strides.row, of.strides.head, true, of.strides.sequence};
         };
         const AttendInput& in = *pass.heads;
         query = given(in.query), key = given(in.key), value = given(in.value);
         past_key = given(in.past_key), past_value = given(in.past_value);
         out = {pass.out.data, in.out_strides.row, in.out_strides.head, true, in.out_strides.sequence};
     } else {
-        const Rows rows = pass.projected(), merged = b.attention.has_output_map ? pass.attended() : pass.out;
-        query = {rows.data, rows.stride, b.attention.head_dim};
-        key = {rows.data + key_at, rows.stride, b.attention.head_dim};
-        value = {rows.data + value_at, rows.stride, b.attention.value_head_dim};
-        if (is_latent()) value = {rows.data + key_at + b.attention.rotary_dim, rows.stride, 0};
-        out = {merged.data, merged.stride, b.attention.value_head_dim};
+        const Rows rows = pass.projected(), merged = heads.has_output_map ? pass.attended() : pass.out;
+        query = {rows.data, rows.stride, heads.head_dim};
+        key = {rows.data + key_at, rows.stride, heads.head_dim};
+        value = {rows.data + value_at, rows.stride, heads.value_head_dim};
+        if (is_latent()) value = {rows.data + key_at + heads.rotary_dim, rows.stride, 0};
+        out = {merged.data, merged.stride, heads.value_head_dim};
     }
 }
 
@@ -326,7 +326,7 @@ void attend_sequences(const Attention& a) noexcept {
     const char* name = is_memory(a.reads) ? "attended memory" : "attended";
     const Pass& pass = a.pass;
     const Output output =
-        pass.heads ? Output{} : pass.all(pass.attended(), a.block.attention.n_heads * a.block.attention.value_head_dim);
+        pass.heads ? Output{} : pass.all(pass.attended(), a.shape().n_heads * a.shape().value_head_dim);
     has(Part::teams) && splits(a) ? attend_chunks(a, name, output) : attend_whole(a, name, output);
 }
 

@@ -54,23 +54,25 @@ struct Attention {
 
     Attention(Pass& p, const Layer& l, const Block& b, Reads r) noexcept;
 
+    [[nodiscard]] const AttentionShape& shape() const noexcept { return block.attention; }
+
     /// Whether its values are what its keys are behind the dims that turn.
     [[nodiscard]] bool is_latent() const noexcept {
         return has(Part::latent) && reads == Reads::self && block.latent.query_dim != 0;
     }
     /// Whether what queries and keys say of distances is added to its scores.
     [[nodiscard]] bool disentangled() const noexcept {
-        return has(Part::vectors) && reads == Reads::self && block.attention.position == Position::disentangled;
+        return has(Part::vectors) && reads == Reads::self && shape().position == Position::disentangled;
     }
     /// Whether it makes keys and values, and does not read those of an earlier layer.
     [[nodiscard]] bool makes_keys() const noexcept {
-        return !has(Part::layer_inputs) || reads != Reads::self || !block.attention.shared_keys;
+        return !has(Part::layer_inputs) || reads != Reads::self || !shape().shared_keys;
     }
     /// Elements of a projected row: queries, and what it makes of keys and values.
     [[nodiscard]] std::uint32_t projected_width() const noexcept {
-        if (!makes_keys()) return block.attention.n_heads * block.attention.head_dim;
-        if (is_latent()) return static_cast<std::uint32_t>(key_at) + block.attention.head_dim;
-        return static_cast<std::uint32_t>(value_at) + block.attention.n_kv_heads * block.attention.value_head_dim;
+        if (!makes_keys()) return shape().n_heads * shape().head_dim;
+        if (is_latent()) return static_cast<std::uint32_t>(key_at) + shape().head_dim;
+        return static_cast<std::uint32_t>(value_at) + shape().n_kv_heads * shape().value_head_dim;
     }
     /// Whether its keys and values are a memory's that outlives the pass.
     [[nodiscard]] bool keeps_memory() const noexcept { return is_memory(reads) && !pass.memory_kv.empty(); }

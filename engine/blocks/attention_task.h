@@ -43,8 +43,8 @@ struct Task : TaskRows {
     std::uint32_t begin = ~0u, end = 0;             // positions that any row sees
 
     Task(const Attention& a, const Sequence& s, const TaskRows& rows) noexcept : TaskRows(rows), sequence(s) {
-        const std::uint32_t window = a.reads == Reads::self ? a.block.attention.window : 0;
-        relative = has(Part::vectors) && a.reads == Reads::self && a.block.attention.position == Position::relative;
+        const std::uint32_t window = a.reads == Reads::self ? a.shape().window : 0;
+        relative = has(Part::vectors) && a.reads == Reads::self && a.shape().position == Position::relative;
         disentangled = a.disentangled();
         const auto is_set = [](const Mask& m) { return m.hidden || m.added; };
         const bool either = a.masks && (is_set(a.masks->attention) || is_set(a.masks->padding));
@@ -125,12 +125,10 @@ private:
 class Tasks {
 public:
     Tasks(const Attention& a, const Sequence& s) noexcept
-        : n_rows_(s.n_rows),
-          n_heads_(a.block.attention.n_heads),
-          group_(a.block.attention.n_heads / a.block.attention.n_kv_heads) {
+        : n_rows_(s.n_rows), n_heads_(a.shape().n_heads), group_(a.shape().n_heads / a.shape().n_kv_heads) {
         const ArenaMap& map = a.pass.workspace.map;
         const std::uint64_t pairs_floats =
-            query_floats(a.block.attention.head_dim) + kRowBlock * std::uint64_t{a.block.attention.head_dim};
+            query_floats(a.shape().head_dim) + kRowBlock * std::uint64_t{a.shape().head_dim};
         grouped_ = n_rows_ < kRowBlock && (n_rows_ == 1 || pairs_floats <= map.scratch_stride);
         if (a.weights && !a.weights->per_head) {  // a mean's heads are summed in order, by one member
             grouped_ = false;

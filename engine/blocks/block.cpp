@@ -71,6 +71,36 @@ void run_parts(Pass& pass, const Layer& layer, const Block& block) noexcept {
 
 }  // namespace
 
+/// What attention and a feed-forward part ask for.
+void Layer::plan(const Planning& p) noexcept {
+    const Stack& s = p.stack;
+    ArenaMap& map = p.map;
+    Widest& widest = p.widest;
+    grow_to(map.hidden_stride, pad(s.d_model));
+    grow_to(widest.operand, s.d_model, s.embedding_width);
+    grow_to(map.inner_stride, pad(s.embedding_width));
+    for (const Block& b : s.used_blocks()) {
+        const AttentionShape& a = b.attention;
+        const std::uint64_t queries = std::uint64_t{a.n_heads} * a.head_dim,
+                            keys = std::uint64_t{a.n_kv_heads} * a.head_dim;
+        const std::uint64_t values = std::uint64_t{a.n_kv_heads} * a.value_head_dim;
+        const std::uint64_t merged = std::uint64_t{a.n_heads} * a.value_head_dim;
+        if (!a.no_projections) {
+            grow_to(map.projected_stride, pad(queries) + pad(keys) + pad(values));
+            grow_to(map.attended_stride, pad(merged));
+        }
+        if (adds_by_rows(b)) grow_to(map.projected_stride, pad(s.d_model));
+        grow_to(map.inner_stride, pad(b.feed.d_ff));
+        grow_to(widest.operand, merged, b.feed.d_ff, a.query_width, a.key_width, a.value_width);
+        if (has(Part::vectors) && a.position == Position::relative) grow_to(map.distance_heads, a.n_heads);
+        if (a.position == Position::rope) grow_to(map.rotation_stride, pad(a.rotary_dim));
+        widest.rotated |= a.position == Position::rope;
+        grow_to(widest.n_heads, a.n_heads);
+        grow_to(widest.head_dim, a.head_dim);
+        grow_to(widest.value_stride, pad(a.value_head_dim));
+    }
+}
+
 void run_block(Pass& pass, const Layer& layer) noexcept {
     const Block& block = pass.stack().blocks[layer.block];
     run_parts(pass, layer, block);

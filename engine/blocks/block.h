@@ -16,14 +16,12 @@ void rotate_head(const Pass& pass, const Layer& layer, std::uint32_t row, float*
 
 /// From frames of sound to rows, see convolution.cpp.
 struct Hearing {
-    static void plan(const Planning& planning) noexcept;
     /// What `embed` reads, to `hidden`.
     static void convolve(Pass& pass) noexcept;
 };
 
 /// What follows the layers, see head.cpp.
 struct StackHead {
-    static void plan(const Planning& planning) noexcept;
     /// The logits of the rows that want them.
     static void logits(Pass& pass) noexcept;
     /// What the layers leave, normed, with the stack's head behind it, to pass.out: of each row, or of each sequence.

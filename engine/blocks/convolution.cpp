@@ -77,7 +77,7 @@ void run_convolution(Pass& pass, const Convolution& c, std::uint32_t n_made, con
 
 /// What the first convolution leaves, a row of each frame, takes two rows of `inner` for each of the stack's; its operand
 /// has as many rows, of three frames each.
-void Hearing::plan(const Planning& p) noexcept {
+void SoundTensors::plan(const Planning& p) noexcept {
     if (!p.stack.sound.is_speech()) return;
     const std::uint64_t n_first = kTaps * std::uint64_t{p.stack.sound.n_mels},
                         n_second = kTaps * std::uint64_t{p.stack.d_model};  // columns

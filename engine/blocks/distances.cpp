@@ -29,12 +29,12 @@ struct TaskDistances {
     [[nodiscard]] std::uint32_t* fill_buckets() const noexcept {
         auto* buckets = reinterpret_cast<std::uint32_t*>(scratch + at.buckets);
         const float* table = a.pass.workspace.vector(tensors.buckets);
-        const std::int64_t most = a.block.attention.relative_max_distance;
+        const std::int64_t most = a.shape().relative_max_distance;
         const std::int64_t first = -static_cast<std::int64_t>(task.row_of(0) + task.n_rows - 1);
         for (std::uint32_t i = 0; i < n_keys + task.n_rows - 1; ++i) {
             const std::int64_t d = first + i, kept = d < -most ? -most : d > most ? most : d;
             const float bucket = table[most + kept];
-            const bool is_one = bucket >= 0.0f && bucket < static_cast<float>(a.block.attention.relative_buckets);
+            const bool is_one = bucket >= 0.0f && bucket < static_cast<float>(a.shape().relative_buckets);
             buckets[i] = is_one ? static_cast<std::uint32_t>(bucket) : 0;
         }
         return buckets;
@@ -45,7 +45,7 @@ struct TaskDistances {
                   float* out) const noexcept {
         const WorkspaceState& w = a.pass.workspace;
         float* operand = scratch + at.operand;
-        a.pass.pack({matrix.type, n, a.block.attention.head_dim}, rows, stride, {0, n}, operand);
+        a.pass.pack({matrix.type, n, a.shape().head_dim}, rows, stride, {0, n}, operand);
         const auto n_stored = static_cast<std::uint32_t>(at.n_buckets);
         w.kernels->matmul(matrix.type,
                           {.panels = w.weights(matrix.offset) + head * (n_stored / kLanes) * matrix.panel_stride,
@@ -77,8 +77,8 @@ struct TaskDistances {
 
 }  // namespace
 
-void Distances::plan(const Planning& p) noexcept {
-    for (const Block& b : p.blocks())
+void DistanceTensors::plan(const Planning& p) noexcept {
+    for (const Block& b : p.stack.used_blocks())
         if (b.attention.position == Position::disentangled)
             grow_to(p.map.scratch_stride, DistanceRows(b, p.limits.max_batch).end);
 }

@@ -6,7 +6,6 @@
 namespace fovea {
 
 struct Distances {
-    static void plan(const Planning& planning) noexcept;
     /// Makes what is added to a task's scores, [n_rows][n_keys] at DistanceRows::scores of the member's scratch: for each query and
     /// key the query's product with its head's vector for their distance in distance_keys, plus the key's in distance_queries.
     static void score(const Attention& a, const Task& task) noexcept;

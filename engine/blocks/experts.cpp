@@ -29,7 +29,7 @@ public:
           norms_(part_norms(block, layer.feed_forward)),
           n_rows_(p.seq_len),
           d_model_(p.stack().d_model),
-          routes_(p, t_, block, norms_.before) {}
+          routes_(p, t_, block.experts, norms_.before) {}
 
     void run() noexcept {
         routes_.choose();
@@ -305,21 +305,18 @@ void Experts::run(Pass& pass, const Layer& layer, const Block& block) noexcept {
 }
 
 /// A row's logits, and that of the shared one's gate; what experts make of a row, and its sum.
-void Experts::plan(const Planning& p) noexcept {
-    for (const Block& b : p.blocks()) {
-        if (!b.experts.n) continue;
-        const bool copied =
-            b.experts.choice_bias || b.experts.n_groups;  // scores that are compared beside those that weigh
-        grow_to(p.map.inner_stride,
-                pad(b.experts.n) + kLanes + (copied ? pad(b.experts.n) + pad(b.experts.n_groups) : 0),
-                pad(b.experts.shared_d_ff));
+void ExpertTensors::plan(const Planning& p) noexcept {
+    for (const Block& b : p.stack.used_blocks()) {
+        const ExpertShape& e = b.experts;
+        if (!e.n) continue;
+        const bool copied = e.choice_bias || e.n_groups;  // scores that are compared beside those that weigh
+        grow_to(p.map.inner_stride, pad(e.n) + kLanes + (copied ? pad(e.n) + pad(e.n_groups) : 0), pad(e.shared_d_ff));
         grow_to(p.map.projected_stride, pad(p.stack.d_model));
         grow_to(p.map.attended_stride, pad(p.stack.d_model));
-        grow_to(p.widest.operand, b.experts.shared_d_ff);
-        const std::uint32_t n_batches = b.experts.n_used + (b.experts.shared_d_ff ? 1 : 0);
-        if (b.experts.n > p.map.n_experts) p.map.n_experts = b.experts.n;
-        if (b.experts.n_used > p.map.n_experts_used) p.map.n_experts_used = b.experts.n_used;
-        if (n_batches > p.map.n_row_batches) p.map.n_row_batches = n_batches;
+        grow_to(p.widest.operand, e.shared_d_ff);
+        grow_to(p.map.n_experts, e.n);
+        grow_to(p.map.n_experts_used, e.n_used);
+        grow_to(p.map.n_row_batches, e.n_used + (e.shared_d_ff ? 1 : 0));
     }
 }
 

@@ -5,7 +5,6 @@
 namespace fovea {
 
 struct Experts {
-    static void plan(const Planning& planning) noexcept;
     /// A block's feed-forward part where it has experts, added to the residual stream.
     static void run(Pass& pass, const Layer& layer, const Block& block) noexcept;
 };

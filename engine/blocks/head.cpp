@@ -161,7 +161,7 @@ void run_head(Pass& pass, std::uint32_t n) noexcept {
 }  // namespace
 
 /// Maps read and write `inner` and `hidden` in turn; what the last one makes goes to the caller.
-void StackHead::plan(const Planning& p) noexcept {
+void HeadTensors::plan(const Planning& p) noexcept {
     const Stack& s = p.stack;
     const std::uint32_t n_maps = s.n_head_maps();
     if (n_maps || (s.has_output_head && p.kind != Kind::decode)) grow_to(p.map.inner_stride, pad(s.d_model));

@@ -101,8 +101,8 @@ void adapt_heads(Pass& pass, const Block& b, bool queries, const Rows& from, std
 }  // namespace
 
 /// Raw queries in `attended`; what they are made of, and what heads' outputs become, in `inner`; each head's operand.
-void Latent::plan(const Planning& p) noexcept {
-    for (const Block& b : p.blocks()) {
+void LatentTensors::plan(const Planning& p) noexcept {
+    for (const Block& b : p.stack.used_blocks()) {
         grow_to(p.map.inner_stride, pad(b.latent.query_rank));
         grow_to(p.map.hidden_stride, pad(b.latent.query_rank));  // normed in a member's scratch
         grow_to(p.widest.operand, b.latent.query_rank);
@@ -154,13 +154,13 @@ void Latent::project(const Attention& a, const Input& in) noexcept {
 
 void Latent::take_turning(const Attention& a, std::uint32_t row, std::uint32_t number, float* head) noexcept {
     const float* raw = a.pass.attended()[row] + std::uint64_t{number} * query_head_dim(a.block);
-    std::memcpy(head, raw, a.block.attention.rotary_dim * sizeof(float));
+    std::memcpy(head, raw, a.shape().rotary_dim * sizeof(float));
 }
 
 void Latent::norm(const Attention& a, float* head) noexcept {
     const NormWeights norm{Norm::rms, tensors_of(a.pass).norm, 0, a.block.norm_epsilon};
-    float* latent = head + a.block.attention.rotary_dim;
-    a.pass.norm(norm, latent, a.block.attention.value_head_dim, latent);
+    float* latent = head + a.shape().rotary_dim;
+    a.pass.norm(norm, latent, a.shape().value_head_dim, latent);
 }
 
 Rows Latent::map_values(Pass& pass, const Block& b) noexcept {

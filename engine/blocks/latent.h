@@ -5,8 +5,6 @@
 namespace fovea {
 
 struct Latent {
-    static void plan(const Planning& planning) noexcept;
-
     /// Queries, and the keys that are values too, of every row, side by side in `projected`, but for the queries' dims that
     /// turn.
     static void project(const Attention& a, const Input& input) noexcept;

@@ -28,7 +28,7 @@ void make_gated(Pass& pass, const Block& block, const InputTensors& t) noexcept 
 
 }  // namespace
 
-void LayerInputs::plan(const Planning& p) noexcept {
+void InputTensors::plan(const Planning& p) noexcept {
     const std::uint32_t width = p.stack.blocks[0].inputs.width;  // every block's
     if (!width) return;
     grow_to(p.map.inner_stride, pad(width));

@@ -10,8 +10,7 @@ namespace fovea {
 }
 
 struct LayerInputs {
-    static void plan(const Planning& planning) noexcept;
-    /// Every layer's part for each row of the pass, from what `embed` left: see Block::layer_input_width.
+    /// Every layer's part for each row of the pass, from what `embed` left: see InputShape::width.
     static void make(Pass& pass) noexcept;
     /// Adds the layer's part to the stream, and multiplies the stream by the layer's scale, as far as the block has them.
     static void end(Pass& pass, const Block& block) noexcept;

@@ -128,13 +128,13 @@ void embed(Pass& pass) noexcept {
             read_row(w, *t.type_embedding, pass.types.empty() ? 0 : pass.types[row], added);
         if (norm.kind != Norm::none) pass.norm(norm, x, width, x);
         for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
-            const Block& b = stack.blocks[i];
-            if (b.attention.position != Position::rope) continue;
-            const bool placed = has(Part::rows) && b.attention.rope_plane && PassSteps(pass.steps).list;
+            const AttentionShape& b = stack.blocks[i].attention;
+            if (b.position != Position::rope) continue;
+            const bool placed = has(Part::rows) && b.rope_plane && PassSteps(pass.steps).list;
             const std::uint32_t time = placed ? RowPlace(pass, s, of, in_sequence).of[0] : pos;
             float* cosines = pass.rotation(i, row);
-            w.kernels->floats.rope_table(time, w.vector(t.rope_frequencies[i]), b.attention.rotary_dim / 2,
-                                         b.attention.rope_scale, cosines, cosines + w.map.rotation_stride);
+            w.kernels->floats.rope_table(time, w.vector(t.rope_frequencies[i]), b.rotary_dim / 2, b.rope_scale, cosines,
+                                         cosines + w.map.rotation_stride);
             if (placed) turn_plane(pass, i, RowPlace(pass, s, of, in_sequence), cosines);
         }
     };

@@ -21,36 +21,35 @@ namespace {
 
 /// The norm of queries or keys, with the weights of that head.
 [[nodiscard]] NormWeights head_norm(const Attention& a, bool is_key, std::uint32_t number) noexcept {
-    const Block& b = a.block;
+    const AttentionShape& b = a.shape();
     const AttentionTensors& t = a.tensors;
     const VectorOffset weight = is_key ? t.key_norm : t.query_norm, bias = is_key ? t.key_norm_bias : t.query_norm_bias;
-    const std::uint64_t own =
-        b.attention.head_norm == HeadNorm::each ? std::uint64_t{number} * b.attention.head_dim * sizeof(float) : 0;
-    return {b.attention.query_key_norm, weight + own, bias ? bias + own : 0, b.norm_epsilon};
+    const std::uint64_t own = b.head_norm == HeadNorm::each ? std::uint64_t{number} * b.head_dim * sizeof(float) : 0;
+    return {b.query_key_norm, weight + own, bias ? bias + own : 0, a.block.norm_epsilon};
 }
 
 /// A query or key head's norm and rotation, in place. A latent query's dims that turn come from elsewhere.
 void norm_and_rotate(const Attention& a, bool is_key, std::uint32_t row, std::uint32_t number, float* head) noexcept {
-    if (a.block.attention.head_norm != HeadNorm::together)
-        a.pass.norm(head_norm(a, is_key, number), head, a.block.attention.head_dim, head);
+    if (a.shape().head_norm != HeadNorm::together)
+        a.pass.norm(head_norm(a, is_key, number), head, a.shape().head_dim, head);
     if (a.is_latent()) is_key ? Latent::norm(a, head) : Latent::take_turning(a, row, number, head);
     rotate_head(a.pass, a.layer, row, head);
 }
 
 /// A value head's norm, in place.
 void norm_value(const Attention& a, std::uint32_t row, std::uint32_t kv_head) noexcept {
-    const Block& b = a.block;
+    const AttentionShape& b = a.shape();
     const InputTensors& t = a.pass.of_layer(a.pass.workspace.inputs());
-    float* head = a.pass.projected()[row] + a.value_at + std::uint64_t{kv_head} * b.attention.value_head_dim;
-    a.pass.norm({Norm::rms, t.value_norm, 0, b.norm_epsilon}, head, b.attention.value_head_dim, head);
+    float* head = a.pass.projected()[row] + a.value_at + std::uint64_t{kv_head} * b.value_head_dim;
+    a.pass.norm({Norm::rms, t.value_norm, 0, a.block.norm_epsilon}, head, b.value_head_dim, head);
 }
 
 /// What is done to all heads of a row together: the norm, then the clip. In place, after the products.
 void norm_and_clip(const Attention& a) noexcept {
-    const Block& b = a.block;
+    const AttentionShape& b = a.shape();
     const Pass& pass = a.pass;
-    const float clip = b.attention.projection_clip;
-    const bool normed = b.attention.head_norm == HeadNorm::together;
+    const float clip = b.projection_clip;
+    const bool normed = b.head_norm == HeadNorm::together;
     if (a.reads != Reads::self || (!normed && clip == 0.0f)) return;
     const auto finish = [&](float* x, std::uint32_t n, bool has_norm, bool is_key) {
         if (normed && has_norm) pass.norm(head_norm(a, is_key, 0), x, n, x);
@@ -63,10 +62,10 @@ void norm_and_clip(const Attention& a) noexcept {
     a.pass.phase("projected", {}, in_parts(n_rows), [&](Pass::Share mine) {
         for (std::uint32_t row = mine.begin; row < mine.end; ++row) {
             float* x = pass.projected()[row];
-            if (row < pass.seq_len) finish(x, b.attention.n_heads * b.attention.head_dim, true, false);
+            if (row < pass.seq_len) finish(x, b.n_heads * b.head_dim, true, false);
             if (row >= n_kv_rows) continue;
-            finish(x + a.key_at, b.attention.n_kv_heads * b.attention.head_dim, true, true);
-            finish(x + a.value_at, b.attention.n_kv_heads * b.attention.value_head_dim, false, false);
+            finish(x + a.key_at, b.n_kv_heads * b.head_dim, true, true);
+            finish(x + a.value_at, b.n_kv_heads * b.value_head_dim, false, false);
         }
     });
 }
@@ -78,9 +77,9 @@ void norm_and_clip(const Attention& a) noexcept {
     if (has(Part::vectors) && pos < s.pos) return (is_key ? a.past_key : a.past_value).at(number, 0, pos, kv_head);
     if (!has(Part::vectors) || pos < s.n_given())
         return (is_key ? a.key : a.value).at(number, s.kv_row, pos - s.pos, kv_head);
-    if (!a.block.attention.bias_kv || pos > s.n_given()) return zeros;
+    if (!a.shape().bias_kv || pos > s.n_given()) return zeros;
     const float* vector = a.pass.workspace.vector(is_key ? a.tensors.appended_key : a.tensors.appended_value);
-    return vector + std::uint64_t{kv_head} * (is_key ? a.block.attention.head_dim : a.block.attention.value_head_dim);
+    return vector + std::uint64_t{kv_head} * (is_key ? a.shape().head_dim : a.shape().value_head_dim);
 }
 
 /// The positions of a sequence whose keys and values are written, as pieces of work: one key-value head and the positions
@@ -92,9 +91,8 @@ struct Writes {
         : begin(has(Part::vectors) && a.past_key.data ? 0 : s.pos),
           end(a.n_cached(s)),
           first_panel(begin / kLanes),
-          n_pieces(begin == end || !a.makes_keys()
-                       ? 0
-                       : ((end - 1) / kLanes - first_panel + 1) * a.block.attention.n_kv_heads) {}
+          n_pieces(begin == end || !a.makes_keys() ? 0
+                                                   : ((end - 1) / kLanes - first_panel + 1) * a.shape().n_kv_heads) {}
 };
 
 /// Asks for the lines of the head behind x, which the next piece reads: rows lie too far apart for a CPU to foresee them.
@@ -105,32 +103,31 @@ void fetch_next_head(const float* x, std::uint32_t head_dim) noexcept {
 
 void write_piece(const Attention& a, const Sequence& s, const Writes& writes, std::uint32_t piece, bool positions,
                  const float* zeros) noexcept {
-    const Block& b = a.block;
+    const AttentionShape& b = a.shape();
     const Pass& pass = a.pass;
     const KvPages& pages = a.pages(s);
     const FloatKernels& k = pass.workspace.kernels->floats;
     const auto type = static_cast<int>(pages.type);
-    const std::uint32_t panel = writes.first_panel + piece / b.attention.n_kv_heads,
-                        kv_head = piece % b.attention.n_kv_heads;
+    const std::uint32_t panel = writes.first_panel + piece / b.n_kv_heads, kv_head = piece % b.n_kv_heads;
     const std::uint32_t from = panel * kLanes > writes.begin ? panel * kLanes : writes.begin;
     const std::uint32_t to = (panel + 1) * kLanes < writes.end ? (panel + 1) * kLanes : writes.end;
-    std::byte* keys = pages.panel(pages.keys(b, pass.layer, kv_head), s.cache_start + panel * kLanes);
-    std::byte* values = pages.panel(pages.values(b, pass.layer, kv_head), s.cache_start + panel * kLanes);
+    std::byte* keys = pages.panel(pages.keys(a.block, pass.layer, kv_head), s.cache_start + panel * kLanes);
+    std::byte* values = pages.panel(pages.values(a.block, pass.layer, kv_head), s.cache_start + panel * kLanes);
     for (std::uint32_t pos = from; pos < to; ++pos) {
         if (positions && pos < s.n_given()) {  // appended keys have no row
             const std::uint32_t row = s.kv_row + pos - s.pos;
-            float* head = pass.projected()[row] + a.key_at + std::uint64_t{kv_head} * b.attention.head_dim;
+            float* head = pass.projected()[row] + a.key_at + std::uint64_t{kv_head} * b.head_dim;
             norm_and_rotate(a, true, row, kv_head, head);
-            if (has(Part::layer_inputs) && b.attention.value_norm) norm_value(a, row, kv_head);
+            if (has(Part::layer_inputs) && b.value_norm) norm_value(a, row, kv_head);
         }
         const float* key = source(a, s, true, pos, kv_head, zeros);
         const float* value = source(a, s, false, pos, kv_head, zeros);
         if (has(Part::teams)) {  // which boards are without, and so are their caches
-            fetch_next_head(key, b.attention.head_dim);
-            fetch_next_head(value, b.attention.value_head_dim);
+            fetch_next_head(key, b.head_dim);
+            fetch_next_head(value, b.value_head_dim);
         }
-        k.write_key[type](key, b.attention.head_dim, pos % kLanes, keys);
-        k.write_value[type](value, b.attention.value_head_dim, pos % kLanes, values);
+        k.write_key[type](key, b.head_dim, pos % kLanes, keys);
+        k.write_value[type](value, b.value_head_dim, pos % kLanes, values);
     }
 }
 
@@ -188,17 +185,14 @@ void project(const Attention& a, const Input (&inputs)[3]) noexcept {
 }
 
 void rotate_and_cache(const Attention& a) noexcept {
-    const Block& b = a.block;
+    const AttentionShape& b = a.shape();
     Pass& pass = a.pass;
-    const bool normed = b.attention.query_key_norm != Norm::none && b.attention.head_norm != HeadNorm::together;
-    const bool norms_values = has(Part::layer_inputs) && b.attention.value_norm;
-    const bool positions = a.reads == Reads::self && (normed || norms_values || b.attention.position == Position::rope);
+    const bool normed = b.query_key_norm != Norm::none && b.head_norm != HeadNorm::together;
+    const bool norms_values = has(Part::layer_inputs) && b.value_norm;
+    const bool positions = a.reads == Reads::self && (normed || norms_values || b.position == Position::rope);
     float* zeros = pass.scratch();
-    if (has(Part::vectors) && b.attention.zero_attn)
-        std::memset(
-            zeros, 0,
-            (b.attention.head_dim > b.attention.value_head_dim ? b.attention.head_dim : b.attention.value_head_dim) *
-                4u);
+    if (has(Part::vectors) && b.zero_attn)
+        std::memset(zeros, 0, (b.head_dim > b.value_head_dim ? b.head_dim : b.value_head_dim) * 4u);
     std::uint32_t n_pieces = 0;
     for (const Sequence& s : a.sequences) n_pieces += Writes(a, s).n_pieces;
     const auto write_panels = [&](Pass::Share mine) {
@@ -212,16 +206,16 @@ void rotate_and_cache(const Attention& a) noexcept {
     };
     const auto rotate_queries = [&](Pass::Share mine) {
         for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
-            const std::uint32_t row = i / b.attention.n_heads, head = i % b.attention.n_heads;
-            norm_and_rotate(a, false, row, head, pass.projected()[row] + std::uint64_t{head} * b.attention.head_dim);
+            const std::uint32_t row = i / b.n_heads, head = i % b.n_heads;
+            norm_and_rotate(a, false, row, head, pass.projected()[row] + std::uint64_t{head} * b.head_dim);
         }
     };
     Output projected;
-    if (a.reads == Reads::self && pass.self.size() == 1 && !b.attention.no_projections)
+    if (a.reads == Reads::self && pass.self.size() == 1 && !b.no_projections)
         projected = pass.all(pass.projected(), a.projected_width());
     pass.phase("projected", positions ? Output{} : projected, in_parts(n_pieces), write_panels,
                positions ? Then::go_on : Then::meet);
-    if (positions) pass.phase("projected", projected, in_parts(pass.seq_len * b.attention.n_heads), rotate_queries);
+    if (positions) pass.phase("projected", projected, in_parts(pass.seq_len * b.n_heads), rotate_queries);
 }
 
 }  // namespace fovea

@@ -16,8 +16,8 @@ constexpr float kLeastTotal = 1e-20f;  // what a sum of sigmoids is at least div
 
 }  // namespace
 
-Routes::Routes(Pass& pass, const ExpertTensors& tensors, const Block& block, const NormWeights& norm) noexcept
-    : pass_(pass), t_(tensors), b_(block), norm_(norm), n_rows_(pass.seq_len) {
+Routes::Routes(Pass& pass, const ExpertTensors& tensors, const ExpertShape& shape, const NormWeights& norm) noexcept
+    : pass_(pass), t_(tensors), shape_(shape), norm_(norm), n_rows_(pass.seq_len) {
     const WorkspaceState& w = pass.workspace;
     const RouteLists at(w.map.routes, w.limits.max_batch, w.map.n_experts_used, w.map.n_experts);
     chosen_ = list(at.chosen);
@@ -30,18 +30,18 @@ Routes::Routes(Pass& pass, const ExpertTensors& tensors, const Block& block, con
 /// To `inner`, the shared expert's behind them in a panel of its own.
 void Routes::make_logits() noexcept {
     const Rows logits = pass_.inner();
-    const Rows beside{logits.data + round_up(b_.experts.n, kLanes), logits.stride};
-    const Linear linears[] = {{.matrix = t_.router, .bias = t_.router_bias, .out = logits, .n_stored = b_.experts.n},
+    const Rows beside{logits.data + round_up(shape_.n, kLanes), logits.stride};
+    const Linear linears[] = {{.matrix = t_.router, .bias = t_.router_bias, .out = logits, .n_stored = shape_.n},
                               {.matrix = t_.shared_gate, .out = beside, .n_stored = 1}};
     const auto multiply_by = [&](std::span<const Linear> products, const Output& output) {
         const Type type = products[0].matrix.type;
         const void* operand = pass_.operand(type, pass_.hidden(), n_rows_, pass_.stack().d_model, norm_);
         pass_.multiply("router", output, products, operand, n_rows_);
     };
-    const Output output = pass_.all(logits, b_.experts.n);
+    const Output output = pass_.all(logits, shape_.n);
     const bool one_operand = operand_kind(t_.router.type) == operand_kind(t_.shared_gate.type);
-    multiply_by(std::span(linears).first(b_.experts.shared_gate && one_operand ? 2 : 1), output);
-    if (b_.experts.shared_gate && !one_operand) multiply_by(std::span(linears).subspan(1), {});
+    multiply_by(std::span(linears).first(shape_.shared_gate && one_operand ? 2 : 1), output);
+    if (shape_.shared_gate && !one_operand) multiply_by(std::span(linears).subspan(1), {});
 }
 
 void Routes::choose() noexcept {
@@ -58,9 +58,9 @@ void Routes::choose() noexcept {
 
 /// A row's logits become scores, in place: what softmax divides, or sigmoids. Returns their divisor.
 float Routes::score(float* p) const noexcept {
-    const std::uint32_t n = b_.experts.n;
+    const std::uint32_t n = shape_.n;
     const UnaryTable& unary = pass_.workspace.kernels->floats.unary;
-    const bool sigmoid = b_.experts.router_score == RouterScore::sigmoid;
+    const bool sigmoid = shape_.router_score == RouterScore::sigmoid;
     float largest = p[0], total = 0.0f;
     for (std::uint32_t i = 1; i < n; ++i) largest = p[i] > largest ? p[i] : largest;
     for (std::uint32_t i = 0; i < n; ++i) p[i] = sigmoid ? -p[i] : p[i] - largest;
@@ -74,36 +74,36 @@ float Routes::score(float* p) const noexcept {
 /// What decides a row's choice: its scores themselves or, behind them, a copy to which more is added and in which experts of
 /// groups that are not used are −∞.
 float* Routes::compared(float* p, float total) const noexcept {
-    const std::uint32_t n = b_.experts.n;
-    if (!b_.experts.choice_bias && !b_.experts.n_groups) return p;
+    const std::uint32_t n = shape_.n;
+    if (!shape_.choice_bias && !shape_.n_groups) return p;
     float* c = p + round_up(n, kLanes) + kLanes;
     const float* bias = pass_.workspace.vector(t_.choice_bias);
     for (std::uint32_t i = 0; i < n; ++i) c[i] = bias ? p[i] / total + bias[i] : p[i];
-    if (b_.experts.n_groups) leave_out_groups(c, c + round_up(n, kLanes));
+    if (shape_.n_groups) leave_out_groups(c, c + round_up(n, kLanes));
     return c;
 }
 
 /// The score of a group whose experts start at c: the largest or, if there is a bias, the sum of the two largest.
 float Routes::group_score(const float* c) const noexcept {
     float first = -kInfinity, second = -kInfinity;
-    for (std::uint32_t i = 0; i < b_.experts.n / b_.experts.n_groups; ++i) {
+    for (std::uint32_t i = 0; i < shape_.n / shape_.n_groups; ++i) {
         if (c[i] > first)
             second = first, first = c[i];
         else if (c[i] > second)
             second = c[i];
     }
-    return b_.experts.choice_bias && second > -kInfinity ? first + second : first;
+    return shape_.choice_bias && second > -kInfinity ? first + second : first;
 }
 
 /// Those of the largest scores are used, of equal ones the lower. `scores` [n_expert_groups] is room for them.
 void Routes::leave_out_groups(float* c, float* scores) const noexcept {
-    const std::uint32_t n_groups = b_.experts.n_groups, n = b_.experts.n / n_groups;  // experts of each
+    const std::uint32_t n_groups = shape_.n_groups, n = shape_.n / n_groups;  // experts of each
     for (std::uint32_t g = 0; g < n_groups; ++g) scores[g] = group_score(c + n * g);
     for (std::uint32_t g = 0; g < n_groups; ++g) {
         std::uint32_t n_before = 0;  // groups that come first
         for (std::uint32_t h = 0; h < n_groups; ++h)
             n_before += scores[h] > scores[g] || (scores[h] == scores[g] && h < g);
-        if (n_before >= b_.experts.n_groups_used)
+        if (n_before >= shape_.n_groups_used)
             for (std::uint32_t i = 0; i < n; ++i) c[n * g + i] = -kInfinity;
     }
 }
@@ -111,7 +111,7 @@ void Routes::leave_out_groups(float* c, float* scores) const noexcept {
 /// One row's experts and their weights. What is chosen becomes −∞ in what is compared; where a NaN or infinities leave nothing
 /// to compare, the lowest are chosen.
 void Routes::choose(std::uint32_t row) noexcept {
-    const std::uint32_t n = b_.experts.n, k = b_.experts.n_used;
+    const std::uint32_t n = shape_.n, k = shape_.n_used;
     float* p = pass_.inner()[row];
     float total = score(p);
     float* c = compared(p, total);
@@ -129,16 +129,16 @@ void Routes::choose(std::uint32_t row) noexcept {
         weights[at] = p[best];
         c[best] = -kInfinity;
     }
-    if (b_.experts.normalize) {
+    if (shape_.normalize) {
         total = 0.0f;
         for (std::uint32_t i = 0; i < k; ++i) total = total + weights[i];
-        if (b_.experts.router_score == RouterScore::sigmoid) total = total + kLeastTotal;
+        if (shape_.router_score == RouterScore::sigmoid) total = total + kLeastTotal;
     }
     for (std::uint32_t i = 0; i < k; ++i) weights[i] = weights[i] / total;
-    if (b_.experts.routed_scale != 0.0f)
-        for (std::uint32_t i = 0; i < k; ++i) weights[i] = weights[i] * b_.experts.routed_scale;
+    if (shape_.routed_scale != 0.0f)
+        for (std::uint32_t i = 0; i < k; ++i) weights[i] = weights[i] * shape_.routed_scale;
     weights[k] = 1.0f;
-    if (!b_.experts.shared_gate) return;
+    if (!shape_.shared_gate) return;
     float gate = -p[round_up(n, kLanes)];
     const UnaryTable& unary = pass_.workspace.kernels->floats.unary;
     unary[static_cast<int>(Unary::exp)](&gate, 1, &gate);
@@ -147,13 +147,13 @@ void Routes::choose(std::uint32_t row) noexcept {
 
 /// Slots by counting: an expert's rows ascend.
 void Routes::sort_by_expert() noexcept {
-    const std::uint32_t n = b_.experts.n;
+    const std::uint32_t n = shape_.n;
     for (std::uint32_t i = 0; i <= n; ++i) first_[i] = 0;
     for (std::uint32_t i = 0; i < n_chosen(); ++i) ++first_[chosen_[i] + 1];
     for (std::uint32_t i = 0; i < n; ++i) first_[i + 1] += first_[i];
     for (std::uint32_t i = 0; i < n_chosen(); ++i) {
         slots_[i] = first_[chosen_[i]]++;
-        rows_[slots_[i]] = i / b_.experts.n_used;
+        rows_[slots_[i]] = i / shape_.n_used;
     }
     for (std::uint32_t i = n; i > 0; --i) first_[i] = first_[i - 1];
     first_[0] = 0;

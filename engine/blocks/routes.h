@@ -30,35 +30,35 @@ struct RouteLists {
 /// Those lists while a block's experts run. A *batch* is an expert, for the rows that chose it; the last is the shared one, for all.
 class Routes {
 public:
-    Routes(Pass& pass, const ExpertTensors& tensors, const Block& block, const NormWeights& norm) noexcept;
+    Routes(Pass& pass, const ExpertTensors& tensors, const ExpertShape& shape, const NormWeights& norm) noexcept;
 
     /// Phases: the router's logits of norm(stream), then who computes what.
     void choose() noexcept;
 
-    [[nodiscard]] std::uint32_t n_batches() const noexcept { return b_.experts.n + (b_.experts.shared_d_ff ? 1 : 0); }
+    [[nodiscard]] std::uint32_t n_batches() const noexcept { return shape_.n + (shape_.shared_d_ff ? 1 : 0); }
     [[nodiscard]] std::uint32_t first_slot(std::uint32_t batch) const noexcept {
-        return batch < b_.experts.n ? first_[batch] : n_chosen();
+        return batch < shape_.n ? first_[batch] : n_chosen();
     }
     [[nodiscard]] std::uint32_t n_slots(std::uint32_t batch) const noexcept {
-        return batch < b_.experts.n ? first_[batch + 1] - first_[batch] : n_rows_;
+        return batch < shape_.n ? first_[batch + 1] - first_[batch] : n_rows_;
     }
     [[nodiscard]] std::uint32_t row_of(std::uint32_t slot) const noexcept {
         return slot < n_chosen() ? rows_[slot] : slot - n_chosen();
     }
     /// The slot of a row's expert number i, of those it chose; behind them that of the shared one.
     [[nodiscard]] std::uint32_t slot(std::uint32_t row, std::uint32_t i) const noexcept {
-        return i < b_.experts.n_used ? slots_[std::uint64_t{row} * b_.experts.n_used + i] : n_chosen() + row;
+        return i < shape_.n_used ? slots_[std::uint64_t{row} * shape_.n_used + i] : n_chosen() + row;
     }
     /// [n_experts_used + 1]: what a row's outputs are multiplied with; last, the shared one's.
     [[nodiscard]] const float* weights(std::uint32_t row) const noexcept {
-        return weights_ + std::uint64_t{row} * (b_.experts.n_used + 1u);
+        return weights_ + std::uint64_t{row} * (shape_.n_used + 1u);
     }
 
 private:
     [[nodiscard]] std::uint32_t* list(ArenaOffset at) const noexcept {
         return reinterpret_cast<std::uint32_t*>(pass_.workspace.arena + at);
     }
-    [[nodiscard]] std::uint32_t n_chosen() const noexcept { return n_rows_ * b_.experts.n_used; }
+    [[nodiscard]] std::uint32_t n_chosen() const noexcept { return n_rows_ * shape_.n_used; }
     void make_logits() noexcept;
     void choose(std::uint32_t row) noexcept;
     float score(float* p) const noexcept;
@@ -69,7 +69,7 @@ private:
 
     Pass& pass_;
     const ExpertTensors& t_;
-    const Block& b_;
+    const ExpertShape& shape_;
     const NormWeights norm_;
     const std::uint32_t n_rows_;
     std::uint32_t *chosen_, *slots_, *rows_, *first_;

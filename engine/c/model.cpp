@@ -67,7 +67,7 @@ void keep(const Model& model, const Tokenizer& tokenizer, void* memory, fovea_mo
 [[nodiscard]] fovea_info info_of(const Model& model, const Tokenizer& tokenizer) noexcept {
     const Config& config = model.config();
     const Stack& last = stack_of(config, last_stack(config));
-    const Block& first = last.block(0);
+    const AttentionShape& first = last.block(0).attention;
     const Stack source = config.encoder.n_layers && config.decoder.n_layers ? config.encoder : Stack{};
     return {.struct_size = sizeof(fovea_info),
             .kind = static_cast<std::uint32_t>(kind_of(config)),
@@ -76,10 +76,10 @@ void keep(const Model& model, const Tokenizer& tokenizer, void* memory, fovea_mo
             .d_model = last.d_model,
             .vocab_size = last.vocab_size,
             .max_positions = last.max_positions,
-            .n_heads = first.attention.n_heads,
-            .n_kv_heads = first.attention.n_kv_heads,
-            .head_dim = first.attention.head_dim,
-            .value_head_dim = first.attention.value_head_dim,
+            .n_heads = first.n_heads,
+            .n_kv_heads = first.n_kv_heads,
+            .head_dim = first.head_dim,
+            .value_head_dim = first.value_head_dim,
             .n_token_types = last.n_token_types,
             .pools = last.pooling != Pooling::none,
             .reads_memory = reads_memory(config),

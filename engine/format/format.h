@@ -15,6 +15,7 @@
 
 #include "engine/format/panel.h"
 #include "engine/format/parts.h"
+#include "engine/format/roles.inc"
 #include "engine/format/tokenizer_format.h"
 #include "fovea/config.h"
 
@@ -116,44 +117,46 @@ inline constexpr Position kLastPosition = has(Part::vectors) ? Position::disenta
 /// The same for a block's record.
 template <class B, class Field>
 void for_each_block_field(B& b, Field& field) {
-    field("n_heads", b.attention.n_heads, 0, kMaxHeads), field("n_kv_heads", b.attention.n_kv_heads, 0, kMaxHeads),
-    field("head_dim", b.attention.head_dim, 0, kMaxWidth), field("value_head_dim", b.attention.value_head_dim, 0, kMaxWidth),
-    field("query_width", b.attention.query_width, 0, kMaxWidth), field("key_width", b.attention.key_width, 0, kMaxWidth),
-    field("value_width", b.attention.value_width, 0, kMaxWidth), field("output_width", b.attention.output_width, 0, kMaxWidth),
-    field("d_ff", b.feed.d_ff, 0, kMaxWidth), field("window", b.attention.window, 0, kMaxPositions),
-    field("rotary_dim", b.attention.rotary_dim, 0, kMaxWidth);
+    auto& a = b.attention;
+    auto& e = b.experts;
+    field("n_heads", a.n_heads, 0, kMaxHeads), field("n_kv_heads", a.n_kv_heads, 0, kMaxHeads),
+    field("head_dim", a.head_dim, 0, kMaxWidth), field("value_head_dim", a.value_head_dim, 0, kMaxWidth),
+    field("query_width", a.query_width, 0, kMaxWidth), field("key_width", a.key_width, 0, kMaxWidth),
+    field("value_width", a.value_width, 0, kMaxWidth), field("output_width", a.output_width, 0, kMaxWidth),
+    field("d_ff", b.feed.d_ff, 0, kMaxWidth), field("window", a.window, 0, kMaxPositions),
+    field("rotary_dim", a.rotary_dim, 0, kMaxWidth);
     if (has(Part::vectors))
-        field.wide("relative_buckets", b.attention.relative_buckets, 0, kMaxBuckets);
+        field.wide("relative_buckets", a.relative_buckets, 0, kMaxBuckets);
     else
         field.skip(4);
-    field("relative_max_distance", b.attention.relative_max_distance, 0, kMaxPositions),
+    field("relative_max_distance", a.relative_max_distance, 0, kMaxPositions),
     field("norm_epsilon", b.norm_epsilon, 0, kMaxFloat),
-    field("softmax_scale", b.attention.softmax_scale, -kMaxFloat, kMaxFloat),
-    field("score_softcap", b.attention.score_softcap, 0, kMaxFloat), field("rope_scale", b.attention.rope_scale, -kMaxFloat, kMaxFloat),
+    field("softmax_scale", a.softmax_scale, -kMaxFloat, kMaxFloat),
+    field("score_softcap", a.score_softcap, 0, kMaxFloat), field("rope_scale", a.rope_scale, -kMaxFloat, kMaxFloat),
     field("norm", b.norm, Norm::none, Norm::rms), field("norm_place", b.norm_place, NormPlace::pre, NormPlace::within),
-    field("query_key_norm", b.attention.query_key_norm, Norm::none, Norm::rms),
-    field("block position", b.attention.position, Position::none, kLastPosition),
+    field("query_key_norm", a.query_key_norm, Norm::none, Norm::rms),
+    field("block position", a.position, Position::none, kLastPosition),
     field("activation", b.feed.activation, Activation::none, static_cast<Activation>(kActivationCount - 1));
-    field.flags(b.feed.gated, b.attention.causal, b.attention.cross_attention, b.attention.has_output_map, b.attention.query_bias, b.attention.key_bias, b.attention.value_bias,
-                b.attention.output_bias, b.feed.up_bias, b.feed.gate_bias, b.feed.down_bias, b.norm_bias, b.attention.bias_kv, b.attention.zero_attn);
+    field.flags(b.feed.gated, a.causal, a.cross_attention, a.has_output_map, a.query_bias, a.key_bias, a.value_bias,
+                a.output_bias, b.feed.up_bias, b.feed.gate_bias, b.feed.down_bias, b.norm_bias, a.bias_kv, a.zero_attn);
     if (has(Part::rows))
-        field("rope_plane", b.attention.rope_plane, 0, 255);
+        field("rope_plane", a.rope_plane, 0, 255);
     else
         field.skip(1);
     field("residual_scale", b.residual_scale, -kMaxFloat, kMaxFloat),
-    field("projection_clip", b.attention.projection_clip, 0, kMaxFloat),
-    field("head_norm", b.attention.head_norm, HeadNorm::shared, HeadNorm::together);
-    field.flags(b.feed.parallel, b.feed.shared_norm, b.attention.attention_sinks);
+    field("projection_clip", a.projection_clip, 0, kMaxFloat),
+    field("head_norm", a.head_norm, HeadNorm::shared, HeadNorm::together);
+    field.flags(b.feed.parallel, b.feed.shared_norm, a.attention_sinks);
     if (!kLongBlockRecords) return field.skip(4);
-    field.flags(b.experts.normalize, b.experts.shared_gate, b.experts.router_bias, b.experts.choice_bias);
-    field.wide("n_experts", b.experts.n, 0, kMaxExperts), field.wide("n_experts_used", b.experts.n_used, 0, kMaxExpertsUsed),
-    field("shared_d_ff", b.experts.shared_d_ff, 0, kMaxWidth), field("routed_scale", b.experts.routed_scale, -kMaxFloat, kMaxFloat);
-    field("n_expert_groups", b.experts.n_groups, 0, kMaxExperts), field("n_groups_used", b.experts.n_groups_used, 0, kMaxExperts);
+    field.flags(e.normalize, e.shared_gate, e.router_bias, e.choice_bias);
+    field.wide("n_experts", e.n, 0, kMaxExperts), field.wide("n_experts_used", e.n_used, 0, kMaxExpertsUsed),
+    field("shared_d_ff", e.shared_d_ff, 0, kMaxWidth), field("routed_scale", e.routed_scale, -kMaxFloat, kMaxFloat);
+    field("n_expert_groups", e.n_groups, 0, kMaxExperts), field("n_groups_used", e.n_groups_used, 0, kMaxExperts);
     field("query_rank", b.latent.query_rank, 0, kMaxWidth), field("latent_query_dim", b.latent.query_dim, 0, kMaxWidth),
     field("latent_value_dim", b.latent.value_dim, 0, kMaxWidth);
-    field("router_score", b.experts.router_score, RouterScore::softmax, RouterScore::sigmoid);
-    field.flags(b.column_scales, b.attention.shared_keys, b.attention.value_norm, b.inputs.layer_scale);
-    has(Part::rows) ? field.flags(b.attention.rope_interleaved) : field.skip(1);
+    field("router_score", e.router_score, RouterScore::softmax, RouterScore::sigmoid);
+    field.flags(b.column_scales, a.shared_keys, a.value_norm, b.inputs.layer_scale);
+    has(Part::rows) ? field.flags(a.rope_interleaved) : field.skip(1);
     field("layer_input_width", b.inputs.width, 0, kMaxInputWidth);
 }
 
@@ -196,7 +199,8 @@ enum class Layout : std::uint8_t {
 // Roles of tensors, as roles.inc lists them, by their numbers in a file.
 enum class Role : std::uint16_t {
 #define FOVEA_TENSOR(field, role, number, ...) role = number,
-#include "engine/format/roles.inc"
+    FOVEA_TENSORS(FOVEA_TENSOR)
+#undef FOVEA_TENSOR
 };
 
 /// "query_bias" for Role::query_bias; "unknown" for numbers that are no role.
@@ -292,54 +296,51 @@ struct TensorSpec {
 
 [[nodiscard]] constexpr std::uint32_t or_else(std::uint32_t x, std::uint32_t otherwise) noexcept { return x ? x : otherwise; }
 
+#define FOVEA_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
+    if (called_for) tensor(Role::role, layout, n_rows, n_cols);
+
 /// Calls visit(TensorSpec) for each tensor of one layer of a checked stack, in the order of the roles.
 template <class Visit>
 void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer, Visit&& visit) {
     using enum Layout;
     const Block& b = s.block(layer);
+    const AttentionShape& a = b.attention;
     const bool adapter = has(Part::adapters) && s.adapter_rank != 0;
-    const bool projects = b.attention.n_heads && !b.attention.no_projections, attends = projects && !adapter;
-    const bool reads_memory = attends && b.attention.cross_attention, feeds = b.feed.d_ff != 0 && !adapter;
+    const bool projects = a.n_heads && !a.no_projections, attends = projects && !adapter;
+    const bool reads_memory = attends && a.cross_attention, feeds = b.feed.d_ff != 0 && !adapter;
     const bool routes = has(Part::experts) && b.experts.n != 0 && !adapter;
     const bool feeds_all = feeds && !routes, shares = routes && b.experts.shared_d_ff;
     const bool latent = has(Part::latent) && attends && b.latent.query_dim;
     const bool narrow = has(Part::latent) && attends && b.latent.query_rank;
-    const bool disentangled = has(Part::vectors) && attends && b.attention.position == Position::disentangled;
+    const bool disentangled = has(Part::vectors) && attends && a.position == Position::disentangled;
     const bool adapts_feed = adapter && b.feed.d_ff && !b.experts.n;
     const auto adapts = [&](bool there, Adapted matrix) { return has(Part::adapters) && there && s.adapts(matrix); };
     const bool norm = b.norm != Norm::none, norm_bias = norm && b.norm_bias;
     const bool within = has(Part::block_variants) && b.norm_place == NormPlace::within;
     const bool post_norm = norm && (b.norm_place == NormPlace::both || within), post_norm_bias = post_norm && b.norm_bias;
-    const bool head_norm = b.attention.query_key_norm != Norm::none, output_bias = b.attention.has_output_map && b.attention.output_bias;
-    const bool head_norm_bias = b.norm_bias && b.attention.query_key_norm == Norm::layer;
-    const bool feeds_norm = feeds && norm && !b.feed.shared_norm, one_head = b.attention.head_norm == HeadNorm::shared;
-    const std::uint32_t query_rows = b.attention.n_heads * query_head_dim(b), key_rows = b.attention.n_kv_heads * b.attention.head_dim;
+    const bool head_norm = a.query_key_norm != Norm::none, output_bias = a.has_output_map && a.output_bias;
+    const bool head_norm_bias = b.norm_bias && a.query_key_norm == Norm::layer;
+    const bool feeds_norm = feeds && norm && !b.feed.shared_norm, one_head = a.head_norm == HeadNorm::shared;
+    const std::uint32_t query_rows = a.n_heads * query_head_dim(b), key_rows = a.n_kv_heads * a.head_dim;
     const bool adapts_attention = adapter && projects;
-    const bool adapts_keys = adapts_attention && !(has(Part::layer_inputs) && b.attention.shared_keys);
+    const bool adapts_keys = adapts_attention && !(has(Part::layer_inputs) && a.shared_keys);
     const bool adapts_latent = has(Part::latent) && adapts_attention && b.latent.query_dim;
     const bool adapts_narrow = has(Part::latent) && adapts_attention && b.latent.query_rank;
-    const std::uint32_t query_cols = narrow || adapts_narrow ? b.latent.query_rank : or_else(b.attention.query_width, s.d_model);
-    const std::uint32_t value_rows = b.attention.n_kv_heads * b.attention.value_head_dim, merged = b.attention.n_heads * merged_head_dim(b);
-    const std::uint32_t normed_query = one_head ? b.attention.head_dim : query_rows, normed_key = one_head ? b.attention.head_dim : key_rows;
-    const std::uint32_t output_rows = or_else(b.attention.output_width, s.d_model);
+    const std::uint32_t query_cols = narrow || adapts_narrow ? b.latent.query_rank : or_else(a.query_width, s.d_model);
+    const std::uint32_t value_rows = a.n_kv_heads * a.value_head_dim, merged = a.n_heads * merged_head_dim(b);
+    const std::uint32_t normed_query = one_head ? a.head_dim : query_rows, normed_key = one_head ? a.head_dim : key_rows;
+    const std::uint32_t output_rows = or_else(a.output_width, s.d_model);
     const std::uint32_t post_attention = within ? merged : s.d_model, post_feed_forward = within ? b.feed.d_ff : s.d_model;
     const std::uint32_t rank = s.adapter_rank, up_rank = b.feed.gated ? 2 * rank : rank;
     const bool columns = has(Part::columns) && b.column_scales;
-    const bool inputs = has(Part::layer_inputs) && !adapter, makes_keys = attends && !(inputs && b.attention.shared_keys);
-    const bool scales_layer = inputs && b.inputs.layer_scale, norms_values = inputs && b.attention.value_norm;
+    const bool inputs = has(Part::layer_inputs) && !adapter, makes_keys = attends && !(inputs && a.shared_keys);
+    const bool scales_layer = inputs && b.inputs.layer_scale, norms_values = inputs && a.value_norm;
     const std::uint32_t input_width = inputs ? b.inputs.width : 0;
     const bool output_columns = has(Part::columns) && s.output_columns && !adapter;
     const auto tensor = [&](Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
         visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});
     };
-#define FOVEA_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
-    if (called_for) tensor(Role::role, layout, n_rows, n_cols);
-#define FOVEA_STACK_TENSOR(...)
-#define FOVEA_BLOCK_TENSOR(...)
-#define FOVEA_EMBEDDING_TENSOR(...)
-#define FOVEA_HEAD_TENSOR(...)
-#define FOVEA_SOUND_TENSOR(...)
-#include "engine/format/roles.inc"
+    FOVEA_LAYER_TENSORS(FOVEA_TENSOR)
 }
 
 /// Calls visit(TensorSpec) for every tensor a checked stack calls for, in the order the directory holds them.
@@ -355,36 +356,28 @@ void for_each_tensor(const Stack& s, StackIndex stack, Visit&& visit) {
             visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});
         };
         if (layer == 0 && whole) {
-#define FOVEA_STACK_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
-    if (called_for) tensor(Role::role, layout, n_rows, n_cols);
-#include "engine/format/roles.inc"
+            FOVEA_STACK_TENSORS(FOVEA_TENSOR)
         }
         if (layer < s.n_blocks && whole) {  // here it is a block's number
             const Block& b = s.blocks[layer];
-#define FOVEA_BLOCK_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
-    if (called_for) tensor(Role::role, layout, n_rows, n_cols);
-#include "engine/format/roles.inc"
+            FOVEA_BLOCK_TENSORS(FOVEA_TENSOR)
         }
         if (has(Part::vectors) && layer == 0 && whole) {
-#define FOVEA_EMBEDDING_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
-    if (called_for) tensor(Role::role, layout, n_rows, n_cols);
-#include "engine/format/roles.inc"
+            FOVEA_EMBEDDING_TENSORS(FOVEA_TENSOR)
         }
         if (layer < n_maps) {  // here it is a map's number
             const HeadMap& m = s.head[layer];
             const std::uint32_t map_cols = layer ? s.head[layer - 1].width : s.d_model;
-#define FOVEA_HEAD_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
-    if (called_for) tensor(Role::role, layout, n_rows, n_cols);
-#include "engine/format/roles.inc"
+            FOVEA_HEAD_TENSORS(FOVEA_TENSOR)
         }
         if (has(Part::vectors) && layer == 0 && whole && s.sound.is_speech()) {
-#define FOVEA_SOUND_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
-    if (called_for) tensor(Role::role, layout, n_rows, n_cols);
-#include "engine/format/roles.inc"
+            FOVEA_SOUND_TENSORS(FOVEA_TENSOR)
         }
         if (layer < s.n_layers) for_each_layer_tensor(s, stack, layer, visit);
     }
 }
+
+#undef FOVEA_TENSOR
 
 // ---- info: metadata as text ----------------------------------------------------------------------------------------
 // A sequence of {u32 key_bytes, u32 value_bytes, key, value}, each entry padded to 4 bytes; UTF-8, no terminators.

@@ -37,55 +37,51 @@ struct Checks {
 
 /// Every query's and key's head has vectors of its own, and all queries see all keys.
 void check_disentangled(const Block& b, Checks& check) {
-    check("relative_max_distance", b.attention.relative_max_distance, 1, kMaxPositions);
-    check("relative_buckets", b.attention.relative_buckets, 1, kMaxBuckets);
-    check("n_heads times relative_buckets", std::uint64_t{b.attention.n_heads} * bucket_rows(b), 1, kMaxMerged);
-    check("n_kv_heads of disentangled positions", b.attention.n_kv_heads, b.attention.n_heads, b.attention.n_heads);
-    check.expect(!b.attention.causal && !b.attention.no_projections && !b.attention.bias_kv && !b.attention.zero_attn &&
-                     !b.latent.query_dim,
+    const AttentionShape& a = b.attention;
+    check("relative_max_distance", a.relative_max_distance, 1, kMaxPositions);
+    check("relative_buckets", a.relative_buckets, 1, kMaxBuckets);
+    check("n_heads times relative_buckets", std::uint64_t{a.n_heads} * bucket_rows(b), 1, kMaxMerged);
+    check("n_kv_heads of disentangled positions", a.n_kv_heads, a.n_heads, a.n_heads);
+    check.expect(!a.causal && !a.no_projections && !a.bias_kv && !a.zero_attn && !b.latent.query_dim,
                  "disentangled positions with what they cannot have", 0, 1);
 }
 
 void check_positions(const Block& b, Checks& check) {
-    switch (b.attention.position) {
+    const AttentionShape& a = b.attention;
+    switch (a.position) {
         case Position::none:
         case Position::alibi: return;
         case Position::rope:
             if (!has(Part::latent) || !b.latent.query_dim)  // a latent head's dims that turn are rotary_dim alone
-                check.expect(b.attention.head_dim % 2 == 0, "head_dim, even for rotary positions",
-                             b.attention.head_dim + 1, b.attention.head_dim);
-            check.expect(b.attention.rotary_dim % 2 == 0, "rotary_dim, even", b.attention.rotary_dim + 1,
-                         b.attention.rotary_dim);
-            if (has(Part::rows))
-                check("rope_plane", std::uint32_t{b.attention.rope_plane}, 0, b.attention.rotary_dim / 4);
-            return check("rotary_dim", b.attention.rotary_dim, 2, b.attention.head_dim);
-        case Position::relative:
-            return check("relative_max_distance", b.attention.relative_max_distance, 1, kMaxPositions);
+                check.expect(a.head_dim % 2 == 0, "head_dim, even for rotary positions", a.head_dim + 1, a.head_dim);
+            check.expect(a.rotary_dim % 2 == 0, "rotary_dim, even", a.rotary_dim + 1, a.rotary_dim);
+            if (has(Part::rows)) check("rope_plane", std::uint32_t{a.rope_plane}, 0, a.rotary_dim / 4);
+            return check("rotary_dim", a.rotary_dim, 2, a.head_dim);
+        case Position::relative: return check("relative_max_distance", a.relative_max_distance, 1, kMaxPositions);
         case Position::disentangled:
             if (has(Part::vectors)) return check_disentangled(b, check);
             [[fallthrough]];
         default:  // learned and sinusoidal positions are the stack's
-            return check("block position", b.attention.position, Position::rope, Position::rope);
+            return check("block position", a.position, Position::rope, Position::rope);
     }
 }
 
 /// One key-value head, whose values are what follows its dims that turn.
 void check_latent(const Block& b, Checks& check) {
-    check.needs("query_rank", b.latent.query_rank != 0, !b.attention.query_width && !b.attention.query_bias);
+    const AttentionShape& a = b.attention;
+    check.needs("query_rank", b.latent.query_rank != 0, !a.query_width && !a.query_bias);
     check.needs("latent_value_dim", b.latent.value_dim != 0, b.latent.query_dim != 0);
     if (!b.latent.query_dim) return;
     check("latent_value_dim", b.latent.value_dim, 1, kMaxWidth);
-    check("n_heads times latent_query_dim", std::uint64_t{b.attention.n_heads} * query_head_dim(b), 1, kMaxMerged);
-    check("n_heads times latent_value_dim", std::uint64_t{b.attention.n_heads} * b.latent.value_dim, 1, kMaxMerged);
-    check("n_kv_heads of latent attention", b.attention.n_kv_heads, 1, 1);
-    check.expect(b.attention.position == Position::rope, "rotary positions of latent attention", 1, 0);
-    check.expect(b.attention.head_dim == std::uint64_t{b.attention.rotary_dim} + b.attention.value_head_dim,
-                 "head_dim of latent attention", std::uint64_t{b.attention.rotary_dim} + b.attention.value_head_dim,
-                 b.attention.head_dim);
-    const bool plain = b.attention.query_key_norm == Norm::none && b.attention.projection_clip == 0.0f &&
-                       !b.attention.query_bias && !b.attention.key_bias && !b.attention.value_bias &&
-                       b.attention.has_output_map && !b.feed.parallel && !b.attention.cross_attention &&
-                       !b.attention.bias_kv && !b.attention.zero_attn && b.norm_place != NormPlace::within;
+    check("n_heads times latent_query_dim", std::uint64_t{a.n_heads} * query_head_dim(b), 1, kMaxMerged);
+    check("n_heads times latent_value_dim", std::uint64_t{a.n_heads} * b.latent.value_dim, 1, kMaxMerged);
+    check("n_kv_heads of latent attention", a.n_kv_heads, 1, 1);
+    check.expect(a.position == Position::rope, "rotary positions of latent attention", 1, 0);
+    check.expect(a.head_dim == std::uint64_t{a.rotary_dim} + a.value_head_dim, "head_dim of latent attention",
+                 std::uint64_t{a.rotary_dim} + a.value_head_dim, a.head_dim);
+    const bool plain = a.query_key_norm == Norm::none && a.projection_clip == 0.0f && !a.query_bias && !a.key_bias &&
+                       !a.value_bias && a.has_output_map && !b.feed.parallel && !a.cross_attention && !a.bias_kv &&
+                       !a.zero_attn && b.norm_place != NormPlace::within;
     check.expect(plain, "latent attention with what it cannot have", 0, 1);
 }
 
@@ -102,19 +98,16 @@ void check_columns(const Block& b, const Stack& s, Checks& check) {
 
 /// What an earlier layer's keys and values leave to a layer, and what tokens give each layer.
 void check_layer_inputs(const Block& b, const Stack& s, Checks& check) {
-    check.needs("value_norm", b.attention.value_norm, b.attention.n_heads != 0 && !b.attention.shared_keys);
+    const AttentionShape& a = b.attention;
+    check.needs("value_norm", a.value_norm, a.n_heads != 0 && !a.shared_keys);
     check.expect(b.inputs.width == s.blocks[0].inputs.width, "layer_input_width of every block",
                  s.blocks[0].inputs.width, b.inputs.width);
     check.needs("layer_input_width", b.inputs.width != 0, s.vocab_size != 0);
-    const bool plain = !b.latent.query_dim && !b.latent.query_rank && !b.attention.bias_kv && !b.attention.zero_attn &&
-                       !b.attention.no_projections;
-    check.expect(plain || !(b.attention.shared_keys || b.attention.value_norm),
-                 "shared keys or a norm of values of other attention", 0, 1);
-    if (!b.attention.shared_keys) return;
-    check.expect(b.attention.n_heads && !b.attention.key_bias && !b.attention.value_bias,
-                 "shared keys with what makes keys", 0, 1);
-    check.expect(b.attention.head_norm != HeadNorm::together || b.attention.query_key_norm == Norm::none,
-                 "a norm of heads together", 0, 1);
+    const bool plain = !b.latent.query_dim && !b.latent.query_rank && !a.bias_kv && !a.zero_attn && !a.no_projections;
+    check.expect(plain || !(a.shared_keys || a.value_norm), "shared keys or a norm of values of other attention", 0, 1);
+    if (!a.shared_keys) return;
+    check.expect(a.n_heads && !a.key_bias && !a.value_bias, "shared keys with what makes keys", 0, 1);
+    check.expect(a.head_norm != HeadNorm::together || a.query_key_norm == Norm::none, "a norm of heads together", 0, 1);
 }
 
 /// Whose keys a layer shares must be there.
@@ -126,93 +119,91 @@ void check_shared_keys(const Stack& s, Checks& check) {
 
 /// Attention inside a stack reads and adds to the stack's vectors; a lone attention may have widths of its own.
 void check_widths(const Stack& s, const Block& b, Checks& check) {
+    const AttentionShape& a = b.attention;
     if (s.n_layers == 1 && b.feed.d_ff == 0) return;
     const std::uint32_t d = s.d_model;
-    const std::uint64_t merged = std::uint64_t{b.attention.n_heads} * merged_head_dim(b);
-    check.expect(or_else(b.attention.query_width, d) == d, "query_width", d, b.attention.query_width);
-    check.expect(or_else(b.attention.key_width, d) == d, "key_width", d, b.attention.key_width);
-    check.expect(or_else(b.attention.value_width, d) == d, "value_width", d, b.attention.value_width);
-    check.expect(or_else(b.attention.output_width, d) == d, "output_width", d, b.attention.output_width);
-    check.expect(b.attention.has_output_map || merged == d, "n_heads times value_head_dim", d, merged);
+    const std::uint64_t merged = std::uint64_t{a.n_heads} * merged_head_dim(b);
+    check.expect(or_else(a.query_width, d) == d, "query_width", d, a.query_width);
+    check.expect(or_else(a.key_width, d) == d, "key_width", d, a.key_width);
+    check.expect(or_else(a.value_width, d) == d, "value_width", d, a.value_width);
+    check.expect(or_else(a.output_width, d) == d, "output_width", d, a.output_width);
+    check.expect(a.has_output_map || merged == d, "n_heads times value_head_dim", d, merged);
 }
 
 /// Bounds of how many and how wide keep a matrix of all experts below 2^46 elements, see format.h.
 void check_experts(const Block& b, Checks& check) {
-    const bool any = b.experts.n != 0;
-    check("n_experts_used", std::uint32_t{b.experts.n_used}, any, b.experts.n);
-    check("n_experts times d_ff", std::uint64_t{b.experts.n} * b.feed.d_ff, any, kMaxMerged);
-    check.needs("shared_d_ff", b.experts.shared_d_ff != 0, any);
-    check.needs("normalize_experts", b.experts.normalize, any);
-    check.needs("shared_gate", b.experts.shared_gate, b.experts.shared_d_ff != 0);
-    check.expect(!any || !b.feed.parallel, "experts in parallel with attention", 0, b.experts.n);
-    check.expect(!any || b.norm_place != NormPlace::within, "experts with norms within", 0, b.experts.n);
-    check.needs("router_bias", b.experts.router_bias, any);
-    check.expect(!b.experts.shared_d_ff || !(b.feed.up_bias || b.feed.gate_bias || b.feed.down_bias),
+    const ExpertShape& e = b.experts;
+    const bool any = e.n != 0;
+    check("n_experts_used", std::uint32_t{e.n_used}, any, e.n);
+    check("n_experts times d_ff", std::uint64_t{e.n} * b.feed.d_ff, any, kMaxMerged);
+    check.needs("shared_d_ff", e.shared_d_ff != 0, any);
+    check.needs("normalize_experts", e.normalize, any);
+    check.needs("shared_gate", e.shared_gate, e.shared_d_ff != 0);
+    check.expect(!any || !b.feed.parallel, "experts in parallel with attention", 0, e.n);
+    check.expect(!any || b.norm_place != NormPlace::within, "experts with norms within", 0, e.n);
+    check.needs("router_bias", e.router_bias, any);
+    check.expect(!e.shared_d_ff || !(b.feed.up_bias || b.feed.gate_bias || b.feed.down_bias),
                  "biases of a shared expert", 0, 1);
-    check.needs("choice_bias", b.experts.choice_bias, any);
-    check.needs("router_score", b.experts.router_score != RouterScore::softmax, any);
-    check.needs("routed_scale", b.experts.routed_scale != 0.0f, any);
-    check.needs("n_expert_groups", b.experts.n_groups != 0, any);
-    check("n_groups_used", b.experts.n_groups_used, b.experts.n_groups != 0, b.experts.n_groups);
-    if (!b.experts.n_groups) return;
-    const std::uint32_t of_group = b.experts.n / b.experts.n_groups;
-    check.expect(b.experts.n % b.experts.n_groups == 0, "n_expert_groups that divides n_experts", b.experts.n,
-                 b.experts.n_groups);
-    check("n_experts_used of the groups used", std::uint32_t{b.experts.n_used}, 0,
-          of_group * b.experts.n_groups_used);  // at most n_experts
+    check.needs("choice_bias", e.choice_bias, any);
+    check.needs("router_score", e.router_score != RouterScore::softmax, any);
+    check.needs("routed_scale", e.routed_scale != 0.0f, any);
+    check.needs("n_expert_groups", e.n_groups != 0, any);
+    check("n_groups_used", e.n_groups_used, e.n_groups != 0, e.n_groups);
+    if (!e.n_groups) return;
+    const std::uint32_t of_group = e.n / e.n_groups;
+    check.expect(e.n % e.n_groups == 0, "n_expert_groups that divides n_experts", e.n, e.n_groups);
+    check("n_experts_used of the groups used", std::uint32_t{e.n_used}, 0,
+          of_group * e.n_groups_used);  // at most n_experts
 }
 
 void check_block(const Stack& s, const Block& b, Checks& check) {
+    const AttentionShape& a = b.attention;
     for_each_block_field(b, check);
-    if (has(Part::vectors) && has(Part::adapters) && b.attention.position == Position::disentangled && s.adapter_rank)
+    if (has(Part::vectors) && has(Part::adapters) && a.position == Position::disentangled && s.adapter_rank)
         check.expect(!s.adapts(Adapted::query) && !s.adapts(Adapted::key),
                      "adapters of queries or keys, of which distances have been computed", 0, 1);
     if (has(Part::experts)) check_experts(b, check);
     if (has(Part::columns)) check_columns(b, s, check);
     if (has(Part::vectors))
-        check.needs("relative_buckets", b.attention.relative_buckets != 0,
-                    b.attention.position == Position::disentangled);
+        check.needs("relative_buckets", a.relative_buckets != 0, a.position == Position::disentangled);
     if (has(Part::layer_inputs)) check_layer_inputs(b, s, check);
     if (has(Part::rows)) {
-        check.needs("rope_plane", b.attention.rope_plane != 0, b.attention.position == Position::rope);
-        check.needs("rope_interleaved", b.attention.rope_interleaved, b.attention.rope_plane != 0);
+        check.needs("rope_plane", a.rope_plane != 0, a.position == Position::rope);
+        check.needs("rope_interleaved", a.rope_interleaved, a.rope_plane != 0);
     }
-    check.needs("norm_bias", b.norm_bias, b.norm == Norm::layer || b.attention.query_key_norm == Norm::layer);
-    check.needs("norm_bias of an RMS norm", b.norm_bias,
-                b.norm != Norm::rms && b.attention.query_key_norm != Norm::rms);
+    check.needs("norm_bias", b.norm_bias, b.norm == Norm::layer || a.query_key_norm == Norm::layer);
+    check.needs("norm_bias of an RMS norm", b.norm_bias, b.norm != Norm::rms && a.query_key_norm != Norm::rms);
     check.needs("gate_bias", b.feed.gate_bias, b.feed.gated);
-    check.needs("output_bias", b.attention.output_bias, b.attention.has_output_map);
-    check.needs("cross_attention", b.attention.cross_attention, b.attention.n_heads != 0);
+    check.needs("output_bias", a.output_bias, a.has_output_map);
+    check.needs("cross_attention", a.cross_attention, a.n_heads != 0);
     check.needs("parallel", b.feed.parallel,
-                b.attention.n_heads && b.feed.d_ff && !b.attention.cross_attention && b.norm_place == NormPlace::pre);
+                a.n_heads && b.feed.d_ff && !a.cross_attention && b.norm_place == NormPlace::pre);
     check.needs("shared_norm", b.feed.shared_norm, b.feed.parallel && b.norm != Norm::none);
-    check.needs("attention_sinks", b.attention.attention_sinks,
-                b.attention.n_heads != 0 && !b.attention.no_projections);
-    check.needs("head_norm", b.attention.head_norm != HeadNorm::shared, b.attention.query_key_norm != Norm::none);
-    if (b.attention.n_heads == 0) {
+    check.needs("attention_sinks", a.attention_sinks, a.n_heads != 0 && !a.no_projections);
+    check.needs("head_norm", a.head_norm != HeadNorm::shared, a.query_key_norm != Norm::none);
+    if (a.n_heads == 0) {
         check.expect(b.feed.d_ff != 0, "n_heads or d_ff", 1, 0);
         // Their products have no bound without heads, and a plan adds them up.
-        check("n_kv_heads", b.attention.n_kv_heads, 0, 0);
-        check("head_dim", b.attention.head_dim, 0, 0);
-        check("value_head_dim", b.attention.value_head_dim, 0, 0);
+        check("n_kv_heads", a.n_kv_heads, 0, 0);
+        check("head_dim", a.head_dim, 0, 0);
+        check("value_head_dim", a.value_head_dim, 0, 0);
         if (has(Part::latent)) {
             check("query_rank", b.latent.query_rank, 0, 0);
             check("latent_query_dim", b.latent.query_dim, 0, 0);
             check("latent_value_dim", b.latent.value_dim, 0, 0);
         }
-        return check.expect(b.attention.position == Position::none, "n_heads", 1, 0);
+        return check.expect(a.position == Position::none, "n_heads", 1, 0);
     }
-    check("n_kv_heads", b.attention.n_kv_heads, 1, b.attention.n_heads);
-    check("head_dim", b.attention.head_dim, 1, kMaxWidth);
-    check("value_head_dim", b.attention.value_head_dim, 1, kMaxWidth);
-    check("n_heads times head_dim", std::uint64_t{b.attention.n_heads} * b.attention.head_dim, 1, kMaxMerged);
-    check("n_heads times value_head_dim", std::uint64_t{b.attention.n_heads} * b.attention.value_head_dim, 1,
-          kMaxMerged);
+    check("n_kv_heads", a.n_kv_heads, 1, a.n_heads);
+    check("head_dim", a.head_dim, 1, kMaxWidth);
+    check("value_head_dim", a.value_head_dim, 1, kMaxWidth);
+    check("n_heads times head_dim", std::uint64_t{a.n_heads} * a.head_dim, 1, kMaxMerged);
+    check("n_heads times value_head_dim", std::uint64_t{a.n_heads} * a.value_head_dim, 1, kMaxMerged);
     check_positions(b, check);
     check_widths(s, b, check);
     if (has(Part::latent)) check_latent(b, check);
-    const bool divides = b.attention.n_kv_heads != 0 && b.attention.n_heads % b.attention.n_kv_heads == 0;
-    check.expect(divides, "n_kv_heads that divides n_heads", b.attention.n_heads, b.attention.n_kv_heads);
+    const bool divides = a.n_kv_heads != 0 && a.n_heads % a.n_kv_heads == 0;
+    check.expect(divides, "n_kv_heads that divides n_heads", a.n_heads, a.n_kv_heads);
 }
 
 void check_head(const Stack& s, Checks& check) {
@@ -263,7 +254,7 @@ void check_stack(const Stack& s, Checks& check) {
     if (!check.status.ok()) return;
     for (const std::uint8_t block : s.layer_blocks)
         check.expect(block < s.n_blocks, "a layer's block", s.n_blocks - 1, block);
-    for (std::uint32_t i = 0; i < s.n_blocks; ++i) check_block(s, s.blocks[i], check);
+    for (const Block& b : s.used_blocks()) check_block(s, b, check);
     if (has(Part::layer_inputs) && check.status.ok()) check_shared_keys(s, check);
 }
 
@@ -286,8 +277,7 @@ struct Absent {
             return {Code::unsupported, "vectors: left out of this build", 0, 0};
         bool varies = s->n_layers && (s->logit_scale != 1.0f || s->logit_softcap != 0.0f), routes = false,
              is_latent = false, scales_columns = s->output_columns, has_inputs = false;
-        for (std::uint32_t i = 0; i < s->n_blocks; ++i) {
-            const Block& b = s->blocks[i];
+        for (const Block& b : s->used_blocks()) {
             varies |= is_variant(b);
             routes |= b.experts.n || b.feed.activation == Activation::silu_clamped;
             is_latent |= LatentTensors::needed(*s, b);
@@ -330,13 +320,14 @@ Status check(const Config& config) noexcept {
         }
     if (has(Part::vectors)) check.expect(decoder.sound == Sound{}, "sound of the decoder", 0, 1);
     if (encoder.n_layers) check_stack(encoder, check);
-    for (std::uint32_t i = 0; check.status.ok() && encoder.n_layers && i < encoder.n_blocks; ++i)
-        check.expect(!encoder.blocks[i].attention.cross_attention, "cross_attention in the encoder", 0, 1);
+    if (!check.status.ok()) return check.status;
+    for (const Block& b : encoder.used_blocks())
+        check.expect(!b.attention.cross_attention, "cross_attention in the encoder", 0, 1);
     if (decoder.n_layers) check_stack(decoder, check);
-    if (has(Part::vectors))
-        for (std::uint32_t i = 0; check.status.ok() && decoder.n_layers && i < decoder.n_blocks; ++i)
-            check.expect(decoder.blocks[i].attention.position != Position::disentangled,
-                         "disentangled positions in the decoder", 0, 1);
+    if (!check.status.ok()) return check.status;
+    for (const Block& b : decoder.used_blocks())
+        check.expect(!has(Part::vectors) || b.attention.position != Position::disentangled,
+                     "disentangled positions in the decoder", 0, 1);
     return check.status.ok() ? check_parts(config) : check.status;
 }
 

@@ -4,16 +4,14 @@ namespace fovea {
 
 bool has_relative_positions(const Stack& s) noexcept {
     bool any = false;
-    for (std::uint32_t i = 0; i < s.n_blocks; ++i)
-        any |= s.n_layers && s.blocks[i].attention.position == Position::relative;
+    for (const Block& b : s.used_blocks()) any |= b.attention.position == Position::relative;
     return any;
 }
 
 bool reads_memory(const Config& config) noexcept {
     if (!has(Part::vectors)) return false;
     bool reads = false;
-    for (std::uint32_t i = 0; i < config.decoder.n_blocks; ++i)
-        reads |= config.decoder.n_layers && config.decoder.blocks[i].attention.cross_attention;
+    for (const Block& b : config.decoder.used_blocks()) reads |= b.attention.cross_attention;
     return reads;
 }
 
@@ -22,8 +20,7 @@ bool steps_with_memory(const Config& config) noexcept {
     const Stack& s = config.decoder;
     bool steps =
         reads_memory(config) && s.vocab_size && s.has_output_head && !s.n_head_maps() && s.pooling == Pooling::none;
-    for (std::uint32_t i = 0; i < s.n_blocks; ++i)
-        steps &= !s.blocks[i].attention.n_heads || s.blocks[i].attention.causal;
+    for (const Block& b : s.used_blocks()) steps &= !b.attention.n_heads || b.attention.causal;
     return steps;
 }
 
@@ -42,14 +39,12 @@ Kind kind_of(const Config& config) noexcept {
 }
 
 std::uint32_t key_layer(const Stack& s, std::uint32_t layer) noexcept {
-    const Block& b = s.block(layer);
-    if (!has(Part::layer_inputs) || !b.attention.shared_keys) return layer;
+    const AttentionShape& b = s.block(layer).attention;
+    if (!has(Part::layer_inputs) || !b.shared_keys) return layer;
     for (std::uint32_t i = layer; i-- > 0;) {
-        const Block& other = s.block(i);
-        if (other.attention.n_heads && !other.attention.shared_keys &&
-            other.attention.n_kv_heads == b.attention.n_kv_heads && other.attention.head_dim == b.attention.head_dim &&
-            other.attention.value_head_dim == b.attention.value_head_dim &&
-            other.attention.window == b.attention.window)
+        const AttentionShape& other = s.block(i).attention;
+        if (other.n_heads && !other.shared_keys && other.n_kv_heads == b.n_kv_heads && other.head_dim == b.head_dim &&
+            other.value_head_dim == b.value_head_dim && other.window == b.window)
             return i;
     }
     return s.n_layers;

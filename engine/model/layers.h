@@ -49,27 +49,28 @@ struct Finder {
     return (std::uint64_t{0} + ... + (std::uint64_t{matrices.n_rows} * matrices.n_cols));
 }
 
+#define FOVEA_FIELD(field, role, number, layout, ...) kept::layout field{};
+#define FOVEA_FIND(field, role, ...) at(Role::role, field);
+#define FOVEA_KEPT(TENSORS) \
+    TENSORS(FOVEA_FIELD)    \
+    void find(const Finder& at) noexcept { TENSORS(FOVEA_FIND) }
+
+struct Planning;  // engine/pass/arena_map.h
+
 // The tensors of one part of a block or of a stack: the fields that roles.inc lists. Offsets rather than pointers, so that a
 // plan has the same bytes on 32-bit and 64-bit machines. Those of parts.inc's layers say which blocks need them, and what a row
-// multiplies by.
+// multiplies by; `plan`, which engine/blocks has, what they ask of the arena.
 struct AttentionTensors {
-#define FOVEA_SELF_TENSOR(field, role, number, layout, ...) kept::layout field{};
-#include "engine/format/roles.inc"
+    FOVEA_KEPT(FOVEA_SELF_TENSORS)
 };
 struct FeedForwardTensors {
-#define FOVEA_FEED_FORWARD_TENSOR(field, role, number, layout, ...) kept::layout field{};
-#include "engine/format/roles.inc"
+    FOVEA_KEPT(FOVEA_FEED_FORWARD_TENSORS)
 };
 
 /// Those of experts, of which a row uses some.
 struct ExpertTensors {
-#define FOVEA_EXPERT_TENSOR(field, role, number, layout, ...) kept::layout field{};
-#include "engine/format/roles.inc"
-
-    void find(const Finder& at) noexcept {
-#define FOVEA_EXPERT_TENSOR(field, role, ...) at(Role::role, field);
-#include "engine/format/roles.inc"
-    }
+    FOVEA_KEPT(FOVEA_EXPERT_TENSORS)
+    static void plan(const Planning& planning) noexcept;
     [[nodiscard]] static constexpr bool needed(const Stack&, const Block& b) noexcept { return b.experts.n != 0; }
     [[nodiscard]] constexpr std::uint64_t macs(const Block& b) const noexcept {
         const std::uint64_t each = b.experts.n ? (macs_of(up) + macs_of(down)) / b.experts.n : 0;
@@ -82,24 +83,14 @@ inline constexpr std::uint64_t kAdapterUseBytes = 64;
 
 /// Those of one layer of an adapter, by their offsets in its own file.
 struct AdapterTensors {
-#define FOVEA_ADAPTER_TENSOR(field, role, number, layout, ...) kept::layout field{};
-#include "engine/format/roles.inc"
-
-    void find(const Finder& at) noexcept {
-#define FOVEA_ADAPTER_TENSOR(field, role, ...) at(Role::role, field);
-#include "engine/format/roles.inc"
-    }
+    FOVEA_KEPT(FOVEA_ADAPTER_TENSORS)
+    static void plan(const Planning& planning) noexcept;
 };
 
 /// Those of attention beside the usual ones, where it is latent or its queries come by way of a narrower row.
 struct LatentTensors {
-#define FOVEA_LATENT_TENSOR(field, role, number, layout, ...) kept::layout field{};
-#include "engine/format/roles.inc"
-
-    void find(const Finder& at) noexcept {
-#define FOVEA_LATENT_TENSOR(field, role, ...) at(Role::role, field);
-#include "engine/format/roles.inc"
-    }
+    FOVEA_KEPT(FOVEA_LATENT_TENSORS)
+    static void plan(const Planning& planning) noexcept;
     [[nodiscard]] static constexpr bool needed(const Stack&, const Block& b) noexcept {
         return b.latent.query_rank || b.latent.query_dim;
     }
@@ -110,13 +101,8 @@ struct LatentTensors {
 
 /// Those of disentangled positions. A row multiplies by more of them where it has more keys.
 struct DistanceTensors {
-#define FOVEA_DISTANCE_TENSOR(field, role, number, layout, ...) kept::layout field{};
-#include "engine/format/roles.inc"
-
-    void find(const Finder& at) noexcept {
-#define FOVEA_DISTANCE_TENSOR(field, role, ...) at(Role::role, field);
-#include "engine/format/roles.inc"
-    }
+    FOVEA_KEPT(FOVEA_DISTANCE_TENSORS)
+    static void plan(const Planning& planning) noexcept;
     [[nodiscard]] static constexpr bool needed(const Stack&, const Block& b) noexcept {
         return b.attention.position == Position::disentangled;
     }
@@ -125,13 +111,7 @@ struct DistanceTensors {
 
 /// What the inputs of one layer's matrices are multiplied by, and in layer 0 that of its stack's output head.
 struct ColumnTensors {
-#define FOVEA_COLUMN_TENSOR(field, role, number, layout, ...) kept::layout field{};
-#include "engine/format/roles.inc"
-
-    void find(const Finder& at) noexcept {
-#define FOVEA_COLUMN_TENSOR(field, role, ...) at(Role::role, field);
-#include "engine/format/roles.inc"
-    }
+    FOVEA_KEPT(FOVEA_COLUMN_TENSORS)
     [[nodiscard]] static constexpr bool needed(const Stack& s, const Block& b) noexcept {
         return s.output_columns || b.column_scales;
     }
@@ -140,40 +120,29 @@ struct ColumnTensors {
 
 /// What a layer does with what tokens give it, and in layer 0 what makes that of all layers; the rest of Part::layer_inputs.
 struct InputTensors {
-#define FOVEA_INPUT_TENSOR(field, role, number, layout, ...) kept::layout field{};
-#include "engine/format/roles.inc"
-
-    void find(const Finder& at) noexcept {
-#define FOVEA_INPUT_TENSOR(field, role, ...) at(Role::role, field);
-#include "engine/format/roles.inc"
-    }
+    FOVEA_KEPT(FOVEA_INPUT_TENSORS)
+    static void plan(const Planning& planning) noexcept;
     [[nodiscard]] static constexpr bool needed(const Stack&, const Block& b) noexcept { return has_layer_inputs(b); }
     [[nodiscard]] constexpr std::uint64_t macs(const Block&) const noexcept { return macs_of(map, gate, output); }
 };
 
 /// Those of one map of a stack's head.
 struct HeadTensors {
-#define FOVEA_HEAD_TENSOR(field, role, number, layout, ...) kept::layout field{};
-#include "engine/format/roles.inc"
-
-    void find(const Finder& at) noexcept {
-#define FOVEA_HEAD_TENSOR(field, role, ...) at(Role::role, field);
-#include "engine/format/roles.inc"
-    }
+    FOVEA_KEPT(FOVEA_HEAD_TENSORS)
+    static void plan(const Planning& planning) noexcept;
 };
 
 /// Those before the layers of a stack that hears. `filters` is for who makes the frames.
 struct SoundTensors {
-#define FOVEA_SOUND_TENSOR(field, role, number, layout, ...) kept::layout field{};
-#include "engine/format/roles.inc"
-
-    void find(const Finder& at) noexcept {
-#define FOVEA_SOUND_TENSOR(field, role, ...) at(Role::role, field);
-#include "engine/format/roles.inc"
-    }
+    FOVEA_KEPT(FOVEA_SOUND_TENSORS)
+    static void plan(const Planning& planning) noexcept;
     /// The first convolution makes each of a row's two frames.
     [[nodiscard]] constexpr std::uint64_t macs() const noexcept { return 2 * macs_of(first) + macs_of(second); }
 };
+
+#undef FOVEA_KEPT
+#undef FOVEA_FIND
+#undef FOVEA_FIELD
 
 /// One layer's tensors, and which of its stack's blocks it is. Those of attention to a memory are kept apart, where
 /// there is one: see WorkspaceState::cross.
@@ -182,36 +151,39 @@ struct Layer {
     FeedForwardTensors feed_forward;
     std::uint32_t block = 0;
     std::uint32_t reserved = 0;
+
+    static void plan(const Planning& planning) noexcept;
 };
+static_assert(sizeof(Matrix) == 32 && alignof(Matrix) == 8 &&
+              sizeof(Layer) == 368);  // everywhere, and so are all others
 
 /// Layers of both stacks, where any of their blocks needs T; else 0.
 template<class T>
-[[nodiscard]] constexpr std::uint64_t n_layers_with(const Config& config) noexcept {
+[[nodiscard]] std::uint64_t n_layers_with(const Config& config) noexcept {
     for (const Stack* s : {&config.encoder, &config.decoder})
-        for (std::uint32_t i = 0; i < s->n_blocks; ++i)
-            if (T::needed(*s, s->blocks[i])) return n_layers_of(config);
+        for (const Block& b : s->used_blocks())
+            if (T::needed(*s, b)) return n_layers_of(config);
     return 0;
 }
 
-static_assert(sizeof(Matrix) == 32 && sizeof(Layer) == 368 && sizeof(HeadTensors) == 56 &&
-              sizeof(ExpertTensors) == 224 && sizeof(AdapterTensors) == 576 && sizeof(LatentTensors) == 112 &&
-              sizeof(ColumnTensors) == 64 && sizeof(DistanceTensors) == 72 && sizeof(InputTensors) == 160 &&
-              sizeof(SoundTensors) == 88);
-
 /// What a stack has beside its layers. `output` is the output head, maybe the embedding table itself.
 struct StackTensors {
-#define FOVEA_STACK_TENSOR(field, role, number, layout, ...) kept::layout role{};
-#define FOVEA_BLOCK_TENSOR(field, role, number, layout, ...) kept::layout role[kMaxBlocks]{};
-#define FOVEA_EMBEDDING_TENSOR(field, role, number, layout, ...) kept::layout role{};
-#include "engine/format/roles.inc"
+#define FOVEA_OF_STACK(field, role, number, layout, ...) kept::layout role{};
+#define FOVEA_OF_BLOCKS(field, role, number, layout, ...) kept::layout role[kMaxBlocks]{};
+    FOVEA_STACK_TENSORS(FOVEA_OF_STACK)
+    FOVEA_BLOCK_TENSORS(FOVEA_OF_BLOCKS)
+    FOVEA_EMBEDDING_TENSORS(FOVEA_OF_STACK)
+#undef FOVEA_OF_STACK
+#undef FOVEA_OF_BLOCKS
     std::uint64_t macs_per_row = 0;  // multiplications by weights, without the output head
 };
 
+/// Makes a part's tensors at `place`.
 template<class T>
-[[nodiscard]] T found(const Finder& at) noexcept {
+T& find_to(T* place, const Finder& at) noexcept {
     T tensors;
     tensors.find(at);
-    return tensors;
+    return *new (place) T(tensors);
 }
 
 /// Finds a part's tensors of a stack's layers, which go to `layers` [n_layers], and adds to `t` what they multiply.
@@ -219,12 +191,12 @@ template<class T>
 void find_layers(const Model& model, StackIndex index, T* layers, StackTensors& t) noexcept {
     const Stack& stack = stack_of(model.config(), index);
     for (std::uint32_t i = 0; i < stack.n_layers; ++i)
-        t.macs_per_row += (new (layers + i) T(found<T>({model, index, i})))->macs(stack.block(i));
+        t.macs_per_row += find_to(layers + i, {model, index, i}).macs(stack.block(i));
 }
 
-/// Finds a stack's tensors and those of its layers, which go to `layers` [n_layers] and, where `cross` is not null, to
-/// `cross` [n_layers]. open_model has established that all that the configuration calls for are there.
-[[nodiscard]] StackTensors find_tensors(const Model& model, StackIndex index, Layer* layers,
-                                        AttentionTensors* cross) noexcept;
+/// The tensors of a stack, and those of its layers, which go to `layers` [n_layers].
+[[nodiscard]] StackTensors find_stack(const Model& model, StackIndex index, Layer* layers) noexcept;
+/// Those of the decoder's attention to a memory, which go to `cross` [n_layers], and what a row multiplies by.
+[[nodiscard]] std::uint64_t find_cross(const Model& model, AttentionTensors* cross) noexcept;
 
 }  // namespace fovea

@@ -10,9 +10,8 @@ struct NamedRole {
     const char* name;
 };
 constexpr NamedRole kAllRoles[] = {
-#define FOVEA_TENSOR(field, role, number, ...) {number, #role},
-#include "engine/format/roles.inc"
-};
+#define FOVEA_NAMED(field, role, number, ...) {number, #role},
+    FOVEA_TENSORS(FOVEA_NAMED)};
 /// Whether this build computes with tensors of that role.
 [[nodiscard]] consteval bool is_own(std::uint16_t number) noexcept {
     const auto role = static_cast<Role>(number);

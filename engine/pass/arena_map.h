@@ -46,14 +46,6 @@ struct Planning {
     Kind kind;
     ArenaMap& map;
     Widest& widest;
-
-    [[nodiscard]] std::span<const Block> blocks() const noexcept {
-        return std::span(stack.blocks).first(stack.n_blocks);
-    }
-};
-/// For parts that ask for no rows.
-struct NoRows {
-    static void plan(const Planning&) noexcept {}
 };
 
 [[nodiscard]] constexpr std::uint64_t at_least(std::uint64_t a, std::uint64_t b) noexcept { return a > b ? a : b; }

@@ -24,7 +24,7 @@ struct Sequence {
 };
 static_assert(sizeof(Sequence) == 32);
 
-inline constexpr std::uint64_t kWorkspaceStateBytes = 3840;
+inline constexpr std::uint64_t kWorkspaceStateBytes = round_up(kModelBytes + sizeof(ArenaMap) + 744, kArenaAlignment);
 
 struct WorkspaceState {
     Model model;
@@ -43,7 +43,7 @@ struct WorkspaceState {
     StackTensors stacks[2];                     // by StackIndex
 
     // layers(), latent() and so on: the tensors of parts.inc's parts.
-#define FOVEA_TENSOR_PART(there, Feature, field, name, Tensors, n) \
+#define FOVEA_TENSOR_PART(there, field, name, Tensors, n) \
     [[nodiscard]] Tensors* field() const noexcept { return reinterpret_cast<Tensors*>(arena + map.field); }
 #include "engine/pass/parts.inc"
     [[nodiscard]] Sequence* sequences() const noexcept { return reinterpret_cast<Sequence*>(arena + map.sequences); }

@@ -3,10 +3,6 @@
 #include "engine/run/plan.h"
 
 #include "engine/blocks/adapters.h"
-#include "engine/blocks/block.h"
-#include "engine/blocks/distances.h"
-#include "engine/blocks/experts.h"
-#include "engine/blocks/latent.h"
 #include "engine/blocks/layer_inputs.h"
 #include "engine/blocks/routes.h"
 #include "engine/blocks/stream.h"
@@ -59,8 +55,8 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
         return refuse("scaled or capped logits without an output head");
     if ((kind == Kind::decode || !is_last) && s.pooling != Pooling::none)
         return refuse("pooling before the last stack");
-    for (std::uint32_t i = 0; i < s.n_blocks; ++i)
-        if (Status status = check_block(s, s.blocks[i], kind); !status.ok()) return status;
+    for (const Block& b : s.used_blocks())
+        if (Status status = check_block(s, b, kind); !status.ok()) return status;
     return {};
 }
 
@@ -155,41 +151,10 @@ template<class Count>
     return at_least(limits.max_batch, limits.max_key_rows);
 }
 
-/// What attention and a feed-forward part ask for.
-void widen(const Stack& s, ArenaMap& map, Widest& widest) noexcept {
-    grow_to(map.hidden_stride, pad(s.d_model));
-    grow_to(widest.operand, s.d_model, s.embedding_width);
-    grow_to(map.inner_stride, pad(s.embedding_width));
-    for (std::uint32_t i = 0; i < s.n_blocks; ++i) {
-        const Block& b = s.blocks[i];
-        const std::uint64_t queries = pad(std::uint64_t{b.attention.n_heads} * b.attention.head_dim);
-        const std::uint64_t key_values = pad(std::uint64_t{b.attention.n_kv_heads} * b.attention.head_dim) +
-                                         pad(std::uint64_t{b.attention.n_kv_heads} * b.attention.value_head_dim);
-        const std::uint64_t merged = std::uint64_t{b.attention.n_heads} * b.attention.value_head_dim;
-        if (!b.attention.no_projections) {
-            grow_to(map.projected_stride, queries + key_values);
-            grow_to(map.attended_stride, pad(merged));
-        }
-        if (adds_by_rows(b)) grow_to(map.projected_stride, pad(s.d_model));
-        grow_to(map.inner_stride, pad(b.feed.d_ff));
-        grow_to(widest.operand, merged, b.feed.d_ff, b.attention.query_width, b.attention.key_width,
-                b.attention.value_width);
-        if (has(Part::vectors) && b.attention.position == Position::relative &&
-            b.attention.n_heads > map.distance_heads)
-            map.distance_heads = b.attention.n_heads;
-        if (b.attention.position == Position::rope) grow_to(map.rotation_stride, pad(b.attention.rotary_dim));
-        widest.rotated |= b.attention.position == Position::rope;
-        grow_to(widest.n_heads, b.attention.n_heads);
-        grow_to(widest.head_dim, b.attention.head_dim);
-        grow_to(widest.value_stride, pad(b.attention.value_head_dim));
-    }
-}
-
-/// What the parts that are listed ask for.
-void widen_for_parts([[maybe_unused]] const Planning& planning) noexcept {
-#define FOVEA_TENSOR_PART(there, Feature, ...) \
-    if (there) Feature::plan(planning);
-#include "engine/pass/parts.inc"
+/// What T asks for, where it asks for anything.
+template<class T>
+void widen_for([[maybe_unused]] const Planning& planning) noexcept {
+    if constexpr (requires { T::plan(planning); }) T::plan(planning);
 }
 
 }  // namespace
@@ -222,8 +187,10 @@ void measure(const Config& config, const Limits& limits, ArenaMap& map, Widest& 
     }
     for (const Stack* s : {&config.encoder, &config.decoder})
         if (s->n_layers) {
-            widen(*s, map, widest);
-            widen_for_parts({*s, limits, kind, map, widest});
+            const Planning planning{*s, limits, kind, map, widest};
+#define FOVEA_TENSOR_PART(there, field, name, Tensors, n) \
+    if (there) widen_for<Tensors>(planning);
+#include "engine/pass/parts.inc"
         }
     const std::uint64_t n_chunks = (at_least(map.capacity, limits.max_kv_len) + kChunk - 1) / kChunk;
     if (n_chunks > 1) grow_to(map.n_partials, widest.n_heads * n_chunks);  // fits, or lay_out's check of tasks fails

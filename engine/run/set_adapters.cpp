@@ -99,7 +99,8 @@ namespace {
     if (const std::uint32_t base = wanted ? vectors_checksum(w.model) : 0; base != wanted)
         return {Code::checksum_mismatch, "vectors of the model that an adapter is for", wanted, base};
     return for_each_layer(w, [&](StackIndex index, std::uint32_t layer, std::uint32_t number) {
-        const AdapterTensors tensors = found<AdapterTensors>({*adapter.model, index, layer});
+        AdapterTensors tensors;
+        tensors.find({*adapter.model, index, layer});
         if (Status status = check_layer(tensors, w.layers()[number]); !status.ok() || !has(Part::latent)) return status;
         return check_latent(tensors, stack_of(its, index).block(layer),
                             n_layers_with<LatentTensors>(own) ? w.latent()[number] : LatentTensors{},
@@ -118,8 +119,7 @@ namespace {
         new (w.arena + w.map.adapter_uses + i * kAdapterUseBytes)
             AdapterUse{adapter.model->bytes().data(), adapter.scale};
         static_cast<void>(for_each_layer(w, [&](StackIndex index, std::uint32_t layer, std::uint32_t number) {
-            new (w.adapters() + i * n_layers + number)
-                AdapterTensors(found<AdapterTensors>({*adapter.model, index, layer}));
+            find_to(w.adapters() + i * n_layers + number, {*adapter.model, index, layer});
             return Status{};
         }));
     }

@@ -23,15 +23,14 @@ bool gains_by_tiles(const Model& model, const Limits& limits) noexcept {
     return gains;
 }
 
-/// The tensors before the encoder's layers, where it hears, and those of the last stack's head.
+/// The tensors before the encoder's layers, where it hears, of the decoder's attention to a memory, and of the last stack's head.
 void find_ends(WorkspaceState& w) noexcept {
     const Config& config = w.model.config();
     if (config.encoder.sound.is_speech())
-        w.stacks[0].macs_per_row +=
-            (new (w.sound()) SoundTensors(found<SoundTensors>({w.model, StackIndex::encoder})))->macs();
+        w.stacks[0].macs_per_row += find_to(w.sound(), {w.model, StackIndex::encoder}).macs();
+    if (reads_memory(config)) w.stacks[1].macs_per_row += find_cross(w.model, w.cross());
     const StackIndex last = last_stack(config);
-    for (std::uint32_t i = 0; i < stack_of(config, last).n_head_maps(); ++i)
-        new (w.head() + i) HeadTensors(found<HeadTensors>({w.model, last, i}));
+    for (std::uint32_t i = 0; i < stack_of(config, last).n_head_maps(); ++i) find_to(w.head() + i, {w.model, last, i});
 }
 
 }  // namespace
@@ -59,11 +58,10 @@ Status start_workspace(WorkspaceState* state, const Model& model, const Limits& 
     state->remote = remote;
     state->fetches_to_second_level = has(Part::teams) && detect_features().fetches_to_second_level;
     const std::uint32_t n_encoder = kept.config().encoder.n_layers;
-    const auto cross = reads_memory(kept.config()) ? state->cross() : nullptr;
-    state->stacks[0] = find_tensors(kept, StackIndex::encoder, state->layers(), nullptr);
-    state->stacks[1] = find_tensors(kept, StackIndex::decoder, state->layers() + n_encoder, cross);
+    state->stacks[0] = find_stack(kept, StackIndex::encoder, state->layers());
+    state->stacks[1] = find_stack(kept, StackIndex::decoder, state->layers() + n_encoder);
     if (has(Part::vectors)) find_ends(*state);
-#define FOVEA_LAYER_PART(there, Feature, field, name, Tensors)                                \
+#define FOVEA_LAYER_PART(there, field, name, Tensors)                                         \
     if (there && n_layers_with<Tensors>(kept.config())) {                                     \
         find_layers(kept, StackIndex::encoder, state->field(), state->stacks[0]);             \
         find_layers(kept, StackIndex::decoder, state->field() + n_encoder, state->stacks[1]); \

@@ -22,7 +22,7 @@ public:
     }
     void add(const Stack& s) {
         if (!s.n_layers) return;
-        for (std::uint32_t i = 0; i < s.n_blocks; ++i) add(s.blocks[i]);
+        for (const Block& b : s.used_blocks()) add(b);
         for (const HeadMap& map : s.head) {
             need(Part::experts, map.activation == Activation::silu_clamped);
             need(Part::block_variants, map.activation >= Activation::relu2);

@@ -64,18 +64,17 @@ void count_stack(const Stack& s, StackIndex index, ParameterCount& count) {
 }
 
 void count_first_layer(const Stack& s, ParameterCount& count) {
-    const Block& b = s.block(0);
+    const AttentionShape& b = s.block(0).attention;
     count.unfactored_value = std::uint64_t{s.d_model} * s.d_model;
     ParameterCount layer;
     for_each_layer_tensor(s, StackIndex::decoder, 0, [&](const TensorSpec& t) { count_tensor(s, t, layer); });
     count.layer_attention = layer.attention;
     count.layer_feed_forward = layer.feed_forward;
-    if (b.attention.n_heads == 0) return;
-    count.query_head = std::uint64_t{b.attention.head_dim} * or_else(b.attention.query_width, s.d_model);
-    count.key_head = std::uint64_t{b.attention.head_dim} * or_else(b.attention.key_width, s.d_model);
-    count.value_head = std::uint64_t{b.attention.value_head_dim} * or_else(b.attention.value_width, s.d_model);
-    if (b.attention.has_output_map)
-        count.output_head = std::uint64_t{b.attention.value_head_dim} * or_else(b.attention.output_width, s.d_model);
+    if (b.n_heads == 0) return;
+    count.query_head = std::uint64_t{b.head_dim} * or_else(b.query_width, s.d_model);
+    count.key_head = std::uint64_t{b.head_dim} * or_else(b.key_width, s.d_model);
+    count.value_head = std::uint64_t{b.value_head_dim} * or_else(b.value_width, s.d_model);
+    if (b.has_output_map) count.output_head = std::uint64_t{b.value_head_dim} * or_else(b.output_width, s.d_model);
     count.head = count.query_head + count.key_head + count.value_head + count.output_head;
 }
 

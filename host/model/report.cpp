@@ -63,42 +63,40 @@ std::string plural(std::uint64_t n, const char* one, const char* many) {
 }
 
 void describe_block(std::ostream& out, const Block& b) {
-    if (b.attention.n_heads) {
-        out << "    attention     " << plural(b.attention.n_heads, "query head", "query heads") << " and "
-            << plural(b.attention.n_kv_heads, "key-value head", "key-value heads") << " of " << b.attention.head_dim;
-        if (b.attention.value_head_dim != b.attention.head_dim) out << ", values of " << b.attention.value_head_dim;
+    const AttentionShape& a = b.attention;
+    const ExpertShape& e = b.experts;
+    if (a.n_heads) {
+        out << "    attention     " << plural(a.n_heads, "query head", "query heads") << " and "
+            << plural(a.n_kv_heads, "key-value head", "key-value heads") << " of " << a.head_dim;
+        if (a.value_head_dim != a.head_dim) out << ", values of " << a.value_head_dim;
         if (b.latent.query_dim)
-            out << ", latent: heads of " << b.attention.rotary_dim + b.latent.query_dim << ", values of "
-                << b.latent.value_dim;
+            out << ", latent: heads of " << a.rotary_dim + b.latent.query_dim << ", values of " << b.latent.value_dim;
         if (b.latent.query_rank) out << ", queries through " << with_separators(b.latent.query_rank);
-        out << (b.attention.causal ? ", causal" : ", unmasked");
-        if (b.attention.window) out << ", window " << with_separators(b.attention.window);
-        if (b.attention.position != Position::none) out << ", " << word(b.attention.position);
-        if (b.attention.position == Position::rope && b.attention.rotary_dim != b.attention.head_dim)
-            out << " on " << b.attention.rotary_dim << " dims";
-        if (b.attention.query_bias || b.attention.key_bias || b.attention.value_bias) out << ", biases";
-        if (b.attention.query_key_norm != Norm::none)
-            out << ", " << word(b.attention.query_key_norm) << " of queries and keys";
-        if (b.attention.head_norm == HeadNorm::each) out << " each";
-        if (b.attention.head_norm == HeadNorm::together) out << " together";
-        if (b.attention.value_norm) out << ", RMS norm of values";
-        if (b.attention.shared_keys) out << ", keys and values of an earlier layer";
-        if (b.attention.projection_clip != 0.0f) out << ", projections clipped at " << b.attention.projection_clip;
-        if (b.attention.attention_sinks) out << ", sinks";
-        if (b.attention.score_softcap != 0.0f) out << ", scores capped at " << b.attention.score_softcap;
-        if (b.attention.cross_attention) out << ", cross-attention";
+        out << (a.causal ? ", causal" : ", unmasked");
+        if (a.window) out << ", window " << with_separators(a.window);
+        if (a.position != Position::none) out << ", " << word(a.position);
+        if (a.position == Position::rope && a.rotary_dim != a.head_dim) out << " on " << a.rotary_dim << " dims";
+        if (a.query_bias || a.key_bias || a.value_bias) out << ", biases";
+        if (a.query_key_norm != Norm::none) out << ", " << word(a.query_key_norm) << " of queries and keys";
+        if (a.head_norm == HeadNorm::each) out << " each";
+        if (a.head_norm == HeadNorm::together) out << " together";
+        if (a.value_norm) out << ", RMS norm of values";
+        if (a.shared_keys) out << ", keys and values of an earlier layer";
+        if (a.projection_clip != 0.0f) out << ", projections clipped at " << a.projection_clip;
+        if (a.attention_sinks) out << ", sinks";
+        if (a.score_softcap != 0.0f) out << ", scores capped at " << a.score_softcap;
+        if (a.cross_attention) out << ", cross-attention";
         out << "\n";
     }
-    if (b.experts.n) {
-        out << "    experts       " << with_separators(b.experts.n_used) << " of " << with_separators(b.experts.n)
-            << " for each token" << (b.experts.normalize ? ", weights normalized" : "")
-            << (b.experts.router_score == RouterScore::sigmoid ? ", scored by sigmoids" : "")
-            << (b.experts.choice_bias ? ", a bias for the choice" : "");
-        if (b.experts.n_groups) out << ", in " << b.experts.n_groups_used << " of " << b.experts.n_groups << " groups";
-        if (b.experts.routed_scale != 0.0f) out << ", weights times " << b.experts.routed_scale;
-        if (b.experts.shared_d_ff)
-            out << ", one shared of " << with_separators(b.experts.shared_d_ff)
-                << (b.experts.shared_gate ? " with a gate" : "");
+    if (e.n) {
+        out << "    experts       " << with_separators(e.n_used) << " of " << with_separators(e.n) << " for each token"
+            << (e.normalize ? ", weights normalized" : "")
+            << (e.router_score == RouterScore::sigmoid ? ", scored by sigmoids" : "")
+            << (e.choice_bias ? ", a bias for the choice" : "");
+        if (e.n_groups) out << ", in " << e.n_groups_used << " of " << e.n_groups << " groups";
+        if (e.routed_scale != 0.0f) out << ", weights times " << e.routed_scale;
+        if (e.shared_d_ff)
+            out << ", one shared of " << with_separators(e.shared_d_ff) << (e.shared_gate ? " with a gate" : "");
         out << "\n";
     }
     if (b.feed.d_ff)

@@ -155,13 +155,8 @@ struct InputShape {
     bool operator==(const InputShape&) const = default;
 };
 
-/// One transformer block: what its parts are, each with its own, and what they have in common.
+/// One transformer block: what its parts have in common, and each part by itself.
 struct Block {
-    AttentionShape attention;
-    LatentShape latent;
-    FeedForwardShape feed;
-    ExpertShape experts;
-    InputShape inputs;
     float norm_epsilon = 1e-5f;
     float residual_scale = 0.0f;  ///< multiplies what is added to the residual stream; 0: 1
     Norm norm = Norm::none;
@@ -170,6 +165,11 @@ struct Block {
     /// This block's matrices are quantized with column scales: each column of an input is multiplied by its own power of two
     /// before it is quantized, and the matrices' columns are divided by it (Xiao et al. 2023). Not for experts.
     bool column_scales = false;
+    FeedForwardShape feed;
+    InputShape inputs;
+    LatentShape latent;
+    ExpertShape experts;
+    AttentionShape attention;
 
     bool operator==(const Block&) const = default;
 };
@@ -266,6 +266,8 @@ struct Stack {
     [[nodiscard]] bool adapts(Adapted matrix) const noexcept {
         return (adapted & static_cast<std::uint32_t>(matrix)) != 0;
     }
+    /// Those of `blocks` that layers are, in a checked configuration.
+    [[nodiscard]] std::span<const Block> used_blocks() const noexcept { return std::span(blocks).first(n_blocks); }
     [[nodiscard]] const Block& block(std::uint32_t layer) const noexcept {
         return blocks[layer_blocks.empty() ? 0 : layer_blocks[layer]];
     }

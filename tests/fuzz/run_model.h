@@ -87,15 +87,13 @@ inline std::vector<float> result_of(Session& session) {
     out.resize(n_out * last.result_width());
     if (encode(session, input, out).ok()) return out;
 
-    const Block& block = last.blocks[0];
+    const AttentionShape& block = last.blocks[0].attention;
     const auto rows = [&](std::uint32_t width) {
         return std::vector<float>(Rows::kRows * or_else(width, last.d_model), 0.5f);
     };
-    const auto query = rows(block.attention.query_width), key = rows(block.attention.key_width),
-               value = rows(block.attention.value_width);
-    const std::uint64_t width = block.attention.has_output_map
-                                    ? or_else(block.attention.output_width, last.d_model)
-                                    : std::uint64_t{block.attention.n_heads} * block.attention.value_head_dim;
+    const auto query = rows(block.query_width), key = rows(block.key_width), value = rows(block.value_width);
+    const std::uint64_t width = block.has_output_map ? or_else(block.output_width, last.d_model)
+                                                     : std::uint64_t{block.n_heads} * block.value_head_dim;
     out.resize(Rows::kRows * width);
     if (attend(session,
                {.query = {query}, .key = {key}, .value = {value}, .n_queries = Rows::kRows, .n_keys = Rows::kRows}, out)

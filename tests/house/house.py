@@ -27,6 +27,9 @@ TOUCHED = {
     " convert/formats/gguf_blocks.cpp bindings/python/fovea/_convert.py",
     "VERSION_UNSUPPORTED": "include/fovea/codes.inc",
     "appended_value": "engine/format/roles.inc engine/blocks/qkv.cpp convert/sources/torch_module.cpp",
+    # A block's part: what finds its tensors; the rest of its row is named after no part.
+    "DistanceTensors|FOVEA_DISTANCE_TENSORS": "engine/format/roles.inc engine/model/layers.h engine/pass/parts.inc"
+    " engine/blocks/distances.cpp",
     "add_tokenize[^r]": "tools/verbs/verbs.h tools/verbs/tokenize.cpp",
     r"isa\(amx|kernels_amx": "CMakeLists.txt engine/kernels/kernels.h engine/kernels/isa/amx.cpp",
     "top_p": "include/fovea/sampler.h include/fovea/sampler_options.inc include/fovea/fovea.h engine/text/sampler.cpp"

@@ -37,11 +37,11 @@ inline Config bert_config() {
 inline Config disentangled_config(std::uint16_t n_buckets, std::uint32_t most, std::uint32_t n_layers = 2) {
     Config config = bert_config();
     config.encoder.n_layers = n_layers;
-    Block& b = config.encoder.blocks[0];
-    b.attention.position = Position::disentangled;
-    b.attention.relative_buckets = n_buckets;
-    b.attention.relative_max_distance = most;
-    b.attention.softmax_scale = 0.2f;
+    AttentionShape& b = config.encoder.blocks[0].attention;
+    b.position = Position::disentangled;
+    b.relative_buckets = n_buckets;
+    b.relative_max_distance = most;
+    b.softmax_scale = 0.2f;
     return config;
 }
 

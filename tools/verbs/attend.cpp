@@ -161,16 +161,15 @@ AttentionShape bare_heads(const AttendOptions& options, AttendJob& job) {
 /// Rows for a module's projections, in the order it takes them.
 void module_rows(const AttendOptions& options, const host::Opened& opened, AttendJob& job) {
     const Stack& stack = output_stack(opened.model.config());
-    const Block& b = stack.blocks[0];
+    const AttentionShape& b = stack.blocks[0].attention;
     const auto width = [&](std::uint32_t w) { return w ? w : stack.d_model; };
     job.batched = job.query.shape.size() == 3;
     struct Side {
         FloatArray& array;
         std::uint32_t width;
     };
-    for (const Side& side :
-         {Side{job.query, width(b.attention.query_width)}, Side{job.key, width(b.attention.key_width)},
-          Side{job.value, width(b.attention.value_width)}}) {
+    for (const Side& side : {Side{job.query, width(b.query_width)}, Side{job.key, width(b.key_width)},
+                             Side{job.value, width(b.value_width)}}) {
         const Shape& s = side.array.shape;
         if ((s.size() != 2 && s.size() != 3) || s.back() != side.width)
             refuse_shape(side.array, "[batch, seq, " + std::to_string(side.width) + "] or [seq, " +
@@ -190,10 +189,9 @@ void module_rows(const AttendOptions& options, const host::Opened& opened, Atten
     in.value.data = options.value.empty() ? in.key.data : std::span<const float>(job.value.data);
     in.n_queries = static_cast<std::uint32_t>(rows(job.query));
     in.n_keys = static_cast<std::uint32_t>(rows(job.key));
-    job.size = {n, b.attention.n_heads, rows(job.query), rows(job.key)};
+    job.size = {n, b.n_heads, rows(job.query), rows(job.key)};
     job.out_shape = job.query.shape;
-    job.out_shape.back() = b.attention.has_output_map ? width(b.attention.output_width)
-                                                      : std::uint64_t{b.attention.n_heads} * b.attention.value_head_dim;
+    job.out_shape.back() = b.has_output_map ? width(b.output_width) : std::uint64_t{b.n_heads} * b.value_head_dim;
 }
 
 void refuse_given(const std::string& option, bool given) {

@@ -89,10 +89,9 @@ BenchWork two_stack_work(const host::Opened& opened, const BenchLimits& limits, 
         if (std::string_view(tensor.role) == "second_convolution") work.prefill_operations += 2.0 * size * n_rows;
     }
     for (std::uint32_t layer = 0; layer < config.encoder.n_layers; ++layer) {
-        const Block& b = config.encoder.block(layer);
-        const double seen = b.attention.window ? std::min<double>(n_rows, 2.0 * b.attention.window - 1) : n_rows;
-        work.prefill_operations +=
-            2.0 * n_rows * seen * b.attention.n_heads * (b.attention.head_dim + b.attention.value_head_dim);
+        const AttentionShape& b = config.encoder.block(layer).attention;
+        const double seen = b.window ? std::min<double>(n_rows, 2.0 * b.window - 1) : n_rows;
+        work.prefill_operations += 2.0 * n_rows * seen * b.n_heads * (b.head_dim + b.value_head_dim);
     }
     const Stack& s = config.decoder;
     for (std::uint32_t layer = 0; layer < s.n_layers; ++layer) {

@@ -140,7 +140,7 @@ AttentionShape PyAttention::read_heads(const Given& given, Job& job) {
 }
 
 void PyAttention::read_rows(const Given& given, Job& job) {
-    const Block& b = output_stack(opened_->config()).blocks[0];
+    const AttentionShape& b = output_stack(opened_->config()).blocks[0].attention;
     const std::uint32_t d_model = output_stack(opened_->config()).d_model;
     const auto width = [&](std::uint32_t w) { return w ? w : d_model; };
     struct Side {
@@ -148,9 +148,8 @@ void PyAttention::read_rows(const Given& given, Job& job) {
         const char* what;
         std::uint32_t width;
     };
-    for (const Side& side :
-         {Side{job.query, "query", width(b.attention.query_width)}, Side{job.key, "key", width(b.attention.key_width)},
-          Side{job.value, "value", width(b.attention.value_width)}}) {
+    for (const Side& side : {Side{job.query, "query", width(b.query_width)}, Side{job.key, "key", width(b.key_width)},
+                             Side{job.value, "value", width(b.value_width)}}) {
         const Shape& s = side.array.shape;
         if (s.size() != 3 || s.back() != side.width || s[0] > kMostRows || s[1] > kMostRows)
             throw ValueRefused(std::string(side.what) + ": expected [batch, seq, " + std::to_string(side.width) +
@@ -167,11 +166,10 @@ void PyAttention::read_rows(const Given& given, Job& job) {
     in.value.data = job.value.span();
     in.n_queries = static_cast<std::uint32_t>(job.query.shape[1]);
     in.n_keys = static_cast<std::uint32_t>(job.key.shape[1]);
-    job.size = {job.query.shape[0], b.attention.n_heads, in.n_queries, in.n_keys};
-    job.n_appended = std::uint64_t{b.attention.bias_kv} + b.attention.zero_attn;
-    const std::uint64_t out_width = b.attention.has_output_map
-                                        ? width(b.attention.output_width)
-                                        : std::uint64_t{b.attention.n_heads} * b.attention.value_head_dim;
+    job.size = {job.query.shape[0], b.n_heads, in.n_queries, in.n_keys};
+    job.n_appended = std::uint64_t{b.bias_kv} + b.zero_attn;
+    const std::uint64_t out_width =
+        b.has_output_map ? width(b.output_width) : std::uint64_t{b.n_heads} * b.value_head_dim;
     job.out = read_output(given.out, "out", {job.query.shape[0], job.query.shape[1], out_width});
     refuse_overlap(job.out, in.query, "query");
     refuse_overlap(job.out, in.key, "key");

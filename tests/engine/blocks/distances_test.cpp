@@ -35,16 +35,13 @@ std::vector<double> projected(const Model& model, const std::string& role, const
 /// [head][query][key]: what a score gets beside the product of query and key.
 std::vector<float> scores_of_distances(const Model& model, const std::vector<double>& rows) {
     const ElementReader element(model);
-    const Block& b = model.config().encoder.blocks[0];
+    const AttentionShape& b = model.config().encoder.blocks[0].attention;
     const std::vector<double> queries = projected(model, "query", rows), keys = projected(model, "key", rows);
-    const std::uint32_t rows_each = (b.attention.relative_buckets + 15u) / 16 * 16,
-                        most = b.attention.relative_max_distance;
-    std::vector<std::vector<double>> tables(
-        2, std::vector<double>(std::size_t{kHeads} * rows_each * b.attention.head_dim));
+    const std::uint32_t rows_each = (b.relative_buckets + 15u) / 16 * 16, most = b.relative_max_distance;
+    std::vector<std::vector<double>> tables(2, std::vector<double>(std::size_t{kHeads} * rows_each * b.head_dim));
     for (std::size_t i = 0; i < tables[0].size(); ++i)
         for (const std::size_t which : {0, 1})
-            tables[which][i] = element(which ? "distance_queries" : "distance_keys", 0, i / b.attention.head_dim,
-                                       i % b.attention.head_dim);
+            tables[which][i] = element(which ? "distance_queries" : "distance_keys", 0, i / b.head_dim, i % b.head_dim);
     std::vector<float> scores;
     for (std::size_t head = 0; head < kHeads; ++head)
         for (std::int64_t q = 0; q < kRows; ++q)
@@ -53,11 +50,10 @@ std::vector<float> scores_of_distances(const Model& model, const std::vector<dou
                 const double bucket = element("distance_buckets", 0, 0, static_cast<std::uint64_t>(far + d));
                 const std::size_t row = head * rows_each + static_cast<std::size_t>(bucket);
                 double sum = 0;
-                for (std::size_t i = 0; i < b.attention.head_dim; ++i) {
-                    const std::size_t at = head * b.attention.head_dim + i;
-                    sum +=
-                        queries[static_cast<std::size_t>(q) * kWidth + at] * tables[0][row * b.attention.head_dim + i];
-                    sum += keys[static_cast<std::size_t>(k) * kWidth + at] * tables[1][row * b.attention.head_dim + i];
+                for (std::size_t i = 0; i < b.head_dim; ++i) {
+                    const std::size_t at = head * b.head_dim + i;
+                    sum += queries[static_cast<std::size_t>(q) * kWidth + at] * tables[0][row * b.head_dim + i];
+                    sum += keys[static_cast<std::size_t>(k) * kWidth + at] * tables[1][row * b.head_dim + i];
                 }
                 scores.push_back(static_cast<float>(sum));
             }
@@ -90,10 +86,10 @@ TEST_CASE("disentangled positions add each query's and each key's product with i
 
         // The same weights without such positions: random tensors depend on their role and layer alone.
         Config plain_config = disentangled_config(n_buckets, most, 1);
-        Block& b = plain_config.encoder.blocks[0];
-        b.attention.position = Position::none;
-        b.attention.relative_buckets = 0;
-        b.attention.relative_max_distance = 0;
+        AttentionShape& b = plain_config.encoder.blocks[0].attention;
+        b.position = Position::none;
+        b.relative_buckets = 0;
+        b.relative_max_distance = 0;
         const SmallModel plain(plain_config, Type::f32);
         const std::vector<float> without = encoded(plain.model, in, kRows * kWidth);
         const std::vector<float> added = scores_of_distances(small.model, embedded);

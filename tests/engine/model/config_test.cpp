@@ -187,14 +187,14 @@ TEST_CASE("config: a lone attention may have widths of its own") {
     Stack& s = config.encoder;
     s.n_layers = s.n_blocks = 1;
     s.d_model = 24;
-    Block& b = s.blocks[0];
-    b.attention.n_heads = b.attention.n_kv_heads = 2;
-    b.attention.head_dim = 12;
-    b.attention.value_head_dim = 5;
-    b.attention.key_width = 17;
-    b.attention.value_width = 9;
-    b.attention.output_width = 31;
-    b.attention.output_bias = true;
+    AttentionShape& b = s.blocks[0].attention;
+    b.n_heads = b.n_kv_heads = 2;
+    b.head_dim = 12;
+    b.value_head_dim = 5;
+    b.key_width = 17;
+    b.value_width = 9;
+    b.output_width = 31;
+    b.output_bias = true;
     CHECK(check(config).ok());
     const ParameterCount count = count_parameters(config);
     CHECK(count.query_head == 12 * 24);
@@ -204,7 +204,7 @@ TEST_CASE("config: a lone attention may have widths of its own") {
     CHECK(count.layer_attention == 2 * (12 * 24 + 12 * 17 + 5 * 9 + 5 * 31));
     CHECK(count.biases_and_norms == 31);
     CHECK(count.total == count.attention + 31);
-    b.attention.cross_attention = true;
+    b.cross_attention = true;
     CHECK(std::string(check(config).what) == "cross_attention in the encoder");
 }
 

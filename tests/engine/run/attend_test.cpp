@@ -314,11 +314,10 @@ TEST_CASE("attend: a module that appends keys gives the same bits everywhere, be
     Stack& s = config.encoder;
     s.n_layers = s.n_blocks = 1;
     s.d_model = 20;
-    Block& b = s.blocks[0];
-    b.attention.n_heads = b.attention.n_kv_heads = 4;
-    b.attention.head_dim = b.attention.value_head_dim = 5;
-    b.attention.query_bias = b.attention.key_bias = b.attention.value_bias = b.attention.output_bias =
-        b.attention.bias_kv = b.attention.zero_attn = true;
+    AttentionShape& b = s.blocks[0].attention;
+    b.n_heads = b.n_kv_heads = 4;
+    b.head_dim = b.value_head_dim = 5;
+    b.query_bias = b.key_bias = b.value_bias = b.output_bias = b.bias_kv = b.zero_attn = true;
     const SmallModel small(config, Type::f32);
     std::uint32_t seed = 0;
     for (Case c : all_cases()) {

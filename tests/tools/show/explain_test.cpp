@@ -37,9 +37,9 @@ std::vector<float> fused(const Model& model, const AttendInput& in, std::size_t 
                     .max_key_rows = in.n_sequences * keys},
                    isa);
     std::vector<float> out(n_out, NAN);
-    const Block& b = model.config().encoder.blocks[0];
-    const std::uint32_t n_keys = keys + b.attention.bias_kv + b.attention.zero_attn;
-    weights.assign(std::size_t{in.n_sequences} * b.attention.n_heads * in.n_queries * n_keys, NAN);
+    const AttentionShape& b = model.config().encoder.blocks[0].attention;
+    const std::uint32_t n_keys = keys + b.bias_kv + b.zero_attn;
+    weights.assign(std::size_t{in.n_sequences} * b.n_heads * in.n_queries * n_keys, NAN);
     REQUIRE(
         capture_attention(s.session, {.per_head = true, .n_queries = in.n_queries, .n_keys = n_keys, .out = weights})
             .ok());
@@ -110,15 +110,15 @@ TEST_CASE("explain: a module's projections, appended keys and output map end in 
             Stack& s = config.encoder;
             s.n_layers = s.n_blocks = 1;
             s.d_model = 48;
-            Block& b = s.blocks[0];
-            b.attention.n_heads = 6;
-            b.attention.n_kv_heads = appends ? 6 : 2;
-            b.attention.head_dim = 8;
-            b.attention.value_head_dim = appends ? 8 : 5;
-            b.attention.key_width = 40;
-            b.attention.value_width = 24;
-            b.attention.query_bias = b.attention.value_bias = b.attention.output_bias = true;
-            b.attention.bias_kv = b.attention.zero_attn = appends;
+            AttentionShape& b = s.blocks[0].attention;
+            b.n_heads = 6;
+            b.n_kv_heads = appends ? 6 : 2;
+            b.head_dim = 8;
+            b.value_head_dim = appends ? 8 : 5;
+            b.key_width = 40;
+            b.value_width = 24;
+            b.query_bias = b.value_bias = b.output_bias = true;
+            b.bias_kv = b.zero_attn = appends;
             const SmallModel small(config, type);
             const Arrays a({.n_sequences = 2, .n_queries = 9, .n_keys = 21, .head_dim = 48, .value_head_dim = 40}, 3);
             AttendInput in;

@@ -153,10 +153,10 @@ TEST_CASE("cli: inspect shows the same matrices for every number of heads of a w
         Stack& s = config.encoder;
         s.n_layers = s.n_blocks = 1;
         s.d_model = 512;
-        Block& b = s.blocks[0];
-        b.attention.n_heads = b.attention.n_kv_heads = n_heads;
-        b.attention.head_dim = b.attention.value_head_dim = 512 / n_heads;
-        b.attention.query_bias = b.attention.key_bias = b.attention.value_bias = b.attention.output_bias = true;
+        AttentionShape& b = s.blocks[0].attention;
+        b.n_heads = b.n_kv_heads = n_heads;
+        b.head_dim = b.value_head_dim = 512 / n_heads;
+        b.query_bias = b.key_bias = b.value_bias = b.output_bias = true;
         const SmallModel small(config, Type::f16);
         write_text(files.path("m.fovea"), {reinterpret_cast<const char*>(small.file.data()), small.file.size()});
         const std::string words = output_of({"inspect", files.path("m.fovea")});
