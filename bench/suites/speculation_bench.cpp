@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "bench/suites/suites.h"
+#include "fovea/host/runtime.h"
 #include "host/base/clock.h"
 #include "host/base/error.h"
-#include "host/model/runtime.h"
 
 namespace fovea {
 namespace {

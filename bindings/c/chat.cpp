@@ -1,20 +1,16 @@
 // Conversations, forms of answers, and the sessions that generate both, for fovea_host.h.
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "bindings/c/handles.h"
 #include "fovea/host/arena.h"
-#include "host/grammar/grammar.h"
 #include "host/model/context.h"
 
 using namespace fovea;
 using namespace fovea::host_c;
 
 struct fovea_host_form {
-    const fovea_host_model* model = nullptr;
-    std::vector<std::byte> bytes;
-    fovea_constraint* constraint = nullptr;  // in memory
-    alignas(8) std::byte memory[FOVEA_CONSTRAINT_BYTES];
+    const fovea_host_model* model;
+    std::shared_ptr<const host::Form> form;
 };
 
 struct fovea_host_session {
@@ -26,34 +22,11 @@ struct fovea_host_session {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json read_json(const char* text, const char* name) {
-    Json json = Json::parse(text, nullptr, false);
-    if (json.is_discarded()) throw host::ArgumentError(std::string(name) + ": expected JSON, got other text");
-    return json;
-}
-
 std::string render(const fovea_host_model& model, const char* messages, const fovea_host_chat_options& options) {
-    ChatInput input;
-    input.messages = read_json(need(messages, "messages"), "messages");
-    if (!input.messages.is_array() || input.messages.empty())
-        throw host::ArgumentError("messages: expected an array of 1 message or more, got other JSON");
-    if (options.tools) input.tools = read_json(options.tools, "tools");
-    if (options.extra) input.extra = read_json(options.extra, "extra");
-    input.add_generation_prompt = !options.no_answer;
-    try {
-        return model.chat().render(input);
-    } catch (const ChatTemplateError& error) {
-        throw host::Error(std::string("chat template: ") + error.what());
-    }
-}
-
-void check(const fovea_status& status, const std::string& subject) {
-    if (status.code == FOVEA_OK) return;
-    char line[256];
-    fovea_describe(status, line, sizeof line);
-    throw host::Error(subject + ": " + line);
+    return model.chat().prompt({.messages = need(messages, "messages"),
+                                .tools = or_empty(options.tools),
+                                .extra = or_empty(options.extra),
+                                .add_generation_prompt = !options.no_answer});
 }
 
 /// A session's limits and generator, and the exact memory of both.
@@ -69,12 +42,15 @@ struct SessionPlan {
         limits.struct_size = sizeof limits;
         limits.max_positions = checked_context(opened.name, opened.model, limits.max_positions, kDefaultContext);
         if (!limits.n_threads) limits.n_threads = fovea_default_threads();
+        limits.max_adapters = static_cast<std::uint32_t>(model.adapters.size());
+        for (const EngineModel& adapter : model.adapters)
+            limits.max_adapter_rank = std::max(limits.max_adapter_rank, fovea_adapter_rank(adapter.model));
         session.struct_size = sizeof session;
-        check(fovea_plan_session(model.engine_model, &limits, &session), opened.name);
+        check(fovea_plan_session(model.engine.model, &limits, &session), opened.name);
         generator_limits.struct_size = sizeof generator_limits;
         generator_limits.max_tokens = session.max_positions;
         generator.struct_size = sizeof generator;
-        check(fovea_plan_generator(model.engine_model, &generator_limits, &generator), opened.name);
+        check(fovea_plan_generator(model.engine.model, &generator_limits, &generator), opened.name);
     }
 };
 
@@ -84,31 +60,46 @@ struct SessionPlan {
     return arena;
 }
 
-/// A form's place while one text is generated.
-class FormPlace {
-public:
-    FormPlace(const fovea_host_form& form, const fovea_host_model& model)
-        : memory_((fovea_constraint_state_bytes(form.constraint) + 7) / 8) {
-        if (form.model != &model) throw host::ArgumentError("form: expected one of the session's model, got another's");
-        filter_.struct_size = sizeof filter_;
-        check(fovea_make_constraint_state(form.constraint, memory_.data(), memory_.size() * 8, &state_), "form");
-        check(fovea_constraint_filter(state_, &filter_), "form");
-    }
-    [[nodiscard]] const fovea_token_filter* filter() const { return &filter_; }
+/// Adapters with a scale of 0 cost nothing.
+void use_adapters(fovea_host_session& session, const float* scales) {
+    std::vector<fovea_adapter> used;
+    for (std::size_t i = 0; i < session.model->adapters.size(); ++i)
+        if (scales[i] != 0) used.push_back({session.model->adapters[i].model, scales[i]});
+    check(fovea_set_session_adapters(session.session, used.data(), used.size()), session.model->opened.name);
+}
 
-private:
-    std::vector<std::uint64_t> memory_;
-    fovea_constraint_state* state_ = nullptr;
-    fovea_token_filter filter_{};
-};
+const TokenFilter& filter_in(void* context) { return *static_cast<const TokenFilter*>(context); }
+
+/// The same filter, which must outlive it, for the engine's C functions.
+fovea_token_filter filter_of(TokenFilter& own) {
+    fovea_token_filter filter{};
+    filter.struct_size = sizeof filter;
+    filter.context = &own;
+    filter.allow = [](void* own_filter, const uint32_t* text, size_t n_text, uint32_t* mask, size_t n_mask) {
+        filter_in(own_filter).allow(filter_in(own_filter).context, {text, n_text}, {mask, n_mask});
+    };
+    filter.accept = [](void* own_filter, uint32_t token) {
+        filter_in(own_filter).accept(filter_in(own_filter).context, token);
+    };
+    filter.forced = [](void* own_filter, uint32_t* tokens, size_t capacity) {
+        return filter_in(own_filter).forced(filter_in(own_filter).context, {tokens, capacity});
+    };
+    return filter;
+}
 
 void generate(fovea_host_session& session, std::span<const Token> tokens, fovea_generate_options options,
               const fovea_host_form* form, fovea_host_on_text on_text, void* context) {
     const std::string& name = session.model->opened.name;
-    std::optional<FormPlace> place;
+    std::optional<host::FormPlace> place;
+    TokenFilter own_filter;
+    fovea_token_filter filter;
     if (form) {
         if (options.filter) throw host::ArgumentError("options.filter: expected none beside a form, got one");
-        options.filter = place.emplace(*form, *session.model).filter();
+        if (form->model != session.model)
+            throw host::ArgumentError("form: expected one of the session's model, got another's");
+        own_filter = place.emplace(form->form).start();
+        filter = filter_of(own_filter);
+        options.filter = &filter;
     }
     options.struct_size = sizeof options;
     check(fovea_start(session.generator, tokens.data(), tokens.size(), &options), name);
@@ -119,16 +110,6 @@ void generate(fovea_host_session& session, std::span<const Token> tokens, fovea_
         text.assign(piece.text.bytes, piece.text.n_bytes);
         if (!text.empty() && on_text && on_text(context, text.c_str())) throw Cancelled{};
     }
-}
-
-grammar::Grammar read_form(std::uint32_t kind, const char* text) {
-    switch (kind) {
-        case FOVEA_HOST_JSON_SCHEMA: return grammar::read_json_schema(text);
-        case FOVEA_HOST_GBNF: return grammar::read_gbnf(text);
-        case FOVEA_HOST_REGEX: return grammar::read_regex(text);
-    }
-    throw host::ArgumentError("kind: expected a JSON schema (0), GBNF (1) or a regular expression (2), got " +
-                              std::to_string(kind));
 }
 
 }  // namespace
@@ -146,15 +127,12 @@ int fovea_host_render_chat(const fovea_host_model* model, const char* messages, 
 int fovea_host_compile_form(const fovea_host_model* model, uint32_t kind, const char* text, fovea_host_form** form) {
     return run([&] {
         need(form, "form");
-        const Tokenizer& tokenizer = need(model, "model")->opened.need_tokenizer();
-        auto made = std::make_unique<fovea_host_form>();
-        made->model = model;
-        made->bytes = grammar::compile(read_form(kind, need(text, "text")), tokenizer, model->vocabulary_index());
-        const std::vector<std::byte>& index = model->vocabulary_index();
-        check(fovea_open_constraint(model->engine_model, made->bytes.data(), made->bytes.size(), index.data(),
-                                    index.size(), made->memory, sizeof made->memory, &made->constraint),
-              "form");
-        *form = made.release();
+        if (kind > FOVEA_HOST_REGEX)
+            throw host::ArgumentError("kind: expected a JSON schema (0), GBNF (1) or a regular expression (2), got " +
+                                      std::to_string(kind));
+        const auto compiled =
+            need(model, "model")->forms.compile(static_cast<host::FormKind>(kind), need(text, "text"));
+        *form = new fovea_host_form{model, compiled};
     });
 }
 
@@ -176,15 +154,28 @@ int fovea_host_start(const fovea_host_model* model, const fovea_limits* limits, 
         made->model = model;
         made->session_arena = taken(plan.session.arena_bytes);
         made->generator_arena = taken(plan.generator.arena_bytes);
-        check(fovea_make_session_of(model->engine_model, &plan.limits, made->session_arena.bytes().data(),
+        check(fovea_make_session_of(model->engine.model, &plan.limits, made->session_arena.bytes().data(),
                                     made->session_arena.size(), &made->session),
               model->opened.name);
         const fovea_cache cache = fovea_session_cache(made->session);
         check(
-            fovea_make_generator(model->engine_model, &cache, &plan.generator_limits,
+            fovea_make_generator(model->engine.model, &cache, &plan.generator_limits,
                                  made->generator_arena.bytes().data(), made->generator_arena.size(), &made->generator),
             model->opened.name);
+        std::vector<float> scales;
+        for (const host::OpenedAdapter& adapter : model->opened.adapters) scales.push_back(adapter.scale);
+        use_adapters(*made, scales.data());
         *session = made.release();
+    });
+}
+
+int fovea_host_scale_adapters(fovea_host_session* session, const float* scales) {
+    return run([&] {
+        need(session, "session"), need(scales, "scales");
+        const std::string& name = session->model->opened.name;
+        check(fovea_rewind(session->session, 0, nullptr), name);
+        check(fovea_resume(session->generator, nullptr, 0), name);
+        use_adapters(*session, scales);
     });
 }
 
@@ -198,8 +189,8 @@ int fovea_host_generate(fovea_host_session* session, const uint32_t* tokens, siz
                         const fovea_generate_options* options, const fovea_host_form* form, fovea_host_on_text on_text,
                         void* context) {
     return run([&] {
-        generate(*need(session, "session"), {n_tokens ? need(tokens, "tokens") : tokens, n_tokens},
-                 read_struct(options), form, on_text, context);
+        generate(*need(session, "session"), need_array(tokens, n_tokens, "tokens"), read_struct(options), form, on_text,
+                 context);
     });
 }
 

@@ -3,9 +3,6 @@
 #include <cstdlib>
 #include <new>
 #include <stdexcept>
-
-#include "host/grammar/grammar.h"
-
 namespace fovea::host_c {
 namespace {
 
@@ -32,14 +29,19 @@ int run_caught(void (*work)(void*), void* context) noexcept try {
     return say(FOVEA_HOST_CANCELLED, "ended by the caller");
 } catch (const host::ArgumentError& error) {
     return say(FOVEA_HOST_ARGUMENT, error.what());
-} catch (const grammar::GrammarError& error) {
-    return say(FOVEA_HOST_ARGUMENT, error.what());
 } catch (const std::bad_alloc&) {
     return say(FOVEA_HOST_NO_MEMORY, "out of memory");
 } catch (const std::exception& error) {
     return say(FOVEA_HOST_FAILED, error.what());
 } catch (...) {
     return say(FOVEA_HOST_FAILED, "unknown failure");
+}
+
+void check(const fovea_status& status, const std::string& subject) {
+    if (status.code == FOVEA_OK) return;
+    char line[256];
+    fovea_describe(status, line, sizeof line);
+    throw host::Error(subject + ": " + line);
 }
 
 void* take_memory(std::size_t n_bytes) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <deque>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -11,24 +12,40 @@
 #include <vector>
 
 #include "fovea/fovea_host.h"
-#include "host/base/error.h"
-#include "host/chat/model_chat.h"
-#include "host/model/head_results.h"
-#include "host/model/opened.h"
+#include "fovea/host/chat.h"
+#include "fovea/host/form.h"
+#include "fovea/host/opened.h"
+#include "fovea/host/texts.h"
+
+namespace fovea::host_c {
+
+/// An opened file for the engine's C functions. It stays where it is.
+struct EngineModel {
+    explicit EngineModel(const host::OpenedFile& file);
+    EngineModel(const EngineModel&) = delete;
+    EngineModel& operator=(const EngineModel&) = delete;
+
+    fovea_model* model = nullptr;  // in memory
+    alignas(8) std::byte memory[FOVEA_MODEL_BYTES];
+};
+
+}  // namespace fovea::host_c
 
 struct fovea_host_model {
-    fovea::host::Opened opened;
-    fovea_model* engine_model = nullptr;  // in engine_memory
-    std::optional<fovea::Head> head;      // of a model with labels
-    mutable std::once_flag chat_made, index_made;
-    mutable std::optional<fovea::ModelChat> chat_;
-    mutable std::vector<std::byte> index_;
-    alignas(8) std::byte engine_memory[FOVEA_MODEL_BYTES];
+    explicit fovea_host_model(fovea::host::Opened made);
+
+    const fovea::host::Opened opened;
+    const fovea::host_c::EngineModel engine;
+    std::deque<fovea::host_c::EngineModel> adapters;
+    std::optional<fovea::Head> head;
+    const fovea::host::Forms forms{opened};
 
     /// The model's chat template, read when it is first wanted. Throws what ModelChat::of does.
     [[nodiscard]] const fovea::ModelChat& chat() const;
-    /// The tree of the vocabulary's tokens, for forms, made when it is first wanted.
-    [[nodiscard]] const std::vector<std::byte>& vocabulary_index() const;
+
+private:
+    mutable std::once_flag chat_made_;
+    mutable std::optional<fovea::ModelChat> chat_;
 };
 
 namespace fovea::host_c {
@@ -65,16 +82,44 @@ Pointer need(Pointer pointer, const char* name) {
     if (!pointer) throw host::ArgumentError(std::string(name) + ": expected a pointer, got NULL");
     return pointer;
 }
+/// An array of n values; null if n is 0.
+template<class Value>
+[[nodiscard]] std::span<Value> need_array(Value* values, std::size_t n, const char* name) {
+    return {n ? need(values, name) : values, n};
+}
+/// A text that may be null.
+[[nodiscard]] inline std::string_view or_empty(const char* text) { return text ? text : ""; }
+
+/// Throws host::Error unless `status` is FOVEA_OK.
+void check(const fovea_status& status, const std::string& subject);
 
 /// Memory that fovea_host_free gives back, with the same contents. Throws std::bad_alloc.
 [[nodiscard]] void* take_memory(std::size_t n_bytes);
 template<class Value>
-[[nodiscard]] Value* copy_of(const Value* values, std::size_t n) {
-    auto* copy = static_cast<Value*>(take_memory(n * sizeof(Value)));
-    if (n) std::memcpy(copy, values, n * sizeof(Value));
+[[nodiscard]] Value* copy_of(std::span<const Value> values) {
+    auto* copy = static_cast<Value*>(take_memory(values.size_bytes()));
+    if (!values.empty()) std::memcpy(copy, values.data(), values.size_bytes());
     return copy;
 }
 /// With a zero byte behind it.
 [[nodiscard]] char* copy_of(std::string_view text);
+
+/// One block of memory: structs, and the texts that they point to.
+class TextBlock {
+public:
+    TextBlock(std::size_t struct_bytes, std::size_t text_bytes)
+        : begin_(static_cast<char*>(take_memory(struct_bytes + text_bytes))), text_(begin_ + struct_bytes) {}
+    [[nodiscard]] void* begin() const { return begin_; }
+    /// With a zero byte behind it.
+    const char* add(std::string_view text) {
+        char* copy = text_;
+        text_ = std::copy(text.begin(), text.end(), text_);
+        *text_++ = 0;
+        return copy;
+    }
+
+private:
+    char *begin_, *text_;
+};
 
 }  // namespace fovea::host_c

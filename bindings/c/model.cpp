@@ -1,43 +1,27 @@
 // Models, their metadata and tokens, for fovea_host.h.
-#include <memory>
-
 #include "bindings/c/handles.h"
-#include "convert/open/open.h"
-#include "fovea/fovea.h"
-#include "host/grammar/grammar.h"
+#include "fovea/host/runtime.h"
 
 using namespace fovea;
 using namespace fovea::host_c;
 
-namespace {
-
-/// The head of a model with labels; none of another.
-std::optional<Head> class_head(const host::Opened& opened) {
-    if (opened.kind() != host::Kind::vectors || find_info(opened.model, "task") != "text-classification") return {};
-    return head_of(opened);
+EngineModel::EngineModel(const host::OpenedFile& file) {
+    const std::span<const std::byte> bytes = file.model.bytes();
+    check(fovea_open_model(bytes.data(), bytes.size(), 0, memory, sizeof memory, &model), file.name);
 }
 
-void finish_opening(fovea_host_model& model) {
-    const std::span<const std::byte> bytes = model.opened.model.bytes();
-    const fovea_status status = fovea_open_model(bytes.data(), bytes.size(), 0, model.engine_memory,
-                                                 sizeof model.engine_memory, &model.engine_model);
-    if (status.code != FOVEA_OK) throw host::Error(model.opened.name + ": " + status.what);
-    model.head = class_head(model.opened);
+fovea_host_model::fovea_host_model(host::Opened made) : opened(std::move(made)), engine(opened) {
+    for (const host::OpenedAdapter& adapter : opened.adapters) adapters.emplace_back(adapter);
+    if (opened.kind() != host::Kind::vectors || !opened.has_task()) return;
+    try {
+        head = head_of(opened);
+    } catch (const host::Error&) {  // it is asked for nothing then
+    }
 }
-
-}  // namespace
 
 const ModelChat& fovea_host_model::chat() const {
-    std::call_once(chat_made, [this] {
-        static_cast<void>(opened.need_tokenizer());
-        chat_ = ModelChat::of(opened.model, opened.tokenizer);
-    });
+    std::call_once(chat_made_, [this] { chat_ = ModelChat::of(opened.model, opened.need_tokenizer()); });
     return *chat_;
-}
-
-const std::vector<std::byte>& fovea_host_model::vocabulary_index() const {
-    std::call_once(index_made, [this] { index_ = grammar::index_vocabulary(opened.need_tokenizer()); });
-    return index_;
 }
 
 extern "C" {
@@ -46,15 +30,16 @@ int fovea_host_open(const char* path, const fovea_host_open_options* options, fo
     return run([&] {
         need(model, "model");
         const auto given = read_struct(options);
-        Progress progress;
-        if (given.progress)
-            progress = [&](std::uint64_t done, std::uint64_t total) {
-                if (given.progress(given.context, done, total)) throw Cancelled{};
-            };
-        auto made = std::make_unique<fovea_host_model>();
-        made->opened = convert::open(need(path, "path"), {.verify_checksums = given.verify != 0}, progress);
-        finish_opening(*made);
-        *model = made.release();
+        const OpenOptions how{.verify_checksums = given.verify != 0};
+        const auto progress = [&](std::uint64_t done, std::uint64_t total) {
+            if (given.progress && given.progress(given.context, done, total)) throw Cancelled{};
+        };
+        host::Opened opened = host::open(need(path, "path"), how, progress);
+        for (const fovea_host_adapter& adapter : need_array(given.adapters, given.n_adapters, "adapters"))
+            opened.add_adapter(need(adapter.path, "path"), adapter.scale, how);
+        if (given.n_adapters)
+            static_cast<void>(host::start_workspace(opened, {.max_batch = 1}));  // are they the model's?
+        *model = new fovea_host_model(std::move(opened));
     });
 }
 
@@ -67,7 +52,7 @@ uint32_t fovea_host_kind(const fovea_host_model* model) {
         case host::Kind::translation: return FOVEA_HOST_TRANSLATION;
         case host::Kind::speech: return FOVEA_HOST_SPEECH;
         case host::Kind::vectors:
-            if (model->head) return FOVEA_HOST_CLASSES;
+            if (model->head) return model->head->task == HeadTask::classes ? FOVEA_HOST_CLASSES : FOVEA_HOST_FINDINGS;
             return model->opened.has_task() ? FOVEA_HOST_OTHER : FOVEA_HOST_VECTORS;
         case host::Kind::layers: break;
     }
@@ -75,7 +60,7 @@ uint32_t fovea_host_kind(const fovea_host_model* model) {
 }
 
 const struct fovea_model* fovea_host_engine_model(const fovea_host_model* model) {
-    return model ? model->engine_model : nullptr;
+    return model ? model->engine.model : nullptr;
 }
 
 int fovea_host_metadata(const fovea_host_model* model, const char* key, char** value) {
@@ -95,7 +80,7 @@ int fovea_host_tokenize(const fovea_host_model* model, const char* text, int how
             need(model, "model")
                 ->opened.tokens(need(text, "text"), {.add_special = (how & FOVEA_NO_SPECIAL) == 0,
                                                      .parse_special = (how & FOVEA_READ_SPECIAL) != 0});
-        *tokens = copy_of(ids.data(), ids.size());
+        *tokens = copy_of(std::span(ids));
         *n_tokens = ids.size();
     });
 }
@@ -105,7 +90,7 @@ int fovea_host_detokenize(const fovea_host_model* model, const uint32_t* tokens,
     return run([&] {
         need(text, "text");
         const host::Opened& opened = need(model, "model")->opened;
-        const std::span<const Token> ids(n_tokens ? need(tokens, "tokens") : tokens, n_tokens);
+        const std::span<const Token> ids = need_array(tokens, n_tokens, "tokens");
         const std::uint32_t most = opened.need_tokenizer().vocab_size();
         for (const Token id : ids)
             if (id >= most)

@@ -1,24 +1,50 @@
-// Vectors and classes of texts, for fovea_host.h.
-#include "host/model/texts.h"
+// Vectors and classes of texts, and what other heads find in them, for fovea_host.h.
 #include "bindings/c/handles.h"
-#include "host/model/text_prompts.h"
 
 using namespace fovea;
 using namespace fovea::host_c;
 
 namespace {
 
-/// Runs an encoder over texts, the longest first, and gives each one's results to `take`.
-void encode_texts(const host::Opened& opened, const std::vector<Text>& texts, const fovea_host_text_options& options,
-                  const TakeResults& take) {
-    std::vector<TextTokens> tokens;
-    for (const Text& text : texts) {
-        tokens.push_back(tokens_of(opened, text));
-        if (options.n_whole_tokens) options.n_whole_tokens[tokens.size() - 1] = tokens.back().n_whole;
-    }
-    TextBatches batches(opened, tokens,
-                        {.n_threads = options.n_threads ? options.n_threads : default_threads(), .isa = options.isa});
-    batches.run(take);
+host::TextOptions options_of(const fovea_host_text_options& given, std::size_t n_texts) {
+    host::TextOptions options{.n_threads = given.n_threads, .isa = given.isa};
+    if (given.prompt) options.prompt = given.prompt;
+    if (given.n_whole_tokens) options.n_whole = {given.n_whole_tokens, n_texts};
+    if (given.n_likeliest) options.n_likeliest = given.n_likeliest;
+    if (given.most_answer_tokens) options.most_answer_tokens = given.most_answer_tokens;
+    return options;
+}
+
+/// The model's head for classes, or for anything else.
+const Head& need_head(const fovea_host_model& model, bool of_classes) {
+    if (!model.head) static_cast<void>(head_of(model.opened));  // throws for a model without a head
+    if ((model.head->task == HeadTask::classes) != of_classes)
+        throw host::Error(model.opened.name + ": model: expected one with " +
+                          (of_classes ? "labels of texts" : "a head for words, answers or masks") +
+                          ", got another head");
+    return *model.head;
+}
+
+/// What a head found, with views of its texts.
+std::vector<fovea_host_finding> findings_of(const HeadResult& result) {
+    std::vector<fovea_host_finding> all;
+    for (const LabelledWord& w : result.words) all.push_back({w.word.c_str(), w.best.label.c_str(), w.best.score, 0});
+    if (!result.answer.text.empty()) all.push_back({result.answer.text.c_str(), "", result.answer.score, 0});
+    for (std::size_t mask = 0; mask < result.masks.size(); ++mask)
+        for (const LabelScore& token : result.masks[mask]) all.push_back({token.label.c_str(), "", token.score, mask});
+    return all;
+}
+
+/// The same with their texts in one block of memory.
+fovea_host_finding* copy_of(const std::vector<fovea_host_finding>& from) {
+    std::size_t n_text = 0;
+    for (const fovea_host_finding& one : from) n_text += std::strlen(one.text) + std::strlen(one.label) + 2;
+    TextBlock block(from.size() * sizeof(fovea_host_finding), n_text);
+    auto* findings = static_cast<fovea_host_finding*>(block.begin());
+    for (std::size_t i = 0; i < from.size(); ++i)
+        new (findings + i)
+            fovea_host_finding{block.add(from[i].text), block.add(from[i].label), from[i].score, from[i].mask};
+    return findings;
 }
 
 }  // namespace
@@ -30,40 +56,43 @@ int fovea_host_embed(const fovea_host_model* model, const char* const* texts, si
     return run([&] {
         const host::Opened& opened = need(model, "model")->opened;
         const auto given = read_struct(options);
-        if (fovea_host_kind(model) != FOVEA_HOST_VECTORS || opened.config().encoder.pooling == Pooling::none)
-            throw host::Error(opened.name + ": model: expected an encoder that makes a vector of a text, got another");
-        if (!n_texts) return;
-        need(texts, "texts"), need(vectors, "vectors");
-        const std::string before =
-            prompt_before(prompts_of(opened.model, opened.name),
-                          given.prompt ? std::optional<std::string>(given.prompt) : std::nullopt);
-        std::vector<Text> read;
-        for (std::size_t i = 0; i < n_texts; ++i) read.push_back({before + need(texts[i], "text"), {}});
-        encode_texts(opened, read, given, [&](std::size_t i, std::span<const float> vector) {
-            std::copy(vector.begin(), vector.end(), vectors + i * vector.size());
-        });
+        std::vector<std::string> read;
+        for (const char* text : need_array(texts, n_texts, "texts")) read.emplace_back(need(text, "text"));
+        const std::vector<float> made = host::embed(opened, read, options_of(given, n_texts));
+        std::copy(made.begin(), made.end(), n_texts ? need(vectors, "vectors") : vectors);
     });
 }
 
 int fovea_host_classify(const fovea_host_model* model, const char* const* texts, const char* const* pairs,
                         size_t n_texts, const fovea_host_text_options* options, float* scores) {
     return run([&] {
-        const host::Opened& opened = need(model, "model")->opened;
+        const Head& head = need_head(*need(model, "model"), true);
         const auto given = read_struct(options);
-        if (!model->head) static_cast<void>(head_of(opened));  // throws for a model without a head
-        if (!model->head)
-            throw host::Error(opened.name + ": model: expected one with labels of texts, got another head");
-        if (!n_texts) return;
-        need(texts, "texts"), need(scores, "scores");
         std::vector<Text> read;
-        for (std::size_t i = 0; i < n_texts; ++i) {
-            read.push_back({need(texts[i], "text"), {}});
+        for (const char* text : need_array(texts, n_texts, "texts")) {
+            const std::size_t i = read.size();
+            read.push_back({need(text, "text"), {}});
             if (pairs && pairs[i]) read.back().pair = pairs[i];
         }
-        encode_texts(opened, read, given, [&](std::size_t i, std::span<const float> logits) {
-            const std::vector<double> of_text = scores_of(*model->head, logits);
-            std::copy(of_text.begin(), of_text.end(), scores + i * of_text.size());
-        });
+        if (n_texts) need(scores, "scores");
+        for (const HeadResult& result : host::classify(model->opened, head, read, options_of(given, n_texts))) {
+            for (const LabelScore& one : result.labels) scores[one.index] = static_cast<float>(one.score);
+            scores += result.labels.size();
+        }
+    });
+}
+
+int fovea_host_find(const fovea_host_model* model, const char* text, const char* pair,
+                    const fovea_host_text_options* options, fovea_host_finding** findings, size_t* n_findings) {
+    return run([&] {
+        need(findings, "findings"), need(n_findings, "n_findings");
+        const Head& head = need_head(*need(model, "model"), false);
+        Text read{need(text, "text"), {}};
+        if (pair) read.pair = pair;
+        const auto results = host::classify(model->opened, head, {&read, 1}, options_of(read_struct(options), 1));
+        const std::vector<fovea_host_finding> found = findings_of(results.front());
+        *findings = copy_of(found);
+        *n_findings = found.size();
     });
 }
 }

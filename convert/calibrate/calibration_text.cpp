@@ -5,9 +5,9 @@
 #include <string>
 
 #include "convert/calibrate/text_reader.h"
+#include "fovea/host/tokens.h"
 #include "fovea/sampler.h"
 #include "host/base/error.h"
-#include "host/base/tokens.h"
 
 namespace fovea {
 namespace {

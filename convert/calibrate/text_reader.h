@@ -8,7 +8,7 @@
 
 #include "convert/calibrate/calibration_text.h"
 #include "convert/writer/file_header.h"
-#include "host/model/runtime.h"
+#include "fovea/host/runtime.h"
 
 namespace fovea {
 

@@ -14,7 +14,7 @@
 #include "host/base/output_file.h"
 #include "host/base/words.h"
 
-namespace fovea::convert {
+namespace fovea {
 namespace {
 
 namespace fs = std::filesystem;
@@ -60,18 +60,18 @@ std::string tokenizer_file(const std::string& path) {
 
 }  // namespace
 
-host::Opened open(const std::string& path, const OpenOptions& options, const Progress& progress) {
+host::Opened host::open(const std::string& path, const OpenOptions& options, const Progress& progress) {
     refuse_hub_name(path);
     const std::string file = fovea_file(path, progress);
     const auto open_it = [&] {
-        host::Opened opened = host::open_file(file, options, path);
+        Opened opened = open_file(file, options, path);
         keep_from_writing(file);
         return opened;
     };
     if (file == path) return open_it();
     try {
         return open_it();
-    } catch (const host::Error&) {  // what was converted is made again where it is damaged
+    } catch (const Error&) {  // what was converted is made again where it is damaged
         Mapping mapping;
         Model model;
         if (map_file(file.c_str(), mapping).ok() && open_model(mapping.bytes(), model, {.verify_checksums = true}).ok())
@@ -83,7 +83,7 @@ host::Opened open(const std::string& path, const OpenOptions& options, const Pro
     }
 }
 
-OpenedTokenizer open_tokenizer(const std::string& given) {
+convert::OpenedTokenizer convert::open_tokenizer(const std::string& given) {
     const std::string path = tokenizer_file(given);
     constexpr std::uint32_t kMostTokens = 1u << 24;  // as many as a model may have
     OpenedTokenizer result;
@@ -92,7 +92,7 @@ OpenedTokenizer open_tokenizer(const std::string& given) {
     require(map_file(path.c_str(), opened.mapping), path);
     const auto bytes = opened.mapping.bytes();
     if (bytes.size() >= 5 && std::memcmp(bytes.data(), "Fovea", 5) == 0) {
-        opened = open(path);
+        opened = host::open(path);
         return result;
     }
     std::vector<std::string> notes;
@@ -108,8 +108,8 @@ OpenedTokenizer open_tokenizer(const std::string& given) {
     return result;
 }
 
-host::Opened open_random(const Config& config, const WriteOptions& options,
-                         const std::function<void(std::uint64_t n_bytes)>& check) {
+host::Opened convert::open_random(const Config& config, const WriteOptions& options,
+                                  const std::function<void(std::uint64_t n_bytes)>& check) {
     const fs::path path = fs::temp_directory_path() / ("fovea-bench-" + std::to_string(getpid()) + ".fovea");
     struct Remover {
         const fs::path& path;
@@ -121,7 +121,7 @@ host::Opened open_random(const Config& config, const WriteOptions& options,
     const ModelSource source = random_model(config, 1);
     check(file_bytes(source, options));
     write_file(source, path, options);
-    return open(path.string());
+    return host::open(path.string());
 }
 
-}  // namespace fovea::convert
+}  // namespace fovea

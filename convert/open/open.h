@@ -1,4 +1,4 @@
-// Opens any model or tokenizer, in whichever format it comes.
+// Opens any tokenizer, in whichever format it comes, and models of random weights. fovea/host/opened.h opens any model.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -6,15 +6,9 @@
 #include <vector>
 
 #include "convert/writer/writer.h"
-#include "host/base/progress.h"
-#include "host/model/opened.h"
+#include "fovea/host/opened.h"
 
 namespace fovea::convert {
-
-/// Opens a Fovea file, or a source (convert/open/cached.h): that is converted the first time, which `progress` is told of, with a
-/// line on standard error. Throws host::Error.
-[[nodiscard]] host::Opened open(const std::string& path, const OpenOptions& options = {},
-                                const Progress& progress = {});
 
 /// A tokenizer by itself, and what it lies in. Movable.
 struct OpenedTokenizer {

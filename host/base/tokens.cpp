@@ -1,4 +1,4 @@
-#include "host/base/tokens.h"
+#include "fovea/host/tokens.h"
 
 #include <algorithm>
 #include <memory>

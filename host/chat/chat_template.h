@@ -14,15 +14,17 @@
 #include <ctime>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 #include <string>
 #include <string_view>
+
+#include "fovea/export.h"
+#include "fovea/host/error.h"
 
 namespace fovea {
 
 /// A template cannot be read, or fails on this conversation: one line, "line N: ..." if the place is known.
-struct ChatTemplateError : std::runtime_error {
-    using std::runtime_error::runtime_error;
+struct ChatTemplateError : host::Error {
+    using Error::Error;
 };
 
 /// Limits of a rendering; beyond them is a ChatTemplateError. The defaults are far above the needs of conversations.
@@ -46,7 +48,7 @@ struct ChatInput {
     ChatTemplateLimits limits{};
 };
 
-namespace chat {
+namespace chat FOVEA_API {
 struct Block;
 }
 

@@ -1,12 +1,11 @@
-#include "host/chat/model_chat.h"
+#include "fovea/host/chat.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
-#include "host/base/error.h"
+#include "fovea/host/tokens.h"
 #include "host/base/message_end.h"
-#include "host/base/tokens.h"
+#include "host/chat/chat_template.h"
 
 namespace fovea {
 namespace {
@@ -55,10 +54,22 @@ Token special_token(const Tokenizer& tokenizer, std::string_view text) {
     return tokens.size() == 1 && tokenizer.is_special(tokens[0]) ? tokens[0] : Tokenizer::kNoToken;
 }
 
+std::shared_ptr<const ChatTemplate> parsed(std::string_view text) {
+    return std::make_shared<const ChatTemplate>(ChatTemplate::parse(text));
+}
+
+/// Null where there is no text.
+nlohmann::ordered_json read_json(std::string_view text, const char* name) {
+    if (text.empty()) return {};
+    auto json = nlohmann::ordered_json::parse(text, nullptr, false);
+    if (json.is_discarded()) throw host::ArgumentError(std::string(name) + ": expected JSON, got other text");
+    return json;
+}
+
 }  // namespace
 
 ModelChat::ModelChat(const Model& model, const Tokenizer& tokenizer) : tokenizer_(tokenizer) {
-    if (!tokenizer.valid()) throw std::invalid_argument("chat: expected a model with a tokenizer, got one without");
+    if (!tokenizer.valid()) throw host::Error("chat: expected a model with a tokenizer, got one without");
     if (tokenizer.bos() != Tokenizer::kNoToken) bos_ = token_bytes(tokenizer, tokenizer.bos());
     for (Token id = 0; id < tokenizer.vocab_size(); ++id)
         if (tokenizer.ends_text(id)) end_tokens_.push_back(id);
@@ -78,20 +89,19 @@ ModelChat::ModelChat(const Model& model, const Tokenizer& tokenizer) : tokenizer
 ModelChat ModelChat::of(const Model& model, const Tokenizer& tokenizer) {
     ModelChat chat(model, tokenizer);
     if (!model.info().chat_template.empty()) {
-        chat.template_ = ChatTemplate::parse(model.info().chat_template);
+        chat.template_ = parsed(model.info().chat_template);
         if (const std::string_view text = find_info(model, "chat_template_tool_use"); !text.empty())
-            chat.tools_template_ = ChatTemplate::parse(text);
+            chat.tools_template_ = parsed(text);
     } else if (special_token(tokenizer, "<|im_start|>") != Tokenizer::kNoToken) {
-        chat.template_ = ChatTemplate::chatml();
+        chat.template_ = std::make_shared<const ChatTemplate>(ChatTemplate::chatml());
         chat.note_ = "no chat template: ChatML, for which it has tokens";
     } else if (!model.info().prompt_suffix.empty()) {
         const nlohmann::json suffix(std::string(model.info().prompt_suffix));  // quoted as templates do
-        chat.template_ =
-            ChatTemplate::parse(std::string(kLastAlone) + "{{ " +
+        chat.template_ = parsed(std::string(kLastAlone) + "{{ " +
                                 suffix.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + " }}");
         chat.note_ = "no chat template: it answers each message by itself, without a system text";
     } else {
-        chat.template_ = ChatTemplate::parse(kPlain);
+        chat.template_ = parsed(kPlain);
         chat.note_ = "no chat template: turns as plain text";
         chat.stops_ = {"\nUser:", "\nAssistant:"};
     }
@@ -100,15 +110,30 @@ ModelChat ModelChat::of(const Model& model, const Tokenizer& tokenizer) {
 
 ModelChat ModelChat::with(const Model& model, const Tokenizer& tokenizer, std::string_view text) {
     ModelChat chat(model, tokenizer);
-    chat.template_ = ChatTemplate::parse(text);
+    chat.template_ = parsed(text);
     return chat;
+}
+
+std::string ModelChat::prompt(const ChatText& conversation) const {
+    ChatInput input;
+    input.messages = read_json(conversation.messages, "messages");
+    if (!input.messages.is_array() || input.messages.empty())
+        throw host::ArgumentError("messages: expected an array of 1 message or more, got other JSON");
+    input.tools = read_json(conversation.tools, "tools");
+    if (!conversation.extra.empty()) input.extra = read_json(conversation.extra, "extra");
+    input.add_generation_prompt = conversation.add_generation_prompt;
+    try {
+        return render(std::move(input));
+    } catch (const ChatTemplateError& error) {
+        throw host::Error(std::string("chat template: ") + error.what());
+    }
 }
 
 std::string ModelChat::render(ChatInput input) const {
     if (input.bos_token.empty()) input.bos_token = bos_;
     if (input.eos_token.empty()) input.eos_token = eos_;
     const bool has_tools = tools_template_ && input.tools.is_array() && !input.tools.empty();
-    return (has_tools ? *tools_template_ : template_).render(input);
+    return (has_tools ? tools_template_ : template_)->render(input);
 }
 
 std::vector<Token> ModelChat::tokens(const ChatInput& input) const { return tokens_of(render(input)); }

@@ -8,19 +8,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "fovea/host/error.h"
 #include "fovea/tokenizer.h"
 #include "host/grammar/expression.h"
 
 namespace fovea::grammar {
 
 /// Why a schema, a grammar or an expression is refused: one line, "expected X, got Y", with the place in it.
-struct GrammarError : std::runtime_error {
-    using std::runtime_error::runtime_error;
+struct GrammarError : host::ArgumentError {
+    using ArgumentError::ArgumentError;
 };
 
 struct SchemaOptions {

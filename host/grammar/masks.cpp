@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "host/base/tokens.h"
+#include "fovea/host/tokens.h"
 
 namespace fovea::grammar {
 namespace {

@@ -1,4 +1,4 @@
-#include "host/media/sound_file.h"
+#include "fovea/host/sound_file.h"
 
 #include <unistd.h>
 

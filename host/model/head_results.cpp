@@ -88,6 +88,15 @@ std::optional<std::string> part_of(const host::Opened& opened, std::string_view 
 
 bool starts_word(const host::Opened& opened, Token id) { return token_bytes(opened.tokenizer, id).starts_with(' '); }
 
+/// The score of each logit, in the labels' order.
+std::vector<double> scores_of(const Head& head, std::span<const float> logits) {
+    if (head.scores == Scores::softmax) return softmax(logits);
+    std::vector<double> scores(logits.begin(), logits.end());
+    if (head.scores == Scores::sigmoid)
+        for (double& score : scores) score = 1.0 / (1.0 + std::exp(-score));
+    return scores;
+}
+
 }  // namespace
 
 Head head_of(const host::Opened& opened) {
@@ -126,18 +135,10 @@ Head head_of(const host::Opened& opened) {
     return head;
 }
 
-std::vector<double> scores_of(const Head& head, std::span<const float> logits) {
-    if (head.scores == Scores::softmax) return softmax(logits);
-    std::vector<double> scores(logits.begin(), logits.end());
-    if (head.scores == Scores::sigmoid)
-        for (double& score : scores) score = 1.0 / (1.0 + std::exp(-score));
-    return scores;
-}
-
 std::vector<LabelScore> label_scores(const Head& head, std::span<const float> logits) {
     const std::vector<double> scores = scores_of(head, logits);
     std::vector<LabelScore> result;
-    for (std::size_t i = 0; i < logits.size(); ++i) result.push_back({head.labels.at(i), scores[i], logits[i]});
+    for (std::size_t i = 0; i < logits.size(); ++i) result.push_back({head.labels.at(i), scores[i], logits[i], i});
     std::stable_sort(result.begin(), result.end(),
                      [](const LabelScore& a, const LabelScore& b) { return a.score > b.score; });
     return result;
@@ -207,7 +208,7 @@ std::vector<LabelScore> likeliest_tokens(const host::Opened& opened, std::span<c
     for (std::size_t i = 0; i < n; ++i) {
         std::string_view bytes = token_bytes(opened.tokenizer, ids[i]);
         if (bytes.starts_with(' ')) bytes.remove_prefix(1);
-        result.push_back({std::string(bytes), scores[ids[i]], logits[ids[i]]});
+        result.push_back({std::string(bytes), scores[ids[i]], logits[ids[i]], ids[i]});
     }
     return result;
 }

@@ -1,4 +1,4 @@
-#include "host/model/opened.h"
+#include "fovea/host/opened.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "host/model/prompt.h"
+#include "fovea/host/prompt.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "host/model/prompt_tokens.h"
 
-#include "host/base/tokens.h"
+#include "fovea/host/tokens.h"
 #include "host/base/words.h"
 #include "host/model/stacks.h"
 #include "host/model/text_pairs.h"

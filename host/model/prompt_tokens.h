@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "fovea/host/arena.h"
+#include "fovea/host/opened.h"
 #include "fovea/tokenizer.h"
 #include "host/base/error.h"
-#include "host/model/opened.h"
 
 namespace fovea::host {
 

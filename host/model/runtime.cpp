@@ -1,4 +1,4 @@
-#include "host/model/runtime.h"
+#include "fovea/host/runtime.h"
 
 #include <cstring>
 

@@ -8,18 +8,13 @@
 #include <vector>
 
 #include "fovea/encode.h"
-#include "host/model/opened.h"
-#include "host/model/runtime.h"
+#include "fovea/host/opened.h"
+#include "fovea/host/runtime.h"
+#include "fovea/host/texts.h"
 #include "host/model/text_pairs.h"
 #include "host/model/text_prompts.h"
 
 namespace fovea {
-
-/// What an encoder is asked about: a text, or two.
-struct Text {
-    std::string text;
-    std::optional<std::string> pair;
-};
 
 /// A file's lines, of "-" standard input's. A line that is a JSON object has a "text", and maybe a "pair". Throws host::Error where it
 /// has not, or where there are no lines.

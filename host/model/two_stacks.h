@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "fovea/encode.h"
-#include "host/model/runtime.h"
+#include "fovea/host/runtime.h"
 
 namespace fovea {
 

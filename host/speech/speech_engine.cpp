@@ -204,4 +204,27 @@ void SpeechEngine::attend(std::span<const Token> tokens, const EachHead& each) {
 
 std::string SpeechEngine::text_of(std::span<const Token> tokens) { return opened_.text(tokens); }
 
+struct host::Transcriber::Engine {
+    SpeechEngine model;
+};
+
+host::Transcriber::Transcriber(const Opened& opened, const TranscriberOptions& options)
+    : opened_(opened),
+      engine_(new Engine{SpeechEngine(opened, {.n_threads = options.n_threads ? options.n_threads : default_threads(),
+                                               .isa = options.isa,
+                                               .words = options.words})}) {}
+
+host::Transcriber::~Transcriber() = default;
+
+void host::Transcriber::check(const SpeechOptions& options) const {
+    check_speech(engine_->model.tokens(), options.language, options.task);
+}
+
+Transcript host::Transcriber::transcribe(std::span<const float> samples, const SpeechOptions& options,
+                                         const SpeechCalls& calls) {
+    check(options);
+    const RecordingFrames frames = recording_frames(opened_.model, samples, "samples");
+    return fovea::transcribe(engine_->model, engine_->model.tokens(), frames.view(), options, calls);
+}
+
 }  // namespace fovea

@@ -13,15 +13,6 @@
 
 namespace fovea {
 
-/// host::Error unless it hears and writes.
-void need_speech(const host::Opened& opened);
-
-/// A recording's frames; a recording shorter than a window has a whole window's, with silence behind it.
-struct RecordingFrames {
-    std::vector<float> numbers;
-    std::uint32_t n_content = 0;
-    [[nodiscard]] SpeechFrames view() const { return {numbers, n_content}; }
-};
 /// What a recording takes while its frames are made: its samples at the model's rate, the frames, and scratch. Scratch goes then.
 struct RecordingBytes {
     std::uint64_t samples = 0, frames = 0, scratch = 0;
@@ -29,12 +20,6 @@ struct RecordingBytes {
 };
 /// Throws host::Error, naming `name`, as recording_frames does.
 [[nodiscard]] RecordingBytes recording_bytes(const Model& model, std::size_t n_samples, const std::string& name);
-[[nodiscard]] RecordingFrames recording_frames(const Model& model, std::span<const float> samples,
-                                               const std::string& name);
-
-/// A text that comes before the recording's own, as SpeechOptions::before has it. Special tokens in it are plain text.
-/// If the text is longer than any model reads, its end is taken. Throws host::Error.
-[[nodiscard]] std::vector<Token> tokens_before(const Tokenizer& tokenizer, std::string_view text);
 
 /// Exact memory for recordings, before any is taken.
 struct SpeechPlan {

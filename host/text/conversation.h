@@ -6,11 +6,12 @@
 #include <string>
 #include <string_view>
 
-#include "host/chat/model_chat.h"
+#include "fovea/host/chat.h"
+#include "fovea/host/generation.h"
+#include "fovea/host/opened.h"
+#include "fovea/host/runtime.h"
+#include "host/chat/chat_template.h"
 #include "host/chat/thinking.h"
-#include "host/model/opened.h"
-#include "host/model/runtime.h"
-#include "host/text/generation.h"
 
 namespace fovea::host {
 

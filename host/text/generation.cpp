@@ -1,4 +1,4 @@
-#include "host/text/generation.h"
+#include "fovea/host/generation.h"
 
 #include <sys/resource.h>
 #include <algorithm>

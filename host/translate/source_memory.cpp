@@ -4,10 +4,14 @@
 
 namespace fovea {
 
-TwoStackPlan plan_target(const host::Opened& opened, const TargetLimits& limits, std::uint32_t n_rows,
-                         std::uint32_t n_texts) {
+void need_target(const host::Opened& opened) {
     if (opened.kind() != host::Kind::translation)
         throw host::Error(opened.name + ": model: expected an encoder with a decoder of texts, got another");
+}
+
+TwoStackPlan plan_target(const host::Opened& opened, const TargetLimits& limits, std::uint32_t n_rows,
+                         std::uint32_t n_texts) {
+    need_target(opened);
     return plan_two_stacks(opened, {.n_threads = limits.n_threads,
                                     .kv_type = limits.kv_type,
                                     .max_source = limits.max_source,

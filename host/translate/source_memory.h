@@ -5,17 +5,10 @@
 #include <string>
 
 #include "fovea/generator.h"
+#include "fovea/host/translator.h"
 #include "host/model/two_stacks.h"
 
 namespace fovea {
-
-struct TargetLimits {
-    std::uint32_t n_threads = 1;
-    const char* isa = nullptr;  ///< nullptr: the best of this CPU
-    Type kv_type = Type::f32;
-    std::uint32_t max_source = 0, max_target = 0;  ///< tokens; 0: the model's positions
-    const std::atomic<bool>* cancel = nullptr;
-};
 
 /// Exact memory for one text after another, before any is taken.
 struct TargetPlan {
@@ -24,6 +17,8 @@ struct TargetPlan {
     std::uint64_t search_bytes = 0;  ///< of several: logits, masks and beginnings
     [[nodiscard]] std::uint64_t n_bytes() const { return stacks.n_bytes() + generator.arena_bytes + search_bytes; }
 };
+/// host::Error unless the model writes one text from another.
+void need_target(const host::Opened& opened);
 /// What passes of n_rows rows of n_texts texts take. Throws host::Error, also where the model writes no target.
 [[nodiscard]] TwoStackPlan plan_target(const host::Opened& opened, const TargetLimits& limits, std::uint32_t n_rows,
                                        std::uint32_t n_texts);

@@ -7,18 +7,12 @@
 #include <vector>
 
 #include "fovea/generator.h"
+#include "fovea/host/translator.h"
 #include "fovea/tokenizer.h"
 #include "host/translate/source_memory.h"
 #include "host/translate/target_filter.h"
 
 namespace fovea {
-
-/// Languages by the names of their tokens; fr may stand for >>fr<< or __fr__, as the model spells it; empty: the
-/// tokenizer's own.
-struct Languages {
-    std::string from, to;
-    const char *from_name = "--from", *to_name = "--to";  ///< what a refusal calls them
-};
 
 /// The tokens and rules that languages change, found once for many sources.
 struct ToldLanguages {

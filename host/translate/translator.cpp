@@ -1,25 +1,52 @@
-#include "host/translate/translator.h"
+#include "fovea/host/translator.h"
 
 #include "host/base/error.h"
+#include "host/translate/beam_translation.h"
+#include "host/translate/translation.h"
 
 namespace fovea {
 namespace {
 
 TargetRules rules_of(const host::Opened& opened, std::uint32_t n_beams) {
+    need_target(opened);
     TargetRules rules = TargetRules::read(find_info(opened.model, "target"), opened.config().decoder.vocab_size,
                                           opened.name + ": target");
+    if (n_beams > kMostBeams)
+        throw host::ArgumentError("beams: expected at most " + std::to_string(kMostBeams) + ", got " +
+                                  std::to_string(n_beams));
     if (n_beams) rules.beams.n_beams = n_beams;
     return rules;
 }
 
 }  // namespace
 
+struct Translator::Parts {
+    const host::Opened& opened;
+    TargetRules said, rules{};            // of the file, and with this text's languages
+    std::optional<Translation> writer{};  // or, with several beams,
+    std::optional<BeamTranslation> beams{};
+    std::vector<Token> source{};
+    bool shows_special = false;
+
+    [[nodiscard]] Text follow(const std::function<void(const Piece&)>& on_piece);
+    [[nodiscard]] Text search();
+    [[nodiscard]] std::string text_of(std::span<const Token> tokens) const;
+};
+
 Translator::Translator(const host::Opened& opened, const Options& options)
-    : opened_(opened), said_(rules_of(opened, options.n_beams)) {
-    if (said_.beams.n_beams > 1)
-        beams_.emplace(opened, options.limits, said_);
+    : parts_(new Parts{.opened = opened, .said = rules_of(opened, options.n_beams)}) {
+    if (parts_->said.beams.n_beams > 1)
+        parts_->beams.emplace(opened, options.limits, parts_->said);
     else
-        writer_.emplace(opened, options.limits, options.generator);
+        parts_->writer.emplace(opened, options.limits, options.generator);
+}
+
+Translator::~Translator() = default;
+
+std::size_t Translator::n_source() const { return parts_->source.size(); }
+
+std::uint64_t Translator::n_bytes() const {
+    return parts_->beams ? parts_->beams->n_bytes() : parts_->writer->n_bytes();
 }
 
 TargetPlan Translator::plan(const host::Opened& opened, const Options& options) {
@@ -29,19 +56,20 @@ TargetPlan Translator::plan(const host::Opened& opened, const Options& options) 
 }
 
 void Translator::start(std::vector<Token> source, const Languages& languages, const GenerateOptions& how) {
-    rules_ = said_;
-    source_ = opened_.tokenizer.valid() ? with_languages(std::move(source), languages, opened_.tokenizer, rules_)
-                                        : std::move(source);
-    shows_special_ = how.show_special;
-    if (beams_)
-        beams_->start(source_, rules_, how.n_new);
+    Parts& p = *parts_;
+    p.rules = p.said;
+    p.source = p.opened.tokenizer.valid() ? with_languages(std::move(source), languages, p.opened.tokenizer, p.rules)
+                                          : std::move(source);
+    p.shows_special = how.show_special;
+    if (p.beams)
+        p.beams->start(p.source, p.rules, how.n_new);
     else
-        writer_->start(source_, rules_, how);
+        p.writer->start(p.source, p.rules, how);
 }
 
 Translator::Text Translator::write(const std::function<void(const Piece&)>& on_piece) {
-    if (writer_) return follow(on_piece);
-    Text made = search();
+    if (parts_->writer) return parts_->follow(on_piece);
+    Text made = parts_->search();
     Piece whole;
     whole.text = made.text;
     whole.tokens = made.tokens;
@@ -50,10 +78,10 @@ Translator::Text Translator::write(const std::function<void(const Piece&)>& on_p
     return made;
 }
 
-Translator::Text Translator::follow(const std::function<void(const Piece&)>& on_piece) {
+Translator::Text Translator::Parts::follow(const std::function<void(const Piece&)>& on_piece) {
     Text made;
     for (Piece piece; piece.finish == FinishReason::none;) {
-        require(writer_->next(piece), opened_.name);
+        require(writer->next(piece), opened.name);
         made.text += piece.text;
         made.tokens.insert(made.tokens.end(), piece.tokens.begin(), piece.tokens.end());
         made.finish = piece.finish;
@@ -62,19 +90,19 @@ Translator::Text Translator::follow(const std::function<void(const Piece&)>& on_
     return made;
 }
 
-Translator::Text Translator::search() {
-    while (beams_->next()) continue;
-    BeamTranslation::Text best = beams_->best();
+Translator::Text Translator::Parts::search() {
+    while (beams->next()) continue;
+    BeamTranslation::Text best = beams->best();
     Text made{.text = text_of(best.tokens), .finish = best.finish, .score = best.score};
     made.tokens = std::move(best.tokens);
     return made;
 }
 
 /// The text of tokens behind the prompt, which decides whether a space is dropped.
-std::string Translator::text_of(std::span<const Token> tokens) const {
-    if (!opened_.tokenizer.valid()) return {};
-    const std::vector<Token> before = rules_.prompt();
-    return opened_.text(tokens, {.show_special = shows_special_, .before = before});
+std::string Translator::Parts::text_of(std::span<const Token> tokens) const {
+    if (!opened.tokenizer.valid()) return {};
+    const std::vector<Token> before = rules.prompt();
+    return opened.text(tokens, {.show_special = shows_special, .before = before});
 }
 
 }  // namespace fovea

@@ -1,5 +1,6 @@
-// The host library in C: models of any source, conversations, forms of answers, vectors, classes and transcripts, for programs
-// that have a heap. fovea.h is the engine alone, which takes no memory by itself.
+// The host library in C: models of any source, conversations, forms of answers, vectors, classes, transcripts and
+// translations, for programs that have a heap. fovea.h is the engine alone, which takes no memory by itself; fovea/host/*.h
+// are the same library's headers for C++.
 //
 //     fovea_host_model* model;
 //     if (fovea_host_open("model.gguf", NULL, &model)) puts(fovea_host_error());
@@ -7,13 +8,13 @@
 //     fovea_host_start(model, NULL, &session);
 //     fovea_host_chat(session, "[{\"role\": \"user\", \"content\": \"Hello\"}]", NULL, NULL, NULL, print, NULL);
 //
-// examples/chat.c, classify.c and transcribe.c are whole programs. Link fovea::host (CMake) or fovea_host (pkg-config).
+// examples/chat.c, classify.c and transcribe.c are whole programs, and examples/host.cpp is one in C++. Link fovea::host (CMake) or fovea_host (pkg-config).
 //
 // Results: each function returns FOVEA_HOST_OK or why it did nothing. fovea_host_error() is then a line, "expected X, got Y".
 // Memory: a result given by a pointer to a pointer is the caller's, who gives it back once: a handle to the function
 // that names it, anything else to fovea_host_free. Handles must outlive objects made of them: a model its sessions,
-// forms and transcribers. Texts are UTF-8 and end with a zero byte, given or received.
-// Threads: any number use a model and its forms at once. A session or a transcriber is used by one thread at a time.
+// forms, transcribers and translators. Texts are UTF-8 and end with a zero byte, given or received.
+// Threads: any number use a model and its forms at once. Anything else made of a model is used by one thread at a time.
 // Structs start with their size as the caller knows it, as in fovea.h. NULL options are all zero: what is in
 // [brackets].
 #ifndef FOVEA_FOVEA_HOST_H
@@ -47,12 +48,20 @@ void fovea_host_free(void* memory);
 /// A model's file, mapped, with its tokenizer.
 typedef struct fovea_host_model fovea_host_model;
 
+/// A low-rank adapter of the model: a file that `fovea convert ADAPTER --base MODEL` made.
+typedef struct {
+    const char* path;
+    float scale;  ///< multiplies its products; 1: as it was trained
+} fovea_host_adapter;
+
 typedef struct {
     uint32_t struct_size;  ///< sizeof(fovea_host_open_options)
     uint32_t verify;       ///< not 0: every section's checksum is computed first, which reads all of the file
     /// Called while a source is converted, with pieces done and to do. Anything but 0 ends the conversion. [NULL]
     int (*progress)(void* context, uint64_t done, uint64_t total);
-    void* context;  ///< given to progress
+    void* context;                       ///< given to progress
+    const fovea_host_adapter* adapters;  ///< [n_adapters] in use in all that is made of the model [NULL]
+    size_t n_adapters;
 } fovea_host_open_options;
 
 /// Opens a Fovea file, or a source (a Hugging Face folder, a GGUF or .safetensors file), which is converted once into the user's
@@ -67,8 +76,9 @@ enum {
     FOVEA_HOST_VECTORS = 1,      ///< texts become vectors: fovea_host_embed
     FOVEA_HOST_CLASSES = 2,      ///< texts get labels: fovea_host_classify
     FOVEA_HOST_SPEECH = 3,       ///< recordings become text: fovea_host_make_transcriber
-    FOVEA_HOST_TRANSLATION = 4,  ///< one text becomes another; from C++ and Python
-    FOVEA_HOST_OTHER = 5         ///< heads for words, answers and masks; attention alone
+    FOVEA_HOST_TRANSLATION = 4,  ///< one text becomes another: fovea_host_make_translator
+    FOVEA_HOST_OTHER = 5,        ///< attention alone; layers from vectors to vectors
+    FOVEA_HOST_FINDINGS = 6      ///< heads for words, answers and masks: fovea_host_find
 };
 uint32_t fovea_host_kind(const fovea_host_model* model);
 /// The same model for the engine's functions of fovea.h. It stays as long as `model` does.
@@ -112,6 +122,9 @@ int fovea_host_session_bytes(const fovea_host_model* model, const fovea_limits* 
 /// Takes that memory, once. A call that generates allocates only the prompt's text and tokens.
 int fovea_host_start(const fovea_host_model* model, const fovea_limits* limits, fovea_host_session** session);
 void fovea_host_end(fovea_host_session* session);
+/// Other scales, one for each of the model's adapters, for the texts that follow; 0: without it. What the session held
+/// is forgotten.
+int fovea_host_scale_adapters(fovea_host_session* session, const float* scales);
 /// The session's generator, for fovea_generator_figures, _tokens and _finish of the last text.
 const fovea_generator* fovea_host_generator(const fovea_host_session* session);
 
@@ -133,11 +146,13 @@ int fovea_host_chat(fovea_host_session* session, const char* messages, const fov
 // ---- vectors and classes of texts ----------------------------------------------------------------------------------
 
 typedef struct {
-    uint32_t struct_size;    ///< sizeof(fovea_host_text_options)
-    uint32_t n_threads;      ///< [fovea_default_threads()]
-    const char* prompt;      ///< the name of a prompt of the model's, "query"; "": none [NULL: the model's choice]
-    const char* isa;         ///< the instruction set's name [the CPU's best]
-    size_t* n_whole_tokens;  ///< [n_texts] each text's tokens before it was cut to what the model takes [NULL]
+    uint32_t struct_size;         ///< sizeof(fovea_host_text_options)
+    uint32_t n_threads;           ///< [fovea_default_threads()]
+    const char* prompt;           ///< the name of a prompt of the model's, "query"; "": none [NULL: the model's choice]
+    const char* isa;              ///< the instruction set's name [the CPU's best]
+    size_t* n_whole_tokens;       ///< [n_texts] each text's tokens before it was cut to what the model takes [NULL]
+    uint32_t n_likeliest;         ///< findings of each mask [5]
+    uint32_t most_answer_tokens;  ///< of a text's answer [30]
 } fovea_host_text_options;
 
 /// Floats of a vector of fovea_host_embed or of a text's scores; 0 for other models.
@@ -152,6 +167,40 @@ const char* fovea_host_label(const fovea_host_model* model, size_t i);
 /// [n_texts]: each text's second one, for models that read two, a reranker's passage for example. [NULL: none]
 int fovea_host_classify(const fovea_host_model* model, const char* const* texts, const char* const* pairs,
                         size_t n_texts, const fovea_host_text_options* options, float* scores);
+
+/// What a head for words, answers or masks finds in a text.
+typedef struct {
+    const char* text;   ///< a word of the text; the answer, as the second text has it; a token in a mask's place
+    const char* label;  ///< the word's; "" of answers and masks
+    double score;       ///< probability
+    size_t mask;        ///< number of the mask
+} fovea_host_finding;
+/// The findings of a text: every word, the likeliest answer to the question `text` in the text `pair`, or the likeliest
+/// tokens of each mask. One fovea_host_free gives back all. pair: of answers alone [NULL]
+int fovea_host_find(const fovea_host_model* model, const char* text, const char* pair,
+                    const fovea_host_text_options* options, fovea_host_finding** findings, size_t* n_findings);
+
+// ---- translations and summaries ------------------------------------------------------------------------------------
+
+/// The memory for writing one text from another, one after the other.
+typedef struct fovea_host_translator fovea_host_translator;
+
+typedef struct {
+    uint32_t struct_size;  ///< sizeof(fovea_host_translate_options)
+    uint32_t n_threads;    ///< [fovea_default_threads()]
+    uint32_t n_beams;      ///< beginnings that go on side by side, at most 64 [as many as the model says]
+    uint32_t n_new;        ///< tokens of a text at most [as many as the model allows]
+    const char* isa;       ///< the instruction set's name [the CPU's best]
+} fovea_host_translate_options;
+
+/// Takes all memory that translating needs.
+int fovea_host_make_translator(const fovea_host_model* model, const fovea_host_translate_options* options,
+                               fovea_host_translator** translator);
+void fovea_host_free_translator(fovea_host_translator* translator);
+/// What the model writes of `text`: a translation, a summary. from, to: languages as the model names them, "en" or
+/// "eng_Latn" [NULL: the tokenizer's own].
+int fovea_host_translate(fovea_host_translator* translator, const char* text, const char* from, const char* to,
+                         char** translation);
 
 // ---- speech --------------------------------------------------------------------------------------------------------
 

@@ -8,10 +8,10 @@
 #include <iterator>
 
 #include "fovea/checksum.h"
+#include "fovea/host/opened.h"
 #include "host/base/error.h"
 #include "host/base/nearest.h"
 #include "host/base/text_file.h"
-#include "host/model/opened.h"
 #include "serve/api/fields.h"
 
 namespace fovea::serve {

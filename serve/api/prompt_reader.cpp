@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "host/chat/chat_template.h"
 #include "host/chat/thinking.h"
 #include "host/model/text_pairs.h"
 

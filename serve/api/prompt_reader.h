@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "host/chat/model_chat.h"
+#include "fovea/host/chat.h"
 #include "host/model/prompt_tokens.h"
 #include "host/model/text_prompts.h"
 #include "host/translate/translation.h"

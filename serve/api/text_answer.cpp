@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "host/base/tokens.h"
+#include "fovea/host/tokens.h"
 #include "serve/api/forms_of.h"
 
 namespace fovea::serve {

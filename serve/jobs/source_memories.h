@@ -6,7 +6,7 @@
 
 #include "fovea/cache.h"
 #include "fovea/encode.h"
-#include "host/model/runtime.h"
+#include "fovea/host/runtime.h"
 #include "serve/jobs/worker.h"
 
 namespace fovea::serve {

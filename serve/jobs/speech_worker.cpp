@@ -6,8 +6,8 @@
 #include <system_error>
 #include <thread>
 
+#include "fovea/host/sound_file.h"
 #include "host/base/error.h"
-#include "host/media/sound_file.h"
 #include "host/speech/speech_engine.h"
 #include "serve/jobs/worker.h"
 

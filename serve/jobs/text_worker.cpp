@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "fovea/host/generation.h"
 #include "host/base/error.h"
 #include "host/model/context.h"
-#include "host/text/generation.h"
 #include "serve/jobs/logits_hash.h"
 
 namespace fovea::serve {
@@ -69,8 +69,8 @@ TextWorker::~TextWorker() = default;
 void TextWorker::begin() { make_workspace(served_, {.isa = options_.isa, .remote = options_.remote}, workspace_); }
 
 std::uint64_t TextWorker::memory_bytes() const {
-    return std::uint64_t{workspace_.arena.size()} + pool_.arena.size() + generator_arena_.size() + attention_arena_.size() +
-           memories_.memory_bytes() + std::uint64_t{n_kept_} * context_ * sizeof(Token);
+    return std::uint64_t{workspace_.arena.size()} + pool_.arena.size() + generator_arena_.size() +
+           attention_arena_.size() + memories_.memory_bytes() + std::uint64_t{n_kept_} * context_ * sizeof(Token);
 }
 
 /// Ends what nobody waits for, and what has had its time.
@@ -168,7 +168,7 @@ void TextWorker::share(Choice& choice, const Cache& from, std::uint32_t n_tokens
     const Cache source = from;
     if (choice.cache.valid()) (void)end_cache(choice.cache);
     const auto n = std::min(n_tokens, static_cast<std::uint32_t>(choice.prompt().size()) - 1);  // one is computed
-    if (!fork_cache(source, choice.cache).ok() || !rewind(choice.cache, n).ok()) {  // to n or before it
+    if (!fork_cache(source, choice.cache).ok() || !rewind(choice.cache, n).ok()) {              // to n or before it
         (void)end_cache(choice.cache);
         (void)make_cache(*pool_, choice.cache);
     }

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "host/model/runtime.h"
+#include "fovea/host/runtime.h"
 #include "serve/jobs/kept_prefixes.h"
 #include "serve/jobs/source_memories.h"
 #include "serve/jobs/worker.h"
@@ -97,7 +97,7 @@ private:
     KeptPrefixes kept_;
     std::vector<Choice> choices_;
     std::uint64_t n_started_ = 0;
-    std::vector<Step> steps_;          // of this pass,
+    std::vector<Step> steps_;        // of this pass,
     std::vector<Choice*> stepping_;  // and whose they are
     std::vector<Choice*> reading_;   // whose sources are read
 };

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "fovea/encode.h"
+#include "fovea/host/runtime.h"
 #include "host/base/error.h"
-#include "host/model/runtime.h"
 #include "host/model/text_prompts.h"
 #include "serve/jobs/worker.h"
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "fovea/host/opened.h"
 #include "fovea/model.h"
 #include "fovea/tokenizer.h"
-#include "host/model/opened.h"
 #include "serve/jobs/fair_queue.h"
 #include "serve/jobs/job.h"
 #include "serve/jobs/metrics.h"

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "fovea/checksum.h"
-#include "host/model/opened.h"
-#include "host/model/runtime.h"
+#include "fovea/host/opened.h"
+#include "fovea/host/runtime.h"
 #include "host/text/session_file.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/tiny_models.h"

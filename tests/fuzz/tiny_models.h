@@ -11,8 +11,8 @@
 #include "convert/writer/writer.h"
 #include "engine/format/format.h"
 #include "engine/model/layers.h"
+#include "fovea/host/opened.h"
 #include "host/base/error.h"
-#include "host/model/opened.h"
 #include "tests/support/encoder_models.h"
 #include "tests/support/small_models.h"
 

@@ -1,7 +1,7 @@
 // WAV files: a host::Error, no WAV file, or samples that lie in the file, at any rate.
 #include <vector>
 
-#include "host/media/sound_file.h"
+#include "fovea/host/sound_file.h"
 #include "host/media/sound_source.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -22,7 +22,7 @@ KINDS = [
     ("room for a text's tokens (host::tokenize, and the server's, taken once)", 2, r"\btokenize_scratch_bytes\(", HOSTS),
     ("room for a token's text (host::detokenize)", 1, r"\bmax_piece_bytes\(", HOSTS),
     ("clocks in seconds and ticks (host/base/clock.h)", 2, r"\b(?:seconds|ticks)_now\(\) (?:noexcept )?\{", TOPS),
-    ("how many tokens a form forces in a pass (host/text/generation.h)", 1, r"\bk(?:Most)?Forced ?=", TOPS),
+    ("how many tokens a form forces in a pass (fovea/host/generation.h)", 1, r"\bk(?:Most)?Forced ?=", TOPS),
     ("shapes in words (host/base/arrays.h)", 1, r"\bin_words\((?:const Shape&|std::span<const std::uint64_t>) \w+\) \{", TOPS),
     ("places of a mask's elements (host/base/arrays.h)", 1, r"\bhead_stride = shape", TOPS),
 ]
@@ -53,7 +53,7 @@ def main():
                   for number, line in enumerate(code(text), 1) if re.search(pattern, line)]
         found.append((what, most, places))
     holds = [re.compile(rf"^\s+{name} \w+[;{{]", re.M) for name in ("Mapping", "Model")]
-    found.append(("structs of a mapping with its model (host/model/opened.h)", 1,
+    found.append(("structs of a mapping with its model (fovea/host/opened.h)", 1,
                   [f"{name}: {match[1]}" for name, text in files for match in STRUCT.finditer("\n".join(code(text)))
                    if all(one.search(match[2]) for one in holds)]))
     wrong = 0

@@ -20,6 +20,10 @@ function(build_consumer how)
   run(${CMAKE_COMMAND} --build ${SCRATCH}/consumer)
   run(${SCRATCH}/consumer/consumer)
   message(STATUS "${output}")
+  if(EXISTS ${SCRATCH}/consumer/host_consumer)
+    run(${SCRATCH}/consumer/host_consumer ${SOURCE}/tools/demo/demo.fovea)
+    message(STATUS "${output}")
+  endif()
 endfunction()
 
 function(build_with_pkg_config)
@@ -77,15 +81,18 @@ if(HOW STREQUAL "static" OR HOW STREQUAL "shared")
   endif()
   build_c_consumer()
   build_with_pkg_config()
-  file(GLOB_RECURSE library ${SCRATCH}/prefix/libfovea.a ${SCRATCH}/prefix/libfovea.so ${SCRATCH}/prefix/libfovea.dylib)
+  file(GLOB_RECURSE libraries ${SCRATCH}/prefix/libfovea.a ${SCRATCH}/prefix/libfovea.so ${SCRATCH}/prefix/libfovea.dylib
+                              ${SCRATCH}/prefix/libfovea_host.so ${SCRATCH}/prefix/libfovea_host.dylib)
   if(NOT FLAGS MATCHES "-fsanitize|-D_GLIBCXX|-fprofile|--coverage")  # which want more of the C++ library, or add symbols
     set(plain ON)  # instances of inline functions, where those are not inlined
     if(BUILD_TYPE MATCHES "^(Release|RelWithDebInfo|MinSizeRel)$")
       set(plain OFF)
     endif()
-    run(${CMAKE_COMMAND} -D NM=${NM} -D LIBRARY=${library} -D HEADERS=${SCRATCH}/prefix/include/fovea -D WEAK_ALLOWED=${plain}
-        -P ${SOURCE}/tests/packaging/symbols.cmake)
-    message(STATUS "${output}")
+    foreach(library IN LISTS libraries)
+      run(${CMAKE_COMMAND} -D NM=${NM} -D LIBRARY=${library} -D HEADERS=${SCRATCH}/prefix/include/fovea -D WEAK_ALLOWED=${plain}
+          -P ${SOURCE}/tests/packaging/symbols.cmake)
+      message(STATUS "${output}")
+    endforeach()
   endif()
 elseif(HOW STREQUAL "makefile")
   find_program(MAKE NAMES gmake make REQUIRED)

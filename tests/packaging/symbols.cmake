@@ -1,6 +1,6 @@
 # What the library wants of others, and what it shows: fails on a symbol of the C++ library's that it wants, and on one
-# that it shows and include/fovea does not declare.
-#   -D NM=nm  -D LIBRARY=libfovea.a or .so  -D HEADERS=include/fovea  -D WEAK_ALLOWED=ON where nothing is inlined
+# that it shows and include/fovea does not declare. The host library may want what it likes.
+#   -D NM=nm  -D LIBRARY=libfovea.a, .so or libfovea_host.so  -D HEADERS=include/fovea  -D WEAK_ALLOWED=ON where nothing is inlined
 cmake_minimum_required(VERSION 3.22)
 
 function(names out)
@@ -10,6 +10,10 @@ function(names out)
   set(${out} "${lines}" PARENT_SCOPE)
 endfunction()
 
+set(is_host OFF)
+if(LIBRARY MATCHES "fovea_host")
+  set(is_host ON)
+endif()
 set(dynamic "")
 if(LIBRARY MATCHES "\\.(so|dylib)")
   set(dynamic --dynamic)
@@ -26,7 +30,7 @@ foreach(line IN LISTS defined)
 endforeach()
 foreach(line IN LISTS wanted)
   string(REGEX REPLACE " .*" "" name "${line}")
-  if(name MATCHES "${cxx}" AND NOT name IN_LIST own)
+  if(name MATCHES "${cxx}" AND NOT name IN_LIST own AND NOT is_host)
     string(APPEND wrong "\n  wants ${name}")
   endif()
 endforeach()
@@ -35,10 +39,12 @@ if(n_own LESS 50)
   message(FATAL_ERROR "${LIBRARY}: expected at least 50 symbols, got ${n_own}")
 endif()
 
-# Every C function that fovea.h and its like declare, and no other; fovea_host.h is of a library of its own.
+# Every C function that fovea.h and its like declare, and no other; fovea_host.h is the host library's, which has all.
 set(header "")
 file(GLOB c_headers ${HEADERS}/fovea*.h)
-list(FILTER c_headers EXCLUDE REGEX "/fovea_host\\.h$")
+if(NOT is_host)
+  list(FILTER c_headers EXCLUDE REGEX "/fovea_host\\.h$")
+endif()
 foreach(file IN LISTS c_headers)
   file(READ ${file} all)
   string(APPEND header "${all}")
@@ -54,7 +60,7 @@ foreach(name IN LISTS declared)
 endforeach()
 # A shared library shows C++ functions and members that some public header names; an archive may have other names of
 # namespace fovea, for its own files to link to.
-file(GLOB headers ${HEADERS}/*.h)
+file(GLOB headers ${HEADERS}/*.h ${HEADERS}/host/*.h)
 set(text "")
 foreach(file IN LISTS headers)
   file(READ ${file} all)
@@ -66,8 +72,8 @@ foreach(line IN LISTS defined)
   string(REGEX REPLACE "^[^ ]+ ([A-Za-z]).*" "\\1" kind "${line}")
   if(name IN_LIST declared)
     continue()
-  elseif(name MATCHES "^_?_ZNK?5fovea([0-9]+)(.*)$")
-    string(SUBSTRING "${CMAKE_MATCH_2}" 0 ${CMAKE_MATCH_1} noun)
+  elseif(name MATCHES "^_?_Z(T[ISV])?NK?5fovea(4host)?([0-9]+)(.*)$")
+    string(SUBSTRING "${CMAKE_MATCH_4}" 0 ${CMAKE_MATCH_3} noun)
     if(dynamic AND NOT text MATCHES "[^A-Za-z0-9_]${noun}[^A-Za-z0-9_]")
       string(APPEND wrong "\n  shows ${name}, which no header declares")
     endif()

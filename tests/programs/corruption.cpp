@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "fovea/host/runtime.h"
 #include "host/base/words.h"
 #include "host/model/listing.h"
-#include "host/model/runtime.h"
 #include "host/text/session_file.h"
 #include "tests/fuzz/fovea_file.h"
 #include "tests/fuzz/run_model.h"

@@ -13,9 +13,9 @@
 
 #include "fovea/checksum.h"
 #include "fovea/generator.h"
+#include "fovea/host/opened.h"
+#include "fovea/host/runtime.h"
 #include "host/base/error.h"
-#include "host/model/opened.h"
-#include "host/model/runtime.h"
 #include "tools/options/opened.h"
 
 using namespace fovea;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "host/model/opened.h"
+#include "fovea/host/opened.h"
 #include "tools/measure/trace_hash.h"
 
 namespace fovea {

@@ -5,8 +5,8 @@
 #include <functional>
 #include <span>
 
-#include "host/model/opened.h"
-#include "host/model/runtime.h"
+#include "fovea/host/opened.h"
+#include "fovea/host/runtime.h"
 
 namespace fovea {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "fovea/constraint.h"
+#include "fovea/host/opened.h"
 #include "host/grammar/grammar.h"
-#include "host/model/opened.h"
 
 namespace fovea {
 

@@ -5,9 +5,9 @@
 
 #include <filesystem>
 
+#include "fovea/host/opened.h"
 #include "host/base/error.h"
 #include "host/base/text_file.h"
-#include "host/model/opened.h"
 
 namespace fovea {
 namespace {

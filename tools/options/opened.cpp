@@ -1,6 +1,5 @@
 #include "tools/options/opened.h"
 
-#include "convert/open/open.h"
 #include "tools/terminal/progress.h"
 
 extern "C" {
@@ -14,7 +13,7 @@ namespace fovea {
 std::span<const std::byte> demo_model_bytes() noexcept { return {fovea_demo_model_begin, fovea_demo_model_end}; }
 
 host::Opened open_path(const std::string& path, const OpenOptions& options) {
-    return convert::open(path, options, progress_line("converting " + path));
+    return host::open(path, options, progress_line("converting " + path));
 }
 
 host::Opened open_path_or_demo(const std::string& path, const OpenOptions& options) {

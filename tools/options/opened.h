@@ -4,11 +4,11 @@
 #include <span>
 #include <string>
 
-#include "host/model/opened.h"
+#include "fovea/host/opened.h"
 
 namespace fovea {
 
-/// As convert::open does.
+/// As host::open does.
 [[nodiscard]] host::Opened open_path(const std::string& path, const OpenOptions& options = {});
 /// The model built into the command line where `path` is empty.
 [[nodiscard]] host::Opened open_path_or_demo(const std::string& path, const OpenOptions& options = {});

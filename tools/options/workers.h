@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
+#include "fovea/host/opened.h"
 #include "fovea/remote.h"
-#include "host/model/opened.h"
 #include "tools/options/options.h"
 
 namespace fovea {

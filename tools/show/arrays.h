@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
+#include "fovea/host/runtime.h"
 #include "host/base/arrays.h"
-#include "host/model/runtime.h"
 
 namespace fovea {
 

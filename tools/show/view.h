@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "host/model/opened.h"
+#include "fovea/host/opened.h"
 #include "tools/options/options.h"
 
 namespace fovea {

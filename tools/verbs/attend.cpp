@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
+#include "fovea/host/opened.h"
+#include "fovea/host/runtime.h"
 #include "host/base/error.h"
-#include "host/model/opened.h"
-#include "host/model/runtime.h"
 #include "host/model/stacks.h"
 #include "tools/options/opened.h"
 #include "tools/options/options.h"

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "host/model/opened.h"
+#include "fovea/host/opened.h"
 
 namespace fovea {
 

@@ -3,10 +3,10 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "fovea/host/runtime.h"
 #include "host/base/clock.h"
 #include "host/base/error.h"
 #include "host/base/words.h"
-#include "host/model/runtime.h"
 #include "tools/verbs/bench.h"
 
 namespace fovea {

@@ -4,10 +4,10 @@
 #include <string_view>
 #include <vector>
 
+#include "fovea/host/runtime.h"
 #include "host/base/error.h"
 #include "host/model/listing.h"
 #include "host/model/parameters.h"
-#include "host/model/runtime.h"
 #include "host/model/two_stacks.h"
 #include "tools/measure/source.h"
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "fovea/host/opened.h"
 #include "fovea/remote.h"
-#include "host/model/opened.h"
 
 namespace fovea {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <thread>
 
+#include "fovea/host/opened.h"
 #include "host/base/error.h"
 #include "host/base/words.h"
-#include "host/model/opened.h"
 #include "tools/measure/certifier.h"
 #include "tools/measure/source.h"
 #include "tools/options/opened.h"

@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "fovea/host/opened.h"
+#include "fovea/host/runtime.h"
 #include "host/base/error.h"
 #include "host/base/output_file.h"
 #include "host/base/text_file.h"
 #include "host/base/words.h"
 #include "host/model/context.h"
-#include "host/model/opened.h"
-#include "host/model/runtime.h"
 #include "host/text/conversation.h"
 #include "tools/options/adapters.h"
 #include "tools/options/opened.h"

@@ -7,10 +7,10 @@
 #include <string>
 
 #include "convert/open/convert.h"
+#include "fovea/host/opened.h"
 #include "host/base/output_file.h"
 #include "host/base/text_file.h"
 #include "host/base/words.h"
-#include "host/model/opened.h"
 #include "tools/options/options.h"
 #include "tools/terminal/progress.h"
 #include "tools/terminal/usage_error.h"

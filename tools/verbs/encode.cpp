@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
+#include "fovea/host/opened.h"
+#include "fovea/host/runtime.h"
 #include "host/base/error.h"
-#include "host/model/opened.h"
-#include "host/model/runtime.h"
 #include "host/model/stacks.h"
 #include "host/model/texts.h"
 #include "tools/options/opened.h"

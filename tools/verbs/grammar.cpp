@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "fovea/host/opened.h"
 #include "host/base/error.h"
 #include "host/base/output_file.h"
 #include "host/base/words.h"
-#include "host/model/opened.h"
 #include "tools/measure/board.h"
 #include "tools/options/answer_form.h"
 #include "tools/options/opened.h"

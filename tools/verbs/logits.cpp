@@ -8,11 +8,11 @@
 #include <optional>
 #include <string>
 
+#include "fovea/host/opened.h"
+#include "fovea/host/runtime.h"
 #include "host/base/error.h"
 #include "host/base/npy.h"
 #include "host/base/words.h"
-#include "host/model/opened.h"
-#include "host/model/runtime.h"
 #include "tools/measure/trace_hash.h"
 #include "tools/options/adapters.h"
 #include "tools/options/opened.h"

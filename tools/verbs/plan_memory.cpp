@@ -7,6 +7,7 @@
 #include "host/base/error.h"
 #include "host/base/words.h"
 #include "host/speech/speech_engine.h"
+#include "host/translate/source_memory.h"
 #include "tools/terminal/usage_error.h"
 #include "tools/verbs/run_options.h"
 

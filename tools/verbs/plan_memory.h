@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "host/model/opened.h"
+#include "fovea/host/opened.h"
 #include "tools/options/options.h"
 
 namespace fovea {

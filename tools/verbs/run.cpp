@@ -11,12 +11,13 @@
 #include <string_view>
 #include <vector>
 
+#include "fovea/host/generation.h"
+#include "fovea/host/opened.h"
 #include "host/base/error.h"
 #include "host/base/output_file.h"
 #include "host/base/words.h"
+#include "host/model/beam_options.h"
 #include "host/model/context.h"
-#include "host/model/opened.h"
-#include "host/text/generation.h"
 #include "host/text/session_file.h"
 #include "tools/options/adapters.h"
 #include "tools/options/answer_form.h"

@@ -10,11 +10,11 @@
 #include <memory>
 #include <vector>
 
+#include "fovea/host/generation.h"
 #include "host/base/error.h"
 #include "host/base/output_file.h"
 #include "host/base/text_file.h"
 #include "host/base/words.h"
-#include "host/text/generation.h"
 #include "serve/jobs/worker.h"
 #include "tools/generation/batch_output.h"
 #include "tools/terminal/progress.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "host/model/opened.h"
+#include "fovea/host/opened.h"
 #include "serve/api/batch_requests.h"
 #include "tools/options/answer_form.h"
 #include "tools/options/options.h"

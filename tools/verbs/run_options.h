@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "host/model/opened.h"
-#include "host/text/generation.h"
-#include "host/translate/translator.h"
+#include "fovea/host/generation.h"
+#include "fovea/host/opened.h"
+#include "fovea/host/translator.h"
 #include "tools/options/adapters.h"
 #include "tools/options/answer_form.h"
 #include "tools/options/options.h"

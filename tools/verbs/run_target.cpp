@@ -5,10 +5,10 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "fovea/host/generation.h"
 #include "host/base/error.h"
 #include "host/base/output_file.h"
 #include "host/base/words.h"
-#include "host/text/generation.h"
 #include "tools/options/given_prompt.h"
 #include "tools/terminal/usage_error.h"
 #include "tools/verbs/run_options.h"

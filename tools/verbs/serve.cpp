@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "fovea/host/opened.h"
 #include "host/base/error.h"
 #include "host/base/output_file.h"
 #include "host/base/text_file.h"
 #include "host/base/words.h"
-#include "host/model/opened.h"
 #include "host/translate/source_memory.h"
 #include "tools/options/adapters.h"
 #include "tools/options/opened.h"

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "convert/open/open.h"
+#include "fovea/host/opened.h"
 #include "host/base/error.h"
 #include "host/base/text_file.h"
 #include "host/base/words.h"
-#include "host/model/opened.h"
 #include "tools/options/options.h"
 #include "tools/terminal/usage_error.h"
 #include "tools/verbs/verbs.h"

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "fovea/host/sound_file.h"
 #include "host/base/error.h"
 #include "host/base/output_file.h"
 #include "host/base/words.h"
-#include "host/media/sound_file.h"
 #include "host/speech/speech_engine.h"
 #include "host/speech/transcript_text.h"
 #include "tools/options/opened.h"

@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "fovea/host/opened.h"
+#include "fovea/host/runtime.h"
 #include "host/base/error.h"
 #include "host/base/output_file.h"
-#include "host/model/opened.h"
-#include "host/model/runtime.h"
 #include "tools/options/opened.h"
 #include "tools/options/options.h"
 #include "tools/terminal/usage_error.h"

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bindings/python/src/gil.h"
+#include "host/chat/chat_template.h"
 #include "host/grammar/grammar.h"
 
 namespace fovea::python {

@@ -11,7 +11,7 @@
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/opened.h"
 #include "fovea/constraint.h"
-#include "host/chat/model_chat.h"
+#include "fovea/host/chat.h"
 
 namespace fovea::python {
 

@@ -4,8 +4,8 @@
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/named.h"
 #include "bindings/python/src/session.h"
+#include "fovea/host/generation.h"
 #include "host/base/clock.h"
-#include "host/text/generation.h"
 
 namespace fovea::python {
 namespace {

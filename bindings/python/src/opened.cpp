@@ -8,8 +8,8 @@
 #include "bindings/python/src/arrays.h"
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/interrupt.h"
+#include "fovea/host/runtime.h"
 #include "host/grammar/grammar.h"
-#include "host/model/runtime.h"
 #include "host/model/text_prompts.h"
 
 namespace fovea::python {

@@ -12,11 +12,11 @@
 #include "bindings/python/src/errors.h"
 #include "fovea/adapter.h"
 #include "fovea/host/arena.h"
+#include "fovea/host/opened.h"
 #include "fovea/mapping.h"
 #include "fovea/model.h"
 #include "fovea/tokenizer.h"
 #include "host/base/aligned_bytes.h"
-#include "host/model/opened.h"
 #include "host/model/texts.h"
 
 namespace fovea::python {

@@ -12,7 +12,7 @@
 #include "bindings/python/src/interrupt.h"
 #include "bindings/python/src/named.h"
 #include "bindings/python/src/opened.h"
-#include "host/model/runtime.h"
+#include "fovea/host/runtime.h"
 #include "host/model/texts.h"
 
 namespace fovea::python {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "bindings/python/src/arrays.h"
+#include "fovea/host/sound_file.h"
 #include "fovea/workspace.h"
-#include "host/media/sound_file.h"
 
 namespace fovea::python {
 namespace {

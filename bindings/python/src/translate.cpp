@@ -5,6 +5,7 @@
 #include "bindings/python/src/session.h"
 #include "fovea/workspace.h"
 #include "host/base/error.h"
+#include "host/model/beam_options.h"
 
 namespace fovea::python {
 

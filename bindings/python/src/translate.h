@@ -7,7 +7,7 @@
 
 #include "bindings/python/src/interrupt.h"
 #include "bindings/python/src/opened.h"
-#include "host/translate/translator.h"
+#include "fovea/host/translator.h"
 
 namespace fovea::python {
 

@@ -12,7 +12,7 @@
 #include "bindings/python/src/interrupt.h"
 #include "bindings/python/src/opened.h"
 #include "fovea/encode.h"
-#include "host/model/runtime.h"
+#include "fovea/host/runtime.h"
 
 namespace fovea::python {
 

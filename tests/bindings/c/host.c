@@ -1,6 +1,9 @@
 /* fovea_host.h from C: models of any source, held against what PyTorch computes of the same weights, and what is refused.
  *
- *     fovea_host_test GOLDEN DEMO.fovea       the folder tests/golden, and the demo model
+ *     fovea_host_test GOLDEN DEMO.fovea TRANSLATOR [ADAPTER.fovea]
+ *
+ * GOLDEN is tests/golden, DEMO the demo model, TRANSLATOR the folder numbered_pieces/m2m_100 with its SentencePiece model, ADAPTER
+ * lora/llama of models/llama_tied.
  */
 #include <math.h>
 #include <stdint.h>
@@ -100,6 +103,59 @@ static void test_classes(void) {
     fovea_host_close(model);
 }
 
+static void test_findings(void) {
+    fovea_host_finding* found = NULL;
+    size_t n = 0;
+    fovea_host_model* model = open_golden("encoders/albert_tokenclassification");
+    CHECK(fovea_host_kind(model) == FOVEA_HOST_FINDINGS && fovea_host_label(model, 0));
+    GIVES(FOVEA_HOST_OK, fovea_host_find(model, "a b  c", NULL, NULL, &found, &n));
+    CHECK(n == 3 && strcmp(found[2].text, "c") == 0 && strncmp(found[2].label, "LABEL_", 6) == 0);
+    fovea_host_free(found), fovea_host_close(model);
+
+    model = open_golden("encoders/xlm_roberta_questionanswering");
+    GIVES(FOVEA_HOST_OK, fovea_host_find(model, "a", "d o g", NULL, &found, &n));
+    CHECK(n == 1 && strstr("d o g", found->text) && found->score > 0 && found->score <= 1 && !*found->label);
+    fovea_host_free(found);
+    GIVES(FOVEA_HOST_ARGUMENT, fovea_host_find(model, "a", NULL, NULL, &found, &n));
+    CHECK(strstr(fovea_host_error(), "pair: expected the text to find the answer in"));
+    fovea_host_close(model);
+
+    model = open_golden("encoders/electra_maskedlm");
+    const fovea_host_text_options options = {.struct_size = sizeof options, .n_likeliest = 3};
+    GIVES(FOVEA_HOST_OK, fovea_host_find(model, "a [MASK] b [MASK]", NULL, &options, &found, &n));
+    CHECK(n == 6 && found[2].mask == 0 && found[3].mask == 1 && found[0].score >= found[1].score);
+    fovea_host_free(found), fovea_host_close(model);
+
+    model = open_golden("encoders/bert_sentence");
+    GIVES(FOVEA_HOST_FAILED, fovea_host_find(model, "a", NULL, NULL, &found, &n));
+    fovea_host_close(model);
+}
+
+/* What transformers' generate writes, from the folder's expected.json. */
+static void test_translations(const char* folder) {
+    fovea_host_model* model = NULL;
+    GIVES(FOVEA_HOST_OK, fovea_host_open(folder, NULL, &model));
+    CHECK(fovea_host_kind(model) == FOVEA_HOST_TRANSLATION);
+    const fovea_host_translate_options one_beam = {.struct_size = sizeof one_beam, .n_beams = 1},
+                                       too_many = {.struct_size = sizeof too_many, .n_beams = 65};
+    fovea_host_translator *by_beams = NULL, *greedy = NULL;
+    char* text = NULL;
+    GIVES(FOVEA_HOST_OK, fovea_host_make_translator(model, NULL, &by_beams));
+    GIVES(FOVEA_HOST_OK, fovea_host_make_translator(model, &one_beam, &greedy));
+    for (int again = 0; again < 2; ++again) {
+        GIVES(FOVEA_HOST_OK, fovea_host_translate(by_beams, "The lamp in the hall is on.", NULL, "de", &text));
+        CHECK(text && strstr(text, "vaiaicoai-10],\357\277\275ai laai\357\277\275"));
+        fovea_host_free(text);
+        GIVES(FOVEA_HOST_OK, fovea_host_translate(greedy, " two  spaces ", "en", "__de__", &text));
+        CHECK(text && strstr(text, "fa\303\247ade fa\303\247adeaiaivai\357\277\275aio\357\277\275co"));
+        fovea_host_free(text);
+    }
+    GIVES(FOVEA_HOST_ARGUMENT, fovea_host_translate(greedy, "a", NULL, "tlh", &text));
+    CHECK(strstr(fovea_host_error(), "to: expected one of the model's"));
+    GIVES(FOVEA_HOST_ARGUMENT, fovea_host_make_translator(model, &too_many, &greedy));
+    fovea_host_free_translator(by_beams), fovea_host_free_translator(greedy), fovea_host_close(model);
+}
+
 static int count_segments(void* context, const fovea_host_span* segment) {
     CHECK(segment->end >= segment->start && segment->text);
     ++*(size_t*)context;
@@ -147,8 +203,9 @@ static int append(void* context, const char* piece) {
 
 static void test_chat(const char* demo) {
     static const char messages[] = "[{\"role\": \"user\", \"content\": \"turn on the kitchen lights\"}]";
-    static const char schema[] = "{\"type\": \"object\", \"properties\": {\"n\": {\"const\": 7}}, \"required\": [\"n\"],"
-                                 "\"additionalProperties\": false}";
+    static const char schema[] =
+        "{\"type\": \"object\", \"properties\": {\"n\": {\"const\": 7}}, \"required\": [\"n\"],"
+        "\"additionalProperties\": false}";
     fovea_host_model* model = NULL;
     GIVES(FOVEA_HOST_OK, fovea_host_open(demo, NULL, &model));
     CHECK(fovea_host_kind(model) == FOVEA_HOST_TEXT && fovea_host_engine_model(model));
@@ -191,6 +248,44 @@ static void test_chat(const char* demo) {
     fovea_host_free_form(form), fovea_host_end(session), fovea_host_close(model);
 }
 
+enum { kNew = 12 };
+/* The new tokens of a text, of a model without a tokenizer. */
+static void write_tokens(fovea_host_session* session, uint32_t* tokens) {
+    static const uint32_t prompt[] = {3, 10, 17, 24};
+    const fovea_generate_options options = {.struct_size = sizeof options, .n_new = kNew};
+    GIVES(FOVEA_HOST_OK, fovea_host_generate(session, prompt, 4, &options, NULL, NULL, NULL));
+    size_t n = 0;
+    const uint32_t* all = fovea_generator_tokens(fovea_host_generator(session), &n);
+    CHECK(n == 4 + kNew);
+    if (n == 4 + kNew) memcpy(tokens, all + 4, kNew * sizeof *tokens);
+}
+
+static void test_adapters(const char* path) {
+    uint32_t plain[kNew] = {0}, adapted[kNew] = {0}, without[kNew] = {0}, again[kNew] = {0};
+    fovea_host_model* model = open_golden("models/llama_tied");
+    fovea_host_session* session = NULL;
+    GIVES(FOVEA_HOST_OK, fovea_host_start(model, NULL, &session));
+    write_tokens(session, plain);
+    fovea_host_end(session), fovea_host_close(model);
+
+    const fovea_host_adapter halves[] = {{path, 0.5f}, {path, 0.5f}};
+    const fovea_host_open_options options = {.struct_size = sizeof options, .adapters = halves, .n_adapters = 2};
+    GIVES(FOVEA_HOST_OK, fovea_host_open(path_of("models/llama_tied"), &options, &model));
+    GIVES(FOVEA_HOST_OK, fovea_host_start(model, NULL, &session));
+    write_tokens(session, adapted);
+    CHECK(memcmp(plain, adapted, sizeof plain) != 0);
+    const float none[] = {0, 0}, one[] = {1, 0};
+    GIVES(FOVEA_HOST_OK, fovea_host_scale_adapters(session, none));
+    write_tokens(session, without);
+    CHECK(memcmp(plain, without, sizeof plain) == 0);
+    GIVES(FOVEA_HOST_OK, fovea_host_scale_adapters(session, one));
+    write_tokens(session, again);
+    CHECK(memcmp(adapted, again, sizeof plain) == 0);
+    fovea_host_end(session), fovea_host_close(model);
+
+    GIVES(FOVEA_HOST_FAILED, fovea_host_open(path_of("models/gpt2_tied"), &options, &model)); /* another model's */
+}
+
 static void test_refusals(void) {
     fovea_host_model* model = NULL;
     GIVES(FOVEA_HOST_FAILED, fovea_host_open(path_of("no such file"), NULL, &model));
@@ -205,10 +300,13 @@ static void test_refusals(void) {
 }
 
 int main(int argc, char** argv) {
-    if (argc < 3) return 2;
+    if (argc < 4) return 2;
     golden = argv[1];
     test_vectors();
     test_classes();
+    test_findings();
+    test_translations(argv[3]);
+    if (argc > 4) test_adapters(argv[4]);
     test_speech();
     test_chat(argv[2]);
     test_refusals();

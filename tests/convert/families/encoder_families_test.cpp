@@ -5,8 +5,8 @@
 #include <set>
 
 #include "convert/families/family.h"
-#include "convert/open/open.h"
 #include "fovea/encode.h"
+#include "fovea/host/opened.h"
 #include "host/model/listing.h"
 #include "host/model/texts.h"
 #include "tests/support/convert_fixtures.h"
@@ -27,7 +27,7 @@ public:
         options.output = folder_ / "model.fovea";
         options.type = type;
         convert_source(options);
-        opened = convert::open(options.output.string());
+        opened = host::open(options.output.string());
     }
     host::Opened opened;
 

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "convert/open/open.h"
 #include "fovea/encode.h"
+#include "fovea/host/opened.h"
 #include "fovea/workspace.h"
 #include "tests/support/convert_fixtures.h"
 #include "tests/support/small_models.h"
@@ -27,7 +27,7 @@ struct TorchText {
         options.source = golden;
         options.output = folder / "model.fovea";
         convert_source(options);
-        opened = convert::open(options.output.string());
+        opened = host::open(options.output.string());
         ids = tokens(golden / "ids.npy");
         if (fs::exists(golden / "source.npy")) source = tokens(golden / "source.npy");
         if (fs::exists(golden / "memory.npy")) memory = numbers<float>(golden / "memory.npy");

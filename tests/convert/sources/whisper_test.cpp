@@ -4,9 +4,9 @@
 
 #include <cstdlib>
 
-#include "convert/open/open.h"
 #include "convert/weights/mel_filters.h"
 #include "fovea/encode.h"
+#include "fovea/host/opened.h"
 #include "host/model/listing.h"
 #include "tests/support/convert_fixtures.h"
 
@@ -203,7 +203,7 @@ TEST_CASE("speech: a file is converted again to itself, and the tokenizer is the
     options.output = folder / "again.fovea";
     convert_source(options);
     CHECK(read_text(folder / "first.fovea") == read_text(folder / "again.fovea"));
-    const host::Opened opened = convert::open((folder / "first.fovea").string());
+    const host::Opened opened = host::open((folder / "first.fovea").string());
     CHECK(opened.tokenizer.valid());
     CHECK(opened.model.info().architecture == "whisper");
 }

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "convert/writer/file_header.h"
-#include "host/model/runtime.h"
+#include "fovea/host/runtime.h"
 #include "tests/support/command_line.h"
 #include "tests/support/small_models.h"
 #include "tools/options/opened.h"

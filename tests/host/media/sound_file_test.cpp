@@ -1,5 +1,5 @@
 // Sound files: every coding of WAV, other rates, standard refusals; and what libsndfile reads, where it is built in.
-#include "host/media/sound_file.h"
+#include "fovea/host/sound_file.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // One opened model, and what is made of it in memory of its own.
-#include "host/model/runtime.h"
+#include "fovea/host/runtime.h"
 
 #include <doctest/doctest.h>
 
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "fovea/host/generation.h"
 #include "host/base/status_error.h"
-#include "host/text/generation.h"
 #include "tests/support/encoder_models.h"
 #include "tests/support/small_models.h"
 

@@ -7,10 +7,10 @@
 #include <cmath>
 #include <fstream>
 
+#include "fovea/host/opened.h"
+#include "fovea/host/sound_file.h"
 #include "host/base/error.h"
-#include "host/media/sound_file.h"
 #include "host/model/listing.h"
-#include "host/model/opened.h"
 #include "tests/support/convert_fixtures.h"
 
 using namespace fovea;

@@ -6,12 +6,12 @@
 
 #include <fstream>
 
+#include "fovea/host/opened.h"
+#include "fovea/host/sound_file.h"
 #include "host/base/error.h"
 #include "host/base/npy.h"
 #include "host/base/words.h"
-#include "host/media/sound_file.h"
 #include "host/model/listing.h"
-#include "host/model/opened.h"
 #include "host/speech/speech_engine.h"
 #include "tests/support/convert_fixtures.h"
 

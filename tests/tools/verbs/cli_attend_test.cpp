@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "fovea/host/opened.h"
 #include "host/base/arrays.h"
-#include "host/model/opened.h"
 #include "tests/support/command_line.h"
 #include "tests/support/small_models.h"
 

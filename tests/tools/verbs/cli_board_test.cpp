@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fovea/fovea.h"
-#include "host/model/opened.h"
+#include "fovea/host/opened.h"
 #include "tests/support/command_line.h"
 #include "tools/options/opened.h"
 

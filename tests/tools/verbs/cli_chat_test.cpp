@@ -12,7 +12,7 @@
 
 #include "convert/sources/chat_info.h"
 #include "convert/tokenizers/tokenizer_json.h"
-#include "host/chat/model_chat.h"
+#include "fovea/host/chat.h"
 #include "host/text/conversation.h"
 #include "tests/support/command_line.h"
 #include "tests/support/small_models.h"

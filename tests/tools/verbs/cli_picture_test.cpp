@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "fovea/host/opened.h"
 #include "host/base/arrays.h"
-#include "host/model/opened.h"
 #include "tests/support/command_line.h"
 #include "tools/options/opened.h"
 #include "tools/show/arrays.h"

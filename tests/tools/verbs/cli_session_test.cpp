@@ -1,9 +1,9 @@
 // `run --session FILE`: the same text as without, from what the last run left.
 #include <doctest/doctest.h>
 
+#include "fovea/host/opened.h"
+#include "fovea/host/runtime.h"
 #include "host/base/error.h"
-#include "host/model/opened.h"
-#include "host/model/runtime.h"
 #include "host/text/session_file.h"
 #include "tests/support/command_line.h"
 #include "tools/options/opened.h"

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <sstream>
 
+#include "fovea/host/opened.h"
+#include "fovea/host/runtime.h"
 #include "fovea/session.h"
 #include "host/base/npy.h"
-#include "host/model/opened.h"
-#include "host/model/runtime.h"
 #include "tests/support/command_line.h"
 #include "tests/support/emulated_tiles.h"
 #include "tests/support/small_models.h"

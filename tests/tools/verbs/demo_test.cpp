@@ -5,9 +5,9 @@
 #include <string>
 
 #include "convert/open/convert.h"
-#include "host/model/opened.h"
-#include "host/model/runtime.h"
-#include "host/text/generation.h"
+#include "fovea/host/generation.h"
+#include "fovea/host/opened.h"
+#include "fovea/host/runtime.h"
 #include "tests/support/convert_fixtures.h"
 #include "tools/options/opened.h"
 

@@ -1,6 +1,7 @@
 // A model's file as a program has it: bytes, model, tokenizer, and adapters for all that it computes.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -8,14 +9,17 @@
 
 #include "fovea/adapter.h"
 #include "fovea/config.h"
+#include "fovea/export.h"
+#include "fovea/host/error.h"
+#include "fovea/host/tokens.h"
 #include "fovea/mapping.h"
 #include "fovea/model.h"
 #include "fovea/plan.h"
 #include "fovea/tokenizer.h"
 #include "fovea/workspace.h"
-#include "host/base/tokens.h"
 
-namespace fovea::host {
+namespace fovea {
+namespace host FOVEA_API {
 
 /// What a model is for.
 enum class Kind {
@@ -75,10 +79,15 @@ struct Opened : OpenedFile {
     void check_same_tokens(const Opened& other) const;
 };
 
-/// Maps and opens the file at `path`, called `name` (empty: by its path). Throws host::Error.
+/// Opens a Fovea file, or a source (a Hugging Face folder, a GGUF or .safetensors file): that is converted once into the user's cache
+/// folder, which `progress` is told of, with a line on standard error. Throws host::Error.
+[[nodiscard]] Opened open(const std::string& path, const OpenOptions& options = {},
+                          const std::function<void(std::uint64_t done, std::uint64_t total)>& progress = {});
+/// Maps and opens the Fovea file at `path`, called `name` (empty: by its path). Throws host::Error.
 [[nodiscard]] Opened open_file(const std::string& path, const OpenOptions& options = {}, const std::string& name = {});
 /// Opens a file's bytes, which must be 64-byte aligned and outlive what is opened. Throws host::Error.
 [[nodiscard]] Opened open_bytes(std::span<const std::byte> bytes, const std::string& name,
                                 const OpenOptions& options = {});
 
-}  // namespace fovea::host
+}  // namespace FOVEA_API
+}  // namespace fovea

@@ -1,4 +1,7 @@
-// Text from a session, with the time it takes: what `run` and `chat` write with.
+// Text from a session, with the time it takes.
+//
+//     host::Generation session(opened, {.max_kv_len = 1000, .n_threads = default_threads()});
+//     (void)session.generate(opened.tokens("The lamp"), {.n_new = 20}, [](std::string_view text) { std::cout << text; });
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -7,12 +10,15 @@
 #include <string>
 #include <string_view>
 
+#include "fovea/export.h"
 #include "fovea/generator.h"
-#include "host/model/prompt.h"
-#include "host/model/runtime.h"
-#include "host/model/saved_text.h"
+#include "fovea/host/prompt.h"
+#include "fovea/host/runtime.h"
 
-namespace fovea::host {
+namespace fovea {
+struct SavedText;  // host/model/saved_text.h
+
+namespace host FOVEA_API {
 
 /// Tokens of a form that go through one pass at most, beside the one before them: each costs a row of logits.
 inline constexpr std::uint32_t kForced = 8;
@@ -41,7 +47,8 @@ struct Generated {
 /// host::Error.
 class Generation {
 public:
-    Generation(const Opened& opened, const Limits& limits, const SessionOptions& how, GeneratorLimits generator = {});
+    Generation(const Opened& opened, const Limits& limits, const SessionOptions& how = {},
+               GeneratorLimits generator = {});
 
     /// From here on `draft` proposes tokens, which must mean the same to it. It must outlive this.
     void propose_by(const Opened& draft, const Limits& limits, const SessionOptions& how);
@@ -76,4 +83,5 @@ private:
     Runtime<Generator> generator_;
 };
 
-}  // namespace fovea::host
+}  // namespace FOVEA_API
+}  // namespace fovea

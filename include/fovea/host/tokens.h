@@ -6,9 +6,11 @@
 #include <string_view>
 #include <vector>
 
+#include "fovea/export.h"
 #include "fovea/tokenizer.h"
 
-namespace fovea::host {
+namespace fovea {
+namespace host FOVEA_API {
 
 /// A text's ids. Throws host::Error, `subject` first.
 ///   scratch   tokenize_scratch_bytes(tokenizer, text.size()) at least; empty: taken for the call
@@ -33,4 +35,5 @@ struct DetokenizeOptions {
 [[nodiscard]] std::string detokenize(const Tokenizer& tokenizer, std::span<const Token> ids,
                                      const DetokenizeOptions& options = {});
 
-}  // namespace fovea::host
+}  // namespace FOVEA_API
+}  // namespace fovea

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
-namespace fovea {
+#include "fovea/export.h"
+
+namespace fovea FOVEA_API {
 
 inline constexpr std::uint32_t kLeastSampleRate = 1000, kMostSampleRate = 768000;
 
@@ -33,4 +35,4 @@ struct SoundBounds {
 [[nodiscard]] std::vector<float> resample(std::span<const float> samples, std::uint32_t from, std::uint32_t to,
                                           const std::string& name);
 
-}  // namespace fovea
+}  // namespace FOVEA_API

@@ -5,10 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "fovea/export.h"
+#include "fovea/host/opened.h"
 #include "fovea/workspace.h"
-#include "host/model/opened.h"
 
-namespace fovea::host {
+namespace fovea {
+namespace host FOVEA_API {
 
 /// A part of a prompt: tokens, or the vectors that an image or a recording became.
 struct PromptPart {
@@ -51,4 +53,5 @@ private:
     std::uint32_t n_with_rows_ = 0;
 };
 
-}  // namespace fovea::host
+}  // namespace FOVEA_API
+}  // namespace fovea

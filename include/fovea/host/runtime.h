@@ -3,14 +3,16 @@
 #include <cstdint>
 
 #include "fovea/cache.h"
+#include "fovea/export.h"
 #include "fovea/generator.h"
 #include "fovea/host/arena.h"
+#include "fovea/host/opened.h"
 #include "fovea/plan.h"
 #include "fovea/session.h"
 #include "fovea/workspace.h"
-#include "host/model/opened.h"
 
-namespace fovea::host {
+namespace fovea {
+namespace host FOVEA_API {
 
 template<class Made>
 struct PlanOf {
@@ -66,4 +68,5 @@ void make_workspace(const Opened& opened, const SessionOptions& options, Runtime
 [[nodiscard]] Runtime<Generator> start_generator(const Opened& opened, const Cache& cache,
                                                  const GeneratorLimits& limits);
 
-}  // namespace fovea::host
+}  // namespace FOVEA_API
+}  // namespace fovea

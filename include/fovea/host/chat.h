@@ -1,0 +1,71 @@
+// A model's chat template, and the parts of its tokenizer that a conversation needs.
+//
+//     const ModelChat chat = ModelChat::of(opened.model, opened.tokenizer);
+//     const std::string text = chat.prompt({.messages = R"([{"role": "user", "content": "Hello"}])"});
+//     const std::vector<Token> tokens = chat.tokens_of(text);    // never with a start token of their own: the template has it
+//     ... generate until one of chat.end_tokens() is chosen, or one of chat.stops() shows
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fovea/export.h"
+#include "fovea/host/error.h"
+#include "fovea/model.h"
+#include "fovea/tokenizer.h"
+
+namespace fovea {
+struct ChatInput;  // host/chat/chat_template.h
+}
+
+namespace fovea FOVEA_API {
+
+class ChatTemplate;
+
+/// A conversation as JSON.
+struct ChatText {
+    std::string_view messages;          ///< an array of objects with "role" and "content", one or more
+    std::string_view tools = {};        ///< an array of tools as OpenAI's API has them; empty: none
+    std::string_view extra = {};        ///< an object of more variables for the template, as {"enable_thinking": false}
+    bool add_generation_prompt = true;  ///< ends with what begins the model's answer
+};
+
+class ModelChat {
+public:
+    /// The model's own template. A model without one gets ChatML if the vocabulary has its tokens; else only the last
+    /// message if a text closes the model's prompts; else turns as plain text. Throws host::Error if the model's own
+    /// cannot be read, or if there is no tokenizer. Model and tokenizer are views, whose bytes must outlive this.
+    [[nodiscard]] static ModelChat of(const Model& model, const Tokenizer& tokenizer);
+    /// The same with a given template.
+    [[nodiscard]] static ModelChat with(const Model& model, const Tokenizer& tokenizer, std::string_view text);
+
+    /// A note to the user about the template: "no chat template: ..."; empty if it is the model's own.
+    [[nodiscard]] const std::string& note() const { return note_; }
+
+    /// The prompt as text. With tools, the model's template for them is used, if it has one. Throws host::ArgumentError for
+    /// what is not JSON, host::Error where the template refuses the conversation.
+    [[nodiscard]] std::string prompt(const ChatText& conversation) const;
+    /// The same of parsed JSON, and the prompt's tokens. If `input` has no bos_token or eos_token, the model's source gives
+    /// them, or else the tokenizer's start and first end token.
+    [[nodiscard]] std::string render(ChatInput input) const;
+    [[nodiscard]] std::vector<Token> tokens(const ChatInput& input) const;
+    /// A prompt's tokens, special ones read. Text that looks like them is read so too, as transformers does.
+    [[nodiscard]] std::vector<Token> tokens_of(std::string_view prompt) const;
+
+    /// Tokens that end a turn: the model's end tokens, and the tokens that templates end turns with.
+    [[nodiscard]] const std::vector<Token>& end_tokens() const { return end_tokens_; }
+    /// Texts that end a turn, if no token does; mostly none.
+    [[nodiscard]] const std::vector<std::string>& stops() const { return stops_; }
+
+private:
+    ModelChat(const Model& model, const Tokenizer& tokenizer);
+
+    Tokenizer tokenizer_;
+    std::shared_ptr<const ChatTemplate> template_, tools_template_;  // tools_template_: null where it is the same
+    std::string bos_, eos_, note_;
+    std::vector<Token> end_tokens_;
+    std::vector<std::string> stops_;
+};
+
+}  // namespace FOVEA_API

@@ -1,0 +1,27 @@
+// How the host library says no: one line for a person.
+#pragma once
+#include <stdexcept>
+#include <string>
+
+#include "fovea/export.h"
+
+namespace fovea {
+namespace host FOVEA_API {
+
+/// The one kind of exception that host code throws on purpose. Its line names the file or argument it speaks of and says
+/// "expected X, got Y". A line may hold names out of files: control characters become question marks, and a long line
+/// is cut.
+struct Error : std::runtime_error {
+    explicit Error(const std::string& line) : std::runtime_error(printable(line)) {}
+
+private:
+    static std::string printable(std::string line);
+};
+
+/// An argument's value cannot be taken, whatever the files hold. The command line exits with status 2 then.
+struct ArgumentError : Error {
+    using Error::Error;
+};
+
+}  // namespace FOVEA_API
+}  // namespace fovea
