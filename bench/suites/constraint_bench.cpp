@@ -18,7 +18,7 @@
 #include "fovea/sampler.h"
 #include "host/base/error.h"
 #include "host/grammar/grammar.h"
-#include "host/model/runtime.h"
+#include "fovea/host/runtime.h"
 #include "tools/options/presets.h"
 
 namespace fovea {

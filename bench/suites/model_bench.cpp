@@ -11,7 +11,7 @@
 #include "host/base/words.h"
 #include "host/model/listing.h"
 #include "host/model/parameters.h"
-#include "host/model/runtime.h"
+#include "fovea/host/runtime.h"
 #include "platform/team.h"
 #include "tools/measure/ceilings.h"
 

@@ -11,7 +11,7 @@
 
 #include "engine/kernels/kernels.h"
 #include "host/base/aligned_bytes.h"
-#include "host/model/opened.h"
+#include "fovea/host/opened.h"
 
 namespace fovea {
 
