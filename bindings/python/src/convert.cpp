@@ -94,8 +94,7 @@ Safetensors arrays_of(const nb::list& arrays, std::vector<nb::ndarray<nb::ro>>& 
         if (bytes.dtype().bits != 8 || bytes.ndim() != 1 || bytes.size() != wanted ||
             (bytes.size() > 1 && bytes.stride(0) != 1) ||
             (tensor.dtype != "F32" && tensor.dtype != "F16" && tensor.dtype != "BF16"))
-            throw ValueRefused("tensor " + name + ": expected " + std::to_string(wanted) +
-                               " packed bytes of F32, F16 or " + "BF16, got others");
+            refuse_value("tensor " + name, std::to_string(wanted) + " packed bytes of F32, F16 or BF16", "others");
         tensor.data = static_cast<const std::byte*>(bytes.data());
         tensor.bytes = wanted;
         held.push_back(bytes);

@@ -22,12 +22,11 @@ Side read_side(const nb::dict& inputs, const char* name, std::uint32_t d_model) 
     if (!side.array.data) return side;
     const Shape& shape = side.array.shape;
     if ((shape.size() != 2 && shape.size() != 3) || shape.back() != d_model)
-        throw ValueRefused(std::string(name) + ": expected [batch, seq, " + std::to_string(d_model) + "] or [seq, " +
-                           std::to_string(d_model) + "], got " + in_words(shape));
-    if (!side.array.packed())
-        throw ValueRefused(std::string(name) + ": expected a C-contiguous array, got other strides");
-    if (side.array.size() > 0xffffffffu)
-        throw ValueRefused(std::string(name) + ": expected fewer than 2^32 elements, got shape " + in_words(shape));
+        refuse_value(name, "[batch, seq, " + std::to_string(d_model) + "] or [seq, " + std::to_string(d_model) + "]",
+                     in_words(shape));
+    if (!side.array.packed()) refuse_value(name, "a C-contiguous array", "other strides");
+    if (side.array.span().size() > 0xffffffffu)
+        refuse_value(name, "fewer than 2^32 elements", "shape " + in_words(shape));
     side.lengths.assign(shape.size() == 3 ? shape[0] : 1, static_cast<std::uint32_t>(shape[shape.size() - 2]));
     return side;
 }
@@ -92,7 +91,7 @@ void view_inputs(bool causal, ArraysJob& job) {
 void read_job(const OpenedModel& opened, const nb::dict& inputs, ArraysJob& job) {
     const Config& config = opened.model.config();
     if (input_stack(opened.config()).vocab_size)
-        throw ValueRefused(opened.name + ": model: expected one that reads vectors, got one that reads text");
+        refuse_value(opened.name + ": model", "one that reads vectors", "one that reads text");
     job.sides = sides_of(config);
     read_sides(inputs, config, job);
     const bool causal = inputs.contains("causal") && nb::cast<bool>(inputs["causal"]);
@@ -101,8 +100,7 @@ void read_job(const OpenedModel& opened, const nb::dict& inputs, ArraysJob& job)
     if (job.sides.reads_memory) {
         const std::size_t want = job.keys->lengths.size(), had = job.target.lengths.size();
         if (want != had)
-            throw ValueRefused("target: expected " + std::to_string(want) +
-                               " sequences as there are of the memory, got " + std::to_string(had));
+            refuse_value("target", std::to_string(want) + " sequences as there are of the memory", std::to_string(had));
         job.memory_masks = read_masks(inputs, "memory", job.target, *job.keys, config.decoder);
     }
     view_inputs(causal, job);
@@ -113,7 +111,7 @@ void read_job(const OpenedModel& opened, const nb::dict& inputs, ArraysJob& job)
 void PySession::encode_texts(const nb::list& texts, std::uint32_t most_tokens, nb::handle out_object) {
     const Stack& stack = output_stack(opened_->config());
     if (!stack.vocab_size || stack.pooling == Pooling::none || opened_->model.config().decoder.n_layers)
-        throw ValueRefused(opened_->name + ": model: expected one that pools the vectors of a text, got another");
+        refuse_value(opened_->name + ": model", "one that pools the vectors of a text", "another");
     std::vector<std::string_view> views;
     for (nb::handle text : texts) views.push_back(utf8_of(text, "texts"));
     const Output out = read_output(out_object, "out", {views.size(), opened_->vector_width()});
@@ -128,7 +126,7 @@ void PySession::encode_texts(const nb::list& texts, std::uint32_t most_tokens, n
             work.next(views[i].size());
             tokens[i].ids = opened_->ids_of(views[i], true, false);
             cut_text(of_no_text, most, tokens[i].ids);
-            if (tokens[i].ids.empty()) throw ValueRefused("texts: expected 1 token or more in each, got none");
+            if (tokens[i].ids.empty()) refuse_value("texts", "1 token or more in each", "none");
         }
     }
     run_batches(tokens, opened_->has_task(), [&](std::size_t i, std::span<const float> vector) {
@@ -170,8 +168,7 @@ void PySession::encode_arrays(const nb::dict& inputs, nb::handle out_object, con
     if (!weights_object.is_none()) {
         const Stack& of = in_encoder ? opened_->model.config().encoder : stack;
         if (layer >= of.n_layers)
-            throw ValueRefused("layer: expected a number below " + std::to_string(of.n_layers) + ", got " +
-                               std::to_string(layer));
+            refuse_value("layer", "a number below " + std::to_string(of.n_layers), std::to_string(layer));
         const Side& queries = in_encoder ? job.source : *job.result;
         const Side& keys = cross ? *job.keys : queries;
         weights = read_output(weights_object, "weights",

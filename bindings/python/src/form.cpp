@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "bindings/python/src/arrays.h"
 #include "bindings/python/src/gil.h"
 #include "host/grammar/grammar.h"
 
@@ -23,7 +24,7 @@ grammar::Grammar read_form(const std::string& kind, const std::string& text, boo
 
 Json read_json(const std::string& text, const char* what) {
     Json json = Json::parse(text, nullptr, false);
-    if (json.is_discarded()) throw ValueRefused(std::string(what) + ": expected text of Unicode characters, got other");
+    if (json.is_discarded()) refuse_value(what, "text of Unicode characters", "other");
     return json;
 }
 
@@ -35,10 +36,9 @@ PyForm::PyForm(const ModelHandle& model, const std::string& kind, nb::handle obj
     made->opened = model.get();
     const OpenedModel& opened = *made->opened;
     if (opened.kind() != host::Kind::text || !opened.tokenizer.valid())
-        throw ValueRefused(opened.name + ": model: expected one for logits with a tokenizer, got another");
+        refuse_value(opened.name + ": model", "one for logits with a tokenizer", "another");
     if (text.size() > kMostFormBytes)
-        throw ValueRefused(kind + ": expected at most " + std::to_string(kMostFormBytes) + " bytes, got " +
-                           std::to_string(text.size()));
+        refuse_value(kind, "at most " + std::to_string(kMostFormBytes) + " bytes", std::to_string(text.size()));
     const WithoutGil released;
     try {
         const std::span<const std::byte> index = opened.vocabulary_index();
@@ -61,7 +61,7 @@ void AnswerPlace::start(std::shared_ptr<const CompiledForm> form) {
 PyChat::PyChat(const ModelHandle& model, const nb::object& given) {
     const SharedModel opened = model.get();
     if (opened->kind() != host::Kind::text || !opened->tokenizer.valid())
-        throw ValueRefused(opened->name + ": model: expected one for logits with a tokenizer, got another");
+        refuse_value(opened->name + ": model", "one for logits with a tokenizer", "another");
     const std::string text = given.is_none() ? "" : std::string(utf8_of(given, "chat_template"));
     const bool own = given.is_none();
     const WithoutGil released;
@@ -88,9 +88,7 @@ nb::list PyChat::prompt(const std::string& messages, const std::string& tools, c
             throw ValueRefused(std::string("messages: the model's chat template: ") + error.what());
         }
     }
-    nb::list list;
-    for (const Token id : ids) list.append(nb::int_(id));
-    return list;
+    return ids_list(ids);
 }
 
 void bind_form(nb::module_& module) {

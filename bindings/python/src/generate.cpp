@@ -26,8 +26,7 @@ void read_biases(nb::handle value, std::vector<LogitBias>& biases) {
         LogitBias& b = biases.emplace_back();
         b.id = count_of(key, "logit_bias: ids");
         if (!nb::try_cast(number, b.bias))
-            throw ValueRefused("logit_bias: expected a number for id " + std::to_string(b.id) + ", got " +
-                               in_words(number));
+            refuse_value("logit_bias", "a number for id " + std::to_string(b.id), in_words(number));
     }
 }
 
@@ -45,7 +44,7 @@ GenerateOptions options_of(const nb::dict& named, std::vector<LogitBias>& biases
                            {"special", into(options.show_special)},
                            {"speculate", into(options.speculation.n_proposed)}};
     read_named(named, known, [](const std::string& name, nb::handle value) {
-        throw ValueRefused(name + ": expected a number of its range, got " + in_words(value));
+        refuse_value(name, "a number of its range", in_words(value));
     });
     options.sampler.bias = biases;
     return options;
@@ -76,13 +75,12 @@ std::uint64_t PySession::start(const std::vector<Token>& prompt, const nb::dict&
     GenerateOptions options = options_of(named, biases);
     for (const LogitBias& b : biases)
         if (b.id >= opened_->model.config().decoder.vocab_size)
-            throw ValueRefused("logit_bias: expected ids below " +
-                               std::to_string(opened_->model.config().decoder.vocab_size) + ", got " +
-                               std::to_string(b.id));
+            refuse_value("logit_bias", "ids below " + std::to_string(opened_->model.config().decoder.vocab_size),
+                         std::to_string(b.id));
     const std::vector<std::string_view> views(stop.begin(), stop.end());
     options.stop = views;
     if ((form && form->compiled()->opened != opened_) || (chat && chat->talk()->opened != opened_))
-        throw ValueRefused("form: expected one of this session's model, got one of another");
+        refuse_value("form", "one of this session's model", "one of another");
     const std::uint64_t context = session_->max_kv_len();
     if (!prompt.empty() && prompt.size() >= context + (options.n_new == 0))
         require({Code::context_full, "tokens of the prompt", context - 1, prompt.size()}, "prompt");
@@ -125,8 +123,7 @@ nb::tuple PySession::next(std::uint64_t text) {
         return status;
     }),
             "generate");
-    if (!is_present)
-        throw ValueRefused("stream: expected the session's present text, got one that another call has ended");
+    if (!is_present) refuse_value("stream", "the session's present text", "one that another call has ended");
     return nb::make_tuple(nb::str(added.data(), added.size()), name_of(piece.finish));
 }
 

@@ -40,8 +40,7 @@ nb::str detokenize(const ModelHandle& handle, nb::handle object, bool show_speci
     const std::vector<Token> ids = read_ids(object, "ids");
     for (const Token id : ids)
         if (id >= tokenizer.vocab_size())
-            throw ValueRefused("ids: expected ids below " + std::to_string(tokenizer.vocab_size()) + ", got " +
-                               std::to_string(id));
+            refuse_value("ids", "ids below " + std::to_string(tokenizer.vocab_size()), std::to_string(id));
     const std::string text = opened->text(ids, {.show_special = show_special});
     return nb::str(text.data(), text.size());
 }
@@ -144,8 +143,7 @@ std::span<const std::byte> OpenedModel::vocabulary_index() const {
 std::vector<Token> OpenedModel::ids_of(std::string_view text, bool add_special, bool parse_special) const {
     (void)need_tokenizer();
     if (text.size() > kMostTextBytes)
-        throw ValueRefused("text: expected at most " + std::to_string(kMostTextBytes) + " bytes, got " +
-                           std::to_string(text.size()));
+        refuse_value("text", "at most " + std::to_string(kMostTextBytes) + " bytes", std::to_string(text.size()));
     return tokens(text, {.add_special = add_special, .parse_special = parse_special});
 }
 
@@ -166,7 +164,7 @@ SharedModel open_bytes(AlignedBytes bytes, const std::string& name, const std::v
 
 SharedModel ModelHandle::get() const {
     const std::lock_guard lock(mutex_);
-    if (!opened_) throw ValueRefused("model: expected an open one, got one that was closed");
+    if (!opened_) refuse_value("model", "an open one", "one that was closed");
     return opened_;
 }
 
@@ -181,13 +179,13 @@ bool ModelHandle::closed() const {
 }
 
 std::string_view utf8_of(nb::handle text, const char* what) {
-    if (!PyUnicode_Check(text.ptr())) throw TypeRefused(std::string(what) + ": expected a str, got " + type_of(text));
+    if (!PyUnicode_Check(text.ptr())) refuse_type(what, "a str", type_of(text));
     Py_ssize_t size = 0;
     const char* bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
     if (!bytes && !PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) throw nb::python_error();
     if (!bytes) {
         PyErr_Clear();
-        throw ValueRefused(std::string(what) + ": expected text of Unicode characters, got a lone surrogate");
+        refuse_value(what, "text of Unicode characters", "a lone surrogate");
     }
     return {bytes, static_cast<std::size_t>(size)};
 }

@@ -12,13 +12,12 @@
 
 namespace fovea::python {
 std::uint32_t count_of(nb::handle value, const std::string& name) {
-    if (!PyIndex_Check(value.ptr())) throw TypeRefused(name + ": expected a whole number, got " + type_of(value));
+    if (!PyIndex_Check(value.ptr())) refuse_type(name, "a whole number", type_of(value));
     const nb::object number = nb::steal(PyNumber_Index(value.ptr()));
     if (!number.is_valid()) throw nb::python_error();
     std::uint32_t count = 0;
     if (!nb::try_cast(number, count))
-        throw ValueRefused(name + ": expected a number from 0 to 4294967295, got " +
-                           nb::cast<std::string>(nb::str(number)));
+        refuse_value(name, "a number from 0 to 4294967295", nb::cast<std::string>(nb::str(number)));
     return count;
 }
 
@@ -35,7 +34,7 @@ Type type_named(const std::string& name, const char* what) {
         if (name == type_name(type)) return type;
         names += std::string(names.empty() ? "" : ", ") + type_name(type);
     }
-    throw ValueRefused(std::string(what) + ": expected one of " + names + ", got " + name);
+    refuse_value(what, "one of " + names, name);
 }
 
 std::function<bool(nb::handle)> into_kv_type(Type& field) {
@@ -45,15 +44,28 @@ std::function<bool(nb::handle)> into_kv_type(Type& field) {
     };
 }
 
+namespace {
+
+/// The numbers of fovea.Limits.
+struct NamedCount {
+    const char* name;
+    std::uint32_t Limits::*field;
+};
+constexpr NamedCount kCounts[] = {{"max_kv_len", &Limits::max_kv_len},
+                                  {"max_batch", &Limits::max_batch},
+                                  {"n_threads", &Limits::n_threads},
+                                  {"max_sequences", &Limits::max_sequences},
+                                  {"max_key_rows", &Limits::max_key_rows}};
+
+}  // namespace
+
 Limits limits_of(const OpenedModel& opened, const nb::dict& named) {
     Limits limits;
     limits.n_threads = 0;
-    const Named known[] = {
-        {"kv_type", into_kv_type(limits.kv_type)},      counted("max_kv_len", limits.max_kv_len),
-        counted("max_batch", limits.max_batch),         counted("n_threads", limits.n_threads),
-        counted("max_sequences", limits.max_sequences), counted("max_key_rows", limits.max_key_rows)};
+    std::vector<Named> known = {{"kv_type", into_kv_type(limits.kv_type)}};
+    for (const auto& [name, field] : kCounts) known.push_back(counted(name, limits.*field));
     read_named(named, known, [](const std::string& name, nb::handle) {
-        throw ValueRefused("limits: expected a name that fovea.Limits has, got " + name);
+        refuse_value("limits", "a name that fovea.Limits has", name);
     });
     if (limits.n_threads == 0) limits.n_threads = default_threads();
     opened.plan_adapters(limits);
@@ -66,12 +78,8 @@ nb::dict plan_of(const ModelHandle& handle, const nb::dict& named, bool of_works
     require((of_workspace ? make_workspace_plan : make_plan)(opened->model.config(), limits_of(*opened, named), plan),
             opened->name);
     nb::dict limits, result;
-    limits["max_kv_len"] = plan.limits.max_kv_len;
-    limits["max_batch"] = plan.limits.max_batch;
-    limits["n_threads"] = plan.limits.n_threads;
+    for (const auto& [name, field] : kCounts) limits[name] = plan.limits.*field;
     limits["kv_type"] = type_name(plan.limits.kv_type);
-    limits["max_sequences"] = plan.limits.max_sequences;
-    limits["max_key_rows"] = plan.limits.max_key_rows;
     nb::list parts;
     for (std::uint32_t i = 0; i < plan.n_parts; ++i)
         parts.append(nb::make_tuple(plan.parts[i].name, plan.parts[i].offset, plan.parts[i].bytes));
@@ -90,7 +98,7 @@ PySession::PySession(const ModelHandle& model, const nb::dict& named, const std:
 
 void PySession::need_logits() const {
     if (opened_->kind() != host::Kind::text)
-        throw ValueRefused(opened_->name + ": model: expected one for logits, got one for vectors");
+        refuse_value(opened_->name + ": model", "one for logits", "one for vectors");
 }
 
 void PySession::settle_tokens() {
@@ -102,7 +110,7 @@ void PySession::settle_tokens() {
 void PySession::forward(nb::handle object, nb::handle out_object, bool all) {
     need_logits();
     const std::vector<Token> ids = read_ids(object, "ids");
-    if (ids.empty()) throw ValueRefused("ids: expected 1 or more, got none");
+    if (ids.empty()) refuse_value("ids", "1 or more", "none");
     const std::uint64_t vocab_size = output_stack(opened_->config()).vocab_size;
     const Output out = read_output(out_object, "out", all ? Shape{ids.size(), vocab_size} : Shape{vocab_size});
     require(gate_.run([&] {
@@ -148,8 +156,7 @@ void PySession::restore(const nb::bytes& object) {
     const std::span saved(reinterpret_cast<const std::byte*>(object.c_str()), object.size());
     std::optional<SavedText> split = split_saved(saved, opened_->adapters_checksum());
     if (!split)
-        throw ValueRefused(
-            "saved: expected a saved session with its tokens, of the same adapters, got damaged bytes or others");
+        refuse_value("saved", "a saved session with its tokens, of the same adapters", "damaged bytes or others");
     require(gate_.alone([&] {
         settle_tokens();
         const Status status = restore_session(*session_, split->session);
@@ -174,13 +181,10 @@ void PySession::copy_from(PySession& other) {
 }
 
 nb::list PySession::tokens() {
-    const std::vector<Token> all = gate_.alone([&] {
+    return ids_list(gate_.alone([&] {
         settle_tokens();
         return tokens_;
-    });
-    nb::list list;
-    for (const Token id : all) list.append(nb::int_(id));
-    return list;
+    }));
 }
 
 void PySession::attention(nb::handle object, const std::vector<std::uint32_t>& layers, nb::handle out_object) {
@@ -190,11 +194,10 @@ void PySession::attention(nb::handle object, const std::vector<std::uint32_t>& l
     std::uint64_t n_heads = 0;
     for (const std::uint32_t layer : layers) {
         if (layer >= stack.n_layers)
-            throw ValueRefused("layers: expected numbers below " + std::to_string(stack.n_layers) + ", got " +
-                               std::to_string(layer));
+            refuse_value("layers", "numbers below " + std::to_string(stack.n_layers), std::to_string(layer));
         if (n_heads && stack.block(layer).n_heads != n_heads)
-            throw ValueRefused("layers: expected layers with as many heads, got " + std::to_string(n_heads) + " and " +
-                               std::to_string(stack.block(layer).n_heads));
+            refuse_value("layers", "layers with as many heads",
+                         std::to_string(n_heads) + " and " + std::to_string(stack.block(layer).n_heads));
         n_heads = stack.block(layer).n_heads;
     }
     const std::uint64_t n = ids.size();
