@@ -17,19 +17,19 @@ constexpr std::size_t kMostText = 64 << 10;  // bytes of a schema or grammar
 constexpr std::size_t kMostKept = 32;        // forms
 
 /// One answer's place in a form, with the memory it lives in.
-class FormPlace final : public Constrained {
-public:
-    explicit FormPlace(std::shared_ptr<const CompiledForm> form)
-        : form_(std::move(form)), memory_((constraint_state_bytes(form_->constraint) + 7) / 8) {
-        (void)make_constraint_state(form_->constraint, std::as_writable_bytes(std::span(memory_)), state_);
-    }
-    [[nodiscard]] TokenFilter filter() override { return filter_of(state_); }
-
-private:
-    std::shared_ptr<const CompiledForm> form_;
-    std::vector<std::uint64_t> memory_;
-    ConstraintState state_;
+struct FormPlace {
+    std::shared_ptr<const CompiledForm> form;
+    std::vector<std::uint64_t> memory;
+    ConstraintState state;
 };
+
+Constrained start(std::shared_ptr<const CompiledForm> form) {
+    std::vector<std::uint64_t> memory((constraint_state_bytes(form->constraint) + 7) / 8);
+    const auto place = std::make_shared<FormPlace>(FormPlace{std::move(form), std::move(memory), {}});
+    const auto bytes = std::as_writable_bytes(std::span(place->memory));
+    (void)make_constraint_state(place->form->constraint, bytes, place->state);
+    return {place, filter_of(place->state)};
+}
 
 grammar::Grammar read(Form form, const std::string& text, bool compact) {
     if (form == Form::grammar) return grammar::read_gbnf(text);
@@ -41,7 +41,7 @@ grammar::Grammar read(Form form, const std::string& text, bool compact) {
 
 Constrain Forms::find(Form form, const std::string& text, bool compact) {
     const std::shared_ptr<const CompiledForm> compiled = compile(form, text, compact);
-    return [compiled] { return std::make_unique<FormPlace>(compiled); };
+    return [compiled] { return start(compiled); };
 }
 
 std::shared_ptr<const CompiledForm> Forms::compile(Form form, const std::string& text, bool compact) {

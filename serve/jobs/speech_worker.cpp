@@ -76,9 +76,14 @@ private:
     void run(SpeechPlace& place) noexcept;
     [[nodiscard]] RecordingFrames frames_of(const SpeechPlace& place, double& seconds);
     void give_up();
+    void stop(SpeechPlace& place, const Failure& failure) {
+        place.job->fail(failure);
+        const std::lock_guard lock(mutex_);
+        place.stops = true;
+        answered_.notify_all();
+    }
     bool hand_out(SpeechPlace& place);
     [[nodiscard]] bool compute();
-    void fail(JobPtr job, const Failure& failure);
     static void check(const SpeechPlace& place) {
         if (place.stops || place.job->cancelled) throw SpeechCancelled{};
     }
@@ -190,29 +195,16 @@ void SpeechWorker::start(SpeechPlace& place, const JobPtr& job) {
         place.thread = std::thread([this, &place] { run(place); });
     } catch (const std::system_error&) {
         place.finished = true;
-        fail(job, {503, "server: out of threads"});
+        job->fail({503, "server: out of threads"});
     }
-}
-
-/// A copy: its place lets go of its own later, when its loop has ended.
-void SpeechWorker::fail(JobPtr job, const Failure& failure) {
-    if (!job->deliver) return;  // it has been told
-    job->events.push_back({.ended = true, .failure = failure});
-    job->hand_over();
-    job->deliver = nullptr;
 }
 
 /// Ends what nobody waits for, and what has had its time.
 void SpeechWorker::give_up() {
     const Clock::time_point now = Clock::now();
-    const Failure late{504, "time: expected an answer before the server's deadline, got none"};
-    for (const JobPtr& job : queue.take_ended(now)) fail(job, late);
+    for (const JobPtr& job : queue.take_ended(now)) job->fail(kLate);
     for (SpeechPlace& place : places_) {
-        if (!place.job || !(place.job->cancelled || place.job->deadline <= now)) continue;
-        fail(place.job, late);
-        const std::lock_guard lock(mutex_);
-        place.stops = true;
-        answered_.notify_all();
+        if (place.job && place.job->is_over(now)) stop(place, kLate);
     }
 }
 
@@ -229,15 +221,14 @@ bool SpeechWorker::hand_out(SpeechPlace& place) {
     }
     for (const Event& event : job->events)
         for (const SpeechSegment& segment : event.segments) {
-            if (!job->n_started++)
-                metrics_.first_token.observe(std::chrono::duration<double>(Clock::now() - job->arrived).count());
+            if (!job->n_started++) metrics_.first_token.observe(seconds_since(job->arrived));
             metrics_.n_new_tokens += segment.tokens.size();
         }
     if (job->deliver) job->hand_over();
     job->events.clear();
     if (!finished) return true;
     if (place.thread.joinable()) place.thread.join();
-    metrics_.request.observe(std::chrono::duration<double>(Clock::now() - job->arrived).count());
+    metrics_.request.observe(seconds_since(job->arrived));
     job->deliver = nullptr;
     queue.release(job->user);
     place.job = nullptr;
@@ -309,18 +300,10 @@ bool SpeechWorker::turn() {
 }
 
 void SpeechWorker::fail_all(const Failure& failure) {
-    while (const JobPtr job = queue.front()) {
-        queue.pop(job);
-        fail(job, failure);
-    }
+    fail_waiting(failure);
     for (SpeechPlace& place : places_) {
         if (!place.job) continue;
-        fail(place.job, failure);
-        {
-            const std::lock_guard lock(mutex_);
-            place.stops = true;
-            answered_.notify_all();
-        }
+        stop(place, failure);
         if (place.thread.joinable()) place.thread.join();
         (void)hand_out(place);
     }
