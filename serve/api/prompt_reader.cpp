@@ -73,7 +73,7 @@ std::string PromptReader::render(const Request& request) const {
     for (auto message = request.messages.rbegin(); message != request.messages.rend(); ++message)
         if ((*message)["role"] == "user")
             return (*message)["content"].get<std::string>() + std::string(served_.model.info().prompt_suffix);
-    throw RequestError(400, "messages: expected one of role user, got none", "messages");
+    refuse("messages", "one of role user", "none");
 }
 
 /// What the languages change. They are looked for among all tokens: what was found is kept.
@@ -86,12 +86,10 @@ std::shared_ptr<const ToldLanguages> PromptReader::told(const Languages& languag
 }
 
 PromptReader::Prompted PromptReader::read_sources(const Request& request) {
-    if (request.prompts.empty()) throw RequestError(400, "prompt: expected a text, got none", "prompt");
-    const auto refuse = [&](const std::string& field) {
+    if (request.prompts.empty()) refuse("prompt", "a text", "none");
+    const std::string field = request.form != Form::any ? request.form_field : request.echo ? "echo" : "";
+    if (!field.empty())
         throw RequestError(400, field + ": expected none, for " + served_.name + " writes a text from a text", field);
-    };
-    if (request.form != Form::any) refuse(request.form_field);
-    if (request.echo) refuse("echo");
     Prompted read;
     try {
         const std::shared_ptr<const ToldLanguages> told = this->told(request.languages);
@@ -131,8 +129,7 @@ PromptReader::Prompted PromptReader::read(const Request& request) {
     if (rules_ && !request.is_chat) return read_sources(request);
     const Languages& told = request.languages;
     if (const char* field = !told.from.empty() ? told.from_name : !told.to.empty() ? told.to_name : nullptr)
-        throw RequestError(
-            400, std::string(field) + ": expected a model that writes a text from a text, got " + served_.name, field);
+        refuse(field, "a model that writes a text from a text", served_.name);
     if (request.is_chat) {
         // A template has the start token itself, and other special ones.
         const TokenizeOptions options{.add_special = !chat_, .parse_special = chat_.has_value()};
@@ -140,7 +137,7 @@ PromptReader::Prompted PromptReader::read(const Request& request) {
         return {{named("messages", [&] { return checked(tokens_, tokens_.read(text, options)); })},
                 begins_in_thought(text)};
     }
-    if (request.prompts.empty()) throw RequestError(400, "prompt: expected a text, got none", "prompt");
+    if (request.prompts.empty()) refuse("prompt", "a text", "none");
     Prompted read;
     for (const Prompt& prompt : request.prompts)
         read.prompts.push_back(named(
@@ -149,10 +146,10 @@ PromptReader::Prompted PromptReader::read(const Request& request) {
 }
 
 std::vector<std::vector<Token>> PromptReader::read(const VectorRequest& request) {
-    if (request.prompts.empty()) throw RequestError(400, "input: expected a text, got none", "input");
+    if (request.prompts.empty()) refuse("input", "a text", "none");
     const auto is_tokens = [](const Prompt& prompt) { return prompt.is_tokens; };
     if (request.prompt_name && std::any_of(request.prompts.begin(), request.prompts.end(), is_tokens))
-        throw RequestError(400, "prompt_name: expected texts beside it, got token ids", "prompt_name");
+        refuse("prompt_name", "texts beside it", "token ids");
     std::string before;
     try {
         before = prompt_before(prompts_, request.prompt_name);

@@ -25,6 +25,7 @@ struct HttpServer::State {
     void accept();
     void make_room(const Connection* newest);
     void drain(std::chrono::seconds time, const std::function<void()>& out_of_time);
+    void await_signal(std::chrono::seconds time, const std::function<void()>& out_of_time);
     void end_if_drained();
 
     const HttpLimits limits;
@@ -46,7 +47,7 @@ public:
     Connection(HttpServer::State& server, tcp::socket socket);
     ~Connection() override;
 
-    void start();
+    void await_request();
     void close();
     /// Gives up what it waits for: the server ends.
     void drop();
@@ -59,7 +60,6 @@ public:
     void count_unsent(std::shared_ptr<std::atomic<std::size_t>> unsent, std::function<void()> call) override;
 
 private:
-    void await_request();
     void set_idle(bool idle);
     void read_headers();
     void read_body();
