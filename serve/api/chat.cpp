@@ -62,10 +62,8 @@ std::string ChatAnswer::begin() {
     std::string out;
     for (std::size_t i = 0; i < choices_.size(); ++i) {
         Json json = head(kChunk);
-        json["choices"] = {{{"index", i},
-                            {"delta", {{"role", "assistant"}, {"content", ""}}},
-                            {"logprobs", nullptr},
-                            {"finish_reason", nullptr}}};
+        Json choice = {{"index", i}, {"delta", {{"role", "assistant"}, {"content", ""}}}};
+        json["choices"] = Json::array({ended_choice(std::move(choice), nullptr, nullptr)});
         out += as_event(json);
     }
     return out;

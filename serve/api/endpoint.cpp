@@ -34,10 +34,6 @@ Reply reply_of(const Call& call, const ModelEntry& entry, JobPtr job, std::uniqu
     return reply;
 }
 
-std::uint64_t drawn_seed(bool random, std::uint64_t seed) {
-    if (!random) return seed;
-    std::random_device device;
-    return device();
-}
+std::uint64_t drawn_seed(bool random, std::uint64_t seed) { return random ? std::random_device{}() : seed; }
 
 }  // namespace fovea::serve

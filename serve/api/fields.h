@@ -75,7 +75,7 @@ public:
         if (value && *value != neutral)
             serve::refuse(path(name), "none, for it is not supported", shown(*value), "unsupported_parameter");
     }
-    [[noreturn]] void refuse(const char* name, const char* expected, const Json& got) const {
+    [[noreturn]] void refuse(const char* name, const std::string& expected, const Json& got) const {
         serve::refuse(path(name), expected, shown(got));
     }
     [[nodiscard]] std::string path(const char* name) const {
@@ -92,7 +92,7 @@ private:
                        ? std::to_string(static_cast<std::int64_t>(number))
                        : Json(number).dump();
         };
-        refuse(name, (bound(least) + " to " + bound(most)).c_str(), got);
+        refuse(name, bound(least) + " to " + bound(most), got);
     }
     /// A value in a message: short, and only its kind where it is long.
     [[nodiscard]] static std::string shown(const Json& value) {

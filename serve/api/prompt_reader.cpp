@@ -20,6 +20,14 @@ auto named(const char* param, const Read& read) try {
                        error.too_long ? "context_length_exceeded" : "");
 }
 
+/// The same of what host::Error refuses.
+template<class Read>
+auto refused(const char* param, const Read& read) try {
+    return read();
+} catch (const host::Error& error) {
+    throw RequestError(400, std::string(param) + ": " + error.what(), param);
+}
+
 std::vector<Token> checked(const host::PromptTokens& reader, std::vector<Token> tokens) {
     reader.check(tokens);
     return tokens;
@@ -113,14 +121,12 @@ PromptReader::Prompted PromptReader::read_pairs(const std::string& query, const 
     Prompted read;
     for (const std::string& document : documents) {
         const std::vector<Token> second = named("documents", [&] { return tokens_.read_cut(document, bare); });
-        try {
-            PairTokens pair = join_texts(served_.tokenizer, first, second, tokens_.most(), CutOf::longer,
-                                         served_.model.config().encoder.n_token_types);
-            read.prompts.push_back(std::move(pair.ids));
-            read.types.push_back(std::move(pair.types));
-        } catch (const host::Error& error) {
-            throw RequestError(400, std::string("query: ") + error.what(), "query");
-        }
+        PairTokens pair = refused("query", [&] {
+            return join_texts(served_.tokenizer, first, second, tokens_.most(), CutOf::longer,
+                              served_.model.config().encoder.n_token_types);
+        });
+        read.prompts.push_back(std::move(pair.ids));
+        read.types.push_back(std::move(pair.types));
     }
     return read;
 }
@@ -150,12 +156,7 @@ std::vector<std::vector<Token>> PromptReader::read(const VectorRequest& request)
     const auto is_tokens = [](const Prompt& prompt) { return prompt.is_tokens; };
     if (request.prompt_name && std::any_of(request.prompts.begin(), request.prompts.end(), is_tokens))
         refuse("prompt_name", "texts beside it", "token ids");
-    std::string before;
-    try {
-        before = prompt_before(prompts_, request.prompt_name);
-    } catch (const host::Error& error) {
-        throw RequestError(400, std::string("prompt_name: ") + error.what(), "prompt_name");
-    }
+    const std::string before = refused("prompt_name", [&] { return prompt_before(prompts_, request.prompt_name); });
     std::vector<std::vector<Token>> prompts;
     for (const Prompt& prompt : request.prompts)
         prompts.push_back(named("input", [&] {

@@ -25,7 +25,7 @@ RankRequest read_rerank(const Fields& fields) {
     if (request.query.empty()) refuse("query", "a text", "none");
     const Json& documents = fields.need("documents", "an array of texts");
     if (!documents.is_array() || documents.size() > kMostTexts)
-        fields.refuse("documents", ("an array of at most " + std::to_string(kMostTexts) + " texts").c_str(), documents);
+        fields.refuse("documents", "an array of at most " + std::to_string(kMostTexts) + " texts", documents);
     for (const Json& document : documents) {
         const Json& said = document.is_object() && document.contains("text") ? document["text"] : document;
         if (!said.is_string()) fields.refuse("documents", "texts, or objects with a text", document);

@@ -82,7 +82,7 @@ void read_items(const Fields& fields, const char* name, const Json& input, Reque
         return;
     }
     if (!input.is_array() || input.empty() || input.size() > kMostMessages)
-        fields.refuse(name, ("a text or an array of 1 to " + std::to_string(kMostMessages) + " items").c_str(), input);
+        fields.refuse(name, "a text or an array of 1 to " + std::to_string(kMostMessages) + " items", input);
     for (std::size_t i = 0; i < input.size(); ++i) {
         const Fields item(input[i], at(name, i));
         const std::string type = item.one_of("type", {"message", "function_call", "function_call_output", "reasoning"});

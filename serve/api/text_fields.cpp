@@ -25,8 +25,7 @@ void read_seed(const Fields& fields, const char* name, const Json&, Request& req
 /// {"15043": 2.5}: what each token's logit gets.
 void read_biases(const Fields&, const char* name, const Json& given, Request& request) {
     const Fields fields(given, name);
-    if (given.size() > kMostBiases)
-        fields.refuse("", ("at most " + std::to_string(kMostBiases) + " tokens").c_str(), given);
+    if (given.size() > kMostBiases) fields.refuse("", "at most " + std::to_string(kMostBiases) + " tokens", given);
     for (const auto& [key, value] : given.items()) {
         Token id = 0;
         const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
@@ -137,7 +136,7 @@ void read_regex(const Fields& fields, const char* name, const Json&, Request& re
 void read_choice(const Fields& fields, const char* name, const Json& choices, Request& request) {
     take_form(fields, name, Form::grammar, request);
     if (!choices.is_array() || choices.empty() || choices.size() > kMostPlaces)
-        fields.refuse(name, ("an array of 1 to " + std::to_string(kMostPlaces) + " texts").c_str(), choices);
+        fields.refuse(name, "an array of 1 to " + std::to_string(kMostPlaces) + " texts", choices);
     for (const Json& choice : choices) {
         if (!choice.is_string()) fields.refuse(name, "texts", choice);
         request.grammar += request.grammar.empty() ? "root ::= \"" : " | \"";
@@ -238,11 +237,6 @@ void read_function_choice(const Fields& fields, const char* name, const Json& ch
     read_tool_choice(fields, name, {{"type", "function"}, {"function", {{"name", named.text("name")}}}}, request);
 }
 
-void read_template_arguments(const Fields&, const char* name, const Json& extra, Request& request) {
-    (void)Fields(extra, name);
-    request.template_extra = extra;
-}
-
 /// How much the model is to reason.
 void read_effort(const Fields& fields, const char* name, const Json&, Request& request) {
     if (fields.text(name).empty()) return;
@@ -264,11 +258,6 @@ void read_think(const Fields& fields, const char* name, const Json& think, Reque
 }
 
 // ---- what comes beside a text ----------------------------------------------------------------------------------------
-
-void read_wants_chances(const Fields& fields, const char* name, const Json&, Request& request) {
-    if (fields.flag(name, false))
-        request.n_likeliest = static_cast<int>(fields.whole("top_logprobs", 0, 0, kMostLikeliest));
-}
 
 void read_included(const Fields& fields, const char* name, const Json& include, Request&) {
     if (include.is_array() &&
@@ -336,7 +325,9 @@ const Row kRows[] = {
     {"stream_options", kChat | kCompletion, AS(request.with_usage = Fields(value, name).flag("include_usage", false))},
     {"echo", kCompletion, IN(echo)},
     {"logprobs", kCompletion, AS(request.n_likeliest = static_cast<int>(fields.whole(name, -1, 0, kMostLikeliest)))},
-    {"logprobs", kChat, read_wants_chances},
+    {"logprobs", kChat,
+     AS(request.n_likeliest =
+            fields.flag(name, false) ? static_cast<int>(fields.whole("top_logprobs", 0, 0, kMostLikeliest)) : -1)},
     {"suffix", kCompletion, Only{""}},
     {"from", kCompletion | kBatch, IN(languages.from)},
     {"to", kCompletion | kBatch, IN(languages.to)},
@@ -363,7 +354,7 @@ const Row kRows[] = {
     {"tools", kResponse, read_function_tools},
     {"tool_choice", kChat, read_tool_choice},
     {"tool_choice", kResponse, read_function_choice},
-    {"chat_template_kwargs", kChat | kResponse | kBatch, read_template_arguments},
+    {"chat_template_kwargs", kChat | kResponse | kBatch, AS((void)Fields(value, name); request.template_extra = value)},
     {"reasoning_format", kChat | kResponse,
      AS(request.parts_thought = fields.one_of(name, {"none", "auto", "deepseek"}) != "none")},
     {"reasoning_effort", kChat, read_effort},

@@ -40,7 +40,7 @@ Reply endpoints::detokenize(Call& call, Service& service) {
     const Tokenizer& tokenizer = service.find(fields.text("model"), std::nullopt).served.tokenizer;
     const Json& list = fields.need("tokens", "an array of token ids");
     if (!list.is_array() || list.size() > kMostTokens)
-        fields.refuse("tokens", ("an array of at most " + std::to_string(kMostTokens) + " token ids").c_str(), list);
+        fields.refuse("tokens", "an array of at most " + std::to_string(kMostTokens) + " token ids", list);
     const std::vector<Token> ids = read_token_ids(list, "tokens");
     for (const Token id : ids)
         if (id >= tokenizer.vocab_size())

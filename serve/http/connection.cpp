@@ -182,11 +182,6 @@ void Connection::give_up() {
     kept_ = nullptr;  // the caller has another
 }
 
-void Connection::count_unsent(std::shared_ptr<std::atomic<std::size_t>> unsent, std::function<void()> call) {
-    unsent_ = std::move(unsent);
-    sent_ = std::move(call);
-}
-
 void Connection::add_head(const HttpAnswer& answer, std::string_view framing) {
     if (server_.draining || broken_) keeps_alive_ = false;
     server_.metrics.count_answer(answer.status);
@@ -207,8 +202,11 @@ void Connection::answer(HttpAnswer answer) {
     send();
 }
 
-void Connection::begin(const HttpAnswer& head) {
+void Connection::begin(const HttpAnswer& head, std::shared_ptr<std::atomic<std::size_t>> unsent,
+                       std::function<void()> call) {
     if (!busy_) return;
+    unsent_ = std::move(unsent);
+    sent_ = std::move(call);
     if (!in_chunks_) keeps_alive_ = false;  // HTTP/1.0: the answer ends with the connection
     add_head(head, in_chunks_ ? "Transfer-Encoding: chunked\r\n" : "");
     send();

@@ -53,11 +53,11 @@ public:
     void drop();
 
     void answer(HttpAnswer answer) override;
-    void begin(const HttpAnswer& head) override;
+    void begin(const HttpAnswer& head, std::shared_ptr<std::atomic<std::size_t>> unsent,
+               std::function<void()> call) override;
     void write(std::string_view bytes) override;
     void end() override;
     void on_gone(std::function<void()> call) override { gone_ = std::move(call); }
-    void count_unsent(std::shared_ptr<std::atomic<std::size_t>> unsent, std::function<void()> call) override;
 
 private:
     void set_idle(bool idle);

@@ -40,18 +40,13 @@ grammar::Grammar read(Form form, const std::string& text, bool compact) {
 }  // namespace
 
 Constrain Forms::find(Form form, const std::string& text, bool compact) {
-    const std::shared_ptr<const CompiledForm> compiled = compile(form, text, compact);
-    return [compiled] { return start(compiled); };
-}
-
-std::shared_ptr<const CompiledForm> Forms::compile(Form form, const std::string& text, bool compact) {
     if (text.size() > kMostText)
         throw grammar::GrammarError("expected at most " + std::to_string(kMostText) + " bytes, got " +
                                     std::to_string(text.size()));
     for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
         if (kept->form != form || kept->compact != compact || kept->text != text) continue;
         kept_.splice(kept_.begin(), kept_, kept);
-        return kept_.front().compiled;
+        return [compiled = kept_.front().compiled] { return start(compiled); };
     }
     const grammar::Grammar grammar = read(form, text, compact);
     if (!index_) index_ = std::make_shared<const std::vector<std::byte>>(grammar::index_vocabulary(tokenizer_));
@@ -62,7 +57,7 @@ std::shared_ptr<const CompiledForm> Forms::compile(Form form, const std::string&
     if (!status.ok()) throw grammar::GrammarError(StatusLine(status).c_str());
     kept_.push_front({form, compact, text, made});
     if (kept_.size() > kMostKept) kept_.pop_back();
-    return made;
+    return [made] { return start(made); };
 }
 
 }  // namespace fovea::serve

@@ -45,8 +45,7 @@ public:
         if (!served.adapters.empty())
             throw host::Error(served.name + ": adapter: expected a model for text or vectors, got one for speech");
         const Config& config = served.model.config();
-        context_ = config.decoder.max_positions;
-        const std::uint32_t n_positions = (config.encoder.sound.n_frames + 1) / 2 + context_;
+        const std::uint32_t n_positions = (config.encoder.sound.n_frames + 1) / 2 + config.decoder.max_positions;
         const std::uint32_t n_fit = options.n_positions ? std::max(options.n_positions / n_positions, 1u) : kRecordings;
         places_.resize(std::min(options.n_sequences, n_fit));
     }
@@ -61,7 +60,7 @@ public:
     }
     [[nodiscard]] bool turn() override;
     void fail_all(const Failure& failure) override;
-    [[nodiscard]] std::uint32_t context() const override { return context_; }
+    [[nodiscard]] std::uint32_t context() const override { return served_.model.config().decoder.max_positions; }
     [[nodiscard]] std::uint64_t memory_bytes() const override { return workspace_ ? workspace_->n_bytes() : 0; }
     [[nodiscard]] std::uint64_t later_bytes() const override {
         const Sound& sound = served_.model.config().encoder.sound;
@@ -91,7 +90,6 @@ private:
     const host::Opened& served_;
     const WorkerOptions options_;
     ModelMetrics& metrics_;
-    std::uint32_t context_ = 0;
     std::optional<SpeechWorkspace> workspace_;
     std::deque<SpeechPlace> places_;
     std::mutex mutex_;

@@ -62,8 +62,6 @@ TextWorker::TextWorker(const host::Opened& served, const WorkerOptions& options,
     set_gauges();
 }
 
-TextWorker::~TextWorker() = default;
-
 void TextWorker::begin() { make_workspace(served_, {.isa = options_.isa, .remote = options_.remote}, workspace_); }
 
 std::uint64_t TextWorker::memory_bytes() const {

@@ -43,7 +43,6 @@ struct Choice {
 class TextWorker final : public Worker {
 public:
     TextWorker(const host::Opened& served, const WorkerOptions& options, ModelMetrics& metrics);
-    ~TextWorker() override;
 
     [[nodiscard]] bool turn() override;
     void fail_all(const Failure& failure) override;

@@ -127,11 +127,6 @@ bool VectorWorker::turn() {
 
 }  // namespace
 
-std::unique_ptr<Worker> make_vector_worker(const host::Opened& served, const WorkerOptions& options,
-                                           ModelMetrics& metrics) {
-    return std::make_unique<VectorWorker>(served, options, metrics);
-}
-
 std::unique_ptr<Worker> make_worker(const host::Opened& served, const WorkerOptions& options, ModelMetrics& metrics) {
     (void)served.need_tokenizer();
     switch (served.kind()) {
@@ -139,7 +134,8 @@ std::unique_ptr<Worker> make_worker(const host::Opened& served, const WorkerOpti
         case host::Kind::translation: return make_text_worker(served, options, metrics);
         case host::Kind::speech: return make_speech_worker(served, options, metrics);
         case host::Kind::vectors:
-            if (served.config().encoder.pooling != Pooling::none) return make_vector_worker(served, options, metrics);
+            if (served.config().encoder.pooling != Pooling::none)
+                return std::make_unique<VectorWorker>(served, options, metrics);
             [[fallthrough]];
         default:
             throw host::Error(

@@ -72,8 +72,6 @@ protected:
 /// A model for logits, of one stack or of two: texts. A model that pools: vectors. One that hears and writes: speech. Throws host::Error where it is neither, or memory lacks.
 [[nodiscard]] std::unique_ptr<Worker> make_text_worker(const host::Opened& served, const WorkerOptions& options,
                                                        ModelMetrics& metrics);
-[[nodiscard]] std::unique_ptr<Worker> make_vector_worker(const host::Opened& served, const WorkerOptions& options,
-                                                         ModelMetrics& metrics);
 [[nodiscard]] std::unique_ptr<Worker> make_speech_worker(const host::Opened& served, const WorkerOptions& options,
                                                          ModelMetrics& metrics);
 [[nodiscard]] std::unique_ptr<Worker> make_worker(const host::Opened& served, const WorkerOptions& options,
