@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _fovea
 from ._arguments import byte_string, isa_name, native_cache, native_model, whole, words
-from ._arrays import Floats, Ids, counted
+from ._arrays import Ids, counted
 from ._chat import form_of
 from ._options import options_of, takes_options, text_options
 from ._plan import Limits
@@ -317,8 +317,3 @@ class Workspace:
     def arena_bytes(self) -> int:
         """The memory it has taken: that of its plan."""
         return self._native.arena_bytes
-
-
-def new_logits(model: OpenedModel, n: int | None = None) -> Floats:
-    """Return an array for logits: [vocab_size], or [n, vocab_size]."""
-    return np.empty(model.vocab_size if n is None else (n, model.vocab_size), dtype=np.float32)

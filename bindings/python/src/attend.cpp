@@ -60,6 +60,14 @@ struct AttendJob {
     std::uint64_t n_appended = 0;
 };
 
+void refuse_overlaps(const AttendJob& job) {
+    const AttendInput& in = job.input;
+    for (const auto& [heads, what] :
+         {std::pair(&in.query, "query"), std::pair(&in.key, "key"), std::pair(&in.value, "value"),
+          std::pair(&in.past_key, "past_key"), std::pair(&in.past_value, "past_value")})
+        refuse_overlap(job.out, std::as_bytes(heads->data), what);
+}
+
 class PyAttention {
 public:
     /// Without a model heads are attended to as they are.
@@ -135,11 +143,7 @@ Block PyAttention::read_heads(const Given& given, AttendJob& job) {
     shape.back() = value.dim;
     job.out = read_output(given.out, "out", shape, true);
     in.out_strides = layout_of(job.out.shape, job.out.strides, "out").strides;
-    refuse_overlap(job.out, std::as_bytes(in.query.data), "query");
-    refuse_overlap(job.out, std::as_bytes(in.key.data), "key");
-    refuse_overlap(job.out, std::as_bytes(in.value.data), "value");
-    refuse_overlap(job.out, std::as_bytes(in.past_key.data), "past_key");
-    refuse_overlap(job.out, std::as_bytes(in.past_value.data), "past_value");
+    refuse_overlaps(job);
 
     Block block;
     block.n_heads = static_cast<std::uint32_t>(query.n_heads);
@@ -182,9 +186,7 @@ void PyAttention::read_rows(const Given& given, AttendJob& job) {
     const std::uint64_t out_width =
         b.has_output_map ? width(b.output_width) : std::uint64_t{b.n_heads} * b.value_head_dim;
     job.out = read_output(given.out, "out", {job.query.shape[0], job.query.shape[1], out_width});
-    refuse_overlap(job.out, std::as_bytes(in.query.data), "query");
-    refuse_overlap(job.out, std::as_bytes(in.key.data), "key");
-    refuse_overlap(job.out, std::as_bytes(in.value.data), "value");
+    refuse_overlaps(job);
 }
 
 void PyAttention::prepare(const AttendJob& job, const Block& block) {

@@ -12,6 +12,14 @@ namespace {
 struct Side {
     Floats array;
     std::vector<std::uint32_t> lengths;
+    MaskArray mask, padding;  ///< of what attends to it
+
+    [[nodiscard]] Masks masks(bool causal) const {
+        return {.attention = mask.mask, .padding = padding.mask, .causal = causal};
+    }
+    [[nodiscard]] Sequences view(bool causal) const {
+        return {.vectors = array.span(), .lengths = lengths, .masks = masks(causal)};
+    }
     [[nodiscard]] std::uint64_t n_rows() const { return lengths.empty() ? 0 : array.shape[array.shape.size() - 2]; }
 };
 
@@ -31,27 +39,20 @@ Side read_side(const nb::dict& inputs, const char* name, std::uint32_t d_model) 
     return side;
 }
 
-struct MaskPair {
-    MaskArray attention, padding;
-    [[nodiscard]] Masks view(bool causal) const {
-        return {.attention = attention.mask, .padding = padding.mask, .causal = causal};
-    }
-};
-
-MaskPair read_masks(const nb::dict& inputs, const std::string& of, const Side& queries, const Side& keys,
-                    const Stack& stack) {
+void read_masks(const nb::dict& inputs, const std::string& of, const Side& queries, const Side& keys,
+                const Stack& stack, Side& side) {
     const AttentionSize size{queries.lengths.size(), heads_of_all(stack), queries.n_rows(), keys.n_rows()};
     const std::string mask = of + "_mask", padding = of + "_padding_mask";
     const auto given = [&](const std::string& name) {
         return inputs.contains(name.c_str()) ? nb::object(inputs[name.c_str()]) : nb::none();
     };
-    return {read_mask(given(mask), mask.c_str(), size), read_padding(given(padding), padding.c_str(), size)};
+    side.mask = read_mask(given(mask), mask.c_str(), size);
+    side.padding = read_padding(given(padding), padding.c_str(), size);
 }
 
 struct ArraysJob {
     Sides sides;
     Side source, target, memory;
-    MaskPair source_masks, target_masks, memory_masks;
     EncodeInput input;
     const Side* result = nullptr;  ///< the result has its rows
     const Side* keys = nullptr;    ///< the memory's rows
@@ -75,19 +76,6 @@ void read_sides(const nb::dict& inputs, const Config& config, ArraysJob& job) {
     job.keys = sides.encodes ? &job.source : &job.memory;
 }
 
-/// The job's rows and masks as the engine takes them.
-void view_inputs(bool causal, ArraysJob& job) {
-    const auto view = [](const Side& side, const MaskPair& masks, bool is_causal) {
-        return Sequences{.vectors = side.array.span(), .lengths = side.lengths, .masks = masks.view(is_causal)};
-    };
-    const Sides& sides = job.sides;
-    if (sides.encodes) job.input.source = view(job.source, job.source_masks, causal && !sides.decodes);
-    if (sides.decodes) job.input.target = view(job.target, job.target_masks, causal);
-    job.input.memory = job.memory.array.span();
-    job.input.memory_lengths = job.memory.lengths;
-    job.input.memory_masks = job.memory_masks.view(false);
-}
-
 void read_job(const OpenedModel& opened, const nb::dict& inputs, ArraysJob& job) {
     const Config& config = opened.model.config();
     if (input_stack(opened.config()).vocab_size)
@@ -95,15 +83,19 @@ void read_job(const OpenedModel& opened, const nb::dict& inputs, ArraysJob& job)
     job.sides = sides_of(config);
     read_sides(inputs, config, job);
     const bool causal = inputs.contains("causal") && nb::cast<bool>(inputs["causal"]);
-    if (job.sides.encodes) job.source_masks = read_masks(inputs, "source", job.source, job.source, config.encoder);
-    if (job.sides.decodes) job.target_masks = read_masks(inputs, "target", job.target, job.target, config.decoder);
+    if (job.sides.encodes) read_masks(inputs, "source", job.source, job.source, config.encoder, job.source);
+    if (job.sides.decodes) read_masks(inputs, "target", job.target, job.target, config.decoder, job.target);
     if (job.sides.reads_memory) {
         const std::size_t want = job.keys->lengths.size(), had = job.target.lengths.size();
         if (want != had)
             refuse_value("target", std::to_string(want) + " sequences as there are of the memory", std::to_string(had));
-        job.memory_masks = read_masks(inputs, "memory", job.target, *job.keys, config.decoder);
+        read_masks(inputs, "memory", job.target, *job.keys, config.decoder, job.memory);
     }
-    view_inputs(causal, job);
+    if (job.sides.encodes) job.input.source = job.source.view(causal && !job.sides.decodes);
+    if (job.sides.decodes) job.input.target = job.target.view(causal);
+    job.input.memory = job.memory.array.span();
+    job.input.memory_lengths = job.memory.lengths;
+    job.input.memory_masks = job.memory.masks(false);
 }
 
 }  // namespace
@@ -167,8 +159,6 @@ void PySession::encode_arrays(const nb::dict& inputs, nb::handle out_object, con
     Output weights;
     if (!weights_object.is_none()) {
         const Stack& of = in_encoder ? opened_->model.config().encoder : stack;
-        if (layer >= of.n_layers)
-            refuse_value("layer", "a number below " + std::to_string(of.n_layers), std::to_string(layer));
         const Side& queries = in_encoder ? job.source : *job.result;
         const Side& keys = cross ? *job.keys : queries;
         weights = read_output(weights_object, "weights",
@@ -201,24 +191,11 @@ void bind_session(nb::module_& module) {
         .def("restore", &PySession::restore, nb::arg("saved"))
         .def("copy_from", &PySession::copy_from, nb::arg("other"))
         .def("cancel", &PySession::cancel)
-        .def(
-            "start",
-            [](PySession& self, nb::handle prompt, const nb::dict& options, const nb::list& stop, const PyForm* form,
-               const PyChat* chat) {
-                std::vector<std::string> texts;
-                for (nb::handle text : stop) texts.emplace_back(utf8_of(text, "stop"));
-                return self.start(read_ids(prompt, "prompt"), options, texts, form, chat);
-            },
-            nb::arg("prompt"), nb::arg("options"), nb::arg("stop"), nb::arg("form").none() = nb::none(),
-            nb::arg("chat").none() = nb::none())
+        .def("start", &PySession::start, nb::arg("prompt"), nb::arg("options"), nb::arg("stop"),
+             nb::arg("form").none() = nb::none(), nb::arg("chat").none() = nb::none())
         .def("next", &PySession::next, nb::arg("text"))
         .def_prop_ro("figures", &PySession::figures)
-        .def(
-            "attention",
-            [](PySession& self, nb::handle ids, nb::handle layers, nb::handle out) {
-                self.attention(ids, read_ids(layers, "layers"), out);
-            },
-            nb::arg("ids"), nb::arg("layers"), nb::arg("out"))
+        .def("attention", &PySession::attention, nb::arg("ids"), nb::arg("layers"), nb::arg("out"))
         .def("encode_texts", &PySession::encode_texts, nb::arg("texts"), nb::arg("most_tokens"), nb::arg("out"))
         .def("classify", &PySession::classify, nb::arg("texts"), nb::arg("pairs").none(), nb::arg("top"),
              nb::arg("answer_tokens"))

@@ -22,6 +22,11 @@ grammar::Grammar read_form(const std::string& kind, const std::string& text, boo
     return grammar::read_json_schema(text, {.compact = compact});
 }
 
+void need_text(const OpenedModel& opened) {
+    if (opened.kind() != host::Kind::text || !opened.tokenizer.valid())
+        refuse_value(opened.name + ": model", "one for logits with a tokenizer", "another");
+}
+
 Json read_json(const std::string& text, const char* what) {
     Json json = Json::parse(text, nullptr, false);
     if (json.is_discarded()) refuse_value(what, "text of Unicode characters", "other");
@@ -35,8 +40,7 @@ PyForm::PyForm(const ModelHandle& model, const std::string& kind, nb::handle obj
     auto made = std::make_shared<CompiledForm>();
     made->opened = model.get();
     const OpenedModel& opened = *made->opened;
-    if (opened.kind() != host::Kind::text || !opened.tokenizer.valid())
-        refuse_value(opened.name + ": model", "one for logits with a tokenizer", "another");
+    need_text(opened);
     if (text.size() > kMostFormBytes)
         refuse_value(kind, "at most " + std::to_string(kMostFormBytes) + " bytes", std::to_string(text.size()));
     const WithoutGil released;
@@ -60,8 +64,7 @@ void AnswerPlace::start(std::shared_ptr<const CompiledForm> form) {
 
 PyChat::PyChat(const ModelHandle& model, const nb::object& given) {
     const SharedModel opened = model.get();
-    if (opened->kind() != host::Kind::text || !opened->tokenizer.valid())
-        refuse_value(opened->name + ": model", "one for logits with a tokenizer", "another");
+    need_text(*opened);
     const std::string text = given.is_none() ? "" : std::string(utf8_of(given, "chat_template"));
     const bool own = given.is_none();
     const WithoutGil released;

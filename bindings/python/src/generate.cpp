@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "bindings/python/src/errors.h"
-#include "bindings/python/src/named.h"
 #include "bindings/python/src/session.h"
 #include "host/base/clock.h"
 #include "host/text/generation.h"
@@ -34,18 +33,18 @@ void read_biases(nb::handle value, std::vector<LogitBias>& biases) {
 GenerateOptions options_of(const nb::dict& named, std::vector<LogitBias>& biases) {
     GenerateOptions options;
     options.speculation.clock = host::ticks_now;
-    SamplerOptions& sampler = options.sampler;
-    const Named known[] = {{"max_new_tokens", into(options.n_new)},
-#define FOVEA_SAMPLER_REAL(field, ...) {#field, into(sampler.field)},
+    const auto read = [&](const char* name, auto& field) {
+        if (named.contains(name) && !nb::try_cast(nb::object(named[name]), field))
+            refuse_value(name, "a number of its range", in_words(named[name]));
+    };
+    read("max_new_tokens", options.n_new);
+#define FOVEA_SAMPLER_REAL(field, ...) read(#field, options.sampler.field);
 #define FOVEA_SAMPLER_COUNT FOVEA_SAMPLER_REAL
 #define FOVEA_SAMPLER_SEED FOVEA_SAMPLER_REAL
 #include "fovea/sampler_options.inc"
-                           {"logit_bias", [&](nb::handle value) { return read_biases(value, biases), true; }},
-                           {"special", into(options.show_special)},
-                           {"speculate", into(options.speculation.n_proposed)}};
-    read_named(named, known, [](const std::string& name, nb::handle value) {
-        refuse_value(name, "a number of its range", in_words(value));
-    });
+    if (named.contains("logit_bias")) read_biases(named["logit_bias"], biases);
+    read("special", options.show_special);
+    read("speculate", options.speculation.n_proposed);
     options.sampler.bias = biases;
     return options;
 }
@@ -57,10 +56,8 @@ const char* name_of(FinishReason reason) {
     return kNames[static_cast<std::size_t>(reason)];
 }
 
-void PySession::make_generator_for(const std::vector<std::string>& stop, std::uint32_t n_proposed) {
-    std::uint64_t n_bytes = 256;
-    for (const std::string& text : stop) n_bytes += text.size();
-    const auto n_stop = static_cast<std::uint32_t>(std::min<std::uint64_t>(n_bytes, 0xffffffffu));
+void PySession::make_generator_for(std::size_t n_stop_bytes, std::uint32_t n_proposed) {
+    const auto n_stop = static_cast<std::uint32_t>(std::min<std::size_t>(n_stop_bytes + 256, 0xffffffffu));
     const GeneratorLimits& had = generator_.plan.limits;
     if (generator_->valid() && had.max_stop_bytes >= n_stop && had.max_proposed >= n_proposed) return;
     generator_ =
@@ -68,16 +65,20 @@ void PySession::make_generator_for(const std::vector<std::string>& stop, std::ui
                         {.max_tokens = session_->max_kv_len(), .max_stop_bytes = n_stop, .max_proposed = n_proposed});
 }
 
-std::uint64_t PySession::start(const std::vector<Token>& prompt, const nb::dict& named,
-                               const std::vector<std::string>& stop, const PyForm* form, const PyChat* chat) {
+std::uint64_t PySession::start(nb::handle prompt_object, const nb::dict& named, const nb::list& stop,
+                               const PyForm* form, const PyChat* chat) {
     need_logits();
+    std::vector<std::string> texts;
+    std::size_t n_stop_bytes = 0;
+    for (nb::handle text : stop) n_stop_bytes += texts.emplace_back(utf8_of(text, "stop")).size();
+    const std::vector<std::string_view> views(texts.begin(), texts.end());
+    const std::vector<Token> prompt = read_ids(prompt_object, "prompt");
     std::vector<LogitBias> biases;
     GenerateOptions options = options_of(named, biases);
+    const std::uint32_t vocab_size = opened_->model.config().decoder.vocab_size;
     for (const LogitBias& b : biases)
-        if (b.id >= opened_->model.config().decoder.vocab_size)
-            refuse_value("logit_bias", "ids below " + std::to_string(opened_->model.config().decoder.vocab_size),
-                         std::to_string(b.id));
-    const std::vector<std::string_view> views(stop.begin(), stop.end());
+        if (b.id >= vocab_size)
+            refuse_value("logit_bias", "ids below " + std::to_string(vocab_size), std::to_string(b.id));
     options.stop = views;
     if ((form && form->compiled()->opened != opened_) || (chat && chat->talk()->opened != opened_))
         refuse_value("form", "one of this session's model", "one of another");
@@ -91,7 +92,7 @@ std::uint64_t PySession::start(const std::vector<Token>& prompt, const nb::dict&
         settle_tokens();
         touched();
         number = text_;
-        make_generator_for(stop, std::max(options.speculation.n_proposed, form ? host::kForced : 0u));
+        make_generator_for(n_stop_bytes, std::max(options.speculation.n_proposed, form ? host::kForced : 0u));
         place_.start(form ? form->compiled() : nullptr);
         options.filter = place_.filter();
         talk_ = chat ? chat->talk() : nullptr;

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "bindings/python/src/errors.h"
-#include "bindings/python/src/named.h"
 #include "host/base/words.h"
 #include "host/model/saved_text.h"
 #include "host/model/stacks.h"
@@ -21,11 +20,8 @@ std::uint32_t count_of(nb::handle value, const std::string& name) {
     return count;
 }
 
-Named counted(const char* name, std::uint32_t& field) {
-    return {name, [name, &field](nb::handle value) {
-                field = count_of(value, name);
-                return true;
-            }};
+void read_count(const nb::dict& named, const char* name, std::uint32_t& field) {
+    if (named.contains(name)) field = count_of(named[name], name);
 }
 
 Type type_named(const std::string& name, const char* what) {
@@ -37,11 +33,8 @@ Type type_named(const std::string& name, const char* what) {
     refuse_value(what, "one of " + names, name);
 }
 
-std::function<bool(nb::handle)> into_kv_type(Type& field) {
-    return [&field](nb::handle value) {
-        field = type_named(std::string(utf8_of(value, "kv_type")), "kv_type");
-        return true;
-    };
+void read_kv_type(const nb::dict& named, Type& field) {
+    if (named.contains("kv_type")) field = type_named(std::string(utf8_of(named["kv_type"], "kv_type")), "kv_type");
 }
 
 namespace {
@@ -62,31 +55,25 @@ constexpr NamedCount kCounts[] = {{"max_kv_len", &Limits::max_kv_len},
 Limits limits_of(const OpenedModel& opened, const nb::dict& named) {
     Limits limits;
     limits.n_threads = 0;
-    std::vector<Named> known = {{"kv_type", into_kv_type(limits.kv_type)}};
-    for (const auto& [name, field] : kCounts) known.push_back(counted(name, limits.*field));
-    read_named(named, known, [](const std::string& name, nb::handle) {
-        refuse_value("limits", "a name that fovea.Limits has", name);
-    });
+    read_kv_type(named, limits.kv_type);
+    for (const auto& [name, field] : kCounts) read_count(named, name, limits.*field);
     if (limits.n_threads == 0) limits.n_threads = default_threads();
     opened.plan_adapters(limits);
     return limits;
 }
 
-nb::dict plan_of(const ModelHandle& handle, const nb::dict& named, bool of_workspace) {
+nb::tuple plan_of(const ModelHandle& handle, const nb::dict& named, bool of_workspace) {
     const SharedModel opened = handle.get();
     Plan plan;
     require((of_workspace ? make_workspace_plan : make_plan)(opened->model.config(), limits_of(*opened, named), plan),
             opened->name);
-    nb::dict limits, result;
+    nb::dict limits;
     for (const auto& [name, field] : kCounts) limits[name] = plan.limits.*field;
     limits["kv_type"] = type_name(plan.limits.kv_type);
     nb::list parts;
     for (std::uint32_t i = 0; i < plan.n_parts; ++i)
         parts.append(nb::make_tuple(plan.parts[i].name, plan.parts[i].offset, plan.parts[i].bytes));
-    result["arena_bytes"] = plan.arena_bytes;
-    result["limits"] = limits;
-    result["parts"] = parts;
-    return result;
+    return nb::make_tuple(plan.arena_bytes, limits, parts);
 }
 
 PySession::PySession(const ModelHandle& model, const nb::dict& named, const std::string& isa) : opened_(model.get()) {
@@ -187,8 +174,9 @@ nb::list PySession::tokens() {
     }));
 }
 
-void PySession::attention(nb::handle object, const std::vector<std::uint32_t>& layers, nb::handle out_object) {
+void PySession::attention(nb::handle object, nb::handle layers_object, nb::handle out_object) {
     const std::vector<Token> ids = read_ids(object, "ids");
+    const std::vector<std::uint32_t> layers = read_ids(layers_object, "layers");
     const Stack& stack = output_stack(opened_->config());
     const bool encodes = opened_->model.config().encoder.n_layers != 0;
     std::uint64_t n_heads = 0;

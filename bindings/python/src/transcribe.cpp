@@ -1,4 +1,5 @@
 // What is said in recordings: one model's memory for it, one call at a time.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
@@ -17,15 +18,6 @@
 namespace fovea::python {
 namespace {
 
-nb::object number_or_none(const std::optional<double>& number) {
-    return number ? nb::object(nb::float_(*number)) : nb::none();
-}
-
-std::optional<double> number_in(const nb::dict& options, const char* name) {
-    const nb::object value = options[name];
-    return value.is_none() ? std::nullopt : std::optional(nb::cast<double>(value));
-}
-
 SpeechOptions read_options(const nb::dict& options) {
     SpeechOptions read;
     read.language = nb::cast<std::string>(options["language"]);
@@ -33,9 +25,9 @@ SpeechOptions read_options(const nb::dict& options) {
     read.timestamps = nb::cast<bool>(options["timestamps"]);
     read.previous_text = nb::cast<bool>(options["previous_text"]);
     read.temperatures = nb::cast<std::vector<float>>(options["temperatures"]);
-    read.max_compression = number_in(options, "max_compression");
-    read.min_logprob = number_in(options, "min_logprob");
-    read.no_speech = number_in(options, "no_speech");
+    read.max_compression = nb::cast<std::optional<double>>(options["max_compression"]);
+    read.min_logprob = nb::cast<std::optional<double>>(options["min_logprob"]);
+    read.no_speech = nb::cast<std::optional<double>>(options["no_speech"]);
     read.max_tokens = nb::cast<std::uint32_t>(options["max_new_tokens"]);
     read.seed = nb::cast<std::uint64_t>(options["seed"]);
     read.words = nb::cast<bool>(options["words"]);
@@ -53,7 +45,7 @@ nb::tuple tuple_of(const Transcript& transcript) {
     }
     return nb::make_tuple(str_of(transcript.text),
                           transcript.language.empty() ? nb::none() : str_of(transcript.language),
-                          number_or_none(transcript.language_probability), segments);
+                          transcript.language_probability, segments);
 }
 
 class PyTranscriber {

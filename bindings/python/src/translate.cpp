@@ -1,4 +1,6 @@
 // Texts from texts: one model's memory for them, one call at a time.
+#include <nanobind/stl/optional.h>
+
 #include <memory>
 #include <string>
 
@@ -51,8 +53,7 @@ public:
             return Status{};
         }));
         return nb::make_tuple(opened_->tokenizer.valid() ? str_of(made.text) : nb::none(),
-                              nb::tuple(ids_list(made.tokens)),
-                              made.score ? nb::object(nb::float_(*made.score)) : nb::none(), name_of(made.finish));
+                              nb::tuple(ids_list(made.tokens)), made.score, name_of(made.finish));
     }
     [[nodiscard]] std::uint64_t arena_bytes() const { return translator_->n_bytes(); }
 

@@ -11,7 +11,6 @@
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/interrupt.h"
 #include "bindings/python/src/module.h"
-#include "bindings/python/src/named.h"
 #include "bindings/python/src/opened.h"
 #include "bindings/python/src/session.h"
 #include "fovea/encode.h"
@@ -23,17 +22,14 @@ namespace {
 
 PoolLimits pool_limits_of(const nb::dict& named) {
     PoolLimits limits;
-    const Named known[] = {{"kv_type", into_kv_type(limits.kv_type)},
-                           counted("max_kv_len", limits.max_kv_len),
-                           counted("max_sequences", limits.max_sequences),
-                           counted("page_len", limits.page_len),
-                           {"memory", [&](nb::handle value) { return limits.memory = value.ptr() == Py_True, true; }},
-                           counted("n_pages", limits.n_pages),
-                           counted("max_marks", limits.max_marks),
-                           counted("n_states", limits.n_states)};
-    read_named(named, known, [](const std::string& name, nb::handle) {
-        refuse_value("limits", "a name that a pool's limits have", name);
-    });
+    read_kv_type(named, limits.kv_type);
+    read_count(named, "max_kv_len", limits.max_kv_len);
+    read_count(named, "max_sequences", limits.max_sequences);
+    read_count(named, "page_len", limits.page_len);
+    read_count(named, "n_pages", limits.n_pages);
+    read_count(named, "max_marks", limits.max_marks);
+    read_count(named, "n_states", limits.n_states);
+    if (named.contains("memory")) limits.memory = nb::cast<bool>(named["memory"]);
     return limits;
 }
 
@@ -203,16 +199,12 @@ private:
 
 HeldStep read_step(nb::handle object, std::uint64_t vocab_size) {
     const auto parts = nb::cast<nb::tuple>(object);
-    if (parts.size() != 4)
-        refuse_value("steps", "a cache, ids, an array or None and a memory or None in each", "others");
     HeldStep step;
-    if (!nb::try_cast(parts[0], step.cache) || !step.cache)
-        refuse_type("steps", "a fovea.Cache in each", "another object");
     step.owner = parts[0];
-    step.ids = read_ids(parts[1], "ids");
     step.memory_owner = parts[3];
-    if (!step.memory_owner.is_none() && (!nb::try_cast(step.memory_owner, step.memory) || !step.memory))
-        refuse_type("steps", "a fovea.Cache or None as the memory", "another object");
+    step.cache = nb::cast<PyCache*>(step.owner);
+    step.ids = read_ids(parts[1], "ids");
+    if (!step.memory_owner.is_none()) step.memory = nb::cast<PyCache*>(step.memory_owner);
     const nb::object out = parts[2];
     if (out.is_none()) return step;
     nb::ndarray<nb::ro> given;
@@ -267,9 +259,7 @@ void PyWorkspace::cache_memory(const nb::list& caches, const nb::list& sources) 
     std::vector<float> vectors;
     std::vector<std::uint32_t> lengths;
     for (std::size_t i = 0; i < caches.size(); ++i) {
-        PyCache* cache = nullptr;
-        if (!nb::try_cast(caches[i], cache) || !cache)
-            refuse_type("memories", "a fovea.Cache in each place", "another object");
+        PyCache* cache = nb::cast<PyCache*>(caches[i]);
         memories.push_back(cache->cache());
         pools.push_back(cache->pool().get());
         if (reads_ids) {
