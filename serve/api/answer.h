@@ -54,15 +54,6 @@ private:
 
 /// What endpoints share.
 [[nodiscard]] const char* finish_word(FinishReason finish);
-[[nodiscard]] Json chat_logprobs(const std::vector<ChosenToken>& tokens);
-[[nodiscard]] Json completion_logprobs(const std::vector<ChosenToken>& tokens, std::size_t n_chars);
-[[nodiscard]] Json openai_calls(const std::string& id, std::size_t choice, const std::vector<ToolCall>& calls,
-                                std::size_t from, bool with_index);
-/// The first n of a vector's values, divided by their length; all of them as they are where n is 0.
-[[nodiscard]] std::vector<float> shortened(std::vector<float> vector, std::size_t n);
-/// Divided by its Euclidean length; of zeros itself.
-[[nodiscard]] std::vector<float> with_length_1(std::vector<float> vector);
-[[nodiscard]] std::string base64(const std::vector<float>& values);
 [[nodiscard]] std::int64_t unix_seconds();  ///< since 1970
 [[nodiscard]] std::string utc_time(std::int64_t seconds);
 [[nodiscard]] std::size_t n_characters(const std::string& text);

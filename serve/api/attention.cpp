@@ -1,8 +1,8 @@
 // POST /v1/attention: what the tokens of a conversation look at, for the page at "/" and whoever draws it otherwise.
 #include <cmath>
 
-#include "serve/api/endpoint.h"
 #include "serve/api/fields.h"
+#include "serve/api/vector_answer.h"
 
 namespace fovea::serve {
 namespace {
@@ -26,7 +26,7 @@ Asked read_view(const Fields& fields, const Stack& stack) {
 Request read_text(const Fields& fields) {
     Request request;
     if (fields.find("messages")) {
-        if (fields.find("prompt")) throw RequestError(400, "prompt: expected it or messages, got both", "prompt");
+        if (fields.find("prompt")) refuse("prompt", "it or messages", "both");
         request.is_chat = true;
         request.messages = read_messages(*fields.find("messages"));
         return request;
@@ -49,46 +49,27 @@ Json rows_of(const std::vector<float>& weights, std::size_t n) {
     return rows;
 }
 
-/// Waits for one event, which has the weights.
-class AttentionAnswer final : public Answer {
-public:
-    AttentionAnswer(const host::Opened& served, Asked asked) : Answer(1), served_(served), asked_(std::move(asked)) {}
-    [[nodiscard]] std::string whole() const override;
-
-private:
-    [[nodiscard]] std::string take(const Event& event) override {
-        weights_ = event.vector;
-        return {};
-    }
-
-    const host::Opened& served_;
-    const Asked asked_;
-    std::vector<float> weights_;
-};
-
-std::string AttentionAnswer::whole() const {
+Json shown(const Asked& asked, const host::Opened& served, const std::vector<float>& weights) {
     Json tokens = Json::array();
-    for (const Token id : asked_.text) tokens.push_back(std::string(token_bytes(served_.tokenizer, id)));
-    return written({{"object", "attention"},
-                    {"model", served_.name},
-                    {"layer", asked_.view.layer},
-                    {"n_layers", served_.model.config().decoder.n_layers},
-                    {"head", asked_.view.head < 0 ? Json() : Json(asked_.view.head)},
-                    {"n_heads", asked_.n_heads},
-                    {"n_prompt_tokens", asked_.n_prompt},
-                    {"tokens", std::move(tokens)},
-                    {"weights", rows_of(weights_, asked_.text.size())}});
+    for (const Token id : asked.text) tokens.push_back(std::string(token_bytes(served.tokenizer, id)));
+    return {{"object", "attention"},
+            {"model", served.name},
+            {"layer", asked.view.layer},
+            {"n_layers", served.model.config().decoder.n_layers},
+            {"head", asked.view.head < 0 ? Json() : Json(asked.view.head)},
+            {"n_heads", asked.n_heads},
+            {"n_prompt_tokens", asked.n_prompt},
+            {"tokens", std::move(tokens)},
+            {"weights", rows_of(weights, asked.text.size())}};
 }
 
 }  // namespace
 
 Reply endpoints::show_attention(Call& call, Service& service) {
-    const Json body = read_json(call.body);
-    const Fields fields(body);
+    const Fields fields(call.json);
     ModelEntry& entry = service.find(fields.text("model"), Work::text);
     const host::Opened& served = entry.served;
-    if (served.kind() == host::Kind::translation)
-        throw RequestError(400, "model: expected one that continues its prompt, got " + served.name, "model");
+    if (served.kind() == host::Kind::translation) refuse("model", "one that continues its prompt", served.name);
     Asked asked = read_view(fields, served.model.config().decoder);
     asked.text = std::move(entry.prompts.read(read_text(fields)).prompts[0]);
     asked.n_prompt = asked.text.size();
@@ -96,14 +77,15 @@ Reply endpoints::show_attention(Call& call, Service& service) {
     asked.text.insert(asked.text.end(), answer.begin(), answer.end());
     const std::size_t most = std::min(service.n_viewed, entry.context);
     if (asked.text.size() > most)
-        throw RequestError(400,
-                           "messages: expected at most " + std::to_string(most) + " tokens to look at, got " +
-                               std::to_string(asked.text.size()),
-                           "messages", "context_length_exceeded");
+        refuse("messages", "at most " + std::to_string(most) + " tokens to look at", std::to_string(asked.text.size()),
+               "context_length_exceeded");
     const JobPtr job = job_of(call);
     job->prompts = {asked.text};
     job->view = asked.view;
-    return {.job = job, .model = entry.index, .answer = std::make_unique<AttentionAnswer>(served, std::move(asked))};
+    const auto word = [asked = std::move(asked), &served](const Vectors& weights) {
+        return shown(asked, served, weights.all.front());
+    };
+    return {.job = job, .model = entry.index, .answer = std::make_unique<VectorAnswer>(1, word)};
 }
 
 }  // namespace fovea::serve

@@ -12,32 +12,17 @@
 #include "host/base/error.h"
 #include "host/base/nearest.h"
 #include "host/base/text_file.h"
-#include "serve/api/fields.h"
+#include "serve/api/text_fields.h"
 
 namespace fovea::serve {
 namespace {
 
 constexpr std::uint32_t kUnlimited = 0xffffffffu;
 
-/// The fields that a line may have, in the order that a message lists them.
-std::vector<std::string> field_names() {
-    std::vector<std::string> names{"prompt", "tokens", "messages", "id", "max_tokens"};
-    SamplingFields reals;
-    const auto add = [&](std::span<const SamplingField> some, std::initializer_list<const char*> others) {
-        for (const SamplingField& field : some) names.emplace_back(field.openai);
-        names.insert(names.end(), others.begin(), others.end());
-    };
-    add(reals.through(&SamplerOptions::temperature), {"top_k"});
-    add(reals.through(&SamplerOptions::min_p), {"seed", "stop", "regex"});
-    add(reals.through(&SamplerOptions::repeat_penalty), {"grammar", "response_format", "chat_template_kwargs"});
-    add(reals.rest(), {"logit_bias", "from", "to"});
-    return names;
-}
-
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 void check_fields(const Json& line) {
-    const std::vector<std::string> names = field_names();
+    const std::vector<std::string> names = text_field_names(kBatch);
     for (const auto& [name, value] : line.items()) {
         if (std::find(names.begin(), names.end(), name) != names.end()) continue;
         std::string all;
@@ -48,27 +33,18 @@ void check_fields(const Json& line) {
     }
 }
 
-/// "tokens" is a prompt of ids, as --tokens has them.
-Json with_prompt(Json line) {
-    const auto tokens = line.find("tokens");
-    if (tokens == line.end() || tokens->is_null()) return line;
-    const auto is_id = [](const Json& id) { return id.is_number_unsigned(); };
-    if (!tokens->is_array() || tokens->empty() || !std::all_of(tokens->begin(), tokens->end(), is_id))
-        throw host::Error("tokens: expected a list of token ids, got another value");
-    if (line.contains("prompt")) throw host::Error("tokens: expected no prompt beside it, got one");
-    line["prompt"] = *tokens;
-    return line;
-}
-
 /// The fields of a request, checked, with the server's defaults.
-Request read_fields(const Json& given) {
-    const Json line = with_prompt(given);
+Request read_fields(const Json& line) {
     const Fields fields(line);
-    const bool has_prompt = fields.find("prompt"), has_messages = fields.find("messages");
+    if (fields.find("tokens") && line.contains("prompt"))
+        throw host::Error("tokens: expected no prompt beside it, got one");
+    const bool has_prompt = fields.find("prompt") || fields.find("tokens"), has_messages = fields.find("messages");
     if (has_prompt == has_messages)
         throw host::Error(std::string("request: expected a prompt, tokens or messages, got ") +
                           (has_prompt ? "both" : "neither"));
-    Request request = has_messages ? read_chat(fields) : read_completion(fields);
+    Request request;
+    request.is_chat = has_messages;
+    read_text_fields(fields, (has_messages ? kChat : kCompletion) | kLine, request);
     if (has_prompt && request.prompts.size() != 1)
         throw host::Error("prompt: expected one text, got " + std::to_string(request.prompts.size()));
     if (request.random_seed) throw host::Error("seed: expected a number from 0, got -1");
@@ -131,15 +107,12 @@ std::string BatchDefaults::text() const {
     for (const LogitBias& b : sampling.biases)
         biases.push_back({b.id, std::isinf(b.bias) ? Json("-inf") : Json(b.bias)});
     Json all = {{"n_new", n_new}, {"stop", stop}};
-    SamplingFields reals;
-    const auto add = [&](std::span<const SamplingField> some) {
-        for (const SamplingField& field : some) all[field.hashed] = s.*field.to;
-    };
-    add(reals.through(&SamplerOptions::temperature));
-    all["top_k"] = s.top_k;
-    add(reals.through(&SamplerOptions::min_p));
-    all["seed"] = s.seed;
-    add(reals.rest());
+#define FOVEA_SAMPLER_REAL(field, neutral, least, most, draws, flag, help, openai, openai_default, ollama, \
+                           ollama_default, key)                                                            \
+    all[key] = s.field;
+#define FOVEA_SAMPLER_COUNT(field, ...) all[#field] = s.field;
+#define FOVEA_SAMPLER_SEED FOVEA_SAMPLER_COUNT
+#include "fovea/sampler_options.inc"
     all["recent"] = sampling.n_recent;
     all["biases"] = biases;
     if (!(languages.from + languages.to).empty()) all["languages"] = {languages.from, languages.to};
@@ -168,15 +141,13 @@ void BatchReader::settle(const Json& line, Request& request) const {
     const auto has = [&](const char* name) { return line.contains(name) && !line[name].is_null(); };
     const SamplerOptions said = request.sampler;
     SamplingOptions settled = defaults_.sampling;
-    for (const SamplingField& field : kSamplingFields) {
-        if (!has(field.openai)) continue;
-        settled.sampler.*field.to = said.*field.to;
-        settled.others = settled.others || field.draws;
-    }
-    if (has("top_k")) settled.sampler.top_k = said.top_k;
-    if (has("seed")) settled.sampler.seed = said.seed;
-    settled.has_temperature = settled.has_temperature || has("temperature");
-    settled.others = settled.others || has("top_k") || has("seed");
+#define FOVEA_SAMPLER_REAL(field, neutral, least, most, draws, flag, help, openai, ...) \
+    if (has(openai)) settled.sampler.field = said.field, settled.others |= draws;
+#define FOVEA_SAMPLER_COUNT(field, ...) \
+    if (has(#field)) settled.sampler.field = said.field, settled.others = true;
+#define FOVEA_SAMPLER_SEED FOVEA_SAMPLER_COUNT
+#include "fovea/sampler_options.inc"
+    settled.has_temperature = settled.has_temperature || request.has_temperature;
     request.sampler = settled.settled();
     request.penalized.n_recent = settled.n_recent;
     if (!has("frequency_penalty") &&
@@ -211,8 +182,6 @@ BatchRequest BatchReader::read(std::size_t i) {
         BatchRequest read;
         if (line.contains("id")) read.id = line["id"];
         read.request = read_fields(line);
-        if (!read.id.is_null() && !read.id.is_string() && !read.id.is_number())
-            throw host::Error("id: expected a text or a number, got another value");
         settle(line, read.request);
         const std::vector<Prompt>& given = read.request.prompts;
         read.is_tokens = !given.empty() && given.front().is_tokens;

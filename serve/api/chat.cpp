@@ -1,26 +1,51 @@
 // POST /v1/chat/completions: OpenAI's conversations.
-#include "serve/api/fields.h"
 #include "serve/api/text_answer.h"
+#include "serve/api/text_fields.h"
 
 namespace fovea::serve {
 
 Request read_chat(const Fields& fields) {
     Request request;
     request.is_chat = true;
-    request.model = fields.text("model");
-    request.messages = read_messages(fields.need("messages", "an array of messages"));
-    read_common(fields, request);
-    read_tools(fields, request);
-    if (fields.flag("logprobs", false))
-        request.n_likeliest = static_cast<int>(fields.whole("top_logprobs", 0, 0, kMostLikeliest));
-    read_template_options(fields, request);
-    read_effort(fields, "reasoning_effort", request);
+    (void)fields.need("messages", "an array of messages");
+    read_text_fields(fields, kChat, request);
     return request;
 }
 
 namespace {
 
 constexpr const char* kChunk = "chat.completion.chunk";
+
+Json chance(const TokenChance& token) {
+    Json bytes = Json::array();
+    for (const char c : token.bytes) bytes.push_back(static_cast<unsigned char>(c));
+    return {{"token", token.bytes}, {"logprob", token.logprob}, {"bytes", bytes}};
+}
+
+Json chat_logprobs(const std::vector<ChosenToken>& tokens) {
+    Json content = Json::array();
+    for (const ChosenToken& token : tokens) {
+        Json one = chance(token);
+        one["top_logprobs"] = Json::array();
+        for (const TokenChance& other : token.likeliest) one["top_logprobs"].push_back(chance(other));
+        content.push_back(std::move(one));
+    }
+    return {{"content", std::move(content)}, {"refusal", nullptr}};
+}
+
+Json openai_calls(const std::string& id, std::size_t choice, const std::vector<ToolCall>& calls, std::size_t from,
+                  bool with_index) {
+    Json list = Json::array();
+    for (std::size_t i = from; i < calls.size(); ++i) {
+        Json call = Json::object();
+        if (with_index) call["index"] = i;
+        call["id"] = "call_" + id + "_" + std::to_string(choice) + "_" + std::to_string(i);
+        call["type"] = "function";
+        call["function"] = {{"name", calls[i].name}, {"arguments", written(calls[i].arguments)}};
+        list.push_back(std::move(call));
+    }
+    return list;
+}
 
 class ChatAnswer final : public TextAnswer {
 public:
@@ -37,10 +62,8 @@ std::string ChatAnswer::begin() {
     std::string out;
     for (std::size_t i = 0; i < choices_.size(); ++i) {
         Json json = head(kChunk);
-        json["choices"] = {{{"index", i},
-                            {"delta", {{"role", "assistant"}, {"content", ""}}},
-                            {"logprobs", nullptr},
-                            {"finish_reason", nullptr}}};
+        Json choice = {{"index", i}, {"delta", {{"role", "assistant"}, {"content", ""}}}};
+        json["choices"] = Json::array({ended_choice(std::move(choice), nullptr, nullptr)});
         out += as_event(json);
     }
     return out;
@@ -70,9 +93,7 @@ std::string ChatAnswer::piece(Written& written, const Event& event, const Part& 
 }
 
 std::string ChatAnswer::whole() const {
-    Json json = head("chat.completion"), list = Json::array();
-    for (std::size_t i = 0; i < choices_.size(); ++i) {
-        const Written& written = choices_[i];
+    return openai_whole("chat.completion", [&](std::size_t i, const Written& written) {
         const std::vector<ToolCall>& calls = written.calls.calls();
         Json message = {{"role", "assistant"}, {"content", written.text}, {"refusal", nullptr}};
         if (!written.thought.empty()) message["reasoning_content"] = written.thought;
@@ -80,21 +101,16 @@ std::string ChatAnswer::whole() const {
             if (written.text.empty()) message["content"] = nullptr;
             message["tool_calls"] = openai_calls(options_.id, i, calls, 0, false);
         }
-        list.push_back({{"index", i},
-                        {"message", std::move(message)},
-                        {"logprobs", options_.with_chances ? chat_logprobs(written.tokens) : Json()},
-                        {"finish_reason", calls.empty() ? finish_word(written.finish) : "tool_calls"}});
-    }
-    json["choices"] = std::move(list);
-    json["usage"] = usage();
-    return serve::written(json);
+        return ended_choice({{"index", i}, {"message", std::move(message)}},
+                            options_.with_chances ? chat_logprobs(written.tokens) : Json(),
+                            calls.empty() ? finish_word(written.last.finish) : "tool_calls");
+    });
 }
 
 }  // namespace
 
 Reply endpoints::chat(Call& call, Service& service) {
-    const Json body = read_json(call.body);
-    const Request request = read_chat(Fields(body));
+    const Request request = read_chat(Fields(call.json));
     return text_reply<ChatAnswer>(call, service.find(request.model, Work::text), request);
 }
 

@@ -1,25 +1,18 @@
 // POST /v1/completions: what follows a prompt.
-#include "serve/api/fields.h"
 #include "serve/api/text_answer.h"
+#include "serve/api/text_fields.h"
 
 namespace fovea::serve {
 
 Request read_completion(const Fields& fields) {
     Request request;
-    request.model = fields.text("model");
-    request.prompts = read_prompts(fields.need("prompt", "a text"), "prompt", kMostChoices);
-    read_common(fields, request);
+    (void)fields.need("prompt", "a text");
+    read_text_fields(fields, kCompletion, request);
     if (request.prompts.size() * request.n_each > kMostChoices)
-        throw RequestError(
-            400, "n: expected at most " + std::to_string(kMostChoices) + " answers of one request, got more", "n");
-    request.n_likeliest = static_cast<int>(fields.whole("logprobs", -1, 0, kMostLikeliest));
-    request.echo = fields.flag("echo", false);
+        refuse("n", "at most " + std::to_string(kMostChoices) + " answers of one request", "more");
     if (request.echo && request.n_likeliest >= 0)
         throw RequestError(400, "echo: expected no logprobs beside it, for those of a prompt are not computed", "echo");
-    fields.only("suffix", "");
-    request.languages.from = fields.text("from");
-    request.languages.to = fields.text("to");
-    if (fields.find("best_of")) fields.only("best_of", request.n_each);
+    fields.only("best_of", request.n_each);
     return request;
 }
 
@@ -27,6 +20,23 @@ namespace {
 
 constexpr std::uint32_t kNewTokens = 16;  // of an answer, where the request does not say how many
 constexpr const char* kObject = "text_completion";
+
+Json completion_logprobs(const std::vector<ChosenToken>& tokens, std::size_t n_chars) {
+    Json words = Json::array(), chances = Json::array(), likeliest = Json::array(), offsets = Json::array();
+    for (const ChosenToken& token : tokens) {
+        words.push_back(token.bytes);
+        chances.push_back(token.logprob);
+        Json top = Json::object();
+        for (const TokenChance& other : token.likeliest) top[other.bytes] = other.logprob;
+        likeliest.push_back(std::move(top));
+        offsets.push_back(n_chars);
+        n_chars += n_characters(token.bytes);
+    }
+    return {{"tokens", std::move(words)},
+            {"token_logprobs", std::move(chances)},
+            {"top_logprobs", std::move(likeliest)},
+            {"text_offset", std::move(offsets)}};
+}
 
 class CompletionAnswer final : public TextAnswer {
 public:
@@ -40,15 +50,10 @@ public:
     }
     [[nodiscard]] std::string end() override { return openai_end(kObject); }
     [[nodiscard]] std::string whole() const override {
-        Json json = head(kObject), list = Json::array();
-        for (std::size_t i = 0; i < choices_.size(); ++i)
-            list.push_back({{"index", i},
-                            {"text", choices_[i].text},
-                            {"logprobs", chances(choices_[i].tokens, choices_[i].n_chars)},
-                            {"finish_reason", finish_word(choices_[i].finish)}});
-        json["choices"] = std::move(list);
-        json["usage"] = usage();
-        return written(json);
+        return openai_whole(kObject, [&](std::size_t i, const Written& written) {
+            return ended_choice({{"index", i}, {"text", written.text}}, chances(written.tokens, written.n_chars),
+                                finish_word(written.last.finish));
+        });
     }
 
 private:
@@ -70,8 +75,7 @@ private:
 }  // namespace
 
 Reply endpoints::complete(Call& call, Service& service) {
-    const Json body = read_json(call.body);
-    const Request request = read_completion(Fields(body));
+    const Request request = read_completion(Fields(call.json));
     return text_reply<CompletionAnswer>(call, service.find(request.model, Work::text), request, kNewTokens);
 }
 

@@ -1,4 +1,6 @@
-// POST /v1/embeddings: vectors of texts.
+// POST /v1/embeddings, and Ollama's /api/embed and /api/embeddings: vectors of texts, and of one text in the form of older clients.
+#include <bit>
+
 #include "serve/api/fields.h"
 #include "serve/api/vector_answer.h"
 
@@ -8,38 +10,77 @@ VectorRequest read_embeddings(const Fields& fields) {
     VectorRequest request;
     request.model = fields.text("model");
     request.prompts = read_prompts(fields.need("input", "a text"), "input", kMostTexts);
-    const std::string format = fields.text("encoding_format", "float");
-    if (format != "float" && format != "base64")
-        throw RequestError(400, "encoding_format: expected float or base64, got " + format.substr(0, 40),
-                           "encoding_format");
-    request.in_base64 = format == "base64";
+    request.in_base64 = fields.one_of("encoding_format", {"float", "base64"}) == "base64";
     read_vector_options(fields, request, false);
     return request;
 }
 
 namespace {
 
-class EmbeddingsAnswer final : public VectorAnswer {
-public:
-    using VectorAnswer::VectorAnswer;
-    [[nodiscard]] std::string whole() const override {
-        Json list = Json::array();
-        for (std::size_t i = 0; i < vectors_.size(); ++i)
-            list.push_back({{"object", "embedding"},
-                            {"index", i},
-                            {"embedding", options_.in_base64 ? Json(base64(vectors_[i])) : Json(vectors_[i])}});
-        return written({{"object", "list"}, {"data", std::move(list)}, {"model", options_.model}, {"usage", usage()}});
+std::string base64(const std::vector<float>& values) {
+    static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::string bytes, out;
+    for (const float value : values) {
+        const auto bits = std::bit_cast<std::uint32_t>(value);
+        for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(bits >> shift & 0xff);
     }
-};
+    for (std::size_t i = 0; i < bytes.size(); i += 3) {
+        std::uint32_t three = 0;
+        for (std::size_t j = 0; j < 3; ++j)
+            three = three << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0u);
+        for (std::size_t j = 0; j < 4; ++j) out += i + j > bytes.size() ? '=' : kDigits[three >> (18 - 6 * j) & 63];
+    }
+    return out;
+}
+
+VectorRequest read_inputs(const Fields& fields, bool is_one) {
+    VectorRequest request;
+    request.model = fields.text("model");
+    const bool by_prompt = is_one || (!fields.find("input") && fields.find("prompt"));  // older clients' name
+    const Json& input = fields.need(by_prompt ? "prompt" : "input", "a text");
+    if (is_one && !input.is_string()) fields.refuse("prompt", "a text", input);
+    const Json list = input.is_array() ? input : Json::array({input});
+    if (list.size() > kMostTexts) fields.refuse("input", "at most 2048 texts", input);
+    for (const Json& text : list) {
+        if (!text.is_string()) fields.refuse("input", "a text or an array of texts", text);
+        request.prompts.push_back({text.get<std::string>(), {}, false});
+    }
+    read_vector_options(fields, request, true);
+    return request;
+}
+
+Reply embed_inputs(const Call& call, Service& service, bool is_one) {
+    const VectorRequest request = read_inputs(Fields(call.json), is_one);
+    ModelEntry& entry = service.find(request.model, Work::vectors);
+    const std::string& name = entry.served.name;
+    if (request.prompts.empty())  // the model is to be loaded
+        return reply_of({{"model", name}, {"embeddings", Json::array()}});
+    const bool unit_length = !is_one && !entry.served.model.config().encoder.normalize_pooled;
+    return vector_reply(call, entry, request, unit_length, [is_one, name](const Vectors& vectors) -> Json {
+        if (is_one) return {{"embedding", vectors.all.front()}};
+        return {{"model", name}, {"embeddings", vectors.all}, {"prompt_eval_count", vectors.n_tokens}};
+    });
+}
 
 }  // namespace
 
 Reply endpoints::embed(Call& call, Service& service) {
-    const Json body = read_json(call.body);
-    const VectorRequest request = read_embeddings(Fields(body));
+    const VectorRequest request = read_embeddings(Fields(call.json));
     ModelEntry& entry = service.find(request.model, Work::vectors);
-    const JobPtr job = vector_job(call, entry, request);
-    return reply_of(call, entry, job, std::make_unique<EmbeddingsAnswer>(vector_options(call, entry, request)), false);
+    const auto word = [in_base64 = request.in_base64, name = entry.served.name](const Vectors& vectors) -> Json {
+        Json list = Json::array();
+        for (const std::vector<float>& vector : vectors.all)
+            list.push_back({{"object", "embedding"},
+                            {"index", list.size()},
+                            {"embedding", in_base64 ? Json(base64(vector)) : Json(vector)}});
+        return {{"object", "list"}, {"data", std::move(list)}, {"model", name}, {"usage", vectors.usage()}};
+    };
+    return vector_reply(call, entry, request, false, word);
 }
+
+VectorRequest read_ollama_embed(const Fields& fields) { return read_inputs(fields, false); }
+
+Reply endpoints::ollama_embed(Call& call, Service& service) { return embed_inputs(call, service, false); }
+Reply endpoints::ollama_embed_one(Call& call, Service& service) { return embed_inputs(call, service, true); }
 
 }  // namespace fovea::serve

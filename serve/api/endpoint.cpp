@@ -1,7 +1,6 @@
 #include "serve/api/endpoint.h"
 
 #include <algorithm>
-#include <charconv>
 #include <random>
 
 namespace fovea::serve {
@@ -19,25 +18,7 @@ const Endpoint* find_endpoint(std::string_view path) {
     return found == std::end(kAll) ? nullptr : found;
 }
 
-std::string expected_path(const std::string& got) {
-    return "path: expected an endpoint such as /v1/chat/completions or /api/chat, got " + got.substr(0, 100);
-}
-
 Reply reply_of(const Json& json) { return {.body = written(json)}; }
-
-std::string name_behind(std::string_view path, std::string_view endpoint) {
-    const std::string_view text = path.substr(endpoint.size());
-    std::string out;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        unsigned code = 0;
-        const char* digits = text.data() + i + 1;
-        const bool is_escape =
-            text[i] == '%' && text.size() - i > 2 && std::from_chars(digits, digits + 2, code, 16).ptr == digits + 2;
-        out += is_escape ? static_cast<char>(code) : text[i];
-        if (is_escape) i += 2;
-    }
-    return out;
-}
 
 JobPtr job_of(const Call& call) {
     auto job = std::make_shared<Job>();
@@ -53,10 +34,6 @@ Reply reply_of(const Call& call, const ModelEntry& entry, JobPtr job, std::uniqu
     return reply;
 }
 
-std::uint64_t drawn_seed(bool random, std::uint64_t seed) {
-    if (!random) return seed;
-    std::random_device device;
-    return device();
-}
+std::uint64_t drawn_seed(bool random, std::uint64_t seed) { return random ? std::random_device{}() : seed; }
 
 }  // namespace fovea::serve

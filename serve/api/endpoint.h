@@ -16,7 +16,9 @@ namespace fovea::serve {
 
 /// A request, whatever it came by.
 struct Call {
-    std::string path, content_type, body;
+    std::string path, content_type;
+    std::string body;         ///< of a file that is uploaded
+    Json json;                ///< of what is posted otherwise
     std::string id;           ///< of its answer
     std::string user;         ///< whose turn its work is
     bool wants_hash = false;  ///< of the logits that an answer's tokens are chosen from
@@ -58,12 +60,8 @@ namespace endpoints {
 
 /// Null where no endpoint has this path.
 [[nodiscard]] const Endpoint* find_endpoint(std::string_view path);
-/// What a path is refused with that no endpoint has.
-[[nodiscard]] std::string expected_path(const std::string& got);
 /// A whole answer of JSON.
 [[nodiscard]] Reply reply_of(const Json& json);
-/// The name behind an endpoint's path, "org/name" of "org%2Fname".
-[[nodiscard]] std::string name_behind(std::string_view path, std::string_view endpoint);
 
 /// A job with what the call says of it.
 [[nodiscard]] JobPtr job_of(const Call& call);

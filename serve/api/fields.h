@@ -1,9 +1,13 @@
 // Fields of a JSON object with their types and bounds: what is wrong is said in one line, by the field's name.
 #pragma once
 #include <cmath>
+#include <initializer_list>
+#include <limits>
+#include <span>
+#include <type_traits>
+#include <variant>
 
 #include "serve/api/request.h"
-#include "serve/api/sampling_fields.h"
 
 namespace fovea::serve {
 
@@ -20,13 +24,23 @@ public:
     }
     [[nodiscard]] const Json& need(const char* name, const char* what) const {
         if (const Json* value = find(name)) return *value;
-        throw RequestError(400, path(name) + ": expected " + what + ", got none", path(name));
+        serve::refuse(path(name), what, "none");
     }
     [[nodiscard]] std::string text(const char* name, const std::string& otherwise = {}) const {
         const Json* value = find(name);
         if (!value) return otherwise;
         if (!value->is_string()) refuse(name, "a string", *value);
         return value->get<std::string>();
+    }
+    /// One of these words; the first where it is absent.
+    [[nodiscard]] std::string one_of(const char* name, std::initializer_list<const char*> words) const {
+        const std::string given = text(name, *words.begin());
+        std::string all;
+        for (const char* const* word = words.begin(); word != words.end(); ++word) {
+            if (given == *word) return given;
+            all += (word == words.begin() ? "" : word + 1 == words.end() ? " or " : ", ") + std::string(*word);
+        }
+        serve::refuse(path(name), all, given.substr(0, 40));
     }
     [[nodiscard]] bool flag(const char* name, bool otherwise) const {
         const Json* value = find(name);
@@ -59,11 +73,10 @@ public:
     void only(const char* name, const Json& neutral) const {
         const Json* value = find(name);
         if (value && *value != neutral)
-            throw RequestError(400, path(name) + ": expected none, for it is not supported, got " + shown(*value),
-                               path(name), "unsupported_parameter");
+            serve::refuse(path(name), "none, for it is not supported", shown(*value), "unsupported_parameter");
     }
-    [[noreturn]] void refuse(const char* name, const char* expected, const Json& got) const {
-        throw RequestError(400, path(name) + ": expected " + expected + ", got " + shown(got), path(name));
+    [[noreturn]] void refuse(const char* name, const std::string& expected, const Json& got) const {
+        serve::refuse(path(name), expected, shown(got));
     }
     [[nodiscard]] std::string path(const char* name) const {
         return place_.empty() ? *name ? name : "body" : *name ? place_ + "." + name : place_;
@@ -79,7 +92,7 @@ private:
                        ? std::to_string(static_cast<std::int64_t>(number))
                        : Json(number).dump();
         };
-        refuse(name, (bound(least) + " to " + bound(most)).c_str(), got);
+        refuse(name, bound(least) + " to " + bound(most), got);
     }
     /// A value in a message: short, and only its kind where it is long.
     [[nodiscard]] static std::string shown(const Json& value) {
@@ -93,9 +106,58 @@ private:
     std::string place_;
 };
 
+/// A field that a request may have: its name, its kind with a range, and its place in the request. Where the field is absent
+/// the place keeps what it has.
+template<class R>
+struct FieldRow {
+    /// Reads a value of a kind of its own.
+    using Read = void (*)(const Fields& fields, const char* name, const Json& value, R& request);
+    /// Any other value is not supported.
+    struct Only {
+        explicit Only(Json only_value) : value(std::move(only_value)) {}
+        Json value;
+    };
+
+    const char* name;
+    unsigned of;  ///< the objects that have it, as bits
+    std::variant<std::string& (*)(R&), bool& (*)(R&), std::uint32_t& (*)(R&), float& (*)(R&), Read, Only> to;
+    double least = 0, most = 0;                                   ///< of a number
+    double otherwise = std::numeric_limits<double>::quiet_NaN();  ///< a float that is absent; NaN: what its place has
+};
+
+/// Reads the fields of one kind of object.
+template<class R>
+void read_rows(const Fields& fields, std::span<const FieldRow<R>> rows, unsigned of, R& request) {
+    const auto read = [&](const FieldRow<R>& row, const auto& to, const Json* value) {
+        using To = std::decay_t<decltype(to)>;
+        if constexpr (std::is_same_v<To, typename FieldRow<R>::Read>)
+            to(fields, row.name, *value, request);
+        else if constexpr (std::is_same_v<To, typename FieldRow<R>::Only>)
+            fields.only(row.name, to.value);
+        else if constexpr (std::is_same_v<To, std::string& (*)(R&)>)
+            to(request) = fields.text(row.name);
+        else if constexpr (std::is_same_v<To, bool& (*)(R&)>)
+            to(request) = fields.flag(row.name, false);
+        else if constexpr (std::is_same_v<To, float& (*)(R&)>)
+            to(request) = static_cast<float>(fields.real(row.name, row.otherwise, row.least, row.most));
+        else
+            to(request) = static_cast<std::uint32_t>(
+                fields.whole(row.name, 0, static_cast<std::int64_t>(row.least), static_cast<std::int64_t>(row.most)));
+    };
+    for (const FieldRow<R>& row : rows) {
+        const Json* value = row.of & of ? fields.find(row.name) : nullptr;
+        if (value || (row.of & of && !std::isnan(row.otherwise)))
+            std::visit([&](const auto& to) { read(row, to, value); }, row.to);
+    }
+}
+
 inline constexpr std::size_t kMostMessages = 4096;
 inline constexpr std::uint32_t kMostNew = 1u << 30;  // tokens of an answer
 
+/// "name[i]".
+[[nodiscard]] inline std::string at(const std::string& name, std::size_t i) {
+    return name + '[' + std::to_string(i) + ']';
+}
 /// Message contents are strings, or arrays of parts of which we take text.
 [[nodiscard]] Json read_messages(const Json& messages);
 [[nodiscard]] std::string read_content(const Json& content, const std::string& place);
@@ -103,26 +165,10 @@ inline constexpr std::uint32_t kMostNew = 1u << 30;  // tokens of an answer
 /// stays a text, and none at all is an object without members.
 [[nodiscard]] Json read_arguments(const std::string& text);
 [[nodiscard]] std::vector<Token> read_token_ids(const Json& list, const char* name);
-[[nodiscard]] std::vector<std::string> read_stops(const Fields& fields);
-/// Functions with names, at most 128.
-void check_tools(const Fields& fields, const Json& tools);
-/// Some of kSamplingFields, by one API's names and with its defaults.
-void read_reals(const Fields& fields, std::span<const SamplingField> some, SamplingNames names,
-                SamplerOptions& sampler);
+/// A text, an array of texts, an array of token ids, or an array of such arrays.
+[[nodiscard]] std::vector<Prompt> read_prompts(const Json& value, const char* name, std::size_t most);
 /// What embeddings have in both APIs: prompt_name, dimensions, truncate.
 void read_vector_options(const Fields& fields, VectorRequest& request, bool cuts);
-/// What OpenAI's requests for texts have in common: prompts; how tokens are chosen; what a chat and a completion share; what the
-/// answer must be, by fields of other servers; tools; variables of the model's template, and how much the model is to reason,
-/// in the field of this name.
-[[nodiscard]] std::vector<Prompt> read_prompts(const Json& value, const char* name, std::size_t most);
-void read_sampling(const Fields& fields, Request& request);
-void read_common(const Fields& fields, Request& request);
-void read_forms(const Fields& fields, Request& request);
-void read_tools(const Fields& fields, Request& request);
-void read_template_options(const Fields& fields, Request& request);
-void read_effort(const Fields& fields, const char* name, Request& request);
-/// What Ollama's requests for texts have in common.
-void read_ollama_text(const Fields& fields, Request& request);
 
 /// The body of a request to each endpoint that computes. Any JSON gives a request within the bounds of request.h, or
 /// RequestError.

@@ -11,10 +11,8 @@ void hoist(Json& parameters, Json& root) {
         const auto found = parameters.find(name);
         if (found == parameters.end() || !found->is_object()) continue;
         for (const auto& [key, value] : found->items()) {
-            const bool other = root.contains(name) && root[name].contains(key) && root[name][key] != value;
-            if (other)
-                throw RequestError(400, "tools: expected one definition of each name, got two of " + key.substr(0, 60),
-                                   "tools");
+            if (root.contains(name) && root[name].contains(key) && root[name][key] != value)
+                refuse("tools", "one definition of each name", "two of " + key.substr(0, 60));
             root[name][key] = value;
         }
         parameters.erase(name);

@@ -1,4 +1,5 @@
 // GET /v1/models, /v1/models/NAME, /api/tags and /api/ps, POST /api/show: which models there are, and what they are.
+#include <charconv>
 #include <cstdio>
 
 #include "host/model/stacks.h"
@@ -7,6 +8,21 @@
 
 namespace fovea::serve {
 namespace {
+
+/// The name behind an endpoint's path, "org/name" of "org%2Fname".
+std::string name_behind(std::string_view path, std::string_view endpoint) {
+    const std::string_view text = path.substr(endpoint.size());
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        unsigned code = 0;
+        const char* digits = text.data() + i + 1;
+        const bool is_escape =
+            text[i] == '%' && text.size() - i > 2 && std::from_chars(digits, digits + 2, code, 16).ptr == digits + 2;
+        out += is_escape ? static_cast<char>(code) : text[i];
+        if (is_escape) i += 2;
+    }
+    return out;
+}
 
 Json description(const ModelEntry& entry, const Service& service) {
     return {{"id", entry.served.name}, {"object", "model"}, {"created", service.started}, {"owned_by", "fovea"}};
@@ -44,8 +60,7 @@ Reply endpoints::ollama_tags(Call&, Service& service) {
 }
 
 Reply endpoints::ollama_show(Call& call, Service& service) {
-    const Json body = read_json(call.body);
-    const Fields fields(body);
+    const Fields fields(call.json);
     const ModelEntry& entry = service.find(fields.text("model", fields.text("name")), std::nullopt);
     const Model& model = entry.served.model;
     const ModelInfo& info = model.info();

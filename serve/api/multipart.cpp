@@ -73,11 +73,9 @@ FormPart read_headers(std::string_view lines) {
         const std::size_t colon = line.find(':');
         if (colon == line.npos || !same_word(trimmed(line.substr(0, colon)), "content-disposition")) continue;
         FormPart part;
-        const std::optional<std::string> name = parameter(line, "name"), file = parameter(line, "filename");
+        const std::optional<std::string> name = parameter(line, "name");
         if (!name || name->empty()) break;
         part.name = *name;
-        part.is_file = file.has_value();
-        part.file_name = file.value_or("");
         return part;
     }
     refuse("a field with a Content-Disposition that names it", "one without");

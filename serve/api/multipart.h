@@ -9,8 +9,7 @@ namespace fovea::serve {
 
 /// A field of a form: its bytes are body[begin, end).
 struct FormPart {
-    std::string name, file_name;
-    bool is_file = false;  ///< it has a file name, maybe an empty one
+    std::string name;
     std::size_t begin = 0, end = 0;
 
     [[nodiscard]] std::string_view of(std::string_view body) const { return body.substr(begin, end - begin); }

@@ -1,71 +1,39 @@
-// What Ollama's requests for texts have in common, and the answers to them.
-#include "serve/api/ollama_texts.h"
-
-#include <algorithm>
-
-#include "serve/api/fields.h"
+// POST /api/chat and /api/generate: Ollama's conversations, and its answer to one prompt, by the model's template unless it is raw.
+#include "serve/api/text_answer.h"
+#include "serve/api/text_fields.h"
 
 namespace fovea::serve {
 namespace {
 
-/// Ollama's own defaults, so that an answer does not change with the server.
-void read_options(const Fields& fields, Request& request) {
-    static const Json kNone = Json::object();
-    const Json* given = fields.find("options");
-    const Fields options(given ? *given : kNone, "options");
-    SamplerOptions& s = request.sampler;
-    SamplingFields reals;
-    read_reals(options, reals.through(&SamplerOptions::temperature), SamplingNames::ollama, s);
-    s.top_k = static_cast<std::uint32_t>(std::max<std::int64_t>(options.whole("top_k", 40, -1, 1 << 30), 0));
-    read_reals(options, reals.through(&SamplerOptions::repeat_penalty), SamplingNames::ollama, s);
-    const std::int64_t n_recent = options.whole("repeat_last_n", 64, -1, 1 << 30);
-    request.penalized.n_recent = n_recent < 0 ? 0xffffffffu : static_cast<std::uint32_t>(n_recent);
+/// With Ollama's own defaults, so that an answer does not change with the server.
+Request read_ollama(const Fields& fields, unsigned of) {
+    Request request;
+    request.is_chat = request.only_loads = request.stream = true;
+    request.sampler.top_k = 40;
     request.penalized.n_counted = request.penalized.n_recent;
     request.penalized.counts_prompt = true;
-    read_reals(options, reals.rest(), SamplingNames::ollama, s);
-    const std::int64_t seed = options.whole("seed", 0, INT64_MIN, INT64_MAX);
-    request.random_seed = seed == -1;
-    s.seed = static_cast<std::uint64_t>(seed);
-    const std::int64_t n_new = options.whole("num_predict", -1, -2, 1 << 30);
-    if (n_new >= 0) request.n_new = static_cast<std::uint32_t>(n_new);
-    request.stop = read_stops(options);
+    const Json* options = fields.find("options");
+    read_text_fields(Fields(options ? *options : Json::object(), "options"), kOllamaOptions, request);
+    read_text_fields(fields, of, request);
+    return request;
 }
 
-void read_format(const Fields& fields, Request& request) {
-    const Json* format = fields.find("format");
-    if (!format || *format == "") return;
-    request.form_field = "format";
-    if (*format == "json") {
-        request.form = Form::json;
-    } else if (format->is_object()) {
-        request.form = Form::schema;
-        request.schema = *format;
-    } else {
-        fields.refuse("format", "\"json\" or a JSON schema", *format);
-    }
-}
+/// An object, or for a stream an object a line.
+class OllamaAnswer final : public TextAnswer {
+public:
+    OllamaAnswer(TextAnswerOptions options, bool is_chat) : TextAnswer(std::move(options)), is_chat_(is_chat) {}
+    [[nodiscard]] std::string end() override;
+    [[nodiscard]] std::string whole() const override;
+    [[nodiscard]] const char* stream_type() const override { return "application/x-ndjson"; }
 
-/// Whether the model is to reason before it answers, and how much; what it thought is a field of its own.
-void read_think(const Fields& fields, Request& request) {
-    const Json* think = fields.find("think");
-    if (!think) return;
-    if (think->is_boolean()) {
-        request.template_extra["enable_thinking"] = *think;
-    } else if (*think == "low" || *think == "medium" || *think == "high") {
-        request.template_extra["reasoning_effort"] = *think;
-    } else {
-        fields.refuse("think", "true, false, \"low\", \"medium\" or \"high\"", *think);
-    }
-}
+private:
+    [[nodiscard]] Json head() const;
+    void add_part(Json& json, const Written& written, const Part& part, std::size_t from_call) const;
+    void add_figures(Json& json, const Written& written) const;
+    [[nodiscard]] std::string piece(Written& written, const Event& event, const Part& part) override;
 
-}  // namespace
-
-void read_ollama_text(const Fields& fields, Request& request) {
-    read_options(fields, request);
-    read_format(fields, request);
-    read_think(fields, request);
-    request.stream = fields.flag("stream", true);
-}
+    const bool is_chat_;
+};
 
 std::string OllamaAnswer::end() {
     return failure().status ? error_body("/api/", failure().status, failure().message) + '\n' : "";
@@ -73,18 +41,32 @@ std::string OllamaAnswer::end() {
 
 Json OllamaAnswer::head() const { return {{"model", options_.model}, {"created_at", utc_time(options_.created)}}; }
 
+/// What was thought, what is said and, of a chat, calls from the given one on.
+void OllamaAnswer::add_part(Json& json, const Written& written, const Part& part, std::size_t from_call) const {
+    Json message = {{"role", "assistant"}};
+    Json& to = is_chat_ ? message : json;
+    to[is_chat_ ? "content" : "response"] = part.text;
+    if (!part.thought.empty()) to["thinking"] = part.thought;
+    if (!is_chat_) return;
+    for (std::size_t i = from_call; i < written.calls.calls().size(); ++i) {
+        const ToolCall& call = written.calls.calls()[i];
+        message["tool_calls"].push_back({{"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+    }
+    json["message"] = std::move(message);
+}
+
 void OllamaAnswer::add_figures(Json& json, const Written& written) const {
     const auto nanoseconds = [](Clock::duration time) {
         return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
     };
     const Clock::time_point now = Clock::now(), first = written.first.value_or(now);
     json["done"] = true;
-    json["done_reason"] = finish_word(written.finish);
+    json["done_reason"] = finish_word(written.last.finish);
     json["total_duration"] = nanoseconds(now - options_.arrived);
     json["load_duration"] = 0;
-    json["prompt_eval_count"] = written.n_prompt;
+    json["prompt_eval_count"] = written.last.n_prompt;
     json["prompt_eval_duration"] = nanoseconds(first - options_.arrived);
-    json["eval_count"] = written.n_new;
+    json["eval_count"] = written.last.n_new;
     json["eval_duration"] = nanoseconds(now - first);
 }
 
@@ -114,12 +96,25 @@ std::string OllamaAnswer::whole() const {
     return serve::written(json);
 }
 
-Reply loaded(const ModelEntry& entry, const char* field, Json nothing) {
-    return reply_of({{"model", entry.served.name},
-                     {"created_at", utc_time(unix_seconds())},
-                     {field, std::move(nothing)},
-                     {"done", true},
-                     {"done_reason", "load"}});
+Reply answer(const Call& call, Service& service, Request (*read)(const Fields&), bool is_chat) {
+    const Request request = read(Fields(call.json));
+    ModelEntry& entry = service.find(request.model, Work::text);
+    if (!request.only_loads) return text_reply<OllamaAnswer>(call, entry, request, kAsManyAsFit, is_chat);
+    Json json = {{"model", entry.served.name}, {"created_at", utc_time(unix_seconds())}};
+    json[is_chat ? "message" : "response"] = is_chat ? Json{{"role", "assistant"}, {"content", ""}} : Json("");
+    json["done"] = true;
+    json["done_reason"] = "load";
+    return reply_of(json);
+}
+
+}  // namespace
+
+Request read_ollama_chat(const Fields& fields) { return read_ollama(fields, kOllamaChat); }
+Request read_ollama_generate(const Fields& fields) { return read_ollama(fields, kOllamaGenerate); }
+
+Reply endpoints::ollama_chat(Call& call, Service& service) { return answer(call, service, read_ollama_chat, true); }
+Reply endpoints::ollama_generate(Call& call, Service& service) {
+    return answer(call, service, read_ollama_generate, false);
 }
 
 }  // namespace fovea::serve

@@ -21,6 +21,14 @@ auto named(const char* param, const Read& read) try {
                        error.too_long ? "context_length_exceeded" : "");
 }
 
+/// The same of what host::Error refuses.
+template<class Read>
+auto refused(const char* param, const Read& read) try {
+    return read();
+} catch (const host::Error& error) {
+    throw RequestError(400, std::string(param) + ": " + error.what(), param);
+}
+
 std::vector<Token> checked(const host::PromptTokens& reader, std::vector<Token> tokens) {
     reader.check(tokens);
     return tokens;
@@ -74,7 +82,7 @@ std::string PromptReader::render(const Request& request) const {
     for (auto message = request.messages.rbegin(); message != request.messages.rend(); ++message)
         if ((*message)["role"] == "user")
             return (*message)["content"].get<std::string>() + std::string(served_.model.info().prompt_suffix);
-    throw RequestError(400, "messages: expected one of role user, got none", "messages");
+    refuse("messages", "one of role user", "none");
 }
 
 /// What the languages change. They are looked for among all tokens: what was found is kept.
@@ -87,12 +95,10 @@ std::shared_ptr<const ToldLanguages> PromptReader::told(const Languages& languag
 }
 
 PromptReader::Prompted PromptReader::read_sources(const Request& request) {
-    if (request.prompts.empty()) throw RequestError(400, "prompt: expected a text, got none", "prompt");
-    const auto refuse = [&](const std::string& field) {
+    if (request.prompts.empty()) refuse("prompt", "a text", "none");
+    const std::string field = request.form != Form::any ? request.form_field : request.echo ? "echo" : "";
+    if (!field.empty())
         throw RequestError(400, field + ": expected none, for " + served_.name + " writes a text from a text", field);
-    };
-    if (request.form != Form::any) refuse(request.form_field);
-    if (request.echo) refuse("echo");
     Prompted read;
     try {
         const std::shared_ptr<const ToldLanguages> told = this->told(request.languages);
@@ -116,14 +122,12 @@ PromptReader::Prompted PromptReader::read_pairs(const std::string& query, const 
     Prompted read;
     for (const std::string& document : documents) {
         const std::vector<Token> second = named("documents", [&] { return tokens_.read_cut(document, bare); });
-        try {
-            PairTokens pair = join_texts(served_.tokenizer, first, second, tokens_.most(), CutOf::longer,
-                                         served_.model.config().encoder.n_token_types);
-            read.prompts.push_back(std::move(pair.ids));
-            read.types.push_back(std::move(pair.types));
-        } catch (const host::Error& error) {
-            throw RequestError(400, std::string("query: ") + error.what(), "query");
-        }
+        PairTokens pair = refused("query", [&] {
+            return join_texts(served_.tokenizer, first, second, tokens_.most(), CutOf::longer,
+                              served_.model.config().encoder.n_token_types);
+        });
+        read.prompts.push_back(std::move(pair.ids));
+        read.types.push_back(std::move(pair.types));
     }
     return read;
 }
@@ -132,8 +136,7 @@ PromptReader::Prompted PromptReader::read(const Request& request) {
     if (rules_ && !request.is_chat) return read_sources(request);
     const Languages& told = request.languages;
     if (const char* field = !told.from.empty() ? told.from_name : !told.to.empty() ? told.to_name : nullptr)
-        throw RequestError(
-            400, std::string(field) + ": expected a model that writes a text from a text, got " + served_.name, field);
+        refuse(field, "a model that writes a text from a text", served_.name);
     if (request.is_chat) {
         // A template has the start token itself, and other special ones.
         const TokenizeOptions options{.add_special = !chat_, .parse_special = chat_.has_value()};
@@ -141,7 +144,7 @@ PromptReader::Prompted PromptReader::read(const Request& request) {
         return {{named("messages", [&] { return checked(tokens_, tokens_.read(text, options)); })},
                 begins_in_thought(text)};
     }
-    if (request.prompts.empty()) throw RequestError(400, "prompt: expected a text, got none", "prompt");
+    if (request.prompts.empty()) refuse("prompt", "a text", "none");
     Prompted read;
     for (const Prompt& prompt : request.prompts)
         read.prompts.push_back(named(
@@ -150,16 +153,11 @@ PromptReader::Prompted PromptReader::read(const Request& request) {
 }
 
 std::vector<std::vector<Token>> PromptReader::read(const VectorRequest& request) {
-    if (request.prompts.empty()) throw RequestError(400, "input: expected a text, got none", "input");
+    if (request.prompts.empty()) refuse("input", "a text", "none");
     const auto is_tokens = [](const Prompt& prompt) { return prompt.is_tokens; };
     if (request.prompt_name && std::any_of(request.prompts.begin(), request.prompts.end(), is_tokens))
-        throw RequestError(400, "prompt_name: expected texts beside it, got token ids", "prompt_name");
-    std::string before;
-    try {
-        before = prompt_before(prompts_, request.prompt_name);
-    } catch (const host::Error& error) {
-        throw RequestError(400, std::string("prompt_name: ") + error.what(), "prompt_name");
-    }
+        refuse("prompt_name", "texts beside it", "token ids");
+    const std::string before = refused("prompt_name", [&] { return prompt_before(prompts_, request.prompt_name); });
     std::vector<std::vector<Token>> prompts;
     for (const Prompt& prompt : request.prompts)
         prompts.push_back(named("input", [&] {

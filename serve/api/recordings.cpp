@@ -3,6 +3,7 @@
 
 #include "host/base/error.h"
 #include "host/speech/speech_engine.h"
+#include "host/speech/transcript_text.h"
 #include "serve/api/endpoint.h"
 #include "serve/api/fields.h"
 #include "serve/api/multipart.h"
@@ -31,23 +32,12 @@ Json fields_of(const std::vector<FormPart>& parts, std::string_view body) {
         if (is_list)
             object[name].push_back(std::move(value));
         else if (!object.emplace(name, std::move(value)).second)
-            throw RequestError(400, name.substr(0, 40) + ": expected one, got several", name.substr(0, 40));
+            refuse(name.substr(0, 40), "one", "several");
     }
     return object;
 }
 
-TranscriptForm read_form(const Fields& fields) {
-    const std::string form = fields.text("response_format", "json");
-    if (form == "json") return TranscriptForm::json;
-    if (form == "text") return TranscriptForm::text;
-    if (form == "srt") return TranscriptForm::srt;
-    if (form == "verbose_json") return TranscriptForm::verbose_json;
-    if (form == "vtt") return TranscriptForm::vtt;
-    throw RequestError(400, "response_format: expected json, text, srt, verbose_json or vtt, got " + form.substr(0, 40),
-                       "response_format");
-}
-
-TimesOf read_times(const Fields& fields, TranscriptForm form) {
+TimesOf read_times(const Fields& fields, const std::string& form) {
     const Json* list = fields.find("timestamp_granularities");
     if (!list) return {};
     TimesOf times{.segments = false};
@@ -55,10 +45,8 @@ TimesOf read_times(const Fields& fields, TranscriptForm form) {
         if (one != "segment" && one != "word") fields.refuse("timestamp_granularities", "segment or word", one);
         (one == "word" ? times.words : times.segments) = true;
     }
-    if (times.words && form != TranscriptForm::verbose_json)
-        throw RequestError(400,
-                           "timestamp_granularities: expected response_format verbose_json beside word, got another",
-                           "timestamp_granularities");
+    if (times.words && form != "verbose_json")
+        refuse("timestamp_granularities", "response_format verbose_json beside word", "another");
     return times;
 }
 
@@ -66,15 +54,14 @@ void read_fields(const Fields& fields, SpeechRequest& request) {
     request.model = fields.text("model");
     request.language = fields.text("language");
     request.said_before = fields.text("prompt");
-    request.transcript = read_form(fields);
-    request.times = read_times(fields, request.transcript);
+    request.form = fields.one_of("response_format", {"json", "text", "srt", "verbose_json", "vtt"});
+    request.times = read_times(fields, request.form);
     request.temperature = static_cast<float>(fields.real("temperature", 0, 0, 1));
     const std::int64_t seed = fields.whole("seed", 0, -1, INT64_MAX);
     request.random_seed = seed == -1;
     request.seed = static_cast<std::uint64_t>(seed);
     request.stream = fields.flag("stream", false);
-    if (request.stream && request.transcript != TranscriptForm::json)
-        throw RequestError(400, "response_format: expected json beside stream, got another", "response_format");
+    if (request.stream && request.form != "json") refuse("response_format", "json beside stream", "another");
     for (const char* name : {"include", "chunking_strategy", "known_speaker_names", "known_speaker_references"})
         fields.only(name, "");
 }
@@ -86,15 +73,13 @@ SpeechRequest read_upload(std::string_view content_type, std::string&& body) {
     const FormPart* file = nullptr;
     for (const FormPart& part : parts) {
         if (part.name != "file") continue;
-        if (file) throw RequestError(400, "file: expected one, got several", "file");
+        if (file) refuse("file", "one", "several");
         file = &part;
     }
     const Json object = fields_of(parts, body);
     SpeechRequest request;
     read_fields(Fields(object), request);
-    if (!file || file->begin == file->end)
-        throw RequestError(400, std::string("file: expected a recording, got ") + (file ? "an empty file" : "none"),
-                           "file");
+    if (!file || file->begin == file->end) refuse("file", "a recording", file ? "an empty file" : "none");
     body.erase(file->end);
     body.erase(0, file->begin);
     request.sound = std::move(body);
@@ -103,30 +88,88 @@ SpeechRequest read_upload(std::string_view content_type, std::string&& body) {
 
 namespace {
 
+/// What is known of a recording once it has been read.
+struct Heard {
+    bool translated = false;
+    std::string language = {};
+    double seconds = 0;
+    std::vector<SpeechSegment> segments = {};
+    TimesOf times = {};
+};
+
+/// A segment's text; before the first no space.
+std::string text_of(const SpeechSegment& segment, bool is_first) {
+    return is_first ? segment.text.substr(std::min(segment.text.find_first_not_of(' '), segment.text.size()))
+                    : segment.text;
+}
+
+std::string text_of(const Heard& heard) {
+    std::string text;
+    for (const SpeechSegment& segment : heard.segments) text += text_of(segment, text.empty());
+    return text;
+}
+
+Json usage_of(const Heard& heard) { return {{"type", "duration"}, {"seconds", heard.seconds}}; }
+
+Json verbose(const Heard& heard) {
+    Json segments = Json::array();
+    for (const SpeechSegment& segment : heard.segments) {
+        Json one = {{"id", segments.size()}, {"seek", segment.window_start}};
+        one.update(segment_json(segment));
+        segments.push_back(std::move(one));
+    }
+    Json words = Json::array();
+    for (const SpeechSegment& segment : heard.segments)
+        for (const SpeechWord& word : segment.words)
+            words.push_back({{"word", line_of(as_segment(word))}, {"start", word.start}, {"end", word.end}});
+    Json object = {{"task", heard.translated ? "translate" : "transcribe"},
+                   {"language", heard.language.empty() ? Json() : Json(heard.language)},
+                   {"duration", heard.seconds},
+                   {"text", text_of(heard)}};
+    if (heard.times.words) object["words"] = std::move(words);
+    if (heard.times.segments) object["segments"] = std::move(segments);
+    object["usage"] = usage_of(heard);
+    return object;
+}
+
 class SpeechAnswer final : public Answer {
 public:
     SpeechAnswer(const SpeechRequest& request, bool translates)
-        : Answer(1), form_(request.transcript), heard_{.translated = translates, .times = request.times} {}
+        : Answer(1), form_(request.form), heard_{.translated = translates, .times = request.times} {}
     [[nodiscard]] std::string end() override {  // else its last event has said that it is
         return failure().status ? openai_failure() : "";
     }
-    [[nodiscard]] std::string whole() const override { return transcript_body(heard_, form_); }
-    [[nodiscard]] const char* content_type() const override { return transcript_type(form_); }
+    [[nodiscard]] std::string whole() const override {
+        if (form_ == "json") return written({{"text", text_of(heard_)}, {"usage", usage_of(heard_)}});
+        if (form_ == "verbose_json") return written(verbose(heard_));
+        if (form_ == "text") return text_of(heard_) + '\n';
+        std::string body(form_ == "vtt" ? kVttHead : "");
+        std::size_t number = 0;
+        for (const SpeechSegment& segment : heard_.segments)
+            body += form_ == "vtt" ? vtt_cue(segment) : srt_cue(segment, ++number);
+        return body;
+    }
+    [[nodiscard]] const char* content_type() const override {
+        return form_.ends_with("json") ? "application/json"
+               : form_ == "vtt"        ? "text/vtt; charset=utf-8"
+                                       : "text/plain; charset=utf-8";
+    }
 
 private:
     [[nodiscard]] std::string take(const Event& event) override {
         std::string out;
         for (const SpeechSegment& segment : event.segments) {
-            out += as_event(transcript_delta(segment, heard_.segments.empty()));
+            out += as_event({{"type", "transcript.text.delta"}, {"delta", text_of(segment, heard_.segments.empty())}});
             heard_.segments.push_back(segment);
         }
         if (!event.ended) return out;
         heard_.language = event.language;
         heard_.seconds = event.seconds;
-        return out + as_event(transcript_done(heard_));
+        return out +
+               as_event({{"type", "transcript.text.done"}, {"text", text_of(heard_)}, {"usage", usage_of(heard_)}});
     }
 
-    const TranscriptForm form_;
+    const std::string form_;
     Heard heard_;
 };
 

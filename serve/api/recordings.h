@@ -4,16 +4,21 @@
 #include <string>
 #include <string_view>
 
-#include "serve/api/transcript.h"
+#include "serve/api/request.h"
 
 namespace fovea::serve {
+
+/// What a verbose transcript gives the times of.
+struct TimesOf {
+    bool segments = true, words = false;
+};
 
 struct SpeechRequest {
     std::string model;
     std::string sound;        ///< a file's bytes
     std::string language;     ///< that is spoken; empty: the likeliest
     std::string said_before;  ///< a text before the recording's own
-    TranscriptForm transcript = TranscriptForm::json;
+    std::string form;         ///< json, text, srt, verbose_json or vtt
     TimesOf times;
     float temperature = 0;
     std::uint64_t seed = 0;

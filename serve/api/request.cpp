@@ -1,4 +1,4 @@
-// What OpenAI's and Ollama's requests have in common.
+// JSON of requests, and the parts of it that several kinds of requests have.
 #include "serve/api/request.h"
 
 #include "serve/api/fields.h"
@@ -12,14 +12,11 @@ constexpr std::uint32_t kMostKeys = 4096;  // of an object
 std::string join_parts(const Json& parts, const std::string& place) {
     std::string text;
     for (std::size_t i = 0; i < parts.size(); ++i) {
-        const Fields part(parts[i], place + "[" + std::to_string(i) + "]");
+        const Fields part(parts[i], at(place, i));
         const std::string type = part.text("type", "text");
         if (type != "text" && type != "input_text" && type != "output_text" && type != "refusal" &&
             type != "reasoning_text" && type != "summary_text")
-            throw RequestError(
-                400,
-                part.path("type") + ": expected text, which is all that models here read, got " + type.substr(0, 40),
-                part.path("type"));
+            refuse(part.path("type"), "text, which is all that models here read", type.substr(0, 40));
         text += part.text(type == "refusal" ? "refusal" : "text");
     }
     return text;
@@ -29,10 +26,8 @@ std::string join_parts(const Json& parts, const std::string& place) {
 void read_tool_calls(Json& calls, const std::string& place) {
     if (!calls.is_array()) throw RequestError(400, place + ": expected an array", place);
     for (std::size_t i = 0; i < calls.size(); ++i) {
-        const std::string at = place + "[" + std::to_string(i) + "]";
-        const Fields call(calls[i], at);
-        const Json& function = call.need("function", "an object");
-        (void)Fields(function, at + ".function").text("name");
+        const Json& function = Fields(calls[i], at(place, i)).need("function", "an object");
+        (void)Fields(function, at(place, i) + ".function").text("name");
         const auto arguments = function.find("arguments");
         if (arguments == function.end() || !arguments->is_string()) continue;
         Json read = read_arguments(arguments->get<std::string>());
@@ -68,28 +63,10 @@ Json read_json(std::string_view body) {
     }
 }
 
-void read_reals(const Fields& fields, std::span<const SamplingField> some, SamplingNames names,
-                SamplerOptions& sampler) {
-    const bool ollama = names == SamplingNames::ollama;
-    for (const SamplingField& field : some)
-        sampler.*field.to = static_cast<float>(fields.real(ollama ? field.ollama : field.openai,
-                                                           ollama ? field.ollama_default : field.openai_default,
-                                                           field.least, field.most));
-}
-
-void check_tools(const Fields& fields, const Json& tools) {
-    if (!tools.is_array() || tools.size() > 128) fields.refuse("tools", "an array of at most 128", tools);
-    for (std::size_t i = 0; i < tools.size(); ++i) {
-        const std::string place = "tools[" + std::to_string(i) + "]";
-        const Fields function(Fields(tools[i], place).need("function", "an object"), place + ".function");
-        if (function.text("name").empty()) (void)function.need("name", "a function's name");
-    }
-}
-
 std::string read_content(const Json& content, const std::string& place) {
     if (content.is_array()) return join_parts(content, place);
     if (content.is_string()) return content.get<std::string>();
-    throw RequestError(400, place + ": expected a string or an array of parts, got " + content.type_name(), place);
+    refuse(place, "a string or an array of parts", content.type_name());
 }
 
 Json read_arguments(const std::string& text) {
@@ -102,16 +79,13 @@ Json read_arguments(const std::string& text) {
 
 Json read_messages(const Json& messages) {
     if (!messages.is_array() || messages.empty() || messages.size() > kMostMessages)
-        throw RequestError(400,
-                           "messages: expected an array of 1 to " + std::to_string(kMostMessages) + ", got " +
-                               (messages.is_array() ? std::to_string(messages.size()) : messages.type_name()),
-                           "messages");
+        refuse("messages", "an array of 1 to " + std::to_string(kMostMessages),
+               messages.is_array() ? std::to_string(messages.size()) : messages.type_name());
     Json read = messages;
     for (std::size_t i = 0; i < read.size(); ++i) {
-        const std::string place = "messages[" + std::to_string(i) + "]";
+        const std::string place = at("messages", i);
         const Fields fields(read[i], place);
-        if (fields.text("role").empty())
-            throw RequestError(400, place + ".role: expected a role such as user, got none", place + ".role");
+        if (fields.text("role").empty()) refuse(place + ".role", "a role such as user", "none");
         if (const Json* calls = fields.find("tool_calls")) {
             Json list = *calls;
             read_tool_calls(list, place + ".tool_calls");
@@ -135,30 +109,29 @@ std::vector<Token> read_token_ids(const Json& list, const char* name) {
     std::vector<Token> tokens;
     for (const Json& id : list) {
         if (!id.is_number_unsigned() || id.get<std::uint64_t>() > 0xffffffffu)
-            throw RequestError(400, std::string(name) + ": expected token ids, got " + id.dump().substr(0, 40), name);
+            refuse(name, "token ids", id.dump().substr(0, 40));
         tokens.push_back(id.get<Token>());
     }
     return tokens;
 }
 
-std::vector<std::string> read_stops(const Fields& fields) {
-    const Json* stop = fields.find("stop");
-    std::vector<std::string> stops;
-    if (!stop) return stops;
-    const Json list = stop->is_array() ? *stop : Json::array({*stop});
-    std::size_t n_bytes = 0;
-    for (const Json& text : list) {
-        if (!text.is_string()) fields.refuse("stop", "a string or an array of strings", text);
-        if (text.get_ref<const std::string&>().empty()) continue;
-        stops.push_back(text.get<std::string>());
-        n_bytes += stops.back().size();
-    }
-    if (stops.size() > kMostStops || n_bytes > kMostStopBytes)
-        throw RequestError(400,
-                           fields.path("stop") + ": expected at most " + std::to_string(kMostStops) + " strings of " +
-                               std::to_string(kMostStopBytes) + " bytes together, got more",
-                           fields.path("stop"));
-    return stops;
+std::vector<Prompt> read_prompts(const Json& value, const char* name, std::size_t most) {
+    std::vector<Prompt> prompts;
+    const auto add = [&](const Json& one) {
+        if (one.is_string())
+            prompts.push_back({one.get<std::string>(), {}, false});
+        else if (one.is_array())
+            prompts.push_back({{}, read_token_ids(one, name), true});
+        else
+            refuse(name, "texts or arrays of token ids", one.type_name());
+    };
+    const bool is_many = value.is_array() && !value.empty() && !value[0].is_number();
+    if (is_many && value.size() > most) refuse(name, "at most " + std::to_string(most), std::to_string(value.size()));
+    if (is_many)
+        for (const Json& one : value) add(one);
+    else
+        add(value);
+    return prompts;
 }
 
 void read_vector_options(const Fields& fields, VectorRequest& request, bool cuts) {

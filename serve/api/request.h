@@ -27,6 +27,12 @@ struct RequestError : std::runtime_error {
     std::string param, code;
 };
 
+/// Refuses a parameter's value, with status 400.
+[[noreturn]] inline void refuse(const std::string& param, const std::string& expected, const std::string& got,
+                                const std::string& code = {}) {
+    throw RequestError(400, param + ": expected " + expected + ", got " + got, param, code);
+}
+
 /// A text, or the tokens that a client has made of one.
 struct Prompt {
     std::string text;

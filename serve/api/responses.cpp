@@ -1,13 +1,9 @@
 // POST /v1/responses: items instead of messages, of which a conversation is made for the model's template.
-#include "serve/api/response_items.h"
-
-#include "serve/api/fields.h"
 #include "serve/api/text_answer.h"
+#include "serve/api/text_fields.h"
 
 namespace fovea::serve {
 namespace {
-
-std::string at(const char* name, std::size_t i) { return std::string(name) + '[' + std::to_string(i) + ']'; }
 
 /// The message that calls belong to: the one before them, where it is the assistant's.
 Json& assistant(Json& messages) {
@@ -56,101 +52,6 @@ void add_reasoning(const Fields& item, Json& messages) {
     messages.push_back({{"role", "assistant"}, {"content", ""}, {"reasoning_content", std::move(text)}});
 }
 
-Json read_items(const Fields& fields) {
-    Json messages = Json::array();
-    if (const std::string text = fields.text("instructions"); !text.empty())
-        messages.push_back({{"role", "system"}, {"content", text}});
-    const Json& input = fields.need("input", "a text or an array of items");
-    if (input.is_string()) {
-        messages.push_back({{"role", "user"}, {"content", input}});
-        return messages;
-    }
-    if (!input.is_array() || input.empty() || input.size() > kMostMessages)
-        fields.refuse("input", ("a text or an array of 1 to " + std::to_string(kMostMessages) + " items").c_str(),
-                      input);
-    for (std::size_t i = 0; i < input.size(); ++i) {
-        const Fields item(input[i], at("input", i));
-        const std::string type = item.text("type", "message");
-        if (type == "message")
-            add_message(item, messages);
-        else if (type == "function_call")
-            add_call(item, messages);
-        else if (type == "function_call_output")
-            add_output(item, messages);
-        else if (type == "reasoning")
-            add_reasoning(item, messages);
-        else
-            throw RequestError(400,
-                               item.path("type") +
-                                   ": expected message, function_call, function_call_output or reasoning, got " +
-                                   type.substr(0, 40),
-                               item.path("type"));
-    }
-    return messages;
-}
-
-/// Functions as chats have them. Other tools would run on the server, which has none.
-Json read_functions(const Fields& fields) {
-    Json chat = Json::object();
-    if (const Json* tools = fields.find("tools")) {
-        if (!tools->is_array()) fields.refuse("tools", "an array", *tools);
-        chat["tools"] = Json::array();
-        for (std::size_t i = 0; i < tools->size(); ++i) {
-            const Fields tool((*tools)[i], at("tools", i));
-            if (const std::string type = tool.text("type"); type != "function")
-                throw RequestError(400, tool.path("type") + ": expected function, got " + type.substr(0, 40),
-                                   tool.path("type"), "unsupported_parameter");
-            Json function = (*tools)[i];
-            function.erase("type");
-            chat["tools"].push_back({{"type", "function"}, {"function", std::move(function)}});
-        }
-    }
-    const Json* choice = fields.find("tool_choice");
-    if (choice && choice->is_object()) {
-        const Fields named(*choice, "tool_choice");
-        if (const std::string type = named.text("type"); type != "function")
-            throw RequestError(400, "tool_choice.type: expected function, got " + type.substr(0, 40),
-                               "tool_choice.type", "unsupported_parameter");
-        chat["tool_choice"] = {{"type", "function"}, {"function", {{"name", named.text("name")}}}};
-    } else if (choice) {
-        chat["tool_choice"] = *choice;
-    }
-    return chat;
-}
-
-void read_text_format(const Fields& fields, Request& request) {
-    const Json* text = fields.find("text");
-    const Json* format = text ? Fields(*text, "text").find("format") : nullptr;
-    if (!format) return;
-    const Fields f(*format, "text.format");
-    const std::string type = f.text("type", "text");
-    if (type == "json_object") {
-        request.form = Form::json;
-        request.form_field = "text.format";
-    } else if (type == "json_schema") {
-        request.form = Form::schema;
-        request.form_field = "text.format";
-        request.schema = f.need("schema", "a JSON schema");
-    } else if (type != "text") {
-        throw RequestError(400,
-                           "text.format.type: expected text, json_object or json_schema, got " + type.substr(0, 40),
-                           "text.format.type");
-    }
-}
-
-/// What asks for state, for tools of the server's or for another way to compute.
-void refuse_others(const Fields& fields) {
-    for (const char* name : {"previous_response_id", "conversation", "prompt"}) fields.only(name, "");
-    fields.only("background", false);
-    fields.only("truncation", "disabled");
-    fields.only("n", 1);
-    fields.only("top_logprobs", 0);
-    const Json* include = fields.find("include");
-    if (include && include->is_array())
-        for (const Json& one : *include)
-            if (one == "message.output_text.logprobs") fields.refuse("include", "no logprobs", one);
-}
-
 /// The settings that an answer repeats.
 Json echo_of(const Fields& fields) {
     Json echo = Json::object();
@@ -167,45 +68,52 @@ Json echo_of(const Fields& fields) {
     keep("tool_choice", "auto");
     keep("tools", Json::array());
     keep("user", nullptr);
-    for (const SamplingField& field : kSamplingFields) keep(field.openai, field.openai_default);
+#define FOVEA_SAMPLER_REAL(field, neutral, least, most, draws, flag, help, openai, openai_default, ...) \
+    keep(openai, double{openai_default});
+#include "fovea/sampler_options.inc"
     return echo;
 }
 
 }  // namespace
 
+void read_items(const Fields& fields, const char* name, const Json& input, Request& request) {
+    if (input.is_string()) {
+        request.messages.push_back({{"role", "user"}, {"content", input}});
+        return;
+    }
+    if (!input.is_array() || input.empty() || input.size() > kMostMessages)
+        fields.refuse(name, "a text or an array of 1 to " + std::to_string(kMostMessages) + " items", input);
+    for (std::size_t i = 0; i < input.size(); ++i) {
+        const Fields item(input[i], at(name, i));
+        const std::string type = item.one_of("type", {"message", "function_call", "function_call_output", "reasoning"});
+        const auto add = type == "message"         ? add_message
+                         : type == "function_call" ? add_call
+                         : type == "reasoning"     ? add_reasoning
+                                                   : add_output;
+        add(item, request.messages);
+    }
+}
+
 Request read_response(const Fields& fields) {
     Request request;
     request.is_chat = true;
-    request.model = fields.text("model");
-    refuse_others(fields);
-    (void)fields.flag("store", false);
-    request.messages = read_items(fields);
-    read_sampling(fields, request);
-    if (fields.find("max_output_tokens"))
-        request.n_new = static_cast<std::uint32_t>(fields.whole("max_output_tokens", 0, 1, kMostNew));
-    request.stop = read_stops(fields);
-    request.stream = fields.flag("stream", false);
-    read_text_format(fields, request);
-    read_forms(fields, request);
-    const Json functions = read_functions(fields);
-    read_tools(Fields(functions), request);
-    read_template_options(fields, request);
-    if (const Json* reasoning = fields.find("reasoning"))
-        read_effort(Fields(*reasoning, "reasoning"), "effort", request);
+    (void)fields.need("input", "a text or an array of items");
+    read_text_fields(fields, kResponse, request);
     return request;
 }
 
 namespace {
 
+constexpr std::string_view kMessage = "message", kReasoning = "reasoning";
+
+/// Items (reasoning, a message, calls of functions), whole or as a stream of typed events.
 class ResponseAnswer final : public TextAnswer {
 public:
     /// `echoed`: settings of the request, which the answer repeats.
-    ResponseAnswer(TextAnswerOptions options, Json echoed)
-        : TextAnswer(in_pieces(std::move(options))),
-          items_(options_.id, options_.model, options_.created, std::move(echoed)) {}
-    [[nodiscard]] std::string begin() override { return items_.opening(); }
-    [[nodiscard]] std::string end() override { return failure().status ? items_.fail(failure()) : ""; }
-    [[nodiscard]] std::string whole() const override { return written(items_.whole()); }
+    ResponseAnswer(TextAnswerOptions options, const Json& echoed);
+    [[nodiscard]] std::string begin() override;
+    [[nodiscard]] std::string end() override;
+    [[nodiscard]] std::string whole() const override { return written(response_); }
 
 private:
     /// The items are made of the pieces of whole answers, too.
@@ -215,37 +123,184 @@ private:
     }
     [[nodiscard]] std::string piece(Written& written, const Event& event, const Part& part) override;
 
-    ResponseItems items_;
+    [[nodiscard]] std::string event(const std::string& type, Json members);
+    [[nodiscard]] std::string write(std::string_view text, std::string_view type);
+    [[nodiscard]] std::string call(const ToolCall& call);
+    [[nodiscard]] std::string finish(FinishReason finish);
+    [[nodiscard]] std::string open_text(std::string_view type);
+    [[nodiscard]] std::string open(Json item);
+    [[nodiscard]] std::string close(const char* status);
+    [[nodiscard]] std::string next_id(const char* prefix) const;
+    [[nodiscard]] Json& item() { return response_["output"].back(); }
+    [[nodiscard]] Json place(const char* name, Json value) const;
+    [[nodiscard]] std::string text_event(const char* what, const char* name, Json value);
+
+    Json response_;
+    bool is_open_ = false;  // the last item may go on
+    std::uint64_t n_events_ = 0;
 };
+
+ResponseAnswer::ResponseAnswer(TextAnswerOptions options, const Json& echoed)
+    : TextAnswer(in_pieces(std::move(options))) {
+    response_ = {{"id", "resp_" + options_.id},
+                 {"object", "response"},
+                 {"created_at", options_.created},
+                 {"status", "in_progress"},
+                 {"background", false},
+                 {"error", nullptr},
+                 {"incomplete_details", nullptr},
+                 {"model", options_.model},
+                 {"output", Json::array()},
+                 {"previous_response_id", nullptr},
+                 {"store", false},
+                 {"truncation", "disabled"},
+                 {"usage", nullptr}};
+    response_.update(echoed);
+}
+
+std::string ResponseAnswer::event(const std::string& type, Json members) {
+    Json json = {{"type", type}, {"sequence_number", n_events_++}};
+    json.update(members);
+    return "event: " + type + "\ndata: " + written(json) + "\n\n";
+}
+
+std::string ResponseAnswer::next_id(const char* prefix) const {
+    return prefix + options_.id + '_' + std::to_string(response_["output"].size());
+}
+
+/// Where the open item's text is, and one thing of it.
+Json ResponseAnswer::place(const char* name, Json value) const {
+    return {{"item_id", response_["output"].back()["id"]},
+            {"output_index", response_["output"].size() - 1},
+            {"content_index", 0},
+            {name, std::move(value)}};
+}
+
+/// "response.output_text.delta" and its kin.
+std::string ResponseAnswer::text_event(const char* what, const char* name, Json value) {
+    const bool is_message = item()["type"] == kMessage;
+    Json members = place(name, std::move(value));
+    if (is_message) members["logprobs"] = Json::array();
+    return event((is_message ? "response.output_text." : "response.reasoning_text.") + std::string(what),
+                 std::move(members));
+}
+
+std::string ResponseAnswer::begin() {
+    const std::string out = event("response.created", {{"response", response_}});
+    return out + event("response.in_progress", {{"response", response_}});
+}
+
+std::string ResponseAnswer::open(Json new_item) {
+    response_["output"].push_back(std::move(new_item));
+    is_open_ = true;
+    return event("response.output_item.added", {{"output_index", response_["output"].size() - 1}, {"item", item()}});
+}
+
+/// Ends the open item, where there is one.
+std::string ResponseAnswer::close(const char* status) {
+    if (!is_open_) return {};
+    is_open_ = false;
+    std::string out;
+    if (item()["type"] != "function_call") {
+        const Json part = item()["content"][0];
+        out += text_event("done", "text", part["text"]);
+        out += event("response.content_part.done", place("part", part));
+    }
+    item()["status"] = status;
+    return out +
+           event("response.output_item.done", {{"output_index", response_["output"].size() - 1}, {"item", item()}});
+}
+
+/// An item that has a text, unless one of this kind is open. Another kind ends here.
+std::string ResponseAnswer::open_text(std::string_view type) {
+    if (is_open_ && item()["type"] == type) return {};
+    const bool is_message = type == kMessage;
+    std::string out = close("completed");
+    Json made = {{"id", next_id(is_message ? "msg_" : "rs_")}, {"type", type}, {"status", "in_progress"}};
+    if (is_message)
+        made["role"] = "assistant";
+    else
+        made["summary"] = Json::array();
+    made["content"] = Json::array();
+    out += open(std::move(made));
+    Json part = {{"type", is_message ? "output_text" : "reasoning_text"}, {"text", ""}};
+    if (is_message) part["annotations"] = part["logprobs"] = Json::array();
+    item()["content"].push_back(part);
+    return out + event("response.content_part.added", place("part", std::move(part)));
+}
+
+std::string ResponseAnswer::write(std::string_view text, std::string_view type) {
+    if (text.empty()) return {};
+    std::string out = open_text(type);
+    item()["content"][0]["text"].get_ref<std::string&>() += text;
+    return out + text_event("delta", "delta", text);
+}
+
+std::string ResponseAnswer::call(const ToolCall& call) {
+    std::string out = close("completed");
+    const std::string arguments = written(call.arguments);
+    out += open({{"id", next_id("fc_")},
+                 {"type", "function_call"},
+                 {"status", "in_progress"},
+                 {"call_id", next_id("call_")},
+                 {"name", call.name},
+                 {"arguments", ""}});
+    Json delta = place("delta", arguments);
+    delta.erase("content_index");
+    Json done = delta;
+    done.erase("delta");
+    done["name"] = call.name;
+    done["arguments"] = arguments;
+    item()["arguments"] = arguments;
+    out += event("response.function_call_arguments.delta", std::move(delta));
+    out += event("response.function_call_arguments.done", std::move(done));
+    return out + close("completed");
+}
+
+std::string ResponseAnswer::finish(FinishReason finish) {
+    const bool is_cut = finish == FinishReason::length || finish == FinishReason::context;
+    std::string out;
+    if (response_["output"].empty()) out += open_text(kMessage);  // an answer has a message, if an empty one
+    out += close(is_cut ? "incomplete" : "completed");
+    response_["status"] = is_cut ? "incomplete" : "completed";
+    if (is_cut) response_["incomplete_details"] = {{"reason", "max_output_tokens"}};
+    Json used = usage();
+    response_["usage"] = {{"input_tokens", used["prompt_tokens"]},
+                          {"input_tokens_details", used["prompt_tokens_details"]},
+                          {"output_tokens", used["completion_tokens"]},
+                          {"output_tokens_details", {{"reasoning_tokens", 0}}},
+                          {"total_tokens", used["total_tokens"]}};
+    return out + event(is_cut ? "response.incomplete" : "response.completed", {{"response", response_}});
+}
+
+std::string ResponseAnswer::end() {
+    if (!failure().status) return {};
+    response_["status"] = "failed";
+    response_["error"] = {{"code", "server_error"}, {"message", failure().message}};
+    return event("response.failed", {{"response", response_}});
+}
 
 std::string ResponseAnswer::piece(Written& written, const Event& event, const Part& part) {
     const std::vector<ToolCall>& calls = written.calls.calls();
-    std::string out = items_.think(part.thought);
+    std::string out = write(part.thought, kReasoning);
     std::string_view rest = part.text;
     std::size_t at = written.text.size();
     while (written.n_calls_shown < calls.size()) {  // each where it stands in the text, however that comes
         const ToolCall& call = calls[written.n_calls_shown++];
         const std::size_t n = std::min(call.at - std::min(call.at, at), rest.size());
-        out += items_.say(rest.substr(0, n));
-        out += items_.call(call);
+        out += write(rest.substr(0, n), kMessage);
+        out += this->call(call);
         rest.remove_prefix(n);
         at += n;
     }
-    out += items_.say(rest);
-    if (!event.ended) return out;
-    Json used = usage();
-    return out + items_.finish(event.finish, {{"input_tokens", used["prompt_tokens"]},
-                                              {"input_tokens_details", used["prompt_tokens_details"]},
-                                              {"output_tokens", used["completion_tokens"]},
-                                              {"output_tokens_details", {{"reasoning_tokens", 0}}},
-                                              {"total_tokens", used["total_tokens"]}});
+    out += write(rest, kMessage);
+    return event.ended ? out + finish(event.finish) : out;
 }
 
 }  // namespace
 
 Reply endpoints::respond(Call& call, Service& service) {
-    const Json body = read_json(call.body);
-    const Fields fields(body);
+    const Fields fields(call.json);
     const Request request = read_response(fields);
     return text_reply<ResponseAnswer>(call, service.find(request.model, Work::text), request, kAsManyAsFit,
                                       echo_of(fields));

@@ -32,10 +32,7 @@ ModelEntry& Service::find(const std::string& name, std::optional<Work> work) {
         const std::string& its = entry.served.name;
         const bool is_named = its == name || its + ":latest" == name, fits = !work || entry.work == *work;
         if (is_named && !fits)
-            throw RequestError(400,
-                               "model: expected one for " + words_of(*work) + ", got " + name + ", which is for " +
-                                   words_of(entry.work),
-                               "model");
+            refuse("model", "one for " + words_of(*work), name + ", which is for " + words_of(entry.work));
         if (is_named) return entry;
         names += (names.empty() ? "" : ", ") + its;
         if (!fits) continue;

@@ -22,11 +22,10 @@ void check_chances(const Job& job, std::uint32_t context) {
     const std::uint64_t n = std::uint64_t{job.n_choices()} * std::min(job.n_new, context) *
                             (1u + static_cast<std::uint32_t>(job.n_likeliest));
     if (n > kMostChances)
-        throw RequestError(400,
-                           "logprobs: expected at most " + std::to_string(kMostChances) +
-                               " in an answer that is not streamed (choices × max_tokens × (1 + top_logprobs)), got " +
-                               std::to_string(n),
-                           "logprobs");
+        refuse("logprobs",
+               "at most " + std::to_string(kMostChances) +
+                   " in an answer that is not streamed (choices × max_tokens × (1 + top_logprobs))",
+               std::to_string(n));
 }
 
 /// The prompts of a request as texts, one for each choice; none where the request wants no echo.
@@ -57,7 +56,7 @@ TextAnswer::TextAnswer(TextAnswerOptions options)
 std::string TextAnswer::hashes() const {
     std::string text;
     if (options_.with_hash)
-        for (const Written& written : choices_) text += (text.empty() ? "" : ",") + hex16(written.hash);
+        for (const Written& written : choices_) text += (text.empty() ? "" : ",") + hex16(written.last.logits_hash);
     return text;
 }
 
@@ -85,13 +84,7 @@ TextAnswer::Part TextAnswer::visible(Written& written, const Event& event) const
 std::string TextAnswer::take(const Event& event) {
     Written& written = choices_[event.choice];
     if (!written.first) written.first = Clock::now();
-    if (event.ended) {
-        written.finish = event.finish;
-        written.n_prompt = event.n_prompt;
-        written.n_shared = event.n_shared;
-        written.n_new = event.n_new;
-        written.hash = event.logits_hash;
-    }
+    if (event.ended) written.last = event;
     const Part part = visible(written, event);
     std::string out;
     if (options_.stream) out = piece(written, event, part);
@@ -104,10 +97,10 @@ std::string TextAnswer::take(const Event& event) {
 Json TextAnswer::usage() const {
     std::uint64_t n_prompt = 0, n_shared = 0, n_new = 0;
     for (std::size_t i = 0; i < choices_.size(); ++i) {
-        n_new += choices_[i].n_new;
+        n_new += choices_[i].last.n_new;
         if (i % options_.n_each) continue;  // a prompt counts once
-        n_prompt += choices_[i].n_prompt;
-        n_shared += choices_[i].n_shared;
+        n_prompt += choices_[i].last.n_prompt;
+        n_shared += choices_[i].last.n_shared;
     }
     return {{"prompt_tokens", n_prompt},
             {"completion_tokens", n_new},
@@ -123,13 +116,17 @@ Json TextAnswer::head(const char* object) const {
             {"system_fingerprint", "fovea"}};
 }
 
+Json TextAnswer::ended_choice(Json choice, Json logprobs, const char* finish) {
+    choice["logprobs"] = std::move(logprobs);
+    choice["finish_reason"] = finish ? Json(finish) : Json();
+    return choice;
+}
+
 std::string TextAnswer::chunk(const char* object, Json choice, Json logprobs, const Written& written,
                               const char* finish) const {
     Json json = head(object);
-    choice["logprobs"] = std::move(logprobs);
-    choice["finish_reason"] = finish ? Json(finish) : Json();
-    json["choices"] = Json::array({std::move(choice)});
-    if (finish && options_.with_hash) json["fovea_logits_hash"] = hex16(written.hash);
+    json["choices"] = Json::array({ended_choice(std::move(choice), std::move(logprobs), finish)});
+    if (finish && options_.with_hash) json["fovea_logits_hash"] = hex16(written.last.logits_hash);
     if (options_.with_usage) json["usage"] = nullptr;
     return as_event(json);
 }

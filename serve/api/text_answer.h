@@ -43,16 +43,25 @@ protected:
         std::size_t n_calls_shown = 0;
         std::vector<ChosenToken> tokens;
         std::optional<Clock::time_point> first;  // when the first event came
-        FinishReason finish = FinishReason::none;
-        std::uint32_t n_prompt = 0, n_shared = 0, n_new = 0;
-        std::uint64_t hash = 0;
-        std::size_t n_chars = 0;  // of the text before the next token, for completions' offsets
+        Event last;                              // once it has come
+        std::size_t n_chars = 0;                 // of the text before the next token, for completions' offsets
     };
     /// What an event adds to a stream. `written` is without it, but knows how the text ended if it has.
     [[nodiscard]] virtual std::string piece(Written& written, const Event& event, const Part& part) = 0;
     [[nodiscard]] Json usage() const;
     /// Members that OpenAI's objects begin with.
     [[nodiscard]] Json head(const char* object) const;
+    /// A choice as OpenAI's objects end it. `finish`: how; null: it goes on.
+    [[nodiscard]] static Json ended_choice(Json choice, Json logprobs, const char* finish);
+    /// A whole answer of OpenAI's, whose choices are choice(number, what has come of it).
+    template<class Choice>
+    [[nodiscard]] std::string openai_whole(const char* object, const Choice& choice) const {
+        Json json = head(object);
+        json["choices"] = Json::array();
+        for (std::size_t i = 0; i < choices_.size(); ++i) json["choices"].push_back(choice(i, choices_[i]));
+        json["usage"] = usage();
+        return written(json);
+    }
     /// A piece of a stream of OpenAI's. `finish`: how the choice ended; null: it goes on.
     [[nodiscard]] std::string chunk(const char* object, Json choice, Json logprobs, const Written& written,
                                     const char* finish) const;

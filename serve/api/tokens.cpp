@@ -23,8 +23,7 @@ Json piece_of(const Tokenizer& tokenizer, Token id) {
 }  // namespace
 
 Reply endpoints::tokenize(Call& call, Service& service) {
-    const Json body = read_json(call.body);
-    const Fields fields(body);
+    const Fields fields(call.json);
     ModelEntry& entry = service.find(fields.text("model"), std::nullopt);
     (void)fields.need("content", "a text");
     const TokenizeOptions options{.add_special = fields.flag("add_special", false),
@@ -37,25 +36,20 @@ Reply endpoints::tokenize(Call& call, Service& service) {
 }
 
 Reply endpoints::detokenize(Call& call, Service& service) {
-    const Json body = read_json(call.body);
-    const Fields fields(body);
+    const Fields fields(call.json);
     const Tokenizer& tokenizer = service.find(fields.text("model"), std::nullopt).served.tokenizer;
     const Json& list = fields.need("tokens", "an array of token ids");
     if (!list.is_array() || list.size() > kMostTokens)
-        fields.refuse("tokens", ("an array of at most " + std::to_string(kMostTokens) + " token ids").c_str(), list);
+        fields.refuse("tokens", "an array of at most " + std::to_string(kMostTokens) + " token ids", list);
     const std::vector<Token> ids = read_token_ids(list, "tokens");
     for (const Token id : ids)
         if (id >= tokenizer.vocab_size())
-            throw RequestError(
-                400,
-                "tokens: expected ids below " + std::to_string(tokenizer.vocab_size()) + ", got " + std::to_string(id),
-                "tokens");
+            refuse("tokens", "ids below " + std::to_string(tokenizer.vocab_size()), std::to_string(id));
     return reply_of({{"content", host::detokenize(tokenizer, ids, {.show_special = true})}});
 }
 
 Reply endpoints::apply_template(Call& call, Service& service) {
-    const Json body = read_json(call.body);
-    const Request request = read_chat(Fields(body));
+    const Request request = read_chat(Fields(call.json));
     const ModelEntry& entry = service.find(request.model, Work::text);
     return reply_of({{"prompt", entry.prompts.render(request)}});
 }

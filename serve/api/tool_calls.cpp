@@ -1,6 +1,7 @@
 #include "serve/api/tool_calls.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace fovea::serve {
 namespace {
@@ -12,8 +13,7 @@ std::size_t begun(std::string_view text, std::string_view mark) {
     return 0;
 }
 
-}  // namespace
-
+/// {"name": ..., "arguments" or "parameters": {...}}; nothing where it is none.
 std::optional<ToolCall> read_tool_call(std::string_view text) {
     try {
         const Json json = read_json(text);
@@ -26,6 +26,8 @@ std::optional<ToolCall> read_tool_call(std::string_view text) {
         return std::nullopt;
     }
 }
+
+}  // namespace
 
 std::string ToolCallReader::push(std::string_view text) {
     held_ += text;

@@ -1,6 +1,5 @@
 // Calls of tools in a model's text: <tool_call>{"name": ..., "arguments": {...}}</tool_call>, once or more.
 #pragma once
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,9 +15,6 @@ struct ToolCall {
     Json arguments;      ///< an object
     std::size_t at = 0;  ///< bytes of text before it
 };
-
-/// {"name": ..., "arguments" or "parameters": {...}}; nothing where it is none.
-[[nodiscard]] std::optional<ToolCall> read_tool_call(std::string_view text);
 
 /// Parts text from calls while it comes. Text is handed out as soon as it cannot begin a call; what looks like a call and
 /// is none comes out as text.

@@ -1,33 +1,42 @@
 #include "serve/api/vector_answer.h"
 
+#include <cmath>
+
 namespace fovea::serve {
+namespace {
+
+/// Divided by its Euclidean length; of zeros itself.
+std::vector<float> with_length_1(std::vector<float> vector) {
+    double squares = 0;
+    for (const float value : vector) squares += static_cast<double>(value) * static_cast<double>(value);
+    const double length = std::sqrt(squares);
+    if (length > 0)
+        for (float& value : vector) value = static_cast<float>(static_cast<double>(value) / length);
+    return vector;
+}
+
+}  // namespace
 
 std::string VectorAnswer::take(const Event& event) {
-    std::vector<float>& vector = vectors_[event.choice];
-    vector = shortened(event.vector, options_.n_dimensions);
-    if (options_.unit_length) vector = with_length_1(std::move(vector));
-    n_tokens_ += event.n_prompt;
+    std::vector<float>& vector = vectors_.all[event.choice];
+    vector = event.vector;
+    const bool is_cut = n_dimensions_ && n_dimensions_ < vector.size();
+    if (is_cut) vector.resize(n_dimensions_);
+    if (is_cut || unit_length_) vector = with_length_1(std::move(vector));
+    vectors_.n_tokens += event.n_prompt;
     return {};
 }
 
-JobPtr vector_job(const Call& call, ModelEntry& entry, const VectorRequest& request) {
+Reply vector_reply(const Call& call, ModelEntry& entry, const VectorRequest& request, bool unit_length,
+                   VectorAnswer::Word word) {
     const JobPtr job = job_of(call);
     job->prompts = entry.prompts.read(request);
     const std::uint32_t width = entry.served.vector_width();
     if (request.n_dimensions > width)
-        throw RequestError(
-            400,
-            "dimensions: expected at most " + std::to_string(width) + ", got " + std::to_string(request.n_dimensions),
-            "dimensions");
-    return job;
-}
-
-VectorAnswerOptions vector_options(const Call& call, const ModelEntry& entry, const VectorRequest& request) {
-    return {.id = call.id,
-            .model = entry.served.name,
-            .n_choices = static_cast<std::uint32_t>(request.prompts.size()),
-            .n_dimensions = request.n_dimensions,
-            .in_base64 = request.in_base64};
+        refuse("dimensions", "at most " + std::to_string(width), std::to_string(request.n_dimensions));
+    return reply_of(
+        call, entry, job,
+        std::make_unique<VectorAnswer>(job->n_choices(), std::move(word), request.n_dimensions, unit_length), false);
 }
 
 }  // namespace fovea::serve

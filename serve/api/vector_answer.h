@@ -1,41 +1,43 @@
-// Answers made of vectors: embeddings, and the scores of texts.
+// Answers made of vectors: embeddings, the scores of texts, attention.
 #pragma once
 #include <cstdint>
-#include <string>
+#include <functional>
 #include <vector>
 
 #include "serve/api/endpoint.h"
 
 namespace fovea::serve {
 
-struct VectorAnswerOptions {
-    std::string id, model;
-    std::uint32_t n_choices = 1;
-    std::uint32_t n_dimensions = 0;  ///< of each vector; 0: all
-    bool unit_length = false;        ///< each vector is divided by its length
-    bool in_base64 = false;
+/// What a job has given: a vector for each text.
+struct Vectors {
+    std::vector<std::vector<float>> all;
+    std::uint64_t n_tokens = 0;  ///< of all texts
+    [[nodiscard]] Json usage() const { return {{"prompt_tokens", n_tokens}, {"total_tokens", n_tokens}}; }
 };
 
 /// Not a stream's: it is whole.
-class VectorAnswer : public Answer {
+class VectorAnswer final : public Answer {
 public:
-    explicit VectorAnswer(VectorAnswerOptions options)
-        : Answer(options.n_choices), options_(std::move(options)), vectors_(options_.n_choices) {}
-
-protected:
-    [[nodiscard]] Json usage() const { return {{"prompt_tokens", n_tokens_}, {"total_tokens", n_tokens_}}; }
-
-    const VectorAnswerOptions options_;
-    std::vector<std::vector<float>> vectors_;
-    std::uint64_t n_tokens_ = 0;  // of all texts
+    /// What the body is made of them.
+    using Word = std::function<Json(const Vectors&)>;
+    /// `n_dimensions`: of each vector, which is divided by its length then; 0: all. `unit_length`: it is in any case.
+    VectorAnswer(std::uint32_t n_choices, Word word, std::uint32_t n_dimensions = 0, bool unit_length = false)
+        : Answer(n_choices), word_(std::move(word)), n_dimensions_(n_dimensions), unit_length_(unit_length) {
+        vectors_.all.resize(n_choices);
+    }
+    [[nodiscard]] std::string whole() const override { return written(word_(vectors_)); }
 
 private:
-    [[nodiscard]] std::string take(const Event& event) final;
+    [[nodiscard]] std::string take(const Event& event) override;
+
+    const Word word_;
+    const std::uint32_t n_dimensions_;
+    const bool unit_length_;
+    Vectors vectors_;
 };
 
-/// A job for a request's vectors. Throws RequestError.
-[[nodiscard]] JobPtr vector_job(const Call& call, ModelEntry& entry, const VectorRequest& request);
-[[nodiscard]] VectorAnswerOptions vector_options(const Call& call, const ModelEntry& entry,
-                                                 const VectorRequest& request);
+/// A job for the vectors of a request's texts, and its answer. Throws RequestError.
+[[nodiscard]] Reply vector_reply(const Call& call, ModelEntry& entry, const VectorRequest& request, bool unit_length,
+                                 VectorAnswer::Word word);
 
 }  // namespace fovea::serve

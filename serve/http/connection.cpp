@@ -21,6 +21,13 @@ struct BodyBytes {
     const std::size_t n;
 };
 
+/// The connection has ended, or is to end, within a message.
+bool is_over(const beast::error_code& error) {
+    return (error && error.category() == asio::error::get_system_category()) || error == beast::error::timeout ||
+           error == http::error::partial_message || error == asio::error::eof ||
+           error == asio::error::operation_aborted;
+}
+
 }  // namespace
 
 Connection::Connection(HttpServer::State& server, tcp::socket socket)
@@ -40,8 +47,6 @@ Connection::~Connection() {
     server_.accept();  // there is a place again
     server_.end_if_drained();
 }
-
-void Connection::start() { await_request(); }
 
 void Connection::close() {
     beast::error_code ignored;
@@ -84,16 +89,12 @@ void Connection::await_request() {
 
 void Connection::read_headers() {
     stream_.expires_after(server_.limits.header_time);
-    http::async_read_header(
-        stream_, buffer_, *parser_, [self = shared_from_this()](beast::error_code error, std::size_t) {
-            if (!error) return self->read_body();
-            const bool over = error == http::error::end_of_stream || error == http::error::partial_message ||
-                              error.category() == asio::error::get_system_category() ||
-                              error == beast::error::timeout || error == asio::error::eof ||
-                              error == asio::error::operation_aborted;
-            if (over) return self->close();
-            self->refuse(refusal_of(error));
-        });
+    http::async_read_header(stream_, buffer_, *parser_,
+                            [self = shared_from_this()](beast::error_code error, std::size_t) {
+                                if (!error) return self->read_body();
+                                if (error == http::error::end_of_stream || is_over(error)) return self->close();
+                                self->refuse(refusal_of(error));
+                            });
 }
 
 /// Takes the body's bytes from what all bodies may have, then reads it.
@@ -120,10 +121,7 @@ void Connection::read_body() {
     const auto read = [self = shared_from_this()] {
         http::async_read(self->stream_, self->buffer_, *self->parser_, [self](beast::error_code error, std::size_t) {
             if (error == http::error::body_limit) return self->refuse(413);
-            if (error && error.category() == asio::error::get_system_category()) return self->close();
-            if (error == beast::error::timeout || error == http::error::partial_message || error == asio::error::eof ||
-                error == asio::error::operation_aborted)
-                return self->close();
+            if (is_over(error)) return self->close();
             if (error) return self->refuse(refusal_of(error));
             self->keeps_alive_ = self->parser_->get().keep_alive();
             self->in_chunks_ = self->parser_->get().version() >= 11;
@@ -184,11 +182,6 @@ void Connection::give_up() {
     kept_ = nullptr;  // the caller has another
 }
 
-void Connection::count_unsent(std::shared_ptr<std::atomic<std::size_t>> unsent, std::function<void()> call) {
-    unsent_ = std::move(unsent);
-    sent_ = std::move(call);
-}
-
 void Connection::add_head(const HttpAnswer& answer, std::string_view framing) {
     if (server_.draining || broken_) keeps_alive_ = false;
     server_.metrics.count_answer(answer.status);
@@ -209,8 +202,11 @@ void Connection::answer(HttpAnswer answer) {
     send();
 }
 
-void Connection::begin(const HttpAnswer& head) {
+void Connection::begin(const HttpAnswer& head, std::shared_ptr<std::atomic<std::size_t>> unsent,
+                       std::function<void()> call) {
     if (!busy_) return;
+    unsent_ = std::move(unsent);
+    sent_ = std::move(call);
     if (!in_chunks_) keeps_alive_ = false;  // HTTP/1.0: the answer ends with the connection
     add_head(head, in_chunks_ ? "Transfer-Encoding: chunked\r\n" : "");
     send();

@@ -25,6 +25,7 @@ struct HttpServer::State {
     void accept();
     void make_room(const Connection* newest);
     void drain(std::chrono::seconds time, const std::function<void()>& out_of_time);
+    void await_signal(std::chrono::seconds time, const std::function<void()>& out_of_time);
     void end_if_drained();
 
     const HttpLimits limits;
@@ -46,20 +47,19 @@ public:
     Connection(HttpServer::State& server, tcp::socket socket);
     ~Connection() override;
 
-    void start();
+    void await_request();
     void close();
     /// Gives up what it waits for: the server ends.
     void drop();
 
     void answer(HttpAnswer answer) override;
-    void begin(const HttpAnswer& head) override;
+    void begin(const HttpAnswer& head, std::shared_ptr<std::atomic<std::size_t>> unsent,
+               std::function<void()> call) override;
     void write(std::string_view bytes) override;
     void end() override;
     void on_gone(std::function<void()> call) override { gone_ = std::move(call); }
-    void count_unsent(std::shared_ptr<std::atomic<std::size_t>> unsent, std::function<void()> call) override;
 
 private:
-    void await_request();
     void set_idle(bool idle);
     void read_headers();
     void read_body();

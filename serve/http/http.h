@@ -46,13 +46,13 @@ public:
     /// The whole answer.
     virtual void answer(HttpAnswer answer) = 0;
     /// An answer in pieces: its head, then any number of writes, then end. What comes after the client is gone is dropped.
-    virtual void begin(const HttpAnswer& head) = 0;
+    /// In `unsent` the bytes are counted that were written and not yet sent; `call` says that some were sent.
+    virtual void begin(const HttpAnswer& head, std::shared_ptr<std::atomic<std::size_t>> unsent,
+                       std::function<void()> call) = 0;
     virtual void write(std::string_view bytes) = 0;
     virtual void end() = 0;
     /// The client has gone without its answer: called once, and not after the answer's end.
     virtual void on_gone(std::function<void()> call) = 0;
-    /// Where the bytes are counted that were written and not yet sent; `call` says that some were sent.
-    virtual void count_unsent(std::shared_ptr<std::atomic<std::size_t>> unsent, std::function<void()> call) = 0;
 };
 using ExchangePtr = std::shared_ptr<Exchange>;
 
@@ -75,13 +75,6 @@ struct HttpLimits {
 
     [[nodiscard]] const BodyLimits& of(BodyKind kind) const { return kind == BodyKind::upload ? upload : body; }
 };
-
-/// The request in `bytes`, which hold it whole, or the status that refuses it. What connections read goes the same way.
-struct ParsedHttp {
-    int refused = 0;  ///< a status, or 0
-    HttpRequest request;
-};
-[[nodiscard]] ParsedHttp parse_http(std::string_view bytes, const HttpLimits& limits);
 
 /// The words that go with a status.
 [[nodiscard]] std::string_view status_words(int status);

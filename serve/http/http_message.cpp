@@ -1,4 +1,4 @@
-// What is common to reading requests from a connection and from memory.
+// What of a request is read, and by which bounds.
 #include "serve/http/http_message.h"
 
 #include <algorithm>
@@ -55,24 +55,6 @@ int refusal_of(const beast::error_code& error) {
 void prepare(Parser& parser, const HttpLimits& limits) {
     parser.header_limit(static_cast<std::uint32_t>(limits.header_bytes));
     parser.body_limit(std::numeric_limits<std::uint64_t>::max());  // it depends on the headers
-}
-
-ParsedHttp parse_http(std::string_view bytes, const HttpLimits& limits) {
-    Parser parser;
-    prepare(parser, limits);
-    parser.body_limit(limits.body.bytes);
-    parser.eager(true);
-    beast::error_code error;
-    while (!bytes.empty() && !parser.is_done()) {
-        const std::size_t n = parser.put(boost::asio::const_buffer(bytes.data(), bytes.size()), error);
-        if (error == http::error::need_more && n) error = {};
-        if (error) break;
-        bytes.remove_prefix(n);
-    }
-    if (!error && !parser.is_done() && parser.got_some()) parser.put_eof(error);  // it wants a byte before the end
-    if (error || !parser.is_done()) return {error ? refusal_of(error) : 400, {}};
-    if (has_unknown_length(parser.get(), parser.chunked())) return {400, {}};
-    return {0, request_of(parser.release())};
 }
 
 std::string_view status_words(int status) {

@@ -58,7 +58,7 @@ void HttpServer::State::accept() {
         if (error == asio::error::operation_aborted) return;
         if (!error) {
             const auto connection = std::make_shared<Connection>(*this, std::move(socket));
-            connection->start();
+            connection->await_request();
             make_room(connection.get());
         }
         accept();
@@ -87,10 +87,14 @@ void HttpServer::State::drain(std::chrono::seconds time, const std::function<voi
             if (!ended) context.stop();
         });
     });
+    await_signal(time, out_of_time);
+    end_if_drained();
+}
+
+void HttpServer::State::await_signal(std::chrono::seconds time, const std::function<void()>& out_of_time) {
     signals.async_wait([this, time, out_of_time](beast::error_code error, int) {
         if (!error) drain(time, out_of_time);
     });
-    end_if_drained();
 }
 
 void HttpServer::State::end_if_drained() {
@@ -101,9 +105,7 @@ void HttpServer::run(std::chrono::seconds drain_time, const std::function<void()
     State& s = *state_;
     s.signals.add(SIGTERM);
     s.signals.add(SIGINT);
-    s.signals.async_wait([&s, drain_time, out_of_time](beast::error_code error, int) {
-        if (!error) s.drain(drain_time, out_of_time);
-    });
+    s.await_signal(drain_time, out_of_time);
     s.accept();
     s.context.run();
     s.finished = true;

@@ -154,7 +154,10 @@ void Server::handle(Route& route) {
     const Endpoint* endpoint = route.endpoint;
     if (const std::string_view coding = request.header("content-encoding"); !coding.empty() && coding != "identity")
         return refuse(route, 415, "Content-Encoding: expected none, got " + std::string(coding.substr(0, 40)));
-    if (!endpoint) return refuse(route, 404, expected_path(request.path));
+    if (!endpoint)
+        return refuse(
+            route, 404,
+            "path: expected an endpoint such as /v1/chat/completions or /api/chat, got " + request.path.substr(0, 100));
     const bool posts = endpoint->access == Access::post || endpoint->access == Access::upload;
     const bool fits = posts ? request.method == "POST" : request.method == "GET" || request.method == "HEAD";
     if (!fits) {
@@ -165,7 +168,10 @@ void Server::handle(Route& route) {
     Call& call = route.call;
     call.path = request.path;
     call.content_type = request.header("content-type");
-    call.body = std::move(request.body);
+    if (endpoint->access == Access::post)
+        call.json = read_json(request.body);
+    else
+        call.body = std::move(request.body);
     call.wants_hash = !request.header("x-fovea-logits-hash").empty();
     call.stopping = http_.draining();
     call.deadline = call.arrived + options_.time;

@@ -108,11 +108,10 @@ void Server::queue(Route& route, Reply reply) {
         scheduler_.ring();
     });
     if (!reply.stream) return;
-    route.exchange->count_unsent(job->unsent, [this] { scheduler_.ring(); });
     HttpAnswer head = pending->head;
     head.content_type = pending->answer->stream_type();
     head.headers.emplace_back("Cache-Control", "no-cache");
-    route.exchange->begin(head);
+    route.exchange->begin(head, job->unsent, [this] { scheduler_.ring(); });
     route.exchange->write(pending->answer->begin());
 }
 

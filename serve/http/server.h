@@ -8,8 +8,8 @@
 
 #include "serve/api/endpoint.h"
 #include "serve/http/http.h"
-#include "serve/jobs/scheduler.h"
 #include "serve/jobs/forms.h"
+#include "serve/jobs/scheduler.h"
 
 namespace fovea::serve {
 

@@ -48,9 +48,8 @@ std::vector<JobPtr> FairQueue::take_ended(Clock::time_point now) {
     std::vector<JobPtr> ended;
     for (auto at = users_.begin(); at != users_.end();) {
         std::deque<JobPtr>& waiting = at->second.waiting;
-        const auto gone = std::stable_partition(waiting.begin(), waiting.end(), [&](const JobPtr& job) {
-            return !job->cancelled.load(std::memory_order_relaxed) && job->deadline > now;
-        });
+        const auto gone = std::stable_partition(waiting.begin(), waiting.end(),
+                                                [&](const JobPtr& job) { return !job->is_over(now); });
         n_waiting_ -= static_cast<std::size_t>(waiting.end() - gone);
         ended.insert(ended.end(), gone, waiting.end());
         waiting.erase(gone, waiting.end());

@@ -17,19 +17,19 @@ constexpr std::size_t kMostText = 64 << 10;  // bytes of a schema or grammar
 constexpr std::size_t kMostKept = 32;        // forms
 
 /// One answer's place in a form, with the memory it lives in.
-class FormPlace final : public Constrained {
-public:
-    explicit FormPlace(std::shared_ptr<const CompiledForm> form)
-        : form_(std::move(form)), memory_((constraint_state_bytes(form_->constraint) + 7) / 8) {
-        (void)make_constraint_state(form_->constraint, std::as_writable_bytes(std::span(memory_)), state_);
-    }
-    [[nodiscard]] TokenFilter filter() override { return filter_of(state_); }
-
-private:
-    std::shared_ptr<const CompiledForm> form_;
-    std::vector<std::uint64_t> memory_;
-    ConstraintState state_;
+struct FormPlace {
+    std::shared_ptr<const CompiledForm> form;
+    std::vector<std::uint64_t> memory;
+    ConstraintState state;
 };
+
+Constrained start(std::shared_ptr<const CompiledForm> form) {
+    std::vector<std::uint64_t> memory((constraint_state_bytes(form->constraint) + 7) / 8);
+    const auto place = std::make_shared<FormPlace>(FormPlace{std::move(form), std::move(memory), {}});
+    const auto bytes = std::as_writable_bytes(std::span(place->memory));
+    (void)make_constraint_state(place->form->constraint, bytes, place->state);
+    return {place, filter_of(place->state)};
+}
 
 grammar::Grammar read(Form form, const std::string& text, bool compact) {
     if (form == Form::grammar) return grammar::read_gbnf(text);
@@ -40,18 +40,13 @@ grammar::Grammar read(Form form, const std::string& text, bool compact) {
 }  // namespace
 
 Constrain Forms::find(Form form, const std::string& text, bool compact) {
-    const std::shared_ptr<const CompiledForm> compiled = compile(form, text, compact);
-    return [compiled] { return std::make_unique<FormPlace>(compiled); };
-}
-
-std::shared_ptr<const CompiledForm> Forms::compile(Form form, const std::string& text, bool compact) {
     if (text.size() > kMostText)
         throw grammar::GrammarError("expected at most " + std::to_string(kMostText) + " bytes, got " +
                                     std::to_string(text.size()));
     for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
         if (kept->form != form || kept->compact != compact || kept->text != text) continue;
         kept_.splice(kept_.begin(), kept_, kept);
-        return kept_.front().compiled;
+        return [compiled = kept_.front().compiled] { return start(compiled); };
     }
     const grammar::Grammar grammar = read(form, text, compact);
     if (!index_) index_ = std::make_shared<const std::vector<std::byte>>(grammar::index_vocabulary(tokenizer_));
@@ -62,7 +57,7 @@ std::shared_ptr<const CompiledForm> Forms::compile(Form form, const std::string&
     if (!status.ok()) throw grammar::GrammarError(StatusLine(status).c_str());
     kept_.push_front({form, compact, text, made});
     if (kept_.size() > kMostKept) kept_.pop_back();
-    return made;
+    return [made] { return start(made); };
 }
 
 }  // namespace fovea::serve

@@ -31,7 +31,6 @@ private:
         std::string text;
         std::shared_ptr<const CompiledForm> compiled;
     };
-    [[nodiscard]] std::shared_ptr<const CompiledForm> compile(Form form, const std::string& text, bool compact);
 
     const Tokenizer& tokenizer_;
     std::shared_ptr<const std::vector<std::byte>> index_;  // of the vocabulary; made for the first form

@@ -19,11 +19,13 @@
 #include "host/model/penalized.h"
 #include "host/model/target_rules.h"
 #include "host/speech/transcriber.h"
-#include "serve/jobs/attention_view.h"
 
 namespace fovea::serve {
 
 using Clock = std::chrono::steady_clock;
+[[nodiscard]] inline double seconds_since(Clock::time_point then) {
+    return std::chrono::duration<double>(Clock::now() - then).count();
+}
 
 /// A token that was chosen, and those it was chosen from: natural logarithms of probabilities at temperature 1.
 struct TokenChance {
@@ -67,18 +69,24 @@ struct Recording {
     SpeechOptions options;
 };
 
+/// What a page asks for to show attention: one layer of what a text looks at.
+struct AttentionView {
+    std::uint32_t layer = 0;
+    std::int32_t head = -1;  ///< -1: the mean of all
+};
+
 /// What a model is for.
 enum class Work { text, vectors, speech };
 
 /// What an answer must be.
 enum class Form { any, json, schema, grammar, regex, tool };
 
-/// A constraint of one choice: the scheduler's thread calls the filter. Owned by the choice that it constrains.
+/// A constraint of one choice, which owns it: a filter, which the scheduler's thread calls, and what it works on.
 struct Constrained {
-    virtual ~Constrained() = default;
-    [[nodiscard]] virtual TokenFilter filter() = 0;
+    std::shared_ptr<void> place;
+    TokenFilter filter;
 };
-using Constrain = std::function<std::unique_ptr<Constrained>()>;
+using Constrain = std::function<Constrained()>;
 
 struct Job {
     // What is asked for. Nobody changes it once the job is queued.
@@ -136,9 +144,20 @@ struct Job {
         prompts.assign(sources.size(), rules->prompt());
         end_tokens = rules->ends;
     }
+    /// Nobody waits for it, or it has had its time.
+    [[nodiscard]] bool is_over(Clock::time_point now) const {
+        return cancelled.load(std::memory_order_relaxed) || deadline <= now;
+    }
     void hand_over() {
         if (events.empty()) return;
         deliver(std::exchange(events, {}));
+    }
+    /// Says that it cannot be finished, unless its end has been told.
+    void fail(const Failure& failure) {
+        if (!deliver) return;
+        events.push_back({.ended = true, .failure = failure});
+        hand_over();
+        deliver = nullptr;
     }
 };
 

@@ -29,11 +29,19 @@ std::string escaped(const std::string& text) {
     return out;
 }
 
+template<class Of>
 struct Row {
     const char *name, *type, *help;
-    const Counter ModelMetrics::*value;
+    const Counter Of::*value;
 };
-constexpr Row kRows[] = {
+constexpr Row<Metrics> kServerRows[] = {
+    {"cancelled_total", "counter", "Requests whose client hung up.", &Metrics::n_cancelled},
+    {"connections", "gauge", "Open connections.", &Metrics::n_connections},
+    {"body_bytes", "gauge", "Bytes of request bodies that are being read or answered.", &Metrics::n_body_bytes},
+    {"upload_bytes", "gauge", "Bytes of uploaded files that are being read, or wait to be decoded.",
+     &Metrics::n_upload_bytes},
+};
+constexpr Row<ModelMetrics> kRows[] = {
     {"prompt_tokens_total", "counter", "Tokens of prompts.", &ModelMetrics::n_prompt_tokens},
     {"shared_prompt_tokens_total", "counter", "Tokens of prompts that were computed before.",
      &ModelMetrics::n_shared_tokens},
@@ -83,25 +91,22 @@ std::string Metrics::text() const {
     head(out, "answers_total", "counter", "Requests answered, by HTTP status.");
     for (int status = 0; status < kStatuses; ++status)
         if (answers_[status]) line(out, "answers_total", "status=\"" + std::to_string(status) + '"', answers_[status]);
-    head(out, "cancelled_total", "counter", "Requests whose client hung up.");
-    line(out, "cancelled_total", "", n_cancelled);
-    head(out, "connections", "gauge", "Open connections.");
-    line(out, "connections", "", n_connections);
-    head(out, "body_bytes", "gauge", "Bytes of request bodies that are being read or answered.");
-    line(out, "body_bytes", "", n_body_bytes);
-    head(out, "upload_bytes", "gauge", "Bytes of uploaded files that are being read, or wait to be decoded.");
-    line(out, "upload_bytes", "", n_upload_bytes);
-    for (const Row& row : kRows) {
+    for (const Row<Metrics>& row : kServerRows) {
+        head(out, row.name, row.type, row.help);
+        line(out, row.name, "", this->*row.value);
+    }
+    for (const Row<ModelMetrics>& row : kRows) {
         head(out, row.name, row.type, row.help);
         for (const auto& [name, model] : models)
             line(out, row.name, "model=\"" + escaped(name) + '"', model.*row.value);
     }
-    head(out, "first_token_seconds", "histogram", "From a request's arrival to its first token.");
-    for (const auto& [name, model] : models)
-        model.first_token.write(out, "fovea_first_token_seconds", "model=\"" + escaped(name) + '"');
-    head(out, "request_seconds", "histogram", "From a request's arrival to its end.");
-    for (const auto& [name, model] : models)
-        model.request.write(out, "fovea_request_seconds", "model=\"" + escaped(name) + '"');
+    const auto add = [&](const char* name, const char* help, const Histogram ModelMetrics::*histogram) {
+        head(out, name, "histogram", help);
+        for (const auto& [model, of] : models)
+            (of.*histogram).write(out, std::string("fovea_") + name, "model=\"" + escaped(model) + '"');
+    };
+    add("first_token_seconds", "From a request's arrival to its first token.", &ModelMetrics::first_token);
+    add("request_seconds", "From a request's arrival to its end.", &ModelMetrics::request);
     return out;
 }
 

@@ -43,16 +43,10 @@ void Scheduler::stop() {
     if (thread_.joinable()) thread_.join();
 }
 
-std::uint64_t Scheduler::later_bytes() const {
-    std::uint64_t bytes = 0;
-    for (const auto& worker : workers_) bytes += worker->later_bytes();
-    return bytes;
-}
-
-std::uint64_t Scheduler::memory_bytes() const {
-    std::uint64_t bytes = 0;
-    for (const auto& worker : workers_) bytes += worker->memory_bytes();
-    return bytes;
+std::uint64_t Scheduler::sum(std::uint64_t (Worker::*bytes)() const) const {
+    std::uint64_t sum = 0;
+    for (const auto& worker : workers_) sum += ((*worker).*bytes)();
+    return sum;
 }
 
 }  // namespace fovea::serve

@@ -29,11 +29,12 @@ public:
 
     [[nodiscard]] Worker& worker(std::size_t model) { return *workers_[model]; }
     [[nodiscard]] const Worker& worker(std::size_t model) const { return *workers_[model]; }
-    [[nodiscard]] std::uint64_t memory_bytes() const;
-    [[nodiscard]] std::uint64_t later_bytes() const;
+    [[nodiscard]] std::uint64_t memory_bytes() const { return sum(&Worker::memory_bytes); }
+    [[nodiscard]] std::uint64_t later_bytes() const { return sum(&Worker::later_bytes); }
 
 private:
     void run(std::promise<void> begun);
+    [[nodiscard]] std::uint64_t sum(std::uint64_t (Worker::*bytes)() const) const;
 
     std::vector<std::unique_ptr<Worker>> workers_;
     Bell bell_;

@@ -9,20 +9,15 @@
 namespace fovea::serve {
 namespace {
 
-struct TargetConstraint final : Constrained {
-    TargetConstraint(const TargetRules& rules, std::span<const Token> source) : target(rules, source) {}
-    TokenFilter filter() override { return target.filter(); }
-    TargetFilter target;
-};
-
 bool same(std::span<const Token> a, std::span<const Token> b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
 
 }  // namespace
 
-std::unique_ptr<Constrained> constrain_target(const TargetRules& rules, std::span<const Token> source) {
-    return std::make_unique<TargetConstraint>(rules, source);
+Constrained constrain_target(const TargetRules& rules, std::span<const Token> source) {
+    const auto target = std::make_shared<TargetFilter>(rules, source);
+    return {target, target->filter()};
 }
 
 SourceMemories::SourceMemories(const host::Opened& served, const WorkerOptions& options, std::uint32_t context) {
@@ -41,11 +36,6 @@ SourceMemories::SourceMemories(const host::Opened& served, const WorkerOptions& 
     ids_.reserve(max_source_);
     lengths_.reserve(n);
     memories_.reserve(n);
-}
-
-std::uint32_t SourceMemories::pages_of(std::size_t n_tokens) {
-    constexpr std::uint32_t kPage = PoolLimits{}.page_len;
-    return static_cast<std::uint32_t>((n_tokens + kPage - 1) / kPage);
 }
 
 bool SourceMemories::has_room(std::span<const Token> source, std::span<const Choice> choices) const {

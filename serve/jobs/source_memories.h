@@ -31,7 +31,6 @@ public:
 
 private:
     [[nodiscard]] static bool share(Choice& choice, std::span<const Choice> choices);
-    [[nodiscard]] static std::uint32_t pages_of(std::size_t n_tokens);
 
     std::uint32_t max_source_ = 0, n_pages_ = 0;
     host::Runtime<CachePool> pool_;
@@ -41,6 +40,6 @@ private:
 };
 
 /// The constraint of that choice.
-[[nodiscard]] std::unique_ptr<Constrained> constrain_target(const TargetRules& rules, std::span<const Token> source);
+[[nodiscard]] Constrained constrain_target(const TargetRules& rules, std::span<const Token> source);
 
 }  // namespace fovea::serve

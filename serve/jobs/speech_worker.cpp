@@ -45,8 +45,7 @@ public:
         if (!served.adapters.empty())
             throw host::Error(served.name + ": adapter: expected a model for text or vectors, got one for speech");
         const Config& config = served.model.config();
-        context_ = config.decoder.max_positions;
-        const std::uint32_t n_positions = (config.encoder.sound.n_frames + 1) / 2 + context_;
+        const std::uint32_t n_positions = (config.encoder.sound.n_frames + 1) / 2 + config.decoder.max_positions;
         const std::uint32_t n_fit = options.n_positions ? std::max(options.n_positions / n_positions, 1u) : kRecordings;
         places_.resize(std::min(options.n_sequences, n_fit));
     }
@@ -61,7 +60,7 @@ public:
     }
     [[nodiscard]] bool turn() override;
     void fail_all(const Failure& failure) override;
-    [[nodiscard]] std::uint32_t context() const override { return context_; }
+    [[nodiscard]] std::uint32_t context() const override { return served_.model.config().decoder.max_positions; }
     [[nodiscard]] std::uint64_t memory_bytes() const override { return workspace_ ? workspace_->n_bytes() : 0; }
     [[nodiscard]] std::uint64_t later_bytes() const override {
         const Sound& sound = served_.model.config().encoder.sound;
@@ -76,9 +75,14 @@ private:
     void run(SpeechPlace& place) noexcept;
     [[nodiscard]] RecordingFrames frames_of(const SpeechPlace& place, double& seconds);
     void give_up();
+    void stop(SpeechPlace& place, const Failure& failure) {
+        place.job->fail(failure);
+        const std::lock_guard lock(mutex_);
+        place.stops = true;
+        answered_.notify_all();
+    }
     bool hand_out(SpeechPlace& place);
     [[nodiscard]] bool compute();
-    void fail(JobPtr job, const Failure& failure);
     static void check(const SpeechPlace& place) {
         if (place.stops || place.job->cancelled) throw SpeechCancelled{};
     }
@@ -86,7 +90,6 @@ private:
     const host::Opened& served_;
     const WorkerOptions options_;
     ModelMetrics& metrics_;
-    std::uint32_t context_ = 0;
     std::optional<SpeechWorkspace> workspace_;
     std::deque<SpeechPlace> places_;
     std::mutex mutex_;
@@ -190,29 +193,16 @@ void SpeechWorker::start(SpeechPlace& place, const JobPtr& job) {
         place.thread = std::thread([this, &place] { run(place); });
     } catch (const std::system_error&) {
         place.finished = true;
-        fail(job, {503, "server: out of threads"});
+        job->fail({503, "server: out of threads"});
     }
-}
-
-/// A copy: its place lets go of its own later, when its loop has ended.
-void SpeechWorker::fail(JobPtr job, const Failure& failure) {
-    if (!job->deliver) return;  // it has been told
-    job->events.push_back({.ended = true, .failure = failure});
-    job->hand_over();
-    job->deliver = nullptr;
 }
 
 /// Ends what nobody waits for, and what has had its time.
 void SpeechWorker::give_up() {
     const Clock::time_point now = Clock::now();
-    const Failure late{504, "time: expected an answer before the server's deadline, got none"};
-    for (const JobPtr& job : queue.take_ended(now)) fail(job, late);
+    for (const JobPtr& job : queue.take_ended(now)) job->fail(kLate);
     for (SpeechPlace& place : places_) {
-        if (!place.job || !(place.job->cancelled || place.job->deadline <= now)) continue;
-        fail(place.job, late);
-        const std::lock_guard lock(mutex_);
-        place.stops = true;
-        answered_.notify_all();
+        if (place.job && place.job->is_over(now)) stop(place, kLate);
     }
 }
 
@@ -229,15 +219,14 @@ bool SpeechWorker::hand_out(SpeechPlace& place) {
     }
     for (const Event& event : job->events)
         for (const SpeechSegment& segment : event.segments) {
-            if (!job->n_started++)
-                metrics_.first_token.observe(std::chrono::duration<double>(Clock::now() - job->arrived).count());
+            if (!job->n_started++) metrics_.first_token.observe(seconds_since(job->arrived));
             metrics_.n_new_tokens += segment.tokens.size();
         }
     if (job->deliver) job->hand_over();
     job->events.clear();
     if (!finished) return true;
     if (place.thread.joinable()) place.thread.join();
-    metrics_.request.observe(std::chrono::duration<double>(Clock::now() - job->arrived).count());
+    metrics_.request.observe(seconds_since(job->arrived));
     job->deliver = nullptr;
     queue.release(job->user);
     place.job = nullptr;
@@ -309,18 +298,10 @@ bool SpeechWorker::turn() {
 }
 
 void SpeechWorker::fail_all(const Failure& failure) {
-    while (const JobPtr job = queue.front()) {
-        queue.pop(job);
-        fail(job, failure);
-    }
+    fail_waiting(failure);
     for (SpeechPlace& place : places_) {
         if (!place.job) continue;
-        fail(place.job, failure);
-        {
-            const std::lock_guard lock(mutex_);
-            place.stops = true;
-            answered_.notify_all();
-        }
+        stop(place, failure);
         if (place.thread.joinable()) place.thread.join();
         (void)hand_out(place);
     }

@@ -1,5 +1,7 @@
 // One pass of a text worker: whose rows go into it, and what becomes of its logits.
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <string_view>
 
 #include "serve/jobs/logits_hash.h"
@@ -10,7 +12,25 @@ namespace {
 
 constexpr std::uint32_t kWorthWaiting = 32;  // a choice waits while another computes more than this many shared tokens
 
-double seconds_since(Clock::time_point then) { return std::chrono::duration<double>(Clock::now() - then).count(); }
+/// The chosen token of one row of logits with its chance, and the n likeliest ones with theirs.
+ChosenToken chances(const Tokenizer& tokenizer, std::span<const float> logits, Token chosen,
+                    std::uint32_t n_likeliest) {
+    const double highest = *std::max_element(logits.begin(), logits.end());
+    double sum = 0;
+    for (const float logit : logits) sum += std::exp(logit - highest);
+    const double normalizer = highest + std::log(sum);
+    const auto chance = [&](Token id) {
+        return TokenChance{std::string(token_bytes(tokenizer, id)), id, static_cast<float>(logits[id] - normalizer)};
+    };
+    ChosenToken made{chance(chosen), {}};
+    std::vector<Token> ids(n_likeliest ? logits.size() : 0);
+    std::iota(ids.begin(), ids.end(), Token{0});
+    const auto n = std::min<std::size_t>(n_likeliest, ids.size());
+    std::partial_sort(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(n), ids.end(),
+                      [&](Token a, Token b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
+    for (std::size_t i = 0; i < n; ++i) made.likeliest.push_back(chance(ids[i]));
+    return made;
+}
 
 }  // namespace
 
@@ -168,7 +188,7 @@ Status TextWorker::start_generator(Choice& c) {
     options.memory = c.memory;
     if (job.rules) c.constraint = constrain_target(*job.rules, c.source());
     if (job.constrain) c.constraint = job.constrain();
-    if (c.constraint) options.filter = c.constraint->filter();
+    options.filter = c.constraint.filter;
     status = start(c.generator, prompt, options);
     c.writes = status.ok();
     return status;

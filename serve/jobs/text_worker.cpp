@@ -41,12 +41,10 @@ TextWorker::TextWorker(const host::Opened& served, const WorkerOptions& options,
                                  .n_threads = options.n_threads,
                                  .max_sequences = n},
                                 Pages::at_once);
-    page_len_ = PoolLimits{}.page_len;
     n_pages_ = pages_of(positions_of(options.n_positions, context_, n));
     pool_ = start_pool(served,
                        {.max_kv_len = context_,
                         .max_sequences = n + n_kept_ + (options.n_viewed ? 1 : 0),
-                        .page_len = page_len_,
                         .n_pages = n_pages_,
                         .kv_type = options.kv_type,
                         .max_marks = 1,  // a generator's, while it proposes
@@ -64,8 +62,6 @@ TextWorker::TextWorker(const host::Opened& served, const WorkerOptions& options,
     set_gauges();
 }
 
-TextWorker::~TextWorker() = default;
-
 void TextWorker::begin() { make_workspace(served_, {.isa = options_.isa, .remote = options_.remote}, workspace_); }
 
 std::uint64_t TextWorker::memory_bytes() const {
@@ -75,19 +71,15 @@ std::uint64_t TextWorker::memory_bytes() const {
 
 /// Ends what nobody waits for, and what has had its time.
 void TextWorker::give_up(Clock::time_point now) {
-    const Failure late{504, "time: expected an answer before the server's deadline, got none"};
-    for (const JobPtr& job : queue.take_ended(now)) fail(job, late);
-    for (Choice& choice : choices_) {
-        const JobPtr job = choice.job;
-        if (job && (job->cancelled || job->deadline <= now)) fail(job, late);
-    }
+    for (const JobPtr& job : queue.take_ended(now)) fail(job, kLate);
     // A client that does not read keeps its place only as long as nobody waits for one.
     const Failure unread{
         504,
         "client: expected it to read its answer while others waited for the place, got 15 seconds in which it did not"};
     for (Choice& choice : choices_) {
         const JobPtr job = choice.job;
-        if (job && job->slow_until(now) > kMostSlow && queue.front()) fail(job, unread);
+        if (job && job->is_over(now)) fail(job, kLate);
+        if (choice.job && job->slow_until(now) > kMostSlow && queue.front()) fail(job, unread);
     }
 }
 
@@ -95,20 +87,14 @@ void TextWorker::fail(JobPtr job, const Failure& failure) {  // a copy: its choi
     for (Choice& choice : choices_)
         if (choice.job == job) end(choice, false);
     if (job->n_started < job->n_choices()) queue.pop(job);
-    if (!job->deliver) return;  // it has failed already
     job->n_started = job->n_ended = job->n_choices();
-    job->events.push_back({.ended = true, .failure = failure});
-    job->hand_over();
-    job->deliver = nullptr;
+    job->fail(failure);
 }
 
 void TextWorker::fail_all(const Failure& failure) {
     for (Choice& choice : choices_)
         if (choice.job) fail(choice.job, failure);
-    while (const JobPtr job = queue.front()) {
-        queue.pop(job);
-        fail(job, failure);
-    }
+    fail_waiting(failure);
     while (kept_.drop_oldest()) {
     }
     set_gauges();
@@ -120,8 +106,7 @@ bool TextWorker::admit() {
     const auto rests = [](const Choice& c) { return c.job && c.resting; };
     if (std::any_of(choices_.begin(), choices_.end(), rests)) return false;  // they were first
     for (JobPtr job; (job = queue.front());) {
-        const auto n_running = static_cast<std::uint32_t>(
-            std::count_if(choices_.begin(), choices_.end(), [](const Choice& c) { return c.job != nullptr; }));
+        const std::uint32_t n_running = this->n_running();
         const std::span<const Token> prompt = job->prompts[job->n_started / job->n_each];
         const std::uint32_t n_there = pool_->n_free_pages() + kept_.n_pages();
         if (n_running && n_there < pages_of(prompt.size() + 1) + n_running) return false;
@@ -175,10 +160,54 @@ void TextWorker::share(Choice& choice, const Cache& from, std::uint32_t n_tokens
     choice.n_shared = choice.cache.kv_len();
 }
 
+std::uint64_t TextWorker::attention_bytes() const {
+    const Stack& stack = served_.model.config().decoder;
+    std::uint32_t n_heads = 1;
+    for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer)
+        n_heads = std::max(n_heads, std::uint32_t{stack.block(layer).attention.n_heads});
+    const std::uint64_t n = std::min(options_.n_viewed, context_);
+    return n_heads * n * n * sizeof(float);
+}
+
+/// A text to look at has a cache of its own, in a call of its own.
+void TextWorker::show_attention(const JobPtr& job) {
+    queue.pop(job);
+    const std::span<const Token> text = job->prompts[0];
+    const auto n = static_cast<std::uint32_t>(text.size());
+    const std::uint32_t n_heads = served_.model.config().decoder.block(job->view->layer).attention.n_heads;
+    while (pool_->n_free_pages() < pages_of(n) && kept_.drop_oldest()) {
+    }
+    const bool mean = job->view->head < 0;
+    const std::size_t n_weights = std::size_t{n} * n;
+    const std::span<float> out(reinterpret_cast<float*>(attention_arena_.bytes().data()),
+                               (mean ? 1 : n_heads) * n_weights);
+    Cache cache;
+    Status status = make_cache(*pool_, cache);
+    if (status.ok())
+        status = capture_attention(
+            *workspace_, {.layer = job->view->layer, .per_head = !mean, .n_queries = n, .n_keys = n, .out = out});
+    const Step step{cache, text, {}};
+    if (status.ok()) status = forward(*workspace_, {&step, 1});
+    (void)capture_attention(*workspace_, {});
+    if (cache.valid()) (void)end_cache(cache);
+    metrics_.n_rows += n;
+    ++metrics_.n_passes;
+    queue.charge(job->user, n);
+    Event event{.ended = true};
+    if (status.ok()) {
+        const std::span<const float> chosen = out.subspan((mean ? 0 : job->view->head) * n_weights, n_weights);
+        event.vector.assign(chosen.begin(), chosen.end());
+    } else {
+        event.failure = {500, StatusLine(status).c_str()};
+    }
+    job->n_started = job->n_ended = job->n_choices();
+    job->events.push_back(std::move(event));
+    job->hand_over();
+    job->deliver = nullptr;
+}
+
 void TextWorker::set_gauges() {
-    const auto n_running =
-        std::count_if(choices_.begin(), choices_.end(), [](const Choice& c) { return c.job != nullptr; });
-    metrics_.n_running = static_cast<std::uint64_t>(n_running);
+    metrics_.n_running = n_running();
     metrics_.n_waiting = queue.size();
     metrics_.n_pages = n_pages_;
     metrics_.n_free_pages = pool_->n_free_pages();

@@ -4,6 +4,7 @@
 // Nothing of this changes a text: logits do not depend on what else is in a pass, on pages, forks or pieces.
 // Source: Yu et al. 2022 (batching by iterations); Kwon et al. 2023 (pages); Agrawal et al. 2024 (prompts in pieces).
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -23,7 +24,7 @@ struct Choice {
     Generator generator{};
     bool writes = false;   ///< its generator has started
     bool resting = false;  ///< its pages went to others; it is computed again when there are some
-    std::unique_ptr<Constrained> constraint{};
+    Constrained constraint{};
     std::uint64_t logits_hash = 0;
     std::uint32_t n_rows = 0;  ///< of this pass
     bool takes = false;        ///< whether its step gives logits
@@ -42,7 +43,6 @@ struct Choice {
 class TextWorker final : public Worker {
 public:
     TextWorker(const host::Opened& served, const WorkerOptions& options, ModelMetrics& metrics);
-    ~TextWorker() override;
 
     [[nodiscard]] bool turn() override;
     void fail_all(const Failure& failure) override;
@@ -79,15 +79,15 @@ private:
     void hand_out(Choice& choice);
     void count(const Choice& choice, const Event& event, std::size_t n_new);
     void set_gauges();
-
-    [[nodiscard]] std::uint32_t pages_of(std::size_t n_tokens) const {
-        return static_cast<std::uint32_t>((n_tokens + page_len_ - 1) / page_len_);
+    [[nodiscard]] std::uint32_t n_running() const {
+        return static_cast<std::uint32_t>(
+            std::ranges::count_if(choices_, [](const Choice& c) { return c.job != nullptr; }));
     }
 
     const host::Opened& served_;
     const WorkerOptions options_;
     ModelMetrics& metrics_;
-    std::uint32_t context_ = 0, page_len_ = 0, n_pages_ = 0;
+    std::uint32_t context_ = 0, n_pages_ = 0;
     SourceMemories memories_;
     host::Runtime<Workspace> workspace_;
     host::Runtime<CachePool> pool_;
@@ -102,11 +102,12 @@ private:
     std::vector<Choice*> reading_;   // whose sources are read
 };
 
+/// Pages that hold so many positions of a text.
+[[nodiscard]] inline std::uint32_t pages_of(std::uint64_t n_positions) {
+    constexpr std::uint32_t kPage = PoolLimits{}.page_len;
+    return static_cast<std::uint32_t>((n_positions + kPage - 1) / kPage);
+}
 /// Positions of all caches together: as many as were asked for, but at least one context; 0: a few whole contexts.
 [[nodiscard]] std::uint64_t positions_of(std::uint32_t asked, std::uint32_t context, std::uint32_t n_sequences);
-
-/// The chosen token of one row of logits with its chance, and the n likeliest ones with theirs.
-[[nodiscard]] ChosenToken chances(const Tokenizer& tokenizer, std::span<const float> logits, Token chosen,
-                                  std::uint32_t n_likeliest);
 
 }  // namespace fovea::serve

@@ -38,9 +38,7 @@ public:
 
     void begin() override { make_workspace(served_, how_, workspace_); }
     [[nodiscard]] bool turn() override;
-    void fail_all(const Failure& failure) override {
-        while (const JobPtr job = queue.front()) fail(job, failure);
-    }
+    void fail_all(const Failure& failure) override { fail_waiting(failure); }
     [[nodiscard]] std::uint32_t context() const override { return context_; }
     [[nodiscard]] std::uint64_t memory_bytes() const override {
         return workspace_.arena.size() + out_.size() * sizeof(float) + 2 * max_batch() * sizeof(Token);
@@ -51,13 +49,6 @@ private:
     [[nodiscard]] std::uint32_t max_batch() const { return workspace_.plan.limits.max_batch; }
     void gather();
     void hand_out(std::size_t i);
-    void fail(JobPtr job, const Failure& failure) {  // a copy: the queue lets go of its own
-        queue.pop(job);
-        if (!job->deliver) return;
-        job->events.push_back({.ended = true, .failure = failure});
-        job->hand_over();
-        job->deliver = nullptr;
-    }
 
     const host::Opened& served_;
     SessionOptions how_;
@@ -105,14 +96,13 @@ void VectorWorker::hand_out(std::size_t i) {
     metrics_.n_prompt_tokens += lengths_[i];
     job->events.push_back(std::move(event));
     if (++job->n_ended < job->n_choices()) return;
-    metrics_.request.observe(std::chrono::duration<double>(Clock::now() - job->arrived).count());
+    metrics_.request.observe(seconds_since(job->arrived));
     job->hand_over();
     job->deliver = nullptr;
 }
 
 bool VectorWorker::turn() {
-    for (const JobPtr& job : queue.take_ended(Clock::now()))
-        fail(job, {504, "time: expected an answer before the server's deadline, got none"});
+    for (const JobPtr& job : queue.take_ended(Clock::now())) job->fail(kLate);
     gather();
     metrics_.n_waiting = queue.size();
     metrics_.n_running = places_.size();
@@ -125,7 +115,10 @@ bool VectorWorker::turn() {
     ++metrics_.n_passes;
     metrics_.n_rows += ids_.size();
     for (std::size_t i = 0; i < places_.size(); ++i) {
-        if (!status.ok()) fail(places_[i].job, {500, StatusLine(status).c_str()});
+        if (!status.ok()) {
+            queue.pop(places_[i].job);
+            places_[i].job->fail({500, StatusLine(status).c_str()});
+        }
         hand_out(i);
     }
     places_.clear();
@@ -134,11 +127,6 @@ bool VectorWorker::turn() {
 
 }  // namespace
 
-std::unique_ptr<Worker> make_vector_worker(const host::Opened& served, const WorkerOptions& options,
-                                           ModelMetrics& metrics) {
-    return std::make_unique<VectorWorker>(served, options, metrics);
-}
-
 std::unique_ptr<Worker> make_worker(const host::Opened& served, const WorkerOptions& options, ModelMetrics& metrics) {
     (void)served.need_tokenizer();
     switch (served.kind()) {
@@ -146,7 +134,8 @@ std::unique_ptr<Worker> make_worker(const host::Opened& served, const WorkerOpti
         case host::Kind::translation: return make_text_worker(served, options, metrics);
         case host::Kind::speech: return make_speech_worker(served, options, metrics);
         case host::Kind::vectors:
-            if (served.config().encoder.pooling != Pooling::none) return make_vector_worker(served, options, metrics);
+            if (served.config().encoder.pooling != Pooling::none)
+                return std::make_unique<VectorWorker>(served, options, metrics);
             [[fallthrough]];
         default:
             throw host::Error(

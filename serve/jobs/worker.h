@@ -31,6 +31,9 @@ struct WorkerOptions {
     Type kv_type = Type::f32;
 };
 
+/// What a job is told whose time is over.
+inline const Failure kLate{504, "time: expected an answer before the server's deadline, got none"};
+
 class Worker {
 public:
     explicit Worker(std::size_t queue_capacity) : queue(queue_capacity) {}
@@ -56,13 +59,19 @@ public:
 
     FairQueue queue;
     std::function<void()> wake;  ///< has the scheduler's thread come round again; set before begin
+
+protected:
+    void fail_waiting(const Failure& failure) {
+        while (const JobPtr job = queue.front()) {
+            queue.pop(job);
+            job->fail(failure);
+        }
+    }
 };
 
 /// A model for logits, of one stack or of two: texts. A model that pools: vectors. One that hears and writes: speech. Throws host::Error where it is neither, or memory lacks.
 [[nodiscard]] std::unique_ptr<Worker> make_text_worker(const host::Opened& served, const WorkerOptions& options,
                                                        ModelMetrics& metrics);
-[[nodiscard]] std::unique_ptr<Worker> make_vector_worker(const host::Opened& served, const WorkerOptions& options,
-                                                         ModelMetrics& metrics);
 [[nodiscard]] std::unique_ptr<Worker> make_speech_worker(const host::Opened& served, const WorkerOptions& options,
                                                          ModelMetrics& metrics);
 [[nodiscard]] std::unique_ptr<Worker> make_worker(const host::Opened& served, const WorkerOptions& options,

@@ -5,7 +5,7 @@
 #include "serve/api/multipart.h"
 #include "serve/api/recordings.h"
 #include "serve/api/tool_calls.h"
-#include "serve/http/http.h"
+#include "serve/http/http_message.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {
@@ -44,6 +44,29 @@ void read_all(std::string_view body) {
     for (const auto read : {read_chat, read_response, read_completion, read_ollama_chat, read_ollama_generate})
         read_as(body, read);
     for (const auto read : {read_embeddings, read_ollama_embed}) read_as(body, read);
+}
+
+/// The request in `bytes`, which hold it whole, or the status that refuses it. Connections read by the same rules.
+struct ParsedHttp {
+    int refused = 0;  ///< a status, or 0
+    HttpRequest request;
+};
+ParsedHttp parse_http(std::string_view bytes, const HttpLimits& limits) {
+    Parser parser;
+    prepare(parser, limits);
+    parser.body_limit(limits.body.bytes);
+    parser.eager(true);
+    beast::error_code error;
+    while (!bytes.empty() && !parser.is_done()) {
+        const std::size_t n = parser.put(boost::asio::const_buffer(bytes.data(), bytes.size()), error);
+        if (error == http::error::need_more && n) error = {};
+        if (error) break;
+        bytes.remove_prefix(n);
+    }
+    if (!error && !parser.is_done() && parser.got_some()) parser.put_eof(error);  // it wants a byte before the end
+    if (error || !parser.is_done()) return {error ? refusal_of(error) : 400, {}};
+    if (has_unknown_length(parser.get(), parser.chunked())) return {400, {}};
+    return {0, request_of(parser.release())};
 }
 
 /// A Content-Type up to the first line's end, and a form.

@@ -33,7 +33,7 @@ TOUCHED = {
     "add_tokenize[^r]": "tools/verbs/verbs.h tools/verbs/tokenize.cpp",
     r"isa\(amx|kernels_amx": "CMakeLists.txt engine/kernels/kernels.h engine/kernels/isa/amx.cpp",
     "top_p": "include/fovea/sampler.h include/fovea/sampler_options.inc include/fovea/fovea.h engine/text/sampler.cpp"
-    " bindings/python/fovea/_model.py bindings/python/fovea/_session.py",
+    " bindings/python/fovea/_options.py",
     r"endpoints::rerank|post, rerank": "serve/api/endpoints.inc serve/api/rerank.cpp",
     "nemotron": "convert/families/nemotron.cpp convert/families/families.inc convert/families/gguf.cpp",
 }

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from operator import index
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from . import _fovea
+
+Native = TypeVar("Native")
 
 
 def whole(value: Any, name: str, *, least: int = 0) -> int:
@@ -84,15 +86,16 @@ def byte_string(value: Any, name: str) -> bytes:
 
 def native_model(model: Any) -> _fovea.Model:
     """What the extension knows of a model."""
-    native = getattr(model, "_native", None)
-    if not isinstance(native, _fovea.Model):
-        raise TypeError(f"model: expected a fovea.Model, got {type(model).__name__}")
-    return native
+    return _native(model, _fovea.Model, "model: expected a fovea.Model")
 
 
 def native_cache(cache: Any, name: str) -> _fovea.Cache:
     """What the extension knows of a cache."""
-    native = getattr(cache, "_native", None)
-    if not isinstance(native, _fovea.Cache):
-        raise TypeError(f"{name}: expected a fovea.Cache, got {type(cache).__name__}")
+    return _native(cache, _fovea.Cache, f"{name}: expected a fovea.Cache")
+
+
+def _native(owner: Any, kind: type[Native], expected: str) -> Native:
+    native = getattr(owner, "_native", None)
+    if not isinstance(native, kind):
+        raise TypeError(f"{expected}, got {type(owner).__name__}")
     return native

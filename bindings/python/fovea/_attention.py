@@ -13,7 +13,7 @@ import numpy as np
 from . import _fovea
 from ._arguments import real, whole
 from ._arrays import Floats, float_array, new_array, packed, shape_of
-from ._torch import class_name, is_exactly
+from ._torch import class_name, config_of_torch, is_exactly
 
 _of_this_thread = threading.local()
 
@@ -78,29 +78,19 @@ def attend(
     shape, value_shape = _heads_shape(query, "query"), _heads_shape(value, "value")
     if out is None:
         out = new_array((*shape[:-1], value_shape[-1]), "query")
-    given: dict[str, Any] = {"out": out, "causal": bool(causal)}
-    if mask is not None or keep_mask is not None:
-        given["mask"] = _mask(mask, keep_mask)
-    if key_padding_mask is not None:
-        given["key_padding_mask"] = packed(key_padding_mask)
-    if scale is not None:
-        given["scale"] = _scale(scale)
-    if softcap:
-        given["softcap"] = real(softcap, "softcap")
-    if kv_lengths is not None:
-        given["kv_lengths"] = kv_lengths
+    weights, full = None, (1,) * (4 - len(shape)) + shape
+    if return_weights:
+        n_keys = _heads_shape(key, "key")[-2] + (0 if past_key is None else _heads_shape(past_key, "past_key")[-2])
+        weights = new_array((*full[:3], n_keys), "query")
+    padding = None if key_padding_mask is None else packed(key_padding_mask)
+    numbers = 0.0 if scale is None else _scale(scale), real(softcap, "softcap")
+    past: tuple[Any, Any] = (None, None)
     if past_key is not None or past_value is not None:
-        given["past_key"] = float_array(past_key, "past_key")
-        given["past_value"] = float_array(past_value, "past_value")
-    if not return_weights:
-        _heads(n_threads).attend(query, key, value, given)
-        return out
-    full = (1,) * (4 - len(shape)) + shape
-    n_keys = _heads_shape(key, "key")[-2] + (0 if past_key is None else _heads_shape(past_key, "past_key")[-2])
-    weights = new_array((*full[:3], n_keys), "query")
-    given["weights"], given["per_head"] = weights, True
-    _heads(n_threads).attend(query, key, value, given)
-    return out, weights.reshape(*shape[:-1], n_keys)
+        past = float_array(past_key, "past_key"), float_array(past_value, "past_value")
+    hidden = _mask(mask, keep_mask)
+    native = _heads(n_threads)
+    native.attend(query, key, value, out, bool(causal), hidden, padding, weights, True, *numbers, kv_lengths, *past)
+    return out if weights is None else (out, weights.reshape(*shape[:-1], weights.shape[-1]))
 
 
 def _heads_shape(array: Any, name: str) -> tuple[int, ...]:
@@ -164,19 +154,10 @@ class MultiheadAttention:
         """Take a `torch.nn.MultiheadAttention` as it is."""
         if not is_exactly(module, "MultiheadAttention"):
             raise TypeError(f"module: expected a torch.nn.MultiheadAttention, got {class_name(module)}")
-        return cls(
-            module.embed_dim,
-            module.num_heads,
-            state_dict=module.state_dict(),
-            bias=module.in_proj_bias is not None,
-            add_bias_kv=module.bias_k is not None,
-            add_zero_attn=module.add_zero_attn,
-            kdim=module.kdim,
-            vdim=module.vdim,
-            batch_first=module.batch_first,
-            type=type,
-            n_threads=n_threads,
-        )
+        config = config_of_torch(module)
+        del config["model_type"]
+        state = module.state_dict()
+        return cls(**config, state_dict=state, batch_first=module.batch_first, type=type, n_threads=n_threads)
 
     def __call__(
         self,
@@ -215,17 +196,13 @@ class MultiheadAttention:
 
         q, k, v = rows(query, "query"), rows(key, "key"), rows(value, "value")
         out = new_array((q.shape[0], q.shape[1], self.embed_dim), "query")
-        given: dict[str, Any] = {"out": out, "causal": bool(is_causal)}
-        if attn_mask is not None:
-            given["mask"] = packed(attn_mask)
-        if key_padding_mask is not None:
-            given["key_padding_mask"] = packed(key_padding_mask)
+        mask = None if attn_mask is None else packed(attn_mask)
+        padding = None if key_padding_mask is None else packed(key_padding_mask)
         weights: Floats | None = None
         if need_weights:
             heads = () if average_attn_weights else (self.num_heads,)
             weights = new_array((q.shape[0], *heads, q.shape[1], k.shape[1] + self._n_appended), "key")
-            given["weights"], given["per_head"] = weights, not average_attn_weights
-        self._native.attend(q, k, v, given)
+        self._native.attend(q, k, v, out, bool(is_causal), mask, padding, weights, not average_attn_weights)
         if not batched:
             return out[0], None if weights is None else weights[0]
         return (out if self.batch_first else out.swapaxes(0, 1)), weights

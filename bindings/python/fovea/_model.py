@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Union
 
 from . import _convert, _fovea
@@ -15,14 +15,13 @@ from ._chat import (
     ChatAnswer,
     ChatStream,
     Message,
-    Schema,
     checked_tools,
     prompt_of,
     reader_of,
     schema_of_calls,
 )
 from ._opened import OF_OPENED
-from ._session import STREAM_OPTIONS
+from ._options import options_of, takes_options, text_options
 from ._speech import SpeechModel
 from ._translation import TranslationModel
 from ._vectors import VectorModel
@@ -110,89 +109,34 @@ class Model(SpeechModel, TranslationModel, VectorModel):
 
     # ---- continuations -----------------------------------------------------------------------------------------------
 
-    def generate(
-        self,
-        prompt: str | Ids,
-        *,
-        max_new_tokens: int = 128,
-        temperature: float = 0.0,
-        top_k: int = 0,
-        top_p: float = 1.0,
-        min_p: float = 0.0,
-        repeat_penalty: float = 1.0,
-        frequency_penalty: float = 0.0,
-        presence_penalty: float = 0.0,
-        logit_bias: Mapping[int, float] | None = None,
-        seed: int = 0,
-        stop: str | Sequence[str] | None = None,
-        special: bool = False,
-        speculate: int = 0,
-        schema: Schema | None = None,
-        grammar: str | None = None,
-        regex: str | None = None,
-        compact: bool = False,
-    ) -> str:
+    @takes_options(text_options, max_new_tokens=128)
+    def generate(self, prompt: Any, **options: Any) -> str:
         """Return the continuation of `prompt`, without the prompt: the text of `fovea run`, to the last bit.
-
-        prompt: a text, or ids as they are.
-        max_new_tokens: at most; a text also ends where the model or the context ends it.
-        temperature: 0 takes the likeliest. top_k: among the k likeliest (0: all). top_p: among the fewest that reach
-            this probability. min_p: without what is less than this times as likely as the first.
-        repeat_penalty: above 1, recent tokens become less likely. seed: one seed gives one text, on every machine.
-        frequency_penalty, presence_penalty: taken from the logit of a token of the continuation, for each time it came
-            or once. logit_bias: what is added to tokens' logits, by id; -inf forbids one.
-        stop: texts that end the continuation, which has all before them.
-        special: read special tokens in the prompt, and show those that come.
-        speculate: tokens guessed ahead and verified in one pass: the same text, sooner where it repeats.
-        schema, grammar, regex: one of them, which the whole continuation fits unless max_new_tokens or the context cut
-            it: a JSON schema (a dict, its text, a pydantic model), a grammar as llama.cpp has them, an expression.
-            compact: JSON without spaces between its parts.
 
         What the prompt shares with this thread's last one is not computed again. FullError where the prompt is longer
         than the context.
         """
-        return "".join(
-            self.stream(
-                prompt,
-                max_new_tokens=max_new_tokens,
-                temperature=temperature,
-                top_k=top_k,
-                top_p=top_p,
-                min_p=min_p,
-                repeat_penalty=repeat_penalty,
-                frequency_penalty=frequency_penalty,
-                presence_penalty=presence_penalty,
-                logit_bias=logit_bias,
-                seed=seed,
-                stop=stop,
-                special=special,
-                speculate=speculate,
-                schema=schema,
-                grammar=grammar,
-                regex=regex,
-                compact=compact,
-            )
-        )
+        return "".join(self.stream(prompt, **options))
 
-    def stream(
-        self, prompt: str | Ids, *, max_new_tokens: int = 128, special: bool = False, **options: Any
+    @takes_options(text_options, max_new_tokens=128)
+    def stream(self, prompt: Any, **options: Any) -> Iterator[str]:
+        """Yield the continuation of `prompt` in pieces, as they are made."""
+        return self._stream(prompt, {"max_new_tokens": 128, **options}, {}, None)
+
+    def _stream(
+        self, prompt: Any, options: dict[str, Any], ends: dict[str, Any], chat: _fovea.Chat | None
     ) -> Iterator[str]:
-        """Yield the continuation of `prompt` in pieces, as they are made; arguments as :meth:`generate` has them."""
-        ids = self._prompt_ids(prompt, special)
-        return self._stream(ids, {}, max_new_tokens=max_new_tokens, special=special, **options)
-
-    def _stream(self, ids: Any, ends: dict[str, Any], *, max_new_tokens: int, **options: Any) -> Iterator[str]:
         """Check at once what can be, and return what computes when it is asked for a piece."""
-        for name in options:
-            if name not in STREAM_OPTIONS:
-                known = ", ".join(known for known in STREAM_OPTIONS if not known.startswith("_"))
-                raise TypeError(f"options: expected some of {known}, got {name}")
+        known = options_of(prompt, options)
+        known["prompt"] = self._prompt_ids(prompt, known["special"])
         self._need_text()
-        return self._streamed(ids, ends, max_new_tokens=whole(max_new_tokens, "max_new_tokens"), **options)
+        known["max_new_tokens"] = whole(known["max_new_tokens"], "max_new_tokens")
+        return self._streamed(known, ends, chat)
 
-    def _streamed(self, ids: Any, ends: dict[str, Any], *, max_new_tokens: int, **options: Any) -> Iterator[str]:
-        with self._session("text", max_kv_len=self._room(len(ids) + max_new_tokens)) as session:
-            yield from session.stream(ids, max_new_tokens=max_new_tokens, **options)
+    def _streamed(self, options: dict[str, Any], ends: dict[str, Any], chat: _fovea.Chat | None) -> Iterator[str]:
+        room = self._room(len(options["prompt"]) + options["max_new_tokens"])
+        with self._session("text", max_kv_len=room) as session:
+            yield from session._stream(options, chat)
             ends.update(finish_reason=session.finish_reason, figures=session._native.figures)
 
     def chat(self, messages: Sequence[Message], **options: Any) -> ChatAnswer:
@@ -232,7 +176,7 @@ class Model(SpeechModel, TranslationModel, VectorModel):
         if native is not None:
             options["stop"] = [*words(options.pop("stop", None), "stop"), *native.stops]
         ends: dict[str, Any] = {}
-        pieces = self._stream(ids, ends, max_new_tokens=max_new_tokens, _chat=native, **options)
+        pieces = self._stream(ids, {"max_new_tokens": max_new_tokens, **options}, ends, native)
         return ChatStream(pieces, reader_of(known, tool_choice), ends)
 
     def logits(self, ids: str | Ids, *, out: Any = None) -> Any:

@@ -39,10 +39,7 @@ class OpenedModel:
         self._reads_tools: set[str | None] = set()  # templates that do
         self._forget_forms()
         facts = native.facts()
-        for name in ("name", "architecture", "prompt_suffix"):
-            facts[name] = facts[name].decode(errors="replace")
-        facts["prompts"] = {name: prompt.decode(errors="replace") for name, prompt in facts["prompts"].items()}
-        facts["default_prompt_name"] = facts["default_prompt_name"].decode(errors="replace") or None
+        facts["default_prompt_name"] = facts["default_prompt_name"] or None
         self._facts = facts
         self._stack: dict[str, Any] = facts.get("decoder") or facts["encoder"]
 

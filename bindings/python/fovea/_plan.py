@@ -55,6 +55,5 @@ class Plan:
 
 def make_plan(model: _fovea.Model, limits: Limits, *, of_workspace: bool = False) -> Plan:
     """Plan a session, or a workspace."""
-    found = _fovea.plan(model, limits._named(), of_workspace)
-    parts = tuple(PlanPart(*part) for part in found["parts"])
-    return Plan(arena_bytes=found["arena_bytes"], limits=Limits(**found["limits"]), parts=parts)
+    arena_bytes, settled, parts = _fovea.plan(model, limits._named(), of_workspace)
+    return Plan(arena_bytes, Limits(**settled), tuple(PlanPart(*part) for part in parts))

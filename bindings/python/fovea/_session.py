@@ -9,8 +9,9 @@ import numpy as np
 
 from . import _fovea
 from ._arguments import byte_string, isa_name, native_cache, native_model, whole, words
-from ._arrays import Floats, Ids, counted
-from ._chat import Schema, form_of
+from ._arrays import Ids, counted
+from ._chat import form_of
+from ._options import options_of, takes_options, text_options
 from ._plan import Limits
 
 if TYPE_CHECKING:
@@ -69,55 +70,25 @@ class Session:
         """Append `ids` without computing logits."""
         self._native.forward(counted(ids, "ids"), None)
 
-    def stream(
-        self,
-        prompt: str | Ids,
-        *,
-        max_new_tokens: int | None = None,
-        temperature: float = 0.0,
-        top_k: int = 0,
-        top_p: float = 1.0,
-        min_p: float = 0.0,
-        repeat_penalty: float = 1.0,
-        frequency_penalty: float = 0.0,
-        presence_penalty: float = 0.0,
-        logit_bias: Mapping[int, float] | None = None,
-        seed: int = 0,
-        stop: str | Sequence[str] | None = None,
-        special: bool = False,
-        speculate: int = 0,
-        schema: Schema | None = None,
-        grammar: str | None = None,
-        regex: str | None = None,
-        compact: bool = False,
-        _chat: _fovea.Chat | None = None,
-    ) -> Iterator[str]:
-        """Continue `prompt`, piece by piece; arguments as :meth:`Model.generate` has them.
+    @takes_options(text_options)
+    def stream(self, prompt: Any, **options: Any) -> Iterator[str]:
+        """Continue `prompt`, piece by piece. What the session holds of it is not computed again."""
+        return self._stream(options_of(prompt, options), None)
 
-        What the session holds of the prompt is not computed again.
-        """
+    def _stream(self, options: dict[str, Any], chat: _fovea.Chat | None) -> Iterator[str]:
         self._model._need_text()
-        ids = self._model._prompt_ids(prompt, special)
-        stops = words(stop, "stop")
-        if not isinstance(logit_bias or {}, Mapping):
-            raise TypeError(f"logit_bias: expected a dict from ids to numbers, got {type(logit_bias).__name__}")
-        options = {
-            "temperature": temperature,
-            "top_k": top_k,
-            "top_p": top_p,
-            "min_p": min_p,
-            "repeat_penalty": repeat_penalty,
-            "frequency_penalty": frequency_penalty,
-            "presence_penalty": presence_penalty,
-            "logit_bias": dict(logit_bias or {}),
-            "seed": seed,
-            "special": bool(special),
-            "speculate": speculate,
-        }
-        if max_new_tokens is not None:
-            options["max_new_tokens"] = whole(max_new_tokens, "max_new_tokens")
-        form = form_of(self._model, schema, grammar, regex, compact)
-        return self._pieces(self._native.start(ids, options, stops, form, _chat))
+        options["special"] = bool(options["special"])
+        ids = self._model._prompt_ids(options.pop("prompt"), options["special"])
+        stops, bias = words(options.pop("stop"), "stop"), options["logit_bias"] or {}
+        if not isinstance(bias, Mapping):
+            raise TypeError(f"logit_bias: expected a dict from ids to numbers, got {type(bias).__name__}")
+        options["logit_bias"] = dict(bias)
+        if options["max_new_tokens"] is None:
+            del options["max_new_tokens"]
+        else:
+            options["max_new_tokens"] = whole(options["max_new_tokens"], "max_new_tokens")
+        form = form_of(self._model, *(options.pop(name) for name in ("schema", "grammar", "regex", "compact")))
+        return self._pieces(self._native.start(ids, options, stops, form, chat))
 
     def _pieces(self, text: int) -> Iterator[str]:
         self.finish_reason = ""
@@ -127,7 +98,8 @@ class Session:
             if piece:
                 yield piece
 
-    def generate(self, prompt: str | Ids, **options: Any) -> str:
+    @takes_options(text_options)
+    def generate(self, prompt: Any, **options: Any) -> str:
         """Return what :meth:`stream` yields, joined."""
         return "".join(self.stream(prompt, **options))
 
@@ -177,9 +149,6 @@ class Session:
     def arena_bytes(self) -> int:
         """The memory it has taken: that of its plan."""
         return self._native.arena_bytes
-
-
-STREAM_OPTIONS = tuple(Session.stream.__kwdefaults__ or ())
 
 
 class Cache:
@@ -349,8 +318,3 @@ class Workspace:
     def arena_bytes(self) -> int:
         """The memory it has taken: that of its plan."""
         return self._native.arena_bytes
-
-
-def new_logits(model: OpenedModel, n: int | None = None) -> Floats:
-    """Return an array for logits: [vocab_size], or [n, vocab_size]."""
-    return np.empty(model.vocab_size if n is None else (n, model.vocab_size), dtype=np.float32)

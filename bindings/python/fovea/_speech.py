@@ -143,12 +143,9 @@ class SpeechModel(OpenedModel):
             if len(shape_of(samples, "sound")) != 1:
                 raise ValueError(f"sound: expected samples [n_samples], got shape {list(shape_of(samples, 'sound'))}")
         native = self._transcriber(bool(word_timestamps))
-        found = native.run(path, samples, rate, options)
-        segments = tuple(
-            SpeechSegment(**{**segment, "words": tuple(SpeechWord(**w) for w in segment["words"])})
-            for segment in found["segments"]
-        )
-        return Transcript(found["text"], found["language"], found["language_probability"], segments)
+        text, spoken, probability, found = native.run(path, samples, rate, options)
+        segments = (SpeechSegment(*[*one[:-1], tuple(SpeechWord(*word) for word in one[-1])]) for one in found)
+        return Transcript(text, spoken, probability, tuple(segments))
 
     def _transcriber(self, words: bool) -> _fovea.Transcriber:
         """This thread's memory for it, from the first call that asks on with room for what words need."""

@@ -56,7 +56,7 @@ class TranslationModel(OpenedModel):
         if (read_in or written_in) and not self.has_tokenizer:
             raise self._refused("expected one with a tokenizer, which knows languages, got one without")
         ids = self._prompt_ids(source, bool(special))
-        return Translation(**self._translator(n_beams).run(ids, read_in, written_in, n_new, bool(special)))
+        return Translation(*self._translator(n_beams).run(ids, read_in, written_in, n_new, bool(special)))
 
     def _translator(self, n_beams: int) -> _fovea.Translator:
         """This thread's memory for it."""

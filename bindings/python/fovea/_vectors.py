@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sized
+from contextlib import AbstractContextManager
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from ._arrays import float_array, new_array, packed, shape_of
 from ._heads import result_of
 from ._opened import OpenedModel
 from ._progress import CHUNK, checked_texts, chunks, listed, progress_bar
+from ._session import Session
 
 _ROWS = 1024  # tokens in one pass of an encoder
 
@@ -53,11 +55,7 @@ class VectorModel(OpenedModel):
             to = new_array((n, self.vector_width), "texts")
         pieces, done = [], 0
         most = whole(max_length, "max_length")
-        limits = {
-            "max_batch": max(_ROWS, self.max_positions),
-            "max_sequences": whole(batch_size, "batch_size", least=1),
-        }
-        with progress_bar(n, show_progress_bar) as bar, self._session("texts", **limits) as session:
+        with progress_bar(n, show_progress_bar) as bar, self._text_session(batch_size) as session:
             for chunk in chunks(many, "texts"):
                 piece = new_array((len(chunk), self.vector_width), "texts") if to is None else to[done:][: len(chunk)]
                 if len(piece) < len(chunk):
@@ -75,6 +73,10 @@ class VectorModel(OpenedModel):
         if to is None:
             return np.concatenate(pieces or [new_array((0, self.vector_width), "texts")])
         return to[0] if one else to
+
+    def _text_session(self, batch_size: int) -> AbstractContextManager[Session]:
+        n = whole(batch_size, "batch_size", least=1)
+        return self._session("texts", max_batch=max(_ROWS, self.max_positions), max_sequences=n)
 
     def encode_query(self, texts: str | Iterable[str], **options: Any) -> Any:
         """Return what :meth:`encode` does with the model's prompt for queries before each text, if it has one."""
@@ -154,12 +156,8 @@ class VectorModel(OpenedModel):
         others = [pairs] * len(many) if isinstance(pairs, str) else None if pairs is None else listed(pairs, "pairs")
         if others is not None and len(others) != len(many):
             raise ValueError(f"pairs: expected one for each of {len(many)} texts, got {len(others)}")
-        limits = {
-            "max_batch": max(_ROWS, self.max_positions),
-            "max_sequences": whole(batch_size, "batch_size", least=1),
-        }
         results: list[Any] = []
-        with self._session("texts", **limits) as session:
+        with self._text_session(batch_size) as session:
             for at in range(0, max(len(many), 1), CHUNK):
                 beside = None if others is None else others[at : at + CHUNK]
                 results += session._native.classify(many[at : at + CHUNK], beside, top, answer_tokens)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "bindings/python/src/errors.h"
@@ -30,15 +31,14 @@ bool is(nb::dlpack::dtype type, Code_ code, int bits) {
 template<class Array>
 void need_cpu(const Array& array, const std::string& what, const char* wanted) {
     if (array.device_type() != nb::device::cpu::value)
-        throw TypeRefused(what + ": expected " + wanted + " in the CPU's memory, got one elsewhere");
+        refuse_type(what, std::string(wanted) + " in the CPU's memory", "one elsewhere");
 }
 
 /// Any array of the CPU's memory with elements that lie within it.
 template<class Array>
 Array read_array(nb::handle object, const std::string& what, const char* wanted) {
     Array array;
-    if (!nb::try_cast(object, array, false) || !array.is_valid())
-        throw TypeRefused(what + ": expected " + wanted + ", got " + type_of(object));
+    if (!nb::try_cast(object, array, false) || !array.is_valid()) refuse_type(what, wanted, type_of(object));
     need_cpu(array, what, wanted);
     return array;
 }
@@ -54,12 +54,11 @@ void describe_array(const Array& array, Shape& shape, std::vector<std::int64_t>&
 
 void check_place(const void* data, const Shape& shape, const std::vector<std::int64_t>& strides, const char* what) {
     for (const std::uint64_t n : shape)
-        if (n == 0)
-            throw ValueRefused(std::string(what) + ": expected 1 or more elements, got shape " + in_words(shape));
+        if (n == 0) refuse_value(what, "1 or more elements", "shape " + in_words(shape));
     for (const std::int64_t stride : strides)
-        if (stride < 0) throw ValueRefused(std::string(what) + ": expected strides of 0 or more, got a negative one");
+        if (stride < 0) refuse_value(what, "strides of 0 or more", "a negative one");
     if (reinterpret_cast<std::uintptr_t>(data) % alignof(float))
-        throw ValueRefused(std::string(what) + ": expected float32 aligned to 4 bytes, got a misaligned array");
+        refuse_value(what, "float32 aligned to 4 bytes", "a misaligned array");
 }
 
 bool is_packed(const Shape& shape, const std::vector<std::int64_t>& strides) {
@@ -84,15 +83,13 @@ bool is_one_to_one(const Shape& shape, const std::vector<std::int64_t>& strides)
 }
 
 Token one_id(nb::handle item, const char* what) {
-    if (!PyLong_Check(item.ptr()) && !PyIndex_Check(item.ptr()))
-        throw TypeRefused(std::string(what) + ": expected whole numbers, got " + type_of(item));
+    if (!PyLong_Check(item.ptr()) && !PyIndex_Check(item.ptr())) refuse_type(what, "whole numbers", type_of(item));
     const nb::object number = nb::steal(PyNumber_Index(item.ptr()));
     if (!number.is_valid()) throw nb::python_error();
     int overflow = 0;
     const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
     if (overflow || value < 0 || value > std::numeric_limits<Token>::max())
-        throw ValueRefused(std::string(what) + ": expected ids from 0 to 4294967295, got " +
-                           nb::cast<std::string>(nb::str(number)));
+        refuse_value(what, "ids from 0 to 4294967295", nb::cast<std::string>(nb::str(number)));
     return static_cast<Token>(value);
 }
 
@@ -107,7 +104,7 @@ std::vector<Token> ids_one_by_one(nb::handle object, const char* what, const cha
         iterator = nb::steal(PyObject_GetIter(object.ptr()));
     if (!iterator.is_valid()) {
         PyErr_Clear();
-        throw TypeRefused(std::string(what) + ": expected " + wanted + ", got " + type_of(object));
+        refuse_type(what, wanted, type_of(object));
     }
     std::vector<Token> ids;
     while (PyObject* item = PyIter_Next(iterator.ptr())) ids.push_back(one_id(nb::steal(item), what));
@@ -115,8 +112,10 @@ std::vector<Token> ids_one_by_one(nb::handle object, const char* what, const cha
     return ids;
 }
 
+/// False where the array is not of that type.
 template<class Number>
-void append_ids(const nb::ndarray<nb::ro>& array, const char* what, std::vector<Token>& ids) {
+bool copy_ids(const nb::ndarray<nb::ro>& array, const char* what, std::vector<Token>& ids) {
+    if (array.dtype() != nb::dtype<Number>()) return false;
     const auto* data = static_cast<const std::byte*>(array.data());
     for (std::size_t i = 0; i < ids.size(); ++i) {
         Number value;
@@ -124,9 +123,28 @@ void append_ids(const nb::ndarray<nb::ro>& array, const char* what, std::vector<
             static_cast<std::int64_t>(i) * array.stride(0) * static_cast<std::int64_t>(sizeof value);
         std::memcpy(&value, data + at, sizeof value);
         if (std::cmp_less(value, 0) || std::cmp_greater(value, std::numeric_limits<Token>::max()))
-            throw ValueRefused(std::string(what) + ": expected ids from 0 to 4294967295, got " + std::to_string(value));
+            refuse_value(what, "ids from 0 to 4294967295", std::to_string(value));
         ids[i] = static_cast<Token>(value);
     }
+    return true;
+}
+
+template<class... Numbers>
+bool copy_ids_of(const nb::ndarray<nb::ro>& array, const char* what, std::vector<Token>& ids) {
+    return (copy_ids<Numbers>(array, what, ids) || ...);
+}
+
+/// None gives an array without data.
+template<class Made>
+Made read_array_of_floats(nb::handle object, const char* what, const char* wanted) {
+    Made made;
+    if (object.is_none()) return made;
+    made.array = read_array<decltype(made.array)>(object, what, wanted);
+    if (!is(made.array.dtype(), Code_::Float, 32)) refuse_type(what, wanted, type_in_words(made.array.dtype()));
+    made.data = static_cast<decltype(made.data)>(made.array.data());
+    describe_array(made.array, made.shape, made.strides);
+    check_place(made.data, made.shape, made.strides, what);
+    return made;
 }
 
 MaskArray read_elements(nb::handle object, const char* what) {
@@ -139,14 +157,21 @@ MaskArray read_elements(nb::handle object, const char* what) {
     else if (is(mask.array.dtype(), Code_::Float, 32))
         mask.mask.added = reinterpret_cast<const float*>(data);
     else
-        throw TypeRefused(std::string(what) + ": expected " + kWanted + ", got " + type_in_words(mask.array.dtype()));
+        refuse_type(what, kWanted, type_in_words(mask.array.dtype()));
     Shape shape;
     std::vector<std::int64_t> strides;
     describe_array(mask.array, shape, strides);
     check_place(mask.mask.added, shape, strides, what);
-    if (!is_packed(shape, strides))
-        throw ValueRefused(std::string(what) + ": expected a C-contiguous array, got other strides");
+    if (!is_packed(shape, strides)) refuse_value(what, "a C-contiguous array", "other strides");
     return mask;
+}
+
+/// Gives the mask's elements that layout. False: there is none.
+bool lay_out(std::optional<Mask> layout, Mask& mask) {
+    if (!layout) return false;
+    layout->hidden = mask.hidden, layout->added = mask.added;
+    mask = *layout;
+    return true;
 }
 
 Shape shape_of(const nb::ndarray<nb::ro>& array) {
@@ -161,67 +186,37 @@ std::string type_of(nb::handle object) {
     return nb::cast<std::string>(nb::borrow<nb::str>(object.type().attr("__name__")));
 }
 
-std::uint64_t Floats::size() const {
-    std::uint64_t n = data != nullptr;
-    for (const std::uint64_t dim : shape) n *= dim;
-    return n;
+template<class Array, typename Float>
+bool FloatArray<Array, Float>::packed() const {
+    return is_packed(shape, strides);
 }
-
-bool Floats::packed() const { return is_packed(shape, strides); }
+template struct FloatArray<nb::ndarray<nb::ro>, const float>;
+template struct FloatArray<nb::ndarray<>, float>;
 
 Floats read_floats(nb::handle object, const char* what) {
-    Floats floats;
-    if (object.is_none()) return floats;
-    constexpr const char* kWanted = "an array of float32";
-    floats.array = read_array<nb::ndarray<nb::ro>>(object, what, kWanted);
-    if (!is(floats.array.dtype(), Code_::Float, 32))
-        throw TypeRefused(std::string(what) + ": expected " + kWanted + ", got " + type_in_words(floats.array.dtype()));
-    floats.data = reinterpret_cast<const float*>(static_cast<const std::byte*>(floats.array.data()));
-    describe_array(floats.array, floats.shape, floats.strides);
-    check_place(floats.data, floats.shape, floats.strides, what);
-    return floats;
+    return read_array_of_floats<Floats>(object, what, "an array of float32");
 }
 
 Floats read_packed(nb::handle object, const char* what, std::size_t n_dims) {
     Floats floats = read_floats(object, what);
     if (!floats.data) return floats;
     if (floats.shape.size() != n_dims)
-        throw ValueRefused(std::string(what) + ": expected " + std::to_string(n_dims) + " dimensions, got shape " +
-                           in_words(floats.shape));
-    if (!floats.packed()) throw ValueRefused(std::string(what) + ": expected a C-contiguous array, got other strides");
+        refuse_value(what, std::to_string(n_dims) + " dimensions", "shape " + in_words(floats.shape));
+    if (!floats.packed()) refuse_value(what, "a C-contiguous array", "other strides");
     return floats;
 }
 
-std::span<float> Output::span() const {
-    std::uint64_t n = data != nullptr;
-    for (std::size_t i = 0; i < shape.size(); ++i) n += static_cast<std::uint64_t>(strides[i]) * (shape[i] - 1);
-    return {data, static_cast<std::size_t>(n)};
-}
-
 Output read_output(nb::handle object, const char* what, const Shape& shape, bool strided) {
-    Output out;
-    if (object.is_none()) return out;
-    constexpr const char* kWanted = "a writable array of float32";
-    out.array = read_array<nb::ndarray<>>(object, what, kWanted);
-    if (!is(out.array.dtype(), Code_::Float, 32))
-        throw TypeRefused(std::string(what) + ": expected " + kWanted + ", got " + type_in_words(out.array.dtype()));
-    out.data = reinterpret_cast<float*>(static_cast<std::byte*>(out.array.data()));
-    describe_array(out.array, out.shape, out.strides);
-    check_place(out.data, out.shape, out.strides, what);
-    if (out.shape != shape)
-        throw ValueRefused(std::string(what) + ": expected shape " + in_words(shape) + ", got " + in_words(out.shape));
-    const bool fits = strided
-                          ? is_one_to_one(out.shape, out.strides) && (out.shape.back() == 1 || out.strides.back() == 1)
-                          : is_packed(out.shape, out.strides);
-    if (!fits)
-        throw ValueRefused(std::string(what) + (strided
-                                                    ? ": expected a last dimension without gaps and no two elements in "
-                                                      "one place, got other strides"
-                                                    : ": expected a C-contiguous array, got other strides"));
+    const Output out = read_array_of_floats<Output>(object, what, "a writable array of float32");
+    if (!out.data) return out;
+    if (out.shape != shape) refuse_value(what, "shape " + in_words(shape), in_words(out.shape));
+    if (!strided && !out.packed()) refuse_value(what, "a C-contiguous array", "other strides");
+    if (strided && !(is_one_to_one(out.shape, out.strides) && (out.shape.back() == 1 || out.strides.back() == 1)))
+        refuse_value(what, "a last dimension without gaps and no two elements in one place", "other strides");
     return out;
 }
 
-nb::list ids_list(const std::vector<Token>& ids) {
+nb::list ids_list(std::span<const Token> ids) {
     nb::list list;
     for (const Token id : ids) list.append(nb::int_(id));
     return list;
@@ -239,28 +234,11 @@ std::vector<Token> read_ids(nb::handle object, const char* what) {
         return ids_one_by_one(object, what, kWanted);
     need_cpu(array, what, kWanted);
     const Shape shape = shape_of(array);
-    if (shape.size() != 1)
-        throw ValueRefused(std::string(what) + ": expected 1 dimension, got shape " + in_words(shape));
+    if (shape.size() != 1) refuse_value(what, "1 dimension", "shape " + in_words(shape));
     ids.resize(shape[0]);
-    const auto type = array.dtype();
-    if (is(type, Code_::UInt, 32))
-        append_ids<std::uint32_t>(array, what, ids);
-    else if (is(type, Code_::Int, 64))
-        append_ids<std::int64_t>(array, what, ids);
-    else if (is(type, Code_::Int, 32))
-        append_ids<std::int32_t>(array, what, ids);
-    else if (is(type, Code_::UInt, 64))
-        append_ids<std::uint64_t>(array, what, ids);
-    else if (is(type, Code_::UInt, 16))
-        append_ids<std::uint16_t>(array, what, ids);
-    else if (is(type, Code_::Int, 16))
-        append_ids<std::int16_t>(array, what, ids);
-    else if (is(type, Code_::UInt, 8))
-        append_ids<std::uint8_t>(array, what, ids);
-    else if (is(type, Code_::Int, 8))
-        append_ids<std::int8_t>(array, what, ids);
-    else
-        throw TypeRefused(std::string(what) + ": expected " + kWanted + ", got " + type_in_words(type));
+    const bool known = copy_ids_of<std::uint32_t, std::int64_t, std::int32_t, std::uint64_t, std::uint16_t,
+                                   std::int16_t, std::uint8_t, std::int8_t>(array, what, ids);
+    if (!known) refuse_type(what, kWanted, type_in_words(array.dtype()));
     return ids;
 }
 
@@ -268,32 +246,26 @@ MaskArray read_mask(nb::handle object, const char* what, const AttentionSize& si
     if (object.is_none()) return {};
     MaskArray result = read_elements(object, what);
     const Shape given = shape_of(result.array);
-    if (given.empty()) throw ValueRefused(std::string(what) + ": expected 1 to 4 dimensions, the last of keys, got []");
+    if (given.empty()) refuse_value(what, "1 to 4 dimensions, the last of keys", "[]");
     if (given.back() == 1 && size.n_keys > 1)
-        throw ValueRefused(std::string(what) + ": expected a last dimension of " + std::to_string(size.n_keys) +
-                           " keys, got " + in_words(given));
+        refuse_value(what, "a last dimension of " + std::to_string(size.n_keys) + " keys", in_words(given));
     // Three dimensions are of sequences: of heads alone only where there is one sequence.
     const bool by_heads = given.size() == 3 && given[0] != 1 && given[0] != size.n_sequences &&
                           given[0] != size.n_sequences * size.n_heads;
-    std::optional<Mask> layout = lay_out_mask(given, size);
-    if (!layout || by_heads)
-        throw ValueRefused(std::string(what) + ": expected at most " +
-                           in_words(Shape{size.n_sequences, size.n_heads, size.n_queries, size.n_keys}) +
-                           " or 1 in place of any but the last, got " + in_words(given));
-    layout->hidden = result.mask.hidden, layout->added = result.mask.added;
-    result.mask = *layout;
+    if (by_heads || !lay_out(lay_out_mask(given, size), result.mask))
+        refuse_value(what,
+                     "at most " + in_words(Shape{size.n_sequences, size.n_heads, size.n_queries, size.n_keys}) +
+                         " or 1 in place of any but the last",
+                     in_words(given));
     return result;
 }
 
 MaskArray read_padding(nb::handle object, const char* what, const AttentionSize& size) {
     if (object.is_none()) return {};
     MaskArray result = read_elements(object, what);
-    std::optional<Mask> layout = lay_out_padding(shape_of(result.array), size);
-    if (!layout)
-        throw ValueRefused(std::string(what) + ": expected " + in_words(Shape{size.n_sequences, size.n_keys}) +
-                           ", got " + in_words(shape_of(result.array)));
-    layout->hidden = result.mask.hidden, layout->added = result.mask.added;
-    result.mask = *layout;
+    const Shape given = shape_of(result.array);
+    if (!lay_out(lay_out_padding(given, size), result.mask))
+        refuse_value(what, in_words(Shape{size.n_sequences, size.n_keys}), in_words(given));
     return result;
 }
 

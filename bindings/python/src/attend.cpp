@@ -1,9 +1,16 @@
 // One attention over arrays: heads as they are, in any layout, or a module's projections around them.
-#include "bindings/python/src/attend.h"
-
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "bindings/python/src/arrays.h"
 #include "bindings/python/src/errors.h"
+#include "bindings/python/src/interrupt.h"
+#include "bindings/python/src/module.h"
+#include "bindings/python/src/opened.h"
+#include "fovea/encode.h"
+#include "fovea/host/runtime.h"
 #include "host/model/stacks.h"
 
 namespace fovea::python {
@@ -20,28 +27,16 @@ struct HeadLayout {
 HeadLayout layout_of(const Shape& shape, const std::vector<std::int64_t>& strides, const char* what) {
     const std::size_t n = shape.size();
     if (n < 2 || n > 4)
-        throw ValueRefused(std::string(what) +
-                           ": expected [batch, heads, seq, dim], [heads, seq, dim] or [seq, dim], got " +
-                           in_words(shape));
-    if (shape[n - 1] > 1 && strides[n - 1] != 1)
-        throw ValueRefused(std::string(what) + ": expected a last dimension without gaps, got other strides");
+        refuse_value(what, "[batch, heads, seq, dim], [heads, seq, dim] or [seq, dim]", in_words(shape));
+    if (shape[n - 1] > 1 && strides[n - 1] != 1) refuse_value(what, "a last dimension without gaps", "other strides");
     const auto at = [&](std::size_t from_end) { return static_cast<std::uint64_t>(strides[n - from_end]); };
     HeadLayout layout{.n_rows = shape[n - 2], .dim = shape[n - 1], .strides = {}};
     layout.strides.row = at(2);
     if (n > 2) layout.n_heads = shape[n - 3], layout.strides.head = at(3);
     if (n > 3) layout.n_sequences = shape[0], layout.strides.sequence = at(4);
     for (const std::uint64_t count : shape)
-        if (count > kMostRows)
-            throw ValueRefused(std::string(what) + ": expected dimensions of at most 4194304, got " + in_words(shape));
+        if (count > kMostRows) refuse_value(what, "dimensions of at most 4194304", in_words(shape));
     return layout;
-}
-
-/// The part of memory from the first element to the last.
-std::span<const float> extent(const Floats& floats, const HeadLayout& layout) {
-    const Strides& s = layout.strides;
-    const std::uint64_t n = (layout.n_sequences - 1) * s.sequence + (layout.n_heads - 1) * s.head +
-                            (layout.n_rows - 1) * s.row + layout.dim;
-    return {floats.data, static_cast<std::size_t>(n)};
 }
 
 void refuse_overlap(const Output& out, std::span<const std::byte> read, const char* what) {
@@ -50,24 +45,12 @@ void refuse_overlap(const Output& out, std::span<const std::byte> read, const ch
         throw ValueRefused(std::string("out: expected memory of its own, got that of ") + what);
 }
 
-void refuse_overlap(const Output& out, const Heads& heads, const char* what) {
-    refuse_overlap(out, std::as_bytes(heads.data), what);
-}
-
-void refuse_overlap(const Output& out, const MaskArray& mask, const char* what) {
-    refuse_overlap(out, {static_cast<const std::byte*>(mask.array.data()), mask.array.nbytes()}, what);
-}
-
 void same(const char* what, const char* unit, std::uint64_t wanted, std::uint64_t had) {
-    if (wanted != had)
-        throw ValueRefused(std::string(what) + ": expected " + std::to_string(wanted) + " " + unit + ", got " +
-                           std::to_string(had));
+    if (wanted != had) refuse_value(what, std::to_string(wanted) + " " + unit, std::to_string(had));
 }
-
-}  // namespace
 
 /// What a call reads and writes, checked.
-struct PyAttention::Job {
+struct AttendJob {
     Floats query, key, value, past_key, past_value;
     MaskArray mask, padding;
     std::vector<std::uint32_t> kv_lengths;
@@ -75,18 +58,56 @@ struct PyAttention::Job {
     AttendInput input;
     AttentionSize size;
     std::uint64_t n_appended = 0;
-    bool per_head = true;
 };
 
-PyAttention::PyAttention(const ModelHandle* model, std::uint32_t n_threads, const std::string& isa)
-    : isa_(isa), n_threads_(n_threads ? n_threads : default_threads()) {
-    heads_.name = "heads";
-    if (!model) return;
-    opened_ = model->get();
-    heads_.model = opened_->model;
+void refuse_overlaps(const AttendJob& job) {
+    const AttendInput& in = job.input;
+    for (const auto& [heads, what] :
+         {std::pair(&in.query, "query"), std::pair(&in.key, "key"), std::pair(&in.value, "value"),
+          std::pair(&in.past_key, "past_key"), std::pair(&in.past_value, "past_value")})
+        refuse_overlap(job.out, std::as_bytes(heads->data), what);
 }
 
-AttentionShape PyAttention::read_heads(const Given& given, Job& job) {
+class PyAttention {
+public:
+    /// Without a model heads are attended to as they are.
+    PyAttention(const ModelHandle* model, std::uint32_t n_threads, const std::string& isa)
+        : isa_(isa), n_threads_(n_threads ? n_threads : default_threads()) {
+        heads_.name = "heads";
+        if (!model) return;
+        opened_ = model->get();
+        heads_.model = opened_->model;
+    }
+    PyAttention(const PyAttention&) = delete;
+    PyAttention& operator=(const PyAttention&) = delete;
+
+    /// The arguments beside the three arrays. None: not given.
+    struct Given {
+        nb::handle out;
+        bool causal;
+        nb::handle mask, key_padding_mask, weights;
+        bool per_head;         ///< the weights, instead of their mean
+        float scale, softcap;  ///< 0: 1/sqrt(head_dim), none
+        nb::handle kv_lengths, past_key, past_value;
+    };
+    void attend(nb::handle query, nb::handle key, nb::handle value, const Given& given);
+    void cancel() noexcept { gate_.cancel(); }
+
+private:
+    [[nodiscard]] AttentionShape read_heads(const Given& given, AttendJob& job);
+    void read_rows(const Given& given, AttendJob& job);
+    void prepare(const AttendJob& job, const AttentionShape& heads);
+
+    SharedModel opened_;
+    host::Opened heads_;  // the model, or one of the heads that a call asks for
+    AttentionShape shape_;
+    std::string isa_;
+    std::uint32_t n_threads_;
+    host::Runtime<Session> session_;
+    PassGate gate_;
+};
+
+AttentionShape PyAttention::read_heads(const Given& given, AttendJob& job) {
     const HeadLayout query = layout_of(job.query.shape, job.query.strides, "query");
     const HeadLayout key = layout_of(job.key.shape, job.key.strides, "key");
     const HeadLayout value = layout_of(job.value.shape, job.value.strides, "value");
@@ -96,11 +117,11 @@ AttentionShape PyAttention::read_heads(const Given& given, Job& job) {
     same("value", "heads", key.n_heads, value.n_heads);
     same("value", "rows", key.n_rows, value.n_rows);
     AttendInput& in = job.input;
-    in.query = {extent(job.query, query), query.strides};
-    in.key = {extent(job.key, key), key.strides};
-    in.value = {extent(job.value, value), value.strides};
+    in.query = {job.query.span(), query.strides};
+    in.key = {job.key.span(), key.strides};
+    in.value = {job.value.span(), value.strides};
     if ((job.past_key.data == nullptr) != (job.past_value.data == nullptr))
-        throw ValueRefused("past_key and past_value: expected both or none, got one of them");
+        refuse_value("past_key and past_value", "both or none", "one of them");
     if (job.past_key.data) {
         const HeadLayout past_key = layout_of(job.past_key.shape, job.past_key.strides, "past_key");
         const HeadLayout past_value = layout_of(job.past_value.shape, job.past_value.strides, "past_value");
@@ -111,8 +132,8 @@ AttentionShape PyAttention::read_heads(const Given& given, Job& job) {
         same("past_key", "dims in a head", key.dim, past_key.dim);
         same("past_value", "dims in a head", value.dim, past_value.dim);
         same("past_value", "rows", past_key.n_rows, past_value.n_rows);
-        in.past_key = {extent(job.past_key, past_key), past_key.strides};
-        in.past_value = {extent(job.past_value, past_value), past_value.strides};
+        in.past_key = {job.past_key.span(), past_key.strides};
+        in.past_value = {job.past_value.span(), past_value.strides};
         in.n_past = static_cast<std::uint32_t>(past_key.n_rows);
     }
     in.n_queries = static_cast<std::uint32_t>(query.n_rows);
@@ -122,11 +143,7 @@ AttentionShape PyAttention::read_heads(const Given& given, Job& job) {
     shape.back() = value.dim;
     job.out = read_output(given.out, "out", shape, true);
     in.out_strides = layout_of(job.out.shape, job.out.strides, "out").strides;
-    refuse_overlap(job.out, in.query, "query");
-    refuse_overlap(job.out, in.key, "key");
-    refuse_overlap(job.out, in.value, "value");
-    refuse_overlap(job.out, in.past_key, "past_key");
-    refuse_overlap(job.out, in.past_value, "past_value");
+    refuse_overlaps(job);
 
     AttentionShape heads;
     heads.n_heads = static_cast<std::uint32_t>(query.n_heads);
@@ -134,12 +151,12 @@ AttentionShape PyAttention::read_heads(const Given& given, Job& job) {
     heads.head_dim = static_cast<std::uint32_t>(query.dim);
     heads.value_head_dim = static_cast<std::uint32_t>(value.dim);
     heads.no_projections = true;
-    if (given.scale.is_valid()) heads.softmax_scale = nb::cast<float>(given.scale);
-    if (given.softcap.is_valid()) heads.score_softcap = nb::cast<float>(given.softcap);
+    heads.softmax_scale = given.scale;
+    heads.score_softcap = given.softcap;
     return heads;
 }
 
-void PyAttention::read_rows(const Given& given, Job& job) {
+void PyAttention::read_rows(const Given& given, AttendJob& job) {
     const AttentionShape& b = output_stack(opened_->config()).blocks[0].attention;
     const std::uint32_t d_model = output_stack(opened_->config()).d_model;
     const auto width = [&](std::uint32_t w) { return w ? w : d_model; };
@@ -152,10 +169,8 @@ void PyAttention::read_rows(const Given& given, Job& job) {
                              Side{job.value, "value", width(b.value_width)}}) {
         const Shape& s = side.array.shape;
         if (s.size() != 3 || s.back() != side.width || s[0] > kMostRows || s[1] > kMostRows)
-            throw ValueRefused(std::string(side.what) + ": expected [batch, seq, " + std::to_string(side.width) +
-                               "], got " + in_words(s));
-        if (!side.array.packed())
-            throw ValueRefused(std::string(side.what) + ": expected a C-contiguous array, got other strides");
+            refuse_value(side.what, "[batch, seq, " + std::to_string(side.width) + "]", in_words(s));
+        if (!side.array.packed()) refuse_value(side.what, "a C-contiguous array", "other strides");
     }
     same("key", "sequences", job.query.shape[0], job.key.shape[0]);
     same("value", "sequences", job.query.shape[0], job.value.shape[0]);
@@ -171,12 +186,10 @@ void PyAttention::read_rows(const Given& given, Job& job) {
     const std::uint64_t out_width =
         b.has_output_map ? width(b.output_width) : std::uint64_t{b.n_heads} * b.value_head_dim;
     job.out = read_output(given.out, "out", {job.query.shape[0], job.query.shape[1], out_width});
-    refuse_overlap(job.out, in.query, "query");
-    refuse_overlap(job.out, in.key, "key");
-    refuse_overlap(job.out, in.value, "value");
+    refuse_overlaps(job);
 }
 
-void PyAttention::prepare(const Job& job, const AttentionShape& heads) {
+void PyAttention::prepare(const AttendJob& job, const AttentionShape& heads) {
     if (!opened_ && !(heads == shape_ && session_->valid())) {
         require(attention_model(heads, heads_.model), heads_.name);
         shape_ = heads;
@@ -195,63 +208,39 @@ void PyAttention::prepare(const Job& job, const AttentionShape& heads) {
     set_cancel(*session_, gate_.flag());
 }
 
-PyAttention::Given::Given(const nb::dict& named) : out(Py_None) {
-    const std::pair<std::string_view, nb::handle*> kNames[] = {{"out", &out},
-                                                               {"causal", &causal},
-                                                               {"mask", &mask},
-                                                               {"key_padding_mask", &key_padding_mask},
-                                                               {"weights", &weights},
-                                                               {"per_head", &per_head},
-                                                               {"scale", &scale},
-                                                               {"softcap", &softcap},
-                                                               {"past_key", &past_key},
-                                                               {"past_value", &past_value},
-                                                               {"kv_lengths", &kv_lengths}};
-    for (const auto& [key, value] : named) {
-        const std::string_view name = utf8_of(key, "given");
-        for (const auto& [known, place] : kNames)
-            if (name == known) *place = value;
-    }
-}
-
-void PyAttention::attend(nb::handle query, nb::handle key, nb::handle value, const nb::dict& named) {
-    const Given given(named);
-    Job job;
+void PyAttention::attend(nb::handle query, nb::handle key, nb::handle value, const Given& given) {
+    AttendJob job;
     job.query = read_floats(query, "query");
     job.key = read_floats(key, "key");
     job.value = read_floats(value, "value");
     if (!job.query.data || !job.key.data || !job.value.data)
-        throw TypeRefused("query, key and value: expected arrays of float32, got None");
-    if (given.past_key.is_valid()) job.past_key = read_floats(given.past_key, "past_key");
-    if (given.past_value.is_valid()) job.past_value = read_floats(given.past_value, "past_value");
+        refuse_type("query, key and value", "arrays of float32", "None");
+    job.past_key = read_floats(given.past_key, "past_key");
+    job.past_value = read_floats(given.past_value, "past_value");
     AttentionShape heads;
     if (opened_)
         read_rows(given, job);
     else
         heads = read_heads(given, job);
-    if (given.mask.is_valid()) {
-        job.mask = read_mask(given.mask, "mask", job.size);
-        refuse_overlap(job.out, job.mask, "mask");
-    }
-    if (given.key_padding_mask.is_valid()) {
-        job.padding = read_padding(given.key_padding_mask, "key_padding_mask", job.size);
-        refuse_overlap(job.out, job.padding, "key_padding_mask");
-    }
-    job.input.masks = {job.mask.mask, job.padding.mask, given.causal.ptr() == Py_True};
-    if (given.kv_lengths.is_valid()) {
+    job.mask = read_mask(given.mask, "mask", job.size);
+    job.padding = read_padding(given.key_padding_mask, "key_padding_mask", job.size);
+    for (const auto& [mask, what] : {std::pair(&job.mask, "mask"), std::pair(&job.padding, "key_padding_mask")})
+        if (mask->array.is_valid())
+            refuse_overlap(job.out, {static_cast<const std::byte*>(mask->array.data()), mask->array.nbytes()}, what);
+    job.input.masks = {job.mask.mask, job.padding.mask, given.causal};
+    if (!given.kv_lengths.is_none()) {
         job.kv_lengths = read_ids(given.kv_lengths, "kv_lengths");
         same("kv_lengths", "lengths", job.size.n_sequences, job.kv_lengths.size());
         job.input.kv_lengths = job.kv_lengths;
     }
     job.input.n_sequences = static_cast<std::uint32_t>(std::min(job.size.n_sequences, kMostRows + 1));
     AttentionWeights asked;
-    if (given.weights.is_valid()) {
-        const bool per_head = given.per_head.ptr() == Py_True;
+    if (!given.weights.is_none()) {
         const std::uint64_t n_keys = job.size.n_keys + job.n_appended;
         Shape shape = {job.size.n_sequences, job.size.n_queries, n_keys};
-        if (per_head) shape.insert(shape.begin() + 1, job.size.n_heads);
+        if (given.per_head) shape.insert(shape.begin() + 1, job.size.n_heads);
         job.weights = read_output(given.weights, "weights", shape);
-        asked = {.per_head = per_head,
+        asked = {.per_head = given.per_head,
                  .n_queries = job.input.n_queries,
                  .n_keys = static_cast<std::uint32_t>(n_keys),
                  .out = job.weights.span()};
@@ -266,11 +255,26 @@ void PyAttention::attend(nb::handle query, nb::handle key, nb::handle value, con
             "attend");
 }
 
+}  // namespace
+
 void bind_attend(nb::module_& module) {
+    const auto maybe = [](const char* name) { return nb::arg(name).none() = nb::none(); };
     nb::class_<PyAttention>(module, "Attention", "One attention, and the arena that the largest call so far took.")
         .def(nb::init<const ModelHandle*, std::uint32_t, const std::string&>(), nb::arg("model").none(),
              nb::arg("n_threads") = 0, nb::arg("isa") = "")
-        .def("attend", &PyAttention::attend, nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::arg("given"))
+        .def(
+            "attend",
+            [](PyAttention& self, nb::handle query, nb::handle key, nb::handle value, nb::handle out, bool causal,
+               nb::handle mask, nb::handle key_padding_mask, nb::handle weights, bool per_head, float scale,
+               float softcap, nb::handle kv_lengths, nb::handle past_key, nb::handle past_value) {
+                self.attend(query, key, value,
+                            {out, causal, mask, key_padding_mask, weights, per_head, scale, softcap, kv_lengths,
+                             past_key, past_value});
+            },
+            nb::arg("query").none(), nb::arg("key").none(), nb::arg("value").none(), nb::arg("out"), nb::arg("causal"),
+            maybe("mask"), maybe("key_padding_mask"), maybe("weights"), nb::arg("per_head") = true,
+            nb::arg("scale") = 0.0f, nb::arg("softcap") = 0.0f, maybe("kv_lengths"), maybe("past_key"),
+            maybe("past_value"))
         .def("cancel", &PyAttention::cancel);
 }
 

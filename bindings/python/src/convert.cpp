@@ -48,12 +48,6 @@ auto interruptible(Work&& work) {
     }
 }
 
-nb::list notes_of(const std::vector<std::string>& notes) {
-    nb::list list;
-    for (const std::string& note : notes) list.append(nb::str(note.data(), note.size()));
-    return list;
-}
-
 /// Where the Fovea file of a source is, and whether it was made now.
 nb::tuple cached(const nb::dict& named) {
     ConvertOptions options = options_of(named);
@@ -63,10 +57,8 @@ nb::tuple cached(const nb::dict& named) {
     return nb::make_tuple(path, made);
 }
 
-bool takes(const std::string& path) { return is_source(path); }
-
 /// A source to its output; gives the notes.
-nb::list convert_file(const nb::dict& named) {
+std::vector<std::string> convert_file(const nb::dict& named) {
     const ConvertOptions options = options_of(named);
     std::vector<std::string> notes;
     interruptible([&] {
@@ -75,7 +67,7 @@ nb::list convert_file(const nb::dict& named) {
         write_file(source, options.output, write_options(options, source));
         return 0;
     });
-    return notes_of(notes);
+    return notes;
 }
 
 /// name, dtype as safetensors spells it, shape, and the bytes as an array of uint8 that has them all.
@@ -94,8 +86,7 @@ Safetensors arrays_of(const nb::list& arrays, std::vector<nb::ndarray<nb::ro>>& 
         if (bytes.dtype().bits != 8 || bytes.ndim() != 1 || bytes.size() != wanted ||
             (bytes.size() > 1 && bytes.stride(0) != 1) ||
             (tensor.dtype != "F32" && tensor.dtype != "F16" && tensor.dtype != "BF16"))
-            throw ValueRefused("tensor " + name + ": expected " + std::to_string(wanted) +
-                               " packed bytes of F32, F16 or " + "BF16, got others");
+            refuse_value("tensor " + name, std::to_string(wanted) + " packed bytes of F32, F16 or BF16", "others");
         tensor.data = static_cast<const std::byte*>(bytes.data());
         tensor.bytes = wanted;
         held.push_back(bytes);
@@ -123,14 +114,15 @@ nb::tuple convert_arrays(const nb::dict& named, const nb::list& arrays) {
     });
     nb::object model = nb::none();
     if (opened) model = nb::cast(new ModelHandle(std::move(opened)), nb::rv_policy::take_ownership);
-    return nb::make_tuple(model, notes_of(notes));
+    return nb::make_tuple(model, notes);
 }
 
 }  // namespace
 
 void bind_convert(nb::module_& module) {
     module.def("cached", cached, nb::arg("options"));
-    module.def("is_source", takes, nb::arg("path"));
+    module.def(
+        "is_source", [](const std::string& path) { return is_source(path); }, nb::arg("path"));
     module.def("convert_file", convert_file, nb::arg("options"));
     module.def("convert_arrays", convert_arrays, nb::arg("options"), nb::arg("arrays"));
 }

@@ -12,6 +12,14 @@ namespace {
 struct Side {
     Floats array;
     std::vector<std::uint32_t> lengths;
+    MaskArray mask, padding;  ///< of what attends to it
+
+    [[nodiscard]] Masks masks(bool causal) const {
+        return {.attention = mask.mask, .padding = padding.mask, .causal = causal};
+    }
+    [[nodiscard]] Sequences view(bool causal) const {
+        return {.vectors = array.span(), .lengths = lengths, .masks = masks(causal)};
+    }
     [[nodiscard]] std::uint64_t n_rows() const { return lengths.empty() ? 0 : array.shape[array.shape.size() - 2]; }
 };
 
@@ -22,37 +30,29 @@ Side read_side(const nb::dict& inputs, const char* name, std::uint32_t d_model) 
     if (!side.array.data) return side;
     const Shape& shape = side.array.shape;
     if ((shape.size() != 2 && shape.size() != 3) || shape.back() != d_model)
-        throw ValueRefused(std::string(name) + ": expected [batch, seq, " + std::to_string(d_model) + "] or [seq, " +
-                           std::to_string(d_model) + "], got " + in_words(shape));
-    if (!side.array.packed())
-        throw ValueRefused(std::string(name) + ": expected a C-contiguous array, got other strides");
-    if (side.array.size() > 0xffffffffu)
-        throw ValueRefused(std::string(name) + ": expected fewer than 2^32 elements, got shape " + in_words(shape));
+        refuse_value(name, "[batch, seq, " + std::to_string(d_model) + "] or [seq, " + std::to_string(d_model) + "]",
+                     in_words(shape));
+    if (!side.array.packed()) refuse_value(name, "a C-contiguous array", "other strides");
+    if (side.array.span().size() > 0xffffffffu)
+        refuse_value(name, "fewer than 2^32 elements", "shape " + in_words(shape));
     side.lengths.assign(shape.size() == 3 ? shape[0] : 1, static_cast<std::uint32_t>(shape[shape.size() - 2]));
     return side;
 }
 
-struct MaskPair {
-    MaskArray attention, padding;
-    [[nodiscard]] Masks view(bool causal) const {
-        return {.attention = attention.mask, .padding = padding.mask, .causal = causal};
-    }
-};
-
-MaskPair read_masks(const nb::dict& inputs, const std::string& of, const Side& queries, const Side& keys,
-                    const Stack& stack) {
+void read_masks(const nb::dict& inputs, const std::string& of, const Side& queries, const Side& keys,
+                const Stack& stack, Side& side) {
     const AttentionSize size{queries.lengths.size(), heads_of_all(stack), queries.n_rows(), keys.n_rows()};
     const std::string mask = of + "_mask", padding = of + "_padding_mask";
     const auto given = [&](const std::string& name) {
         return inputs.contains(name.c_str()) ? nb::object(inputs[name.c_str()]) : nb::none();
     };
-    return {read_mask(given(mask), mask.c_str(), size), read_padding(given(padding), padding.c_str(), size)};
+    side.mask = read_mask(given(mask), mask.c_str(), size);
+    side.padding = read_padding(given(padding), padding.c_str(), size);
 }
 
 struct ArraysJob {
     Sides sides;
     Side source, target, memory;
-    MaskPair source_masks, target_masks, memory_masks;
     EncodeInput input;
     const Side* result = nullptr;  ///< the result has its rows
     const Side* keys = nullptr;    ///< the memory's rows
@@ -76,36 +76,26 @@ void read_sides(const nb::dict& inputs, const Config& config, ArraysJob& job) {
     job.keys = sides.encodes ? &job.source : &job.memory;
 }
 
-/// The job's rows and masks as the engine takes them.
-void view_inputs(bool causal, ArraysJob& job) {
-    const auto view = [](const Side& side, const MaskPair& masks, bool is_causal) {
-        return Sequences{.vectors = side.array.span(), .lengths = side.lengths, .masks = masks.view(is_causal)};
-    };
-    const Sides& sides = job.sides;
-    if (sides.encodes) job.input.source = view(job.source, job.source_masks, causal && !sides.decodes);
-    if (sides.decodes) job.input.target = view(job.target, job.target_masks, causal);
-    job.input.memory = job.memory.array.span();
-    job.input.memory_lengths = job.memory.lengths;
-    job.input.memory_masks = job.memory_masks.view(false);
-}
-
 void read_job(const OpenedModel& opened, const nb::dict& inputs, ArraysJob& job) {
     const Config& config = opened.model.config();
     if (input_stack(opened.config()).vocab_size)
-        throw ValueRefused(opened.name + ": model: expected one that reads vectors, got one that reads text");
+        refuse_value(opened.name + ": model", "one that reads vectors", "one that reads text");
     job.sides = sides_of(config);
     read_sides(inputs, config, job);
     const bool causal = inputs.contains("causal") && nb::cast<bool>(inputs["causal"]);
-    if (job.sides.encodes) job.source_masks = read_masks(inputs, "source", job.source, job.source, config.encoder);
-    if (job.sides.decodes) job.target_masks = read_masks(inputs, "target", job.target, job.target, config.decoder);
+    if (job.sides.encodes) read_masks(inputs, "source", job.source, job.source, config.encoder, job.source);
+    if (job.sides.decodes) read_masks(inputs, "target", job.target, job.target, config.decoder, job.target);
     if (job.sides.reads_memory) {
         const std::size_t want = job.keys->lengths.size(), had = job.target.lengths.size();
         if (want != had)
-            throw ValueRefused("target: expected " + std::to_string(want) +
-                               " sequences as there are of the memory, got " + std::to_string(had));
-        job.memory_masks = read_masks(inputs, "memory", job.target, *job.keys, config.decoder);
+            refuse_value("target", std::to_string(want) + " sequences as there are of the memory", std::to_string(had));
+        read_masks(inputs, "memory", job.target, *job.keys, config.decoder, job.memory);
     }
-    view_inputs(causal, job);
+    if (job.sides.encodes) job.input.source = job.source.view(causal && !job.sides.decodes);
+    if (job.sides.decodes) job.input.target = job.target.view(causal);
+    job.input.memory = job.memory.array.span();
+    job.input.memory_lengths = job.memory.lengths;
+    job.input.memory_masks = job.memory.masks(false);
 }
 
 }  // namespace
@@ -113,7 +103,7 @@ void read_job(const OpenedModel& opened, const nb::dict& inputs, ArraysJob& job)
 void PySession::encode_texts(const nb::list& texts, std::uint32_t most_tokens, nb::handle out_object) {
     const Stack& stack = output_stack(opened_->config());
     if (!stack.vocab_size || stack.pooling == Pooling::none || opened_->model.config().decoder.n_layers)
-        throw ValueRefused(opened_->name + ": model: expected one that pools the vectors of a text, got another");
+        refuse_value(opened_->name + ": model", "one that pools the vectors of a text", "another");
     std::vector<std::string_view> views;
     for (nb::handle text : texts) views.push_back(utf8_of(text, "texts"));
     const Output out = read_output(out_object, "out", {views.size(), opened_->vector_width()});
@@ -128,7 +118,7 @@ void PySession::encode_texts(const nb::list& texts, std::uint32_t most_tokens, n
             work.next(views[i].size());
             tokens[i].ids = opened_->ids_of(views[i], true, false);
             cut_text(of_no_text, most, tokens[i].ids);
-            if (tokens[i].ids.empty()) throw ValueRefused("texts: expected 1 token or more in each, got none");
+            if (tokens[i].ids.empty()) refuse_value("texts", "1 token or more in each", "none");
         }
     }
     run_batches(tokens, opened_->has_task(), [&](std::size_t i, std::span<const float> vector) {
@@ -169,9 +159,6 @@ void PySession::encode_arrays(const nb::dict& inputs, nb::handle out_object, con
     Output weights;
     if (!weights_object.is_none()) {
         const Stack& of = in_encoder ? opened_->model.config().encoder : stack;
-        if (layer >= of.n_layers)
-            throw ValueRefused("layer: expected a number below " + std::to_string(of.n_layers) + ", got " +
-                               std::to_string(layer));
         const Side& queries = in_encoder ? job.source : *job.result;
         const Side& keys = cross ? *job.keys : queries;
         weights =
@@ -205,24 +192,11 @@ void bind_session(nb::module_& module) {
         .def("restore", &PySession::restore, nb::arg("saved"))
         .def("copy_from", &PySession::copy_from, nb::arg("other"))
         .def("cancel", &PySession::cancel)
-        .def(
-            "start",
-            [](PySession& self, nb::handle prompt, const nb::dict& options, const nb::list& stop, const PyForm* form,
-               const PyChat* chat) {
-                std::vector<std::string> texts;
-                for (nb::handle text : stop) texts.emplace_back(utf8_of(text, "stop"));
-                return self.start(read_ids(prompt, "prompt"), options, texts, form, chat);
-            },
-            nb::arg("prompt"), nb::arg("options"), nb::arg("stop"), nb::arg("form").none() = nb::none(),
-            nb::arg("chat").none() = nb::none())
+        .def("start", &PySession::start, nb::arg("prompt"), nb::arg("options"), nb::arg("stop"),
+             nb::arg("form").none() = nb::none(), nb::arg("chat").none() = nb::none())
         .def("next", &PySession::next, nb::arg("text"))
         .def_prop_ro("figures", &PySession::figures)
-        .def(
-            "attention",
-            [](PySession& self, nb::handle ids, nb::handle layers, nb::handle out) {
-                self.attention(ids, read_ids(layers, "layers"), out);
-            },
-            nb::arg("ids"), nb::arg("layers"), nb::arg("out"))
+        .def("attention", &PySession::attention, nb::arg("ids"), nb::arg("layers"), nb::arg("out"))
         .def("encode_texts", &PySession::encode_texts, nb::arg("texts"), nb::arg("most_tokens"), nb::arg("out"))
         .def("classify", &PySession::classify, nb::arg("texts"), nb::arg("pairs").none(), nb::arg("top"),
              nb::arg("answer_tokens"))

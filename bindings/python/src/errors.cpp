@@ -65,6 +65,18 @@ PyObject* add(nb::module_& module, const char* name, PyObject* base, const char*
 
 }  // namespace
 
+void refuse_type(const std::string& what, const std::string& expected, const std::string& got) {
+    throw TypeRefused(what + ": expected " + expected + ", got " + got);
+}
+
+void refuse_value(const std::string& what, const std::string& expected, const std::string& got) {
+    throw ValueRefused(what + ": expected " + expected + ", got " + got);
+}
+
+nb::object str_of(const std::string& text) {
+    return nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+}
+
 void bind_errors(nb::module_& module) {
     full_error = add(module, "FullError", PyExc_ValueError, "A context or a pool of caches has no room left.");
     cancelled = add(module, "Cancelled", PyExc_RuntimeError, "A pass that cancel() ended; nothing has changed.");

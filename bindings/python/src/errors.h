@@ -12,6 +12,9 @@ namespace fovea::python {
 
 namespace nb = nanobind;
 
+/// A str of bytes that may be no text, which become U+FFFD.
+[[nodiscard]] nb::object str_of(const std::string& text);
+
 /// What is no status: a TypeError or a ValueError.
 struct TypeRefused : std::runtime_error {
     using runtime_error::runtime_error;
@@ -19,6 +22,9 @@ struct TypeRefused : std::runtime_error {
 struct ValueRefused : std::runtime_error {
     using runtime_error::runtime_error;
 };
+/// "what: expected this, got that", as either.
+[[noreturn]] void refuse_type(const std::string& what, const std::string& expected, const std::string& got);
+[[noreturn]] void refuse_value(const std::string& what, const std::string& expected, const std::string& got);
 
 /// Adds FullError and Cancelled to the module, and tells Python how each of the above is raised, and host::Error: ValueError,
 /// unless a status says otherwise: OSError, MemoryError, fovea.FullError, fovea.Cancelled. They may be thrown without the GIL.

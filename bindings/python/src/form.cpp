@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "bindings/python/src/arrays.h"
 #include "bindings/python/src/gil.h"
 #include "host/chat/chat_template.h"
 #include "host/grammar/grammar.h"
@@ -22,9 +23,14 @@ grammar::Grammar read_form(const std::string& kind, const std::string& text, boo
     return grammar::read_json_schema(text, {.compact = compact});
 }
 
+void need_text(const OpenedModel& opened) {
+    if (opened.kind() != host::Kind::text || !opened.tokenizer.valid())
+        refuse_value(opened.name + ": model", "one for logits with a tokenizer", "another");
+}
+
 Json read_json(const std::string& text, const char* what) {
     Json json = Json::parse(text, nullptr, false);
-    if (json.is_discarded()) throw ValueRefused(std::string(what) + ": expected text of Unicode characters, got other");
+    if (json.is_discarded()) refuse_value(what, "text of Unicode characters", "other");
     return json;
 }
 
@@ -35,11 +41,9 @@ PyForm::PyForm(const ModelHandle& model, const std::string& kind, nb::handle obj
     auto made = std::make_shared<CompiledForm>();
     made->opened = model.get();
     const OpenedModel& opened = *made->opened;
-    if (opened.kind() != host::Kind::text || !opened.tokenizer.valid())
-        throw ValueRefused(opened.name + ": model: expected one for logits with a tokenizer, got another");
+    need_text(opened);
     if (text.size() > kMostFormBytes)
-        throw ValueRefused(kind + ": expected at most " + std::to_string(kMostFormBytes) + " bytes, got " +
-                           std::to_string(text.size()));
+        refuse_value(kind, "at most " + std::to_string(kMostFormBytes) + " bytes", std::to_string(text.size()));
     const WithoutGil released;
     try {
         const std::span<const std::byte> index = opened.vocabulary_index();
@@ -61,8 +65,7 @@ void AnswerPlace::start(std::shared_ptr<const CompiledForm> form) {
 
 PyChat::PyChat(const ModelHandle& model, const nb::object& given) {
     const SharedModel opened = model.get();
-    if (opened->kind() != host::Kind::text || !opened->tokenizer.valid())
-        throw ValueRefused(opened->name + ": model: expected one for logits with a tokenizer, got another");
+    need_text(*opened);
     const std::string text = given.is_none() ? "" : std::string(utf8_of(given, "chat_template"));
     const bool own = given.is_none();
     const WithoutGil released;
@@ -89,9 +92,7 @@ nb::list PyChat::prompt(const std::string& messages, const std::string& tools, c
             throw ValueRefused(std::string("messages: the model's chat template: ") + error.what());
         }
     }
-    nb::list list;
-    for (const Token id : ids) list.append(nb::int_(id));
-    return list;
+    return ids_list(ids);
 }
 
 void bind_form(nb::module_& module) {

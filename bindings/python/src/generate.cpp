@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "bindings/python/src/errors.h"
-#include "bindings/python/src/named.h"
 #include "bindings/python/src/session.h"
 #include "fovea/host/generation.h"
 #include "host/base/clock.h"
@@ -26,8 +25,7 @@ void read_biases(nb::handle value, std::vector<LogitBias>& biases) {
         LogitBias& b = biases.emplace_back();
         b.id = count_of(key, "logit_bias: ids");
         if (!nb::try_cast(number, b.bias))
-            throw ValueRefused("logit_bias: expected a number for id " + std::to_string(b.id) + ", got " +
-                               in_words(number));
+            refuse_value("logit_bias", "a number for id " + std::to_string(b.id), in_words(number));
     }
 }
 
@@ -35,18 +33,18 @@ void read_biases(nb::handle value, std::vector<LogitBias>& biases) {
 GenerateOptions options_of(const nb::dict& named, std::vector<LogitBias>& biases) {
     GenerateOptions options;
     options.speculation.clock = host::ticks_now;
-    SamplerOptions& sampler = options.sampler;
-    const Named known[] = {{"max_new_tokens", into(options.n_new)},
-#define FOVEA_SAMPLER_REAL(field, ...) {#field, into(sampler.field)},
+    const auto read = [&](const char* name, auto& field) {
+        if (named.contains(name) && !nb::try_cast(nb::object(named[name]), field))
+            refuse_value(name, "a number of its range", in_words(named[name]));
+    };
+    read("max_new_tokens", options.n_new);
+#define FOVEA_SAMPLER_REAL(field, ...) read(#field, options.sampler.field);
 #define FOVEA_SAMPLER_COUNT FOVEA_SAMPLER_REAL
 #define FOVEA_SAMPLER_SEED FOVEA_SAMPLER_REAL
 #include "fovea/sampler_options.inc"
-                           {"logit_bias", [&](nb::handle value) { return read_biases(value, biases), true; }},
-                           {"special", into(options.show_special)},
-                           {"speculate", into(options.speculation.n_proposed)}};
-    read_named(named, known, [](const std::string& name, nb::handle value) {
-        throw ValueRefused(name + ": expected a number of its range, got " + in_words(value));
-    });
+    if (named.contains("logit_bias")) read_biases(named["logit_bias"], biases);
+    read("special", options.show_special);
+    read("speculate", options.speculation.n_proposed);
     options.sampler.bias = biases;
     return options;
 }
@@ -58,10 +56,8 @@ const char* name_of(FinishReason reason) {
     return kNames[static_cast<std::size_t>(reason)];
 }
 
-void PySession::make_generator_for(const std::vector<std::string>& stop, std::uint32_t n_proposed) {
-    std::uint64_t n_bytes = 256;
-    for (const std::string& text : stop) n_bytes += text.size();
-    const auto n_stop = static_cast<std::uint32_t>(std::min<std::uint64_t>(n_bytes, 0xffffffffu));
+void PySession::make_generator_for(std::size_t n_stop_bytes, std::uint32_t n_proposed) {
+    const auto n_stop = static_cast<std::uint32_t>(std::min<std::size_t>(n_stop_bytes + 256, 0xffffffffu));
     const GeneratorLimits& had = generator_.plan.limits;
     if (generator_->valid() && had.max_stop_bytes >= n_stop && had.max_proposed >= n_proposed) return;
     generator_ =
@@ -69,20 +65,23 @@ void PySession::make_generator_for(const std::vector<std::string>& stop, std::ui
                         {.max_tokens = session_->max_kv_len(), .max_stop_bytes = n_stop, .max_proposed = n_proposed});
 }
 
-std::uint64_t PySession::start(const std::vector<Token>& prompt, const nb::dict& named,
-                               const std::vector<std::string>& stop, const PyForm* form, const PyChat* chat) {
+std::uint64_t PySession::start(nb::handle prompt_object, const nb::dict& named, const nb::list& stop,
+                               const PyForm* form, const PyChat* chat) {
     need_logits();
+    std::vector<std::string> texts;
+    std::size_t n_stop_bytes = 0;
+    for (nb::handle text : stop) n_stop_bytes += texts.emplace_back(utf8_of(text, "stop")).size();
+    const std::vector<std::string_view> views(texts.begin(), texts.end());
+    const std::vector<Token> prompt = read_ids(prompt_object, "prompt");
     std::vector<LogitBias> biases;
     GenerateOptions options = options_of(named, biases);
+    const std::uint32_t vocab_size = opened_->model.config().decoder.vocab_size;
     for (const LogitBias& b : biases)
-        if (b.id >= opened_->model.config().decoder.vocab_size)
-            throw ValueRefused("logit_bias: expected ids below " +
-                               std::to_string(opened_->model.config().decoder.vocab_size) + ", got " +
-                               std::to_string(b.id));
-    const std::vector<std::string_view> views(stop.begin(), stop.end());
+        if (b.id >= vocab_size)
+            refuse_value("logit_bias", "ids below " + std::to_string(vocab_size), std::to_string(b.id));
     options.stop = views;
     if ((form && form->compiled()->opened != opened_) || (chat && chat->talk()->opened != opened_))
-        throw ValueRefused("form: expected one of this session's model, got one of another");
+        refuse_value("form", "one of this session's model", "one of another");
     const std::uint64_t context = session_->max_kv_len();
     if (!prompt.empty() && prompt.size() >= context + (options.n_new == 0))
         require({Code::context_full, "tokens of the prompt", context - 1, prompt.size()}, "prompt");
@@ -93,7 +92,7 @@ std::uint64_t PySession::start(const std::vector<Token>& prompt, const nb::dict&
         settle_tokens();
         touched();
         number = text_;
-        make_generator_for(stop, std::max(options.speculation.n_proposed, form ? host::kForced : 0u));
+        make_generator_for(n_stop_bytes, std::max(options.speculation.n_proposed, form ? host::kForced : 0u));
         place_.start(form ? form->compiled() : nullptr);
         options.filter = place_.filter();
         talk_ = chat ? chat->talk() : nullptr;
@@ -125,8 +124,7 @@ nb::tuple PySession::next(std::uint64_t text) {
         return status;
     }),
             "generate");
-    if (!is_present)
-        throw ValueRefused("stream: expected the session's present text, got one that another call has ended");
+    if (!is_present) refuse_value("stream", "the session's present text", "one that another call has ended");
     return nb::make_tuple(nb::str(added.data(), added.size()), name_of(piece.finish));
 }
 

@@ -1,15 +1,12 @@
 // fovea._fovea: the engine and the converter as the package's Python files use them.
 #include "bindings/python/src/module.h"
 
-#include "bindings/python/src/attend.h"
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/form.h"
 #include "bindings/python/src/opened.h"
 #include "bindings/python/src/session.h"
-#include "bindings/python/src/transcribe.h"
-#include "bindings/python/src/translate.h"
-#include "bindings/python/src/workspace.h"
 #include "fovea/version.h"
+#include "fovea/workspace.h"
 
 NB_MODULE(_fovea, module) {
     namespace python = fovea::python;

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMostTextBytes = 64u << 20;  // a text takes a dozen times its bytes while it is encoded
 
 /// A workspace of one row sees what any other would: whether the adapters are the model's.
-void open_adapters(OpenedModel& opened, const std::vector<ScaledPath>& given, const OpenOptions& options) {
+void open_adapters(OpenedModel& opened, const ScaledPaths& given, const OpenOptions& options) {
     for (const auto& [path, scale] : given) opened.add_adapter(path, scale, options);
     if (!given.empty()) (void)start_workspace(opened, {.max_batch = 1});
 }
@@ -40,8 +40,7 @@ nb::str detokenize(const ModelHandle& handle, nb::handle object, bool show_speci
     const std::vector<Token> ids = read_ids(object, "ids");
     for (const Token id : ids)
         if (id >= tokenizer.vocab_size())
-            throw ValueRefused("ids: expected ids below " + std::to_string(tokenizer.vocab_size()) + ", got " +
-                               std::to_string(id));
+            refuse_value("ids", "ids below " + std::to_string(tokenizer.vocab_size()), std::to_string(id));
     const std::string text = opened->text(ids, {.show_special = show_special});
     return nb::str(text.data(), text.size());
 }
@@ -85,14 +84,13 @@ nb::dict facts_of(const ModelHandle& handle) {
     const SharedModel opened = handle.get();
     const Config& config = opened->model.config();
     const ModelInfo& info = opened->model.info();
-    const auto text = [](std::string_view view) { return nb::bytes(view.data(), view.size()); };
+    const auto text = [](std::string_view view) { return str_of(std::string(view)); };
     nb::dict facts;
     facts["name"] = text(info.name);
     facts["architecture"] = text(info.architecture);
     facts["prompt_suffix"] = text(info.prompt_suffix);
     facts["has_chat_template"] = !info.chat_template.empty();
-    const std::string_view task = find_info(opened->model, "task");
-    facts["task"] = nb::str(task.data(), task.size());
+    facts["task"] = text(find_info(opened->model, "task"));
     facts["vector_width"] = opened->vector_width();
     const Prompts prompts = prompts_of(opened->model, opened->name);
     nb::dict texts;
@@ -110,19 +108,11 @@ nb::dict facts_of(const ModelHandle& handle) {
     return facts;
 }
 
-using ScaledPaths = std::vector<std::pair<std::string, float>>;
-
-std::vector<ScaledPath> paths_of(const ScaledPaths& pairs) {
-    std::vector<ScaledPath> paths;
-    for (const auto& [path, scale] : pairs) paths.push_back({path, scale});
-    return paths;
-}
-
 void open_with_gil(ModelHandle* self, const std::string& path, bool verify, const ScaledPaths& adapters) {
     SharedModel opened;
     {
         const WithoutGil released;
-        opened = open_file(path, verify, paths_of(adapters));
+        opened = open_file(path, verify, adapters);
     }
     new (self) ModelHandle(std::move(opened));
 }
@@ -130,7 +120,7 @@ void open_with_gil(ModelHandle* self, const std::string& path, bool verify, cons
 ModelHandle* from_bytes(const nb::bytes& data, const std::string& name, const ScaledPaths& adapters) {
     AlignedBytes bytes(data.size());
     if (data.size()) std::memcpy(bytes.data(), data.c_str(), data.size());
-    return new ModelHandle(open_bytes(std::move(bytes), name, paths_of(adapters)));
+    return new ModelHandle(open_bytes(std::move(bytes), name, adapters));
 }
 
 }  // namespace
@@ -144,19 +134,18 @@ std::span<const std::byte> OpenedModel::vocabulary_index() const {
 std::vector<Token> OpenedModel::ids_of(std::string_view text, bool add_special, bool parse_special) const {
     (void)need_tokenizer();
     if (text.size() > kMostTextBytes)
-        throw ValueRefused("text: expected at most " + std::to_string(kMostTextBytes) + " bytes, got " +
-                           std::to_string(text.size()));
+        refuse_value("text", "at most " + std::to_string(kMostTextBytes) + " bytes", std::to_string(text.size()));
     return tokens(text, {.add_special = add_special, .parse_special = parse_special});
 }
 
-SharedModel open_file(const std::string& path, bool verify, const std::vector<ScaledPath>& adapters) {
+SharedModel open_file(const std::string& path, bool verify, const ScaledPaths& adapters) {
     auto opened = std::make_shared<OpenedModel>();
     static_cast<host::Opened&>(*opened) = host::open_file(path, {.verify_checksums = verify});
     open_adapters(*opened, adapters, {.verify_checksums = verify});
     return opened;
 }
 
-SharedModel open_bytes(AlignedBytes bytes, const std::string& name, const std::vector<ScaledPath>& adapters) {
+SharedModel open_bytes(AlignedBytes bytes, const std::string& name, const ScaledPaths& adapters) {
     auto opened = std::make_shared<OpenedModel>();
     opened->bytes = std::move(bytes);
     static_cast<host::Opened&>(*opened) = host::open_bytes(opened->bytes, name);
@@ -164,30 +153,14 @@ SharedModel open_bytes(AlignedBytes bytes, const std::string& name, const std::v
     return opened;
 }
 
-SharedModel ModelHandle::get() const {
-    const std::lock_guard lock(mutex_);
-    if (!opened_) throw ValueRefused("model: expected an open one, got one that was closed");
-    return opened_;
-}
-
-void ModelHandle::close() {
-    const std::lock_guard lock(mutex_);
-    opened_.reset();
-}
-
-bool ModelHandle::closed() const {
-    const std::lock_guard lock(mutex_);
-    return !opened_;
-}
-
 std::string_view utf8_of(nb::handle text, const char* what) {
-    if (!PyUnicode_Check(text.ptr())) throw TypeRefused(std::string(what) + ": expected a str, got " + type_of(text));
+    if (!PyUnicode_Check(text.ptr())) refuse_type(what, "a str", type_of(text));
     Py_ssize_t size = 0;
     const char* bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
     if (!bytes && !PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) throw nb::python_error();
     if (!bytes) {
         PyErr_Clear();
-        throw ValueRefused(std::string(what) + ": expected text of Unicode characters, got a lone surrogate");
+        refuse_value(what, "text of Unicode characters", "a lone surrogate");
     }
     return {bytes, static_cast<std::size_t>(size)};
 }

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bindings/python/src/errors.h"
@@ -23,11 +24,8 @@ namespace fovea::python {
 
 namespace nb = nanobind;
 
-/// A file of an adapter that a model is opened with, and its scale.
-struct ScaledPath {
-    std::string path;
-    float scale = 1.0f;
-};
+/// Files of adapters that a model is opened with, and their scales.
+using ScaledPaths = std::vector<std::pair<std::string, float>>;
 
 /// An opened model, with what Python's calls share of it.
 struct OpenedModel : host::Opened {
@@ -45,17 +43,26 @@ private:
 using SharedModel = std::shared_ptr<const OpenedModel>;
 
 /// Adapters are held against the model at once, for which a little memory is taken and given back.
-[[nodiscard]] SharedModel open_file(const std::string& path, bool verify, const std::vector<ScaledPath>& adapters = {});
-[[nodiscard]] SharedModel open_bytes(AlignedBytes bytes, const std::string& name,
-                                     const std::vector<ScaledPath>& adapters = {});
+[[nodiscard]] SharedModel open_file(const std::string& path, bool verify, const ScaledPaths& adapters = {});
+[[nodiscard]] SharedModel open_bytes(AlignedBytes bytes, const std::string& name, const ScaledPaths& adapters = {});
 
 /// The handle that `close` empties; whoever has the model already keeps it.
 class ModelHandle {
 public:
     explicit ModelHandle(SharedModel opened) : opened_(std::move(opened)) {}
-    [[nodiscard]] SharedModel get() const;  ///< ValueError once closed
-    void close();
-    [[nodiscard]] bool closed() const;
+    [[nodiscard]] SharedModel get() const {  ///< ValueError once closed
+        const std::lock_guard lock(mutex_);
+        if (!opened_) refuse_value("model", "an open one", "one that was closed");
+        return opened_;
+    }
+    void close() {
+        const std::lock_guard lock(mutex_);
+        opened_.reset();
+    }
+    [[nodiscard]] bool closed() const {
+        const std::lock_guard lock(mutex_);
+        return !opened_;
+    }
 
 private:
     mutable std::mutex mutex_;

@@ -5,28 +5,23 @@
 #include <algorithm>
 
 #include "bindings/python/src/errors.h"
-#include "bindings/python/src/named.h"
 #include "host/base/words.h"
 #include "host/model/saved_text.h"
 #include "host/model/stacks.h"
 
 namespace fovea::python {
 std::uint32_t count_of(nb::handle value, const std::string& name) {
-    if (!PyIndex_Check(value.ptr())) throw TypeRefused(name + ": expected a whole number, got " + type_of(value));
+    if (!PyIndex_Check(value.ptr())) refuse_type(name, "a whole number", type_of(value));
     const nb::object number = nb::steal(PyNumber_Index(value.ptr()));
     if (!number.is_valid()) throw nb::python_error();
     std::uint32_t count = 0;
     if (!nb::try_cast(number, count))
-        throw ValueRefused(name + ": expected a number from 0 to 4294967295, got " +
-                           nb::cast<std::string>(nb::str(number)));
+        refuse_value(name, "a number from 0 to 4294967295", nb::cast<std::string>(nb::str(number)));
     return count;
 }
 
-Named counted(const char* name, std::uint32_t& field) {
-    return {name, [name, &field](nb::handle value) {
-                field = count_of(value, name);
-                return true;
-            }};
+void read_count(const nb::dict& named, const char* name, std::uint32_t& field) {
+    if (named.contains(name)) field = count_of(named[name], name);
 }
 
 Type type_named(const std::string& name, const char* what) {
@@ -35,50 +30,50 @@ Type type_named(const std::string& name, const char* what) {
         if (name == type_name(type)) return type;
         names += std::string(names.empty() ? "" : ", ") + type_name(type);
     }
-    throw ValueRefused(std::string(what) + ": expected one of " + names + ", got " + name);
+    refuse_value(what, "one of " + names, name);
 }
 
-std::function<bool(nb::handle)> into_kv_type(Type& field) {
-    return [&field](nb::handle value) {
-        field = type_named(std::string(utf8_of(value, "kv_type")), "kv_type");
-        return true;
-    };
+void read_kv_type(const nb::dict& named, Type& field) {
+    if (named.contains("kv_type")) field = type_named(std::string(utf8_of(named["kv_type"], "kv_type")), "kv_type");
 }
+
+namespace {
+
+/// The numbers of fovea.Limits.
+struct NamedCount {
+    const char* name;
+    std::uint32_t Limits::*field;
+};
+constexpr NamedCount kCounts[] = {{"max_kv_len", &Limits::max_kv_len},
+                                  {"max_batch", &Limits::max_batch},
+                                  {"n_threads", &Limits::n_threads},
+                                  {"max_sequences", &Limits::max_sequences},
+                                  {"max_key_rows", &Limits::max_key_rows}};
+
+}  // namespace
 
 Limits limits_of(const OpenedModel& opened, const nb::dict& named) {
     Limits limits;
     limits.n_threads = 0;
-    const Named known[] = {
-        {"kv_type", into_kv_type(limits.kv_type)},      counted("max_kv_len", limits.max_kv_len),
-        counted("max_batch", limits.max_batch),         counted("n_threads", limits.n_threads),
-        counted("max_sequences", limits.max_sequences), counted("max_key_rows", limits.max_key_rows)};
-    read_named(named, known, [](const std::string& name, nb::handle) {
-        throw ValueRefused("limits: expected a name that fovea.Limits has, got " + name);
-    });
+    read_kv_type(named, limits.kv_type);
+    for (const auto& [name, field] : kCounts) read_count(named, name, limits.*field);
     if (limits.n_threads == 0) limits.n_threads = default_threads();
     opened.plan_adapters(limits);
     return limits;
 }
 
-nb::dict plan_of(const ModelHandle& handle, const nb::dict& named, bool of_workspace) {
+nb::tuple plan_of(const ModelHandle& handle, const nb::dict& named, bool of_workspace) {
     const SharedModel opened = handle.get();
     Plan plan;
     require((of_workspace ? make_workspace_plan : make_plan)(opened->model.config(), limits_of(*opened, named), plan),
             opened->name);
-    nb::dict limits, result;
-    limits["max_kv_len"] = plan.limits.max_kv_len;
-    limits["max_batch"] = plan.limits.max_batch;
-    limits["n_threads"] = plan.limits.n_threads;
+    nb::dict limits;
+    for (const auto& [name, field] : kCounts) limits[name] = plan.limits.*field;
     limits["kv_type"] = type_name(plan.limits.kv_type);
-    limits["max_sequences"] = plan.limits.max_sequences;
-    limits["max_key_rows"] = plan.limits.max_key_rows;
     nb::list parts;
     for (std::uint32_t i = 0; i < plan.n_parts; ++i)
         parts.append(nb::make_tuple(plan.parts[i].name, plan.parts[i].offset, plan.parts[i].bytes));
-    result["arena_bytes"] = plan.arena_bytes;
-    result["limits"] = limits;
-    result["parts"] = parts;
-    return result;
+    return nb::make_tuple(plan.arena_bytes, limits, parts);
 }
 
 PySession::PySession(const ModelHandle& model, const nb::dict& named, const std::string& isa) : opened_(model.get()) {
@@ -90,7 +85,7 @@ PySession::PySession(const ModelHandle& model, const nb::dict& named, const std:
 
 void PySession::need_logits() const {
     if (opened_->kind() != host::Kind::text)
-        throw ValueRefused(opened_->name + ": model: expected one for logits, got one for vectors");
+        refuse_value(opened_->name + ": model", "one for logits", "one for vectors");
 }
 
 void PySession::settle_tokens() {
@@ -105,13 +100,12 @@ void PySession::forward(nb::handle object, nb::handle out_object, bool all) {
     const bool is_rows = nb::hasattr(object, "ndim") && nb::try_cast(object.attr("ndim"), n_dims) && n_dims == 2;
     const Floats rows = is_rows ? read_packed(object, "ids", 2) : Floats{};
     std::vector<Token> ids = is_rows ? std::vector<Token>(rows.shape[0]) : read_ids(object, "ids");
-    if (ids.empty()) throw ValueRefused("ids: expected 1 or more, got none");
+    if (ids.empty()) refuse_value("ids", "1 or more", "none");
     const Stack& stack = output_stack(opened_->config());
     const std::uint64_t vocab_size = stack.vocab_size,
                         width = stack.embedding_width ? stack.embedding_width : stack.d_model;
     if (is_rows && rows.shape[1] != width)
-        throw ValueRefused("ids: expected shape [n, " + std::to_string(width) + "] of rows, got " +
-                           in_words(rows.shape));
+        refuse_value("ids", "shape [n, " + std::to_string(width) + "] of rows", in_words(rows.shape));
     const Output out = read_output(out_object, "out", all ? Shape{ids.size(), vocab_size} : Shape{vocab_size});
     Step step{session_->cache(), {}, out.span(), {}, is_rows ? rows.span() : std::span<const float>{}};
     if (is_rows)
@@ -162,8 +156,7 @@ void PySession::restore(const nb::bytes& object) {
     const std::span saved(reinterpret_cast<const std::byte*>(object.c_str()), object.size());
     std::optional<SavedText> split = split_saved(saved, opened_->adapters_checksum());
     if (!split)
-        throw ValueRefused(
-            "saved: expected a saved session with its tokens, of the same adapters, got damaged bytes or others");
+        refuse_value("saved", "a saved session with its tokens, of the same adapters", "damaged bytes or others");
     require(gate_.alone([&] {
         settle_tokens();
         const Status status = restore_session(*session_, split->session);
@@ -188,27 +181,24 @@ void PySession::copy_from(PySession& other) {
 }
 
 nb::list PySession::tokens() {
-    const std::vector<Token> all = gate_.alone([&] {
+    return ids_list(gate_.alone([&] {
         settle_tokens();
         return tokens_;
-    });
-    nb::list list;
-    for (const Token id : all) list.append(nb::int_(id));
-    return list;
+    }));
 }
 
-void PySession::attention(nb::handle object, const std::vector<std::uint32_t>& layers, nb::handle out_object) {
+void PySession::attention(nb::handle object, nb::handle layers_object, nb::handle out_object) {
     const std::vector<Token> ids = read_ids(object, "ids");
+    const std::vector<std::uint32_t> layers = read_ids(layers_object, "layers");
     const Stack& stack = output_stack(opened_->config());
     const bool encodes = opened_->model.config().encoder.n_layers != 0;
     std::uint64_t n_heads = 0;
     for (const std::uint32_t layer : layers) {
         if (layer >= stack.n_layers)
-            throw ValueRefused("layers: expected numbers below " + std::to_string(stack.n_layers) + ", got " +
-                               std::to_string(layer));
+            refuse_value("layers", "numbers below " + std::to_string(stack.n_layers), std::to_string(layer));
         if (n_heads && stack.block(layer).attention.n_heads != n_heads)
-            throw ValueRefused("layers: expected layers with as many heads, got " + std::to_string(n_heads) + " and " +
-                               std::to_string(stack.block(layer).attention.n_heads));
+            refuse_value("layers", "layers with as many heads",
+                         std::to_string(n_heads) + " and " + std::to_string(stack.block(layer).attention.n_heads));
         n_heads = stack.block(layer).attention.n_heads;
     }
     const std::uint64_t n = ids.size();

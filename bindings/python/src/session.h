@@ -10,26 +10,23 @@
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/form.h"
 #include "bindings/python/src/interrupt.h"
-#include "bindings/python/src/named.h"
 #include "bindings/python/src/opened.h"
 #include "fovea/host/runtime.h"
 #include "host/model/texts.h"
 
 namespace fovea::python {
 
-/// Limits from keyword arguments of the names that fovea/plan.h has, with room for the model's adapters; ValueError for
-/// others.
+/// Limits from keyword arguments of the names that fovea/plan.h has, with room for the model's adapters.
 [[nodiscard]] Limits limits_of(const OpenedModel& opened, const nb::dict& named);
 /// A whole number of 32 bits, NumPy's too; TypeError or ValueError by its name.
 [[nodiscard]] std::uint32_t count_of(nb::handle value, const std::string& name);
 [[nodiscard]] Type type_named(const std::string& name, const char* what);
-/// The same into `field`, for tables of named.h.
-[[nodiscard]] Named counted(const char* name, std::uint32_t& field);
-/// What reads the name of a cache's type into `field`, for tables of named.h. Names of no type are ValueError.
-[[nodiscard]] std::function<bool(nb::handle)> into_kv_type(Type& field);
+/// Such a number, or a cache's type, from the keyword argument of that name, where it is given.
+void read_count(const nb::dict& named, const char* name, std::uint32_t& field);
+void read_kv_type(const nb::dict& named, Type& field);
 
-/// {"arena_bytes", "limits", "parts"} of a session's plan, or of a workspace's.
-[[nodiscard]] nb::dict plan_of(const ModelHandle& handle, const nb::dict& limits, bool of_workspace);
+/// The bytes, limits and parts of a session's plan, or of a workspace's.
+[[nodiscard]] nb::tuple plan_of(const ModelHandle& handle, const nb::dict& limits, bool of_workspace);
 
 class PySession {
 public:
@@ -46,15 +43,15 @@ public:
 
     /// Begins a text and gives its number, which next asks for.
     /// `form`: what the text is to fit; `chat`: whose tokens also end it. Both may be null.
-    std::uint64_t start(const std::vector<Token>& prompt, const nb::dict& options, const std::vector<std::string>& stop,
-                        const PyForm* form, const PyChat* chat);
+    std::uint64_t start(nb::handle prompt, const nb::dict& options, const nb::list& stop, const PyForm* form,
+                        const PyChat* chat);
     /// (piece of text, why the text ended or "")
     [[nodiscard]] nb::tuple next(std::uint64_t text);
     /// Tokens of the present text: {"n_prompt", "n_kept", "n_tokens", "n_passes"}.
     [[nodiscard]] nb::dict figures();
 
     /// Weights of each layer of `layers` to out[i]: [n_heads, seq_len, seq_len].
-    void attention(nb::handle ids, const std::vector<std::uint32_t>& layers, nb::handle out);
+    void attention(nb::handle ids, nb::handle layers, nb::handle out);
 
     void encode_texts(const nb::list& texts, std::uint32_t most_tokens, nb::handle out);
     /// What a head says of each text, or of each with its pair: see classify.cpp.
@@ -75,7 +72,7 @@ private:
     /// Runs the encoder over texts, as many together as there is room for, and calls take(i, results) for every text i.
     void run_batches(std::span<const TextTokens> texts, bool before_head, const TakeResults& take);
     void need_logits() const;
-    void make_generator_for(const std::vector<std::string>& stop, std::uint32_t n_proposed);
+    void make_generator_for(std::size_t n_stop_bytes, std::uint32_t n_proposed);
     void settle_tokens();  ///< makes tokens_ what the cache holds
     void touched() { ++text_, generating_ = false; }
 

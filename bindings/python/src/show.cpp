@@ -25,14 +25,14 @@ nb::str draw_page(const nb::list& objects, std::size_t first, const std::string&
         const auto parts = nb::cast<nb::tuple>(object);
         const Floats weights = read_packed(parts[1], "weights", 3);
         AttentionPattern pattern{.title = nb::cast<std::string>(parts[0]), .n_heads = weights.shape[0]};
-        pattern.weights.assign(weights.data, weights.data + weights.size());
+        pattern.weights.assign(weights.span().begin(), weights.span().end());
         pattern.queries = labels_of(nb::cast<nb::list>(parts[2]));
         pattern.keys = labels_of(nb::cast<nb::list>(parts[3]));
         if (pattern.queries.size() != weights.shape[1] || pattern.keys.size() != weights.shape[2])
-            throw ValueRefused("labels: expected one for each query and key, got others");
+            refuse_value("labels", "one for each query and key", "others");
         patterns.push_back(std::move(pattern));
     }
-    if (first >= patterns.size()) throw ValueRefused("first: expected the number of a pattern, got another");
+    if (first >= patterns.size()) refuse_value("first", "the number of a pattern", "another");
     const std::string page = draw_html(patterns, first, name);
     return nb::str(page.data(), page.size());
 }

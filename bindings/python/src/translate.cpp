@@ -1,58 +1,70 @@
-#include "bindings/python/src/translate.h"
+// Texts from texts: one model's memory for them, one call at a time.
+#include <nanobind/stl/optional.h>
+
+#include <memory>
+#include <string>
 
 #include "bindings/python/src/arrays.h"
-#include "bindings/python/src/errors.h"
+#include "bindings/python/src/interrupt.h"
+#include "bindings/python/src/module.h"
+#include "bindings/python/src/opened.h"
 #include "bindings/python/src/session.h"
+#include "fovea/host/translator.h"
 #include "fovea/workspace.h"
 #include "host/base/error.h"
 #include "host/model/beam_options.h"
 
 namespace fovea::python {
+namespace {
 
-PyTranslator::PyTranslator(const ModelHandle& model, std::uint32_t n_threads, const std::string& isa,
-                           std::uint32_t n_beams)
-    : opened_(model.get()) {
-    if (n_beams > kMostBeams)
-        throw ValueRefused("num_beams: expected at most " + std::to_string(kMostBeams) + ", got " +
-                           std::to_string(n_beams));
-    if (!opened_->adapters.empty())
-        throw ValueRefused("adapters: expected none of a model that writes a text from another, got " +
-                           opened_->adapters.front().name);
-    const WithoutGil released;
-    translator_ = std::make_unique<Translator>(
-        *opened_, Translator::Options{.limits = {.n_threads = n_threads ? n_threads : default_threads(),
-                                                 .isa = isa.empty() ? nullptr : isa.c_str(),
-                                                 .cancel = gate_.flag()},
-                                      .n_beams = n_beams});
-}
+class PyTranslator {
+public:
+    /// n_beams 0: as many as the model says.
+    PyTranslator(const ModelHandle& model, std::uint32_t n_threads, const std::string& isa, std::uint32_t n_beams)
+        : opened_(model.get()) {
+        if (n_beams > kMostBeams)
+            refuse_value("num_beams", "at most " + std::to_string(kMostBeams), std::to_string(n_beams));
+        if (!opened_->adapters.empty())
+            refuse_value("adapters", "none of a model that writes a text from another", opened_->adapters.front().name);
+        const WithoutGil released;
+        translator_ = std::make_unique<Translator>(
+            *opened_, Translator::Options{.limits = {.n_threads = n_threads ? n_threads : default_threads(),
+                                                     .isa = isa.empty() ? nullptr : isa.c_str(),
+                                                     .cancel = gate_.flag()},
+                                          .n_beams = n_beams});
+    }
 
-nb::dict PyTranslator::run(const nb::object& source, nb::handle from_language, nb::handle to_language,
-                           std::uint32_t n_new, bool special) {
-    const std::vector<Token> ids = read_ids(source, "source");
-    const Languages languages{std::string(utf8_of(from_language, "from_language")),
-                              std::string(utf8_of(to_language, "to_language")), "from_language", "to_language"};
-    const GenerateOptions how{.n_new = n_new ? n_new : 0xffffffffu, .show_special = special};
-    Translator::Text made;
-    require(gate_.run([&] {
-        try {
-            translator_->start(ids, languages, how);
-            made = translator_->write();
-        } catch (const host::Error&) {
-            if (!gate_.flag()->load()) throw;
-            return Status{Code::cancelled, "translate", 0, 0};
-        }
-        return Status{};
-    }));
-    nb::dict result;
-    result["text"] =
-        opened_->tokenizer.valid()
-            ? nb::steal(PyUnicode_DecodeUTF8(made.text.data(), static_cast<Py_ssize_t>(made.text.size()), "replace"))
-            : nb::none();
-    result["tokens"] = nb::tuple(ids_list(made.tokens));
-    result["score"] = made.score ? nb::object(nb::float_(*made.score)) : nb::none();
-    result["finish_reason"] = name_of(made.finish);
-    return result;
-}
+    /// Writes from the source's ids; gives what Translation has. A language's name may be empty; n_new 0: as many tokens as
+    /// the model allows.
+    [[nodiscard]] nb::tuple run(const nb::object& source, nb::handle from_language, nb::handle to_language,
+                                std::uint32_t n_new, bool special) {
+        const std::vector<Token> ids = read_ids(source, "source");
+        const Languages languages{std::string(utf8_of(from_language, "from_language")),
+                                  std::string(utf8_of(to_language, "to_language")), "from_language", "to_language"};
+        const GenerateOptions how{.n_new = n_new ? n_new : 0xffffffffu, .show_special = special};
+        Translator::Text made;
+        require(gate_.run([&] {
+            try {
+                translator_->start(ids, languages, how);
+                made = translator_->write();
+            } catch (const host::Error&) {
+                if (!gate_.flag()->load()) throw;
+                return Status{Code::cancelled, "translate", 0, 0};
+            }
+            return Status{};
+        }));
+        return nb::make_tuple(opened_->tokenizer.valid() ? str_of(made.text) : nb::none(),
+                              nb::tuple(ids_list(made.tokens)), made.score, name_of(made.finish));
+    }
+    [[nodiscard]] std::uint64_t arena_bytes() const { return translator_->n_bytes(); }
+
+private:
+    SharedModel opened_;
+    PassGate gate_;
+    std::unique_ptr<Translator> translator_;
+};
+
+}  // namespace
 
 void bind_translate(nb::module_& module) {
     nb::class_<PyTranslator>(module, "Translator", "Memory for writing texts from texts with a model.")

@@ -1,12 +1,20 @@
-#include "bindings/python/src/workspace.h"
-
+// Many sequences: workspaces, pools, caches and steps as Python has them.
 #include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
 
+#include "bindings/python/src/arrays.h"
 #include "bindings/python/src/errors.h"
-#include "bindings/python/src/named.h"
+#include "bindings/python/src/interrupt.h"
+#include "bindings/python/src/module.h"
+#include "bindings/python/src/opened.h"
 #include "bindings/python/src/session.h"
+#include "fovea/encode.h"
+#include "fovea/host/runtime.h"
 #include "host/model/stacks.h"
 
 namespace fovea::python {
@@ -14,19 +22,155 @@ namespace {
 
 PoolLimits pool_limits_of(const nb::dict& named) {
     PoolLimits limits;
-    const Named known[] = {{"kv_type", into_kv_type(limits.kv_type)},
-                           counted("max_kv_len", limits.max_kv_len),
-                           counted("max_sequences", limits.max_sequences),
-                           counted("page_len", limits.page_len),
-                           {"memory", [&](nb::handle value) { return limits.memory = value.ptr() == Py_True, true; }},
-                           counted("n_pages", limits.n_pages),
-                           counted("max_marks", limits.max_marks),
-                           counted("n_states", limits.n_states)};
-    read_named(named, known, [](const std::string& name, nb::handle) {
-        throw ValueRefused("limits: expected a name that a pool's limits have, got " + name);
-    });
+    read_kv_type(named, limits.kv_type);
+    read_count(named, "max_kv_len", limits.max_kv_len);
+    read_count(named, "max_sequences", limits.max_sequences);
+    read_count(named, "page_len", limits.page_len);
+    read_count(named, "n_pages", limits.n_pages);
+    read_count(named, "max_marks", limits.max_marks);
+    read_count(named, "n_states", limits.n_states);
+    if (named.contains("memory")) limits.memory = nb::cast<bool>(named["memory"]);
     return limits;
 }
+
+/// A pool with its bytes. Caches keep it.
+class Pool {
+public:
+    Pool(const ModelHandle& model, const nb::dict& named) : opened(model.get()) {
+        const PoolLimits limits = pool_limits_of(named);
+        const WithoutGil released;
+        pool = start_pool(*opened, limits);
+    }
+    Pool(const Pool&) = delete;
+    Pool& operator=(const Pool&) = delete;
+
+    /// Calls `work(pool)` while nobody else has it.
+    template<class Work>
+    auto with(Work&& work) {
+        const WithoutGil released;
+        const std::lock_guard lock(mutex);
+        end_dropped();
+        return work();
+    }
+    /// Ends a cache that nobody has any more: now, or where the pool is in use, with the next call.
+    void drop(Cache cache) noexcept {
+        {
+            const std::lock_guard lock(dropped_mutex_);
+            dropped_.push_back(cache);
+        }
+        if (const std::unique_lock lock(mutex, std::try_to_lock); lock.owns_lock()) end_dropped();
+    }
+    void end_dropped() noexcept {
+        const std::lock_guard lock(dropped_mutex_);
+        for (Cache& cache : dropped_) (void)end_cache(cache);  // one that was closed is refused
+        dropped_.clear();
+    }
+
+    SharedModel opened;
+    host::Runtime<CachePool> pool;
+    std::mutex mutex;  ///< whoever reads or writes the pool holds it, with the GIL released
+
+private:
+    std::mutex dropped_mutex_;
+    std::vector<Cache> dropped_;
+};
+
+class PyCache {
+public:
+    PyCache(std::shared_ptr<Pool> pool, Cache cache) : pool_(std::move(pool)), cache_(cache) {}
+    PyCache(const PyCache&) = delete;
+    PyCache& operator=(const PyCache&) = delete;
+    ~PyCache() { pool_->drop(cache_); }
+
+    [[nodiscard]] std::unique_ptr<PyCache> fork() {
+        Cache made;
+        require(pool_->with([&] { return fork_cache(cache_, made); }), "cache");
+        return std::make_unique<PyCache>(pool_, made);
+    }
+    std::uint32_t rewind_to(std::uint32_t kv_len) {
+        std::uint32_t reached = 0;
+        require(pool_->with([&] { return fovea::rewind(cache_, kv_len, &reached); }), "kv_len");
+        return reached;
+    }
+    void mark() {
+        require(pool_->with([&] { return fovea::mark(cache_); }), "cache");
+    }
+    [[nodiscard]] nb::bytes save() {
+        std::vector<std::byte> bytes;
+        require(pool_->with([&] {
+            bytes.resize(cache_bytes(cache_));
+            std::size_t written = 0;
+            return save_cache(cache_, bytes, written);
+        }),
+                "cache");
+        return nb::bytes(bytes.data(), bytes.size());
+    }
+    void restore(const nb::bytes& object) {
+        const std::span saved(reinterpret_cast<const std::byte*>(object.c_str()), object.size());
+        require(pool_->with([&] { return restore_cache(cache_, saved); }), "saved");
+    }
+    void close() {
+        Cache ended = cache_;  // ours stays as it is, so that other threads read it whole; it is refused from here on
+        (void)pool_->with([&] { return end_cache(ended); });
+    }
+    [[nodiscard]] std::uint32_t kv_len() {
+        return pool_->with([&] { return cache_.kv_len(); });
+    }
+    [[nodiscard]] std::uint32_t n_pages() {
+        return pool_->with([&] { return cache_.n_pages(); });
+    }
+    [[nodiscard]] const std::shared_ptr<Pool>& pool() const { return pool_; }
+    [[nodiscard]] Cache cache() const { return cache_; }
+
+private:
+    std::shared_ptr<Pool> pool_;
+    Cache cache_;
+};
+
+class PyPool {
+public:
+    PyPool(const ModelHandle& model, const nb::dict& limits) : pool_(std::make_shared<Pool>(model, limits)) {}
+
+    [[nodiscard]] std::unique_ptr<PyCache> cache() {
+        Cache made;
+        require(pool_->with([&] { return make_cache(*pool_->pool, made); }), "pool");
+        return std::make_unique<PyCache>(pool_, made);
+    }
+    [[nodiscard]] std::uint32_t n_free_pages() {
+        return pool_->with([&] { return pool_->pool->n_free_pages(); });
+    }
+    [[nodiscard]] std::uint32_t n_free_sequences() {
+        return pool_->with([&] { return pool_->pool->n_free_sequences(); });
+    }
+    [[nodiscard]] const Pool& pool() const { return *pool_; }
+
+private:
+    std::shared_ptr<Pool> pool_;
+};
+
+class PyWorkspace {
+public:
+    PyWorkspace(const ModelHandle& model, const nb::dict& named, const std::string& isa) : opened_(model.get()) {
+        const Limits limits = limits_of(*opened_, named);
+        const WithoutGil released;
+        workspace_ = start_workspace(*opened_, limits, {.isa = isa.empty() ? nullptr : isa.c_str()});
+        set_cancel(*workspace_, gate_.flag());
+    }
+    PyWorkspace(const PyWorkspace&) = delete;
+    PyWorkspace& operator=(const PyWorkspace&) = delete;
+
+    /// `steps`: tuples of a cache, ids, an array for logits or None, and a cache that cache_memory filled or None.
+    void forward(const nb::list& steps);
+    /// Fills each cache of a pool for memories with what is made of its source: ids, or an array [n, d_model].
+    void cache_memory(const nb::list& memories, const nb::list& sources);
+    void cancel() noexcept { gate_.cancel(); }
+    [[nodiscard]] std::uint64_t arena_bytes() const { return workspace_.plan.arena_bytes; }
+
+private:
+    SharedModel opened_;
+    host::Runtime<Workspace> workspace_;
+    PassGate gate_;
+};
 
 /// What a step reads and writes, kept while it is computed.
 struct HeldStep {
@@ -55,16 +199,12 @@ private:
 
 HeldStep read_step(nb::handle object, std::uint64_t vocab_size) {
     const auto parts = nb::cast<nb::tuple>(object);
-    if (parts.size() != 4)
-        throw ValueRefused("steps: expected a cache, ids, an array or None and a memory or None in each, got others");
     HeldStep step;
-    if (!nb::try_cast(parts[0], step.cache) || !step.cache)
-        throw TypeRefused("steps: expected a fovea.Cache in each, got another object");
     step.owner = parts[0];
-    step.ids = read_ids(parts[1], "ids");
     step.memory_owner = parts[3];
-    if (!step.memory_owner.is_none() && (!nb::try_cast(step.memory_owner, step.memory) || !step.memory))
-        throw TypeRefused("steps: expected a fovea.Cache or None as the memory, got another object");
+    step.cache = nb::cast<PyCache*>(step.owner);
+    step.ids = read_ids(parts[1], "ids");
+    if (!step.memory_owner.is_none()) step.memory = nb::cast<PyCache*>(step.memory_owner);
     const nb::object out = parts[2];
     if (out.is_none()) return step;
     nb::ndarray<nb::ro> given;
@@ -83,98 +223,9 @@ void refuse_shared_logits(const std::vector<HeldStep>& steps) {
         const std::span<float> before = steps[order[i - 1]].out.span();
         if (steps[order[i]].out.data >= before.data() + before.size()) continue;
         const auto [first, second] = std::minmax(order[i - 1], order[i]);
-        throw ValueRefused("steps[" + std::to_string(second) +
-                           "]: logits: expected memory of its own, got that of steps[" + std::to_string(first) + "]");
+        refuse_value("steps[" + std::to_string(second) + "]: logits", "memory of its own",
+                     "that of steps[" + std::to_string(first) + "]");
     }
-}
-
-}  // namespace
-
-Pool::Pool(const ModelHandle& model, const nb::dict& named) : opened(model.get()) {
-    const PoolLimits limits = pool_limits_of(named);
-    const WithoutGil released;
-    pool = start_pool(*opened, limits);
-}
-
-void Pool::drop(Cache cache) noexcept {
-    {
-        const std::lock_guard lock(dropped_mutex_);
-        dropped_.push_back(cache);
-    }
-    if (const std::unique_lock lock(mutex, std::try_to_lock); lock.owns_lock()) end_dropped();
-}
-
-void Pool::end_dropped() noexcept {
-    const std::lock_guard lock(dropped_mutex_);
-    for (Cache& cache : dropped_) (void)end_cache(cache);  // one that was closed is refused
-    dropped_.clear();
-}
-
-std::unique_ptr<PyCache> PyPool::cache() {
-    Cache made;
-    require(pool_->with([&] { return make_cache(*pool_->pool, made); }), "pool");
-    return std::make_unique<PyCache>(pool_, made);
-}
-
-std::uint32_t PyPool::n_free_pages() {
-    return pool_->with([&] { return pool_->pool->n_free_pages(); });
-}
-
-std::uint32_t PyPool::n_free_sequences() {
-    return pool_->with([&] { return pool_->pool->n_free_sequences(); });
-}
-
-std::unique_ptr<PyCache> PyCache::fork() {
-    Cache made;
-    require(pool_->with([&] { return fork_cache(cache_, made); }), "cache");
-    return std::make_unique<PyCache>(pool_, made);
-}
-
-std::uint32_t PyCache::rewind_to(std::uint32_t kv_len) {
-    std::uint32_t reached = 0;
-    require(pool_->with([&] { return fovea::rewind(cache_, kv_len, &reached); }), "kv_len");
-    return reached;
-}
-
-void PyCache::mark() {
-    require(pool_->with([&] { return fovea::mark(cache_); }), "cache");
-}
-
-nb::bytes PyCache::save() {
-    std::vector<std::byte> bytes;
-    require(pool_->with([&] {
-        bytes.resize(cache_bytes(cache_));
-        std::size_t written = 0;
-        return save_cache(cache_, bytes, written);
-    }),
-            "cache");
-    return nb::bytes(bytes.data(), bytes.size());
-}
-
-void PyCache::restore(const nb::bytes& object) {
-    const std::span saved(reinterpret_cast<const std::byte*>(object.c_str()), object.size());
-    require(pool_->with([&] { return restore_cache(cache_, saved); }), "saved");
-}
-
-void PyCache::close() {
-    Cache ended = cache_;  // ours stays as it is, so that other threads read it whole; it is refused from here on
-    (void)pool_->with([&] { return end_cache(ended); });
-}
-
-std::uint32_t PyCache::kv_len() {
-    return pool_->with([&] { return cache_.kv_len(); });
-}
-
-std::uint32_t PyCache::n_pages() {
-    return pool_->with([&] { return cache_.n_pages(); });
-}
-
-PyWorkspace::PyWorkspace(const ModelHandle& model, const nb::dict& named, const std::string& isa)
-    : opened_(model.get()) {
-    const Limits limits = limits_of(*opened_, named);
-    const WithoutGil released;
-    workspace_ = start_workspace(*opened_, limits, {.isa = isa.empty() ? nullptr : isa.c_str()});
-    set_cancel(*workspace_, gate_.flag());
 }
 
 void PyWorkspace::forward(const nb::list& objects) {
@@ -197,8 +248,8 @@ void PyWorkspace::forward(const nb::list& objects) {
 
 void PyWorkspace::cache_memory(const nb::list& caches, const nb::list& sources) {
     if (caches.size() != sources.size() || caches.size() == 0)
-        throw ValueRefused("memories: expected 1 or more and as many sources, got " + std::to_string(caches.size()) +
-                           " and " + std::to_string(sources.size()));
+        refuse_value("memories", "1 or more and as many sources",
+                     std::to_string(caches.size()) + " and " + std::to_string(sources.size()));
     const Config& config = opened_->model.config();
     const Stack& reader = input_stack(opened_->config());
     const bool reads_ids = config.encoder.n_layers != 0 && reader.vocab_size != 0;
@@ -208,9 +259,7 @@ void PyWorkspace::cache_memory(const nb::list& caches, const nb::list& sources) 
     std::vector<float> vectors;
     std::vector<std::uint32_t> lengths;
     for (std::size_t i = 0; i < caches.size(); ++i) {
-        PyCache* cache = nullptr;
-        if (!nb::try_cast(caches[i], cache) || !cache)
-            throw TypeRefused("memories: expected a fovea.Cache in each place, got another object");
+        PyCache* cache = nb::cast<PyCache*>(caches[i]);
         memories.push_back(cache->cache());
         pools.push_back(cache->pool().get());
         if (reads_ids) {
@@ -221,8 +270,7 @@ void PyWorkspace::cache_memory(const nb::list& caches, const nb::list& sources) 
         }
         const Floats of = read_packed(sources[i], "sources", 2);
         if (!of.data || of.shape[1] != reader.d_model)
-            throw ValueRefused("sources: expected [n, " + std::to_string(reader.d_model) + "] in each, got " +
-                               in_words(of.shape));
+            refuse_value("sources", "[n, " + std::to_string(reader.d_model) + "] in each", in_words(of.shape));
         vectors.insert(vectors.end(), of.span().begin(), of.span().end());
         lengths.push_back(static_cast<std::uint32_t>(of.shape[0]));
     }
@@ -241,6 +289,8 @@ void PyWorkspace::cache_memory(const nb::list& caches, const nb::list& sources) 
     }),
             "memories");
 }
+
+}  // namespace
 
 void bind_workspace(nb::module_& module) {
     nb::class_<PyCache>(module, "Cache", "What a model remembers of one text.")

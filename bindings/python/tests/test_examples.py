@@ -98,6 +98,7 @@ def test_the_stub_names_what_the_module_has():
         if isinstance(node, ast.ClassDef):
             made = getattr(fovea._fovea, node.name)
             names = {f.name for f in node.body if isinstance(f, ast.FunctionDef) and f.name != "__init__"}
+            names |= {f.target.id for f in node.body if isinstance(f, ast.AnnAssign)}
             assert names == {name for name in vars(made) if not name.startswith("_")}, node.name
     named = {n.name for n in tree.body if isinstance(n, (ast.ClassDef, ast.FunctionDef))}
     named |= {n.target.id for n in tree.body if isinstance(n, ast.AnnAssign)}

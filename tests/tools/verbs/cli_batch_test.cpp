@@ -170,10 +170,9 @@ TEST_CASE("batch: what is wrong with a line is said before anything is computed"
     refused(R"({"prompt": "a", "temprature": 1})", "field: expected one of prompt, tokens, messages, id, ");
     refused(
         R"({"prompt": "a", "temprature": 1})",
-        "field: expected one of prompt, tokens, messages, id, max_tokens, "
-        "temperature, top_k, top_p, min_p, seed, stop, regex, "
-        "repetition_penalty, grammar, response_format, "
-        "chat_template_kwargs, frequency_penalty, presence_penalty, logit_bias, from, to, got temprature; did you mean "
+        "field: expected one of prompt, tokens, messages, id, temperature, top_k, top_p, min_p, seed, "
+        "repetition_penalty, frequency_penalty, presence_penalty, logit_bias, max_tokens, stop, from, to, "
+        "response_format, grammar, regex, chat_template_kwargs, got temprature; did you mean "
         "temperature?");
     refused(R"({"prompt": 3})", "prompt: expected texts or arrays of token ids");
     refused(R"({"prompt": ["a", "b"]})", "prompt: expected one text, got 2");
