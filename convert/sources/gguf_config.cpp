@@ -76,10 +76,21 @@ void read_yarn(const GgufReading& from, std::uint32_t max_positions, Rope& rope)
     rope.attention_factor = static_cast<float>(factor / divisor);
 }
 
+/// Positions of three dimensions, of models of pictures: as read_hf_sections has them.
+void read_sections(const GgufReading& from, AttentionShape& attention) {
+    const std::string name = from.key("rope.dimension_sections");
+    if (!from.file.has(name)) return;
+    const std::vector<std::uint32_t> n = from.file.counts(name, 4, 0, kMostWidth);
+    if (n[1] != n[2] || n[1] > 255 || n[0] + 2 * n[1] != attention.rotary_dim / 2) return;
+    attention.rope_plane = static_cast<std::uint8_t>(n[1]);
+    attention.rope_interleaved = n[1] && from.architecture.starts_with("qwen3vl");
+}
+
 void read_rope(const GgufReading& from, Stack& stack, Block& block, Rope& rope) {
     rope.halves = from.family->halves;
     block.attention.position = Position::rope;
     block.attention.rotary_dim = from.file.count_or(from.key("rope.dimension_count"), block.attention.head_dim);
+    read_sections(from, block.attention);
     rope.base = from.file.number_or(from.key("rope.freq_base"), 1.01, 1e30, rope.base);
     const std::string type = from.file.text_or(from.key("rope.scaling.type"), "linear");
     const std::string older =

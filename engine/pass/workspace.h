@@ -75,7 +75,7 @@ struct StepList {
     std::size_t n, stride = sizeof(Step);
     Step (*read)(const void* step) noexcept = nullptr;  // null: they are Steps
 
-    [[nodiscard]] Step operator[](std::size_t i) const noexcept {
+    [[nodiscard, gnu::noinline]] Step operator[](std::size_t i) const noexcept {
         const auto* at = static_cast<const std::byte*>(steps) + i * stride;
         return read ? read(at) : *reinterpret_cast<const Step*>(at);
     }

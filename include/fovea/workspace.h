@@ -98,14 +98,14 @@ struct Step {
     std::span<float> logits;        ///< [vocab_size]: after the last; [n, vocab_size]: after each; empty: none
     /// Of a model whose decoder reads a memory: what cache_memory filled. Steps may share it. Else none.
     Cache memory = {};
-    /// [n, d_model] vectors in place of the tokens' embeddings: of an image, say. Where a map widens embeddings, [n, embedding_width].
-    /// A row is added to the stream as it is, behind embedding_scale: the row of a token's embedding times the scale gives the
-    /// token's logits. Learned positions and norms of embeddings follow. `inputs_embeds` of transformers are such rows, Gemma 3's
-    /// too; but Granite and MiniCPM multiply them: multiply by embedding_scale what you have for those.
+    /// [n, d_model] vectors in place of the tokens' embeddings: of an image, say. [n, embedding_width] if a map widens those.
+    /// They join the stream as they are, behind embedding_scale: a token's embedding times the scale gives the token's logits.
+    /// Learned positions and norms of embeddings follow. `inputs_embeds` of transformers 5 are such rows, Gemma's too; but
+    /// Granite and Marian's decoder multiply those: multiply by embedding_scale what you have for them.
     std::span<const float> rows = {};
-    /// [n, 3] time, height and width of each token or row, below 2^22, for models whose rotary positions have three dimensions
-    /// (AttentionShape::rope_plane; Wang et al. 2024); others refuse them. Empty: all three are the position after the largest so far,
-    /// which a cache remembers: a text goes on after an image's largest.
+    /// [n, 3] time, height and width of each token or row, below 2^22, for models whose rotary positions have three
+    /// dimensions (AttentionShape::rope_plane; Wang et al. 2024); others refuse them. Empty: all three are the position after
+    /// the largest so far, which a cache remembers: a text goes on after an image's largest.
     std::span<const std::uint32_t> positions = {};
     /// Ascending, apart. A row of a span sees the rows behind it in its span, too. A pass ends before a span that has no room in it.
     /// To rewind into a span leaves keys and values that have seen what was forgotten.
@@ -119,11 +119,12 @@ struct Step {
 /// depend on the other steps, their order, the pages' places, forks, threads or instruction set, nor on how tokens and rows are
 /// split into steps; only a span must be within one. Allocates nothing; takes pages from the caches' pools.
 /// Errors, nothing changed: bad_argument (not made; a cache that is not valid, or comes twice; a memory that the model
-/// does not read; tokens and rows), session_mismatch (a cache of another model), bad_shape (no steps, more than max_sequences, no
-/// tokens, part of a row, logits or positions of another size, a position too large, an empty memory, spans that are not within the
-/// step or have more than max_batch rows), token_out_of_range, context_full, pool_full (pages needed), unsupported (not a model for logits; positions of a model
-/// without three dimensions; rows of a model whose tokens give each layer an input; rows left out of this build). On `cancelled` the caches are as before the call and the logits
-/// of no use.
+/// does not read; tokens and rows), session_mismatch (a cache of another model), bad_shape (no steps, more than
+/// max_sequences, no tokens, part of a row, logits or positions of another size, a position too large, an empty memory,
+/// spans that are not within the step or have more than max_batch rows), token_out_of_range, context_full, pool_full
+/// (pages needed), unsupported (not a model for logits; positions of a model without three dimensions; rows of a model
+/// whose tokens give each layer an input; rows left out of this build). On `cancelled` the caches are as before the call
+/// and the logits of no use.
 /// Source: Vaswani et al. 2017, eq. 1 (attention); Su et al. 2021, eq. 34 (rotary positions); Kwon et al. 2023 (pages).
 [[nodiscard]] Status forward(Workspace& workspace, std::span<const Step> steps) noexcept;
 

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Makes tests/golden/rows: what transformers computes of rows of vectors, of models in tests/golden/families.
 
-Needs torch and transformers. Each folder has rows.npy, float32 [n, d_model], `inputs_embeds` of a text around an image, and
-expected_logits.npy, [n, vocab_size]. Qwen-VL's have positions.npy too, float32 [n, 3]: a text, an image of 3 x 4, a text, two
-frames of 2 x 2, a text. Gemma 3's rows 4 to 14 are an image, which see each other.
+Needs torch and transformers. Each folder has rows.npy, float32 [n, d_model], `inputs_embeds` of a text around an image,
+and expected_logits.npy, [n, vocab_size]. Qwen-VL's have positions.npy too, float32 [n, 3]: a text, an image of 3 x 4, a
+text, two frames of 2 x 2, a text. Gemma 3's rows 4 to 14 are an image, which see each other.
 """
-import json
 import pathlib
 
 import numpy
@@ -40,7 +39,8 @@ def load(name, make):
     own = model.state_dict()
     renamed = {key.replace("model.", "model.language_model.", 1) if key not in own else key: tensor
                for key, tensor in weights.items() if "visual" not in key}
-    missing = model.load_state_dict({key: tensor for key, tensor in renamed.items() if key in own}, strict=False).missing_keys
+    known = {key: tensor for key, tensor in renamed.items() if key in own}
+    missing = model.load_state_dict(known, strict=False).missing_keys
     assert not [key for key in missing if "visual" not in key and key != "lm_head.weight"], missing
     model.tie_weights()
     return model
@@ -63,12 +63,14 @@ for seed, (name, make) in enumerate({"qwen2_vl_text": transformers.Qwen2VLForCon
     rows = rows_of(len(POSITIONS), model.config.text_config.hidden_size, seed)
     positions = torch.tensor(POSITIONS).T[:, None]
     with torch.no_grad():
-        hidden = model.model.language_model(inputs_embeds=rows, position_ids=positions, use_cache=False).last_hidden_state
-        save(name, rows=rows[0], positions=POSITIONS, expected_logits=model.lm_head(hidden)[0])
+        out = model.model.language_model(inputs_embeds=rows, position_ids=positions, use_cache=False)
+        save(name, rows=rows[0], positions=POSITIONS, expected_logits=model.lm_head(out.last_hidden_state)[0])
 
 model = load("gemma3_text", transformers.Gemma3ForCausalLM)
 rows = rows_of(20, model.config.hidden_size, 2)
 types = torch.tensor([[int(IMAGE[0] <= i < IMAGE[1]) for i in range(20)]])
-masks = create_masks_for_vision_model(model.config, rows, None, None, torch.arange(20)[None], get_block_sequence_ids_for_mask(types))
+images = get_block_sequence_ids_for_mask(types)
+masks = create_masks_for_vision_model(model.config, rows, None, None, torch.arange(20)[None], images)
 with torch.no_grad():
-    save("gemma3_text", rows=rows[0], expected_logits=model(inputs_embeds=rows, attention_mask=masks, use_cache=False).logits[0])
+    logits = model(inputs_embeds=rows, attention_mask=masks, use_cache=False).logits
+    save("gemma3_text", rows=rows[0], expected_logits=logits[0])

@@ -47,8 +47,8 @@ class Session:
     def forward(self, ids: Ids | Floats, *, out: Any = None) -> Any:
         """Append `ids` to the text and compute the logits that follow the last of them.
 
-        ids: [seq_len] whole numbers below vocab_size; or in their place [seq_len, d_model] float32, a C-contiguous array: rows of an
-            image, say, as `inputs_embeds` of transformers are.
+        ids: [seq_len] whole numbers below vocab_size; or in their place [seq_len, d_model] float32, C-contiguous: rows of
+            an image, say, as `inputs_embeds` of transformers are.
         out: [vocab_size] float32, written and returned; by default a new array.
 
         FullError where the context ends; nothing has changed then.

@@ -75,6 +75,17 @@ TEST_CASE("mrope_section: how many frequencies turn by height and width, and in 
     CHECK(attention_of("qwen3_vl_text").rope_plane == 1);
     CHECK(attention_of("qwen3_vl_text").rope_interleaved);
     CHECK(attention_of("llama").rope_plane == 0);
+    for (const char* family : {"qwen2_vl_text", "qwen3_vl_text"}) {
+        TemporaryFolder out;
+        ConvertOptions options;
+        options.source = fs::path(FOVEA_GOLDEN_DIR) / "families_gguf" / family / "model.gguf";
+        options.output = out / "m.fovea";
+        convert_source(options);
+        const Converted converted(out / "m.fovea");
+        const AttentionShape& attention = converted.model.config().decoder.blocks[0].attention;
+        CHECK(attention.rope_plane == attention_of(family).rope_plane);
+        CHECK(attention.rope_interleaved == attention_of(family).rope_interleaved);
+    }
     for (const Json& sections : {Json{1, 1}, Json{1, 2, 1}, Json{0, 1, 2}, Json("1"), Json{-1, 2, 2}})
         CHECK(contains(line_of("qwen2_vl_text",
                                [&](Json& json) { json["text_config"]["rope_parameters"]["mrope_section"] = sections; }),

@@ -150,8 +150,14 @@ private:
             for_each_head_map_field(map, field);
         } else if (below(3) == 0)
             for_each_stack_field(stack, field);
-        else
-            for_each_block_field(stack.blocks[below(3)], field);
+        else {
+            Block& b = stack.blocks[below(3)];
+            for_each_block_field(b, field);
+            if (below(8) == 0) return;  // else dimensions of positions that can be
+            const bool turns = b.attention.position == Position::rope && below(4) == 0;
+            b.attention.rope_plane = turns ? static_cast<std::uint8_t>(below(b.attention.rotary_dim / 4 % 64 + 1)) : 0;
+            b.attention.rope_interleaved = b.attention.rope_plane && below(2);
+        }
     }
 
     std::mt19937 random_;
