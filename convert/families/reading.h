@@ -22,9 +22,24 @@ struct SizeNames {
     std::uint32_t default_positions = 0;  ///< 0: max_positions must be there
 };
 
+/// GPT-2's.
+inline constexpr SizeNames kGpt2Sizes = {.d_model = "n_embd",
+                                         .n_layers = "n_layer",
+                                         .n_heads = "n_head",
+                                         .n_kv_heads = nullptr,
+                                         .d_ff = "n_inner",
+                                         .max_positions = "n_positions",
+                                         .epsilon = "layer_norm_epsilon",
+                                         .default_epsilon = 1e-5,
+                                         .d_ff_may_lack = true};
+
 /// Sizes, final norm and output head of a stack, into `stack`; and a block of its heads, widths and norms. The block is
 /// causal and rotates nothing yet.
 [[nodiscard]] Block read_sizes(const Fields& fields, const SizeNames& names, Norm norm, Stack& stack);
+
+/// The same of RMS norms, an output head, and a gated feed-forward part whose activation is SiLU if hidden_act says no other.
+[[nodiscard]] Block read_gated(const Fields& fields, const SizeNames& names, bool tied_by_default, Stack& stack,
+                               Norm norm = Norm::rms, const char* activation = "silu");
 
 /// The default for an output head if config.json does not say whether it is the embedding table.
 void read_output_head(const Fields& fields, bool tied_by_default, Stack& stack);
@@ -62,12 +77,24 @@ struct LayerShape {
 /// Layers of equal shape share a Block. Positions end where a scaling that is fixed at a length says so, and the user is
 /// told.
 void set_layers(const Fields& fields, const std::vector<LayerShape>& layers, HfConfig& result);
+/// All layers are of that shape.
+void set_layers(const Fields& fields, const LayerShape& layer, HfConfig& result);
+/// Equal layers share a block, by the order in which they come first: each layer's number, and the shapes. The numbers are none if
+/// there is one shape, and no shape is left if there are more than kMaxBlocks.
+[[nodiscard]] std::vector<LayerShape> share_blocks(const std::vector<LayerShape>& layers,
+                                                   std::vector<std::uint8_t>& numbers);
 
 [[nodiscard]] Activation read_activation(const Fields& fields, const char* name, const char* otherwise);
 
 /// From the field `layer_types`, if it is there: which layers are of `sliding_attention`, the others being of
 /// `full_attention`.
 [[nodiscard]] std::vector<bool> read_sliding_layers(const Fields& fields, std::uint32_t n_layers);
+/// The same; without that field `otherwise`, of as many layers.
+[[nodiscard]] std::vector<bool> sliding_layers_or(const Fields& fields, const std::vector<bool>& otherwise);
+/// All but every `period`-th; a period of 0 is none.
+[[nodiscard]] std::vector<bool> all_but_every(std::uint32_t period, std::uint32_t n_layers);
+/// Gives those layers the window that config.json has.
+void set_windows(const Fields& fields, const std::vector<bool>& windowed, std::vector<LayerShape>& layers);
 
 /// The layers that see only a window: Mistral's "all of them", if there is a window; or as Qwen's settings say.
 [[nodiscard]] std::vector<bool> read_windows_of_all(const Fields& fields, std::uint32_t n_layers);
