@@ -6,31 +6,17 @@ namespace {
 
 constexpr ModelType kModelTypes[] = {{"albert", R"({"max_position_embeddings": 512})"}};
 
-constexpr TensorName kNames[] = {
-    {Role::token_embedding, "embeddings.word_embeddings.weight"},
-    {Role::position_embedding, "embeddings.position_embeddings.weight"},
-    {Role::type_embedding, "embeddings.token_type_embeddings.weight"},
-    {Role::embedding_norm, "embeddings.LayerNorm.weight"},
-    {Role::embedding_norm_bias, "embeddings.LayerNorm.bias"},
+constexpr auto kNames = kBertNames.with({
     {Role::embedding_map, "encoder.embedding_hidden_mapping_in.weight"},
-    {Role::embedding_map_bias, "encoder.embedding_hidden_mapping_in.bias"},
     {Role::attention_norm, "#attention.LayerNorm.weight"},
-    {Role::attention_norm_bias, "#attention.LayerNorm.bias"},
     {Role::query, "#attention.query.weight"},
-    {Role::query_bias, "#attention.query.bias"},
     {Role::key, "#attention.key.weight"},
-    {Role::key_bias, "#attention.key.bias"},
     {Role::value, "#attention.value.weight"},
-    {Role::value_bias, "#attention.value.bias"},
     {Role::attention_output, "#attention.dense.weight"},
-    {Role::attention_output_bias, "#attention.dense.bias"},
     {Role::feed_forward_norm, "#full_layer_layer_norm.weight"},
-    {Role::feed_forward_norm_bias, "#full_layer_layer_norm.bias"},
     {Role::up, "#ffn.weight"},
-    {Role::up_bias, "#ffn.bias"},
     {Role::down, "#ffn_output.weight"},
-    {Role::down_bias, "#ffn_output.bias"},
-};
+});
 
 /// Layers fall into groups, equal parts of them, and each layer of a group is the same few inner layers.
 void read_groups(const Fields& fields, HfConfig& result) {
@@ -63,7 +49,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     stack.embedding_bias = true;
     block.feed.activation = read_activation(fields, "hidden_act", "gelu_new");
     read_groups(fields, result);
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, {block, {}}), result);
+    set_layers(fields, LayerShape{block}, result);
 }
 
 constexpr HeadLayer kClasses[] = {{"pooler", Activation::tanh}, {"/classifier"}};
@@ -71,23 +57,11 @@ constexpr HeadLayer kMasked[] = {{.name = "/predictions.dense",
                                   .norm = "/predictions.LayerNorm",
                                   .activation_field = "hidden_act",
                                   .of_embedding = true}};
-constexpr HeadForms kHeads = {.classes = kClasses,
-                              .words = kLabels,
-                              .answers = kAnswers,
-                              .masked = kMasked,
-                              .decoder = "/predictions.decoder",
-                              .decoder_bias = "/predictions.bias"};
+constexpr HeadForms kHeads = {
+    .classes = kClasses, .masked = kMasked, .decoder = "/predictions.decoder", .decoder_bias = "/predictions.bias"};
 
 }  // namespace
 
-const Family families::albert = {.types = kModelTypes,
-                                 .names = kNames,
-                                 .outer = "albert.",
-                                 .layers = "encoder.albert_layer_groups.",
-                                 .read = read,
-                                 .stack = StackIndex::encoder,
-                                 .older = kBertOlder,
-                                 .ignores = is_of_head,
-                                 .heads = &kHeads};
+const Family families::albert = bert_family(kModelTypes, kNames, "albert.", read, &kHeads);
 
 }  // namespace fovea

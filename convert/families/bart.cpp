@@ -50,67 +50,37 @@ const BartKind& find_kind(const std::string& type) {
     return kKinds[0];
 }
 
-constexpr TensorName kEncoderNames[] = {
+constexpr auto kLayerNames = names_of({
+    {Role::attention_norm, "#self_attn_layer_norm.weight"},
+    {Role::query, "#self_attn.q_proj.weight"},
+    {Role::key, "#self_attn.k_proj.weight"},
+    {Role::value, "#self_attn.v_proj.weight"},
+    {Role::attention_output, "#self_attn.out_proj.weight"},
+    {Role::cross_norm, "#encoder_attn_layer_norm.weight"},
+    {Role::cross_query, "#encoder_attn.q_proj.weight"},
+    {Role::cross_key, "#encoder_attn.k_proj.weight"},
+    {Role::cross_value, "#encoder_attn.v_proj.weight"},
+    {Role::cross_output, "#encoder_attn.out_proj.weight"},
+    {Role::feed_forward_norm, "#final_layer_norm.weight"},
+    {Role::up, "#fc1.weight"},
+    {Role::down, "#fc2.weight"},
+});
+
+constexpr auto kEncoderNames = kLayerNames.with({
     {Role::token_embedding, "encoder.embed_tokens.weight"},
     {Role::position_embedding, "encoder.embed_positions.weight"},
     {Role::embedding_norm, "encoder.layernorm_embedding.weight"},
-    {Role::embedding_norm_bias, "encoder.layernorm_embedding.bias"},
     {Role::final_norm, "encoder.layer_norm.weight"},
-    {Role::final_norm_bias, "encoder.layer_norm.bias"},
-    {Role::attention_norm, "#self_attn_layer_norm.weight"},
-    {Role::attention_norm_bias, "#self_attn_layer_norm.bias"},
-    {Role::query, "#self_attn.q_proj.weight"},
-    {Role::query_bias, "#self_attn.q_proj.bias"},
-    {Role::key, "#self_attn.k_proj.weight"},
-    {Role::key_bias, "#self_attn.k_proj.bias"},
-    {Role::value, "#self_attn.v_proj.weight"},
-    {Role::value_bias, "#self_attn.v_proj.bias"},
-    {Role::attention_output, "#self_attn.out_proj.weight"},
-    {Role::attention_output_bias, "#self_attn.out_proj.bias"},
-    {Role::feed_forward_norm, "#final_layer_norm.weight"},
-    {Role::feed_forward_norm_bias, "#final_layer_norm.bias"},
-    {Role::up, "#fc1.weight"},
-    {Role::up_bias, "#fc1.bias"},
-    {Role::down, "#fc2.weight"},
-    {Role::down_bias, "#fc2.bias"},
-};
+});
 
-constexpr TensorName kNames[] = {
+constexpr auto kNames = kLayerNames.with({
     {Role::token_embedding, "decoder.embed_tokens.weight"},
     {Role::position_embedding, "decoder.embed_positions.weight"},
     {Role::embedding_norm, "decoder.layernorm_embedding.weight"},
-    {Role::embedding_norm_bias, "decoder.layernorm_embedding.bias"},
     {Role::final_norm, "decoder.layer_norm.weight"},
-    {Role::final_norm_bias, "decoder.layer_norm.bias"},
     {Role::output, "/lm_head.weight"},
     {Role::output_bias, "/final_logits_bias"},
-    {Role::attention_norm, "#self_attn_layer_norm.weight"},
-    {Role::attention_norm_bias, "#self_attn_layer_norm.bias"},
-    {Role::query, "#self_attn.q_proj.weight"},
-    {Role::query_bias, "#self_attn.q_proj.bias"},
-    {Role::key, "#self_attn.k_proj.weight"},
-    {Role::key_bias, "#self_attn.k_proj.bias"},
-    {Role::value, "#self_attn.v_proj.weight"},
-    {Role::value_bias, "#self_attn.v_proj.bias"},
-    {Role::attention_output, "#self_attn.out_proj.weight"},
-    {Role::attention_output_bias, "#self_attn.out_proj.bias"},
-    {Role::cross_norm, "#encoder_attn_layer_norm.weight"},
-    {Role::cross_norm_bias, "#encoder_attn_layer_norm.bias"},
-    {Role::cross_query, "#encoder_attn.q_proj.weight"},
-    {Role::cross_query_bias, "#encoder_attn.q_proj.bias"},
-    {Role::cross_key, "#encoder_attn.k_proj.weight"},
-    {Role::cross_key_bias, "#encoder_attn.k_proj.bias"},
-    {Role::cross_value, "#encoder_attn.v_proj.weight"},
-    {Role::cross_value_bias, "#encoder_attn.v_proj.bias"},
-    {Role::cross_output, "#encoder_attn.out_proj.weight"},
-    {Role::cross_output_bias, "#encoder_attn.out_proj.bias"},
-    {Role::feed_forward_norm, "#final_layer_norm.weight"},
-    {Role::feed_forward_norm_bias, "#final_layer_norm.bias"},
-    {Role::up, "#fc1.weight"},
-    {Role::up_bias, "#fc1.bias"},
-    {Role::down, "#fc2.weight"},
-    {Role::down_bias, "#fc2.bias"},
-};
+});
 
 /// Both stacks look up one table; a checkpoint may have a copy for each.
 constexpr std::pair<std::string_view, std::string_view> kOlder[] = {{"encoder.embed_tokens.weight", "shared.weight"},
@@ -206,28 +176,21 @@ void settle(const Lookup& tensors, HfConfig& result) {
     result.source.config.decoder.output_bias = tensors.has("/final_logits_bias");
 }
 
+constexpr Family bart_family(std::span<const ModelType> types, decltype(Family::ignores) ignores) {
+    return {.types = types,
+            .names = kNames,
+            .layers = "decoder.layers.",
+            .read = read,
+            .encoder_names = kEncoderNames,
+            .encoder_layers = "encoder.layers.",
+            .older = kOlder,
+            .ignores = ignores,
+            .settle = settle};
+}
+
 }  // namespace
 
-const Family families::bart = {.types = kLearnedTypes,
-                               .names = kNames,
-                               .outer = "model.",
-                               .layers = "decoder.layers.",
-                               .read = read,
-                               .encoder_names = kEncoderNames,
-                               .encoder_layers = "encoder.layers.",
-                               .older = kOlder,
-                               .ignores = is_shared_table,
-                               .settle = settle};
-
-const Family families::marian = {.types = kComputedTypes,
-                                 .names = kNames,
-                                 .outer = "model.",
-                                 .layers = "decoder.layers.",
-                                 .read = read,
-                                 .encoder_names = kEncoderNames,
-                                 .encoder_layers = "encoder.layers.",
-                                 .older = kOlder,
-                                 .ignores = is_table,
-                                 .settle = settle};
+const Family families::bart = bart_family(kLearnedTypes, is_shared_table);
+const Family families::marian = bart_family(kComputedTypes, is_table);
 
 }  // namespace fovea

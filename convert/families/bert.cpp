@@ -61,7 +61,7 @@ constexpr ModelType kDistilTypes[] = {{"distilbert", R"({"max_position_embedding
 
 void finish(const Fields& fields, Block block, const char* activation, HfConfig& result) {
     block.feed.activation = read_activation(fields, activation, "gelu");
-    set_layers(fields, std::vector<LayerShape>(result.stack().n_layers, {block, {}}), result);
+    set_layers(fields, LayerShape{block}, result);
 }
 
 void read_bert(const Fields& fields, const std::string&, HfConfig& result) {
@@ -101,7 +101,7 @@ void read_roformer(const Fields& fields, const std::string&, HfConfig& result) {
         stack.embedding_width = width;
     stack.embedding_bias = stack.embedding_width != 0;
     block.feed.activation = read_activation(fields, "hidden_act", "gelu");
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_adjacent_rope(fields, block)), result);
+    set_layers(fields, with_adjacent_rope(fields, block), result);
 }
 
 /// Their sines are computed here, and a rotary position is no row of a table.
@@ -126,31 +126,20 @@ void read_electra(const Fields& fields, const std::string&, HfConfig& result) {
     finish(fields, block, "hidden_act", result);
 }
 
-constexpr auto kRemNames = with_bert_names({{Role::embedding_map, "encoder.embedding_hidden_mapping_in.weight"},
-                                            {Role::embedding_map_bias, "encoder.embedding_hidden_mapping_in.bias"}});
+constexpr auto kRemNames = kBertNames.with({
+    {Role::embedding_map, "encoder.embedding_hidden_mapping_in.weight"},
+});
 
-constexpr TensorName kDistilNames[] = {
-    {Role::token_embedding, "embeddings.word_embeddings.weight"},
-    {Role::position_embedding, "embeddings.position_embeddings.weight"},
-    {Role::embedding_norm, "embeddings.LayerNorm.weight"},
-    {Role::embedding_norm_bias, "embeddings.LayerNorm.bias"},
+constexpr auto kDistilNames = kBertNames.with({
     {Role::attention_norm, "#sa_layer_norm.weight"},
-    {Role::attention_norm_bias, "#sa_layer_norm.bias"},
     {Role::query, "#attention.q_lin.weight"},
-    {Role::query_bias, "#attention.q_lin.bias"},
     {Role::key, "#attention.k_lin.weight"},
-    {Role::key_bias, "#attention.k_lin.bias"},
     {Role::value, "#attention.v_lin.weight"},
-    {Role::value_bias, "#attention.v_lin.bias"},
     {Role::attention_output, "#attention.out_lin.weight"},
-    {Role::attention_output_bias, "#attention.out_lin.bias"},
     {Role::feed_forward_norm, "#output_layer_norm.weight"},
-    {Role::feed_forward_norm_bias, "#output_layer_norm.bias"},
     {Role::up, "#ffn.lin1.weight"},
-    {Role::up_bias, "#ffn.lin1.bias"},
     {Role::down, "#ffn.lin2.weight"},
-    {Role::down_bias, "#ffn.lin2.bias"},
-};
+});
 
 void read_distil(const Fields& fields, const std::string&, HfConfig& result) {
     constexpr SizeNames kSizes = {.d_model = "dim",
@@ -170,12 +159,6 @@ const Family* bert_or_jina(const Fields& fields) {
     return fields.text_or("position_embedding_type", "absolute") == "alibi" ? &families::jina : nullptr;
 }
 
-constexpr HeadLayer kBertClasses[] = {{"pooler.dense", Activation::tanh}, {"/classifier"}};
-constexpr HeadLayer kBertMasked[] = {{.name = "/cls.predictions.transform.dense",
-                                      .norm = "/cls.predictions.transform.LayerNorm",
-                                      .activation_field = "hidden_act"}};
-constexpr HeadForms kRemHeads = {.classes = kBertClasses, .words = kLabels, .answers = kAnswers};
-
 constexpr HeadLayer kRobertaClasses[] = {{"/classifier.dense", Activation::tanh}, {"/classifier.out_proj"}};
 constexpr HeadLayer kRobertaMasked[] = {{"/lm_head.dense", Activation::gelu, "/lm_head.layer_norm"}};
 constexpr HeadLayer kRoformerClasses[] = {{.name = "/classifier.dense", .activation_field = "hidden_act"},
@@ -185,8 +168,6 @@ constexpr HeadLayer kRoformerMasked[] = {{.name = "/cls.predictions.transform.de
                                           .activation_field = "hidden_act",
                                           .of_embedding = true}};
 constexpr HeadForms kRoformerHeads = {.classes = kRoformerClasses,
-                                      .words = kLabels,
-                                      .answers = kAnswers,
                                       .masked = kRoformerMasked,
                                       .decoder = "/cls.predictions.decoder",
                                       .decoder_bias = "/cls.predictions.bias"};
@@ -197,8 +178,6 @@ constexpr HeadLayer kElectraMasked[] = {{.name = "/generator_predictions.dense",
                                          .norm = "/generator_predictions.LayerNorm",
                                          .of_embedding = true}};
 constexpr HeadForms kElectraHeads = {.classes = kElectraClasses,
-                                     .words = kLabels,
-                                     .answers = kAnswers,
                                      .masked = kElectraMasked,
                                      .decoder = "/generator_lm_head",
                                      .decoder_bias = "/generator_lm_head.bias"};
@@ -207,8 +186,6 @@ constexpr HeadLayer kDistilClasses[] = {{"/pre_classifier", Activation::relu}, {
 constexpr HeadLayer kDistilMasked[] = {
     {.name = "/vocab_transform", .norm = "/vocab_layer_norm", .activation_field = "activation"}};
 constexpr HeadForms kDistilHeads = {.classes = kDistilClasses,
-                                    .words = kLabels,
-                                    .answers = kAnswers,
                                     .masked = kDistilMasked,
                                     .decoder = "/vocab_projector",
                                     .decoder_bias = "/vocab_projector.bias"};
@@ -216,15 +193,11 @@ constexpr HeadForms kDistilHeads = {.classes = kDistilClasses,
 }  // namespace
 
 const HeadForms kBertHeads = {.classes = kBertClasses,
-                              .words = kLabels,
-                              .answers = kAnswers,
                               .masked = kBertMasked,
                               .decoder = "/cls.predictions.decoder",
                               .decoder_bias = "/cls.predictions.bias"};
 
 const HeadForms kRobertaHeads = {.classes = kRobertaClasses,
-                                 .words = kLabels,
-                                 .answers = kAnswers,
                                  .masked = kRobertaMasked,
                                  .decoder = "/lm_head.decoder",
                                  .decoder_bias = "/lm_head.bias"};
@@ -240,54 +213,16 @@ const Family families::bert = {.types = kBertTypes,
                                .variant = bert_or_jina,
                                .heads = &kBertHeads};
 
-const Family families::roberta = {.types = kRobertaTypes,
-                                  .names = kBertNames,
-                                  .outer = "roberta.",
-                                  .layers = "encoder.layer.",
-                                  .read = read_roberta,
-                                  .stack = StackIndex::encoder,
-                                  .older = kBertOlder,
-                                  .ignores = is_of_head,
-                                  .heads = &kRobertaHeads};
+const Family families::roberta = bert_family(kRobertaTypes, kBertNames, "roberta.", read_roberta, &kRobertaHeads);
 
-const Family families::data2vec_text = {.types = kData2vecTypes,
-                                        .names = kBertNames,
-                                        .outer = "data2vec_text.",
-                                        .layers = "encoder.layer.",
-                                        .read = read_roberta,
-                                        .stack = StackIndex::encoder,
-                                        .older = kBertOlder,
-                                        .ignores = is_of_head,
-                                        .heads = &kRobertaHeads};
+const Family families::data2vec_text =
+    bert_family(kData2vecTypes, kBertNames, "data2vec_text.", read_roberta, &kRobertaHeads);
 
-const Family families::ernie = {.types = kErnieTypes,
-                                .names = kBertNames,
-                                .outer = "ernie.",
-                                .layers = "encoder.layer.",
-                                .read = read_ernie,
-                                .stack = StackIndex::encoder,
-                                .older = kBertOlder,
-                                .ignores = is_of_head,
-                                .heads = &kBertHeads};
+const Family families::ernie = bert_family(kErnieTypes, kBertNames, "ernie.", read_ernie, &kBertHeads);
 
-const Family families::bert_generation = {.types = kGenerationTypes,
-                                          .names = kBertNames,
-                                          .outer = "bert.",
-                                          .layers = "encoder.layer.",
-                                          .read = read_generation,
-                                          .stack = StackIndex::encoder,
-                                          .older = kBertOlder,
-                                          .ignores = is_of_head};
+const Family families::bert_generation = bert_family(kGenerationTypes, kBertNames, "bert.", read_generation, nullptr);
 
-const Family families::rembert = {.types = kRemTypes,
-                                  .names = kRemNames,
-                                  .outer = "rembert.",
-                                  .layers = "encoder.layer.",
-                                  .read = read_rem,
-                                  .stack = StackIndex::encoder,
-                                  .older = kBertOlder,
-                                  .ignores = is_of_head,
-                                  .heads = &kRemHeads};
+const Family families::rembert = bert_family(kRemTypes, kRemNames, "rembert.", read_rem, &kBertHeadsOfClasses);
 
 const Family families::roformer = {.types = kRoformerTypes,
                                    .names = kBertNames,
@@ -299,15 +234,7 @@ const Family families::roformer = {.types = kRoformerTypes,
                                    .ignores = ignored_by_roformer,
                                    .heads = &kRoformerHeads};
 
-const Family families::electra = {.types = kElectraTypes,
-                                  .names = kBertNames,
-                                  .outer = "electra.",
-                                  .layers = "encoder.layer.",
-                                  .read = read_electra,
-                                  .stack = StackIndex::encoder,
-                                  .older = kBertOlder,
-                                  .ignores = is_of_head,
-                                  .heads = &kElectraHeads};
+const Family families::electra = bert_family(kElectraTypes, kBertNames, "electra.", read_electra, &kElectraHeads);
 
 const Family families::distilbert = {.types = kDistilTypes,
                                      .names = kDistilNames,

@@ -8,41 +8,21 @@
 
 namespace fovea {
 
-inline constexpr TensorName kBertNames[] = {
+inline constexpr auto kBertNames = names_of({
     {Role::token_embedding, "embeddings.word_embeddings.weight"},
     {Role::position_embedding, "embeddings.position_embeddings.weight"},
     {Role::type_embedding, "embeddings.token_type_embeddings.weight"},
     {Role::embedding_norm, "embeddings.LayerNorm.weight"},
-    {Role::embedding_norm_bias, "embeddings.LayerNorm.bias"},
     {Role::embedding_map, "embeddings_project.weight"},
-    {Role::embedding_map_bias, "embeddings_project.bias"},
     {Role::attention_norm, "#attention.output.LayerNorm.weight"},
-    {Role::attention_norm_bias, "#attention.output.LayerNorm.bias"},
     {Role::query, "#attention.self.query.weight"},
-    {Role::query_bias, "#attention.self.query.bias"},
     {Role::key, "#attention.self.key.weight"},
-    {Role::key_bias, "#attention.self.key.bias"},
     {Role::value, "#attention.self.value.weight"},
-    {Role::value_bias, "#attention.self.value.bias"},
     {Role::attention_output, "#attention.output.dense.weight"},
-    {Role::attention_output_bias, "#attention.output.dense.bias"},
     {Role::feed_forward_norm, "#output.LayerNorm.weight"},
-    {Role::feed_forward_norm_bias, "#output.LayerNorm.bias"},
     {Role::up, "#intermediate.dense.weight"},
-    {Role::up_bias, "#intermediate.dense.bias"},
     {Role::down, "#output.dense.weight"},
-    {Role::down_bias, "#output.dense.bias"},
-};
-
-/// BERT's names, with others in place of some: the first for a role counts.
-template<std::size_t n>
-constexpr auto with_bert_names(const TensorName (&others)[n]) {
-    std::array<TensorName, n + std::size(kBertNames)> names{};
-    std::size_t at = 0;
-    for (const TensorName& name : others) names[at++] = name;
-    for (const TensorName& name : kBertNames) names[at++] = name;
-    return names;
-}
+});
 
 /// The first checkpoints call a norm's weight and bias gamma and beta.
 inline constexpr std::pair<std::string_view, std::string_view> kBertOlder[] = {{"LayerNorm.weight", "LayerNorm.gamma"},
@@ -63,9 +43,27 @@ void skip_padding_positions(const Fields& fields, std::uint32_t padding, HfConfi
 /// Tensors of heads and of poolers, which a stack without that head has no use for.
 [[nodiscard]] bool is_of_head(std::string_view name);
 
+inline constexpr HeadLayer kBertClasses[] = {{"pooler.dense", Activation::tanh}, {"/classifier"}};
+inline constexpr HeadLayer kBertMasked[] = {{.name = "/cls.predictions.transform.dense",
+                                             .norm = "/cls.predictions.transform.LayerNorm",
+                                             .activation_field = "hidden_act"}};
 extern const HeadForms kBertHeads, kRobertaHeads;
+/// BERT's without that of masked words.
+inline constexpr HeadForms kBertHeadsOfClasses = {.classes = kBertClasses};
 
-inline constexpr HeadLayer kLabels[] = {{"/classifier"}};
-inline constexpr HeadLayer kAnswers[] = {{"/qa_outputs"}};
+/// A family whose layers stand in BERT's frame.
+constexpr Family bert_family(std::span<const ModelType> types, std::span<const TensorName> names,
+                             std::string_view outer, decltype(Family::read) read, const HeadForms* heads,
+                             decltype(Family::older) older = kBertOlder) {
+    return {.types = types,
+            .names = names,
+            .outer = outer,
+            .layers = "encoder.layer.",
+            .read = read,
+            .stack = StackIndex::encoder,
+            .older = older,
+            .ignores = is_of_head,
+            .heads = heads};
+}
 
 }  // namespace fovea

@@ -9,25 +9,21 @@ namespace {
 constexpr ModelType kModelTypes[] = {
     {"bitnet", R"({"max_position_embeddings": 2048, "num_key_value_heads": 5, "rope_theta": 500000.0})"}};
 
-constexpr auto kNames = with_llama_names({
+constexpr auto kNames = kLlamaNames.with({
     {Role::attention_post_norm, "#self_attn.attn_sub_norm.weight"},
     {Role::feed_forward_post_norm, "#mlp.ffn_sub_norm.weight"},
 });
 
 void read(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
-    Block block = read_sizes(fields, {.default_epsilon = 1e-5}, Norm::rms, stack);
-    read_output_head(fields, false, stack);
+    Block block = read_gated(fields, {.default_epsilon = 1e-5}, false, stack, Norm::rms, "relu2");
     block.norm_place = NormPlace::within;
-    block.feed.activation = read_activation(fields, "hidden_act", "relu2");
-    block.feed.gated = true;
     set_biases(block.attention, fields.flag_or("attention_bias", false));
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
+    set_layers(fields, with_rope(fields, block), result);
 }
 
 }  // namespace
 
-const Family families::bitnet = {
-    .types = kModelTypes, .names = kNames, .outer = "model.", .layers = "layers.", .read = read};
+const Family families::bitnet = {.types = kModelTypes, .names = kNames, .read = read};
 
 }  // namespace fovea

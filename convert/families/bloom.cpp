@@ -12,26 +12,14 @@ constexpr ModelType kMpt[] = {{"mpt", R"({"max_seq_len": 2048})"}};
 constexpr TensorName kBloomNames[] = {
     {Role::token_embedding, "word_embeddings.weight"},
     {Role::embedding_norm, "word_embeddings_layernorm.weight"},
-    {Role::embedding_norm_bias, "word_embeddings_layernorm.bias"},
     {Role::final_norm, "ln_f.weight"},
-    {Role::final_norm_bias, "ln_f.bias"},
     {Role::output, "/lm_head.weight"},
     {Role::attention_norm, "#input_layernorm.weight"},
-    {Role::attention_norm_bias, "#input_layernorm.bias"},
     {Role::query, "#self_attention.query_key_value.weight", Within::grouped},
-    {Role::query_bias, "#self_attention.query_key_value.bias", Within::grouped},
-    {Role::key, "#self_attention.query_key_value.weight", Within::grouped},
-    {Role::key_bias, "#self_attention.query_key_value.bias", Within::grouped},
-    {Role::value, "#self_attention.query_key_value.weight", Within::grouped},
-    {Role::value_bias, "#self_attention.query_key_value.bias", Within::grouped},
     {Role::attention_output, "#self_attention.dense.weight"},
-    {Role::attention_output_bias, "#self_attention.dense.bias"},
     {Role::feed_forward_norm, "#post_attention_layernorm.weight"},
-    {Role::feed_forward_norm_bias, "#post_attention_layernorm.bias"},
     {Role::up, "#mlp.dense_h_to_4h.weight"},
-    {Role::up_bias, "#mlp.dense_h_to_4h.bias"},
     {Role::down, "#mlp.dense_4h_to_h.weight"},
-    {Role::down_bias, "#mlp.dense_4h_to_h.bias"},
 };
 
 constexpr TensorName kMptNames[] = {
@@ -40,8 +28,6 @@ constexpr TensorName kMptNames[] = {
     {Role::output, "/lm_head.weight"},
     {Role::attention_norm, "#norm_1.weight"},
     {Role::query, "#attn.Wqkv.weight", Within::stacked},
-    {Role::key, "#attn.Wqkv.weight", Within::stacked},
-    {Role::value, "#attn.Wqkv.weight", Within::stacked},
     {Role::attention_output, "#attn.out_proj.weight"},
     {Role::feed_forward_norm, "#norm_2.weight"},
     {Role::up, "#ffn.up_proj.weight"},
@@ -82,7 +68,7 @@ void read_bloom(const Fields& fields, const std::string&, HfConfig& result) {
     block.feed.activation = Activation::gelu_tanh;
     block.attention.position = Position::alibi;
     set_biases(block, true);
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_slopes(block)), result);
+    set_layers(fields, with_slopes(block), result);
 }
 
 void read_mpt(const Fields& fields, const std::string&, HfConfig& result) {
@@ -105,7 +91,7 @@ void read_mpt(const Fields& fields, const std::string&, HfConfig& result) {
         block.attention.projection_clip = static_cast<float>(attention.number_or("clip_qkv", 0.0, 1e9, 0.0));
         block.attention.softmax_scale = static_cast<float>(attention.number_or("softmax_scale", -1e9, 1e9, 0.0));
     }
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_slopes(block)), result);
+    set_layers(fields, with_slopes(block), result);
 }
 
 }  // namespace

@@ -25,23 +25,17 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     const LayerShape rotated = with_adjacent_rope(fields, block);
     std::vector<LayerShape> layers(stack.n_layers, rotated);
     if (type == "cohere2") {
-        std::vector<bool> windowed(stack.n_layers);
         const std::uint32_t period = fields.count_or("sliding_window_pattern", 4);
-        for (std::uint32_t i = 0; i < stack.n_layers; ++i) windowed[i] = period == 0 || (i + 1) % period != 0;
-        if (fields.has("layer_types")) windowed = read_sliding_layers(fields, stack.n_layers);
-        for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
-            if (windowed[i])
-                layers[i].block.attention.window = fields.count("sliding_window");
-            else
-                layers[i] = {block, {}, {}};
-        }
+        const std::vector<bool> windowed = sliding_layers_or(fields, all_but_every(period, stack.n_layers));
+        for (std::uint32_t i = 0; i < stack.n_layers; ++i)
+            if (!windowed[i]) layers[i] = {block};
+        set_windows(fields, windowed, layers);
     }
     set_layers(fields, layers, result);
 }
 
 }  // namespace
 
-const Family families::cohere = {
-    .types = kModelTypes, .names = kLlamaNames, .outer = "model.", .layers = "layers.", .read = read};
+const Family families::cohere = {.types = kModelTypes, .names = kLlamaNames, .read = read};
 
 }  // namespace fovea

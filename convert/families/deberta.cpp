@@ -11,14 +11,13 @@ namespace {
 
 constexpr ModelType kModelTypes[] = {{"deberta-v2", R"({"max_position_embeddings": 512})"}};
 
-constexpr auto kNames = with_bert_names({{Role::query, "#attention.self.query_proj.weight"},
-                                         {Role::query_bias, "#attention.self.query_proj.bias"},
-                                         {Role::key, "#attention.self.key_proj.weight"},
-                                         {Role::key_bias, "#attention.self.key_proj.bias"},
-                                         {Role::value, "#attention.self.value_proj.weight"},
-                                         {Role::value_bias, "#attention.self.value_proj.bias"},
-                                         {Role::distance_keys, "#attention.self.pos_key_proj"},
-                                         {Role::distance_queries, "#attention.self.pos_query_proj"}});
+constexpr auto kNames = kBertNames.with({
+    {Role::query, "#attention.self.query_proj.weight"},
+    {Role::key, "#attention.self.key_proj.weight"},
+    {Role::value, "#attention.self.value_proj.weight"},
+    {Role::distance_keys, "#attention.self.pos_key_proj"},
+    {Role::distance_queries, "#attention.self.pos_query_proj"},
+});
 
 /// Which of the two products with distances scores get: "c2p|p2c", or a list of them.
 std::vector<std::string> read_terms(const Fields& fields) {
@@ -99,7 +98,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     const auto n_terms = static_cast<double>(1 + terms.size());
     block.attention.softmax_scale = static_cast<float>(1.0 / std::sqrt(n_terms * block.attention.head_dim));
     read_distances(fields, terms, block, result);
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, {block, {}}), result);
+    set_layers(fields, LayerShape{block}, result);
 }
 
 /// Heads of pretraining, a table of absolute positions if the model does not add it, and the sources of distance
@@ -113,24 +112,16 @@ bool ignores(std::string_view name) {
 constexpr HeadLayer kClasses[] = {
     {.name = "/pooler.dense", .activation = Activation::gelu, .activation_field = "pooler_hidden_act"},
     {"/classifier"}};
-constexpr HeadLayer kMasked[] = {{.name = "/cls.predictions.transform.dense",
-                                  .norm = "/cls.predictions.transform.LayerNorm",
-                                  .activation_field = "hidden_act"}};
 constexpr HeadForms kHeads = {.classes = kClasses,
-                              .words = kLabels,
-                              .answers = kAnswers,
-                              .masked = kMasked,
+                              .masked = kBertMasked,
                               .decoder = "/cls.predictions.decoder",
                               .decoder_bias = "/cls.predictions.bias"};
 
 constexpr HeadLayer kEnhancedMasked[] = {{.name = "/lm_predictions.lm_head.dense",
                                           .norm = "/lm_predictions.lm_head.LayerNorm",
                                           .activation_field = "hidden_act"}};
-constexpr HeadForms kEnhancedHeads = {.classes = kClasses,
-                                      .words = kLabels,
-                                      .answers = kAnswers,
-                                      .masked = kEnhancedMasked,
-                                      .decoder_bias = "/lm_predictions.lm_head.bias"};
+constexpr HeadForms kEnhancedHeads = {
+    .classes = kClasses, .masked = kEnhancedMasked, .decoder_bias = "/lm_predictions.lm_head.bias"};
 
 /// The head for masked words that the paper's own code has: transformers calls the other one legacy.
 const Family* with_head(const Fields& fields) {

@@ -18,19 +18,14 @@ constexpr ModelType kModelTypes[] = {
     {"youtu", R"({"max_position_embeddings": 131072, "tie_word_embeddings": true})"}};
 constexpr std::uint32_t kMostDim = 1u << 16;
 
-constexpr auto kNames = with_llama_names({
+constexpr auto kNames = kSharedExpertNames.with({
     {Role::query_down, "#self_attn.q_a_proj.weight"},
     {Role::query_down_norm, "#self_attn.q_a_layernorm.weight"},
     {Role::key, "#self_attn.kv_a_proj_with_mqa.weight"},
     {Role::latent_norm, "#self_attn.kv_a_layernorm.weight"},
     {Role::latent_query, "#self_attn.kv_b_proj.weight"},
     {Role::latent_value, "#self_attn.kv_b_proj.weight"},
-    {Role::router, "#mlp.gate.weight"},
     {Role::choice_bias, "#mlp.gate.e_score_correction_bias"},
-    {Role::expert_up, "#mlp.experts.*.up_proj.weight", Within::alone, "#mlp.experts.*.gate_proj.weight"},
-    {Role::expert_down, "#mlp.experts.*.down_proj.weight"},
-    {Role::shared_up, "#mlp.shared_experts.up_proj.weight", Within::alone, "#mlp.shared_experts.gate_proj.weight"},
-    {Role::shared_down, "#mlp.shared_experts.down_proj.weight"},
 });
 
 /// Widths of heads, and the scale of their scores, to which YaRN adds.
@@ -76,10 +71,7 @@ void read_choice(const Fields& fields, bool is_third, Block& block) {
 void read(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
     const bool is_third = type == "deepseek_v3";
-    Block block = read_sizes(fields, {}, Norm::rms, stack);
-    read_output_head(fields, false, stack);
-    block.feed.activation = read_activation(fields, "hidden_act", "silu");
-    block.feed.gated = true;
+    Block block = read_gated(fields, {}, false, stack);
     refuse_true(fields, "mlp_bias");
     if (fields.count_or("moe_layer_freq", 1) != 1) fields.refuse("moe_layer_freq", "1");
     const LayerShape dense = read_attention(fields, block);
@@ -96,7 +88,6 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
 
 }  // namespace
 
-const Family families::deepseek = {
-    .types = kModelTypes, .names = kNames, .outer = "model.", .layers = "layers.", .read = read};
+const Family families::deepseek = {.types = kModelTypes, .names = kNames, .read = read};
 
 }  // namespace fovea

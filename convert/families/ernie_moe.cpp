@@ -12,13 +12,8 @@ constexpr ModelType kModelTypes[] = {
          "moe_k": 6, "moe_intermediate_size": 1536, "moe_num_shared_experts": 2, "moe_layer_start_index": 1,
          "moe_layer_end_index": -1, "moe_layer_interval": 1, "moe_norm_min": 1e-12})"}};
 
-constexpr auto kNames = with_llama_names({
-    {Role::router, "#mlp.gate.weight"},
+constexpr auto kNames = kSharedExpertNames.with({
     {Role::choice_bias, "#mlp.moe_statics.e_score_correction_bias"},
-    {Role::expert_up, "#mlp.experts.*.up_proj.weight", Within::alone, "#mlp.experts.*.gate_proj.weight"},
-    {Role::expert_down, "#mlp.experts.*.down_proj.weight"},
-    {Role::shared_up, "#mlp.shared_experts.up_proj.weight", Within::alone, "#mlp.shared_experts.gate_proj.weight"},
-    {Role::shared_down, "#mlp.shared_experts.down_proj.weight"},
 });
 
 /// From the first to the last one with experts, and of those every n-th; a last one of -1 is the model's.
@@ -47,10 +42,7 @@ void read_choice(const Fields& fields, Block& block) {
 
 void read(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
-    Block block = read_sizes(fields, {.default_epsilon = 1e-5}, Norm::rms, stack);
-    read_output_head(fields, true, stack);
-    block.feed.activation = read_activation(fields, "hidden_act", "silu");
-    block.feed.gated = true;
+    Block block = read_gated(fields, {.default_epsilon = 1e-5}, true, stack);
     refuse_true(fields, "use_bias");
     Block experts = block;
     read_choice(fields, experts);
@@ -65,11 +57,7 @@ bool is_of_further_tokens(std::string_view name) { return name.starts_with("mode
 
 }  // namespace
 
-const Family families::ernie_moe = {.types = kModelTypes,
-                                    .names = kNames,
-                                    .outer = "model.",
-                                    .layers = "layers.",
-                                    .read = read,
-                                    .ignores = is_of_further_tokens};
+const Family families::ernie_moe = {
+    .types = kModelTypes, .names = kNames, .read = read, .ignores = is_of_further_tokens};
 
 }  // namespace fovea

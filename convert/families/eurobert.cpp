@@ -18,7 +18,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     block.feed.activation = read_activation(fields, "hidden_act", "silu");
     block.feed.gated = true;
     block.attention.causal = false;
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
+    set_layers(fields, with_rope(fields, block), result);
     const auto classes = fields.has("architectures") ? fields.texts("architectures") : std::vector<std::string>{};
     // "late" pools what the head makes of every row.
     if (!classes.empty() && classes[0].ends_with("ForSequenceClassification") &&
@@ -29,15 +29,12 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
 bool ignores(std::string_view name) { return name.starts_with("lm_head.") || name.starts_with("classifier."); }
 
 constexpr HeadLayer kClasses[] = {{"/dense", Activation::gelu}, {"/classifier"}};
-constexpr HeadLayer kWords[] = {{"/classifier"}};
-constexpr HeadForms kHeads = {.classes = kClasses, .words = kWords, .pooling_field = "classifier_pooling"};
+constexpr HeadForms kHeads = {.classes = kClasses, .answers = {}, .pooling_field = "classifier_pooling"};
 
 }  // namespace
 
 const Family families::eurobert = {.types = kModelTypes,
                                    .names = kLlamaNames,
-                                   .outer = "model.",
-                                   .layers = "layers.",
                                    .read = read,
                                    .stack = StackIndex::encoder,
                                    .ignores = ignores,

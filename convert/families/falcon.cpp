@@ -13,24 +13,13 @@ constexpr ModelType kModelTypes[] = {{"falcon", R"({"max_position_embeddings": 2
 constexpr TensorName kNames[] = {
     {Role::token_embedding, "word_embeddings.weight"},
     {Role::final_norm, "ln_f.weight"},
-    {Role::final_norm_bias, "ln_f.bias"},
     {Role::output, "/lm_head.weight"},
     {Role::attention_norm, "#input_layernorm.weight"},
-    {Role::attention_norm_bias, "#input_layernorm.bias"},
     {Role::query, "#self_attention.query_key_value.weight", Within::grouped},
-    {Role::query_bias, "#self_attention.query_key_value.bias", Within::grouped},
-    {Role::key, "#self_attention.query_key_value.weight", Within::grouped},
-    {Role::key_bias, "#self_attention.query_key_value.bias", Within::grouped},
-    {Role::value, "#self_attention.query_key_value.weight", Within::grouped},
-    {Role::value_bias, "#self_attention.query_key_value.bias", Within::grouped},
     {Role::attention_output, "#self_attention.dense.weight"},
-    {Role::attention_output_bias, "#self_attention.dense.bias"},
     {Role::feed_forward_norm, "#post_attention_layernorm.weight"},
-    {Role::feed_forward_norm_bias, "#post_attention_layernorm.bias"},
     {Role::up, "#mlp.dense_h_to_4h.weight"},
-    {Role::up_bias, "#mlp.dense_h_to_4h.bias"},
     {Role::down, "#mlp.dense_4h_to_h.weight"},
-    {Role::down_bias, "#mlp.dense_4h_to_h.bias"},
 };
 /// If two norms stand side by side they are called after what reads them.
 constexpr std::pair<std::string_view, std::string_view> kOlder[] = {
@@ -80,7 +69,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     } else {
         layer = with_rope(fields, block);
     }
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
+    set_layers(fields, layer, result);
 }
 
 }  // namespace

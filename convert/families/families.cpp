@@ -1,4 +1,5 @@
 #include "convert/families/family.h"
+#include "convert/weights/mapped_weights.h"
 
 namespace fovea {
 namespace {
@@ -36,6 +37,21 @@ const Family* find_family(const std::string& model_type) {
 Fields with_defaults(const Fields& fields, const Family& family, const std::string& model_type) {
     const ModelType* type = find_type(family, model_type);
     return type && type->defaults ? fields.or_else(nlohmann::json::parse(type->defaults)) : fields;
+}
+
+TensorPlace place_of(std::span<const TensorName> names, Role role) {
+    const auto found = std::ranges::find(names, role, &TensorName::role);
+    if (found != names.end()) return {found->name, found->within, found->gate};
+    const auto before = static_cast<Role>(static_cast<std::uint16_t>(role) - 1);
+    if (role != Role::output_bias && role_word(role) == std::string(role_word(before)) + "_bias") {
+        TensorPlace place = place_of(names, before);
+        for (std::string* of_weight : {&place.name, &place.gate})
+            if (of_weight->ends_with(".weight")) of_weight->replace(of_weight->size() - 6, 6, "bias");
+        return place;
+    }
+    if (role != Role::key && role != Role::value) return {};
+    TensorPlace place = place_of(names, Role::query);
+    return place.within == Within::alone ? TensorPlace{} : place;
 }
 
 std::string alternatives(const std::vector<std::string>& names) {

@@ -2,6 +2,7 @@
 // and a line in families.inc; convert/sources/hf_model.cpp does the rest: lookup, shape, type, rotary order, gates,
 // fused matrices.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
@@ -71,13 +72,40 @@ enum class Within : std::uint8_t {
 
 /// The name there of a tensor of ours. "#" stands for the layer's prefix; a name that starts with "/" has no outer
 /// prefix; "*" is the number of a head or an expert, each with a tensor of its own.
-/// Norms that a family does not name have weights of 1 and biases of 0.
 struct TensorName {
     Role role;
     const char* name;
     Within within = Within::alone;
-    const char* gate = nullptr;  ///< of a gated feed-forward part, beside `up`, if it is a tensor of its own
+    const char* gate = "";  ///< of a gated feed-forward part, beside `up`, if it is a tensor of its own
 };
+
+/// What a list of names says of a role.
+struct TensorPlace {
+    std::string name;  ///< empty: nothing
+    Within within = Within::alone;
+    std::string gate = {};
+};
+
+/// The first row for the role counts. Without one, a bias lies beside its weight, by ".bias" in place of ".weight", and keys and
+/// values lie in the tensor that holds the queries. Biases of output heads and of norms of queries and keys need a row.
+/// Norms without a place have weights of 1 and biases of 0.
+[[nodiscard]] TensorPlace place_of(std::span<const TensorName> names, Role role);
+
+/// A list of names that others may follow in part.
+template<std::size_t n>
+struct TensorNames : std::array<TensorName, n> {
+    /// The same with others in place of some.
+    template<std::size_t n_others>
+    constexpr TensorNames<n + n_others> with(const TensorName (&others)[n_others]) const {
+        TensorNames<n + n_others> result{};
+        std::copy(this->begin(), this->end(), std::copy_n(others, n_others, result.begin()));
+        return result;
+    }
+};
+template<std::size_t n>
+constexpr TensorNames<n> names_of(const TensorName (&names)[n]) {
+    return TensorNames<0>{}.with(names);
+}
 
 /// Whether a checkpoint has the tensor of that name of the family's list, in any layer.
 class Lookup {
@@ -101,10 +129,10 @@ struct ModelType {
 };
 
 struct Family {
-    std::span<const ModelType> types;   ///< the types that it reads
-    std::span<const TensorName> names;  ///< the first for a role counts
-    std::string_view outer;             ///< the prefix that the class with a head puts first
-    std::string_view layers;            ///< what comes before a layer's number
+    std::span<const ModelType> types;     ///< the types that it reads
+    std::span<const TensorName> names;    ///< see place_of
+    std::string_view outer = "model.";    ///< the prefix that the class with a head puts first
+    std::string_view layers = "layers.";  ///< what comes before a layer's number
     /// Fills Stack, Block and rotary settings from config.json.
     void (*read)(const Fields& fields, const std::string& type, HfConfig& result);
 

@@ -22,13 +22,15 @@ constexpr ModelType kVaultGemma[] = {
     {"vaultgemma",
      R"({"max_position_embeddings": 8192, "sliding_window": 4096, "num_key_value_heads": 4, "head_dim": 256})"}};
 
-constexpr auto kGemma2Names = with_llama_names({
+constexpr auto kGemma2Names = kLlamaNames.with({
     {Role::attention_post_norm, "#post_attention_layernorm.weight"},
     {Role::feed_forward_norm, "#pre_feedforward_layernorm.weight"},
     {Role::feed_forward_post_norm, "#post_feedforward_layernorm.weight"},
 });
 
-constexpr auto kVaultGemmaNames = with_llama_names({{Role::feed_forward_norm, "#pre_feedforward_layernorm.weight"}});
+constexpr auto kVaultGemmaNames = kLlamaNames.with({
+    {Role::feed_forward_norm, "#pre_feedforward_layernorm.weight"},
+});
 
 Block read_block(const Fields& fields, const char* activation, HfConfig& result) {
     Stack& stack = result.stack();
@@ -51,16 +53,13 @@ void read_gemma(const Fields& fields, const std::string&, HfConfig& result) {
     Block block = read_block(fields, "hidden_activation", result);
     if (!fields.has("hidden_activation") && fields.text_or("hidden_act", "gelu") != "gelu")
         block.feed.activation = read_activation(fields, "hidden_act", "gelu_pytorch_tanh");
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
+    set_layers(fields, with_rope(fields, block), result);
 }
 
 /// Gemma 2 alternates windows and full layers if no field says which; Gemma 3 has one full layer in so many.
 std::vector<bool> windowed_layers(const Fields& fields, bool is_third, std::uint32_t n_layers) {
     if (fields.has("layer_types")) return read_sliding_layers(fields, n_layers);
-    const std::uint32_t period = is_third ? fields.count_or("sliding_window_pattern", 6) : 2;
-    std::vector<bool> windowed(n_layers);
-    for (std::uint32_t i = 0; i < n_layers; ++i) windowed[i] = period == 0 || (i + 1) % period != 0;
-    return windowed;
+    return all_but_every(is_third ? fields.count_or("sliding_window_pattern", 6) : 2, n_layers);
 }
 
 void read_gemma2(const Fields& fields, const std::string& type, HfConfig& result) {
@@ -105,32 +104,13 @@ const Family* gemma3_or_encoder(const Fields& fields) {
 
 }  // namespace
 
-const Family families::gemma = {.types = kGemma,
-                                .names = kLlamaNames,
-                                .outer = "model.",
-                                .layers = "layers.",
-                                .read = read_gemma,
-                                .norms_less_one = true};
-const Family families::gemma2 = {.types = kGemma2,
-                                 .names = kGemma2Names,
-                                 .outer = "model.",
-                                 .layers = "layers.",
-                                 .read = read_gemma2,
-                                 .norms_less_one = true,
-                                 .variant = gemma3_or_encoder};
-const Family families::vaultgemma = {.types = kVaultGemma,
-                                     .names = kVaultGemmaNames,
-                                     .outer = "model.",
-                                     .layers = "layers.",
-                                     .read = read_gemma2,
-                                     .norms_less_one = true};
+const Family families::gemma = {.types = kGemma, .names = kLlamaNames, .read = read_gemma, .norms_less_one = true};
+const Family families::gemma2 = {
+    .types = kGemma2, .names = kGemma2Names, .read = read_gemma2, .norms_less_one = true, .variant = gemma3_or_encoder};
+const Family families::vaultgemma = {
+    .types = kVaultGemma, .names = kVaultGemmaNames, .read = read_gemma2, .norms_less_one = true};
 /// Its type is "gemma3_text" too: gemma2's `variant` chooses it.
-const Family families::gemma_embedding = {.types = {},
-                                          .names = kGemma2Names,
-                                          .outer = "model.",
-                                          .layers = "layers.",
-                                          .read = read_gemma2,
-                                          .stack = StackIndex::encoder,
-                                          .norms_less_one = true};
+const Family families::gemma_embedding = {
+    .types = {}, .names = kGemma2Names, .read = read_gemma2, .stack = StackIndex::encoder, .norms_less_one = true};
 
 }  // namespace fovea

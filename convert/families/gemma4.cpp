@@ -16,7 +16,7 @@ constexpr ModelType kGemma4[] = {
                              "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25,
                                                 "rope_theta": 1000000.0}}})"}};
 
-constexpr auto kGemma4Names = with_llama_names({
+constexpr auto kGemma4Names = kLlamaNames.with({
     {Role::attention_post_norm, "#post_attention_layernorm.weight"},
     {Role::feed_forward_norm, "#pre_feedforward_layernorm.weight"},
     {Role::feed_forward_post_norm, "#post_feedforward_layernorm.weight"},
@@ -32,9 +32,7 @@ constexpr auto kGemma4Names = with_llama_names({
 /// Full layers are the last of six if no field says which.
 std::vector<bool> windowed_layers(const Fields& fields, std::uint32_t n_layers) {
     constexpr std::uint32_t kPeriod = 6;
-    std::vector<bool> windowed(n_layers);
-    for (std::uint32_t i = 0; i < n_layers; ++i) windowed[i] = (i + 1) % kPeriod != 0;
-    if (fields.has("layer_types")) windowed = read_sliding_layers(fields, n_layers);
+    std::vector<bool> windowed = sliding_layers_or(fields, all_but_every(kPeriod, n_layers));
     windowed.back() = false;
     return windowed;
 }
@@ -113,11 +111,7 @@ bool is_of_shared_keys(std::string_view name) {
 
 }  // namespace
 
-const Family families::gemma4 = {.types = kGemma4,
-                                 .names = kGemma4Names,
-                                 .outer = "model.",
-                                 .layers = "layers.",
-                                 .read = read_gemma4,
-                                 .ignores = is_of_shared_keys};
+const Family families::gemma4 = {
+    .types = kGemma4, .names = kGemma4Names, .read = read_gemma4, .ignores = is_of_shared_keys};
 
 }  // namespace fovea

@@ -12,23 +12,19 @@ constexpr const char* kSlopes[] = {"attention.max_alibi_bias", "attention.clamp_
 constexpr const char* kQueryScales[] = {"attention.temperature_scale", "rope.scaling.yarn_log_multiplier"};
 constexpr const char* kMultipliers[] = {"logit_scale", "residual_scale", "embedding_scale"};
 
-constexpr GgufName kOutputNorms[] = {{Role::attention_norm, "#post_attention_norm.weight"},
-                                     {Role::feed_forward_norm, "#post_ffw_norm.weight"}};
-constexpr GgufName kFollowingNorms[] = {{Role::attention_norm, "#attn_output_norm.weight"},
-                                        {Role::attention_norm_bias, "#attn_output_norm.bias"},
-                                        {Role::feed_forward_norm, "#layer_output_norm.weight"},
-                                        {Role::feed_forward_norm_bias, "#layer_output_norm.bias"}};
-constexpr GgufName kEncoder[] = {{Role::final_norm, "enc.output_norm.weight"},
-                                 {Role::relative_bias, "enc.blk.0.attn_rel_b.weight"},
-                                 {Role::attention_output, "#attn_o.weight"}};
-constexpr GgufName kPostNorms[] = {{Role::feed_forward_norm, "#post_attention_norm.weight"}};
-constexpr GgufName kFalconNorms[] = {{Role::attention_norm, "#attn_norm_2.weight"},
-                                     {Role::attention_norm_bias, "#attn_norm_2.bias"},
-                                     {Role::feed_forward_norm, "#attn_norm.weight"},
-                                     {Role::feed_forward_norm_bias, "#attn_norm.bias"}};
-constexpr GgufName kSubNorms[] = {{Role::attention_post_norm, "#attn_sub_norm.weight"},
-                                  {Role::feed_forward_post_norm, "#ffn_sub_norm.weight"}};
-constexpr GgufName kLatent[] = {
+constexpr TensorName kOutputNorms[] = {{Role::attention_norm, "#post_attention_norm.weight"},
+                                       {Role::feed_forward_norm, "#post_ffw_norm.weight"}};
+constexpr TensorName kFollowingNorms[] = {{Role::attention_norm, "#attn_output_norm.weight"},
+                                          {Role::feed_forward_norm, "#layer_output_norm.weight"}};
+constexpr TensorName kEncoder[] = {{Role::final_norm, "enc.output_norm.weight"},
+                                   {Role::relative_bias, "enc.blk.0.attn_rel_b.weight"},
+                                   {Role::attention_output, "#attn_o.weight"}};
+constexpr TensorName kPostNorms[] = {{Role::feed_forward_norm, "#post_attention_norm.weight"}};
+constexpr TensorName kFalconNorms[] = {{Role::attention_norm, "#attn_norm_2.weight"},
+                                       {Role::feed_forward_norm, "#attn_norm.weight"}};
+constexpr TensorName kSubNorms[] = {{Role::attention_post_norm, "#attn_sub_norm.weight"},
+                                    {Role::feed_forward_post_norm, "#ffn_sub_norm.weight"}};
+constexpr TensorName kLatent[] = {
     {Role::query_down, "#attn_q_a.weight"},   {Role::query_down_norm, "#attn_q_a_norm.weight"},
     {Role::key, "#attn_kv_a_mqa.weight"},     {Role::latent_norm, "#attn_kv_a_norm.weight"},
     {Role::latent_query, "#attn_k_b.weight"}, {Role::latent_value, "#attn_v_b.weight"}};

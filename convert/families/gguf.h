@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "convert/families/family.h"
 #include "convert/formats/gguf.h"
 #include "convert/weights/rope.h"
 #include "fovea/config.h"
@@ -38,12 +39,6 @@ enum class GgufWindows : std::uint8_t {
     one_in,  ///< all but every n-th
 };
 
-/// A tensor that an architecture calls otherwise than the others; "#" stands for the layer's prefix.
-struct GgufName {
-    Role role;
-    const char* name;
-};
-
 struct GgufFamily {
     const char* architecture;
     Norm norm = Norm::rms;
@@ -70,7 +65,7 @@ struct GgufFamily {
     /// Keys that `settle` reads: they change what is computed, and other architectures may not have them.
     std::span<const char* const> keys = {};
     /// Names in place of the usual ones.
-    std::span<const GgufName> names = {};
+    std::span<const TensorName> names = {};
     const char* prefix = "";  ///< before the layers' names
     /// Whether a tensor that such a file may also hold is left out.
     bool (*ignores)(std::string_view name) = nullptr;

@@ -94,29 +94,43 @@ void settle_routing(const Gguf& file, const std::string& prefix, std::uint32_t f
         b.experts.n_groups_used = static_cast<std::uint16_t>(n_used);
 }
 
-/// The first layers' blocks have one feed-forward part for all rows.
-void split_dense_layers(GgufConfig& config, std::uint32_t n_dense, std::uint32_t d_ff) {
-    Stack& stack = config.stack;
-    const std::array<Block, kMaxBlocks> blocks = stack.blocks;
-    const std::array<Rope, kMaxBlocks> ropes = config.ropes;
-    std::vector<std::uint8_t> of_layers = std::move(config.layer_blocks);
-    std::vector<std::pair<std::uint8_t, bool>> kinds;
-    config.layer_blocks.clear();
-    for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
-        const std::pair kind{of_layers.empty() ? std::uint8_t{0} : of_layers[i], i < n_dense};
-        const auto at = static_cast<std::size_t>(std::find(kinds.begin(), kinds.end(), kind) - kinds.begin());
-        config.layer_blocks.push_back(static_cast<std::uint8_t>(at));
-        if (at < kinds.size()) continue;
-        kinds.push_back(kind);
-        Block& b = stack.blocks[at] = blocks[kind.first];
-        config.ropes[at] = ropes[kind.first];
-        if (!kind.second) continue;
-        b.feed.d_ff = d_ff;
-        b.experts = {};
+/// Each layer's block and rotary settings.
+std::vector<LayerShape> layers_of(const GgufConfig& config) {
+    std::vector<LayerShape> layers;
+    for (std::uint32_t i = 0; i < config.stack.n_layers; ++i) {
+        const std::size_t at = config.layer_blocks.empty() ? 0 : config.layer_blocks[i];
+        layers.push_back({config.stack.blocks[at], config.ropes[at]});
     }
-    stack.n_blocks = static_cast<std::uint32_t>(kinds.size());
-    if (stack.n_blocks == 1) config.layer_blocks.clear();
+    return layers;
+}
+
+/// `key` is refused if the layers are of too many kinds.
+void set_layers(const Gguf& file, const std::string& key, const std::vector<LayerShape>& layers, GgufConfig& config) {
+    const std::vector<LayerShape> shapes = share_blocks(layers, config.layer_blocks);
+    if (shapes.empty()) file.refuse(key, "at most " + std::to_string(kMaxBlocks) + " different kinds of layers");
+    Stack& stack = config.stack;
+    stack.n_blocks = 0;
+    for (const LayerShape& shape : shapes) {
+        config.ropes[stack.n_blocks] = shape.rope;
+        stack.blocks[stack.n_blocks++] = shape.block;
+    }
     stack.layer_blocks = config.layer_blocks;
+}
+
+/// The first layers' blocks have one feed-forward part for all rows.
+void split_dense_layers(const Gguf& file, const std::string& prefix, std::uint32_t n_dense, GgufConfig& config) {
+    const std::uint32_t d_ff = n_dense ? file.count(prefix + "feed_forward_length") : 0;
+    std::vector<LayerShape> layers = layers_of(config);
+    for (std::uint32_t i = 0; i < n_dense; ++i) {
+        Block& b = layers[i].block;
+        b.feed.d_ff = d_ff;
+        b.experts.n = b.experts.shared_d_ff = 0;
+        b.experts.n_used = b.experts.n_groups = b.experts.n_groups_used = 0;
+        b.experts.normalize = b.experts.choice_bias = b.experts.router_bias = b.experts.shared_gate = false;
+        b.experts.router_score = RouterScore::softmax;
+        b.experts.routed_scale = 0.0f;
+    }
+    set_layers(file, prefix + "block_count", layers, config);
 }
 
 }  // namespace
@@ -160,19 +174,15 @@ void settle_gemma4(const Gguf& file, const std::string& prefix, GgufConfig& conf
                                                       : std::vector<std::uint32_t>(stack.n_layers, n_heads);
     Rope windows;
     windows.base = file.number_or(prefix + "rope.freq_base_swa", 1.01, 1e30, 10000.0);
-    std::vector<LayerShape> shapes;
-    const std::vector<std::uint8_t> kinds = std::move(config.layer_blocks);
-    config.layer_blocks.clear();
+    std::vector<LayerShape> layers = layers_of(config);
     for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
-        const std::size_t kind = kinds.empty() ? 0 : kinds[i];
-        LayerShape layer{stack.blocks[kind], config.ropes[kind]};
-        Block& b = layer.block;
+        Block& b = layers[i].block;
         if (b.attention.window) {
             b.attention.head_dim = file.count_or(prefix + "attention.key_length_swa", b.attention.head_dim);
             b.attention.value_head_dim =
                 file.count_or(prefix + "attention.value_length_swa", b.attention.value_head_dim);
             b.attention.rotary_dim = file.count_or(prefix + "rope.dimension_count_swa", b.attention.head_dim);
-            layer.rope = windows;
+            layers[i].rope = windows;
         }
         b.feed.d_ff = d_ff[i];
         b.attention.n_kv_heads = n_kv_heads[i];
@@ -181,18 +191,8 @@ void settle_gemma4(const Gguf& file, const std::string& prefix, GgufConfig& conf
         b.inputs.width = static_cast<std::uint16_t>(input_width);
         b.attention.shared_keys = i >= stack.n_layers - n_shared;
         b.attention.value_norm = !b.attention.shared_keys;
-        const auto at = static_cast<std::size_t>(std::find(shapes.begin(), shapes.end(), layer) - shapes.begin());
-        if (at == kMaxBlocks)
-            file.refuse(prefix + "feed_forward_length",
-                        "at most " + std::to_string(kMaxBlocks) + " different kinds of layers");
-        if (at == shapes.size()) shapes.push_back(layer);
-        config.layer_blocks.push_back(static_cast<std::uint8_t>(at));
     }
-    stack.n_blocks = static_cast<std::uint32_t>(shapes.size());
-    for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
-        stack.blocks[i] = shapes[i].block, config.ropes[i] = shapes[i].rope;
-    if (stack.n_blocks == 1) config.layer_blocks.clear();
-    stack.layer_blocks = config.layer_blocks;
+    set_layers(file, prefix + "feed_forward_length", layers, config);
 }
 
 void settle_gemma_embedding(const Gguf& file, const std::string& prefix, GgufConfig& config) {
@@ -263,14 +263,10 @@ void settle_cohere(const Gguf& file, const std::string& prefix, GgufConfig& conf
     config.stack.logit_scale = number(file, prefix + "logit_scale", 1.0);
 }
 
-void settle_smollm3(const Gguf&, const std::string&, GgufConfig& config) {
-    Stack& stack = config.stack;
-    if (stack.n_layers < 4) return;
-    stack.blocks[1] = stack.blocks[0];
-    leave_out_positions(stack.blocks[1]);
-    stack.n_blocks = 2;
-    for (std::uint32_t i = 0; i < stack.n_layers; ++i) config.layer_blocks.push_back((i + 1) % 4 == 0);
-    stack.layer_blocks = config.layer_blocks;
+void settle_smollm3(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    std::vector<LayerShape> layers = layers_of(config);
+    for (std::size_t i = 3; i < layers.size(); i += 4) leave_out_positions(layers[i].block);
+    set_layers(file, prefix + "block_count", layers, config);
 }
 
 void settle_granite_moe(const Gguf& file, const std::string& prefix, GgufConfig& config) {
@@ -334,22 +330,16 @@ void settle_modern_bert(const Gguf& file, const std::string& prefix, GgufConfig&
     const std::string pattern = prefix + "attention.sliding_window_pattern";
     const std::uint32_t period = file.has(pattern) ? file.count(pattern) : 3;
     const Rope global = config.ropes[0];
-    const double local_base = file.number_or(prefix + "rope.freq_base_swa", 1.01, 1e30, 10000.0);
-    stack.n_blocks = 0;
-    const auto add = [&](std::uint32_t number, const Block& block) {
-        std::uint8_t kind = 0;
-        while (kind < stack.n_blocks && stack.blocks[kind] != block) ++kind;
-        if (kind == stack.n_blocks) stack.blocks[stack.n_blocks++] = block;
-        config.ropes[kind] = global;
-        if (block.attention.window) config.ropes[kind].base = local_base;
-        config.layer_blocks.push_back(kind);
-        config.layer_numbers.push_back(number);
-    };
-    add(0, attends);
-    add(0, feeds);
-    for (std::uint32_t i = 1; i < stack.n_layers; ++i) add(i, i % period && local.attention.window ? local : full);
+    Rope of_local = global;
+    of_local.base = file.number_or(prefix + "rope.freq_base_swa", 1.01, 1e30, 10000.0);
+    std::vector<LayerShape> layers = {{attends, global}, {feeds, global}};
+    config.layer_numbers = {0, 0};
+    for (std::uint32_t i = 1; i < stack.n_layers; ++i) {
+        layers.push_back(i % period && local.attention.window ? LayerShape{local, of_local} : LayerShape{full, global});
+        config.layer_numbers.push_back(i);
+    }
     stack.n_layers += 1;
-    stack.layer_blocks = config.layer_blocks;
+    set_layers(file, prefix + "block_count", layers, config);
 }
 
 void settle_t5(const Gguf& file, const std::string& prefix, GgufConfig& config) {
@@ -380,7 +370,7 @@ void settle_routed(const Gguf& file, const std::string& prefix, GgufConfig& conf
     if (!stack.blocks[0].experts.n) return;
     const std::uint32_t n_dense = std::min(file.count_or(prefix + "leading_dense_block_count", 0), stack.n_layers);
     for_blocks(config, [&](Block& b) { settle_routing(file, prefix, n_dense, b); });
-    split_dense_layers(config, n_dense, n_dense ? file.count(prefix + "feed_forward_length") : 0);
+    split_dense_layers(file, prefix, n_dense, config);
 }
 
 void settle_deepseek(const Gguf& file, const std::string& prefix, GgufConfig& config) {

@@ -14,8 +14,10 @@ constexpr ModelType kGlm4[] = {
      R"({"max_position_embeddings": 131072, "num_key_value_heads": 2, "head_dim": 128, "attention_bias": true})"},
     {"glm4v_text", R"({"max_position_embeddings": 32768, "num_key_value_heads": 2, "rms_norm_eps": 1e-5})"}};
 
-constexpr auto kGlmNames = with_llama_names({{Role::up, "#mlp.gate_up_proj.weight", Within::stacked}});
-constexpr auto kGlm4Names = with_llama_names({
+constexpr auto kGlmNames = kLlamaNames.with({
+    {Role::up, "#mlp.gate_up_proj.weight", Within::stacked},
+});
+constexpr auto kGlm4Names = kLlamaNames.with({
     {Role::attention_post_norm, "#post_self_attn_layernorm.weight"},
     {Role::feed_forward_post_norm, "#post_mlp_layernorm.weight"},
     {Role::up, "#mlp.gate_up_proj.weight", Within::stacked},
@@ -23,22 +25,18 @@ constexpr auto kGlm4Names = with_llama_names({
 
 void read(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
-    Block block = read_sizes(fields, {.default_epsilon = 1.5625e-7}, Norm::rms, stack);
-    read_output_head(fields, false, stack);
+    Block block = read_gated(fields, {.default_epsilon = 1.5625e-7}, false, stack);
     const bool of_pictures = type == "glm4v_text";  // GLM 4.1V's model of texts
     block.norm_place = type == "glm" ? NormPlace::pre : NormPlace::both;
-    block.feed.activation = read_activation(fields, "hidden_act", "silu");
-    block.feed.gated = true;
     block.attention.query_bias = block.attention.key_bias = block.attention.value_bias =
         of_pictures || fields.flag_or("attention_bias", false);
     const LayerShape layer = with_adjacent_rope(fields, block, of_pictures ? 1.0 : 0.5);
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
+    set_layers(fields, layer, result);
 }
 
 }  // namespace
 
-const Family families::glm = {.types = kGlm, .names = kGlmNames, .outer = "model.", .layers = "layers.", .read = read};
-const Family families::glm4 = {
-    .types = kGlm4, .names = kGlm4Names, .outer = "model.", .layers = "layers.", .read = read};
+const Family families::glm = {.types = kGlm, .names = kGlmNames, .read = read};
+const Family families::glm4 = {.types = kGlm4, .names = kGlm4Names, .read = read};
 
 }  // namespace fovea

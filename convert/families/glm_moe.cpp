@@ -23,13 +23,8 @@ constexpr ModelType kModelTypes[] = {
          "num_shared_experts": 1, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1, "norm_topk_prob": true,
          "routed_scaling_factor": 2.5, "rms_norm_eps": 1e-5, "sliding_window": 4096, "sliding_window_pattern": 4})"}};
 
-constexpr auto kNames = with_llama_names({
-    {Role::router, "#mlp.gate.weight"},
+constexpr auto kNames = kSharedExpertNames.with({
     {Role::choice_bias, "#mlp.gate.e_score_correction_bias"},
-    {Role::expert_up, "#mlp.experts.*.up_proj.weight", Within::alone, "#mlp.experts.*.gate_proj.weight"},
-    {Role::expert_down, "#mlp.experts.*.down_proj.weight"},
-    {Role::shared_up, "#mlp.shared_experts.up_proj.weight", Within::alone, "#mlp.shared_experts.gate_proj.weight"},
-    {Role::shared_down, "#mlp.shared_experts.down_proj.weight"},
 });
 
 /// If no field lists them, dots1's windows are those of layers from max_window_layers on, and K-EXAONE's all but every
@@ -41,7 +36,8 @@ std::vector<bool> windowed_layers(const Fields& fields, const std::string& type,
     if (!fields.has("sliding_window")) return windowed;
     const bool is_exaone = type == "exaone_moe";
     const std::uint32_t number = fields.count(is_exaone ? "sliding_window_pattern" : "max_window_layers", is_exaone);
-    for (std::uint32_t i = 0; i < n_layers; ++i) windowed[i] = is_exaone ? (i + 1) % number != 0 : i >= number;
+    if (is_exaone) return all_but_every(number, n_layers);
+    for (std::uint32_t i = number; i < n_layers; ++i) windowed[i] = true;
     return windowed;
 }
 
@@ -87,12 +83,7 @@ bool is_of_further_tokens(std::string_view name) { return name.starts_with("mtp.
 
 }  // namespace
 
-const Family families::glm_moe = {.types = kModelTypes,
-                                  .names = kNames,
-                                  .outer = "model.",
-                                  .layers = "layers.",
-                                  .read = read,
-                                  .older = kOlder,
-                                  .ignores = is_of_further_tokens};
+const Family families::glm_moe = {
+    .types = kModelTypes, .names = kNames, .read = read, .older = kOlder, .ignores = is_of_further_tokens};
 
 }  // namespace fovea

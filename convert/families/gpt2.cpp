@@ -13,53 +13,29 @@ namespace {
 constexpr ModelType kModelTypes[] = {{"gpt2", R"({"n_positions": 1024})"}};
 constexpr ModelType kBigCode[] = {{"gpt_bigcode", R"({"n_positions": 1024})"}};
 
-constexpr TensorName kNames[] = {
+constexpr auto kNames = names_of({
     {Role::token_embedding, "wte.weight"},
     {Role::position_embedding, "wpe.weight"},
     {Role::final_norm, "ln_f.weight"},
-    {Role::final_norm_bias, "ln_f.bias"},
     {Role::output, "/lm_head.weight"},
     {Role::attention_norm, "#ln_1.weight"},
-    {Role::attention_norm_bias, "#ln_1.bias"},
     {Role::query, "#attn.c_attn.weight", Within::stacked},
-    {Role::query_bias, "#attn.c_attn.bias", Within::stacked},
-    {Role::key, "#attn.c_attn.weight", Within::stacked},
-    {Role::key_bias, "#attn.c_attn.bias", Within::stacked},
-    {Role::value, "#attn.c_attn.weight", Within::stacked},
-    {Role::value_bias, "#attn.c_attn.bias", Within::stacked},
     {Role::attention_output, "#attn.c_proj.weight"},
-    {Role::attention_output_bias, "#attn.c_proj.bias"},
     {Role::feed_forward_norm, "#ln_2.weight"},
-    {Role::feed_forward_norm_bias, "#ln_2.bias"},
     {Role::up, "#mlp.c_fc.weight"},
-    {Role::up_bias, "#mlp.c_fc.bias"},
     {Role::down, "#mlp.c_proj.weight"},
-    {Role::down_bias, "#mlp.c_proj.bias"},
-};
+});
 
 /// With as many key-value heads as heads, each head has its query, key and value side by side; with one key-value head,
 /// the rows are as stacked.
-constexpr auto kBigCodeNames = [] {
-    auto names = std::to_array(kNames);
-    for (TensorName& name : names)
-        if (name.within == Within::stacked) name.within = Within::grouped;
-    return names;
-}();
-
-constexpr SizeNames kSizes = {.d_model = "n_embd",
-                              .n_layers = "n_layer",
-                              .n_heads = "n_head",
-                              .n_kv_heads = nullptr,
-                              .d_ff = "n_inner",
-                              .max_positions = "n_positions",
-                              .epsilon = "layer_norm_epsilon",
-                              .default_epsilon = 1e-5,
-                              .d_ff_may_lack = true};
+constexpr auto kBigCodeNames = kNames.with({
+    {Role::query, "#attn.c_attn.weight", Within::grouped},
+});
 
 void read(const Fields& fields, const std::string& type, HfConfig& result) {
     refuse_true(fields, "add_cross_attention");
     Stack& stack = result.stack();
-    Block block = read_sizes(fields, kSizes, Norm::layer, stack);
+    Block block = read_sizes(fields, kGpt2Sizes, Norm::layer, stack);
     read_output_head(fields, true, stack);
     stack.position = Position::learned;
     if (type == "gpt_bigcode" && fields.flag_or("multi_query", true)) block.attention.n_kv_heads = 1;

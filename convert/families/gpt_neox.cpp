@@ -15,51 +15,29 @@ constexpr ModelType kPersimmon[] = {{"persimmon", R"({"max_position_embeddings":
 constexpr TensorName kNames[] = {
     {Role::token_embedding, "embed_in.weight"},
     {Role::final_norm, "final_layer_norm.weight"},
-    {Role::final_norm_bias, "final_layer_norm.bias"},
     {Role::output, "/embed_out.weight"},
     {Role::attention_norm, "#input_layernorm.weight"},
-    {Role::attention_norm_bias, "#input_layernorm.bias"},
     {Role::query, "#attention.query_key_value.weight", Within::grouped},
-    {Role::query_bias, "#attention.query_key_value.bias", Within::grouped},
-    {Role::key, "#attention.query_key_value.weight", Within::grouped},
-    {Role::key_bias, "#attention.query_key_value.bias", Within::grouped},
-    {Role::value, "#attention.query_key_value.weight", Within::grouped},
-    {Role::value_bias, "#attention.query_key_value.bias", Within::grouped},
     {Role::attention_output, "#attention.dense.weight"},
-    {Role::attention_output_bias, "#attention.dense.bias"},
     {Role::feed_forward_norm, "#post_attention_layernorm.weight"},
-    {Role::feed_forward_norm_bias, "#post_attention_layernorm.bias"},
     {Role::up, "#mlp.dense_h_to_4h.weight"},
-    {Role::up_bias, "#mlp.dense_h_to_4h.bias"},
     {Role::down, "#mlp.dense_4h_to_h.weight"},
-    {Role::down_bias, "#mlp.dense_4h_to_h.bias"},
 };
 
 constexpr TensorName kPersimmonNames[] = {
     {Role::token_embedding, "embed_tokens.weight"},
     {Role::final_norm, "final_layernorm.weight"},
-    {Role::final_norm_bias, "final_layernorm.bias"},
     {Role::output, "/lm_head.weight"},
     {Role::attention_norm, "#input_layernorm.weight"},
-    {Role::attention_norm_bias, "#input_layernorm.bias"},
     {Role::query, "#self_attn.query_key_value.weight", Within::grouped},
-    {Role::query_bias, "#self_attn.query_key_value.bias", Within::grouped},
-    {Role::key, "#self_attn.query_key_value.weight", Within::grouped},
-    {Role::key_bias, "#self_attn.query_key_value.bias", Within::grouped},
-    {Role::value, "#self_attn.query_key_value.weight", Within::grouped},
-    {Role::value_bias, "#self_attn.query_key_value.bias", Within::grouped},
     {Role::query_norm, "#self_attn.q_layernorm.weight"},
     {Role::query_norm_bias, "#self_attn.q_layernorm.bias"},
     {Role::key_norm, "#self_attn.k_layernorm.weight"},
     {Role::key_norm_bias, "#self_attn.k_layernorm.bias"},
     {Role::attention_output, "#self_attn.dense.weight"},
-    {Role::attention_output_bias, "#self_attn.dense.bias"},
     {Role::feed_forward_norm, "#post_attention_layernorm.weight"},
-    {Role::feed_forward_norm_bias, "#post_attention_layernorm.bias"},
     {Role::up, "#mlp.dense_h_to_4h.weight"},
-    {Role::up_bias, "#mlp.dense_h_to_4h.bias"},
     {Role::down, "#mlp.dense_4h_to_h.weight"},
-    {Role::down_bias, "#mlp.dense_4h_to_h.bias"},
 };
 
 constexpr SizeNames kSizes = {.n_kv_heads = nullptr, .epsilon = "layer_norm_eps", .default_epsilon = 1e-5};
@@ -74,7 +52,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     set_biases(block.attention, fields.flag_or("attention_bias", true));
     LayerShape layer = with_rope(fields, block, nullptr, fields.number_or("rotary_pct", 0.0, 1.0, 0.25));
     if (fields.has("rotary_emb_base")) layer.rope.base = fields.number("rotary_emb_base", 1.01, 1e30);
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
+    set_layers(fields, layer, result);
 }
 
 void read_persimmon(const Fields& fields, const std::string&, HfConfig& result) {
@@ -84,7 +62,7 @@ void read_persimmon(const Fields& fields, const std::string&, HfConfig& result) 
     block.feed.activation = read_activation(fields, "hidden_act", "relu2");
     block.attention.query_key_norm = fields.flag_or("qk_layernorm", true) ? Norm::layer : Norm::none;
     set_biases(block, true);
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block, nullptr, 0.5)), result);
+    set_layers(fields, with_rope(fields, block, nullptr, 0.5), result);
 }
 
 /// Older checkpoints, Pythia's among them, hold the masks too.
@@ -97,12 +75,10 @@ bool is_mask(std::string_view name) {
 const Family families::gpt_neox = {.types = kModelTypes,
                                    .names = kNames,
                                    .outer = "gpt_neox.",
-                                   .layers = "layers.",
                                    .read = read,
                                    .ignores = is_mask,
                                    .heads = &kOlderDecoderHeads};
 
-const Family families::persimmon = {
-    .types = kPersimmon, .names = kPersimmonNames, .outer = "model.", .layers = "layers.", .read = read_persimmon};
+const Family families::persimmon = {.types = kPersimmon, .names = kPersimmonNames, .read = read_persimmon};
 
 }  // namespace fovea

@@ -13,11 +13,9 @@ constexpr ModelType kModelTypes[] = {
          "rope_parameters": {"rope_type": "yarn", "rope_theta": 150000.0, "factor": 32.0, "truncate": false,
                              "original_max_position_embeddings": 4096}})"}};
 
-constexpr auto kNames = with_llama_names({
+constexpr auto kNames = kLlamaNames.with({
     {Role::attention_sinks, "#self_attn.sinks"},
-    {Role::attention_output_bias, "#self_attn.o_proj.bias"},
     {Role::router, "#mlp.router.weight"},
-    {Role::router_bias, "#mlp.router.bias"},
     {Role::expert_up, "#mlp.experts.gate_up_proj", Within::packed},
     {Role::expert_up_bias, "#mlp.experts.gate_up_proj_bias", Within::packed},
     {Role::expert_down, "#mlp.experts.down_proj", Within::packed},
@@ -43,20 +41,14 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     read_experts(fields, {.n_experts = "num_local_experts"}, true, block);
     block.experts.router_bias = block.feed.up_bias = block.feed.gate_bias = block.feed.down_bias = true;
 
-    std::vector<bool> sliding(stack.n_layers);
-    for (std::uint32_t i = 0; i < stack.n_layers; ++i) sliding[i] = i % 2 == 0;
-    if (fields.has("layer_types")) sliding = read_sliding_layers(fields, stack.n_layers);
-    const LayerShape shape = with_rope(fields, block);
-    std::vector<LayerShape> layers(stack.n_layers, shape);
-    for (std::uint32_t i = 0; i < stack.n_layers; ++i)
-        if (sliding[i] && fields.has("sliding_window"))
-            layers[i].block.attention.window = fields.count("sliding_window");
+    const std::vector<bool> sliding = sliding_layers_or(fields, all_but_every(2, stack.n_layers));
+    std::vector<LayerShape> layers(stack.n_layers, with_rope(fields, block));
+    if (fields.has("sliding_window")) set_windows(fields, sliding, layers);
     set_layers(fields, layers, result);
 }
 
 }  // namespace
 
-const Family families::gpt_oss = {
-    .types = kModelTypes, .names = kNames, .outer = "model.", .layers = "layers.", .read = read, .reads_mxfp4 = true};
+const Family families::gpt_oss = {.types = kModelTypes, .names = kNames, .read = read, .reads_mxfp4 = true};
 
 }  // namespace fovea

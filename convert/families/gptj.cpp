@@ -14,62 +14,41 @@ constexpr ModelType kGptJ[] = {{"gptj", R"({"n_positions": 2048, "rotary_dim": 6
 constexpr ModelType kCodeGen[] = {{"codegen", R"({"n_positions": 2048, "rotary_dim": 64})"}};
 constexpr ModelType kGptNeo[] = {{"gpt_neo", R"({"max_position_embeddings": 2048})"}};
 
-constexpr TensorName kGptJNames[] = {
+constexpr auto kGptJNames = names_of({
     {Role::token_embedding, "wte.weight"},
     {Role::final_norm, "ln_f.weight"},
-    {Role::final_norm_bias, "ln_f.bias"},
     {Role::output, "/lm_head.weight"},
     {Role::output_bias, "/lm_head.bias"},
     {Role::attention_norm, "#ln_1.weight"},
-    {Role::attention_norm_bias, "#ln_1.bias"},
     {Role::query, "#attn.q_proj.weight"},
     {Role::key, "#attn.k_proj.weight"},
     {Role::value, "#attn.v_proj.weight"},
     {Role::attention_output, "#attn.out_proj.weight"},
     {Role::up, "#mlp.fc_in.weight"},
-    {Role::up_bias, "#mlp.fc_in.bias"},
     {Role::down, "#mlp.fc_out.weight"},
-    {Role::down_bias, "#mlp.fc_out.bias"},
-};
+});
 
-constexpr auto kCodeGenNames = [] {
-    auto names = std::to_array(kGptJNames);
-    for (TensorName& name : names)
-        if (name.role == Role::query || name.role == Role::key || name.role == Role::value)
-            name = {name.role, "#attn.qkv_proj.weight", Within::quartered};
-    return names;
-}();
+constexpr auto kCodeGenNames = kGptJNames.with({
+    {Role::query, "#attn.qkv_proj.weight", Within::quartered},
+    {Role::key, "#attn.qkv_proj.weight", Within::quartered},
+    {Role::value, "#attn.qkv_proj.weight", Within::quartered},
+});
 
 constexpr TensorName kGptNeoNames[] = {
     {Role::token_embedding, "wte.weight"},
     {Role::position_embedding, "wpe.weight"},
     {Role::final_norm, "ln_f.weight"},
-    {Role::final_norm_bias, "ln_f.bias"},
     {Role::output, "/lm_head.weight"},
     {Role::attention_norm, "#ln_1.weight"},
-    {Role::attention_norm_bias, "#ln_1.bias"},
     {Role::query, "#attn.attention.q_proj.weight"},
     {Role::key, "#attn.attention.k_proj.weight"},
     {Role::value, "#attn.attention.v_proj.weight"},
     {Role::attention_output, "#attn.attention.out_proj.weight"},
-    {Role::attention_output_bias, "#attn.attention.out_proj.bias"},
     {Role::feed_forward_norm, "#ln_2.weight"},
-    {Role::feed_forward_norm_bias, "#ln_2.bias"},
     {Role::up, "#mlp.c_fc.weight"},
-    {Role::up_bias, "#mlp.c_fc.bias"},
     {Role::down, "#mlp.c_proj.weight"},
-    {Role::down_bias, "#mlp.c_proj.bias"},
 };
 
-constexpr SizeNames kGptJSizes = {.d_model = "n_embd",
-                                  .n_layers = "n_layer",
-                                  .n_heads = "n_head",
-                                  .n_kv_heads = nullptr,
-                                  .d_ff = "n_inner",
-                                  .max_positions = "n_positions",
-                                  .epsilon = "layer_norm_epsilon",
-                                  .default_epsilon = 1e-5,
-                                  .d_ff_may_lack = true};
 constexpr SizeNames kGptNeoSizes = {.n_layers = "num_layers",
                                     .n_heads = "num_heads",
                                     .n_kv_heads = nullptr,
@@ -79,7 +58,7 @@ constexpr SizeNames kGptNeoSizes = {.n_layers = "num_layers",
 
 void read_gptj(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
-    Block block = read_sizes(fields, kGptJSizes, Norm::layer, stack);
+    Block block = read_sizes(fields, kGpt2Sizes, Norm::layer, stack);
     if (type == "codegen" && block.attention.n_heads % 4 != 0) fields.refuse("n_head", "a multiple of 4");
     read_output_head(fields, false, stack);
     stack.output_bias = true;
@@ -90,7 +69,7 @@ void read_gptj(const Fields& fields, const std::string& type, HfConfig& result) 
     block.attention.rotary_dim = fields.count_or("rotary_dim", 64);
     LayerShape layer{block, {}};
     layer.rope.halves = false;
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
+    set_layers(fields, layer, result);
 }
 
 /// "global" or "local" for each layer, as a list or as lists of them with how often they are repeated.

@@ -22,7 +22,7 @@ constexpr ModelType kModelTypes[] = {
     {"granite_swa", R"({"max_position_embeddings": 8192, "num_key_value_heads": 4, "rms_norm_eps": 1e-5,
                         "sliding_window": 128})"}};
 
-constexpr auto kNames = with_llama_names({
+constexpr auto kNames = kLlamaNames.with({
     {Role::attention_post_norm, "#post_norm1.weight"},
     {Role::feed_forward_post_norm, "#post_norm2.weight"},
     {Role::attention_sinks, "#self_attn.sinks"},
@@ -36,7 +36,7 @@ constexpr ModelType kMoeTypes[] = {
          "shared_intermediate_size": 1024})"}};
 
 /// The feed-forward part of layers without experts is the shared one.
-constexpr auto kMoeNames = with_llama_names({
+constexpr auto kMoeNames = kLlamaNames.with({
     {Role::router, "#block_sparse_moe.router.layer.weight"},
     {Role::expert_up, "#block_sparse_moe.input_linear.weight", Within::fused},
     {Role::expert_down, "#block_sparse_moe.output_linear.weight", Within::fused},
@@ -61,12 +61,8 @@ void read_multipliers(const Fields& fields, bool divides_logits, Stack& stack, B
 
 /// Layers without positions: 0 in a list, or one in so many.
 std::vector<bool> rotated_layers(const Fields& fields, std::uint32_t n_layers) {
+    if (!fields.has("no_rope_layers")) return all_but_every(fields.count_or("no_rope_layer_interval", 4), n_layers);
     std::vector<bool> rotated(n_layers);
-    if (!fields.has("no_rope_layers")) {
-        const std::uint32_t period = fields.count_or("no_rope_layer_interval", 4);
-        for (std::uint32_t i = 0; i < n_layers; ++i) rotated[i] = period == 0 || (i + 1) % period != 0;
-        return rotated;
-    }
     const nlohmann::json& list = fields.json()["no_rope_layers"];
     if (!list.is_array() || list.size() != n_layers)
         fields.refuse("no_rope_layers", std::to_string(n_layers) + " numbers");
@@ -86,11 +82,6 @@ void read_minicpm_multipliers(const Fields& fields, Stack& stack, Block& block) 
     block.residual_scale = number("scale_depth") / std::sqrt(static_cast<float>(stack.n_layers));
     if (block.residual_scale == 1.0f) block.residual_scale = 0.0f;
     stack.logit_scale = number("dim_model_base") / static_cast<float>(stack.d_model);
-}
-
-void set_windows(const Fields& fields, const std::vector<bool>& windowed, std::vector<LayerShape>& layers) {
-    for (std::size_t i = 0; i < layers.size(); ++i)
-        if (windowed[i]) layers[i].block.attention.window = fields.count("sliding_window");
 }
 
 /// SmolLM 3's: those without positions, and windows.
@@ -114,7 +105,7 @@ void settle_granite_swa(const Fields& fields, const Block& block, std::vector<La
     const auto n_layers = static_cast<std::uint32_t>(layers.size());
     std::vector<bool> windowed(n_layers);
     for (std::uint32_t i = 0; i < n_layers; ++i) windowed[i] = i % 4 != 0;
-    if (fields.has("layer_types")) windowed = read_sliding_layers(fields, n_layers);
+    windowed = sliding_layers_or(fields, windowed);
     if (fields.has("layer_rope_theta")) {
         const nlohmann::json& bases = fields.json()["layer_rope_theta"];
         if (!bases.is_array() || bases.size() != n_layers)
@@ -136,10 +127,8 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
     const bool is_ernie = type == "ernie4_5", is_helium = type == "helium", is_clova = type == "hyperclovax";
     const bool is_granite = type == "granite" || type == "granite_swa";
-    Block block = read_sizes(fields, {.default_epsilon = is_ernie ? 1e-5 : 1e-6}, Norm::rms, stack);
-    read_output_head(fields, type != "granite" && !is_helium && !is_clova, stack);
-    block.feed.activation = read_activation(fields, "hidden_act", "silu");
-    block.feed.gated = true;
+    Block block = read_gated(fields, {.default_epsilon = is_ernie ? 1e-5 : 1e-6},
+                             type != "granite" && !is_helium && !is_clova, stack);
     if (is_granite || is_clova) read_multipliers(fields, is_granite, stack, block);
     if (type == "minicpm") read_minicpm_multipliers(fields, stack, block);
     if (is_clova && !fields.has("attention_multiplier")) block.attention.softmax_scale = 0.0f;
@@ -173,11 +162,8 @@ void read_moe(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
     const bool is_hybrid = type == "granitemoehybrid";
     const bool has_experts = !is_hybrid || number_or(fields, "num_local_experts", 0, kMaxExperts) != 0;
-    Block block =
-        read_sizes(fields, {.d_ff = has_experts ? "intermediate_size" : "shared_intermediate_size"}, Norm::rms, stack);
-    read_output_head(fields, false, stack);
-    block.feed.activation = read_activation(fields, "hidden_act", "silu");
-    block.feed.gated = true;
+    const char* const d_ff = has_experts ? "intermediate_size" : "shared_intermediate_size";
+    Block block = read_gated(fields, {.d_ff = d_ff}, false, stack);
     read_multipliers(fields, true, stack, block);
     set_biases(block.attention, fields.flag_or("attention_bias", false));
     if (has_experts) read_experts(fields, {.n_experts = "num_local_experts"}, true, block);
@@ -187,15 +173,13 @@ void read_moe(const Fields& fields, const std::string& type, HfConfig& result) {
     if (position != "rope" && position != "nope") fields.refuse("position_embedding_type", "rope or nope");
     if (is_hybrid) check_layers(fields, stack.n_layers);
     const LayerShape layer = position == "rope" ? with_rope(fields, block) : LayerShape{block, {}, {}};
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
+    set_layers(fields, layer, result);
 }
 
 }  // namespace
 
-const Family families::granite_moe = {
-    .types = kMoeTypes, .names = kMoeNames, .outer = "model.", .layers = "layers.", .read = read_moe};
+const Family families::granite_moe = {.types = kMoeTypes, .names = kMoeNames, .read = read_moe};
 
-const Family families::granite = {
-    .types = kModelTypes, .names = kNames, .outer = "model.", .layers = "layers.", .read = read};
+const Family families::granite = {.types = kModelTypes, .names = kNames, .read = read};
 
 }  // namespace fovea

@@ -107,13 +107,12 @@ std::string joined_lines(const std::vector<std::string>& labels) {
     return lines;
 }
 
-constexpr HeadLayer kScores[] = {{.name = "/score", .bias = false}}, kWordScores[] = {{"/score"}},
-                    kOlderWordScores[] = {{"/classifier"}};
+constexpr HeadLayer kScores[] = {{.name = "/score", .bias = false}}, kWordScores[] = {{"/score"}};
 
 }  // namespace
 
-const HeadForms kDecoderHeads = {.classes = kScores, .words = kWordScores, .pooling = Pooling::last};
-const HeadForms kOlderDecoderHeads = {.classes = kScores, .words = kOlderWordScores, .pooling = Pooling::last};
+const HeadForms kDecoderHeads = {.classes = kScores, .words = kWordScores, .answers = {}, .pooling = Pooling::last};
+const HeadForms kOlderDecoderHeads = {.classes = kScores, .answers = {}, .pooling = Pooling::last};
 
 const char* scores_of_activation(const Fields& fields, const char* name) {
     const std::string path = fields.text_or(name, ""), function = path.substr(path.find_last_of('.') + 1);

@@ -18,17 +18,20 @@ struct HeadLayer {
     bool bias = true;
 };
 
+inline constexpr HeadLayer kLabels[] = {{"/classifier"}};
+inline constexpr HeadLayer kAnswers[] = {{"/qa_outputs"}};
+
 /// The heads of one family. Layers before the last one's labels; a family that lacks a head has none for it.
 struct HeadForms {
-    std::span<const HeadLayer> classes = {};   ///< of a sequence's vector; the last makes the labels
-    std::span<const HeadLayer> words = {};     ///< of every row
-    std::span<const HeadLayer> answers = {};   ///< of every row, two logits
-    std::span<const HeadLayer> masked = {};    ///< of every row, before the output head
-    const char* decoder = nullptr;             ///< module of that output head, if it is not the embedding table
-    const char* decoder_bias = nullptr;        ///< its bias
-    const char* decoder_bias_field = nullptr;  ///< in config.json, if there may be none; missing: there is one
-    const char* pooling_field = nullptr;       ///< "cls" or "mean"; none: `pooling`
-    Pooling pooling = Pooling::first;          ///< what makes a sequence's vector
+    std::span<const HeadLayer> classes = {};        ///< of a sequence's vector; the last makes the labels
+    std::span<const HeadLayer> words = kLabels;     ///< of every row
+    std::span<const HeadLayer> answers = kAnswers;  ///< of every row, two logits
+    std::span<const HeadLayer> masked = {};         ///< of every row, before the output head
+    const char* decoder = nullptr;                  ///< module of that output head, if it is not the embedding table
+    const char* decoder_bias = nullptr;             ///< its bias
+    const char* decoder_bias_field = nullptr;       ///< in config.json, if there may be none; missing: there is one
+    const char* pooling_field = nullptr;            ///< "cls" or "mean"; none: `pooling`
+    Pooling pooling = Pooling::first;               ///< what makes a sequence's vector
 };
 
 /// The heads of decoders, which are the same for all, and of families whose classes are older than the common ones.

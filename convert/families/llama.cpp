@@ -130,15 +130,12 @@ void read(const Fields& all_fields, const std::string& type, HfConfig& result) {
     LayerShape layer = with_rope(fields, block);
     if (type == "ministral3") end_where_queries_grow(fields, layer);
     std::vector<LayerShape> layers(stack.n_layers, layer);
-    const std::vector<bool> windowed = windowed_layers(fields, variant.windows, stack.n_layers);
-    for (std::uint32_t i = 0; i < stack.n_layers; ++i)
-        if (windowed[i]) layers[i].block.attention.window = fields.count("sliding_window");
+    set_windows(fields, windowed_layers(fields, variant.windows, stack.n_layers), layers);
     set_layers(fields, layers, result);
 }
 
 }  // namespace
 
-const Family families::llama = {
-    .types = kModelTypes, .names = kLlamaNames, .outer = "model.", .layers = "layers.", .read = read};
+const Family families::llama = {.types = kModelTypes, .names = kLlamaNames, .read = read};
 
 }  // namespace fovea

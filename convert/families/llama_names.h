@@ -6,39 +6,31 @@
 
 namespace fovea {
 
-inline constexpr TensorName kLlamaNames[] = {
+inline constexpr auto kLlamaNames = names_of({
     {Role::token_embedding, "embed_tokens.weight"},
     {Role::final_norm, "norm.weight"},
-    {Role::final_norm_bias, "norm.bias"},
     {Role::output, "/lm_head.weight"},
     {Role::attention_norm, "#input_layernorm.weight"},
-    {Role::attention_norm_bias, "#input_layernorm.bias"},
     {Role::query, "#self_attn.q_proj.weight"},
-    {Role::query_bias, "#self_attn.q_proj.bias"},
     {Role::key, "#self_attn.k_proj.weight"},
-    {Role::key_bias, "#self_attn.k_proj.bias"},
     {Role::value, "#self_attn.v_proj.weight"},
-    {Role::value_bias, "#self_attn.v_proj.bias"},
     {Role::query_norm, "#self_attn.q_norm.weight"},
     {Role::key_norm, "#self_attn.k_norm.weight"},
     {Role::attention_output, "#self_attn.o_proj.weight"},
-    {Role::attention_output_bias, "#self_attn.o_proj.bias"},
     {Role::feed_forward_norm, "#post_attention_layernorm.weight"},
-    {Role::feed_forward_norm_bias, "#post_attention_layernorm.bias"},
     {Role::up, "#mlp.up_proj.weight", Within::alone, "#mlp.gate_proj.weight"},
-    {Role::up_bias, "#mlp.up_proj.bias", Within::alone, "#mlp.gate_proj.bias"},
     {Role::down, "#mlp.down_proj.weight"},
-    {Role::down_bias, "#mlp.down_proj.bias"},
-};
+});
 
-/// Llama's names, with others in place of some: the first for a role counts.
-template<std::size_t n>
-constexpr auto with_llama_names(const TensorName (&others)[n]) {
-    std::array<TensorName, n + std::size(kLlamaNames)> names{};
-    std::size_t at = 0;
-    for (const TensorName& name : others) names[at++] = name;
-    for (const TensorName& name : kLlamaNames) names[at++] = name;
-    return names;
-}
+/// With experts, each of which has tensors of its own, and with shared ones beside them.
+inline constexpr auto kExpertNames = kLlamaNames.with({
+    {Role::router, "#mlp.gate.weight"},
+    {Role::expert_up, "#mlp.experts.*.up_proj.weight", Within::alone, "#mlp.experts.*.gate_proj.weight"},
+    {Role::expert_down, "#mlp.experts.*.down_proj.weight"},
+});
+inline constexpr auto kSharedExpertNames = kExpertNames.with({
+    {Role::shared_up, "#mlp.shared_experts.up_proj.weight", Within::alone, "#mlp.shared_experts.gate_proj.weight"},
+    {Role::shared_down, "#mlp.shared_experts.down_proj.weight"},
+});
 
 }  // namespace fovea

@@ -10,7 +10,7 @@ constexpr ModelType kModelTypes[] = {
      R"({"max_position_embeddings": 196608, "num_key_value_heads": 8, "head_dim": 128, "num_experts_per_tok": 8,
          "rope_theta": 5000000.0})"}};
 
-constexpr auto kNames = with_llama_names({
+constexpr auto kNames = kLlamaNames.with({
     {Role::router, "#block_sparse_moe.gate.weight"},
     {Role::choice_bias, "#block_sparse_moe.e_score_correction_bias"},
     {Role::expert_up, "#block_sparse_moe.experts.*.w3.weight", Within::alone, "#block_sparse_moe.experts.*.w1.weight"},
@@ -33,12 +33,9 @@ void check_form(const Fields& fields) {
 void read(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     check_form(fields);
-    Block block = read_sizes(fields, {}, Norm::rms, stack);
-    read_output_head(fields, false, stack);
+    Block block = read_gated(fields, {}, false, stack);
     block.attention.query_key_norm = Norm::rms;
     block.attention.head_norm = HeadNorm::together;
-    block.feed.activation = read_activation(fields, "hidden_act", "silu");
-    block.feed.gated = true;
     read_experts(fields, {.n_experts = "num_local_experts"}, true, block);
     block.experts.router_score = RouterScore::sigmoid;
     block.experts.choice_bias = true;
@@ -46,12 +43,11 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     const double part = fields.has("rotary_dim")
                             ? fields.count("rotary_dim", 2, block.attention.head_dim) * 1.0 / block.attention.head_dim
                             : 1.0;
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block, nullptr, part)), result);
+    set_layers(fields, with_rope(fields, block, nullptr, part), result);
 }
 
 }  // namespace
 
-const Family families::minimax = {
-    .types = kModelTypes, .names = kNames, .outer = "model.", .layers = "layers.", .read = read};
+const Family families::minimax = {.types = kModelTypes, .names = kNames, .read = read};
 
 }  // namespace fovea

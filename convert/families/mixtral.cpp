@@ -10,7 +10,7 @@ constexpr ModelType kModelTypes[] = {
      R"({"max_position_embeddings": 131072, "num_key_value_heads": 8, "num_local_experts": 8, "num_experts_per_tok": 2,
          "rope_theta": 1000000.0})"}};
 
-constexpr auto kNames = with_llama_names({
+constexpr auto kNames = kLlamaNames.with({
     {Role::router, "#block_sparse_moe.gate.weight"},
     {Role::expert_up, "#block_sparse_moe.experts.*.w3.weight", Within::alone, "#block_sparse_moe.experts.*.w1.weight"},
     {Role::expert_down, "#block_sparse_moe.experts.*.w2.weight"},
@@ -18,20 +18,16 @@ constexpr auto kNames = with_llama_names({
 
 void read(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
-    Block block = read_sizes(fields, {.default_epsilon = 1e-5}, Norm::rms, stack);
-    read_output_head(fields, false, stack);
-    block.feed.activation = read_activation(fields, "hidden_act", "silu");
-    block.feed.gated = true;
+    Block block = read_gated(fields, {.default_epsilon = 1e-5}, false, stack);
     read_experts(fields, {.n_experts = "num_local_experts"}, true, block);
     LayerShape shape = with_rope(fields, block);
     if (read_windows_of_all(fields, stack.n_layers).front())
         shape.block.attention.window = fields.count("sliding_window");
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, shape), result);
+    set_layers(fields, shape, result);
 }
 
 }  // namespace
 
-const Family families::mixtral = {
-    .types = kModelTypes, .names = kNames, .outer = "model.", .layers = "layers.", .read = read};
+const Family families::mixtral = {.types = kModelTypes, .names = kNames, .read = read};
 
 }  // namespace fovea

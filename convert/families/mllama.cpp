@@ -30,10 +30,7 @@ std::vector<std::uint32_t> read_cross_layers(const Fields& fields, std::uint32_t
 
 void read(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
-    Block block = read_sizes(fields, {.default_epsilon = 1e-5}, Norm::rms, stack);
-    read_output_head(fields, false, stack);
-    block.feed.activation = read_activation(fields, "hidden_act", "silu");
-    block.feed.gated = true;
+    Block block = read_gated(fields, {.default_epsilon = 1e-5}, false, stack);
     const std::vector<std::uint32_t> cross = read_cross_layers(fields, stack.n_layers);
     const auto prefix = [](std::uint32_t layer) { return "layers." + std::to_string(layer) + "."; };
     for (std::uint32_t i = 0; i < stack.n_layers; ++i)
@@ -41,17 +38,12 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     for (const std::uint32_t layer : cross) result.layer_prefixes.push_back(prefix(layer));
     result.n_skipped_layers = static_cast<std::uint32_t>(cross.size());
     stack.n_layers -= result.n_skipped_layers;
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
+    set_layers(fields, with_rope(fields, block), result);
 }
 
 }  // namespace
 
 /// The last rows of the token table are a picture's.
-const Family families::mllama = {.types = kModelTypes,
-                                 .names = kLlamaNames,
-                                 .outer = "model.",
-                                 .layers = "layers.",
-                                 .read = read,
-                                 .n_further_tokens = 8};
+const Family families::mllama = {.types = kModelTypes, .names = kLlamaNames, .read = read, .n_further_tokens = 8};
 
 }  // namespace fovea

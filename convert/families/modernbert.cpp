@@ -10,25 +10,13 @@ constexpr ModelType kModelTypes[] = {{"modernbert", R"({"max_position_embeddings
 constexpr TensorName kNames[] = {
     {Role::token_embedding, "embeddings.tok_embeddings.weight"},
     {Role::embedding_norm, "embeddings.norm.weight"},
-    {Role::embedding_norm_bias, "embeddings.norm.bias"},
     {Role::final_norm, "final_norm.weight"},
-    {Role::final_norm_bias, "final_norm.bias"},
     {Role::attention_norm, "#attn_norm.weight"},
-    {Role::attention_norm_bias, "#attn_norm.bias"},
     {Role::query, "#attn.Wqkv.weight", Within::stacked},
-    {Role::query_bias, "#attn.Wqkv.bias", Within::stacked},
-    {Role::key, "#attn.Wqkv.weight", Within::stacked},
-    {Role::key_bias, "#attn.Wqkv.bias", Within::stacked},
-    {Role::value, "#attn.Wqkv.weight", Within::stacked},
-    {Role::value_bias, "#attn.Wqkv.bias", Within::stacked},
     {Role::attention_output, "#attn.Wo.weight"},
-    {Role::attention_output_bias, "#attn.Wo.bias"},
     {Role::feed_forward_norm, "#mlp_norm.weight"},
-    {Role::feed_forward_norm_bias, "#mlp_norm.bias"},
     {Role::up, "#mlp.Wi.weight", Within::stacked},
-    {Role::up_bias, "#mlp.Wi.bias", Within::stacked},
     {Role::down, "#mlp.Wo.weight"},
-    {Role::down_bias, "#mlp.Wo.bias"},
 };
 
 /// A kind of layer's rotary base, in the newer spelling or the older, which has no other settings.
@@ -105,11 +93,10 @@ constexpr HeadLayer kPrediction = {.name = "/head.dense",
                                    .bias_field = "classifier_bias",
                                    .norm_bias_field = "norm_bias"};
 constexpr HeadLayer kClasses[] = {kPrediction, {"/classifier"}};
-constexpr HeadLayer kSpans[] = {kPrediction, {"/classifier"}};
 constexpr HeadLayer kMasked[] = {kPrediction};
 constexpr HeadForms kHeads = {.classes = kClasses,
                               .words = kClasses,
-                              .answers = kSpans,
+                              .answers = kClasses,
                               .masked = kMasked,
                               .decoder = "/decoder",
                               .decoder_bias = "/decoder.bias",
@@ -120,8 +107,6 @@ constexpr HeadForms kHeads = {.classes = kClasses,
 
 const Family families::modernbert = {.types = kModelTypes,
                                      .names = kNames,
-                                     .outer = "model.",
-                                     .layers = "layers.",
                                      .read = read,
                                      .stack = StackIndex::encoder,
                                      .ignores = is_of_head,

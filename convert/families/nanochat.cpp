@@ -12,13 +12,9 @@ constexpr TensorName kNames[] = {
     {Role::token_embedding, "embed_tokens.weight"},
     {Role::output, "/lm_head.weight"},
     {Role::query, "#self_attn.q_proj.weight"},
-    {Role::query_bias, "#self_attn.q_proj.bias"},
     {Role::key, "#self_attn.k_proj.weight"},
-    {Role::key_bias, "#self_attn.k_proj.bias"},
     {Role::value, "#self_attn.v_proj.weight"},
-    {Role::value_bias, "#self_attn.v_proj.bias"},
     {Role::attention_output, "#self_attn.o_proj.weight"},
-    {Role::attention_output_bias, "#self_attn.o_proj.bias"},
     {Role::up, "#mlp.fc1.weight"},
     {Role::down, "#mlp.fc2.weight"},
 };
@@ -39,12 +35,11 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
         fields.refuse(fields.has("rope_scaling") ? "rope_scaling" : "rope_parameters", "rope_type default");
     layer.rope.scaling = RopeScaling::divided;
     layer.rope.divisors.assign(block.attention.head_dim / 2, -1.0f);
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
+    set_layers(fields, layer, result);
 }
 
 }  // namespace
 
-const Family families::nanochat = {
-    .types = kModelTypes, .names = kNames, .outer = "model.", .layers = "layers.", .read = read};
+const Family families::nanochat = {.types = kModelTypes, .names = kNames, .read = read};
 
 }  // namespace fovea

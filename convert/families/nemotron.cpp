@@ -16,16 +16,11 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     set_biases(block.attention, fields.flag_or("attention_bias", false));
     block.feed.up_bias = block.feed.down_bias = fields.flag_or("mlp_bias", false);
     const LayerShape layer = with_rope(fields, block, nullptr, 0.5);
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
+    set_layers(fields, layer, result);
 }
 
 }  // namespace
 
-const Family families::nemotron = {.types = kModelTypes,
-                                   .names = kLlamaNames,
-                                   .outer = "model.",
-                                   .layers = "layers.",
-                                   .read = read,
-                                   .norms_less_one = true};
+const Family families::nemotron = {.types = kModelTypes, .names = kLlamaNames, .read = read, .norms_less_one = true};
 
 }  // namespace fovea

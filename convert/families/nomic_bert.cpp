@@ -11,30 +11,16 @@ constexpr TensorName kNames[] = {
     {Role::token_embedding, "embeddings.word_embeddings.weight"},
     {Role::type_embedding, "embeddings.token_type_embeddings.weight"},
     {Role::embedding_norm, "emb_ln.weight"},
-    {Role::embedding_norm_bias, "emb_ln.bias"},
     {Role::attention_norm, "#norm1.weight"},
-    {Role::attention_norm_bias, "#norm1.bias"},
     {Role::query, "#attn.Wqkv.weight", Within::stacked},
-    {Role::key, "#attn.Wqkv.weight", Within::stacked},
-    {Role::value, "#attn.Wqkv.weight", Within::stacked},
     {Role::attention_output, "#attn.out_proj.weight"},
     {Role::feed_forward_norm, "#norm2.weight"},
-    {Role::feed_forward_norm_bias, "#norm2.bias"},
     {Role::up, "#mlp.fc11.weight", Within::alone, "#mlp.fc12.weight"},
     {Role::down, "#mlp.fc2.weight"},
 };
 
 /// Sizes by the names of the first code. Its other settings must be those of the published models.
 Block read_first(const Fields& fields, Stack& stack, Rope& rope) {
-    constexpr SizeNames kSizes = {.d_model = "n_embd",
-                                  .n_layers = "n_layer",
-                                  .n_heads = "n_head",
-                                  .n_kv_heads = nullptr,
-                                  .d_ff = "n_inner",
-                                  .max_positions = "n_positions",
-                                  .epsilon = "layer_norm_epsilon",
-                                  .default_epsilon = 1e-12,
-                                  .d_ff_may_lack = true};
     for (const char* off : {"prenorm", "parallel_block", "qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias", "causal",
                             "use_rms_norm", "rotary_emb_interleaved"})
         refuse_true(fields, off);
@@ -42,7 +28,9 @@ Block read_first(const Fields& fields, Stack& stack, Rope& rope) {
     if (fields.number_or("rotary_emb_fraction", 0.0, 1.0, 1.0) != 1.0) fields.refuse("rotary_emb_fraction", "1");
     if (fields.text_or("activation_function", "swiglu") != "swiglu") fields.refuse("activation_function", "swiglu");
     rope.base = fields.number_or("rotary_emb_base", 1.01, 1e30, 10000.0);
-    return read_sizes(fields, kSizes, Norm::layer, stack);
+    SizeNames sizes = kGpt2Sizes;
+    sizes.default_epsilon = 1e-12;
+    return read_sizes(fields, sizes, Norm::layer, stack);
 }
 
 void read(const Fields& fields, const std::string&, HfConfig& result) {
@@ -58,15 +46,13 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     block.attention.rotary_dim = block.attention.head_dim;
     LayerShape layer = first ? LayerShape{block, rope} : with_rope(fields, block);
     if (!first && !fields.has("rope_parameters") && !fields.has("rope_theta")) layer.rope.base = 1000.0;
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
+    set_layers(fields, layer, result);
 }
 
-constexpr HeadLayer kClasses[] = {{"pooler.dense", Activation::tanh}, {"/classifier"}};
 constexpr HeadLayer kMasked[] = {{.name = "/cls.predictions.transform.dense",
                                   .norm = "/cls.predictions.transform.layer_norm",
                                   .activation_field = "hidden_act"}};
-constexpr HeadForms kHeads = {.classes = kClasses,
-                              .words = kLabels,
+constexpr HeadForms kHeads = {.classes = kBertClasses,
                               .answers = {},
                               .masked = kMasked,
                               .decoder = "/cls.predictions.decoder",

@@ -16,45 +16,35 @@ constexpr TensorName kOlmoNames[] = {
     {Role::token_embedding, "embed_tokens.weight"},
     {Role::output, "/lm_head.weight"},
     {Role::query, "#self_attn.q_proj.weight"},
-    {Role::query_bias, "#self_attn.q_proj.bias"},
     {Role::key, "#self_attn.k_proj.weight"},
-    {Role::key_bias, "#self_attn.k_proj.bias"},
     {Role::value, "#self_attn.v_proj.weight"},
-    {Role::value_bias, "#self_attn.v_proj.bias"},
     {Role::attention_output, "#self_attn.o_proj.weight"},
-    {Role::attention_output_bias, "#self_attn.o_proj.bias"},
     {Role::up, "#mlp.up_proj.weight", Within::alone, "#mlp.gate_proj.weight"},
     {Role::down, "#mlp.down_proj.weight"},
 };
 
-constexpr auto kOlmo2Names = with_llama_names({
+constexpr auto kOlmo2Names = kLlamaNames.with({
     {Role::attention_norm, "#post_attention_layernorm.weight"},
     {Role::feed_forward_norm, "#post_feedforward_layernorm.weight"},
 });
 
 void read_olmo(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
-    Block block = read_sizes(fields, {}, Norm::layer, stack);
-    read_output_head(fields, false, stack);
+    Block block = read_gated(fields, {}, false, stack, Norm::layer);
     stack.final_norm_epsilon = block.norm_epsilon = 1e-5f;  // the library's, whatever config.json says
     stack.final_norm_bias = block.norm_bias = false;
-    block.feed.activation = read_activation(fields, "hidden_act", "silu");
-    block.feed.gated = true;
     block.attention.projection_clip = static_cast<float>(fields.number_or("clip_qkv", 0.0, 1e9, 0.0));
     set_biases(block.attention, fields.flag_or("attention_bias", false));
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
+    set_layers(fields, with_rope(fields, block), result);
 }
 
 void read_olmo2(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
-    Block block = read_sizes(fields, {.default_epsilon = 1e-5}, Norm::rms, stack);
-    read_output_head(fields, false, stack);
+    Block block = read_gated(fields, {.default_epsilon = 1e-5}, false, stack);
     block.norm_place = NormPlace::output;
     block.attention.query_key_norm = Norm::rms;
     const bool is_exaone = type == "exaone4";
     block.attention.head_norm = is_exaone ? HeadNorm::shared : HeadNorm::together;
-    block.feed.activation = read_activation(fields, "hidden_act", "silu");
-    block.feed.gated = true;
     if (!is_exaone) set_biases(block.attention, fields.flag_or("attention_bias", false));
 
     const bool has_window = type != "olmo2" && fields.has("sliding_window");
@@ -64,7 +54,7 @@ void read_olmo2(const Fields& fields, const std::string& type, HfConfig& result)
     } else if (has_window) {
         const std::uint32_t period = is_exaone ? fields.count_or("sliding_window_pattern", 4) : 4;
         if (period == 0) fields.refuse("sliding_window_pattern", "a number above 0");
-        for (std::uint32_t i = 0; i < stack.n_layers; ++i) windowed[i] = (i + 1) % period != 0;
+        windowed = all_but_every(period, stack.n_layers);
     }
     std::vector<LayerShape> layers;
     for (const bool is_windowed : windowed) {
@@ -84,9 +74,7 @@ void read_olmo2(const Fields& fields, const std::string& type, HfConfig& result)
 
 }  // namespace
 
-const Family families::olmo = {
-    .types = kOlmo, .names = kOlmoNames, .outer = "model.", .layers = "layers.", .read = read_olmo};
-const Family families::olmo2 = {
-    .types = kOlmo2, .names = kOlmo2Names, .outer = "model.", .layers = "layers.", .read = read_olmo2};
+const Family families::olmo = {.types = kOlmo, .names = kOlmoNames, .read = read_olmo};
+const Family families::olmo2 = {.types = kOlmo2, .names = kOlmo2Names, .read = read_olmo2};
 
 }  // namespace fovea

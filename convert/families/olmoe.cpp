@@ -11,18 +11,9 @@ constexpr ModelType kModelTypes[] = {{"olmoe", R"({"max_position_embeddings": 40
 constexpr ModelType kFlexOlmo[] = {
     {"flex_olmo", R"({"max_position_embeddings": 4096, "num_experts_per_tok": 5, "rope_theta": 500000.0})"}};
 
-constexpr auto kNames = with_llama_names({
-    {Role::router, "#mlp.gate.weight"},
-    {Role::expert_up, "#mlp.experts.*.up_proj.weight", Within::alone, "#mlp.experts.*.gate_proj.weight"},
-    {Role::expert_down, "#mlp.experts.*.down_proj.weight"},
-});
-
-constexpr auto kFlexNames = with_llama_names({
+constexpr auto kFlexNames = kExpertNames.with({
     {Role::attention_norm, "#post_attention_layernorm.weight"},
     {Role::feed_forward_norm, "#post_feedforward_layernorm.weight"},
-    {Role::router, "#mlp.gate.weight"},
-    {Role::expert_up, "#mlp.experts.*.up_proj.weight", Within::alone, "#mlp.experts.*.gate_proj.weight"},
-    {Role::expert_down, "#mlp.experts.*.down_proj.weight"},
 });
 
 void read(const Fields& fields, const std::string& type, HfConfig& result) {
@@ -38,15 +29,13 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     block.feed.gated = true;
     set_biases(block.attention, fields.flag_or("attention_bias", false));
     read_experts(fields, {}, false, block);
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
+    set_layers(fields, with_rope(fields, block), result);
 }
 
 }  // namespace
 
-const Family families::olmoe = {
-    .types = kModelTypes, .names = kNames, .outer = "model.", .layers = "layers.", .read = read};
+const Family families::olmoe = {.types = kModelTypes, .names = kExpertNames, .read = read};
 
-const Family families::flex_olmo = {
-    .types = kFlexOlmo, .names = kFlexNames, .outer = "model.", .layers = "layers.", .read = read};
+const Family families::flex_olmo = {.types = kFlexOlmo, .names = kFlexNames, .read = read};
 
 }  // namespace fovea

@@ -12,39 +12,25 @@ namespace {
 constexpr ModelType kModelTypes[] = {{"opt", R"({"max_position_embeddings": 2048})"}};
 constexpr ModelType kBioGpt[] = {{"biogpt", R"({"max_position_embeddings": 1024})"}};
 
-constexpr TensorName kNames[] = {
+constexpr auto kNames = names_of({
     {Role::token_embedding, "embed_tokens.weight"},
     {Role::position_embedding, "embed_positions.weight"},
     {Role::final_norm, "final_layer_norm.weight"},
-    {Role::final_norm_bias, "final_layer_norm.bias"},
     {Role::output, "/lm_head.weight"},
     {Role::attention_norm, "#self_attn_layer_norm.weight"},
-    {Role::attention_norm_bias, "#self_attn_layer_norm.bias"},
     {Role::query, "#self_attn.q_proj.weight"},
-    {Role::query_bias, "#self_attn.q_proj.bias"},
     {Role::key, "#self_attn.k_proj.weight"},
-    {Role::key_bias, "#self_attn.k_proj.bias"},
     {Role::value, "#self_attn.v_proj.weight"},
-    {Role::value_bias, "#self_attn.v_proj.bias"},
     {Role::attention_output, "#self_attn.out_proj.weight"},
-    {Role::attention_output_bias, "#self_attn.out_proj.bias"},
     {Role::feed_forward_norm, "#final_layer_norm.weight"},
-    {Role::feed_forward_norm_bias, "#final_layer_norm.bias"},
     {Role::up, "#fc1.weight"},
-    {Role::up_bias, "#fc1.bias"},
     {Role::down, "#fc2.weight"},
-    {Role::down_bias, "#fc2.bias"},
-};
+});
 
-constexpr auto kBioGptNames = [] {
-    auto names = std::to_array(kNames);
-    for (TensorName& name : names) {
-        if (name.role == Role::final_norm) name.name = "layer_norm.weight";
-        if (name.role == Role::final_norm_bias) name.name = "layer_norm.bias";
-        if (name.role == Role::output) name.name = "/output_projection.weight";
-    }
-    return names;
-}();
+constexpr auto kBioGptNames = kNames.with({
+    {Role::final_norm, "layer_norm.weight"},
+    {Role::output, "/output_projection.weight"},
+});
 
 constexpr SizeNames kSizes = {
     .n_kv_heads = nullptr, .d_ff = "ffn_dim", .epsilon = "layer_norm_eps", .default_epsilon = 1e-5};
@@ -86,7 +72,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     if (!fields.flag_or("layer_norm_elementwise_affine", true)) leave_out_norm_weights(result, block);
     const bool bias = fields.flag_or("enable_bias", true);
     set_biases(block, bias);
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, {block, {}}), result);
+    set_layers(fields, LayerShape{block}, result);
 }
 
 void read_biogpt(const Fields& fields, const std::string&, HfConfig& result) {
@@ -101,15 +87,13 @@ void read_biogpt(const Fields& fields, const std::string&, HfConfig& result) {
     result.n_skipped_positions = 2;
     block.feed.activation = read_activation(fields, "hidden_act", "gelu");
     set_biases(block, true);
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, {block, {}}), result);
+    set_layers(fields, LayerShape{block}, result);
 }
 
 }  // namespace
 
-const Family families::opt = {
-    .types = kModelTypes, .names = kNames, .outer = "model.decoder.", .layers = "layers.", .read = read};
+const Family families::opt = {.types = kModelTypes, .names = kNames, .outer = "model.decoder.", .read = read};
 
-const Family families::biogpt = {
-    .types = kBioGpt, .names = kBioGptNames, .outer = "biogpt.", .layers = "layers.", .read = read_biogpt};
+const Family families::biogpt = {.types = kBioGpt, .names = kBioGptNames, .outer = "biogpt.", .read = read_biogpt};
 
 }  // namespace fovea

@@ -16,18 +16,12 @@ constexpr TensorName kExaoneNames[] = {
     {Role::output, "/lm_head.weight"},
     {Role::attention_norm, "#ln_1.weight"},
     {Role::query, "#attn.attention.q_proj.weight"},
-    {Role::query_bias, "#attn.attention.q_proj.bias"},
     {Role::key, "#attn.attention.k_proj.weight"},
-    {Role::key_bias, "#attn.attention.k_proj.bias"},
     {Role::value, "#attn.attention.v_proj.weight"},
-    {Role::value_bias, "#attn.attention.v_proj.bias"},
     {Role::attention_output, "#attn.attention.out_proj.weight"},
-    {Role::attention_output_bias, "#attn.attention.out_proj.bias"},
     {Role::feed_forward_norm, "#ln_2.weight"},
     {Role::up, "#mlp.c_fc_1.weight", Within::alone, "#mlp.c_fc_0.weight"},
-    {Role::up_bias, "#mlp.c_fc_1.bias", Within::alone, "#mlp.c_fc_0.bias"},
     {Role::down, "#mlp.c_proj.weight"},
-    {Role::down_bias, "#mlp.c_proj.bias"},
 };
 
 constexpr TensorName kInternLm2Names[] = {
@@ -36,13 +30,7 @@ constexpr TensorName kInternLm2Names[] = {
     {Role::output, "/output.weight"},
     {Role::attention_norm, "#attention_norm.weight"},
     {Role::query, "#attention.wqkv.weight", Within::grouped},
-    {Role::query_bias, "#attention.wqkv.bias", Within::grouped},
-    {Role::key, "#attention.wqkv.weight", Within::grouped},
-    {Role::key_bias, "#attention.wqkv.bias", Within::grouped},
-    {Role::value, "#attention.wqkv.weight", Within::grouped},
-    {Role::value_bias, "#attention.wqkv.bias", Within::grouped},
     {Role::attention_output, "#attention.wo.weight"},
-    {Role::attention_output_bias, "#attention.wo.bias"},
     {Role::feed_forward_norm, "#ffn_norm.weight"},
     {Role::up, "#feed_forward.w3.weight", Within::alone, "#feed_forward.w1.weight"},
     {Role::down, "#feed_forward.w2.weight"},
@@ -56,7 +44,7 @@ void read_layers(const Fields& fields, const SizeNames& sizes, const char* activ
     block.feed.gated = true;
     set_biases(block.attention, fields.flag_or("attention_bias", false));
     block.feed.up_bias = block.feed.gate_bias = block.feed.down_bias = fields.flag_or("mlp_bias", false);
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
+    set_layers(fields, with_rope(fields, block), result);
 }
 
 /// Its first files spell some fields as GPT-2 does.
@@ -78,7 +66,6 @@ void read_internlm2(const Fields& fields, const std::string&, HfConfig& result) 
 
 const Family families::exaone = {
     .types = kExaone, .names = kExaoneNames, .outer = "transformer.", .layers = "h.", .read = read_exaone};
-const Family families::internlm2 = {
-    .types = kInternLm2, .names = kInternLm2Names, .outer = "model.", .layers = "layers.", .read = read_internlm2};
+const Family families::internlm2 = {.types = kInternLm2, .names = kInternLm2Names, .read = read_internlm2};
 
 }  // namespace fovea

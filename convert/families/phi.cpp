@@ -9,23 +9,19 @@ constexpr ModelType kPhi[] = {{"phi", R"({"max_position_embeddings": 2048})"}};
 constexpr ModelType kPhi3[] = {
     {"phi3", R"({"max_position_embeddings": 4096, "original_max_position_embeddings": 4096})"}};
 
-constexpr auto kPhiNames = with_llama_names({
+constexpr auto kPhiNames = kLlamaNames.with({
     {Role::final_norm, "final_layernorm.weight"},
-    {Role::final_norm_bias, "final_layernorm.bias"},
     {Role::output_bias, "/lm_head.bias"},
     {Role::query_norm, "#self_attn.q_layernorm.weight"},
     {Role::query_norm_bias, "#self_attn.q_layernorm.bias"},
     {Role::key_norm, "#self_attn.k_layernorm.weight"},
     {Role::key_norm_bias, "#self_attn.k_layernorm.bias"},
     {Role::attention_output, "#self_attn.dense.weight"},
-    {Role::attention_output_bias, "#self_attn.dense.bias"},
     {Role::up, "#mlp.fc1.weight"},
-    {Role::up_bias, "#mlp.fc1.bias"},
     {Role::down, "#mlp.fc2.weight"},
-    {Role::down_bias, "#mlp.fc2.bias"},
 });
 
-constexpr auto kPhi3Names = with_llama_names({
+constexpr auto kPhi3Names = kLlamaNames.with({
     {Role::query, "#self_attn.qkv_proj.weight", Within::stacked},
     {Role::key, "#self_attn.qkv_proj.weight", Within::stacked},
     {Role::value, "#self_attn.qkv_proj.weight", Within::stacked},
@@ -42,24 +38,19 @@ void read_phi(const Fields& fields, const std::string&, HfConfig& result) {
     block.attention.query_key_norm = fields.flag_or("qk_layernorm", false) ? Norm::layer : Norm::none;
     set_biases(block, true);
     LayerShape layer = with_rope(fields, block, nullptr, 0.5);
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
+    set_layers(fields, layer, result);
 }
 
 void read_phi3(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
-    Block block = read_sizes(fields, {.default_epsilon = 1e-5}, Norm::rms, stack);
-    read_output_head(fields, false, stack);
-    block.feed.activation = read_activation(fields, "hidden_act", "silu");
-    block.feed.gated = true;
+    Block block = read_gated(fields, {.default_epsilon = 1e-5}, false, stack);
     if (fields.has("sliding_window")) block.attention.window = fields.count("sliding_window");
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
+    set_layers(fields, with_rope(fields, block), result);
 }
 
 }  // namespace
 
-const Family families::phi = {
-    .types = kPhi, .names = kPhiNames, .outer = "model.", .layers = "layers.", .read = read_phi};
-const Family families::phi3 = {
-    .types = kPhi3, .names = kPhi3Names, .outer = "model.", .layers = "layers.", .read = read_phi3};
+const Family families::phi = {.types = kPhi, .names = kPhiNames, .read = read_phi};
+const Family families::phi3 = {.types = kPhi3, .names = kPhi3Names, .read = read_phi3};
 
 }  // namespace fovea

@@ -10,29 +10,20 @@ constexpr ModelType kLargeTypes[] = {
     {"xlm-roberta-xl", R"({"max_position_embeddings": 514, "layer_norm_eps": 1e-5, "type_vocab_size": 1})"}};
 constexpr ModelType kRobertaTypes[] = {{"roberta-prelayernorm", R"({"max_position_embeddings": 512})"}};
 
-constexpr auto kMegatronNames = with_bert_names({
+constexpr auto kMegatronNames = kBertNames.with({
     {Role::attention_norm, "#attention.ln.weight"},
-    {Role::attention_norm_bias, "#attention.ln.bias"},
     {Role::feed_forward_norm, "#ln.weight"},
-    {Role::feed_forward_norm_bias, "#ln.bias"},
     {Role::final_norm, "encoder.ln.weight"},
-    {Role::final_norm_bias, "encoder.ln.bias"},
 });
-constexpr auto kLargeNames = with_bert_names({
+constexpr auto kLargeNames = kBertNames.with({
     {Role::attention_norm, "#attention.self_attn_layer_norm.weight"},
-    {Role::attention_norm_bias, "#attention.self_attn_layer_norm.bias"},
     {Role::feed_forward_norm, "#LayerNorm.weight"},
-    {Role::feed_forward_norm_bias, "#LayerNorm.bias"},
     {Role::final_norm, "encoder.LayerNorm.weight"},
-    {Role::final_norm_bias, "encoder.LayerNorm.bias"},
 });
-constexpr auto kRobertaNames = with_bert_names({
+constexpr auto kRobertaNames = kBertNames.with({
     {Role::attention_norm, "#attention.LayerNorm.weight"},
-    {Role::attention_norm_bias, "#attention.LayerNorm.bias"},
     {Role::feed_forward_norm, "#intermediate.LayerNorm.weight"},
-    {Role::feed_forward_norm_bias, "#intermediate.LayerNorm.bias"},
     {Role::final_norm, "LayerNorm.weight"},
-    {Role::final_norm_bias, "LayerNorm.bias"},
 });
 
 void read(const Fields& fields, const std::string& type, HfConfig& result) {
@@ -46,36 +37,16 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     block.feed.activation = read_activation(fields, "hidden_act", "gelu");
     if (type != "megatron-bert")
         skip_padding_positions(fields, fields.has("pad_token_id") ? fields.count("pad_token_id", 0) : 1, result);
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, {block, {}}), result);
+    set_layers(fields, LayerShape{block}, result);
 }
 
 }  // namespace
 
-const Family families::megatron_bert = {.types = kMegatronTypes,
-                                        .names = kMegatronNames,
-                                        .outer = "bert.",
-                                        .layers = "encoder.layer.",
-                                        .read = read,
-                                        .stack = StackIndex::encoder,
-                                        .ignores = is_of_head,
-                                        .heads = &kBertHeads};
+const Family families::megatron_bert = bert_family(kMegatronTypes, kMegatronNames, "bert.", read, &kBertHeads, {});
 
-const Family families::xlm_roberta_xl = {.types = kLargeTypes,
-                                         .names = kLargeNames,
-                                         .outer = "roberta.",
-                                         .layers = "encoder.layer.",
-                                         .read = read,
-                                         .stack = StackIndex::encoder,
-                                         .ignores = is_of_head,
-                                         .heads = &kRobertaHeads};
+const Family families::xlm_roberta_xl = bert_family(kLargeTypes, kLargeNames, "roberta.", read, &kRobertaHeads, {});
 
-const Family families::roberta_prelayernorm = {.types = kRobertaTypes,
-                                               .names = kRobertaNames,
-                                               .outer = "roberta_prelayernorm.",
-                                               .layers = "encoder.layer.",
-                                               .read = read,
-                                               .stack = StackIndex::encoder,
-                                               .ignores = is_of_head,
-                                               .heads = &kRobertaHeads};
+const Family families::roberta_prelayernorm =
+    bert_family(kRobertaTypes, kRobertaNames, "roberta_prelayernorm.", read, &kRobertaHeads, {});
 
 }  // namespace fovea

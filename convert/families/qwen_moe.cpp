@@ -19,16 +19,13 @@ constexpr ModelType kVlTypes[] = {
      R"({"max_position_embeddings": 128000, "num_key_value_heads": 16, "num_experts_per_tok": 4,
          "moe_intermediate_size": 1408, "rope_theta": 500000.0})"}};
 
-constexpr auto kNames = with_llama_names({
-    {Role::router, "#mlp.gate.weight"},
-    {Role::expert_up, "#mlp.experts.*.up_proj.weight", Within::alone, "#mlp.experts.*.gate_proj.weight"},
-    {Role::expert_down, "#mlp.experts.*.down_proj.weight"},
+constexpr auto kNames = kExpertNames.with({
     {Role::shared_gate, "#mlp.shared_expert_gate.weight"},
     {Role::shared_up, "#mlp.shared_expert.up_proj.weight", Within::alone, "#mlp.shared_expert.gate_proj.weight"},
     {Role::shared_down, "#mlp.shared_expert.down_proj.weight"},
 });
 
-constexpr auto kVlNames = with_llama_names({
+constexpr auto kVlNames = kLlamaNames.with({
     {Role::router, "#mlp.gate.weight"},
     {Role::expert_up, "#mlp.experts.gate_up_proj", Within::fused_either},
     {Role::expert_down, "#mlp.experts.down_proj", Within::fused_either},
@@ -47,12 +44,9 @@ std::vector<bool> windowed_layers(const Fields& fields, bool is_third, std::uint
 
 void read(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
-    Block block = read_sizes(fields, {}, Norm::rms, stack);
-    read_output_head(fields, false, stack);
+    Block block = read_gated(fields, {}, false, stack);
     const bool sees = type == "qwen3_vl_moe_text", is_third = type == "qwen3_moe" || sees;
     block.attention.query_key_norm = is_third ? Norm::rms : Norm::none;
-    block.feed.activation = read_activation(fields, "hidden_act", "silu");
-    block.feed.gated = true;
     block.attention.output_bias = is_third && fields.flag_or("attention_bias", false);
     block.attention.query_bias = block.attention.key_bias = block.attention.value_bias =
         is_third ? block.attention.output_bias : fields.flag_or("qkv_bias", true);
@@ -73,10 +67,8 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
 
 }  // namespace
 
-const Family families::qwen_moe = {
-    .types = kModelTypes, .names = kNames, .outer = "model.", .layers = "layers.", .read = read};
+const Family families::qwen_moe = {.types = kModelTypes, .names = kNames, .read = read};
 
-const Family families::qwen_vl_moe = {
-    .types = kVlTypes, .names = kVlNames, .outer = "model.", .layers = "layers.", .read = read};
+const Family families::qwen_vl_moe = {.types = kVlTypes, .names = kVlNames, .read = read};
 
 }  // namespace fovea

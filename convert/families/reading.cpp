@@ -60,6 +60,15 @@ Block read_sizes(const Fields& fields, const SizeNames& names, Norm norm, Stack&
     return block;
 }
 
+Block read_gated(const Fields& fields, const SizeNames& names, bool tied_by_default, Stack& stack, Norm norm,
+                 const char* activation) {
+    Block block = read_sizes(fields, names, norm, stack);
+    read_output_head(fields, tied_by_default, stack);
+    block.feed.activation = read_activation(fields, "hidden_act", activation);
+    block.feed.gated = true;
+    return block;
+}
+
 void read_output_head(const Fields& fields, bool tied_by_default, Stack& stack) {
     stack.has_output_head = true;
     stack.tied_output = fields.flag_or("tie_word_embeddings", tied_by_default);
@@ -101,25 +110,35 @@ LayerShape with_slopes(const Block& block) {
     return layer;
 }
 
+std::vector<LayerShape> share_blocks(const std::vector<LayerShape>& layers, std::vector<std::uint8_t>& numbers) {
+    std::vector<LayerShape> shapes;
+    numbers.clear();
+    for (const LayerShape& layer : layers) {
+        const auto at = std::ranges::find(shapes, layer) - shapes.begin();
+        if (at == kMaxBlocks) return {};
+        if (at == std::ssize(shapes)) shapes.push_back(layer);
+        numbers.push_back(static_cast<std::uint8_t>(at));
+    }
+    if (shapes.size() == 1) numbers.clear();
+    return shapes;
+}
+
 void set_layers(const Fields& fields, const std::vector<LayerShape>& layers, HfConfig& result) {
     Stack& stack = result.stack();
     std::vector<std::uint8_t>& numbers = result.source.layer_blocks[static_cast<std::size_t>(result.stack_index())];
-    std::vector<LayerShape> shapes;
-    for (const LayerShape& layer : layers) {
-        auto at = static_cast<std::size_t>(std::find(shapes.begin(), shapes.end(), layer) - shapes.begin());
-        if (at == kMaxBlocks)
-            fields.refuse("layers", "at most " + std::to_string(kMaxBlocks) + " different kinds of layers");
-        if (at == shapes.size()) shapes.push_back(layer);
-        numbers.push_back(static_cast<std::uint8_t>(at));
-    }
+    const std::vector<LayerShape> shapes = share_blocks(layers, numbers);
+    if (shapes.empty()) fields.refuse("layers", "at most " + std::to_string(kMaxBlocks) + " different kinds of layers");
     for (const LayerShape& shape : shapes) {
         end_positions(shape.rope, result);
         result.ropes[stack.n_blocks] = shape.rope;
         result.slopes[stack.n_blocks] = shape.slopes;
         stack.blocks[stack.n_blocks++] = shape.block;
     }
-    if (stack.n_blocks == 1) numbers.clear();
     stack.layer_blocks = numbers;
+}
+
+void set_layers(const Fields& fields, const LayerShape& layer, HfConfig& result) {
+    set_layers(fields, std::vector<LayerShape>(result.stack().n_layers, layer), result);
 }
 
 Activation read_activation(const Fields& fields, const char* name, const char* otherwise) {
@@ -146,6 +165,22 @@ std::vector<bool> read_sliding_layers(const Fields& fields, std::uint32_t n_laye
         sliding[i] = types[i] == "sliding_attention";
     }
     return sliding;
+}
+
+std::vector<bool> sliding_layers_or(const Fields& fields, const std::vector<bool>& otherwise) {
+    if (!fields.has("layer_types")) return otherwise;
+    return read_sliding_layers(fields, static_cast<std::uint32_t>(otherwise.size()));
+}
+
+std::vector<bool> all_but_every(std::uint32_t period, std::uint32_t n_layers) {
+    std::vector<bool> layers(n_layers, true);
+    for (std::uint64_t i = period; period && i <= n_layers; i += period) layers[i - 1] = false;
+    return layers;
+}
+
+void set_windows(const Fields& fields, const std::vector<bool>& windowed, std::vector<LayerShape>& layers) {
+    for (std::size_t i = 0; i < layers.size(); ++i)
+        if (windowed[i]) layers[i].block.attention.window = fields.count("sliding_window");
 }
 
 std::vector<bool> read_windows_of_all(const Fields& fields, std::uint32_t n_layers) {

@@ -22,16 +22,24 @@ struct SizeNames {
     std::uint32_t default_positions = 0;  ///< 0: max_positions must be there
 };
 
+/// GPT-2's.
+inline constexpr SizeNames kGpt2Sizes = {.d_model = "n_embd",
+                                         .n_layers = "n_layer",
+                                         .n_heads = "n_head",
+                                         .n_kv_heads = nullptr,
+                                         .d_ff = "n_inner",
+                                         .max_positions = "n_positions",
+                                         .epsilon = "layer_norm_epsilon",
+                                         .default_epsilon = 1e-5,
+                                         .d_ff_may_lack = true};
+
 /// Sizes, final norm and output head of a stack, into `stack`; and a block of its heads, widths and norms. The block is
 /// causal and rotates nothing yet.
 [[nodiscard]] Block read_sizes(const Fields& fields, const SizeNames& names, Norm norm, Stack& stack);
 
-/// Whether queries, keys, values and outputs have biases; of a block, whether up and down have them too.
-inline void set_biases(AttentionShape& a, bool has) { a.query_bias = a.key_bias = a.value_bias = a.output_bias = has; }
-inline void set_biases(Block& b, bool has) {
-    set_biases(b.attention, has);
-    b.feed.up_bias = b.feed.down_bias = has;
-}
+/// The same of RMS norms, an output head, and a gated feed-forward part whose activation is SiLU if hidden_act says no other.
+[[nodiscard]] Block read_gated(const Fields& fields, const SizeNames& names, bool tied_by_default, Stack& stack,
+                               Norm norm = Norm::rms, const char* activation = "silu");
 
 /// The default for an output head if config.json does not say whether it is the embedding table.
 void read_output_head(const Fields& fields, bool tied_by_default, Stack& stack);
@@ -43,6 +51,13 @@ struct LayerShape {
     std::vector<float> slopes = {};  ///< [n_heads] if its positions are ALiBi
     bool operator==(const LayerShape&) const = default;
 };
+
+/// Whether queries, keys, values and outputs have biases; of a block, whether up and down have them too.
+inline void set_biases(AttentionShape& a, bool has) { a.query_bias = a.key_bias = a.value_bias = a.output_bias = has; }
+inline void set_biases(Block& b, bool has) {
+    set_biases(b.attention, has);
+    b.feed.up_bias = b.feed.down_bias = has;
+}
 
 /// The rotary settings among config.json's fields, in the older spelling (rope_theta, rope_scaling) or the newer
 /// (rope_parameters, maybe with settings for each kind of layer; `layer_type` is one). A scaling that follows the
@@ -72,12 +87,24 @@ void read_hf_sections(const Fields& config, const char* layer_type, Block& block
 /// Layers of equal shape share a Block. Positions end where a scaling that is fixed at a length says so, and the user is
 /// told.
 void set_layers(const Fields& fields, const std::vector<LayerShape>& layers, HfConfig& result);
+/// All layers are of that shape.
+void set_layers(const Fields& fields, const LayerShape& layer, HfConfig& result);
+/// Equal layers share a block, by the order in which they come first: each layer's number, and the shapes. The numbers are none if
+/// there is one shape, and no shape is left if there are more than kMaxBlocks.
+[[nodiscard]] std::vector<LayerShape> share_blocks(const std::vector<LayerShape>& layers,
+                                                   std::vector<std::uint8_t>& numbers);
 
 [[nodiscard]] Activation read_activation(const Fields& fields, const char* name, const char* otherwise);
 
 /// From the field `layer_types`, if it is there: which layers are of `sliding_attention`, the others being of
 /// `full_attention`.
 [[nodiscard]] std::vector<bool> read_sliding_layers(const Fields& fields, std::uint32_t n_layers);
+/// The same; without that field `otherwise`, of as many layers.
+[[nodiscard]] std::vector<bool> sliding_layers_or(const Fields& fields, const std::vector<bool>& otherwise);
+/// All but every `period`-th; a period of 0 is none.
+[[nodiscard]] std::vector<bool> all_but_every(std::uint32_t period, std::uint32_t n_layers);
+/// Gives those layers the window that config.json has.
+void set_windows(const Fields& fields, const std::vector<bool>& windowed, std::vector<LayerShape>& layers);
 
 /// The layers that see only a window: Mistral's "all of them", if there is a window; or as Qwen's settings say.
 [[nodiscard]] std::vector<bool> read_windows_of_all(const Fields& fields, std::uint32_t n_layers);

@@ -8,24 +8,20 @@ namespace {
 constexpr ModelType kStableLm[] = {{"stablelm", R"({"max_position_embeddings": 4096, "num_key_value_heads": 32})"}};
 constexpr ModelType kStarcoder2[] = {{"starcoder2", R"({"max_position_embeddings": 4096, "num_key_value_heads": 2})"}};
 
-constexpr auto kStableLmNames = with_llama_names({
+constexpr auto kStableLmNames = kLlamaNames.with({
     {Role::query_norm, "#self_attn.q_layernorm.norms.*.weight"},
     {Role::key_norm, "#self_attn.k_layernorm.norms.*.weight"},
 });
 
-constexpr auto kStarcoder2Names = with_llama_names({
+constexpr auto kStarcoder2Names = kLlamaNames.with({
     {Role::up, "#mlp.c_fc.weight"},
-    {Role::up_bias, "#mlp.c_fc.bias"},
     {Role::down, "#mlp.c_proj.weight"},
-    {Role::down_bias, "#mlp.c_proj.bias"},
 });
 
 void read_stablelm(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
-    Block block = read_sizes(fields, {.epsilon = "layer_norm_eps", .default_epsilon = 1e-5}, Norm::layer, stack);
-    read_output_head(fields, false, stack);
-    block.feed.activation = read_activation(fields, "hidden_act", "silu");
-    block.feed.gated = true;
+    const SizeNames sizes = {.epsilon = "layer_norm_eps", .default_epsilon = 1e-5};
+    Block block = read_gated(fields, sizes, false, stack, Norm::layer);
     block.feed.parallel = block.feed.shared_norm = fields.flag_or("use_parallel_residual", false);
     block.attention.query_bias = block.attention.key_bias = block.attention.value_bias =
         fields.flag_or("use_qkv_bias", false);
@@ -34,7 +30,7 @@ void read_stablelm(const Fields& fields, const std::string&, HfConfig& result) {
         block.attention.head_norm = HeadNorm::each;
     }
     const LayerShape layer = with_rope(fields, block, nullptr, 0.25);
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
+    set_layers(fields, layer, result);
 }
 
 void read_starcoder2(const Fields& fields, const std::string&, HfConfig& result) {
@@ -45,14 +41,12 @@ void read_starcoder2(const Fields& fields, const std::string&, HfConfig& result)
     const bool bias = fields.flag_or("use_bias", true);
     set_biases(block, bias);
     if (fields.has("sliding_window")) block.attention.window = fields.count("sliding_window");
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
+    set_layers(fields, with_rope(fields, block), result);
 }
 
 }  // namespace
 
-const Family families::stablelm = {
-    .types = kStableLm, .names = kStableLmNames, .outer = "model.", .layers = "layers.", .read = read_stablelm};
-const Family families::starcoder2 = {
-    .types = kStarcoder2, .names = kStarcoder2Names, .outer = "model.", .layers = "layers.", .read = read_starcoder2};
+const Family families::stablelm = {.types = kStableLm, .names = kStableLmNames, .read = read_stablelm};
+const Family families::starcoder2 = {.types = kStarcoder2, .names = kStarcoder2Names, .read = read_starcoder2};
 
 }  // namespace fovea

@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::uint32_t kSmall = 32, kLarge = 256;
 
-float half_at(const std::byte* at) {
+std::uint16_t bits_at(const std::byte* at) {
     std::uint16_t bits;
     std::memcpy(&bits, at, sizeof bits);
-    return from_f16(bits);
+    return bits;
 }
 
 /// Nibble i of 2n that lie in n bytes: the low ones first, then the high ones.
@@ -28,12 +28,6 @@ int nibble(const std::byte* bytes, std::uint32_t i, std::uint32_t n) {
 
 int bit(const std::byte* bytes, std::uint32_t i) { return std::to_integer<int>(bytes[i / 8]) >> i % 8 & 1; }
 
-void dequantize_q8_0(const std::byte* block, float* out) {
-    const float scale = half_at(block);
-    for (std::uint32_t i = 0; i < kSmall; ++i)
-        out[i] = static_cast<float>(static_cast<std::int8_t>(block[2 + i])) * scale;
-}
-
 /// Element i of 4 or 5 bits; unsigned with a minimum, or signed around the middle.
 template<bool five, bool minimum>
 int quant_small(const std::byte* block, std::uint32_t i) {
@@ -42,44 +36,12 @@ int quant_small(const std::byte* block, std::uint32_t i) {
     return minimum ? quant : quant - (five ? 16 : 8);
 }
 
-template<bool five, bool minimum>
-void dequantize_small(const std::byte* block, float* out) {
-    const float scale = half_at(block), least = minimum ? half_at(block + 2) : 0.0f;
-    for (std::uint32_t i = 0; i < kSmall; ++i) {
-        out[i] = scale * static_cast<float>(quant_small<five, minimum>(block, i));
-        if (minimum) out[i] = out[i] + least;
-    }
-}
-
 /// Factor `i` of 8 for scales and for minima, 6 bits each in 12 bytes: the first four of both are the low bits of their
 /// bytes, the last four nibbles of bytes 8 to 11 under two bits from above the first.
-void unpack_factors(const std::byte* packed, std::uint32_t i, float& scale, float& minimum) {
+void unpack_factors(const std::byte* packed, std::uint32_t i, std::int8_t& scale, std::int8_t& minimum) {
     const auto at = [&](std::uint32_t j) { return std::to_integer<int>(packed[j]); };
-    if (i < 4) {
-        scale = static_cast<float>(at(i) & 63);
-        minimum = static_cast<float>(at(i + 4) & 63);
-    } else {
-        scale = static_cast<float>((at(i + 4) & 15) | at(i - 4) >> 6 << 4);
-        minimum = static_cast<float>(at(i + 4) >> 4 | at(i) >> 6 << 4);
-    }
-}
-
-template<bool five>
-void dequantize_k45(const std::byte* block, float* out) {
-    const float scale_unit = half_at(block), minimum_unit = half_at(block + 2);
-    const std::byte* fifth = block + 16;
-    const std::byte* nibbles = fifth + (five ? kLarge / 8 : 0);
-    for (std::uint32_t group = 0; group < 8; ++group) {
-        float scale, minimum;
-        unpack_factors(block + 4, group, scale, minimum);
-        scale = scale_unit * scale;
-        minimum = minimum_unit * minimum;
-        for (std::uint32_t i = 0; i < 32; ++i) {
-            int quant = nibble(nibbles + group / 2 * 32, group % 2 * 32 + i, 32);
-            if (five) quant |= (std::to_integer<int>(fifth[i]) >> group & 1) << 4;
-            *out++ = scale * static_cast<float>(quant) - minimum;
-        }
-    }
+    scale = static_cast<std::int8_t>(i < 4 ? at(i) & 63 : (at(i + 4) & 15) | at(i - 4) >> 6 << 4);
+    minimum = static_cast<std::int8_t>(i < 4 ? at(i + 4) & 63 : at(i + 4) >> 4 | at(i) >> 6 << 4);
 }
 
 /// Element i of a block of Q6_K, less 32.
@@ -88,21 +50,6 @@ int quant_q6_k(const std::byte* block, std::uint32_t i) {
     const int low = nibble(block + half * 64, within, 64);
     const int high = std::to_integer<int>(block[128 + half * 32 + within % 32]) >> within / 32 * 2 & 3;
     return (low | high << 4) - 32;
-}
-
-void dequantize_q6_k(const std::byte* block, float* out) {
-    const std::byte* scales = block + kLarge / 2 + kLarge / 4;
-    const float unit = half_at(scales + 16);
-    for (std::uint32_t i = 0; i < kLarge; ++i) {
-        const float scale = unit * static_cast<float>(static_cast<std::int8_t>(scales[i / 16]));
-        out[i] = scale * static_cast<float>(quant_q6_k(block, i));
-    }
-}
-
-std::uint16_t bits_at(const std::byte* at) {
-    std::uint16_t bits;
-    std::memcpy(&bits, at, sizeof bits);
-    return bits;
 }
 
 /// Element i of a block of Q3_K, less 4, and the scale of its sixteen: four bits of it are a nibble, two lie above.
@@ -114,12 +61,6 @@ int quant_q3_k(const std::byte* block, std::uint32_t i) {
 int scale_q3_k(const std::byte* block, std::uint32_t i) {
     const std::byte* packed = block + 96;
     return (nibble(packed, i, 8) | (std::to_integer<int>(packed[8 + i % 4]) >> i / 4 * 2 & 3) << 4) - 32;
-}
-
-void dequantize_q3_k(const std::byte* block, float* out) {
-    const float unit = half_at(block + 108);
-    for (std::uint32_t i = 0; i < kLarge; ++i)
-        out[i] = unit * static_cast<float>(scale_q3_k(block, i / 16)) * static_cast<float>(quant_q3_k(block, i));
 }
 
 void take_apart_q3_k(const std::byte* block, QuantizedGroup* out) {
@@ -207,12 +148,9 @@ void take_apart_k45(const std::byte* block, QuantizedGroup* out) {
     const std::byte* fifth = block + 16;
     const std::byte* nibbles = fifth + (five ? kLarge / 8 : 0);
     for (std::uint32_t group = 0; group < 8; ++group, ++out) {
-        float scale, minimum;
-        unpack_factors(block + 4, group, scale, minimum);
+        unpack_factors(block + 4, group, out->scales[0], out->minima[0]);
         out->scale = bits_at(block);
         out->minimum_factor = bits_at(block + 2);
-        out->scales[0] = static_cast<std::int8_t>(scale);
-        out->minima[0] = static_cast<std::int8_t>(minimum);
         for (std::uint32_t i = 0; i < 32; ++i) {
             const int high = five ? std::to_integer<int>(fifth[i]) >> group & 1 : 0;
             out->quants[i] =
@@ -244,58 +182,55 @@ void take_apart_mxfp4(const std::byte* block, QuantizedGroup* out) {
         out->quants[i] = static_cast<std::int8_t>(nibble(block + 1, i, kSmall / 2));
 }
 
-/// Blocks whose elements are (factor·multiple)·quant, less factor·multiple of the minimum if the type has minima.
+/// Whether the scales of a superblock are multiples of factors.
+constexpr bool has_factors(Type type) { return format_of(type).scale >= QuantScale::factor; }
+constexpr std::uint32_t block_columns(Type type) { return has_factors(type) ? kLarge : kSmall; }
+
+/// Elements are scale·quant, or (factor·multiple)·quant, less the minimum if the type has minima. A quant may be a codebook's.
 template<void (*take_apart)(const std::byte*, QuantizedGroup*), Type type>
-void dequantize_factors(const std::byte* block, float* out) {
+void dequantize(const std::byte* block, float* out) {
+    constexpr QuantFormat format = format_of(type);
     QuantizedGroup groups[kLarge / kGroup];
     take_apart(block, groups);
-    const QuantFormat& format = format_of(type);
-    constexpr bool kHasCodebook = format_of(type).codebook != nullptr;
-    for (std::uint32_t i = 0; i < kLarge; ++i) {
+    for (std::uint32_t i = 0; i < block_columns(type); ++i) {
         const QuantizedGroup& group = groups[i / kGroup];
         const std::uint32_t part = i % kGroup / format.scale_columns;
         const int quant = group.quants[i % kGroup];
-        const float scale = from_f16(group.scale) * static_cast<float>(group.scales[part]);
-        out[i] = scale * static_cast<float>(kHasCodebook ? format.codebook[quant] : quant);
-        if (format.minima) out[i] = out[i] - from_f16(group.minimum_factor) * static_cast<float>(group.minima[part]);
+        float scale = type == Type::mxfp4 ? from_bf16(group.scale) : from_f16(group.scale);
+        if (has_factors(type)) scale = scale * static_cast<float>(group.scales[part]);
+        out[i] = scale * static_cast<float>(format.codebook ? format.codebook[quant] : quant);
+        if (format.minima && has_factors(type))
+            out[i] = out[i] - from_f16(group.minimum_factor) * static_cast<float>(group.minima[part]);
+        else if (format.minima)
+            out[i] = out[i] + from_f16(group.minimum_factor ^ 0x8000);
     }
 }
 
-/// Blocks that are one group of a codebook's numbers.
 template<void (*take_apart)(const std::byte*, QuantizedGroup*), Type type>
-void dequantize_codebook(const std::byte* block, float* out) {
-    QuantizedGroup group;
-    take_apart(block, &group);
-    const float scale = type == Type::mxfp4 ? from_bf16(group.scale) : from_f16(group.scale);
-    for (std::uint32_t i = 0; i < kSmall; ++i)
-        out[i] = scale * static_cast<float>(format_of(type).codebook[group.quants[i]]);
+constexpr GgufBlocks blocks_of(std::uint32_t number, const char* name, std::uint32_t n_bytes) {
+    return {number, name, block_columns(type), n_bytes, dequantize<take_apart, type>, Type::f32, take_apart, type};
 }
 
 constexpr GgufBlocks kBlocks[] = {
     {0, "F32", 1, 4, nullptr, Type::f32},
     {1, "F16", 1, 2, nullptr, Type::f16},
     {30, "BF16", 1, 2, nullptr, Type::bf16},
-    {2, "Q4_0", kSmall, 18, dequantize_small<false, false>, Type::f32, take_apart_small<false, false>, Type::q4},
-    {3, "Q4_1", kSmall, 20, dequantize_small<false, true>, Type::f32, take_apart_small<false, true>, Type::q4_1},
-    {6, "Q5_0", kSmall, 22, dequantize_small<true, false>, Type::f32, take_apart_small<true, false>, Type::q5},
-    {7, "Q5_1", kSmall, 24, dequantize_small<true, true>, Type::f32, take_apart_small<true, true>, Type::q5_1},
-    {8, "Q8_0", kSmall, 34, dequantize_q8_0, Type::f32, take_apart_q8_0, Type::q8},
-    {10, "Q2_K", kLarge, 84, dequantize_factors<take_apart_q2_k, Type::q2_k>, Type::f32, take_apart_q2_k, Type::q2_k},
-    {11, "Q3_K", kLarge, 110, dequantize_q3_k, Type::f32, take_apart_q3_k, Type::q3_k},
-    {12, "Q4_K", kLarge, 144, dequantize_k45<false>, Type::f32, take_apart_k45<false>, Type::q4_k},
-    {13, "Q5_K", kLarge, 176, dequantize_k45<true>, Type::f32, take_apart_k45<true>, Type::q5_k},
-    {14, "Q6_K", kLarge, 210, dequantize_q6_k, Type::f32, take_apart_q6_k, Type::q6_k},
-    {20, "IQ4_NL", kSmall, 18, dequantize_codebook<take_apart_iq4_nl, Type::iq4_nl>, Type::f32, take_apart_iq4_nl,
-     Type::iq4_nl},
-    {23, "IQ4_XS", kLarge, 136, dequantize_factors<take_apart_iq4_xs, Type::iq4_xs>, Type::f32, take_apart_iq4_xs,
-     Type::iq4_xs},
-    {34, "TQ1_0", kLarge, 54, dequantize_factors<take_apart_ternary<quant_tq1_0, 52>, Type::tq2_0>, Type::f32,
-     take_apart_ternary<quant_tq1_0, 52>, Type::tq2_0},
-    {35, "TQ2_0", kLarge, 66, dequantize_factors<take_apart_ternary<quant_tq2_0, 64>, Type::tq2_0>, Type::f32,
-     take_apart_ternary<quant_tq2_0, 64>, Type::tq2_0},
+    blocks_of<take_apart_small<false, false>, Type::q4>(2, "Q4_0", 18),
+    blocks_of<take_apart_small<false, true>, Type::q4_1>(3, "Q4_1", 20),
+    blocks_of<take_apart_small<true, false>, Type::q5>(6, "Q5_0", 22),
+    blocks_of<take_apart_small<true, true>, Type::q5_1>(7, "Q5_1", 24),
+    blocks_of<take_apart_q8_0, Type::q8>(8, "Q8_0", 34),
+    blocks_of<take_apart_q2_k, Type::q2_k>(10, "Q2_K", 84),
+    blocks_of<take_apart_q3_k, Type::q3_k>(11, "Q3_K", 110),
+    blocks_of<take_apart_k45<false>, Type::q4_k>(12, "Q4_K", 144),
+    blocks_of<take_apart_k45<true>, Type::q5_k>(13, "Q5_K", 176),
+    blocks_of<take_apart_q6_k, Type::q6_k>(14, "Q6_K", 210),
+    blocks_of<take_apart_iq4_nl, Type::iq4_nl>(20, "IQ4_NL", 18),
+    blocks_of<take_apart_iq4_xs, Type::iq4_xs>(23, "IQ4_XS", 136),
+    blocks_of<take_apart_ternary<quant_tq1_0, 52>, Type::tq2_0>(34, "TQ1_0", 54),
+    blocks_of<take_apart_ternary<quant_tq2_0, 64>, Type::tq2_0>(35, "TQ2_0", 66),
     {36, "I2_S", 128, 32, dequantize_i2_s, Type::f32, nullptr, Type::tq2_0, 32},
-    {39, "MXFP4", kSmall, 17, dequantize_codebook<take_apart_mxfp4, Type::mxfp4>, Type::f32, take_apart_mxfp4,
-     Type::mxfp4},
+    blocks_of<take_apart_mxfp4, Type::mxfp4>(39, "MXFP4", 17),
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "convert/families/heads.h"
 #include "convert/formats/safetensors.h"
+#include "convert/formats/text_file.h"
 #include "convert/formats/torch_pickle.h"
 #include "convert/open/convert.h"
 #include "convert/sources/chat_info.h"
@@ -34,11 +35,6 @@ namespace fovea {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_there(const fs::path& path) {
-    std::error_code error;
-    return fs::exists(path, error);
-}
 
 /// Adds the tokenizer the caller named, else the first of `beside` that is there, else none.
 void add_tokenizer(const fs::path& named, std::initializer_list<fs::path> beside, const TokenizerFacts& facts,

@@ -4,6 +4,8 @@
 #include <string>
 
 #include "convert/formats/gguf.h"
+#include "convert/formats/text_file.h"
+#include "convert/tokenizers/json_field.h"
 #include "host/base/source_file.h"
 
 namespace fovea {
@@ -14,19 +16,13 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMostTextBytes = 256u << 20;  // of a template
 
-[[nodiscard]] bool is_there(const fs::path& path) {
-    std::error_code error;
-    return fs::exists(path, error);
-}
-
 void add_text(const char* key, const std::string& text, ModelSource& source) {
     if (!text.empty()) source.info.emplace_back(key, text);
 }
 
 [[nodiscard]] std::string file_text(const fs::path& path) {
     if (!is_there(path)) return {};
-    const Mapping mapping = map_source(path, kMostTextBytes);
-    return {reinterpret_cast<const char*>(mapping.bytes().data()), mapping.bytes().size()};
+    return std::string(text_of(map_source(path, kMostTextBytes)));
 }
 
 /// A template of tokenizer_config.json: the field's text is the default one; a list has them by name.
@@ -39,14 +35,6 @@ void add_text(const char* key, const std::string& text, ModelSource& source) {
             entry["template"].is_string())
             return entry["template"].get<std::string>();
     return {};
-}
-
-/// A token's text: itself, or an object's content.
-[[nodiscard]] std::string token_text(const Json& config, const char* name) {
-    const auto field = config.find(name);
-    if (field == config.end()) return {};
-    const Json text = field->is_object() ? field->value("content", Json()) : *field;
-    return text.is_string() ? text.get<std::string>() : std::string();
 }
 
 }  // namespace
@@ -66,8 +54,9 @@ void add_chat_info(const fs::path& folder, ModelSource& source) {
     const Json map = object_in("special_tokens_map.json");
     Json tokens = Json::object();
     for (const char* name : {"bos_token", "eos_token"}) {
-        const std::string token = token_text(config, name);
-        if (config.contains(name) || map.contains(name)) tokens[name] = token.empty() ? token_text(map, name) : token;
+        const std::string token = token_text(config.value(name, Json()));
+        if (config.contains(name) || map.contains(name))
+            tokens[name] = token.empty() ? token_text(map.value(name, Json())) : token;
     }
     if (tokens.empty()) return;
     add_text("special_tokens", tokens.dump(-1, ' ', false, Json::error_handler_t::replace), source);

@@ -25,31 +25,23 @@ namespace fovea {
 namespace {
 
 /// What tensors of ours are called there, but for a family's own names.
-constexpr GgufName kNames[] = {
+constexpr TensorName kNames[] = {
     {Role::token_embedding, "token_embd.weight"},
     {Role::position_embedding, "position_embd.weight"},
     {Role::type_embedding, "token_types.weight"},
     {Role::embedding_norm, "token_embd_norm.weight"},
-    {Role::embedding_norm_bias, "token_embd_norm.bias"},
     {Role::final_norm, "output_norm.weight"},
-    {Role::final_norm_bias, "output_norm.bias"},
     {Role::output, "output.weight"},
     {Role::output_bias, "output.bias"},
     {Role::attention_norm, "#attn_norm.weight"},
-    {Role::attention_norm_bias, "#attn_norm.bias"},
     {Role::attention_post_norm, "#post_attention_norm.weight"},
     {Role::query, "#attn_q.weight"},
-    {Role::query_bias, "#attn_q.bias"},
     {Role::key, "#attn_k.weight"},
-    {Role::key_bias, "#attn_k.bias"},
     {Role::value, "#attn_v.weight"},
-    {Role::value_bias, "#attn_v.bias"},
     {Role::query_norm, "#attn_q_norm.weight"},
     {Role::key_norm, "#attn_k_norm.weight"},
     {Role::attention_output, "#attn_output.weight"},
-    {Role::attention_output_bias, "#attn_output.bias"},
     {Role::feed_forward_norm, "#ffn_norm.weight"},
-    {Role::feed_forward_norm_bias, "#ffn_norm.bias"},
     {Role::feed_forward_post_norm, "#post_ffw_norm.weight"},
     {Role::layer_embedding, "per_layer_token_embd.weight"},
     {Role::layer_input_map, "per_layer_model_proj.weight"},
@@ -58,20 +50,15 @@ constexpr GgufName kNames[] = {
     {Role::layer_output, "#proj.weight"},
     {Role::layer_output_norm, "#post_norm.weight"},
     {Role::layer_scale, "#layer_output_scale.weight"},
-    {Role::up, "#ffn_up.weight"},
-    {Role::up_bias, "#ffn_up.bias"},
+    {Role::up, "#ffn_up.weight", Within::alone, "#ffn_gate.weight"},
     {Role::down, "#ffn_down.weight"},
-    {Role::down_bias, "#ffn_down.bias"},
     {Role::router, "#ffn_gate_inp.weight"},
     {Role::attention_sinks, "#attn_sinks.weight"},
-    {Role::router_bias, "#ffn_gate_inp.bias"},
     {Role::choice_bias, "#exp_probs_b.bias"},
-    {Role::expert_up, "#ffn_up_exps.weight"},
-    {Role::expert_up_bias, "#ffn_up_exps.bias"},
+    {Role::expert_up, "#ffn_up_exps.weight", Within::alone, "#ffn_gate_exps.weight"},
     {Role::expert_down, "#ffn_down_exps.weight"},
-    {Role::expert_down_bias, "#ffn_down_exps.bias"},
     {Role::shared_gate, "#ffn_gate_inp_shexp.weight"},
-    {Role::shared_up, "#ffn_up_shexp.weight"},
+    {Role::shared_up, "#ffn_up_shexp.weight", Within::alone, "#ffn_gate_shexp.weight"},
     {Role::shared_down, "#ffn_down_shexp.weight"},
 };
 
@@ -193,18 +180,15 @@ private:
         return result;
     }
 
-    std::string full_name(const char* name, std::uint32_t layer) const {
-        if (name[0] != '#') return name;
+    std::string full_name(const std::string& name, std::uint32_t layer) const {
+        if (!name.starts_with('#')) return name;
         if (!config_.layer_numbers.empty()) layer = config_.layer_numbers[layer];
-        return std::string(config_.family->prefix) + "blk." + std::to_string(layer) + "." + (name + 1);
+        return std::string(config_.family->prefix) + "blk." + std::to_string(layer) + "." + name.substr(1);
     }
 
-    const char* name_of(Role role) const {
-        const auto is_it = [&](const GgufName& name) { return name.role == role; };
-        const std::span<const GgufName> own = config_.usual_names ? std::span<const GgufName>{} : config_.family->names;
-        if (const auto found = std::find_if(own.begin(), own.end(), is_it); found != own.end()) return found->name;
-        const auto found = std::find_if(std::begin(kNames), std::end(kNames), is_it);
-        return found == std::end(kNames) ? nullptr : found->name;
+    TensorPlace place(Role role) const {
+        const TensorPlace own = config_.usual_names ? TensorPlace{} : place_of(config_.family->names, role);
+        return own.name.empty() ? place_of(kNames, role) : own;
     }
 
     void add(const Stack& stack, const TensorSpec& spec) {
@@ -219,20 +203,21 @@ private:
         }
         const Block& block = stack.block(spec.layer);
         const bool narrow = spec.role == Role::query && block.latent.query_rank;
-        const char* usual = narrow ? "#attn_q_b.weight" : name_of(spec.role);
+        const auto [usual, within, gate] = narrow ? TensorPlace{"#attn_q_b.weight"} : place(spec.role);
         // Biases of norms of queries and keys are in no file, nor are weights of values' norms.
-        if (!usual)
+        if (usual.empty())
             return weights_.add_computed(spec,
                                          std::vector<float>(spec.n_cols, is_norm_weight(spec.role) ? 1.0f : 0.0f));
         if (spec.role == Role::relative_bias) return add_relative(stack.blocks[spec.layer], spec, usual);
         const bool vector = spec.layout == Layout::vector;
         const std::string name = full_name(usual, spec.layer);
         if (spec.role == Role::latent_query || spec.role == Role::latent_value) return add_latent(block, spec, name);
-        if (spec.role >= Role::expert_up && spec.role <= Role::expert_down_bias) return add_experts(block, spec, name);
+        if (spec.role >= Role::expert_up && spec.role <= Role::expert_down_bias)
+            return add_experts(block, spec, name, gate);
         if ((spec.role == Role::up || spec.role == Role::up_bias) && block.feed.gated)
-            return add_gated(block.feed.d_ff, spec, name, vector ? "#ffn_gate.bias" : "#ffn_gate.weight");
+            return add_gated(block.feed.d_ff, spec, name, gate);
         if (spec.role == Role::shared_up && block.feed.gated)
-            return add_gated(block.experts.shared_d_ff, spec, name, "#ffn_gate_shexp.weight");
+            return add_gated(block.experts.shared_d_ff, spec, name, gate);
         const std::uint64_t n_rows = vector ? spec.n_cols : spec.n_rows;
         weights_.add(spec, projection_view(block, spec, name, n_rows), rotary_order(stack, spec, config_.ropes));
     }
@@ -246,7 +231,7 @@ private:
     }
 
     /// A gate and `up`, in a tensor each or one above the other.
-    void add_gated(std::uint32_t d_ff, const TensorSpec& spec, const std::string& name, const char* gate_name) {
+    void add_gated(std::uint32_t d_ff, const TensorSpec& spec, const std::string& name, const std::string& gate_name) {
         const bool vector = spec.layout == Layout::vector, stacked = config_.family->stacked_up;
         const std::string gate = stacked ? name : full_name(gate_name, spec.layer);
         const std::uint64_t n_all = (stacked ? 2 : 1) * std::uint64_t{d_ff};
@@ -255,7 +240,8 @@ private:
     }
 
     /// Every expert's rows of one tensor, or of a gate's and an up's.
-    void add_experts(const Block& block, const TensorSpec& spec, const std::string& name) {
+    void add_experts(const Block& block, const TensorSpec& spec, const std::string& name,
+                     const std::string& gate_name) {
         const bool up = spec.role == Role::expert_up || spec.role == Role::expert_up_bias,
                    gated = up && block.feed.gated;
         const bool vector = spec.layout == Layout::vector;
@@ -270,7 +256,7 @@ private:
             return view(all, vector, spec.n_cols, number * n_rows, std::uint64_t{n_rows} * block.experts.n, 0,
                         block.experts.n);
         };
-        const std::string gate = full_name(vector ? "#ffn_gate_exps.bias" : "#ffn_gate_exps.weight", spec.layer);
+        const std::string gate = full_name(gate_name, spec.layer);
         weights_.add_each(spec, block.experts.n, n_rows, gated,
                           [&](std::uint32_t expert, bool is_up) { return of(gated && !is_up ? gate : name, expert); });
     }

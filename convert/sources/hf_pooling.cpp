@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "convert/formats/text_file.h"
 #include "convert/formats/torch_pickle.h"
 #include "convert/sources/hf_config.h"
 #include "host/base/error.h"
@@ -84,9 +85,8 @@ HeadMap read_dense(const fs::path& path, std::uint32_t width) {
 
 SentenceModules read_sentence_modules(const fs::path& modules) {
     const Mapping mapping = map_source(modules, 1u << 20);
-    const auto* text = reinterpret_cast<const char*>(mapping.bytes().data());
-    check_json_depth({text, mapping.bytes().size()}, modules.string());
-    const nlohmann::json list = nlohmann::json::parse(text, text + mapping.bytes().size(), nullptr, false);
+    check_json_depth(text_of(mapping), modules.string());
+    const nlohmann::json list = nlohmann::json::parse(text_of(mapping), nullptr, false);
     const auto refuse = [&](const std::string& had) {
         throw host::Error(modules.string() + ": expected a Transformer, a Pooling, at most " +
                           std::to_string(kMaxHeadMaps) + " Dense and a Normalize or nothing, in this order, got " +

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "convert/formats/text_file.h"
 #include "host/base/error.h"
 #include "host/base/source_file.h"
 
@@ -14,8 +15,7 @@ namespace fs = std::filesystem;
 /// Whether a prompt's tokens are pooled with those of the text; read_sentence_modules has read the same files.
 bool pools_prompts(const fs::path& folder) {
     const Mapping mapping = map_source(folder / "modules.json");
-    const auto* text = reinterpret_cast<const char*>(mapping.bytes().data());
-    const nlohmann::json modules = nlohmann::json::parse(text, text + mapping.bytes().size(), nullptr, false);
+    const nlohmann::json modules = nlohmann::json::parse(text_of(mapping), nullptr, false);
     const std::string path = modules.at(1).at("path").get<std::string>();
     return Fields::read(folder / path / "config.json").flag_or("include_prompt", true);
 }
@@ -24,8 +24,7 @@ bool pools_prompts(const fs::path& folder) {
 
 void add_prompts(const fs::path& folder, ModelSource& source) {
     const fs::path path = folder / "config_sentence_transformers.json";
-    std::error_code error;
-    if (!fs::exists(path, error)) return;
+    if (!is_there(path)) return;
     const Fields fields = Fields::read(path);
     if (fields.has("truncate_dim")) source.notes.push_back(path.string() + ": truncate_dim: vectors are given whole");
     const std::string chosen = fields.text_or("default_prompt_name", "");

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "convert/formats/text_file.h"
 #include "convert/weights/mel_filters.h"
 #include "engine/format/format.h"
 #include "host/base/words.h"
@@ -14,11 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-bool is_there(const fs::path& path) {
-    std::error_code error;
-    return fs::exists(path, error);
-}
 
 constexpr std::size_t kMostTextBytes = 256u << 20;  // of a tokenizer.json
 
@@ -58,8 +54,7 @@ std::map<std::string, std::uint32_t> added_tokens(const fs::path& path) {
     std::map<std::string, std::uint32_t> ids;
     if (!is_there(path)) return ids;
     const Mapping mapping = map_source(path, kMostTextBytes);
-    const auto bytes = mapping.bytes();
-    const std::span text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const std::string_view text = text_of(mapping);
     check_json_depth(text, path.string());
     bool in_added = false;
     const auto take = [&](int depth, json::parse_event_t event, json& parsed) {

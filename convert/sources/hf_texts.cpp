@@ -4,6 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "convert/formats/text_file.h"
 #include "host/base/source_file.h"
 
 namespace fovea {
@@ -12,11 +13,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kMostTokens = std::numeric_limits<std::uint32_t>::max();
-
-[[nodiscard]] bool is_there(const fs::path& path) {
-    std::error_code error;
-    return fs::exists(path, error);
-}
 
 /// The file's name has been the encoder's own, too.
 [[nodiscard]] fs::path module_config(const fs::path& folder) {

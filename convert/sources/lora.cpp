@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "convert/formats/text_file.h"
 #include "convert/formats/torch_pickle.h"
 #include "convert/sources/hf_config.h"
 #include "host/base/elements.h"
@@ -16,11 +17,6 @@ namespace fovea {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_there(const fs::path& path) {
-    std::error_code error;
-    return fs::exists(path, error);
-}
 
 bool is_set(const nlohmann::json& value) {
     return !(value.is_null() || (value.is_boolean() && !value.get<bool>()) || (!value.is_boolean() && value.empty()));

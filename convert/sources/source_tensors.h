@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "convert/families/family.h"
 #include "convert/formats/safetensors.h"
 #include "convert/weights/mapped_weights.h"
 
@@ -38,6 +39,11 @@ protected:
     /// The elements of a tensor of floats, strides still to come; of a packed one nothing.
     TensorView floats(const Safetensors& from, const std::string& name, const std::vector<std::uint64_t>& wanted,
                       bool is_matrix);
+    /// Every expert's part of one tensor: of floats [expert, column, row] or [expert, row, column], of a bias [expert, row],
+    /// or MXFP4's two. `gated`: each has n_rows of a gate and as many of an up.
+    std::function<TensorView(std::uint32_t i, bool up)> experts(const Block& block, const TensorSpec& spec,
+                                                                const std::string& name, std::uint32_t n_rows,
+                                                                bool gated, Within within);
     [[noreturn]] static void refuse(const Safetensors& from, const std::string& name, const std::string& wanted,
                                     const std::string& got);
 
@@ -46,6 +52,10 @@ protected:
     bool each_type_ = false;  // some are quantized: each matrix keeps its type
 
 private:
+    std::function<TensorView(std::uint32_t i, bool up)> mxfp4_experts(const Block& block, const std::string& name,
+                                                                      std::uint64_t n_rows, std::uint32_t n_cols,
+                                                                      std::uint32_t step);
+
     std::set<std::string> used_;
     std::optional<Type> widest_;  // of the matrices; f32 where they differ
 };

@@ -102,9 +102,8 @@ private:
             case Role::second_convolution_bias: return stack + "conv2.bias";
             default: break;
         }
-        const std::span<const TensorName> names = encodes ? families::bart.encoder_names : families::bart.names;
-        const auto is_it = [&](const TensorName& name) { return name.role == spec.role; };
-        const std::string name = std::find_if(names.begin(), names.end(), is_it)->name;
+        const std::string name =
+            place_of(encodes ? families::bart.encoder_names : families::bart.names, spec.role).name;
         return name[0] == '#' ? stack + "layers." + std::to_string(spec.layer) + "." + name.substr(1) : prefix_ + name;
     }
 

@@ -1,21 +1,13 @@
 // Maps of characters: SentencePiece's own, and Unicode's for compatibility.
 #include <cstring>
 
+#include "convert/tokenizers/tokenizer_spelling.h"
 #include "convert/tokenizers/tokenizer_steps.h"
 #include "convert/tokenizers/trie.h"
 #include "convert/unicode/unicode_data.h"
-#include "engine/format/utf8.h"
 #include "host/base/error.h"
 
 namespace fovea {
-namespace {
-
-std::string spelled(std::uint32_t code) {
-    char bytes[4];
-    return {bytes, put_character(code, bytes)};
-}
-
-}  // namespace
 
 // The layout: a number of bytes, a trie of as many bytes, and the texts that its values point into, each with a zero
 // byte behind it.
@@ -46,7 +38,7 @@ MapSource compatibility_map() {
         entries.emplace_back(spelled(code), static_cast<std::uint32_t>(text.size()));
         text.append(to).push_back('\0');
     };
-    const std::span<const std::uint32_t> numbers = unicode_compatibility;
+    const std::span<const std::uint32_t> numbers = unicode_table(UnicodeTable::compatibility);
     for (std::size_t i = 0; i < numbers.size();) {
         const std::uint32_t code = numbers[i] & kCodeMask, n = (numbers[i] & ~kStretch) >> 21;
         if (numbers[i] & kStretch) {

@@ -8,7 +8,7 @@
 namespace fovea {
 namespace {
 
-// In the order of make_unicode_data.py's CATEGORIES: a value of unicode_categories below kHan is an index here.
+// In the order of make_unicode_data.py's CATEGORIES: a value of UnicodeTable::categories below kHan is an index here.
 constexpr std::string_view kCategories[] = {"Cn", "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd",
                                             "Nl", "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm",
                                             "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Co"};
@@ -54,27 +54,29 @@ CodeSet CodeSet::operator&(const CodeSet& other) const {
 }
 
 std::optional<CodeSet> property_set(std::string_view name) {
-    if (name == "Han") return CodeSet::of_runs(unicode_categories, [](std::uint8_t v) { return (v & kHan) != 0; });
+    if (name == "Han")
+        return CodeSet::of_runs(unicode_table(UnicodeTable::categories),
+                                [](std::uint8_t v) { return (v & kHan) != 0; });
     const bool known = !name.empty() && name.size() <= 2 &&
                        std::any_of(std::begin(kCategories), std::end(kCategories),
                                    [&](std::string_view category) { return category.starts_with(name); });
     if (!known) return std::nullopt;
-    return CodeSet::of_runs(unicode_categories, [&](std::uint8_t v) {
+    return CodeSet::of_runs(unicode_table(UnicodeTable::categories), [&](std::uint8_t v) {
         const std::size_t category = v & kCategoryMask;
         return category < std::size(kCategories) && kCategories[category].starts_with(name);
     });
 }
 
 CodeSet class_set(UnicodeClass bit) {
-    return CodeSet::of_runs(unicode_classes, [&](std::uint8_t v) { return (v & bit) != 0; });
+    return CodeSet::of_runs(unicode_table(UnicodeTable::classes), [&](std::uint8_t v) { return (v & bit) != 0; });
 }
 
 CodeSet character_set(CharacterBit bit) {
-    return CodeSet::of_runs(unicode_characters, [&](std::uint8_t v) { return (v & bit) != 0; });
+    return CodeSet::of_runs(unicode_table(UnicodeTable::characters), [&](std::uint8_t v) { return (v & bit) != 0; });
 }
 
 CodeSet accent_set() {
-    return CodeSet::of_runs(unicode_categories, [](std::uint8_t v) { return (v & kAccent) != 0; });
+    return CodeSet::of_runs(unicode_table(UnicodeTable::categories), [](std::uint8_t v) { return (v & kAccent) != 0; });
 }
 
 }  // namespace fovea

@@ -223,9 +223,7 @@ private:
     bool add_byte(std::uint32_t id) {
         const int byte = from_.kinds[id] == kByte ? byte_of_token(from_.texts[id]) : -1;
         if (byte < 0) return false;
-        const char as_char = static_cast<char>(byte);
-        source_.tokens.set(id, {&as_char, 1});
-        if (source_.byte_ids[byte] == kNoId) source_.byte_ids[byte] = id;
+        source_.add_byte(id, byte);
         return true;
     }
 

@@ -55,4 +55,9 @@ void JsonField::refuse(const std::string& wanted) const {
     throw host::Error(*file_name_ + ": " + path_ + ": expected " + wanted + ", got " + had);
 }
 
+std::string token_text(const json& token, const std::string& otherwise) {
+    const json text = token.is_object() ? token.value("content", json()) : token;
+    return text.is_string() ? text.get<std::string>() : otherwise;
+}
+
 }  // namespace fovea

@@ -32,4 +32,7 @@ private:
     std::string path_;
 };
 
+/// A token's text: the value, or an object's content; `otherwise` if that is no text.
+[[nodiscard]] std::string token_text(const nlohmann::json& token, const std::string& otherwise = {});
+
 }  // namespace fovea

@@ -4,6 +4,8 @@
 #include <map>
 #include <string_view>
 
+#include "convert/formats/text_file.h"
+#include "convert/tokenizers/json_field.h"
 #include "convert/tokenizers/sentence_piece.h"
 #include "host/base/error.h"
 #include "host/base/source_file.h"
@@ -16,11 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostVocabularyBytes = 64u << 20, kMostModelBytes = 256u << 20;
 constexpr const char *kUnknown = "<unk>", *kEnd = "</s>";
-
-bool is_there(const fs::path& path) {
-    std::error_code error;
-    return fs::exists(path, error);
-}
 
 bool is_language(std::string_view name) { return name.size() > 4 && name.starts_with("__") && name.ends_with("__"); }
 bool is_target_code(std::string_view name) { return name.size() > 4 && name.starts_with(">>") && name.ends_with("<<"); }
@@ -69,18 +66,16 @@ private:
         if (fields.has("added_tokens_decoder")) {
             const Fields numbered = fields.object("added_tokens_decoder");
             for (const auto& [id, token] : numbered.json().items()) {
-                const nlohmann::json name = token.is_object() ? token.value("content", nlohmann::json()) : token;
-                if (!name.is_string() || !is_language(name.get<std::string>())) continue;
+                const std::string name = token_text(token);
+                if (!is_language(name)) continue;
                 if (id.empty() || id.size() > 8 || id.find_first_not_of("0123456789") != id.npos)
-                    numbered.refuse(name.get<std::string>(), "a token's id");
-                add(name.get<std::string>(), static_cast<std::uint32_t>(std::stoul(id)));
+                    numbered.refuse(name, "a token's id");
+                add(name, static_cast<std::uint32_t>(std::stoul(id)));
             }
         } else if (fields.has("additional_special_tokens")) {
             std::uint32_t next = n_named;
-            for (const nlohmann::json& token : fields.json()["additional_special_tokens"]) {
-                const nlohmann::json name = token.is_object() ? token.value("content", nlohmann::json()) : token;
-                if (name.is_string() && is_language(name.get<std::string>())) add(name.get<std::string>(), next++);
-            }
+            for (const nlohmann::json& token : fields.json()["additional_special_tokens"])
+                if (const std::string name = token_text(token); is_language(name)) add(name, next++);
         }
     }
 

@@ -1,5 +1,6 @@
 // A regular expression, as tokenizer.json spells it, becomes the states that a section holds.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -9,6 +10,15 @@
 #include "convert/tokenizers/code_set.h"
 
 namespace fovea {
+
+/// Where `value` is in a list, at whose end it is put if it is new.
+template<class T>
+std::uint32_t index_in(std::vector<T>& list, T value) {
+    const auto found = std::find(list.begin(), list.end(), value);
+    const auto index = static_cast<std::uint32_t>(found - list.begin());
+    if (found == list.end()) list.push_back(std::move(value));
+    return index;
+}
 
 /// One node of a pattern: it takes one character, forks, looks at the next character, or is the end. A fork prefers its
 /// first way, as a backtracking matcher does.

@@ -291,18 +291,12 @@ private:
         return static_cast<std::uint32_t>(result_.nodes.size() - 1);
     }
 
-    std::uint32_t set_index(const CodeSet& set) {
-        const auto found = std::find(result_.sets.begin(), result_.sets.end(), set);
-        const auto index = static_cast<std::uint32_t>(found - result_.sets.begin());
-        if (found == result_.sets.end()) result_.sets.push_back(set);
-        return index;
-    }
-
     std::uint32_t emit(const PatternPart& part, std::uint32_t next) {
         switch (part.kind) {
-            case PatternPart::Kind::set: return add({PatternNode::Kind::take, set_index(part.set), false, next, 0});
+            case PatternPart::Kind::set:
+                return add({PatternNode::Kind::take, index_in(result_.sets, part.set), false, next, 0});
             case PatternPart::Kind::look:
-                return add({PatternNode::Kind::look, set_index(part.set), part.at_end, next, 0});
+                return add({PatternNode::Kind::look, index_in(result_.sets, part.set), part.at_end, next, 0});
             case PatternPart::Kind::sequence:
                 for (auto p = part.parts.rbegin(); p != part.parts.rend(); ++p) next = emit(*p, next);
                 return next;

@@ -176,9 +176,7 @@ private:
             if (byte < 0)
                 throw host::Error(place_ + ": piece " + std::to_string(id) + ": expected <0x00> to <0xFF>, got " +
                                   piece.text);
-            const char as_char = static_cast<char>(byte);
-            source_.tokens.set(id, {&as_char, 1});
-            if (source_.byte_ids[byte] == kNoId) source_.byte_ids[byte] = id;
+            source_.add_byte(id, byte);
         } else {
             source_.tokens.set(id, text);
         }
@@ -268,10 +266,7 @@ private:
         if (!model_.charsmap.empty()) map = read_charsmap(model_.charsmap, place_ + ": precompiled_charsmap");
         source_.maps.push_back(std::move(map));
         source_.steps.push_back(make_step(StepKind::map, kMapReplaces));
-        TokenizerSource mapped;
-        mapped.steps = {source_.steps.back()};
-        mapped.maps = source_.maps;
-        const Rewriter rewriter(mapped);
+        const Rewriter rewriter({source_.steps.back()}, {}, source_.maps);
         for (const PieceModel::Piece& piece : model_.pieces)
             if (piece.kind == PieceKind::user_defined && rewriter.rewritten(piece.text, 1) != piece.text)
                 throw host::Error(place_ +

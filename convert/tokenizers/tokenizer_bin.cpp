@@ -71,9 +71,7 @@ std::vector<std::byte> tokenizer_section_from_llama2c(std::span<const std::byte>
             source.tokens.set(id, text);
             source.special.push_back(id);
         } else if (const int byte = byte_of_token(text); byte >= 0) {
-            const char as_char = static_cast<char>(byte);
-            source.tokens.set(id, {&as_char, 1});
-            if (source.byte_ids[byte] == kNoId) source.byte_ids[byte] = id;
+            source.add_byte(id, byte);
         } else {
             source.tokens.set(id, text);
             text_ids.push_back(id);

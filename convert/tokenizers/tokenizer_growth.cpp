@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "convert/tokenizers/tokenizer_section.h"
+#include "convert/tokenizers/tokenizer_spelling.h"
 #include "convert/tokenizers/trie.h"
 #include "engine/tokenizer/rewrite.h"
 #include "host/base/error.h"
@@ -13,11 +14,6 @@ namespace {
 constexpr std::size_t kMostBytes = 1u << 16;
 
 StepKind kind_of(const TokenizerStep& step) { return static_cast<StepKind>(step.kind); }
-
-std::string spelled(std::uint32_t code) {
-    char bytes[4];
-    return {bytes, put_character(code, bytes)};
-}
 
 /// Growth by the steps up to each that look characters up: the largest factor of all texts that they may change. The
 /// next map seldom changes one map's results, so the product of their factors would be far too large.
@@ -41,11 +37,7 @@ public:
     [[nodiscard]] bool apply() const { return !texts_.empty(); }
 
     double factor_after(std::size_t step) {
-        TokenizerSource one;
-        one.steps = {source_.steps[step]};
-        one.maps = source_.maps;
-        one.patterns = source_.patterns;
-        const Rewriter rewriter(one);
+        const Rewriter rewriter({source_.steps[step]}, source_.patterns, source_.maps);
         double factor = std::max(1.0, keys_);
         for (std::size_t i = 0; i < texts_.size(); ++i) {
             texts_[i] = rewriter.rewritten(texts_[i], 1);
@@ -80,7 +72,12 @@ bool looks_up(const TokenizerStep& step) {
 
 }  // namespace
 
-Rewriter::Rewriter(const TokenizerSource& source) {
+Rewriter::Rewriter(const std::vector<TokenizerStep>& steps, const std::vector<PatternStates>& patterns,
+                   const std::vector<MapSource>& maps) {
+    TokenizerSource source;
+    source.steps = steps;
+    source.patterns = patterns;
+    source.maps = maps;
     const std::vector<std::byte> bytes = write_steps_section(source);
     section_.resize((bytes.size() + 7) / 8);
     std::memcpy(section_.data(), bytes.data(), bytes.size());

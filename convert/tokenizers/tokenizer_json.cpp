@@ -234,13 +234,7 @@ private:
     }
 
     const Rewriter& normalizer() {
-        if (!normalizer_) {
-            TokenizerSource steps;
-            steps.steps = steps_.normalizer;
-            steps.patterns = steps_.patterns;
-            steps.maps = steps_.maps;
-            normalizer_ = std::make_unique<Rewriter>(steps);
-        }
+        if (!normalizer_) normalizer_ = std::make_unique<Rewriter>(steps_.normalizer, steps_.patterns, steps_.maps);
         return *normalizer_;
     }
 

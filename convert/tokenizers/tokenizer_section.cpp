@@ -118,15 +118,16 @@ void add_added_tokens(SectionWriter& writer, std::vector<AddedTokenSource> added
 }
 
 void add_normalization(SectionWriter& writer) {
-    writer.add(TokenizerTableKind::combining, unicode_combining);
-    writer.add(TokenizerTableKind::decompositions, unicode_decompositions);
-    std::vector<std::uint16_t> compositions;
-    for (std::size_t i = 0; i < unicode_decompositions.size(); ++i)
-        if (unicode_decompositions[i] >> 63) compositions.push_back(static_cast<std::uint16_t>(i));
-    const auto pair = [](std::uint16_t i) {
-        const std::uint64_t entry = unicode_decompositions[i];
-        return (entry >> 21 & 0x1fffff) << 21 | (entry >> 42 & 0x1fffff);
+    writer.add(TokenizerTableKind::combining, unicode_table(UnicodeTable::combining));
+    const std::span<const std::uint32_t> decompositions = unicode_table(UnicodeTable::decompositions);
+    writer.add(TokenizerTableKind::decompositions, decompositions);
+    const auto entry = [=](std::size_t i) {
+        return std::uint64_t{decompositions[2 * i + 1]} << 32 | decompositions[2 * i];
     };
+    std::vector<std::uint16_t> compositions;
+    for (std::size_t i = 0; i < decompositions.size() / 2; ++i)
+        if (entry(i) >> 63) compositions.push_back(static_cast<std::uint16_t>(i));
+    const auto pair = [&](std::uint16_t i) { return (entry(i) >> 21 & 0x1fffff) << 21 | (entry(i) >> 42 & 0x1fffff); };
     std::sort(compositions.begin(), compositions.end(), [&](auto a, auto b) { return pair(a) < pair(b); });
     writer.add<std::uint16_t>(TokenizerTableKind::compositions, compositions);
 }
@@ -181,20 +182,22 @@ void add_steps(SectionWriter& writer, const TokenizerSource& source) {
     writer.add<TokenizerStep>(TokenizerTableKind::steps, source.steps);
     add_patterns(writer, source.patterns);
     add_maps(writer, source.maps);
-    if (has_step(source, StepKind::map, kMapClusters)) writer.add(TokenizerTableKind::clusters, unicode_clusters);
+    if (has_step(source, StepKind::map, kMapClusters))
+        writer.add(TokenizerTableKind::clusters, unicode_table(UnicodeTable::clusters));
     const bool sees_classes = std::any_of(source.added.begin(), source.added.end(), [](const AddedTokenSource& token) {
         return token.flags & (kAddedWord | kAddedTakesLeft | kAddedTakesRight);
     });
     if (sees_classes || has_step(source, StepKind::words) || has_step(source, StepKind::digits) ||
         has_step(source, StepKind::strip))
-        writer.add(TokenizerTableKind::classes, unicode_classes);
+        writer.add(TokenizerTableKind::classes, unicode_table(UnicodeTable::classes));
     if (has_step(source, StepKind::normal_form)) add_normalization(writer);
     const bool strips_marks = std::any_of(source.steps.begin(), source.steps.end(), [](const TokenizerStep& s) {
         return s.kind == static_cast<std::uint8_t>(StepKind::normal_form) && s.mode == 1;
     });
     if (strips_marks || has_step(source, StepKind::characters) || has_step(source, StepKind::bert_words))
-        writer.add(TokenizerTableKind::characters, unicode_characters);
-    if (has_step(source, StepKind::characters)) writer.add(TokenizerTableKind::lower_case, unicode_lower_case);
+        writer.add(TokenizerTableKind::characters, unicode_table(UnicodeTable::characters));
+    if (has_step(source, StepKind::characters))
+        writer.add(TokenizerTableKind::lower_case, unicode_table(UnicodeTable::lower_case));
 }
 
 }  // namespace
@@ -205,6 +208,12 @@ bool TokenTexts::set(std::uint32_t id, std::string_view text) {
     places_[id] = {static_cast<std::uint32_t>(text_.size()), static_cast<std::uint32_t>(text.size())};
     text_ += text;
     return true;
+}
+
+void TokenizerSource::add_byte(std::uint32_t id, int byte) {
+    const char as_char = static_cast<char>(byte);
+    tokens.set(id, {&as_char, 1});
+    if (byte_ids[byte] == kNoId) byte_ids[byte] = id;
 }
 
 TokenizerStep make_step(StepKind kind, std::uint8_t mode, std::string_view from, std::string_view to,

@@ -68,17 +68,20 @@ struct TokenizerSource {
     std::vector<TokenizerPart> pair;  ///< the template of two texts
 
     TokenizerSource() { byte_ids.fill(kNoId); }
+    /// Token `id` stands for that byte, the first such token in words too.
+    void add_byte(std::uint32_t id, int byte);
 };
 
 /// A step with its strings. Throws host::Error if they are longer than a step holds.
 [[nodiscard]] TokenizerStep make_step(StepKind kind, std::uint8_t mode = 0, std::string_view from = {},
                                       std::string_view to = {}, std::uint32_t limit = 0);
 
-/// The steps of a source that rewrite a text, to be tried on one.
+/// Steps that rewrite a text, to be tried on one.
 class Rewriter {
 public:
-    /// Takes the steps, maps and patterns of `source`.
-    explicit Rewriter(const TokenizerSource& source);
+    /// `patterns` and `maps` are those that the steps name by number.
+    Rewriter(const std::vector<TokenizerStep>& steps, const std::vector<PatternStates>& patterns,
+             const std::vector<MapSource>& maps);
     /// The result of the first `n_steps` for `text`; steps that only cut are skipped. Throws host::Error if it gets
     /// longer than 64 KB.
     [[nodiscard]] std::string rewritten(std::string_view text, std::size_t n_steps) const;

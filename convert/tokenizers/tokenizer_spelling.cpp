@@ -28,10 +28,12 @@ const std::array<std::uint32_t, 256>& characters() {
 
 }  // namespace
 
-std::string byte_spelling(std::uint32_t byte) {
+std::string spelled(std::uint32_t code) {
     char bytes[4];
-    return {bytes, put_character(characters()[byte], bytes)};
+    return {bytes, put_character(code, bytes)};
 }
+
+std::string byte_spelling(std::uint32_t byte) { return spelled(characters()[byte]); }
 
 bool spelled_bytes(std::string_view text, std::string& bytes) {
     bytes.clear();

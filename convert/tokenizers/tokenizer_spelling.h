@@ -10,6 +10,9 @@
 
 namespace fovea {
 
+/// A character in UTF-8.
+[[nodiscard]] std::string spelled(std::uint32_t code);
+
 /// The character that spells a byte in a byte-level vocabulary (Radford et al. 2019).
 [[nodiscard]] std::string byte_spelling(std::uint32_t byte);
 

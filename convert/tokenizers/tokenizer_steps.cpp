@@ -38,6 +38,15 @@ TokenizerStep string_step(const JsonField& field, StepKind kind, std::uint8_t mo
     return make_step(kind, mode, from, to);
 }
 
+/// A step with a pattern. Normalizers come before any step of bytes.
+TokenizerStep checked_step(const JsonField& field, const PatternNodes& nodes, StepKind kind, std::uint8_t mode,
+                           std::string_view to, TextSteps& steps) {
+    const TokenizerStep step = pattern_step(steps.patterns, nodes, steps.bytes, kind, mode, to, refusal_of(field));
+    if (steps.spaces && !steps.patterns[step.limit].same_class(' ', kMetaspaceCode))
+        field.refuse("a pattern to which a space is as " + std::string(kMetaspace) + ", which it became");
+    return step;
+}
+
 // ---- normalizers ---------------------------------------------------------------------------------------------------
 
 class Normalizers {
@@ -144,20 +153,12 @@ private:
 
     void put(const TokenizerStep& step) { steps_.normalizer.push_back(step); }
     void put_map(MapSource map, std::uint8_t mode) {
-        const auto found = std::find(steps_.maps.begin(), steps_.maps.end(), map);
-        const auto index = static_cast<std::uint32_t>(found - steps_.maps.begin());
-        if (found == steps_.maps.end()) steps_.maps.push_back(std::move(map));
-        put(make_step(StepKind::map, mode, {}, {}, index));
+        put(make_step(StepKind::map, mode, {}, {}, index_in(steps_.maps, std::move(map))));
     }
     void put_replace(const JsonField& field, const PatternNodes& nodes, const std::string& to) {
         if (to.size() > sizeof TokenizerStep::to)
             field.refuse("at most " + std::to_string(sizeof TokenizerStep::to) + " bytes in the place of a match");
-        const RefusePattern refuse = refusal_of(field);
-        const TokenizerStep step =
-            pattern_step(steps_.patterns, nodes, false, StepKind::replace_pattern, 0, to, refuse);
-        if (steps_.spaces && !steps_.patterns[step.limit].same_class(' ', kMetaspaceCode))
-            field.refuse("a pattern to which a space is as " + std::string(kMetaspace) + ", which it became");
-        put(step);
+        put(checked_step(field, nodes, StepKind::replace_pattern, 0, to, steps_));
     }
 
     TextSteps& steps_;
@@ -298,11 +299,7 @@ private:
 
     void put(const TokenizerStep& step) { steps_.pre_tokenizer.push_back(step); }
     void put_pattern(const JsonField& field, const PatternNodes& nodes, std::uint8_t mode) {
-        const TokenizerStep step =
-            pattern_step(steps_.patterns, nodes, steps_.bytes, StepKind::pattern, mode, {}, refusal_of(field));
-        if (steps_.spaces && !steps_.patterns[step.limit].same_class(' ', kMetaspaceCode))
-            field.refuse("a pattern to which a space is as " + std::string(kMetaspace) + ", which it became");
-        put(step);
+        put(checked_step(field, nodes, StepKind::pattern, mode, {}, steps_));
     }
 
     TextSteps& steps_;
@@ -312,11 +309,7 @@ private:
 
 TokenizerStep pattern_step(std::vector<PatternStates>& patterns, const PatternNodes& nodes, bool of_bytes,
                            StepKind kind, std::uint8_t mode, std::string_view to, const RefusePattern& refuse) {
-    PatternStates states = compile_pattern(nodes, of_bytes, refuse);
-    const auto found = std::find(patterns.begin(), patterns.end(), states);
-    const auto index = static_cast<std::uint32_t>(found - patterns.begin());
-    if (found == patterns.end()) patterns.push_back(std::move(states));
-    return make_step(kind, mode, {}, to, index);
+    return make_step(kind, mode, {}, to, index_in(patterns, compile_pattern(nodes, of_bytes, refuse)));
 }
 
 TextSteps read_steps(const JsonField& normalizer, const JsonField& pre_tokenizer) {

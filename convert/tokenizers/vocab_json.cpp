@@ -9,6 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "convert/formats/text_file.h"
+#include "convert/tokenizers/json_field.h"
 #include "host/base/error.h"
 #include "host/base/source_file.h"
 #include "host/base/words.h"
@@ -51,7 +53,7 @@ constexpr const char* kQwenWords =
 
 [[nodiscard]] json read_object(const fs::path& path) {
     const Mapping mapping = map_source(path, kMostBytes);
-    const std::string_view text(reinterpret_cast<const char*>(mapping.bytes().data()), mapping.bytes().size());
+    const std::string_view text = text_of(mapping);
     check_json_depth(text, path.string());
     json object = json::parse(text, nullptr, false);
     if (!object.is_object()) throw host::Error(path.string() + ": expected a JSON object, got something else");
@@ -59,19 +61,15 @@ constexpr const char* kQwenWords =
 }
 
 [[nodiscard]] json read_object_or_none(const fs::path& path) {
-    std::error_code error;
-    return fs::exists(path, error) ? read_object(path) : json::object();
+    return is_there(path) ? read_object(path) : json::object();
 }
 
 [[nodiscard]] json read_merges(const fs::path& path) {
     const Mapping mapping = map_source(path, kMostBytes);
-    std::string_view text(reinterpret_cast<const char*>(mapping.bytes().data()), mapping.bytes().size());
+    std::string_view text = text_of(mapping);
     json merges = json::array();
     for (std::uint32_t number = 1; !text.empty(); ++number) {
-        const std::size_t end = std::min(text.find('\n'), text.size());
-        std::string_view line = text.substr(0, end);
-        text.remove_prefix(std::min(end + 1, text.size()));
-        if (line.ends_with('\r')) line.remove_suffix(1);
+        const std::string_view line = take_line(text);
         if (line.empty() || (number == 1 && line.starts_with("#version"))) continue;
         const std::size_t space = line.find(' ');
         if (space == line.npos || space == 0 || space + 1 == line.size() || line.find(' ', space + 1) != line.npos)
@@ -188,8 +186,7 @@ private:
         return field.is_null() ? roles_.value(role, json()) : field;
     }
     [[nodiscard]] std::string name_of(const char* role, const char* otherwise) const {
-        const json field = field_of(role), name = field.is_object() ? field.value("content", json()) : field;
-        return name.is_string() ? name.get<std::string>() : otherwise;
+        return token_text(field_of(role), otherwise);
     }
     [[nodiscard]] std::uint32_t id_of(const char* role, const char* otherwise) const {
         const std::string name = name_of(role, otherwise);
@@ -251,9 +248,7 @@ private:
 }  // namespace
 
 bool reads_vocab_json(const fs::path& folder) {
-    std::error_code error;
-    return fs::exists(folder / "vocab.json", error) && fs::exists(folder / "merges.txt", error) &&
-           find_kind(class_of(folder));
+    return is_there(folder / "vocab.json") && is_there(folder / "merges.txt") && find_kind(class_of(folder));
 }
 
 std::vector<std::byte> tokenizer_section_from_vocab_json(const fs::path& path, const TokenizerFacts& facts) {

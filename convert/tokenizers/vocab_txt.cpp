@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "convert/formats/text_file.h"
+#include "convert/tokenizers/json_field.h"
 #include "convert/tokenizers/word_piece.h"
 #include "host/base/error.h"
 #include "host/base/source_file.h"
@@ -15,21 +17,12 @@ using nlohmann::json;
 /// A line is a token, its number the id. If a token stands twice, the later id counts.
 json read_lines(std::string_view text) {
     json vocab = json::object();
-    for (std::uint32_t id = 0; !text.empty(); ++id) {
-        const std::size_t end = std::min(text.find('\n'), text.size());
-        std::string_view line = text.substr(0, end);
-        if (line.ends_with('\r')) line.remove_suffix(1);
-        vocab[std::string(line)] = id;
-        text.remove_prefix(std::min(end + 1, text.size()));
-    }
+    for (std::uint32_t id = 0; !text.empty(); ++id) vocab[std::string(take_line(text))] = id;
     return vocab;
 }
 
-/// A token of the configuration: a string, or an object with its content.
 std::string token_name(const json& config, const char* key, const char* otherwise) {
-    const json field = config.value(key, json());
-    const json& name = field.is_object() ? field.value("content", json()) : field;
-    return name.is_string() ? name.get<std::string>() : otherwise;
+    return token_text(config.value(key, json()), otherwise);
 }
 
 json setting(const json& config, const char* key, const json& otherwise) {

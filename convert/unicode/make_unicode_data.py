@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes unicode_*.cpp: what the converter copies into tokenizer sections, and makes classes of patterns of.
+"""Writes unicode.bin: what the converter copies into tokenizer sections, and makes classes of patterns of.
 
 The reference is the behaviour of the `tokenizers` package, not a version of Unicode: its regular expressions, its
 digits and its normalizer follow different ones. So every fact is asked of the package, for every code point, and the
@@ -11,7 +11,6 @@ import bisect
 import pathlib
 import random
 import struct
-import textwrap
 
 import tokenizers
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
@@ -291,22 +290,23 @@ def ranges(values):
     return result
 
 
-def array(kind, name, numbers, width):
-    items, per_line = [f"0x{x:0{width}x}," for x in numbers], 116 // (width + 4)
-    lines = [" ".join(items[i:i + per_line]) for i in range(0, len(items), per_line)]
-    if not width:  # of numbers whose sizes differ as many as go on a line
-        lines = textwrap.wrap(" ".join(items), 116)
-    body = "\n".join("    " + line for line in lines)
-    data = "k" + name.title().replace("_", "")
-    return f"static constexpr {kind} {data}[] = {{\n{body}\n}};\nconst std::span<const {kind}> {name} = {data};\n"
+def halves(numbers):
+    """Numbers of 64 bits as words, the lower one first."""
+    return [word for x in numbers for word in (x & 0xFFFFFFFF, x >> 32)]
 
 
-def write(name, body):
-    head = (f"// Written by make_unicode_data.py from the behaviour of tokenizers {VERSION}; see unicode_data.h.\n"
-            "// clang-format off\n#include \"convert/unicode/unicode_data.h\"\n\nnamespace fovea {\n\n")
-    path = pathlib.Path(__file__).with_name(name)
-    path.write_text(head + body + "\n}  // namespace fovea\n", encoding="ascii")
-    print(path.name, len(path.read_text().splitlines()), "lines")
+def stretches(mapping):
+    """Stretches of code points whose one character ascends with them: 1 << 31 | length << 21 | first code point, first
+    character. Others: code point | number of characters << 21, and those."""
+    numbers, last = [], None
+    for c, to in sorted(mapping.items()):
+        if last is not None and len(to) == 1 and (c, ord(to)) == (last[0] + last[2], last[1] + last[2]):
+            last[2] += 1
+            numbers[-2:] = [1 << 31 | last[2] << 21 | last[0], last[1]]
+        else:
+            last = [c, ord(to), 1] if len(to) == 1 else None
+            numbers += [len(to) << 21 | c, *map(ord, to)]
+    return numbers
 
 
 def main():
@@ -319,31 +319,22 @@ def main():
                           (numeric(), NUMERIC), (words, WORD)):
         for c in members:
             flags[c] = flags.get(c, 0) | flag
-    write("unicode_classes.cpp", array("std::uint32_t", "unicode_classes", ranges(flags), 8))
     bits, lower_case = characters()
-    packed = [c | to[0] << 21 | to[1] << 42 for c, to in sorted(lower_case.items())]
-    write("unicode_bert.cpp", array("std::uint32_t", "unicode_characters", ranges(bits), 8) + "\n"
-          + array("std::uint64_t", "unicode_lower_case", packed, 16))
     classes, decompositions = combining_classes()
     table = pairs(decompositions)
     check(classes, table)
-    packed = [c | a << 21 | b << 42 | composes << 63 for c, (a, b, composes) in sorted(table.items())]
-    write("unicode_categories.cpp", array("std::uint32_t", "unicode_categories", ranges(categories()), 8))
-    write("unicode_clusters.cpp", array("std::uint32_t", "unicode_clusters", ranges(clusters()), 8))
-    # Stretches of code points whose one character ascends with them: 1 << 31 | length << 21 | first code point, first
-    # character. Others: code point | number of characters << 21, and those.
-    numbers, last = [], None
-    for c, to in sorted(compatibility().items()):
-        if last is not None and len(to) == 1 and (c, ord(to)) == (last[0] + last[2], last[1] + last[2]):
-            last[2] += 1
-            numbers[-2:] = [1 << 31 | last[2] << 21 | last[0], last[1]]
-        else:
-            last = [c, ord(to), 1] if len(to) == 1 else None
-            numbers += [len(to) << 21 | c, *map(ord, to)]
-    write("unicode_compatibility.cpp", array("std::uint32_t", "unicode_compatibility", numbers, 0))
-    write("unicode_normalization.cpp",
-          array("std::uint32_t", "unicode_combining", ranges(classes), 8) + "\n"
-          + array("std::uint64_t", "unicode_decompositions", packed, 16))
+    tables = [  # in the order of UnicodeTable in unicode_data.h
+        ranges(flags),
+        ranges(bits),
+        halves(c | to[0] << 21 | to[1] << 42 for c, to in sorted(lower_case.items())),
+        ranges(classes),
+        halves(c | a << 21 | b << 42 | composes << 63 for c, (a, b, composes) in sorted(table.items())),
+        ranges(clusters()),
+        ranges(categories()),
+        stretches(compatibility()),
+    ]
+    words = [len(table) for table in tables] + [word for table in tables for word in table]
+    pathlib.Path(__file__).with_name("unicode.bin").write_bytes(struct.pack(f"<{len(words)}I", *words))
 
 
 if __name__ == "__main__":

@@ -66,27 +66,9 @@ void read_vector(const TensorView& view, std::uint32_t n, float* out) {
     for (std::uint32_t i = 0; i < n; ++i) read_row(view, i, 1, out + i);
 }
 
-bool is_norm_weight(Role role) {
-    switch (role) {
-        case Role::embedding_norm:
-        case Role::head_norm:
-        case Role::final_norm:
-        case Role::attention_norm:
-        case Role::attention_post_norm:
-        case Role::query_norm:
-        case Role::key_norm:
-        case Role::cross_norm:
-        case Role::cross_post_norm:
-        case Role::feed_forward_norm:
-        case Role::feed_forward_post_norm:
-        case Role::layer_input_norm:
-        case Role::layer_output_norm:
-        case Role::value_norm:
-        case Role::query_down_norm:
-        case Role::latent_norm: return true;
-        default: return false;
-    }
-}
+std::string_view role_word(Role role) { return role_name(static_cast<std::uint16_t>(role)); }
+
+bool is_norm_weight(Role role) { return role_word(role).ends_with("_norm"); }
 
 void read_strided_row(const TensorView& view, std::uint64_t row, std::uint32_t n_cols, float* out) {
     const std::uint64_t start = row * view.row_stride;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <span>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -48,6 +49,9 @@ struct RowOrder {
     /// Above 0: after every `run` rows the source goes on `stride` rows after the run's first, for others lie between.
     std::uint32_t run = 0, stride = 0;
 };
+
+/// "query_bias" for Role::query_bias, whichever parts the engine is built with; empty for what is no role.
+[[nodiscard]] std::string_view role_word(Role role);
 
 /// Whether its rows, or the norm's weights, are of heads that positions turn: queries' and keys'.
 [[nodiscard]] bool is_turned(Role role);

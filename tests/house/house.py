@@ -18,7 +18,7 @@ MOST_CODE, MOST_ENGINE_CODE = 6000, 2500
 FLAT = ("tests/", "examples", "bench/", "engine/kernels", "include/")
 KERNELS = "engine/kernels"  # one name in each instruction set's namespace is how kernels are written
 
-DEBTS = {("convert/sources/hf_model.cpp: HfTensors", "lines of a class"): 384}
+DEBTS = {}
 
 # To add one of a kind is to touch these files: what to search for names the last one that was added.
 TOUCHED = {
