@@ -10,6 +10,12 @@
 namespace fovea {
 namespace {
 
+constexpr std::pair<Role, std::string_view> kWords[] = {
+#define FOVEA_WORD(field, name, ...) {Role::name, #name},
+    FOVEA_TENSORS(FOVEA_WORD)
+#undef FOVEA_WORD
+};
+
 /// Calls `use` with a Type for each of the plain types.
 template<class Use>
 void with_type(Type type, Use use) {
@@ -66,7 +72,10 @@ void read_vector(const TensorView& view, std::uint32_t n, float* out) {
     for (std::uint32_t i = 0; i < n; ++i) read_row(view, i, 1, out + i);
 }
 
-std::string_view role_word(Role role) { return role_name(static_cast<std::uint16_t>(role)); }
+std::string_view role_word(Role role) {
+    const auto found = std::ranges::find(kWords, role, &std::pair<Role, std::string_view>::first);
+    return found == std::end(kWords) ? std::string_view{} : found->second;
+}
 
 bool is_norm_weight(Role role) { return role_word(role).ends_with("_norm"); }
 
