@@ -35,7 +35,7 @@ private:
     std::shared_ptr<Scope> before_;
 };
 
-Interpreter::Interpreter(const ChatInput& input, const nlohmann::ordered_json& messages)
+Interpreter::Interpreter(const ChatInput& input, const Json& messages)
     : budget_(input.limits), now_(input.now), scope_(std::make_shared<Scope>()) {
     if (now_ == -1) now_ = std::time(nullptr);
     for (const Builtin& function : functions()) assign(std::string(function.name), bound(function, None{}));

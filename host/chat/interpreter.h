@@ -105,7 +105,7 @@ struct Loop {
 class Interpreter {
 public:
     /// `messages` in place of the input's.
-    Interpreter(const ChatInput& input, const nlohmann::ordered_json& messages);
+    Interpreter(const ChatInput& input, const Json& messages);
     Interpreter(const Interpreter&) = delete;
     Interpreter& operator=(const Interpreter&) = delete;
 

@@ -1,13 +1,28 @@
 // Schemas that hold at once, as one.
 #pragma once
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "host/base/json.h"
+
 namespace fovea::grammar {
 
-using Json = nlohmann::ordered_json;
+/// Throws GrammarError: "PLACE: expected WANTED, got GOT".
+[[noreturn]] void refuse(const std::string& place, const std::string& wanted, const std::string& got);
+[[noreturn]] void refuse_value(const std::string& place, const std::string& wanted, const Json& got);
+/// Refuses the keywords that a schema has of these, for what it has beside them.
+void refuse_any(const Json& schema, std::initializer_list<std::string> keywords, const std::string& place,
+                const std::string& beside);
+
+[[nodiscard]] bool is_true(const Json& schema, const char* keyword);
+/// A list as it is, and another value as the one of a list.
+[[nodiscard]] Json list_of(const Json& value);
+[[nodiscard]] bool is_among(const auto& list, const auto& value) {
+    return std::find(list.begin(), list.end(), value) != list.end();
+}
+/// A schema that lacks these keywords.
+[[nodiscard]] Json without(Json schema, std::initializer_list<std::string> keywords);
 
 /// A schema that a text fits if it fits both. Throws GrammarError, naming the keyword, if no single schema can say
 /// that.

@@ -34,17 +34,17 @@ std::string vtt_cue(const SpeechSegment& segment) {
            line_of(segment) + "\n\n";
 }
 
-nlohmann::ordered_json segment_json(const SpeechSegment& segment, bool words) {
-    nlohmann::ordered_json object = {{"start", segment.start},
-                                     {"end", segment.end},
-                                     {"text", segment.text},
-                                     {"tokens", segment.tokens},
-                                     {"avg_logprob", segment.avg_logprob},
-                                     {"no_speech_prob", segment.no_speech_prob},
-                                     {"compression_ratio", segment.compression_ratio},
-                                     {"temperature", segment.temperature}};
+Json segment_json(const SpeechSegment& segment, bool words) {
+    Json object = {{"start", segment.start},
+                   {"end", segment.end},
+                   {"text", segment.text},
+                   {"tokens", segment.tokens},
+                   {"avg_logprob", segment.avg_logprob},
+                   {"no_speech_prob", segment.no_speech_prob},
+                   {"compression_ratio", segment.compression_ratio},
+                   {"temperature", segment.temperature}};
     if (words) {
-        object["words"] = nlohmann::ordered_json::array();
+        object["words"] = Json::array();
         for (const SpeechWord& word : segment.words)
             object["words"].push_back(
                 {{"word", word.text}, {"start", word.start}, {"end", word.end}, {"probability", word.probability}});
