@@ -200,11 +200,12 @@ NodeId JsonParts::pattern(const std::string& pattern, const StringBounds& bounds
     const RegexPart part = add_regex(g, pattern, place, write, true);
     NodeId node = part.node;
     if (part.min_length < bounds.min || part.max_length > bounds.max) {
-        const std::uint32_t min = std::max(part.min, bounds.min), max = std::min(part.max, bounds.max);
-        if (!part.repeated)
+        if (!part.repetition)
             refuse(place, "lengths that every text of the pattern has, or a pattern of one repetition such as ^[a-z]*$",
                    "a pattern of other lengths");
-        node = min <= max ? g.repeat(part.child, min, max) : g.choice({});
+        const auto [child, least, most] = *part.repetition;
+        const std::uint32_t min = std::max(least, bounds.min), max = std::min(most, bounds.max);
+        node = min <= max ? g.repeat(child, min, max) : g.choice({});
     }
     node = quoted(node);
     if (!free) return node;
