@@ -51,7 +51,7 @@ public:
     /// What a refusal begins with: the file and, for an object within, its name.
     [[nodiscard]] const std::string& place() const { return place_; }
     [[noreturn]] void refuse(const std::string& name, const std::string& wanted) const;
-    /// Of a value within a field.
+    /// The same for a value within a field.
     [[noreturn]] void refuse(const std::string& name, const std::string& wanted, const SortedJson& got) const;
 
 private:

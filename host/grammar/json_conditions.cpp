@@ -176,11 +176,9 @@ bool is_impossible(const Json& schema, int depth) {
     }
     const bool is_object = schema.contains("type") && schema["type"] == "object";
     if (!is_object || !schema.contains("required") || !schema["required"].is_array()) return false;
-    const auto properties = schema.find("properties");
-    if (properties == schema.end() || !properties->is_object()) return false;
     return std::any_of(schema["required"].begin(), schema["required"].end(), [&](const Json& name) {
-        const auto found = name.is_string() ? properties->find(name.get<std::string>()) : properties->end();
-        return found != properties->end() && is_impossible(*found, depth + 1);
+        const Json* property = name.is_string() ? property_of(schema, name) : nullptr;
+        return property && is_impossible(*property, depth + 1);
     });
 }
 

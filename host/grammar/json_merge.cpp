@@ -145,6 +145,17 @@ bool is_true(const Json& schema, const char* keyword) { return schema.contains(k
 
 Json list_of(const Json& value) { return value.is_array() ? value : Json::array({value}); }
 
+const Json* property_of(const Json& schema, const std::string& name) {
+    const auto all = schema.find("properties");
+    if (all == schema.end() || !all->is_object()) return nullptr;
+    const auto found = all->find(name);
+    return found == all->end() ? nullptr : &*found;
+}
+
+Json others_of(const Json& schema) {
+    return schema.value("additionalProperties", schema.value("unevaluatedProperties", Json(true)));
+}
+
 Json without(Json schema, std::initializer_list<std::string> keywords) {
     for (const std::string& keyword : keywords) schema.erase(keyword);
     return schema;

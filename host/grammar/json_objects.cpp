@@ -38,8 +38,7 @@ NodeId patterned(const SchemaScope& in, const Json& given, const std::string& pl
     if (!given.contains("patternProperties")) {
         key = name_schema(in.parts, in.references.expanded(given["propertyNames"], place + "/propertyNames"),
                           place + "/propertyNames");
-        const Json more = given.value("additionalProperties", given.value("unevaluatedProperties", Json(true)));
-        value = in.schema(more, place + "/additionalProperties", depth + 1);
+        value = in.schema(others_of(given), place + "/additionalProperties", depth + 1);
     } else {
         const Json& all = given["patternProperties"];
         std::vector<NodeId> keys;

@@ -13,16 +13,6 @@ namespace {
     refuse(place + "/not", expected, json_text(got) + ": not supported");
 }
 
-/// The types that a schema allows, in its order; a null that nullable adds among them.
-std::vector<std::string> allowed_types(const Json& schema) {
-    if (!schema.contains("type")) return types_of(schema);
-    std::vector<std::string> types;
-    for (const Json& name : list_of(schema["type"]))
-        if (name.is_string()) types.push_back(name);
-    if (is_true(schema, "nullable")) types.emplace_back("null");
-    return types;
-}
-
 Json of_type(const Json& schema, const Json& type) {
     Json out = without(schema, {"nullable"});
     out["type"] = type;
@@ -99,6 +89,15 @@ bool is_of_types(const Json& value, const Json& excluded) {
 
 }  // namespace
 
+std::vector<std::string> allowed_types(const Json& schema) {
+    if (!schema.contains("type")) return types_of(schema);
+    std::vector<std::string> types;
+    for (const Json& name : list_of(schema["type"]))
+        if (name.is_string()) types.push_back(name);
+    if (is_true(schema, "nullable")) types.emplace_back("null");
+    return types;
+}
+
 bool excludes_strings(const Json& schema) {
     const Json& no = schema["not"];
     if (!schema.contains("type") || schema["type"] != "string" || !no.is_object() || no.size() != 1) return false;
@@ -167,12 +166,11 @@ Json with_names(const Json& given, const Json& names, const std::string& place) 
     for (const auto& [key, value] : names.items())
         if (key == "pattern" || key == "format" || key == "not")
             refuse(place + "/propertyNames", "no " + key + " beside enum or const", "it: not supported");
-    const Json more = given.value("additionalProperties", given.value("unevaluatedProperties", Json(true)));
+    const Json more = others_of(given);
     for (const Json& name : values) {
         if (!name.is_string() || !fits(name, names, place)) continue;
-        const std::string key = name;
-        const bool known = given.contains("properties") && given["properties"].contains(key);
-        properties[key] = known ? given["properties"][key] : more;
+        const Json* known = property_of(given, name);
+        properties[name.get<std::string>()] = known ? *known : more;
     }
     for (const Json& name : given.value("required", Json::array()))
         if (name.is_string() && !properties.contains(name.get<std::string>())) return false;

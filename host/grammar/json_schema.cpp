@@ -159,18 +159,14 @@ private:
     // ---- types -----------------------------------------------------------------------------------------------------
 
     NodeId typed(const Json& given, const std::string& place, std::uint32_t depth) {
-        std::vector<std::string> types;
-        if (given.contains("type")) {
+        const bool names_types = given.contains("type");
+        if (names_types)
             for (const Json& name : list_of(given["type"])) {
                 if (!name.is_string()) refuse_value(place + "/type", "a type or a list of types", name);
                 (void)is_of_type(nullptr, name, place);
-                types.push_back(name);
             }
-            if (is_true(given, "nullable")) types.emplace_back("null");
-        } else {
-            types = types_of(given);
-            if (types.size() == 6) return parts_.any_value();
-        }
+        const std::vector<std::string> types = allowed_types(given);
+        if (!names_types && types.size() == 6) return parts_.any_value();
         std::vector<NodeId> nodes;
         std::set<std::string> seen;
         for (const std::string& type : types)
