@@ -12,8 +12,6 @@
 namespace fovea {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // the format's own bound
 constexpr std::size_t kMostDimensions = 8;
 
@@ -54,28 +52,28 @@ private:
     /// Takes each tensor's object as soon as it is complete, and drops it: the header is never held as a tree.
     void parse(const char* text, std::uint64_t n) {
         std::string name;
-        const auto take = [&](int depth, Json::parse_event_t event, Json& parsed) {
+        const auto take = [&](int depth, SortedJson::parse_event_t event, SortedJson& parsed) {
             // The parser looks through an object whenever one within it ends.
-            const bool is_inner_object = event == Json::parse_event_t::object_start && depth > 1;
+            const bool is_inner_object = event == SortedJson::parse_event_t::object_start && depth > 1;
             if (depth > 3 || is_inner_object) refuse("header: expected objects of numbers, got deeper nesting");
-            if (event == Json::parse_event_t::key && depth == 1) name = parsed.get<std::string>();
-            if (event == Json::parse_event_t::object_end && depth == 1) {
+            if (event == SortedJson::parse_event_t::key && depth == 1) name = parsed.get<std::string>();
+            if (event == SortedJson::parse_event_t::object_end && depth == 1) {
                 if (name != "__metadata__") add(name, parsed);
                 return false;
             }
             return true;
         };
         try {
-            const Json rest = Json::parse(text, text + n, take);
+            const SortedJson rest = SortedJson::parse(text, text + n, take);
             if (!rest.is_object() || !rest.empty()) refuse("header: expected an object of objects");
-        } catch (const Json::parse_error& error) {
+        } catch (const SortedJson::parse_error& error) {
             refuse("header: expected JSON, got something else at byte " + std::to_string(error.byte));
-        } catch (const Json::out_of_range&) {  // of parsing, a number's alone
+        } catch (const SortedJson::out_of_range&) {  // of parsing, a number's alone
             refuse("header: expected numbers that a double can hold, got a larger one");
         }
     }
 
-    void add(const std::string& name, const Json& json) {
+    void add(const std::string& name, const SortedJson& json) {
         SourceTensor tensor;
         tensor.file = file_;
         const std::string place = "tensor " + name + ": ";
@@ -92,7 +90,7 @@ private:
             refuse(place + "expected bytes within the " + std::to_string(data_.size()) +
                    " that follow the header, got " + std::to_string(begin) + " to " + std::to_string(end));
         std::uint64_t n = element_bytes(tensor.dtype);
-        for (const Json& size : *shape) {
+        for (const SortedJson& size : *shape) {
             if (!size.is_number_unsigned()) refuse(place + "shape: expected whole numbers");
             tensor.shape.push_back(size.get<std::uint64_t>());
             if (tensor.shape.back() != 0 && n > std::numeric_limits<std::uint64_t>::max() / tensor.shape.back())

@@ -12,7 +12,6 @@ namespace fovea {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 constexpr std::size_t kMostTextBytes = 256u << 20;  // of a template
 
@@ -26,12 +25,12 @@ void add_text(const char* key, const std::string& text, ModelSource& source) {
 }
 
 /// A template of tokenizer_config.json: the field's text is the default one; a list has them by name.
-[[nodiscard]] std::string template_of(const Json& config, const std::string& name) {
+[[nodiscard]] std::string template_of(const SortedJson& config, const std::string& name) {
     const auto field = config.find("chat_template");
     if (field == config.end()) return {};
     if (field->is_string()) return name == "default" ? field->get<std::string>() : std::string();
-    for (const Json& entry : field->is_array() ? *field : Json::array())
-        if (entry.is_object() && entry.value("name", Json()) == name && entry.contains("template") &&
+    for (const SortedJson& entry : field->is_array() ? *field : SortedJson::array())
+        if (entry.is_object() && entry.value("name", SortedJson()) == name && entry.contains("template") &&
             entry["template"].is_string())
             return entry["template"].get<std::string>();
     return {};
@@ -41,9 +40,9 @@ void add_text(const char* key, const std::string& text, ModelSource& source) {
 
 void add_chat_info(const fs::path& folder, ModelSource& source) {
     const auto object_in = [&](const char* name) {
-        return is_there(folder / name) ? Fields::read(folder / name).json() : Json::object();
+        return is_there(folder / name) ? Fields::read(folder / name).json() : SortedJson::object();
     };
-    const Json config = object_in("tokenizer_config.json");
+    const SortedJson config = object_in("tokenizer_config.json");
     std::string text = file_text(folder / "chat_template.jinja");
     if (text.empty()) text = template_of(config, "default");
     if (text.empty()) return;
@@ -51,15 +50,15 @@ void add_chat_info(const fs::path& folder, ModelSource& source) {
     std::string with_tools = file_text(folder / "additional_chat_templates" / "tool_use.jinja");
     if (with_tools.empty()) with_tools = template_of(config, "tool_use");
     add_text("chat_template_tool_use", with_tools, source);
-    const Json map = object_in("special_tokens_map.json");
-    Json tokens = Json::object();
+    const SortedJson map = object_in("special_tokens_map.json");
+    SortedJson tokens = SortedJson::object();
     for (const char* name : {"bos_token", "eos_token"}) {
-        const std::string token = token_text(config.value(name, Json()));
+        const std::string token = token_text(config.value(name, SortedJson()));
         if (config.contains(name) || map.contains(name))
-            tokens[name] = token.empty() ? token_text(map.value(name, Json())) : token;
+            tokens[name] = token.empty() ? token_text(map.value(name, SortedJson())) : token;
     }
     if (tokens.empty()) return;
-    add_text("special_tokens", tokens.dump(-1, ' ', false, Json::error_handler_t::replace), source);
+    add_text("special_tokens", tokens.dump(-1, ' ', false, SortedJson::error_handler_t::replace), source);
 }
 
 void add_chat_info(const Gguf& file, ModelSource& source) {
@@ -67,7 +66,7 @@ void add_chat_info(const Gguf& file, ModelSource& source) {
     if (text.empty()) return;
     add_text("chat_template", text, source);
     add_text("chat_template_tool_use", file.text_or("tokenizer.chat_template.tool_use", ""), source);
-    Json tokens = Json::object();
+    SortedJson tokens = SortedJson::object();
     for (const std::string name : {"bos", "eos"}) {
         const std::string key = "tokenizer.ggml." + name + "_token_id";
         if (!file.has(key) || !file.has_list("tokenizer.ggml.tokens", GgufKind::text)) continue;
@@ -77,7 +76,7 @@ void add_chat_info(const Gguf& file, ModelSource& source) {
         });
     }
     if (!tokens.empty())
-        add_text("special_tokens", tokens.dump(-1, ' ', false, Json::error_handler_t::replace), source);
+        add_text("special_tokens", tokens.dump(-1, ' ', false, SortedJson::error_handler_t::replace), source);
 }
 
 }  // namespace fovea

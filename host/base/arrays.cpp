@@ -6,41 +6,26 @@
 #include "host/base/elements.h"
 #include "host/base/error.h"
 #include "host/base/npy.h"
+#include "host/base/words.h"
 
 namespace fovea {
 namespace {
 
 template<class Number>
-void widen(const NpyArray& array, std::vector<float>& out) {
-    out.resize(array.data.size() / sizeof(Number));
-    for (std::size_t i = 0; i < out.size(); ++i) {
-        Number value;
-        std::memcpy(&value, array.data.data() + i * sizeof(Number), sizeof value);
-        out[i] = static_cast<float>(value);
-    }
+std::vector<float> widened(const NpyArray& array) {
+    const std::vector<Number> numbers = numbers_of<Number>(array);
+    return {numbers.begin(), numbers.end()};
 }
 
 std::vector<float> floats_of(const NpyArray& array) {
-    std::vector<float> out;
-    if (array.type == "f4")
-        widen<float>(array, out);
-    else if (array.type == "f8")
-        widen<double>(array, out);
-    else if (array.type == "i4")
-        widen<std::int32_t>(array, out);
-    else if (array.type == "i8")
-        widen<std::int64_t>(array, out);
-    else if (array.type == "f2") {
-        std::vector<float> halves(array.data.size() / 2);
-        for (std::size_t i = 0; i < halves.size(); ++i) {
-            std::uint16_t half;
-            std::memcpy(&half, array.data.data() + 2 * i, sizeof half);
-            halves[i] = from_f16(half);
-        }
-        return halves;
-    } else {
+    if (array.type == "f4") return numbers_of<float>(array);
+    if (array.type == "f8") return widened<double>(array);
+    if (array.type == "i4") return widened<std::int32_t>(array);
+    if (array.type == "i8") return widened<std::int64_t>(array);
+    if (array.type != "f2")
         throw host::Error(array.path + ": elements: expected f2, f4, f8, i4 or i8, got " + array.type);
-    }
+    std::vector<float> out;
+    for (const std::uint16_t half : numbers_of<std::uint16_t>(array)) out.push_back(from_f16(half));
     return out;
 }
 
@@ -51,31 +36,31 @@ NpyArray read_some(const std::string& path) {
     return array;
 }
 
-/// The elements as bytes that hide where the array holds booleans, else as numbers.
-MaskArray read_elements(const NpyArray& array, bool keep, const Mask& layout) {
-    MaskArray mask{.hidden = {}, .added = {}, .mask = layout};
+/// The elements as bytes that hide where the array holds booleans, else as numbers; laid out for `size`. `wanted` says of which shapes.
+MaskArray read_elements(const std::string& path, bool keep, const AttentionSize& size, decltype(lay_out_mask)& lay_out,
+                        const std::string& wanted) {
+    if (path.empty()) return {};
+    const NpyArray array = read_some(path);
+    const std::optional<Mask> layout = lay_out(array.shape, size);
+    if (!layout) throw host::Error(path + ": " + wanted + ", got " + in_words(array.shape));
+    MaskArray mask{.hidden = {}, .added = {}, .mask = *layout};
     if (array.type != "b1") {
         if (!array.type.starts_with('f') || keep)
-            throw host::Error(array.path + ": elements: expected " +
+            throw host::Error(path + ": elements: expected " +
                               (keep ? "booleans to keep by" : "booleans that hide or floats that are added") +
                               ", got " + array.type);
         mask.added = floats_of(array);
         mask.mask.added = mask.added.data();
         return mask;
     }
-    mask.hidden.resize(array.data.size());
-    for (std::size_t i = 0; i < mask.hidden.size(); ++i) mask.hidden[i] = (array.data[i] != std::byte{0}) != keep;
+    for (const std::uint8_t element : numbers_of<std::uint8_t>(array)) mask.hidden.push_back((element != 0) != keep);
     mask.mask.hidden = mask.hidden.data();
     return mask;
 }
 
 }  // namespace
 
-std::string in_words(std::span<const std::uint64_t> shape) {
-    std::string words = "[";
-    for (std::size_t i = 0; i < shape.size(); ++i) words += (i ? ", " : "") + std::to_string(shape[i]);
-    return words + "]";
-}
+std::string in_words(std::span<const std::uint64_t> shape) { return shape_words({shape.begin(), shape.end()}); }
 
 FloatArray read_floats(const std::string& path) {
     if (path.empty()) return {};
@@ -129,24 +114,15 @@ std::optional<Mask> lay_out_padding(std::vector<std::uint64_t> shape, const Atte
 }
 
 MaskArray read_mask(const std::string& path, bool keep, const AttentionSize& size) {
-    if (path.empty()) return {};
-    const NpyArray array = read_some(path);
-    const std::optional<Mask> layout = lay_out_mask(array.shape, size);
-    if (!layout)
-        throw host::Error(path + ": mask: expected at most " +
-                          in_words(std::vector{size.n_sequences, size.n_heads, size.n_queries, size.n_keys}) +
-                          " or dimensions of 1, got " + in_words(array.shape));
-    return read_elements(array, keep, *layout);
+    return read_elements(path, keep, size, lay_out_mask,
+                         "mask: expected at most " +
+                             in_words(std::vector{size.n_sequences, size.n_heads, size.n_queries, size.n_keys}) +
+                             " or dimensions of 1");
 }
 
 MaskArray read_padding(const std::string& path, const AttentionSize& size) {
-    if (path.empty()) return {};
-    const NpyArray array = read_some(path);
-    const std::optional<Mask> layout = lay_out_padding(array.shape, size);
-    if (!layout)
-        throw host::Error(path + ": padding mask: expected " + in_words(std::vector{size.n_sequences, size.n_keys}) +
-                          ", got " + in_words(array.shape));
-    return read_elements(array, false, *layout);
+    return read_elements(path, false, size, lay_out_padding,
+                         "padding mask: expected " + in_words(std::vector{size.n_sequences, size.n_keys}));
 }
 
 void write_npy(const std::string& path, std::span<const std::uint64_t> shape, std::span<const float> data) {

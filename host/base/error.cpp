@@ -14,9 +14,7 @@ namespace host {
 std::string Error::printable(std::string line) {
     constexpr std::size_t kMostBytes = 2000;  // every type of model that is read fits in
     if (line.size() > kMostBytes) line = line.substr(0, kMostBytes) + "...";
-    for (char& c : line)
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-    return line;
+    return fovea::printable(line);
 }
 
 }  // namespace host

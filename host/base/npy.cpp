@@ -79,13 +79,11 @@ std::uint64_t element_bytes(const std::string& type) {
 
 template<class Number>
 std::vector<Token> ids_of(const NpyArray& array) {
-    std::vector<Token> ids(array.data.size() / sizeof(Number));
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-        Number value;
-        std::memcpy(&value, array.data.data() + i * sizeof(Number), sizeof value);
+    std::vector<Token> ids;
+    for (const Number value : numbers_of<Number>(array)) {
         const bool fits = value >= 0 && static_cast<double>(value) <= 4294967295.0;  // before the cast: NaN does not
-        if (fits) ids[i] = static_cast<Token>(value);
-        if (!fits || static_cast<Number>(ids[i]) != value)
+        ids.push_back(fits ? static_cast<Token>(value) : 0);
+        if (!fits || static_cast<Number>(ids.back()) != value)
             throw host::Error(array.path + ": token ids: expected whole numbers from 0 to 4294967295, got " +
                               std::to_string(value));
     }

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,6 +25,14 @@ struct NpyArray {
 
 /// Throws host::Error for anything but a little-endian array of numbers or booleans in a whole file.
 [[nodiscard]] NpyArray read_npy(const std::string& path);
+
+/// The elements, which are of this type, in memory that is aligned for them.
+template<class Number>
+[[nodiscard]] std::vector<Number> numbers_of(const NpyArray& array) {
+    std::vector<Number> numbers(array.data.size() / sizeof(Number));
+    if (!numbers.empty()) std::memcpy(numbers.data(), array.data.data(), numbers.size() * sizeof(Number));
+    return numbers;
+}
 
 /// The elements as ids. Throws host::Error where one is no whole number, negative, or beyond 32 bits.
 [[nodiscard]] std::vector<Token> read_ids(const NpyArray& array);

@@ -42,44 +42,29 @@ Mapping map_source(const std::filesystem::path& path, std::size_t most_bytes) {
 }
 
 void check_json_depth(std::span<const char> text, const std::string& file_name) {
-    constexpr int kMostLevels = 64;
-    int depth = 0;
-    bool in_string = false;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        if (in_string && text[i] == '\\')
-            ++i;
-        else if (text[i] == '"')
-            in_string = !in_string;
-        else if (!in_string && (text[i] == '{' || text[i] == '['))
-            ++depth;
-        else if (!in_string && (text[i] == '}' || text[i] == ']'))
-            --depth;
-        if (depth > kMostLevels)
-            throw host::Error(file_name + ": expected at most " + std::to_string(kMostLevels) +
-                              " levels of JSON, got more");
-    }
+    constexpr std::size_t kMostLevels = 64;
+    if (json_depth({text.data(), text.size()}) > kMostLevels)
+        throw host::Error(file_name + ": expected at most " + std::to_string(kMostLevels) +
+                          " levels of JSON, got more");
 }
 
 Fields Fields::read(const std::filesystem::path& path, std::size_t most_bytes) {
     const Mapping mapping = map_source(path, most_bytes);
-    const auto bytes = mapping.bytes();
-    const char* text = reinterpret_cast<const char*>(bytes.data());
-    check_json_depth({text, bytes.size()}, path.string());
-    try {
-        nlohmann::json json = nlohmann::json::parse(text, text + bytes.size());
-        if (!json.is_object()) throw host::Error(path.string() + ": expected a JSON object, got " + json.type_name());
-        return {std::move(json), path.string()};
-    } catch (const nlohmann::json::parse_error& error) {
-        throw host::Error(path.string() + ": expected JSON, got something else at byte " + std::to_string(error.byte));
-    } catch (const nlohmann::json::out_of_range&) {  // of parsing, a number's alone
-        throw host::Error(path.string() + ": expected numbers that a double can hold, got a larger one");
-    }
+    const std::string_view text(reinterpret_cast<const char*>(mapping.bytes().data()), mapping.bytes().size());
+    const std::string place = path.string();
+    check_json_depth(text, place);
+    JsonFault fault;
+    SortedJson json = read_sorted_json(text, &fault);
+    if (json.is_discarded())
+        throw host::Error(place + (fault.byte
+                                       ? ": expected JSON, got something else at byte " + std::to_string(fault.byte)
+                                       : ": expected numbers that a double can hold, got a larger one"));
+    if (!json.is_object()) throw host::Error(place + ": expected a JSON object, got " + json.type_name());
+    return {std::move(json), place};
 }
 
-void Fields::refuse(const std::string& name, const std::string& wanted) const {
-    const auto field = json_.find(name);
-    std::string had = "nothing";
-    if (field != json_.end()) had = field->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+void Fields::refuse(const std::string& name, const std::string& wanted, const SortedJson& got) const {
+    std::string had = json_text(got);
     if (had.size() > 80) {
         std::size_t end = 80;
         while ((static_cast<unsigned char>(had[end]) & 0xc0) == 0x80) --end;  // within a character
@@ -88,19 +73,29 @@ void Fields::refuse(const std::string& name, const std::string& wanted) const {
     throw host::Error(place_ + ": " + name + ": expected " + wanted + ", got " + had);
 }
 
+void Fields::refuse(const std::string& name, const std::string& wanted) const {
+    if (const auto field = json_.find(name); field != json_.end()) refuse(name, wanted, *field);
+    throw host::Error(place_ + ": " + name + ": expected " + wanted + ", got nothing");
+}
+
+const SortedJson& Fields::checked(const char* name, const std::string& wanted, const auto& fits) const {
+    const auto field = json_.find(name);
+    if (field == json_.end() || !fits(*field)) refuse(name, wanted);
+    return *field;
+}
+
 bool Fields::has(const char* name) const {
     const auto field = json_.find(name);
     return field != json_.end() && !field->is_null();
 }
 
 std::uint32_t Fields::count(const char* name, std::uint32_t least, std::uint32_t most) const {
-    const auto field = json_.find(name);
-    if (field == json_.end() || !field->is_number_unsigned() || field->get<std::uint64_t>() < least ||
-        field->get<std::uint64_t>() > most)
-        refuse(name, most == std::numeric_limits<std::uint32_t>::max()
-                         ? "a whole number of at least " + std::to_string(least)
-                         : "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
-    return field->get<std::uint32_t>();
+    const bool is_bounded = most != std::numeric_limits<std::uint32_t>::max();
+    const std::string wanted = is_bounded ? "from " + std::to_string(least) + " to " + std::to_string(most)
+                                          : "of at least " + std::to_string(least);
+    return checked(name, "a whole number " + wanted, [&](const SortedJson& field) {
+        return field.is_number_unsigned() && field.get<std::uint64_t>() >= least && field.get<std::uint64_t>() <= most;
+    });
 }
 
 std::uint32_t Fields::count_or(const char* name, std::uint32_t otherwise) const {
@@ -108,11 +103,9 @@ std::uint32_t Fields::count_or(const char* name, std::uint32_t otherwise) const 
 }
 
 double Fields::number(const char* name, double least, double most) const {
-    const auto field = json_.find(name);
-    if (field == json_.end() || !field->is_number() || !(field->get<double>() >= least) ||
-        !(field->get<double>() <= most))
-        refuse(name, "a number from " + in_words(least) + " to " + in_words(most));
-    return field->get<double>();
+    return checked(name, "a number from " + in_words(least) + " to " + in_words(most), [&](const SortedJson& field) {
+        return field.is_number() && field.get<double>() >= least && field.get<double>() <= most;
+    });
 }
 
 double Fields::number_or(const char* name, double least, double most, double otherwise) const {
@@ -121,14 +114,11 @@ double Fields::number_or(const char* name, double least, double most, double oth
 
 bool Fields::flag_or(const char* name, bool otherwise) const {
     if (!has(name)) return otherwise;
-    if (!json_[name].is_boolean()) refuse(name, "true or false");
-    return json_[name].get<bool>();
+    return checked(name, "true or false", [](const SortedJson& field) { return field.is_boolean(); });
 }
 
 std::string Fields::text(const char* name) const {
-    const auto field = json_.find(name);
-    if (field == json_.end() || !field->is_string()) refuse(name, "a text");
-    return field->get<std::string>();
+    return checked(name, "a text", [](const SortedJson& field) { return field.is_string(); });
 }
 
 std::string Fields::text_or(const char* name, const std::string& otherwise) const {
@@ -136,33 +126,28 @@ std::string Fields::text_or(const char* name, const std::string& otherwise) cons
 }
 
 std::vector<std::string> Fields::texts(const char* name) const {
-    const auto field = json_.find(name);
-    if (field == json_.end() || !field->is_array()) refuse(name, "a list of texts");
-    std::vector<std::string> texts;
-    for (const auto& item : *field) {
-        if (!item.is_string()) refuse(name, "a list of texts");
-        texts.push_back(item.get<std::string>());
-    }
-    return texts;
+    const auto is_text = [](const SortedJson& item) { return item.is_string(); };
+    return checked(name, "a list of texts", [&](const SortedJson& field) {
+        return field.is_array() && std::all_of(field.begin(), field.end(), is_text);
+    });
 }
 
-Fields Fields::or_else(const nlohmann::json& more) const {
+Fields Fields::or_else(const SortedJson& more) const {
     Fields all = *this;
     for (const auto& [name, value] : more.items())
         if (!json_.contains(name)) all.json_[name] = value;
     return all;
 }
 
-Fields Fields::with(const char* name, const nlohmann::json& value) const {
+Fields Fields::with(const char* name, const SortedJson& value) const {
     Fields all = *this;
     all.json_[name] = value;
     return all;
 }
 
 Fields Fields::object(const char* name) const {
-    const auto field = json_.find(name);
-    if (field == json_.end() || !field->is_object()) refuse(name, "an object");
-    return {*field, place_ + ": " + name};
+    const auto is_object = [](const SortedJson& field) { return field.is_object(); };
+    return {checked(name, "an object", is_object), place_ + ": " + name};
 }
 
 }  // namespace fovea

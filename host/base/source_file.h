@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "fovea/mapping.h"
+#include "host/base/json.h"
 
 namespace fovea {
 
@@ -25,6 +25,8 @@ void check_json_depth(std::span<const char> text, const std::string& file_name);
 class Fields {
 public:
     static Fields read(const std::filesystem::path& path, std::size_t most_bytes = 4u << 20);
+    /// An object that is there already. `place` is what a refusal begins with.
+    Fields(SortedJson json, std::string place) : json_(std::move(json)), place_(std::move(place)) {}
 
     [[nodiscard]] bool has(const char* name) const;
     /// A whole number in [least, most].
@@ -39,21 +41,24 @@ public:
     [[nodiscard]] std::string text_or(const char* name, const std::string& otherwise) const;
     [[nodiscard]] std::vector<std::string> texts(const char* name) const;
     /// These, and the fields of `more` that are not among them.
-    [[nodiscard]] Fields or_else(const nlohmann::json& more) const;
+    [[nodiscard]] Fields or_else(const SortedJson& more) const;
     /// These, with that value of one of them.
-    [[nodiscard]] Fields with(const char* name, const nlohmann::json& value) const;
+    [[nodiscard]] Fields with(const char* name, const SortedJson& value) const;
     /// A field that is an object itself.
     [[nodiscard]] Fields object(const char* name) const;
 
-    [[nodiscard]] const nlohmann::json& json() const { return json_; }
+    [[nodiscard]] const SortedJson& json() const { return json_; }
     /// What a refusal begins with: the file and, for an object within, its name.
     [[nodiscard]] const std::string& place() const { return place_; }
     [[noreturn]] void refuse(const std::string& name, const std::string& wanted) const;
+    /// The same for a value within a field.
+    [[noreturn]] void refuse(const std::string& name, const std::string& wanted, const SortedJson& got) const;
 
 private:
-    Fields(nlohmann::json json, std::string place) : json_(std::move(json)), place_(std::move(place)) {}
+    /// A field for which `fits` holds.
+    [[nodiscard]] const SortedJson& checked(const char* name, const std::string& wanted, const auto& fits) const;
 
-    nlohmann::json json_;
+    SortedJson json_;
     std::string place_;  // the file and, for an object within, its name
 };
 

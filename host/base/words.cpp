@@ -1,9 +1,12 @@
 #include "host/base/words.h"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstdio>
 #include <cstring>
+
+#include "host/base/ascii.h"
 
 namespace fovea {
 namespace {
@@ -38,10 +41,19 @@ std::string system_error(int error) {
     return words;
 }
 
+std::string printable(std::string_view text) {
+    std::string out(text);
+    std::replace_if(out.begin(), out.end(), is_control, '?');
+    return out;
+}
+
+std::string_view trimmed(std::string_view text, std::string_view blanks) {
+    text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
+    return text.substr(0, text.find_last_not_of(blanks) + 1);
+}
+
 std::string one_line(std::string_view text) {
-    std::string line;
-    for (const char c : text.substr(0, kLongest)) line += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-    return text.size() > kLongest ? line + "…" : line;
+    return printable(text.substr(0, kLongest)) + (text.size() > kLongest ? "…" : "");
 }
 
 std::string joined(std::span<const char* const> names) {

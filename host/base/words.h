@@ -22,6 +22,12 @@ namespace fovea {
 /// What an error number of the system means, to end a line with: "permission denied".
 [[nodiscard]] std::string system_error(int error);
 
+/// A text in which control characters are question marks.
+[[nodiscard]] std::string printable(std::string_view text);
+
+/// A text without the blanks at its ends.
+[[nodiscard]] std::string_view trimmed(std::string_view text, std::string_view blanks = " ");
+
 /// `text` as part of one line: control characters become '?', and a very long text is cut.
 [[nodiscard]] std::string one_line(std::string_view text);
 

@@ -6,8 +6,6 @@
 namespace fovea {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 /// Messages as transformers hands them to a template: members that are null are left out, and the reasoning stands
 /// under each of the names that templates read.
 Json settled(const Json& messages) {

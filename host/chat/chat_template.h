@@ -13,12 +13,12 @@
 #include <cstdint>
 #include <ctime>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
 #include "fovea/export.h"
 #include "fovea/host/error.h"
+#include "host/base/json.h"
 
 namespace fovea {
 
@@ -37,14 +37,14 @@ struct ChatTemplateLimits {
 /// The variables of a template. The order of keys is kept, for templates print objects.
 struct ChatInput {
     /// Objects with "role" and "content", at least one. Members that are null are left out, as transformers does.
-    nlohmann::ordered_json messages = nlohmann::ordered_json::array();
-    nlohmann::ordered_json tools{};      ///< null: none
-    nlohmann::ordered_json documents{};  ///< null: none
-    bool add_generation_prompt = true;   ///< ends with what begins the model's answer
-    std::string bos_token{};             ///< as text; empty: the variable is not defined
+    Json messages = Json::array();
+    Json tools{};                       ///< null: none
+    Json documents{};                   ///< null: none
+    bool add_generation_prompt = true;  ///< ends with what begins the model's answer
+    std::string bos_token{};            ///< as text; empty: the variable is not defined
     std::string eos_token{};
-    nlohmann::ordered_json extra = nlohmann::ordered_json::object();  ///< more variables, "enable_thinking" among them
-    std::time_t now = -1;                                             ///< what strftime_now tells; -1: the present
+    Json extra = Json::object();  ///< more variables, "enable_thinking" among them
+    std::time_t now = -1;         ///< what strftime_now tells; -1: the present
     ChatTemplateLimits limits{};
 };
 

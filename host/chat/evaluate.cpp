@@ -55,12 +55,8 @@ Value Interpreter::evaluate_plain(const Expression& e) {
 }
 
 Value Interpreter::evaluate_name(const Expression& e) {
-    for (const Scope* scope = scope_.get(); scope; scope = scope->outer.get()) {
-        budget_.steps(scope->variables.size() / 8);
-        for (const auto& [name, value] : scope->variables)
-            if (name == e.name) return value;
-    }
-    return Undefined{e.shared_name};
+    const Value* value = find_variable(e.name);
+    return value ? *value : Value(Undefined{e.shared_name});
 }
 
 Value Interpreter::evaluate_list(const Expression& e) {
@@ -134,16 +130,8 @@ Value Interpreter::evaluate_concat(const Expression& e) {
 Value Interpreter::evaluate_compare(const Expression& e) {
     Value left = evaluate(*e.operands[0]);
     for (std::size_t i = 0; i < e.operators.size(); ++i) {
-        const std::string& sign = e.operators[i];
         Value right = evaluate(*e.operands[i + 1]);
-        bool holds = false;
-        if (sign == "==" || sign == "!=") holds = equal(budget_, left, right) == (sign == "==");
-        if (sign == "in" || sign == "not in") holds = contains(budget_, right, left) == (sign == "in");
-        if (sign == "<" || sign == "<=")
-            holds = less(budget_, left, right) || (sign == "<=" && equal(budget_, left, right));
-        if (sign == ">" || sign == ">=")
-            holds = less(budget_, right, left) || (sign == ">=" && equal(budget_, left, right));
-        if (!holds) return false;
+        if (!compare(budget_, e.operators[i], left, right)) return false;
         left = std::move(right);
     }
     return true;
@@ -161,10 +149,8 @@ Value Interpreter::attribute_of(const Value& of, std::string_view name) {
     if (is_undefined(of)) fail("." + std::string(name) + ": expected a value that has it, got " + kind_of(of));
     if (const auto* loop = std::get_if<Loop*>(&of)) return loop_attribute(**loop, name);
     if (const auto* space = std::get_if<Namespace*>(&of)) {
-        budget_.steps((*space)->attributes.size() / 8);
-        for (const auto& [key, value] : (*space)->attributes)
-            if (key == name) return value;
-        return nothing();
+        const Value* value = find(budget_, (*space)->attributes, name);
+        return value ? *value : nothing();
     }
     if (const Builtin* method = find_method(of, name)) return bound(*method, of);
     if (const auto* dict = std::get_if<DictPointer>(&of))

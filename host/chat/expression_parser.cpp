@@ -38,10 +38,13 @@ struct ExpressionParser::Deeper {
     std::uint32_t& depth;
 };
 
-ExpressionParser::Made ExpressionParser::make(ExpressionKind kind, std::uint32_t line) const {
+ExpressionParser::Made ExpressionParser::make(ExpressionKind kind, std::uint32_t line, ExpressionPointer first,
+                                              std::string name) const {
     auto made = std::make_unique<Expression>();
     made->kind = kind;
     made->line = line;
+    made->name = std::move(name);
+    if (first) made->operands.push_back(std::move(first));
     return made;
 }
 
@@ -57,21 +60,28 @@ ExpressionPointer ExpressionParser::finish(Made made) const {
     return made;
 }
 
-ExpressionPointer ExpressionParser::binary(ExpressionKind kind, std::string name, ExpressionPointer a,
-                                           ExpressionPointer b) const {
-    Made made = make(kind, a->line);
-    made->name = std::move(name);
-    made->operands.push_back(std::move(a));
-    made->operands.push_back(std::move(b));
-    return finish(std::move(made));
+ExpressionPointer ExpressionParser::negated(ExpressionPointer of, std::uint32_t line) const {
+    return finish(make(ExpressionKind::logic, line, std::move(of), "not"));
+}
+
+ExpressionPointer ExpressionParser::parse_left(std::initializer_list<std::string_view> names, ExpressionKind kind,
+                                               Parse tighter) {
+    ExpressionPointer left = (this->*tighter)();
+    while (tokens_.is_one_of(names)) {
+        const std::uint32_t line = left->line;
+        Made made = make(kind, line, std::move(left), tokens_.take().text);
+        made->operands.push_back((this->*tighter)());
+        left = finish(std::move(made));
+    }
+    return left;
 }
 
 ExpressionPointer ExpressionParser::parse(bool with_condition) {
     const Deeper deeper(*this);
     ExpressionPointer value = parse_or();
     while (with_condition && tokens_.take_name("if")) {
-        Made made = make(ExpressionKind::condition, value->line);
-        made->operands.push_back(std::move(value));
+        const std::uint32_t line = value->line;
+        Made made = make(ExpressionKind::condition, line, std::move(value));
         made->operands.push_back(parse_or());
         made->operands.push_back(tokens_.take_name("else") ? parse() : nullptr);
         value = finish(std::move(made));
@@ -82,8 +92,8 @@ ExpressionPointer ExpressionParser::parse(bool with_condition) {
 ExpressionPointer ExpressionParser::parse_tuple(bool with_condition) {
     ExpressionPointer first = parse(with_condition);
     if (!tokens_.is_sign(",")) return first;
-    Made made = make(ExpressionKind::tuple, first->line);
-    made->operands.push_back(std::move(first));
+    const std::uint32_t line = first->line;
+    Made made = make(ExpressionKind::tuple, line, std::move(first));
     while (tokens_.take_sign(",")) {
         if (tokens_.is_sign(")") || tokens_.is(TokenKind::block_end) || tokens_.is(TokenKind::print_end)) break;
         made->operands.push_back(parse(with_condition));
@@ -92,42 +102,28 @@ ExpressionPointer ExpressionParser::parse_tuple(bool with_condition) {
 }
 
 ExpressionPointer ExpressionParser::parse_or() {
-    ExpressionPointer left = parse_and();
-    while (tokens_.take_name("or")) left = binary(ExpressionKind::logic, "or", std::move(left), parse_and());
-    return left;
+    return parse_left({"or"}, ExpressionKind::logic, &ExpressionParser::parse_and);
 }
 
 ExpressionPointer ExpressionParser::parse_and() {
-    ExpressionPointer left = parse_not();
-    while (tokens_.take_name("and")) left = binary(ExpressionKind::logic, "and", std::move(left), parse_not());
-    return left;
+    return parse_left({"and"}, ExpressionKind::logic, &ExpressionParser::parse_not);
 }
 
 ExpressionPointer ExpressionParser::parse_not() {
     if (!tokens_.is_name("not")) return parse_compare();
     const Deeper deeper(*this);
-    Made made = make(ExpressionKind::logic, tokens_.take().line);
-    made->name = "not";
-    made->operands.push_back(parse_not());
-    return finish(std::move(made));
+    const std::uint32_t line = tokens_.take().line;
+    return negated(parse_not(), line);
 }
 
 ExpressionPointer ExpressionParser::parse_compare() {
     ExpressionPointer first = parse_sum();
-    Made made = make(ExpressionKind::compare, first->line);
-    made->operands.push_back(std::move(first));
-    const auto is_operator = [&] {
-        static constexpr std::string_view kOperators[] = {"==", "!=", "<", "<=", ">", ">="};
-        return tokens_.is(TokenKind::sign) &&
-               std::find(std::begin(kOperators), std::end(kOperators), tokens_.peek().text) != std::end(kOperators);
-    };
+    const std::uint32_t line = first->line;
+    Made made = make(ExpressionKind::compare, line, std::move(first));
     for (;;) {
-        if (is_operator()) {
+        if (tokens_.is_one_of({"==", "!=", "<", "<=", ">", ">=", "in"})) {
             made->operators.push_back(tokens_.take().text);
-        } else if (tokens_.take_name("in")) {
-            made->operators.emplace_back("in");
-        } else if (tokens_.is_name("not") && tokens_.peek_next().kind == TokenKind::name &&
-                   tokens_.peek_next().text == "in") {
+        } else if (tokens_.is_name("not") && tokens_.is_next(TokenKind::name, "in")) {
             tokens_.take();
             tokens_.take();
             made->operators.emplace_back("not in");
@@ -141,52 +137,33 @@ ExpressionPointer ExpressionParser::parse_compare() {
 }
 
 ExpressionPointer ExpressionParser::parse_sum() {
-    ExpressionPointer left = parse_concat();
-    while (tokens_.is_sign("+") || tokens_.is_sign("-")) {
-        std::string sign = tokens_.take().text;
-        left = binary(ExpressionKind::arithmetic, std::move(sign), std::move(left), parse_concat());
-    }
-    return left;
+    return parse_left({"+", "-"}, ExpressionKind::arithmetic, &ExpressionParser::parse_concat);
 }
 
 ExpressionPointer ExpressionParser::parse_concat() {
     ExpressionPointer first = parse_product();
     if (!tokens_.is_sign("~")) return first;
-    Made made = make(ExpressionKind::concat, first->line);
-    made->operands.push_back(std::move(first));
+    const std::uint32_t line = first->line;
+    Made made = make(ExpressionKind::concat, line, std::move(first));
     while (tokens_.take_sign("~")) made->operands.push_back(parse_product());
     return finish(std::move(made));
 }
 
 ExpressionPointer ExpressionParser::parse_product() {
-    ExpressionPointer left = parse_power();
-    while (tokens_.is_sign("*") || tokens_.is_sign("/") || tokens_.is_sign("//") || tokens_.is_sign("%")) {
-        std::string sign = tokens_.take().text;
-        left = binary(ExpressionKind::arithmetic, std::move(sign), std::move(left), parse_power());
-    }
-    return left;
+    return parse_left({"*", "/", "//", "%"}, ExpressionKind::arithmetic, &ExpressionParser::parse_power);
 }
 
 ExpressionPointer ExpressionParser::parse_power() {
-    ExpressionPointer left = parse_unary();
-    while (tokens_.take_sign("**")) left = binary(ExpressionKind::arithmetic, "**", std::move(left), parse_unary());
-    return left;
+    return parse_left({"**"}, ExpressionKind::arithmetic, &ExpressionParser::parse_operand);
 }
 
-ExpressionPointer ExpressionParser::parse_unary(bool with_filters) {
-    ExpressionPointer value;
-    if (tokens_.is_sign("-") || tokens_.is_sign("+")) {
-        const Deeper deeper(*this);
-        const Token sign = tokens_.take();
-        Made made = make(ExpressionKind::arithmetic, sign.line);
-        made->name = sign.text;
-        made->operands.push_back(parse_unary(false));
-        value = finish(std::move(made));
-    } else {
-        value = parse_primary();
-    }
-    value = parse_postfix(std::move(value));
-    return with_filters ? parse_filters(std::move(value)) : std::move(value);
+ExpressionPointer ExpressionParser::parse_operand() { return parse_filters(parse_unary()); }
+
+ExpressionPointer ExpressionParser::parse_unary() {
+    if (!tokens_.is_sign("-") && !tokens_.is_sign("+")) return parse_postfix(parse_primary());
+    const Deeper deeper(*this);
+    const Token sign = tokens_.take();
+    return finish(make(ExpressionKind::arithmetic, sign.line, parse_unary(), sign.text));
 }
 
 ExpressionPointer ExpressionParser::parse_primary() {
@@ -198,8 +175,8 @@ ExpressionPointer ExpressionParser::parse_primary() {
         return constant(line, std::make_shared<const std::string>(std::move(text)));
     }
     if (tokens_.is(TokenKind::integer) || tokens_.is(TokenKind::real)) return parse_number();
-    if (tokens_.is_sign("[")) return parse_list();
-    if (tokens_.is_sign("{")) return parse_dict();
+    if (tokens_.is_sign("[")) return parse_items(ExpressionKind::list, "]");
+    if (tokens_.is_sign("{")) return parse_items(ExpressionKind::dict, "}");
     if (!tokens_.take_sign("(")) tokens_.refuse("an expression");
     if (tokens_.take_sign(")")) return finish(make(ExpressionKind::tuple, line));
     ExpressionPointer inner = parse_tuple();
@@ -212,49 +189,28 @@ ExpressionPointer ExpressionParser::parse_name() {
     if (token.text == "true" || token.text == "True") return constant(token.line, true);
     if (token.text == "false" || token.text == "False") return constant(token.line, false);
     if (token.text == "none" || token.text == "None") return constant(token.line, None{});
-    Made made = make(ExpressionKind::name, token.line);
-    made->name = std::move(token.text);
-    return finish(std::move(made));
+    return finish(make(ExpressionKind::name, token.line, nullptr, std::move(token.text)));
 }
 
 ExpressionPointer ExpressionParser::parse_number() {
-    const Token& token = tokens_.peek();
-    const char *begin = token.text.data(), *end = begin + token.text.size();
-    Value value;
-    std::errc error{};
-    if (token.kind == TokenKind::integer) {
-        std::int64_t integer = 0;
-        error = std::from_chars(begin, end, integer).ec;
-        value = integer;
-    } else {
-        double real = 0;
-        error = std::from_chars(begin, end, real).ec;
-        value = real;
-    }
-    if (error != std::errc{}) tokens_.refuse("a number of 64 bits");
-    return constant(tokens_.take().line, value);
+    const auto read = [&](auto number) {
+        const std::string& text = tokens_.peek().text;
+        if (std::from_chars(text.data(), text.data() + text.size(), number).ec != std::errc{})
+            tokens_.refuse("a number of 64 bits");
+        return constant(tokens_.take().line, number);
+    };
+    return tokens_.is(TokenKind::integer) ? read(std::int64_t{0}) : read(0.0);
 }
 
-ExpressionPointer ExpressionParser::parse_list() {
-    Made made = make(ExpressionKind::list, tokens_.take().line);
-    while (!tokens_.take_sign("]")) {
+ExpressionPointer ExpressionParser::parse_items(ExpressionKind kind, std::string_view close) {
+    Made made = make(kind, tokens_.take().line);
+    while (!tokens_.take_sign(close)) {
         if (!made->operands.empty()) {
             tokens_.need_sign(",");
-            if (tokens_.take_sign("]")) break;
+            if (tokens_.take_sign(close)) break;
         }
         made->operands.push_back(parse());
-    }
-    return finish(std::move(made));
-}
-
-ExpressionPointer ExpressionParser::parse_dict() {
-    Made made = make(ExpressionKind::dict, tokens_.take().line);
-    while (!tokens_.take_sign("}")) {
-        if (!made->operands.empty()) {
-            tokens_.need_sign(",");
-            if (tokens_.take_sign("}")) break;
-        }
-        made->operands.push_back(parse());
+        if (kind != ExpressionKind::dict) continue;
         tokens_.need_sign(":");
         made->operands.push_back(parse());
     }
@@ -265,19 +221,17 @@ ExpressionPointer ExpressionParser::parse_postfix(ExpressionPointer of) {
     for (;;) {
         const std::uint32_t line = tokens_.peek().line;
         if (tokens_.take_sign(".")) {
-            Made made = make(tokens_.is(TokenKind::integer) ? ExpressionKind::item : ExpressionKind::attribute, line);
-            made->operands.push_back(std::move(of));
-            if (tokens_.is(TokenKind::integer)) {
+            const bool is_item = tokens_.is(TokenKind::integer);
+            Made made = make(is_item ? ExpressionKind::item : ExpressionKind::attribute, line, std::move(of));
+            if (is_item)
                 made->operands.push_back(parse_number());
-            } else {
+            else
                 made->name = tokens_.need_any_name("a name after .");
-            }
             of = finish(std::move(made));
         } else if (tokens_.is_sign("[")) {
             of = parse_subscript(std::move(of));
         } else if (tokens_.is_sign("(")) {
-            Made made = make(ExpressionKind::call, line);
-            made->operands.push_back(std::move(of));
+            Made made = make(ExpressionKind::call, line, std::move(of));
             parse_arguments(*made);
             of = finish(std::move(made));
         } else {
@@ -302,8 +256,7 @@ ExpressionPointer ExpressionParser::parse_subscript(ExpressionPointer of) {
     }
     if (!is_slice && !parts[0]) tokens_.refuse("an expression");
     tokens_.take();
-    Made made = make(is_slice ? ExpressionKind::slice : ExpressionKind::item, line);
-    made->operands.push_back(std::move(of));
+    Made made = make(is_slice ? ExpressionKind::slice : ExpressionKind::item, line, std::move(of));
     for (std::size_t i = 0; i < (is_slice ? 3u : 1u); ++i) made->operands.push_back(std::move(parts[i]));
     return finish(std::move(made));
 }
@@ -338,16 +291,14 @@ ExpressionPointer ExpressionParser::parse_block_filters() {
 
 ExpressionPointer ExpressionParser::parse_test(ExpressionPointer of) {
     Made made = make(ExpressionKind::test, tokens_.take().line);
-    const bool negated = tokens_.take_name("not");
+    const bool is_not = tokens_.take_name("not");
     made->name = tokens_.need_any_name("a test's name");
     made->operands.push_back(std::move(of));
     const auto begins_argument = [&] {
-        if (tokens_.is_name("else") || tokens_.is_name("or") || tokens_.is_name("and") || tokens_.is_name("is"))
-            return false;
-        if (tokens_.is_name("if") || tokens_.is_name("in") || tokens_.is_name("not") || tokens_.is_name("recursive"))
-            return false;
-        return tokens_.is(TokenKind::name) || tokens_.is(TokenKind::text) || tokens_.is(TokenKind::integer) ||
-               tokens_.is(TokenKind::real) || tokens_.is_sign("[") || tokens_.is_sign("{");
+        if (tokens_.is(TokenKind::name))
+            return !tokens_.is_one_of({"else", "or", "and", "is", "if", "in", "not", "recursive"});
+        return tokens_.is(TokenKind::text) || tokens_.is(TokenKind::integer) || tokens_.is(TokenKind::real) ||
+               tokens_.is_one_of({"[", "{"});
     };
     if (tokens_.is_sign("(")) {
         parse_arguments(*made);
@@ -355,11 +306,9 @@ ExpressionPointer ExpressionParser::parse_test(ExpressionPointer of) {
         const Deeper deeper(*this);
         made->operands.push_back(parse_postfix(parse_primary()));
     }
-    if (!negated) return finish(std::move(made));
-    Made inverse = make(ExpressionKind::logic, made->line);
-    inverse->name = "not";
-    inverse->operands.push_back(finish(std::move(made)));
-    return finish(std::move(inverse));
+    const std::uint32_t line = made->line;
+    ExpressionPointer test = finish(std::move(made));
+    return is_not ? negated(std::move(test), line) : std::move(test);
 }
 
 void ExpressionParser::parse_arguments(Expression& call) {
@@ -369,9 +318,8 @@ void ExpressionParser::parse_arguments(Expression& call) {
             tokens_.need_sign(",");
             if (tokens_.take_sign(")")) return;
         }
-        if (tokens_.is_sign("*") || tokens_.is_sign("**")) tokens_.refuse("arguments one by one");
-        if (tokens_.is(TokenKind::name) && tokens_.peek_next().kind == TokenKind::sign &&
-            tokens_.peek_next().text == "=") {
+        if (tokens_.is_one_of({"*", "**"})) tokens_.refuse("arguments one by one");
+        if (tokens_.is(TokenKind::name) && tokens_.is_next(TokenKind::sign, "=")) {
             std::string name = tokens_.take().text;
             tokens_.take();
             call.named.emplace_back(std::move(name), parse());

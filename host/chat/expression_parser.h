@@ -1,5 +1,7 @@
 // Expressions of templates, in Jinja's order of precedence.
 #pragma once
+#include <initializer_list>
+
 #include "host/chat/syntax.h"
 #include "host/chat/token_reader.h"
 
@@ -19,9 +21,14 @@ public:
 private:
     struct Deeper;
     using Made = std::unique_ptr<Expression>;
-    [[nodiscard]] Made make(ExpressionKind kind, std::uint32_t line) const;
+    using Parse = ExpressionPointer (ExpressionParser::*)();
+    /// An expression of which `first`, if it is not null, is the first operand; finish() checks it when it is whole.
+    [[nodiscard]] Made make(ExpressionKind kind, std::uint32_t line, ExpressionPointer first = nullptr,
+                            std::string name = {}) const;
     ExpressionPointer finish(Made made) const;
-    ExpressionPointer binary(ExpressionKind kind, std::string name, ExpressionPointer a, ExpressionPointer b) const;
+    ExpressionPointer negated(ExpressionPointer of, std::uint32_t line) const;
+    /// Operators of one precedence, which bind from the left; `tighter` parses their operands.
+    ExpressionPointer parse_left(std::initializer_list<std::string_view> names, ExpressionKind kind, Parse tighter);
 
     ExpressionPointer parse_or();
     ExpressionPointer parse_and();
@@ -31,12 +38,12 @@ private:
     ExpressionPointer parse_concat();
     ExpressionPointer parse_product();
     ExpressionPointer parse_power();
-    ExpressionPointer parse_unary(bool with_filters = true);
+    ExpressionPointer parse_operand();
+    ExpressionPointer parse_unary();
     ExpressionPointer parse_primary();
     ExpressionPointer parse_name();
     ExpressionPointer parse_number();
-    ExpressionPointer parse_list();
-    ExpressionPointer parse_dict();
+    ExpressionPointer parse_items(ExpressionKind kind, std::string_view close);
     ExpressionPointer parse_postfix(ExpressionPointer of);
     ExpressionPointer parse_subscript(ExpressionPointer of);
     ExpressionPointer parse_filters(ExpressionPointer of);

@@ -3,128 +3,114 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
+#include "host/base/ascii.h"
 #include "host/chat/interpreter.h"
 #include "host/chat/text.h"
 
 namespace fovea::chat {
 namespace {
 
-using Bound = Builtin::Bound;
-
-std::string text_or(Interpreter& run, const Bound& arguments, std::size_t i, const char* fallback) {
-    return arguments[i] ? to_text(run.budget(), *arguments[i]) : fallback;
-}
-
 // ---- texts -----------------------------------------------------------------------------------------------------------
 
 template<std::string (*change)(std::string_view)>
-Value changed(Interpreter& run, const Value& self, const Bound&, const Arguments&) {
-    return make_text(run.budget(), change(to_text(run.budget(), self)));
+Value changed(const Call& c) {
+    return c.text(change(c.words()));
 }
 
-Value as_text(Interpreter& run, const Value& self, const Bound&, const Arguments&) {
-    return is_text(self) ? self : make_text(run.budget(), to_text(run.budget(), self));
-}
+Value as_text(const Call& c) { return is_text(c.self) ? c.self : c.text(c.words()); }
 
-/// A text's own method, applied to any value.
-template<int which>  // 0: strip, 1: replace
-Value by_method(Interpreter& run, const Value& self, const Bound&, const Arguments& all) {
-    const Value text = make_text(run.budget(), to_text(run.budget(), self));
-    Arguments given = all;
-    if (which == 1)
-        for (std::size_t i = 0; i < std::min<std::size_t>(2, given.positional.size()); ++i)
-            given.positional[i] = make_text(run.budget(), to_text(run.budget(), given.positional[i]));
-    return run.call(run.attribute_of(text, which ? "replace" : "strip"), given);
+/// A text's own method, applied to any value as text, and to the first arguments as texts.
+Value by_method(const Call& c, const char* method, std::size_t n_texts) {
+    const Value text = c.text(c.words());
+    Arguments given = c.all;
+    for (std::size_t i = 0; i < std::min(n_texts, given.positional.size()); ++i)
+        given.positional[i] = c.text(to_text(c.budget, given.positional[i]));
+    return c.run.call(c.run.attribute_of(text, method), given);
 }
 
 /// Words begin after white space, a hyphen or an opening bracket, as Jinja's filter has it and str.title has not.
-Value title_words(Interpreter& run, const Value& self, const Bound&, const Arguments&) {
-    std::string text = lower(to_text(run.budget(), self));
+std::string title_words(std::string_view text) {
+    std::string out = lower(text);
     bool begins = true;
-    for (char& c : text) {
-        if (begins) c = upper({&c, 1})[0];
-        begins = c == '-' || c == '(' || c == '{' || c == '[' || c == '<' || is_space(static_cast<unsigned char>(c));
+    for (char& letter : out) {
+        if (begins) letter = to_upper(letter);
+        begins = std::string_view("-({[<").find(letter) != text.npos || is_space(static_cast<unsigned char>(letter));
     }
-    return make_text(run.budget(), std::move(text));
+    return out;
 }
 
-Value escape(Interpreter& run, const Value& self, const Bound&, const Arguments&) {
+std::string escape(std::string_view text) {
     std::string out;
-    for (const char c : to_text(run.budget(), self)) {
-        switch (c) {
+    for (const char letter : text) switch (letter) {
             case '&': out += "&amp;"; break;
             case '<': out += "&lt;"; break;
             case '>': out += "&gt;"; break;
             case '\'': out += "&#39;"; break;
             case '"': out += "&#34;"; break;
-            default: out += c;
+            default: out += letter;
         }
-    }
-    return make_text(run.budget(), std::move(out));
+    return out;
 }
 
-Value indent(Interpreter& run, const Value& self, const Bound& a, const Arguments&) {
-    const std::string text = to_text(run.budget(), self) + "\n";  // a last break begins a line, as Jinja has it
+Value indent(const Call& c) {
+    const std::string text = c.words() + "\n";  // a last break begins a line, as Jinja has it
     std::string by;
-    if (a[0] && is_text(*a[0])) {
-        by = text_of(*a[0]);
+    if (c.bound[0] && is_text(*c.bound[0])) {
+        by = text_of(*c.bound[0]);
     } else {
-        const std::int64_t width = integer_or(a, 0, 4);
-        run.budget().bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(width, 0)));
-        by.assign(static_cast<std::size_t>(std::max<std::int64_t>(width, 0)), ' ');
+        const auto width = static_cast<std::uint64_t>(std::max<std::int64_t>(c.integer_or(0, 4), 0));
+        c.budget.bytes(width);
+        by.assign(static_cast<std::size_t>(width), ' ');
     }
-    const bool first = flag_or(a, 1, false), blank = flag_or(a, 2, false);
-    const std::vector<std::string_view> lines = split_lines(text, false);
+    const bool first = c.flag(1), blank = c.flag(2);
     std::string out;
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-        run.budget().bytes(by.size() + lines[i].size() + sizeof lines[i]);
-        if (i) out += '\n';
-        if (i ? blank || !lines[i].empty() : first) out += by;
-        out += lines[i];
+    bool begun = false;
+    for (const std::string_view line : split_lines(text, false)) {
+        c.budget.bytes(by.size() + line.size() + sizeof line);
+        if (begun) out += '\n';
+        if (std::exchange(begun, true) ? blank || !line.empty() : first) out += by;
+        out += line;
     }
-    return make_text(run.budget(), std::move(out));
+    return c.text(std::move(out));
 }
 
-Value center(Interpreter& run, const Value& self, const Bound& a, const Arguments&) {
-    const std::string text = to_text(run.budget(), self);
-    const std::int64_t width = integer_or(a, 0, 80), n = std::max<std::int64_t>(0, width - count_characters(text));
-    run.budget().bytes(static_cast<std::uint64_t>(n));
+Value center(const Call& c) {
+    const std::string text = c.words();
+    const std::int64_t width = c.integer_or(0, 80), n = std::max<std::int64_t>(0, width - count_characters(text));
+    c.budget.bytes(static_cast<std::uint64_t>(n));
     const std::int64_t left = n / 2 + (n & width & 1);
-    return make_text(run.budget(), std::string(static_cast<std::size_t>(left), ' ') + text +
-                                       std::string(static_cast<std::size_t>(n - left), ' '));
+    return c.text(std::string(static_cast<std::size_t>(left), ' ') + text +
+                  std::string(static_cast<std::size_t>(n - left), ' '));
 }
 
-Value count_words(Interpreter& run, const Value& self, const Bound&, const Arguments&) {
-    const std::string text = to_text(run.budget(), self);
-    run.budget().bytes(text.size());
+Value count_words(const Call& c) {
+    const std::string text = c.words();
+    c.budget.bytes(text.size());
     std::int64_t n = 0;
     bool within = false;
-    for (const char c : text) {
-        const bool in_word =
-            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || (c & 0x80);
-        n += in_word && !within;
-        within = in_word;
-    }
+    for (const char letter : text)
+        n += !std::exchange(within, is_letter_or_digit(letter) || letter == '_' || (letter & 0x80)) && within;
     return n;
 }
 
-Value tojson(Interpreter& run, const Value& self, const Bound& a, const Arguments&) {
+Value tojson(const Call& c) {
     JsonStyle style;
-    style.ensure_ascii = flag_or(a, 0, false);
-    if (a[1] && !is<None>(*a[1])) {
-        style.indent = static_cast<int>(std::clamp<std::int64_t>(integer_of(*a[1]), 0, 64));
+    style.ensure_ascii = c.flag(0);
+    if (const Value* spaces = c.given(1)) {
+        style.indent = static_cast<int>(std::clamp<std::int64_t>(integer_of(*spaces), 0, 64));
         style.item_separator = ",";
     }
-    if (a[2] && !is<None>(*a[2])) {
-        const std::vector<Value> both = elements(run.budget(), *a[2]);
+    if (const Value* separators = c.given(2)) {
+        const std::vector<Value> both = elements(c.budget, *separators);
         if (both.size() != 2 || !is_text(both[0]) || !is_text(both[1]))
             fail("tojson: expected two texts as separators, got others");
         style.item_separator = text_of(both[0]);
         style.key_separator = text_of(both[1]);
     }
-    style.sort_keys = flag_or(a, 3, false);
-    return make_text(run.budget(), to_json(run.budget(), self, style));
+    style.sort_keys = c.flag(3);
+    return c.text(to_json(c.budget, c.self, style));
 }
 
 // ---- numbers ---------------------------------------------------------------------------------------------------------
@@ -139,18 +125,18 @@ bool read_real(const std::string& text, double& number) {
     return *end == '\0';
 }
 
-Value to_integer(Interpreter& run, const Value& self, const Bound& a, const Arguments&) {
-    const Value fallback = a[0] ? *a[0] : Value(std::int64_t{0});
-    if (is_integer(self)) return integer_of(self);
+Value to_integer(const Call& c) {
+    const Value fallback = c.bound[0] ? *c.bound[0] : Value(std::int64_t{0});
+    if (is_integer(c.self)) return integer_of(c.self);
     double real = 0;
-    if (is<double>(self)) {
-        real = real_of(self);
-    } else if (!is_text(self)) {
+    if (is<double>(c.self)) {
+        real = real_of(c.self);
+    } else if (!is_text(c.self)) {
         return fallback;
     } else {
-        const std::int64_t base = integer_or(a, 1, 10);
+        const std::int64_t base = c.integer_or(1, 10);
         if (base != 0 && (base < 2 || base > 36)) return fallback;
-        std::string digits(strip(to_text(run.budget(), self), Side::both));
+        std::string digits(strip(c.words(), Side::both));
         std::erase(digits, '_');
         char* end = nullptr;
         errno = 0;
@@ -162,27 +148,27 @@ Value to_integer(Interpreter& run, const Value& self, const Bound& a, const Argu
     return static_cast<std::int64_t>(real);
 }
 
-Value to_real(Interpreter& run, const Value& self, const Bound& a, const Arguments&) {
+Value to_real(const Call& c) {
     double real = 0;
-    if (is_number(self)) return real_of(self);
-    if (is_text(self) && read_real(to_text(run.budget(), self), real)) return real;
-    return a[0] ? *a[0] : Value(0.0);
+    if (is_number(c.self)) return real_of(c.self);
+    if (is_text(c.self) && read_real(c.words(), real)) return real;
+    return c.bound[0] ? *c.bound[0] : Value(0.0);
 }
 
-Value absolute(Interpreter& run, const Value& self, const Bound&, const Arguments&) {
-    if (is<double>(self)) return std::fabs(real_of(self));
-    return integer_of(self) < 0 ? compute(run.budget(), "-", std::int64_t{0}, self) : Value(integer_of(self));
+Value absolute(const Call& c) {
+    if (is<double>(c.self)) return std::fabs(real_of(c.self));
+    return integer_of(c.self) < 0 ? compute(c.budget, "-", std::int64_t{0}, c.self) : Value(integer_of(c.self));
 }
 
-Value round_off(Interpreter& run, const Value& self, const Bound& a, const Arguments&) {
-    const std::int64_t precision = integer_or(a, 0, 0);
-    const std::string method = text_or(run, a, 1, "common");
+Value round_off(const Call& c) {
+    const std::int64_t precision = c.integer_or(0, 0);
+    const std::string method = c.text_or(1, "common");
     if (precision < 0 || precision > 30)
         fail("round: expected a precision from 0 to 30, got " + std::to_string(precision));
     if (method != "common" && method != "ceil" && method != "floor")
         fail("round: expected common, ceil or floor, got " + method);
-    if (method == "common" && is_integer(self)) return integer_of(self);
-    const double number = real_of(self), scale = std::pow(10.0, static_cast<double>(precision));
+    if (method == "common" && is_integer(c.self)) return integer_of(c.self);
+    const double number = real_of(c.self), scale = std::pow(10.0, static_cast<double>(precision));
     if (method == "ceil") return std::ceil(number * scale) / scale;
     if (method == "floor") return std::floor(number * scale) / scale;
     char digits[400];  // to the nearest decimal, ties to even
@@ -192,197 +178,164 @@ Value round_off(Interpreter& run, const Value& self, const Bound& a, const Argum
 
 // ---- lists -----------------------------------------------------------------------------------------------------------
 
-Value first(Interpreter& run, const Value& self, const Bound&, const Arguments&) {
-    const std::vector<Value> items = elements(run.budget(), self);
-    return items.empty() ? Value(Undefined{}) : items.front();
+/// The value that a path leads to from an item; without a path the item itself.
+Value at_path(const Call& c, const Value& item, const Value* path) { return path ? path_of(c.run, item, *path) : item; }
+
+Value first_of(const std::vector<Value>& items) { return items.empty() ? Value(Undefined{}) : items.front(); }
+Value last_of(const std::vector<Value>& items) { return items.empty() ? Value(Undefined{}) : items.back(); }
+
+Value reversed(const Call& c) {
+    std::vector<Value> items = c.items();
+    std::reverse(items.begin(), items.end());
+    return c.list(std::move(items));
 }
 
-Value last(Interpreter& run, const Value& self, const Bound&, const Arguments&) {
-    const std::vector<Value> items = elements(run.budget(), self);
-    return items.empty() ? Value(Undefined{}) : items.back();
+Value or_default(const Call& c) {
+    if (!is_undefined(c.self) && (!c.flag(1) || truthy(c.self))) return c.self;
+    return c.bound[0] ? *c.bound[0] : Value(std::make_shared<const std::string>());
 }
 
-Value count(Interpreter& run, const Value& self, const Bound&, const Arguments&) { return length(run.budget(), self); }
-
-Value as_list(Interpreter& run, const Value& self, const Bound&, const Arguments&) {
-    return make_list(run.budget(), elements(run.budget(), self));
-}
-
-Value or_default(Interpreter&, const Value& self, const Bound& a, const Arguments&) {
-    if (!is_undefined(self) && (!flag_or(a, 1, false) || truthy(self))) return self;
-    return a[0] ? *a[0] : Value(std::make_shared<const std::string>());
-}
-
-Value join(Interpreter& run, const Value& self, const Bound& a, const Arguments&) {
-    const std::string by = text_or(run, a, 0, "");
+Value join(const Call& c) {
+    const std::string by = c.text_or(0, "");
     std::string text;
     bool begun = false;
-    for (const Value& item : elements(run.budget(), self)) {
+    for (const Value& item : c.items()) {
         if (std::exchange(begun, true)) text += by;
-        run.budget().bytes(by.size());
-        text += to_text(run.budget(), a[1] ? path_of(run, item, *a[1]) : item);
+        c.budget.bytes(by.size());
+        text += to_text(c.budget, at_path(c, item, c.bound[1]));
     }
-    return make_text(run.budget(), std::move(text));
-}
-
-Value reverse(Interpreter& run, const Value& self, const Bound&, const Arguments&) {
-    if (is_text(self)) return slice(run.budget(), self, None{}, None{}, std::int64_t{-1});
-    std::vector<Value> items = elements(run.budget(), self);
-    std::reverse(items.begin(), items.end());
-    return make_list(run.budget(), std::move(items));
+    return c.text(std::move(text));
 }
 
 /// The key that an item is ordered by: one of its values, or itself; texts regardless of case by default.
-Value key_of(Interpreter& run, const Value& item, const Value* attribute, bool case_sensitive) {
-    const Value key = attribute && !is<None>(*attribute) ? path_of(run, item, *attribute) : item;
-    return !case_sensitive && is_text(key) ? make_text(run.budget(), lower(text_of(key))) : key;
+Value key_of(const Call& c, const Value& item, const Value* attribute, bool case_sensitive) {
+    const Value key = at_path(c, item, attribute);
+    return !case_sensitive && is_text(key) ? c.text(lower(text_of(key))) : key;
 }
 
-std::vector<Value> sorted(Interpreter& run, const std::vector<Value>& items, const Value* attribute,
-                          bool case_sensitive, bool reverse) {
+std::vector<Value> sorted(const Call& c, const std::vector<Value>& items, const Value* attribute, bool case_sensitive,
+                          bool reverse) {
     std::vector<std::pair<Value, const Value*>> order;
-    for (const Value& item : items) order.emplace_back(key_of(run, item, attribute, case_sensitive), &item);
+    for (const Value& item : items) order.emplace_back(key_of(c, item, attribute, case_sensitive), &item);
     std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
-        return reverse ? less(run.budget(), b.first, a.first) : less(run.budget(), a.first, b.first);
+        return reverse ? less(c.budget, b.first, a.first) : less(c.budget, a.first, b.first);
     });
     std::vector<Value> result;
     for (const auto& one : order) result.push_back(*one.second);
     return result;
 }
 
-Value sort(Interpreter& run, const Value& self, const Bound& a, const Arguments&) {
-    const std::vector<Value> items = elements(run.budget(), self);
-    return make_list(run.budget(), sorted(run, items, a[2], flag_or(a, 1, false), flag_or(a, 0, false)));
+/// The pairs of an object.
+Value pairs_of(const Call& c, const char* who) {
+    if (!is<DictPointer>(c.self)) fail(std::string(who) + ": expected an object, got " + kind_of(c.self));
+    return c.run.call(c.run.attribute_of(c.self, "items"), {});
 }
 
-Value dictsort(Interpreter& run, const Value& self, const Bound& a, const Arguments&) {
-    if (!is<DictPointer>(self)) fail("dictsort: expected an object, got " + kind_of(self));
-    const Value pairs = run.call(run.attribute_of(self, "items"), {});
-    const std::string by = text_or(run, a, 1, "key");
+Value dictsort(const Call& c) {
+    const Value pairs = pairs_of(c, "dictsort");
+    const std::string by = c.text_or(1, "key");
     if (by != "key" && by != "value") fail("dictsort: expected by key or value, got " + by);
     const Value index = std::int64_t{by == "value"};
-    return make_list(run.budget(),
-                     sorted(run, elements(run.budget(), pairs), &index, flag_or(a, 0, false), flag_or(a, 2, false)));
+    return c.list(sorted(c, elements(c.budget, pairs), &index, c.flag(0), c.flag(2)));
 }
 
-Value unique(Interpreter& run, const Value& self, const Bound& a, const Arguments&) {
+Value unique(const Call& c) {
     std::vector<Value> kept, keys;
-    for (const Value& item : elements(run.budget(), self)) {
-        Value key = key_of(run, item, a[1], flag_or(a, 0, false));
-        const auto same = [&](const Value& one) { return equal(run.budget(), one, key); };
+    for (const Value& item : c.items()) {
+        Value key = key_of(c, item, c.given(1), c.flag(0));
+        const auto same = [&](const Value& one) { return equal(c.budget, one, key); };
         if (std::any_of(keys.begin(), keys.end(), same)) continue;
         keys.push_back(std::move(key));
         kept.push_back(item);
     }
-    return make_list(run.budget(), std::move(kept));
+    return c.list(std::move(kept));
 }
 
-template<bool largest>
-Value extreme(Interpreter& run, const Value& self, const Bound& a, const Arguments&) {
-    const std::vector<Value> items = sorted(run, elements(run.budget(), self), a[1], flag_or(a, 0, false), largest);
-    return items.empty() ? Value(Undefined{}) : items.front();
-}
-
-Value sum(Interpreter& run, const Value& self, const Bound& a, const Arguments&) {
-    Value total = a[1] ? *a[1] : Value(std::int64_t{0});
-    for (const Value& item : elements(run.budget(), self))
-        total = compute(run.budget(), "+", total, a[0] && !is<None>(*a[0]) ? path_of(run, item, *a[0]) : item);
+Value sum(const Call& c) {
+    Value total = c.bound[1] ? *c.bound[1] : Value(std::int64_t{0});
+    for (const Value& item : c.items()) total = compute(c.budget, "+", total, at_path(c, item, c.given(0)));
     return total;
 }
 
-Value items_of(Interpreter& run, const Value& self, const Bound&, const Arguments&) {
-    if (is_undefined(self)) return make_list(run.budget(), {});
-    if (!is<DictPointer>(self)) fail("items: expected an object, got " + kind_of(self));
-    return run.call(run.attribute_of(self, "items"), {});
-}
-
-Value batch(Interpreter& run, const Value& self, const Bound& a, const Arguments&) {
-    const std::int64_t n = integer_of(needed(a, 0, "batch"));
+Value batch(const Call& c) {
+    const std::int64_t n = integer_of(c.needed(0, "batch"));
     if (n < 1 || n > 100'000) fail("batch: expected 1 to 100000 items, got " + std::to_string(n));
     std::vector<Value> batches, items;
-    for (const Value& item : elements(run.budget(), self)) {
-        if (static_cast<std::int64_t>(items.size()) == n)
-            batches.push_back(make_list(run.budget(), std::exchange(items, {})));
+    for (const Value& item : c.items()) {
+        if (static_cast<std::int64_t>(items.size()) == n) batches.push_back(c.list(std::exchange(items, {})));
         items.push_back(item);
     }
-    while (!items.empty() && a[1] && static_cast<std::int64_t>(items.size()) < n) items.push_back(*a[1]);
-    if (!items.empty()) batches.push_back(make_list(run.budget(), std::move(items)));
-    return make_list(run.budget(), std::move(batches));
+    while (!items.empty() && c.bound[1] && static_cast<std::int64_t>(items.size()) < n) items.push_back(*c.bound[1]);
+    if (!items.empty()) batches.push_back(c.list(std::move(items)));
+    return c.list(std::move(batches));
 }
 
 /// None for a value that counts as false: a template's tools are none if there are none.
-std::vector<Value> elements_if_any(Interpreter& run, const Value& self) {
-    return truthy(self) ? elements(run.budget(), self) : std::vector<Value>{};
+std::vector<Value> items_if_any(const Call& c) { return truthy(c.self) ? c.items() : std::vector<Value>{}; }
+
+Value take_first(Arguments& arguments) {
+    Value first = std::move(arguments.positional.front());
+    arguments.positional.erase(arguments.positional.begin());
+    return first;
 }
 
 /// map("filter", ...) and map(attribute=..., default=...).
-Value map(Interpreter& run, const Value& self, const Bound&, const Arguments& all) {
+Value map(const Call& c) {
     const Value *attribute = nullptr, *fallback = nullptr;
-    for (const auto& [name, value] : all.named) {
+    for (const auto& [name, value] : c.all.named) {
         if (name == "attribute") attribute = &value;
         if (name == "default") fallback = &value;
     }
-    Arguments rest = all;
-    std::string filter;
-    if (!attribute) {
-        if (all.positional.empty() || !is_text(all.positional[0]))
-            fail("map: expected a filter's name or an attribute, got none");
-        filter = text_of(all.positional[0]);
-        rest.positional.erase(rest.positional.begin());
-    }
+    Arguments rest = c.all;
+    if (!attribute && (rest.positional.empty() || !is_text(rest.positional[0])))
+        fail("map: expected a filter's name or an attribute, got none");
+    const Value filter = attribute ? Value(None{}) : take_first(rest);
     std::vector<Value> made;
-    for (const Value& item : elements_if_any(run, self)) {
-        Value value = attribute ? path_of(run, item, *attribute) : run.apply_filter(filter, item, rest);
+    for (const Value& item : items_if_any(c)) {
+        Value value = attribute ? path_of(c.run, item, *attribute) : c.run.apply_filter(text_of(filter), item, rest);
         made.push_back(attribute && fallback && is_undefined(value) ? *fallback : std::move(value));
     }
-    return make_list(run.budget(), std::move(made));
+    return c.list(std::move(made));
 }
 
 /// Items for which a test holds, or does not: of the item, or of one of its values. Without a test: items that are
 /// true.
 template<bool keep, bool by_attribute>
-Value choose(Interpreter& run, const Value& self, const Bound&, const Arguments& all) {
-    Arguments rest = all;
-    Value path;
-    if (by_attribute) {
-        if (rest.positional.empty()) fail("selectattr and rejectattr: expected an attribute, got none");
-        path = rest.positional[0];
-        rest.positional.erase(rest.positional.begin());
-    }
-    std::string test;
-    if (!rest.positional.empty()) {
-        if (!is_text(rest.positional[0]))
-            fail("select and reject: expected a test's name, got " + kind_of(rest.positional[0]));
-        test = text_of(rest.positional[0]);
-        rest.positional.erase(rest.positional.begin());
-    }
+Value choose(const Call& c) {
+    Arguments rest = c.all;
+    if (by_attribute && rest.positional.empty()) fail("selectattr and rejectattr: expected an attribute, got none");
+    const Value path = by_attribute ? take_first(rest) : Value(None{});
+    const Value test = rest.positional.empty() ? Value(std::make_shared<const std::string>()) : take_first(rest);
+    if (!is_text(test)) fail("select and reject: expected a test's name, got " + kind_of(test));
     std::vector<Value> kept;
-    for (const Value& item : elements_if_any(run, self)) {
-        const Value value = by_attribute ? path_of(run, item, path) : item;
-        const bool holds = test.empty() ? truthy(value) : run.apply_test(test, value, rest);
+    for (const Value& item : items_if_any(c)) {
+        const Value value = by_attribute ? path_of(c.run, item, path) : item;
+        const bool holds = text_of(test).empty() ? truthy(value) : c.run.apply_test(text_of(test), value, rest);
         if (holds == keep) kept.push_back(item);
     }
-    return make_list(run.budget(), std::move(kept));
+    return c.list(std::move(kept));
 }
 
-Value attribute(Interpreter& run, const Value& self, const Bound& a, const Arguments&) {
-    const std::string& name = text_needed(a, 0, "attr");
-    if (is<DictPointer>(self) && !find_method(self, name)) return Undefined{};  // not its items
-    return run.attribute_of(self, name);
+Value attribute(const Call& c) {
+    const std::string& name = c.text_needed(0, "attr");
+    if (is<DictPointer>(c.self) && !find_method(c.self, name)) return Undefined{};  // not its items
+    return c.run.attribute_of(c.self, name);
 }
+
+Value count(const Call& c) { return length(c.budget, c.self); }
 
 constexpr Builtin kFilters[] = {
-    {"trim", by_method<0>, {"*"}},
-    {"replace", by_method<1>, {"*"}},
+    {"trim", [](const Call& c) { return by_method(c, "strip", 0); }, {"*"}},
+    {"replace", [](const Call& c) { return by_method(c, "replace", 2); }, {"*"}},
     {"upper", changed<upper>},
     {"lower", changed<lower>},
-    {"title", title_words},
+    {"title", changed<title_words>},
     {"capitalize", changed<capitalize>},
     {"string", as_text},
     {"safe", as_text},
-    {"escape", escape},
-    {"e", escape},
-    {"forceescape", escape},
+    {"escape", changed<escape>},
+    {"e", changed<escape>},
+    {"forceescape", changed<escape>},
     {"indent", indent, {"width", "first", "blank"}},
     {"center", center, {"width"}},
     {"wordcount", count_words},
@@ -391,22 +344,31 @@ constexpr Builtin kFilters[] = {
     {"float", to_real, {"default"}},
     {"abs", absolute},
     {"round", round_off, {"precision", "method"}},
-    {"first", first},
-    {"last", last},
+    {"first", [](const Call& c) { return first_of(c.items()); }},
+    {"last", [](const Call& c) { return last_of(c.items()); }},
     {"length", count},
     {"count", count},
-    {"list", as_list},
+    {"list", [](const Call& c) { return c.list(c.items()); }},
     {"default", or_default, {"default_value", "boolean"}},
     {"d", or_default, {"default_value", "boolean"}},
     {"join", join, {"d", "attribute"}},
-    {"reverse", reverse},
-    {"sort", sort, {"reverse", "case_sensitive", "attribute"}},
+    {"reverse",
+     [](const Call& c) {
+         return is_text(c.self) ? slice(c.budget, c.self, None{}, None{}, std::int64_t{-1}) : reversed(c);
+     }},
+    {"sort",
+     [](const Call& c) { return c.list(sorted(c, c.items(), c.given(2), c.flag(1), c.flag(0))); },
+     {"reverse", "case_sensitive", "attribute"}},
     {"dictsort", dictsort, {"case_sensitive", "by", "reverse"}},
     {"unique", unique, {"case_sensitive", "attribute"}},
-    {"min", extreme<false>, {"case_sensitive", "attribute"}},
-    {"max", extreme<true>, {"case_sensitive", "attribute"}},
+    {"min",
+     [](const Call& c) { return first_of(sorted(c, c.items(), c.given(1), c.flag(0), false)); },
+     {"case_sensitive", "attribute"}},
+    {"max",
+     [](const Call& c) { return first_of(sorted(c, c.items(), c.given(1), c.flag(0), true)); },
+     {"case_sensitive", "attribute"}},
     {"sum", sum, {"attribute", "start"}},
-    {"items", items_of},
+    {"items", [](const Call& c) { return is_undefined(c.self) ? c.list({}) : pairs_of(c, "items"); }},
     {"batch", batch, {"linecount", "fill_with"}},
     {"map", map, {"*"}},
     {"select", choose<true, false>, {"*"}},

@@ -35,7 +35,7 @@ private:
     std::shared_ptr<Scope> before_;
 };
 
-Interpreter::Interpreter(const ChatInput& input, const nlohmann::ordered_json& messages)
+Interpreter::Interpreter(const ChatInput& input, const Json& messages)
     : budget_(input.limits), now_(input.now), scope_(std::make_shared<Scope>()) {
     if (now_ == -1) now_ = std::time(nullptr);
     for (const Builtin& function : functions()) assign(std::string(function.name), bound(function, None{}));
@@ -124,23 +124,11 @@ void Interpreter::execute_set(const Statement& statement) {
         }
     }
     if (!statement.sets_attribute) return assign_all(statement.targets, value);
-    Expression name;
-    name.kind = ExpressionKind::name;
-    name.name = statement.targets[0];
-    name.line = statement.line;
-    const Value space = evaluate_name(name);
-    if (!is<Namespace*>(space))
-        fail("set " + name.name + "." + statement.targets[1] + ": expected a namespace, got " + kind_of(space));
-    auto& attributes = std::get<Namespace*>(space)->attributes;
-    budget_.steps(attributes.size() / 8);
-    const auto at = std::find_if(attributes.begin(), attributes.end(),
-                                 [&](const auto& a) { return a.first == statement.targets[1]; });
-    if (at != attributes.end()) {
-        at->second = std::move(value);
-    } else {
-        budget_.bytes(sizeof attributes[0] + statement.targets[1].size());
-        attributes.emplace_back(statement.targets[1], std::move(value));
-    }
+    const std::string &name = statement.targets[0], &attribute = statement.targets[1];
+    const Value* variable = find_variable(name);
+    const Value space = variable ? *variable : Value(Undefined{});
+    if (!is<Namespace*>(space)) fail("set " + name + "." + attribute + ": expected a namespace, got " + kind_of(space));
+    set(budget_, std::get<Namespace*>(space)->attributes, attribute, std::move(value));
 }
 
 Interpreter::Flow Interpreter::execute_with(const Statement& statement) {
@@ -194,33 +182,55 @@ Interpreter::Flow Interpreter::run_loop(const Statement& statement, std::vector<
     return Flow::on;
 }
 
-std::string Interpreter::capture(const Block& block) {
+/// If this throws the rendering ends, and out_ with it.
+std::string Interpreter::captured(const auto& write_all) {
     std::string text;
     std::string* const before = std::exchange(out_, &text);
-    const Inside inside(*this, scope_);
-    try {
-        (void)execute(block);
-    } catch (...) {
-        out_ = before;
-        throw;
-    }
+    write_all();
     out_ = before;
     return text;
 }
 
+std::string Interpreter::capture(const Block& block) {
+    const Inside inside(*this, scope_);
+    return captured([&] { (void)execute(block); });
+}
+
 // ---- variables and calls ---------------------------------------------------------------------------------------------
 
-void Interpreter::assign(const std::string& name, Value value) {
-    auto& variables = scope_->variables;
-    budget_.steps(1 + variables.size() / 8);
-    const auto at =
-        std::find_if(variables.begin(), variables.end(), [&](const auto& one) { return one.first == name; });
-    if (at != variables.end()) {
+namespace {
+
+auto place_of(auto& among, std::string_view name) {
+    return std::find_if(among.begin(), among.end(), [&](const auto& one) { return one.first == name; });
+}
+
+}  // namespace
+
+const Value* find(Budget& budget, const NamedValues& among, std::string_view name) {
+    budget.steps(among.size() / 8);
+    const auto at = place_of(among, name);
+    return at == among.end() ? nullptr : &at->second;
+}
+
+void set(Budget& budget, NamedValues& among, const std::string& name, Value value) {
+    budget.steps(among.size() / 8);
+    if (const auto at = place_of(among, name); at != among.end()) {
         at->second = std::move(value);
     } else {
-        budget_.bytes(sizeof variables[0] + name.size());
-        variables.emplace_back(name, std::move(value));
+        budget.bytes(sizeof among[0] + name.size());
+        among.emplace_back(name, std::move(value));
     }
+}
+
+const Value* Interpreter::find_variable(std::string_view name) {
+    for (const Scope* scope = scope_.get(); scope; scope = scope->outer.get())
+        if (const Value* value = find(budget_, scope->variables, name)) return value;
+    return nullptr;
+}
+
+void Interpreter::assign(const std::string& name, Value value) {
+    budget_.steps(1);
+    set(budget_, scope_->variables, name, std::move(value));
 }
 
 void Interpreter::assign_all(const std::vector<std::string>& targets, const Value& value) {
@@ -269,7 +279,7 @@ Value Interpreter::call(const Value& callee, const Arguments& arguments) {
     const Callable& callable = *std::get<CallablePointer>(callee);
     if (callable.macro) return call_macro(*callable.macro, arguments);
     const Builtin& builtin = *callable.builtin;
-    Builtin::Bound given{};
+    std::array<const Value*, Call::kMost> given{};
     const std::string name(builtin.name);
     if (builtin.parameters[0] != "*") {
         const auto begin = builtin.parameters.begin(),
@@ -287,7 +297,7 @@ Value Interpreter::call(const Value& callee, const Arguments& arguments) {
             given[static_cast<std::size_t>(at - begin)] = &value;
         }
     }
-    return builtin.call(*this, callable.self, given, arguments);
+    return builtin.call({*this, budget_, callable.self, given, arguments});
 }
 
 Value Interpreter::call_macro(const Macro& macro, const Arguments& arguments) {
@@ -304,13 +314,10 @@ Value Interpreter::call_macro(const Macro& macro, const Arguments& arguments) {
     }
     for (std::size_t i = 0; i < statement.parameters.size(); ++i) {
         const auto& [name, fallback] = statement.parameters[i];
-        if (i < arguments.positional.size()) {
+        if (i < arguments.positional.size())
             assign(name, arguments.positional[i]);
-            continue;
-        }
-        const auto same = [&, &called = name](const auto& one) { return one.first == called; };
-        if (std::any_of(arguments.named.begin(), arguments.named.end(), same)) continue;
-        assign(name, fallback ? evaluate(*fallback) : Value(Undefined{std::make_shared<const std::string>(name)}));
+        else if (!find(budget_, arguments.named, name))
+            assign(name, fallback ? evaluate(*fallback) : Value(Undefined{std::make_shared<const std::string>(name)}));
     }
     return make_text(budget_, capture(statement.bodies[0]));
 }
@@ -319,17 +326,9 @@ Value Interpreter::call_loop(Loop& loop, const Arguments& arguments) {
     if (!loop.statement->recursive) fail("loop: expected a loop that is recursive to call it, got another");
     if (arguments.positional.size() != 1 || !arguments.named.empty())
         fail("loop: expected 1 argument, got another number");
-    std::string text;
-    std::string* const before = std::exchange(out_, &text);
     const std::shared_ptr<Scope> scope = std::exchange(scope_, loop.scope);
-    try {
-        (void)run_loop(*loop.statement, elements(budget_, arguments.positional[0]), loop.depth + 1);
-    } catch (...) {
-        out_ = before;
-        scope_ = scope;
-        throw;
-    }
-    out_ = before;
+    std::string text =
+        captured([&] { (void)run_loop(*loop.statement, elements(budget_, arguments.positional[0]), loop.depth + 1); });
     scope_ = scope;
     return make_text(budget_, std::move(text));
 }

@@ -4,6 +4,7 @@
 #include <ctime>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,27 +17,56 @@ namespace fovea::chat {
 
 class Interpreter;
 
+/// Values by name, in the order in which they were first set.
+using NamedValues = std::vector<std::pair<std::string, Value>>;
+/// The one with this name, or null.
+[[nodiscard]] const Value* find(Budget& budget, const NamedValues& among, std::string_view name);
+/// Sets the one with this name, or adds it.
+void set(Budget& budget, NamedValues& among, const std::string& name, Value value);
+
 /// The arguments of a call.
 struct Arguments {
     std::vector<Value> positional;
-    std::vector<std::pair<std::string, Value>> named;
+    NamedValues named;
 };
 
-/// A function, filter, test or method that is built in. Arguments come in the order of `parameters`, null if not given;
-/// the one parameter "*" takes any, and looks at `all`.
+/// A call of what is built in.
+struct Call {
+    static constexpr std::size_t kMost = 4;  ///< parameters
+    Interpreter& run;
+    Budget& budget;
+    const Value& self;                      ///< a method's object; what a filter or a test is applied to
+    std::array<const Value*, kMost> bound;  ///< arguments in the order of the parameters, null if not given
+    const Arguments& all;
+
+    /// An argument that is neither left out nor none, or null.
+    [[nodiscard]] const Value* given(std::size_t i) const;
+    /// A required argument, or an optional one and its default. Refusals name `who`.
+    [[nodiscard]] const Value& needed(std::size_t i, const char* who) const;
+    [[nodiscard]] const std::string& text_needed(std::size_t i, const char* who) const;
+    [[nodiscard]] std::string text_or(std::size_t i, const char* fallback) const {
+        return bound[i] ? to_text(budget, *bound[i]) : fallback;
+    }
+    [[nodiscard]] std::int64_t integer_or(std::size_t i, std::int64_t fallback) const {
+        return given(i) ? integer_of(*bound[i]) : fallback;
+    }
+    [[nodiscard]] bool flag(std::size_t i) const { return bound[i] && truthy(*bound[i]); }
+
+    /// str(self), and what `for` goes through.
+    [[nodiscard]] std::string words() const { return to_text(budget, self); }
+    [[nodiscard]] std::vector<Value> items() const { return elements(budget, self); }
+    [[nodiscard]] Value text(auto&& text) const {
+        return make_text(budget, std::string(std::forward<decltype(text)>(text)));
+    }
+    [[nodiscard]] Value list(std::vector<Value> items) const { return make_list(budget, std::move(items)); }
+};
+
+/// A function, filter, test or method that is built in. The one parameter "*" takes any arguments.
 struct Builtin {
-    static constexpr std::size_t kMost = 4;
-    using Bound = std::array<const Value*, kMost>;
     std::string_view name;
-    Value (*call)(Interpreter& run, const Value& self, const Bound& arguments, const Arguments& all);
-    std::array<std::string_view, kMost> parameters{};
+    Value (*call)(const Call& call);
+    std::array<std::string_view, Call::kMost> parameters{};
 };
-
-/// A required argument, or an optional one and its default.
-[[nodiscard]] const Value& needed(const Builtin::Bound& arguments, std::size_t i, const char* who);
-[[nodiscard]] const std::string& text_needed(const Builtin::Bound& arguments, std::size_t i, const char* who);
-[[nodiscard]] std::int64_t integer_or(const Builtin::Bound& arguments, std::size_t i, std::int64_t fallback);
-[[nodiscard]] bool flag_or(const Builtin::Bound& arguments, std::size_t i, bool fallback);
 
 /// The one with this name, or null.
 [[nodiscard]] const Builtin* find_builtin(std::span<const Builtin> among, std::string_view name);
@@ -56,11 +86,11 @@ struct Macro {
 /// deep.
 struct Scope {
     std::shared_ptr<Scope> outer;
-    std::vector<std::pair<std::string, Value>> variables;
+    NamedValues variables;
 };
 
 struct Namespace {
-    std::vector<std::pair<std::string, Value>> attributes;
+    NamedValues attributes;
 };
 
 struct Loop {
@@ -69,14 +99,13 @@ struct Loop {
     std::vector<Value> items;      ///< while it runs
     std::size_t index = 0, n_items = 0;
     std::uint32_t depth = 0;
-    bool has_seen = false;  ///< changed() was called, with what `seen` says
-    std::string seen;
+    std::optional<std::string> seen;  ///< what changed() was called with
 };
 
 class Interpreter {
 public:
     /// `messages` in place of the input's.
-    Interpreter(const ChatInput& input, const nlohmann::ordered_json& messages);
+    Interpreter(const ChatInput& input, const Json& messages);
     Interpreter(const Interpreter&) = delete;
     Interpreter& operator=(const Interpreter&) = delete;
 
@@ -107,6 +136,8 @@ private:
     std::vector<Value> filter_items(const Statement& statement, std::vector<Value> items);
     /// The text that a block writes, in a scope of its own inside `outer`.
     std::string capture(const Block& block);
+    /// The text that `write_all` writes.
+    std::string captured(const auto& write_all);
     void write(std::string_view text);
 
     Value evaluate(const Expression& expression);
@@ -127,6 +158,7 @@ private:
     Value call_loop(Loop& loop, const Arguments& arguments);
     Value loop_attribute(Loop& loop, std::string_view name);
     Value bound(const Builtin& method, const Value& self);
+    [[nodiscard]] const Value* find_variable(std::string_view name);
     void assign(const std::string& name, Value value);
     void assign_all(const std::vector<std::string>& targets, const Value& value);
     Value make_macro(const Statement& statement);
@@ -143,6 +175,8 @@ private:
 
 /// a `sign` b, as Python computes it; fails if it cannot, and beyond 64 bits.
 [[nodiscard]] Value compute(Budget& budget, std::string_view sign, const Value& a, const Value& b);
+/// a `sign` b, one of == != < <= > >= in, and "not in".
+[[nodiscard]] bool compare(Budget& budget, std::string_view sign, const Value& a, const Value& b);
 /// value[start:stop:step]; none: left out.
 [[nodiscard]] Value slice(Budget& budget, const Value& value, const Value& start, const Value& stop, const Value& step);
 /// The attribute of `value` by a dotted name, as map(attribute="a.b") asks.

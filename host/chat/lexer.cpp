@@ -2,16 +2,17 @@
 
 #include <algorithm>
 
+#include "engine/format/utf8.h"
+#include "host/base/ascii.h"
 #include "host/chat/chat_template.h"
 #include "host/chat/text.h"
 
 namespace fovea::chat {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool begins_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c & 0x80); }
+bool begins_name(char c) { return is_letter(c) || c == '_' || (c & 0x80); }
 bool in_name(char c) { return begins_name(c) || is_digit(c); }
-bool is_hexadecimal(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+bool is_hexadecimal(char c) { return hex_value(c) >= 0; }
 
 std::string with_plain_line_ends(std::string_view text) {
     std::string out;
@@ -171,7 +172,7 @@ private:
             if (text_.substr(at_, 2) == sign) return add_sign(sign);
         if (std::string_view("+-*/%~<>=()[]{}.,:|;").find(c) == std::string_view::npos)
             refuse("expected an expression, got the character " +
-                   std::string(text_.substr(at_, character_bytes(text_, at_))));
+                   std::string(text_.substr(at_, first_character(text_.substr(at_)).bytes)));
         match_bracket(c, open);
         add_sign(text_.substr(at_, 1));
     }

@@ -74,7 +74,7 @@ ModelChat::ModelChat(const Model& model, const Tokenizer& tokenizer) : tokenizer
     for (Token id = 0; id < tokenizer.vocab_size(); ++id)
         if (tokenizer.ends_text(id)) end_tokens_.push_back(id);
     if (!end_tokens_.empty()) eos_ = token_bytes(tokenizer, end_tokens_.front());
-    const auto named = nlohmann::json::parse(find_info(model, "special_tokens"), nullptr, false);
+    const auto named = read_json(find_info(model, "special_tokens"));
     for (const auto& [key, text] : {std::pair{"bos_token", &bos_}, std::pair{"eos_token", &eos_}})
         if (named.is_object() && named.contains(key) && named[key].is_string()) *text = named[key].get<std::string>();
     const auto has = [&](std::string_view text) { return special_token(tokenizer, text) != Tokenizer::kNoToken; };
@@ -96,9 +96,8 @@ ModelChat ModelChat::of(const Model& model, const Tokenizer& tokenizer) {
         chat.template_ = std::make_shared<const ChatTemplate>(ChatTemplate::chatml());
         chat.note_ = "no chat template: ChatML, for which it has tokens";
     } else if (!model.info().prompt_suffix.empty()) {
-        const nlohmann::json suffix(std::string(model.info().prompt_suffix));  // quoted as templates do
-        chat.template_ = parsed(std::string(kLastAlone) + "{{ " +
-                                suffix.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + " }}");
+        const std::string suffix = json_text(Json(model.info().prompt_suffix));  // quoted as templates do
+        chat.template_ = parsed(std::string(kLastAlone) + "{{ " + suffix + " }}");
         chat.note_ = "no chat template: it answers each message by itself, without a system text";
     } else {
         chat.template_ = parsed(kPlain);

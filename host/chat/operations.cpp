@@ -102,6 +102,13 @@ Value compute(Budget& budget, std::string_view sign, const Value& a, const Value
     fail_kinds(sign, a, b);
 }
 
+bool compare(Budget& budget, std::string_view sign, const Value& a, const Value& b) {
+    if (sign == "==" || sign == "!=") return equal(budget, a, b) == (sign == "==");
+    if (sign == "in" || sign == "not in") return contains(budget, b, a) == (sign == "in");
+    const bool is_turned = sign.starts_with('>');
+    return less(budget, is_turned ? b : a, is_turned ? a : b) || (sign.size() == 2 && equal(budget, a, b));
+}
+
 Value slice(Budget& budget, const Value& value, const Value& start, const Value& stop, const Value& step) {
     if (!is_row(value)) fail("[:]: expected a text or a list, got " + kind_of(value));
     const std::int64_t by = is<None>(step) ? 1 : integer_of(step);

@@ -42,7 +42,7 @@ private:
                 print->expressions.push_back(expressions_.parse_tuple());
                 tokens_.need(TokenKind::print_end, "}}");
                 block.statements.push_back(std::move(print));
-            } else if (is_one_of(ends)) {
+            } else if (tokens_.is_one_of(ends)) {
                 const std::string name = tokens_.take().text;
                 if (end) *end = name;
                 --depth_;
@@ -56,16 +56,19 @@ private:
         return block;
     }
 
-    [[nodiscard]] bool is_one_of(std::initializer_list<std::string_view> names) const {
-        return tokens_.is(TokenKind::name) && std::find(names.begin(), names.end(), tokens_.peek().text) != names.end();
+    /// Parses a statement's body, and goes behind its end block.
+    Made with_body(Made made, std::string_view end) {
+        need_block_end();
+        made->bodies.push_back(parse_until({end}));
+        need_block_end();
+        return made;
     }
-
-    /// Parses a body, and goes behind its end block.
-    Block parse_body(std::string_view end) {
-        need_block_end();
-        Block body = parse_until({end});
-        need_block_end();
-        return body;
+    /// The same of a body that is run by calls, for which loops around it are none.
+    Made with_called_body(Made made, std::string_view end) {
+        const std::uint32_t loops = std::exchange(loops_, 0);
+        made = with_body(std::move(made), end);
+        loops_ = loops;
+        return made;
     }
 
     void need_block_end() { tokens_.need(TokenKind::block_end, "%}"); }
@@ -74,16 +77,17 @@ private:
         const std::uint32_t line = tokens_.peek().line;
         const std::string name = tokens_.is(TokenKind::name) ? tokens_.peek().text : "";
         using Read = Made (Parser::*)(std::uint32_t);
-        static constexpr std::pair<std::string_view, Read> kStatements[] = {{"if", &Parser::parse_if},
-                                                                            {"for", &Parser::parse_for},
-                                                                            {"set", &Parser::parse_set},
-                                                                            {"macro", &Parser::parse_macro},
-                                                                            {"call", &Parser::parse_call},
-                                                                            {"filter", &Parser::parse_filter},
-                                                                            {"with", &Parser::parse_with},
-                                                                            {"break", &Parser::parse_break},
-                                                                            {"continue", &Parser::parse_continue},
-                                                                            {"generation", &Parser::parse_generation}};
+        static constexpr std::pair<std::string_view, Read> kStatements[] = {
+            {"if", &Parser::parse_if},
+            {"for", &Parser::parse_for},
+            {"set", &Parser::parse_set},
+            {"macro", &Parser::parse_macro},
+            {"call", &Parser::parse_call},
+            {"filter", &Parser::parse_filter},
+            {"with", &Parser::parse_with},
+            {"break", &Parser::leave_loop<StatementKind::break_loop>},
+            {"continue", &Parser::leave_loop<StatementKind::continue_loop>},
+            {"generation", &Parser::parse_generation}};
         for (const auto& [statement, read] : kStatements)
             if (name == statement) {
                 tokens_.take();
@@ -152,8 +156,7 @@ private:
         made->kind = StatementKind::set_body;
         if (tokens_.take_sign("|")) made->expressions.push_back(expressions_.parse_block_filters());
         if (!tokens_.is(TokenKind::block_end)) tokens_.refuse("= or %}");
-        made->bodies.push_back(parse_body("endset"));
-        return made;
+        return with_body(std::move(made), "endset");
     }
 
     void parse_parameters(Statement& statement) {
@@ -170,10 +173,7 @@ private:
         Made made = make(StatementKind::macro, line);
         made->text = tokens_.need_any_name("a macro's name");
         parse_parameters(*made);
-        const std::uint32_t loops = std::exchange(loops_, 0);
-        made->bodies.push_back(parse_body("endmacro"));
-        loops_ = loops;
-        return made;
+        return with_called_body(std::move(made), "endmacro");
     }
 
     Made parse_call(std::uint32_t line) {
@@ -182,17 +182,13 @@ private:
         if (tokens_.is_sign("(")) parse_parameters(*made);
         made->expressions.push_back(expressions_.parse());
         if (made->expressions.back()->kind != ExpressionKind::call) tokens_.refuse("a call");
-        const std::uint32_t loops = std::exchange(loops_, 0);
-        made->bodies.push_back(parse_body("endcall"));
-        loops_ = loops;
-        return made;
+        return with_called_body(std::move(made), "endcall");
     }
 
     Made parse_filter(std::uint32_t line) {
         Made made = make(StatementKind::filter_body, line);
         made->expressions.push_back(expressions_.parse_block_filters());
-        made->bodies.push_back(parse_body("endfilter"));
-        return made;
+        return with_body(std::move(made), "endfilter");
     }
 
     Made parse_with(std::uint32_t line) {
@@ -203,20 +199,13 @@ private:
             tokens_.need_sign("=");
             made->parameters.emplace_back(std::move(name), expressions_.parse());
         }
-        made->bodies.push_back(parse_body("endwith"));
-        return made;
+        return with_body(std::move(made), "endwith");
     }
 
-    Made parse_generation(std::uint32_t line) {
-        Made made = make(StatementKind::scope, line);
-        made->bodies.push_back(parse_body("endgeneration"));
-        return made;
-    }
+    Made parse_generation(std::uint32_t line) { return with_body(make(StatementKind::scope, line), "endgeneration"); }
 
-    Made parse_break(std::uint32_t line) { return leave_loop(StatementKind::break_loop, line); }
-    Made parse_continue(std::uint32_t line) { return leave_loop(StatementKind::continue_loop, line); }
-
-    Made leave_loop(StatementKind kind, std::uint32_t line) {
+    template<StatementKind kind>
+    Made leave_loop(std::uint32_t line) {
         if (!loops_) tokens_.refuse("break and continue within a loop");
         need_block_end();
         return make(kind, line);

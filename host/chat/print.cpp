@@ -42,16 +42,14 @@ void add_utf16(std::string& out, std::uint32_t c) {
 void add_json_text(std::string& out, std::string_view text, bool ascii) {
     static constexpr std::string_view kPlain = "\"\\\n\r\t\f\b", kShort = "\"\\nrtfb";
     out += '"';
-    for (std::size_t at = 0, n; at < text.size(); at += n) {
-        n = character_bytes(text, at);
-        const std::string_view one = text.substr(at, n);
-        const std::size_t escape = n == 1 ? kPlain.find(one[0]) : kPlain.npos;
+    while (!text.empty()) {
+        const std::string_view one = take_character(text);
+        const std::uint32_t c = code_point(one);
+        const std::size_t escape = kPlain.find(one);
         if (escape != kPlain.npos) {
             (out += '\\') += kShort[escape];
-        } else if (n == 1 && static_cast<unsigned char>(one[0]) < 0x20) {
-            add_utf16(out, code_point(one));
-        } else if (ascii && code_point(one) >= 0x80) {
-            add_utf16(out, code_point(one));
+        } else if (c < 0x20 || (ascii && c >= 0x80)) {
+            add_utf16(out, c);
         } else {
             out += one;
         }
@@ -77,11 +75,10 @@ void add_repr_text(std::string& out, std::string_view text) {
     const bool single = text.find('\'') == text.npos || text.find('"') != text.npos;
     const char quote = single ? '\'' : '"';
     out += quote;
-    for (std::size_t at = 0, n; at < text.size(); at += n) {
-        n = character_bytes(text, at);
-        const std::string_view one = text.substr(at, n);
+    while (!text.empty()) {
+        const std::string_view one = take_character(text);
         const std::uint32_t c = code_point(one);
-        const std::size_t escape = n == 1 ? std::string_view("\\\n\r\t").find(one[0]) : std::string::npos;
+        const std::size_t escape = std::string_view("\\\n\r\t").find(one);
         if (escape != std::string::npos) {
             (out += '\\') += "\\nrt"[escape];
         } else if (c == static_cast<std::uint32_t>(quote)) {
@@ -102,126 +99,94 @@ class Printer {
 public:
     explicit Printer(Budget& budget) : budget_(budget) {}
 
-    void repr(const Value& value) {
+    /// `style` for JSON; null: repr.
+    void print(const Value& value, const JsonStyle* style, int level = 0) {
         const std::size_t before = out.size();
         if (is_text(value)) {
             budget_.bytes(text_of(value).size());
-            add_repr_text(out, text_of(value));
+            add_text(text_of(value), style);
         } else if (const auto* list = std::get_if<ListPointer>(&value)) {
-            repr_list(**list);
+            print_list(**list, style, level);
         } else if (const auto* dict = std::get_if<DictPointer>(&value)) {
-            repr_dict(**dict);
+            print_dict(**dict, style, level);
         } else {
-            plain(value);
+            print_plain(value, style != nullptr);
         }
-        pay(before);
-    }
-
-    void json(const Value& value, const JsonStyle& style, int level) {
-        const std::size_t before = out.size();
-        if (is_text(value)) {
-            budget_.bytes(text_of(value).size());
-            add_json_text(out, text_of(value), style.ensure_ascii);
-        } else if (const auto* list = std::get_if<ListPointer>(&value)) {
-            json_list(**list, style, level);
-        } else if (const auto* dict = std::get_if<DictPointer>(&value)) {
-            json_dict(**dict, style, level);
-        } else if (const auto* flag = std::get_if<bool>(&value)) {
-            out += *flag ? "true" : "false";
-        } else if (is<None>(value)) {
-            out += "null";
-        } else if (const auto* real = std::get_if<double>(&value)) {
-            out += real_text(*real, true);
-        } else if (is_integer(value)) {
-            out += std::to_string(integer_of(value));
-        } else {
-            fail("tojson: expected what JSON can say, got " + kind_of(value));
-        }
-        pay(before);
+        // Cost added by one level. Inner levels are charged again; the depth is bounded.
+        budget_.steps(1);
+        budget_.bytes(out.size() - before);
     }
 
     std::string out;
 
 private:
-    /// Cost added by one level. Inner levels are charged again; the depth is bounded.
-    void pay(std::size_t before) {
-        budget_.steps(1);
-        budget_.bytes(out.size() - before);
+    void add_text(std::string_view text, const JsonStyle* style) {
+        style ? add_json_text(out, text, style->ensure_ascii) : add_repr_text(out, text);
     }
 
-    void plain(const Value& value) {
-        if (is<None>(value)) out += "None";
-        if (const auto* flag = std::get_if<bool>(&value)) out += *flag ? "True" : "False";
-        if (const auto* integer = std::get_if<std::int64_t>(&value)) out += std::to_string(*integer);
-        if (const auto* real = std::get_if<double>(&value)) out += real_text(*real, false);
-        if (is_undefined(value)) out += "Undefined";
-        if (value.index() >= Value(static_cast<Namespace*>(nullptr)).index())
-            out += "<" + kind_of(value).substr(2) + ">";
-    }
-
-    void repr_list(const List& list) {
-        out += list.is_tuple ? '(' : '[';
-        for (std::size_t i = 0; i < list.items.size(); ++i) {
-            if (i) out += ", ";
-            repr(list.items[i]);
+    void print_plain(const Value& value, bool json) {
+        if (const auto* real = std::get_if<double>(&value)) {
+            out += real_text(*real, json);
+        } else if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+            out += std::to_string(*integer);
+        } else if (const auto* flag = std::get_if<bool>(&value)) {
+            out += *flag ? (json ? "true" : "True") : (json ? "false" : "False");
+        } else if (is<None>(value)) {
+            out += json ? "null" : "None";
+        } else if (json) {
+            fail("tojson: expected what JSON can say, got " + kind_of(value));
+        } else {
+            out += is_undefined(value) ? "Undefined" : "<" + kind_of(value).substr(2) + ">";
         }
-        if (list.is_tuple && list.items.size() == 1) out += ',';
-        out += list.is_tuple ? ')' : ']';
     }
 
-    void repr_dict(const Dict& dict) {
-        out += '{';
-        for (std::size_t i = 0; i < dict.entries.size(); ++i) {
-            if (i) out += ", ";
-            repr(dict.entries[i].first);
-            out += ": ";
-            repr(dict.entries[i].second);
+    /// Items between brackets, each written by print_item(i).
+    void print_items(std::size_t n, const char* brackets, const JsonStyle* style, int level, const auto& print_item) {
+        out += brackets[0];
+        for (std::size_t i = 0; i < n; ++i) {
+            if (i) out += style ? style->item_separator : ", ";
+            break_line(style, level + 1);
+            print_item(i);
         }
-        out += '}';
+        if (n) break_line(style, level);
+        out += brackets[1];
     }
 
-    void line(const JsonStyle& style, int level) {
-        if (style.indent < 0) return;
-        const std::size_t n = static_cast<std::size_t>(style.indent) * static_cast<std::size_t>(level);
+    void break_line(const JsonStyle* style, int level) {
+        if (!style || style->indent < 0) return;
+        const std::size_t n = static_cast<std::size_t>(style->indent) * static_cast<std::size_t>(level);
         budget_.bytes(n + 1);
         (out += '\n').append(n, ' ');
     }
 
-    void json_list(const List& list, const JsonStyle& style, int level) {
-        out += '[';
-        for (std::size_t i = 0; i < list.items.size(); ++i) {
-            if (i) out += style.item_separator;
-            line(style, level + 1);
-            json(list.items[i], style, level + 1);
-        }
-        if (!list.items.empty()) line(style, level);
-        out += ']';
+    void print_list(const List& list, const JsonStyle* style, int level) {
+        const bool is_tuple = !style && list.is_tuple;
+        print_items(list.items.size(), is_tuple ? "()" : "[]", style, level, [&](std::size_t i) {
+            print(list.items[i], style, level + 1);
+            if (is_tuple && list.items.size() == 1) out += ',';
+        });
     }
 
-    void json_key(const Value& key, const JsonStyle& style) {
-        if (is_text(key)) return add_json_text(out, text_of(key), style.ensure_ascii);
+    void print_key(const Value& key, const JsonStyle* style) {
+        if (!style) return print(key, style);
+        if (is_text(key)) return add_text(text_of(key), style);
         if (!is_number(key) && !is<None>(key)) fail("tojson: expected a key that JSON has, got " + kind_of(key));
         out += '"';
-        json(key, style, 0);
+        print(key, style);
         out += '"';
     }
 
-    void json_dict(const Dict& dict, const JsonStyle& style, int level) {
+    void print_dict(const Dict& dict, const JsonStyle* style, int level) {
         std::vector<const std::pair<Value, Value>*> entries;
         for (const auto& entry : dict.entries) entries.push_back(&entry);
-        if (style.sort_keys)
+        if (style && style->sort_keys)
             std::stable_sort(entries.begin(), entries.end(),
                              [&](const auto* a, const auto* b) { return less(budget_, a->first, b->first); });
-        out += '{';
-        for (std::size_t i = 0; i < entries.size(); ++i) {
-            if (i) out += style.item_separator;
-            line(style, level + 1);
-            json_key(entries[i]->first, style);
-            out += style.key_separator;
-            json(entries[i]->second, style, level + 1);
-        }
-        if (!entries.empty()) line(style, level);
-        out += '}';
+        print_items(entries.size(), "{}", style, level, [&](std::size_t i) {
+            print_key(entries[i]->first, style);
+            out += style ? style->key_separator : ": ";
+            print(entries[i]->second, style, level + 1);
+        });
     }
 
     Budget& budget_;
@@ -231,7 +196,7 @@ private:
 
 std::string to_repr(Budget& budget, const Value& value) {
     Printer printer(budget);
-    printer.repr(value);
+    printer.print(value, nullptr);
     return std::move(printer.out);
 }
 
@@ -246,7 +211,7 @@ std::string to_text(Budget& budget, const Value& value) {
 
 std::string to_json(Budget& budget, const Value& value, const JsonStyle& style) {
     Printer printer(budget);
-    printer.json(value, style, 0);
+    printer.print(value, &style);
     return std::move(printer.out);
 }
 

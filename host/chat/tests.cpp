@@ -1,22 +1,21 @@
 // The tests, which stand after `is`.
 #include <algorithm>
 
+#include "host/base/ascii.h"
 #include "host/chat/interpreter.h"
 #include "host/chat/text.h"
 
 namespace fovea::chat {
 namespace {
 
-using Bound = Builtin::Bound;
-
 template<class T>
-Value holds(Interpreter&, const Value& self, const Bound&, const Arguments&) {
-    return is<T>(self);
+Value holds(const Call& c) {
+    return is<T>(c.self);
 }
 
 template<bool (*check)(const Value&)>
-Value passes(Interpreter&, const Value& self, const Bound&, const Arguments&) {
-    return check(self);
+Value passes(const Call& c) {
+    return check(c.self);
 }
 
 bool is_defined(const Value& value) { return !is_undefined(value); }
@@ -29,57 +28,36 @@ bool is_sequence(const Value& value) {
 /// What is undefined can be gone through, and has no items.
 bool is_iterable(const Value& value) { return is_sequence(value) || is<Loop*>(value); }
 
-Value is_within(Interpreter& run, const Value& self, const Bound& a, const Arguments&) {
-    return contains(run.budget(), needed(a, 0, "in"), self);
-}
-
-bool has_letter(const std::string& text, char first, char last) {
-    return std::any_of(text.begin(), text.end(), [&](char c) { return c >= first && c <= last; });
-}
-
-Value is_lower(Interpreter& run, const Value& self, const Bound&, const Arguments&) {
-    const std::string text = to_text(run.budget(), self);
-    return has_letter(text, 'a', 'z') && !has_letter(text, 'A', 'Z');
-}
-
-Value is_upper(Interpreter& run, const Value& self, const Bound&, const Arguments&) {
-    const std::string text = to_text(run.budget(), self);
-    return has_letter(text, 'A', 'Z') && !has_letter(text, 'a', 'z');
+/// Whether a text has letters, all of one case.
+template<bool (*right)(char), bool (*wrong)(char)>
+Value is_cased(const Call& c) {
+    const std::string text = c.words();
+    return std::any_of(text.begin(), text.end(), right) && std::none_of(text.begin(), text.end(), wrong);
 }
 
 /// Values that are one object in Python: the same, or plain and equal.
-Value is_same(Interpreter& run, const Value& self, const Bound& a, const Arguments&) {
-    const Value& other = needed(a, 0, "sameas");
-    if (self.index() != other.index()) return false;
-    if (const auto* list = std::get_if<ListPointer>(&self)) return *list == std::get<ListPointer>(other);
-    if (const auto* dict = std::get_if<DictPointer>(&self)) return *dict == std::get<DictPointer>(other);
-    return equal(run.budget(), self, other);
+Value is_same(const Call& c) {
+    const Value& other = c.needed(0, "sameas");
+    if (c.self.index() != other.index()) return false;
+    if (const auto* list = std::get_if<ListPointer>(&c.self)) return *list == std::get<ListPointer>(other);
+    if (const auto* dict = std::get_if<DictPointer>(&c.self)) return *dict == std::get<DictPointer>(other);
+    return equal(c.budget, c.self, other);
 }
 
-template<int kind>  // 0: ==, 1: !=, 2: <, 3: <=, 4: >, 5: >=
-Value compares(Interpreter& run, const Value& self, const Bound& a, const Arguments&) {
-    const Value& other = needed(a, 0, "comparison");
-    Budget& budget = run.budget();
-    if constexpr (kind == 0) return equal(budget, self, other);
-    if constexpr (kind == 1) return !equal(budget, self, other);
-    if constexpr (kind == 2) return less(budget, self, other);
-    if constexpr (kind == 3) return less(budget, self, other) || equal(budget, self, other);
-    if constexpr (kind == 4) return less(budget, other, self);
-    return less(budget, other, self) || equal(budget, self, other);
+constexpr std::string_view kSigns[] = {"==", "!=", "<", "<=", ">", ">="};
+
+template<int sign>
+Value compares(const Call& c) {
+    return compare(c.budget, kSigns[sign], c.self, c.needed(0, "comparison"));
 }
 
-Value is_divisible(Interpreter& run, const Value& self, const Bound& a, const Arguments&) {
-    return equal(run.budget(), compute(run.budget(), "%", self, needed(a, 0, "divisibleby")), std::int64_t{0});
+bool leaves(const Call& c, const Value& divisor, std::int64_t rest) {
+    return equal(c.budget, compute(c.budget, "%", c.self, divisor), rest);
 }
 
-template<int remainder>
-Value is_parity(Interpreter& run, const Value& self, const Bound&, const Arguments&) {
-    return equal(run.budget(), compute(run.budget(), "%", self, std::int64_t{2}), std::int64_t{remainder});
-}
-
-template<bool filter>
-Value is_known(Interpreter&, const Value& self, const Bound&, const Arguments&) {
-    return is_text(self) && find_builtin(filter ? filters() : tests(), text_of(self));
+template<std::span<const Builtin> (*all)()>
+Value is_known(const Call& c) {
+    return is_text(c.self) && find_builtin(all(), text_of(c.self));
 }
 
 constexpr Builtin kTests[] = {
@@ -97,10 +75,10 @@ constexpr Builtin kTests[] = {
     {"iterable", passes<is_iterable>},
     {"sequence", passes<is_sequence>},
     {"callable", passes<is_callable>},
-    {"lower", is_lower},
-    {"upper", is_upper},
+    {"lower", is_cased<is_lower, is_upper>},
+    {"upper", is_cased<is_upper, is_lower>},
     {"sameas", is_same, {"other"}},
-    {"in", is_within, {"seq"}},
+    {"in", [](const Call& c) -> Value { return contains(c.budget, c.needed(0, "in"), c.self); }, {"seq"}},
     {"eq", compares<0>, {"other"}},
     {"equalto", compares<0>, {"other"}},
     {"==", compares<0>, {"other"}},
@@ -116,11 +94,11 @@ constexpr Builtin kTests[] = {
     {">", compares<4>, {"other"}},
     {"ge", compares<5>, {"other"}},
     {">=", compares<5>, {"other"}},
-    {"odd", is_parity<1>},
-    {"even", is_parity<0>},
-    {"divisibleby", is_divisible, {"num"}},
-    {"filter", is_known<true>},
-    {"test", is_known<false>},
+    {"odd", [](const Call& c) -> Value { return leaves(c, std::int64_t{2}, 1); }},
+    {"even", [](const Call& c) -> Value { return leaves(c, std::int64_t{2}, 0); }},
+    {"divisibleby", [](const Call& c) -> Value { return leaves(c, c.needed(0, "divisibleby"), 0); }, {"num"}},
+    {"filter", is_known<filters>},
+    {"test", is_known<tests>},
 };
 
 }  // namespace

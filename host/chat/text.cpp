@@ -2,76 +2,45 @@
 
 #include <algorithm>
 
+#include "engine/format/utf8.h"
+#include "host/base/ascii.h"
+
 namespace fovea::chat {
 namespace {
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-char to_upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; }
-char to_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
 /// Line ends of str.splitlines.
 bool ends_line(std::uint32_t c) {
     return (c >= 0x0a && c <= 0x0d) || (c >= 0x1c && c <= 0x1e) || c == 0x85 || c == 0x2028 || c == 0x2029;
 }
 
-std::size_t last_character(std::string_view text) {
-    const std::size_t least = text.size() > 4 ? text.size() - 4 : 0;
-    for (std::size_t at = least; at < text.size(); ++at)
-        if (at + character_bytes(text, at) == text.size()) return at;
-    return text.size() - 1;
-}
-
 }  // namespace
 
-std::size_t character_bytes(std::string_view text, std::size_t at) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
-    const unsigned char first = byte(0);
-    const std::size_t n = first < 0x80   ? 1
-                          : first < 0xc2 ? 0
-                          : first < 0xe0 ? 2
-                          : first < 0xf0 ? 3
-                          : first < 0xf5 ? 4
-                                         : 0;
-    if (n < 2 || at + n > text.size()) return 1;
-    for (std::size_t i = 1; i < n; ++i)
-        if ((byte(i) & 0xc0) != 0x80) return 1;
-    if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f) || (first == 0xf0 && byte(1) < 0x90) ||
-        (first == 0xf4 && byte(1) > 0x8f))
-        return 1;
-    return n;
+std::string_view take_character(std::string_view& text) {
+    const std::string_view first = text.substr(0, first_character(text).bytes);
+    text.remove_prefix(first.size());
+    return first;
 }
 
 std::int64_t count_characters(std::string_view text) {
     std::int64_t n = 0;
-    for (std::size_t at = 0; at < text.size(); at += character_bytes(text, at)) ++n;
+    for (; !text.empty(); ++n) (void)take_character(text);
     return n;
 }
 
 std::vector<std::string_view> characters(std::string_view text) {
     std::vector<std::string_view> all;
-    for (std::size_t at = 0, n; at < text.size(); at += n) {
-        n = character_bytes(text, at);
-        all.push_back(text.substr(at, n));
-    }
+    while (!text.empty()) all.push_back(take_character(text));
     return all;
 }
 
-std::uint32_t code_point(std::string_view c) {
-    const auto byte = [&](std::size_t i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(c[i])); };
-    switch (c.size()) {
-        case 2: return (byte(0) & 0x1f) << 6 | (byte(1) & 0x3f);
-        case 3: return (byte(0) & 0x0f) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
-        case 4: return (byte(0) & 0x07) << 18 | (byte(1) & 0x3f) << 12 | (byte(2) & 0x3f) << 6 | (byte(3) & 0x3f);
-        default: return byte(0) < 0x80 ? byte(0) : 0xdc00 + byte(0);
-    }
+std::uint32_t code_point(std::string_view character) {
+    const Character c = first_character(character);
+    return c.code != kNotACharacter ? c.code : 0xdc00 + static_cast<std::uint8_t>(character[0]);
 }
 
-std::string encode(std::uint32_t c) {
-    const auto low = [&](int shift) { return static_cast<char>(0x80 | (c >> shift & 0x3f)); };
-    if (c < 0x80) return {static_cast<char>(c)};
-    if (c < 0x800) return {static_cast<char>(0xc0 | c >> 6), low(0)};
-    if (c < 0x10000) return {static_cast<char>(0xe0 | c >> 12), low(6), low(0)};
-    return {static_cast<char>(0xf0 | c >> 18), low(12), low(6), low(0)};
+std::string encode(std::uint32_t code_point) {
+    char utf8[4];
+    return {utf8, put_character(code_point, utf8)};
 }
 
 bool is_space(std::uint32_t c) {
@@ -86,15 +55,11 @@ std::string_view strip(std::string_view text, Side side, const std::string_view*
     const auto goes = [&](std::string_view c) {
         return set ? std::binary_search(all.begin(), all.end(), c) : is_space(code_point(c));
     };
-    while (side != Side::right && !text.empty()) {
-        const std::size_t n = character_bytes(text, 0);
-        if (!goes(text.substr(0, n))) break;
-        text.remove_prefix(n);
-    }
+    for (std::string_view rest = text; side != Side::right && !rest.empty() && goes(take_character(rest));) text = rest;
     while (side != Side::left && !text.empty()) {
-        const std::size_t at = last_character(text);
-        if (!goes(text.substr(at))) break;
-        text.remove_suffix(text.size() - at);
+        const std::size_t n = last_character(text).bytes;
+        if (!goes(text.substr(text.size() - n))) break;
+        text.remove_suffix(n);
     }
     return text;
 }
@@ -129,18 +94,17 @@ std::string capitalize(std::string_view text) {
 
 std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends) {
     std::vector<std::string_view> lines;
-    std::size_t begin = 0;
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t n = character_bytes(text, at);
-        if (!ends_line(code_point(text.substr(at, n)))) {
-            at += n;
-            continue;
-        }
-        const std::size_t end = at + (text.substr(at, 2) == "\r\n" ? 2 : n);
-        lines.push_back(text.substr(begin, (keep_ends ? end : at) - begin));
-        begin = at = end;
+    std::string_view line = text;  // to the text's end
+    while (!text.empty()) {
+        const std::size_t n = line.size() - text.size();
+        const bool is_pair = text.starts_with("\r\n");
+        const bool ends = ends_line(code_point(take_character(text)));
+        if (is_pair) text.remove_prefix(1);
+        if (!ends) continue;
+        lines.push_back(line.substr(0, keep_ends ? line.size() - text.size() : n));
+        line = text;
     }
-    if (begin < text.size()) lines.push_back(text.substr(begin));
+    if (!line.empty()) lines.push_back(line);
     return lines;
 }
 
@@ -151,11 +115,10 @@ std::vector<std::string_view> split_spaces(std::string_view text, std::int64_t m
             parts.push_back(text);
             break;
         }
-        std::size_t end = 0;
-        while (end < text.size() && !is_space(code_point(text.substr(end, character_bytes(text, end)))))
-            end += character_bytes(text, end);
-        parts.push_back(text.substr(0, end));
-        text.remove_prefix(end);
+        std::string_view behind = text;
+        for (std::string_view rest = text; !rest.empty() && !is_space(code_point(take_character(rest)));) behind = rest;
+        parts.push_back(text.substr(0, text.size() - behind.size()));
+        text = behind;
     }
     return parts;
 }

@@ -7,8 +7,8 @@
 
 namespace fovea::chat {
 
-/// Bytes of the character that begins at `at`.
-[[nodiscard]] std::size_t character_bytes(std::string_view text, std::size_t at);
+/// Takes the first character from the front of `text`, which is not empty.
+[[nodiscard]] std::string_view take_character(std::string_view& text);
 [[nodiscard]] std::int64_t count_characters(std::string_view text);
 [[nodiscard]] std::vector<std::string_view> characters(std::string_view text);
 /// The code point of one character; of a byte that is none, 0xdc00 + byte, as Python's surrogateescape has it.

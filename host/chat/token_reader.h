@@ -1,5 +1,7 @@
 // The tokens that both parsers of a template read, and how they refuse them.
 #pragma once
+#include <algorithm>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,12 +15,21 @@ public:
     explicit TokenReader(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
 
     [[nodiscard]] const Token& peek() const { return tokens_[at_]; }
-    [[nodiscard]] const Token& peek_next() const { return tokens_[std::min(at_ + 1, tokens_.size() - 1)]; }
     Token take() { return at_ + 1 < tokens_.size() ? tokens_[at_++] : tokens_[at_]; }
 
     [[nodiscard]] bool is(TokenKind kind) const { return peek().kind == kind; }
     [[nodiscard]] bool is_sign(std::string_view sign) const { return is(TokenKind::sign) && peek().text == sign; }
     [[nodiscard]] bool is_name(std::string_view name) const { return is(TokenKind::name) && peek().text == name; }
+    /// Whether a name or a sign stands here that is one of these.
+    [[nodiscard]] bool is_one_of(std::initializer_list<std::string_view> names) const {
+        return (is(TokenKind::name) || is(TokenKind::sign)) &&
+               std::find(names.begin(), names.end(), peek().text) != names.end();
+    }
+    /// Whether this comes behind what stands here.
+    [[nodiscard]] bool is_next(TokenKind kind, std::string_view text) const {
+        const Token& next = tokens_[std::min(at_ + 1, tokens_.size() - 1)];
+        return next.kind == kind && next.text == text;
+    }
     bool take_sign(std::string_view sign) { return is_sign(sign) && (take(), true); }
     bool take_name(std::string_view name) { return is_name(name) && (take(), true); }
 

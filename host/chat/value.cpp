@@ -83,15 +83,15 @@ Value make_dict(Budget& budget, std::vector<std::pair<Value, Value>> entries) {
     return DictPointer(std::move(dict));
 }
 
-Value from_json(Budget& budget, const nlohmann::ordered_json& json, std::uint32_t depth) {
-    using Kind = nlohmann::ordered_json::value_t;
+Value from_json(Budget& budget, const Json& json, std::uint32_t depth) {
+    using Kind = Json::value_t;
     if (depth >= kMostNesting) depth = deeper(depth);  // refuses
     switch (json.type()) {
         case Kind::boolean: return json.get<bool>();
         case Kind::number_integer: return json.get<std::int64_t>();
         case Kind::number_unsigned:
             if (json.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX))
-                fail("number: expected one of 64 bits, got " + json.dump());
+                fail("number: expected one of 64 bits, got " + json_text(json));
             return json.get<std::int64_t>();
         case Kind::number_float: return json.get<double>();
         case Kind::string: return make_text(budget, json.get_ref<const std::string&>());

@@ -3,7 +3,6 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -96,7 +95,7 @@ template<class T>
 [[nodiscard]] Value make_list(Budget& budget, std::vector<Value> items, bool is_tuple = false);
 [[nodiscard]] Value make_dict(Budget& budget, std::vector<std::pair<Value, Value>> entries);
 /// Texts need not be valid UTF-8; numbers beyond 64 bits are refused.
-[[nodiscard]] Value from_json(Budget& budget, const nlohmann::ordered_json& json, std::uint32_t depth = 0);
+[[nodiscard]] Value from_json(Budget& budget, const Json& json, std::uint32_t depth = 0);
 
 /// Nesting depth: a list's or an object's is one more than the deepest of its items; a method's is that of its object.
 [[nodiscard]] std::uint32_t depth_of(const Value& value);

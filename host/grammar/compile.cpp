@@ -32,20 +32,20 @@ public:
         header.n_words = static_cast<std::uint32_t>(words_.size());
         header.index_bytes = static_cast<std::uint32_t>(own_index.size());
         std::vector<std::byte> out;
-        const auto put = [&](const void* bytes, std::size_t n) {
-            const auto* first = static_cast<const std::byte*>(bytes);
-            out.insert(out.end(), first, first + n);
+        const auto put = [&](const auto& records) {
+            const std::span<const std::byte> bytes = std::as_bytes(std::span(records));
+            out.insert(out.end(), bytes.begin(), bytes.end());
         };
         out.reserve(sizeof header + states_.size() * sizeof(StateRecord) + words_.size() * 4 + rows_.size() * 2 +
                     ranges_.size() * sizeof(RangeRecord) + own_index.size());
-        put(&header, sizeof header);
-        put(states_.data(), states_.size() * sizeof(StateRecord));
-        put(calls_.data(), calls_.size() * sizeof(CallRecord));
-        put(ranges_.data(), ranges_.size() * sizeof(RangeRecord));
-        put(rows_.data(), rows_.size() * sizeof(std::uint16_t));
-        put(wide_.data(), wide_.size() * sizeof(WideRecord));
-        put(words_.data(), words_.size() * sizeof(std::uint32_t));
-        put(own_index.data(), own_index.size());
+        put(std::span(&header, 1));
+        put(states_);
+        put(calls_);
+        put(ranges_);
+        put(rows_);
+        put(wide_);
+        put(words_);
+        put(own_index);
         return out;
     }
 

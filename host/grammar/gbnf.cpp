@@ -2,7 +2,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "host/base/words.h"
+#include "host/base/ascii.h"
 #include "host/grammar/source_text.h"
 
 namespace fovea::grammar {
@@ -10,9 +10,7 @@ namespace {
 
 constexpr std::size_t kMostRules = 20000;
 
-[[nodiscard]] bool is_name(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-}
+[[nodiscard]] bool is_name(char c) { return is_letter_or_digit(c) || c == '-' || c == '_'; }
 
 class GbnfReader {
 public:
@@ -158,6 +156,7 @@ private:
     std::uint32_t character() {
         if (text_.peek() != '\\') return text_.character();
         text_.skip(1);
+        const char c = text_.peek();
         const std::uint32_t code = text_.character();
         switch (code) {
             case 'n': return '\n';
@@ -168,8 +167,7 @@ private:
             case 'U': return text_.hex(8);
             default: break;
         }
-        if ((code >= 'a' && code <= 'z') || (code >= 'A' && code <= 'Z') || (code >= '0' && code <= '9'))
-            text_.fail("an escape that is known");
+        if (is_letter_or_digit(c)) text_.fail("an escape that is known");
         return code;
     }
     std::uint32_t scalar() {

@@ -12,20 +12,15 @@ constexpr std::size_t kMostUnique = 9;  // values of items that come once: a rul
 NodeId containing(const SchemaScope& in, const Json& given, std::uint32_t n, const std::string& place,
                   std::uint32_t depth) {
     Grammar& grammar = in.parts.grammar();
-    for (const char* keyword : {"prefixItems", "additionalItems", "maxItems"})
-        if (given.contains(keyword))
-            throw GrammarError(place + ": expected no " + keyword + " beside contains, got it: not supported");
-    if (given.value("uniqueItems", Json(false)) == true)
-        throw GrammarError(place + ": expected no uniqueItems beside contains, got it: not supported");
+    refuse_any(given, {"prefixItems", "additionalItems", "maxItems"}, place, " beside contains");
+    if (is_true(given, "uniqueItems")) refuse(place, "no uniqueItems beside contains", "it: not supported");
     const Json rest = given.value("items", Json(true));
-    if (rest.is_array())
-        throw GrammarError(place + ": expected one schema of items beside contains, got several: not supported");
+    if (rest.is_array()) refuse(place, "one schema of items beside contains", "several: not supported");
     constexpr std::uint32_t kMost = 64;
     const bool bounded = given.contains("maxContains");
     const std::uint32_t most = read_size(given, "maxContains", n, place);
     if (n > kMost || most > kMost || read_size(given, "minItems", 0, place) > n)
-        throw GrammarError(place +
-                           ": expected minContains of at least minItems, at most 64, got others: not supported");
+        refuse(place, "minContains of at least minItems, at most 64", "others: not supported");
     if (most < n) return grammar.choice({});
     const Json both = merge_schemas(in.references.expanded(rest, place),
                                     in.references.expanded(given["contains"], place), place + "/contains");
@@ -48,10 +43,11 @@ NodeId unique(const SchemaScope& in, const Json& given, const Json& first, const
     const bool has_values = item.contains("enum") || item.contains("const");
     std::vector<std::string> texts;
     if (has_values && first.empty())
-        for (const Json& value : constant_values(item, place + "/items")) texts.push_back(value.dump());
+        for (const Json& value : constant_values(item, place + "/items")) texts.push_back(json_text(value));
     if (!has_values || !first.empty() || texts.size() > kMostUnique)
-        throw GrammarError(place + ": expected no uniqueItems but of items that are an enum of at most " +
-                           std::to_string(kMostUnique) + " values, got it: not supported");
+        refuse(place,
+               "no uniqueItems but of items that are an enum of at most " + std::to_string(kMostUnique) + " values",
+               "it: not supported");
     return in.parts.unique_array(texts, read_size(given, "minItems", 0, place),
                                  read_size(given, "maxItems", kNoLimit, place));
 }
@@ -64,7 +60,7 @@ NodeId array_schema(const SchemaScope& in, const Json& given, const std::string&
         if (n || given.contains("maxContains")) return containing(in, given, n, place, depth);
     }
     const auto [first, rest] = items_of(given, place);
-    if (given.value("uniqueItems", Json(false)) == true && read_size(given, "maxItems", 2, place) > 1)
+    if (is_true(given, "uniqueItems") && read_size(given, "maxItems", 2, place) > 1)
         return unique(in, given, first, in.references.expanded(rest, place), place);
     const std::uint32_t min = read_size(given, "minItems", 0, place);
     const std::uint32_t max = read_size(given, "maxItems", kNoLimit, place);

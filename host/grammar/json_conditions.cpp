@@ -4,6 +4,7 @@
 
 #include "host/base/words.h"
 #include "host/grammar/grammar.h"
+#include "host/grammar/json_keywords.h"
 #include "host/grammar/json_rewrite.h"
 
 namespace fovea::grammar {
@@ -35,44 +36,25 @@ void flatten(const Json& excluded, const Resolve& resolve, const std::string& pl
              int depth = 0) {
     const Json one = resolve(excluded);
     if (depth < 32 && one.is_object() && one.contains("anyOf") && one["anyOf"].is_array()) {
-        Json rest = one;
-        rest.erase("anyOf");
-        if (std::all_of(rest.items().begin(), rest.items().end(),
-                        [](const auto& i) { return is_annotation(i.key()); })) {
+        if (!has_meaning(without(one, {"anyOf"}))) {
             for (const Json& way : one["anyOf"]) flatten(way, resolve, place, out, depth + 1);
             return;
         }
     }
     if (out.size() == kMostExcluded)
-        throw GrammarError(place + "/not: expected at most " + std::to_string(kMostExcluded) +
-                           " schemas that are excluded, got more");
+        refuse(place + "/not", "at most " + std::to_string(kMostExcluded) + " schemas that are excluded", "more");
     out.push_back(one);
 }
 
 /// The count or bound beside a keyword's that leaves exactly the others.
 bool add_other_side(const std::string& key, const Json& excluded, const std::string& place, std::vector<Json>& ways) {
     const Json& value = excluded[key];
-    struct Side {
-        const char *key, *type, *other;
-        int step;
-    };
-    static constexpr Side kSides[] = {{"minimum", "number", "exclusiveMaximum", 0},
-                                      {"maximum", "number", "exclusiveMinimum", 0},
-                                      {"exclusiveMinimum", "number", "maximum", 0},
-                                      {"exclusiveMaximum", "number", "minimum", 0},
-                                      {"minLength", "string", "maxLength", -1},
-                                      {"maxLength", "string", "minLength", 1},
-                                      {"minItems", "array", "maxItems", -1},
-                                      {"maxItems", "array", "minItems", 1},
-                                      {"minProperties", "object", "maxProperties", -1},
-                                      {"maxProperties", "object", "minProperties", 1}};
-    for (const Side& side : kSides) {
-        if (key != side.key || !value.is_number()) continue;
-        const Json bound = side.step ? Json(std::int64_t{read_size(excluded, side.key, 0, place)} + side.step) : value;
-        if (!side.step || bound >= 0) ways.push_back({{"type", side.type}, {side.other, bound}});
-        return true;
-    }
-    return false;
+    const Keyword* keyword = find_keyword(key);
+    if (!value.is_number() || !keyword || keyword->bound == Bound::none) return false;
+    const int step = keyword->step;
+    const Json bound = step ? Json(std::int64_t{read_size(excluded, key.c_str(), 0, place)} + step) : value;
+    if (!step || bound >= 0) ways.push_back({{"type", keyword->type}, {keyword->other, bound}});
+    return true;
 }
 
 /// The schema that fits if one keyword does not hold.
@@ -102,7 +84,7 @@ void add_ways(const std::string& key, const Json& excluded, const std::string& p
     } else if (key == "not") {
         ways.push_back(value);
     } else {
-        throw GrammarError(place + "/not: expected no " + key + " in what is excluded, got it: not supported");
+        refuse(place + "/not", "no " + key + " in what is excluded", "it: not supported");
     }
 }
 
@@ -116,8 +98,7 @@ void add_ways(const std::string& key, const Json& excluded, const std::string& p
 }  // namespace
 
 Json without_if(const Json& given) {
-    Json rest = given;
-    for (const char* key : {"if", "then", "else"}) rest.erase(key);
+    const Json rest = without(given, {"if", "then", "else"});
     if (!given.contains("then") && !given.contains("else")) return rest;
     const Json holds = Json::array({rest, given["if"], given.value("then", Json(true))});
     const Json fails = Json::array({rest, no(given["if"]), given.value("else", Json(true))});
@@ -127,8 +108,7 @@ Json without_if(const Json& given) {
 std::optional<Json> split_not(const Json& given, const Resolve& resolve, const std::string& place) {
     std::vector<Json> all;
     flatten(given["not"], resolve, place, all);
-    Json rest = given;
-    rest.erase("not");
+    const Json rest = without(given, {"not"});
     Json out = Json::array({rest});
     std::vector<Json> plain;
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -170,11 +150,11 @@ std::optional<Json> split_not(const Json& given, const Resolve& resolve, const s
     Json values = Json::array();
     for (const Json& one : all) {
         if (one.contains("type") || (one.contains("enum") && one.contains("const")))
-            throw GrammarError(place + "/not: expected values without a type beside them where several are excluded, " +
-                               "got " + one.dump() + ": not supported");
+            refuse(place + "/not", "values without a type beside them where several are excluded",
+                   json_text(one) + ": not supported");
         Json only;
         const Json* found = constants_of(one, only);
-        if (found == nullptr) throw GrammarError(place + "/not/enum: expected values, got " + one["enum"].dump());
+        if (found == nullptr) refuse_value(place + "/not/enum", "values", one["enum"]);
         for (const Json& value : *found) values.push_back(value);
     }
     return joined(rest, std::vector<Json>(1, Json{{"enum", values}}));
@@ -191,31 +171,29 @@ bool is_impossible(const Json& schema, int depth) {
                                ? constants_of(schema["not"], other)
                                : nullptr;
         if (values->is_array() && gone && gone->is_array() &&
-            std::all_of(values->begin(), values->end(),
-                        [&](const Json& value) { return std::find(gone->begin(), gone->end(), value) != gone->end(); }))
+            std::all_of(values->begin(), values->end(), [&](const Json& value) { return is_among(*gone, value); }))
             return true;
     }
     const bool is_object = schema.contains("type") && schema["type"] == "object";
     if (!is_object || !schema.contains("required") || !schema["required"].is_array()) return false;
-    const auto properties = schema.find("properties");
-    if (properties == schema.end() || !properties->is_object()) return false;
     return std::any_of(schema["required"].begin(), schema["required"].end(), [&](const Json& name) {
-        const auto found = name.is_string() ? properties->find(name.get<std::string>()) : properties->end();
-        return found != properties->end() && is_impossible(*found, depth + 1);
+        const Json* property = name.is_string() ? property_of(schema, name) : nullptr;
+        return property && is_impossible(*property, depth + 1);
     });
 }
 
 bool splits_twice(const Json& given, const Resolve& resolve) {
     const Json all = given.value("allOf", Json());
     if (!all.is_array()) return false;
-    for (const char* key : kSplitting) {
-        if (!given.contains(key)) continue;
-        for (const Json& one : all) {
-            const Json schema = resolve(one);
-            if (schema.is_object() && schema.contains(key)) return true;
-        }
-    }
-    return false;
+    const auto both_split = [&](const std::string& key) {
+        return given.contains(key) && std::any_of(all.begin(), all.end(), [&](const Json& one) {
+                   const Json schema = resolve(one);
+                   return schema.is_object() && schema.contains(key);
+               });
+    };
+    return both_split("if") || std::any_of(std::begin(kKeywords), std::end(kKeywords), [&](const Keyword& keyword) {
+               return keyword.splits && both_split(std::string(keyword.name));
+           });
 }
 
 }  // namespace fovea::grammar

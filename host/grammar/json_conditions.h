@@ -9,10 +9,6 @@
 
 namespace fovea::grammar {
 
-/// Keywords of alternatives. Two schemas that hold together may both have them.
-inline constexpr const char* kSplitting[] = {"if",          "anyOf", "oneOf", "dependentRequired", "dependentSchemas",
-                                             "dependencies"};
-
 /// A schema without references at its top.
 using Resolve = std::function<Json(const Json&)>;
 

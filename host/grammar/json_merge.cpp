@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "host/grammar/grammar.h"
+#include "host/grammar/json_keywords.h"
 
 namespace fovea::grammar {
 namespace {
@@ -13,10 +14,9 @@ constexpr const char* kAllTypes[] = {"object", "array", "string", "number", "boo
 
 /// The types of both; integers count as numbers.
 [[nodiscard]] Json common_types(const Json& a, const Json& b) {
-    const Json list_a = a.is_array() ? a : Json::array({a}), list_b = b.is_array() ? b : Json::array({b});
     Json out = Json::array();
-    for (const Json& x : list_a)
-        for (const Json& y : list_b) {
+    for (const Json& x : list_of(a))
+        for (const Json& y : list_of(b)) {
             if (x == y)
                 out.push_back(x);
             else if (x.is_string() && y.is_string() && is_number_type(x) && is_number_type(y))
@@ -28,7 +28,7 @@ constexpr const char* kAllTypes[] = {"object", "array", "string", "number", "boo
 [[nodiscard]] Json common_values(const Json& a, const Json& b) {
     Json out = Json::array();
     for (const Json& x : a)
-        if (std::find(b.begin(), b.end(), x) != b.end()) out.push_back(x);
+        if (is_among(b, x)) out.push_back(x);
     return out;
 }
 
@@ -72,24 +72,10 @@ void merge_items(const Json& a, const Json& b, Json& out, const std::string& pla
 
 /// Keywords of which the larger, or the smaller, holds.
 [[nodiscard]] bool merge_bound(const std::string& key, const Json& a, const Json& b, Json& out) {
-    static constexpr const char* kLargest[] = {"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"};
-    static constexpr const char* kSmallest[] = {"maximum", "exclusiveMaximum", "maxLength", "maxItems",
-                                                "maxProperties"};
-    if (!a.is_number() || !b.is_number()) return false;
-    const auto is = [&](const char* name) { return key == name; };
-    if (std::any_of(std::begin(kLargest), std::end(kLargest), is))
-        out[key] = a < b ? b : a;
-    else if (std::any_of(std::begin(kSmallest), std::end(kSmallest), is))
-        out[key] = a < b ? a : b;
-    else
-        return false;
+    const Keyword* keyword = find_keyword(key);
+    if (!a.is_number() || !b.is_number() || !keyword || keyword->bound == Bound::none) return false;
+    out[key] = (a < b) == (keyword->bound == Bound::least) ? b : a;
     return true;
-}
-
-[[nodiscard]] bool splits(const std::string& key) {
-    static constexpr const char* kAll[] = {"$ref",        "anyOf", "oneOf", "dependentRequired", "dependentSchemas",
-                                           "dependencies"};
-    return std::any_of(std::begin(kAll), std::end(kAll), [&](const char* name) { return key == name; });
 }
 
 /// Moves `if`, with `then` and `else`, from a schema to one beside it.
@@ -115,17 +101,17 @@ void merge_keyword(const std::string& key, const Json& a, const Json& b, Json& o
     } else if (key == "required" && a.is_array() && b.is_array()) {
         out[key] = a;
         for (const Json& name : b)
-            if (std::find(a.begin(), a.end(), name) == a.end()) out[key].push_back(name);
+            if (!is_among(a, name)) out[key].push_back(name);
     } else if (key == "allOf") {
         out[key] = a;
         for (const Json& schema : b) out[key].push_back(schema);
     } else if (key == "not") {
         out[key] = {{"anyOf", Json::array({a, b})}};
-    } else if (splits(key)) {
+    } else if (const Keyword* keyword = find_keyword(key); key == "$ref" || (keyword && keyword->splits)) {
         out["allOf"].push_back(Json{{key, b}});
         out[key] = a;
     } else if (!is_annotation(key) && !merge_bound(key, a, b, out)) {
-        throw GrammarError(place + ": expected " + key + " once among schemas that hold together, got it twice");
+        refuse(place, key + " once among schemas that hold together", "it twice");
     }
 }
 
@@ -135,66 +121,52 @@ void check_names(const Json& a, const Json& b, const std::string& place) {
         for (const char* other :
              {"properties", "required", "additionalProperties", "patternProperties", "propertyNames"})
             if (a.contains(keyword) && b.contains(other) && a.value(other, Json()) != b[other])
-                throw GrammarError(place + ": expected no " + other + " in a schema that holds together with " +
-                                   keyword + ", got it: not supported");
+                refuse(place, std::string("no ") + other + " in a schema that holds together with " + keyword,
+                       "it: not supported");
 }
 
 }  // namespace
 
-bool is_annotation(const std::string& keyword) {
-    static constexpr const char* kAsserting[] = {"$ref",
-                                                 "$dynamicRef",
-                                                 "$recursiveRef",
-                                                 "additionalItems",
-                                                 "allOf",
-                                                 "anyOf",
-                                                 "const",
-                                                 "additionalProperties",
-                                                 "contains",
-                                                 "dependencies",
-                                                 "dependentSchemas",
-                                                 "dependentRequired",
-                                                 "else",
-                                                 "enum",
-                                                 "exclusiveMaximum",
-                                                 "exclusiveMinimum",
-                                                 "format",
-                                                 "if",
-                                                 "items",
-                                                 "maxContains",
-                                                 "maxItems",
-                                                 "maxLength",
-                                                 "maxProperties",
-                                                 "maximum",
-                                                 "minContains",
-                                                 "minItems",
-                                                 "minLength",
-                                                 "minProperties",
-                                                 "minimum",
-                                                 "multipleOf",
-                                                 "not",
-                                                 "nullable",
-                                                 "oneOf",
-                                                 "pattern",
-                                                 "prefixItems",
-                                                 "patternProperties",
-                                                 "properties",
-                                                 "propertyNames",
-                                                 "required",
-                                                 "then",
-                                                 "type",
-                                                 "unevaluatedItems",
-                                                 "uniqueItems",
-                                                 "unevaluatedProperties"};
-    return std::none_of(std::begin(kAsserting), std::end(kAsserting),
-                        [&](const char* name) { return keyword == name; });
+void refuse(const std::string& place, const std::string& wanted, const std::string& got) {
+    throw GrammarError(place + ": expected " + wanted + ", got " + got);
 }
+
+void refuse_value(const std::string& place, const std::string& wanted, const Json& got) {
+    refuse(place, wanted, json_text(got));
+}
+
+void refuse_any(const Json& schema, std::initializer_list<std::string> keywords, const std::string& place,
+                const std::string& beside) {
+    for (const std::string& keyword : keywords)
+        if (schema.contains(keyword)) refuse(place, "no " + keyword + beside, "it: not supported");
+}
+
+bool is_true(const Json& schema, const char* keyword) { return schema.contains(keyword) && schema[keyword] == true; }
+
+Json list_of(const Json& value) { return value.is_array() ? value : Json::array({value}); }
+
+const Json* property_of(const Json& schema, const std::string& name) {
+    const auto all = schema.find("properties");
+    if (all == schema.end() || !all->is_object()) return nullptr;
+    const auto found = all->find(name);
+    return found == all->end() ? nullptr : &*found;
+}
+
+Json others_of(const Json& schema) {
+    return schema.value("additionalProperties", schema.value("unevaluatedProperties", Json(true)));
+}
+
+Json without(Json schema, std::initializer_list<std::string> keywords) {
+    for (const std::string& keyword : keywords) schema.erase(keyword);
+    return schema;
+}
+
+bool is_annotation(const std::string& keyword) { return !find_keyword(keyword); }
 
 Json merge_schemas(const Json& a, const Json& b, const std::string& place) {
     if (a == true || b == false) return b;
     if (b == true || a == false) return a;
-    if (!a.is_object() || !b.is_object())
-        throw GrammarError(place + ": expected a schema, got " + (a.is_object() ? b : a).dump());
+    if (!a.is_object() || !b.is_object()) refuse_value(place, "a schema", a.is_object() ? b : a);
     const bool conditional = a.contains("if") && b.contains("if");
     const auto has_orphan = [](const Json& s) {
         return !s.contains("if") && (s.contains("then") || s.contains("else"));
@@ -244,8 +216,7 @@ Items items_of(const Json& schema, const std::string& place) {
         items.first = items.rest;
         items.rest = schema.value("additionalItems", Json(true));
     }
-    if (!items.first.is_array())
-        throw GrammarError(place + "/prefixItems: expected schemas, got " + items.first.dump());
+    if (!items.first.is_array()) refuse_value(place + "/prefixItems", "schemas", items.first);
     return items;
 }
 
@@ -261,11 +232,8 @@ Json held_together(Json all) {
 
 Json as_inner(Json schema, const std::string& place) {
     if (!schema.is_object() || schema.value("unevaluatedProperties", Json(true)) != false) return schema;
-    for (const char* keyword : {"$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "dependencies"})
-        if (schema.contains(keyword))
-            throw GrammarError(place + ": expected no " + keyword +
-                               " beside unevaluatedProperties in a schema that holds together with another, got it: " +
-                               "not supported");
+    refuse_any(schema, {"$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "dependencies"}, place,
+               " beside unevaluatedProperties in a schema that holds together with another");
     schema.erase("unevaluatedProperties");
     if (!schema.contains("additionalProperties")) schema["additionalProperties"] = false;
     return schema;
@@ -275,11 +243,10 @@ std::vector<std::string> types_of(const Json& schema) {
     std::vector<std::string> out;
     const auto add = [&](std::string type) {
         if (type == "integer") type = "number";
-        if (std::find(out.begin(), out.end(), type) == out.end()) out.push_back(std::move(type));
+        if (!is_among(out, type)) out.push_back(std::move(type));
     };
     if (schema.contains("type")) {
-        const Json& type = schema["type"];
-        for (const Json& one : type.is_array() ? type : Json::array({type}))
+        for (const Json& one : list_of(schema["type"]))
             if (one.is_string()) add(one);
         return out;
     }
@@ -294,19 +261,8 @@ std::vector<std::string> types_of(const Json& schema) {
                                      : "null");
         return out;
     }
-    static constexpr std::pair<const char*, const char*> kOf[] = {
-        {"properties", "object"},        {"required", "object"},         {"additionalProperties", "object"},
-        {"patternProperties", "object"}, {"propertyNames", "object"},    {"dependentRequired", "object"},
-        {"dependencies", "object"},      {"contains", "array"},          {"items", "array"},
-        {"prefixItems", "array"},        {"minItems", "array"},          {"maxItems", "array"},
-        {"pattern", "string"},           {"format", "string"},           {"minLength", "string"},
-        {"maxLength", "string"},         {"minimum", "number"},          {"maximum", "number"},
-        {"exclusiveMinimum", "number"},  {"exclusiveMaximum", "number"}, {"multipleOf", "number"}};
-    for (const auto& [key, type] : kOf)
-        if (schema.contains(key)) {
-            out.emplace_back(type);
-            return out;
-        }
+    for (const Keyword& keyword : kKeywords)
+        if (keyword.type && keyword.tells_type && schema.contains(std::string(keyword.name))) return {keyword.type};
     for (const char* type : kAllTypes) out.emplace_back(type);
     return out;
 }
@@ -323,7 +279,7 @@ std::uint32_t read_size(const Json& schema, const char* keyword, std::uint32_t o
     if (found->is_number() && found->get<double>() >= 0 && found->get<double>() <= 4e9 &&
         found->get<double>() == static_cast<double>(static_cast<std::uint32_t>(found->get<double>())))
         return static_cast<std::uint32_t>(found->get<double>());
-    throw GrammarError(place + "/" + keyword + ": expected a whole number, got " + found->dump());
+    refuse_value(place + "/" + keyword, "a whole number", *found);
 }
 
 const Json* constants_of(const Json& schema, Json& one) {
@@ -338,8 +294,7 @@ bool share_a_type(const Json& a, const Json& b) {
     const bool says_b = b.contains("type") || b.contains("enum") || b.contains("const");
     if (!says_a || !says_b) return true;  // without, every other type fits
     const std::vector<std::string> x = types_of(a), y = types_of(b);
-    return std::any_of(x.begin(), x.end(),
-                       [&](const std::string& t) { return std::find(y.begin(), y.end(), t) != y.end(); });
+    return std::any_of(x.begin(), x.end(), [&](const std::string& type) { return is_among(y, type); });
 }
 
 bool share_a_number(const Json& a, const Json& b) {

@@ -1,13 +1,32 @@
 // Schemas that hold at once, as one.
 #pragma once
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "host/base/json.h"
+
 namespace fovea::grammar {
 
-using Json = nlohmann::ordered_json;
+/// Throws GrammarError: "PLACE: expected WANTED, got GOT".
+[[noreturn]] void refuse(const std::string& place, const std::string& wanted, const std::string& got);
+[[noreturn]] void refuse_value(const std::string& place, const std::string& wanted, const Json& got);
+/// Refuses the keywords that a schema has of these, for what it has beside them.
+void refuse_any(const Json& schema, std::initializer_list<std::string> keywords, const std::string& place,
+                const std::string& beside);
+
+[[nodiscard]] bool is_true(const Json& schema, const char* keyword);
+/// A list as it is, and another value as the one of a list.
+[[nodiscard]] Json list_of(const Json& value);
+[[nodiscard]] bool is_among(const auto& list, const auto& value) {
+    return std::find(list.begin(), list.end(), value) != list.end();
+}
+/// The schema of the property of this name, or null.
+[[nodiscard]] const Json* property_of(const Json& schema, const std::string& name);
+/// The rule for properties that a schema does not name.
+[[nodiscard]] Json others_of(const Json& schema);
+/// A schema that lacks these keywords.
+[[nodiscard]] Json without(Json schema, std::initializer_list<std::string> keywords);
 
 /// A schema that a text fits if it fits both. Throws GrammarError, naming the keyword, if no single schema can say
 /// that.
@@ -64,14 +83,8 @@ bool are_apart(const Json& given_a, const Json& given_b, const Resolve& resolve,
     if (!share_a_type(a, b) || !share_a_number(a, b)) return true;
     const auto is_object = [](const Json& s) { return types_of(s) == std::vector<std::string>{"object"}; };
     if (!is_object(a) || !is_object(b)) return false;
-    const auto property = [](const Json& s, const std::string& key) -> const Json* {
-        const auto all = s.find("properties");
-        if (all == s.end() || !all->is_object()) return nullptr;
-        const auto found = all->find(key);
-        return found == all->end() ? nullptr : &*found;
-    };
     const auto lacks = [&](const Json& s, const std::string& key) {
-        return !property(s, key) && s.contains("additionalProperties") && s["additionalProperties"] == false;
+        return !property_of(s, key) && s.contains("additionalProperties") && s["additionalProperties"] == false;
     };
     for (const Json* s : {&a, &b}) {
         const Json& other = s == &a ? b : a;
@@ -79,7 +92,7 @@ bool are_apart(const Json& given_a, const Json& given_b, const Resolve& resolve,
         for (const Json& key : (*s)["required"]) {
             if (!key.is_string()) continue;
             if (lacks(other, key)) return true;
-            const Json *x = property(*s, key), *y = property(other, key);
+            const Json *x = property_of(*s, key), *y = property_of(other, key);
             if (x && y && are_apart(*x, *y, resolve, depth + 1)) return true;
         }
     }

@@ -149,17 +149,18 @@ private:
         const NodeId rest = digits(0, most - 1);
         std::vector<NodeId> ways;
         if (!not_whole && places > 0) ways.push_back(g.bytes(""));
+        // Digits that begin with `edge`: all or, where only that digit repeated is too near, those in which another follows.
+        const auto from_edge = [&](char edge, bool is_too_near, char low, char high) {
+            if (!is_too_near)
+                ways.push_back(g.sequence({digit(edge, edge), rest}));
+            else if (n > 1)
+                ways.push_back(g.sequence({g.repeat(digit(edge, edge), 1, n - 1), digit(low, high), rest}));
+        };
         if (n > 0) {
             ways.push_back(g.sequence({digit('1', '8'), rest}));
-            if (!not_whole)
-                ways.push_back(g.sequence({digit('0', '0'), rest}));
-            else if (n > 1)
-                ways.push_back(g.sequence({g.repeat(digit('0', '0'), 1, n - 1), digit('1', '9'), rest}));
+            from_edge('0', not_whole, '1', '9');
             if (not_next) ways.push_back(g.repeat(digit('9', '9'), 1, n));
-            if (!not_next)
-                ways.push_back(g.sequence({digit('9', '9'), rest}));
-            else if (n > 1)
-                ways.push_back(g.sequence({g.repeat(digit('9', '9'), 1, n - 1), digit('0', '8'), rest}));
+            from_edge('9', not_next, '0', '8');
         }
         return g.sequence({point(places), g.choice(std::move(ways))});
     }

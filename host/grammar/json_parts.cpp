@@ -7,6 +7,7 @@
 #include <map>
 
 #include "engine/format/utf8.h"
+#include "host/grammar/json_merge.h"
 
 namespace fovea::grammar {
 namespace {
@@ -199,11 +200,12 @@ NodeId JsonParts::pattern(const std::string& pattern, const StringBounds& bounds
     const RegexPart part = add_regex(g, pattern, place, write, true);
     NodeId node = part.node;
     if (part.min_length < bounds.min || part.max_length > bounds.max) {
-        const std::uint32_t min = std::max(part.min, bounds.min), max = std::min(part.max, bounds.max);
-        if (!part.repeated)
-            throw GrammarError(place + ": expected lengths that every text of the pattern has, or a pattern of one " +
-                               "repetition such as ^[a-z]*$, got a pattern of other lengths");
-        node = min <= max ? g.repeat(part.child, min, max) : g.choice({});
+        if (!part.repetition)
+            refuse(place, "lengths that every text of the pattern has, or a pattern of one repetition such as ^[a-z]*$",
+                   "a pattern of other lengths");
+        const auto [child, least, most] = *part.repetition;
+        const std::uint32_t min = std::max(least, bounds.min), max = std::min(most, bounds.max);
+        node = min <= max ? g.repeat(child, min, max) : g.choice({});
     }
     node = quoted(node);
     if (!free) return node;
@@ -220,9 +222,8 @@ NodeId JsonParts::format(const std::string& name, const StringBounds& bounds, co
         if (name == format.name) return pattern(format.pattern, bounds, place);
     for (const char* unread : kUnreadFormats)
         if (name == unread)
-            throw GrammarError(place +
-                               ": expected date, time, date-time, duration, uuid, email, hostname, ipv4, ipv6 " +
-                               "or uri, got " + name + ": not supported");
+            refuse(place, "date, time, date-time, duration, uuid, email, hostname, ipv4, ipv6 or uri",
+                   name + ": not supported");
     return string(bounds);
 }
 

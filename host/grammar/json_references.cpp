@@ -18,9 +18,9 @@ std::size_t n_values(const Json& value) {
 }  // namespace
 
 std::string pointer_of(const Json& reference, const std::string& place) {
-    const std::string text = reference.is_string() ? reference.get<std::string>() : reference.dump();
+    const std::string text = reference.is_string() ? reference.get<std::string>() : json_text(reference);
     if (!reference.is_string() || text.empty() || text[0] != '#' || (text.size() > 1 && text[1] != '/'))
-        throw GrammarError(place + "/$ref: expected a place in the schema such as #/$defs/name, got " + text);
+        refuse(place + "/$ref", "a place in the schema such as #/$defs/name", text);
     return text.substr(1);
 }
 
@@ -37,21 +37,20 @@ const Json& References::target(const std::string& pointer, const std::string& pl
     try {
         return root_.at(Json::json_pointer(plain));
     } catch (const nlohmann::json::exception&) {
-        throw GrammarError(place + "/$ref: expected a place in the schema, got #" + pointer);
+        refuse(place + "/$ref", "a place in the schema", "#" + pointer);
     }
 }
 
 void References::count_copied(const Json& schema, const std::string& place) {
     n_copied_ += n_values(schema);
     if (n_copied_ > kMostCopied)
-        throw GrammarError(place +
-                           ": expected a smaller schema, got one whose references and conditions lead to more than " +
-                           std::to_string(kMostCopied) + " values");
+        refuse(place, "a smaller schema",
+               "one whose references and conditions lead to more than " + std::to_string(kMostCopied) + " values");
 }
 
 Json References::expanded(Json given, const std::string& place) {
     for (int i = 0; given.is_object() && given.contains("$ref"); ++i) {
-        if (i == 32) throw GrammarError(place + "/$ref: expected a schema at its end, got ever more references");
+        if (i == 32) refuse(place + "/$ref", "a schema at its end", "ever more references");
         const Json& there = target(pointer_of(given["$ref"], place), place);
         count_copied(there, place);
         given.erase("$ref");

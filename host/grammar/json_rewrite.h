@@ -6,6 +6,9 @@
 
 namespace fovea::grammar {
 
+/// The types that a schema allows, in its order; a null that nullable adds among them.
+[[nodiscard]] std::vector<std::string> allowed_types(const Json& schema);
+
 /// Whether a schema's type is string and its `not` only lists strings: without_not keeps such a `not`.
 [[nodiscard]] bool excludes_strings(const Json& schema);
 

@@ -15,9 +15,6 @@ constexpr std::uint32_t kMostDepth = 200;      // schemas within schemas
 constexpr std::size_t kMostNodes = 1'000'000;  // of the grammar
 constexpr std::size_t kMostRewritten = 4'000;
 
-/// Keywords that are not supported.
-constexpr const char* kUnsupported[] = {"unevaluatedItems", "$dynamicRef", "$recursiveRef"};
-
 class SchemaReader {
 public:
     SchemaReader(const Json& root, const SchemaOptions& options)
@@ -49,18 +46,16 @@ private:
 
     NodeId schema(const Json& given, const std::string& place, std::uint32_t depth) {
         if (depth > kMostDepth)
-            throw GrammarError(place.substr(0, 200) + ": expected schemas at most " + std::to_string(kMostDepth) +
-                               " deep within schemas, got more");
-        if (grammar_.nodes.size() > kMostNodes)
-            throw GrammarError(place + ": expected a smaller schema, got one too large");
+            refuse(place.substr(0, 200), "schemas at most " + std::to_string(kMostDepth) + " deep within schemas",
+                   "more");
+        if (grammar_.nodes.size() > kMostNodes) refuse(place, "a smaller schema", "one too large");
         if (given == true) return parts_.any_value();
         if (given == false) return grammar_.choice({});
-        if (!given.is_object()) throw GrammarError(place + ": expected a schema, got " + given.dump());
+        if (!given.is_object()) refuse_value(place, "a schema", given);
         check_keywords(given, place);
         if (given.contains("$ref")) {
-            Json beside = given;
-            beside.erase("$ref");
-            if (!has_meaning(beside)) return reference(pointer_of(given["$ref"], place), place, depth + 1);
+            if (!has_meaning(without(given, {"$ref"})))
+                return reference(pointer_of(given["$ref"], place), place, depth + 1);
             return once(references_.expanded(given, place), place, depth);
         }
         const Resolve resolve = [&](const Json& one) { return references_.expanded(one, place); };
@@ -75,17 +70,14 @@ private:
             return rewritten(without_not(given, references_.expanded(given["not"], place), place), place, depth);
         }
         if (given.contains("enum") || given.contains("const")) return constants(given, place);
-        if (given.contains("nullable") && given["nullable"] == true && !given.contains("type")) {
-            Json rest = given;
-            rest.erase("nullable");
-            return grammar_.choice({schema(rest, place, depth + 1), grammar_.bytes("null")});
-        }
+        if (is_true(given, "nullable") && !given.contains("type"))
+            return grammar_.choice({schema(without(given, {"nullable"}), place, depth + 1), grammar_.bytes("null")});
         return typed(given, place, depth);
     }
 
     /// A schema that was made of several. One that comes again within itself is a rule that calls itself.
     NodeId once(const Json& made, const std::string& place, std::uint32_t depth) {
-        const auto [known, is_new] = made_.try_emplace(made.dump(), 0);
+        const auto [known, is_new] = made_.try_emplace(json_text(made), 0);
         if (!is_new) return grammar_.rule(known->second);
         const RuleId rule = known->second = grammar_.add_rule("merged");
         const NodeId body = schema(made, place, depth + 1);
@@ -97,8 +89,8 @@ private:
     /// Conditions that do not exclude one another double the alternatives, so they are counted.
     NodeId rewritten(const Json& given, const std::string& place, std::uint32_t depth) {
         if (++n_rewritten_ > kMostRewritten)
-            throw GrammarError(place + ": expected fewer conditions that may hold together, got more than " +
-                               std::to_string(kMostRewritten) + " combinations");
+            refuse(place, "fewer conditions that may hold together",
+                   "more than " + std::to_string(kMostRewritten) + " combinations");
         if (!given.is_object() || given.size() != 1 || !given.contains("anyOf")) return schema(given, place, depth + 1);
         std::vector<NodeId> nodes;
         for (const Json& way : given["anyOf"])
@@ -107,18 +99,15 @@ private:
     }
 
     void check_keywords(const Json& given, const std::string& place) const {
-        for (const char* keyword : kUnsupported)
-            if (given.contains(keyword))
-                throw GrammarError(place + ": expected no " + keyword + ", got it: not supported");
+        refuse_any(given, {"unevaluatedItems", "$dynamicRef", "$recursiveRef"}, place, "");
         if (given.contains("unevaluatedProperties") && given["unevaluatedProperties"] != false)
-            throw GrammarError(place + ": expected no unevaluatedProperties but false, got it: not supported");
+            refuse(place, "no unevaluatedProperties but false", "it: not supported");
     }
 
     NodeId all_of(const Json& given, const std::string& place, std::uint32_t depth) {
-        Json out = given;
+        Json out = without(given, {"allOf"});
         const Json all = given["allOf"];
-        out.erase("allOf");
-        if (!all.is_array() || all.empty()) throw GrammarError(place + "/allOf: expected schemas, got " + all.dump());
+        if (!all.is_array() || all.empty()) refuse_value(place + "/allOf", "schemas", all);
         if (all.size() == 1 && !has_meaning(out)) return schema(all[0], place + "/allOf/0", depth + 1);
         for (const Json& one : all) {
             out = merge_schemas(out, as_inner(references_.expanded(one, place), place), place);
@@ -129,10 +118,8 @@ private:
 
     NodeId any_of(const Json& given, const char* keyword, const std::string& place, std::uint32_t depth) {
         const Json all = given[keyword];
-        if (!all.is_array() || all.empty())
-            throw GrammarError(place + "/" + keyword + ": expected schemas, got " + all.dump());
-        Json beside = given;
-        beside.erase(keyword);
+        if (!all.is_array() || all.empty()) refuse_value(place + "/" + keyword, "schemas", all);
+        const Json beside = without(given, {keyword});
         const bool alone = !has_meaning(beside);
         std::vector<Json> ways;
         for (const Json& one : all) {
@@ -156,37 +143,30 @@ private:
         for (std::size_t i = 0; i < ways.size(); ++i)
             for (std::size_t j = i + 1; j < ways.size(); ++j)
                 if (!are_apart(ways[i], ways[j], resolve))
-                    throw GrammarError(place +
-                                       "/oneOf: expected schemas of which no text fits two (by type, constant, " +
-                                       "bounds or a required property), got " + std::to_string(i) + " and " +
-                                       std::to_string(j) + "; anyOf takes them");
+                    refuse(place + "/oneOf",
+                           "schemas of which no text fits two (by type, constant, bounds or a required property)",
+                           std::to_string(i) + " and " + std::to_string(j) + "; anyOf takes them");
     }
 
     // ---- constants -------------------------------------------------------------------------------------------------
 
     NodeId constants(const Json& given, const std::string& place) {
         std::vector<NodeId> nodes;
-        for (const Json& value : constant_values(given, place)) nodes.push_back(grammar_.bytes(value.dump()));
+        for (const Json& value : constant_values(given, place)) nodes.push_back(grammar_.bytes(json_text(value)));
         return grammar_.choice(std::move(nodes));
     }
 
     // ---- types -----------------------------------------------------------------------------------------------------
 
     NodeId typed(const Json& given, const std::string& place, std::uint32_t depth) {
-        std::vector<std::string> types;
-        if (given.contains("type")) {
-            const Json& type = given["type"];
-            for (const Json& name : type.is_array() ? type : Json::array({type})) {
-                if (!name.is_string())
-                    throw GrammarError(place + "/type: expected a type or a list of types, got " + name.dump());
+        const bool names_types = given.contains("type");
+        if (names_types)
+            for (const Json& name : list_of(given["type"])) {
+                if (!name.is_string()) refuse_value(place + "/type", "a type or a list of types", name);
                 (void)is_of_type(nullptr, name, place);
-                types.push_back(name);
             }
-            if (given.contains("nullable") && given["nullable"] == true) types.emplace_back("null");
-        } else {
-            types = types_of(given);
-            if (types.size() == 6) return parts_.any_value();
-        }
+        const std::vector<std::string> types = allowed_types(given);
+        if (!names_types && types.size() == 6) return parts_.any_value();
         std::vector<NodeId> nodes;
         std::set<std::string> seen;
         for (const std::string& type : types)
@@ -203,8 +183,7 @@ private:
         bool whole = type == "integer";
         if (given.contains("multipleOf")) {
             if (given["multipleOf"] != 1)
-                throw GrammarError(place + "/multipleOf: expected 1, got " + given["multipleOf"].dump() +
-                                   ": not supported");
+                refuse(place + "/multipleOf", "1", json_text(given["multipleOf"]) + ": not supported");
             whole = true;
         }
         const NumberBounds b = bounds(given, place, whole);
@@ -228,20 +207,17 @@ private:
 
 Grammar read_json_schema(std::string_view json, const SchemaOptions& options) {
     check_nesting(json, 2 * kMostDepth);
-    Json root;
-    try {
-        root = Json::parse(json);
-    } catch (const nlohmann::json::parse_error& error) {
-        throw GrammarError("schema: expected JSON, got what is none at byte " + std::to_string(error.byte));
-    } catch (const nlohmann::json::out_of_range&) {  // of parsing, a number's alone
-        throw GrammarError("schema: expected numbers that a double can hold, got a larger one");
-    }
+    JsonFault fault;
+    const Json root = read_json(json, &fault);
+    if (root.is_discarded())
+        throw GrammarError(fault.byte ? "schema: expected JSON, got what is none at byte " + std::to_string(fault.byte)
+                                      : "schema: expected numbers that a double can hold, got a larger one");
     try {
         return SchemaReader(root, options).read();
     } catch (const nlohmann::json::exception& error) {  // a keyword's value is of another type
         const std::string_view words = error.what();    // behind the library's own name for it in brackets
-        throw GrammarError("schema: expected keywords whose values are of their types, got one whose " +
-                           std::string(words.substr(std::min(words.find("] ") + 2, words.size()))));
+        refuse("schema", "keywords whose values are of their types",
+               "one whose " + std::string(words.substr(std::min(words.find("] ") + 2, words.size()))));
     }
 }
 

@@ -9,9 +9,7 @@ namespace {
 
 /// A string that `not` does not list.
 NodeId other_string(JsonParts& parts, const Json& given, const std::string& place) {
-    for (const char* keyword : {"pattern", "format", "minLength", "maxLength"})
-        if (given.contains(keyword))
-            throw GrammarError(place + ": expected no " + keyword + " beside not, got it: not supported");
+    refuse_any(given, {"pattern", "format", "minLength", "maxLength"}, place, " beside not");
     std::set<std::string> names;
     for (const Json& value : given["not"]["enum"]) names.insert(value.get<std::string>());
     return parts.other_key({names.begin(), names.end()});
@@ -24,15 +22,13 @@ NodeId string_schema(JsonParts& parts, const Json& given, const std::string& pla
     if (b.min > b.max) return parts.grammar().choice({});
     if (given.contains("not")) return other_string(parts, given, place);
     const bool has_pattern = given.contains("pattern"), has_format = given.contains("format");
-    if (has_pattern && has_format) throw GrammarError(place + ": expected pattern or format, got both: not supported");
+    if (has_pattern && has_format) refuse(place, "pattern or format", "both: not supported");
     if (has_pattern) {
-        if (!given["pattern"].is_string())
-            throw GrammarError(place + "/pattern: expected an expression, got " + given["pattern"].dump());
+        if (!given["pattern"].is_string()) refuse_value(place + "/pattern", "an expression", given["pattern"]);
         return parts.pattern(given["pattern"], b, place + "/pattern");
     }
     if (!has_format) return parts.string(b);
-    if (!given["format"].is_string())
-        throw GrammarError(place + "/format: expected a name, got " + given["format"].dump());
+    if (!given["format"].is_string()) refuse_value(place + "/format", "a name", given["format"]);
     return parts.format(given["format"], b, place + "/format");
 }
 
@@ -41,8 +37,7 @@ NodeId name_schema(JsonParts& parts, const Json& names, const std::string& place
         const bool is_kept = key == "minLength" || key == "maxLength" || key == "pattern" || key == "format" ||
                              (key == "type" && value == "string") || (key == "not" && excludes_strings(names));
         if (!is_kept && !is_annotation(key))
-            throw GrammarError(place + ": expected names by length, pattern, format or enum, got " + key +
-                               ": not supported");
+            refuse(place, "names by length, pattern, format or enum", key + ": not supported");
     }
     return string_schema(parts, names, place);
 }

@@ -20,8 +20,7 @@ Ends ends_of(const Json& given, const std::string& place) {
     const auto read = [&](const char* keyword) -> std::optional<double> {
         const auto found = given.find(keyword);
         if (found == given.end() || found->is_boolean()) return std::nullopt;
-        if (!found->is_number())
-            throw GrammarError(place + "/" + keyword + ": expected a number, got " + found->dump());
+        if (!found->is_number()) refuse_value(place + "/" + keyword, "a number", *found);
         return found->get<double>();
     };
     const auto is_true = [&](const char* keyword) { return given.contains(keyword) && given[keyword] == true; };
@@ -38,15 +37,15 @@ Ends ends_of(const Json& given, const std::string& place) {
 Decimal decimal_of(double number, const std::string& place) {
     const auto most = static_cast<double>(kMostInteger + 1);
     if (std::floor(number) == number) return {static_cast<std::int64_t>(std::clamp(number, -most, most)), 0};
-    const std::string text = Json(number).dump();  // "-0.125", "1.5e-07"
+    const std::string text = json_text(Json(number));  // "-0.125", "1.5e-07"
     const std::size_t e = text.find('e'), point = std::min(text.find('.'), e);
     const std::string places = point < text.size() && text[point] == '.' ? text.substr(point + 1, e - point - 1) : "";
     const auto n_places =
         static_cast<std::int64_t>(places.size()) - (e == text.npos ? 0 : std::stoi(text.substr(e + 1)));
     const std::string digits = text.substr(0, std::min(point, text.size())) + places;
     if (n_places > kMostPlaces || digits.size() > 16)  // a sign and fifteen digits, which kMostInteger has
-        throw GrammarError(place + ": expected a bound of at most 15 digits, " + std::to_string(kMostPlaces) +
-                           " of them behind the point, got " + text + ": not supported");
+        refuse(place, "a bound of at most 15 digits, " + std::to_string(kMostPlaces) + " of them behind the point",
+               text + ": not supported");
     return {std::stoll(digits), static_cast<std::uint32_t>(n_places)};
 }
 
@@ -67,11 +66,9 @@ NumberBounds bounds(const Json& given, const std::string& place, bool whole) {
 bool fits(const Json& value, const Json& given, const std::string& place) {
     if (given.contains("const") && value != given["const"]) return false;
     if (given.contains("type")) {
-        const Json& type = given["type"];
         bool found = false;
-        for (const Json& name : type.is_array() ? type : Json::array({type}))
-            found = found || is_of_type(value, name, place);
-        if (!found && !(value.is_null() && given.contains("nullable") && given["nullable"] == true)) return false;
+        for (const Json& name : list_of(given["type"])) found = found || is_of_type(value, name, place);
+        if (!found && !(value.is_null() && is_true(given, "nullable"))) return false;
     }
     if (value.is_number()) {
         const double number = value.get<double>();
@@ -87,18 +84,22 @@ bool fits(const Json& value, const Json& given, const std::string& place) {
     return true;
 }
 
+std::optional<bool> has_type(const Json& value, std::string_view type) {
+    if (type == "integer") return value.is_number() && std::floor(value.get<double>()) == value.get<double>();
+    if (type == "number") return value.is_number();
+    if (type == "string") return value.is_string();
+    if (type == "boolean") return value.is_boolean();
+    if (type == "null") return value.is_null();
+    if (type == "object") return value.is_object();
+    if (type == "array") return value.is_array();
+    return std::nullopt;
+}
+
 bool is_of_type(const Json& value, const Json& type, const std::string& place) {
-    const std::string name = type.is_string() ? type.get<std::string>() : type.dump();
-    if (name == "integer")
-        return value.is_number_integer() ||
-               (value.is_number() && std::floor(value.get<double>()) == value.get<double>());
-    if (name == "number") return value.is_number();
-    if (name == "string") return value.is_string();
-    if (name == "boolean") return value.is_boolean();
-    if (name == "null") return value.is_null();
-    if (name == "object") return value.is_object();
-    if (name == "array") return value.is_array();
-    throw GrammarError(place + "/type: expected object, array, string, number, integer, boolean or null, got " + name);
+    const std::string name = type.is_string() ? type.get<std::string>() : json_text(type);
+    const std::optional<bool> has = has_type(value, name);
+    if (!has) refuse(place + "/type", "object, array, string, number, integer, boolean or null", name);
+    return *has;
 }
 
 std::vector<Json> constant_values(const Json& given, const std::string& place) {
@@ -107,34 +108,19 @@ std::vector<Json> constant_values(const Json& given, const std::string& place) {
         "format", "minLength", "maxLength"};
     for (const auto& [key, value] : given.items())
         if (!kBeside.contains(key) && !is_annotation(key))
-            throw GrammarError(place + ": expected no " + key + " beside enum or const, got it: not supported");
+            refuse(place, "no " + key + " beside enum or const", "it: not supported");
     Json one;
     const Json* all = constants_of(given, one);
-    if (all == nullptr) throw GrammarError(place + "/enum: expected values, got " + given["enum"].dump());
+    if (all == nullptr) refuse_value(place + "/enum", "values", given["enum"]);
     std::vector<Json> values;
     for (const Json& value : *all)
-        if (fits(value, given, place) && std::find(values.begin(), values.end(), value) == values.end())
-            values.push_back(value);
+        if (fits(value, given, place) && !is_among(values, value)) values.push_back(value);
     return values;
 }
 
 void check_nesting(std::string_view json, std::uint32_t most) {
-    std::uint32_t depth = 0;
-    bool in_string = false;
-    for (std::size_t i = 0; i < json.size(); ++i) {
-        const char c = json[i];
-        if (in_string && c == '\\') {
-            ++i;
-        } else if (c == '"') {
-            in_string = !in_string;
-        } else if (!in_string && (c == '{' || c == '[')) {
-            if (++depth > most)
-                throw GrammarError("schema: expected at most " + std::to_string(most) +
-                                   " brackets within brackets, got more");
-        } else if (!in_string && (c == '}' || c == ']') && depth) {
-            --depth;
-        }
-    }
+    if (json_depth(json) > most)
+        refuse("schema", "at most " + std::to_string(most) + " brackets within brackets", "more");
 }
 
 }  // namespace fovea::grammar

@@ -7,6 +7,8 @@
 
 namespace fovea::grammar {
 
+/// Whether a value is of this type; nothing if there is no such type.
+[[nodiscard]] std::optional<bool> has_type(const Json& value, std::string_view type);
 /// Whether a value is of the type that a schema names. Throws GrammarError if there is no such type.
 [[nodiscard]] bool is_of_type(const Json& value, const Json& type, const std::string& place);
 /// The bounds of a number, or of whole ones. Throws GrammarError if a number's bound has more than fifteen digits.

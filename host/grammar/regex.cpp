@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "host/base/words.h"
+#include "host/base/ascii.h"
 #include "host/grammar/source_text.h"
 
 namespace fovea::grammar {
@@ -60,14 +60,7 @@ private:
             out.min_length = std::min(out.min_length, part.min_length);
             out.max_length = std::max(out.max_length, part.max_length);
             all.push_back(part.node);
-            if (all.size() == 1) {
-                out.repeated = part.repeated;
-                out.child = part.child;
-                out.min = part.min;
-                out.max = part.max;
-            } else {
-                out.repeated = false;
-            }
+            out.repetition = all.size() == 1 ? part.repetition : std::nullopt;
         } while (text_.take("|"));
         out.node = grammar_.choice(std::move(all));
         return out;
@@ -80,10 +73,7 @@ private:
             nodes.push_back(part.node);
             out.min_length = plus(out.min_length, part.min_length);
             out.max_length = plus(out.max_length, part.max_length);
-            out.repeated = part.repeated && nodes.size() == 1;
-            out.child = part.child;
-            out.min = part.min;
-            out.max = part.max;
+            out.repetition = nodes.size() == 1 ? part.repetition : std::nullopt;
         };
         const bool open = depth == 0 && search_;
         const bool starts = text_.peek() == '^';
@@ -115,7 +105,7 @@ private:
     bool read_counts(std::uint32_t& min, std::uint32_t& max) {
         const std::size_t start = text_.place();
         text_.skip(1);
-        if (text_.peek() >= '0' && text_.peek() <= '9') {
+        if (is_digit(text_.peek())) {
             min = max = text_.number();
             if (text_.take(",")) max = text_.peek() == '}' ? kNoLimit : text_.number();
             if (text_.take("}")) {
@@ -148,14 +138,10 @@ private:
             text_.go_back(end);
             text_.fail("one repetition");
         }
-        RegexPart out;
-        out.node = grammar_.repeat(part.node, min, max);
-        out.min_length = times(part.min_length, min);
-        out.max_length = times(part.max_length, max);
-        out.repeated = part.min_length == 1 && part.max_length == 1;
-        out.child = part.node;
-        out.min = min;
-        out.max = max;
+        RegexPart out{.node = grammar_.repeat(part.node, min, max),
+                      .min_length = times(part.min_length, min),
+                      .max_length = times(part.max_length, max)};
+        if (part.min_length == 1 && part.max_length == 1) out.repetition = {part.node, min, max};
         return out;
     }
 
@@ -182,7 +168,7 @@ private:
         }
         RegexPart part = alternatives(depth + 1);
         text_.expect(")");
-        part.repeated = false;
+        part.repetition.reset();
         return part;
     }
 
@@ -190,29 +176,25 @@ private:
         text_.skip(1);
         const char c = text_.peek();
         const auto one = [](std::uint32_t code) { return exactly({{code, code}}); };
-        if ((c >= '1' && c <= '9') || (!in_set && (c == 'b' || c == 'B')) || c == 'p' || c == 'P' || c == 'k' ||
-            c == 'A' || c == 'Z' || c == 'z' || c == 'G' || c == 'c')
+        constexpr std::string_view kRefused = "123456789pPkAZzGcbB";  // the last two only outside of sets
+        if (kRefused.substr(0, kRefused.size() - (in_set ? 2 : 0)).find(c) != kRefused.npos)
             text_.fail("an escape of one character or \\d, \\w, \\s, \\D, \\W, \\S");
         const std::uint32_t code = text_.character();
         switch (code) {
             case 'd':
             case 'w':
             case 's': return class_of(c);
-            case 'D': return without(class_of('d'));
-            case 'W': return without(class_of('w'));
-            case 'S': return without(class_of('s'));
-            case 't': return one('\t');
-            case 'n': return one('\n');
-            case 'r': return one('\r');
-            case 'f': return one('\f');
-            case 'v': return one('\v');
-            case 'b': return one('\b');
-            case '0': return one(0);
+            case 'D':
+            case 'W':
+            case 'S': return without(class_of(to_lower(c)));
             case 'x': return one(text_.hex(2));
             case 'u': return one(unit_or_pair());
             default: break;
         }
-        if ((code >= 'a' && code <= 'z') || (code >= 'A' && code <= 'Z')) text_.fail("an escape that is known");
+        static constexpr std::string_view kLetters = "tnrfvb0", kMeanings("\t\n\r\f\v\b\0", 7);
+        if (const std::size_t i = kLetters.find(c); i != kLetters.npos)
+            return one(static_cast<std::uint32_t>(kMeanings[i]));
+        if (is_letter(c)) text_.fail("an escape that is known");
         return one(code);
     }
 
@@ -230,7 +212,7 @@ private:
     bool names_class() {
         if (text_.peek() != '[' || text_.peek(1) != ':') return false;
         std::size_t n = 2;
-        while (text_.peek(n) >= 'a' && text_.peek(n) <= 'z') ++n;
+        while (is_lower(text_.peek(n))) ++n;
         return n > 2 && text_.peek(n) == ':' && text_.peek(n + 1) == ']';
     }
 
@@ -263,9 +245,9 @@ private:
             set.perhaps.insert(set.perhaps.end(), low.perhaps.begin(), low.perhaps.end());
         }
         text_.expect("]");
-        const auto names = [&](char name) { return classes.find(name) != std::string::npos; };
-        for (const char* pair : {"dD", "wW", "sS"})  // a dialect has in one what the other lacks
-            if (names(pair[0]) && names(pair[1])) set = exactly(complement({}));
+        for (const char name : {'d', 'w', 's'})  // a dialect has in one what the other lacks
+            if (classes.find(name) != classes.npos && classes.find(to_upper(name)) != classes.npos)
+                set = exactly(complement({}));
         set = {normalize(std::move(set.sure)), normalize(std::move(set.perhaps))};
         return (negated ? without(set) : set).sure;
     }

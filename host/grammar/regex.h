@@ -1,19 +1,23 @@
 // Regular expressions as parts of a grammar.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string_view>
 
 #include "host/grammar/expression.h"
 
 namespace fovea::grammar {
 
+struct Repetition {
+    NodeId child = 0;
+    std::uint32_t min = 0, max = 0;
+};
+
 struct RegexPart {
     NodeId node = 0;
     std::uint64_t min_length = 0, max_length = 0;  ///< characters; kNoLimit: without end
-    // If all of it is one repeated expression: that expression, so that the repetitions can be narrowed.
-    bool repeated = false;
-    NodeId child = 0;  ///< of one character
-    std::uint32_t min = 0, max = 0;
+    /// If all of it is one repeated expression, which is of one character: the repetitions, so that they can be narrowed.
+    std::optional<Repetition> repetition = {};
 };
 
 /// How a character of a set is written.

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "engine/format/utf8.h"
-#include "host/base/words.h"
+#include "host/base/ascii.h"
 #include "host/grammar/grammar.h"
 
 namespace fovea::grammar {
@@ -44,11 +44,7 @@ public:
     std::uint32_t hex(std::uint32_t n) {
         std::uint32_t value = 0;
         for (std::uint32_t i = 0; i < n; ++i) {
-            const char c = peek();
-            const int digit = c >= '0' && c <= '9'   ? c - '0'
-                              : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                              : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                                     : -1;
+            const int digit = hex_value(peek());
             if (digit < 0) fail(std::to_string(n) + " hexadecimal digits");
             value = value << 4 | static_cast<std::uint32_t>(digit);
             ++at_;
@@ -57,9 +53,9 @@ public:
     }
     /// A whole number, at most ten million.
     std::uint32_t number() {
-        if (peek() < '0' || peek() > '9') fail("a number");
+        if (!is_digit(peek())) fail("a number");
         std::uint64_t value = 0;
-        while (peek() >= '0' && peek() <= '9') {
+        while (is_digit(peek())) {
             value = value * 10 + static_cast<std::uint64_t>(text_[at_++] - '0');
             if (value > 10'000'000) fail("a number up to 10000000");
         }

@@ -53,6 +53,15 @@ void drop_dead_ends(Automaton& a) {
     }
 }
 
+/// Calls visit(target) for each state that one goes to.
+void for_each_target(State& s, const auto& visit) {
+    for (ByteRange& range : s.ranges) visit(range.target);
+    for (Call& call : s.calls) {
+        visit(call.callee);
+        visit(call.target);
+    }
+}
+
 /// Numbers the states anew, in the order in which they are found from the start.
 void keep_reached(Automaton& a) {
     std::vector<std::uint32_t> number(a.states.size(), kNever), order{a.start};
@@ -67,11 +76,7 @@ void keep_reached(Automaton& a) {
     std::vector<State> states;
     for (std::size_t i = 0; i < order.size(); ++i) {
         State s = std::move(a.states[order[i]]);
-        for (ByteRange& range : s.ranges) reach(range.target);
-        for (Call& call : s.calls) {
-            reach(call.callee);
-            reach(call.target);
-        }
+        for_each_target(s, reach);
         states.push_back(std::move(s));
     }
     for (Unit& unit : a.units) unit.start = number[unit.start];
@@ -87,15 +92,6 @@ void keep_reached(Automaton& a) {
     }
     for (const Call& call : s.calls) out.insert(out.end(), {call.callee, call.min, call.max, call.target});
     return out;
-}
-
-/// Calls visit(target) for each state that one goes to.
-void for_each_target(State& s, const auto& visit) {
-    for (ByteRange& range : s.ranges) visit(range.target);
-    for (Call& call : s.calls) {
-        visit(call.callee);
-        visit(call.target);
-    }
 }
 
 /// Merges states that go on alike, from ends to beginnings: words of a list share their last letters. States that are

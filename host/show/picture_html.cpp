@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 
+#include "host/base/json.h"
 #include "host/show/picture.h"
 
 namespace fovea {
@@ -171,17 +171,19 @@ std::string encoded(const std::vector<float>& weights) {
 }  // namespace
 
 std::string draw_html(std::span<const AttentionPattern> patterns, std::size_t first, std::string_view name) {
-    using Json = nlohmann::json;
-    Json data = {
-        {"first", first},         {"name", name}, {"digits", kDigits}, {"top", kTop}, {"patterns", Json::array()},
-        {"tokens", Json::array()}};
+    SortedJson data = {{"first", first},
+                       {"name", name},
+                       {"digits", kDigits},
+                       {"top", kTop},
+                       {"patterns", SortedJson::array()},
+                       {"tokens", SortedJson::array()}};
     const auto labels = [](const std::vector<std::string>& tokens) {
-        Json list = Json::array();
+        SortedJson list = SortedJson::array();
         for (const std::string& token : tokens) list.push_back(token_label(token));
         return list;
     };
     for (const AttentionPattern& pattern : patterns) {
-        const Json tokens = {{"queries", labels(pattern.queries)}, {"keys", labels(pattern.keys)}};
+        const SortedJson tokens = {{"queries", labels(pattern.queries)}, {"keys", labels(pattern.keys)}};
         std::size_t at = 0;  // layers share their tokens
         while (at < data["tokens"].size() && data["tokens"][at] != tokens) ++at;
         if (at == data["tokens"].size()) data["tokens"].push_back(tokens);
@@ -190,7 +192,7 @@ std::string draw_html(std::span<const AttentionPattern> patterns, std::size_t fi
                                     {"tokens", at},
                                     {"weights", encoded(pattern.weights)}});
     }
-    std::string text = data.dump(-1, ' ', true, Json::error_handler_t::replace);
+    std::string text = json_text(data, true);
     // It is ASCII, so no character ends the script but "<".
     for (std::size_t at = text.find('<'); at != text.npos; at = text.find('<', at)) text.replace(at, 1, "\\u003c");
     return std::string(kHead) + text + std::string(kTail);

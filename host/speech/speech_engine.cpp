@@ -57,10 +57,8 @@ RecordingFrames recording_frames(const Model& model, std::span<const float> samp
 
 std::vector<Token> tokens_before(const Tokenizer& tokenizer, std::string_view text) {
     constexpr std::size_t kMostBytes = 16 << 10;  // no model reads 16,384 tokens of a text before
-    constexpr const char* kBlanks = " \t\r\n";
-    const std::size_t begin = text.find_first_not_of(kBlanks);
-    if (begin == text.npos) return {};
-    text = text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
+    text = trimmed(text, " \t\r\n");
+    if (text.empty()) return {};
     if (text.size() > kMostBytes) text.remove_prefix(text.size() - kMostBytes);
     const std::string spaced = ' ' + std::string(text);
     return host::tokenize(tokenizer, spaced, {.add_special = false}, "prompt");

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "host/base/error.h"
 #include "host/base/source_file.h"
@@ -11,43 +10,32 @@
 namespace fovea {
 namespace {
 
-using Json = nlohmann::json;
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 /// Reads fields of the JSON object, each refusal naming one.
 class RulesReader {
 public:
     RulesReader(std::string_view json, std::uint32_t vocab_size, const std::string& name)
-        : vocab_size_(vocab_size), place_(name + ": speech: ") {
-        check_json_depth(json, name + ": speech");
-        json_ = Json::parse(json, nullptr, false);
-        if (!json_.is_object()) throw host::Error(place_ + "expected a JSON object, got something else");
-    }
+        : vocab_size_(vocab_size), fields_(parsed(json, name + ": speech"), name + ": speech") {}
 
     [[nodiscard]] Token token(const char* field) const {
-        const auto at = json_.find(field);
-        if (at == json_.end() || at->is_null()) throw host::Error(place_ + field + ": expected a token's id, got none");
-        return id_of(field, *at);
+        if (!fields_.has(field))
+            throw host::Error(fields_.place() + ": " + field + ": expected a token's id, got none");
+        return id_of(field, fields_.json()[field]);
     }
     [[nodiscard]] Token token_or(const char* field, Token otherwise) const {
-        const auto at = json_.find(field);
-        return at == json_.end() || at->is_null() ? otherwise : id_of(field, *at);
+        return fields_.has(field) ? id_of(field, fields_.json()[field]) : otherwise;
     }
     [[nodiscard]] std::vector<Token> tokens(const char* field) const {
         std::vector<Token> ids;
-        const auto at = json_.find(field);
-        if (at == json_.end() || at->is_null()) return ids;
-        if (!at->is_array()) refuse(field, *at);
-        for (const Json& id : *at) ids.push_back(id_of(field, id));
+        for (const SortedJson& id : items(field, SortedJson::value_t::array, ids_wanted()))
+            ids.push_back(id_of(field, id));
         return ids;
     }
     /// Ids by their names, without "<|" and "|>".
     [[nodiscard]] std::map<std::string, Token> named(const char* field) const {
         std::map<std::string, Token> ids;
-        const auto at = json_.find(field);
-        if (at == json_.end() || at->is_null()) return ids;
-        if (!at->is_object()) refuse(field, *at);
-        for (const auto& [key, id] : at->items()) {
+        for (const auto& [key, id] : items(field, SortedJson::value_t::object, ids_wanted()).items()) {
             const bool marked = key.size() > 4 && key.starts_with("<|") && key.ends_with("|>");
             ids[marked ? key.substr(2, key.size() - 4) : key] = id_of(field, id);
         }
@@ -55,49 +43,50 @@ public:
     }
     /// Pairs of small numbers.
     [[nodiscard]] std::vector<SpeechTokens::Head> heads(const char* field) const {
-        constexpr std::uint64_t kMost = 0xffff;
+        const auto is_small = [](const SortedJson& x) { return x.is_number_unsigned() && x <= 0xffff; };
         std::vector<SpeechTokens::Head> all;
-        const auto at = json_.find(field);
-        if (at == json_.end() || at->is_null()) return all;
-        const auto is_small = [](const Json& x) { return x.is_number_unsigned() && x.get<std::uint64_t>() <= kMost; };
-        if (!at->is_array()) refuse(field, *at, "pairs of a layer and a head");
-        for (const Json& pair : *at) {
+        for (const SortedJson& pair : items(field, SortedJson::value_t::array, "pairs of a layer and a head")) {
             if (!pair.is_array() || pair.size() != 2 || !is_small(pair[0]) || !is_small(pair[1]))
-                refuse(field, pair, "a pair of a layer and a head");
-            all.push_back({pair[0].get<std::uint32_t>(), pair[1].get<std::uint32_t>()});
+                fields_.refuse(field, "a pair of a layer and a head", pair);
+            all.push_back({pair[0], pair[1]});
         }
         return all;
     }
     [[nodiscard]] std::uint32_t count_or(const char* field, std::uint32_t otherwise) const {
-        const auto at = json_.find(field);
-        if (at == json_.end() || at->is_null()) return otherwise;
-        if (!at->is_number_unsigned() || at->get<std::uint64_t>() > vocab_size_)
-            refuse(field, *at, "a whole number up to " + std::to_string(vocab_size_));
-        return at->get<std::uint32_t>();
+        if (!fields_.has(field)) return otherwise;
+        const SortedJson& count = fields_.json()[field];
+        if (!count.is_number_unsigned() || count > vocab_size_)
+            fields_.refuse(field, "a whole number up to " + std::to_string(vocab_size_));
+        return count;
     }
-    [[nodiscard]] bool flag_or(const char* field, bool otherwise) const {
-        const auto at = json_.find(field);
-        if (at == json_.end() || at->is_null()) return otherwise;
-        if (!at->is_boolean()) refuse(field, *at, "true or false");
-        return at->get<bool>();
-    }
-    [[noreturn]] void refuse(const char* field, const Json& got) const {
-        refuse(field, got, "ids below " + std::to_string(vocab_size_));
-    }
-    [[noreturn]] void refuse(const char* field, const Json& got, const std::string& wanted) const {
-        throw host::Error(place_ + field + ": expected " + wanted + ", got " +
-                          got.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 60));
-    }
+    [[nodiscard]] bool flag_or(const char* field, bool otherwise) const { return fields_.flag_or(field, otherwise); }
 
 private:
-    [[nodiscard]] Token id_of(const char* field, const Json& json) const {
-        if (!json.is_number_unsigned() || json.get<std::uint64_t>() >= vocab_size_) refuse(field, json);
-        return json.get<Token>();
+    static SortedJson parsed(std::string_view text, const std::string& place) {
+        check_json_depth(text, place);
+        SortedJson json = read_sorted_json(text);
+        if (!json.is_object()) throw host::Error(place + ": expected a JSON object, got something else");
+        return json;
     }
 
-    Json json_;
+    [[nodiscard]] std::string ids_wanted() const { return "ids below " + std::to_string(vocab_size_); }
+
+    /// A field's items; none if it is not there.
+    [[nodiscard]] const SortedJson& items(const char* field, SortedJson::value_t type,
+                                          const std::string& wanted) const {
+        static const SortedJson kNone;
+        if (!fields_.has(field)) return kNone;
+        if (fields_.json()[field].type() != type) fields_.refuse(field, wanted);
+        return fields_.json()[field];
+    }
+
+    [[nodiscard]] Token id_of(const char* field, const SortedJson& json) const {
+        if (!json.is_number_unsigned() || json >= vocab_size_) fields_.refuse(field, ids_wanted(), json);
+        return json;
+    }
+
     std::uint32_t vocab_size_;
-    std::string place_;
+    Fields fields_;
 };
 
 std::string choices(const std::map<std::string, Token>& named) {

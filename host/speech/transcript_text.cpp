@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "host/base/words.h"
+
 namespace fovea {
 
 std::string clock_time(double seconds, char point, bool always) {
@@ -16,35 +18,34 @@ std::string clock_time(double seconds, char point, bool always) {
     return text;
 }
 
-std::string line_of(const SpeechSegment& segment) {
-    const std::size_t begin = segment.text.find_first_not_of(' '), end = segment.text.find_last_not_of(' ');
-    std::string line = begin == std::string::npos ? "" : segment.text.substr(begin, end - begin + 1);
-    for (char& c : line)
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-    return line;
-}
+std::string line_of(const SpeechSegment& segment) { return printable(trimmed(segment.text)); }
 
-std::string srt_cue(const SpeechSegment& segment, std::size_t number) {
-    return std::to_string(number) + '\n' + clock_time(segment.start, ',', true) + " --> " +
-           clock_time(segment.end, ',', true) + '\n' + line_of(segment) + "\n\n";
-}
+namespace {
 
-std::string vtt_cue(const SpeechSegment& segment) {
-    return clock_time(segment.start, '.', true) + " --> " + clock_time(segment.end, '.', true) + '\n' +
+std::string cue(const SpeechSegment& segment, char point) {
+    return clock_time(segment.start, point, true) + " --> " + clock_time(segment.end, point, true) + '\n' +
            line_of(segment) + "\n\n";
 }
 
-nlohmann::ordered_json segment_json(const SpeechSegment& segment, bool words) {
-    nlohmann::ordered_json object = {{"start", segment.start},
-                                     {"end", segment.end},
-                                     {"text", segment.text},
-                                     {"tokens", segment.tokens},
-                                     {"avg_logprob", segment.avg_logprob},
-                                     {"no_speech_prob", segment.no_speech_prob},
-                                     {"compression_ratio", segment.compression_ratio},
-                                     {"temperature", segment.temperature}};
+}  // namespace
+
+std::string srt_cue(const SpeechSegment& segment, std::size_t number) {
+    return std::to_string(number) + '\n' + cue(segment, ',');
+}
+
+std::string vtt_cue(const SpeechSegment& segment) { return cue(segment, '.'); }
+
+Json segment_json(const SpeechSegment& segment, bool words) {
+    Json object = {{"start", segment.start},
+                   {"end", segment.end},
+                   {"text", segment.text},
+                   {"tokens", segment.tokens},
+                   {"avg_logprob", segment.avg_logprob},
+                   {"no_speech_prob", segment.no_speech_prob},
+                   {"compression_ratio", segment.compression_ratio},
+                   {"temperature", segment.temperature}};
     if (words) {
-        object["words"] = nlohmann::ordered_json::array();
+        object["words"] = Json::array();
         for (const SpeechWord& word : segment.words)
             object["words"].push_back(
                 {{"word", word.text}, {"start", word.start}, {"end", word.end}, {"probability", word.probability}});

@@ -1,9 +1,9 @@
 // Transcripts as people, players of subtitles and programs read them.
 #pragma once
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
+#include "host/base/json.h"
 #include "host/speech/transcriber.h"
 
 namespace fovea {
@@ -20,7 +20,7 @@ namespace fovea {
 inline constexpr std::string_view kVttHead = "WEBVTT\n\n";
 
 /// Every field of a segment but where its window begins; its words, if asked for.
-[[nodiscard]] nlohmann::ordered_json segment_json(const SpeechSegment& segment, bool words = false);
+[[nodiscard]] Json segment_json(const SpeechSegment& segment, bool words = false);
 
 /// A word as a line or subtitle of its own.
 [[nodiscard]] SpeechSegment as_segment(const SpeechWord& word);

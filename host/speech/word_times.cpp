@@ -6,6 +6,8 @@
 #include <limits>
 #include <string_view>
 
+#include "host/base/words.h"
+
 namespace fovea {
 namespace {
 
@@ -31,11 +33,6 @@ void smooth(std::span<double> row) {
 
 [[nodiscard]] bool is_in(std::string_view text, std::span<const std::string_view> list) {
     return std::find(list.begin(), list.end(), text) != list.end();
-}
-
-[[nodiscard]] std::string_view trimmed(std::string_view text) {
-    const std::size_t begin = text.find_first_not_of(' ');
-    return begin == text.npos ? std::string_view() : text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
 }
 
 /// Whether it ends within a character.
