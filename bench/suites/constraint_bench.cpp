@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <random>
 #include <string>
@@ -15,10 +14,11 @@
 #include "convert/open/open.h"
 #include "convert/tokenizers/random_vocabulary.h"
 #include "fovea/constraint.h"
+#include "fovea/host/runtime.h"
 #include "fovea/sampler.h"
 #include "host/base/error.h"
+#include "host/base/json.h"
 #include "host/grammar/grammar.h"
-#include "fovea/host/runtime.h"
 #include "tools/options/presets.h"
 
 namespace fovea {
@@ -55,7 +55,7 @@ struct Vocabulary {
 std::vector<std::string> schemas() {
     std::ifstream file(FOVEA_GOLDEN_DIR "/schemas.json");
     std::vector<std::string> out;
-    for (const auto& schema : nlohmann::ordered_json::parse(file)) out.push_back(schema.dump());
+    for (const auto& schema : Json::parse(file)) out.push_back(schema.dump());
     return out;
 }
 

@@ -36,7 +36,7 @@ const Family* find_family(const std::string& model_type) {
 
 Fields with_defaults(const Fields& fields, const Family& family, const std::string& model_type) {
     const ModelType* type = find_type(family, model_type);
-    return type && type->defaults ? fields.or_else(nlohmann::json::parse(type->defaults)) : fields;
+    return type && type->defaults ? fields.or_else(read_sorted_json(type->defaults)) : fields;
 }
 
 TensorPlace place_of(std::span<const TensorName> names, Role role) {

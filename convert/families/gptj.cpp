@@ -79,12 +79,12 @@ std::vector<std::string> attention_layers(const Fields& fields) {
     if (!fields.has("attention_types") || !fields.json()["attention_types"].is_array())
         fields.refuse("attention_types", wanted);
     std::vector<std::string> layers;
-    for (const nlohmann::json& pair : fields.json()["attention_types"]) {
+    for (const SortedJson& pair : fields.json()["attention_types"]) {
         const bool is_pair = pair.is_array() && pair.size() == 2 && pair[0].is_array() && pair[1].is_number_unsigned();
         if (!is_pair || pair[1].get<std::uint64_t>() > 4096 || layers.size() > 4096)
             fields.refuse("attention_types", wanted);
         for (std::uint64_t i = 0; i < pair[1].get<std::uint64_t>(); ++i)
-            for (const nlohmann::json& kind : pair[0]) {
+            for (const SortedJson& kind : pair[0]) {
                 if (!kind.is_string() || layers.size() > 4096) fields.refuse("attention_types", wanted);
                 layers.push_back(kind.get<std::string>());
             }

@@ -63,7 +63,7 @@ void read_multipliers(const Fields& fields, bool divides_logits, Stack& stack, B
 std::vector<bool> rotated_layers(const Fields& fields, std::uint32_t n_layers) {
     if (!fields.has("no_rope_layers")) return all_but_every(fields.count_or("no_rope_layer_interval", 4), n_layers);
     std::vector<bool> rotated(n_layers);
-    const nlohmann::json& list = fields.json()["no_rope_layers"];
+    const SortedJson& list = fields.json()["no_rope_layers"];
     if (!list.is_array() || list.size() != n_layers)
         fields.refuse("no_rope_layers", std::to_string(n_layers) + " numbers");
     for (std::uint32_t i = 0; i < n_layers; ++i) {
@@ -107,7 +107,7 @@ void settle_granite_swa(const Fields& fields, const Block& block, std::vector<La
     for (std::uint32_t i = 0; i < n_layers; ++i) windowed[i] = i % 4 != 0;
     windowed = sliding_layers_or(fields, windowed);
     if (fields.has("layer_rope_theta")) {
-        const nlohmann::json& bases = fields.json()["layer_rope_theta"];
+        const SortedJson& bases = fields.json()["layer_rope_theta"];
         if (!bases.is_array() || bases.size() != n_layers)
             fields.refuse("layer_rope_theta", std::to_string(n_layers) + " numbers");
         for (std::uint32_t i = 0; i < n_layers; ++i) {

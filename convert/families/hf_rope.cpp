@@ -46,7 +46,7 @@ void read_longrope(const Fields& fields, std::uint32_t max_positions, Rope& rope
     rope.scaling = RopeScaling::divided;
     if (!fields.has("short_factor") || !fields.json()["short_factor"].is_array())
         fields.refuse("short_factor", "a list of numbers");
-    for (const nlohmann::json& divisor : fields.json()["short_factor"]) {
+    for (const SortedJson& divisor : fields.json()["short_factor"]) {
         if (!divisor.is_number() || !(divisor.get<double>() > 0.0) || divisor.get<double>() > kMostFactor)
             fields.refuse("short_factor", "numbers above 0");
         rope.divisors.push_back(static_cast<float>(divisor.get<double>()));
@@ -99,7 +99,7 @@ void read_hf_sections(const Fields& config, const char* layer_type, Block& block
     const std::optional<Fields> fields = scaling_of(config, layer_type);
     if (!fields || !fields->has("mrope_section")) return;
     const std::uint32_t n = block.attention.rotary_dim / 2;
-    const nlohmann::json& list = fields->json()["mrope_section"];
+    const SortedJson& list = fields->json()["mrope_section"];
     const bool is_list = list.is_array() && list.size() == 3 && list[0].is_number_unsigned() &&
                          list[1].is_number_unsigned() && list[1] == list[2];
     const std::uint64_t time = is_list ? list[0].get<std::uint64_t>() : 0,

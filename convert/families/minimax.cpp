@@ -25,8 +25,8 @@ void check_form(const Fields& fields) {
     if (fields.text_or("scoring_func", "sigmoid") != "sigmoid") fields.refuse("scoring_func", "sigmoid");
     if (fields.count_or("shared_intermediate_size", 0) != 0) fields.refuse("shared_intermediate_size", "0");
     if (!fields.has("attn_type_list")) return;
-    const nlohmann::json& types = fields.json()["attn_type_list"];
-    for (const nlohmann::json& type : types)
+    const SortedJson& types = fields.json()["attn_type_list"];
+    for (const SortedJson& type : types)
         if (type != 1) fields.refuse("attn_type_list", "1 for each layer");
 }
 

@@ -13,12 +13,12 @@ constexpr ModelType kModelTypes[] = {
 
 /// Numbers of the layers that attend to a picture.
 std::vector<std::uint32_t> read_cross_layers(const Fields& fields, std::uint32_t n_layers) {
-    const nlohmann::json usual = {3, 8, 13, 18, 23, 28, 33, 38};
+    const SortedJson usual = {3, 8, 13, 18, 23, 28, 33, 38};
     const bool listed = fields.has("cross_attention_layers");
-    const nlohmann::json& list = listed ? fields.json()["cross_attention_layers"] : usual;
+    const SortedJson& list = listed ? fields.json()["cross_attention_layers"] : usual;
     if (!list.is_array()) fields.refuse("cross_attention_layers", "a list of layers");
     std::vector<std::uint32_t> layers;
-    for (const nlohmann::json& number : list) {
+    for (const SortedJson& number : list) {
         if (!number.is_number_unsigned()) fields.refuse("cross_attention_layers", "numbers of layers");
         const auto layer = number.get<std::uint64_t>();
         const bool is_known = layer >= n_layers || std::find(layers.begin(), layers.end(), layer) != layers.end();

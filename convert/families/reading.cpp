@@ -219,9 +219,9 @@ std::vector<bool> read_sparse_layers(const Fields& fields, std::uint32_t n_layer
     std::vector<bool> sparse(n_layers);
     for (std::uint32_t i = 0; i < n_layers; ++i) sparse[i] = (i + 1) % period == 0;
     if (!fields.has("mlp_only_layers")) return sparse;
-    const nlohmann::json& list = fields.json()["mlp_only_layers"];
+    const SortedJson& list = fields.json()["mlp_only_layers"];
     if (!list.is_array()) fields.refuse("mlp_only_layers", "a list of layers");
-    for (const nlohmann::json& number : list) {
+    for (const SortedJson& number : list) {
         if (!number.is_number_unsigned()) fields.refuse("mlp_only_layers", "numbers of layers");
         if (const auto layer = number.get<std::uint64_t>(); layer < n_layers) sparse[layer] = false;
     }

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "host/base/error.h"
+#include "host/base/json.h"
 #include "host/base/source_file.h"
 
 namespace fovea {

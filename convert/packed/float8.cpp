@@ -23,8 +23,8 @@ PackedMatrix float8_matrix(const Float8Matrix& matrix) {
 
 BlockSize read_block_size(const Fields& fields, const char* name) {
     if (!fields.has(name)) fields.refuse(name, "two whole numbers above 0");
-    const nlohmann::json& sizes = fields.json()[name];
-    const auto fits = [](const nlohmann::json& size) {
+    const SortedJson& sizes = fields.json()[name];
+    const auto fits = [](const SortedJson& size) {
         return size.is_number_unsigned() && size.get<std::uint64_t>() > 0 && size.get<std::uint64_t>() <= 1u << 30;
     };
     if (!sizes.is_array() || sizes.size() != 2 || !fits(sizes[0]) || !fits(sizes[1]))

@@ -1,11 +1,11 @@
 #include "convert/sources/chat_info.h"
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "convert/formats/gguf.h"
 #include "convert/formats/text_file.h"
 #include "convert/tokenizers/json_field.h"
+#include "host/base/json.h"
 #include "host/base/source_file.h"
 
 namespace fovea {
@@ -58,7 +58,7 @@ void add_chat_info(const fs::path& folder, ModelSource& source) {
             tokens[name] = token.empty() ? token_text(map.value(name, SortedJson())) : token;
     }
     if (tokens.empty()) return;
-    add_text("special_tokens", tokens.dump(-1, ' ', false, SortedJson::error_handler_t::replace), source);
+    add_text("special_tokens", json_text(tokens), source);
 }
 
 void add_chat_info(const Gguf& file, ModelSource& source) {
@@ -75,8 +75,7 @@ void add_chat_info(const Gguf& file, ModelSource& source) {
             if (left-- == 0) tokens[name + "_token"] = token;
         });
     }
-    if (!tokens.empty())
-        add_text("special_tokens", tokens.dump(-1, ' ', false, SortedJson::error_handler_t::replace), source);
+    if (!tokens.empty()) add_text("special_tokens", json_text(tokens), source);
 }
 
 }  // namespace fovea

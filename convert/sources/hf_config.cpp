@@ -16,9 +16,9 @@ namespace {
 /// One id or a list of them, added to `ids` if in the vocabulary and new.
 void add_ids(const Fields& fields, const char* name, std::uint32_t vocab_size, std::vector<Token>& ids) {
     if (!fields.has(name)) return;
-    const nlohmann::json& field = fields.json()[name];
+    const SortedJson& field = fields.json()[name];
     std::set<Token> known(ids.begin(), ids.end());
-    for (const nlohmann::json& id : field.is_array() ? field : nlohmann::json::array({field})) {
+    for (const SortedJson& id : field.is_array() ? field : SortedJson::array({field})) {
         if (!id.is_number_integer()) fields.refuse(name, "a token's id or a list of them");
         if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= vocab_size) continue;
         const auto token = id.get<Token>();

@@ -29,7 +29,7 @@ Pooling read_pooling(const fs::path& path) {
         {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens", Pooling::mean_sqrt_len}};
     Pooling found = Pooling::none;
     if (fields.has("pooling_mode")) {
-        const nlohmann::json& mode = fields.json()["pooling_mode"];
+        const SortedJson& mode = fields.json()["pooling_mode"];
         const bool is_list_of_one = mode.is_array() && mode.size() == 1;
         const std::string name = is_list_of_one ? fields.texts("pooling_mode").front() : fields.text("pooling_mode");
         for (const Kind& kind : kKinds)
@@ -86,7 +86,7 @@ HeadMap read_dense(const fs::path& path, std::uint32_t width) {
 SentenceModules read_sentence_modules(const fs::path& modules) {
     const Mapping mapping = map_source(modules, 1u << 20);
     check_json_depth(text_of(mapping), modules.string());
-    const nlohmann::json list = nlohmann::json::parse(text_of(mapping), nullptr, false);
+    const SortedJson list = read_sorted_json(text_of(mapping));
     const auto refuse = [&](const std::string& had) {
         throw host::Error(modules.string() + ": expected a Transformer, a Pooling, at most " +
                           std::to_string(kMaxHeadMaps) + " Dense and a Normalize or nothing, in this order, got " +

@@ -1,10 +1,10 @@
 #include "convert/sources/hf_prompts.h"
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "convert/formats/text_file.h"
 #include "host/base/error.h"
+#include "host/base/json.h"
 #include "host/base/source_file.h"
 
 namespace fovea {
@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 /// Whether a prompt's tokens are pooled with those of the text; read_sentence_modules has read the same files.
 bool pools_prompts(const fs::path& folder) {
     const Mapping mapping = map_source(folder / "modules.json");
-    const nlohmann::json modules = nlohmann::json::parse(text_of(mapping), nullptr, false);
+    const SortedJson modules = read_sorted_json(text_of(mapping));
     const std::string path = modules.at(1).at("path").get<std::string>();
     return Fields::read(folder / path / "config.json").flag_or("include_prompt", true);
 }
@@ -37,12 +37,12 @@ void add_prompts(const fs::path& folder, ModelSource& source) {
     }
     constexpr std::size_t kMostBytes = 1u << 16;
     const Fields prompts = fields.object("prompts");
-    nlohmann::json texts = prompts.json();
+    SortedJson texts = prompts.json();
     for (auto& [name, prompt] : texts.items()) {
         if (prompt.is_null()) prompt = "";
         if (!prompt.is_string()) refuse("prompts: " + name, "a text");
     }
-    const std::string text = texts.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    const std::string text = json_text(texts);
     if (text.size() > kMostBytes) refuse("prompts", "at most " + std::to_string(kMostBytes) + " bytes");
     if (!chosen.empty() && !texts.contains(chosen)) refuse("default_prompt_name", "one of the prompts' names");
     if (prompts.json().empty()) return;

@@ -14,8 +14,6 @@ namespace fovea {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
-
 constexpr std::size_t kMostTextBytes = 256u << 20;  // of a tokenizer.json
 
 constexpr const char* kMembers[] = {"suppress_tokens",
@@ -32,11 +30,11 @@ constexpr const char* kMembers[] = {"suppress_tokens",
                                     "alignment_heads"};
 
 /// A matrix of numbers [n_rows][n_cols], or one the other way round; else nothing.
-std::optional<std::vector<float>> matrix_of(const json& rows, std::size_t n_rows, std::size_t n_cols) {
+std::optional<std::vector<float>> matrix_of(const SortedJson& rows, std::size_t n_rows, std::size_t n_cols) {
     const auto is_matrix = [&](std::size_t n, std::size_t of_each) {
-        return rows.is_array() && rows.size() == n && std::all_of(rows.begin(), rows.end(), [&](const json& row) {
+        return rows.is_array() && rows.size() == n && std::all_of(rows.begin(), rows.end(), [&](const SortedJson& row) {
                    return row.is_array() && row.size() == of_each &&
-                          std::all_of(row.begin(), row.end(), [](const json& x) { return x.is_number(); });
+                          std::all_of(row.begin(), row.end(), [](const SortedJson& x) { return x.is_number(); });
                });
     };
     const bool turned = !is_matrix(n_rows, n_cols) && is_matrix(n_cols, n_rows);
@@ -57,15 +55,15 @@ std::map<std::string, std::uint32_t> added_tokens(const fs::path& path) {
     const std::string_view text = text_of(mapping);
     check_json_depth(text, path.string());
     bool in_added = false;
-    const auto take = [&](int depth, json::parse_event_t event, json& parsed) {
-        if (event == json::parse_event_t::key && depth == 1) return in_added = parsed == "added_tokens";
-        if (event != json::parse_event_t::object_end || depth != 2 || !in_added) return true;
+    const auto take = [&](int depth, SortedJson::parse_event_t event, SortedJson& parsed) {
+        if (event == SortedJson::parse_event_t::key && depth == 1) return in_added = parsed == "added_tokens";
+        if (event != SortedJson::parse_event_t::object_end || depth != 2 || !in_added) return true;
         const auto id = parsed.find("id"), name = parsed.find("content");
         if (id != parsed.end() && name != parsed.end() && id->is_number_unsigned() && name->is_string())
             ids.emplace(name->get<std::string>(), id->get<std::uint32_t>());
         return false;
     };
-    [[maybe_unused]] const json rest = json::parse(text.begin(), text.end(), take, false);
+    [[maybe_unused]] const SortedJson rest = SortedJson::parse(text.begin(), text.end(), take, false);
     return ids;
 }
 
@@ -76,10 +74,10 @@ bool is_language(const std::string& name) {
 }
 
 /// What the names of tokens say.
-json by_names(const std::map<std::string, std::uint32_t>& tokens, std::uint32_t vocab_size) {
+SortedJson by_names(const std::map<std::string, std::uint32_t>& tokens, std::uint32_t vocab_size) {
     constexpr std::uint32_t kEnglishVocab =
         51864;  // of the models for English alone, which have the languages' tokens too
-    json members = json::object();
+    SortedJson members = SortedJson::object();
     const auto set = [&](const char* member, const char* name) {
         if (const auto token = tokens.find(name); token != tokens.end() && !members.contains(member))
             members[member] = token->second;
@@ -120,16 +118,16 @@ std::vector<float> read_preprocessor(const fs::path& file, Sound& sound) {
 }
 
 std::string speech_info(const Fields& config, const fs::path& generation, const fs::path& tokenizer) {
-    json members = by_names(added_tokens(tokenizer), config.count("vocab_size"));
-    const auto take = [&](const json& from) {
+    SortedJson members = by_names(added_tokens(tokenizer), config.count("vocab_size"));
+    const auto take = [&](const SortedJson& from) {
         for (const char* member : kMembers)
             if (from.contains(member) && !from[member].is_null()) members[member] = from[member];
         const auto end = members.find("eos_token_id");  // a list where several end a text
-        if (end != members.end() && end->is_array() && !end->empty()) *end = json((*end)[0]);
+        if (end != members.end() && end->is_array() && !end->empty()) *end = SortedJson((*end)[0]);
     };
     take(config.json());
     if (is_there(generation)) take(Fields::read(generation).json());
-    return members.dump(-1, ' ', true);
+    return json_text(members, true);
 }
 
 }  // namespace fovea

@@ -1,8 +1,8 @@
 #include "convert/sources/hf_target.h"
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "host/base/json.h"
 #include "host/model/target_rules.h"
 
 namespace fovea {
@@ -42,7 +42,7 @@ std::string target_info(const Fields& config, const std::filesystem::path& gener
     std::error_code error;
     const bool has_own = std::filesystem::exists(generation, error);
     const Fields said = has_own ? Fields::read(generation) : config;
-    nlohmann::json members = nlohmann::json::object();
+    SortedJson members = SortedJson::object();
     for (const char* name : kMembers)
         if (said.has(name)) members[name] = said.json()[name];
     for (const char* name : {"decoder_start_token_id", "eos_token_id", "pad_token_id", "bos_token_id"})
@@ -51,7 +51,7 @@ std::string target_info(const Fields& config, const std::filesystem::path& gener
         if (said.number_or(name, 0, 1e9, value) != value) said.refuse(name, std::to_string(static_cast<int>(value)));
     for (const char* name : kUnread)
         if (said.has(name)) said.refuse(name, "none");
-    const std::string text = members.dump(-1, ' ', true);
+    const std::string text = json_text(members, true);
     const TargetRules checked = TargetRules::read(text, vocab_size, said.place());
     if (checked.beams.n_beams > 1 && said.flag_or("do_sample", false))
         said.refuse("do_sample", "false beside num_beams " + std::to_string(checked.beams.n_beams));

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "convert/formats/text_file.h"
+#include "host/base/json.h"
 #include "host/base/source_file.h"
 
 namespace fovea {
@@ -47,13 +47,13 @@ void read_module(const fs::path& path, TextSettings& settings) {
 
 void read_tokenizer(const fs::path& path, TextSettings& settings) {
     const Fields fields = Fields::read(path);
-    const nlohmann::json most = fields.json().value("model_max_length", nlohmann::json());
+    const SortedJson most = fields.json().value("model_max_length", SortedJson());
     if (!settings.most_tokens && most.is_number() && most >= 1 && most <= kMostTokens)
         settings.most_tokens = most.get<std::uint32_t>();
     settings.adds_bos = fields.flag_or("add_bos_token", true);
     settings.adds_eos = fields.flag_or("add_eos_token", false);
     // transformers' own classes go by tokenizer.json alone; those that a folder brings (gte-Qwen2's) add what the flag says.
-    const nlohmann::json code = fields.json().value("auto_map", nlohmann::json());
+    const SortedJson code = fields.json().value("auto_map", SortedJson());
     settings.appends_eos = settings.adds_eos && code.is_object() && code.contains("AutoTokenizer");
     if (fields.has("model_input_names")) {
         const std::vector<std::string> names = fields.texts("model_input_names");

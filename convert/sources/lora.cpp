@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_set(const nlohmann::json& value) {
+bool is_set(const SortedJson& value) {
     return !(value.is_null() || (value.is_boolean() && !value.get<bool>()) || (!value.is_boolean() && value.empty()));
 }
 

@@ -1,11 +1,11 @@
 #include "convert/sources/text_part.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
 #include "host/base/error.h"
+#include "host/base/json.h"
 
 namespace fovea {
 namespace {
@@ -74,7 +74,7 @@ std::optional<Fields> text_part(const Fields& fields) {
             if (type == whole) return fields.with("model_type", of_text);
         return {};
     }
-    nlohmann::json of_whole = nlohmann::json::object();
+    SortedJson of_whole = SortedJson::object();
     for (const char* name :
          {"bos_token_id", "eos_token_id", "tie_word_embeddings", "quantization_config", "_name_or_path"})
         if (fields.has(name)) of_whole[name] = fields.json()[name];
@@ -82,7 +82,7 @@ std::optional<Fields> text_part(const Fields& fields) {
     if (fields.flag_or("tie_word_embeddings", false)) part = part.with("tie_word_embeddings", true);
     const std::string of_part = part.text("model_type");
     for (const auto& [name, sizes] : kSizes)
-        if (of_part == name) return part.or_else(nlohmann::json::parse(sizes));
+        if (of_part == name) return part.or_else(read_sorted_json(sizes));
     return part;
 }
 

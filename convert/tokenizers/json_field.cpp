@@ -1,20 +1,17 @@
 #include "convert/tokenizers/json_field.h"
 
-#include <nlohmann/json.hpp>
-
 #include "engine/format/format.h"
 #include "host/base/error.h"
+#include "host/base/json.h"
 
 namespace fovea {
-
-using nlohmann::json;
 
 bool JsonField::is_null() const { return value_->is_null(); }
 
 bool JsonField::is_zero() const { return value_->is_number() && value_->get<double>() == 0; }
 
 JsonField JsonField::operator[](const std::string& key) const {
-    static const json null;
+    static const SortedJson null;
     if (!value_->is_object()) refuse("an object");
     const auto found = value_->find(key);
     return {found == value_->end() ? null : *found, *file_name_, path_.empty() ? key : path_ + "." + key};
@@ -23,7 +20,7 @@ JsonField JsonField::operator[](const std::string& key) const {
 std::vector<JsonField> JsonField::elements() const {
     if (!value_->is_array()) refuse("an array");
     std::vector<JsonField> result;
-    for (const json& element : *value_)
+    for (const SortedJson& element : *value_)
         result.emplace_back(element, *file_name_, path_ + "[" + std::to_string(result.size()) + "]");
     return result;
 }
@@ -55,8 +52,8 @@ void JsonField::refuse(const std::string& wanted) const {
     throw host::Error(*file_name_ + ": " + path_ + ": expected " + wanted + ", got " + had);
 }
 
-std::string token_text(const json& token, const std::string& otherwise) {
-    const json text = token.is_object() ? token.value("content", json()) : token;
+std::string token_text(const SortedJson& token, const std::string& otherwise) {
+    const SortedJson text = token.is_object() ? token.value("content", SortedJson()) : token;
     return text.is_string() ? text.get<std::string>() : otherwise;
 }
 

@@ -44,7 +44,7 @@ public:
     }
 
 private:
-    void add(const std::string& name, const nlohmann::json& id) {
+    void add(const std::string& name, const SortedJson& id) {
         if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= vocab_size_)
             throw host::Error(place_ + ": " + name + ": expected an id below the model's vocab_size, " +
                               std::to_string(vocab_size_) + ", got " + id.dump().substr(0, 40));
@@ -74,7 +74,7 @@ private:
             }
         } else if (fields.has("additional_special_tokens")) {
             std::uint32_t next = n_named;
-            for (const nlohmann::json& token : fields.json()["additional_special_tokens"])
+            for (const SortedJson& token : fields.json()["additional_special_tokens"])
                 if (const std::string name = token_text(token); is_language(name)) add(name, next++);
         }
     }

@@ -3,55 +3,52 @@
 #include <algorithm>
 #include <memory>
 
-#include <nlohmann/json.hpp>
-
 #include "convert/tokenizers/tokenizer_section.h"
 #include "convert/tokenizers/tokenizer_spelling.h"
 #include "convert/tokenizers/tokenizer_steps.h"
 #include "convert/tokenizers/tokenizer_vocabulary.h"
 #include "engine/format/utf8.h"
 #include "host/base/error.h"
+#include "host/base/json.h"
 #include "host/base/source_file.h"
 
 namespace fovea {
 namespace {
 
-using nlohmann::json;
-
 /// The file's parts that are read here, without the two large ones. Whenever an object ends, the parser looks through
 /// the list or object that holds it. So added tokens, which may be many, are taken out of their list one by one, and
 /// other objects must be few.
-json parse_small_parts(std::span<const char> text, const std::string& file_name) {
+SortedJson parse_small_parts(std::span<const char> text, const std::string& file_name) {
     static constexpr const char* kParts[] = {"normalizer", "pre_tokenizer", "model",
                                              "decoder",    "added_tokens",  "post_processor"};
     constexpr int kMostObjects = 4096;
     bool in_added = false, in_part = true;
     int n_objects = 0;
-    json added = json::array();
-    const auto keep = [&](int depth, json::parse_event_t event, json& parsed) {
+    SortedJson added = SortedJson::array();
+    const auto keep = [&](int depth, SortedJson::parse_event_t event, SortedJson& parsed) {
         const bool is_added = in_added && depth == 2;
-        if (event == json::parse_event_t::key && depth == 1) {
+        if (event == SortedJson::parse_event_t::key && depth == 1) {
             in_added = parsed == "added_tokens";
             in_part =
                 std::any_of(std::begin(kParts), std::end(kParts), [&](const char* part) { return parsed == part; });
             return in_part;
         }
-        if (event == json::parse_event_t::key && depth == 2) return parsed != "vocab" && parsed != "merges";
-        if (event == json::parse_event_t::object_start && in_part && !is_added && ++n_objects > kMostObjects)
+        if (event == SortedJson::parse_event_t::key && depth == 2) return parsed != "vocab" && parsed != "merges";
+        if (event == SortedJson::parse_event_t::object_start && in_part && !is_added && ++n_objects > kMostObjects)
             throw host::Error(file_name + ": expected at most " + std::to_string(kMostObjects) +
                               " objects beside added tokens, got more");
-        if (event != json::parse_event_t::object_end || !is_added) return true;
+        if (event != SortedJson::parse_event_t::object_end || !is_added) return true;
         added.push_back(std::move(parsed));
         return false;
     };
     check_json_depth(text, file_name);
     try {
-        json parts = json::parse(text.begin(), text.end(), keep);
+        SortedJson parts = SortedJson::parse(text.begin(), text.end(), keep);
         if (!parts.is_object()) throw host::Error(file_name + ": expected a JSON object, got " + parts.type_name());
         if (const auto list = parts.find("added_tokens"); list != parts.end() && list->is_array() && list->empty())
             *list = std::move(added);
         return parts;
-    } catch (const json::exception& error) {
+    } catch (const SortedJson::exception& error) {
         throw host::Error(file_name + ": expected JSON, got " + error.what());
     }
 }
@@ -273,7 +270,7 @@ private:
 
 std::vector<std::byte> tokenizer_section_from_json(std::span<const char> json_text, const std::string& file_name,
                                                    const TokenizerFacts& facts) {
-    const json parts = parse_small_parts(json_text, file_name);
+    const SortedJson parts = parse_small_parts(json_text, file_name);
     const JsonField file(parts, file_name, "");
     return write_tokenizer_section(JsonConversion(file, json_text, file_name, facts).run());
 }

@@ -7,11 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "convert/formats/text_file.h"
 #include "convert/tokenizers/json_field.h"
 #include "host/base/error.h"
+#include "host/base/json.h"
 #include "host/base/source_file.h"
 #include "host/base/words.h"
 
@@ -19,8 +18,6 @@ namespace fovea {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
-
 constexpr std::size_t kMostBytes = 64u << 20;  // of each file; the largest there are have a tenth of that
 
 /// How texts are cut into words and what stands around them.
@@ -51,23 +48,23 @@ constexpr std::pair<const char*, const char*> kTypes[] = {
 constexpr const char* kQwenWords =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-[[nodiscard]] json read_object(const fs::path& path) {
+[[nodiscard]] SortedJson read_object(const fs::path& path) {
     const Mapping mapping = map_source(path, kMostBytes);
     const std::string_view text = text_of(mapping);
     check_json_depth(text, path.string());
-    json object = json::parse(text, nullptr, false);
+    SortedJson object = read_sorted_json(text);
     if (!object.is_object()) throw host::Error(path.string() + ": expected a JSON object, got something else");
     return object;
 }
 
-[[nodiscard]] json read_object_or_none(const fs::path& path) {
-    return is_there(path) ? read_object(path) : json::object();
+[[nodiscard]] SortedJson read_object_or_none(const fs::path& path) {
+    return is_there(path) ? read_object(path) : SortedJson::object();
 }
 
-[[nodiscard]] json read_merges(const fs::path& path) {
+[[nodiscard]] SortedJson read_merges(const fs::path& path) {
     const Mapping mapping = map_source(path, kMostBytes);
     std::string_view text = text_of(mapping);
-    json merges = json::array();
+    SortedJson merges = SortedJson::array();
     for (std::uint32_t number = 1; !text.empty(); ++number) {
         const std::string_view line = take_line(text);
         if (line.empty() || (number == 1 && line.starts_with("#version"))) continue;
@@ -80,15 +77,15 @@ constexpr const char* kQwenWords =
     return merges;
 }
 
-[[nodiscard]] std::string text_of(const json& object, const char* name) {
-    const json field = object.value(name, json());
+[[nodiscard]] std::string text_of(const SortedJson& object, const char* name) {
+    const SortedJson field = object.value(name, SortedJson());
     return field.is_string() ? field.get<std::string>() : "";
 }
 
 /// The class that a folder names, without "Fast" at its end, else that of its model_type; "" if it has neither.
 [[nodiscard]] std::string class_of(const fs::path& folder) {
     std::string name = text_of(read_object_or_none(folder / "tokenizer_config.json"), "tokenizer_class");
-    const json model = read_object_or_none(folder / "config.json");
+    const SortedJson model = read_object_or_none(folder / "config.json");
     if (name.empty()) name = text_of(model, "tokenizer_class");
     const std::string type = text_of(model, "model_type");
     for (const auto& [known, its] : kTypes)
@@ -116,12 +113,12 @@ public:
           more_(read_object_or_none(path.parent_path() / "added_tokens.json")),
           kind_(kind_of_folder()) {}
 
-    [[nodiscard]] json joined() {
-        json result = {{"version", "1.0"},
-                       {"normalizer", nullptr},
-                       {"pre_tokenizer", cut()},
-                       {"post_processor", nullptr},
-                       {"decoder", {{"type", "ByteLevel"}}}};
+    [[nodiscard]] SortedJson joined() {
+        SortedJson result = {{"version", "1.0"},
+                             {"normalizer", nullptr},
+                             {"pre_tokenizer", cut()},
+                             {"post_processor", nullptr},
+                             {"decoder", {{"type", "ByteLevel"}}}};
         if (kind_.style == Style::qwen) result["normalizer"] = {{"type", "NFC"}};
         add_tokens();
         result["added_tokens"] = added_;
@@ -145,21 +142,21 @@ private:
         throw host::Error(path_.string() + ": tokenizer_class: expected one of " + known + " beside it, got " + name);
     }
 
-    [[nodiscard]] bool flag(const char* name) const { return config_.value(name, json()) == true; }
+    [[nodiscard]] bool flag(const char* name) const { return config_.value(name, SortedJson()) == true; }
 
-    [[nodiscard]] json cut() const {
+    [[nodiscard]] SortedJson cut() const {
         const bool first_space = flag("add_prefix_space");
-        json bytes = {
+        SortedJson bytes = {
             {"type", "ByteLevel"}, {"add_prefix_space", first_space}, {"use_regex", kind_.style != Style::qwen}};
         if (kind_.style != Style::qwen) return bytes;
-        const json words = {
+        const SortedJson words = {
             {"type", "Split"}, {"pattern", {{"Regex", kQwenWords}}}, {"behavior", "Isolated"}, {"invert", false}};
         return {{"type", "Sequence"}, {"pretokenizers", {words, bytes}}};
     }
 
     /// A start, an end, both around every text, or nothing.
-    [[nodiscard]] json ends_template() const {
-        json parts[2] = {json::array(), json::array()}, tokens = json::object();
+    [[nodiscard]] SortedJson ends_template() const {
+        SortedJson parts[2] = {SortedJson::array(), SortedJson::array()}, tokens = SortedJson::object();
         const std::pair<const char*, const char*> ends[] = {{"bos_token", kind_.bos}, {"eos_token", kind_.eos}};
         for (int i = 0; i < 2; ++i) {
             const std::string name = name_of(ends[i].first, ends[i].second);
@@ -169,21 +166,21 @@ private:
         }
         if (tokens.empty()) return nullptr;
         const auto around = [&](const char* text) {
-            json whole = parts[0];
+            SortedJson whole = parts[0];
             whole.push_back({{"Sequence", {{"id", text}, {"type_id", 0}}}});
             whole.insert(whole.end(), parts[1].begin(), parts[1].end());
             return whole;
         };
-        json pair = around("A");
-        const json second = around("B");
+        SortedJson pair = around("A");
+        const SortedJson second = around("B");
         pair.insert(pair.end(), second.begin(), second.end());
         return {{"type", "TemplateProcessing"}, {"single", around("A")}, {"pair", pair}, {"special_tokens", tokens}};
     }
 
     /// A role's token: a text, or an object with its content.
-    [[nodiscard]] json field_of(const char* role) const {
-        const json field = config_.value(role, json());
-        return field.is_null() ? roles_.value(role, json()) : field;
+    [[nodiscard]] SortedJson field_of(const char* role) const {
+        const SortedJson field = config_.value(role, SortedJson());
+        return field.is_null() ? roles_.value(role, SortedJson()) : field;
     }
     [[nodiscard]] std::string name_of(const char* role, const char* otherwise) const {
         return token_text(field_of(role), otherwise);
@@ -195,7 +192,7 @@ private:
         return vocabulary_[name].get<std::uint32_t>();
     }
 
-    void add(const std::string& name, const json& id, const json& like, bool special) {
+    void add(const std::string& name, const SortedJson& id, const SortedJson& like, bool special) {
         if (name.empty() || !id.is_number_unsigned()) return;
         if (!names_.insert(name).second) return;
         const auto said = [&](const char* key, bool otherwise) {
@@ -213,9 +210,9 @@ private:
 
     /// First the tokens that tokenizer_config.json lists whole, then the roles', then the others of added_tokens.json.
     void add_tokens() {
-        const json listed = config_.value("added_tokens_decoder", json::object());
+        const SortedJson listed = config_.value("added_tokens_decoder", SortedJson::object());
         for (const auto& [id, token] : listed.items())
-            if (token.is_object() && token.value("content", json()).is_string() && !id.empty() && id.size() < 9 &&
+            if (token.is_object() && token.value("content", SortedJson()).is_string() && !id.empty() && id.size() < 9 &&
                 id.find_first_not_of("0123456789") == id.npos)
                 add(token["content"], std::stoul(id), token, false);
         const bool is_roberta = kind_.style == Style::roberta;
@@ -228,20 +225,20 @@ private:
                                                              {"sep_token", is_roberta ? kind_.eos : ""}};
         for (const auto& [role, otherwise] : roles) {
             const std::string name = name_of(role, otherwise);
-            const json id = more_.contains(name) ? more_[name] : vocabulary_.value(name, json());
-            json like = field_of(role);
+            const SortedJson id = more_.contains(name) ? more_[name] : vocabulary_.value(name, SortedJson());
+            SortedJson like = field_of(role);
             if (!like.is_object() && std::string_view(role) == "mask_token" && is_roberta) like = {{"lstrip", true}};
             if (like.is_object()) like["special"] = true, like["normalized"] = false;
             add(name, id, like, true);
         }
-        for (const auto& [name, id] : more_.items()) add(name, id, json(), false);
+        for (const auto& [name, id] : more_.items()) add(name, id, SortedJson(), false);
     }
 
     const fs::path path_, config_path_;
-    json vocabulary_;
-    const json config_, roles_, more_;
+    SortedJson vocabulary_;
+    const SortedJson config_, roles_, more_;
     const VocabularyKind& kind_;
-    json added_ = json::array();
+    SortedJson added_ = SortedJson::array();
     std::set<std::string> names_;  // of those
 };
 
@@ -252,7 +249,7 @@ bool reads_vocab_json(const fs::path& folder) {
 }
 
 std::vector<std::byte> tokenizer_section_from_vocab_json(const fs::path& path, const TokenizerFacts& facts) {
-    const std::string text = Folder(path).joined().dump(-1, ' ', false, json::error_handler_t::replace);
+    const std::string text = json_text(Folder(path).joined());
     return tokenizer_section_from_json(text, path.string(), facts);
 }
 

@@ -12,20 +12,18 @@
 namespace fovea {
 namespace {
 
-using nlohmann::json;
-
 /// A line is a token, its number the id. If a token stands twice, the later id counts.
-json read_lines(std::string_view text) {
-    json vocab = json::object();
+SortedJson read_lines(std::string_view text) {
+    SortedJson vocab = SortedJson::object();
     for (std::uint32_t id = 0; !text.empty(); ++id) vocab[std::string(take_line(text))] = id;
     return vocab;
 }
 
-std::string token_name(const json& config, const char* key, const char* otherwise) {
-    return token_text(config.value(key, json()), otherwise);
+std::string token_name(const SortedJson& config, const char* key, const char* otherwise) {
+    return token_text(config.value(key, SortedJson()), otherwise);
 }
 
-json setting(const json& config, const char* key, const json& otherwise) {
+SortedJson setting(const SortedJson& config, const char* key, const SortedJson& otherwise) {
     return config.contains(key) && !config[key].is_null() ? config[key] : otherwise;
 }
 
@@ -35,7 +33,8 @@ std::vector<std::byte> tokenizer_section_from_vocab_txt(std::span<const char> te
                                                         const std::filesystem::path& config_path,
                                                         const TokenizerFacts& facts) {
     std::error_code error;
-    const json config = std::filesystem::exists(config_path, error) ? Fields::read(config_path).json() : json::object();
+    const SortedJson config =
+        std::filesystem::exists(config_path, error) ? Fields::read(config_path).json() : SortedJson::object();
     if (setting(config, "do_basic_tokenize", true) != true)
         throw host::Error(config_path.string() + ": do_basic_tokenize: expected true, got false");
     WordPiece result;

@@ -4,23 +4,23 @@
 
 namespace fovea {
 
-using nlohmann::json;
-
 // Written as a tokenizer.json, so that one reader knows the meaning of such files.
 std::vector<std::byte> tokenizer_section_from_word_piece(const WordPiece& source, const std::string& file_name,
                                                          const TokenizerFacts& facts) {
-    json added = json::array(), special_tokens = json::object();
+    SortedJson added = SortedJson::array(), special_tokens = SortedJson::object();
     for (const WordPiece::Added& token : source.added)
         added.push_back({{"id", source.ids.at(token.spelling)},
                          {"content", token.spelling},
                          {"special", token.special},
                          {"normalized", false}});
     for (const std::string& name : {source.cls, source.sep}) special_tokens[name] = {{"ids", {source.ids.at(name)}}};
-    const auto special = [](const std::string& name, int type = 0) -> json {
+    const auto special = [](const std::string& name, int type = 0) -> SortedJson {
         return {{"SpecialToken", {{"id", name}, {"type_id", type}}}};
     };
-    const auto text = [](const char* id, int type) -> json { return {{"Sequence", {{"id", id}, {"type_id", type}}}}; };
-    const json whole = {
+    const auto text = [](const char* id, int type) -> SortedJson {
+        return {{"Sequence", {{"id", id}, {"type_id", type}}}};
+    };
+    const SortedJson whole = {
         {"added_tokens", added},
         {"normalizer",
          {{"type", "BertNormalizer"},
@@ -39,7 +39,7 @@ std::vector<std::byte> tokenizer_section_from_word_piece(const WordPiece& source
     std::string as_json;
     try {
         as_json = whole.dump();
-    } catch (const json::exception&) {
+    } catch (const SortedJson::exception&) {
         throw host::Error(file_name + ": expected UTF-8, got other bytes");
     }
     return tokenizer_section_from_json(as_json, file_name, facts);

@@ -3,9 +3,8 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "convert/tokenizers/tokenizer_json.h"
+#include "host/base/json.h"
 
 namespace fovea {
 
@@ -15,12 +14,12 @@ struct WordPiece {
         bool special;
     };
 
-    nlohmann::json ids = nlohmann::json::object();  ///< by spelling, with "##" first if a token continues a word
-    std::vector<Added> added;                       ///< found in the text as they are
-    std::string cls, sep, unknown;                  ///< spellings; the first two go around every text
-    nlohmann::json lower_case = true;               ///< true or false, as a file may say it: anything else is refused
-    nlohmann::json strip_accents;                   ///< null: as lower_case
-    nlohmann::json chinese_apart = true;            ///< each Chinese character is a word
+    SortedJson ids = SortedJson::object();  ///< by spelling, with "##" first if a token continues a word
+    std::vector<Added> added;               ///< found in the text as they are
+    std::string cls, sep, unknown;          ///< spellings; the first two go around every text
+    SortedJson lower_case = true;           ///< true or false, as a file may say it: anything else is refused
+    SortedJson strip_accents;               ///< null: as lower_case
+    SortedJson chinese_apart = true;        ///< each Chinese character is a word
 };
 
 /// The section's bytes. Throws host::Error, naming `file_name`, if the vocabulary is none.

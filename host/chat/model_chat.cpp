@@ -59,9 +59,9 @@ std::shared_ptr<const ChatTemplate> parsed(std::string_view text) {
 }
 
 /// Null where there is no text.
-nlohmann::ordered_json read_json(std::string_view text, const char* name) {
+Json read_json(std::string_view text, const char* name) {
     if (text.empty()) return {};
-    auto json = nlohmann::ordered_json::parse(text, nullptr, false);
+    auto json = read_json(text);
     if (json.is_discarded()) throw host::ArgumentError(std::string(name) + ": expected JSON, got other text");
     return json;
 }

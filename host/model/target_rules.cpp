@@ -2,17 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <span>
 
 #include "host/base/error.h"
+#include "host/base/json.h"
 #include "host/base/source_file.h"
 #include "host/base/words.h"
 
 namespace fovea {
 namespace {
-
-using nlohmann::json;
 
 constexpr double kMostPenalty = 20;  // a float holds any length to this power
 
@@ -21,7 +19,7 @@ public:
     JsonMembers(std::string_view text, std::uint32_t vocab_size, const std::string& place)
         : vocab_size_(vocab_size), place_(place) {
         check_json_depth(text, place);
-        json_ = json::parse(text, nullptr, false);
+        json_ = read_sorted_json(text);
         if (!json_.is_object()) throw host::Error(place_ + ": expected a JSON object, got something else");
     }
 
@@ -40,7 +38,7 @@ public:
         std::vector<std::vector<Token>> all;
         if (!has(name)) return all;
         if (!json_[name].is_array()) refuse(name, json_[name], "lists of ids");
-        for (const json& words : json_[name]) {
+        for (const SortedJson& words : json_[name]) {
             all.push_back(list(name, words));
             if (all.back().empty()) refuse(name, words, "lists of one id or more");
         }
@@ -75,7 +73,7 @@ public:
         if (made.n_beams == 0 || made.n_beams > kMostBeams)
             refuse("num_beams", json_["num_beams"], "1 to " + std::to_string(kMostBeams));
         if (!has("early_stopping")) return made;
-        const json& early = json_["early_stopping"];
+        const SortedJson& early = json_["early_stopping"];
         if (early == "never")
             made.early_stopping = EarlyStopping::never;
         else if (!early.is_boolean())
@@ -84,25 +82,25 @@ public:
             made.early_stopping = EarlyStopping::yes;
         return made;
     }
-    [[noreturn]] void refuse(const char* name, const json& got, const std::string& wanted) const {
+    [[noreturn]] void refuse(const char* name, const SortedJson& got, const std::string& wanted) const {
         throw host::Error(place_ + ": " + name + ": expected " + wanted + ", got " +
-                          got.dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 60));
+                          json_text(got, true).substr(0, 60));
     }
 
 private:
-    [[nodiscard]] Token id(const char* name, const json& value) const {
+    [[nodiscard]] Token id(const char* name, const SortedJson& value) const {
         if (!value.is_number_unsigned() || value.get<std::uint64_t>() >= vocab_size_)
             refuse(name, value, "ids below " + std::to_string(vocab_size_));
         return value.get<Token>();
     }
-    [[nodiscard]] std::vector<Token> list(const char* name, const json& values) const {
+    [[nodiscard]] std::vector<Token> list(const char* name, const SortedJson& values) const {
         if (!values.is_array()) refuse(name, values, "a list of ids");
         std::vector<Token> all;
-        for (const json& value : values) all.push_back(id(name, value));
+        for (const SortedJson& value : values) all.push_back(id(name, value));
         return all;
     }
 
-    json json_;
+    SortedJson json_;
     std::uint32_t vocab_size_;
     std::string place_;
 };

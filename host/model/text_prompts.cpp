@@ -1,9 +1,9 @@
 #include "host/model/text_prompts.h"
 
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "host/base/error.h"
+#include "host/base/json.h"
 #include "host/base/source_file.h"
 
 namespace fovea {
@@ -13,7 +13,7 @@ Prompts prompts_of(const Model& model, const std::string& model_name) {
     const std::string_view text = find_info(model, "prompts");
     if (text.empty()) return prompts;
     check_json_depth(text, model_name);
-    const auto object = nlohmann::ordered_json::parse(text, nullptr, false);
+    const auto object = read_json(text);
     for (const auto& [name, prompt] : object.items())
         if (object.is_object() && prompt.is_string()) prompts.texts.emplace_back(name, prompt.get<std::string>());
     prompts.chosen = find_info(model, "default_prompt");

@@ -1,9 +1,9 @@
 #include "host/model/texts.h"
+#include "host/base/json.h"
 #include "host/base/text_file.h"
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <sstream>
 
@@ -20,7 +20,7 @@ constexpr std::uint32_t kBatchTexts = 256;
 /// What is no JSON object is a text as it stands, unless it was begun as one with a text.
 Text text_of(const std::string& line, const std::string& place) {
     if (line.empty() || line.front() != '{') return {line, {}};
-    const nlohmann::json object = nlohmann::json::parse(line, nullptr, false);
+    const SortedJson object = read_sorted_json(line);
     if (!object.is_object()) {
         const std::size_t begin = line.find_first_not_of(" \t", 1);
         if (begin != line.npos && line.compare(begin, 6, "\"text\"") == 0)

@@ -13,8 +13,6 @@
 namespace fovea::host {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 // A saved conversation: this line, the messages' bytes as a u64, the messages as JSON, a session's file.
 constexpr std::string_view kMagic = "fovea chat 1\n";
 
@@ -24,7 +22,7 @@ Json message(const char* role, const std::string& text) { return {{"role", role}
 
 /// The messages of a saved conversation, or a Error.
 Json read_messages(std::string_view text, const std::string& path) {
-    Json messages = Json::parse(text, nullptr, false);
+    Json messages = read_json(text);
     const auto is_message = [](const Json& one) {
         return one.is_object() && one.contains("role") && one["role"].is_string() && one.contains("content") &&
                one["content"].is_string();
@@ -141,7 +139,7 @@ void Conversation::save(const std::string& path) {
         if (front != kMagic) throw Error(path + ": expected a new file or a saved conversation, got another file");
     }
     const std::vector<std::byte> session = session_file_bytes(path, generation_.session(), generation_.tokens());
-    const std::string messages = messages_.dump(-1, ' ', false, Json::error_handler_t::replace);
+    const std::string messages = json_text(messages_);
     const std::uint64_t n = messages.size();
     OutputFile file(path);
     file.stream().write(kMagic.data(), kMagic.size());

@@ -2,7 +2,6 @@
 #pragma once
 #include <atomic>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
@@ -10,6 +9,7 @@
 #include "fovea/host/generation.h"
 #include "fovea/host/opened.h"
 #include "fovea/host/runtime.h"
+#include "host/base/json.h"
 #include "host/chat/chat_template.h"
 #include "host/chat/thinking.h"
 
@@ -42,8 +42,8 @@ public:
     /// Forgets the last message and its answer, and returns that message; empty where there is none.
     std::string undo();
 
-    [[nodiscard]] const nlohmann::ordered_json& messages() const { return messages_; }
-    void set_extra(nlohmann::ordered_json extra) { extra_ = std::move(extra); }
+    [[nodiscard]] const Json& messages() const { return messages_; }
+    void set_extra(Json extra) { extra_ = std::move(extra); }
 
     /// Replaces the file at `path`, a saved conversation if there is one, by the messages and the session, or leaves it as it
     /// is and throws Error.
@@ -65,7 +65,7 @@ private:
     GenerateOptions options_;
     std::string known_text_;           // the last prompt and its answer
     std::vector<Token> known_tokens_;  // theirs
-    nlohmann::ordered_json messages_ = nlohmann::ordered_json::array(), extra_ = nlohmann::ordered_json::object();
+    Json messages_ = Json::array(), extra_ = Json::object();
 };
 
 }  // namespace fovea::host

@@ -22,7 +22,7 @@ std::string Answer::openai_failure() const {
     return "data: " + error_body({}, failure_.status, failure_.message) + "\n\n";
 }
 
-std::string written(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string written(const Json& json) { return json_text(json); }
 
 std::string as_event(const Json& json) { return "data: " + written(json) + "\n\n"; }
 

@@ -120,7 +120,7 @@ std::string BatchDefaults::text() const {
     all["schema"] = form.schema;
     all["grammar"] = form.grammar;
     all["compact"] = form.compact;
-    return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return json_text(all);
 }
 
 BatchReader::BatchReader(const BatchLines& lines, const host::Opened& served, const BatchDefaults& defaults,

@@ -98,7 +98,7 @@ private:
     [[nodiscard]] static std::string shown(const Json& value) {
         if (value.is_object()) return "an object";
         if (value.is_array()) return "an array of " + std::to_string(value.size());
-        std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+        std::string text = json_text(value, true);
         return text.size() > 60 ? text.substr(0, 60) + "..." : text;
     }
 

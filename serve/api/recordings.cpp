@@ -15,7 +15,7 @@ namespace {
 Json typed(const std::string& name, std::string_view text) {
     constexpr std::size_t kLongest = 32;
     if (text.size() <= kLongest && (name == "temperature" || name == "seed" || name == "stream")) {
-        Json value = Json::parse(text, nullptr, false);
+        Json value = read_json(text);
         if (value.is_number() || value.is_boolean()) return value;
     }
     return std::string(text);

@@ -1,7 +1,6 @@
 // What requests ask for, read from their JSON and checked: OpenAI's and Ollama's in one shape.
 #pragma once
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -10,13 +9,12 @@
 
 #include "fovea/config.h"
 #include "fovea/sampler.h"
+#include "host/base/json.h"
 #include "host/model/penalized.h"
 #include "host/translate/translation.h"
 #include "serve/jobs/job.h"
 
 namespace fovea::serve {
-
-using Json = nlohmann::ordered_json;  // templates print objects, keys in the client's order
 
 /// A request that is refused: a status of HTTP, one line that says what was expected, and in OpenAI's terms the
 /// parameter and a code (both may be empty).

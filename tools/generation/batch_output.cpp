@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "host/base/error.h"
+#include "host/base/json.h"
 #include "host/base/words.h"
 
 namespace fovea {
@@ -17,9 +17,9 @@ namespace {
 
 /// Whether a line is the answer to request `i`.
 bool is_answer(const std::string& line, std::size_t i, std::uint32_t hash) {
-    const nlohmann::json answer = nlohmann::json::parse(line, nullptr, false);
-    return answer.is_object() && answer.value("index", nlohmann::json()) == i &&
-           answer.value("request", nlohmann::json()) == hash_text(hash);
+    const SortedJson answer = read_sorted_json(line);
+    return answer.is_object() && answer.value("index", SortedJson()) == i &&
+           answer.value("request", SortedJson()) == hash_text(hash);
 }
 
 /// Whether a line that ends too soon can be the beginning of answer `i`, and not of some other file.

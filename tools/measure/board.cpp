@@ -219,19 +219,19 @@ void Board::print() const {
     std::printf("%s\n", verdict().c_str());
 }
 
-nlohmann::ordered_json Board::json() const {
+Json Board::json() const {
     const auto list = [](const Items& items) {
-        nlohmann::ordered_json all = nlohmann::ordered_json::array();
+        Json all = Json::array();
         for (const Item& item : items) all.push_back({{"name", item.name}, {"bytes", item.bytes}});
         return all;
     };
-    nlohmann::ordered_json object{{"fits", fits()},
-                                  {"flash_bytes", sum(flash_)},
-                                  {"ram_bytes", sum(ram_)},
-                                  {"flash", list(flash_)},
-                                  {"ram", list(ram_)},
-                                  {"needed_parts", names_of(needed_)},
-                                  {"without", names_of(kAllParts & ~needed_)}};
+    Json object{{"fits", fits()},
+                {"flash_bytes", sum(flash_)},
+                {"ram_bytes", sum(ram_)},
+                {"flash", list(flash_)},
+                {"ram", list(ram_)},
+                {"needed_parts", names_of(needed_)},
+                {"without", names_of(kAllParts & ~needed_)}};
     if (!fits()) object["misses"] = misses_;
     if (largest_context_) object["largest_context"] = largest_context_;
     return object;

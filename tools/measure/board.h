@@ -1,7 +1,6 @@
 // Whether a board has the memory for a program of one model by the C interface, whose sizes are the same on every machine.
 #pragma once
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "fovea/fovea.h"
 #include "fovea/model.h"
 #include "fovea/plan.h"
+#include "host/base/json.h"
 
 namespace fovea {
 
@@ -52,7 +52,7 @@ public:
     /// "fits", or what does not.
     [[nodiscard]] std::string verdict() const { return fits() ? "fits" : "does not fit: " + misses_; }
     void print() const;
-    [[nodiscard]] nlohmann::ordered_json json() const;
+    [[nodiscard]] Json json() const;
 
 private:
     /// One thing that takes memory.

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "host/base/clock.h"
+#include "host/base/json.h"
 #include "tools/terminal/usage_error.h"
 
 namespace fovea {
@@ -27,8 +27,8 @@ void check_output(const std::string& output, bool json) {
 namespace {
 
 /// Numbers in arrays of arrays, as the shape has them.
-nlohmann::ordered_json nested(std::span<const std::uint64_t> shape, std::span<const float> data) {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+Json nested(std::span<const std::uint64_t> shape, std::span<const float> data) {
+    Json list = Json::array();
     if (shape.empty() || shape[0] == 0) return list;
     if (shape.size() == 1) return std::vector<float>(data.begin(), data.end());
     const std::size_t part = data.size() / static_cast<std::size_t>(shape[0]);
@@ -45,7 +45,7 @@ void finish_arrays(const std::string& output, FloatArray result, bool seq_first,
     if (seq_first) result = swap_first_two(result);
     if (!output.empty()) write_npy(output, result.shape, result.data);
     if (!json) return;
-    nlohmann::ordered_json object{{"shape", result.shape}};
+    Json object{{"shape", result.shape}};
     if (!weights_shape.empty()) object["weights_shape"] = weights_shape;
     if (output.empty() && weights_shape.empty())
         object[result.shape.size() == 1 ? "vector" : "vectors"] = nested(result.shape, result.data);

@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
 #include "convert/open/open.h"
 #include "host/base/clock.h"
 #include "host/base/error.h"
+#include "host/base/json.h"
 #include "host/base/words.h"
 #include "host/model/listing.h"
 #include "host/model/parameters.h"
@@ -162,22 +162,21 @@ void print(const host::Opened& opened, const BenchSubject& subject, const BenchO
     const auto of = [&](double Sample::*member) { return median(samples, member); };
     const bool quantized = is_quantized(opened.model);
     if (options.common.json) {
-        std::printf("%s\n", nlohmann::ordered_json{{"model", opened.name},
-                                                   {"file_bytes", opened.model.bytes().size()},
-                                                   {"arena_bytes", subject.arena_bytes},
-                                                   {"isa", subject.isa},
-                                                   {"n_threads", options.common.n_threads},
-                                                   {"n_workers", n_workers},
-                                                   {"n_prompt_tokens", subject.n_prompt},
-                                                   {"n_tokens", options.n_new},
-                                                   {"n_repeats", options.n_repeats},
-                                                   {"prefill_tokens_per_second", of(&Sample::prefill)},
-                                                   {"tokens_per_second", of(&Sample::decode)},
-                                                   {quantized ? "int8_peak" : "fma_peak", of(&Sample::peak)},
-                                                   {"read_peak", of(&Sample::read_peak)},
-                                                   {"prefill_share", of(&Sample::prefill_share)},
-                                                   {"decode_share", of(&Sample::decode_share)}}
-                                .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
+        std::printf("%s\n", json_text(Json{{"model", opened.name},
+                                           {"file_bytes", opened.model.bytes().size()},
+                                           {"arena_bytes", subject.arena_bytes},
+                                           {"isa", subject.isa},
+                                           {"n_threads", options.common.n_threads},
+                                           {"n_workers", n_workers},
+                                           {"n_prompt_tokens", subject.n_prompt},
+                                           {"n_tokens", options.n_new},
+                                           {"n_repeats", options.n_repeats},
+                                           {"prefill_tokens_per_second", of(&Sample::prefill)},
+                                           {"tokens_per_second", of(&Sample::decode)},
+                                           {quantized ? "int8_peak" : "fma_peak", of(&Sample::peak)},
+                                           {"read_peak", of(&Sample::read_peak)},
+                                           {"prefill_share", of(&Sample::prefill_share)},
+                                           {"decode_share", of(&Sample::decode_share)}})
                                 .c_str());
         return;
     }

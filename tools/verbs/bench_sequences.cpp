@@ -1,11 +1,11 @@
 // fovea bench --sequences: what many sequences gain from going through the weights together.
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "fovea/host/runtime.h"
 #include "host/base/clock.h"
 #include "host/base/error.h"
+#include "host/base/json.h"
 #include "host/base/words.h"
 #include "tools/verbs/bench.h"
 
@@ -87,7 +87,7 @@ private:
 
 void bench_sequences(const host::Opened& opened, const SequencesOptions& options) {
     BenchSequences sequences(opened, options);
-    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    Json rows = Json::array();
     if (!options.json)
         std::printf("%s: %u threads, %u positions before; medians of %u pairs\n%9s %14s %14s %8s\n",
                     one_line(opened.name).c_str(), options.n_threads, options.n_prompt, options.n_repeats, "sequences",
@@ -111,13 +111,12 @@ void bench_sequences(const host::Opened& opened, const SequencesOptions& options
         std::fflush(stdout);
     }
     if (options.json)
-        std::printf("%s\n", nlohmann::ordered_json{{"model", opened.name},
-                                                   {"n_threads", options.n_threads},
-                                                   {"n_prompt_tokens", options.n_prompt},
-                                                   {"n_tokens", options.n_new},
-                                                   {"n_repeats", options.n_repeats},
-                                                   {"runs", rows}}
-                                .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
+        std::printf("%s\n", json_text(Json{{"model", opened.name},
+                                           {"n_threads", options.n_threads},
+                                           {"n_prompt_tokens", options.n_prompt},
+                                           {"n_tokens", options.n_new},
+                                           {"n_repeats", options.n_repeats},
+                                           {"runs", rows}})
                                 .c_str());
 }
 

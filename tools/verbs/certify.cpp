@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 
 #include "fovea/host/opened.h"
 #include "host/base/error.h"
+#include "host/base/json.h"
 #include "host/base/words.h"
 #include "tools/measure/certifier.h"
 #include "tools/measure/source.h"
@@ -80,9 +80,8 @@ std::vector<Way> ways(const CommonOptions& common, std::uint32_t asked_threads) 
 
 void print_json(const host::Opened& opened, std::size_t n_tokens, const std::vector<Way>& all,
                 const std::string& parted) {
-    nlohmann::ordered_json object{
-        {"model", opened.name}, {"hash", hex(all.front().hash)},        {"equal", parted.empty()},
-        {"n_tokens", n_tokens}, {"numerics_version", kNumericsVersion}, {"runs", nlohmann::ordered_json::array()}};
+    Json object{{"model", opened.name}, {"hash", hex(all.front().hash)},        {"equal", parted.empty()},
+                {"n_tokens", n_tokens}, {"numerics_version", kNumericsVersion}, {"runs", Json::array()}};
     for (const Way& way : all)
         object["runs"].push_back({{"isa", way.isa},
                                   {"n_threads", way.n_threads},
@@ -90,7 +89,7 @@ void print_json(const host::Opened& opened, std::size_t n_tokens, const std::vec
                                   {"sequences", way.in_company ? 3 : 1},
                                   {"hash", hex(way.hash)}});
     if (!parted.empty()) object["first_difference"] = parted;
-    std::printf("%s\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+    std::printf("%s\n", json_text(object).c_str());
 }
 
 void certify(CertifyOptions& options) {

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include "fovea/host/opened.h"
 #include "fovea/host/runtime.h"
 #include "host/base/error.h"
+#include "host/base/json.h"
 #include "host/base/output_file.h"
 #include "host/base/text_file.h"
 #include "host/base/words.h"
@@ -180,7 +180,7 @@ private:
     }
 
     void print_json(const host::Answer& answer, const std::string& said, const std::string& thought) const {
-        nlohmann::ordered_json object;
+        Json object;
         object["text"] = said;
         if (!thought.empty()) object["thinking"] = thought;
         object["finish"] = answer.ended ? "end" : host::name_of(answer.made.finish);
@@ -189,8 +189,7 @@ private:
         object["n_kept_tokens"] = answer.made.figures.n_kept;
         object["n_forgotten_messages"] = answer.n_forgotten;
         object["tokens_per_second"] = answer.made.tokens_per_second();
-        const auto replace = nlohmann::ordered_json::error_handler_t::replace;
-        std::printf("%s\n", object.dump(-1, ' ', false, replace).c_str());
+        std::printf("%s\n", json_text(object).c_str());
         flush_output();
     }
 

@@ -2,10 +2,10 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "host/base/error.h"
+#include "host/base/json.h"
 #include "host/base/words.h"
 #include "host/model/head_results.h"
 #include "host/model/texts.h"
@@ -18,8 +18,6 @@
 namespace fovea {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 struct ClassifyOptions {
     CommonOptions common;
     std::string model, text, pair, texts;
@@ -28,7 +26,7 @@ struct ClassifyOptions {
     Type kv_type = Type::f32;
 };
 
-std::string dumped(const Json& object) { return object.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string dumped(const Json& object) { return json_text(object); }
 
 Json to_json(const std::vector<LabelScore>& scores) {
     Json list = Json::array();

@@ -3,11 +3,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "convert/open/convert.h"
 #include "fovea/host/opened.h"
+#include "host/base/json.h"
 #include "host/base/output_file.h"
 #include "host/base/text_file.h"
 #include "host/base/words.h"
@@ -36,7 +36,7 @@ constexpr const char* kOwnText = "self";
 
 /// What a budget made of each matrix: lines on stdout, or for --json.
 struct Choices {
-    nlohmann::ordered_json matrices = nlohmann::ordered_json::array();
+    Json matrices = Json::array();
     bool calibrated = false, json = false;
 
     /// What a cost is counted in.
@@ -65,7 +65,7 @@ struct Choices {
 
 /// What quantizing lost of each tensor, for one line on stderr and for --json.
 struct Losses {
-    nlohmann::ordered_json tensors = nlohmann::ordered_json::array();
+    Json tensors = Json::array();
     double sum = 0, most = 0;
     std::string worst;
 
@@ -100,9 +100,7 @@ struct TableColumns {
             for (const float scale : input) least = std::min(least, scale), most = std::max(most, scale);
         }
     }
-    [[nodiscard]] nlohmann::ordered_json to_json() const {
-        return {{"inputs", n_inputs}, {"least", least}, {"most", most}};
-    }
+    [[nodiscard]] Json to_json() const { return {{"inputs", n_inputs}, {"least", least}, {"most", most}}; }
     void print() const {
         if (n_inputs)
             std::fprintf(stderr, "columns of %zu inputs scaled by powers of two, 1/%g to %g\n", n_inputs,
@@ -151,12 +149,12 @@ void convert_as_asked(Arguments& arguments) {
     options.progress = progress_line("writing " + arguments.output);
     convert_source(options);
     if (arguments.common.json) {
-        nlohmann::ordered_json object{{"file", arguments.output},
-                                      {"file_bytes", std::filesystem::file_size(options.output)},
-                                      {"quantized", losses.tensors}};
+        Json object{{"file", arguments.output},
+                    {"file_bytes", std::filesystem::file_size(options.output)},
+                    {"quantized", losses.tensors}};
         if (columns.n_inputs) object["column_scales"] = columns.to_json();
         if (arguments.has_budget()) object["chosen"] = choices.matrices;
-        std::printf("%s\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+        std::printf("%s\n", json_text(object).c_str());
     }
     flush_output();
     columns.print();

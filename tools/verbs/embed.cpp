@@ -3,12 +3,12 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
 #include "fovea/mapping.h"
 #include "host/base/error.h"
+#include "host/base/json.h"
 #include "host/base/output_file.h"
 #include "host/base/words.h"
 #include "host/grammar/grammar.h"
@@ -112,9 +112,8 @@ void embed(EmbedOptions& options) {
     file.stream() << end << ":\n    .byte 0\n";
     file.close();
     if (options.common.json)
-        std::printf("%s\n", nlohmann::ordered_json{{"file", options.output}, {"symbol", begin}, {"bytes", bytes.size()}}
-                                .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
-                                .c_str());
+        std::printf("%s\n",
+                    json_text(Json{{"file", options.output}, {"symbol", begin}, {"bytes", bytes.size()}}).c_str());
 }
 
 }  // namespace

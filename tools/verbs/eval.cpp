@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "host/base/error.h"
+#include "host/base/json.h"
 #include "host/base/text_file.h"
 #include "host/base/words.h"
 #include "tools/measure/evaluate.h"
@@ -31,14 +31,13 @@ struct EvalOptions {
 void print(const EvalOptions& options, const host::Opened& opened, const Evaluation& e) {
     const bool compared = !options.against.empty();
     if (options.common.json) {
-        nlohmann::ordered_json object{
-            {"model", opened.name}, {"n_predicted", e.n_predicted}, {"perplexity", e.perplexity()}};
+        Json object{{"model", opened.name}, {"n_predicted", e.n_predicted}, {"perplexity", e.perplexity()}};
         if (compared)
             object["against"] = {{"model", options.against},
                                  {"perplexity", e.against_perplexity()},
                                  {"kl_divergence", e.mean_divergence()},
                                  {"same_top", e.same_top()}};
-        std::printf("%s\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+        std::printf("%s\n", json_text(object).c_str());
         return;
     }
     std::printf("%s: perplexity %.4f over %s tokens\n", one_line(opened.name).c_str(), e.perplexity(),

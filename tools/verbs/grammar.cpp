@@ -1,11 +1,11 @@
 // fovea grammar: a form of answers as a file, for programs that have no compiler of forms with them.
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "fovea/host/opened.h"
 #include "host/base/error.h"
+#include "host/base/json.h"
 #include "host/base/output_file.h"
 #include "host/base/words.h"
 #include "tools/measure/board.h"
@@ -45,11 +45,11 @@ void write_form(GrammarOptions& options) {
                      with_separators(state_bytes).c_str());
         return;
     }
-    const nlohmann::ordered_json object{{"file", options.output},
-                                        {"bytes", compiled.form.size()},
-                                        {"index_bytes", compiled.index.size()},
-                                        {"state_bytes", state_bytes}};
-    std::printf("%s\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+    const Json object{{"file", options.output},
+                      {"bytes", compiled.form.size()},
+                      {"index_bytes", compiled.index.size()},
+                      {"state_bytes", state_bytes}};
+    std::printf("%s\n", json_text(object).c_str());
 }
 
 }  // namespace

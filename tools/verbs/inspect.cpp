@@ -1,10 +1,10 @@
 // fovea inspect: what a file holds, its checksums verified.
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
+#include "host/base/json.h"
 #include "host/base/words.h"
 #include "host/model/listing.h"
 #include "host/model/report.h"
@@ -14,8 +14,6 @@
 
 namespace fovea {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// Bytes of the file's tensors by the parts that parameters are counted in.
 struct PartBytes {
@@ -128,7 +126,7 @@ void print_json(const host::Opened& opened) {
                                      {"offset", t.offset},
                                      {"bytes", t.bytes}});
     }
-    std::printf("%s\n", object.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    std::printf("%s\n", json_text(object).c_str());
 }
 
 void print_bytes(const PartBytes& bytes) {

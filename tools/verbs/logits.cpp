@@ -4,13 +4,13 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "fovea/host/opened.h"
 #include "fovea/host/runtime.h"
 #include "host/base/error.h"
+#include "host/base/json.h"
 #include "host/base/npy.h"
 #include "host/base/words.h"
 #include "tools/measure/trace_hash.h"
@@ -128,7 +128,6 @@ std::string piece_of(const host::Opened& opened, Token id) {
 
 void print_json(const host::Opened& opened, const LogitsOptions& options, const LogitsInput& input, const Sink& sink,
                 const Tracer& tracer) {
-    using Json = nlohmann::ordered_json;
     Json object{{"n_tokens", input.tokens.size()},
                 {"vocab_size", sink.n_vocab},
                 {"hash", hex(sink.hash)},
@@ -143,7 +142,7 @@ void print_json(const host::Opened& opened, const LogitsOptions& options, const 
     if (options.trace) object["trace"] = Json::array();
     for (const TracedOperation& o : tracer.operations())
         object["trace"].push_back({{"layer", o.layer}, {"operation", o.operation}, {"hash", hex(o.hash)}});
-    std::printf("%s\n", object.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    std::printf("%s\n", json_text(object).c_str());
 }
 
 void print_text(const host::Opened& opened, const LogitsOptions& options, const Sink& sink, const Tracer& tracer) {

@@ -2,12 +2,12 @@
 // a board has that memory.
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "fovea/mapping.h"
 #include "host/base/error.h"
+#include "host/base/json.h"
 #include "host/base/words.h"
 #include "host/grammar/grammar.h"
 #include "host/model/report.h"
@@ -35,12 +35,12 @@ Mapping map_form(const std::string& path) {
 
 void print_json(const std::string& name, const MemoryPlan& memory, const ParameterCount& count, const Board* board) {
     const Plan& plan = memory.plan;
-    nlohmann::ordered_json object{{"model", name},
-                                  {"arena_bytes", plan.arena_bytes},
-                                  {"max_kv_len", plan.limits.max_kv_len},
-                                  {"max_batch", plan.limits.max_batch},
-                                  {"n_threads", plan.limits.n_threads},
-                                  {"parts", nlohmann::ordered_json::array()}};
+    Json object{{"model", name},
+                {"arena_bytes", plan.arena_bytes},
+                {"max_kv_len", plan.limits.max_kv_len},
+                {"max_batch", plan.limits.max_batch},
+                {"n_threads", plan.limits.n_threads},
+                {"parts", Json::array()}};
     object.update(memory.settings);
     for (std::uint32_t i = 0; i < plan.n_parts; ++i)
         object["parts"].push_back(
@@ -54,7 +54,7 @@ void print_json(const std::string& name, const MemoryPlan& memory, const Paramet
                             {"biases_and_norms", count.biases_and_norms},
                             {"total", count.total}};
     if (board) object["board"] = board->json();
-    std::printf("%s\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+    std::printf("%s\n", json_text(object).c_str());
 }
 
 void print_arena(const MemoryPlan& memory) {

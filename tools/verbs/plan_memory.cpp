@@ -31,7 +31,7 @@ public:
             .add("memory", stacks.memories.arena_bytes)
             .add("text", stacks.texts.arena_bytes);
     }
-    [[nodiscard]] MemoryPlan take(const std::string& heading, nlohmann::ordered_json settings) {
+    [[nodiscard]] MemoryPlan take(const std::string& heading, Json settings) {
         made_.heading = heading + ", " + threads_words(made_.plan.limits.n_threads);
         made_.settings = std::move(settings);
         return std::move(made_);

@@ -1,9 +1,9 @@
 // What `fovea plan` adds up: all that the verb for a model takes beside its file.
 #pragma once
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "fovea/host/opened.h"
+#include "host/base/json.h"
 #include "tools/options/options.h"
 
 namespace fovea {
@@ -20,9 +20,9 @@ struct PlanOptions {
 };
 
 struct MemoryPlan {
-    Plan plan;                                                           ///< parts one after the other
-    std::string heading;                                                 ///< for what
-    nlohmann::ordered_json settings = nlohmann::ordered_json::object();  ///< beside the limits
+    Plan plan;                       ///< parts one after the other
+    std::string heading;             ///< for what
+    Json settings = Json::object();  ///< beside the limits
 };
 
 /// A session's. Throws host::Error.

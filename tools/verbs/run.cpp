@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +13,7 @@
 #include "fovea/host/generation.h"
 #include "fovea/host/opened.h"
 #include "host/base/error.h"
+#include "host/base/json.h"
 #include "host/base/output_file.h"
 #include "host/base/words.h"
 #include "host/model/beam_options.h"
@@ -116,7 +116,7 @@ void print_figures(std::FILE* out, const host::Generated& made, const host::Gene
 
 void print_json(const std::string& text, std::span<const Token> tokens, const host::Generated& made,
                 const host::Generation& by, const host::Opened& opened, const AnswerForm& form) {
-    nlohmann::ordered_json object;
+    Json object;
     object["text"] = text;
     if (!tokens.empty()) object["tokens"] = std::vector<Token>(tokens.begin(), tokens.end());
     object["finish"] = host::name_of(made.finish);
@@ -139,8 +139,7 @@ void print_json(const std::string& text, std::span<const Token> tokens, const ho
     object["file_bytes"] = opened.model.bytes().size();
     object["isa"] = by.session().isa();
     object["n_threads"] = by.plan().limits.n_threads;
-    const auto replace = nlohmann::ordered_json::error_handler_t::replace;  // a text may end within a character
-    std::printf("%s\n", object.dump(-1, ' ', false, replace).c_str());
+    std::printf("%s\n", json_text(object).c_str());
 }
 
 /// The file of --session, where there is one.

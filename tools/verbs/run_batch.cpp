@@ -22,8 +22,6 @@
 namespace fovea {
 namespace {
 
-using serve::Json;
-
 // Answers wait for those before them. So many requests beyond the oldest unanswered one are begun at most: what is computed
 // again after a kill, and the memory of texts that wait.
 constexpr std::size_t kAhead = 1024;
@@ -49,7 +47,7 @@ struct BatchAnswer {
         json["finish"] = host::name_of(last.finish);
         json["n_prompt_tokens"] = last.n_prompt;
         json["n_tokens"] = last.n_new;
-        return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+        return json_text(json);
     }
 };
 

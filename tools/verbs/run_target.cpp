@@ -3,10 +3,10 @@
 #include <chrono>
 #include <cstdio>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "fovea/host/generation.h"
 #include "host/base/error.h"
+#include "host/base/json.h"
 #include "host/base/output_file.h"
 #include "host/base/words.h"
 #include "tools/options/given_prompt.h"
@@ -98,7 +98,7 @@ void print_figures(const WrittenTarget& made, const Target& target, const RunOpt
 
 void print_json(const WrittenTarget& made, const Target& target, const RunOptions& options,
                 const host::Opened& opened) {
-    nlohmann::ordered_json object;
+    Json object;
     object["text"] = made.text;
     object["tokens"] = made.tokens;
     object["finish"] = host::name_of(made.finish);
@@ -110,8 +110,7 @@ void print_json(const WrittenTarget& made, const Target& target, const RunOption
     object["arena_bytes"] = target.n_bytes();
     object["file_bytes"] = opened.model.bytes().size();
     object["n_threads"] = options.common.n_threads;
-    const auto replace = nlohmann::ordered_json::error_handler_t::replace;  // a text may end within a character
-    std::printf("%s\n", object.dump(-1, ' ', false, replace).c_str());
+    std::printf("%s\n", json_text(object).c_str());
 }
 
 void write_one(Target& target, const std::vector<Token>& source, const RunOptions& options,

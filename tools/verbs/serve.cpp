@@ -2,13 +2,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "fovea/host/opened.h"
 #include "host/base/error.h"
+#include "host/base/json.h"
 #include "host/base/output_file.h"
 #include "host/base/text_file.h"
 #include "host/base/words.h"
@@ -98,10 +98,10 @@ void say_ready(const ServeOptions& options, const serve::Server& server, std::ui
     const std::string host = options.host.find(':') == std::string::npos ? options.host : '[' + options.host + ']';
     const std::string url = "http://" + host + ":" + std::to_string(port);
     if (options.common.json)
-        std::printf("%s\n", nlohmann::ordered_json{{"url", url},
-                                                   {"port", port},
-                                                   {"memory_bytes", server.memory_bytes()},
-                                                   {"http_bytes_at_most", server.http_bytes()}}
+        std::printf("%s\n", Json{{"url", url},
+                                 {"port", port},
+                                 {"memory_bytes", server.memory_bytes()},
+                                 {"http_bytes_at_most", server.http_bytes()}}
                                 .dump()
                                 .c_str());
     else

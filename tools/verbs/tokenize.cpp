@@ -2,12 +2,12 @@
 #include <cstdio>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "convert/open/open.h"
 #include "fovea/host/opened.h"
 #include "host/base/error.h"
+#include "host/base/json.h"
 #include "host/base/text_file.h"
 #include "host/base/words.h"
 #include "tools/options/options.h"
@@ -16,8 +16,6 @@
 
 namespace fovea {
 namespace {
-
-using nlohmann::ordered_json;
 
 struct IdsOptions {
     CommonOptions common;
@@ -29,7 +27,7 @@ struct IdsOptions {
 std::string piece_of(const Tokenizer& tokenizer, Token id) {
     const std::string bytes(token_bytes(tokenizer, id));
     try {
-        static_cast<void>(nlohmann::json(bytes).dump());
+        static_cast<void>(SortedJson(bytes).dump());
         return bytes;
     } catch (const nlohmann::json::exception&) {
         std::string spelled;
@@ -45,7 +43,7 @@ std::string piece_of(const Tokenizer& tokenizer, Token id) {
 void print_ids(const IdsOptions& options, const Tokenizer& tokenizer, const host::TokenizedPair& pair) {
     const std::vector<Token>& ids = pair.tokens;
     if (options.common.json) {
-        ordered_json object = {{"n_tokens", ids.size()}, {"tokens", ids}};
+        Json object = {{"n_tokens", ids.size()}, {"tokens", ids}};
         if (!pair.types.empty()) object["token_types"] = pair.types;
         for (std::size_t i = 0; options.pieces && i < ids.size(); ++i)
             object["pieces"].push_back(piece_of(tokenizer, ids[i]));
@@ -54,7 +52,7 @@ void print_ids(const IdsOptions& options, const Tokenizer& tokenizer, const host
     }
     for (std::size_t i = 0; i < ids.size(); ++i) {
         if (options.pieces)
-            std::printf("%u\t%s\n", ids[i], nlohmann::json(piece_of(tokenizer, ids[i])).dump().c_str());
+            std::printf("%u\t%s\n", ids[i], SortedJson(piece_of(tokenizer, ids[i])).dump().c_str());
         else
             std::printf("%s%u", i ? " " : "", ids[i]);
     }
@@ -79,7 +77,7 @@ void print_text(const IdsOptions& options, const Tokenizer& tokenizer, const std
                               with_separators(one));
     const std::string text = host::detokenize(tokenizer, ids, {.show_special = options.special});
     if (options.common.json)
-        std::printf("%s\n", ordered_json{{"n_tokens", ids.size()}, {"text", text}}.dump().c_str());
+        std::printf("%s\n", Json{{"n_tokens", ids.size()}, {"text", text}}.dump().c_str());
     else
         std::printf("%s\n", text.c_str());
 }
@@ -90,7 +88,7 @@ void print_each_line(const IdsOptions& options, const host::Opened& opened) {
     std::size_t number = 0;
     for (std::size_t at = 0; at < lines.size();) {
         const std::size_t end = std::min(lines.find('\n', at), lines.size());
-        const auto line = nlohmann::json::parse(lines.begin() + at, lines.begin() + end, nullptr, false);
+        const auto line = read_sorted_json(std::string_view(lines).substr(at, end - at));
         ++number;
         if (!line.is_string())
             throw host::Error(options.lines + ": line " + std::to_string(number) + ": expected a JSON string, got " +

@@ -3,12 +3,12 @@
 
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "fovea/host/sound_file.h"
 #include "host/base/error.h"
+#include "host/base/json.h"
 #include "host/base/output_file.h"
 #include "host/base/words.h"
 #include "host/speech/speech_engine.h"
@@ -21,8 +21,6 @@
 
 namespace fovea {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct TranscribeOptions {
     CommonOptions common;
@@ -72,9 +70,7 @@ public:
     }
     void end(const std::string& file, const Transcript& transcript, const RecordingFigures& figures) const {
         if (options_.common.json)
-            std::printf("%s\n", to_json(file, transcript, figures, options_.words)
-                                    .dump(-1, ' ', false, Json::error_handler_t::replace)
-                                    .c_str());
+            std::printf("%s\n", json_text(to_json(file, transcript, figures, options_.words)).c_str());
         else if (is_plain() && !options_.timestamps)
             std::putchar('\n');
         flush_output();

@@ -1,12 +1,12 @@
 // fovea worker: a share of the products of programs elsewhere that run the same file.
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "fovea/host/opened.h"
 #include "fovea/host/runtime.h"
 #include "host/base/error.h"
+#include "host/base/json.h"
 #include "host/base/output_file.h"
 #include "tools/options/opened.h"
 #include "tools/options/options.h"
@@ -34,7 +34,7 @@ void say_ready(const WorkerOptions& options, std::uint16_t port) {
     const std::string host = options.host.find(':') == std::string::npos ? options.host : '[' + options.host + ']';
     const std::string address = host + ":" + std::to_string(port);
     if (options.common.json)
-        std::printf("%s\n", nlohmann::ordered_json{{"address", address}, {"port", port}}.dump().c_str());
+        std::printf("%s\n", Json{{"address", address}, {"port", port}}.dump().c_str());
     else
         std::printf("%s\n", address.c_str());
     flush_output();

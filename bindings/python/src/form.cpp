@@ -13,8 +13,6 @@
 namespace fovea::python {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::size_t kMostFormBytes = 1 << 20;  // of a schema, grammar or expression
 
 grammar::Grammar read_form(const std::string& kind, const std::string& text, bool compact) {
@@ -29,7 +27,7 @@ void need_text(const OpenedModel& opened) {
 }
 
 Json read_json(const std::string& text, const char* what) {
-    Json json = Json::parse(text, nullptr, false);
+    Json json = fovea::read_json(text);
     if (json.is_discarded()) refuse_value(what, "text of Unicode characters", "other");
     return json;
 }
