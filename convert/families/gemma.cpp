@@ -48,7 +48,6 @@ Block read_block(const Fields& fields, const char* activation, HfConfig& result)
 }
 
 void read_gemma(const Fields& fields, const std::string&, HfConfig& result) {
-    Stack& stack = result.stack();
     // Older files have the exact GELU in `hidden_act`, which the library computes as the other one.
     Block block = read_block(fields, "hidden_activation", result);
     if (!fields.has("hidden_activation") && fields.text_or("hidden_act", "gelu") != "gelu")

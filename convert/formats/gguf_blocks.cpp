@@ -189,7 +189,8 @@ constexpr std::uint32_t block_columns(Type type) { return has_factors(type) ? kL
 /// Elements are scale·quant, or (factor·multiple)·quant, less the minimum if the type has minima. A quant may be a codebook's.
 template<void (*take_apart)(const std::byte*, QuantizedGroup*), Type type>
 void dequantize(const std::byte* block, float* out) {
-    constexpr QuantFormat format = format_of(type);
+    const QuantFormat& format = format_of(type);
+    constexpr bool kHasCodebook = format_of(type).codebook != nullptr;
     QuantizedGroup groups[kLarge / kGroup];
     take_apart(block, groups);
     for (std::uint32_t i = 0; i < block_columns(type); ++i) {
@@ -198,7 +199,7 @@ void dequantize(const std::byte* block, float* out) {
         const int quant = group.quants[i % kGroup];
         float scale = type == Type::mxfp4 ? from_bf16(group.scale) : from_f16(group.scale);
         if (has_factors(type)) scale = scale * static_cast<float>(group.scales[part]);
-        out[i] = scale * static_cast<float>(format.codebook ? format.codebook[quant] : quant);
+        out[i] = scale * static_cast<float>(kHasCodebook ? format.codebook[quant] : quant);
         if (format.minima && has_factors(type))
             out[i] = out[i] - from_f16(group.minimum_factor) * static_cast<float>(group.minima[part]);
         else if (format.minima)
