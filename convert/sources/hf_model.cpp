@@ -138,11 +138,10 @@ private:
         const bool vector = spec.layout == Layout::vector;
         if (spec.role >= Role::expert_up && spec.role <= Role::expert_down_bias)
             return add_experts(block, spec, place, name);
-        if ((spec.role == Role::up || spec.role == Role::up_bias) && block.feed.gated)
-            return add_gated(block.feed.d_ff, spec, place, name);
         if (spec.role == Role::latent_query || spec.role == Role::latent_value) return add_latent(block, spec, name);
-        if (spec.role == Role::shared_up && block.feed.gated)
-            return add_gated(block.experts.shared_d_ff, spec, place, name);
+        const bool shared = spec.role == Role::shared_up;
+        if (block.feed.gated && (shared || spec.role == Role::up || spec.role == Role::up_bias))
+            return add_gated(shared ? block.experts.shared_d_ff : block.feed.d_ff, spec, place, name);
         SourceRows part{.n_all = vector ? spec.n_cols : spec.n_rows};
         if (place.within != Within::alone) part = projection_part(block, spec.role, place.within);
         if (spec.role == Role::token_embedding) part.n_all += config_.family->n_further_tokens;
