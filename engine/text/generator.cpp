@@ -80,12 +80,10 @@ struct Kept {
                                   const GenerateOptions& options) noexcept {
     for (std::size_t i = 0; i < prompt.size(); ++i) {
         if (prompt[i] < s.vocab_size) continue;
-        if (!has(Part::rows) || prompt[i] < kFirstRowKey)
+        if (!has(Part::rows) || prompt[i] < kFirstRowKey || i >= kept_of(s, prompt, options.memory).n)
             return {Code::token_out_of_range, "token at most", s.vocab_size - std::uint64_t{1}, prompt[i]};
         if (has(Part::speculation) && options.speculation.draft.workspace.valid())
             return {Code::unsupported, "a draft of a text with rows", 0, 0};
-        if (const std::uint32_t n = kept_of(s, prompt, options.memory).n; i >= n)
-            return {Code::bad_argument, "positions in the cache, for it must have a prompt's rows, at least", i + 1, n};
     }
     return {};
 }

@@ -159,10 +159,10 @@ private:
 /// Begins a text with `prompt`, at least one token. What the cache holds of it stays, as far as rewind reaches; at least the
 /// last is computed. Keys of rows may be among the tokens that stay.
 /// Errors, nothing changed: bad_argument (not made, cache ended, options outside their ranges, stop strings that are
-/// empty or not UTF-8, a draft of another vocabulary or with this cache, a row's key beyond what stays), bad_shape (no token),
-/// context_full, token_out_of_range, buffer_too_small (stop strings), section_missing (stop strings without a tokenizer),
-/// session_mismatch (a draft's cache of another model), unsupported (penalties left out of this build; a draft of a text with
-/// rows).
+/// empty or not UTF-8, a draft of another vocabulary or with this cache), bad_shape (no token), context_full,
+/// token_out_of_range (a row's key beyond what stays, too), buffer_too_small (stop strings), section_missing (stop strings
+/// without a tokenizer), session_mismatch (a draft's cache of another model), unsupported (penalties left out of this
+/// build; a draft of a text with rows).
 [[nodiscard]] Status start(Generator& generator, std::span<const Token> prompt,
                            const GenerateOptions& options) noexcept;
 

@@ -374,7 +374,7 @@ TEST_CASE("generator: a text goes on behind rows, which it knows by their keys")
     const std::vector<Token> computed = prompt;
     prompt.insert(prompt.end(), after.begin(), after.end());
 
-    CHECK(start(generator, prompt, {}).code == Code::bad_argument);  // its rows are nowhere
+    CHECK(start(generator, prompt, {}).code == Code::token_out_of_range);  // its rows are nowhere
     for (const Stretch& part : std::span(parts).first(2)) {
         const Step step = part.step(cache, {});
         REQUIRE(forward(workspace, {&step, 1}).ok());
@@ -396,7 +396,7 @@ TEST_CASE("generator: a text goes on behind rows, which it knows by their keys")
     }
     std::vector<Token> other = prompt;
     other[7] ^= 1;  // another image
-    CHECK(start(generator, other, options).code == Code::bad_argument);
+    CHECK(start(generator, other, options).code == Code::token_out_of_range);
     CHECK(start(generator, prompt, {.speculation = {.draft = {workspace, cache}}}).code == Code::unsupported);
     prompt.back() = vocab_size;
     CHECK(start(generator, prompt, options).code == Code::token_out_of_range);
