@@ -1,10 +1,9 @@
 #include "tools/show/arrays.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "host/base/clock.h"
+#include "tools/terminal/print.h"
 #include "tools/terminal/usage_error.h"
 
 namespace fovea {
@@ -20,6 +19,19 @@ double timed(std::uint32_t repeat, const std::function<void()>& compute) {
     return seconds[repeat / 2];
 }
 
+void settle_rows(FloatArray& array, std::uint32_t width, bool seq_first) {
+    const std::size_t n_dims = array.shape.size();
+    if ((n_dims != 2 && n_dims != 3) || array.shape.back() != width)
+        throw host::Error(array.path + ": shape: expected [batch, seq, " + std::to_string(width) + "] or [seq, " +
+                          std::to_string(width) + "], got " + in_words(array.shape));
+    if (seq_first && n_dims == 3) array = swap_first_two(array);
+}
+
+std::uint32_t fitting_limit(std::uint64_t n) {
+    constexpr std::uint64_t kMost = (1u << 22) + 1;
+    return static_cast<std::uint32_t>(std::min(n, kMost));
+}
+
 void check_output(const std::string& output, bool json) {
     if (json && output == "-") throw UsageError("--json: expected -o FILE with it, got standard output for both");
 }
@@ -27,8 +39,8 @@ void check_output(const std::string& output, bool json) {
 namespace {
 
 /// Numbers in arrays of arrays, as the shape has them.
-nlohmann::ordered_json nested(std::span<const std::uint64_t> shape, std::span<const float> data) {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+Json nested(std::span<const std::uint64_t> shape, std::span<const float> data) {
+    Json list = Json::array();
     if (shape.empty() || shape[0] == 0) return list;
     if (shape.size() == 1) return std::vector<float>(data.begin(), data.end());
     const std::size_t part = data.size() / static_cast<std::size_t>(shape[0]);
@@ -45,15 +57,15 @@ void finish_arrays(const std::string& output, FloatArray result, bool seq_first,
     if (seq_first) result = swap_first_two(result);
     if (!output.empty()) write_npy(output, result.shape, result.data);
     if (!json) return;
-    nlohmann::ordered_json object{{"shape", result.shape}};
+    Json object{{"shape", result.shape}};
     if (!weights_shape.empty()) object["weights_shape"] = weights_shape;
     if (output.empty() && weights_shape.empty())
         object[result.shape.size() == 1 ? "vector" : "vectors"] = nested(result.shape, result.data);
-    object["seconds"] = seconds;
-    object["arena_bytes"] = running.plan.arena_bytes;
-    object["isa"] = running->isa();
-    object["n_threads"] = running.plan.limits.n_threads;
-    std::printf("%s\n", object.dump().c_str());
+    object.update(Json{{"seconds", seconds},
+                       {"arena_bytes", running.plan.arena_bytes},
+                       {"isa", running->isa()},
+                       {"n_threads", running.plan.limits.n_threads}});
+    print_line(object);
 }
 
 }  // namespace fovea
