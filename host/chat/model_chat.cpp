@@ -59,9 +59,9 @@ std::shared_ptr<const ChatTemplate> parsed(std::string_view text) {
 }
 
 /// Null where there is no text.
-Json read_json(std::string_view text, const char* name) {
+Json given_json(std::string_view text, const char* name) {
     if (text.empty()) return {};
-    auto json = read_json(text);
+    Json json = read_json(text);
     if (json.is_discarded()) throw host::ArgumentError(std::string(name) + ": expected JSON, got other text");
     return json;
 }
@@ -115,11 +115,11 @@ ModelChat ModelChat::with(const Model& model, const Tokenizer& tokenizer, std::s
 
 std::string ModelChat::prompt(const ChatText& conversation) const {
     ChatInput input;
-    input.messages = read_json(conversation.messages, "messages");
+    input.messages = given_json(conversation.messages, "messages");
     if (!input.messages.is_array() || input.messages.empty())
         throw host::ArgumentError("messages: expected an array of 1 message or more, got other JSON");
-    input.tools = read_json(conversation.tools, "tools");
-    if (!conversation.extra.empty()) input.extra = read_json(conversation.extra, "extra");
+    input.tools = given_json(conversation.tools, "tools");
+    if (!conversation.extra.empty()) input.extra = given_json(conversation.extra, "extra");
     input.add_generation_prompt = conversation.add_generation_prompt;
     try {
         return render(std::move(input));

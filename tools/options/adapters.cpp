@@ -4,9 +4,9 @@
 
 namespace fovea {
 
-void add_loras(CLI::App& verb, std::vector<ScaledPath>& loras) {
-    add_scaled_paths(verb, "--lora", loras,
-                     "an adapter's file (convert ADAPTER --base MODEL); maybe several, each maybe with a scale");
+void add_loras(const Verb& verb, std::vector<ScaledPath>& loras) {
+    verb.scaled_paths("--lora", loras,
+                      "an adapter's file (convert ADAPTER --base MODEL); maybe several, each maybe with a scale");
 }
 
 void check_sessions(const std::string& session, const std::vector<ScaledPath>& loras) {

@@ -9,7 +9,7 @@
 namespace fovea {
 
 /// --lora FILE[:SCALE], maybe several.
-void add_loras(CLI::App& verb, std::vector<ScaledPath>& loras);
+void add_loras(const Verb& verb, std::vector<ScaledPath>& loras);
 
 /// Refuses --session beside them: what a session's file has was computed with some, and it does not know which.
 void check_sessions(const std::string& session, const std::vector<ScaledPath>& loras);

@@ -1,35 +1,31 @@
 #include "tools/options/answer_form.h"
 
-#include "fovea/mapping.h"
 #include "host/base/error.h"
+#include "host/base/text_file.h"
 #include "tools/terminal/usage_error.h"
 
 namespace fovea {
-namespace {
-
-[[nodiscard]] std::string read_text(const std::string& path) {
-    Mapping file;
-    require(map_file(path.c_str(), file), path);
-    const std::span<const std::byte> bytes = file.bytes();
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+void FormOptions::check() const {
+    if (!schema_path.empty() + !grammar_path.empty() + regex.has_value() > 1)
+        throw UsageError("--json-schema, --grammar and --regex: expected one of them, got several");
 }
 
-}  // namespace
-
-void FormOptions::check() const {
-    if (!schema_path.empty() + !grammar_path.empty() + has_regex > 1)
-        throw UsageError("--json-schema, --grammar and --regex: expected one of them, got several");
+void add_form(const Verb& verb, FormOptions& form) {
+    verb.file("--json-schema", form.schema_path, "a file: the answer is JSON that this schema validates");
+    verb.file("--grammar", form.grammar_path, "a file: the answer fits this grammar (GBNF)");
+    verb.text("--regex", form.regex, "the answer matches this regular expression");
+    verb.flag("--compact", form.compact, "with --json-schema: no space between the answer's parts");
 }
 
 grammar::Grammar read_form(const FormOptions& options) {
     const std::string& path = !options.schema_path.empty() ? options.schema_path : options.grammar_path;
     try {
-        if (options.has_regex) return grammar::read_regex(options.regex);
-        const std::string text = read_text(path);
+        if (options.regex) return grammar::read_regex(*options.regex);
+        const std::string text = read_text_file(path);
         if (!options.grammar_path.empty()) return grammar::read_gbnf(text);
         return grammar::read_json_schema(text, {.compact = options.compact});
     } catch (const grammar::GrammarError& error) {
-        throw host::Error((options.has_regex ? "--regex" : path) + ": " + error.what());
+        throw host::Error((options.regex ? "--regex" : path) + ": " + error.what());
     }
 }
 

@@ -2,23 +2,29 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "fovea/constraint.h"
 #include "fovea/host/opened.h"
 #include "host/grammar/grammar.h"
+#include "tools/options/options.h"
 
 namespace fovea {
 
 struct FormOptions {
-    std::string schema_path, grammar_path, regex;
-    bool has_regex = false, compact = false;
+    std::string schema_path, grammar_path;
+    std::optional<std::string> regex;
+    bool compact = false;
 
-    [[nodiscard]] bool wanted() const { return !schema_path.empty() || !grammar_path.empty() || has_regex; }
+    [[nodiscard]] bool wanted() const { return !schema_path.empty() || !grammar_path.empty() || regex; }
     /// Throws host::Error where several are given.
     void check() const;
 };
+
+/// --json-schema, --grammar, --regex and --compact.
+void add_form(const Verb& verb, FormOptions& form);
 
 /// The grammar that the options ask for. Throws host::Error, which names the file.
 [[nodiscard]] grammar::Grammar read_form(const FormOptions& options);

@@ -12,31 +12,32 @@
 namespace fovea {
 namespace {
 
-std::string without_last_break(std::string text) {
+std::string read_prompt(const std::string& path) {
+    std::string text = read_text_file(path);
     if (text.ends_with('\n')) text.pop_back();
     return text;
 }
 
-}  // namespace
-
+/// Whether standard input has begun, or ended, in time.
 bool input_speaks() {
     constexpr int kMilliseconds = 2000;
     pollfd input{STDIN_FILENO, POLLIN, 0};
-    return poll(&input, 1, kMilliseconds) != 0;
+    return !isatty(STDIN_FILENO) && poll(&input, 1, kMilliseconds) != 0;
 }
 
-std::string read_input() { return without_last_break(read_text_file("/dev/stdin")); }
+}  // namespace
 
-std::string given_prompt(const std::string& text, const std::string& file) {
-    if (!file.empty()) return without_last_break(read_text_file(file));
-    if (text == "-") return read_input();
+std::optional<std::string> asked_prompt(bool given, const std::string& text, const std::string& file) {
+    if (given && !file.empty()) return read_prompt(file);
+    if (given ? text == "-" : input_speaks()) return read_prompt("/dev/stdin");
+    if (!given) return std::nullopt;
     if (text.starts_with("@@")) return text.substr(1);
     if (!text.starts_with('@')) return text;
     std::error_code ignored;
     if (!std::filesystem::exists(text.substr(1), ignored))
         throw host::Error("-p " + text +
                           ": expected a file after @, got none; a text that starts with @ is given with @@");
-    return without_last_break(read_text_file(text.substr(1)));
+    return read_prompt(text.substr(1));
 }
 
 void refuse_text_as_model(const std::string& model) {

@@ -6,17 +6,13 @@
 #include <cmath>
 #include <filesystem>
 #include <sstream>
-#include <string_view>
-#include <utility>
 
 #ifdef __linux__
 #include <sched.h>
 #endif
 
-#include "fovea/session.h"
 #include "host/base/error.h"
 #include "host/base/words.h"
-#include "tools/options/answer_form.h"
 #include "tools/terminal/usage_error.h"
 
 namespace fovea {
@@ -39,58 +35,69 @@ std::string range_words(double least, double most) {
     return out.str();
 }
 
+std::string in_small_letters(std::string text) {
+    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return text;
+}
+
+/// Whether all of the text is a number in decimal.
+bool reads_float(const std::string& text, float& value) {
+    const char* end = text.data() + text.size();
+    const auto [stopped, error] = std::from_chars(text.data(), end, value);
+    return error == std::errc{} && stopped == end;
+}
+
+/// "f32, f16 or q8".
+std::string type_names(const std::vector<Type>& types) {
+    std::vector<const char*> words;
+    for (const Type type : types) words.push_back(type_name(type));
+    return joined(words);
+}
+
+/// A type as llama.cpp's users and others write it, in our spelling: Q8_0, Q4_K_M, FP16.
+std::string usual_spelling(const std::string& given) {
+    const std::string text = in_small_letters(given);
+    static constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
+        {"q8_0", "q8"},  {"q4_0", "q4"},     {"fp32", "f32"},     {"float32", "f32"},
+        {"fp16", "f16"}, {"float16", "f16"}, {"bfloat16", "bf16"}};
+    for (const auto& other : kOthers)
+        if (text == other.first) return std::string(other.second);
+    const bool is_mixed = text.ends_with("_k_s") || text.ends_with("_k_m") || text.ends_with("_k_l");
+    return is_mixed ? text.substr(0, text.size() - 2) : text;
+}
+
 }  // namespace
 
-Option Option::type_name(const char* name) const {
-    option_->type_name(name);
-    return *this;
+void Option::each(std::function<void()> seen) const {
+    option_->each([seen = std::move(seen)](const std::string&) { seen(); });
 }
 
-Option Option::each(ReadText seen) const {
-    option_->each(std::move(seen));
-    return *this;
-}
+Verb::Verb(CLI::App& app, const char* name, const char* description) : app_(*app.add_subcommand(name, description)) {}
 
-std::size_t Option::count() const { return option_->count(); }
+void Verb::set_action(std::function<void()> action) const { app_.callback(std::move(action)); }
 
-CLI::App& add_verb(CLI::App& app, const char* name, const std::string& description) {
-    return *app.add_subcommand(name, description);
-}
-
-void set_action(CLI::App& verb, std::function<void()> action) { verb.callback(std::move(action)); }
-
-void add_flag(CLI::App& verb, const std::string& names, bool& value, const std::string& help) {
-    verb.add_flag(names, value, help);
-}
+void Verb::flag(const char* names, bool& value, const char* help) const { app_.add_flag(names, value, help); }
 
 // Texts are taken as they stand, so that what is wrong with one is said in our words.
-Option add_value(CLI::App& verb, const std::string& names, ReadText read, const std::string& help) {
-    return Option(verb.add_option_function<std::string>(names, std::move(read), help)->take_last());
+Option Verb::option(const char* names, std::string_view help, const char* kind, ReadText read) const {
+    CLI::Option* option = app_.add_option_function<std::string>(names, std::move(read), std::string(help));
+    return Option(option->take_last()->type_name(kind));
 }
 
-Option add_values(CLI::App& verb, const std::string& names, ReadText read, const std::string& help) {
+Option Verb::repeated(const char* names, const char* help, const char* kind, ReadText read) const {
     const auto read_each = [read = std::move(read)](const std::vector<std::string>& texts) {
         for (const std::string& text : texts) read(text);
     };
-    return Option(verb.add_option_function<std::vector<std::string>>(names, read_each, help)
-                      ->expected(1)
-                      ->allow_extra_args(false)
-                      ->take_all());
+    CLI::Option* option = app_.add_option_function<std::vector<std::string>>(names, read_each, help);
+    return Option(option->expected(1)->allow_extra_args(false)->take_all()->type_name(kind));
 }
 
-Option add_texts(CLI::App& verb, const std::string& names, std::vector<std::string>& values, const std::string& help) {
-    return add_values(
-               verb, names, [&values](const std::string& text) { values.push_back(text); }, help)
-        .type_name("TEXT");
+Option Verb::argument(const char* name, std::string& value, const char* help) const {
+    return Option(app_.add_option(name, value, help)->type_name("")->option_text(" "));
 }
 
-Option add_argument(CLI::App& verb, const std::string& name, std::string& value, const std::string& help) {
-    return Option(verb.add_option(name, value, help)->type_name("")->option_text(" "));
-}
-
-Option add_arguments(CLI::App& verb, const std::string& name, std::vector<std::string>& values,
-                     const std::string& help) {
-    return Option(verb.add_option(name, values, help)->type_name("")->option_text(" "));
+void Verb::arguments(const char* name, std::vector<std::string>& values, const char* help) const {
+    app_.add_option(name, values, help)->type_name("")->option_text(" ");
 }
 
 std::uint64_t read_count(const std::string& what, const std::string& text, std::uint64_t least, std::uint64_t most) {
@@ -118,172 +125,118 @@ std::vector<std::uint32_t> read_list(const std::string& what, const std::string&
     return list;
 }
 
-Option add_text(CLI::App& verb, const std::string& names, std::string& value, const std::string& help) {
-    CLI::Option* option = verb.add_option_function<std::string>(
-                                  names, [&value](const std::string& text) { value = text; }, help)
-                              ->type_name("TEXT")
-                              ->take_last();
-    // A text may be empty, a name may not: most often a script's variable has no value.
-    option->check([option](const std::string& text) {
-        const bool is_name = option->get_type_name() != "TEXT";
-        return text.empty() && is_name ? "expected " + option->get_type_name() + ", got nothing" : std::string();
-    });
-    return Option(option);
+Option Verb::text(const char* names, Into<std::string> value, std::string_view help, const char* kind) const {
+    const Option made = option(names, help, kind, [value](const std::string& text) { value.set(text); });
+    if (std::string_view(kind) != "TEXT")  // most often a script's variable has no value
+        made.option_->check([kind](const std::string& text) {
+            return text.empty() ? std::string("expected ") + kind + ", got nothing" : std::string();
+        });
+    return made;
 }
 
-Option add_scaled_paths(CLI::App& verb, const std::string& names, std::vector<ScaledPath>& values,
-                        const std::string& help) {
-    const auto take = [&values, option = names](const std::string& text) {
-        if (text.empty()) throw bad_value(option, "PATH or PATH:SCALE", text);
+void Verb::texts(const char* names, std::vector<std::string>& values, const char* help) const {
+    repeated(names, help, "TEXT", [&values](const std::string& text) { values.push_back(text); });
+}
+
+Option Verb::count(const char* names, Into<std::uint32_t> value, std::uint32_t least, std::uint32_t most,
+                   const char* help) const {
+    return option(names, help, "N", [value, least, most, name = last_name(names)](const std::string& text) {
+        value.set(static_cast<std::uint32_t>(read_count(name, text, least, most)));
+    });
+}
+
+Option Verb::count_or_any(const char* names, Into<std::uint32_t> value, std::uint32_t least, const char* help) const {
+    return option(names, help, "N", [value, least, names](const std::string& text) {
+        value.set(text == "-1" ? kAny : static_cast<std::uint32_t>(read_count(names, text, least, kAny - 1)));
+    });
+}
+
+void Verb::size(const char* names, Into<std::uint64_t> value, const char* help) const {
+    option(names, help, "BYTES", [value, name = last_name(names)](const std::string& text) {
+        constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+        const std::size_t n_digits = std::min(text.find_first_not_of("0123456789"), text.size());
+        const std::string unit = in_small_letters(text.substr(n_digits));  // K, KB, KiB, in small letters too
+        const std::size_t power = unit.empty() ? std::string::npos : std::string("kmg").find(unit.front());
+        const bool is_unit =
+            power != std::string::npos && (unit.size() == 1 || unit.substr(1) == "b" || unit.substr(1) == "ib");
+        const int shift = is_unit ? 10 * (static_cast<int>(power) + 1) : 0;
+        value.set(read_count(name, is_unit ? text.substr(0, n_digits) : text, 1, kMost >> shift) << shift);
+    });
+}
+
+Option Verb::real(const char* names, Into<float> value, float least, float most, const char* help) const {
+    return option(names, help, "X", [value, least, most, name = last_name(names)](const std::string& text) {
+        float read = 0;
+        if (!reads_float(text, read) || !(read >= least && read <= most))
+            throw bad_value(name, "a number, " + range_words(least, most), text);
+        value.set(read);
+    });
+}
+
+Option Verb::tokens(std::vector<Token>& tokens, const char* help) const {
+    return option("--tokens", help, "IDS",
+                  [&tokens](const std::string& text) { tokens = read_list("--tokens", text, kAny); });
+}
+
+void Verb::type(const char* names, Into<Type> value, const std::vector<Type>& types, std::string_view help) const {
+    option(names, help, "TYPE", [value, types, names](const std::string& text) {
+        const std::string usual = usual_spelling(text);
+        for (const Type type : types)
+            if (usual == type_name(type)) return value.set(type);
+        throw bad_value(names, "one of " + type_names(types), text);
+    });
+}
+
+void Verb::weight_type(Into<Type> value, const std::string& help) const {
+    const std::vector<Type> all(std::begin(kTypes), std::end(kTypes));
+    type("--type", value, all, "of " + help + ": " + type_names(all));
+}
+
+void Verb::kv(Type& value) const {
+    type("--kv", value, {Type::f32, Type::f16, Type::q8, Type::q4},
+         "how keys and values are cached: f32, f16, q8 or q4");
+}
+
+void Verb::scaled_paths(const char* names, std::vector<ScaledPath>& values, const char* help) const {
+    repeated(names, help, "PATH[:SCALE]", [&values, names](const std::string& text) {
+        if (text.empty()) throw bad_value(names, "PATH or PATH:SCALE", text);
         ScaledPath value{text};
         const std::size_t colon = text.rfind(':');
-        std::error_code error;
-        if (colon != text.npos && !std::filesystem::exists(text, error)) {
-            const char* end = text.data() + text.size();
-            const auto [stopped, failed] = std::from_chars(text.data() + colon + 1, end, value.scale);
-            if (failed == std::errc{} && stopped == end && std::abs(value.scale) <= 1e6f)
+        std::error_code ignored;
+        if (colon != text.npos && !std::filesystem::exists(text, ignored)) {
+            if (reads_float(text.substr(colon + 1), value.scale) && std::abs(value.scale) <= 1e6f)
                 value.path.resize(colon);
-            else if (std::filesystem::exists(text.substr(0, colon), error))
-                throw bad_value(option, "PATH:SCALE with a scale of at most 1000000", text);
+            else if (std::filesystem::exists(text.substr(0, colon), ignored))
+                throw bad_value(names, "PATH:SCALE with a scale of at most 1000000", text);
             else
                 value.scale = 1.0f;
         }
         values.push_back(std::move(value));
-    };
-    return add_values(verb, names, take, help).type_name("PATH[:SCALE]");
+    });
 }
 
-Option add_count(CLI::App& verb, const std::string& names, std::uint32_t& value, std::uint32_t least,
-                 std::uint32_t most, const std::string& help) {
-    return add_value(
-               verb, names,
-               [&value, least, most, name = last_name(names)](const std::string& text) {
-                   value = static_cast<std::uint32_t>(read_count(name, text, least, most));
-               },
-               help)
-        .type_name("N");
-}
-
-Option add_size(CLI::App& verb, const std::string& names, std::uint64_t& value, const std::string& help) {
-    return add_value(
-               verb, names,
-               [&value, name = last_name(names)](const std::string& text) {
-                   constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
-                   const std::size_t n_digits = std::min(text.find_first_not_of("0123456789"), text.size());
-                   std::string unit = text.substr(n_digits);  // K, KB, KiB, in small letters too
-                   for (char& c : unit) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-                   const std::size_t power = unit.empty() ? std::string::npos : std::string("kmg").find(unit.front());
-                   const bool is_unit = power != std::string::npos &&
-                                        (unit.size() == 1 || unit.substr(1) == "b" || unit.substr(1) == "ib");
-                   const int shift = is_unit ? 10 * (static_cast<int>(power) + 1) : 0;
-                   value = read_count(name, is_unit ? text.substr(0, n_digits) : text, 1, kMost >> shift) << shift;
-               },
-               help)
-        .type_name("BYTES");
-}
-
-Option add_real(CLI::App& verb, const std::string& names, float& value, float least, float most,
-                const std::string& help) {
-    return add_value(
-               verb, names,
-               [&value, least, most, name = last_name(names)](const std::string& text) {
-                   float read = 0;
-                   const char* end = text.data() + text.size();
-                   const auto [stopped, error] = std::from_chars(text.data(), end, read);
-                   if (error != std::errc{} || stopped != end || !(read >= least && read <= most))
-                       throw bad_value(name, "a number, " + range_words(least, most), text);
-                   value = read;
-               },
-               help)
-        .type_name("X");
-}
-
-Option add_tokens(CLI::App& verb, std::vector<Token>& tokens, const std::string& help) {
-    return add_value(
-               verb, "--tokens",
-               [&tokens](const std::string& text) { tokens = read_list("--tokens", text, 0xffffffffu); }, help)
-        .type_name("IDS");
-}
-
-std::string type_names(const std::vector<Type>& types) {
-    std::vector<const char*> words;
-    for (const Type type : types) words.push_back(type_name(type));
-    return joined(words);
-}
-
-namespace {
-
-/// A type as llama.cpp's users and others write it, in our spelling: Q8_0, Q4_K_M, FP16.
-std::string usual_spelling(std::string text) {
-    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    static constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
-        {"q8_0", "q8"},  {"q4_0", "q4"},     {"fp32", "f32"},     {"float32", "f32"},
-        {"fp16", "f16"}, {"float16", "f16"}, {"bfloat16", "bf16"}};
-    for (const auto& other : kOthers)
-        if (text == other.first) return std::string(other.second);
-    const bool is_mixed = text.ends_with("_k_s") || text.ends_with("_k_m") || text.ends_with("_k_l");
-    return is_mixed ? text.substr(0, text.size() - 2) : text;
-}
-
-}  // namespace
-
-Option add_type(CLI::App& verb, const std::string& names, Type& value, const std::vector<Type>& types,
-                const std::string& help) {
-    return add_value(
-               verb, names,
-               [&value, types, name = last_name(names)](const std::string& text) {
-                   const std::string usual = usual_spelling(text);
-                   const auto found =
-                       std::find_if(types.begin(), types.end(), [&](Type type) { return usual == type_name(type); });
-                   if (found == types.end()) throw bad_value(name, "one of " + type_names(types), text);
-                   value = *found;
-               },
-               help)
-        .type_name("TYPE");
-}
-
-void add_kv(CLI::App& verb, Type& value) {
-    add_type(verb, "--kv", value, {Type::f32, Type::f16, Type::q8, Type::q4},
-             "how keys and values are cached: f32, f16, q8 or q4");
-}
-
-Option add_model(CLI::App& verb, std::string& path, const std::string& help) {
+void Verb::model(std::string& path, const char* help) const {
     const auto read = [&path](const std::string& given) {
         if (given.empty()) throw bad_value("MODEL", "a file", "an empty name");
         path = given;
     };
-    return Option(verb.add_option_function<std::string>("MODEL", read, help)->type_name("")->option_text(" "));
+    app_.add_option_function<std::string>("MODEL", read, help)->type_name("")->option_text(" ");
 }
 
 void need_model(const std::string& path) {
     if (path.empty()) throw bad_value("MODEL", "a Fovea file", "none");
 }
 
-void add_form(CLI::App& verb, FormOptions& form) {
-    add_text(verb, "--json-schema", form.schema_path, "a file: the answer is JSON that this schema validates")
-        .type_name("FILE");
-    add_text(verb, "--grammar", form.grammar_path, "a file: the answer fits this grammar (GBNF)").type_name("FILE");
-    add_value(
-        verb, "--regex",
-        [&form](const std::string& text) {
-            form.regex = text;
-            form.has_regex = true;
-        },
-        "the answer matches this regular expression")
-        .type_name("TEXT");
-    add_flag(verb, "--compact", form.compact, "with --json-schema: no space between the answer's parts");
+void Verb::common(CommonOptions& common) const {
+    count("--threads", common.n_threads, 1, kMaxThreads, "threads (default: this machine's fast cores)");
+    text("--cpus", common.cpus, "run on these CPUs only, such as 0,2-3", "LIST");
+    text("--isa", common.isa, "instruction set (default: the best): " + joined(isa_names()), "NAME");
+    flag("--json", common.json, "print one JSON object on standard output");
 }
 
-void add_common(CLI::App& verb, CommonOptions& common) {
-    add_count(verb, "--threads", common.n_threads, 1, kMaxThreads, "threads (default: this machine's fast cores)");
-    add_text(verb, "--cpus", common.cpus, "run on these CPUs only, such as 0,2-3").type_name("LIST");
-    add_text(verb, "--isa", common.isa, "instruction set (default: the best): " + joined(isa_names()))
-        .type_name("NAME");
-    add_flag(verb, "--json", common.json, "print one JSON object on standard output");
-}
-
-void add_verify(CLI::App& verb, CommonOptions& common) {
-    add_flag(verb, "--verify", common.verify, "check every byte of the model's file against its checksums first");
+void Verb::opening(CommonOptions& options) const {
+    flag("--verify", options.verify, "check every byte of the model's file against its checksums first");
+    common(options);
 }
 
 void settle(CommonOptions& common) {
@@ -305,9 +258,9 @@ void settle(CommonOptions& common) {
 #endif
     }
     if (!common.isa.empty()) {
-        bool available = false;
-        for (const char* name : isa_names()) available = available || common.isa == name;
-        if (!available) throw host::Error("--isa: expected one of " + joined(isa_names()) + ", got " + common.isa);
+        const std::span<const char* const> names = isa_names();
+        if (std::find(names.begin(), names.end(), common.isa) == names.end())
+            throw host::Error("--isa: expected one of " + joined(isa_names()) + ", got " + common.isa);
     }
     if (common.n_threads == 0) common.n_threads = default_threads();
 }

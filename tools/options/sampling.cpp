@@ -13,8 +13,6 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint32_t kAll = 0xffffffffu;
-
 /// "15043+2.5", "15043-1", "15043-inf".
 LogitBias read_bias(const std::string& text) {
     const std::size_t sign = text.find_first_of("+-", 1);
@@ -24,23 +22,21 @@ LogitBias read_bias(const std::string& text) {
     const bool is_one = number.size() > 1 && *end == 0 && number.find_first_of("xX") == number.npos &&
                         (std::fabs(bias) <= 1e30f || (std::isinf(bias) && bias < 0));
     if (!is_one) throw UsageError("--logit-bias: expected ID+NUMBER, ID-NUMBER or ID-inf, got " + text);
-    return {static_cast<Token>(read_count("--logit-bias", text.substr(0, sign), 0, kAll)), bias};
+    return {static_cast<Token>(read_count("--logit-bias", text.substr(0, sign), 0, kAny)), bias};
 }
 
-void add_seed(CLI::App& verb, SamplingOptions& options) {
-    add_value(
-        verb, "--seed",
-        [&options](const std::string& text) {
-            options.others = true;
-            if (text != "-1") {
-                options.sampler.seed = read_count("--seed", text, 0, ~0ull);
-                return;
-            }
-            options.sampler.seed = std::random_device()();
-            std::fprintf(stderr, "note: --seed %llu\n", static_cast<unsigned long long>(options.sampler.seed));
-        },
-        "of the random numbers (default 0); the same seed gives the same text; -1: a random one, which is told")
-        .type_name("N");
+void add_seed(const Verb& verb, SamplingOptions& options) {
+    verb.option("--seed",
+                "of the random numbers (default 0); the same seed gives the same text; -1: a random one, which is told",
+                "N", [&options](const std::string& text) {
+                    options.others = true;
+                    if (text != "-1") {
+                        options.sampler.seed = read_count("--seed", text, 0, ~0ull);
+                        return;
+                    }
+                    options.sampler.seed = std::random_device()();
+                    std::fprintf(stderr, "note: --seed %llu\n", static_cast<unsigned long long>(options.sampler.seed));
+                });
 }
 
 }  // namespace
@@ -50,30 +46,20 @@ void check_biases(const SamplingOptions& options, const Model& model) {
     if (!foreign.empty()) throw host::Error("--logit-bias: expected " + foreign);
 }
 
-void add_sampling(CLI::App& verb, SamplingOptions& options) {
+void add_sampling(const Verb& verb, SamplingOptions& options) {
     SamplerOptions& sampler = options.sampler;
-    const auto given = [&options](const std::string&) { options.others = true; };
-#define FOVEA_SAMPLER_TEMPERATURE(field, neutral, least, most, draws, flag, help, ...)        \
-    add_real(verb, flag, sampler.field, 0, 1e30f, help).each([&options](const std::string&) { \
-        options.has_temperature = true;                                                       \
-    });
+    const auto given = [&options] { options.others = true; };
+#define FOVEA_SAMPLER_TEMPERATURE(field, neutral, least, most, draws, flag, help, ...) \
+    verb.real(flag, sampler.field, 0, 1e30f, help).each([&options] { options.has_temperature = true; });
 #define FOVEA_SAMPLER_REAL(field, neutral, least, most, draws, flag, help, ...) \
-    if (Option option = add_real(verb, flag, sampler.field, least, most, help); draws) option.each(given);
-#define FOVEA_SAMPLER_COUNT(field, flag, help) add_count(verb, flag, sampler.field, 0, kAll, help).each(given);
+    if (Option option = verb.real(flag, sampler.field, least, most, help); draws) option.each(given);
+#define FOVEA_SAMPLER_COUNT(field, flag, help) verb.count(flag, sampler.field, 0, kAny, help).each(given);
 #define FOVEA_SAMPLER_SEED(field) add_seed(verb, options);
 #include "fovea/sampler_options.inc"
-    add_value(
-        verb, "--repeat-last-n",
-        [&options](const std::string& text) {
-            options.n_recent =
-                text == "-1" ? kAll : static_cast<std::uint32_t>(read_count("--repeat-last-n", text, 0, kAll - 1));
-        },
-        "recent tokens, the prompt's among them (default 64); -1: all")
-        .type_name("N");
-    add_values(
-        verb, "--logit-bias", [&options](const std::string& text) { options.biases.push_back(read_bias(text)); },
-        "what a token's logit gets, as 15043+2.5; 15043-inf forbids it; may be repeated")
-        .type_name("ID+BIAS");
+    verb.count_or_any("--repeat-last-n", options.n_recent, 0,
+                      "recent tokens, the prompt's among them (default 64); -1: all");
+    verb.repeated("--logit-bias", "what a token's logit gets, as 15043+2.5; 15043-inf forbids it; may be repeated",
+                  "ID+BIAS", [&options](const std::string& text) { options.biases.push_back(read_bias(text)); });
 }
 
 }  // namespace fovea

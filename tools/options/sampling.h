@@ -7,7 +7,7 @@
 namespace fovea {
 
 /// --temp, --top-k, --top-p, --min-p, --seed, the penalties with --repeat-last-n, and --logit-bias.
-void add_sampling(CLI::App& verb, SamplingOptions& options);
+void add_sampling(const Verb& verb, SamplingOptions& options);
 /// Refuses biases of tokens that the model has not.
 void check_biases(const SamplingOptions& options, const Model& model);
 

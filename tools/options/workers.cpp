@@ -12,10 +12,17 @@
 
 namespace fovea {
 
-void add_workers(CLI::App& verb, CommonOptions& common) {
-    add_text(verb, "--workers", common.workers,
-             "machines that compute a part of every product, for which fovea worker runs there")
-        .type_name("HOST:PORT[,HOST:PORT]");
+void add_workers(const Verb& verb, CommonOptions& common) {
+    verb.text("--workers", common.workers,
+              "machines that compute a part of every product, for which fovea worker runs there",
+              "HOST:PORT[,HOST:PORT]");
+}
+
+void refuse_without_boost(const char* what) {
+    throw host::Error(
+        std::string(what) +
+        ": expected a build with Boost 1.74 or newer (Debian and Ubuntu: libboost-dev; then configure and "
+        "build again), got one without");
 }
 
 #if FOVEA_CLUSTER
@@ -53,10 +60,7 @@ std::uint32_t SharedWork::n_workers() const { return workers_ ? workers_->n_ther
 #else
 
 SharedWork::SharedWork(const CommonOptions& common, const host::Opened&) {
-    if (!common.workers.empty())
-        throw host::Error(
-            "--workers: expected a build with Boost 1.74 or newer (Debian and Ubuntu: libboost-dev; then configure and "
-            "build again), got one without");
+    if (!common.workers.empty()) refuse_without_boost("--workers");
 }
 
 const Remote* SharedWork::remote() const { return nullptr; }

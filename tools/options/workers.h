@@ -14,7 +14,7 @@ class Workers;
 }
 
 /// --workers HOST:PORT, maybe several, parted by commas.
-void add_workers(CLI::App& verb, CommonOptions& common);
+void add_workers(const Verb& verb, CommonOptions& common);
 
 /// Those workers, once the model is open. Made before the session or workspace that they work for, and outlives it.
 class SharedWork {
@@ -30,5 +30,8 @@ public:
 private:
     std::shared_ptr<cluster::Workers> workers_;
 };
+
+/// host::Error of a build that lacks what `what` needs.
+[[noreturn]] void refuse_without_boost(const char* what);
 
 }  // namespace fovea

@@ -1,10 +1,9 @@
 #include "tools/show/arrays.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "host/base/clock.h"
-#include "host/base/json.h"
+#include "tools/terminal/print.h"
 #include "tools/terminal/usage_error.h"
 
 namespace fovea {
@@ -18,6 +17,19 @@ double timed(std::uint32_t repeat, const std::function<void()>& compute) {
     }
     std::nth_element(seconds.begin(), seconds.begin() + repeat / 2, seconds.end());
     return seconds[repeat / 2];
+}
+
+void settle_rows(FloatArray& array, std::uint32_t width, bool seq_first) {
+    const std::size_t n_dims = array.shape.size();
+    if ((n_dims != 2 && n_dims != 3) || array.shape.back() != width)
+        throw host::Error(array.path + ": shape: expected [batch, seq, " + std::to_string(width) + "] or [seq, " +
+                          std::to_string(width) + "], got " + in_words(array.shape));
+    if (seq_first && n_dims == 3) array = swap_first_two(array);
+}
+
+std::uint32_t fitting_limit(std::uint64_t n) {
+    constexpr std::uint64_t kMost = (1u << 22) + 1;
+    return static_cast<std::uint32_t>(std::min(n, kMost));
 }
 
 void check_output(const std::string& output, bool json) {
@@ -49,11 +61,11 @@ void finish_arrays(const std::string& output, FloatArray result, bool seq_first,
     if (!weights_shape.empty()) object["weights_shape"] = weights_shape;
     if (output.empty() && weights_shape.empty())
         object[result.shape.size() == 1 ? "vector" : "vectors"] = nested(result.shape, result.data);
-    object["seconds"] = seconds;
-    object["arena_bytes"] = running.plan.arena_bytes;
-    object["isa"] = running->isa();
-    object["n_threads"] = running.plan.limits.n_threads;
-    std::printf("%s\n", object.dump().c_str());
+    object.update(Json{{"seconds", seconds},
+                       {"arena_bytes", running.plan.arena_bytes},
+                       {"isa", running->isa()},
+                       {"n_threads", running.plan.limits.n_threads}});
+    print_line(object);
 }
 
 }  // namespace fovea

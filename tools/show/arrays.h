@@ -13,6 +13,12 @@ namespace fovea {
 /// Computes a result `repeat` times; the median of the seconds it took.
 [[nodiscard]] double timed(std::uint32_t repeat, const std::function<void()>& compute);
 
+/// Rows of [batch, seq, width] or [seq, width], whose first two dimensions are swapped if they are `seq_first`; others throw host::Error.
+void settle_rows(FloatArray& array, std::uint32_t width, bool seq_first);
+
+/// A limit with room for n; larger numbers than a plan takes become one that it refuses.
+[[nodiscard]] std::uint32_t fitting_limit(std::uint64_t n);
+
 /// host::Error if an array and what --json prints would both go to standard output.
 void check_output(const std::string& output, bool json);
 

@@ -75,15 +75,15 @@ void draw(const ViewOptions& view, std::span<const Attended> all, std::size_t ch
     };
     std::vector<Part> parts;
     std::size_t first = 0;
+    std::uint64_t n_weights = 0;
     for (const Attended& a : all)
         for (std::uint32_t layer = 0; layer < a.stack->n_layers; ++layer) {
             const bool is_chosen = &a == &all[chosen] && layer == view.layer;
             if (is_chosen) first = parts.size() * a.queries.size();
-            if (is_chosen || (kind == PictureKind::html && has_attention(a, layer))) parts.push_back({a, layer});
+            if (!is_chosen && (kind != PictureKind::html || !has_attention(a, layer))) continue;
+            parts.push_back({a, layer});
+            n_weights += matrices(a, layer, true) * a.n_queries() * a.n_keys();
         }
-    std::uint64_t n_weights = 0;
-    for (const Part& part : parts)
-        n_weights += matrices(part.attended, part.layer, true) * part.attended.n_queries() * part.attended.n_keys();
     if (n_weights > kMostWeights)
         throw host::Error("--picture: expected at most " + with_separators(kMostWeights) +
                           " attention weights in one, got " + with_separators(n_weights) +
@@ -97,19 +97,17 @@ void draw(const ViewOptions& view, std::span<const Attended> all, std::size_t ch
 
 }  // namespace
 
-void add_view(CLI::App& verb, ViewOptions& view, bool has_layers) {
-    add_text(verb, "--weights", view.weights,
-             "an .npy file for attention weights [batch, query, key], the heads' mean" +
-                 std::string(has_layers ? ", of one layer" : ""))
-        .type_name("FILE");
-    add_flag(verb, "--per-head", view.per_head, "weights of each head: [batch, heads, query, key]");
-    add_text(verb, "--picture", view.picture,
-             has_layers ? "draw what attends to what: .svg (one layer), .html (all) or - (here)"
-                        : "draw what attends to what: .svg, .html or - (here)")
-        .type_name("FILE");
-    if (!has_layers) return;
-    add_count(verb, "--layer", view.layer, 0, 0xffffffffu, "which layer's, from 0 (the default)")
-        .each([&view](const std::string&) { view.has_layer = true; });
+void add_view(const Verb& verb, ViewOptions& view, bool has_layers) {
+    const std::string what = "an .npy file for attention weights [batch, query, key], the heads' mean";
+    verb.file("--weights", view.weights, has_layers ? what + ", of one layer" : what);
+    verb.flag("--per-head", view.per_head, "weights of each head: [batch, heads, query, key]");
+    verb.file("--picture", view.picture,
+              has_layers ? "draw what attends to what: .svg (one layer), .html (all) or - (here)"
+                         : "draw what attends to what: .svg, .html or - (here)");
+    if (has_layers)
+        verb.count("--layer", view.layer, 0, kAny, "which layer's, from 0 (the default)").each([&view] {
+            view.has_layer = true;
+        });
 }
 
 void check_view(const ViewOptions& view, const CommonOptions& common) {
@@ -157,9 +155,10 @@ std::vector<std::string> token_labels(const host::Opened& opened, std::span<cons
 
 void show_attention(const ViewOptions& view, std::span<const Attended> all, std::size_t chosen,
                     const WeightsPass& pass) {
+    if (!view.wanted()) return pass({});
     const Attended& a = all[chosen];
     check_layer(view, *a.stack);
-    if (view.wanted() && !has_attention(a, view.layer))
+    if (!has_attention(a, view.layer))
         throw host::Error("--layer: expected one with that attention, got " + std::to_string(view.layer));
     if (!view.weights.empty())
         write_npy(view.weights, a.weights_shape(view), weights_of(a, view.layer, view.per_head, pass));

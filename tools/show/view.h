@@ -19,7 +19,7 @@ struct ViewOptions {
 };
 
 /// Adds --weights, --per-head, --picture and, for models of layers, --layer.
-void add_view(CLI::App& verb, ViewOptions& view, bool has_layers);
+void add_view(const Verb& verb, ViewOptions& view, bool has_layers);
 /// Throws UsageError for options that want another beside them, host::ArgumentError for a picture of an unknown kind.
 void check_view(const ViewOptions& view, const CommonOptions& common);
 /// Throws host::Error if there is no such layer, or a requested file cannot be written.
@@ -47,7 +47,8 @@ struct Attended {
 /// Computes all sequences with these weights asked for.
 using WeightsPass = std::function<void(const AttentionWeights&)>;
 
-/// Writes what was asked for of all[chosen]; a page shows all of them. Runs `pass` once for each layer of each.
+/// Writes what was asked for of all[chosen]; a page shows all of them. Runs `pass` once for each layer of each, and once without weights
+/// where nothing was asked for.
 void show_attention(const ViewOptions& view, std::span<const Attended> all, std::size_t chosen,
                     const WeightsPass& pass);
 

@@ -1,5 +1,7 @@
 // The user's options cannot be taken.
 #pragma once
+#include <initializer_list>
+
 #include "host/base/error.h"
 
 namespace fovea {
@@ -8,5 +10,17 @@ namespace fovea {
 struct UsageError : host::ArgumentError {
     using ArgumentError::ArgumentError;
 };
+
+/// An option's name, and whether it was given.
+struct GivenOption {
+    bool given;
+    const char* name;
+};
+/// The first of them that was given, or nullptr.
+[[nodiscard]] inline const char* first_given(std::initializer_list<GivenOption> options) {
+    for (const GivenOption& option : options)
+        if (option.given) return option.name;
+    return nullptr;
+}
 
 }  // namespace fovea

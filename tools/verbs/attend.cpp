@@ -1,22 +1,13 @@
 // fovea attend: one attention over arrays, with a converted module's projections or with heads as they are.
-#include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
-#include <memory>
-#include <string>
 
-#include "fovea/host/opened.h"
 #include "fovea/host/runtime.h"
-#include "host/base/error.h"
 #include "host/model/stacks.h"
-#include "tools/options/opened.h"
-#include "tools/options/options.h"
 #include "tools/show/arrays.h"
 #include "tools/show/explain.h"
 #include "tools/show/view.h"
-#include "tools/terminal/usage_error.h"
-#include "tools/verbs/verbs.h"
+#include "tools/verbs/verb.h"
 
 namespace fovea {
 namespace {
@@ -28,12 +19,16 @@ struct AttendOptions {
     std::string attn_mask, keep_mask, key_padding_mask, output;
     bool causal = false, seq_first = false, explain = false;
     std::uint32_t n_heads = 0, n_kv_heads = 0;
-    float scale = 0, softcap = 0;
+    std::optional<float> scale;
+    float softcap = 0;
     std::uint32_t repeat = 1;
-    Type kv_type = Type::f32;
 };
 
 using Shape = std::vector<std::uint64_t>;
+
+void refuse_shape(const FloatArray& array, const std::string& wanted) {
+    throw host::Error(array.path + ": shape: expected " + wanted + ", got " + in_words(array.shape));
+}
 
 /// How an array of heads is laid out: [sequence, head, row, dim], [sequence, row, head·dim] or, seq-first,
 /// [row, sequence, head·dim], or [row, head·dim] of one sequence.
@@ -43,20 +38,17 @@ struct HeadLayout {
 
     HeadLayout(const FloatArray& array, std::uint64_t heads, bool seq_first) {
         const Shape& s = array.shape;
-        const auto refuse = [&](const std::string& wanted) {
-            throw host::Error(array.path + ": shape: expected " + wanted + ", got " + in_words(s));
-        };
         if (s.size() < 2 || s.size() > 4)
-            refuse("[batch, heads, seq, dim], [batch, seq, heads times dim] or [seq, heads times dim]");
+            refuse_shape(array, "[batch, heads, seq, dim], [batch, seq, heads times dim] or [seq, heads times dim]");
         if (s.size() == 4) {
             n_sequences = s[0], n_heads = s[1], n_rows = s[2], dim = s[3];
             strides = {n_heads * n_rows * dim, dim, n_rows * dim};
-            if (heads && heads != n_heads) refuse(std::to_string(heads) + " heads");
+            if (heads && heads != n_heads) refuse_shape(array, std::to_string(heads) + " heads");
             return;
         }
         n_heads = heads ? heads : 1;
         const std::uint64_t width = s.back();
-        if (width % n_heads) refuse("a last dimension that " + std::to_string(n_heads) + " heads divide");
+        if (width % n_heads) refuse_shape(array, "a last dimension that " + std::to_string(n_heads) + " heads divide");
         dim = width / n_heads;
         seq_first = seq_first && s.size() == 3;
         n_rows = seq_first ? s[0] : s[s.size() - 2];
@@ -75,10 +67,6 @@ struct AttendJob {
     Shape out_shape;
     bool batched = true;
 };
-
-void refuse_shape(const FloatArray& array, const std::string& wanted) {
-    throw host::Error(array.path + ": shape: expected " + wanted + ", got " + in_words(array.shape));
-}
 
 void read_inputs(const AttendOptions& options, AttendJob& job) {
     job.query = read_floats(options.query);
@@ -153,7 +141,7 @@ AttentionShape bare_heads(const AttendOptions& options, AttendJob& job) {
     heads.n_kv_heads = static_cast<std::uint32_t>(key.n_heads);
     heads.head_dim = static_cast<std::uint32_t>(query.dim);
     heads.value_head_dim = static_cast<std::uint32_t>(value.dim);
-    heads.softmax_scale = options.scale;
+    heads.softmax_scale = options.scale.value_or(0);
     heads.score_softcap = options.softcap;
     return heads;
 }
@@ -164,18 +152,9 @@ void module_rows(const AttendOptions& options, const host::Opened& opened, Atten
     const AttentionShape& b = stack.blocks[0].attention;
     const auto width = [&](std::uint32_t w) { return w ? w : stack.d_model; };
     job.batched = job.query.shape.size() == 3;
-    struct Side {
-        FloatArray& array;
-        std::uint32_t width;
-    };
-    for (const Side& side : {Side{job.query, width(b.query_width)}, Side{job.key, width(b.key_width)},
-                             Side{job.value, width(b.value_width)}}) {
-        const Shape& s = side.array.shape;
-        if ((s.size() != 2 && s.size() != 3) || s.back() != side.width)
-            refuse_shape(side.array, "[batch, seq, " + std::to_string(side.width) + "] or [seq, " +
-                                         std::to_string(side.width) + "]");
-        if (options.seq_first && s.size() == 3) side.array = swap_first_two(side.array);
-    }
+    settle_rows(job.query, width(b.query_width), options.seq_first);
+    settle_rows(job.key, width(b.key_width), options.seq_first);
+    settle_rows(job.value, width(b.value_width), options.seq_first);
     const auto rows = [&](const FloatArray& array) { return array.shape[array.shape.size() - 2]; };
     const std::uint64_t n = job.batched ? job.query.shape[0] : 1;
     if (job.batched && (job.key.shape[0] != n || job.value.shape[0] != n))
@@ -192,10 +171,6 @@ void module_rows(const AttendOptions& options, const host::Opened& opened, Atten
     job.size = {n, b.n_heads, rows(job.query), rows(job.key)};
     job.out_shape = job.query.shape;
     job.out_shape.back() = b.has_output_map ? width(b.output_width) : std::uint64_t{b.n_heads} * b.value_head_dim;
-}
-
-void refuse_given(const std::string& option, bool given) {
-    if (given) throw UsageError(option + ": expected no MODEL beside it, got one");
 }
 
 /// Keys that the module appends come last.
@@ -227,7 +202,8 @@ void print_steps(const AttendOptions& options, const Model& model, const AttendJ
                           std::to_string(size.n_sequences * size.n_heads) + " matrices of " +
                           in_words(std::vector{size.n_queries, size.n_keys}));
     std::vector<float> out;
-    std::printf("%s", in_words(explain(model, job.input, options.kv_type, options.common.isa_or_best(), out)).c_str());
+    std::printf("%s",
+                in_words(explain(model, job.input, options.common.kv_type, options.common.isa_or_best(), out)).c_str());
     double most_off = 0;
     for (std::size_t i = 0; i < out.size(); ++i)
         most_off = std::max(most_off, std::abs(static_cast<double>(out[i]) - static_cast<double>(fused[i])));
@@ -238,6 +214,7 @@ void print_steps(const AttendOptions& options, const Model& model, const AttendJ
 }
 
 void attend_arrays(AttendOptions& options) {
+    if (options.scale == 0.0f) throw UsageError("--scale: expected a number other than 0, got 0");
     if (options.query.empty()) throw UsageError("--query: expected an .npy file, got none");
     if (options.output.empty() && !options.view.wanted() && !options.explain)
         throw UsageError("-o: expected a file for the result, got none");
@@ -252,9 +229,11 @@ void attend_arrays(AttendOptions& options) {
         read_inputs(options, job);
         require(attention_model(bare_heads(options, job), opened.model), "heads");
     } else {
-        refuse_given("--n-heads or --n-kv-heads", options.n_heads || options.n_kv_heads);
-        refuse_given("--scale or --softcap", options.scale != 0 || options.softcap != 0);
-        refuse_given("--past-key or --past-value", !options.past_key.empty() || !options.past_value.empty());
+        if (const char* bare =
+                first_given({{options.n_heads || options.n_kv_heads, "--n-heads or --n-kv-heads"},
+                             {options.scale || options.softcap != 0, "--scale or --softcap"},
+                             {!options.past_key.empty() || !options.past_value.empty(), "--past-key or --past-value"}}))
+            throw UsageError(std::string(bare) + ": expected no MODEL beside it, got one");
         opened = open_path(options.model, options.common.opening());
         read_inputs(options, job);
         module_rows(options, opened, job);
@@ -262,12 +241,11 @@ void attend_arrays(AttendOptions& options) {
     read_masks(options, job);
     job.input.n_sequences = static_cast<std::uint32_t>(job.size.n_sequences);
 
-    Limits limits{.n_threads = options.common.n_threads, .kv_type = options.kv_type};
-    constexpr std::uint64_t kMost = 1u << 22;  // as the plan has it; larger numbers would not fit a Limits
+    Limits limits = options.common.limits();
+    limits.max_batch = fitting_limit(job.size.n_sequences * job.size.n_queries);
     limits.max_sequences = job.input.n_sequences;
-    limits.max_batch = static_cast<std::uint32_t>(std::min(job.size.n_sequences * job.size.n_queries, kMost + 1));
-    limits.max_key_rows = static_cast<std::uint32_t>(std::min(job.size.n_sequences * job.size.n_keys, kMost + 1));
-    host::Runtime<Session> running = start_session(opened, limits, {.isa = options.common.isa_or_best()});
+    limits.max_key_rows = fitting_limit(job.size.n_sequences * job.size.n_keys);
+    host::Runtime<Session> running = start_session(opened, limits, options.common.session());
 
     FloatArray result{options.output, job.out_shape, {}};
     std::uint64_t n_out = 1;
@@ -279,10 +257,7 @@ void attend_arrays(AttendOptions& options) {
         seconds = timed(options.repeat, [&] { require(attend(*running, job.input, result.data), opened.name); });
     };
     const Attended attended = attended_of(opened, job);
-    if (options.view.wanted())
-        show_attention(options.view, {&attended, 1}, 0, pass);
-    else
-        pass({});
+    show_attention(options.view, {&attended, 1}, 0, pass);
     if (options.explain) print_steps(options, opened.model, job, result.data);
     finish_arrays(options.output, std::move(result), options.seq_first && job.batched && !options.model.empty(),
                   options.common.json, options.view.weights.empty() ? Shape{} : attended.weights_shape(options.view),
@@ -292,40 +267,33 @@ void attend_arrays(AttendOptions& options) {
 }  // namespace
 
 void add_attend(CLI::App& app) {
-    auto options = std::make_shared<AttendOptions>();
-    CLI::App& verb = add_verb(app, "attend", "One attention over arrays: a converted module, or heads alone");
-    add_model(verb, options->model, "a converted module (default: none, heads are attended to as they are)");
-    const auto file = [&](const char* name, std::string& path, const char* help) {
-        add_text(verb, name, path, help).type_name("FILE");
+    const auto declare = [](const Verb& verb, AttendOptions& o) {
+        verb.model(o.model, "a converted module (default: none, heads are attended to as they are)");
+        verb.file("--query", o.query, "[batch, heads, seq, dim], [batch, seq, width] or [seq, width]");
+        verb.file("--key", o.key, "keys' rows or heads (default: the query's)");
+        verb.file("--value", o.value, "values' rows or heads (default: the keys')");
+        verb.file("--attn-mask", o.attn_mask,
+                  "[query, key] or larger: true hides a pair, numbers are added to its score");
+        verb.file("--keep-mask", o.keep_mask, "the same where true shows a pair");
+        verb.file("--key-padding-mask", o.key_padding_mask, "[batch, key]: true hides a key");
+        verb.flag("--causal", o.causal, "a query sees the keys up to its own position");
+        verb.flag("--seq-first", o.seq_first, "rows are [seq, batch, width], here and in the result");
+        verb.file("-o,--output", o.output, "an .npy file for the result, float32; - for standard output");
+        verb.flag("--explain", o.explain, "print each step: its shape, formula and first values");
+        add_view(verb, o.view, false);
+        verb.count("--n-heads", o.n_heads, 1, 1u << 16, "without MODEL: heads side by side in a row");
+        verb.count("--n-kv-heads", o.n_kv_heads, 1, 1u << 16, "without MODEL: heads of keys and values");
+        verb.real("--scale", o.scale, -1e30f, 1e30f, "without MODEL: multiplies scores (default 1/sqrt(dim))");
+        verb.real("--softcap", o.softcap, 0, 1e30f, "without MODEL: scores become c*tanh(score/c)");
+        verb.file("--past-key", o.past_key, "without MODEL: keys that come before the others");
+        verb.file("--past-value", o.past_value, "without MODEL: their values");
+        verb.file("--kv-lengths", o.kv_lengths, "[batch]: how many of each sequence's keys are real");
+        verb.kv(o.common.kv_type);
+        verb.count("--repeat", o.repeat, 1, 1000000, "times to compute it; --json tells their median");
+        verb.opening(o.common);
     };
-    file("--query", options->query, "[batch, heads, seq, dim], [batch, seq, width] or [seq, width]");
-    file("--key", options->key, "keys' rows or heads (default: the query's)");
-    file("--value", options->value, "values' rows or heads (default: the keys')");
-    file("--attn-mask", options->attn_mask,
-         "[query, key] or larger: true hides a pair, numbers are added to its score");
-    file("--keep-mask", options->keep_mask, "the same where true shows a pair");
-    file("--key-padding-mask", options->key_padding_mask, "[batch, key]: true hides a key");
-    add_flag(verb, "--causal", options->causal, "a query sees the keys up to its own position");
-    add_flag(verb, "--seq-first", options->seq_first, "rows are [seq, batch, width], here and in the result");
-    file("-o,--output", options->output, "an .npy file for the result, float32; - for standard output");
-    add_flag(verb, "--explain", options->explain, "print each step: its shape, formula and first values");
-    add_view(verb, options->view, false);
-    add_count(verb, "--n-heads", options->n_heads, 1, 1u << 16, "without MODEL: heads side by side in a row");
-    add_count(verb, "--n-kv-heads", options->n_kv_heads, 1, 1u << 16, "without MODEL: heads of keys and values");
-    const Option scale = add_real(verb, "--scale", options->scale, -1e30f, 1e30f,
-                                  "without MODEL: multiplies scores (default 1/sqrt(dim))");
-    add_real(verb, "--softcap", options->softcap, 0, 1e30f, "without MODEL: scores become c*tanh(score/c)");
-    file("--past-key", options->past_key, "without MODEL: keys that come before the others");
-    file("--past-value", options->past_value, "without MODEL: their values");
-    file("--kv-lengths", options->kv_lengths, "[batch]: how many of each sequence's keys are real");
-    add_kv(verb, options->kv_type);
-    add_count(verb, "--repeat", options->repeat, 1, 1000000, "times to compute it; --json tells their median");
-    add_verify(verb, options->common);
-    add_common(verb, options->common);
-    set_action(verb, [options, scale] {
-        if (scale.count() && options->scale == 0) throw UsageError("--scale: expected a number other than 0, got 0");
-        attend_arrays(*options);
-    });
+    add_verb<AttendOptions>(app, "attend", "One attention over arrays: a converted module, or heads alone",
+                            attend_arrays, declare);
 }
 
 }  // namespace fovea

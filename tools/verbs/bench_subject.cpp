@@ -1,8 +1,5 @@
-#include "tools/verbs/bench_subject.h"
-
 #include <algorithm>
 #include <string_view>
-#include <vector>
 
 #include "fovea/host/runtime.h"
 #include "host/base/error.h"
@@ -10,6 +7,7 @@
 #include "host/model/parameters.h"
 #include "host/model/two_stacks.h"
 #include "tools/measure/source.h"
+#include "tools/verbs/bench.h"
 
 namespace fovea {
 namespace {
@@ -60,25 +58,25 @@ double matrix_bytes(const host::Opened& opened) {
     return bytes;
 }
 
-BenchWork session_work(const host::Opened& opened, const BenchLimits& limits) {
+BenchWork session_work(const host::Opened& opened, const BenchOptions& options) {
     const Stack& s = opened.model.config().decoder;
     BenchWork work{
-        .prefill_operations = row_operations(s, &Config::decoder) * limits.n_prompt + 2.0 * s.vocab_size * s.d_model,
+        .prefill_operations = row_operations(s, &Config::decoder) * options.n_prompt + 2.0 * s.vocab_size * s.d_model,
         .decode_bytes = matrix_bytes(opened)};
-    const double cached = limits.n_prompt + limits.n_new / 2.0;
+    const double cached = options.n_prompt + options.n_new / 2.0;
     for (std::uint32_t layer = 0; layer < s.n_layers; ++layer) {
         const Block& b = s.block(layer);
         double n_pairs = 0;
-        for (std::uint32_t pos = 0; pos < limits.n_prompt; ++pos) n_pairs += visible(b, pos);
+        for (std::uint32_t pos = 0; pos < options.n_prompt; ++pos) n_pairs += visible(b, pos);
         work.prefill_operations +=
             2.0 * n_pairs * b.attention.n_heads * (b.attention.head_dim + b.attention.value_head_dim);
-        work.decode_bytes += visible(b, cached) * cached_bytes(b, limits.kv_type);
+        work.decode_bytes += visible(b, cached) * cached_bytes(b, options.common.kv_type);
     }
     return work;
 }
 
 /// The encoder's pass with the memory's keys and values; a token that reads those.
-BenchWork two_stack_work(const host::Opened& opened, const BenchLimits& limits, std::uint32_t n_rows) {
+BenchWork two_stack_work(const host::Opened& opened, const BenchOptions& options, std::uint32_t n_rows) {
     const Config& config = opened.model.config();
     BenchWork work{.prefill_operations = row_operations(config.encoder, &Config::encoder) * n_rows,
                    .decode_bytes = matrix_bytes(opened)};
@@ -99,95 +97,91 @@ BenchWork two_stack_work(const host::Opened& opened, const BenchLimits& limits, 
         const double of_row = static_cast<double>(b.attention.n_kv_heads) *
                               (b.attention.head_dim + b.attention.value_head_dim) * s.d_model;
         if (b.attention.cross_attention) work.prefill_operations += 2.0 * n_rows * of_row;
-        const double cached = visible(b, limits.n_new / 2.0) + (b.attention.cross_attention ? n_rows : 0);
-        work.decode_bytes += cached * cached_bytes(b, limits.kv_type);
+        const double cached = visible(b, options.n_new / 2.0) + (b.attention.cross_attention ? n_rows : 0);
+        work.decode_bytes += cached * cached_bytes(b, options.common.kv_type);
     }
     return work;
 }
 
-class SessionSubject final : public BenchSubject {
+/// The tokens that go in, and where the logits come out.
+class TokenSubject : public BenchSubject {
+protected:
+    TokenSubject(const host::Opened& opened, std::size_t n_tokens)
+        : name_(opened.name),
+          tokens_(spread_tokens(n_tokens, opened.model.config().decoder.vocab_size)),
+          logits_(opened.model.config().decoder.vocab_size) {}
+
+    const std::string& name_;
+    std::vector<Token> tokens_;
+    std::vector<float> logits_;
+};
+
+class SessionSubject final : public TokenSubject {
 public:
-    SessionSubject(const host::Opened& opened, const BenchLimits& limits, const Remote* remote)
-        : opened_(opened),
-          running_(start_session(
-              opened, {.max_kv_len = limits.max_kv_len, .n_threads = limits.n_threads, .kv_type = limits.kv_type},
-              {.isa = limits.isa, .remote = remote})),
-          tokens_(spread_tokens(std::size_t{limits.n_prompt} + limits.n_new, opened.model.config().decoder.vocab_size)),
-          logits_(opened.model.config().decoder.vocab_size) {
-        work = session_work(opened, limits);
-        n_prompt = limits.n_prompt;
+    SessionSubject(const host::Opened& opened, const BenchOptions& options, const Limits& limits, const Remote* remote)
+        : TokenSubject(opened, std::size_t{options.n_prompt} + options.n_new),
+          running_(start_session(opened, limits, options.common.session(remote))) {
+        work = session_work(opened, options);
+        n_prompt = options.n_prompt;
         arena_bytes = running_.plan.arena_bytes;
         isa = running_->isa();
     }
     void read_prompt() override {
-        require(rewind(*running_, 0), opened_.name);
-        require(forward(*running_, std::span(tokens_).first(n_prompt), logits_), opened_.name);
+        require(rewind(*running_, 0), name_);
+        require(forward(*running_, std::span(tokens_).first(n_prompt), logits_), name_);
     }
     void write_token() override {
-        const std::uint32_t at = running_->kv_len();
-        require(forward(*running_, std::span(tokens_).subspan(at, 1), logits_), opened_.name);
+        require(forward(*running_, std::span(tokens_).subspan(running_->kv_len(), 1), logits_), name_);
     }
 
 private:
-    const host::Opened& opened_;
     host::Runtime<Session> running_;
-    std::vector<Token> tokens_;
-    std::vector<float> logits_;
 };
 
-class TwoStackSubject final : public BenchSubject {
+class TwoStackSubject final : public TokenSubject {
 public:
-    TwoStackSubject(const host::Opened& opened, const BenchLimits& limits)
-        : opened_(opened),
-          source_(opened.model, spread_tokens(limits.n_prompt, std::max(opened.model.config().encoder.vocab_size, 1u)),
+    TwoStackSubject(const host::Opened& opened, const BenchOptions& options)
+        : TokenSubject(opened, options.n_new),
+          source_(opened.model, spread_tokens(options.n_prompt, std::max(opened.model.config().encoder.vocab_size, 1u)),
                   opened.name),
-          plan_(plan_two_stacks(opened, {.n_threads = limits.n_threads,
-                                         .kv_type = limits.kv_type,
+          plan_(plan_two_stacks(opened, {.n_threads = options.common.n_threads,
+                                         .kv_type = options.common.kv_type,
                                          .max_source = source_.n_rows(),
-                                         .max_target = std::max(limits.max_kv_len, 1u)})),
-          stacks_(opened, plan_, isa_of(limits)),
+                                         .max_target = std::max(options.n_new, 1u)})),
+          stacks_(opened, plan_, options.common.isa_or_best()),
           memory_(stacks_.make_memory()),
-          text_(stacks_.make_text()),
-          tokens_(spread_tokens(limits.n_new, opened.model.config().decoder.vocab_size)),
-          logits_(opened.model.config().decoder.vocab_size) {
+          text_(stacks_.make_text()) {
         n_prompt = source_.n_rows();
-        work = two_stack_work(opened, limits, n_prompt);
+        work = two_stack_work(opened, options, n_prompt);
         arena_bytes = plan_.n_bytes();
-        isa = isa_of(limits);
+        isa = options.common.isa.empty() ? isa_names().front() : options.common.isa.c_str();
     }
     void read_prompt() override {
-        require(rewind(text_, 0), opened_.name);
-        require(rewind(memory_, 0), opened_.name);
-        require(cache_memory(stacks_.workspace(), source_.input(), {&memory_, 1}), opened_.name);
+        require(rewind(text_, 0), name_);
+        require(rewind(memory_, 0), name_);
+        require(cache_memory(stacks_.workspace(), source_.input(), {&memory_, 1}), name_);
     }
     void write_token() override {
         const Step step{text_, std::span(tokens_).subspan(text_.kv_len(), 1), logits_, memory_};
-        require(forward(stacks_.workspace(), {&step, 1}), opened_.name);
+        require(forward(stacks_.workspace(), {&step, 1}), name_);
     }
 
 private:
-    [[nodiscard]] static const char* isa_of(const BenchLimits& limits) {
-        return limits.isa ? limits.isa : isa_names().front();
-    }
-
-    const host::Opened& opened_;
     Source source_;
     TwoStackPlan plan_;
     TwoStacks stacks_;
     Cache memory_, text_;
-    std::vector<Token> tokens_;
-    std::vector<float> logits_;
 };
 
 }  // namespace
 
-std::unique_ptr<BenchSubject> bench_session(const host::Opened& opened, const BenchLimits& limits,
-                                            const Remote* remote) {
-    return std::make_unique<SessionSubject>(opened, limits, remote);
+std::unique_ptr<BenchSubject> bench_session(const host::Opened& opened, const BenchOptions& options,
+                                            const Limits& limits, const Remote* remote) {
+    return std::make_unique<SessionSubject>(opened, options, limits, remote);
 }
 
-std::unique_ptr<BenchSubject> bench_two_stacks(const host::Opened& opened, const BenchLimits& limits) {
-    return std::make_unique<TwoStackSubject>(opened, limits);
+std::unique_ptr<BenchSubject> bench_two_stacks(const host::Opened& opened, const BenchOptions& options) {
+    return std::make_unique<TwoStackSubject>(opened, options);
 }
 
 }  // namespace fovea

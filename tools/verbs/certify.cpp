@@ -1,28 +1,17 @@
 // fovea certify: the first promise, seen. A prompt goes through every instruction set, several numbers of threads and
 // several splits into pieces; the bits of all its logits must come out the same.
-#include <unistd.h>
-#include <algorithm>
-#include <cstdio>
-#include <memory>
-#include <string>
 #include <thread>
 
-#include "fovea/host/opened.h"
-#include "host/base/error.h"
-#include "host/base/json.h"
-#include "host/base/words.h"
-#include "tools/measure/certifier.h"
+#include "host/model/two_stacks.h"
 #include "tools/measure/source.h"
-#include "tools/options/opened.h"
-#include "tools/options/options.h"
+#include "tools/measure/trace_hash.h"
 #include "tools/terminal/progress.h"
-#include "tools/terminal/usage_error.h"
-#include "tools/verbs/verbs.h"
+#include "tools/verbs/verb.h"
 
 namespace fovea {
 namespace {
 
-constexpr std::uint32_t kPieces[] = {1, 7, 64, Way::kAll};
+constexpr std::uint32_t kPieces[] = {1, 7, 64, kAny};
 constexpr std::size_t kDefaultTokens = 80;  // longer than the longest piece, and not a multiple of 7
 
 constexpr char kDefaultText[] =
@@ -30,10 +19,183 @@ constexpr char kDefaultText[] =
     "At half past seven in the evening, remind me to water the plants, lock the front door, add olive oil and 12 eggs "
     "to the shopping list, and play some piano music in the kitchen until the heating reaches twenty one degrees.";
 
+/// One way to compute the same thing.
+struct Way {
+    const char* isa;
+    std::uint32_t n_threads;
+    std::uint32_t piece;      ///< tokens in a pass; kAny: all
+    bool in_company = false;  ///< beside other sequences, over pages that are forked on the way
+    std::uint64_t hash = 0;
+
+    [[nodiscard]] std::string name() const {
+        return std::string(isa) + ", " + counted(n_threads, "thread") + ", " +
+               (piece == kAny ? "all at once" : "pieces of " + std::to_string(piece)) +
+               (in_company ? ", beside two others" : "");
+    }
+};
+
+class Certifier {
+public:
+    virtual ~Certifier() = default;
+    /// The hash of the logits after every token. Throws host::Error.
+    [[nodiscard]] virtual std::uint64_t run(const Way& way, Tracer* tracer = nullptr) = 0;
+    /// The first operation whose results are not the same.
+    [[nodiscard]] std::string where_they_part(const Way& a, const Way& b) {
+        Tracer first, second;
+        (void)run(a, &first);
+        (void)run(b, &second);
+        const TracedOperation* operation = first_difference(first.operations(), second.operations());
+        return operation ? "layer " + std::to_string(operation->layer) + ", " + operation->operation
+                         : "nowhere when run again";
+    }
+};
+
+/// Tokens that go through passes piece by piece, alone or in company: two other sequences take them backwards, one token and
+/// three at a time. Halfway ours goes on as a fork, so that a page is copied.
+class TokenCertifier : public Certifier {
+public:
+    TokenCertifier(const host::Opened& opened, std::span<const Token> tokens)
+        : opened_(opened),
+          tokens_(tokens.begin(), tokens.end()),
+          backwards_(tokens.rbegin(), tokens.rend()),
+          n_vocab_(opened.model.config().decoder.vocab_size),
+          logits_(tokens.size() * n_vocab_) {}
+
+protected:
+    /// Calls pass(tokens, logits) for each piece; their hash.
+    template<class Pass>
+    [[nodiscard]] std::uint64_t run_alone(std::uint32_t piece, Pass pass) {
+        const std::span<const Token> all = tokens_;
+        for (std::size_t done = 0; done < all.size();) {
+            const std::size_t n = std::min<std::size_t>(piece, all.size() - done);
+            const std::span<float> logits = std::span(logits_).subspan(done * n_vocab_, n * n_vocab_);
+            require(pass(all.subspan(done, n), logits), opened_.name);
+            done += n;
+        }
+        return hash_bits(logits_);
+    }
+
+    /// Caches of the three, and what each reads, where the model reads a memory.
+    struct Caches {
+        Cache ours, one, three;
+        Cache memory = {}, memory_of_others = {};
+    };
+    [[nodiscard]] std::uint64_t run_in_company(std::uint32_t piece, Workspace& workspace, Caches s) {
+        std::size_t done = 0;
+        bool forked = false;
+        return run_alone(piece, [&](std::span<const Token> tokens, std::span<float> logits) {
+            if (!forked && done > tokens_.size() / 2) {
+                Cache fork;
+                require(fork_cache(s.ours, fork), opened_.name);
+                s.ours = fork;
+                forked = true;
+            }
+            std::vector<Step> steps{{s.ours, tokens, logits, s.memory}};
+            for (const auto& [other, most] : {std::pair{s.one, 1u}, std::pair{s.three, 3u}}) {
+                const std::size_t left = backwards_.size() - other.kv_len();
+                if (left)
+                    steps.push_back({other,
+                                     std::span(backwards_).subspan(other.kv_len(), std::min<std::size_t>(most, left)),
+                                     {},
+                                     s.memory_of_others});
+            }
+            std::rotate(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(done % steps.size()), steps.end());
+            done += tokens.size();
+            return forward(workspace, steps);
+        });
+    }
+
+    const host::Opened& opened_;
+    const std::vector<Token> tokens_, backwards_;
+
+private:
+    std::size_t n_vocab_;
+    std::vector<float> logits_;
+};
+
+/// For a model that continues its prompt.
+class DecoderCertifier final : public TokenCertifier {
+public:
+    using TokenCertifier::TokenCertifier;
+
+    std::uint64_t run(const Way& way, Tracer* tracer) override {
+        const auto n_positions = static_cast<std::uint32_t>(tokens_.size());
+        if (way.in_company) {
+            host::Runtime<Workspace> workspace = start_workspace(
+                opened_, {.max_kv_len = n_positions, .n_threads = way.n_threads, .max_sequences = 4}, {.isa = way.isa});
+            host::Runtime<CachePool> pool = start_pool(opened_, {.max_kv_len = n_positions, .max_sequences = 4});
+            return run_in_company(way.piece, *workspace,
+                                  {start_cache(opened_, pool), start_cache(opened_, pool), start_cache(opened_, pool)});
+        }
+        host::Runtime<Session> running =
+            start_session(opened_, {.max_kv_len = n_positions, .n_threads = way.n_threads}, {.isa = way.isa});
+        if (tracer) set_trace(*running, tracer->tap());
+        return run_alone(way.piece, [&](std::span<const Token> tokens, std::span<float> logits) {
+            return forward(*running, tokens, logits);
+        });
+    }
+};
+
+/// For a model of two stacks. Texts beside ours read a memory of their own.
+class TwoStackCertifier final : public TokenCertifier {
+public:
+    TwoStackCertifier(const host::Opened& opened, std::span<const Token> tokens)
+        : TokenCertifier(opened, for_decoder(opened, tokens)),
+          source_(opened.model, {tokens.begin(), tokens.end()}, opened.name),
+          other_source_(opened.model, {tokens.rbegin(), tokens.rend()}, opened.name) {}
+
+    std::uint64_t run(const Way& way, Tracer* tracer) override {
+        const auto n_tokens = static_cast<std::uint32_t>(tokens_.size());
+        const TwoStackLimits limits{.n_threads = way.n_threads,
+                                    .max_source = source_.n_rows(),
+                                    .max_target = n_tokens,
+                                    .n_rows = n_tokens + 4,
+                                    .n_sources = 2,
+                                    .n_texts = 4};
+        TwoStacks stacks(opened_, plan_two_stacks(opened_, limits), way.isa);
+        if (tracer) set_trace(stacks.workspace(), tracer->tap());
+        const Cache memory = encoded(stacks, source_);
+        if (way.in_company)
+            return run_in_company(
+                way.piece, stacks.workspace(),
+                {stacks.make_text(), stacks.make_text(), stacks.make_text(), memory, encoded(stacks, other_source_)});
+        const Cache text = stacks.make_text();
+        return run_alone(way.piece, [&](std::span<const Token> tokens, std::span<float> logits) {
+            const Step step{text, tokens, logits, memory};
+            return forward(stacks.workspace(), {&step, 1});
+        });
+    }
+
+private:
+    [[nodiscard]] Cache encoded(TwoStacks& stacks, const Source& source) const {
+        Cache memory = stacks.make_memory();
+        require(cache_memory(stacks.workspace(), source.input(), {&memory, 1}), opened_.name);
+        return memory;
+    }
+    /// As many as it has positions for; ids of its vocabulary, where the encoder's is larger.
+    [[nodiscard]] static std::vector<Token> for_decoder(const host::Opened& opened, std::span<const Token> tokens) {
+        const Stack& decoder = opened.model.config().decoder;
+        std::vector<Token> target(tokens.begin(), tokens.end());
+        for (Token& token : target) token %= decoder.vocab_size;
+        if (decoder.max_positions) target.resize(std::min<std::size_t>(target.size(), decoder.max_positions));
+        return target;
+    }
+
+    Source source_, other_source_;
+};
+
+/// A model of one stack continues `tokens`. A decoder of two stacks reads them beside what its encoder makes of them, or of a sound or
+/// vectors if it reads those. Both arguments must outlive it. Throws host::Error.
+std::unique_ptr<Certifier> make_certifier(const host::Opened& opened, std::span<const Token> tokens) {
+    if (has_two_stacks(opened.model.config())) return std::make_unique<TwoStackCertifier>(opened, tokens);
+    return std::make_unique<DecoderCertifier>(opened, tokens);
+}
+
 struct CertifyOptions {
     CommonOptions common;
-    std::string model, text, expected;
-    bool has_text = false, rows = false;
+    std::string model, expected;
+    std::optional<std::string> text;
+    bool rows = false;
 };
 
 /// The stack that reads the tokens: the encoder of a model that writes one text from another, or the decoder.
@@ -44,7 +206,7 @@ const Stack& reader_of(const Config& config) {
 std::vector<Token> certify_tokens(const CertifyOptions& options, const host::Opened& opened) {
     const Stack& s = reader_of(opened.model.config());
     std::vector<Token> tokens;
-    if (options.has_text) return opened.tokens(options.text);
+    if (options.text) return opened.tokens(*options.text);
     if (opened.tokenizer.valid())
         tokens = opened.tokens(kDefaultText);
     else
@@ -85,11 +247,11 @@ void print_json(const host::Opened& opened, std::size_t n_tokens, const std::vec
     for (const Way& way : all)
         object["runs"].push_back({{"isa", way.isa},
                                   {"n_threads", way.n_threads},
-                                  {"piece", way.piece == Way::kAll ? n_tokens : way.piece},
+                                  {"piece", way.piece == kAny ? n_tokens : way.piece},
                                   {"sequences", way.in_company ? 3 : 1},
                                   {"hash", hex(way.hash)}});
     if (!parted.empty()) object["first_difference"] = parted;
-    std::printf("%s\n", json_text(object).c_str());
+    print_line(object);
 }
 
 void certify(CertifyOptions& options) {
@@ -140,18 +302,16 @@ void certify(CertifyOptions& options) {
 }  // namespace
 
 void add_certify(CLI::App& app) {
-    auto options = std::make_shared<CertifyOptions>();
-    CLI::App& verb =
-        add_verb(app, "certify", "The same bits on every instruction set, thread count and split of the prompt");
-    add_model(verb, options->model, "a Fovea file (default: the built-in model)");
-    const Option text = add_text(verb, "-p,--prompt", options->text, "the text to run (default: one of 80 tokens)");
-    add_text(verb, "--expect", options->expected, "fail unless this is the hash").type_name("HASH");
-    add_flag(verb, "--rows", options->rows, "print the hash of each way to compute them");
-    add_common(verb, options->common);
-    set_action(verb, [options, text] {
-        options->has_text = text.count() > 0;
-        certify(*options);
-    });
+    const auto declare = [](const Verb& verb, CertifyOptions& o) {
+        verb.model(o.model, "a Fovea file (default: the built-in model)");
+        verb.text("-p,--prompt", o.text, "the text to run (default: one of 80 tokens)");
+        verb.text("--expect", o.expected, "fail unless this is the hash", "HASH");
+        verb.flag("--rows", o.rows, "print the hash of each way to compute them");
+        verb.common(o.common);
+    };
+    add_verb<CertifyOptions>(app, "certify",
+                             "The same bits on every instruction set, thread count and split of the prompt", certify,
+                             declare);
 }
 
 }  // namespace fovea

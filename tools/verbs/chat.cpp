@@ -1,36 +1,20 @@
 // fovea chat: a conversation by the model's own template.
 #include <unistd.h>
-#include <cstdio>
 #include <filesystem>
-#include <memory>
-#include <optional>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
-#include "fovea/host/opened.h"
-#include "fovea/host/runtime.h"
-#include "host/base/error.h"
-#include "host/base/json.h"
 #include "host/base/output_file.h"
 #include "host/base/text_file.h"
-#include "host/base/words.h"
 #include "host/model/context.h"
 #include "host/text/conversation.h"
-#include "tools/options/adapters.h"
-#include "tools/options/opened.h"
 #include "tools/options/workers.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/line_editor.h"
-#include "tools/terminal/usage_error.h"
 #include "tools/verbs/chat.h"
-#include "tools/verbs/verbs.h"
+#include "tools/verbs/verb.h"
 
 namespace fovea {
 namespace {
-
-constexpr std::uint32_t kUnlimited = 0xffffffffu;
 
 constexpr char kHelp[] =
     "/help             this list\n"
@@ -46,8 +30,8 @@ constexpr char kHelp[] =
 
 class Chat {
 public:
-    Chat(const ChatOptions& options, const host::Opened& opened, host::Conversation& conversation, bool interactive)
-        : options_(options), opened_(opened), conversation_(conversation), interactive_(interactive) {}
+    Chat(const ChatOptions& options, host::Conversation& conversation, bool interactive)
+        : options_(options), conversation_(conversation), interactive_(interactive) {}
 
     void run() {
         LineEditor editor(interactive_);
@@ -123,10 +107,7 @@ private:
     void command(const std::string& line) {
         const std::size_t space = line.find(' ');
         const std::string name = line.substr(0, space);
-        const std::string rest = space == line.npos ? ""
-                                                    : line.substr(line.find_first_not_of(' ', space) == line.npos
-                                                                      ? line.size()
-                                                                      : line.find_first_not_of(' ', space));
+        const std::string rest = line.substr(std::min(line.find_first_not_of(' ', space), line.size()));
         const auto need_file = [&] {
             if (rest.empty()) throw host::Error(name + ": expected a file after it, got none");
         };
@@ -180,21 +161,19 @@ private:
     }
 
     void print_json(const host::Answer& answer, const std::string& said, const std::string& thought) const {
-        Json object;
-        object["text"] = said;
+        Json object{{"text", said}};
         if (!thought.empty()) object["thinking"] = thought;
-        object["finish"] = answer.ended ? "end" : host::name_of(answer.made.finish);
-        object["n_tokens"] = answer.made.figures.n_tokens;
-        object["n_prompt_tokens"] = answer.made.figures.n_prompt;
-        object["n_kept_tokens"] = answer.made.figures.n_kept;
-        object["n_forgotten_messages"] = answer.n_forgotten;
-        object["tokens_per_second"] = answer.made.tokens_per_second();
-        std::printf("%s\n", json_text(object).c_str());
+        object.update(Json{{"finish", answer.ended ? "end" : host::name_of(answer.made.finish)},
+                           {"n_tokens", answer.made.figures.n_tokens},
+                           {"n_prompt_tokens", answer.made.figures.n_prompt},
+                           {"n_kept_tokens", answer.made.figures.n_kept},
+                           {"n_forgotten_messages", answer.n_forgotten},
+                           {"tokens_per_second", answer.made.tokens_per_second()}});
+        print_line(object);
         flush_output();
     }
 
     const ChatOptions& options_;
-    const host::Opened& opened_;
     host::Conversation& conversation_;
     bool interactive_, done_ = false;
 };
@@ -211,32 +190,38 @@ ModelChat open_chat(const ChatOptions& options, const host::Opened& opened) {
 
 }  // namespace
 
-void hold_conversation(const ChatOptions& options, const host::Opened& opened) {
+void TextOptions::check_stop() const {
+    for (const std::string& text : stop)
+        if (text.empty()) throw UsageError("--stop: expected a text, got an empty one");
+}
+
+std::uint32_t TextOptions::n_stop_bytes() const {
+    std::size_t n_bytes = 0;
+    for (const std::string& text : stop) n_bytes += text.size();
+    return static_cast<std::uint32_t>(std::min<std::size_t>(n_bytes, kAny));
+}
+
+void hold_conversation(const ChatOptions& given, const host::Opened& opened) {
     opened.need_logits();
     (void)opened.need_tokenizer();
-    check_biases(options.sampling, opened.model);
-    const ModelChat chat = open_chat(options, opened);
-    Limits limits;
-    limits.max_kv_len = checked_context(opened.name, opened.model, options.context, kDefaultContext);
-    limits.n_threads = options.common.n_threads;
-    limits.kv_type = options.kv_type;
-    const SharedWork shared(options.common, opened);
-    std::vector<std::string> stops = options.stop;
-    stops.insert(stops.end(), chat.stops().begin(), chat.stops().end());
-    std::size_t n_stop_bytes = 1;
-    for (const std::string& text : stops) n_stop_bytes += text.size();
-    host::Generation generation(
-        opened, limits, {.isa = options.common.isa_or_best(), .remote = shared.remote()},
-        {.max_stop_bytes = static_cast<std::uint32_t>(std::min<std::size_t>(n_stop_bytes, kUnlimited))});
-    const std::vector<std::string_view> stop_views(stops.begin(), stops.end());
-    GenerateOptions generating{.n_new = options.n_new, .stop = stop_views};
+    check_biases(given.sampling, opened.model);
+    const ModelChat chat = open_chat(given, opened);
+    const std::uint32_t context = checked_context(opened.name, opened.model, given.context, kDefaultContext);
+    const SharedWork shared(given.common, opened);
+    ChatOptions options = given;
+    options.stop.insert(options.stop.end(), chat.stops().begin(), chat.stops().end());
+    host::Generation generation(opened, options.common.limits(context), options.common.session(shared.remote()),
+                                {.max_stop_bytes = std::max(options.n_stop_bytes(), 1u)});
+    const std::vector<std::string_view> stop_views(options.stop.begin(), options.stop.end());
+    GenerateOptions generating{.n_new = options.n_new.value_or(kAny), .stop = stop_views};
     options.sampling.apply(generating);
     host::Conversation conversation(opened, chat, generation, generating);
     if (options.no_thinking) conversation.set_extra({{"enable_thinking", false}});
-    std::error_code ignored;
-    if (!options.session.empty()) check_can_write(options.session);
-    if (!options.session.empty() && std::filesystem::exists(options.session, ignored))
-        conversation.load(options.session);
+    if (!options.session.empty()) {
+        check_can_write(options.session);
+        if (std::error_code ignored; std::filesystem::exists(options.session, ignored))
+            conversation.load(options.session);
+    }
     if (!options.system.empty()) conversation.set_system(options.system);
     const bool interactive = !options.has_prompt && isatty(STDIN_FILENO) && !options.common.json;
     if (!options.quiet && !chat.note().empty())
@@ -244,7 +229,7 @@ void hold_conversation(const ChatOptions& options, const host::Opened& opened) {
     if (interactive && !options.quiet)
         std::fprintf(stderr, "%s: a message per line; /help lists commands.\n", one_line(opened.name).c_str());
     std::optional<CatchInterrupt> catches(std::in_place);
-    Chat talk(options, opened, conversation, interactive);
+    Chat talk(options, conversation, interactive);
     try {
         if (options.has_prompt)
             talk.answer(options.prompt);
@@ -260,47 +245,38 @@ void hold_conversation(const ChatOptions& options, const host::Opened& opened) {
     if (signal) (void)raise(signal);  // whoever sent it sees that it ended the program
 }
 
+static void run_chat(ChatOptions& options) {
+    options.check_stop();
+    settle(options.common);
+    need_model(options.model);
+    check_sessions(options.session, options.loras);
+    host::Opened opened = open_path(options.model, options.common.opening());
+    open_loras(opened, options.loras, options.common.opening());
+    hold_conversation(options, opened);
+}
+
 void add_chat(CLI::App& app) {
-    auto options = std::make_shared<ChatOptions>();
-    CLI::App& verb = add_verb(app, "chat", "Talk with a model: a message per line");
-    add_model(verb, options->model);
-    add_text(verb, "--system", options->system, "the text that tells the model how to answer");
-    const Option prompt = add_text(verb, "-p,--prompt", options->prompt, "one message; its answer, and the end");
-    add_text(verb, "--session", options->session, "a file that keeps the conversation and its cache between runs")
-        .type_name("FILE");
-    add_text(verb, "--template", options->template_path, "a file with a chat template (default: the model's own)")
-        .type_name("FILE");
-    add_value(
-        verb, "-n",
-        [options](const std::string& text) {
-            options->n_new =
-                text == "-1" ? kUnlimited : static_cast<std::uint32_t>(read_count("-n", text, 1, kUnlimited - 1));
-        },
-        "tokens of an answer at most (default: until it ends)")
-        .type_name("N");
-    add_sampling(verb, options->sampling);
-    add_loras(verb, options->loras);
-    add_texts(verb, "--stop", options->stop, "a text that ends an answer; may be repeated");
-    add_count(verb, "--context", options->context, 1, kUnlimited,
-              "positions to hold (default: the model's, at most 4096)");
-    add_kv(verb, options->kv_type);
-    add_flag(verb, "--show-thinking", options->show_thinking, "show what stands between <think> and </think>");
-    add_flag(verb, "--no-thinking", options->no_thinking, "tell the template that the model is not to reason first");
-    add_flag(verb, "--quiet", options->quiet, "answers alone: no notes and no figures");
-    add_workers(verb, options->common);
-    add_verify(verb, options->common);
-    add_common(verb, options->common);
-    set_action(verb, [options, prompt] {
-        for (const std::string& text : options->stop)
-            if (text.empty()) throw UsageError("--stop: expected a text, got an empty one");
-        options->has_prompt = prompt.count() > 0;
-        settle(options->common);
-        need_model(options->model);
-        check_sessions(options->session, options->loras);
-        host::Opened opened = open_path(options->model, options->common.opening());
-        open_loras(opened, options->loras, options->common.opening());
-        hold_conversation(*options, opened);
-    });
+    add_verb<ChatOptions>(
+        app, "chat", "Talk with a model: a message per line", run_chat, [](const Verb& verb, ChatOptions& o) {
+            verb.model(o.model);
+            verb.text("--system", o.system, "the text that tells the model how to answer");
+            verb.text("-p,--prompt", o.prompt, "one message; its answer, and the end").each([&o] {
+                o.has_prompt = true;
+            });
+            verb.file("--session", o.session, "a file that keeps the conversation and its cache between runs");
+            verb.file("--template", o.template_path, "a file with a chat template (default: the model's own)");
+            verb.count_or_any("-n", o.n_new, 1, "tokens of an answer at most (default: until it ends)");
+            add_sampling(verb, o.sampling);
+            add_loras(verb, o.loras);
+            verb.texts("--stop", o.stop, "a text that ends an answer; may be repeated");
+            verb.count("--context", o.context, 1, kAny, "positions to hold (default: the model's, at most 4096)");
+            verb.kv(o.common.kv_type);
+            verb.flag("--show-thinking", o.show_thinking, "show what stands between <think> and </think>");
+            verb.flag("--no-thinking", o.no_thinking, "tell the template that the model is not to reason first");
+            verb.flag("--quiet", o.quiet, "answers alone: no notes and no figures");
+            add_workers(verb, o.common);
+            verb.opening(o.common);
+        });
 }
 
 }  // namespace fovea

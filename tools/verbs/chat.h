@@ -1,6 +1,7 @@
 // A conversation as `fovea chat` holds it; `fovea run MODEL` on a terminal does so too, with models that are made for it.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,15 +11,26 @@
 
 namespace fovea {
 
-struct ChatOptions {
+/// What `run` and `chat` are both asked for.
+struct TextOptions {
     CommonOptions common;
     SamplingOptions sampling;
-    std::string model, system, session, prompt, template_path;
+    std::string model, session, prompt;
     std::vector<std::string> stop;
     std::vector<ScaledPath> loras;
-    bool has_prompt = false, show_thinking = false, no_thinking = false, quiet = false;
-    std::uint32_t n_new = 0xffffffffu, context = 0;  ///< as many tokens as there is room for; the model's, at most 4096
-    Type kv_type = Type::f32;
+    bool has_prompt = false, quiet = false;
+    std::optional<std::uint32_t> n_new;
+    std::uint32_t context = 0;  ///< 0: the model's
+
+    /// Throws UsageError for stop texts that are empty.
+    void check_stop() const;
+    /// Bytes of all stop texts.
+    [[nodiscard]] std::uint32_t n_stop_bytes() const;
+};
+
+struct ChatOptions : TextOptions {
+    std::string system, template_path;
+    bool show_thinking = false, no_thinking = false;
 };
 
 /// Until the user ends it; with a prompt, one answer. Throws host::Error.

@@ -1,32 +1,18 @@
 // fovea classify: what an encoder's head says of a text or a pair of texts.
-#include <cstdio>
-#include <functional>
-#include <memory>
-#include <string>
-
-#include "host/base/error.h"
-#include "host/base/json.h"
-#include "host/base/words.h"
 #include "host/model/head_results.h"
 #include "host/model/texts.h"
-#include "tools/options/opened.h"
-#include "tools/options/options.h"
 #include "tools/terminal/progress.h"
-#include "tools/terminal/usage_error.h"
-#include "tools/verbs/verbs.h"
+#include "tools/verbs/verb.h"
 
 namespace fovea {
 namespace {
 
 struct ClassifyOptions {
     CommonOptions common;
-    std::string model, text, pair, texts;
-    bool has_text = false, has_pair = false;
+    std::string model, texts;
+    std::optional<std::string> text, pair;
     std::uint32_t top = 5, answer_tokens = 30;
-    Type kv_type = Type::f32;
 };
-
-std::string dumped(const Json& object) { return json_text(object); }
 
 Json to_json(const std::vector<LabelScore>& scores) {
     Json list = Json::array();
@@ -55,7 +41,8 @@ public:
         }
         object["n_tokens"] = tokens.ids.size();
         if (tokens.is_cut()) object["n_tokens_whole"] = tokens.n_whole;
-        std::fputs(options_.common.json ? (dumped(object) + "\n").c_str() : lines.c_str(), stdout);
+        if (options_.common.json) return print_line(object);
+        std::fputs(lines.c_str(), stdout);
     }
 
 private:
@@ -114,18 +101,16 @@ private:
 /// -p's text, with --pair; or the lines of --texts, beside -p each the pair of -p's text, beside --pair each with that.
 std::vector<Text> read_texts(const ClassifyOptions& options) {
     if (options.texts.empty()) {
-        if (!options.has_text) throw UsageError("-p or --texts: expected one of them, got neither");
-        Text text{options.text, {}};
-        if (options.has_pair) text.pair = options.pair;
-        return {text};
+        if (!options.text) throw UsageError("-p or --texts: expected one of them, got neither");
+        return {{*options.text, options.pair}};
     }
-    if (options.has_text && options.has_pair) throw UsageError("--texts: expected -p or --pair beside it, got both");
+    if (options.text && options.pair) throw UsageError("--texts: expected -p or --pair beside it, got both");
     std::vector<Text> texts = read_text_lines(options.texts);
     for (Text& text : texts) {
-        if ((options.has_text || options.has_pair) && text.pair)
+        if ((options.text || options.pair) && text.pair)
             throw host::Error(options.texts + ": expected lines without a pair beside -p or --pair, got one with");
-        if (options.has_text) text = {options.text, text.text};
-        if (options.has_pair) text.pair = options.pair;
+        if (options.text) text = {*options.text, text.text};
+        if (options.pair) text.pair = options.pair;
     }
     return texts;
 }
@@ -146,7 +131,8 @@ void classify(ClassifyOptions& options) {
         if (masked) tokens.back().rows = mask_rows(opened, tokens.back());
     }
     note_cut(opened, tokens);
-    TextBatches batches(opened, tokens, {options.common.n_threads, options.common.isa_or_best(), options.kv_type});
+    TextBatches batches(opened, tokens,
+                        {options.common.n_threads, options.common.isa_or_best(), options.common.kv_type});
     std::vector<std::vector<float>> results(texts.size());
     Progress progress = progress_line("classifying");
     std::uint64_t n_done = 0;
@@ -162,26 +148,20 @@ void classify(ClassifyOptions& options) {
 }  // namespace
 
 void add_classify(CLI::App& app) {
-    auto options = std::make_shared<ClassifyOptions>();
-    CLI::App& verb = add_verb(app, "classify", "Labels of a text or a pair, labelled words, answers, masked words");
-    add_model(verb, options->model);
-    const Option text = add_text(verb, "-p,--prompt", options->text, "the text; of an answer, the question");
-    const Option pair = add_text(verb, "--pair", options->pair, "the second text; of an answer, where to find it");
-    add_text(
-        verb, "--texts", options->texts,
-        "a file of texts, a line each, or - for standard input; a line may be {\"text\": …, \"pair\": …}. Beside -p "
-        "each is the pair of that text")
-        .type_name("FILE");
-    add_count(verb, "--top", options->top, 1, 1000000, "words to show for each mask (default: 5)");
-    add_count(verb, "--answer-tokens", options->answer_tokens, 1, 1000000, "most tokens of an answer (default: 30)");
-    add_kv(verb, options->kv_type);
-    add_verify(verb, options->common);
-    add_common(verb, options->common);
-    set_action(verb, [options, text, pair] {
-        options->has_text = text.count() > 0;
-        options->has_pair = pair.count() > 0;
-        classify(*options);
-    });
+    const auto declare = [](const Verb& verb, ClassifyOptions& o) {
+        verb.model(o.model);
+        verb.text("-p,--prompt", o.text, "the text; of an answer, the question");
+        verb.text("--pair", o.pair, "the second text; of an answer, where to find it");
+        verb.file("--texts", o.texts,
+                  "a file of texts, a line each, or - for standard input; a line may be {\"text\": …, \"pair\": …}. "
+                  "Beside -p each is the pair of that text");
+        verb.count("--top", o.top, 1, 1000000, "words to show for each mask (default: 5)");
+        verb.count("--answer-tokens", o.answer_tokens, 1, 1000000, "most tokens of an answer (default: 30)");
+        verb.kv(o.common.kv_type);
+        verb.opening(o.common);
+    };
+    add_verb<ClassifyOptions>(app, "classify", "Labels of a text or a pair, labelled words, answers, masked words",
+                              classify, declare);
 }
 
 }  // namespace fovea

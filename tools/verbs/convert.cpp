@@ -1,20 +1,13 @@
 // fovea convert: a model in another format becomes one flat file.
-#include <algorithm>
-#include <cstdio>
 #include <filesystem>
-#include <memory>
-#include <string>
 
 #include "convert/open/convert.h"
 #include "fovea/host/opened.h"
 #include "host/base/json.h"
 #include "host/base/output_file.h"
 #include "host/base/text_file.h"
-#include "host/base/words.h"
-#include "tools/options/options.h"
 #include "tools/terminal/progress.h"
-#include "tools/terminal/usage_error.h"
-#include "tools/verbs/verbs.h"
+#include "tools/verbs/verb.h"
 
 namespace fovea {
 namespace {
@@ -23,12 +16,12 @@ struct Arguments {
     CommonOptions common;
     std::string source, output, tokenizer, config, calibrate, base;
     std::vector<ScaledPath> loras;
-    Type type = Type::f32;
-    bool has_type = false, has_bits = false, has_bytes = false, keeps_columns = false;
-    float bits = 0;
-    std::uint64_t bytes = 0;
+    bool keeps_columns = false;
+    std::optional<Type> type;
+    std::optional<float> bits;
+    std::optional<std::uint64_t> bytes;
 
-    [[nodiscard]] bool has_budget() const { return has_bits || has_bytes; }
+    [[nodiscard]] bool has_budget() const { return bits || bytes; }
 };
 
 /// Instead of a file: a text that the model writes.
@@ -113,20 +106,22 @@ void convert_as_asked(Arguments& arguments) {
     if (arguments.output.empty()) throw UsageError("-o: expected the file to write, got none");
     if (arguments.output == "-") throw UsageError("-o: expected a file's name, got -");
     settle(arguments.common);
-    ConvertOptions options;
-    options.source = arguments.source;
-    options.output = arguments.output;
-    options.tokenizer = arguments.tokenizer;
-    options.config = arguments.config;
-    options.base = arguments.base;
+    ConvertOptions options{.source = arguments.source,
+                           .output = arguments.output,
+                           .type = arguments.type,
+                           .tokenizer = arguments.tokenizer,
+                           .config = arguments.config,
+                           .base = arguments.base,
+                           .column_scales = !arguments.keeps_columns,
+                           .n_threads = arguments.common.n_threads,
+                           .progress = progress_line("writing " + arguments.output),
+                           .measuring = progress_line("measuring matrices")};
     for (const ScaledPath& lora : arguments.loras) options.loras.push_back({lora.path, lora.scale});
-    if (arguments.has_type) options.type = arguments.type;
-    options.n_threads = arguments.common.n_threads;
-    if (arguments.has_type + arguments.has_bits + arguments.has_bytes > 1)
+    if (arguments.type.has_value() + arguments.bits.has_value() + arguments.bytes.has_value() > 1)
         throw UsageError("--type, --bits, --bytes: expected one of them, got several");
-    if (arguments.has_budget()) options.budget = {arguments.bits, arguments.bytes};
+    if (arguments.has_budget()) options.budget = {arguments.bits.value_or(0), arguments.bytes.value_or(0)};
     if (!arguments.calibrate.empty()) {
-        if (!arguments.has_budget() && (!arguments.has_type || !is_quantized(arguments.type)))
+        if (!arguments.has_budget() && (!arguments.type || !is_quantized(*arguments.type)))
             throw UsageError("--calibrate: expected a quantized --type, --bits or --bytes beside it, got none");
         options.calibrates_itself = arguments.calibrate == kOwnText;
         if (!options.calibrates_itself) options.calibration_text = read_text_file(arguments.calibrate);
@@ -136,17 +131,14 @@ void convert_as_asked(Arguments& arguments) {
     } else if (arguments.keeps_columns) {
         throw UsageError("--no-column-scales: expected --calibrate beside it, got none");
     }
-    options.column_scales = !arguments.keeps_columns;
     TableColumns columns;
     options.calibrated = [&](const Calibration& calibration) { columns.take(calibration); };
     Losses losses;
     options.quantized = [&](const TensorSpec& spec, Type type, double error) { losses.add(spec, type, error); };
     Choices choices{.calibrated = !arguments.calibrate.empty(), .json = arguments.common.json};
     options.chosen = [&](const std::vector<ChosenType>& chosen) { choices.take(chosen); };
-    options.measuring = progress_line("measuring matrices");
     bool lacks_tokenizer = false;
     options.lacks_tokenizer = [&] { lacks_tokenizer = true; };
-    options.progress = progress_line("writing " + arguments.output);
     convert_source(options);
     if (arguments.common.json) {
         Json object{{"file", arguments.output},
@@ -154,7 +146,7 @@ void convert_as_asked(Arguments& arguments) {
                     {"quantized", losses.tensors}};
         if (columns.n_inputs) object["column_scales"] = columns.to_json();
         if (arguments.has_budget()) object["chosen"] = choices.matrices;
-        std::printf("%s\n", json_text(object).c_str());
+        print_line(object);
     }
     flush_output();
     columns.print();
@@ -167,42 +159,34 @@ void convert_as_asked(Arguments& arguments) {
 }  // namespace
 
 void add_convert(CLI::App& app) {
-    auto arguments = std::make_shared<Arguments>();
-    CLI::App& verb =
-        add_verb(app, "convert", "Turn a Hugging Face folder, a GGUF file or a llama2.c checkpoint into a Fovea file");
-    add_argument(verb, "SOURCE", arguments->source,
-                 "a folder with config.json, a .safetensors, a GGUF, a llama2.c or a Fovea file");
-    add_text(verb, "-o,--output", arguments->output, "the file to write").type_name("FILE");
-    const Option type =
-        add_type(verb, "--type", arguments->type, {std::begin(kTypes), std::end(kTypes)},
-                 "of the weights (default: the source's): " + type_names({std::begin(kTypes), std::end(kTypes)}));
-    const Option bits = add_real(
-        verb, "--bits", arguments->bits, 1, 32,
-        "of a weight on average: each matrix gets the type that loses least within them; best with --calibrate");
-    const Option bytes = add_size(verb, "--bytes", arguments->bytes, "the same for the whole file: 90M");
-    add_text(verb, "--tokenizer", arguments->tokenizer,
-             "a tokenizer.json, vocab.txt, vocab.json or tokenizer.bin (default: beside the model)")
-        .type_name("PATH");
-    add_text(verb, "--config", arguments->config, "a config.json (default: beside the model)").type_name("PATH");
-    add_scaled_paths(verb, "--lora", arguments->loras,
-                     "a PEFT adapter's folder, merged into the weights; maybe several, each maybe with a scale");
-    add_text(verb, "--base", arguments->base,
-             "SOURCE is a PEFT adapter's folder, and this the model's: makes a file for run --lora")
-        .type_name("FOLDER");
-    add_text(
-        verb, "--calibrate", arguments->calibrate,
-        "quantize so that outputs change least on a text like this one (its first 8,192 tokens); self: on one that "
-        "the model writes")
-        .type_name("FILE|self");
-    add_flag(verb, "--no-column-scales", arguments->keeps_columns,
-             "with --calibrate: leave the columns of inputs as they are, for firmware without that part");
-    add_common(verb, arguments->common);
-    set_action(verb, [arguments, type, bits, bytes] {
-        arguments->has_type = type.count() > 0;
-        arguments->has_bits = bits.count() > 0;
-        arguments->has_bytes = bytes.count() > 0;
-        convert_as_asked(*arguments);
-    });
+    const auto declare = [](const Verb& verb, Arguments& o) {
+        verb.argument("SOURCE", o.source,
+                      "a folder with config.json, a .safetensors, a GGUF, a llama2.c or a Fovea file");
+        verb.file("-o,--output", o.output, "the file to write");
+        verb.weight_type(o.type, "the weights (default: the source's)");
+        verb.real(
+            "--bits", o.bits, 1, 32,
+            "of a weight on average: each matrix gets the type that loses least within them; best with --calibrate");
+        verb.size("--bytes", o.bytes, "the same for the whole file: 90M");
+        verb.text("--tokenizer", o.tokenizer,
+                  "a tokenizer.json, vocab.txt, vocab.json or tokenizer.bin (default: beside the model)", "PATH");
+        verb.text("--config", o.config, "a config.json (default: beside the model)", "PATH");
+        verb.scaled_paths("--lora", o.loras,
+                          "a PEFT adapter's folder, merged into the weights; maybe several, each maybe with a scale");
+        verb.text("--base", o.base,
+                  "SOURCE is a PEFT adapter's folder, and this the model's: makes a file for run --lora", "FOLDER");
+        verb.text(
+            "--calibrate", o.calibrate,
+            "quantize so that outputs change least on a text like this one (its first 8,192 tokens); self: on one "
+            "that the model writes",
+            "FILE|self");
+        verb.flag("--no-column-scales", o.keeps_columns,
+                  "with --calibrate: leave the columns of inputs as they are, for firmware without that part");
+        verb.common(o.common);
+    };
+    add_verb<Arguments>(app, "convert",
+                        "Turn a Hugging Face folder, a GGUF file or a llama2.c checkpoint into a Fovea file",
+                        convert_as_asked, declare);
 }
 
 }  // namespace fovea

@@ -1,21 +1,11 @@
 // fovea encode: vectors of encoders, of decoders beside a memory, of both; of texts where the model reads ids.
-#include <algorithm>
-#include <memory>
-#include <optional>
-#include <string>
-
-#include "fovea/host/opened.h"
 #include "fovea/host/runtime.h"
-#include "host/base/error.h"
 #include "host/model/stacks.h"
 #include "host/model/texts.h"
-#include "tools/options/opened.h"
-#include "tools/options/options.h"
 #include "tools/show/arrays.h"
 #include "tools/show/view.h"
 #include "tools/terminal/progress.h"
-#include "tools/terminal/usage_error.h"
-#include "tools/verbs/verbs.h"
+#include "tools/verbs/verb.h"
 
 namespace fovea {
 namespace {
@@ -24,20 +14,20 @@ using Shape = std::vector<std::uint64_t>;
 
 /// The files of one side: its rows, and what hides parts of them.
 struct SideFiles {
-    std::string rows, mask, padding;
+    const char* option;  // for its rows, and what the others begin with
+    std::string rows = {}, mask = {}, padding = {};
     [[nodiscard]] bool given() const { return !rows.empty() || !mask.empty() || !padding.empty(); }
 };
 
 struct VectorOptions {
     CommonOptions common;
     ViewOptions view;
-    std::string model, text, texts, output;
-    SideFiles source, target, memory;
+    std::string model, texts, output;
+    SideFiles source{"--source"}, target{"--target"}, memory{"--memory"};
     std::vector<Token> tokens;  // of --tokens
-    std::optional<std::string> prompt_name;
-    bool has_text = false, causal = false, seq_first = false, cross = false, of_encoder = false, head = false;
+    std::optional<std::string> text, prompt_name;
+    bool causal = false, seq_first = false, cross = false, of_encoder = false, head = false;
     std::uint32_t repeat = 1;
-    Type kv_type = Type::f32;
 };
 
 /// Rows of one side, packed sequence by sequence.
@@ -60,14 +50,10 @@ struct Side {
 Side read_side(const std::string& path, std::uint32_t d_model, bool seq_first) {
     Side side;
     side.array = read_floats(path);
+    settle_rows(side.array, d_model, seq_first);
     const Shape& s = side.array.shape;
-    if ((s.size() != 2 && s.size() != 3) || s.back() != d_model)
-        throw host::Error(path + ": shape: expected [batch, seq, " + std::to_string(d_model) + "] or [seq, " +
-                          std::to_string(d_model) + "], got " + in_words(s));
     side.batched = s.size() == 3;
-    if (seq_first && side.batched) side.array = swap_first_two(side.array);
-    const auto n_rows = static_cast<std::uint32_t>(side.array.shape[side.array.shape.size() - 2]);
-    side.lengths.assign(side.batched ? side.array.shape[0] : 1, n_rows);
+    side.lengths.assign(side.batched ? s[0] : 1, static_cast<std::uint32_t>(s[s.size() - 2]));
     return side;
 }
 
@@ -82,7 +68,7 @@ std::vector<TextTokens> read_texts(const VectorOptions& options, const host::Ope
         return {given};
     }
     std::vector<Text> texts;
-    if (options.has_text) texts.push_back({options.text, {}});
+    if (options.text) texts.push_back({*options.text, {}});
     if (!options.texts.empty()) texts = read_text_lines(options.texts);
     std::vector<TextTokens> tokens;
     const std::string prompt = prompt_before(prompts_of(opened.model, opened.name), options.prompt_name);
@@ -95,7 +81,7 @@ std::vector<TextTokens> read_texts(const VectorOptions& options, const host::Ope
 }
 
 /// Whether there is one text, whose result has no dimension of texts.
-bool is_one(const VectorOptions& options) { return options.has_text || !options.tokens.empty(); }
+bool is_one(const VectorOptions& options) { return options.text || !options.tokens.empty(); }
 
 /// Texts as one call's rows.
 Side packed(const VectorOptions& options, const std::vector<TextTokens>& texts) {
@@ -129,7 +115,7 @@ struct EncodeJob {
 };
 
 void need_text(const VectorOptions& options) {
-    const int n_given = options.has_text + !options.texts.empty() + !options.tokens.empty();
+    const int n_given = options.text.has_value() + !options.texts.empty() + !options.tokens.empty();
     if (n_given != 1)
         throw UsageError("-p, --texts or --tokens: expected one of them, got " +
                          std::string(n_given ? "several" : "none"));
@@ -142,29 +128,25 @@ bool before_head(const VectorOptions& options, const host::Opened& opened) {
     return !options.head && opened.has_task();
 }
 
-/// A file that an option names, and why some models have no use for it.
-struct GivenFile {
-    const char* option;
-    const std::string& path;
+/// Whether a side's files are of use to the model, and if not, with what kind of model they are not.
+struct SideUse {
+    const SideFiles& files;
     bool is_used;
     const char* why;
+
+    void refuse(const char* ending, const std::string& path) const {
+        if (!is_used && !path.empty())
+            throw UsageError(std::string(files.option) + ending + ": expected none with " + why + ", got " + path);
+    }
 };
 
-void refuse_unused(const GivenFile& file) {
-    if (!file.is_used && !file.path.empty())
-        throw UsageError(std::string(file.option) + ": expected none with " + file.why + ", got " + file.path);
-}
-
 void refuse_unused_masks(const VectorOptions& options, const Sides& sides) {
-    constexpr auto kNoSource = "a decoder alone", kNoTarget = "an encoder alone",
-                   kNoMemory = "a model that reads no memory";
-    const GivenFile masks[] = {{"--source-mask", options.source.mask, sides.encodes, kNoSource},
-                               {"--source-padding-mask", options.source.padding, sides.encodes, kNoSource},
-                               {"--target-mask", options.target.mask, sides.decodes, kNoTarget},
-                               {"--target-padding-mask", options.target.padding, sides.decodes, kNoTarget},
-                               {"--memory-mask", options.memory.mask, sides.reads_memory, kNoMemory},
-                               {"--memory-padding-mask", options.memory.padding, sides.reads_memory, kNoMemory}};
-    for (const GivenFile& mask : masks) refuse_unused(mask);
+    for (const SideUse& use : {SideUse{options.source, sides.encodes, "a decoder alone"},
+                               SideUse{options.target, sides.decodes, "an encoder alone"},
+                               SideUse{options.memory, sides.reads_memory, "a model that reads no memory"}}) {
+        use.refuse("-mask", use.files.mask);
+        use.refuse("-padding-mask", use.files.padding);
+    }
 }
 
 void read_rows(const VectorOptions& options, const host::Opened& opened, EncodeJob& job) {
@@ -174,21 +156,19 @@ void read_rows(const VectorOptions& options, const host::Opened& opened, EncodeJ
     if (reads_text) need_text(options);
     if (!reads_text && (is_one(options) || !options.texts.empty()))
         throw host::Error(opened.name + ": text: expected a model with a vocabulary, got one without");
-    refuse_unused({"--source", options.source.rows, !reads_text, "a model that reads text"});
-    const auto rows = [&](const GivenFile& file, const Stack& stack) {
-        refuse_unused(file);
-        if (!file.is_used) return Side{};
-        if (file.path.empty()) throw UsageError(std::string(file.option) + ": expected an .npy file, got none");
-        return read_side(file.path, stack.d_model, options.seq_first);
+    SideUse{options.source, !reads_text, "a model that reads text"}.refuse("", options.source.rows);
+    const auto rows = [&](const SideUse& use, const Stack& stack) {
+        use.refuse("", use.files.rows);
+        if (!use.is_used) return Side{};
+        if (use.files.rows.empty())
+            throw UsageError(std::string(use.files.option) + ": expected an .npy file, got none");
+        return read_side(use.files.rows, stack.d_model, options.seq_first);
     };
-    if (sides.encodes && reads_text)
-        job.source = packed(options, read_texts(options, opened));
-    else
-        job.source = rows({"--source", options.source.rows, sides.encodes, "a decoder alone"}, config.encoder);
-    job.target = rows({"--target", options.target.rows, sides.decodes, "an encoder alone"}, config.decoder);
+    job.source = sides.encodes && reads_text ? packed(options, read_texts(options, opened))
+                                             : rows({options.source, sides.encodes, "a decoder alone"}, config.encoder);
+    job.target = rows({options.target, sides.decodes, "an encoder alone"}, config.decoder);
     const bool is_memory_given = sides.reads_memory && !sides.encodes;
-    job.memory =
-        rows({"--memory", options.memory.rows, is_memory_given, "a model that makes or reads none"}, config.decoder);
+    job.memory = rows({options.memory, is_memory_given, "a model that makes or reads none"}, config.decoder);
 }
 
 void read_masks(const VectorOptions& options, const Config& config, EncodeJob& job) {
@@ -239,14 +219,11 @@ void read_job(const VectorOptions& options, const host::Opened& opened, EncodeJo
 
 /// Room for this call and no more.
 Limits limits_for(const VectorOptions& options, const EncodeJob& job) {
-    constexpr std::uint64_t kMost = (1u << 22) + 1;  // one more than a plan takes, and refuses
-    const auto fit = [&](std::uint64_t n) { return static_cast<std::uint32_t>(std::min(n, kMost)); };
-    Limits limits;
-    limits.n_threads = options.common.n_threads;
-    limits.kv_type = options.kv_type;
-    limits.max_batch = fit(std::max(job.source.n_rows(), job.target.n_rows()));
-    limits.max_key_rows = fit(std::max(job.memory.n_rows(), job.sides.reads_memory ? job.source.n_rows() : 1));
-    limits.max_sequences = fit(std::max(job.source.lengths.size(), job.target.lengths.size()));
+    Limits limits = options.common.limits();
+    limits.max_batch = fitting_limit(std::max(job.source.n_rows(), job.target.n_rows()));
+    limits.max_sequences = fitting_limit(std::max(job.source.lengths.size(), job.target.lengths.size()));
+    limits.max_key_rows =
+        fitting_limit(std::max(job.memory.n_rows(), job.sides.reads_memory ? job.source.n_rows() : 1));
     return limits;
 }
 
@@ -295,30 +272,38 @@ bool are_plain_texts(const VectorOptions& options, const Config& config) {
            !options.view.wanted() && !options.causal && !options.seq_first;
 }
 
+/// Where results go: n of so many rows each, or of one where they are pooled; without a dimension for n where it is not `batched`.
+FloatArray room_for(const VectorOptions& options, const Stack& stack, bool before_head, bool batched,
+                    std::span<const std::uint32_t> lengths) {
+    const bool pooled = stack.pooling != Pooling::none;
+    const std::uint64_t n = lengths.size(), n_rows = pooled ? 1 : lengths.front();
+    if (!pooled && batched &&
+        std::any_of(lengths.begin(), lengths.end(), [&](auto length) { return length != n_rows; }))
+        throw host::Error(
+            "--texts: expected a model that pools, or -p, for vectors of every token, got texts of several lengths");
+    const std::uint64_t width = before_head ? stack.d_model : stack.result_width();
+    Shape shape = pooled ? Shape{n, width} : Shape{n, n_rows, width};
+    if (!batched) shape.erase(shape.begin());
+    return {options.output, shape, std::vector<float>(n * n_rows * width)};
+}
+
 /// Texts in batches: the memory is one batch's and the result's, however many there are.
 void encode_texts(const VectorOptions& options, const host::Opened& opened) {
     need_text(options);
     const std::vector<TextTokens> texts = read_texts(options, opened);
-    const Stack& stack = opened.model.config().encoder;
-    const bool bare = before_head(options, opened), pooled = stack.pooling != Pooling::none;
-    TextBatches batches(opened, texts, {options.common.n_threads, options.common.isa_or_best(), options.kv_type, bare});
-    const std::uint64_t width = bare ? stack.d_model : stack.result_width(), n = texts.size();
-    const std::uint64_t rows = pooled ? 1 : texts.front().ids.size();
-    for (const TextTokens& text : texts)
-        if (!pooled && text.ids.size() != rows)
-            throw host::Error(
-                "--texts: expected a model that pools, or -p, for vectors of every token, got texts of several "
-                "lengths");
-    Shape shape = pooled ? Shape{n, width} : Shape{n, rows, width};
-    if (is_one(options)) shape.erase(shape.begin());
-    FloatArray result{options.output, shape, std::vector<float>(n * rows * width)};
+    const bool bare = before_head(options, opened);
+    TextBatches batches(opened, texts,
+                        {options.common.n_threads, options.common.isa_or_best(), options.common.kv_type, bare});
+    std::vector<std::uint32_t> lengths;
+    for (const TextTokens& text : texts) lengths.push_back(static_cast<std::uint32_t>(text.ids.size()));
+    FloatArray result = room_for(options, opened.model.config().encoder, bare, !is_one(options), lengths);
+    const std::size_t part = result.data.size() / texts.size();
     Progress progress = progress_line("encoding");
     std::uint64_t n_done = 0;
     const double seconds = timed(options.repeat, [&] {
         batches.run([&](std::size_t i, std::span<const float> vectors) {
-            std::copy(vectors.begin(), vectors.end(),
-                      result.data.begin() + static_cast<std::ptrdiff_t>(i * rows * width));
-            if (progress) progress(++n_done, n * options.repeat);
+            std::copy(vectors.begin(), vectors.end(), result.data.begin() + static_cast<std::ptrdiff_t>(i * part));
+            if (progress) progress(++n_done, texts.size() * options.repeat);
         });
     });
     progress = {};  // ends its line
@@ -333,24 +318,15 @@ void encode_arrays(VectorOptions& options) {
     check_view(options.view, options.common);
     if ((options.cross || options.of_encoder) && !options.view.wanted())
         throw UsageError("--cross and --encoder: expected --weights or --picture with them, got none");
-    settle(options.common);
-    const host::Opened opened = open_path(options.model, options.common.opening());
+    const host::Opened opened = open_model(options.common, options.model);
     if (are_plain_texts(options, opened.model.config())) return encode_texts(options, opened);
     EncodeJob job;
     read_job(options, opened, job);
-    host::Runtime<Session> running =
-        start_session(opened, limits_for(options, job), {.isa = options.common.isa_or_best()});
+    host::Runtime<Session> running = start_session(opened, limits_for(options, job), options.common.session());
 
     const Side& rows = job.sides.decodes ? job.target : job.source;
     const bool pooled = job.last->pooling != Pooling::none;
-    const std::uint64_t n = rows.lengths.size();
-    const std::uint64_t width = job.input.before_head ? job.last->d_model : job.last->result_width();
-    if (!pooled && rows.batched && rows.n_rows() != n * rows.longest())
-        throw host::Error(
-            "--texts: expected a model that pools, or -p, for vectors of every token, got texts of several lengths");
-    Shape shape = pooled ? Shape{n, width} : Shape{n, rows.longest(), width};
-    if (!rows.batched) shape.erase(shape.begin());
-    FloatArray result{options.output, shape, std::vector<float>((pooled ? n : rows.n_rows()) * width)};
+    FloatArray result = room_for(options, *job.last, job.input.before_head, rows.batched, rows.lengths);
     double seconds = 0;
     const auto pass = [&](const AttentionWeights& asked) {
         require(capture_attention(*running, asked), "--layer");
@@ -362,10 +338,7 @@ void encode_arrays(VectorOptions& options) {
     });
     if (options.view.wanted() && chosen == all.end())
         throw UsageError("--cross or --encoder: expected an attention that the model has, got another");
-    if (options.view.wanted())
-        show_attention(options.view, all, static_cast<std::size_t>(chosen - all.begin()), pass);
-    else
-        pass({});
+    show_attention(options.view, all, static_cast<std::size_t>(chosen - all.begin()), pass);
     finish_arrays(options.output, std::move(result), options.seq_first && rows.batched && !pooled, options.common.json,
                   options.view.weights.empty() ? Shape{} : chosen->weights_shape(options.view), running, seconds);
 }
@@ -373,45 +346,37 @@ void encode_arrays(VectorOptions& options) {
 }  // namespace
 
 void add_encode(CLI::App& app) {
-    auto options = std::make_shared<VectorOptions>();
-    CLI::App& verb = add_verb(app, "encode", "Vectors of a text, or of what an encoder or decoder is given");
-    add_model(verb, options->model);
-    const Option text =
-        add_text(verb, "-p,--prompt", options->text, "a text, cut, with a note, where the model takes no more");
-    const auto file = [&](const char* name, std::string& path, const char* help) {
-        add_text(verb, name, path, help).type_name("FILE");
+    const auto declare = [](const Verb& verb, VectorOptions& o) {
+        verb.model(o.model);
+        verb.text("-p,--prompt", o.text, "a text, cut, with a note, where the model takes no more");
+        verb.tokens(o.tokens, "ids such as 1,2,3, instead of a text");
+        verb.option("--prompt-name",
+                    "put the model's prompt of that name before texts (default: the one that its folder chooses; "
+                    "\"\": none)",
+                    "NAME", [&o](const std::string& name) { o.prompt_name = name; });
+        verb.file("--texts", o.texts, "a file of texts, a line each, or - for standard input");
+        verb.file("--source", o.source.rows, "what the encoder reads: [batch, seq, d_model] or [seq, d_model]");
+        verb.file("--target", o.target.rows, "what the decoder reads");
+        verb.file("--memory", o.memory.rows, "what a decoder without an encoder attends to");
+        verb.file("--source-mask", o.source.mask, "[query, key] or larger: true hides a pair, numbers are added");
+        verb.file("--target-mask", o.target.mask, "of the target's rows to themselves");
+        verb.file("--memory-mask", o.memory.mask, "of the target's rows to the memory");
+        verb.file("--source-padding-mask", o.source.padding, "[batch, key]: true hides a row of the source");
+        verb.file("--target-padding-mask", o.target.padding, "of the target");
+        verb.file("--memory-padding-mask", o.memory.padding, "of the memory");
+        verb.flag("--causal", o.causal, "the target's rows, or an encoder's alone, see none that come later");
+        verb.flag("--head", o.head, "the logits of a model for classes, words, answers or masks, not its vectors");
+        verb.flag("--seq-first", o.seq_first, "arrays are [seq, batch, d_model], the result too");
+        verb.file("-o,--output", o.output, "an .npy file for the vectors, float32; - for standard output");
+        add_view(verb, o.view, true);
+        verb.flag("--cross", o.cross, "its attention to the memory");
+        verb.flag("--encoder", o.of_encoder, "a layer of the encoder, where there is a decoder too");
+        verb.kv(o.common.kv_type);
+        verb.count("--repeat", o.repeat, 1, 1000000, "times to compute it; --json tells their median");
+        verb.opening(o.common);
     };
-    add_tokens(verb, options->tokens, "ids such as 1,2,3, instead of a text");
-    add_value(
-        verb, "--prompt-name", [options](const std::string& name) { options->prompt_name = name; },
-        "put the model's prompt of that name before texts (default: the one that its folder chooses; \"\": none)")
-        .type_name("NAME");
-    file("--texts", options->texts, "a file of texts, a line each, or - for standard input");
-    file("--source", options->source.rows, "what the encoder reads: [batch, seq, d_model] or [seq, d_model]");
-    file("--target", options->target.rows, "what the decoder reads");
-    file("--memory", options->memory.rows, "what a decoder without an encoder attends to");
-    file("--source-mask", options->source.mask, "[query, key] or larger: true hides a pair, numbers are added");
-    file("--target-mask", options->target.mask, "of the target's rows to themselves");
-    file("--memory-mask", options->memory.mask, "of the target's rows to the memory");
-    file("--source-padding-mask", options->source.padding, "[batch, key]: true hides a row of the source");
-    file("--target-padding-mask", options->target.padding, "of the target");
-    file("--memory-padding-mask", options->memory.padding, "of the memory");
-    add_flag(verb, "--causal", options->causal, "the target's rows, or an encoder's alone, see none that come later");
-    add_flag(verb, "--head", options->head,
-             "the logits of a model for classes, words, answers or masks, not its vectors");
-    add_flag(verb, "--seq-first", options->seq_first, "arrays are [seq, batch, d_model], the result too");
-    file("-o,--output", options->output, "an .npy file for the vectors, float32; - for standard output");
-    add_view(verb, options->view, true);
-    add_flag(verb, "--cross", options->cross, "its attention to the memory");
-    add_flag(verb, "--encoder", options->of_encoder, "a layer of the encoder, where there is a decoder too");
-    add_kv(verb, options->kv_type);
-    add_count(verb, "--repeat", options->repeat, 1, 1000000, "times to compute it; --json tells their median");
-    add_verify(verb, options->common);
-    add_common(verb, options->common);
-    set_action(verb, [options, text] {
-        options->has_text = text.count() > 0;
-        encode_arrays(*options);
-    });
+    add_verb<VectorOptions>(app, "encode", "Vectors of a text, or of what an encoder or decoder is given",
+                            encode_arrays, declare);
 }
 
 }  // namespace fovea

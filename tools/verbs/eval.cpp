@@ -1,31 +1,16 @@
 // fovea eval: perplexity on a text, and the distance from another model's predictions.
-#include <algorithm>
-#include <cstdio>
-#include <memory>
-#include <optional>
-#include <string>
-
-#include "host/base/error.h"
-#include "host/base/json.h"
 #include "host/base/text_file.h"
-#include "host/base/words.h"
 #include "tools/measure/evaluate.h"
-#include "tools/options/opened.h"
-#include "tools/options/options.h"
 #include "tools/terminal/progress.h"
-#include "tools/terminal/usage_error.h"
-#include "tools/verbs/verbs.h"
+#include "tools/verbs/verb.h"
 
 namespace fovea {
 namespace {
-
-constexpr std::uint32_t kUnlimited = 0xffffffffu;
 
 struct EvalOptions {
     CommonOptions common;
     std::string model, text, against;
     std::uint32_t context = 0;
-    Type kv_type = Type::f32;
 };
 
 void print(const EvalOptions& options, const host::Opened& opened, const Evaluation& e) {
@@ -37,8 +22,7 @@ void print(const EvalOptions& options, const host::Opened& opened, const Evaluat
                                  {"perplexity", e.against_perplexity()},
                                  {"kl_divergence", e.mean_divergence()},
                                  {"same_top", e.same_top()}};
-        std::printf("%s\n", json_text(object).c_str());
-        return;
+        return print_line(object);
     }
     std::printf("%s: perplexity %.4f over %s tokens\n", one_line(opened.name).c_str(), e.perplexity(),
                 with_separators(e.n_predicted).c_str());
@@ -52,8 +36,7 @@ void print(const EvalOptions& options, const host::Opened& opened, const Evaluat
 void eval(EvalOptions& options) {
     need_model(options.model);
     if (options.text.empty()) throw UsageError("--text: expected a file, got none");
-    settle(options.common);
-    const host::Opened opened = open_path(options.model, options.common.opening());
+    const host::Opened opened = open_model(options.common, options.model);
     opened.need_logits();
     const std::vector<Token> tokens = opened.tokens(read_text_file(options.text));
     if (tokens.size() < 2)
@@ -64,8 +47,7 @@ void eval(EvalOptions& options) {
             throw host::Error(opened.name + ": tokens: expected ids below its vocab_size " +
                               std::to_string(stack.vocab_size) + ", got " + std::to_string(id));
     const auto start = [&](const host::Opened& of, std::uint32_t context) {
-        const Limits limits{.max_kv_len = context, .n_threads = options.common.n_threads, .kv_type = options.kv_type};
-        return start_session(of, limits, {.isa = options.common.isa_or_best()});
+        return start_session(of, options.common.limits(context), options.common.session());
     };
     std::uint32_t context = options.context ? options.context : stack.max_positions;
     std::optional<host::Opened> against;
@@ -95,16 +77,15 @@ void eval(EvalOptions& options) {
 }  // namespace
 
 void add_eval(CLI::App& app) {
-    auto options = std::make_shared<EvalOptions>();
-    CLI::App& verb = add_verb(app, "eval", "How well a model predicts a text, beside another model");
-    add_model(verb, options->model);
-    add_text(verb, "--text", options->text, "the text, cut into sequences of --context tokens").type_name("FILE");
-    add_text(verb, "--against", options->against, "a model of the same vocabulary to compare with").type_name("FILE");
-    add_count(verb, "--context", options->context, 2, kUnlimited, "tokens of a sequence (default: all the model has)");
-    add_kv(verb, options->kv_type);
-    add_verify(verb, options->common);
-    add_common(verb, options->common);
-    set_action(verb, [options] { eval(*options); });
+    const auto declare = [](const Verb& verb, EvalOptions& o) {
+        verb.model(o.model);
+        verb.file("--text", o.text, "the text, cut into sequences of --context tokens");
+        verb.file("--against", o.against, "a model of the same vocabulary to compare with");
+        verb.count("--context", o.context, 2, kAny, "tokens of a sequence (default: all the model has)");
+        verb.kv(o.common.kv_type);
+        verb.opening(o.common);
+    };
+    add_verb<EvalOptions>(app, "eval", "How well a model predicts a text, beside another model", eval, declare);
 }
 
 }  // namespace fovea

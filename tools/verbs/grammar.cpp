@@ -1,19 +1,8 @@
 // fovea grammar: a form of answers as a file, for programs that have no compiler of forms with them.
-#include <cstdio>
-#include <memory>
-#include <string>
-
-#include "fovea/host/opened.h"
-#include "host/base/error.h"
-#include "host/base/json.h"
 #include "host/base/output_file.h"
-#include "host/base/words.h"
 #include "tools/measure/board.h"
 #include "tools/options/answer_form.h"
-#include "tools/options/opened.h"
-#include "tools/options/options.h"
-#include "tools/terminal/usage_error.h"
-#include "tools/verbs/verbs.h"
+#include "tools/verbs/verb.h"
 
 namespace fovea {
 namespace {
@@ -39,30 +28,28 @@ void write_form(GrammarOptions& options) {
     file.stream().write(reinterpret_cast<const char*>(compiled.form.data()),
                         static_cast<std::streamsize>(compiled.form.size()));
     file.close();
-    if (!options.common.json) {
-        std::fprintf(stderr, "%s bytes, of which %s are the vocabulary's; %s bytes for each text\n",
-                     with_separators(compiled.form.size()).c_str(), with_separators(compiled.index.size()).c_str(),
-                     with_separators(state_bytes).c_str());
-        return;
-    }
-    const Json object{{"file", options.output},
-                      {"bytes", compiled.form.size()},
-                      {"index_bytes", compiled.index.size()},
-                      {"state_bytes", state_bytes}};
-    std::printf("%s\n", json_text(object).c_str());
+    if (options.common.json)
+        return print_line({{"file", options.output},
+                           {"bytes", compiled.form.size()},
+                           {"index_bytes", compiled.index.size()},
+                           {"state_bytes", state_bytes}});
+    std::fprintf(stderr, "%s bytes, of which %s are the vocabulary's; %s bytes for each text\n",
+                 with_separators(compiled.form.size()).c_str(), with_separators(compiled.index.size()).c_str(),
+                 with_separators(state_bytes).c_str());
 }
 
 }  // namespace
 
 void add_grammar(CLI::App& app) {
-    auto options = std::make_shared<GrammarOptions>();
-    CLI::App& verb = add_verb(app, "grammar", "Compile a form of answers to a file, for fovea_open_constraint");
-    add_model(verb, options->model, "a Fovea file, whose vocabulary it is for (default: the built-in model)");
-    add_form(verb, options->form);
-    add_text(verb, "-o,--output", options->output, "the file to write").type_name("FILE");
-    add_flag(verb, "--small", options->small, "leave out masks: fewer bytes, slower on large vocabularies");
-    add_common(verb, options->common);
-    set_action(verb, [options] { write_form(*options); });
+    const auto declare = [](const Verb& verb, GrammarOptions& o) {
+        verb.model(o.model, "a Fovea file, whose vocabulary it is for (default: the built-in model)");
+        add_form(verb, o.form);
+        verb.file("-o,--output", o.output, "the file to write");
+        verb.flag("--small", o.small, "leave out masks: fewer bytes, slower on large vocabularies");
+        verb.common(o.common);
+    };
+    add_verb<GrammarOptions>(app, "grammar", "Compile a form of answers to a file, for fovea_open_constraint",
+                             write_form, declare);
 }
 
 }  // namespace fovea

@@ -1,43 +1,50 @@
 // fovea inspect: what a file holds, its checksums verified.
-#include <cstdio>
-#include <memory>
-#include <string>
+#include <array>
 #include <string_view>
 
-#include "host/base/json.h"
-#include "host/base/words.h"
 #include "host/model/listing.h"
 #include "host/model/report.h"
-#include "tools/options/opened.h"
-#include "tools/options/options.h"
-#include "tools/verbs/verbs.h"
+#include "tools/verbs/verb.h"
 
 namespace fovea {
 namespace {
 
-/// Bytes of the file's tensors by the parts that parameters are counted in.
-struct PartBytes {
-    std::uint64_t attention = 0, feed_forward = 0, embedding = 0, output = 0, rest = 0, total = 0;
+struct InspectOptions {
+    CommonOptions common;
+    std::string model;
 };
+
+/// Bytes of the file's tensors by the parts that parameters are counted in; the last is their sum.
+struct PartBytes {
+    const char *key, *name;
+    std::uint64_t bytes = 0;
+};
+using AllBytes = std::array<PartBytes, 6>;
 
 bool is_feed_forward(std::string_view role) {
     return role == "up" || role == "down" || role == "router" || role.starts_with("expert_") ||
            role.starts_with("shared_");
 }
 
-PartBytes count_bytes(const Model& model) {
-    PartBytes bytes;
+AllBytes count_bytes(const Model& model) {
+    enum { kAttention, kFeedForward, kEmbedding, kOutput, kRest, kTotal };
+    AllBytes all{{{"attention", "attention"},
+                  {"feed_forward", "feed-forward parts"},
+                  {"embedding", "embeddings"},
+                  {"output", "output head"},
+                  {"rest", "biases, norms, frequencies"},
+                  {"total", "total"}}};
     for (const TensorInfo& tensor : tensors(model)) {
         const std::string_view role = tensor.role, layout = tensor.layout;
-        std::uint64_t& part = role == "output"                                                 ? bytes.output
-                              : role.ends_with("_embedding") || role.ends_with("_convolution") ? bytes.embedding
-                              : layout != "panels"                                             ? bytes.rest
-                              : is_feed_forward(role)                                          ? bytes.feed_forward
-                                                                                               : bytes.attention;
-        part += tensor.bytes;
-        bytes.total += tensor.bytes;
+        const int part = role == "output"                                                 ? kOutput
+                         : role.ends_with("_embedding") || role.ends_with("_convolution") ? kEmbedding
+                         : layout != "panels"                                             ? kRest
+                         : is_feed_forward(role)                                          ? kFeedForward
+                                                                                          : kAttention;
+        all[part].bytes += tensor.bytes;
+        all[kTotal].bytes += tensor.bytes;
     }
-    return bytes;
+    return all;
 }
 
 Json to_json(const ParameterCount& count) {
@@ -55,12 +62,6 @@ Json to_json(const ParameterCount& count) {
             {"biases_and_norms", count.biases_and_norms},
             {"total", count.total},
             {"idle_experts", count.idle_experts}};
-}
-
-Json to_json(const PartBytes& bytes) {
-    return {{"attention", bytes.attention}, {"feed_forward", bytes.feed_forward},
-            {"embedding", bytes.embedding}, {"output", bytes.output},
-            {"rest", bytes.rest},           {"total", bytes.total}};
 }
 
 Json stack_to_json(const Stack& s) {
@@ -110,13 +111,12 @@ void print_json(const host::Opened& opened) {
     if (config.encoder.n_layers) object["encoder"] = stack_to_json(config.encoder);
     if (config.decoder.n_layers) object["decoder"] = stack_to_json(config.decoder);
     object["parameters"] = to_json(count_parameters(config));
-    object["bytes"] = to_json(count_bytes(model));
+    for (const PartBytes& part : count_bytes(model)) object["bytes"][part.key] = part.bytes;
     object["sections"] = Json::array();
-    for (const SectionInfo& s : sections(model)) {
+    for (const SectionInfo& s : sections(model))
         object["sections"].push_back({{"kind", s.kind}, {"offset", s.offset}, {"bytes", s.bytes}, {"crc32c", s.crc}});
-    }
     object["tensors"] = Json::array();
-    for (const TensorInfo& t : tensors(model)) {
+    for (const TensorInfo& t : tensors(model))
         object["tensors"].push_back({{"stack", t.in_encoder ? "encoder" : "decoder"},
                                      {"layer", t.layer},
                                      {"role", t.role},
@@ -125,29 +125,14 @@ void print_json(const host::Opened& opened) {
                                      {"shape", {t.n_rows, t.n_cols}},
                                      {"offset", t.offset},
                                      {"bytes", t.bytes}});
-    }
-    std::printf("%s\n", json_text(object).c_str());
-}
-
-void print_bytes(const PartBytes& bytes) {
-    const auto row = [](const char* name, std::uint64_t n) {
-        std::printf("  %-30s %20s\n", name, with_separators(n).c_str());
-    };
-    std::printf("\nbytes of weights, padding included\n");
-    row("attention", bytes.attention);
-    row("feed-forward parts", bytes.feed_forward);
-    row("embeddings", bytes.embedding);
-    row("output head", bytes.output);
-    row("biases, norms, frequencies", bytes.rest);
-    row("total", bytes.total);
+    print_line(object);
 }
 
 void print_sections(const Model& model) {
     std::printf("\n%-12s %16s %16s  crc-32c\n", "section", "offset", "bytes");
-    for (const SectionInfo& s : sections(model)) {
+    for (const SectionInfo& s : sections(model))
         std::printf("%-12s %16s %16s  %08x verified\n", s.kind, with_separators(s.offset).c_str(),
                     with_separators(s.bytes).c_str(), s.crc);
-    }
 }
 
 void print_tensors(const Model& model) {
@@ -161,18 +146,20 @@ void print_tensors(const Model& model) {
     }
 }
 
-void inspect(const std::string& path, CommonOptions& common) {
-    need_model(path);
-    settle(common);
-    const host::Opened opened = open_path(path, {.verify_checksums = true});
+void inspect(InspectOptions& options) {
+    need_model(options.model);
+    settle(options.common);
+    const host::Opened opened = open_path(options.model, {.verify_checksums = true});
     const Model& model = opened.model;
-    if (common.json) return print_json(opened);
+    if (options.common.json) return print_json(opened);
     std::printf("%s: %s, %s bytes, fingerprint %08x, numerics version %u\n", one_line(opened.name).c_str(),
                 one_line(model.info().architecture).c_str(), with_separators(model.bytes().size()).c_str(),
                 model.fingerprint(), kNumericsVersion);
     std::printf("%s\n%s", describe_config(model.config()).c_str(),
                 describe_parameters(count_parameters(model.config()), model.config()).c_str());
-    print_bytes(count_bytes(model));
+    std::printf("\nbytes of weights, padding included\n");
+    for (const PartBytes& part : count_bytes(model))
+        std::printf("  %-30s %20s\n", part.name, with_separators(part.bytes).c_str());
     print_sections(model);
     print_tensors(model);
 }
@@ -180,12 +167,11 @@ void inspect(const std::string& path, CommonOptions& common) {
 }  // namespace
 
 void add_inspect(CLI::App& app) {
-    auto model = std::make_shared<std::string>();
-    auto common = std::make_shared<CommonOptions>();
-    CLI::App& verb = add_verb(app, "inspect", "What a file holds; verifies its checksums");
-    add_model(verb, *model);
-    add_common(verb, *common);
-    set_action(verb, [model, common] { inspect(*model, *common); });
+    const auto declare = [](const Verb& verb, InspectOptions& o) {
+        verb.model(o.model);
+        verb.common(o.common);
+    };
+    add_verb<InspectOptions>(app, "inspect", "What a file holds; verifies its checksums", inspect, declare);
 }
 
 }  // namespace fovea

@@ -1,41 +1,28 @@
 // fovea logits: what the model computes for given tokens, as an array, as the likeliest next tokens, or as hashes.
-#include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
-#include <memory>
-#include <optional>
-#include <string>
 
-#include "fovea/host/opened.h"
 #include "fovea/host/runtime.h"
-#include "host/base/error.h"
-#include "host/base/json.h"
 #include "host/base/npy.h"
-#include "host/base/words.h"
 #include "tools/measure/trace_hash.h"
 #include "tools/options/adapters.h"
-#include "tools/options/opened.h"
-#include "tools/options/options.h"
 #include "tools/options/workers.h"
 #include "tools/show/arrays.h"
 #include "tools/show/view.h"
-#include "tools/terminal/usage_error.h"
-#include "tools/verbs/verbs.h"
+#include "tools/verbs/verb.h"
 
 namespace fovea {
 namespace {
-
-constexpr std::uint32_t kUnlimited = 0xffffffffu;
 
 struct LogitsOptions {
     std::vector<ScaledPath> loras;
     CommonOptions common;
     ViewOptions view;
-    std::string model, tokens, text, output;
-    bool has_text = false, has_tokens = false, special = false, trace = false;
-    std::uint32_t n_top = 0, context = 0;
-    Type kv_type = Type::f32;
+    std::string model, output;
+    std::optional<std::string> tokens, text;
+    bool special = false, trace = false;
+    std::optional<std::uint32_t> top;
+    std::uint32_t context = 0;
 };
 
 /// One or several sequences of the same length.
@@ -47,17 +34,17 @@ struct LogitsInput {
 
 LogitsInput read_input(const LogitsOptions& options, const host::Opened& opened) {
     LogitsInput input;
-    if (options.has_text) {
-        input.tokens = opened.tokens(options.text, {.parse_special = options.special});
+    if (options.text) {
+        input.tokens = opened.tokens(*options.text, {.parse_special = options.special});
         input.shape = {input.tokens.size()};
-    } else if (options.tokens.ends_with(".npy")) {
-        const NpyArray array = read_npy(options.tokens);
+    } else if (options.tokens->ends_with(".npy")) {
+        const NpyArray array = read_npy(*options.tokens);
         if (array.shape.empty() || array.shape.size() > 2)
             throw host::Error(array.path + ": dimensions: expected 1 or 2, got " + std::to_string(array.shape.size()));
         input.tokens = read_ids(array);
         input.shape = array.shape;
     } else {
-        input.tokens = read_list("--tokens", options.tokens, kUnlimited);
+        input.tokens = read_list("--tokens", *options.tokens, kAny);
         input.shape = {input.tokens.size()};
     }
     const std::uint32_t context = options.context ? options.context : opened.model.config().decoder.max_positions;
@@ -97,30 +84,29 @@ void compute(const host::Opened& opened, host::Runtime<Session>& running, const 
     }
 }
 
-std::vector<Token> likeliest(const std::vector<float>& logits, std::size_t n) {
-    std::vector<Token> ids(logits.size());
-    for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<Token>(i);
-    n = std::min(n, ids.size());
-    // NaN orders as the lowest, for a comparison must be an order.
-    const auto rank = [&](Token id) { return logits[id] == logits[id] ? logits[id] : -__builtin_inff(); };
-    std::partial_sort(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(n), ids.end(),
-                      [&](Token a, Token b) { return rank(a) != rank(b) ? rank(a) > rank(b) : a < b; });
-    ids.resize(n);
-    return ids;
-}
-
-/// What a logit is as a probability, in double precision: a figure for people.
-class Chances {
-public:
-    explicit Chances(const std::vector<float>& logits) {
-        for (const float logit : logits) highest_ = std::max(highest_, static_cast<double>(logit));
-        for (const float logit : logits) sum_ += std::exp(logit - highest_);
-    }
-    [[nodiscard]] double of(float logit) const { return std::exp(logit - highest_) / sum_; }
-
-private:
-    double highest_ = -std::numeric_limits<double>::infinity(), sum_ = 0;
+struct LikelyToken {
+    Token id;
+    float logit;
+    double probability;  ///< in double precision: a figure for people
 };
+
+std::vector<LikelyToken> likeliest(const std::vector<float>& logits, std::size_t n) {
+    double highest = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (const float logit : logits) highest = std::max(highest, static_cast<double>(logit));
+    for (const float logit : logits) sum += std::exp(logit - highest);
+    std::vector<LikelyToken> all;
+    for (const float logit : logits)
+        all.push_back({static_cast<Token>(all.size()), logit, std::exp(logit - highest) / sum});
+    n = std::min(n, all.size());
+    // NaN orders as the lowest, for a comparison must be an order.
+    const auto rank = [](const LikelyToken& t) { return t.logit == t.logit ? t.logit : -__builtin_inff(); };
+    std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n), all.end(),
+                      [&](const LikelyToken& a, const LikelyToken& b) {
+                          return rank(a) != rank(b) ? rank(a) > rank(b) : a.id < b.id;
+                      });
+    all.resize(n);
+    return all;
+}
 
 std::string piece_of(const host::Opened& opened, Token id) {
     return opened.tokenizer.valid() ? std::string(token_bytes(opened.tokenizer, id)) : std::string{};
@@ -133,46 +119,41 @@ void print_json(const host::Opened& opened, const LogitsOptions& options, const 
                 {"hash", hex(sink.hash)},
                 {"numerics_version", kNumericsVersion},
                 {"top", Json::array()}};
-    const Chances chances(sink.last);
-    for (const Token id : likeliest(sink.last, options.n_top))
-        object["top"].push_back({{"id", id},
-                                 {"logit", sink.last[id]},
-                                 {"probability", chances.of(sink.last[id])},
-                                 {"text", piece_of(opened, id)}});
+    for (const LikelyToken& t : likeliest(sink.last, *options.top))
+        object["top"].push_back(
+            {{"id", t.id}, {"logit", t.logit}, {"probability", t.probability}, {"text", piece_of(opened, t.id)}});
     if (options.trace) object["trace"] = Json::array();
     for (const TracedOperation& o : tracer.operations())
         object["trace"].push_back({{"layer", o.layer}, {"operation", o.operation}, {"hash", hex(o.hash)}});
-    std::printf("%s\n", json_text(object).c_str());
+    print_line(object);
 }
 
 void print_text(const host::Opened& opened, const LogitsOptions& options, const Sink& sink, const Tracer& tracer) {
     for (const TracedOperation& o : tracer.operations())
         std::printf("%4u  %-12s %s\n", o.layer, o.operation.c_str(), hex(o.hash).c_str());
-    const Chances chances(sink.last);
-    for (const Token id : likeliest(sink.last, options.n_top))
-        std::printf("%8u %14.6f %7.2f %%  %s\n", id, static_cast<double>(sink.last[id]),
-                    100 * chances.of(sink.last[id]), one_line(piece_of(opened, id)).c_str());
+    for (const LikelyToken& t : likeliest(sink.last, *options.top))
+        std::printf("%8u %14.6f %7.2f %%  %s\n", t.id, static_cast<double>(t.logit), 100 * t.probability,
+                    one_line(piece_of(opened, t.id)).c_str());
 }
 
 void logits(LogitsOptions& options) {
+    check_view(options.view, options.common);
+    const bool prints_other = !options.output.empty() || options.view.wanted() || options.trace;
+    if (!options.top) options.top = prints_other ? 0 : 10;
     need_model(options.model);
-    if (options.has_text == options.has_tokens)
+    if (options.text.has_value() == options.tokens.has_value())
         throw UsageError(std::string("--tokens or -p: expected one of them, got ") +
-                         (options.has_text ? "both" : "neither"));
+                         (options.text ? "both" : "neither"));
     check_output(options.output, options.common.json);
-    settle(options.common);
-    host::Opened opened = open_path(options.model, options.common.opening());
+    host::Opened opened = open_model(options.common, options.model);
     opened.need_logits();
     check_layer(options.view, opened.model.config().decoder);
     const LogitsInput input = read_input(options, opened);
-    Limits limits;
-    limits.max_kv_len = options.context ? options.context : static_cast<std::uint32_t>(input.seq_len());
-    limits.n_threads = options.common.n_threads;
-    limits.kv_type = options.kv_type;
     open_loras(opened, options.loras, options.common.opening());
     const SharedWork shared(options.common, opened);
+    const std::uint32_t max_kv_len = options.context ? options.context : static_cast<std::uint32_t>(input.seq_len());
     host::Runtime<Session> running =
-        start_session(opened, limits, {.isa = options.common.isa_or_best(), .remote = shared.remote()});
+        start_session(opened, options.common.limits(max_kv_len), options.common.session(shared.remote()));
 
     Sink sink;
     sink.n_vocab = opened.model.config().decoder.vocab_size;
@@ -195,36 +176,25 @@ void logits(LogitsOptions& options) {
 }  // namespace
 
 void add_logits(CLI::App& app) {
-    auto options = std::make_shared<LogitsOptions>();
-    CLI::App& verb = add_verb(app, "logits", "The logits after every token, or what comes next");
-    add_model(verb, options->model);
-    const Option tokens = add_text(verb, "--tokens", options->tokens,
-                                   "ids such as 1,2,3, or an .npy file of [seq_len] or [n, seq_len] ids")
-                              .type_name("IDS");
-    const Option text = add_text(verb, "-p,--prompt", options->text, "instead of ids: a text");
-    add_text(verb, "-o,--output", options->output,
-             "an .npy file for float32 logits, the ids' shape by vocab_size; - for standard output")
-        .type_name("FILE");
-    add_view(verb, options->view, true);
-    add_loras(verb, options->loras);
-    const Option top = add_count(
-        verb, "--top", options->n_top, 1, kUnlimited,
-        "print the K likeliest next tokens with their probabilities (default 10 where there is no other output)");
-    add_flag(verb, "--trace", options->trace, "print a hash for each layer and operation");
-    add_flag(verb, "--special", options->special, "read <|name|> in the text as that special token");
-    add_count(verb, "--context", options->context, 1, kUnlimited, "positions to hold (default: what the tokens need)");
-    add_kv(verb, options->kv_type);
-    add_workers(verb, options->common);
-    add_verify(verb, options->common);
-    add_common(verb, options->common);
-    set_action(verb, [options, tokens, text, top] {
-        check_view(options->view, options->common);
-        options->has_tokens = tokens.count() > 0;
-        options->has_text = text.count() > 0;
-        if (top.count() == 0 && options->output.empty() && !options->view.wanted() && !options->trace)
-            options->n_top = 10;
-        logits(*options);
-    });
+    const auto declare = [](const Verb& verb, LogitsOptions& o) {
+        verb.model(o.model);
+        verb.text("--tokens", o.tokens, "ids such as 1,2,3, or an .npy file of [seq_len] or [n, seq_len] ids", "IDS");
+        verb.text("-p,--prompt", o.text, "instead of ids: a text");
+        verb.file("-o,--output", o.output,
+                  "an .npy file for float32 logits, the ids' shape by vocab_size; - for standard output");
+        add_view(verb, o.view, true);
+        add_loras(verb, o.loras);
+        verb.count(
+            "--top", o.top, 1, kAny,
+            "print the K likeliest next tokens with their probabilities (default 10 where there is no other output)");
+        verb.flag("--trace", o.trace, "print a hash for each layer and operation");
+        verb.flag("--special", o.special, "read <|name|> in the text as that special token");
+        verb.count("--context", o.context, 1, kAny, "positions to hold (default: what the tokens need)");
+        verb.kv(o.common.kv_type);
+        add_workers(verb, o.common);
+        verb.opening(o.common);
+    };
+    add_verb<LogitsOptions>(app, "logits", "The logits after every token, or what comes next", logits, declare);
 }
 
 }  // namespace fovea

@@ -27,18 +27,16 @@ namespace {
 
 constexpr char kVersion[] = "fovea " FOVEA_VERSION;
 
-std::string verb_names(const CLI::App& app) {
-    std::string names;
+std::vector<std::string> verbs_of(const CLI::App& app) {
+    std::vector<std::string> names;
     for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
-        names += (names.empty() ? "" : ", ") + verb->get_name();
+        names.push_back(verb->get_name());
     return names;
 }
 
 /// What can be typed at a place: verbs and options.
 std::vector<std::string> names_at(const CLI::App& app) {
-    std::vector<std::string> names;
-    for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
-        names.push_back(verb->get_name());
+    std::vector<std::string> names = verbs_of(app);
     for (const CLI::Option* option : app.get_options())
         for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
     return names;
@@ -62,7 +60,7 @@ std::string extra_argument(const CLI::App& app) {
     if (at_verb && meant.empty() && !typed.starts_with('-')) return second_argument(place, typed);
     if (at_verb) return "argument: expected one that `fovea " + place.get_name() + " --help` lists" + got;
     if (typed.starts_with('-')) return "option: expected one that `fovea --help` lists" + got;
-    return "command: expected one of " + verb_names(app) + got;
+    return "command: expected one of " + CLI::detail::join(verbs_of(app), ", ") + got;
 }
 
 std::string missing_value(const CLI::ArgumentMismatch& error) {
@@ -97,7 +95,7 @@ int run_command_line(int argc, char** argv) {
     try {
         app.parse(settled_arguments(app, argc, argv));
         if (app.get_subcommands().empty())
-            throw UsageError("command: expected one of " + verb_names(app) + ", got none");
+            throw UsageError("command: expected one of " + CLI::detail::join(verbs_of(app), ", ") + ", got none");
     } catch (const CLI::Success& done) {  // --help, --version
         const int status = app.exit(done);
         if (!std::cout.flush()) throw host::Error("standard output: cannot be written in full");

@@ -1,27 +1,143 @@
 // fovea plan: exact memory and parameters, before any memory is taken and for shapes no file is needed for; and whether
 // a board has that memory.
-#include <cstdio>
-#include <memory>
-#include <optional>
-#include <string>
+#include <cmath>
 
 #include "fovea/mapping.h"
-#include "host/base/error.h"
-#include "host/base/json.h"
-#include "host/base/words.h"
+#include "fovea/sound.h"
 #include "host/grammar/grammar.h"
 #include "host/model/report.h"
 #include "host/show/picture.h"
+#include "host/speech/speech_engine.h"
 #include "host/translate/beam_search.h"
+#include "host/translate/source_memory.h"
 #include "tools/measure/board.h"
-#include "tools/options/opened.h"
 #include "tools/options/presets.h"
-#include "tools/terminal/usage_error.h"
-#include "tools/verbs/plan_memory.h"
-#include "tools/verbs/verbs.h"
+#include "tools/verbs/run_options.h"
+#include "tools/verbs/verb.h"
 
 namespace fovea {
 namespace {
+
+struct PlanOptions {
+    CommonOptions common;
+    std::string model, preset, picture, form;
+    Limits limits;
+    std::uint32_t n_beams = 0;  ///< 0: as many as the model says
+    float seconds = 0;          ///< of a recording; 0: a window
+    bool words = false;
+    std::uint64_t flash = 0, ram = 0;  ///< what a board has; 0: not asked
+    std::uint32_t max_text_bytes = 64;
+};
+
+/// All that the verb for a model takes beside its file.
+struct MemoryPlan {
+    Plan plan;                       ///< parts one after the other
+    std::string heading;             ///< for what
+    Json settings = Json::object();  ///< beside the limits
+};
+
+/// Parts of a plan, one after the other.
+class PartList {
+public:
+    explicit PartList(const Limits& limits) { made_.plan.limits = limits; }
+    PartList& add(const char* name, std::uint64_t bytes) {
+        Plan& plan = made_.plan;
+        if (bytes) plan.parts[plan.n_parts++] = {name, plan.arena_bytes, bytes};
+        plan.arena_bytes += bytes;
+        return *this;
+    }
+    PartList& add(const TwoStackPlan& stacks) {
+        return add("workspace", stacks.workspace.arena_bytes)
+            .add("memory", stacks.memories.arena_bytes)
+            .add("text", stacks.texts.arena_bytes);
+    }
+    [[nodiscard]] MemoryPlan take(const std::string& heading, Json settings) {
+        made_.heading = heading + ", " + counted(made_.plan.limits.n_threads, "thread");
+        made_.settings = std::move(settings);
+        return std::move(made_);
+    }
+
+private:
+    MemoryPlan made_;
+};
+
+MemoryPlan plan_run(const host::Opened& opened, const PlanOptions& options) {
+    const TargetPlan plan =
+        Translator::plan(opened, {.limits = {.n_threads = options.limits.n_threads, .kv_type = options.limits.kv_type},
+                                  .generator = RunOptions().limits(),
+                                  .n_beams = options.n_beams});
+    const std::uint32_t n_beams = plan.stacks.texts.limits.max_sequences;
+    return PartList(plan.stacks.workspace.limits)
+        .add(plan.stacks)
+        .add("generator", plan.generator.arena_bytes)
+        .add("beams", plan.search_bytes)
+        .take("memory of run: sources of " + std::to_string(plan.stacks.memories.limits.max_kv_len) +
+                  " tokens, texts of " + std::to_string(plan.stacks.texts.limits.max_kv_len) + ", " +
+                  counted(n_beams, "beam"),
+              {{"n_beams", n_beams}});
+}
+
+MemoryPlan plan_transcribe(const host::Opened& opened, const PlanOptions& options) {
+    const Sound& sound = opened.model.config().encoder.sound;
+    const SpeechPlan plan = SpeechWorkspace::plan(
+        opened, {.n_threads = options.limits.n_threads, .kv_type = options.limits.kv_type, .words = options.words});
+    const double window = static_cast<double>(window_samples(sound)) / sound.sample_rate;
+    const double seconds = options.seconds > 0 ? static_cast<double>(options.seconds) : window;
+    const auto n_samples = static_cast<std::size_t>(std::ceil(seconds * sound.sample_rate));
+    const RecordingBytes recording = recording_bytes(opened.model, n_samples, opened.name);
+    char length[40];
+    std::snprintf(length, sizeof length, "%.10g", seconds);
+    return PartList(plan.stacks.workspace.limits)
+        .add(plan.stacks)
+        .add("logits", plan.logits_bytes)
+        .add("words", plan.word_bytes)
+        .add("samples", recording.samples)
+        .add("frames", recording.frames)
+        .add("frames' scratch", recording.scratch)
+        .take("memory of transcribe: a recording of " + std::string(length) +
+                  (options.seconds > 0 ? " seconds" : " seconds, a window (--seconds says another length)"),
+              {{"seconds", seconds}});
+}
+
+// Files without the metadata that those verbs read are for `encode` alone.
+bool translates_by_run(const host::Opened& opened) {
+    return opened.kind() == host::Kind::translation && !find_info(opened.model, "target").empty();
+}
+bool transcribes(const host::Opened& opened) {
+    return opened.tokenizer.valid() && !find_info(opened.model, "speech").empty();
+}
+
+void check(const host::Opened& opened, const PlanOptions& options, bool translates, bool hears) {
+    const auto refuse = [&](bool given, const char* name, const char* expected) {
+        if (given)
+            throw UsageError(std::string(name) + ": expected a model that " + expected + ", got " + opened.name +
+                             ", which does not");
+    };
+    refuse(options.n_beams && !translates, "--beams", "writes one text from another");
+    refuse(options.seconds > 0 && !hears, "--seconds", "hears and writes");
+    refuse(options.words && !hears, "--words", "hears and writes");
+    refuse(options.limits.max_batch && (translates || hears), "--batch", "has one stack");
+    if (options.limits.max_kv_len) opened.need_logits();  // others cache no positions, or as many as they have
+}
+
+/// A session's.
+MemoryPlan plan_session(const std::string& name, const Config& config, const Limits& limits) {
+    MemoryPlan made;
+    require(make_plan(config, limits, made.plan), name);
+    const Limits& settled = made.plan.limits;
+    made.heading = "arena: " + std::to_string(settled.max_kv_len) + " positions, " + std::to_string(settled.max_batch) +
+                   " tokens together, " + counted(settled.n_threads, "thread");
+    return made;
+}
+
+/// What `run` takes of a model that writes one text from another, `transcribe` of one that hears, and of others a session.
+/// Refuses options that do nothing for such a model.
+MemoryPlan plan_memory(const host::Opened& opened, const PlanOptions& options) {
+    const bool translates = translates_by_run(opened), hears = transcribes(opened);
+    check(opened, options, translates, hears);
+    if (translates) return plan_run(opened, options);
+    return hears ? plan_transcribe(opened, options) : plan_session(opened.name, opened.model.config(), options.limits);
+}
 
 /// The form's file, where one is given.
 Mapping map_form(const std::string& path) {
@@ -54,7 +170,7 @@ void print_json(const std::string& name, const MemoryPlan& memory, const Paramet
                             {"biases_and_norms", count.biases_and_norms},
                             {"total", count.total}};
     if (board) object["board"] = board->json();
-    std::printf("%s\n", json_text(object).c_str());
+    print_line(object);
 }
 
 void print_arena(const MemoryPlan& memory) {
@@ -88,9 +204,7 @@ void print_plan(const std::string& name, const Config& config, const MemoryPlan&
 }
 
 void make_and_print(PlanOptions& options) {
-    if (options.model.empty() == options.preset.empty())
-        throw UsageError(std::string("MODEL or --preset NAME: expected one of them, got ") +
-                         (options.model.empty() ? "neither" : "both"));
+    check_one_source(options.model, options.preset);
     if (!options.picture.empty() && picture_kind(options.picture) == PictureKind::text && options.common.json)
         throw UsageError("--picture: expected a file beside --json, got -");
     const bool asks_board = options.flash || options.ram;
@@ -123,28 +237,28 @@ void make_and_print(PlanOptions& options) {
 }  // namespace
 
 void add_plan(CLI::App& app) {
-    constexpr std::uint32_t kAny = 0xffffffffu;
-    auto options = std::make_shared<PlanOptions>();
-    CLI::App& verb = add_verb(app, "plan", "Exact memory and parameters, of a file or of a published shape");
-    add_model(verb, options->model);
-    add_text(verb, "--preset", options->preset, "instead of a file: " + joined(preset_names())).type_name("NAME");
-    add_count(verb, "--context", options->limits.max_kv_len, 1, kAny, "positions to hold (default: all the model has)");
-    add_count(verb, "--batch", options->limits.max_batch, 1, kAny,
-              "tokens computed together (default: chosen by the plan)");
-    add_kv(verb, options->limits.kv_type);
-    add_count(verb, "--beams", options->n_beams, 1, kMostBeams,
-              "of run, by a model that writes one text from another (default: what the model says)");
-    add_real(verb, "--seconds", options->seconds, 0.01f, 86400,
-             "of a recording, by a model that hears (default: a window, 30); transcribe decodes files beside that");
-    add_flag(verb, "--words", options->words, "and the times of its words");
-    add_text(verb, "--picture", options->picture, "draw the arena: .svg, .html or - (here)").type_name("FILE");
-    add_size(verb, "--flash", options->flash, "do the model and the library fit into this: 2M");
-    add_size(verb, "--ram", options->ram, "does all that a program needs fit into this: 512K");
-    add_count(verb, "--text-bytes", options->max_text_bytes, 0, kAny,
-              "with --ram: of the longest text to make tokens of (default: 64)");
-    add_text(verb, "--form", options->form, "and answers of this form, which fovea grammar wrote").type_name("FILE");
-    add_common(verb, options->common);
-    set_action(verb, [options] { make_and_print(*options); });
+    const auto declare = [](const Verb& verb, PlanOptions& o) {
+        verb.model(o.model);
+        verb.text("--preset", o.preset, "instead of a file: " + joined(preset_names()), "NAME");
+        verb.count("--context", o.limits.max_kv_len, 1, kAny, "positions to hold (default: all the model has)");
+        verb.count("--batch", o.limits.max_batch, 1, kAny, "tokens computed together (default: chosen by the plan)");
+        verb.kv(o.limits.kv_type);
+        verb.count("--beams", o.n_beams, 1, kMostBeams,
+                   "of run, by a model that writes one text from another (default: what the model says)");
+        verb.real(
+            "--seconds", o.seconds, 0.01f, 86400,
+            "of a recording, by a model that hears (default: a window, 30); transcribe decodes files beside that");
+        verb.flag("--words", o.words, "and the times of its words");
+        verb.file("--picture", o.picture, "draw the arena: .svg, .html or - (here)");
+        verb.size("--flash", o.flash, "do the model and the library fit into this: 2M");
+        verb.size("--ram", o.ram, "does all that a program needs fit into this: 512K");
+        verb.count("--text-bytes", o.max_text_bytes, 0, kAny,
+                   "with --ram: of the longest text to make tokens of (default: 64)");
+        verb.file("--form", o.form, "and answers of this form, which fovea grammar wrote");
+        verb.common(o.common);
+    };
+    add_verb<PlanOptions>(app, "plan", "Exact memory and parameters, of a file or of a published shape", make_and_print,
+                          declare);
 }
 
 }  // namespace fovea

@@ -1,68 +1,35 @@
 // fovea run: a prompt in, its continuation out.
 #include <unistd.h>
-#include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <iostream>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "fovea/host/generation.h"
-#include "fovea/host/opened.h"
-#include "host/base/error.h"
-#include "host/base/json.h"
 #include "host/base/output_file.h"
-#include "host/base/words.h"
 #include "host/model/beam_options.h"
 #include "host/model/context.h"
 #include "host/text/session_file.h"
-#include "tools/options/adapters.h"
-#include "tools/options/answer_form.h"
 #include "tools/options/given_prompt.h"
-#include "tools/options/opened.h"
-#include "tools/options/options.h"
-#include "tools/options/sampling.h"
-#include "tools/show/view.h"
-#include "tools/terminal/usage_error.h"
-#include "tools/verbs/chat.h"
-#include "tools/verbs/run_batch.h"
 #include "tools/verbs/run_options.h"
-#include "tools/verbs/verbs.h"
+#include "tools/verbs/verb.h"
 
 namespace fovea {
 namespace {
 
-constexpr std::uint32_t kMostNew = kUnlimited - 1;
-constexpr std::uint32_t kDrafted = 8;  // tokens that --draft proposes in each pass
-
-void write_piece(std::string_view piece) {
-    std::fwrite(piece.data(), 1, piece.size(), stdout);
-    std::fflush(stdout);
-}
+constexpr std::uint32_t kMostNew = 128;  // tokens, unless -n says another number
 
 /// The context that was asked for, or the model's.
 std::uint32_t context_of(const RunOptions& options, const host::Opened& opened) {
-    return checked_context(opened.name, opened.model, options.context, kUnlimited);
+    return checked_context(opened.name, opened.model, options.context, kAny);
 }
 
 /// How many new tokens there can be: -n, or as many as the context has room for behind the prompt.
 std::uint32_t new_tokens(const RunOptions& options, std::uint64_t n_prompt, std::uint64_t context) {
     if (n_prompt == 0) throw UsageError("prompt: expected 1 token or more, got none");
-    const std::uint64_t most = context - (options.n_new ? 1 : 0);  // one at least
+    const std::uint32_t n_new = options.n_new.value_or(kMostNew);
+    const std::uint64_t most = context - (n_new ? 1 : 0);  // one at least
     if (n_prompt > most)
         throw host::Error("prompt: expected at most " + std::to_string(most) + " tokens, which a context of " +
                           std::to_string(context) + " has room for, got " + std::to_string(n_prompt));
-    return static_cast<std::uint32_t>(std::min<std::uint64_t>(options.n_new, context - n_prompt));
-}
-
-/// Without --context a session has room for this prompt and its answer, no more.
-Limits session_limits(const RunOptions& options, std::uint32_t n_positions) {
-    return {.max_kv_len = options.context ? options.context : n_positions,
-            .n_threads = options.common.n_threads,
-            .kv_type = options.kv_type};
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(n_new, context - n_prompt));
 }
 
 /// All that answers prompts, one after the other. `opened` must outlive it. A saved session is restored before the model of
@@ -72,10 +39,11 @@ struct Answering {
     host::Generation generation;
     AnswerForm form;
 
+    /// Without --context a session has room for this prompt and its answer, no more.
     Answering(const RunOptions& options, const host::Opened& opened, std::uint32_t n_positions,
               const SavedText* before = nullptr)
-        : generation(opened, session_limits(options, n_positions),
-                     {.isa = options.common.isa_or_best(), .remote = options.shared->remote()}, options.limits()),
+        : generation(opened, options.common.limits(options.context ? options.context : n_positions),
+                     options.common.session(options.shared->remote()), options.limits()),
           form(options.form, opened) {
         if (before) generation.resume(*before, options.session);
         if (options.draft.empty()) return;
@@ -83,15 +51,19 @@ struct Answering {
         generation.propose_by(draft,
                               {.max_kv_len = std::min(n_positions, draft.config().decoder.max_positions),
                                .n_threads = options.common.n_threads},
-                              {.isa = options.common.isa_or_best()});
+                              options.common.session());
     }
 
-    /// For the next answer, of n_new tokens at most.
-    [[nodiscard]] GenerateOptions begin(const RunOptions& options, std::uint32_t n_new) {
-        GenerateOptions generate = options.generate();
-        generate.n_new = n_new;
-        generate.filter = form.start();
-        return generate;
+    /// The next answer, of n_new tokens at most.
+    template<class OnPiece>
+    host::Generated answer(const RunOptions& options, std::span<const Token> prompt, std::uint32_t n_new,
+                           OnPiece on_piece) {
+        GenerateOptions how = options.generate(n_new);
+        how.filter = form.start();
+        return generation.generate_until(prompt, how, [&](const Piece& piece) {
+            on_piece(piece);
+            return true;
+        });
     }
 };
 
@@ -101,12 +73,12 @@ std::string closed_prompt(const host::Opened& opened, const std::string& text) {
 
 void print_figures(std::FILE* out, const host::Generated& made, const host::Generation& by,
                    const host::Opened& opened) {
-    const char* cold = made.is_cold(opened.model.bytes().size()) ? " cold: the file was mapped meanwhile" : "";
-    std::fprintf(out, "%.0f tokens per second (prompt %.0f%s), %s arena bytes, %s, %u %s, %s file bytes",
-                 made.tokens_per_second(), made.prefill_tokens_per_second(), cold,
-                 with_separators(by.plan().arena_bytes).c_str(), by.session().isa(), by.plan().limits.n_threads,
-                 by.plan().limits.n_threads == 1 ? "thread" : "threads",
-                 with_separators(opened.model.bytes().size()).c_str());
+    const std::uint64_t file_bytes = opened.model.bytes().size();
+    std::fprintf(out, "%.0f tokens per second (prompt %.0f%s), %s arena bytes, %s, %s, %s file bytes",
+                 made.tokens_per_second(), made.prefill_tokens_per_second(),
+                 made.is_cold(file_bytes) ? " cold: the file was mapped meanwhile" : "",
+                 with_separators(by.plan().arena_bytes).c_str(), by.session().isa(),
+                 counted(by.plan().limits.n_threads, "thread").c_str(), with_separators(file_bytes).c_str());
     const GenerateFigures& f = made.figures;
     if (f.n_proposed)
         std::fprintf(out, ", %u tokens in %u passes, %u of %u proposed ones right", made.n_decoded, f.n_passes,
@@ -114,32 +86,32 @@ void print_figures(std::FILE* out, const host::Generated& made, const host::Gene
     std::fprintf(out, "\n");
 }
 
-void print_json(const std::string& text, std::span<const Token> tokens, const host::Generated& made,
-                const host::Generation& by, const host::Opened& opened, const AnswerForm& form) {
-    Json object;
-    object["text"] = text;
-    if (!tokens.empty()) object["tokens"] = std::vector<Token>(tokens.begin(), tokens.end());
+void print_json(const std::string& text, const std::vector<Token>& tokens, const host::Generated& made,
+                const Answering& by, const host::Opened& opened) {
+    Json object{{"text", text}};
+    if (!tokens.empty()) object["tokens"] = tokens;
     object["finish"] = host::name_of(made.finish);
-    if (form.wanted()) {
-        object["complete"] = form.complete();
+    if (by.form.wanted()) {
+        object["complete"] = by.form.complete();
         object["n_forced_tokens"] = made.figures.n_forced;
     }
-    object["n_tokens"] = made.figures.n_tokens;
-    object["n_prompt_tokens"] = made.figures.n_prompt;
-    object["n_kept_tokens"] = made.figures.n_kept;
-    object["n_passes"] = made.figures.n_passes;
-    object["n_proposed_tokens"] = made.figures.n_proposed;
-    object["n_accepted_tokens"] = made.figures.n_accepted;
-    object["n_draft_passes"] = made.figures.n_draft_passes;
-    object["tokens_per_second"] = made.tokens_per_second();
-    object["prefill_tokens_per_second"] = made.prefill_tokens_per_second();
-    object["prefill_page_faults"] = made.n_page_faults;
-    object["prefill_is_cold"] = made.is_cold(opened.model.bytes().size());
-    object["arena_bytes"] = by.plan().arena_bytes;
-    object["file_bytes"] = opened.model.bytes().size();
-    object["isa"] = by.session().isa();
-    object["n_threads"] = by.plan().limits.n_threads;
-    std::printf("%s\n", json_text(object).c_str());
+    const GenerateFigures& f = made.figures;
+    object.update(Json{{"n_tokens", f.n_tokens},
+                       {"n_prompt_tokens", f.n_prompt},
+                       {"n_kept_tokens", f.n_kept},
+                       {"n_passes", f.n_passes},
+                       {"n_proposed_tokens", f.n_proposed},
+                       {"n_accepted_tokens", f.n_accepted},
+                       {"n_draft_passes", f.n_draft_passes},
+                       {"tokens_per_second", made.tokens_per_second()},
+                       {"prefill_tokens_per_second", made.prefill_tokens_per_second()},
+                       {"prefill_page_faults", made.n_page_faults},
+                       {"prefill_is_cold", made.is_cold(opened.model.bytes().size())},
+                       {"arena_bytes", by.generation.plan().arena_bytes},
+                       {"file_bytes", opened.model.bytes().size()},
+                       {"isa", by.generation.session().isa()},
+                       {"n_threads", by.generation.plan().limits.n_threads}});
+    print_line(object);
 }
 
 /// The file of --session, where there is one.
@@ -150,28 +122,7 @@ std::optional<SavedText> read_session(const RunOptions& options, Mapping& mappin
     return host::split_session_file(mapping.bytes(), options.session);
 }
 
-/// The text as it is made, or the ids where the model has none. Theirs are parted by commas, as --tokens reads them.
-host::Generated write_text(const RunOptions& options, const host::Opened& opened, host::Generation& generation,
-                           std::span<const Token> prompt, const GenerateOptions& generate) {
-    bool first = true;
-    const auto write_ids = [&](std::span<const Token> ids) {
-        for (const Token id : ids) {
-            write_piece((first ? "" : ",") + std::to_string(id));
-            first = false;
-        }
-        return true;
-    };
-    if (opened.tokenizer.valid()) {
-        if (options.echo)
-            write_piece(options.tokens.empty() ? closed_prompt(opened, options.prompt)
-                                               : opened.text(prompt, {.show_special = true}));
-        return generation.generate(prompt, generate, write_piece);
-    }
-    if (options.echo) write_ids(prompt);
-    return generation.generate_until(prompt, generate, [&](const Piece& piece) { return write_ids(piece.tokens); });
-}
-
-void run_once(RunOptions& options, const host::Opened& opened) {
+void run_once(const RunOptions& options, const host::Opened& opened) {
     check_layer(options.view, opened.model.config().decoder);
     const std::string prompt = closed_prompt(opened, options.prompt);
     const std::vector<Token> tokens =
@@ -185,34 +136,34 @@ void run_once(RunOptions& options, const host::Opened& opened) {
         before ? std::min<std::uint64_t>(before->tokens.size(), opened.model.config().decoder.max_positions) : 0);
     Answering answering(options, opened, static_cast<std::uint32_t>(n_positions), before ? &*before : nullptr);
     host::Generation& generation = answering.generation;
-    const GenerateOptions generate = answering.begin(options, options.n_new);
+    const bool json = options.common.json;
+    PieceWriter writer(opened);
+    if (options.echo && !json && !opened.tokenizer.valid())
+        writer.write(tokens);
+    else if (options.echo && !json)
+        writer.write(options.tokens.empty() ? prompt : opened.text(tokens, {.show_special = true}));
+    std::string text;
+    const host::Generated made =
+        answering.answer(options, tokens, options.n_new.value_or(kMostNew), [&](const Piece& piece) {
+            text += piece.text;
+            if (!json) writer.write(piece);
+        });
+    if (!json) writer.write("\n");
     // Before the figures, so that where this fails its refusal is all there is on standard error.
-    const auto write_files = [&] {
-        const std::span<const Token> all = generation.tokens();
-        if (!options.session.empty()) host::write_session_file(options.session, generation.session(), all);
-        show_attention(options.view, opened, generation.session(), all, all.size(), false);
-    };
-    if (options.common.json) {
-        std::string text;
-        const host::Generated made =
-            generation.generate(tokens, generate, [&](std::string_view piece) { text += piece; });
-        write_files();
-        const std::span<const Token> added = generation.all_tokens().subspan(tokens.size());
-        print_json(text, options.tokens.empty() ? std::span<const Token>() : added, made, answering.generation, opened,
-                   answering.form);
-    } else {
-        const host::Generated made = write_text(options, opened, generation, tokens, generate);
-        write_piece("\n");
-        write_files();
-        flush_output();
-        if (answering.form.wanted() && !answering.form.complete())
-            std::fprintf(stderr, "note: the answer ends before it fits the form, for -n or the context is too small\n");
-        if (!options.quiet) print_figures(stderr, made, answering.generation, opened);
-    }
+    const std::span<const Token> held = generation.tokens(), added = generation.all_tokens().subspan(tokens.size());
+    if (!options.session.empty()) host::write_session_file(options.session, generation.session(), held);
+    std::vector<Token> new_ids;
+    if (!options.tokens.empty()) new_ids.assign(added.begin(), added.end());
+    show_attention(options.view, opened, generation.session(), held, held.size(), false);
+    if (json) return print_json(text, new_ids, made, answering, opened);
+    flush_output();
+    if (answering.form.wanted() && !answering.form.complete())
+        std::fprintf(stderr, "note: the answer ends before it fits the form, for -n or the context is too small\n");
+    if (!options.quiet) print_figures(stderr, made, generation, opened);
 }
 
 /// A prompt per line until the end of the input; each is answered on its own.
-void run_interactively(RunOptions& options, const host::Opened& opened) {
+void run_interactively(const RunOptions& options, const host::Opened& opened) {
     const std::uint32_t context = context_of(options, opened);
     Answering answering(options, opened, context);
     std::fprintf(stderr, "%s: a prompt per line, an empty one ends.\n", one_line(opened.name).c_str());
@@ -226,33 +177,26 @@ void run_interactively(RunOptions& options, const host::Opened& opened) {
             std::fprintf(stderr, "%s\n", refusal.what());
             continue;
         }
+        PieceWriter writer(opened);
         const host::Generated made =
-            answering.generation.generate(tokens, answering.begin(options, n_new), write_piece);
-        write_piece("\n");
+            answering.answer(options, tokens, n_new, [&](const Piece& piece) { writer.write(piece); });
+        writer.write("\n");
         print_figures(stderr, made, answering.generation, opened);
     }
 }
 
 /// On a terminal: a conversation with a model that says how it is talked to, else each line on its own.
-void answer_lines(RunOptions& options, const host::Opened& opened) {
+void answer_lines(const RunOptions& options, const host::Opened& opened) {
     const ModelInfo& info = opened.model.info();
     const bool talks = !info.chat_template.empty() || !info.prompt_suffix.empty();
     const bool by_lines =
-        options.form.wanted() || options.n_proposed || !options.draft.empty() || options.special || options.echo;
+        options.form.wanted() || options.n_proposed() || !options.draft.empty() || options.special || options.echo;
     if (!talks || by_lines) return run_interactively(options, opened);
-    ChatOptions chat;
-    chat.common = options.common;
-    chat.sampling = options.sampling;
-    chat.stop = options.stop;
-    chat.quiet = options.quiet;
-    if (options.has_n_new) chat.n_new = options.n_new;
-    chat.context = options.context;
-    chat.kv_type = options.kv_type;
-    hold_conversation(chat, opened);
+    hold_conversation({options, {}, {}, false, false}, opened);
 }
 
 /// A few commands with their answers, and what else the built-in model understands.
-void show_demo(RunOptions& options, const host::Opened& opened) {
+void show_demo(const RunOptions& options, const host::Opened& opened) {
     static constexpr const char* kCommands[] = {"turn on the reading lamp in the living room",
                                                 "set the heating in the bedroom to twenty one degrees",
                                                 "close the blinds in the office at half past seven in the evening",
@@ -268,9 +212,10 @@ void show_demo(RunOptions& options, const host::Opened& opened) {
     std::printf("The built-in model turns home commands into JSON:\n\n");
     for (const char* command : kCommands) {
         const std::vector<Token> tokens = opened.tokens(closed_prompt(opened, command));
-        const GenerateOptions generate = answering.begin(options, new_tokens(options, tokens.size(), context));
+        const std::uint32_t n_new = new_tokens(options, tokens.size(), context);
         std::printf("  %s\n    ", command);
-        const host::Generated made = answering.generation.generate(tokens, generate, write_piece);
+        const host::Generated made =
+            answering.answer(options, tokens, n_new, [](const Piece& piece) { PieceWriter::write(piece.text); });
         std::printf("\n");
         all.figures.n_prompt += made.figures.n_prompt;
         all.figures.n_passes += made.figures.n_passes;
@@ -287,36 +232,54 @@ void show_demo(RunOptions& options, const host::Opened& opened) {
     print_figures(stdout, all, answering.generation, opened);
 }
 
-}  // namespace
-
-void answer_batch(const RunOptions& options, const host::Opened& opened) {
-    const bool continues = opened.kind() != host::Kind::translation;
-    if (continues) (void)context_of(options, opened);
-    const BatchOptions batch{.input = options.batch,
-                             .output = options.output,
-                             .n_sequences = options.n_sequences,
-                             .context = options.context,
-                             .kv_type = options.kv_type,
-                             .defaults = {options.sampling,
-                                          options.stop,
-                                          continues || options.has_n_new ? options.n_new : kUnlimited,
-                                          options.languages,
-                                          {}},
-                             .form = options.form,
-                             .quiet = options.quiet};
-    run_batch(batch, options.common, opened);
+/// What goes with --batch, and what with nothing else.
+void check_batch(const RunOptions& options) {
+    if (options.batch.empty()) {
+        if (!options.output.empty()) throw UsageError("-o: expected --batch with it, got none");
+        return;
+    }
+    if (const char* other = first_given({{options.has_prompt, "a prompt"},
+                                         {!options.session.empty(), "--session"},
+                                         {!options.common.workers.empty(), "--workers"},
+                                         {!options.draft.empty(), "--draft"},
+                                         {options.n_proposed() > 0, "--speculate"},
+                                         {options.view.wanted(), "--weights or --picture"},
+                                         {options.special, "--special"},
+                                         {options.echo, "--echo"}}))
+        throw UsageError(std::string("--batch: expected no options of a single prompt, got ") + other);
+    if (options.common.json && (options.output.empty() || options.output == "-"))
+        throw UsageError("--json: expected -o FILE with --batch, got standard output for the answers");
 }
 
-namespace {
+/// Refuses options that do not go together.
+void check_given(const RunOptions& options) {
+    options.form.check();
+    if (options.form.compact && options.form.schema_path.empty() && options.batch.empty())
+        throw UsageError("--compact: expected --json-schema beside it, got none");
+    if (options.n_others && options.n_prompts + options.n_others > 1)  // the last -p counts
+        throw UsageError("prompt: expected one of PROMPT, -p, -f and --tokens, got several");
+    check_batch(options);
+    options.check_stop();
+    check_view(options.view, options.common);
+    if (options.view.wanted() && !options.has_prompt)
+        throw UsageError("--weights and --picture: expected -p TEXT with them, got none");
+    if (!options.session.empty() && !options.has_prompt)
+        throw UsageError("--session: expected -p TEXT with it, got none");
+    check_sessions(options.session, options.loras);
+}
 
 void run(RunOptions& options) {
+    options.has_prompt = options.n_prompts + options.n_others > 0;
+    check_given(options);
+    options.stop_views.assign(options.stop.begin(), options.stop.end());
     settle(options.common);
     if (!options.has_prompt) refuse_text_as_model(options.model);
     host::Opened opened = open_path_or_demo(options.model, options.common.opening());
     check_biases(options.sampling, opened.model);
-    if (opened.kind() == host::Kind::translation && !options.common.workers.empty())
+    const bool translates = opened.kind() == host::Kind::translation;
+    if (translates && !options.common.workers.empty())
         throw UsageError("--workers: expected a model that continues its prompt, got one that writes another text");
-    if (opened.kind() == host::Kind::translation) return write_target(options, opened);
+    if (translates) return write_target(options, opened);
     if (!options.languages.from.empty() || !options.languages.to.empty())
         throw UsageError("--from, --to: expected a model that translates, got one that continues its prompt");
     if (options.n_beams)
@@ -325,17 +288,18 @@ void run(RunOptions& options) {
     opened.need_logits();
     open_loras(opened, options.loras, options.common.opening());
     options.shared = std::make_shared<const SharedWork>(options.common, opened);
-    if (!options.tokens.empty() && !options.form.wanted()) return run_once(options, opened);
-    if (options.batch.empty() || options.form.wanted()) (void)opened.need_tokenizer();  // a batch may be of ids
+    // A batch may be of ids.
+    if (options.form.wanted() || (options.tokens.empty() && options.batch.empty())) (void)opened.need_tokenizer();
     if (!options.tokens.empty()) return run_once(options, opened);
-    if (!options.batch.empty()) return answer_batch(options, opened);
-    if (options.has_prompt) {
-        options.prompt = given_prompt(options.prompt, options.prompt_file);
-        return run_once(options, opened);
+    if (!options.batch.empty()) {
+        (void)context_of(options, opened);
+        options.n_new = options.n_new.value_or(kMostNew);
+        return run_batch(options, opened);
     }
-    if (!isatty(STDIN_FILENO) && input_speaks()) {
-        options.prompt = read_input();
-        if (!options.prompt.empty()) return run_once(options, opened);
+    if (const auto prompt = asked_prompt(options.has_prompt, options.prompt, options.prompt_file);
+        prompt && (options.has_prompt || !prompt->empty())) {
+        options.prompt = *prompt;
+        return run_once(options, opened);
     }
     if (options.common.json) throw UsageError("prompt: expected -p TEXT with --json, got none");
     if (options.model.empty()) return show_demo(options, opened);
@@ -343,121 +307,67 @@ void run(RunOptions& options) {
     throw UsageError("prompt: expected -p TEXT, or one on standard input, got none");
 }
 
-void add_batch(CLI::App& verb, RunOptions& options) {
-    add_text(verb, "--batch", options.batch,
-             "requests, a JSON object a line with a prompt or messages, computed many at a time; - for standard input")
-        .type_name("FILE");
-    add_text(verb, "-o,--output", options.output,
-             "with --batch: a file for the answers (default: standard output); an unfinished one is continued")
-        .type_name("FILE");
-    add_count(verb, "--sequences", options.n_sequences, 1, 1024,
-              "with --batch: requests computed at once (default 16)");
-}
-
-/// Options for models that write another text than their prompt.
-void add_target(CLI::App& verb, RunOptions& options) {
-    add_text(verb, "--from", options.languages.from,
-             "of a model that translates: the source's language, as it names it")
-        .type_name("LANGUAGE");
-    add_text(verb, "--to", options.languages.to, "and the language to translate into, such as fr, fra_Latn or fr_XX")
-        .type_name("LANGUAGE");
-    add_count(verb, "--beams", options.n_beams, 1, kMostBeams,
-              "of a model that writes another text: beginnings that go on side by side (default: what the model says)");
-}
-
-/// What goes with --batch, and what with nothing else.
-void check_batch(const RunOptions& options, std::size_t n_given) {
-    if (options.batch.empty()) {
-        if (!options.output.empty()) throw UsageError("-o: expected --batch with it, got none");
-        return;
-    }
-    const std::pair<bool, const char*> others[] = {{n_given > 0, "a prompt"},
-                                                   {!options.session.empty(), "--session"},
-                                                   {!options.common.workers.empty(), "--workers"},
-                                                   {!options.draft.empty(), "--draft"},
-                                                   {options.n_proposed > 0, "--speculate"},
-                                                   {options.view.wanted(), "--weights or --picture"},
-                                                   {options.special, "--special"},
-                                                   {options.echo, "--echo"}};
-    for (const auto& other : others)
-        if (other.first)
-            throw UsageError(std::string("--batch: expected no options of a single prompt, got ") + other.second);
-    if (options.common.json && (options.output.empty() || options.output == "-"))
-        throw UsageError("--json: expected -o FILE with --batch, got standard output for the answers");
-}
-
-/// Refuses options that do not go together. Prompts are counted in n_given; `several`: not all of them are of -p.
-void check_given(const RunOptions& options, std::size_t n_given, bool several) {
-    options.form.check();
-    if (options.form.compact && options.form.schema_path.empty() && options.batch.empty())
-        throw UsageError("--compact: expected --json-schema beside it, got none");
-    if (several) throw UsageError("prompt: expected one of PROMPT, -p, -f and --tokens, got several");
-    check_batch(options, n_given);
-    for (const std::string& text : options.stop)
-        if (text.empty()) throw UsageError("--stop: expected a text, got an empty one");
-    check_view(options.view, options.common);
-    if (options.view.wanted() && n_given == 0)
-        throw UsageError("--weights and --picture: expected -p TEXT with them, got none");
-    if (!options.session.empty() && n_given == 0) throw UsageError("--session: expected -p TEXT with it, got none");
-    check_sessions(options.session, options.loras);
-}
-
 }  // namespace
 
+void PieceWriter::write(std::span<const Token> ids) {
+    for (const Token id : ids) {
+        write((first_ ? "" : ",") + std::to_string(id));
+        first_ = false;
+    }
+}
+
+void PieceWriter::write(std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+}
+
 void add_run(CLI::App& app) {
-    auto options = std::make_shared<RunOptions>();
-    CLI::App& verb = add_verb(app, "run", "Continue a prompt, or show the built-in model");
-    add_model(verb, options->model, "a Fovea file (default: the built-in model of home commands)");
-    const Option prompt = add_text(verb, "-p,--prompt", options->prompt,
-                                   "the text to continue; - for standard input, @FILE for a file's");
-    const Option second = add_argument(verb, "PROMPT", options->prompt, "the same, without -p");
-    const Option from_file =
-        add_text(verb, "-f,--file", options->prompt_file, "a file with the text to continue").type_name("FILE");
-    add_value(
-        verb, "-n",
-        [options](const std::string& text) {
-            options->has_n_new = true;
-            options->n_new =
-                text == "-1" ? kUnlimited : static_cast<std::uint32_t>(read_count("-n", text, 0, kMostNew));
-        },
-        "new tokens at most (default 128); -1: as many as the context has room for")
-        .type_name("N");
-    add_flag(verb, "--echo", options->echo, "print the prompt first");
-    add_sampling(verb, options->sampling);
-    add_form(verb, options->form);
-    add_count(verb, "--context", options->context, 1, kUnlimited,
-              "positions to hold (default: what the prompt and -n need)");
-    add_texts(verb, "--stop", options->stop, "a text that ends the answer, which has all before it; may be repeated");
-    const Option speculate =
-        add_count(verb, "--speculate", options->n_proposed, 0, 256,
-                  "tokens to guess ahead and verify in one pass: the same text, in fewer passes where it repeats");
-    add_text(verb, "--draft", options->draft,
-             "a smaller model with the same vocabulary that does the guessing (8 tokens, or those of --speculate)")
-        .type_name("FILE");
-    add_text(
-        verb, "--session", options->session,
-        "a file that keeps the cache between runs: what the prompt begins with like the last is not computed again")
-        .type_name("FILE");
-    add_view(verb, options->view, true);
-    add_kv(verb, options->kv_type);
-    add_loras(verb, options->loras);
-    add_target(verb, *options);
-    add_flag(verb, "--special", options->special, "read special tokens in the prompt, and show those that come");
-    add_flag(verb, "--quiet", options->quiet, "no figures on standard error");
-    const Option tokens = add_tokens(verb, options->tokens, "the ids to continue, such as 1,2,3, instead of a text");
-    add_batch(verb, *options);
-    add_workers(verb, options->common);
-    add_verify(verb, options->common);
-    add_common(verb, options->common);
-    set_action(verb, [options, prompt, second, from_file, speculate, tokens] {
-        const std::size_t n_given = prompt.count() + second.count() + from_file.count() + tokens.count();
-        const bool several = n_given > 1 && n_given != prompt.count();  // the last -p counts
-        check_given(*options, n_given, several);
-        if (!options->draft.empty() && speculate.count() == 0) options->n_proposed = kDrafted;
-        options->stop_views.assign(options->stop.begin(), options->stop.end());
-        options->has_prompt = n_given > 0;
-        run(*options);
-    });
+    const auto declare = [](const Verb& verb, RunOptions& o) {
+        const auto counts_as_other = [&o](Option option) { option.each([&o] { ++o.n_others; }); };
+        verb.model(o.model, "a Fovea file (default: the built-in model of home commands)");
+        verb.text("-p,--prompt", o.prompt, "the text to continue; - for standard input, @FILE for a file's").each([&o] {
+            ++o.n_prompts;
+        });
+        counts_as_other(verb.argument("PROMPT", o.prompt, "the same, without -p"));
+        counts_as_other(verb.file("-f,--file", o.prompt_file, "a file with the text to continue"));
+        verb.count_or_any("-n", o.n_new, 0,
+                          "new tokens at most (default 128); -1: as many as the context has room for");
+        verb.flag("--echo", o.echo, "print the prompt first");
+        add_sampling(verb, o.sampling);
+        add_form(verb, o.form);
+        verb.count("--context", o.context, 1, kAny, "positions to hold (default: what the prompt and -n need)");
+        verb.texts("--stop", o.stop, "a text that ends the answer, which has all before it; may be repeated");
+        verb.count("--speculate", o.speculate, 0, 256,
+                   "tokens to guess ahead and verify in one pass: the same text, in fewer passes where it repeats");
+        verb.file(
+            "--draft", o.draft,
+            "a smaller model with the same vocabulary that does the guessing (8 tokens, or those of --speculate)");
+        verb.file("--session", o.session,
+                  "a file that keeps the cache between runs: what the prompt begins with like the last is not computed "
+                  "again");
+        add_view(verb, o.view, true);
+        verb.kv(o.common.kv_type);
+        add_loras(verb, o.loras);
+        verb.text("--from", o.languages.from, "of a model that translates: the source's language, as it names it",
+                  "LANGUAGE");
+        verb.text("--to", o.languages.to, "and the language to translate into, such as fr, fra_Latn or fr_XX",
+                  "LANGUAGE");
+        verb.count(
+            "--beams", o.n_beams, 1, kMostBeams,
+            "of a model that writes another text: beginnings that go on side by side (default: what the model says)");
+        verb.flag("--special", o.special, "read special tokens in the prompt, and show those that come");
+        verb.flag("--quiet", o.quiet, "no figures on standard error");
+        counts_as_other(verb.tokens(o.tokens, "the ids to continue, such as 1,2,3, instead of a text"));
+        verb.file(
+            "--batch", o.batch,
+            "requests, a JSON object a line with a prompt or messages, computed many at a time; - for standard input");
+        verb.file("-o,--output", o.output,
+                  "with --batch: a file for the answers (default: standard output); an unfinished one is continued");
+        verb.count("--sequences", o.n_sequences, 1, 1024, "with --batch: requests computed at once (default 16)");
+        add_workers(verb, o.common);
+        verb.opening(o.common);
+    };
+    add_verb<RunOptions>(app, "run", "Continue a prompt, or show the built-in model", run, declare);
 }
 
 }  // namespace fovea

@@ -1,23 +1,20 @@
 // The requests of a batch go through the same passes as a server's: tokens of many texts in one, prompts' beginnings that
 // are equal computed once. An answer is the one that its request has alone.
-#include "tools/verbs/run_batch.h"
-
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
+#include <cerrno>
+#include <fstream>
 #include <map>
-#include <memory>
-#include <vector>
 
-#include "fovea/host/generation.h"
-#include "host/base/error.h"
-#include "host/base/output_file.h"
+#include "host/base/clock.h"
 #include "host/base/text_file.h"
-#include "host/base/words.h"
+#include "serve/api/batch_requests.h"
 #include "serve/jobs/worker.h"
-#include "tools/generation/batch_output.h"
 #include "tools/terminal/progress.h"
+#include "tools/verbs/run_options.h"
+#include "tools/verbs/verb.h"
 
 namespace fovea {
 namespace {
@@ -27,7 +24,98 @@ namespace {
 constexpr std::size_t kAhead = 1024;
 constexpr std::uint32_t kRows =
     512;  // of a pass, and of those for prompts as many as there are: nobody waits for a token
-constexpr std::chrono::seconds kBetweenNotes{30};  // where standard error is no terminal
+constexpr double kBetweenNotes = 30;  // seconds, where standard error is no terminal
+
+/// A request's hash as an answer has it.
+std::string hash_text(std::uint32_t hash) {
+    char text[9];
+    std::snprintf(text, sizeof text, "%08x", static_cast<unsigned>(hash));
+    return text;
+}
+
+/// Whether a line is the answer to request `i`.
+bool is_answer(const std::string& line, std::size_t i, std::uint32_t hash) {
+    const Json answer = read_json(line);
+    return answer.is_object() && answer.value("index", Json()) == i &&
+           answer.value("request", Json()) == hash_text(hash);
+}
+
+/// Whether a line that ends too soon can be the beginning of answer `i`, and not of some other file.
+bool begins_answer(std::string_view line, std::size_t i) {
+    const std::string begin = "{\"index\":" + std::to_string(i) + ",";
+    return line.substr(0, begin.size()) == std::string_view(begin).substr(0, line.size());
+}
+
+/// Answers: a line each, in the order of the requests, so that a file that was begun can be gone on with.
+class BatchOutput {
+public:
+    /// Opens `path`, "-" or "" being standard output. The whole lines of a file stay, where each is the answer to the
+    /// request of its place, which the hash says; what follows the last line break is dropped. Throws host::Error where the file
+    /// holds anything else, leaving it as it was, or is being written by somebody.
+    BatchOutput(const std::string& path, std::span<const std::uint32_t> hashes) : path_(path) {
+        if (path.empty() || path == "-") {
+            path_ = "standard output";
+            return;
+        }
+        fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+        if (fd_ < 0 && errno != EISDIR) fd_ = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);  // a pipe, a device
+        if (fd_ < 0) throw host::Error(path + ": cannot be written: " + system_error(errno));
+        struct stat file {};
+        const bool is_file = fstat(fd_, &file) == 0 && S_ISREG(file.st_mode);
+        if (!is_file) return;
+        try {
+            if (flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+                throw host::Error(path + ": expected a file of its own, got one that another batch is writing");
+            keep(hashes);
+        } catch (...) {
+            close(fd_);
+            throw;
+        }
+    }
+    ~BatchOutput() {
+        if (fd_ != 1) close(fd_);
+    }
+    BatchOutput(const BatchOutput&) = delete;
+    BatchOutput& operator=(const BatchOutput&) = delete;
+
+    [[nodiscard]] std::size_t n_kept() const { return n_kept_; }
+    /// A line without its break. Throws host::Error where it cannot be written.
+    void write(std::string_view line) {
+        std::string bytes(line);
+        bytes += '\n';
+        for (std::string_view rest = bytes; !rest.empty();) {
+            const ssize_t n = ::write(fd_, rest.data(), rest.size());
+            if (n < 0 && errno == EINTR) continue;
+            if (n < 0) throw host::Error(path_ + ": cannot be written: " + system_error(errno));
+            rest.remove_prefix(static_cast<std::size_t>(n));
+        }
+    }
+
+private:
+    void keep(std::span<const std::uint32_t> hashes) {
+        std::ifstream file(path_, std::ios::binary);
+        off_t n_bytes = 0;
+        for (std::string line; std::getline(file, line); ++n_kept_) {
+            const bool is_torn = file.eof();  // no line break: a process ended within it
+            if (n_kept_ == hashes.size() && !is_torn)
+                throw host::Error(path_ + ": answers: expected at most " + with_separators(hashes.size()) +
+                                  ", one for each request, got more; another -o begins anew");
+            if (is_torn ? !begins_answer(line, n_kept_) : !is_answer(line, n_kept_, hashes[n_kept_]))
+                throw host::Error(
+                    path_ + ": line " + std::to_string(n_kept_ + 1) + ": expected the answer to request " +
+                    std::to_string(n_kept_) +
+                    " of this batch, got something else (another model, other options or requests, another file); "
+                    "another -o begins anew");
+            if (is_torn) break;
+            n_bytes += static_cast<off_t>(line.size()) + 1;
+        }
+        if (ftruncate(fd_, n_bytes) != 0) throw host::Error(path_ + ": cannot be written: " + system_error(errno));
+    }
+
+    std::string path_;
+    int fd_ = 1;
+    std::size_t n_kept_ = 0;
+};
 
 /// What a request comes to.
 struct BatchAnswer {
@@ -39,14 +127,12 @@ struct BatchAnswer {
     std::uint32_t hash = 0;
 
     [[nodiscard]] std::string line(std::size_t index) const {
-        Json json = {{"index", index}};
+        Json json{{"index", index}};
         if (!id.is_null()) json["id"] = id;
-        json["request"] = hash_text(hash);
-        json["text"] = text;
+        json.update(Json{{"request", hash_text(hash)}, {"text", text}});
         if (is_tokens) json["tokens"] = tokens;
-        json["finish"] = host::name_of(last.finish);
-        json["n_prompt_tokens"] = last.n_prompt;
-        json["n_tokens"] = last.n_new;
+        json.update(
+            Json{{"finish", host::name_of(last.finish)}, {"n_prompt_tokens", last.n_prompt}, {"n_tokens", last.n_new}});
         return json_text(json);
     }
 };
@@ -95,61 +181,52 @@ Needs measure(const serve::BatchLines& lines, serve::BatchReader& reader, std::u
 /// How far it is, on standard error.
 class BatchProgress {
 public:
-    BatchProgress(std::size_t n_all, std::size_t n_kept, bool quiet) : n_all_(n_all), n_kept_(n_kept), quiet_(quiet) {
+    BatchProgress(std::size_t n_all, bool quiet) : n_all_(n_all), quiet_(quiet) {
         if (!quiet) line_ = progress_line("answers");
     }
     void show(std::size_t n_done, std::uint64_t n_tokens) {
         if (line_) line_(n_done, n_all_);
-        if (line_ || quiet_ || Clock::now() < next_) return;
-        next_ = Clock::now() + kBetweenNotes;
+        if (line_ || quiet_ || seconds() < next_) return;
+        next_ = seconds() + kBetweenNotes;
         std::fprintf(stderr, "%s of %s answers, %.0f tokens per second\n", with_separators(n_done).c_str(),
                      with_separators(n_all_).c_str(), static_cast<double>(n_tokens) / seconds());
     }
     void end() { line_ = {}; }
-    [[nodiscard]] double seconds() const {
-        return std::max(std::chrono::duration<double>(Clock::now() - started_).count(), 1e-9);
-    }
-    [[nodiscard]] std::size_t n_kept() const { return n_kept_; }
+    [[nodiscard]] double seconds() const { return std::max(host::seconds_now() - started_, 1e-9); }
 
 private:
-    using Clock = std::chrono::steady_clock;
-    std::size_t n_all_, n_kept_;
+    std::size_t n_all_;
     bool quiet_;
     Progress line_;
-    Clock::time_point started_ = Clock::now(), next_ = started_ + kBetweenNotes;
+    double started_ = host::seconds_now(), next_ = kBetweenNotes;
 };
 
-class BatchRun {
-public:
-    BatchRun(const serve::BatchLines& lines, serve::BatchReader& reader, serve::Worker& worker, BatchOutput& output)
-        : lines_(lines),
-          reader_(reader),
-          worker_(worker),
-          output_(output),
-          n_begun_(output.n_kept()),
-          n_written_(output.n_kept()) {}
+struct BatchRun {
+    const serve::BatchLines& lines;
+    serve::BatchReader& reader;
+    serve::Worker& worker;
+    BatchOutput& output;
+    std::size_t n_begun = output.n_kept(), n_written = n_begun;
+    std::map<std::size_t, BatchAnswer> done = {};  // that wait for those before them
+    std::uint64_t n_tokens = 0, n_prompt_tokens = 0;
 
     void run(std::uint32_t n_sequences, BatchProgress& progress) {
-        while (n_written_ < lines_.size()) {
-            while (n_begun_ < std::min(lines_.size(), n_written_ + kAhead) && worker_.queue.size() < n_sequences)
-                begin(n_begun_++);
-            const bool computed = worker_.turn();
-            const std::size_t n_before = n_written_;
-            for (auto first = done_.begin(); first != done_.end() && first->first == n_written_;
-                 first = done_.begin()) {
+        while (n_written < lines.size()) {
+            while (n_begun < std::min(lines.size(), n_written + kAhead) && worker.queue.size() < n_sequences)
+                begin(n_begun++);
+            const bool computed = worker.turn();
+            const std::size_t n_before = n_written;
+            for (auto first = done.begin(); first != done.end() && first->first == n_written; first = done.begin()) {
                 write(first->second);
-                done_.erase(first);
+                done.erase(first);
             }
-            if (!computed && n_written_ == n_before) throw host::Error("batch: expected a pass to compute, got none");
-            progress.show(n_written_, n_tokens_);
+            if (!computed && n_written == n_before) throw host::Error("batch: expected a pass to compute, got none");
+            progress.show(n_written, n_tokens);
         }
     }
-    [[nodiscard]] std::uint64_t n_tokens() const { return n_tokens_; }
-    [[nodiscard]] std::uint64_t n_prompt_tokens() const { return n_prompt_tokens_; }
 
-private:
     void begin(std::size_t i) {
-        serve::BatchRequest request = reader_.read(i);
+        serve::BatchRequest request = reader.read(i);
         auto job = std::make_shared<serve::Job>();
         if (request.rules)
             job->write_from({std::move(request.prompt)}, request.rules);
@@ -160,11 +237,11 @@ private:
         job->sampler = request.request.sampler;
         job->penalized = request.request.penalized;
         job->stop = request.request.stop;
-        if (const ModelChat* chat = reader_.chat(); chat && request.request.is_chat) {
+        if (const ModelChat* chat = reader.chat(); chat && request.request.is_chat) {
             job->stop.insert(job->stop.end(), chat->stops().begin(), chat->stops().end());
             job->end_tokens = chat->end_tokens();
         }
-        job->constrain = reader_.form(i, request);
+        job->constrain = reader.form(i, request);
         job->arrived = serve::Clock::now();
         job->deadline = serve::Clock::time_point::max();
         const auto answer = std::make_shared<BatchAnswer>();
@@ -177,27 +254,18 @@ private:
                 for (const serve::ChosenToken& token : event.tokens) answer->tokens.push_back(token.id);
                 if (!event.ended) continue;
                 answer->last = std::move(event);
-                done_.emplace(i, std::move(*answer));
+                done.emplace(i, std::move(*answer));
             }
         };
-        (void)worker_.queue.push(std::move(job));  // has room for as many as run wants to wait
+        (void)worker.queue.push(std::move(job));  // has room for as many as run wants to wait
     }
 
     void write(const BatchAnswer& answer) {
-        if (answer.last.failure.status)
-            throw host::Error(lines_.place(n_written_) + ": " + answer.last.failure.message);
-        output_.write(answer.line(n_written_++));
-        n_tokens_ += answer.last.n_new;
-        n_prompt_tokens_ += answer.last.n_prompt;
+        if (answer.last.failure.status) throw host::Error(lines.place(n_written) + ": " + answer.last.failure.message);
+        output.write(answer.line(n_written++));
+        n_tokens += answer.last.n_new;
+        n_prompt_tokens += answer.last.n_prompt;
     }
-
-    const serve::BatchLines& lines_;
-    serve::BatchReader& reader_;
-    serve::Worker& worker_;
-    BatchOutput& output_;
-    std::size_t n_begun_, n_written_;
-    std::map<std::size_t, BatchAnswer> done_;  // that wait for those before them
-    std::uint64_t n_tokens_ = 0, n_prompt_tokens_ = 0;
 };
 
 /// The form that --json-schema, --grammar or --regex gives every request that has none.
@@ -205,61 +273,58 @@ void read_default_form(const FormOptions& form, serve::Request& request) {
     if (!form.wanted()) return;
     (void)read_form(form);  // refused here, by the file's name
     request.compact = form.compact;
-    request.form = form.has_regex               ? serve::Form::regex
-                   : !form.grammar_path.empty() ? serve::Form::grammar
-                                                : serve::Form::schema;
-    if (form.has_regex)
-        request.grammar = form.regex;
-    else if (!form.grammar_path.empty())
+    if (form.regex) {
+        request.form = serve::Form::regex;
+        request.grammar = *form.regex;
+    } else if (!form.grammar_path.empty()) {
+        request.form = serve::Form::grammar;
         request.grammar = read_text_file(form.grammar_path);
-    else
+    } else {
+        request.form = serve::Form::schema;
         request.schema = Json::parse(read_text_file(form.schema_path));
+    }
 }
 
-void report(const BatchRun& batch, const BatchProgress& progress, const BatchOptions& options,
-            const CommonOptions& common, std::size_t n_requests, std::uint64_t arena_bytes,
-            const host::Opened& opened) {
-    const double seconds = progress.seconds();
+void report(const BatchRun& batch, double seconds, const RunOptions& options, std::size_t n_requests,
+            std::size_t n_kept, std::uint64_t arena_bytes, const host::Opened& opened) {
+    const CommonOptions& common = options.common;
     const char* isa = common.isa.empty() ? isa_names().front() : common.isa.c_str();
-    if (common.json) {
-        const Json object = {{"n_requests", n_requests},
-                             {"n_kept", progress.n_kept()},
-                             {"n_prompt_tokens", batch.n_prompt_tokens()},
-                             {"n_tokens", batch.n_tokens()},
-                             {"seconds", seconds},
-                             {"arena_bytes", arena_bytes},
-                             {"file_bytes", opened.model.bytes().size()},
-                             {"isa", isa},
-                             {"n_threads", common.n_threads}};
-        std::printf("%s\n", object.dump().c_str());
-        flush_output();
-    } else if (!options.quiet) {
+    if (common.json)
+        print_line({{"n_requests", n_requests},
+                    {"n_kept", n_kept},
+                    {"n_prompt_tokens", batch.n_prompt_tokens},
+                    {"n_tokens", batch.n_tokens},
+                    {"seconds", seconds},
+                    {"arena_bytes", arena_bytes},
+                    {"file_bytes", opened.model.bytes().size()},
+                    {"isa", isa},
+                    {"n_threads", common.n_threads}});
+    else if (!options.quiet)
         std::fprintf(stderr,
                      "%s answers, %s of them there already; %.0f tokens per second (%s new, %s of prompts), %s arena "
-                     "bytes, %s, %u %s\n",
-                     with_separators(n_requests).c_str(), with_separators(progress.n_kept()).c_str(),
-                     static_cast<double>(batch.n_tokens()) / seconds, with_separators(batch.n_tokens()).c_str(),
-                     with_separators(batch.n_prompt_tokens()).c_str(), with_separators(arena_bytes).c_str(), isa,
-                     common.n_threads, common.n_threads == 1 ? "thread" : "threads");
-    }
+                     "bytes, %s, %s\n",
+                     with_separators(n_requests).c_str(), with_separators(n_kept).c_str(),
+                     static_cast<double>(batch.n_tokens) / seconds, with_separators(batch.n_tokens).c_str(),
+                     with_separators(batch.n_prompt_tokens).c_str(), with_separators(arena_bytes).c_str(), isa,
+                     counted(common.n_threads, "thread").c_str());
 }
 
 }  // namespace
 
-void run_batch(const BatchOptions& given, const CommonOptions& common, const host::Opened& opened) {
-    BatchOptions options = given;
-    read_default_form(options.form, options.defaults.form);
+void run_batch(const RunOptions& options, const host::Opened& opened) {
+    serve::BatchDefaults defaults{options.sampling, options.stop, options.n_new.value_or(kAny), options.languages, {}};
+    read_default_form(options.form, defaults.form);
     const Config& config = opened.model.config();
     const std::uint32_t most =
         opened.kind() == host::Kind::translation ? config.encoder.max_positions : config.decoder.max_positions;
-    const serve::BatchLines lines(options.input);
-    serve::BatchReader reader(lines, opened, options.defaults, options.kv_type,
+    const serve::BatchLines lines(options.batch);
+    serve::BatchReader reader(lines, opened, defaults, options.common.kv_type,
                               options.context ? options.context : most);
     const auto n_sequences = static_cast<std::uint32_t>(std::min<std::size_t>(options.n_sequences, lines.size()));
     const Needs needs = measure(lines, reader, n_sequences);
     serve::ModelMetrics metrics;
-    const serve::WorkerOptions settings{.n_threads = common.n_threads,
-                                        .isa = common.isa_or_best(),
+    const serve::WorkerOptions settings{.n_threads = options.common.n_threads,
+                                        .isa = options.common.isa_or_best(),
                                         .context = needs.context,
                                         .n_sequences = n_sequences,
                                         .n_positions = bounded(needs.n_positions, needs.context),
@@ -268,20 +333,20 @@ void run_batch(const BatchOptions& given, const CommonOptions& common, const hos
                                         .max_batch = kRows,
                                         .n_beside = kRows,
                                         .queue_capacity = options.n_sequences,
-                                        .kv_type = options.kv_type};
+                                        .kv_type = options.common.kv_type};
     const std::unique_ptr<serve::Worker> worker = serve::make_text_worker(opened, settings, metrics);
     const std::uint64_t arena_bytes = worker->memory_bytes() + reader.memory_bytes();
     BatchOutput output(options.output, needs.hashes);
-    if (!options.quiet && !common.json)
+    if (!options.quiet && !options.common.json)
         std::fprintf(stderr, "%s requests, %u at a time, of at most %s positions: %s bytes\n",
                      with_separators(lines.size()).c_str(), n_sequences, with_separators(needs.context).c_str(),
                      with_separators(arena_bytes).c_str());
     worker->begin();
-    BatchProgress progress(lines.size(), output.n_kept(), options.quiet);
-    BatchRun batch(lines, reader, *worker, output);
+    BatchProgress progress(lines.size(), options.quiet);
+    BatchRun batch{lines, reader, *worker, output};
     batch.run(n_sequences, progress);
     progress.end();
-    report(batch, progress, options, common, lines.size(), arena_bytes, opened);
+    report(batch, progress.seconds(), options, lines.size(), output.n_kept(), arena_bytes, opened);
 }
 
 }  // namespace fovea

@@ -1,25 +1,18 @@
 // fovea tokenize: a text's ids, and the text of ids.
-#include <cstdio>
 #include <iostream>
-#include <memory>
-#include <string>
+#include <sstream>
 
 #include "convert/open/open.h"
-#include "fovea/host/opened.h"
-#include "host/base/error.h"
-#include "host/base/json.h"
 #include "host/base/text_file.h"
-#include "host/base/words.h"
-#include "tools/options/options.h"
-#include "tools/terminal/usage_error.h"
-#include "tools/verbs/verbs.h"
+#include "tools/verbs/verb.h"
 
 namespace fovea {
 namespace {
 
 struct IdsOptions {
     CommonOptions common;
-    std::string model, text, pair, file, lines, ids;
+    std::string model, file, lines;
+    std::optional<std::string> text, pair, ids;
     bool special = false, pieces = false;
 };
 
@@ -27,7 +20,7 @@ struct IdsOptions {
 std::string piece_of(const Tokenizer& tokenizer, Token id) {
     const std::string bytes(token_bytes(tokenizer, id));
     try {
-        static_cast<void>(SortedJson(bytes).dump());
+        static_cast<void>(Json(bytes).dump());
         return bytes;
     } catch (const nlohmann::json::exception&) {
         std::string spelled;
@@ -43,7 +36,7 @@ std::string piece_of(const Tokenizer& tokenizer, Token id) {
 void print_ids(const IdsOptions& options, const Tokenizer& tokenizer, const host::TokenizedPair& pair) {
     const std::vector<Token>& ids = pair.tokens;
     if (options.common.json) {
-        Json object = {{"n_tokens", ids.size()}, {"tokens", ids}};
+        Json object{{"n_tokens", ids.size()}, {"tokens", ids}};
         if (!pair.types.empty()) object["token_types"] = pair.types;
         for (std::size_t i = 0; options.pieces && i < ids.size(); ++i)
             object["pieces"].push_back(piece_of(tokenizer, ids[i]));
@@ -52,7 +45,7 @@ void print_ids(const IdsOptions& options, const Tokenizer& tokenizer, const host
     }
     for (std::size_t i = 0; i < ids.size(); ++i) {
         if (options.pieces)
-            std::printf("%u\t%s\n", ids[i], SortedJson(piece_of(tokenizer, ids[i])).dump().c_str());
+            std::printf("%u\t%s\n", ids[i], Json(piece_of(tokenizer, ids[i])).dump().c_str());
         else
             std::printf("%s%u", i ? " " : "", ids[i]);
     }
@@ -84,72 +77,64 @@ void print_text(const IdsOptions& options, const Tokenizer& tokenizer, const std
 
 /// A line of JSON each, a string; a line of answer each.
 void print_each_line(const IdsOptions& options, const host::Opened& opened) {
-    const std::string lines = read_text_file(options.lines == "-" ? "/dev/stdin" : options.lines);
+    std::istringstream lines(read_text_file(options.lines == "-" ? "/dev/stdin" : options.lines));
     std::size_t number = 0;
-    for (std::size_t at = 0; at < lines.size();) {
-        const std::size_t end = std::min(lines.find('\n', at), lines.size());
-        const auto line = read_sorted_json(std::string_view(lines).substr(at, end - at));
+    for (std::string text; std::getline(lines, text);) {
+        const Json line = read_json(text);
         ++number;
         if (!line.is_string())
             throw host::Error(options.lines + ": line " + std::to_string(number) + ": expected a JSON string, got " +
-                              lines.substr(at, std::min<std::size_t>(end - at, 40)));
+                              text.substr(0, 40));
         print_ids(options, opened.tokenizer,
                   {opened.tokens(line.get<std::string>(), {.parse_special = options.special}), {}});
-        at = end + 1;
     }
 }
 
-void run_tokenize(IdsOptions& options, bool has_text, bool has_ids, bool has_pair) {
+void tokenize(IdsOptions& options) {
+    const int n_given =
+        options.text.has_value() + options.ids.has_value() + !options.file.empty() + !options.lines.empty();
+    if (n_given == 0) throw UsageError("-p: expected a text, got none");
+    if (n_given > 1) throw UsageError("-p, -f, --jsonl, --decode: expected one of them, got several");
+    if (options.pair && !options.text && options.file.empty())
+        throw UsageError("--pair: expected with -p or -f, got neither");
     need_model(options.model);
     settle(options.common);
     const convert::OpenedTokenizer in_use = convert::open_tokenizer(options.model);
     const host::Opened& opened = in_use.opened;
     const Tokenizer& tokenizer = opened.need_tokenizer();
-    if (has_ids && options.ids == "-") {
+    if (options.ids == "-")
         for (std::string line; std::getline(std::cin, line);) print_text(options, tokenizer, line);
-    } else if (has_ids) {
-        print_text(options, tokenizer, options.ids);
-    } else if (!options.lines.empty()) {
+    else if (options.ids)
+        print_text(options, tokenizer, *options.ids);
+    else if (!options.lines.empty())
         print_each_line(options, opened);
-    } else {
-        if (!has_text) options.text = read_text_file(options.file == "-" ? "/dev/stdin" : options.file);
-        if (has_pair)
-            print_ids(options, tokenizer,
-                      opened.tokens(options.text, options.pair, {.parse_special = options.special}));
-        else
-            print_ids(options, tokenizer, {opened.tokens(options.text, {.parse_special = options.special}), {}});
+    else {
+        const std::string text =
+            options.text ? *options.text : read_text_file(options.file == "-" ? "/dev/stdin" : options.file);
+        const TokenizeOptions how{.parse_special = options.special};
+        print_ids(
+            options, tokenizer,
+            options.pair ? opened.tokens(text, *options.pair, how) : host::TokenizedPair{opened.tokens(text, how), {}});
     }
 }
 
 }  // namespace
 
 void add_tokenize(CLI::App& app) {
-    auto options = std::make_shared<IdsOptions>();
-    CLI::App& verb = add_verb(app, "tokenize", "A text's token ids on one line, or the text of ids");
-    add_model(verb, options->model,
-              "a Fovea file, a tokenizer.json, SentencePiece model, vocab.txt, vocab.json or GGUF file, or a folder "
-              "with one");
-    const Option text = add_text(verb, "-p,--prompt", options->text, "the text");
-    const Option pair = add_text(verb, "--pair", options->pair, "a second text, for the model's template of two");
-    add_text(verb, "-f,--file", options->file, "read the text from a file (- is standard input)").type_name("FILE");
-    add_text(verb, "--jsonl", options->lines, "a text on each line, a JSON string; an answer on each")
-        .type_name("FILE");
-    const Option ids =
-        add_text(verb, "--decode", options->ids, "the text of these ids (- reads a list from each line)");
-    ids.type_name("IDS");
-    add_flag(verb, "--special", options->special,
-             "read <|name|> in the text as that special token, and show it with --decode");
-    add_flag(verb, "--pieces", options->pieces, "the bytes that each id stands for, beside it");
-    add_common(verb, options->common);
-    set_action(verb, [options, text, ids, pair] {
-        const bool has_text = text.count() != 0, has_ids = ids.count() != 0;
-        const int n_given = has_text + has_ids + !options->file.empty() + !options->lines.empty();
-        if (n_given == 0) throw UsageError("-p: expected a text, got none");
-        if (n_given > 1) throw UsageError("-p, -f, --jsonl, --decode: expected one of them, got several");
-        if (pair.count() && !has_text && options->file.empty())
-            throw UsageError("--pair: expected with -p or -f, got neither");
-        run_tokenize(*options, has_text, has_ids, pair.count() != 0);
-    });
+    const auto declare = [](const Verb& verb, IdsOptions& o) {
+        verb.model(o.model,
+                   "a Fovea file, a tokenizer.json, SentencePiece model, vocab.txt, vocab.json or GGUF file, or a "
+                   "folder with one");
+        verb.text("-p,--prompt", o.text, "the text");
+        verb.text("--pair", o.pair, "a second text, for the model's template of two");
+        verb.file("-f,--file", o.file, "read the text from a file (- is standard input)");
+        verb.file("--jsonl", o.lines, "a text on each line, a JSON string; an answer on each");
+        verb.text("--decode", o.ids, "the text of these ids (- reads a list from each line)", "IDS");
+        verb.flag("--special", o.special, "read <|name|> in the text as that special token, and show it with --decode");
+        verb.flag("--pieces", o.pieces, "the bytes that each id stands for, beside it");
+        verb.common(o.common);
+    };
+    add_verb<IdsOptions>(app, "tokenize", "A text's token ids on one line, or the text of ids", tokenize, declare);
 }
 
 }  // namespace fovea

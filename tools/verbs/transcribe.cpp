@@ -1,23 +1,14 @@
 // fovea transcribe: what is said in recordings, as text, lines with times, subtitles or JSON.
 #include <unistd.h>
 
-#include <cstdio>
-#include <memory>
-#include <string>
-#include <vector>
+#include <filesystem>
 
 #include "fovea/host/sound_file.h"
-#include "host/base/error.h"
-#include "host/base/json.h"
 #include "host/base/output_file.h"
-#include "host/base/words.h"
 #include "host/speech/speech_engine.h"
 #include "host/speech/transcript_text.h"
-#include "tools/options/opened.h"
-#include "tools/options/options.h"
 #include "tools/terminal/progress.h"
-#include "tools/terminal/usage_error.h"
-#include "tools/verbs/verbs.h"
+#include "tools/verbs/verb.h"
 
 namespace fovea {
 namespace {
@@ -26,24 +17,20 @@ struct TranscribeOptions {
     CommonOptions common;
     std::string model, language, prompt, task = "transcribe";
     std::vector<std::string> files;
-    bool timestamps = false, srt = false, vtt = false, no_timestamps = false, no_previous = false,
-         one_temperature = false, words = false;
-    float temperature = 0;
+    bool timestamps = false, srt = false, vtt = false, no_timestamps = false, no_previous = false, words = false;
+    std::optional<float> temperature;
     std::uint32_t seed = 0;
-    Type kv_type = Type::f32;
 };
 
-/// What is known of a recording beside its text.
+/// What is known of a recording.
 struct RecordingFigures {
-    double seconds = 0;
-    std::uint64_t arena_bytes = 0;  ///< its own memory, too
+    const std::string& file;
+    double seconds;
+    std::uint64_t arena_bytes;  ///< its own memory, too
 };
 
-Json to_json(const std::string& file, const Transcript& transcript, const RecordingFigures& figures, bool words) {
-    Json object;
-    object["file"] = file;
-    object["seconds"] = figures.seconds;
-    object["language"] = transcript.language;
+Json to_json(const Transcript& transcript, const RecordingFigures& figures, bool words) {
+    Json object{{"file", figures.file}, {"seconds", figures.seconds}, {"language", transcript.language}};
     if (transcript.language_probability) object["language_probability"] = *transcript.language_probability;
     object["text"] = transcript.text;
     object["segments"] = Json::array();
@@ -68,9 +55,9 @@ public:
         if (!options_.words || options_.common.json) return print_one(segment);
         for (const SpeechWord& word : segment.words) print_one(as_segment(word));
     }
-    void end(const std::string& file, const Transcript& transcript, const RecordingFigures& figures) const {
+    void end(const Transcript& transcript, const RecordingFigures& figures) const {
         if (options_.common.json)
-            std::printf("%s\n", json_text(to_json(file, transcript, figures, options_.words)).c_str());
+            print_line(to_json(transcript, figures, options_.words));
         else if (is_plain() && !options_.timestamps)
             std::putchar('\n');
         flush_output();
@@ -117,18 +104,17 @@ SpeechOptions speech_options(const TranscribeOptions& options) {
     speech.previous_text = !options.no_previous;
     speech.seed = options.seed;
     speech.words = options.words;
-    if (options.one_temperature) speech.temperatures = {options.temperature};
+    if (options.temperature) speech.temperatures = {*options.temperature};
     return speech;
 }
 
 void transcribe_files(TranscribeOptions& options) {
     need_model(options.model);
     check_options(options);
-    settle(options.common);
-    const host::Opened opened = open_path(options.model, options.common.opening());
+    const host::Opened opened = open_model(options.common, options.model);
     SpeechEngine engine(opened, {.n_threads = options.common.n_threads,
                                  .isa = options.common.isa_or_best(),
-                                 .kv_type = options.kv_type,
+                                 .kv_type = options.common.kv_type,
                                  .words = options.words});
     SpeechOptions speech = speech_options(options);
     speech.before = tokens_before(opened.tokenizer, options.prompt);
@@ -142,9 +128,8 @@ void transcribe_files(TranscribeOptions& options) {
         std::string note;
         const std::vector<float> samples = read_sound(file, rate, &note);
         if (!note.empty()) std::fprintf(stderr, "note: %s\n", one_line(note).c_str());
-        const RecordingFigures figures{
-            .seconds = static_cast<double>(samples.size()) / rate,
-            .arena_bytes = engine.n_bytes() + recording_bytes(opened.model, samples.size(), file).all()};
+        const RecordingFigures figures{file, static_cast<double>(samples.size()) / rate,
+                                       engine.n_bytes() + recording_bytes(opened.model, samples.size(), file).all()};
         const RecordingFrames frames = recording_frames(opened.model, samples, file);
         SpeechCalls calls;
         const Progress progress = isatty(STDOUT_FILENO) ? Progress() : progress_line(file);
@@ -157,41 +142,36 @@ void transcribe_files(TranscribeOptions& options) {
         };
         printer.begin(file);
         const Transcript transcript = transcribe(engine, engine.tokens(), frames.view(), speech, calls);
-        printer.end(file, transcript, figures);
+        printer.end(transcript, figures);
     }
 }
 
 }  // namespace
 
 void add_transcribe(CLI::App& app) {
-    auto options = std::make_shared<TranscribeOptions>();
-    CLI::App& verb = add_verb(app, "transcribe", "What is said in recordings: text, times, subtitles");
-    add_model(verb, options->model);
-    add_arguments(verb, "FILE", options->files, "recordings; - is a WAV file on standard input");
-    add_text(verb, "--language", options->language,
-             "what is spoken, en for English (default: auto, heard at the start)");
-    add_text(verb, "--task", options->task, "transcribe, or translate into English (default: transcribe)");
-    add_text(verb, "--prompt", options->prompt,
-             "a text that comes before the recording's own: names and words as they are spelled, style");
-    add_flag(verb, "--timestamps", options->timestamps, "a line for each stretch: [00:00.000 --> 00:04.200] text");
-    add_flag(verb, "--srt", options->srt, "subtitles as SubRip has them");
-    add_flag(verb, "--vtt", options->vtt, "subtitles as WebVTT has them");
-    add_flag(verb, "--words", options->words, "each word with its time: a line, a subtitle, or \"words\" of --json");
-    add_flag(verb, "--no-timestamps", options->no_timestamps,
-             "the model writes no times; a recording is then cut every 30 seconds, words or not");
-    add_flag(verb, "--no-previous-text", options->no_previous,
-             "each window of 30 seconds is read without the text before it");
-    const Option temperature = add_real(verb, "--temp", options->temperature, 0, 100,
-                                        "this temperature alone (default: 0, and up to 1 in steps of 0.2 while the "
-                                        "text repeats itself or is unlikely)");
-    add_count(verb, "--seed", options->seed, 0, 0xffffffffu, "of what temperatures above 0 choose (default: 0)");
-    add_kv(verb, options->kv_type);
-    add_verify(verb, options->common);
-    add_common(verb, options->common);
-    set_action(verb, [options, temperature] {
-        options->one_temperature = temperature.count() > 0;
-        transcribe_files(*options);
-    });
+    const auto declare = [](const Verb& verb, TranscribeOptions& o) {
+        verb.model(o.model);
+        verb.arguments("FILE", o.files, "recordings; - is a WAV file on standard input");
+        verb.text("--language", o.language, "what is spoken, en for English (default: auto, heard at the start)");
+        verb.text("--task", o.task, "transcribe, or translate into English (default: transcribe)");
+        verb.text("--prompt", o.prompt,
+                  "a text that comes before the recording's own: names and words as they are spelled, style");
+        verb.flag("--timestamps", o.timestamps, "a line for each stretch: [00:00.000 --> 00:04.200] text");
+        verb.flag("--srt", o.srt, "subtitles as SubRip has them");
+        verb.flag("--vtt", o.vtt, "subtitles as WebVTT has them");
+        verb.flag("--words", o.words, "each word with its time: a line, a subtitle, or \"words\" of --json");
+        verb.flag("--no-timestamps", o.no_timestamps,
+                  "the model writes no times; a recording is then cut every 30 seconds, words or not");
+        verb.flag("--no-previous-text", o.no_previous, "each window of 30 seconds is read without the text before it");
+        verb.real("--temp", o.temperature, 0, 100,
+                  "this temperature alone (default: 0, and up to 1 in steps of 0.2 while the text repeats itself or is "
+                  "unlikely)");
+        verb.count("--seed", o.seed, 0, kAny, "of what temperatures above 0 choose (default: 0)");
+        verb.kv(o.common.kv_type);
+        verb.opening(o.common);
+    };
+    add_verb<TranscribeOptions>(app, "transcribe", "What is said in recordings: text, times, subtitles",
+                                transcribe_files, declare);
 }
 
 }  // namespace fovea

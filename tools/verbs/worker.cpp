@@ -1,17 +1,8 @@
 // fovea worker: a share of the products of programs elsewhere that run the same file.
-#include <cstdio>
-#include <memory>
-#include <string>
-
-#include "fovea/host/opened.h"
 #include "fovea/host/runtime.h"
-#include "host/base/error.h"
-#include "host/base/json.h"
 #include "host/base/output_file.h"
-#include "tools/options/opened.h"
-#include "tools/options/options.h"
-#include "tools/terminal/usage_error.h"
-#include "tools/verbs/verbs.h"
+#include "tools/options/workers.h"
+#include "tools/verbs/verb.h"
 
 #if FOVEA_CLUSTER
 #include "cluster/worker.h"
@@ -31,10 +22,9 @@ struct WorkerOptions {
 #if FOVEA_CLUSTER
 
 void say_ready(const WorkerOptions& options, std::uint16_t port) {
-    const std::string host = options.host.find(':') == std::string::npos ? options.host : '[' + options.host + ']';
-    const std::string address = host + ":" + std::to_string(port);
+    const std::string address = cluster::address_words(options.host, port);
     if (options.common.json)
-        std::printf("%s\n", Json{{"address", address}, {"port", port}}.dump().c_str());
+        print_line({{"address", address}, {"port", port}});
     else
         std::printf("%s\n", address.c_str());
     flush_output();
@@ -42,11 +32,10 @@ void say_ready(const WorkerOptions& options, std::uint16_t port) {
 
 void work(WorkerOptions& options) try {
     need_model(options.model);
-    settle(options.common);
-    const host::Opened opened = open_path(options.model, options.common.opening());
+    const host::Opened opened = open_model(options.common, options.model);
     // Programs keep their rows themselves: a workspace of the least size has the team and the kernels.
-    host::Runtime<Workspace> workspace = start_workspace(
-        opened, {.max_batch = 1, .n_threads = options.common.n_threads}, {.isa = options.common.isa_or_best()});
+    host::Runtime<Workspace> workspace =
+        start_workspace(opened, {.max_batch = 1, .n_threads = options.common.n_threads}, options.common.session());
     cluster::Listener listener(options.host, static_cast<std::uint16_t>(options.port));
     say_ready(options, listener.port());
     for (bool done = false; !done;) {
@@ -64,27 +53,22 @@ void work(WorkerOptions& options) try {
 
 #else
 
-void work(WorkerOptions&) {
-    throw host::Error(
-        "worker: expected a build with Boost 1.74 or newer (Debian and Ubuntu: libboost-dev; then configure and build "
-        "again), got one without");
-}
+void work(WorkerOptions&) { refuse_without_boost("worker"); }
 
 #endif
 
 }  // namespace
 
 void add_worker(CLI::App& app) {
-    auto options = std::make_shared<WorkerOptions>();
-    CLI::App& verb = add_verb(app, "worker", "Compute a part of another machine's products (its --workers)");
-    add_model(verb, options->model, "the Fovea file that the other machine runs too");
-    add_count(verb, "--port", options->port, 0, 65535, "port (default: a free one, which is printed)");
-    add_text(verb, "--host", options->host, "address to listen on (default 127.0.0.1: this machine alone)")
-        .type_name("ADDRESS");
-    add_flag(verb, "--once", options->once, "end when the first program that runs this file has closed its connection");
-    add_verify(verb, options->common);
-    add_common(verb, options->common);
-    set_action(verb, [options] { work(*options); });
+    const auto declare = [](const Verb& verb, WorkerOptions& o) {
+        verb.model(o.model, "the Fovea file that the other machine runs too");
+        verb.count("--port", o.port, 0, 65535, "port (default: a free one, which is printed)");
+        verb.text("--host", o.host, "address to listen on (default 127.0.0.1: this machine alone)", "ADDRESS");
+        verb.flag("--once", o.once, "end when the first program that runs this file has closed its connection");
+        verb.opening(o.common);
+    };
+    add_verb<WorkerOptions>(app, "worker", "Compute a part of another machine's products (its --workers)", work,
+                            declare);
 }
 
 }  // namespace fovea
