@@ -28,17 +28,18 @@ TEST_CASE("families: DeepSeek's fields that they cannot have are refused by name
     check_refused("deepseek_v3", "n_group", 5, "from 1 to 4, got 5");
     check_refused("deepseek_v3", "topk_group", 3, "from 1 to 2, got 3");
     check_refused("deepseek_v3", "num_nextn_predict_layers", 1 << 20, "got 1048576");
-    CHECK(contains(line_of("deepseek_v2", [](Json& json) { json["kv_lora_rank"] = 12; }),
+    CHECK(contains(line_of("deepseek_v2", [](SortedJson& json) { json["kv_lora_rank"] = 12; }),
                    "kv_a_proj_with_mqa.weight: expected shape [16, 12], got [14, 12]"));
-    CHECK(contains(line_of("deepseek_v3", [](Json& json) { json["qk_nope_head_dim"] = 4, json["v_head_dim"] = 7; }),
-                   "q_b_proj.weight: expected shape [16, 11], got [18, 11]"));
-    CHECK(contains(line_of("deepseek_v3", [](Json& json) { json["first_k_dense_replace"] = 0; }),
+    CHECK(
+        contains(line_of("deepseek_v3", [](SortedJson& json) { json["qk_nope_head_dim"] = 4, json["v_head_dim"] = 7; }),
+                 "q_b_proj.weight: expected shape [16, 11], got [18, 11]"));
+    CHECK(contains(line_of("deepseek_v3", [](SortedJson& json) { json["first_k_dense_replace"] = 0; }),
                    "model.layers.0.mlp.gate.weight: expected [4, 12], got none"));
 }
 
 TEST_CASE("families: layers that predict further tokens are left out") {
     const auto with = [](std::uint32_t n_more) {
-        return line_of("deepseek_v3", [&](Json& json) {
+        return line_of("deepseek_v3", [&](SortedJson& json) {
             json["num_hidden_layers"] = 1;
             json["num_nextn_predict_layers"] = n_more;
         });
@@ -48,11 +49,11 @@ TEST_CASE("families: layers that predict further tokens are left out") {
 }
 
 TEST_CASE("families: experts that the file has more or fewer of are refused by the tensor's name") {
-    CHECK(contains(line_of("mixtral", [](Json& json) { json["num_local_experts"] = 5; }),
+    CHECK(contains(line_of("mixtral", [](SortedJson& json) { json["num_local_experts"] = 5; }),
                    "tensor model.layers.0.block_sparse_moe.gate.weight: expected shape [5, 12], got [4, 12]"));
-    CHECK(contains(line_of("qwen3_moe", [](Json& json) { json["moe_intermediate_size"] = 10; }),
+    CHECK(contains(line_of("qwen3_moe", [](SortedJson& json) { json["moe_intermediate_size"] = 10; }),
                    "experts.0.gate_proj.weight: expected shape [10, 12], got [9, 12]"));
-    CHECK(contains(line_of("qwen3_moe", [](Json& json) { json["mlp_only_layers"] = Json::array({1}); }),
+    CHECK(contains(line_of("qwen3_moe", [](SortedJson& json) { json["mlp_only_layers"] = SortedJson::array({1}); }),
                    "tensor model.layers.1.mlp."));
 }
 
@@ -62,14 +63,14 @@ TEST_CASE("families: fields that experts of GLM 4.5 and those like it cannot hav
         check_refused(family, "topk_method", "greedy", "noaux_tc");
         check_refused(family, "n_group", 3, "a divisor of ");
         check_refused(family, "moe_intermediate_size", 0, "got 0");
-        CHECK(line_of(family, [](Json& json) { json["scoring_func"] = "noaux_tc"; }).empty());
+        CHECK(line_of(family, [](SortedJson& json) { json["scoring_func"] = "noaux_tc"; }).empty());
     }
-    check_refused("exaone_moe", "mlp_layer_types", Json::array({"dense"}), "2 of them");
-    check_refused("exaone_moe", "mlp_layer_types", Json::array({"dense", "hash"}), "dense or sparse");
+    check_refused("exaone_moe", "mlp_layer_types", SortedJson::array({"dense"}), "2 of them");
+    check_refused("exaone_moe", "mlp_layer_types", SortedJson::array({"dense", "hash"}), "dense or sparse");
     check_refused("exaone_moe", "num_shared_experts", 1025, "from 0 to 1024");
-    CHECK(contains(line_of("glm4_moe", [](Json& json) { json["first_k_dense_replace"] = 2; }),
+    CHECK(contains(line_of("glm4_moe", [](SortedJson& json) { json["first_k_dense_replace"] = 2; }),
                    "model.layers.1.mlp.up_proj.weight: expected "));
-    CHECK(contains(line_of("glm4_moe", [](Json& json) { json["use_qk_norm"] = true; }),
+    CHECK(contains(line_of("glm4_moe", [](SortedJson& json) { json["use_qk_norm"] = true; }),
                    "self_attn.q_norm.weight: expected [8], got none"));
 }
 
@@ -95,18 +96,19 @@ TEST_CASE("families: K-EXAONE's bias for the choice has two names, and layers fo
 }
 
 TEST_CASE("families: Granite's hybrids are read where no layer is of mamba") {
-    check_refused("granitemoehybrid", "layer_types", Json::array({"attention", "mamba"}), "no layer of mamba");
-    check_refused("granitemoehybrid", "layer_types", Json::array({"linear_attention", "full_attention"}), "mamba");
-    check_refused("granitemoehybrid", "layer_types", Json::array({"attention"}), "for each of 2 layers");
+    check_refused("granitemoehybrid", "layer_types", SortedJson::array({"attention", "mamba"}), "no layer of mamba");
+    check_refused("granitemoehybrid", "layer_types", SortedJson::array({"linear_attention", "full_attention"}),
+                  "mamba");
+    check_refused("granitemoehybrid", "layer_types", SortedJson::array({"attention"}), "for each of 2 layers");
     check_refused("granitemoehybrid", "layer_types", nullptr, "for each of 2 layers");
     check_refused("granitemoehybrid", "position_embedding_type", "alibi", "rope or nope");
-    const auto hub = [](Json& json) { json["layer_types"] = Json::array({"attention", "attention"}); };
+    const auto hub = [](SortedJson& json) { json["layer_types"] = SortedJson::array({"attention", "attention"}); };
     CHECK(line_of("granitemoehybrid", hub).empty());
-    CHECK(
-        contains(line_of("granitemoehybrid", [](Json& json) { json["num_local_experts"] = 0; }), "block_sparse_moe."));
-    CHECK(contains(line_of("granitemoe", [](Json& json) { json["num_local_experts"] = 5; }),
+    CHECK(contains(line_of("granitemoehybrid", [](SortedJson& json) { json["num_local_experts"] = 0; }),
+                   "block_sparse_moe."));
+    CHECK(contains(line_of("granitemoe", [](SortedJson& json) { json["num_local_experts"] = 5; }),
                    "block_sparse_moe.router.layer.weight: expected shape [5, 12], got [4, 12]"));
-    CHECK(contains(line_of("granitemoe", [](Json& json) { json["intermediate_size"] = 15; }),
+    CHECK(contains(line_of("granitemoe", [](SortedJson& json) { json["intermediate_size"] = 15; }),
                    "block_sparse_moe.input_linear.weight: expected shape [4, 30, 12], got [4, 28, 12]"));
 }
 
@@ -116,10 +118,10 @@ TEST_CASE("families: forms of MiniMax M2 and Qwen 3 VL that they cannot have are
     check_refused("minimax_m2", "qk_norm_type", "per_head", "per_layer");
     check_refused("minimax_m2", "scoring_func", "softmax", "sigmoid");
     check_refused("minimax_m2", "shared_intermediate_size", 8, "0");
-    check_refused("minimax_m2", "attn_type_list", Json::array({1, 0}), "1 for each layer");
+    check_refused("minimax_m2", "attn_type_list", SortedJson::array({1, 0}), "1 for each layer");
     check_refused("minimax_m2", "rotary_dim", 9, "from 2 to 8, got 9");
     const std::string line =
-        line_of("qwen3_vl_moe_text", [](Json& json) { json["text_config"]["moe_intermediate_size"] = 10; });
+        line_of("qwen3_vl_moe_text", [](SortedJson& json) { json["text_config"]["moe_intermediate_size"] = 10; });
     CHECK(contains(line, "model.layers.0.mlp.experts.gate_up_proj: expected shape [4, 12, 20], got [4, 12, 18]"));
 }
 
@@ -156,12 +158,12 @@ TEST_CASE("families: an adapter's product for the tensor of all experts is refus
     fs::copy(fs::path(FOVEA_GOLDEN_DIR) / "lora" / "llama", folder / "adapter");
     auto tensors = SafetensorsText::read(folder / "adapter/adapter_model.safetensors");
     const std::string prefix = "base_model.model.model.layers.0.";
-    Json header;
+    SortedJson header;
     std::string data;
     for (const std::string factor : {"A", "B"}) {
-        const Json of_query = tensors.header.at(prefix + "self_attn.q_proj.lora_" + factor + ".weight");
+        const SortedJson of_query = tensors.header.at(prefix + "self_attn.q_proj.lora_" + factor + ".weight");
         const std::size_t begin = of_query["data_offsets"][0], end = of_query["data_offsets"][1];
-        Json& own = header[prefix + "block_sparse_moe.input_linear.lora_" + factor + ".weight"] = of_query;
+        SortedJson& own = header[prefix + "block_sparse_moe.input_linear.lora_" + factor + ".weight"] = of_query;
         own["data_offsets"] = {data.size(), data.size() + end - begin};
         data += tensors.data.substr(begin, end - begin);
     }
@@ -182,8 +184,8 @@ TEST_CASE("families: ERNIE's fields that its experts cannot have are refused by 
     check_refused("ernie4_5_moe", "moe_k", 5, "from 1 to 4, got 5");
     check_refused("ernie4_5_moe", "moe_num_experts", 0, "got 0");
     check_refused("ernie4_5_moe", "moe_num_shared_experts", 1025, "from 0 to 1024");
-    CHECK(contains(line_of("ernie4_5_moe", [](Json& json) { json["moe_layer_start_index"] = 0; }),
+    CHECK(contains(line_of("ernie4_5_moe", [](SortedJson& json) { json["moe_layer_start_index"] = 0; }),
                    "model.layers.0.mlp.gate.weight: expected [4, 12], got none"));
-    CHECK(contains(line_of("ernie4_5_moe", [](Json& json) { json["moe_layer_end_index"] = 0; }),
+    CHECK(contains(line_of("ernie4_5_moe", [](SortedJson& json) { json["moe_layer_end_index"] = 0; }),
                    "model.layers.1.mlp.up_proj.weight: expected "));
 }

@@ -47,14 +47,14 @@ TEST_CASE("families: every one has transformers' logits") {
 }
 
 TEST_CASE("families: a field that config.json lacks is what transformers takes it for") {
-    const Json defaults = Json::parse(read_text(fs::path(FOVEA_GOLDEN_DIR) / "config_defaults.json"));
+    const SortedJson defaults = SortedJson::parse(read_text(fs::path(FOVEA_GOLDEN_DIR) / "config_defaults.json"));
     std::size_t n_converted = 0;
     std::vector<fs::path> models;
     for (const char* goldens : {"families", "pairs"})
         for (const auto& entry : fs::directory_iterator(fs::path(FOVEA_GOLDEN_DIR) / goldens))
             models.push_back(entry.path());
     for (const fs::path& model : models) {
-        const Json golden = Json::parse(read_text(model / "config.json"));
+        const SortedJson golden = SortedJson::parse(read_text(model / "config.json"));
         const bool is_part = golden.contains("text_config");  // of a model of pictures too
         const std::string type = (is_part ? golden["text_config"] : golden)["model_type"];
         REQUIRE(defaults.contains(type));
@@ -64,7 +64,7 @@ TEST_CASE("families: a field that config.json lacks is what transformers takes i
         options.source = folder / "model";
         options.output = folder / "model.fovea";
         // The file, or the line that refuses it.
-        const auto made = [&](const Json& config) {
+        const auto made = [&](const SortedJson& config) {
             write_text(folder / "model/config.json", config.dump());
             fs::remove(folder / "model.fovea");
             const std::string line = refusal_of([&] { convert_source(options); });
@@ -74,9 +74,9 @@ TEST_CASE("families: a field that config.json lacks is what transformers takes i
             const std::string field = name;
             CAPTURE(type);
             CAPTURE(field);
-            Json configs[] = {golden, golden};
-            Json& without = is_part ? configs[0]["text_config"] : configs[0];
-            Json& with = is_part ? configs[1]["text_config"] : configs[1];
+            SortedJson configs[] = {golden, golden};
+            SortedJson& without = is_part ? configs[0]["text_config"] : configs[0];
+            SortedJson& with = is_part ? configs[1]["text_config"] : configs[1];
             const bool is_rotary = field == "rope_theta" || field == "partial_rotary_factor";
             if (is_rotary && with.contains("rope_parameters")) {
                 without["rope_parameters"].erase(field);
@@ -101,14 +101,14 @@ TEST_CASE("families: masks in a checkpoint of GPT-NeoX are left out, as Pythia's
     options.output = folder / "plain.fovea";
     convert_source(options);
     SafetensorsText text = SafetensorsText::read(folder / "model/model.safetensors");
-    const auto add = [&](const char* name, const char* type, const Json& shape, std::size_t n_bytes) {
+    const auto add = [&](const char* name, const char* type, const SortedJson& shape, std::size_t n_bytes) {
         const std::size_t begin = text.data.size();
         text.data.append(n_bytes, '\1');
         text.header[std::string("gpt_neox.layers.0.attention.") + name] = {
             {"dtype", type}, {"shape", shape}, {"data_offsets", {begin, begin + n_bytes}}};
     };
     add("bias", "BOOL", {1, 1, 4, 4}, 16);
-    add("masked_bias", "F32", Json::array(), 4);
+    add("masked_bias", "F32", SortedJson::array(), 4);
     add("rotary_emb.inv_freq", "F32", {4}, 16);
     write_text(folder / "model/model.safetensors", text.text());
     options.output = folder / "masks.fovea";
@@ -165,27 +165,27 @@ TEST_CASE("families: GGUF files with slopes have llama.cpp's logits") {
 }
 
 TEST_CASE("families: fields that they cannot have are refused by name") {
-    CHECK(contains(line_of("opt", [](Json& json) { json["word_embed_proj_dim"] = 5; }),
+    CHECK(contains(line_of("opt", [](SortedJson& json) { json["word_embed_proj_dim"] = 5; }),
                    "embed_tokens.weight: expected shape [23, 5], got [23, 10]"));
     check_refused("opt_narrow", "word_embed_proj_dim", 0, "got 0");
-    CHECK(contains(line_of("opt_narrow", [](Json& json) { json["word_embed_proj_dim"] = 12; }),
+    CHECK(contains(line_of("opt_narrow", [](SortedJson& json) { json["word_embed_proj_dim"] = 12; }),
                    "embed_tokens.weight: expected shape [23, 12], got [23, 5]"));
-    CHECK(contains(line_of("opt_narrow", [](Json& json) { json["tie_word_embeddings"] = false; }),
+    CHECK(contains(line_of("opt_narrow", [](SortedJson& json) { json["tie_word_embeddings"] = false; }),
                    "tensor lm_head.weight: expected [23, 5], got none"));
-    CHECK(contains(line_of("opt", [](Json& json) { json["layer_norm_elementwise_affine"] = false; }),
+    CHECK(contains(line_of("opt", [](SortedJson& json) { json["layer_norm_elementwise_affine"] = false; }),
                    "layer_norm.bias: expected only tensors that the configuration calls for"));
     check_refused("mpt", "no_bias", false, "true");
     check_refused("mpt", "logit_scale", "inv_sqrt_d_model", "none");
     check_refused("bloom", "apply_residual_connection_post_layernorm", true, "false");
     check_refused("falcon", "num_ln_in_parallel_attn", 3, "1 or 2, got 3");
     check_refused("falcon", "num_kv_heads", 3, "a divisor of num_attention_heads, 4");
-    check_refused("gpt_neo", "attention_layers", Json::array({"global", "near"}), "global or local");
-    check_refused("gpt_neo", "attention_layers", Json::array({"global"}), "2 layers");
+    check_refused("gpt_neo", "attention_layers", SortedJson::array({"global", "near"}), "global or local");
+    check_refused("gpt_neo", "attention_layers", SortedJson::array({"global"}), "2 layers");
     check_refused("gemma", "use_bidirectional_attention", true, "false");
-    check_refused("gemma2", "layer_types", Json::array({"full_attention"}), "2 of them");
+    check_refused("gemma2", "layer_types", SortedJson::array({"full_attention"}), "2 of them");
     check_refused("granite", "logits_scaling", 0.0, "other than 0");
     check_refused("granite", "residual_multiplier", 0.0, "other than 0");
-    check_refused("smollm3", "no_rope_layers", Json::array({1}), "2 numbers");
+    check_refused("smollm3", "no_rope_layers", SortedJson::array({1}), "2 numbers");
     check_refused("phi", "hidden_act", "relu6", "silu, relu");
     check_refused("mixtral", "num_experts_per_tok", 5, "from 1 to 4, got 5");
     check_refused("mixtral", "num_local_experts", 0, "from 1 to 1024, got 0");
@@ -194,13 +194,13 @@ TEST_CASE("families: fields that they cannot have are refused by name") {
     check_refused("qwen2_moe", "moe_intermediate_size", 0, "got 0");
     check_refused("qwen2_moe", "shared_expert_intermediate_size", 0, "got 0");
     check_refused("qwen3_moe", "mlp_only_layers", 1, "a list of layers, got 1");
-    check_refused("qwen3_moe", "mlp_only_layers", Json::array({-1}), "numbers of layers");
+    check_refused("qwen3_moe", "mlp_only_layers", SortedJson::array({-1}), "numbers of layers");
     check_refused("gptj", "activation_function", "mish", "silu, relu, relu2, tanh, gelu, quick_gelu, gelu_new");
     check_refused("gpt_oss", "swiglu_alpha", 1.5, "1.702");
     check_refused("gpt_oss", "swiglu_limit", 6.0, "7.0");
     check_refused("gpt_oss", "hidden_act", "gelu", "silu, got \"gelu\"");
     const auto packed_as = [](const char* family, const char* method) {
-        return line_of(family, [&](Json& json) { json["quantization_config"] = {{"quant_method", method}}; });
+        return line_of(family, [&](SortedJson& json) { json["quantization_config"] = {{"quant_method", method}}; });
     };
     CHECK(contains(packed_as("mixtral", "mxfp4"), "quantization_config: quant_method: expected one of gptq, awq, "));
     CHECK(contains(packed_as("gpt_oss", "gptq"),
@@ -217,20 +217,20 @@ TEST_CASE("families: OPT's narrow tables become products with their maps, whose 
     ConvertOptions options;
     options.source = folder / "model";
     options.output = folder / "out.fovea";
-    const auto line = [&](const std::function<void(Json&)>& edit) {
+    const auto line = [&](const std::function<void(SortedJson&)>& edit) {
         auto file = whole;
         edit(file.header);
         write_text(weights, file.text());
         return refusal_of([&] { convert_source(options); });
     };
     const std::string in = "model.decoder.project_in.weight", out = "model.decoder.project_out.weight";
-    CHECK(contains(line([&](Json& json) {
+    CHECK(contains(line([&](SortedJson& json) {
                        json[in]["shape"] = {5, 12};
                    }),
                    in + ": expected shape [12, 5], got [5, 12]"));
-    CHECK(contains(line([&](Json& json) { json.erase(out); }), out + ": expected [5, 12], got none"));
+    CHECK(contains(line([&](SortedJson& json) { json.erase(out); }), out + ": expected [5, 12], got none"));
     auto twice = whole;  // a checkpoint may hold the tied table again
-    Json& again = twice.header["lm_head.weight"] = twice.header["model.decoder.embed_tokens.weight"];
+    SortedJson& again = twice.header["lm_head.weight"] = twice.header["model.decoder.embed_tokens.weight"];
     const std::size_t begin = again["data_offsets"][0], end = again["data_offsets"][1];
     again["data_offsets"] = {twice.data.size(), twice.data.size() + end - begin};
     twice.data += twice.data.substr(begin, end - begin);
@@ -271,7 +271,7 @@ TEST_CASE("families: experts in MXFP4 keep their numbers, in a folder as in a GG
 
 TEST_CASE("families: MXFP4 that is not whole is refused by the tensor's name") {
     constexpr const char* kBlocks = "model.layers.0.mlp.experts.gate_up_proj_blocks";
-    const auto line = [&](const char* name, const std::function<void(Json&, const std::string&)>& edit) {
+    const auto line = [&](const char* name, const std::function<void(SortedJson&, const std::string&)>& edit) {
         TemporaryFolder folder;
         fs::copy(golden_families() / "gpt_oss_mxfp4", folder / "model");
         auto file = SafetensorsText::read(folder / "model/model.safetensors");
@@ -282,26 +282,27 @@ TEST_CASE("families: MXFP4 that is not whole is refused by the tensor's name") {
         options.output = folder / "out.fovea";
         return refusal_of([&] { convert_source(options); });
     };
-    CHECK(contains(line(kBlocks, [](Json& json, const std::string& name) { json[name]["dtype"] = "I8"; }),
+    CHECK(contains(line(kBlocks, [](SortedJson& json, const std::string& name) { json[name]["dtype"] = "I8"; }),
                    "gate_up_proj_blocks: expected U8, got I8"));
     CHECK(contains(line(kBlocks,
-                        [](Json& json, const std::string& name) {
+                        [](SortedJson& json, const std::string& name) {
                             json[name]["shape"] = {3, 32, 2, 16};
                         }),
                    "gate_up_proj_blocks: expected shape [3, 64, 1, 16], got [3, 32, 2, 16]"));
     CHECK(contains(line("model.layers.1.mlp.experts.down_proj_scales",
-                        [](Json& json, const std::string& name) {
+                        [](SortedJson& json, const std::string& name) {
                             json["other"] = json[name];
                             json.erase(name);
                         }),
                    "down_proj_scales: expected [3, 32, 1], got none"));
-    CHECK(contains(line_of("gpt_oss_mxfp4", [](Json& json) { json["hidden_size"] = 24; }), "expected shape [23, 24]"));
-    CHECK(contains(line_of("gpt_oss_mxfp4", [](Json& json) { json["intermediate_size"] = 40; }),
+    CHECK(contains(line_of("gpt_oss_mxfp4", [](SortedJson& json) { json["hidden_size"] = 24; }),
+                   "expected shape [23, 24]"));
+    CHECK(contains(line_of("gpt_oss_mxfp4", [](SortedJson& json) { json["intermediate_size"] = 40; }),
                    "gate_up_proj_blocks: expected shape [3, 80, 1, 16], got [3, 64, 1, 16]"));
 }
 
 TEST_CASE("families: OLMo 3's scaling is its full layers', in either spelling") {
-    const auto file_of = [](const std::function<void(Json&)>& edit) {
+    const auto file_of = [](const std::function<void(SortedJson&)>& edit) {
         TemporaryFolder folder;
         fs::copy(golden_families() / "olmo3", folder / "model");
         edit_json(folder / "model/config.json", edit);
@@ -311,24 +312,24 @@ TEST_CASE("families: OLMo 3's scaling is its full layers', in either spelling") 
         convert_source(options);
         return read_text(options.output);
     };
-    const Json scaling = {{"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 16}};
-    const std::string now = file_of([&](Json& json) {
+    const SortedJson scaling = {{"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 16}};
+    const std::string now = file_of([&](SortedJson& json) {
         json["rope_parameters"] = {{"full_attention", scaling}, {"sliding_attention", {{"rope_type", "default"}}}};
-        for (Json& kind : json["rope_parameters"]) kind["rope_theta"] = 500000.0;
+        for (SortedJson& kind : json["rope_parameters"]) kind["rope_theta"] = 500000.0;
     });
-    const std::string then = file_of([&](Json& json) {
+    const std::string then = file_of([&](SortedJson& json) {
         json.erase("rope_parameters");
         json["rope_scaling"] = scaling;
         json["rope_theta"] = 500000.0;
     });
     CHECK(now == then);
-    CHECK(now != file_of([&](Json& json) {
+    CHECK(now != file_of([&](SortedJson& json) {
               json["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 500000.0}};
           }));
 }
 
 TEST_CASE("families: older spellings give the same file") {
-    const auto check_same = [](const char* family, const char* dropped, const std::function<void(Json&)>& edit) {
+    const auto check_same = [](const char* family, const char* dropped, const std::function<void(SortedJson&)>& edit) {
         CAPTURE(family);
         TemporaryFolder folder;
         fs::copy(golden_families() / family, folder / "model");
@@ -338,7 +339,7 @@ TEST_CASE("families: older spellings give the same file") {
         convert_source(options);
         edit_json(folder / "model/config.json", edit);
         auto file = SafetensorsText::read(folder / "model/model.safetensors");
-        Json renamed;
+        SortedJson renamed;
         for (const auto& [name, value] : file.header.items())
             renamed[name.starts_with(dropped) ? name.substr(std::string(dropped).size()) : name] = value;
         file.header = renamed;
@@ -347,30 +348,30 @@ TEST_CASE("families: older spellings give the same file") {
         convert_source(options);
         CHECK(read_text(folder / "now.fovea") == read_text(folder / "then.fovea"));
     };
-    const auto rename = [](Json& json, const char* now, const char* then) {
+    const auto rename = [](SortedJson& json, const char* now, const char* then) {
         json[then] = json[now];
         json.erase(now);
     };
-    check_same("bloom", "transformer.", [&](Json& json) {
+    check_same("bloom", "transformer.", [&](SortedJson& json) {
         rename(json, "hidden_size", "n_embed");
         rename(json, "n_head", "num_attention_heads");
         rename(json, "n_layer", "num_hidden_layers");
     });
-    check_same("exaone", "transformer.", [&](Json& json) {
+    check_same("exaone", "transformer.", [&](SortedJson& json) {
         rename(json, "num_hidden_layers", "num_layers");
         rename(json, "rms_norm_eps", "layer_norm_epsilon");
         rename(json, "hidden_act", "activation_function");
     });
-    check_same("opt", "model.", [](Json&) {});
-    check_same("gptj", "", [](Json& json) { json["activation_function"] = "gelu_accurate"; });
-    check_same("starcoder2", "", [](Json& json) { json["hidden_act"] = "gelu_python_tanh"; });
-    check_same("gemma2", "", [](Json& json) { json.erase("layer_types"); });
-    check_same("gpt_neox", "gpt_neox.", [](Json& json) {
+    check_same("opt", "model.", [](SortedJson&) {});
+    check_same("gptj", "", [](SortedJson& json) { json["activation_function"] = "gelu_accurate"; });
+    check_same("starcoder2", "", [](SortedJson& json) { json["hidden_act"] = "gelu_python_tanh"; });
+    check_same("gemma2", "", [](SortedJson& json) { json.erase("layer_types"); });
+    check_same("gpt_neox", "gpt_neox.", [](SortedJson& json) {
         json["rotary_pct"] = json["rope_parameters"]["partial_rotary_factor"];
         json["rotary_emb_base"] = json["rope_parameters"]["rope_theta"];
         json.erase("rope_parameters");
     });
-    check_same("gemma3_text", "model.", [](Json& json) {
+    check_same("gemma3_text", "model.", [](SortedJson& json) {
         json["rope_theta"] = json["rope_parameters"]["full_attention"]["rope_theta"];
         json["rope_local_base_freq"] = json["rope_parameters"]["sliding_attention"]["rope_theta"];
         json.erase("rope_parameters");
@@ -378,8 +379,8 @@ TEST_CASE("families: older spellings give the same file") {
 }
 
 TEST_CASE("families: scaling that changes with the length is fixed at the original one") {
-    const auto with = [](const Json& factors) {
-        return line_of("phi3", [&](Json& json) {
+    const auto with = [](const SortedJson& factors) {
+        return line_of("phi3", [&](SortedJson& json) {
             json["rope_parameters"] = {{"rope_type", "longrope"},
                                        {"rope_theta", 10000.0},
                                        {"short_factor", factors},
@@ -396,7 +397,7 @@ TEST_CASE("families: Phi-3's scaling began from 4,096 positions where config.jso
     TemporaryFolder folder;
     fs::copy(golden_families() / "phi3", folder / "model");
     const auto made = [&](std::optional<std::uint32_t> original) {
-        Json json = Json::parse(read_text(golden_families() / "phi3/config.json"));
+        SortedJson json = SortedJson::parse(read_text(golden_families() / "phi3/config.json"));
         json["max_position_embeddings"] = 8192;
         json["rope_parameters"] = {{"rope_type", "longrope"}, {"short_factor", {1.0, 2.0, 3.0}}};
         json.erase("original_max_position_embeddings");

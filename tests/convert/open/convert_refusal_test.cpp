@@ -1,5 +1,6 @@
 // Sources that are wrong: one line each, that names the file, the field, what was wanted and what was there.
 #include "convert/open/convert.h"
+#include "host/base/json.h"
 
 #include <doctest/doctest.h>
 
@@ -16,8 +17,6 @@ using namespace fovea::testing;
 
 namespace {
 
-using Json = nlohmann::json;
-
 /// A copy of a golden model to spoil, and what converting it then says.
 class Spoiled {
 public:
@@ -26,7 +25,7 @@ public:
         write_text(folder_ / "out.fovea", kOlderFile);
     }
     fs::path operator/(const char* name) const { return folder_ / "model" / name; }
-    Spoiled& config(const std::function<void(Json&)>& edit) {
+    Spoiled& config(const std::function<void(SortedJson&)>& edit) {
         edit_json(*this / "config.json", edit);
         return *this;
     }
@@ -58,18 +57,18 @@ void check_has(const std::string& line, std::initializer_list<const char*> parts
     }
 }
 
-Json& tensor(SafetensorsText& file, const char* name) { return file.header[name]; }
+SortedJson& tensor(SafetensorsText& file, const char* name) { return file.header[name]; }
 
 constexpr const char* kQuery = "model.layers.1.self_attn.q_proj.weight";
 
 }  // namespace
 
 TEST_CASE("refusals: config.json") {
-    const auto with = [](const char* field, Json value, const char* model = "llama_tied") {
-        return Spoiled(model).config([&](Json& json) { json[field] = value; }).line();
+    const auto with = [](const char* field, SortedJson value, const char* model = "llama_tied") {
+        return Spoiled(model).config([&](SortedJson& json) { json[field] = value; }).line();
     };
     const auto without = [](const char* field) {
-        return Spoiled().config([&](Json& json) { json.erase(field); }).line();
+        return Spoiled().config([&](SortedJson& json) { json.erase(field); }).line();
     };
     for (const char* field :
          {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size", "model_type"})
@@ -81,25 +80,27 @@ TEST_CASE("refusals: config.json") {
     check_has(with("head_dim", 7), {"config.json", "head_dim, even"});
     check_has(with("model_type", "mamba"), {"model_type: expected llama, mistral", "got \"mamba\""});
     check_has(with("hidden_act", "swiglu"), {"hidden_act: expected silu", "swiglu"});
-    check_has(with("quantization_config", Json::object({{"bits", 4}})),
+    check_has(with("quantization_config", SortedJson::object({{"bits", 4}})),
               {"quantization_config: quant_method: expected a text"});
     check_has(with("tie_word_embeddings", "yes"), {"tie_word_embeddings: expected true or false"});
     check_has(with("rope_theta", -1.0), {"rope_theta: expected a number"});
-    check_has(with("rope_scaling", Json{{"type", "ntk"}}), {"rope_scaling: type: expected default, linear", "ntk"});
-    check_has(with("rope_scaling", Json{{"type", "longrope"}}), {"rope_scaling: short_factor: expected a list"});
-    check_has(with("rope_scaling", Json{{"rope_type", "linear"}}), {"rope_scaling: factor", "got nothing"});
-    check_has(with("rope_scaling", Json{{"rope_type", "linear"}, {"factor", 0}}), {"factor", "got 0"});
-    check_has(with("rope_scaling", Json{{"full_attention", Json::object()}}), {"full_attention", "for all layers"});
+    check_has(with("rope_scaling", SortedJson{{"type", "ntk"}}),
+              {"rope_scaling: type: expected default, linear", "ntk"});
+    check_has(with("rope_scaling", SortedJson{{"type", "longrope"}}), {"rope_scaling: short_factor: expected a list"});
+    check_has(with("rope_scaling", SortedJson{{"rope_type", "linear"}}), {"rope_scaling: factor", "got nothing"});
+    check_has(with("rope_scaling", SortedJson{{"rope_type", "linear"}, {"factor", 0}}), {"factor", "got 0"});
+    check_has(with("rope_scaling", SortedJson{{"full_attention", SortedJson::object()}}),
+              {"full_attention", "for all layers"});
     check_has(with("partial_rotary_factor", 2.0), {"partial_rotary_factor", "got 2.0"});
     check_has(with("partial_rotary_factor", 0.0), {"config.json", "rotary_dim"});
     check_has(with("eos_token_id", "end"), {"eos_token_id: expected a token's id"});
-    check_has(with("layer_types", Json::array({"full_attention"}), "qwen2_window"), {"layer_types: expected 3"});
-    check_has(with("layer_types", Json::array({"a", "b", "c"}), "qwen2_window"),
+    check_has(with("layer_types", SortedJson::array({"full_attention"}), "qwen2_window"), {"layer_types: expected 3"});
+    check_has(with("layer_types", SortedJson::array({"a", "b", "c"}), "qwen2_window"),
               {"layer_types: expected full_attention"});
     check_has(with("add_cross_attention", true, "gpt2_tied"), {"add_cross_attention: expected false"});
     check_has(with("n_head", 5, "gpt2_tied"), {"n_embd: expected a multiple of n_head, 5"});
     check_has(with("activation_function", "quick_silu", "gpt2_tied"), {"activation_function", "quick_silu"});
-    const auto deep = [](Json& json) {
+    const auto deep = [](SortedJson& json) {
         json["n_layer"] = 9;
         json["scale_attn_by_inverse_layer_idx"] = true;
     };
@@ -236,12 +237,12 @@ TEST_CASE("refusals: safetensors") {
               }),
               {"do not overlap"});
     check_has(edited([](auto& f) { f.header["a"] = 5; }), {"header: expected an object of objects"});
-    check_has(edited([](auto& f) { f.header = Json::array(); }), {"header: expected an object of objects"});
+    check_has(edited([](auto& f) { f.header = SortedJson::array(); }), {"header: expected an object of objects"});
     check_has(edited([](auto& f) { f.data.resize(f.data.size() - 1); }), {"tensor ", "bytes within the"});
     check_has(edited([](auto& f) {
-                  Json extra = tensor(f, kQuery);
-                  extra["shape"] = Json::array({0, 3});  // clang 14 leaks a bare list in a template
-                  extra["data_offsets"] = Json::array({0, 0});
+                  SortedJson extra = tensor(f, kQuery);
+                  extra["shape"] = SortedJson::array({0, 3});  // clang 14 leaks a bare list in a template
+                  extra["data_offsets"] = SortedJson::array({0, 0});
                   f.header["model.layers.0.self_attn.q_norm.weight"] = extra;
               }),
               {"q_norm", "expected only tensors that the configuration calls for"});
@@ -290,7 +291,7 @@ TEST_CASE("refusals: shards") {
     constexpr const char* kIndex = "model.safetensors.index.json";
     const auto named = [](const char* name) {
         Spoiled spoiled("llama_wide_heads");
-        edit_json(spoiled / kIndex, [&](Json& json) { json["weight_map"]["lm_head.weight"] = name; });
+        edit_json(spoiled / kIndex, [&](SortedJson& json) { json["weight_map"]["lm_head.weight"] = name; });
         return spoiled.line();
     };
     for (const char* name : {"../model.safetensors", "/etc/passwd", "..", ""})
@@ -301,7 +302,7 @@ TEST_CASE("refusals: shards") {
     write_text(cut / "model-00002-of-00004.safetensors", text.substr(0, text.size() / 2));
     check_has(cut.line(), {"model-00002-of-00004.safetensors: tensor ", "bytes within the"});
     Spoiled empty("llama_wide_heads");
-    edit_json(empty / kIndex, [&](Json& json) { json["weight_map"] = Json::object(); });
+    edit_json(empty / kIndex, [&](SortedJson& json) { json["weight_map"] = SortedJson::object(); });
     check_has(empty.line(), {kIndex, "weight_map: expected at least one file"});
 }
 

@@ -1,6 +1,7 @@
 // Quantized Hugging Face folders: the floats that their numbers stand for, bit for bit, which of our types has them as they
 // are, and what is refused.
 #include "convert/packed/packed.h"
+#include "host/base/json.h"
 
 #include <doctest/doctest.h>
 
@@ -18,8 +19,6 @@ using namespace fovea::testing;
 
 namespace {
 
-using Json = nlohmann::json;
-
 fs::path golden() { return fs::path(FOVEA_GOLDEN_DIR) / "packed"; }
 
 struct Folder {
@@ -27,7 +26,7 @@ struct Folder {
     Type type;  // of its matrices where none is chosen
 
     explicit Folder(const fs::path& at) : path(at) {
-        const auto expected = Json::parse(read_text(at / "expected.json"));
+        const auto expected = SortedJson::parse(read_text(at / "expected.json"));
         floats = golden() / "floats" / expected["floats"].get<std::string>();
         const std::string name = expected["type"];
         for (const Type each : kTypes)
@@ -94,10 +93,10 @@ std::string line_of(const char* name, const std::function<void(const fs::path&)>
     return refusal_of([&] { convert_source({.source = folder / "model", .output = folder / "m.fovea"}); });
 }
 
-void check_config_refused(const char* name, const char* field, const Json& value, const char* words) {
+void check_config_refused(const char* name, const char* field, const SortedJson& value, const char* words) {
     const std::string line = line_of(name, [&](const fs::path& at) {
         edit_json(at / "config.json",
-                  [&](Json& json) { json["quantization_config"][Json::json_pointer(field)] = value; });
+                  [&](SortedJson& json) { json["quantization_config"][SortedJson::json_pointer(field)] = value; });
     });
     CAPTURE(field);
     CAPTURE(line);
@@ -124,7 +123,7 @@ void check_tensors_refused(const char* name, const std::function<void(Safetensor
 std::string query(const char* part) { return std::string("model.layers.0.self_attn.q_proj.") + part; }
 
 /// Gives a tensor of the query map another shape, of as many bytes, or another dtype.
-std::function<void(SafetensorsText&)> with(const char* part, const char* key, const Json& value) {
+std::function<void(SafetensorsText&)> with(const char* part, const char* key, const SortedJson& value) {
     return [=](SafetensorsText& tensors) { tensors.header.at(query(part))[key] = value; };
 }
 
@@ -241,7 +240,7 @@ TEST_CASE("packed folders: an adapter is merged into what the numbers stand for"
 
 TEST_CASE("packed folders: methods and settings that no reader has are refused by name") {
     const std::string methods = line_of("awq", [](const fs::path& at) {
-        edit_json(at / "config.json", [](Json& json) { json["quantization_config"]["quant_method"] = "hqq"; });
+        edit_json(at / "config.json", [](SortedJson& json) { json["quantization_config"]["quant_method"] = "hqq"; });
     });
     CHECK(contains(methods,
                    "config.json: quantization_config: quant_method: expected one of gptq, awq, "

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "convert/sources/hf_config.h"
+#include "host/base/json.h"
 #include "tests/support/convert_fixtures.h"
 
 using namespace fovea;
@@ -12,15 +13,13 @@ using namespace fovea::testing;
 
 namespace {
 
-using Json = nlohmann::json;
-
 /// A copy of a golden model whose files a test changes.
 class Changed {
 public:
     explicit Changed(const fs::path& golden) { fs::copy(golden, model()); }
 
     [[nodiscard]] fs::path model() const { return folder_ / "model"; }
-    void config(const std::function<void(Json&)>& edit) const { edit_json(model() / "config.json", edit); }
+    void config(const std::function<void(SortedJson&)>& edit) const { edit_json(model() / "config.json", edit); }
     void tensors(const std::function<void(SafetensorsText&)>& edit) const {
         SafetensorsText file = SafetensorsText::read(model() / "model.safetensors");
         edit(file);
@@ -49,7 +48,7 @@ fs::path golden(const char* name) { return fs::path(FOVEA_GOLDEN_DIR) / name; }
 
 /// A tensor of the same numbers under another name.
 void copy_tensor(SafetensorsText& file, const std::string& from, const std::string& to) {
-    const Json entry = file.header.at(from);
+    const SortedJson entry = file.header.at(from);
     const std::uint64_t begin = entry["data_offsets"][0], end = entry["data_offsets"][1];
     file.header[to] = entry;
     file.header[to]["data_offsets"] = {file.data.size(), file.data.size() + end - begin};
@@ -84,7 +83,7 @@ std::vector<float> logits_of(Changed& model) {
 TEST_CASE("heads: one of other numbers than the embeddings that config.json ties it to is the head, with a note") {
     const fs::path folder = golden("families/llama");
     Changed model(folder);
-    model.config([](Json& json) { json["tie_word_embeddings"] = true; });
+    model.config([](SortedJson& json) { json["tie_word_embeddings"] = true; });
     CHECK(error_of(model, folder / "expected_logits.npy") < 1e-4f);
     REQUIRE(model.notes.size() >= 1);
     CHECK(contains(model.notes.front(), "lm_head.weight: the configuration ties it to the embeddings, but it differs"));
@@ -116,7 +115,7 @@ TEST_CASE("heads: a decoder's bias of its own is taken before the one that is ti
         return bias;
     };
     Changed plain(golden("encoders/bert_masked")), own(golden("encoders/bert_masked"));
-    own.config([](Json& json) { json["tie_word_embeddings"] = false; });
+    own.config([](SortedJson& json) { json["tie_word_embeddings"] = false; });
     own.tensors([](SafetensorsText& file) {
         copy_tensor(file, "bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight");
         copy_tensor(file, "cls.predictions.bias", "cls.predictions.decoder.bias");
@@ -131,7 +130,7 @@ TEST_CASE("heads: a decoder's bias of its own is taken before the one that is ti
 
 TEST_CASE("heads: without a field for its activation a head has the feed-forward part's") {
     const Changed model(golden("encoders/nomic_bert_model"));
-    model.config([](Json& json) {
+    model.config([](SortedJson& json) {
         json["architectures"] = {"NomicBertForMaskedLM"};
         json.erase("hidden_act");
         json.erase("activation_function");
@@ -144,7 +143,7 @@ TEST_CASE("heads: without a field for its activation a head has the feed-forward
 TEST_CASE("windows: which layers have one where config.json lists no kinds of layers") {
     struct Case {
         const char* family;
-        Json fields, types;
+        SortedJson fields, types;
     };
     const std::string sliding = "sliding_attention", full = "full_attention";
     // As transformers' configurations have it: SmolLM 3's layers without rotary positions, Qwen 2 MoE's even ones below the
@@ -156,18 +155,18 @@ TEST_CASE("windows: which layers have one where config.json lists no kinds of la
         CAPTURE(c.family);
         const fs::path folder = golden("families") / c.family;
         Changed by_rule(folder), by_list(folder), all(folder);
-        const auto edit = [&](Json& json, const Json& types) {
+        const auto edit = [&](SortedJson& json, const SortedJson& types) {
             json.update(c.fields);
             json["use_sliding_window"] = true;
             json["sliding_window"] = 5;
             types.is_null() ? json.erase("layer_types") : (json["layer_types"] = types, 1u);
         };
-        by_rule.config([&](Json& json) { edit(json, {}); });
-        by_list.config([&](Json& json) { edit(json, c.types); });
-        all.config([&](Json& json) { edit(json, {full, full}); });
+        by_rule.config([&](SortedJson& json) { edit(json, {}); });
+        by_list.config([&](SortedJson& json) { edit(json, c.types); });
+        all.config([&](SortedJson& json) { edit(json, {full, full}); });
         const std::vector<float> got = logits_of(by_rule);
         CHECK(got == logits_of(by_list));
-        CHECK((got == logits_of(all)) == (c.types == Json{full, full}));
+        CHECK((got == logits_of(all)) == (c.types == SortedJson{full, full}));
     }
 }
 
@@ -176,14 +175,15 @@ TEST_CASE("text part: of a model that sees or hears, too, the text model is read
         CAPTURE(prefix);
         const fs::path folder = golden("families/gemma3_text");
         Changed model(folder);
-        model.config([](Json& json) {
-            Json whole = {{"model_type", "gemma3"}, {"eos_token_id", {1, 2}}, {"vision_config", {{"hidden_size", 8}}}};
+        model.config([](SortedJson& json) {
+            SortedJson whole = {
+                {"model_type", "gemma3"}, {"eos_token_id", {1, 2}}, {"vision_config", {{"hidden_size", 8}}}};
             json.erase("architectures");
             whole["text_config"] = json;
             json = whole;
         });
         model.tensors([&](SafetensorsText& file) {
-            Json renamed;
+            SortedJson renamed;
             for (const auto& [name, entry] : file.header.items()) {
                 const bool of_model = name.starts_with("model.") && prefix.starts_with("model.");
                 renamed[name == "__metadata__" ? name : prefix + (of_model ? name.substr(6) : name)] = entry;
@@ -203,8 +203,8 @@ TEST_CASE("text part: Qwen's models of pictures say what texts need among their 
         CAPTURE(type);
         const fs::path folder = golden((std::string("families/") + type + "_text").c_str());
         Changed model(folder);
-        model.config([&](Json& json) {
-            Json flat = json["text_config"];
+        model.config([&](SortedJson& json) {
+            SortedJson flat = json["text_config"];
             flat["model_type"] = type;
             flat["vision_config"] = json["vision_config"];
             flat["rope_theta"] = flat["rope_parameters"]["rope_theta"];
@@ -220,7 +220,7 @@ TEST_CASE("text part: a head is tied where the whole or its part says so") {
     const fs::path folder = golden("families/qwen3_vl_text");
     for (const bool of_whole : {true, false}) {
         Changed model(folder);
-        model.config([&](Json& json) {
+        model.config([&](SortedJson& json) {
             json["tie_word_embeddings"] = of_whole;
             json["text_config"]["tie_word_embeddings"] = !of_whole;
         });
@@ -232,7 +232,7 @@ TEST_CASE("text part: a head is tied where the whole or its part says so") {
 TEST_CASE("text part: sizes that text_config leaves to the class, and names that two tensors would have") {
     const fs::path folder = golden("families/gemma3_text");
     Changed model(folder);
-    model.config([](Json& json) {
+    model.config([](SortedJson& json) {
         json = {{"model_type", "gemma3"},  // as the published files of four billion weights have it
                 {"text_config",
                  {{"hidden_size", 2560},
@@ -248,7 +248,7 @@ TEST_CASE("text part: sizes that text_config leaves to the class, and names that
     CHECK(config.stack().blocks[0].attention.head_dim == 256);
 
     Changed twice(folder);
-    twice.config([](Json& json) { json = {{"model_type", "gemma3"}, {"text_config", json}}; });
+    twice.config([](SortedJson& json) { json = {{"model_type", "gemma3"}, {"text_config", json}}; });
     twice.tensors([](SafetensorsText& file) {
         copy_tensor(file, "model.norm.weight", "language_model.model.norm.weight");
         copy_tensor(file, "model.norm.weight", "model.language_model.norm.weight");

@@ -1,5 +1,6 @@
 // Low-rank adapters merged into a model's weights: what becomes of the logits, and what is refused.
 #include "convert/sources/lora.h"
+#include "host/base/json.h"
 
 #include <doctest/doctest.h>
 
@@ -9,8 +10,6 @@ using namespace fovea;
 using namespace fovea::testing;
 
 namespace {
-
-using Json = nlohmann::json;
 
 fs::path adapters() { return fs::path(FOVEA_GOLDEN_DIR) / "lora"; }
 
@@ -30,29 +29,29 @@ std::string line_of(const char* adapter, const std::function<void(const fs::path
     return refusal_of([&] { convert_source(options); });
 }
 
-void check_config_refused(const char* field, const Json& value, const char* words) {
+void check_config_refused(const char* field, const SortedJson& value, const char* words) {
     const std::string line = line_of("llama", [&](const fs::path& adapter) {
-        edit_json(adapter / "adapter_config.json", [&](Json& json) { json[field] = value; });
+        edit_json(adapter / "adapter_config.json", [&](SortedJson& json) { json[field] = value; });
     });
     CAPTURE(line);
     CHECK(contains(line, "adapter_config.json: "));
     CHECK(contains(line, words));
 }
 
-void edit_tensors(const fs::path& adapter, const std::function<void(Json&)>& edit) {
+void edit_tensors(const fs::path& adapter, const std::function<void(SortedJson&)>& edit) {
     auto tensors = SafetensorsText::read(adapter / "adapter_model.safetensors");
     edit(tensors.header);
     write_text(adapter / "adapter_model.safetensors", tensors.text());
 }
 
-void check_tensors_refused(const std::function<void(Json&)>& edit, const char* words) {
+void check_tensors_refused(const std::function<void(SortedJson&)>& edit, const char* words) {
     const std::string line = line_of("llama", [&](const fs::path& adapter) { edit_tensors(adapter, edit); });
     CAPTURE(line);
     CHECK(contains(line, "adapter_model.safetensors: tensor "));
     CHECK(contains(line, words));
 }
 
-void rename(Json& header, const std::string& from, const std::string& to) {
+void rename(SortedJson& header, const std::string& from, const std::string& to) {
     header[to] = header.at(from);
     header.erase(from);
 }
@@ -94,7 +93,7 @@ TEST_CASE("lora: a model of the bare class takes an adapter of the class with a 
     TemporaryFolder folder;
     fs::copy(base_of(adapters() / "llama"), folder / "bare");
     auto tensors = SafetensorsText::read(folder / "bare/model.safetensors");
-    const Json header = tensors.header;
+    const SortedJson header = tensors.header;
     for (const auto& [name, entry] : header.items())
         if (name.starts_with("model.")) rename(tensors.header, name, name.substr(6));
     write_text(folder / "bare/model.safetensors", tensors.text());
@@ -119,14 +118,15 @@ TEST_CASE("lora: configurations of anything but products are refused by name") {
     check_config_refused("peft_type", "LOHA", "peft_type: expected LORA, got \"LOHA\"");
     check_config_refused("use_dora", true, "use_dora: expected none, got true");
     check_config_refused("lora_bias", true, "lora_bias: expected none");
-    check_config_refused("target_parameters", Json::array({"experts"}), "target_parameters: expected none");
-    check_config_refused("layer_replication", Json::array({Json::array({0, 2})}), "layer_replication: expected none");
-    check_config_refused("trainable_token_indices", Json::array({1}), "trainable_token_indices: expected none");
+    check_config_refused("target_parameters", SortedJson::array({"experts"}), "target_parameters: expected none");
+    check_config_refused("layer_replication", SortedJson::array({SortedJson::array({0, 2})}),
+                         "layer_replication: expected none");
+    check_config_refused("trainable_token_indices", SortedJson::array({1}), "trainable_token_indices: expected none");
     check_config_refused("init_lora_weights", "pissa", "gaussian, orthogonal or eva, got \"pissa\"");
     check_config_refused("r", 0, "r: expected a number from");
     check_config_refused("lora_alpha", "8", "lora_alpha: expected a number from");
     check_config_refused("use_rslora", 1, "use_rslora: expected true or false");
-    check_config_refused("alpha_pattern", Json::array(), "alpha_pattern: expected an object");
+    check_config_refused("alpha_pattern", SortedJson::array(), "alpha_pattern: expected an object");
     check_config_refused("alpha_pattern", {{"q_proj|v_proj", 3}}, "expected names of modules, got the expression");
     check_config_refused("alpha_pattern", {{"v_proj", 3}, {"self_attn.v_proj", 4}}, "expected one number for");
     check_config_refused("alpha_pattern", {{"v_proj", -1}}, "alpha_pattern: v_proj: expected a number from");
@@ -134,14 +134,14 @@ TEST_CASE("lora: configurations of anything but products are refused by name") {
 
 TEST_CASE("lora: a factor has as many rows as the configuration says") {
     const std::string line = line_of("llama", [](const fs::path& adapter) {
-        edit_json(adapter / "adapter_config.json", [](Json& json) { json["r"] = 5; });
+        edit_json(adapter / "adapter_config.json", [](SortedJson& json) { json["r"] = 5; });
     });
     CHECK(contains(line, "mlp.down_proj.lora_A.weight: expected 5 rows as adapter_config.json says, got 4"));
 }
 
 TEST_CASE("lora: fields that say nothing are as if they were not there") {
     CHECK(line_of("llama", [](const fs::path& adapter) {
-              edit_json(adapter / "adapter_config.json", [](Json& json) {
+              edit_json(adapter / "adapter_config.json", [](SortedJson& json) {
                   json["use_dora"] = false;
                   json["target_parameters"] = nullptr;
                   json["trainable_token_indices"] = nullptr;
@@ -152,29 +152,31 @@ TEST_CASE("lora: fields that say nothing are as if they were not there") {
 }
 
 TEST_CASE("lora: tensors that are no product of the model's are refused by name") {
-    check_tensors_refused([](Json& header) { rename(header, kQuery, "a.model.q.lora_A.weight"); },
+    check_tensors_refused([](SortedJson& header) { rename(header, kQuery, "a.model.q.lora_A.weight"); },
                           "expected a name that begins with base_model.model.");
-    check_tensors_refused([](Json& header) { header.erase(kQuery); }, "expected the product's other factor beside it");
+    check_tensors_refused([](SortedJson& header) { header.erase(kQuery); },
+                          "expected the product's other factor beside it");
     check_tensors_refused(
-        [](Json& header) { header.erase("base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight"); },
+        [](SortedJson& header) { header.erase("base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight"); },
         "expected the other factor, got none");
     check_tensors_refused(
-        [](Json& header) {
+        [](SortedJson& header) {
             header["base_model.model.model.layers.0.lora_magnitude_vector"] = {
                 {"dtype", "F32"}, {"shape", {0}}, {"data_offsets", {0, 0}}};
         },
         "expected a factor of a product");
     check_tensors_refused(
-        [](Json& header) {
+        [](SortedJson& header) {
             header[kQuery]["shape"] = {header[kQuery]["shape"][1], header[kQuery]["shape"][0]};
         },
         "expected a matrix of as many rows as the other factor has columns");
-    check_tensors_refused([](Json& header) { header[kQuery]["dtype"] = "I32"; }, "expected F32, F16 or BF16, got I32");
+    check_tensors_refused([](SortedJson& header) { header[kQuery]["dtype"] = "I32"; },
+                          "expected F32, F16 or BF16, got I32");
     for (const char* module : {"model.layers.9.self_attn.q_proj", "lm_tail", "model.norm"}) {
         const std::string a = std::string("base_model.model.") + module + ".lora_A.weight";
         const std::string b = std::string("base_model.model.") + module + ".lora_B.weight";
         check_tensors_refused(
-            [&](Json& header) {
+            [&](SortedJson& header) {
                 rename(header, kQuery, a);
                 rename(header, "base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight", b);
             },
@@ -182,7 +184,7 @@ TEST_CASE("lora: tensors that are no product of the model's are refused by name"
                                                 : "expected a tensor that the model's files have");
     }
     check_tensors_refused(
-        [](Json& header) {  // a product as wide as another matrix
+        [](SortedJson& header) {  // a product as wide as another matrix
             rename(header, "base_model.model.model.layers.0.mlp.gate_proj.lora_A.weight",
                    "base_model.model.model.layers.0.self_attn.o_proj.lora_A.weight");
             rename(header, "base_model.model.model.layers.0.mlp.gate_proj.lora_B.weight",
@@ -196,9 +198,9 @@ TEST_CASE("lora: what is replaced has the shape of the model's, and no scale") {
         "embedding", [](const fs::path&) {}, 0.5f);
     CHECK(contains(scaled, "expected products alone where a scale is given, got lm_head.weight"));
     const std::string shape = line_of("embedding", [](const fs::path& adapter) {
-        edit_tensors(adapter, [](Json& header) {
-            Json& size = header["base_model.model.lm_head.weight"]["shape"];
-            size = Json::array({size[0].get<int>() * size[1].get<int>()});
+        edit_tensors(adapter, [](SortedJson& header) {
+            SortedJson& size = header["base_model.model.lm_head.weight"]["shape"];
+            size = SortedJson::array({size[0].get<int>() * size[1].get<int>()});
         });
     });
     CHECK(contains(shape, "tensor lm_head.weight: expected the shape of the model's lm_head.weight"));

@@ -1,12 +1,12 @@
 // Tokenizers of a SentencePiece model and a vocab.json beside it: ids and texts are those of transformers' own classes
 // (golden/make_numbered_pieces.py), and files that do not fit are refused.
 #include "convert/tokenizers/numbered_pieces.h"
+#include "host/base/json.h"
 
 #include <doctest/doctest.h>
 #include <unistd.h>
 
 #include <functional>
-#include <nlohmann/json.hpp>
 
 #include "convert/tokenizers/tokenizer_file.h"
 #include "host/base/error.h"
@@ -18,7 +18,6 @@ using namespace fovea::testing;
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 constexpr std::uint32_t kVocab = 900;
 
@@ -40,23 +39,23 @@ public:
     Folder(const Folder&) = delete;
     Folder& operator=(const Folder&) = delete;
 
-    [[nodiscard]] Json read(const char* name) const { return Json::parse(read_text(path_ / name)); }
-    void write(const char* name, const Json& json) const { std::ofstream(path_ / name) << json.dump(); }
+    [[nodiscard]] SortedJson read(const char* name) const { return SortedJson::parse(read_text(path_ / name)); }
+    void write(const char* name, const SortedJson& json) const { std::ofstream(path_ / name) << json.dump(); }
     void remove(const char* name) const { fs::remove(path_ / name); }
     [[nodiscard]] std::vector<std::byte> section(std::vector<std::string>& notes) const {
         return tokenizer_section_from_file(path_ / "vocab.json", {.vocab_size = kVocab, .eos = {}}, notes);
     }
 
-    Json expected;
+    SortedJson expected;
 
 private:
     const fs::path path_ = fs::temp_directory_path() / ("fovea-numbered-" + std::to_string(::getpid()));
 };
 
 /// What a folder's tokenizer is refused with after a change of its vocab.json.
-std::string line_of(const char* name, const std::function<void(Json&)>& edit) {
+std::string line_of(const char* name, const std::function<void(SortedJson&)>& edit) {
     const Folder folder(name);
-    Json vocabulary = folder.read("vocab.json");
+    SortedJson vocabulary = folder.read("vocab.json");
     edit(vocabulary);
     folder.write("vocab.json", vocabulary);
     std::vector<std::string> notes;
@@ -78,13 +77,13 @@ TEST_CASE("numbered pieces: ids and texts are those of transformers' classes") {
         const OpenedTokenizer opened(folder.section(notes));
         CHECK(notes.empty());
         std::size_t n = 0;
-        for (const Json& pair : folder.expected["ids"]) {
+        for (const SortedJson& pair : folder.expected["ids"]) {
             const auto text = pair[0].get<std::string>();
             CAPTURE(text);
             CHECK(opened.tokenize(text, {}) == pair[1].get<std::vector<Token>>());
             ++n;
         }
-        for (const Json& pair : folder.expected["texts"]) {
+        for (const SortedJson& pair : folder.expected["texts"]) {
             const auto ids = pair[0].get<std::vector<Token>>();
             // transformers strips texts.
             std::string text = opened.decode(ids, false);
@@ -101,13 +100,13 @@ TEST_CASE("numbered pieces: a language comes before the text, the one that the f
     const Folder folder("m2m_100");
     std::vector<std::string> notes;
     const auto first = [&] { return OpenedTokenizer(folder.section(notes)).tokenize("a", {}).front(); };
-    const Json vocabulary = folder.read("vocab.json");
+    const SortedJson vocabulary = folder.read("vocab.json");
     const Token french = first();
     CHECK(french == vocabulary.size() + 24);
     folder.remove("tokenizer_config.json");
     CHECK(first() == vocabulary.size() + 18);
     // Numbered ones go by their numbers.
-    folder.write("tokenizer_config.json", Json::parse(R"({"added_tokens_decoder": {"890": {"content": "__en__"},
+    folder.write("tokenizer_config.json", SortedJson::parse(R"({"added_tokens_decoder": {"890": {"content": "__en__"},
                                                                                    "891": {"content": "__xy__"}}})"));
     CHECK(first() == 890);
 }
@@ -115,7 +114,7 @@ TEST_CASE("numbered pieces: a language comes before the text, the one that the f
 TEST_CASE("numbered pieces: pieces without a number are left out, with a note; bad numbers are refused") {
     const Folder folder("marian");
     std::vector<std::string> notes;
-    Json vocabulary = folder.read("vocab.json");
+    SortedJson vocabulary = folder.read("vocab.json");
     std::string gone;
     for (const auto& [name, id] : vocabulary.items())
         if (id == 20) gone = name;
@@ -125,10 +124,12 @@ TEST_CASE("numbered pieces: pieces without a number are left out, with a note; b
     REQUIRE(notes.size() == 1);
     CHECK(contains(notes[0], "source.spm: 1 pieces are not in vocab.json"));
 
-    CHECK(contains(line_of("marian", [](Json& json) { json["</s>"] = kVocab; }),
+    CHECK(contains(line_of("marian", [](SortedJson& json) { json["</s>"] = kVocab; }),
                    "</s>: expected an id below the model's vocab_size, 900, got 900"));
-    CHECK(contains(line_of("marian", [](Json& json) { json["</s>"] = "0"; }), "</s>: expected an id below"));
-    CHECK(contains(line_of("marian", [](Json& json) { json["another"] = 0; }), "expected an id of its own, got 0"));
-    CHECK(contains(line_of("marian", [](Json& json) { json.erase("<unk>"); }), "expected a token <unk>, got none"));
-    CHECK(contains(line_of("marian", [](Json& json) { json.erase("</s>"); }), "expected a token </s>, got none"));
+    CHECK(contains(line_of("marian", [](SortedJson& json) { json["</s>"] = "0"; }), "</s>: expected an id below"));
+    CHECK(
+        contains(line_of("marian", [](SortedJson& json) { json["another"] = 0; }), "expected an id of its own, got 0"));
+    CHECK(
+        contains(line_of("marian", [](SortedJson& json) { json.erase("<unk>"); }), "expected a token <unk>, got none"));
+    CHECK(contains(line_of("marian", [](SortedJson& json) { json.erase("</s>"); }), "expected a token </s>, got none"));
 }

@@ -1,5 +1,6 @@
 // Chat templates against transformers' own renderings (tests/golden/make_chat.py), and what hostile ones get.
 #include "host/chat/chat_template.h"
+#include "host/base/json.h"
 
 #include <doctest/doctest.h>
 
@@ -11,8 +12,6 @@
 
 namespace fovea::testing {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string read_golden(const std::string& name) {
     std::ifstream file(std::string(FOVEA_GOLDEN_DIR) + "/chat/" + name, std::ios::binary);

@@ -2,16 +2,13 @@
 // each token alone.
 #include <doctest/doctest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "host/base/json.h"
 #include "tests/support/form_cases.h"
 #include "tests/support/json_validator.h"
 #include "tests/support/sanitized.h"
 
 namespace fovea::testing {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 const Json& schemas() {
     static const Json all = Json::parse(golden_text("schemas.json"));

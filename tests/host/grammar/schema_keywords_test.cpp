@@ -2,16 +2,13 @@
 // written, what they forbid is not, and what is not kept is refused by name.
 #include <doctest/doctest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "host/base/json.h"
 #include "tests/support/form_cases.h"
 #include "tests/support/json_validator.h"
 #include "tests/support/sanitized.h"
 
 namespace fovea::testing {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string refused(const char* schema) {
     try {

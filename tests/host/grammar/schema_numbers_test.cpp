@@ -3,14 +3,12 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
+#include "host/base/json.h"
 #include "tests/support/form_cases.h"
 
 namespace fovea::testing {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 TEST_CASE("schemas: no number beside an open bound is read as that bound") {
     const char* const small = R"({"minimum":0,"exclusiveMaximum":10,"type":"number"})";

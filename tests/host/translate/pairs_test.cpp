@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "fovea/encode.h"
+#include "host/base/json.h"
 #include "host/model/listing.h"
 #include "host/translate/beam_translation.h"
 #include "host/translate/translation.h"
@@ -14,8 +15,6 @@ using namespace fovea;
 using namespace fovea::testing;
 
 namespace {
-
-using Json = nlohmann::json;
 
 fs::path golden_pairs() { return fs::path(FOVEA_GOLDEN_DIR) / "pairs"; }
 
@@ -41,7 +40,7 @@ struct Pair {
         const ModelSource made = read_source(options);
         file = write_bytes(made, write_options(options, made));
         opened = host::open_bytes(file, folder.filename().string(), {.verify_checksums = true});
-        const Json expected = Json::parse(read_text(folder / "expected.json"));
+        const SortedJson expected = SortedJson::parse(read_text(folder / "expected.json"));
         source = expected["source"].get<std::vector<Token>>();
         target = expected["target"].get<std::vector<Token>>();
         written = expected["written"].get<std::vector<Token>>();
@@ -96,7 +95,7 @@ float error_of(const fs::path& expected_file, std::span<const float> got) {
 }
 
 /// What converting a family's model says after a change of one of its files; "" where it does not refuse.
-std::string line_of(const char* family, const char* file, const std::function<void(Json&)>& edit) {
+std::string line_of(const char* family, const char* file, const std::function<void(SortedJson&)>& edit) {
     TemporaryFolder folder;
     fs::copy(golden_pairs() / family, folder / "model");
     edit_json(folder / "model" / file, edit);
@@ -132,7 +131,7 @@ TEST_CASE("pairs: beam search writes transformers' texts, with their scores") {
         const std::string name = folder.filename().string();
         CAPTURE(name);
         const Pair pair(folder);
-        for (const Json& expected : Json::parse(read_text(folder / "expected_beams.json"))) {
+        for (const SortedJson& expected : SortedJson::parse(read_text(folder / "expected_beams.json"))) {
             const std::string settings = expected["settings"].dump();
             CAPTURE(settings);
             const auto rules = TargetRules::read(settings, pair.opened.model.config().decoder.vocab_size, "settings");
@@ -174,7 +173,7 @@ TEST_CASE("pairs: a checkpoint may have a table for each stack, no prefix, compu
         };
         const std::string plain = made("plain.fovea");
         SafetensorsText text = SafetensorsText::read(folder / "model/model.safetensors");
-        const Json table = text.header["model.shared.weight"];
+        const SortedJson table = text.header["model.shared.weight"];
         const std::size_t begin = table["data_offsets"][0], end = table["data_offsets"][1];
         std::vector<std::string> copies = {"model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight",
                                            "lm_head.weight"};
@@ -187,7 +186,7 @@ TEST_CASE("pairs: a checkpoint may have a table for each stack, no prefix, compu
         }
         write_text(folder / "model/model.safetensors", text.text());
         CHECK(made("copies.fovea") == plain);
-        Json bare;
+        SortedJson bare;
         for (const auto& [name, value] : text.header.items())
             bare[name.starts_with("model.") ? name.substr(6) : name] = value;
         text.header = bare;
@@ -197,8 +196,8 @@ TEST_CASE("pairs: a checkpoint may have a table for each stack, no prefix, compu
 }
 
 TEST_CASE("pairs: what they cannot have is refused by name") {
-    const auto config_line = [](const char* family, const char* field, const Json& value) {
-        return line_of(family, "config.json", [&](Json& json) { json[field] = value; });
+    const auto config_line = [](const char* family, const char* field, const SortedJson& value) {
+        return line_of(family, "config.json", [&](SortedJson& json) { json[field] = value; });
     };
     CHECK(contains(config_line("marian", "share_encoder_decoder_embeddings", false),
                    "share_encoder_decoder_embeddings: expected true"));
@@ -212,14 +211,14 @@ TEST_CASE("pairs: what they cannot have is refused by name") {
                    "embed_positions.weight: expected shape [35, 12]"));
     CHECK(contains(config_line("bart", "decoder_layers", 3), "decoder.layers.2."));
     CHECK(contains(config_line("bart", "decoder_layers", 1), "expected only tensors that the configuration calls for"));
-    const auto rule_line = [](const char* field, const Json& value) {
-        return line_of("bart", "generation_config.json", [&](Json& json) { json[field] = value; });
+    const auto rule_line = [](const char* field, const SortedJson& value) {
+        return line_of("bart", "generation_config.json", [&](SortedJson& json) { json[field] = value; });
     };
     CHECK(contains(rule_line("repetition_penalty", 1.2), "generation_config.json: repetition_penalty: expected 1"));
     CHECK(contains(rule_line("sequence_bias", {{{3}, 1.5}}), "sequence_bias: expected none"));
     CHECK(contains(rule_line("decoder_start_token_id", 29), "decoder_start_token_id: expected ids below 29, got 29"));
-    CHECK(
-        contains(rule_line("bad_words_ids", {{3}, Json::array()}), "bad_words_ids: expected lists of one id or more"));
+    CHECK(contains(rule_line("bad_words_ids", {{3}, SortedJson::array()}),
+                   "bad_words_ids: expected lists of one id or more"));
     CHECK(contains(rule_line("min_length", -1), "min_length: expected a whole number"));
     CHECK(rule_line("num_beams", 5).empty());
     CHECK(contains(rule_line("num_beams", 65), "num_beams: expected 1 to 64, got 65"));
@@ -240,8 +239,8 @@ TEST_CASE("pairs: without generation_config.json the rules are config.json's, as
         CAPTURE(name);
         TemporaryFolder folder;
         fs::copy(entry.path(), folder / "model");
-        const Json rules = Json::parse(read_text(folder / "model/generation_config.json"));
-        edit_json(folder / "model/config.json", [&](Json& json) {
+        const SortedJson rules = SortedJson::parse(read_text(folder / "model/generation_config.json"));
+        edit_json(folder / "model/config.json", [&](SortedJson& json) {
             json.erase("forced_eos_token_id");
             json.update(rules);
         });
