@@ -176,7 +176,7 @@ void BatchReader::settle(const Json& line, Request& request) const {
 
 BatchRequest BatchReader::read(std::size_t i) {
     try {
-        const Json line = read_json(lines_[i]);
+        const Json line = read_body(lines_[i]);
         if (!line.is_object()) throw host::Error("request: expected a JSON object, got another value");
         check_fields(line);
         BatchRequest read;

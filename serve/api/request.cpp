@@ -37,7 +37,7 @@ void read_tool_calls(Json& calls, const std::string& place) {
 
 }  // namespace
 
-Json read_json(std::string_view body) {
+Json read_body(std::string_view body) {
     std::vector<std::uint32_t> n_keys;  // of the objects that are open, by depth
     const auto bounded = [&](int depth, Json::parse_event_t event, Json&) {
         if (depth > kMostDepth)
@@ -71,7 +71,7 @@ std::string read_content(const Json& content, const std::string& place) {
 
 Json read_arguments(const std::string& text) {
     try {
-        return text.empty() ? Json::object() : read_json(text);
+        return text.empty() ? Json::object() : read_body(text);
     } catch (const RequestError&) {
         return text;
     }

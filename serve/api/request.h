@@ -87,6 +87,6 @@ inline constexpr int kMostLikeliest = 20;
 inline constexpr int kMostDepth = 100;  // of arrays and objects in each other
 
 /// JSON of any bytes, or RequestError: what is not JSON, or is too deep.
-[[nodiscard]] Json read_json(std::string_view body);
+[[nodiscard]] Json read_body(std::string_view body);
 
 }  // namespace fovea::serve

@@ -114,7 +114,7 @@ void take_form(const Fields& fields, const char* name, Form form, Request& reque
 void read_schema(const Fields& fields, const char* name, const Json& given, Request& request) {
     take_form(fields, name, Form::schema, request);
     try {
-        request.schema = given.is_string() ? read_json(given.get_ref<const std::string&>()) : given;
+        request.schema = given.is_string() ? read_body(given.get_ref<const std::string&>()) : given;
     } catch (const RequestError&) {
         fields.refuse(name, "a JSON schema", given);
     }

@@ -16,7 +16,7 @@ std::size_t begun(std::string_view text, std::string_view mark) {
 /// {"name": ..., "arguments" or "parameters": {...}}; nothing where it is none.
 std::optional<ToolCall> read_tool_call(std::string_view text) {
     try {
-        const Json json = read_json(text);
+        const Json json = read_body(text);
         if (!json.is_object() || !json.contains("name") || !json["name"].is_string()) return std::nullopt;
         const auto arguments = json.contains("arguments") ? json.find("arguments") : json.find("parameters");
         if (arguments == json.end()) return ToolCall{.name = json["name"], .arguments = Json::object()};

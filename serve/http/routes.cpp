@@ -169,7 +169,7 @@ void Server::handle(Route& route) {
     call.path = request.path;
     call.content_type = request.header("content-type");
     if (endpoint->access == Access::post)
-        call.json = read_json(request.body);
+        call.json = read_body(request.body);
     else
         call.body = std::move(request.body);
     call.wants_hash = !request.header("x-fovea-logits-hash").empty();

@@ -33,7 +33,7 @@ void check(const VectorRequest& request) { check_prompts(request.prompts, kMostT
 
 template<class Read>
 void read_as(std::string_view body, const Read& read) try {
-    const Json json = read_json(body);
+    const Json json = read_body(body);
     check(read(Fields(json)));
 } catch (const RequestError& error) {
     fuzz::promise(error.status >= 400 && error.status < 500, "a status for what the client did");
