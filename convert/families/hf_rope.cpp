@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "convert/families/reading.h"
 #include "host/base/exact_math.h"
@@ -100,12 +102,13 @@ void read_hf_sections(const Fields& config, const char* layer_type, Block& block
     if (!fields || !fields->has("mrope_section")) return;
     const std::uint32_t n = block.attention.rotary_dim / 2;
     const SortedJson& list = fields->json()["mrope_section"];
-    const bool is_list = list.is_array() && list.size() == 3 && list[0].is_number_unsigned() &&
-                         list[1].is_number_unsigned() && list[1] == list[2];
-    const std::uint64_t time = is_list ? list[0].get<std::uint64_t>() : 0,
-                        plane = is_list ? list[1].get<std::uint64_t>() : 0;
-    if (!is_list || plane > 255 || time > n || time + 2 * plane != n)
-        fields->refuse("mrope_section", "three numbers, the last two the same, whose sum is " + std::to_string(n));
+    std::vector<std::uint64_t> sections;
+    if (list.is_array() && std::ranges::all_of(list, &SortedJson::is_number_unsigned)) list.get_to(sections);
+    if (sections.size() != 3 || std::ranges::max(sections) > n || sections[0] + sections[1] + sections[2] != n)
+        fields->refuse("mrope_section", "three numbers whose sum is " + std::to_string(n));
+    // A token's three positions are one, so sections that the engine cannot have turn as ever. It refuses rows positions then.
+    const std::uint64_t plane = sections[1];
+    if (plane != sections[2] || plane > 255) return;
     block.attention.rope_plane = static_cast<std::uint8_t>(plane);
     const bool interleaves = config.text_or("model_type", "").starts_with("qwen3_vl");
     block.attention.rope_interleaved = plane && fields->flag_or("mrope_interleaved", interleaves);

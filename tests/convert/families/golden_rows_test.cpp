@@ -87,9 +87,10 @@ TEST_CASE("mrope_section: how many frequencies turn by height and width, and in 
         CHECK(attention.rope_interleaved == attention_of(family).rope_interleaved);
     }
     for (const SortedJson& sections :
-         {SortedJson{1, 1}, SortedJson{1, 2, 1}, SortedJson{0, 1, 2}, SortedJson("1"), SortedJson{-1, 2, 2}})
+         {SortedJson{1, 1}, SortedJson{1, 2, 1}, SortedJson{1, 1, 2}, SortedJson("1"), SortedJson{-1, 2, 2}})
         CHECK(contains(
             line_of("qwen2_vl_text",
                     [&](SortedJson& json) { json["text_config"]["rope_parameters"]["mrope_section"] = sections; }),
-            "mrope_section: expected three numbers, the last two the same, whose sum is 3, got "));
+            "mrope_section: expected three numbers whose sum is 3, got "));
+    CHECK(attention_of("glm4v_text").rope_plane == 0);  // [1, 1, 2]: height and width differ
 }
