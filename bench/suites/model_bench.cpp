@@ -7,11 +7,11 @@
 #include <string>
 
 #include "bench/suites/suites.h"
+#include "fovea/host/runtime.h"
 #include "host/base/error.h"
 #include "host/base/words.h"
 #include "host/model/listing.h"
 #include "host/model/parameters.h"
-#include "fovea/host/runtime.h"
 #include "platform/team.h"
 #include "tools/measure/ceilings.h"
 

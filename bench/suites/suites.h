@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "engine/kernels/kernels.h"
-#include "host/base/aligned_bytes.h"
 #include "fovea/host/opened.h"
+#include "host/base/aligned_bytes.h"
 
 namespace fovea {
 

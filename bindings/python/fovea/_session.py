@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _fovea
 from ._arguments import byte_string, isa_name, native_cache, native_model, whole, words
-from ._arrays import Ids, counted
+from ._arrays import Floats, Ids, counted
 from ._chat import form_of
 from ._options import options_of, takes_options, text_options
 from ._plan import Limits
@@ -47,8 +47,8 @@ class Session:
     def forward(self, ids: Ids | Floats, *, out: Any = None) -> Any:
         """Append `ids` to the text and compute the logits that follow the last of them.
 
-        ids: [seq_len] whole numbers below vocab_size; or in their place [seq_len, d_model] float32, C-contiguous: rows of
-            an image, say, as `inputs_embeds` of transformers are.
+        ids: [seq_len] whole numbers below vocab_size; or in their place [seq_len, d_model] float32, C-contiguous: rows
+            of an image, say, as `inputs_embeds` of transformers are.
         out: [vocab_size] float32, written and returned; by default a new array.
 
         FullError where the context ends; nothing has changed then.
