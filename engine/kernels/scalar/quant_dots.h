@@ -15,7 +15,7 @@ QuantGroup group_at(const Columns& c, std::size_t col) {
     return {static_cast<const std::byte*>(c.operand) + col / kGroup * kQuantGroupBytes * c.n_rows, c.n_rows};
 }
 
-/// The same of q8 and q4, by groups: sum[lane] = fma(dot, w_scale·x_scale, sum).
+/// sum[lane] = dot product of those columns of the panel's row `lane`, of q8 or q4: for each group fma(dot, w_scale·x_scale, sum).
 template<Type kType>
 void dot_quants(const Columns& c, float (&sum)[kLanes]) {
     for (float& s : sum) s = 0.0f;
@@ -32,7 +32,7 @@ void dot_quants(const Columns& c, float (&sum)[kLanes]) {
     }
 }
 
-/// dots[lane] = the same int32 sum over columns [begin, end) of several of the operand's groups. Cells of 8 bits are q8's.
+/// dots[lane] = the int32 sum over columns [begin, end) of several of the operand's groups. Cells of 8 bits are q8's.
 void dot_broad(const QuantPanel& panel, std::size_t begin, std::size_t end, const Columns& c,
                std::int32_t (&dots)[kLanes]) {
     for (std::int32_t& dot : dots) dot = 0;
@@ -43,7 +43,7 @@ void dot_broad(const QuantPanel& panel, std::size_t begin, std::size_t end, cons
     }
 }
 
-/// dots[lane] = the same int32 sum over a group of 32 or 16 columns. `bytes`: the 32 columns' quants, once unpacked.
+/// dots[lane] = the int32 sum over a group of 32 or 16 columns of fewer bits. `bytes`: the 32 columns' quants, once unpacked.
 void dot_narrow(const QuantPanel& panel, std::size_t col, const QuantGroup& x, std::uint32_t row,
                 std::byte (&bytes)[kCells * kCellBytes], std::int32_t (&dots)[kLanes]) {
     const QuantFormat& format = panel.format;
@@ -96,7 +96,7 @@ struct GroupScales {
     }
 };
 
-/// The same of any quantized type. A group's minimum is taken from the sum of the operand's columns at their end:
+/// sum[lane] as of dot_quants, of any quantized type. A group's minimum is taken from the sum of the operand's columns at their end:
 /// sum[lane] = fma(−(x_scale·Σ quants), minimum, sum).
 void dot_formats(const Columns& c, Type type, float (&sum)[kLanes]) {
     for (float& s : sum) s = 0.0f;
