@@ -99,7 +99,7 @@ struct Tables {
 [[nodiscard]] Status read_tables(std::span<const std::byte> section, Tables& tables) noexcept;
 
 /// The way into a Tokenizer's private view.
-struct [[gnu::visibility("hidden")]] TokenizerReader {
+struct TokenizerReader {
     [[nodiscard]] static Tables tables(const Tokenizer& tokenizer) noexcept;
     static void set(Tokenizer & tokenizer, std::span<const std::byte> section) noexcept;
     [[nodiscard]] static const TokenizerHeader* header(const Tokenizer& tokenizer) noexcept {

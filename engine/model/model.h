@@ -9,7 +9,7 @@ namespace fovea {
 inline constexpr std::uint64_t kModelBytes = 2 * kMaxBlocks * sizeof(Block) + 512;
 static_assert(sizeof(Model) <= kModelBytes);
 
-struct [[gnu::visibility("hidden")]] ModelAccess {
+struct ModelAccess {
     /// Runs every check of open_model; on success fills `model`.
     [[nodiscard]] static Status read(std::span<const std::byte> bytes, Model & model) noexcept;
 

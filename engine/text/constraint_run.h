@@ -79,7 +79,7 @@ struct ConstraintRun {
     bool mask_made = false;
 };
 
-struct [[gnu::visibility("hidden")]] ConstraintAccess {
+struct ConstraintAccess {
     [[nodiscard]] static ConstraintRun* run(const ConstraintState& state) noexcept { return state.run_; }
     static void set(ConstraintState & state, ConstraintRun * run) noexcept { state.run_ = run; }
     [[nodiscard]] static const Tokenizer& tokenizer(const Constraint& constraint) noexcept {

@@ -16,7 +16,6 @@
 #include <string>
 #include <string_view>
 
-#include "fovea/export.h"
 #include "fovea/host/error.h"
 #include "host/base/json.h"
 
@@ -48,7 +47,7 @@ struct ChatInput {
     ChatTemplateLimits limits{};
 };
 
-namespace chat FOVEA_API {
+namespace chat {
 struct Block;
 }
 

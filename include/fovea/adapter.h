@@ -9,13 +9,14 @@
 #include <cstdint>
 #include <span>
 
-#include "fovea/export.h"
 #include "fovea/model.h"
 #include "fovea/session.h"
 #include "fovea/status.h"
 #include "fovea/workspace.h"
 
-namespace fovea FOVEA_API {
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
+namespace fovea {
 
 /// An adapter's file, and the scale of its products.
 struct Adapter {
@@ -36,4 +37,5 @@ struct Adapter {
 [[nodiscard]] Status set_adapters(Workspace& workspace, std::span<const Adapter> adapters) noexcept;
 [[nodiscard]] Status set_adapters(Session& session, std::span<const Adapter> adapters) noexcept;
 
-}  // namespace FOVEA_API
+}  // namespace fovea
+#pragma GCC visibility pop

@@ -17,12 +17,13 @@
 #include <cstdint>
 #include <span>
 
-#include "fovea/export.h"
 #include "fovea/model.h"
 #include "fovea/plan.h"
 #include "fovea/status.h"
 
-namespace fovea FOVEA_API {
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
+namespace fovea {
 
 struct PoolState;  // lives at the start of the pool's arena; engine/cache/kv_cache.h
 
@@ -110,4 +111,5 @@ Status unmark(Cache& cache, std::uint32_t kv_len) noexcept;
 /// Errors, `to` unchanged: bad_argument, session_mismatch, context_full, pool_full.
 [[nodiscard]] Status copy_cache(const Cache& from, Cache& to) noexcept;
 
-}  // namespace FOVEA_API
+}  // namespace fovea
+#pragma GCC visibility pop

@@ -4,12 +4,13 @@
 #include <cstdint>
 #include <span>
 
-#include "fovea/export.h"
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
 
-namespace fovea FOVEA_API {
+namespace fovea {
 
 /// CRC-32C (Castagnoli et al. 1993; polynomial 0x1edc6f41, reflected, inverted before and after; RFC 3720, appendix
 /// B.4). Composes: crc32c(b, crc32c(a)) is the checksum of a followed by b, so a stream needs no buffer.
 [[nodiscard]] std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t seed = 0) noexcept;
 
-}  // namespace FOVEA_API
+}  // namespace fovea
+#pragma GCC visibility pop

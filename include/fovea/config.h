@@ -8,11 +8,12 @@
 #include <cstdint>
 #include <span>
 
-#include "fovea/export.h"
 #include "fovea/status.h"
 #include "fovea/type.h"
 
-namespace fovea FOVEA_API {
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
+namespace fovea {
 
 using Token = std::uint32_t;
 
@@ -294,4 +295,5 @@ struct Config {
 /// The ranges are such that no size in a Plan and no count of parameters overflows 64 bits.
 [[nodiscard]] Status check(const Config& config) noexcept;
 
-}  // namespace FOVEA_API
+}  // namespace fovea
+#pragma GCC visibility pop

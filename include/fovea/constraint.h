@@ -17,12 +17,13 @@
 #include <span>
 
 #include "fovea/config.h"
-#include "fovea/export.h"
 #include "fovea/generator.h"
 #include "fovea/status.h"
 #include "fovea/tokenizer.h"
 
-namespace fovea FOVEA_API {
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
+namespace fovea {
 
 struct ConstraintHeader;  // engine/format/constraint_format.h
 struct ConstraintRun;     // lives at the start of a state's memory; engine/text/constraint_run.h
@@ -88,4 +89,5 @@ bool advance(ConstraintState& state, Token token) noexcept;
 /// The filter for a generator. The state's memory must stay, and be at the form's start when the text starts.
 [[nodiscard]] TokenFilter filter_of(const ConstraintState& state) noexcept;
 
-}  // namespace FOVEA_API
+}  // namespace fovea
+#pragma GCC visibility pop

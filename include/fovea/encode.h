@@ -12,10 +12,11 @@
 #include <cstdint>
 #include <span>
 
-#include "fovea/export.h"
 #include "fovea/session.h"
 
-namespace fovea FOVEA_API {
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
+namespace fovea {
 
 /// Hides keys from a query, or adds to its scores. At most one of the two pointers is set; neither: no
 /// mask. The element for (sequence, head, query, key) is at their strides' sum plus key; a stride of 0 repeats a mask
@@ -129,4 +130,5 @@ struct AttendInput {
 /// scale, soft cap, causal, window and zero_attn. Errors, `model` unchanged: config_invalid.
 [[nodiscard]] Status attention_model(const AttentionShape& attention, Model& model) noexcept;
 
-}  // namespace FOVEA_API
+}  // namespace fovea
+#pragma GCC visibility pop

@@ -17,13 +17,14 @@
 #include <string_view>
 
 #include "fovea/cache.h"
-#include "fovea/export.h"
 #include "fovea/plan.h"
 #include "fovea/sampler.h"
 #include "fovea/tokenizer.h"
 #include "fovea/workspace.h"
 
-namespace fovea FOVEA_API {
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
+namespace fovea {
 
 /// Capacities of a generator. The defaults work for every model.
 struct GeneratorLimits {
@@ -177,4 +178,5 @@ private:
 /// One turn: next_step, forward, take. Errors are theirs.
 [[nodiscard]] Status generate(Generator& generator, Workspace& workspace, Piece& piece) noexcept;
 
-}  // namespace FOVEA_API
+}  // namespace fovea
+#pragma GCC visibility pop

@@ -3,10 +3,11 @@
 #include <cstddef>
 #include <span>
 
-#include "fovea/export.h"
 #include "fovea/status.h"
 
-namespace fovea FOVEA_API {
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
+namespace fovea {
 
 /// Owns a read-only mapping; movable. An empty file gives empty bytes. Replace a mapped file by renaming another over it:
 /// if it is shortened in place, its pages go away, and reading them ends the process.
@@ -28,4 +29,5 @@ private:
 /// `what` saying which step failed ("open", "read the size", "not a regular file", "map").
 [[nodiscard]] Status map_file(const char* path, Mapping& mapping) noexcept;
 
-}  // namespace FOVEA_API
+}  // namespace fovea
+#pragma GCC visibility pop

@@ -6,10 +6,11 @@
 #include <string_view>
 
 #include "fovea/config.h"
-#include "fovea/export.h"
 #include "fovea/status.h"
 
-namespace fovea FOVEA_API {
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
+namespace fovea {
 
 struct SectionRecord;  // engine/format/format.h
 struct TensorRecord;   // engine/format/format.h
@@ -70,4 +71,5 @@ struct OpenOptions {
 /// Errors: checksum_mismatch, `what` naming the section's kind.
 [[nodiscard]] Status verify_checksums(const Model& model) noexcept;
 
-}  // namespace FOVEA_API
+}  // namespace fovea
+#pragma GCC visibility pop

@@ -5,10 +5,11 @@
 #include <cstdint>
 
 #include "fovea/config.h"
-#include "fovea/export.h"
 #include "fovea/status.h"
 
-namespace fovea FOVEA_API {
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
+namespace fovea {
 
 /// Capacities of a session or a workspace. The defaults work for every model.
 struct Limits {
@@ -85,4 +86,5 @@ using PoolPlan = PlanOf<PoolLimits>;
 /// The same for a pool of caches. Unsupported if the model gives no logits.
 [[nodiscard]] Status make_pool_plan(const Config& config, const PoolLimits& limits, PoolPlan& plan) noexcept;
 
-}  // namespace FOVEA_API
+}  // namespace fovea
+#pragma GCC visibility pop

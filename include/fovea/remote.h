@@ -12,11 +12,12 @@
 #include <cstdint>
 #include <span>
 
-#include "fovea/export.h"
 #include "fovea/status.h"
 #include "fovea/workspace.h"
 
-namespace fovea FOVEA_API {
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
+namespace fovea {
 
 /// Some panels of 16 rows of a matrix in the model's file, and what becomes of their product with an operand. It holds
 /// only numbers, which mean the same to everyone who has that file.
@@ -98,4 +99,5 @@ void multiply_here(const RemoteJob& job, std::uint32_t begin, std::uint32_t end)
                                     std::span<const std::byte> operand, std::uint32_t n_rows,
                                     std::span<float> results) noexcept;
 
-}  // namespace FOVEA_API
+}  // namespace fovea
+#pragma GCC visibility pop

@@ -4,10 +4,11 @@
 #include <span>
 
 #include "fovea/config.h"
-#include "fovea/export.h"
 #include "fovea/status.h"
 
-namespace fovea FOVEA_API {
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
+namespace fovea {
 
 /// Added to a token's logit, whatever the text: finite and within ±1e30, or -infinity, which forbids the token.
 struct LogitBias {
@@ -66,4 +67,5 @@ struct Candidate {
                             std::span<const Token> recent, std::span<Candidate> scratch, Token& token,
                             std::span<const std::uint32_t> allowed = {}, std::span<const Token> counted = {}) noexcept;
 
-}  // namespace FOVEA_API
+}  // namespace fovea
+#pragma GCC visibility pop

@@ -16,13 +16,14 @@
 #include <span>
 
 #include "fovea/cache.h"
-#include "fovea/export.h"
 #include "fovea/model.h"
 #include "fovea/plan.h"
 #include "fovea/status.h"
 #include "fovea/workspace.h"
 
-namespace fovea FOVEA_API {
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
+namespace fovea {
 
 struct SessionState;  // lives at the start of the arena; engine/run/session.h
 
@@ -99,4 +100,5 @@ void set_cancel(Session& session, const std::atomic<bool>* flag) noexcept;
 [[nodiscard]] Status capture_attention(Session& session, const AttentionWeights& weights) noexcept;
 void set_trace(Session& session, const Trace& trace) noexcept;
 
-}  // namespace FOVEA_API
+}  // namespace fovea
+#pragma GCC visibility pop

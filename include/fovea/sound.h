@@ -11,10 +11,11 @@
 #include <span>
 
 #include "fovea/config.h"
-#include "fovea/export.h"
 #include "fovea/status.h"
 
-namespace fovea FOVEA_API {
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
+namespace fovea {
 
 /// Samples that one window of frames covers: n_frames · hop_length, 30 seconds for Whisper. 0 for a model without sound.
 [[nodiscard]] std::uint64_t window_samples(const Sound& sound) noexcept;
@@ -42,4 +43,5 @@ namespace fovea FOVEA_API {
 [[nodiscard]] Status make_frames(const Sound& sound, std::span<const float> filters, std::span<const float> samples,
                                  std::span<std::byte> scratch, std::span<float> frames) noexcept;
 
-}  // namespace FOVEA_API
+}  // namespace fovea
+#pragma GCC visibility pop

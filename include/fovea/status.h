@@ -5,14 +5,15 @@
 #include <span>
 #include <string_view>
 
-#include "fovea/export.h"
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
 
-namespace fovea FOVEA_API {
+namespace fovea {
 
 /// Why a call failed: ok, truncated, bad_magic and so on, listed with their meaning in codes.inc. Others may be added.
 enum class Code : std::uint8_t {
 #define FOVEA_CODE(name, NAME, words) name,
 #include "fovea/codes.inc"
+
 #undef FOVEA_CODE
 };
 
@@ -48,4 +49,5 @@ private:
     std::size_t size_;
 };
 
-}  // namespace FOVEA_API
+}  // namespace fovea
+#pragma GCC visibility pop

@@ -6,10 +6,11 @@
 #include <string_view>
 
 #include "fovea/config.h"
-#include "fovea/export.h"
 #include "fovea/status.h"
 
-namespace fovea FOVEA_API {
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
+namespace fovea {
 
 struct TokenizerHeader;  // engine/format/tokenizer_format.h
 
@@ -104,4 +105,5 @@ struct Decoder {
 /// The bytes token `id` stands for in a text; empty for an id out of range. A view of the file.
 [[nodiscard]] std::string_view token_bytes(const Tokenizer& tokenizer, Token id) noexcept;
 
-}  // namespace FOVEA_API
+}  // namespace fovea
+#pragma GCC visibility pop

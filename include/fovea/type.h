@@ -2,9 +2,9 @@
 #pragma once
 #include <cstdint>
 
-#include "fovea/export.h"
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
 
-namespace fovea FOVEA_API {
+namespace fovea {
 
 /// How an element of a weight matrix or of a key-value cache is stored. The numbers stand in the file.
 /// Types from q8 on are quantized, see docs/format.md. All but q8_128 hold what GGUF's types of these names hold; q8,
@@ -47,4 +47,5 @@ enum class Activation : std::uint8_t {
 };
 inline constexpr int kActivationCount = 9;
 
-}  // namespace FOVEA_API
+}  // namespace fovea
+#pragma GCC visibility pop

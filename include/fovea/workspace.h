@@ -17,12 +17,13 @@
 
 #include "fovea/cache.h"
 #include "fovea/config.h"
-#include "fovea/export.h"
 #include "fovea/model.h"
 #include "fovea/plan.h"
 #include "fovea/status.h"
 
-namespace fovea FOVEA_API {
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
+namespace fovea {
 
 inline constexpr std::uint32_t kMaxThreads = 256;
 /// A good Limits::n_threads: the fast cores this thread may run on; 1 in a build without threads. Never above kMaxThreads.
@@ -179,4 +180,5 @@ struct Trace {
 /// Sets or, with {}, removes the tap. Changes no result.
 void set_trace(Workspace& workspace, const Trace& trace) noexcept;
 
-}  // namespace FOVEA_API
+}  // namespace fovea
+#pragma GCC visibility pop

@@ -57,7 +57,7 @@ def blocks(lines, opens):
 
 
 def class_opening(lines, at):
-    return re.match(r"(?:class|struct|union) (?:FOVEA_API )?(\w+)[^;]*\{$", lines[at])
+    return re.match(r"(?:class|struct|union) (\w+)[^;]*\{$", lines[at])
 
 
 def function_opening(lines, at):
@@ -109,7 +109,7 @@ def check_sizes(root, files, say):
 def check_names(files, say):
     """One type for a name in a namespace. What a source keeps to itself counts too, so that sources may be compiled together."""
     seen = collections.defaultdict(set)
-    opening = re.compile(r"^(?:namespace ([\w:]+).*\{|(?:class|struct|union|enum class|enum) (?:FOVEA_API )?([A-Z]\w+)(?: final)?(?: [:{].*)?)$", re.M)
+    opening = re.compile(r"^(?:namespace ([\w:]+).*\{|(?:class|struct|union|enum class|enum) ([A-Z]\w+)(?: final)?(?: [:{].*)?)$", re.M)
     for file, text in files.items():
         if file.startswith(("tests/", "bench/", "examples/", KERNELS)):
             continue

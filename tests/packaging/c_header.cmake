@@ -1,7 +1,7 @@
 # Compiles the C headers alone, as C99 and as C++20, by every compiler at hand, with all warnings as errors.
 #   -D INCLUDE=include  -D SCRATCH=directory  -D COMPILERS=a list of C and C++ compilers, "gcc;g++;clang;clang++"
 cmake_minimum_required(VERSION 3.22)
-file(WRITE ${SCRATCH}/header.c "#include \"fovea/fovea.h\"\n#include \"fovea/version.h\"\n#include \"fovea/export.h\"\nint unused;\n")
+file(WRITE ${SCRATCH}/header.c "#include \"fovea/fovea.h\"\n#include \"fovea/version.h\"\nint unused;\n")
 set(n 0)
 file(WRITE ${SCRATCH}/workspace.c "#include \"fovea/fovea_workspace.h\"\nfovea_cache cache;\nfovea_session* session;\n")
 file(WRITE ${SCRATCH}/generator.c "#include \"fovea/fovea_generator.h\"\nfovea_piece piece;\nfovea_cache cache;\n")

@@ -9,10 +9,11 @@
 #include <span>
 #include <utility>
 
-#include "fovea/export.h"
 #include "fovea/plan.h"
 
-namespace fovea FOVEA_API {
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
+namespace fovea {
 
 /// When the system hands over an arena's pages: at once, for they are zeroed, or each at its first use.
 enum class Pages { at_once, at_use };
@@ -64,4 +65,5 @@ private:
     std::size_t size_ = 0;
 };
 
-}  // namespace FOVEA_API
+}  // namespace fovea
+#pragma GCC visibility pop

@@ -10,16 +10,14 @@
 #include <string_view>
 #include <vector>
 
-#include "fovea/export.h"
 #include "fovea/host/error.h"
 #include "fovea/model.h"
 #include "fovea/tokenizer.h"
 
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
 namespace fovea {
 struct ChatInput;  // host/chat/chat_template.h
-}
-
-namespace fovea FOVEA_API {
 
 class ChatTemplate;
 
@@ -68,4 +66,5 @@ private:
     std::vector<std::string> stops_;
 };
 
-}  // namespace FOVEA_API
+}  // namespace fovea
+#pragma GCC visibility pop

@@ -3,10 +3,10 @@
 #include <stdexcept>
 #include <string>
 
-#include "fovea/export.h"
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
 
 namespace fovea {
-namespace host FOVEA_API {
+namespace host {
 
 /// The one kind of exception that host code throws on purpose. Its line names the file or argument it speaks of and says
 /// "expected X, got Y". A line may hold names out of files: control characters become question marks, and a long line
@@ -23,5 +23,6 @@ struct ArgumentError : Error {
     using Error::Error;
 };
 
-}  // namespace FOVEA_API
+}  // namespace host
 }  // namespace fovea
+#pragma GCC visibility pop

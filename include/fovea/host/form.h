@@ -12,11 +12,12 @@
 #include <vector>
 
 #include "fovea/constraint.h"
-#include "fovea/export.h"
 #include "fovea/host/opened.h"
 
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
 namespace fovea {
-namespace host FOVEA_API {
+namespace host {
 
 enum class FormKind { json_schema, gbnf, regex };
 
@@ -57,5 +58,6 @@ private:
     ConstraintState state_;
 };
 
-}  // namespace FOVEA_API
+}  // namespace host
 }  // namespace fovea
+#pragma GCC visibility pop

@@ -10,15 +10,16 @@
 #include <string>
 #include <string_view>
 
-#include "fovea/export.h"
 #include "fovea/generator.h"
 #include "fovea/host/prompt.h"
 #include "fovea/host/runtime.h"
 
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
 namespace fovea {
 struct SavedText;  // host/model/saved_text.h
 
-namespace host FOVEA_API {
+namespace host {
 
 /// Tokens of a form that go through one pass at most, beside the one before them: each costs a row of logits.
 inline constexpr std::uint32_t kForced = 8;
@@ -83,5 +84,6 @@ private:
     Runtime<Generator> generator_;
 };
 
-}  // namespace FOVEA_API
+}  // namespace host
 }  // namespace fovea
+#pragma GCC visibility pop

@@ -9,7 +9,6 @@
 
 #include "fovea/adapter.h"
 #include "fovea/config.h"
-#include "fovea/export.h"
 #include "fovea/host/error.h"
 #include "fovea/host/tokens.h"
 #include "fovea/mapping.h"
@@ -18,8 +17,10 @@
 #include "fovea/tokenizer.h"
 #include "fovea/workspace.h"
 
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
 namespace fovea {
-namespace host FOVEA_API {
+namespace host {
 
 /// What a model is for.
 enum class Kind {
@@ -89,5 +90,6 @@ struct Opened : OpenedFile {
 [[nodiscard]] Opened open_bytes(std::span<const std::byte> bytes, const std::string& name,
                                 const OpenOptions& options = {});
 
-}  // namespace FOVEA_API
+}  // namespace host
 }  // namespace fovea
+#pragma GCC visibility pop

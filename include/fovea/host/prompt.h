@@ -5,12 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "fovea/export.h"
 #include "fovea/host/opened.h"
 #include "fovea/workspace.h"
 
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
 namespace fovea {
-namespace host FOVEA_API {
+namespace host {
 
 /// A part of a prompt: tokens, or the vectors that an image or a recording became.
 struct PromptPart {
@@ -53,5 +54,6 @@ private:
     std::uint32_t n_with_rows_ = 0;
 };
 
-}  // namespace FOVEA_API
+}  // namespace host
 }  // namespace fovea
+#pragma GCC visibility pop

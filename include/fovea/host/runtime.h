@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "fovea/cache.h"
-#include "fovea/export.h"
 #include "fovea/generator.h"
 #include "fovea/host/arena.h"
 #include "fovea/host/opened.h"
@@ -11,8 +10,10 @@
 #include "fovea/session.h"
 #include "fovea/workspace.h"
 
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
 namespace fovea {
-namespace host FOVEA_API {
+namespace host {
 
 template<class Made>
 struct PlanOf {
@@ -68,5 +69,6 @@ void make_workspace(const Opened& opened, const SessionOptions& options, Runtime
 [[nodiscard]] Runtime<Generator> start_generator(const Opened& opened, const Cache& cache,
                                                  const GeneratorLimits& limits);
 
-}  // namespace FOVEA_API
+}  // namespace host
 }  // namespace fovea
+#pragma GCC visibility pop

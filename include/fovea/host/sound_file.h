@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "fovea/export.h"
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
 
-namespace fovea FOVEA_API {
+namespace fovea {
 
 inline constexpr std::uint32_t kLeastSampleRate = 1000, kMostSampleRate = 768000;
 
@@ -35,4 +35,5 @@ struct SoundBounds {
 [[nodiscard]] std::vector<float> resample(std::span<const float> samples, std::uint32_t from, std::uint32_t to,
                                           const std::string& name);
 
-}  // namespace FOVEA_API
+}  // namespace fovea
+#pragma GCC visibility pop

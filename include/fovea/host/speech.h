@@ -14,10 +14,11 @@
 #include <string_view>
 #include <vector>
 
-#include "fovea/export.h"
 #include "fovea/host/opened.h"
 
-namespace fovea FOVEA_API {
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
+namespace fovea {
 
 /// host::Error unless it hears and writes.
 void need_speech(const host::Opened& opened);
@@ -119,4 +120,5 @@ private:
 };
 
 }  // namespace host
-}  // namespace FOVEA_API
+}  // namespace fovea
+#pragma GCC visibility pop

@@ -11,10 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "fovea/export.h"
 #include "fovea/host/opened.h"
 
-namespace fovea FOVEA_API {
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
+namespace fovea {
 
 /// What an encoder is asked about: a text, or two.
 struct Text {
@@ -81,4 +82,5 @@ struct TextOptions {
                                                const TextOptions& options = {});
 
 }  // namespace host
-}  // namespace FOVEA_API
+}  // namespace fovea
+#pragma GCC visibility pop

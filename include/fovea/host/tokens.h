@@ -6,11 +6,12 @@
 #include <string_view>
 #include <vector>
 
-#include "fovea/export.h"
 #include "fovea/tokenizer.h"
 
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
 namespace fovea {
-namespace host FOVEA_API {
+namespace host {
 
 /// A text's ids. Throws host::Error, `subject` first.
 ///   scratch   tokenize_scratch_bytes(tokenizer, text.size()) at least; empty: taken for the call
@@ -35,5 +36,6 @@ struct DetokenizeOptions {
 [[nodiscard]] std::string detokenize(const Tokenizer& tokenizer, std::span<const Token> ids,
                                      const DetokenizeOptions& options = {});
 
-}  // namespace FOVEA_API
+}  // namespace host
 }  // namespace fovea
+#pragma GCC visibility pop

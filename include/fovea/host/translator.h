@@ -13,15 +13,13 @@
 #include <string>
 #include <vector>
 
-#include "fovea/export.h"
 #include "fovea/generator.h"
 #include "fovea/host/opened.h"
 
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+
 namespace fovea {
 struct TargetPlan;  // host/translate/source_memory.h
-}
-
-namespace fovea FOVEA_API {
 
 /// Languages by the names of their tokens; fr may stand for >>fr<< or __fr__, as the model spells it; empty: the
 /// tokenizer's own.
@@ -74,4 +72,5 @@ private:
     const std::unique_ptr<Parts> parts_;
 };
 
-}  // namespace FOVEA_API
+}  // namespace fovea
+#pragma GCC visibility pop
