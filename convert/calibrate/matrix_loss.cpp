@@ -12,7 +12,7 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint32_t kSampledPanels = 16;  // of a matrix: enough for one part in ten of its error
+constexpr std::uint32_t kMeasuredPanels = 16;  // of a matrix: enough for one part in ten of its error
 
 [[nodiscard]] std::uint32_t n_panels(const TensorSpec& spec) noexcept {
     return static_cast<std::uint32_t>(round_up(spec.n_rows, kLanes) / kLanes);
@@ -66,7 +66,7 @@ std::vector<std::vector<double>> relative_losses(const ModelSource& source, cons
     };
     std::vector<Piece> pieces;
     for (std::size_t i = 0; i < matrices.size(); ++i) {
-        const std::uint64_t n = n_panels(matrices[i]), taken = std::min<std::uint64_t>(n, kSampledPanels);
+        const std::uint64_t n = n_panels(matrices[i]), taken = std::min<std::uint64_t>(n, kMeasuredPanels);
         for (std::uint64_t k = 0; k < taken; ++k)
             pieces.push_back({i, static_cast<std::uint32_t>(k * n / taken * kLanes), k + 1 == taken});
     }

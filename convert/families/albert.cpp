@@ -4,9 +4,9 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kModelTypes[] = {{"albert", R"({"max_position_embeddings": 512})"}};
+constexpr ModelType kAlbertTypes[] = {{"albert", R"({"max_position_embeddings": 512})"}};
 
-constexpr auto kNames = kBertNames.with({
+constexpr auto kAlbertNames = kBertNames.with({
     {Role::embedding_map, "encoder.embedding_hidden_mapping_in.weight"},
     {Role::attention_norm, "#attention.LayerNorm.weight"},
     {Role::query, "#attention.query.weight"},
@@ -41,7 +41,7 @@ void read_groups(const Fields& fields, HfConfig& result) {
     }
 }
 
-void read(const Fields& fields, const std::string&, HfConfig& result) {
+void read_albert(const Fields& fields, const std::string&, HfConfig& result) {
     Block block = read_bert_stack(fields, kBertSizes, result);
     Stack& stack = result.stack();
     stack.n_token_types = fields.count_or("type_vocab_size", 2);
@@ -52,16 +52,18 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     set_layers(fields, LayerShape{block}, result);
 }
 
-constexpr HeadLayer kClasses[] = {{"pooler", Activation::tanh}, {"/classifier"}};
-constexpr HeadLayer kMasked[] = {{.name = "/predictions.dense",
-                                  .norm = "/predictions.LayerNorm",
-                                  .activation_field = "hidden_act",
-                                  .of_embedding = true}};
-constexpr HeadForms kHeads = {
-    .classes = kClasses, .masked = kMasked, .decoder = "/predictions.decoder", .decoder_bias = "/predictions.bias"};
+constexpr HeadLayer kAlbertClasses[] = {{"pooler", Activation::tanh}, {"/classifier"}};
+constexpr HeadLayer kAlbertMasked[] = {{.name = "/predictions.dense",
+                                        .norm = "/predictions.LayerNorm",
+                                        .activation_field = "hidden_act",
+                                        .of_embedding = true}};
+constexpr HeadForms kAlbertHeads = {.classes = kAlbertClasses,
+                                    .masked = kAlbertMasked,
+                                    .decoder = "/predictions.decoder",
+                                    .decoder_bias = "/predictions.bias"};
 
 }  // namespace
 
-const Family families::albert = bert_family(kModelTypes, kNames, "albert.", read, &kHeads);
+const Family families::albert = bert_family(kAlbertTypes, kAlbertNames, "albert.", read_albert, &kAlbertHeads);
 
 }  // namespace fovea

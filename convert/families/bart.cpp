@@ -66,14 +66,14 @@ constexpr auto kLayerNames = names_of({
     {Role::down, "#fc2.weight"},
 });
 
-constexpr auto kEncoderNames = kLayerNames.with({
+constexpr auto kBartEncoderNames = kLayerNames.with({
     {Role::token_embedding, "encoder.embed_tokens.weight"},
     {Role::position_embedding, "encoder.embed_positions.weight"},
     {Role::embedding_norm, "encoder.layernorm_embedding.weight"},
     {Role::final_norm, "encoder.layer_norm.weight"},
 });
 
-constexpr auto kNames = kLayerNames.with({
+constexpr auto kBartNames = kLayerNames.with({
     {Role::token_embedding, "decoder.embed_tokens.weight"},
     {Role::position_embedding, "decoder.embed_positions.weight"},
     {Role::embedding_norm, "decoder.layernorm_embedding.weight"},
@@ -83,8 +83,8 @@ constexpr auto kNames = kLayerNames.with({
 });
 
 /// Both stacks look up one table; a checkpoint may have a copy for each.
-constexpr std::pair<std::string_view, std::string_view> kOlder[] = {{"encoder.embed_tokens.weight", "shared.weight"},
-                                                                    {"decoder.embed_tokens.weight", "shared.weight"}};
+constexpr std::pair<std::string_view, std::string_view> kBartOlder[] = {
+    {"encoder.embed_tokens.weight", "shared.weight"}, {"decoder.embed_tokens.weight", "shared.weight"}};
 
 bool is_shared_table(std::string_view name) { return name.ends_with("shared.weight"); }
 bool is_table(std::string_view name) { return is_shared_table(name) || name.ends_with("embed_positions.weight"); }
@@ -118,7 +118,7 @@ std::vector<float> halved_sinusoids_after_two(std::uint32_t n_positions, std::ui
 }
 
 /// Reads a stack's sizes, whose names in config.json begin with `side`.
-void read_side(const Fields& fields, const std::string& side, const BartKind& kind, Stack& stack) {
+void read_bart_side(const Fields& fields, const std::string& side, const BartKind& kind, Stack& stack) {
     const std::string layers = side + "_layers", heads = side + "_attention_heads", d_ff = side + "_ffn_dim";
     const SizeNames names = {.d_model = "d_model",
                              .n_layers = layers.c_str(),
@@ -154,13 +154,13 @@ void check_class(const Fields& fields) {
             fields.refuse("architectures", "a class that writes a text, such as BartForConditionalGeneration");
 }
 
-void read(const Fields& fields, const std::string& type, HfConfig& result) {
+void read_bart(const Fields& fields, const std::string& type, HfConfig& result) {
     if (result.encodes) fields.refuse("architectures", "a class that writes a text, not one of vectors or labels");
     check_class(fields);
     const BartKind& kind = find_kind(type);
     Config& config = result.source.config;
-    read_side(fields, "encoder", kind, config.encoder);
-    read_side(fields, "decoder", kind, config.decoder);
+    read_bart_side(fields, "encoder", kind, config.encoder);
+    read_bart_side(fields, "decoder", kind, config.decoder);
     read_output_head(fields, true, config.decoder);
     const std::uint32_t n_positions = config.decoder.max_positions, d_model = config.decoder.d_model;
     if (std::uint64_t{n_positions} * d_model > std::uint64_t{1} << 28)
@@ -178,12 +178,12 @@ void settle(const Lookup& tensors, HfConfig& result) {
 
 constexpr Family bart_family(std::span<const ModelType> types, decltype(Family::ignores) ignores) {
     return {.types = types,
-            .names = kNames,
+            .names = kBartNames,
             .layers = "decoder.layers.",
-            .read = read,
-            .encoder_names = kEncoderNames,
+            .read = read_bart,
+            .encoder_names = kBartEncoderNames,
             .encoder_layers = "encoder.layers.",
-            .older = kOlder,
+            .older = kBartOlder,
             .ignores = ignores,
             .settle = settle};
 }

@@ -6,15 +6,15 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kModelTypes[] = {
+constexpr ModelType kBitnetTypes[] = {
     {"bitnet", R"({"max_position_embeddings": 2048, "num_key_value_heads": 5, "rope_theta": 500000.0})"}};
 
-constexpr auto kNames = kLlamaNames.with({
+constexpr auto kBitnetNames = kLlamaNames.with({
     {Role::attention_post_norm, "#self_attn.attn_sub_norm.weight"},
     {Role::feed_forward_post_norm, "#mlp.ffn_sub_norm.weight"},
 });
 
-void read(const Fields& fields, const std::string&, HfConfig& result) {
+void read_bitnet(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_gated(fields, {.default_epsilon = 1e-5}, false, stack, Norm::rms, "relu2");
     block.norm_place = NormPlace::within;
@@ -24,6 +24,6 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
 
 }  // namespace
 
-const Family families::bitnet = {.types = kModelTypes, .names = kNames, .read = read};
+const Family families::bitnet = {.types = kBitnetTypes, .names = kBitnetNames, .read = read_bitnet};
 
 }  // namespace fovea

@@ -6,10 +6,10 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kModelTypes[] = {{"cohere", R"({"max_position_embeddings": 8192, "rope_theta": 500000.0})"},
-                                     {"cohere2", R"({"max_position_embeddings": 8192, "sliding_window": 4096})"}};
+constexpr ModelType kCohereTypes[] = {{"cohere", R"({"max_position_embeddings": 8192, "rope_theta": 500000.0})"},
+                                      {"cohere2", R"({"max_position_embeddings": 8192, "sliding_window": 4096})"}};
 
-void read(const Fields& fields, const std::string& type, HfConfig& result) {
+void read_cohere(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_sizes(fields, {.epsilon = "layer_norm_eps", .default_epsilon = 1e-5}, Norm::layer, stack);
     read_output_head(fields, true, stack);
@@ -36,6 +36,6 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
 
 }  // namespace
 
-const Family families::cohere = {.types = kModelTypes, .names = kLlamaNames, .read = read};
+const Family families::cohere = {.types = kCohereTypes, .names = kLlamaNames, .read = read_cohere};
 
 }  // namespace fovea

@@ -9,9 +9,9 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kModelTypes[] = {{"deberta-v2", R"({"max_position_embeddings": 512})"}};
+constexpr ModelType kDebertaTypes[] = {{"deberta-v2", R"({"max_position_embeddings": 512})"}};
 
-constexpr auto kNames = kBertNames.with({
+constexpr auto kDebertaNames = kBertNames.with({
     {Role::query, "#attention.self.query_proj.weight"},
     {Role::key, "#attention.self.key_proj.weight"},
     {Role::value, "#attention.self.value_proj.weight"},
@@ -80,7 +80,7 @@ void read_distances(const Fields& fields, const std::vector<std::string>& terms,
     }
 }
 
-void read(const Fields& fields, const std::string&, HfConfig& result) {
+void read_deberta(const Fields& fields, const std::string&, HfConfig& result) {
     constexpr SizeNames kSizes = {.n_kv_heads = nullptr, .epsilon = "layer_norm_eps", .default_epsilon = 1e-7};
     Block block = read_bert_stack(fields, kSizes, result);
     Stack& stack = result.stack();
@@ -103,25 +103,25 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
 
 /// Heads of pretraining, a table of absolute positions if the model does not add it, and the sources of distance
 /// vectors, which some models have but do not use.
-bool ignores(std::string_view name) {
+bool ignores_in_deberta(std::string_view name) {
     return is_of_head(name) || name.starts_with("lm_predictions.") || name.starts_with("mask_predictions.") ||
            name.ends_with("embeddings.position_embeddings.weight") || name.ends_with("encoder.rel_embeddings.weight") ||
            name.ends_with("encoder.LayerNorm.weight") || name.ends_with("encoder.LayerNorm.bias");
 }
 
-constexpr HeadLayer kClasses[] = {
+constexpr HeadLayer kDebertaClasses[] = {
     {.name = "/pooler.dense", .activation = Activation::gelu, .activation_field = "pooler_hidden_act"},
     {"/classifier"}};
-constexpr HeadForms kHeads = {.classes = kClasses,
-                              .masked = kBertMasked,
-                              .decoder = "/cls.predictions.decoder",
-                              .decoder_bias = "/cls.predictions.bias"};
+constexpr HeadForms kDebertaHeads = {.classes = kDebertaClasses,
+                                     .masked = kBertMasked,
+                                     .decoder = "/cls.predictions.decoder",
+                                     .decoder_bias = "/cls.predictions.bias"};
 
 constexpr HeadLayer kEnhancedMasked[] = {{.name = "/lm_predictions.lm_head.dense",
                                           .norm = "/lm_predictions.lm_head.LayerNorm",
                                           .activation_field = "hidden_act"}};
 constexpr HeadForms kEnhancedHeads = {
-    .classes = kClasses, .masked = kEnhancedMasked, .decoder_bias = "/lm_predictions.lm_head.bias"};
+    .classes = kDebertaClasses, .masked = kEnhancedMasked, .decoder_bias = "/lm_predictions.lm_head.bias"};
 
 /// The head for masked words that the paper's own code has: transformers calls the other one legacy.
 const Family* with_head(const Fields& fields) {
@@ -131,30 +131,30 @@ const Family* with_head(const Fields& fields) {
 void read_enhanced(const Fields& fields, const std::string& type, HfConfig& result) {
     if (!fields.flag_or("tie_word_embeddings", true))
         fields.refuse("tie_word_embeddings", "true where legacy is false");
-    read(fields, type, result);
+    read_deberta(fields, type, result);
 }
 
 }  // namespace
 
-const Family families::deberta = {.types = kModelTypes,
-                                  .names = kNames,
+const Family families::deberta = {.types = kDebertaTypes,
+                                  .names = kDebertaNames,
                                   .outer = "deberta.",
                                   .layers = "encoder.layer.",
-                                  .read = read,
+                                  .read = read_deberta,
                                   .stack = StackIndex::encoder,
                                   .older = kBertOlder,
-                                  .ignores = ignores,
+                                  .ignores = ignores_in_deberta,
                                   .variant = with_head,
-                                  .heads = &kHeads};
+                                  .heads = &kDebertaHeads};
 
 const Family families::deberta_enhanced = {.types = {},
-                                           .names = kNames,
+                                           .names = kDebertaNames,
                                            .outer = "deberta.",
                                            .layers = "encoder.layer.",
                                            .read = read_enhanced,
                                            .stack = StackIndex::encoder,
                                            .older = kBertOlder,
-                                           .ignores = ignores,
+                                           .ignores = ignores_in_deberta,
                                            .heads = &kEnhancedHeads};
 
 }  // namespace fovea

@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kModelTypes[] = {
+constexpr ModelType kDeepseekTypes[] = {
     {"deepseek_v2", R"({"max_position_embeddings": 2048, "n_shared_experts": 2})"},
     {"deepseek_v3",
      R"({"max_position_embeddings": 4096, "num_experts_per_tok": 8, "n_shared_experts": 1, "n_group": 8,
@@ -18,7 +18,7 @@ constexpr ModelType kModelTypes[] = {
     {"youtu", R"({"max_position_embeddings": 131072, "tie_word_embeddings": true})"}};
 constexpr std::uint32_t kMostDim = 1u << 16;
 
-constexpr auto kNames = kSharedExpertNames.with({
+constexpr auto kDeepseekNames = kSharedExpertNames.with({
     {Role::query_down, "#self_attn.q_a_proj.weight"},
     {Role::query_down_norm, "#self_attn.q_a_layernorm.weight"},
     {Role::key, "#self_attn.kv_a_proj_with_mqa.weight"},
@@ -57,7 +57,7 @@ LayerShape read_attention(const Fields& fields, Block block) {
 }
 
 /// The method's name says more of 2 than of 3: whether groups count.
-void read_choice(const Fields& fields, bool is_third, Block& block) {
+void read_deepseek_choice(const Fields& fields, bool is_third, Block& block) {
     const RoutingNames names;
     read_routing(fields, names, is_third ? RouterScore::sigmoid : RouterScore::softmax, block);
     if (is_third) return read_expert_groups(fields, names, block);
@@ -68,7 +68,7 @@ void read_choice(const Fields& fields, bool is_third, Block& block) {
     if (method != "greedy") read_expert_groups(fields, names, block);
 }
 
-void read(const Fields& fields, const std::string& type, HfConfig& result) {
+void read_deepseek(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
     const bool is_third = type == "deepseek_v3";
     Block block = read_gated(fields, {}, false, stack);
@@ -77,7 +77,7 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     const LayerShape dense = read_attention(fields, block);
     LayerShape sparse = dense;
     const bool has_experts = type != "youtu";
-    if (has_experts) read_choice(fields, is_third, sparse.block);
+    if (has_experts) read_deepseek_choice(fields, is_third, sparse.block);
     for (std::uint32_t i = 0; dense.block.latent.query_rank && i < stack.n_layers; ++i)
         result.names[{Role::query, i}] = "#self_attn.q_b_proj.weight";
     result.n_skipped_layers = is_third ? number_or(fields, "num_nextn_predict_layers", 0, kMaxLayers) : 0;
@@ -88,6 +88,6 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
 
 }  // namespace
 
-const Family families::deepseek = {.types = kModelTypes, .names = kNames, .read = read};
+const Family families::deepseek = {.types = kDeepseekTypes, .names = kDeepseekNames, .read = read_deepseek};
 
 }  // namespace fovea

@@ -6,13 +6,13 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kModelTypes[] = {
+constexpr ModelType kErnieMoeTypes[] = {
     {"ernie4_5_moe",
      R"({"max_position_embeddings": 131072, "num_key_value_heads": 4, "rope_theta": 500000.0, "moe_num_experts": 64,
          "moe_k": 6, "moe_intermediate_size": 1536, "moe_num_shared_experts": 2, "moe_layer_start_index": 1,
          "moe_layer_end_index": -1, "moe_layer_interval": 1, "moe_norm_min": 1e-12})"}};
 
-constexpr auto kNames = kSharedExpertNames.with({
+constexpr auto kErnieMoeNames = kSharedExpertNames.with({
     {Role::choice_bias, "#mlp.moe_statics.e_score_correction_bias"},
 });
 
@@ -26,7 +26,7 @@ std::vector<bool> sparse_layers(const Fields& fields, std::uint32_t n_layers) {
     return sparse;
 }
 
-void read_choice(const Fields& fields, Block& block) {
+void read_ernie_choice(const Fields& fields, Block& block) {
     constexpr std::uint32_t kMostWidth = 1u << 20, kMostShared = 1u << 10;
     for (const auto& [name, form] : {std::pair{"moe_gate", "topk"}, std::pair{"moe_gate_act", "softmax"}})
         if (fields.text_or(name, form) != form) fields.refuse(name, form);
@@ -40,12 +40,12 @@ void read_choice(const Fields& fields, Block& block) {
     block.experts.shared_d_ff = number_or(fields, "moe_num_shared_experts", 0, kMostShared) * block.feed.d_ff;
 }
 
-void read(const Fields& fields, const std::string&, HfConfig& result) {
+void read_ernie_moe(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_gated(fields, {.default_epsilon = 1e-5}, true, stack);
     refuse_true(fields, "use_bias");
     Block experts = block;
-    read_choice(fields, experts);
+    read_ernie_choice(fields, experts);
     set_layers(fields,
                with_experts_in(sparse_layers(fields, stack.n_layers), with_adjacent_rope(fields, block),
                                with_adjacent_rope(fields, experts)),
@@ -53,11 +53,11 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
 }
 
 /// Tensors that predict tokens behind the next.
-bool is_of_further_tokens(std::string_view name) { return name.starts_with("model.mtp_"); }
+bool is_of_ernie_further_tokens(std::string_view name) { return name.starts_with("model.mtp_"); }
 
 }  // namespace
 
 const Family families::ernie_moe = {
-    .types = kModelTypes, .names = kNames, .read = read, .ignores = is_of_further_tokens};
+    .types = kErnieMoeTypes, .names = kErnieMoeNames, .read = read_ernie_moe, .ignores = is_of_ernie_further_tokens};
 
 }  // namespace fovea

@@ -6,10 +6,10 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kModelTypes[] = {
+constexpr ModelType kEurobertTypes[] = {
     {"eurobert", R"({"max_position_embeddings": 8192, "rms_norm_eps": 1e-5, "classifier_pooling": "late"})"}};
 
-void read(const Fields& fields, const std::string&, HfConfig& result) {
+void read_eurobert(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_sizes(fields, {}, Norm::rms, stack);
     const bool bias = fields.flag_or("attention_bias", false), inner_bias = fields.flag_or("mlp_bias", false);
@@ -26,18 +26,21 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
         fields.refuse("classifier_pooling", "bos or mean");
 }
 
-bool ignores(std::string_view name) { return name.starts_with("lm_head.") || name.starts_with("classifier."); }
+bool ignores_in_eurobert(std::string_view name) {
+    return name.starts_with("lm_head.") || name.starts_with("classifier.");
+}
 
-constexpr HeadLayer kClasses[] = {{"/dense", Activation::gelu}, {"/classifier"}};
-constexpr HeadForms kHeads = {.classes = kClasses, .answers = {}, .pooling_field = "classifier_pooling"};
+constexpr HeadLayer kEurobertClasses[] = {{"/dense", Activation::gelu}, {"/classifier"}};
+constexpr HeadForms kEurobertHeads = {
+    .classes = kEurobertClasses, .answers = {}, .pooling_field = "classifier_pooling"};
 
 }  // namespace
 
-const Family families::eurobert = {.types = kModelTypes,
+const Family families::eurobert = {.types = kEurobertTypes,
                                    .names = kLlamaNames,
-                                   .read = read,
+                                   .read = read_eurobert,
                                    .stack = StackIndex::encoder,
-                                   .ignores = ignores,
-                                   .heads = &kHeads};
+                                   .ignores = ignores_in_eurobert,
+                                   .heads = &kEurobertHeads};
 
 }  // namespace fovea

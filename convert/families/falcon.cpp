@@ -8,9 +8,9 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kModelTypes[] = {{"falcon", R"({"max_position_embeddings": 2048})"}};
+constexpr ModelType kFalconTypes[] = {{"falcon", R"({"max_position_embeddings": 2048})"}};
 
-constexpr TensorName kNames[] = {
+constexpr TensorName kFalconNames[] = {
     {Role::token_embedding, "word_embeddings.weight"},
     {Role::final_norm, "ln_f.weight"},
     {Role::output, "/lm_head.weight"},
@@ -22,18 +22,18 @@ constexpr TensorName kNames[] = {
     {Role::down, "#mlp.dense_4h_to_h.weight"},
 };
 /// If two norms stand side by side they are called after what reads them.
-constexpr std::pair<std::string_view, std::string_view> kOlder[] = {
+constexpr std::pair<std::string_view, std::string_view> kFalconOlder[] = {
     {"input_layernorm.weight", "ln_attn.weight"},
     {"input_layernorm.bias", "ln_attn.bias"},
     {"post_attention_layernorm.weight", "ln_mlp.weight"},
     {"post_attention_layernorm.bias", "ln_mlp.bias"}};
 
-constexpr SizeNames kSizes = {.n_kv_heads = nullptr,
-                              .d_ff = "ffn_hidden_size",
-                              .epsilon = "layer_norm_epsilon",
-                              .default_epsilon = 1e-5,
-                              .d_ff_may_lack = true,
-                              .default_positions = 2048};
+constexpr SizeNames kFalconSizes = {.n_kv_heads = nullptr,
+                                    .d_ff = "ffn_hidden_size",
+                                    .epsilon = "layer_norm_epsilon",
+                                    .default_epsilon = 1e-5,
+                                    .d_ff_may_lack = true,
+                                    .default_positions = 2048};
 
 /// The bits that bfloat16 keeps: the library rounds slopes to it.
 float rounded_to_bf16(float x) {
@@ -41,9 +41,9 @@ float rounded_to_bf16(float x) {
     return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u);
 }
 
-void read(const Fields& fields, const std::string&, HfConfig& result) {
+void read_falcon(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
-    Block block = read_sizes(fields, kSizes, Norm::layer, stack);
+    Block block = read_sizes(fields, kFalconSizes, Norm::layer, stack);
     read_output_head(fields, true, stack);
     const bool newer = fields.flag_or("new_decoder_architecture", false);
     if (newer)
@@ -74,12 +74,12 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
 
 }  // namespace
 
-const Family families::falcon = {.types = kModelTypes,
-                                 .names = kNames,
+const Family families::falcon = {.types = kFalconTypes,
+                                 .names = kFalconNames,
                                  .outer = "transformer.",
                                  .layers = "h.",
-                                 .read = read,
-                                 .older = kOlder,
+                                 .read = read_falcon,
+                                 .older = kFalconOlder,
                                  .heads = &kOlderDecoderHeads};
 
 }  // namespace fovea

@@ -56,7 +56,7 @@ void read_gemma(const Fields& fields, const std::string&, HfConfig& result) {
 }
 
 /// Gemma 2 alternates windows and full layers if no field says which; Gemma 3 has one full layer in so many.
-std::vector<bool> windowed_layers(const Fields& fields, bool is_third, std::uint32_t n_layers) {
+std::vector<bool> gemma_windows(const Fields& fields, bool is_third, std::uint32_t n_layers) {
     if (fields.has("layer_types")) return read_sliding_layers(fields, n_layers);
     return all_but_every(is_third ? fields.count_or("sliding_window_pattern", 6) : 2, n_layers);
 }
@@ -78,7 +78,7 @@ void read_gemma2(const Fields& fields, const std::string& type, HfConfig& result
     if (fields.json().contains("final_logit_softcapping") && !fields.has("final_logit_softcapping"))
         stack.logit_softcap = 0.0f;
 
-    const std::vector<bool> windowed = windowed_layers(fields, is_third, stack.n_layers);
+    const std::vector<bool> windowed = gemma_windows(fields, is_third, stack.n_layers);
     std::vector<LayerShape> layers;
     for (const bool has_window : windowed) {
         LayerShape layer = with_rope(fields, block, has_window ? "sliding_attention" : "full_attention");

@@ -23,7 +23,7 @@ constexpr auto kGlm4Names = kLlamaNames.with({
     {Role::up, "#mlp.gate_up_proj.weight", Within::stacked},
 });
 
-void read(const Fields& fields, const std::string& type, HfConfig& result) {
+void read_glm(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_gated(fields, {.default_epsilon = 1.5625e-7}, false, stack);
     const bool of_pictures = type == "glm4v_text";  // GLM 4.1V's model of texts
@@ -36,7 +36,7 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
 
 }  // namespace
 
-const Family families::glm = {.types = kGlm, .names = kGlmNames, .read = read};
-const Family families::glm4 = {.types = kGlm4, .names = kGlm4Names, .read = read};
+const Family families::glm = {.types = kGlm, .names = kGlmNames, .read = read_glm};
+const Family families::glm4 = {.types = kGlm4, .names = kGlm4Names, .read = read_glm};
 
 }  // namespace fovea

@@ -6,7 +6,7 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kModelTypes[] = {
+constexpr ModelType kGlmMoeTypes[] = {
     {"glm4_moe",
      R"({"max_position_embeddings": 131072, "num_key_value_heads": 8, "num_experts_per_tok": 8, "n_shared_experts": 1,
          "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1, "norm_topk_prob": true, "rms_norm_eps": 1e-5,
@@ -23,7 +23,7 @@ constexpr ModelType kModelTypes[] = {
          "num_shared_experts": 1, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1, "norm_topk_prob": true,
          "routed_scaling_factor": 2.5, "rms_norm_eps": 1e-5, "sliding_window": 4096, "sliding_window_pattern": 4})"}};
 
-constexpr auto kNames = kSharedExpertNames.with({
+constexpr auto kGlmMoeNames = kSharedExpertNames.with({
     {Role::choice_bias, "#mlp.gate.e_score_correction_bias"},
 });
 
@@ -41,7 +41,7 @@ std::vector<bool> windowed_layers(const Fields& fields, const std::string& type,
     return windowed;
 }
 
-void read(const Fields& fields, const std::string& type, HfConfig& result) {
+void read_glm_moe(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
     const bool is_glm = type == "glm4_moe", is_exaone = type == "exaone_moe", is_solar = type == "solar_open";
     Block block =
@@ -75,15 +75,18 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     set_layers(fields, layers, result);
 }
 
-constexpr std::pair<std::string_view, std::string_view> kOlder[] = {
+constexpr std::pair<std::string_view, std::string_view> kGlmMoeOlder[] = {
     {".mlp.gate.e_score_correction_bias", ".mlp.e_score_correction_bias"}};
 
 /// Tensors that predict tokens behind the next.
-bool is_of_further_tokens(std::string_view name) { return name.starts_with("mtp."); }
+bool is_of_glm_further_tokens(std::string_view name) { return name.starts_with("mtp."); }
 
 }  // namespace
 
-const Family families::glm_moe = {
-    .types = kModelTypes, .names = kNames, .read = read, .older = kOlder, .ignores = is_of_further_tokens};
+const Family families::glm_moe = {.types = kGlmMoeTypes,
+                                  .names = kGlmMoeNames,
+                                  .read = read_glm_moe,
+                                  .older = kGlmMoeOlder,
+                                  .ignores = is_of_glm_further_tokens};
 
 }  // namespace fovea

@@ -10,10 +10,10 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kModelTypes[] = {{"gpt2", R"({"n_positions": 1024})"}};
+constexpr ModelType kGpt2Types[] = {{"gpt2", R"({"n_positions": 1024})"}};
 constexpr ModelType kBigCode[] = {{"gpt_bigcode", R"({"n_positions": 1024})"}};
 
-constexpr auto kNames = names_of({
+constexpr auto kGpt2Names = names_of({
     {Role::token_embedding, "wte.weight"},
     {Role::position_embedding, "wpe.weight"},
     {Role::final_norm, "ln_f.weight"},
@@ -28,11 +28,11 @@ constexpr auto kNames = names_of({
 
 /// With as many key-value heads as heads, each head has its query, key and value side by side; with one key-value head,
 /// the rows are as stacked.
-constexpr auto kBigCodeNames = kNames.with({
+constexpr auto kBigCodeNames = kGpt2Names.with({
     {Role::query, "#attn.c_attn.weight", Within::grouped},
 });
 
-void read(const Fields& fields, const std::string& type, HfConfig& result) {
+void read_gpt2(const Fields& fields, const std::string& type, HfConfig& result) {
     refuse_true(fields, "add_cross_attention");
     Stack& stack = result.stack();
     Block block = read_sizes(fields, kGpt2Sizes, Norm::layer, stack);
@@ -74,11 +74,11 @@ void settle_biases(const Lookup& tensors, HfConfig& result) {
 
 }  // namespace
 
-const Family families::gpt2 = {.types = kModelTypes,
-                               .names = kNames,
+const Family families::gpt2 = {.types = kGpt2Types,
+                               .names = kGpt2Names,
                                .outer = "transformer.",
                                .layers = "h.",
-                               .read = read,
+                               .read = read_gpt2,
                                .transposed = true,
                                .settle = settle_biases,
                                .heads = &kOlderDecoderHeads};
@@ -87,7 +87,7 @@ const Family families::gpt_bigcode = {.types = kBigCode,
                                       .names = kBigCodeNames,
                                       .outer = "transformer.",
                                       .layers = "h.",
-                                      .read = read,
+                                      .read = read_gpt2,
                                       .heads = &kOlderDecoderHeads};
 
 }  // namespace fovea

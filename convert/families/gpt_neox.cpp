@@ -9,10 +9,10 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kModelTypes[] = {{"gpt_neox", R"({"max_position_embeddings": 2048})"}};
+constexpr ModelType kGptNeoxTypes[] = {{"gpt_neox", R"({"max_position_embeddings": 2048})"}};
 constexpr ModelType kPersimmon[] = {{"persimmon", R"({"max_position_embeddings": 16384, "hidden_act": "relu2"})"}};
 
-constexpr TensorName kNames[] = {
+constexpr TensorName kGptNeoxNames[] = {
     {Role::token_embedding, "embed_in.weight"},
     {Role::final_norm, "final_layer_norm.weight"},
     {Role::output, "/embed_out.weight"},
@@ -40,11 +40,11 @@ constexpr TensorName kPersimmonNames[] = {
     {Role::down, "#mlp.dense_4h_to_h.weight"},
 };
 
-constexpr SizeNames kSizes = {.n_kv_heads = nullptr, .epsilon = "layer_norm_eps", .default_epsilon = 1e-5};
+constexpr SizeNames kGptNeoxSizes = {.n_kv_heads = nullptr, .epsilon = "layer_norm_eps", .default_epsilon = 1e-5};
 
-void read(const Fields& fields, const std::string&, HfConfig& result) {
+void read_gpt_neox(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
-    Block block = read_sizes(fields, kSizes, Norm::layer, stack);
+    Block block = read_sizes(fields, kGptNeoxSizes, Norm::layer, stack);
     read_output_head(fields, false, stack);
     block.feed.activation = read_activation(fields, "hidden_act", "gelu");
     block.feed.parallel = fields.flag_or("use_parallel_residual", true);
@@ -57,7 +57,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
 
 void read_persimmon(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
-    Block block = read_sizes(fields, kSizes, Norm::layer, stack);
+    Block block = read_sizes(fields, kGptNeoxSizes, Norm::layer, stack);
     read_output_head(fields, false, stack);
     block.feed.activation = read_activation(fields, "hidden_act", "relu2");
     block.attention.query_key_norm = fields.flag_or("qk_layernorm", true) ? Norm::layer : Norm::none;
@@ -72,10 +72,10 @@ bool is_mask(std::string_view name) {
 
 }  // namespace
 
-const Family families::gpt_neox = {.types = kModelTypes,
-                                   .names = kNames,
+const Family families::gpt_neox = {.types = kGptNeoxTypes,
+                                   .names = kGptNeoxNames,
                                    .outer = "gpt_neox.",
-                                   .read = read,
+                                   .read = read_gpt_neox,
                                    .ignores = is_mask,
                                    .heads = &kOlderDecoderHeads};
 

@@ -6,14 +6,14 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kModelTypes[] = {
+constexpr ModelType kGptOssTypes[] = {
     {"gpt_oss",
      R"({"max_position_embeddings": 131072, "sliding_window": 128, "num_key_value_heads": 8, "head_dim": 64,
          "num_experts_per_tok": 4, "rope_theta": 150000.0,
          "rope_parameters": {"rope_type": "yarn", "rope_theta": 150000.0, "factor": 32.0, "truncate": false,
                              "original_max_position_embeddings": 4096}})"}};
 
-constexpr auto kNames = kLlamaNames.with({
+constexpr auto kGptOssNames = kLlamaNames.with({
     {Role::attention_sinks, "#self_attn.sinks"},
     {Role::router, "#mlp.router.weight"},
     {Role::expert_up, "#mlp.experts.gate_up_proj", Within::packed},
@@ -29,7 +29,7 @@ void check_gate(const Fields& fields) {
         if (fields.number_or(name, -1e9, 1e9, number) != number) fields.refuse(name, std::to_string(number));
 }
 
-void read(const Fields& fields, const std::string&, HfConfig& result) {
+void read_gpt_oss(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_sizes(fields, {.default_epsilon = 1e-5}, Norm::rms, stack);
     read_output_head(fields, false, stack);
@@ -49,6 +49,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
 
 }  // namespace
 
-const Family families::gpt_oss = {.types = kModelTypes, .names = kNames, .read = read, .reads_mxfp4 = true};
+const Family families::gpt_oss = {
+    .types = kGptOssTypes, .names = kGptOssNames, .read = read_gpt_oss, .reads_mxfp4 = true};
 
 }  // namespace fovea

@@ -10,7 +10,7 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kModelTypes[] = {
+constexpr ModelType kGraniteTypes[] = {
     {"granite", R"({"max_position_embeddings": 2048})"},
     {"smollm3", R"({"max_position_embeddings": 32768, "num_key_value_heads": 4, "rope_theta": 2000000.0})"},
     {"ernie4_5",
@@ -22,7 +22,7 @@ constexpr ModelType kModelTypes[] = {
     {"granite_swa", R"({"max_position_embeddings": 8192, "num_key_value_heads": 4, "rms_norm_eps": 1e-5,
                         "sliding_window": 128})"}};
 
-constexpr auto kNames = kLlamaNames.with({
+constexpr auto kGraniteNames = kLlamaNames.with({
     {Role::attention_post_norm, "#post_norm1.weight"},
     {Role::feed_forward_post_norm, "#post_norm2.weight"},
     {Role::attention_sinks, "#self_attn.sinks"},
@@ -123,7 +123,7 @@ void settle_granite_swa(const Fields& fields, const Block& block, std::vector<La
     set_windows(fields, windowed, layers);
 }
 
-void read(const Fields& fields, const std::string& type, HfConfig& result) {
+void read_granite(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
     const bool is_ernie = type == "ernie4_5", is_helium = type == "helium", is_clova = type == "hyperclovax";
     const bool is_granite = type == "granite" || type == "granite_swa";
@@ -180,6 +180,6 @@ void read_moe(const Fields& fields, const std::string& type, HfConfig& result) {
 
 const Family families::granite_moe = {.types = kMoeTypes, .names = kMoeNames, .read = read_moe};
 
-const Family families::granite = {.types = kModelTypes, .names = kNames, .read = read};
+const Family families::granite = {.types = kGraniteTypes, .names = kGraniteNames, .read = read_granite};
 
 }  // namespace fovea

@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kModelTypes[] = {
+constexpr ModelType kLlamaTypes[] = {
     {"llama", R"({"max_position_embeddings": 2048})"},
     {"mistral", R"({"max_position_embeddings": 131072, "sliding_window": 4096, "num_key_value_heads": 8})"},
     {"qwen2", R"({"max_position_embeddings": 32768, "max_window_layers": 28, "num_key_value_heads": 32})"},
@@ -74,7 +74,7 @@ constexpr Variant kVariants[] = {
     {.type = "iquestcoder", .attention_bias = true, .mlp_bias = true},
     {.type = "jais2", .norm = Norm::layer, .gated = false, .attention_bias = true, .mlp_bias = true},
 };
-static_assert(std::size(kVariants) == std::size(kModelTypes));
+static_assert(std::size(kVariants) == std::size(kLlamaTypes));
 
 std::vector<bool> windowed_layers(const Fields& fields, Windows windows, std::uint32_t n_layers) {
     if (windows == Windows::of_all) return read_windows_of_all(fields, n_layers);
@@ -105,7 +105,7 @@ void end_where_queries_grow(const Fields& fields, LayerShape& layer) {
     }
 }
 
-void read(const Fields& all_fields, const std::string& type, HfConfig& result) {
+void read_llama(const Fields& all_fields, const std::string& type, HfConfig& result) {
     const Fields fields = type == "internlm3" ? with_internlm_biases(all_fields) : all_fields;
     const Variant& variant =
         *std::find_if(std::begin(kVariants), std::end(kVariants), [&](const Variant& v) { return v.type == type; });
@@ -136,6 +136,6 @@ void read(const Fields& all_fields, const std::string& type, HfConfig& result) {
 
 }  // namespace
 
-const Family families::llama = {.types = kModelTypes, .names = kLlamaNames, .read = read};
+const Family families::llama = {.types = kLlamaTypes, .names = kLlamaNames, .read = read_llama};
 
 }  // namespace fovea

@@ -5,12 +5,12 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kModelTypes[] = {
+constexpr ModelType kMinimaxTypes[] = {
     {"minimax_m2",
      R"({"max_position_embeddings": 196608, "num_key_value_heads": 8, "head_dim": 128, "num_experts_per_tok": 8,
          "rope_theta": 5000000.0})"}};
 
-constexpr auto kNames = kLlamaNames.with({
+constexpr auto kMinimaxNames = kLlamaNames.with({
     {Role::router, "#block_sparse_moe.gate.weight"},
     {Role::choice_bias, "#block_sparse_moe.e_score_correction_bias"},
     {Role::expert_up, "#block_sparse_moe.experts.*.w3.weight", Within::alone, "#block_sparse_moe.experts.*.w1.weight"},
@@ -30,7 +30,7 @@ void check_form(const Fields& fields) {
         if (type != 1) fields.refuse("attn_type_list", "1 for each layer");
 }
 
-void read(const Fields& fields, const std::string&, HfConfig& result) {
+void read_minimax(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     check_form(fields);
     Block block = read_gated(fields, {}, false, stack);
@@ -48,6 +48,6 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
 
 }  // namespace
 
-const Family families::minimax = {.types = kModelTypes, .names = kNames, .read = read};
+const Family families::minimax = {.types = kMinimaxTypes, .names = kMinimaxNames, .read = read_minimax};
 
 }  // namespace fovea

@@ -8,7 +8,7 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kModelTypes[] = {
+constexpr ModelType kMllamaTypes[] = {
     {"mllama_text_model", R"({"max_position_embeddings": 131072, "num_key_value_heads": 8, "rope_theta": 500000.0})"}};
 
 /// Numbers of the layers that attend to a picture.
@@ -28,7 +28,7 @@ std::vector<std::uint32_t> read_cross_layers(const Fields& fields, std::uint32_t
     return layers;
 }
 
-void read(const Fields& fields, const std::string&, HfConfig& result) {
+void read_mllama(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_gated(fields, {.default_epsilon = 1e-5}, false, stack);
     const std::vector<std::uint32_t> cross = read_cross_layers(fields, stack.n_layers);
@@ -44,6 +44,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
 }  // namespace
 
 /// The last rows of the token table are a picture's.
-const Family families::mllama = {.types = kModelTypes, .names = kLlamaNames, .read = read, .n_further_tokens = 8};
+const Family families::mllama = {
+    .types = kMllamaTypes, .names = kLlamaNames, .read = read_mllama, .n_further_tokens = 8};
 
 }  // namespace fovea

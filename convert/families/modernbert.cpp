@@ -5,9 +5,9 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kModelTypes[] = {{"modernbert", R"({"max_position_embeddings": 8192})"}};
+constexpr ModelType kModernbertTypes[] = {{"modernbert", R"({"max_position_embeddings": 8192})"}};
 
-constexpr TensorName kNames[] = {
+constexpr TensorName kModernbertNames[] = {
     {Role::token_embedding, "embeddings.tok_embeddings.weight"},
     {Role::embedding_norm, "embeddings.norm.weight"},
     {Role::final_norm, "final_norm.weight"},
@@ -60,7 +60,7 @@ std::vector<LayerShape> split_first(const std::vector<LayerShape>& layers, HfCon
     return split;
 }
 
-void read(const Fields& fields, const std::string&, HfConfig& result) {
+void read_modernbert(const Fields& fields, const std::string&, HfConfig& result) {
     constexpr SizeNames kSizes = {.n_kv_heads = nullptr, .epsilon = "norm_eps", .default_epsilon = 1e-5};
     Stack& stack = result.stack();
     Block block = read_sizes(fields, kSizes, Norm::layer, stack);
@@ -92,24 +92,24 @@ constexpr HeadLayer kPrediction = {.name = "/head.dense",
                                    .activation_field = "classifier_activation",
                                    .bias_field = "classifier_bias",
                                    .norm_bias_field = "norm_bias"};
-constexpr HeadLayer kClasses[] = {kPrediction, {"/classifier"}};
-constexpr HeadLayer kMasked[] = {kPrediction};
-constexpr HeadForms kHeads = {.classes = kClasses,
-                              .words = kClasses,
-                              .answers = kClasses,
-                              .masked = kMasked,
-                              .decoder = "/decoder",
-                              .decoder_bias = "/decoder.bias",
-                              .decoder_bias_field = "decoder_bias",
-                              .pooling_field = "classifier_pooling"};
+constexpr HeadLayer kModernbertClasses[] = {kPrediction, {"/classifier"}};
+constexpr HeadLayer kModernbertMasked[] = {kPrediction};
+constexpr HeadForms kModernbertHeads = {.classes = kModernbertClasses,
+                                        .words = kModernbertClasses,
+                                        .answers = kModernbertClasses,
+                                        .masked = kModernbertMasked,
+                                        .decoder = "/decoder",
+                                        .decoder_bias = "/decoder.bias",
+                                        .decoder_bias_field = "decoder_bias",
+                                        .pooling_field = "classifier_pooling"};
 
 }  // namespace
 
-const Family families::modernbert = {.types = kModelTypes,
-                                     .names = kNames,
-                                     .read = read,
+const Family families::modernbert = {.types = kModernbertTypes,
+                                     .names = kModernbertNames,
+                                     .read = read_modernbert,
                                      .stack = StackIndex::encoder,
                                      .ignores = is_of_head,
-                                     .heads = &kHeads};
+                                     .heads = &kModernbertHeads};
 
 }  // namespace fovea

@@ -4,9 +4,9 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kModelTypes[] = {{"mpnet", R"({"max_position_embeddings": 512})"}};
+constexpr ModelType kMpnetTypes[] = {{"mpnet", R"({"max_position_embeddings": 512})"}};
 
-constexpr auto kNames = kBertNames.with({
+constexpr auto kMpnetNames = kBertNames.with({
     {Role::relative_bias, "encoder.relative_attention_bias.weight"},
     {Role::attention_norm, "#attention.LayerNorm.weight"},
     {Role::query, "#attention.attn.q.weight"},
@@ -15,7 +15,7 @@ constexpr auto kNames = kBertNames.with({
     {Role::attention_output, "#attention.attn.o.weight"},
 });
 
-void read(const Fields& fields, const std::string&, HfConfig& result) {
+void read_mpnet(const Fields& fields, const std::string&, HfConfig& result) {
     constexpr std::uint32_t kPadding = 1, kMaxDistance = 128, kBuckets = 32;  // fixed by the model's code
     if (fields.count_or("relative_attention_num_buckets", kBuckets) != kBuckets)
         fields.refuse("relative_attention_num_buckets", std::to_string(kBuckets));
@@ -28,6 +28,6 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
 
 }  // namespace
 
-const Family families::mpnet = bert_family(kModelTypes, kNames, "mpnet.", read, &kRobertaHeads);
+const Family families::mpnet = bert_family(kMpnetTypes, kMpnetNames, "mpnet.", read_mpnet, &kRobertaHeads);
 
 }  // namespace fovea

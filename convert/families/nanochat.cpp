@@ -5,10 +5,10 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kModelTypes[] = {{"nanochat", R"({"max_position_embeddings": 2048})"}};
+constexpr ModelType kNanochatTypes[] = {{"nanochat", R"({"max_position_embeddings": 2048})"}};
 
 // Norms have no weights.
-constexpr TensorName kNames[] = {
+constexpr TensorName kNanochatNames[] = {
     {Role::token_embedding, "embed_tokens.weight"},
     {Role::output, "/lm_head.weight"},
     {Role::query, "#self_attn.q_proj.weight"},
@@ -19,7 +19,7 @@ constexpr TensorName kNames[] = {
     {Role::down, "#mlp.fc2.weight"},
 };
 
-void read(const Fields& fields, const std::string&, HfConfig& result) {
+void read_nanochat(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_sizes(fields, {}, Norm::rms, stack);
     read_output_head(fields, false, stack);
@@ -40,6 +40,6 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
 
 }  // namespace
 
-const Family families::nanochat = {.types = kModelTypes, .names = kNames, .read = read};
+const Family families::nanochat = {.types = kNanochatTypes, .names = kNanochatNames, .read = read_nanochat};
 
 }  // namespace fovea

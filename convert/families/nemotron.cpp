@@ -6,9 +6,9 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kModelTypes[] = {{"nemotron", R"({"max_position_embeddings": 4096})"}};
+constexpr ModelType kNemotronTypes[] = {{"nemotron", R"({"max_position_embeddings": 4096})"}};
 
-void read(const Fields& fields, const std::string&, HfConfig& result) {
+void read_nemotron(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_sizes(fields, {.epsilon = "norm_eps", .default_epsilon = 1e-5}, Norm::layer, stack);
     read_output_head(fields, false, stack);
@@ -21,6 +21,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
 
 }  // namespace
 
-const Family families::nemotron = {.types = kModelTypes, .names = kLlamaNames, .read = read, .norms_less_one = true};
+const Family families::nemotron = {
+    .types = kNemotronTypes, .names = kLlamaNames, .read = read_nemotron, .norms_less_one = true};
 
 }  // namespace fovea

@@ -5,9 +5,9 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kModelTypes[] = {{"nomic_bert"}};
+constexpr ModelType kNomicBertTypes[] = {{"nomic_bert"}};
 
-constexpr TensorName kNames[] = {
+constexpr TensorName kNomicBertNames[] = {
     {Role::token_embedding, "embeddings.word_embeddings.weight"},
     {Role::type_embedding, "embeddings.token_type_embeddings.weight"},
     {Role::embedding_norm, "emb_ln.weight"},
@@ -33,7 +33,7 @@ Block read_first(const Fields& fields, Stack& stack, Rope& rope) {
     return read_sizes(fields, sizes, Norm::layer, stack);
 }
 
-void read(const Fields& fields, const std::string&, HfConfig& result) {
+void read_nomic_bert(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     const bool first = fields.has("n_embd");
     Rope rope;
@@ -49,24 +49,24 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     set_layers(fields, layer, result);
 }
 
-constexpr HeadLayer kMasked[] = {{.name = "/cls.predictions.transform.dense",
-                                  .norm = "/cls.predictions.transform.layer_norm",
-                                  .activation_field = "hidden_act"}};
-constexpr HeadForms kHeads = {.classes = kBertClasses,
-                              .answers = {},
-                              .masked = kMasked,
-                              .decoder = "/cls.predictions.decoder",
-                              .decoder_bias = "/cls.predictions.bias"};
+constexpr HeadLayer kNomicBertMasked[] = {{.name = "/cls.predictions.transform.dense",
+                                           .norm = "/cls.predictions.transform.layer_norm",
+                                           .activation_field = "hidden_act"}};
+constexpr HeadForms kNomicBertHeads = {.classes = kBertClasses,
+                                       .answers = {},
+                                       .masked = kNomicBertMasked,
+                                       .decoder = "/cls.predictions.decoder",
+                                       .decoder_bias = "/cls.predictions.bias"};
 
 }  // namespace
 
-const Family families::nomic_bert = {.types = kModelTypes,
-                                     .names = kNames,
+const Family families::nomic_bert = {.types = kNomicBertTypes,
+                                     .names = kNomicBertNames,
                                      .outer = "nomic_bert.",
                                      .layers = "encoder.layers.",
-                                     .read = read,
+                                     .read = read_nomic_bert,
                                      .stack = StackIndex::encoder,
                                      .ignores = is_of_head,
-                                     .heads = &kHeads};
+                                     .heads = &kNomicBertHeads};
 
 }  // namespace fovea

@@ -6,7 +6,7 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kModelTypes[] = {{"olmoe", R"({"max_position_embeddings": 4096, "num_experts_per_tok": 8})"}};
+constexpr ModelType kOlmoeTypes[] = {{"olmoe", R"({"max_position_embeddings": 4096, "num_experts_per_tok": 8})"}};
 
 constexpr ModelType kFlexOlmo[] = {
     {"flex_olmo", R"({"max_position_embeddings": 4096, "num_experts_per_tok": 5, "rope_theta": 500000.0})"}};
@@ -16,7 +16,7 @@ constexpr auto kFlexNames = kExpertNames.with({
     {Role::feed_forward_norm, "#post_feedforward_layernorm.weight"},
 });
 
-void read(const Fields& fields, const std::string& type, HfConfig& result) {
+void read_olmoe(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
     const bool is_flex = type == "flex_olmo";
     Block block = read_sizes(fields, {.default_epsilon = is_flex ? 1e-6 : 1e-5}, Norm::rms, stack);
@@ -34,8 +34,8 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
 
 }  // namespace
 
-const Family families::olmoe = {.types = kModelTypes, .names = kExpertNames, .read = read};
+const Family families::olmoe = {.types = kOlmoeTypes, .names = kExpertNames, .read = read_olmoe};
 
-const Family families::flex_olmo = {.types = kFlexOlmo, .names = kFlexNames, .read = read};
+const Family families::flex_olmo = {.types = kFlexOlmo, .names = kFlexNames, .read = read_olmoe};
 
 }  // namespace fovea

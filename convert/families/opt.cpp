@@ -9,10 +9,10 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kModelTypes[] = {{"opt", R"({"max_position_embeddings": 2048})"}};
+constexpr ModelType kOptTypes[] = {{"opt", R"({"max_position_embeddings": 2048})"}};
 constexpr ModelType kBioGpt[] = {{"biogpt", R"({"max_position_embeddings": 1024})"}};
 
-constexpr auto kNames = names_of({
+constexpr auto kOptNames = names_of({
     {Role::token_embedding, "embed_tokens.weight"},
     {Role::position_embedding, "embed_positions.weight"},
     {Role::final_norm, "final_layer_norm.weight"},
@@ -27,12 +27,12 @@ constexpr auto kNames = names_of({
     {Role::down, "#fc2.weight"},
 });
 
-constexpr auto kBioGptNames = kNames.with({
+constexpr auto kBioGptNames = kOptNames.with({
     {Role::final_norm, "layer_norm.weight"},
     {Role::output, "/output_projection.weight"},
 });
 
-constexpr SizeNames kSizes = {
+constexpr SizeNames kOptSizes = {
     .n_kv_heads = nullptr, .d_ff = "ffn_dim", .epsilon = "layer_norm_eps", .default_epsilon = 1e-5};
 
 /// Norms then have neither weights nor biases: a name of nothing stands for ones.
@@ -52,9 +52,9 @@ void widen_tables(std::uint32_t width, HfConfig& result) {
     stack.tied_output = false;
 }
 
-void read(const Fields& fields, const std::string&, HfConfig& result) {
+void read_opt(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
-    Block block = read_sizes(fields, kSizes, Norm::layer, stack);
+    Block block = read_sizes(fields, kOptSizes, Norm::layer, stack);
     read_output_head(fields, true, stack);
     constexpr std::uint32_t kMostWidth = 1u << 20;
     const std::uint32_t table_width =
@@ -92,7 +92,7 @@ void read_biogpt(const Fields& fields, const std::string&, HfConfig& result) {
 
 }  // namespace
 
-const Family families::opt = {.types = kModelTypes, .names = kNames, .outer = "model.decoder.", .read = read};
+const Family families::opt = {.types = kOptTypes, .names = kOptNames, .outer = "model.decoder.", .read = read_opt};
 
 const Family families::biogpt = {.types = kBioGpt, .names = kBioGptNames, .outer = "biogpt.", .read = read_biogpt};
 

@@ -8,7 +8,7 @@ namespace {
 constexpr ModelType kMegatronTypes[] = {{"megatron-bert", R"({"max_position_embeddings": 512})"}};
 constexpr ModelType kLargeTypes[] = {
     {"xlm-roberta-xl", R"({"max_position_embeddings": 514, "layer_norm_eps": 1e-5, "type_vocab_size": 1})"}};
-constexpr ModelType kRobertaTypes[] = {{"roberta-prelayernorm", R"({"max_position_embeddings": 512})"}};
+constexpr ModelType kPreNormRobertaTypes[] = {{"roberta-prelayernorm", R"({"max_position_embeddings": 512})"}};
 
 constexpr auto kMegatronNames = kBertNames.with({
     {Role::attention_norm, "#attention.ln.weight"},
@@ -26,7 +26,7 @@ constexpr auto kRobertaNames = kBertNames.with({
     {Role::final_norm, "LayerNorm.weight"},
 });
 
-void read(const Fields& fields, const std::string& type, HfConfig& result) {
+void read_pre_norm_bert(const Fields& fields, const std::string& type, HfConfig& result) {
     Block block = read_bert_stack(fields, kBertSizes, result);
     Stack& stack = result.stack();
     stack.n_token_types = fields.count_or("type_vocab_size", 2);
@@ -42,11 +42,13 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
 
 }  // namespace
 
-const Family families::megatron_bert = bert_family(kMegatronTypes, kMegatronNames, "bert.", read, &kBertHeads, {});
+const Family families::megatron_bert =
+    bert_family(kMegatronTypes, kMegatronNames, "bert.", read_pre_norm_bert, &kBertHeads, {});
 
-const Family families::xlm_roberta_xl = bert_family(kLargeTypes, kLargeNames, "roberta.", read, &kRobertaHeads, {});
+const Family families::xlm_roberta_xl =
+    bert_family(kLargeTypes, kLargeNames, "roberta.", read_pre_norm_bert, &kRobertaHeads, {});
 
 const Family families::roberta_prelayernorm =
-    bert_family(kRobertaTypes, kRobertaNames, "roberta_prelayernorm.", read, &kRobertaHeads, {});
+    bert_family(kPreNormRobertaTypes, kRobertaNames, "roberta_prelayernorm.", read_pre_norm_bert, &kRobertaHeads, {});
 
 }  // namespace fovea

@@ -7,7 +7,7 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kModelTypes[] = {
+constexpr ModelType kQwenMoeTypes[] = {
     {"qwen2_moe",
      R"({"max_position_embeddings": 32768, "max_window_layers": 28, "num_key_value_heads": 16, "num_experts": 60,
          "num_experts_per_tok": 4, "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632})"},
@@ -19,7 +19,7 @@ constexpr ModelType kVlTypes[] = {
      R"({"max_position_embeddings": 128000, "num_key_value_heads": 16, "num_experts_per_tok": 4,
          "moe_intermediate_size": 1408, "rope_theta": 500000.0})"}};
 
-constexpr auto kNames = kExpertNames.with({
+constexpr auto kQwenMoeNames = kExpertNames.with({
     {Role::shared_gate, "#mlp.shared_expert_gate.weight"},
     {Role::shared_up, "#mlp.shared_expert.up_proj.weight", Within::alone, "#mlp.shared_expert.gate_proj.weight"},
     {Role::shared_down, "#mlp.shared_expert.down_proj.weight"},
@@ -32,7 +32,7 @@ constexpr auto kVlNames = kLlamaNames.with({
 });
 
 /// If it is used, Qwen 3's window is every layer's; Qwen 2's every other layer's, of those below max_window_layers.
-std::vector<bool> windowed_layers(const Fields& fields, bool is_third, std::uint32_t n_layers) {
+std::vector<bool> qwen_moe_windows(const Fields& fields, bool is_third, std::uint32_t n_layers) {
     const bool is_used = fields.flag_or("use_sliding_window", false) && fields.has("sliding_window");
     if (is_third) return std::vector<bool>(n_layers, is_used);
     if (!is_used || fields.has("layer_types")) return read_qwen_windows(fields, n_layers);
@@ -42,7 +42,7 @@ std::vector<bool> windowed_layers(const Fields& fields, bool is_third, std::uint
     return windowed;
 }
 
-void read(const Fields& fields, const std::string& type, HfConfig& result) {
+void read_qwen_moe(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_gated(fields, {}, false, stack);
     const bool sees = type == "qwen3_vl_moe_text", is_third = type == "qwen3_moe" || sees;
@@ -55,7 +55,7 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     const char* shared = is_third ? nullptr : "shared_expert_intermediate_size";
     read_experts(fields, {.d_ff = "moe_intermediate_size", .shared_d_ff = shared}, sees, sparse);
     const std::vector<bool> windowed =
-        sees ? std::vector<bool>(stack.n_layers) : windowed_layers(fields, is_third, stack.n_layers);
+        sees ? std::vector<bool>(stack.n_layers) : qwen_moe_windows(fields, is_third, stack.n_layers);
     const std::vector<bool> is_sparse = read_sparse_layers(fields, stack.n_layers);
     std::vector<LayerShape> layers;
     for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
@@ -67,8 +67,8 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
 
 }  // namespace
 
-const Family families::qwen_moe = {.types = kModelTypes, .names = kNames, .read = read};
+const Family families::qwen_moe = {.types = kQwenMoeTypes, .names = kQwenMoeNames, .read = read_qwen_moe};
 
-const Family families::qwen_vl_moe = {.types = kVlTypes, .names = kVlNames, .read = read};
+const Family families::qwen_vl_moe = {.types = kVlTypes, .names = kVlNames, .read = read_qwen_moe};
 
 }  // namespace fovea

@@ -8,10 +8,10 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint32_t kMostLayers = 1u << 12;
-constexpr ModelType kModelTypes[] = {{"t5"}, {"mt5", R"({"feed_forward_proj": "gated-gelu"})"}};
+constexpr std::uint32_t kMostT5Layers = 1u << 12;
+constexpr ModelType kT5Types[] = {{"t5"}, {"mt5", R"({"feed_forward_proj": "gated-gelu"})"}};
 
-constexpr TensorName kEncoderNames[] = {
+constexpr TensorName kT5EncoderNames[] = {
     {Role::token_embedding, "encoder.embed_tokens.weight"},
     {Role::final_norm, "encoder.final_layer_norm.weight"},
     {Role::relative_bias, "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"},
@@ -46,7 +46,7 @@ constexpr TensorName kDecoderNames[] = {
 };
 
 /// Both stacks look up one table; a part that is not gated has one matrix where others have two.
-constexpr std::pair<std::string_view, std::string_view> kOlder[] = {
+constexpr std::pair<std::string_view, std::string_view> kT5Older[] = {
     {"encoder.embed_tokens.weight", "shared.weight"},
     {"decoder.embed_tokens.weight", "shared.weight"},
     {"DenseReluDense.wi_1.weight", "DenseReluDense.wi.weight"},
@@ -70,7 +70,7 @@ void read_feed_forward(const Fields& fields, Block& block) {
 }
 
 /// The stack of `n_layers` layers; the decoder's see what is before them and a memory.
-void read_side(const Fields& fields, std::uint32_t n_layers, bool decodes, HfConfig& result, Stack& stack) {
+void read_t5_side(const Fields& fields, std::uint32_t n_layers, bool decodes, HfConfig& result, Stack& stack) {
     constexpr std::uint32_t kMostWidth = 1u << 20, kUsualPositions = 512;
     stack.d_model = fields.count("d_model", 1, kMostWidth);
     stack.n_layers = n_layers;
@@ -98,8 +98,8 @@ void read_side(const Fields& fields, std::uint32_t n_layers, bool decodes, HfCon
     stack.blocks[0] = block;
 }
 
-void read(const Fields& fields, const std::string&, HfConfig& result) {
-    read_side(fields, fields.count("num_layers", 1, kMostLayers), false, result, result.source.config.encoder);
+void read_t5(const Fields& fields, const std::string&, HfConfig& result) {
+    read_t5_side(fields, fields.count("num_layers", 1, kMostT5Layers), false, result, result.source.config.encoder);
     const auto classes = fields.has("architectures") ? fields.texts("architectures") : std::vector<std::string>{};
     if (classes.size() != 1 || !classes[0].ends_with("T5EncoderModel"))
         result.source.notes.push_back("config.json: of T5 the encoder alone is read");
@@ -109,11 +109,11 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
 /// not, whatever the head is.
 void read_pair(const Fields& fields, const std::string& type, HfConfig& result) {
     Config& config = result.source.config;
-    const std::uint32_t n_layers = fields.count("num_layers", 1, kMostLayers);
+    const std::uint32_t n_layers = fields.count("num_layers", 1, kMostT5Layers);
     const std::uint32_t n_targets =
-        fields.has("num_decoder_layers") ? fields.count("num_decoder_layers", 1, kMostLayers) : n_layers;
-    read_side(fields, n_layers, false, result, config.encoder);
-    read_side(fields, n_targets, true, result, config.decoder);
+        fields.has("num_decoder_layers") ? fields.count("num_decoder_layers", 1, kMostT5Layers) : n_layers;
+    read_t5_side(fields, n_layers, false, result, config.encoder);
+    read_t5_side(fields, n_targets, true, result, config.decoder);
     config.decoder.has_output_head = config.decoder.tied_output = true;
     const bool divides = fields.flag_or("scale_decoder_outputs", fields.flag_or("tie_word_embeddings", true));
     if (type == "t5" && divides)
@@ -134,13 +134,13 @@ bool ignores_decoder(std::string_view name) {
 
 }  // namespace
 
-const Family families::t5 = {.types = kModelTypes,
-                             .names = kEncoderNames,
+const Family families::t5 = {.types = kT5Types,
+                             .names = kT5EncoderNames,
                              .outer = "",
                              .layers = "encoder.block.",
-                             .read = read,
+                             .read = read_t5,
                              .stack = StackIndex::encoder,
-                             .older = kOlder,
+                             .older = kT5Older,
                              .ignores = ignores_decoder,
                              .variant = with_decoder};
 /// Its types are t5's: t5's `variant` chooses it.
@@ -149,9 +149,9 @@ const Family families::t5_pair = {.types = {},
                                   .outer = "",
                                   .layers = "decoder.block.",
                                   .read = read_pair,
-                                  .encoder_names = kEncoderNames,
+                                  .encoder_names = kT5EncoderNames,
                                   .encoder_layers = "encoder.block.",
-                                  .older = kOlder,
+                                  .older = kT5Older,
                                   .ignores = ignores_table};
 
 }  // namespace fovea

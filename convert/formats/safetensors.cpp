@@ -13,7 +13,7 @@ namespace fovea {
 namespace {
 
 constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // the format's own bound
-constexpr std::size_t kMostDimensions = 8;
+constexpr std::size_t kMostTensorDimensions = 8;
 
 /// Bytes of one element; 0 for types this reader does not know.
 std::uint64_t element_bytes(const std::string& dtype) {
@@ -79,8 +79,8 @@ private:
         const std::string place = "tensor " + name + ": ";
         const auto dtype = json.find("dtype"), shape = json.find("shape"), offsets = json.find("data_offsets");
         if (dtype == json.end() || !dtype->is_string()) refuse(place + "dtype: expected a text");
-        if (shape == json.end() || !shape->is_array() || shape->size() > kMostDimensions)
-            refuse(place + "shape: expected a list of at most " + std::to_string(kMostDimensions) + " numbers");
+        if (shape == json.end() || !shape->is_array() || shape->size() > kMostTensorDimensions)
+            refuse(place + "shape: expected a list of at most " + std::to_string(kMostTensorDimensions) + " numbers");
         if (offsets == json.end() || !offsets->is_array() || offsets->size() != 2 ||
             !(*offsets)[0].is_number_unsigned() || !(*offsets)[1].is_number_unsigned())
             refuse(place + "data_offsets: expected two numbers");
@@ -119,7 +119,7 @@ private:
     std::vector<std::pair<std::uint64_t, std::uint64_t>> places_;
 };
 
-void add_file(Safetensors& result, const std::filesystem::path& path) {
+void add_safetensors(Safetensors& result, const std::filesystem::path& path) {
     result.mappings.push_back(map_source(path));
     result.files.push_back(path);
     HeaderReader(result, result.files.size() - 1).read();
@@ -145,7 +145,7 @@ std::set<std::string> shard_names(const std::filesystem::path& index_path) {
 
 Safetensors read_safetensors_file(const std::filesystem::path& path) {
     Safetensors result;
-    add_file(result, path);
+    add_safetensors(result, path);
     return result;
 }
 
@@ -170,7 +170,7 @@ Safetensors read_safetensors_folder(const std::filesystem::path& folder) {
         throw host::Error(folder.string() +
                           ": expected model.safetensors or model.safetensors.index.json, got neither");
     Safetensors result;
-    for (const std::string& name : shard_names(index)) add_file(result, folder / name);
+    for (const std::string& name : shard_names(index)) add_safetensors(result, folder / name);
     return result;
 }
 

@@ -72,7 +72,7 @@ void add_tensor(const PickledTensor& tensor, const std::map<std::string, Bytes>&
         throw host::Error(place + "expected once, got twice");
 }
 
-void add_file(Safetensors& result, const fs::path& path) {
+void add_pickle(Safetensors& result, const fs::path& path) {
     result.mappings.push_back(map_source(path));
     result.files.push_back(path);
     const std::string file = path.string();
@@ -99,7 +99,7 @@ void add_file(Safetensors& result, const fs::path& path) {
 
 Safetensors read_torch_file(const fs::path& path) {
     Safetensors result;
-    add_file(result, path);
+    add_pickle(result, path);
     return result;
 }
 
@@ -117,7 +117,7 @@ Safetensors read_weights_folder(const fs::path& folder) {
                           "got none of them");
     Safetensors result;
     for (const std::string& name : shard_names(folder / "pytorch_model.bin.index.json"))
-        add_file(result, folder / name);
+        add_pickle(result, folder / name);
     return result;
 }
 

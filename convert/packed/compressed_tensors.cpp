@@ -17,8 +17,6 @@ struct Schemes {
     BlockSize block;                  // of float8
 };
 
-std::uint64_t div_up(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
-
 /// Drops the scales of quantized activations: activations are not quantized here.
 void drop_activations(PackedModule& module) {
     for (const char* part : {"input_scale", "input_zero_point", "output_scale", "output_zero_point"}) module.drop(part);

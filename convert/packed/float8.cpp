@@ -5,12 +5,6 @@
 #include <vector>
 
 namespace fovea {
-namespace {
-
-std::uint64_t div_up(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
-
-}  // namespace
-
 PackedMatrix float8_matrix(const Float8Matrix& matrix) {
     const auto dequantize = [matrix](std::uint64_t row, float* out) {
         const std::byte* numbers = matrix.data + row * matrix.n_cols;

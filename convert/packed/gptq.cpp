@@ -24,8 +24,6 @@ struct Gptq {
     bool zeros_less_one = true, ordered = false;
 };
 
-std::uint64_t div_up(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
-
 void unpack_gptq(const Gptq& gptq, PackedModule& module) {
     const SourceTensor& quants = module.find("qweight", {"I32"}, 2);
     const std::uint64_t n_words = quants.shape[0];

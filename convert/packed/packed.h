@@ -10,6 +10,8 @@
 
 namespace fovea {
 
+[[nodiscard]] constexpr std::uint64_t div_up(std::uint64_t a, std::uint64_t b) noexcept { return a / b + (a % b != 0); }
+
 /// A matrix that a folder holds otherwise than as floats. Its outputs are rows, however they lie there.
 struct PackedMatrix {
     /// Writes a row's weights, in float32.

@@ -14,7 +14,7 @@ namespace fovea {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::size_t kMostTextBytes = 256u << 20;  // of a tokenizer.json
+constexpr std::size_t kMostTokenizerBytes = 256u << 20;  // of a tokenizer.json
 
 constexpr const char* kMembers[] = {"suppress_tokens",
                                     "begin_suppress_tokens",
@@ -51,7 +51,7 @@ std::optional<std::vector<float>> matrix_of(const SortedJson& rows, std::size_t 
 std::map<std::string, std::uint32_t> added_tokens(const fs::path& path) {
     std::map<std::string, std::uint32_t> ids;
     if (!is_there(path)) return ids;
-    const Mapping mapping = map_source(path, kMostTextBytes);
+    const Mapping mapping = map_source(path, kMostTokenizerBytes);
     const std::string_view text = text_of(mapping);
     check_json_depth(text, path.string());
     bool in_added = false;

@@ -8,25 +8,25 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kMembers[] = {"decoder_start_token_id",
-                                    "forced_bos_token_id",
-                                    "forced_eos_token_id",
-                                    "eos_token_id",
-                                    "pad_token_id",
-                                    "bos_token_id",
-                                    "max_length",
-                                    "max_new_tokens",
-                                    "min_length",
-                                    "min_new_tokens",
-                                    "suppress_tokens",
-                                    "begin_suppress_tokens",
-                                    "bad_words_ids",
-                                    "no_repeat_ngram_size",
-                                    "encoder_no_repeat_ngram_size",
-                                    "num_beams",
-                                    "length_penalty",
-                                    "early_stopping",
-                                    "renormalize_logits"};
+constexpr const char* kTargetMembers[] = {"decoder_start_token_id",
+                                          "forced_bos_token_id",
+                                          "forced_eos_token_id",
+                                          "eos_token_id",
+                                          "pad_token_id",
+                                          "bos_token_id",
+                                          "max_length",
+                                          "max_new_tokens",
+                                          "min_length",
+                                          "min_new_tokens",
+                                          "suppress_tokens",
+                                          "begin_suppress_tokens",
+                                          "bad_words_ids",
+                                          "no_repeat_ngram_size",
+                                          "encoder_no_repeat_ngram_size",
+                                          "num_beams",
+                                          "length_penalty",
+                                          "early_stopping",
+                                          "renormalize_logits"};
 
 /// What changes the text unless it has this value or is not there.
 constexpr std::pair<const char*, double> kNeutral[] = {{"repetition_penalty", 1.0},
@@ -43,7 +43,7 @@ std::string target_info(const Fields& config, const std::filesystem::path& gener
     const bool has_own = std::filesystem::exists(generation, error);
     const Fields said = has_own ? Fields::read(generation) : config;
     SortedJson members = SortedJson::object();
-    for (const char* name : kMembers)
+    for (const char* name : kTargetMembers)
         if (said.has(name)) members[name] = said.json()[name];
     for (const char* name : {"decoder_start_token_id", "eos_token_id", "pad_token_id", "bos_token_id"})
         if (!members.contains(name) && config.has(name)) members[name] = config.json()[name];

@@ -11,7 +11,7 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint32_t kMostWidth = 1u << 20, kMostLayers = 1u << 12;
+constexpr std::uint32_t kMostModuleWidth = 1u << 20, kMostModuleLayers = 1u << 12;
 constexpr std::array<const char*, 5> kModules = {"torch.nn.MultiheadAttention", "torch.nn.TransformerEncoder",
                                                  "torch.nn.TransformerDecoder", "torch.nn.Transformer", "attention"};
 
@@ -28,8 +28,8 @@ void lone(Stack& stack, std::uint32_t d_model, const Block& block) {
 
 void read_multihead(const Fields& fields, Stack& stack) {
     Block b;
-    const std::uint32_t width = fields.count("embed_dim", 1, kMostWidth);
-    b.attention.n_heads = b.attention.n_kv_heads = fields.count("num_heads", 1, kMostWidth);
+    const std::uint32_t width = fields.count("embed_dim", 1, kMostModuleWidth);
+    b.attention.n_heads = b.attention.n_kv_heads = fields.count("num_heads", 1, kMostModuleWidth);
     b.attention.head_dim = b.attention.value_head_dim = divided(fields, "num_heads", width, b.attention.n_heads);
     b.attention.key_width = fields.count_or("kdim", width);
     b.attention.value_width = fields.count_or("vdim", width);
@@ -42,10 +42,10 @@ void read_multihead(const Fields& fields, Stack& stack) {
 
 void read_attention(const Fields& fields, Stack& stack) {
     Block b;
-    const std::uint32_t d_model = fields.count("d_model", 1, kMostWidth);
-    b.attention.n_heads = fields.count("n_heads", 1, kMostWidth);
+    const std::uint32_t d_model = fields.count("d_model", 1, kMostModuleWidth);
+    b.attention.n_heads = fields.count("n_heads", 1, kMostModuleWidth);
     b.attention.n_kv_heads = fields.count_or("n_kv_heads", b.attention.n_heads);
-    b.attention.head_dim = fields.has("head_dim") ? fields.count("head_dim", 1, kMostWidth)
+    b.attention.head_dim = fields.has("head_dim") ? fields.count("head_dim", 1, kMostModuleWidth)
                                                   : divided(fields, "n_heads", d_model, b.attention.n_heads);
     b.attention.value_head_dim = fields.count_or("value_head_dim", b.attention.head_dim);
     b.attention.query_width = fields.count_or("query_width", d_model);
@@ -63,15 +63,15 @@ void read_attention(const Fields& fields, Stack& stack) {
 }
 
 void read_layers(const Fields& fields, const char* n_layers, bool decoder, bool final_norm, Stack& stack) {
-    stack.n_layers = fields.count(fields.has(n_layers) ? n_layers : "num_layers", 1, kMostLayers);
+    stack.n_layers = fields.count(fields.has(n_layers) ? n_layers : "num_layers", 1, kMostModuleLayers);
     stack.n_blocks = 1;
-    stack.d_model = fields.count("d_model", 1, kMostWidth);
+    stack.d_model = fields.count("d_model", 1, kMostModuleWidth);
     const bool bias = fields.flag_or("bias", true);
     stack.final_norm = fields.flag_or("final_norm", final_norm) ? Norm::layer : Norm::none;
     stack.final_norm_bias = bias && stack.final_norm == Norm::layer;
     stack.final_norm_epsilon = static_cast<float>(fields.number_or("layer_norm_eps", 0.0, 1.0, 1e-5));
     Block& b = stack.blocks[0];
-    b.attention.n_heads = b.attention.n_kv_heads = fields.count("nhead", 1, kMostWidth);
+    b.attention.n_heads = b.attention.n_kv_heads = fields.count("nhead", 1, kMostModuleWidth);
     b.attention.head_dim = b.attention.value_head_dim = divided(fields, "nhead", stack.d_model, b.attention.n_heads);
     b.feed.d_ff = fields.count_or("dim_feedforward", 2048);
     b.norm = Norm::layer;

@@ -13,7 +13,7 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint32_t kMostWidth = 1u << 20, kMostLayers = 1u << 12, kMostPositions = kMaxPositions / 2,
+constexpr std::uint32_t kMostSpeechWidth = 1u << 20, kMostSpeechLayers = 1u << 12, kMostPositions = kMaxPositions / 2,
                         kMostMels = 1u << 16;
 
 /// What config.json calls the sizes of one of the two stacks.
@@ -27,19 +27,19 @@ constexpr StackNames kDecoder = {"decoder_layers", "decoder_attention_heads", "d
 
 /// What both stacks have: learned positions, norms before each part and behind all, biases everywhere but of keys.
 void read_stack(const Fields& fields, const StackNames& names, Stack& stack) {
-    stack.n_layers = fields.count(names.n_layers, 1, kMostLayers);
+    stack.n_layers = fields.count(names.n_layers, 1, kMostSpeechLayers);
     stack.n_blocks = 1;
-    stack.d_model = fields.count("d_model", 1, kMostWidth);
+    stack.d_model = fields.count("d_model", 1, kMostSpeechWidth);
     stack.max_positions = fields.count(names.max_positions, 1, kMostPositions);
     stack.position = Position::learned;
     stack.final_norm = Norm::layer;
     stack.final_norm_bias = true;
     Block& b = stack.blocks[0];
-    b.attention.n_heads = b.attention.n_kv_heads = fields.count(names.n_heads, 1, kMostWidth);
+    b.attention.n_heads = b.attention.n_kv_heads = fields.count(names.n_heads, 1, kMostSpeechWidth);
     if (stack.d_model % b.attention.n_heads)
         fields.refuse(names.n_heads, "a divisor of d_model, " + std::to_string(stack.d_model));
     b.attention.head_dim = b.attention.value_head_dim = stack.d_model / b.attention.n_heads;
-    b.feed.d_ff = fields.count(names.d_ff, 1, kMostWidth);
+    b.feed.d_ff = fields.count(names.d_ff, 1, kMostSpeechWidth);
     b.norm = Norm::layer;
     b.norm_bias = true;
     b.attention.query_bias = b.attention.value_bias = b.attention.output_bias = b.feed.up_bias = b.feed.down_bias =

@@ -8,11 +8,11 @@
 namespace fovea {
 namespace {
 
-// In the order of make_unicode_data.py's CATEGORIES: a value of UnicodeTable::categories below kHan is an index here.
+// In the order of make_unicode_data.py's CATEGORIES: a value of UnicodeTable::categories below kIsHan is an index here.
 constexpr std::string_view kCategories[] = {"Cn", "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd",
                                             "Nl", "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm",
                                             "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Co"};
-constexpr std::uint8_t kHan = 32, kAccent = 64, kCategoryMask = 31;
+constexpr std::uint8_t kIsHan = 32, kIsAccent = 64, kCategoryMask = 31;
 
 }  // namespace
 
@@ -56,7 +56,7 @@ CodeSet CodeSet::operator&(const CodeSet& other) const {
 std::optional<CodeSet> property_set(std::string_view name) {
     if (name == "Han")
         return CodeSet::of_runs(unicode_table(UnicodeTable::categories),
-                                [](std::uint8_t v) { return (v & kHan) != 0; });
+                                [](std::uint8_t v) { return (v & kIsHan) != 0; });
     const bool known = !name.empty() && name.size() <= 2 &&
                        std::any_of(std::begin(kCategories), std::end(kCategories),
                                    [&](std::string_view category) { return category.starts_with(name); });
@@ -76,7 +76,8 @@ CodeSet character_set(CharacterBit bit) {
 }
 
 CodeSet accent_set() {
-    return CodeSet::of_runs(unicode_table(UnicodeTable::categories), [](std::uint8_t v) { return (v & kAccent) != 0; });
+    return CodeSet::of_runs(unicode_table(UnicodeTable::categories),
+                            [](std::uint8_t v) { return (v & kIsAccent) != 0; });
 }
 
 }  // namespace fovea

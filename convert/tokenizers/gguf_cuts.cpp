@@ -11,7 +11,7 @@ namespace {
 
 // Parts of the patterns, as the models' own tokenizer.json spell them.
 const std::string kContractions = R"((?i:'s|'t|'re|'ve|'m|'ll|'d))", kWord = R"([^\r\n\p{L}\p{N}]?\p{L}+)";
-const std::string kSigns = R"( ?[^\s\p{L}\p{N}]+)", kSpace = R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
+const std::string kSigns = R"( ?[^\s\p{L}\p{N}]+)", kSpaceRuns = R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
 const std::string kUpper = R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])", kLower = R"([\p{Ll}\p{Lm}\p{Lo}\p{M}])";
 const std::string kAsciiSign = R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+)";
 const std::string kMarked = R"(|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+)";
@@ -23,19 +23,19 @@ std::string mixed(const std::string& upper, const std::string& lower, const std:
 }
 
 const std::string kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-const std::string kLlama3 = kContractions + "|" + kWord + R"(|\p{N}{1,3}|)" + kSigns + R"([\r\n]*)" + kSpace;
-const std::string kQwen2 = kContractions + "|" + kWord + R"(|\p{N}|)" + kSigns + R"([\r\n]*)" + kSpace;
+const std::string kLlama3 = kContractions + "|" + kWord + R"(|\p{N}{1,3}|)" + kSigns + R"([\r\n]*)" + kSpaceRuns;
+const std::string kQwen2 = kContractions + "|" + kWord + R"(|\p{N}|)" + kSigns + R"([\r\n]*)" + kSpaceRuns;
 const std::string kQwen35 =
-    kContractions + R"(|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*)" + kSpace;
-const std::string kCased = mixed(kUpper, kLower, kContractions + "?"), kSlashes = kSigns + R"([\r\n/]*)" + kSpace;
+    kContractions + R"(|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*)" + kSpaceRuns;
+const std::string kCased = mixed(kUpper, kLower, kContractions + "?"), kSlashes = kSigns + R"([\r\n/]*)" + kSpaceRuns;
 const std::string kO200k = kCased + R"(|\p{N}{1,3}|)" + kSlashes, kO200kDigits = kCased + R"(|\p{N}|)" + kSlashes;
 const std::string kTekken = mixed(kUpper, kLower, "") + R"(|\p{N}|)" + kSlashes;
-const std::string kDeepseek3 = kAsciiSign + kMarked + R"([\r\n]*)" + kSpace;
+const std::string kDeepseek3 = kAsciiSign + kMarked + R"([\r\n]*)" + kSpaceRuns;
 const std::string kSpark = kAsciiSign + kMarked + R"(|[\r\n]|\s+(?!\S)|\s+)";
 const std::string kKimi = R"(\p{Han}+|)" +
                           mixed(R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]])",
                                 R"([\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]])", kContractions + "?") +
-                          R"(|\p{N}{1,3}|)" + kSigns + R"([\r\n]*)" + kSpace;
+                          R"(|\p{N}{1,3}|)" + kSigns + R"([\r\n]*)" + kSpaceRuns;
 const std::string kBloom = R"( ?[^(\s|.,!?…。，、।۔،)]+)";
 const std::string kHan = "[一-龥぀-ゟ゠-ヿ]+";
 const std::string kOldHan = "[一-龥ࠀ-一가-퟿]+";
@@ -84,7 +84,7 @@ struct Cut {
 };
 
 constexpr GgufCut kPlain{.known = true};
-constexpr GgufCut kNormal{.known = true, .nfc = true};
+constexpr GgufCut kNormalizedCut{.known = true, .nfc = true};
 constexpr GgufCut kWhole{.known = true, .whole_words = true};
 constexpr GgufCut kWholeBos{.known = true, .whole_words = true, .adds_bos = true};
 constexpr GgufCut kBos{.known = true, .adds_bos = true};
@@ -108,11 +108,11 @@ const std::vector<Cut>& cuts() {
         {{"glm4"}, {kLlama3}, kWhole},
         {{"jais-2"}, {kJais2}, kPlain},
         {{"minicpm5"},
-         {R"(\p{N}{1,3})", kContractions + "|" + kWord + R"(|\p{N}+|)" + kSigns + R"([\r\n]*)" + kSpace},
+         {R"(\p{N}{1,3})", kContractions + "|" + kWord + R"(|\p{N}+|)" + kSigns + R"([\r\n]*)" + kSpaceRuns},
          kWhole},
-        {{"qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2", "megrez"}, {kQwen2}, kNormal},
+        {{"qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2", "megrez"}, {kQwen2}, kNormalizedCut},
         {{"stablelm2", "hunyuan", "solar-open", "grok-2"}, {kQwen2}, kPlain},
-        {{"qwen35"}, {kQwen35}, kNormal},
+        {{"qwen35"}, {kQwen35}, kNormalizedCut},
         {{"falcon"}, {R"([\p{P}\$\+<=>\^~\|`]+)", kGpt2, "[0-9][0-9][0-9]"}, kPlain},
         {{"bloom", "poro-chat", "gpt3-finnish"}, {kBloom}, kPlain},
         {{"viking"}, {kBloom, R"(\p{N})"}, kPlain},
@@ -133,8 +133,8 @@ const std::vector<Cut>& cuts() {
         {{"tiny_aya", "cohere2moe"}, {R"(#\d+(?![\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc})" + kOtherWord + "])", kO200k}, kPlain},
         {{"afmoe"}, {R"(#\p{N}+)", kAsian, kDeepseek3}, kPlain},
         {{"bailingmoe", "bailingmoe2", "llada-moe"}, {kBailing}, kPlain},
-        {{"seed-coder"}, {kContractions + "|" + kWord + R"(|\p{N}| ?[^\s\p{L}\p{N}\r\n]+)" + kSpace}, kPlain},
-        {{"ufakzeka"}, {kWord + R"(|\p{N}|)" + kSigns + R"([\r\n]*)" + kSpace}, kPlain},
+        {{"seed-coder"}, {kContractions + "|" + kWord + R"(|\p{N}| ?[^\s\p{L}\p{N}\r\n]+)" + kSpaceRuns}, kPlain},
+        {{"ufakzeka"}, {kWord + R"(|\p{N}|)" + kSigns + R"([\r\n]*)" + kSpaceRuns}, kPlain},
         {{"laguna"}, {R"([^\n]+|[\n]+)", kQwen2}, kPlain},
         {{"exaone-moe"}, {kExaoneMoe}, kPlain},
         {{"gemma4", "granite-embed-multi-311m"}, {R"([^\n]+|[\n]+)"}, kCharacters},

@@ -23,7 +23,7 @@ constexpr const char* kModel = "tokenizer.ggml.model";
 constexpr const char* kPre = "tokenizer.ggml.pre";
 constexpr const char* kTokens = "tokenizer.ggml.tokens";
 constexpr const char* kScores = "tokenizer.ggml.scores";
-constexpr const char* kKinds = "tokenizer.ggml.token_type";
+constexpr const char* kKindsKey = "tokenizer.ggml.token_type";
 constexpr const char* kMerges = "tokenizer.ggml.merges";
 
 /// tokenizer.ggml.token_type
@@ -60,7 +60,7 @@ struct GgufVocabulary {
             file.refuse(kTokens, "1 to " + std::to_string(vocab_size) + " texts, as the embedding has rows");
         file.for_each_text(kTokens, [&](std::string_view text) { texts.push_back(text); });
         kinds.assign(texts.size(), kNormal);
-        if (file.has(kKinds)) kinds = numbers<std::int32_t>(kKinds, GgufKind::i32);
+        if (file.has(kKindsKey)) kinds = numbers<std::int32_t>(kKindsKey, GgufKind::i32);
     }
 
     /// A number for each token.

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostVocabularyBytes = 64u << 20, kMostModelBytes = 256u << 20;
-constexpr const char *kUnknown = "<unk>", *kEnd = "</s>";
+constexpr const char *kUnknownPiece = "<unk>", *kEndPiece = "</s>";
 
 bool is_language(std::string_view name) { return name.size() > 4 && name.starts_with("__") && name.ends_with("__"); }
 bool is_target_code(std::string_view name) { return name.size() > 4 && name.starts_with(">>") && name.ends_with("<<"); }
@@ -91,7 +91,7 @@ PieceModel numbered_model(const PieceModel& model, const Numbers& numbers, std::
     PieceModel result = model;
     result.pieces.assign(numbers.n_tokens(), {.text = {}, .kind = PieceKind::unused});
     for (const auto& [name, id] : numbers.ids()) {
-        const bool is_control = name == kEnd || name == "<pad>" || name == "<s>" || is_language(name);
+        const bool is_control = name == kEndPiece || name == "<pad>" || name == "<s>" || is_language(name);
         result.pieces[id].text = name;
         if (is_control) result.pieces[id].kind = PieceKind::control;
     }
@@ -102,9 +102,9 @@ PieceModel numbered_model(const PieceModel& model, const Numbers& numbers, std::
             result.pieces[found->second] = piece;
         n_left_out += found == numbers.ids().end() && piece.kind == PieceKind::normal;
     }
-    result.unknown = numbers.id_of(kUnknown);
+    result.unknown = numbers.id_of(kUnknownPiece);
     result.pieces[result.unknown].kind = PieceKind::unknown;
-    result.eos = numbers.id_of(kEnd);
+    result.eos = numbers.id_of(kEndPiece);
     result.bos = kNoId;
     return result;
 }

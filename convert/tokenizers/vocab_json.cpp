@@ -18,7 +18,7 @@ namespace fovea {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::size_t kMostBytes = 64u << 20;  // of each file; the largest there are have a tenth of that
+constexpr std::size_t kMostFileBytes = 64u << 20;  // of each file; the largest there are have a tenth of that
 
 /// How texts are cut into words and what stands around them.
 enum class Style { gpt2, roberta, qwen };
@@ -49,7 +49,7 @@ constexpr const char* kQwenWords =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 [[nodiscard]] SortedJson read_object(const fs::path& path) {
-    const Mapping mapping = map_source(path, kMostBytes);
+    const Mapping mapping = map_source(path, kMostFileBytes);
     const std::string_view text = text_of(mapping);
     check_json_depth(text, path.string());
     SortedJson object = read_sorted_json(text);
@@ -62,7 +62,7 @@ constexpr const char* kQwenWords =
 }
 
 [[nodiscard]] SortedJson read_merges(const fs::path& path) {
-    const Mapping mapping = map_source(path, kMostBytes);
+    const Mapping mapping = map_source(path, kMostFileBytes);
     std::string_view text = text_of(mapping);
     SortedJson merges = SortedJson::array();
     for (std::uint32_t number = 1; !text.empty(); ++number) {

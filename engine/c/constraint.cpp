@@ -34,13 +34,13 @@ static_assert(sizeof(fovea_constraint) <= FOVEA_CONSTRAINT_BYTES && sizeof(fovea
 }
 
 // The callbacks of a filter, with a state as their context.
-void allow(void* context, const std::uint32_t*, std::size_t, std::uint32_t* mask, std::size_t n_mask) noexcept {
+void allow_by_form(void* context, const std::uint32_t*, std::size_t, std::uint32_t* mask, std::size_t n_mask) noexcept {
     allow_tokens(static_cast<fovea_constraint_state*>(context)->state, {mask, n_mask});
 }
-void accept(void* context, std::uint32_t token) noexcept {
+void accept_by_form(void* context, std::uint32_t token) noexcept {
     (void)advance(static_cast<fovea_constraint_state*>(context)->state, token);
 }
-std::size_t force(void* context, std::uint32_t* tokens, std::size_t capacity) noexcept {
+std::size_t force_by_form(void* context, std::uint32_t* tokens, std::size_t capacity) noexcept {
     return forced_tokens(static_cast<fovea_constraint_state*>(context)->state, {tokens, capacity});
 }
 
@@ -108,9 +108,9 @@ fovea_status fovea_constraint_filter(const fovea_constraint_state* state, fovea_
     if (Status s = check_struct(filter); !s.ok()) return to_c(s);
     fovea_token_filter own;
     if (Status s = read_struct(filter, own); !s.ok()) return to_c(s);
-    own.allow = allow;
-    own.accept = accept;
-    own.forced = force;
+    own.allow = allow_by_form;
+    own.accept = accept_by_form;
+    own.forced = force_by_form;
     own.context = const_cast<fovea_constraint_state*>(state);  // callbacks are the state's own
     write_struct(&own, sizeof own, filter);
     return success();

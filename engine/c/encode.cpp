@@ -51,7 +51,7 @@ namespace {
     return read_masks(known.memory_mask, known.memory_padding_mask, known.memory_causal, out.memory_masks);
 }
 
-[[nodiscard]] Heads from_c(const fovea_heads& heads) noexcept {
+[[nodiscard]] Heads heads_from_c(const fovea_heads& heads) noexcept {
     return {{heads.data, heads.n}, {heads.sequence_stride, heads.row_stride, heads.head_stride}};
 }
 
@@ -80,11 +80,11 @@ fovea_status fovea_attend(fovea_workspace* workspace, const fovea_attend_input* 
     if (!workspace) return no_workspace();
     fovea_attend_input known;
     if (Status s = read_struct(input, known); !s.ok()) return to_c(s);
-    AttendInput own{.query = from_c(known.query),
-                    .key = from_c(known.key),
-                    .value = from_c(known.value),
-                    .past_key = from_c(known.past_key),
-                    .past_value = from_c(known.past_value),
+    AttendInput own{.query = heads_from_c(known.query),
+                    .key = heads_from_c(known.key),
+                    .value = heads_from_c(known.value),
+                    .past_key = heads_from_c(known.past_key),
+                    .past_value = heads_from_c(known.past_value),
                     .n_sequences = known.n_sequences ? known.n_sequences : 1,
                     .n_queries = known.n_queries,
                     .n_keys = known.n_keys,

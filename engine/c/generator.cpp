@@ -15,8 +15,8 @@ struct fovea_generator {
 
 namespace {
 
-constexpr std::uint64_t kStateBytes = 64;
-static_assert(sizeof(fovea_generator) <= kStateBytes);
+constexpr std::uint64_t kGeneratorBytes = 64;
+static_assert(sizeof(fovea_generator) <= kGeneratorBytes);
 static_assert(int(FinishReason::none) == FOVEA_FINISH_NONE && int(FinishReason::end_token) == FOVEA_FINISH_END_TOKEN &&
               int(FinishReason::stop_text) == FOVEA_FINISH_STOP_TEXT &&
               int(FinishReason::length) == FOVEA_FINISH_LENGTH && int(FinishReason::context) == FOVEA_FINISH_CONTEXT);
@@ -37,18 +37,18 @@ static_assert(int(FinishReason::none) == FOVEA_FINISH_NONE && int(FinishReason::
 
 // ---- a text's options ----------------------------------------------------------------------------------------------
 
-void allow(void* context, std::span<const Token> text, std::span<std::uint32_t> mask) noexcept {
+void allow_by_caller(void* context, std::span<const Token> text, std::span<std::uint32_t> mask) noexcept {
     const fovea_generator& g = *static_cast<const fovea_generator*>(context);
     if (g.filter.allowed) std::memcpy(mask.data(), g.filter.allowed, mask.size_bytes());
     if (g.filter.allow) g.filter.allow(g.filter.context, text.data(), text.size(), mask.data(), mask.size());
 }
 
-void accept(void* context, Token token) noexcept {
+void accept_by_caller(void* context, Token token) noexcept {
     const fovea_generator& g = *static_cast<const fovea_generator*>(context);
     g.filter.accept(g.filter.context, token);
 }
 
-std::size_t force(void* context, std::span<Token> tokens) noexcept {
+std::size_t force_by_caller(void* context, std::span<Token> tokens) noexcept {
     const fovea_generator& g = *static_cast<const fovea_generator*>(context);
     return g.filter.forced(g.filter.context, tokens.data(), tokens.size());
 }
@@ -59,9 +59,9 @@ std::size_t force(void* context, std::span<Token> tokens) noexcept {
     if (!given) return {};
     if (Status s = read_struct(given, own); !s.ok()) return s;
     out.context = &g;
-    if (own.allowed || own.allow) out.allow = allow;
-    if (own.accept) out.accept = accept;
-    if (own.forced) out.forced = force;
+    if (own.allowed || own.allow) out.allow = allow_by_caller;
+    if (own.accept) out.accept = accept_by_caller;
+    if (own.forced) out.forced = force_by_caller;
     return {};
 }
 
@@ -153,7 +153,7 @@ fovea_status fovea_plan_generator(const fovea_model* model, const fovea_generato
                                     .max_tokens = own.limits.max_tokens,
                                     .max_stop_bytes = own.limits.max_stop_bytes,
                                     .max_proposed = own.limits.max_proposed,
-                                    .arena_bytes = kStateBytes + own.arena_bytes};
+                                    .arena_bytes = kGeneratorBytes + own.arena_bytes};
     write_struct(&made, sizeof made, plan);
     return success();
 }
@@ -163,13 +163,13 @@ fovea_status fovea_make_generator(const fovea_model* model, const fovea_cache* c
                                   fovea_generator** generator) {
     GeneratorPlan plan;
     if (Status s = plan_generator(model, limits, plan); !s.ok()) return to_c(s);
-    const std::uint64_t wanted = kStateBytes + plan.arena_bytes;
+    const std::uint64_t wanted = kGeneratorBytes + plan.arena_bytes;
     if (!arena) arena_bytes = 0;
     if (arena_bytes < wanted) return to_c({Code::arena_too_small, "arena bytes at least", wanted, arena_bytes});
     const std::span<std::byte> bytes{static_cast<std::byte*>(arena), arena_bytes};
     Generator made;
     if (Status s = make_generator(*model->model, model->tokenizer, from_c(cache), plan.limits,
-                                  bytes.subspan(kStateBytes), made);
+                                  bytes.subspan(kGeneratorBytes), made);
         !s.ok())
         return to_c(s);
     *generator = new (arena) fovea_generator{made, {}};

@@ -11,8 +11,8 @@ using namespace fovea;
 
 namespace {
 
-constexpr std::size_t kStateBytes = 256;  // as plans are the same on every machine
-static_assert(sizeof(fovea_session) <= kStateBytes);
+constexpr std::size_t kSessionBytes = 256;  // as plans are the same on every machine
+static_assert(sizeof(fovea_session) <= kSessionBytes);
 
 /// A model and limits, and what follows from them. The arena: state, logits, memories, scratch, the engine's.
 struct PreparedSession {
@@ -34,7 +34,7 @@ struct PreparedSession {
         n_steps = max_steps(plan.limits);
         of_memories = memories_bytes(n_steps);
         scratch_bytes = round_up(text > candidates ? text : candidates, kArenaAlignment);
-        engine_at = kStateBytes + logits_bytes + of_memories + scratch_bytes;
+        engine_at = kSessionBytes + logits_bytes + of_memories + scratch_bytes;
         arena_bytes = engine_at + plan.arena_bytes;
         return {};
     }
@@ -59,10 +59,10 @@ struct Wanted {
             make_session(*model.model, p.plan.limits, arena.subspan(to_size(p.engine_at)), made, p.requested.options());
         !s.ok())
         return s;
-    std::byte* const logits = arena.data() + kStateBytes;
+    std::byte* const logits = arena.data() + kSessionBytes;
     std::byte* const memories = logits + to_size(p.logits_bytes);
     std::byte* const scratch = memories + to_size(p.of_memories);
-    std::memset(arena.data(), 0, kStateBytes + to_size(p.logits_bytes));
+    std::memset(arena.data(), 0, kSessionBytes + to_size(p.logits_bytes));
     auto* out = new (arena.data()) fovea_session;
     out->session = made;
     out->model = {&made.model(), tokenizer};

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::uint64_t kCacheBytes = 16;  // of a Cache, whatever a pointer's size
 static_assert(sizeof(Cache) <= kCacheBytes);
-constexpr std::uint64_t kStateBytes = 64;
-static_assert(sizeof(fovea_workspace) <= kStateBytes);
+constexpr std::uint64_t kWorkspaceBytes = 64;
+static_assert(sizeof(fovea_workspace) <= kWorkspaceBytes);
 
 [[nodiscard]] Status check_null(const fovea_workspace* workspace) noexcept {
     return workspace ? Status{} : is_null("workspace: NULL");
@@ -30,7 +30,7 @@ struct PreparedWorkspace {
         if (Status s = make_workspace_plan(model->model->config(), requested.limits, plan); !s.ok()) return s;
         n_steps = plan.limits.max_kv_len ? max_steps(plan.limits) : 0;
         of_memories = memories_bytes(n_steps);
-        arena_bytes = kStateBytes + of_memories + plan.arena_bytes;
+        arena_bytes = kWorkspaceBytes + of_memories + plan.arena_bytes;
         return {};
     }
 };
@@ -115,13 +115,13 @@ fovea_status fovea_make_workspace(const fovea_model* model, const fovea_limits* 
     if (arena_bytes < p.arena_bytes)
         return to_c({Code::arena_too_small, "arena bytes at least", p.arena_bytes, arena_bytes});
     const std::span<std::byte> bytes{static_cast<std::byte*>(arena), arena_bytes};
-    const std::size_t engine_at = static_cast<std::size_t>(kStateBytes + p.of_memories);
+    const std::size_t engine_at = static_cast<std::size_t>(kWorkspaceBytes + p.of_memories);
     Workspace made;
     if (Status s = make_workspace(*model->model, p.plan.limits, bytes.subspan(engine_at), made, p.requested.options());
         !s.ok())
         return to_c(s);
     auto* out = new (arena) fovea_workspace;
-    start_workspace(*out, made, p.requested, p.n_steps, bytes.data() + kStateBytes);
+    start_workspace(*out, made, p.requested, p.n_steps, bytes.data() + kWorkspaceBytes);
     *workspace = out;
     return success();
 }

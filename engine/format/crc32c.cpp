@@ -17,11 +17,11 @@ constexpr std::size_t kSlice = 8;  // 8 KiB of tables, half of a small L1
 #endif
 constexpr std::size_t kEntries = std::size_t{1} << kBits;
 
-using Tables = std::array<std::array<std::uint32_t, kEntries>, kSlice>;
+using ByteTables = std::array<std::array<std::uint32_t, kEntries>, kSlice>;
 
 /// tables[k][b]: the change that byte b makes to the remainder when k more bytes follow it (Kounavis and Berry 2005).
-constexpr Tables make_tables() {
-    Tables tables{};
+constexpr ByteTables make_tables() {
+    ByteTables tables{};
     for (std::uint32_t b = 0; b < kEntries; ++b) {
         std::uint32_t remainder = b;
         for (int bit = 0; bit < kBits; ++bit) remainder = (remainder >> 1) ^ (remainder & 1 ? kPolynomial : 0);
@@ -33,7 +33,7 @@ constexpr Tables make_tables() {
     return tables;
 }
 
-constexpr Tables kTables = make_tables();
+constexpr ByteTables kByteTables = make_tables();
 static_assert(std::endian::native == std::endian::little, "words are read as the file has them");
 
 [[maybe_unused]] std::uint32_t load32(const std::byte* p) noexcept {
@@ -45,7 +45,7 @@ static_assert(std::endian::native == std::endian::little, "words are read as the
 }  // namespace
 
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t seed) noexcept {
-    const Tables& t = kTables;
+    const ByteTables& t = kByteTables;
     const std::byte* p = bytes.data();
     std::size_t n = bytes.size();
     std::uint32_t crc = ~seed;

@@ -37,7 +37,7 @@ bool is_known(std::uint32_t kind) noexcept {
     return kind != 0 && kind <= static_cast<std::uint32_t>(TokenizerTableKind::pair);
 }
 
-Status invalid(const char* what, std::uint64_t wanted, std::uint64_t had) noexcept {
+Status invalid_table(const char* what, std::uint64_t wanted, std::uint64_t had) noexcept {
     return {Code::section_invalid, what, wanted, had};
 }
 
@@ -51,16 +51,16 @@ Status check_header(const TokenizerHeader& header) noexcept {
     if (!has(Part::unigram) && header.model == kUnigram)
         return {Code::unsupported, "unigrams: left out of this build", 0, 0};
     if (header.model == kWordPiece && (header.max_word_characters - 1 >= kMaxWordCharacters))
-        return invalid("characters of a word", kMaxWordCharacters, header.max_word_characters);
+        return invalid_table("characters of a word", kMaxWordCharacters, header.max_word_characters);
     if (header.flags & ~std::uint32_t{kTokenizerFlags})
         return {Code::unsupported, "tokenizer flags", kTokenizerFlags, header.flags};
     if (header.n_tokens == 0 || header.n_tokens >= kSpecialToken)
-        return invalid("tokens", kSpecialToken - 1, header.n_tokens);
-    if (header.n_tables > kMaxTables) return invalid("tokenizer tables", kMaxTables, header.n_tables);
+        return invalid_table("tokens", kSpecialToken - 1, header.n_tokens);
+    if (header.n_tables > kMaxTables) return invalid_table("tokenizer tables", kMaxTables, header.n_tables);
     if (header.text_growth > kMaxTextGrowth)
-        return invalid("tokenizer text growth", kMaxTextGrowth, header.text_growth);
+        return invalid_table("tokenizer text growth", kMaxTextGrowth, header.text_growth);
     if (header.token_growth == 0 || header.token_growth > kMaxTokenGrowth)
-        return invalid("tokenizer token growth", kMaxTokenGrowth, header.token_growth);
+        return invalid_table("tokenizer token growth", kMaxTokenGrowth, header.token_growth);
     return {};
 }
 
@@ -92,23 +92,23 @@ constexpr bool has_step(StepKind kind) noexcept {
 
 Status check_tables(const Tables& t) noexcept {
     const std::uint64_t n_offsets = std::uint64_t{t.header->n_tokens} + 1;
-    if (t.token_offsets.size() != n_offsets) return invalid("token offsets", n_offsets, t.token_offsets.size());
+    if (t.token_offsets.size() != n_offsets) return invalid_table("token offsets", n_offsets, t.token_offsets.size());
     if (t.header->max_token_bytes > t.token_text.size())
-        return invalid("longest token's bytes", t.token_text.size(), t.header->max_token_bytes);
-    if (!t.byte_ids.empty() && t.byte_ids.size() != 256) return invalid("byte ids", 256, t.byte_ids.size());
-    if (t.merges.size() % kMergeBucket) return invalid("merges in whole buckets", 0, t.merges.size());
-    if (t.vocabulary.size() % kEntryBucket) return invalid("vocabulary in whole buckets", 0, t.vocabulary.size());
+        return invalid_table("longest token's bytes", t.token_text.size(), t.header->max_token_bytes);
+    if (!t.byte_ids.empty() && t.byte_ids.size() != 256) return invalid_table("byte ids", 256, t.byte_ids.size());
+    if (t.merges.size() % kMergeBucket) return invalid_table("merges in whole buckets", 0, t.merges.size());
+    if (t.vocabulary.size() % kEntryBucket) return invalid_table("vocabulary in whole buckets", 0, t.vocabulary.size());
     if (t.pair.size() > kMaxTemplateParts)
-        return invalid("parts of a pair's template", kMaxTemplateParts, t.pair.size());
+        return invalid_table("parts of a pair's template", kMaxTemplateParts, t.pair.size());
     if (t.header->model == static_cast<std::uint32_t>(TokenizerModel::unigram) && t.scores.size() != n_offsets)
-        return invalid("scores", n_offsets, t.scores.size());
-    if (t.steps.size() > kMaxSteps) return invalid("tokenizer steps", kMaxSteps, t.steps.size());
+        return invalid_table("scores", n_offsets, t.scores.size());
+    if (t.steps.size() > kMaxSteps) return invalid_table("tokenizer steps", kMaxSteps, t.steps.size());
     constexpr auto kLast = static_cast<std::uint8_t>(StepKind::strip);
     for (const TokenizerStep& step : t.steps) {
         if (step.kind == 0 || step.kind > kLast) return {Code::unsupported, "tokenizer step", kLast, step.kind};
         if (!has_step(static_cast<StepKind>(step.kind)))
             return {Code::unsupported, "tokenizer step that this build leaves out", 0, step.kind};
-        if (!step_valid(step)) return invalid("tokenizer step's mode", 0, step.mode);
+        if (!step_valid(step)) return invalid_table("tokenizer step's mode", 0, step.mode);
     }
     return {};
 }
@@ -152,8 +152,8 @@ Status read_tables(std::span<const std::byte> section, Tables& tables) noexcept 
         if (!is_known(directory[i].kind) && (directory[i].flags & kCritical))
             return {Code::unsupported, "tokenizer table", 0, directory[i].kind};
         if (!view_table(section, directory[i], t))
-            return invalid("tokenizer table's extent", section.size(),
-                           std::uint64_t{directory[i].offset} + directory[i].bytes);
+            return invalid_table("tokenizer table's extent", section.size(),
+                                 std::uint64_t{directory[i].offset} + directory[i].bytes);
     }
     if (Status s = check_tables(t); !s.ok()) return s;
     tables = t;

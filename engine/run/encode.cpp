@@ -14,7 +14,7 @@ Status bad_shape(const char* what, std::uint64_t wanted, std::uint64_t had) noex
     return {Code::bad_shape, what, wanted, had};
 }
 
-[[nodiscard]] Status not_made() noexcept { return {Code::bad_argument, "workspace: not made", 0, 0}; }
+[[nodiscard]] Status no_workspace() noexcept { return {Code::bad_argument, "workspace: not made", 0, 0}; }
 
 struct Total {
     std::uint64_t rows = 0, longest = 0, given = 0;
@@ -174,7 +174,7 @@ struct Total {
 }  // namespace
 
 Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> out) noexcept {
-    if (!workspace.valid()) return not_made();
+    if (!workspace.valid()) return no_workspace();
     WorkspaceState& w = *WorkspaceAccess::state(workspace);
     const Config& config = w.model.config();
     if (kind_of(config) != Kind::encode) return {Code::unsupported, "vectors of this model", 0, 0};
@@ -219,7 +219,7 @@ Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> o
 }
 
 Status cache_memory(Workspace& workspace, const EncodeInput& input, std::span<const Cache> memories) noexcept {
-    if (!workspace.valid()) return not_made();
+    if (!workspace.valid()) return no_workspace();
     WorkspaceState& w = *WorkspaceAccess::state(workspace);
     const Config& config = w.model.config();
     if (!steps_with_memory(config)) return {Code::unsupported, "a memory for steps of this model", 0, 0};
@@ -252,7 +252,7 @@ Status cache_memory(Workspace& workspace, const EncodeInput& input, std::span<co
 }
 
 Status attend(Workspace& workspace, const AttendInput& input, std::span<float> out) noexcept {
-    if (!workspace.valid()) return not_made();
+    if (!workspace.valid()) return no_workspace();
     WorkspaceState& w = *WorkspaceAccess::state(workspace);
     const Config& config = w.model.config();
     if (kind_of(config) != Kind::attend) return {Code::unsupported, "attention alone of this model", 0, 0};

@@ -10,12 +10,12 @@
 namespace fovea {
 namespace {
 
-[[nodiscard]] Status not_made() noexcept { return {Code::bad_argument, "session: not made", 0, 0}; }
+[[nodiscard]] Status no_session() noexcept { return {Code::bad_argument, "session: not made", 0, 0}; }
 [[nodiscard]] Status no_cache() noexcept { return {Code::unsupported, "a cache of this model", 0, 0}; }
 
 /// Errors of functions that want a session with a cache.
 [[nodiscard]] Status check_cache(const Session& session) noexcept {
-    if (!session.valid()) return not_made();
+    if (!session.valid()) return no_session();
     return session.cache().valid() ? Status{} : no_cache();
 }
 
@@ -46,7 +46,7 @@ Status make_session(const Model& model, const Limits& limits, std::span<std::byt
 }
 
 Status forward(Session& session, std::span<const Token> tokens, std::span<float> logits) noexcept {
-    if (!session.valid()) return not_made();
+    if (!session.valid()) return no_session();
     SessionState& s = *SessionAccess::state(session);
     if (!s.cache.valid()) return {Code::unsupported, "logits of this model", 0, 0};
     const Step step{s.cache, tokens, logits};
@@ -54,7 +54,7 @@ Status forward(Session& session, std::span<const Token> tokens, std::span<float>
 }
 
 Status rewind(Session& session, std::uint32_t kv_len, std::uint32_t* reached) noexcept {
-    if (!session.valid()) return not_made();
+    if (!session.valid()) return no_session();
     Cache cache = session.cache();
     if (!has(Part::vectors) || cache.valid()) return rewind(cache, kv_len, reached);
     if (kv_len) return {Code::bad_argument, "positions at most", 0, kv_len};

@@ -5,24 +5,10 @@
 #include <cstdint>
 #include <cstring>
 
+#include "engine/format/half.h"
 #include "fovea/type.h"
 
 namespace fovea {
-
-[[nodiscard]] constexpr float from_f16(std::uint16_t half) noexcept {
-    const std::uint32_t sign = std::uint32_t{half & 0x8000u} << 16;
-    const std::uint32_t exponent = half >> 10 & 0x1fu, fraction = half & 0x3ffu;
-    if (exponent == 0) {  // zero and subnormals count units of 2^-24
-        const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
-        return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));
-    }
-    if (exponent == 0x1f) return std::bit_cast<float>(sign | 0x7f800000u | fraction << 13);
-    return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
-}
-
-[[nodiscard]] constexpr float from_bf16(std::uint16_t bits) noexcept {
-    return std::bit_cast<float>(std::uint32_t{bits} << 16);
-}
 
 /// Element `index` of numbers that are f32, f16 or bf16, in any alignment.
 [[nodiscard]] inline float load_element(const std::byte* data, Type type, std::uint64_t index) noexcept {

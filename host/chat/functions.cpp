@@ -177,7 +177,7 @@ Value count_text(const Call& c) {
     return n;
 }
 
-Value join(const Call& c) {
+Value join_texts(const Call& c) {
     std::string text;
     bool first = true;
     for (const Value& item : elements(c.budget, c.needed(0, "join"))) {
@@ -190,7 +190,7 @@ Value join(const Call& c) {
 }
 
 template<std::string (*change)(std::string_view)>
-Value changed(const Call& c) {
+Value as_changed(const Call& c) {
     return c.text(change(own(c)));
 }
 
@@ -250,11 +250,11 @@ constexpr Builtin kTextMethods[] = {
     {"rfind", find_text<true, false>, {"sub"}},
     {"index", find_text<false, true>, {"sub"}},
     {"count", count_text, {"sub"}},
-    {"join", join, {"iterable"}},
-    {"upper", changed<upper>},
-    {"lower", changed<lower>},
-    {"title", changed<title>},
-    {"capitalize", changed<capitalize>},
+    {"join", join_texts, {"iterable"}},
+    {"upper", as_changed<upper>},
+    {"lower", as_changed<lower>},
+    {"title", as_changed<title>},
+    {"capitalize", as_changed<capitalize>},
     {"isdigit", all_are<is_digit>},
     {"isdecimal", all_are<is_digit>},
     {"isnumeric", all_are<is_digit>},

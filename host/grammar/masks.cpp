@@ -11,7 +11,7 @@ namespace {
 // Below this many nodes a walk is as quick as a mask.
 constexpr std::uint32_t kFewNodes = 1024;
 // Nodes walked for all masks together, some 15 ms of work, and masks at most.
-constexpr std::uint64_t kMostNodes = 4'000'000;
+constexpr std::uint64_t kMostWork = 4'000'000;
 constexpr std::size_t kMostMasks = 64;
 
 /// Where bytes lead, for walks over whole vocabularies.
@@ -111,7 +111,7 @@ public:
 
 private:
     void make_state(std::uint32_t s) {
-        if (work_ > kMostNodes || masks_.wide.size() >= kMostMasks) return;
+        if (work_ > kMostWork || masks_.wide.size() >= kMostMasks) return;
         Wide wide;
         if (!walk_state(s, wide)) return;
         masks_.of_state[s] = static_cast<std::uint32_t>(masks_.wide.size());
@@ -234,7 +234,7 @@ private:
             }
     }
     std::uint32_t make_loop(std::uint32_t callee, const ByteSet& leave) {
-        if (work_ > kMostNodes || masks_.wide.size() >= kMostMasks || !is_clear(a_.states[callee].unit) ||
+        if (work_ > kMostWork || masks_.wide.size() >= kMostMasks || !is_clear(a_.states[callee].unit) ||
             (neighbours_.first(callee) & leave).any())
             return kNoPlace;
         walk_loop(callee, leave, masks_.wide.emplace_back());

@@ -20,7 +20,7 @@ const CodeSet kLineEnds{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
     if (length == 0 || n == 0) return 0;
     return length == kNoLimit || n == kNoLimit ? kNoLimit : std::min<std::uint64_t>(length * n, kNoLimit - 1);
 }
-[[nodiscard]] std::uint64_t plus(std::uint64_t a, std::uint64_t b) {
+[[nodiscard]] std::uint64_t sum_of_repeats(std::uint64_t a, std::uint64_t b) {
     return a == kNoLimit || b == kNoLimit ? kNoLimit : std::min<std::uint64_t>(a + b, kNoLimit - 1);
 }
 
@@ -71,8 +71,8 @@ private:
         RegexPart out;
         const auto append = [&](const RegexPart& part) {
             nodes.push_back(part.node);
-            out.min_length = plus(out.min_length, part.min_length);
-            out.max_length = plus(out.max_length, part.max_length);
+            out.min_length = sum_of_repeats(out.min_length, part.min_length);
+            out.max_length = sum_of_repeats(out.max_length, part.max_length);
             out.repetition = nodes.size() == 1 ? part.repetition : std::nullopt;
         };
         const bool open = depth == 0 && search_;

@@ -16,7 +16,7 @@ constexpr std::uint32_t kMostSize = 1u << 20;
 constexpr std::uint32_t kMostOnce = 2000, kMostInlined = 32;
 constexpr std::uint32_t kMostNested = 40;  // rules that are parts of parts
 
-[[nodiscard]] std::uint32_t plus(std::uint64_t a, std::uint64_t b) {
+[[nodiscard]] std::uint32_t sum_of_sizes(std::uint64_t a, std::uint64_t b) {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(a + b, kMostSize));
 }
 
@@ -106,17 +106,17 @@ void Rules::find_nullable() {
 
 std::uint32_t Rules::size_of(const Node& node) const {
     std::uint32_t size = 0;
-    for (const NodeId child : node.children) size = plus(size, size_[child]);
+    for (const NodeId child : node.children) size = sum_of_sizes(size, size_[child]);
     switch (node.kind) {
-        case NodeKind::bytes: return plus(node.text.size(), 0);
+        case NodeKind::bytes: return sum_of_sizes(node.text.size(), 0);
         case NodeKind::set: return node.set.empty() || node.set.back().high < 0x80 ? 1 : 6;
         case NodeKind::repeat: {  // as Builder::add_repeat writes it
             const std::uint64_t n = node.max == kNoLimit ? node.min : node.max;
             if (n > 1 && size * n > kMostUnrolled) return 2;
-            return plus(size * n, node.max == kNoLimit ? size : 0);
+            return sum_of_sizes(size * n, node.max == kNoLimit ? size : 0);
         }
         case NodeKind::rule: return inlined_[node.rule] ? size_[grammar_.rules[node.rule].body] : 1;
-        case NodeKind::list: return plus(size, 3 * node.children.size());
+        case NodeKind::list: return sum_of_sizes(size, 3 * node.children.size());
         default: return size;
     }
 }

@@ -29,7 +29,7 @@ void check_chances(const Job& job, std::uint32_t context) {
 }
 
 /// The prompts of a request as texts, one for each choice; none where the request wants no echo.
-std::vector<std::string> echo_of(const Request& request, const Tokenizer& tokenizer, std::uint32_t n_choices) {
+std::vector<std::string> prompts_echoed(const Request& request, const Tokenizer& tokenizer, std::uint32_t n_choices) {
     std::vector<std::string> echo;
     if (!request.echo) return echo;
     for (std::uint32_t i = 0; i < n_choices; ++i) {
@@ -186,7 +186,7 @@ TextAnswerOptions text_options(const Call& call, const ModelEntry& entry, const 
             .must_call = request.form == Form::tool,
             .parts_thought = request.parts_thought && request.is_chat,
             .in_thought = job.in_thought && request.form == Form::any,
-            .echo = echo_of(request, entry.served.tokenizer, job.n_choices()),
+            .echo = prompts_echoed(request, entry.served.tokenizer, job.n_choices()),
             .arrived = call.arrived};
 }
 

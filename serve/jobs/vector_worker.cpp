@@ -10,8 +10,8 @@
 namespace fovea::serve {
 namespace {
 
-constexpr std::uint32_t kRows = 512;  // of a pass at least
-constexpr std::uint32_t kTexts = 64;  // of a pass at most
+constexpr std::uint32_t kRowsAtOnce = 512;  // of a pass at least
+constexpr std::uint32_t kTexts = 64;        // of a pass at most
 
 /// A text that is in the pass.
 struct VectorPlace {
@@ -29,7 +29,8 @@ public:
           width_(served.vector_width()),
           context_(most_tokens(served.model)) {
         workspace_ = plan_workspace(
-            served, {.max_batch = std::max(kRows, context_), .n_threads = options.n_threads, .max_sequences = kTexts},
+            served,
+            {.max_batch = std::max(kRowsAtOnce, context_), .n_threads = options.n_threads, .max_sequences = kTexts},
             Pages::at_once);
         ids_.reserve(max_batch());
         types_.reserve(max_batch());
