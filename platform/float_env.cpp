@@ -12,7 +12,7 @@ namespace {
 // MXCSR: every exception masked, round to nearest, neither flush-to-zero nor denormals-are-zero.
 std::uint64_t control() noexcept { return _mm_getcsr(); }
 void set_control(std::uint64_t word) noexcept { _mm_setcsr(static_cast<unsigned>(word)); }
-constexpr std::uint64_t kPlain = 0x1f80, kKept = 0;
+constexpr std::uint64_t kPlainMode = 0x1f80, kKeptMode = 0;
 
 #elif defined(__aarch64__)
 
@@ -23,7 +23,7 @@ std::uint64_t control() noexcept {
     return word;
 }
 void set_control(std::uint64_t word) noexcept { __asm__ volatile("msr fpcr, %0" : : "r"(word) : "memory"); }
-constexpr std::uint64_t kPlain = 0, kKept = 0;
+constexpr std::uint64_t kPlainMode = 0, kKeptMode = 0;
 
 #elif defined(__arm__) && defined(__ARM_FP)
 
@@ -37,9 +37,9 @@ void set_control(std::uint64_t word) noexcept {
     __asm__ volatile("vmsr fpscr, %0" : : "r"(static_cast<std::uint32_t>(word)) : "memory");
 }
 #if defined(__ARM_FEATURE_MVE)
-constexpr std::uint64_t kPlain = 0, kKept = 0x70000;
+constexpr std::uint64_t kPlainMode = 0, kKeptMode = 0x70000;
 #else
-constexpr std::uint64_t kPlain = 0, kKept = 0;
+constexpr std::uint64_t kPlainMode = 0, kKeptMode = 0;
 #endif
 
 #elif defined(__riscv_flen)
@@ -53,20 +53,20 @@ std::uint64_t control() noexcept {
 void set_control(std::uint64_t mode) noexcept {
     __asm__ volatile("fsrm %0" : : "r"(static_cast<unsigned long>(mode)) : "memory");
 }
-constexpr std::uint64_t kPlain = 0, kKept = 0;
+constexpr std::uint64_t kPlainMode = 0, kKeptMode = 0;
 
 #else
 
 // WebAssembly and software floating point have one environment, and it is the right one.
 std::uint64_t control() noexcept { return 0; }
 void set_control(std::uint64_t) noexcept {}
-constexpr std::uint64_t kPlain = 0, kKept = 0;
+constexpr std::uint64_t kPlainMode = 0, kKeptMode = 0;
 
 #endif
 
 }  // namespace
 
-FloatEnv::FloatEnv() noexcept : saved_(control()) { set_control((saved_ & kKept) | kPlain); }
+FloatEnv::FloatEnv() noexcept : saved_(control()) { set_control((saved_ & kKeptMode) | kPlainMode); }
 
 FloatEnv::~FloatEnv() { set_control(saved_); }
 

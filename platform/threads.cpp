@@ -43,7 +43,7 @@ struct Pool {
     Epoch n_done;                                      // runs, and workers that began
 };
 
-thread_local Pool pool;
+thread_local Pool own_pool;
 pthread_key_t at_thread_end;
 pthread_once_t once = PTHREAD_ONCE_INIT;
 bool prepared = false;
@@ -98,8 +98,8 @@ void end_pool(void* its_pool) noexcept { end_workers(*static_cast<Pool*>(its_poo
 
 /// A forked child has the pool of the thread that forked, and none of its threads.
 void forget_pool() noexcept {
-    pool.first = pool.last = nullptr;
-    pool.n_workers = 0;
+    own_pool.first = own_pool.last = nullptr;
+    own_pool.n_workers = 0;
 }
 
 void prepare() noexcept {
@@ -142,7 +142,7 @@ bool has_threads() noexcept { return true; }
 
 bool make_threads(std::uint32_t n_threads) noexcept {
     if (n_threads == 1) return true;
-    Pool& p = pool;
+    Pool& p = own_pool;
     if (p.running) return n_threads <= 1 + p.n_workers;  // from within a pass: no more than there are
     if (pthread_once(&once, prepare) != 0 || !prepared || pthread_setspecific(at_thread_end, &p) != 0) return false;
     const std::uint32_t n_before = p.n_workers;
@@ -155,11 +155,11 @@ bool make_threads(std::uint32_t n_threads) noexcept {
     return true;
 }
 
-std::uint32_t threads_here() noexcept { return pool.running ? 1 : 1 + pool.n_workers; }
+std::uint32_t threads_here() noexcept { return own_pool.running ? 1 : 1 + own_pool.n_workers; }
 
 void run_on_threads(void*, std::uint32_t n_members, void (*work)(void* argument, std::uint32_t member),
                     void* argument) noexcept {
-    Pool& p = pool;
+    Pool& p = own_pool;
     p.running = true;
     p.work = work;
     p.argument = argument;

@@ -30,7 +30,7 @@ constexpr TensorName kLatent[] = {
     {Role::latent_query, "#attn_k_b.weight"}, {Role::latent_value, "#attn_v_b.weight"}};
 
 using enum GgufWindows;
-constexpr GgufFamily kFamilies[] = {
+constexpr GgufFamily kGgufFamilies[] = {
     {.architecture = "llama", .halves = false, .windows = all, .experts = true, .normalize_experts = true},
     {.architecture = "qwen2", .windows = all},
     {.architecture = "qwen3", .head_norm = Norm::rms, .windows = all},
@@ -286,14 +286,14 @@ constexpr GgufFamily kFamilies[] = {
 }  // namespace
 
 const GgufFamily* find_gguf_family(const std::string& architecture) {
-    for (const GgufFamily& family : kFamilies)
+    for (const GgufFamily& family : kGgufFamilies)
         if (architecture == family.architecture) return &family;
     return nullptr;
 }
 
 std::string known_gguf_architectures() {
     std::vector<std::string> names;
-    for (const GgufFamily& family : kFamilies) names.emplace_back(family.architecture);
+    for (const GgufFamily& family : kGgufFamilies) names.emplace_back(family.architecture);
     return alternatives(names);
 }
 

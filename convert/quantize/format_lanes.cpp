@@ -12,7 +12,6 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint16_t kHalfNan = 0x7e00, kBfloatNan = 0x7fc0;
 constexpr std::uint32_t kParts = kFactorColumns / 16;  // the most scales that a row's columns have
 
 /// The multiples of a factor that a group may have: an int8, or four bits, which are never below zero.
@@ -358,7 +357,7 @@ void by_baseline(Type type, const float (*x)[kLanes], std::uint32_t n, FormatLan
     quantize_by<2>(type, x, n, out);
 }
 
-constexpr FormatQuantizer kQuantizers[] = {
+constexpr FormatQuantizer kFormatQuantizers[] = {
 #if defined(__x86_64__)
     {"avx512", by_avx512},
     {"avx2", by_avx2},
@@ -368,6 +367,6 @@ constexpr FormatQuantizer kQuantizers[] = {
 
 }  // namespace
 
-std::span<const FormatQuantizer> format_quantizers() noexcept { return std::span(kQuantizers).subspan(n_too_wide()); }
+std::span<const FormatQuantizer> format_quantizers() noexcept { return std::span(kFormatQuantizers).subspan(n_too_wide()); }
 
 }  // namespace fovea

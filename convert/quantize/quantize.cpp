@@ -12,8 +12,6 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint16_t kHalfNan = 0x7e00, kHalfInfinity = 0x7c00;
-
 /// Nearest integer within [least, most]; halves go away from zero.
 int rounded(double x, int least, int most) noexcept {
     if (!(x > least)) return least;

@@ -10,7 +10,6 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint16_t kHalfNan = 0x7e00, kHalfInfinity = 0x7c00;
 constexpr int kFirstQuarter = 24, kLastQuarter = 40;
 
 struct alignas(64) Lanes {

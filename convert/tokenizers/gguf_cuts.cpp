@@ -10,7 +10,7 @@ namespace fovea {
 namespace {
 
 // Parts of the patterns, as the models' own tokenizer.json spell them.
-const std::string kContractions = R"((?i:'s|'t|'re|'ve|'m|'ll|'d))", kWord = R"([^\r\n\p{L}\p{N}]?\p{L}+)";
+const std::string kContractions = R"((?i:'s|'t|'re|'ve|'m|'ll|'d))", kWordRuns = R"([^\r\n\p{L}\p{N}]?\p{L}+)";
 const std::string kSigns = R"( ?[^\s\p{L}\p{N}]+)", kSpaceRuns = R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
 const std::string kUpper = R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])", kLower = R"([\p{Ll}\p{Lm}\p{Lo}\p{M}])";
 const std::string kAsciiSign = R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+)";
@@ -23,8 +23,8 @@ std::string mixed(const std::string& upper, const std::string& lower, const std:
 }
 
 const std::string kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-const std::string kLlama3 = kContractions + "|" + kWord + R"(|\p{N}{1,3}|)" + kSigns + R"([\r\n]*)" + kSpaceRuns;
-const std::string kQwen2 = kContractions + "|" + kWord + R"(|\p{N}|)" + kSigns + R"([\r\n]*)" + kSpaceRuns;
+const std::string kLlama3 = kContractions + "|" + kWordRuns + R"(|\p{N}{1,3}|)" + kSigns + R"([\r\n]*)" + kSpaceRuns;
+const std::string kQwen2 = kContractions + "|" + kWordRuns + R"(|\p{N}|)" + kSigns + R"([\r\n]*)" + kSpaceRuns;
 const std::string kQwen35 =
     kContractions + R"(|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*)" + kSpaceRuns;
 const std::string kCased = mixed(kUpper, kLower, kContractions + "?"), kSlashes = kSigns + R"([\r\n/]*)" + kSpaceRuns;
@@ -56,9 +56,10 @@ const std::string kLetters =
 const std::string kPunctuationRuns = "\\s?[!-/:-~！-／：-～‘-‟　-。]+";
 const std::string kSpaces =
     R"(|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1})";
-const std::string kJais2 = kContractions + "|" + kWord + R"(|\p{N}{1,3}|)" + kSigns + R"([\r\n]*|\s*[\r\n]+)" + kSpaces;
+const std::string kJais2 =
+    kContractions + "|" + kWordRuns + R"(|\p{N}{1,3}|)" + kSigns + R"([\r\n]*|\s*[\r\n]+)" + kSpaces;
 const std::string kBailing =
-    R"('(?i:[sdmt]|ll|ve|re)|)" + kWord + R"(|\p{N}|)" + kSigns + R"([\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)";
+    R"('(?i:[sdmt]|ll|ve|re)|)" + kWordRuns + R"(|\p{N}|)" + kSigns + R"([\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)";
 const std::string kYoutu =
     "[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥぀-ゟ゠-ヿ]+";
 const std::string kExaoneMoe = kContractions + R"(|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}|)" +
@@ -108,7 +109,7 @@ const std::vector<Cut>& cuts() {
         {{"glm4"}, {kLlama3}, kWhole},
         {{"jais-2"}, {kJais2}, kPlain},
         {{"minicpm5"},
-         {R"(\p{N}{1,3})", kContractions + "|" + kWord + R"(|\p{N}+|)" + kSigns + R"([\r\n]*)" + kSpaceRuns},
+         {R"(\p{N}{1,3})", kContractions + "|" + kWordRuns + R"(|\p{N}+|)" + kSigns + R"([\r\n]*)" + kSpaceRuns},
          kWhole},
         {{"qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2", "megrez"}, {kQwen2}, kNormalizedCut},
         {{"stablelm2", "hunyuan", "solar-open", "grok-2"}, {kQwen2}, kPlain},
@@ -133,8 +134,8 @@ const std::vector<Cut>& cuts() {
         {{"tiny_aya", "cohere2moe"}, {R"(#\d+(?![\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc})" + kOtherWord + "])", kO200k}, kPlain},
         {{"afmoe"}, {R"(#\p{N}+)", kAsian, kDeepseek3}, kPlain},
         {{"bailingmoe", "bailingmoe2", "llada-moe"}, {kBailing}, kPlain},
-        {{"seed-coder"}, {kContractions + "|" + kWord + R"(|\p{N}| ?[^\s\p{L}\p{N}\r\n]+)" + kSpaceRuns}, kPlain},
-        {{"ufakzeka"}, {kWord + R"(|\p{N}|)" + kSigns + R"([\r\n]*)" + kSpaceRuns}, kPlain},
+        {{"seed-coder"}, {kContractions + "|" + kWordRuns + R"(|\p{N}| ?[^\s\p{L}\p{N}\r\n]+)" + kSpaceRuns}, kPlain},
+        {{"ufakzeka"}, {kWordRuns + R"(|\p{N}|)" + kSigns + R"([\r\n]*)" + kSpaceRuns}, kPlain},
         {{"laguna"}, {R"([^\n]+|[\n]+)", kQwen2}, kPlain},
         {{"exaone-moe"}, {kExaoneMoe}, kPlain},
         {{"gemma4", "granite-embed-multi-311m"}, {R"([^\n]+|[\n]+)"}, kCharacters},

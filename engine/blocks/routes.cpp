@@ -4,7 +4,7 @@
 namespace fovea {
 namespace {
 
-constexpr float kInfinity = __builtin_inff();
+constexpr float kLowest = -__builtin_inff();
 constexpr float kLeastTotal = 1e-20f;  // what a sum of sigmoids is at least divided by
 
 /// The lowest number that is not among `chosen` [n], which ascend.
@@ -85,14 +85,14 @@ float* Routes::compared(float* p, float total) const noexcept {
 
 /// The score of a group whose experts start at c: the largest or, if there is a bias, the sum of the two largest.
 float Routes::group_score(const float* c) const noexcept {
-    float first = -kInfinity, second = -kInfinity;
+    float first = kLowest, second = kLowest;
     for (std::uint32_t i = 0; i < shape_.n / shape_.n_groups; ++i) {
         if (c[i] > first)
             second = first, first = c[i];
         else if (c[i] > second)
             second = c[i];
     }
-    return shape_.choice_bias && second > -kInfinity ? first + second : first;
+    return shape_.choice_bias && second > kLowest ? first + second : first;
 }
 
 /// Those of the largest scores are used, of equal ones the lower. `scores` [n_expert_groups] is room for them.
@@ -104,7 +104,7 @@ void Routes::leave_out_groups(float* c, float* scores) const noexcept {
         for (std::uint32_t h = 0; h < n_groups; ++h)
             n_before += scores[h] > scores[g] || (scores[h] == scores[g] && h < g);
         if (n_before >= shape_.n_groups_used)
-            for (std::uint32_t i = 0; i < n; ++i) c[n * g + i] = -kInfinity;
+            for (std::uint32_t i = 0; i < n; ++i) c[n * g + i] = kLowest;
     }
 }
 
@@ -121,13 +121,13 @@ void Routes::choose(std::uint32_t row) noexcept {
     for (std::uint32_t n_chosen = 0; n_chosen < k; ++n_chosen) {
         std::uint32_t best = n;
         for (std::uint32_t i = 0; i < n; ++i)
-            if (c[i] != -kInfinity && (best == n || c[i] > c[best])) best = i;
+            if (c[i] != kLowest && (best == n || c[i] > c[best])) best = i;
         if (best == n) best = lowest_left(chosen, n_chosen);
         std::uint32_t at = n_chosen;
         for (; at > 0 && chosen[at - 1] > best; --at) chosen[at] = chosen[at - 1], weights[at] = weights[at - 1];
         chosen[at] = best;
         weights[at] = p[best];
-        c[best] = -kInfinity;
+        c[best] = kLowest;
     }
     if (shape_.normalize) {
         total = 0.0f;

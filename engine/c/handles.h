@@ -85,7 +85,7 @@ void start_workspace(fovea_workspace& place, const Workspace& made, const Reques
 [[nodiscard]] Status read_sampler(const fovea_sampler* given, SamplerOptions& options) noexcept;
 
 /// Opens a file and its tokenizer.
-[[nodiscard]] Status open(const void* file, std::size_t file_bytes, bool verify, Model& model,
-                          Tokenizer& tokenizer) noexcept;
+[[nodiscard]] Status open_bytes(const void* file, std::size_t file_bytes, bool verify, Model& model,
+                                Tokenizer& tokenizer) noexcept;
 
 }  // namespace fovea

@@ -10,7 +10,7 @@
 
 namespace fovea {
 
-Status open(const void* file, std::size_t file_bytes, bool verify, Model& model, Tokenizer& tokenizer) noexcept {
+Status open_bytes(const void* file, std::size_t file_bytes, bool verify, Model& model, Tokenizer& tokenizer) noexcept {
     const std::span<const std::byte> bytes{static_cast<const std::byte*>(file), file_bytes};
     if (Status s = open_model(bytes, model, {.verify_checksums = verify}); !s.ok()) return s;
     return model.tokenizer_bytes().empty() ? Status{} : open_tokenizer(model.tokenizer_bytes(), tokenizer);
@@ -132,7 +132,7 @@ fovea_status fovea_open_model(const void* file, size_t file_bytes, uint32_t flag
     if (Status s = check_memory(memory, memory_bytes); !s.ok()) return to_c(s);
     Model opened;
     Tokenizer tokenizer;
-    if (Status s = open(file, file_bytes, flags & FOVEA_VERIFY, opened, tokenizer); !s.ok()) return to_c(s);
+    if (Status s = open_bytes(file, file_bytes, flags & FOVEA_VERIFY, opened, tokenizer); !s.ok()) return to_c(s);
     keep(opened, tokenizer, memory, model);
     return success();
 }

@@ -85,7 +85,7 @@ struct Wanted {
 [[nodiscard]] Status answer(const void* file, std::size_t file_bytes, const Wanted* wanted) noexcept {
     Model model;
     fovea_model handle{&model, {}};
-    if (Status s = open(file, file_bytes, !wanted, model, handle.tokenizer); !s.ok()) return s;
+    if (Status s = open_bytes(file, file_bytes, !wanted, model, handle.tokenizer); !s.ok()) return s;
     return wanted ? answer(&handle, *wanted) : Status{};
 }
 

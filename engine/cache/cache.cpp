@@ -9,12 +9,6 @@
 #include "engine/model/states.h"
 
 namespace fovea {
-namespace {
-
-[[nodiscard]] Status not_valid() noexcept { return {Code::bad_argument, "cache: not made, or ended", 0, 0}; }
-
-}  // namespace
-
 Status make_pool(const Model& model, const PoolLimits& limits, std::span<std::byte> arena, CachePool& pool) noexcept {
     return make_pool(model, limits, limits.memory ? 0 : state_bytes(model.config().decoder), arena, pool);
 }
@@ -46,7 +40,7 @@ Status make_cache(CachePool& pool, Cache& cache) noexcept {
 }
 
 Status fork_cache(const Cache& from, Cache& to) noexcept {
-    if (!from.valid()) return not_valid();
+    if (!from.valid()) return no_such_cache();
     CachePool pool;
     CacheAccess::set(pool, CacheAccess::pool(from));
     Cache made;
@@ -57,7 +51,7 @@ Status fork_cache(const Cache& from, Cache& to) noexcept {
 }
 
 Status end_cache(Cache& cache) noexcept {
-    if (!cache.valid()) return not_valid();
+    if (!cache.valid()) return no_such_cache();
     CacheSlot& slot = CacheAccess::state(cache);
     clear(*CacheAccess::pool(cache), CacheAccess::slot(cache));
     slot.in_use = false;
@@ -66,7 +60,7 @@ Status end_cache(Cache& cache) noexcept {
 }
 
 Status rewind(Cache& cache, std::uint32_t kv_len, std::uint32_t* reached) noexcept {
-    if (!cache.valid()) return not_valid();
+    if (!cache.valid()) return no_such_cache();
     const std::uint32_t have = cache.kv_len();
     if (kv_len > have) return {Code::bad_argument, "positions at most", have, kv_len};
     PoolState& pool = *CacheAccess::pool(cache);
@@ -80,13 +74,13 @@ Status rewind(Cache& cache, std::uint32_t kv_len, std::uint32_t* reached) noexce
 }
 
 Status mark(Cache& cache) noexcept {
-    if (!cache.valid()) return not_valid();
+    if (!cache.valid()) return no_such_cache();
     const PoolState& pool = *CacheAccess::pool(cache);
     return has_states(pool) ? pool.states->mark(CacheAccess::slot(cache), cache.kv_len()) : Status{};
 }
 
 Status unmark(Cache& cache, std::uint32_t kv_len) noexcept {
-    if (!cache.valid()) return not_valid();
+    if (!cache.valid()) return no_such_cache();
     const PoolState& pool = *CacheAccess::pool(cache);
     if (has_states(pool)) pool.states->unmark(CacheAccess::slot(cache), kv_len);
     return {};

@@ -15,6 +15,8 @@
 
 namespace fovea {
 
+[[nodiscard]] inline Status no_such_cache() noexcept { return {Code::bad_argument, "cache: not made, or ended", 0, 0}; }
+
 /// Where one layer's keys and values start, in bytes from the page's start.
 struct LayerPlace {
     std::uint64_t keys = 0, values = 0;

@@ -184,8 +184,6 @@ void clear_unused_values(Type type, std::byte* panel, std::uint64_t bytes, std::
     return {};
 }
 
-[[nodiscard]] Status not_valid() noexcept { return {Code::bad_argument, "cache: not made, or ended", 0, 0}; }
-
 /// The cache gives back what it holds and takes pages for kv_len positions; n_states states are free then. All or, where there
 /// are too few, nothing.
 [[nodiscard]] Status renew(PoolState& pool, std::uint32_t slot, std::uint32_t kv_len, std::uint32_t n_states) noexcept {
@@ -211,7 +209,7 @@ std::uint64_t cache_bytes(const Cache& cache) noexcept {
 }
 
 Status save_cache(const Cache& cache, std::span<std::byte> out, std::size_t& written) noexcept {
-    if (!cache.valid()) return not_valid();
+    if (!cache.valid()) return no_such_cache();
     const PoolState& pool = *CacheAccess::pool(cache);
     const std::uint32_t kv_len = cache.kv_len();
     const std::uint64_t bytes = cache_bytes(cache);
@@ -237,7 +235,7 @@ Status save_cache(const Cache& cache, std::span<std::byte> out, std::size_t& wri
 }
 
 Status restore_cache(Cache& cache, std::span<const std::byte> saved) noexcept {
-    if (!cache.valid()) return not_valid();
+    if (!cache.valid()) return no_such_cache();
     PoolState& pool = *CacheAccess::pool(cache);
     const std::uint32_t slot = CacheAccess::slot(cache);
     SavedHeader header(pool, 0);
@@ -269,7 +267,7 @@ Status restore_cache(Cache& cache, std::span<const std::byte> saved) noexcept {
 }
 
 Status copy_cache(const Cache& from, Cache& to) noexcept {
-    if (!from.valid() || !to.valid()) return not_valid();
+    if (!from.valid() || !to.valid()) return no_such_cache();
     const PoolState& f = *CacheAccess::pool(from);
     PoolState& t = *CacheAccess::pool(to);
     const std::uint32_t from_slot = CacheAccess::slot(from), slot = CacheAccess::slot(to), kv_len = from.kv_len();

@@ -51,6 +51,10 @@ inline constexpr std::uint32_t kQuantGroupBytes = kGroup + 3 * 4;
 
 /// Whether this build has caches of q4: they use the products of a type that not every build has.
 inline constexpr bool kQ4Caches = has(Part::gguf_types);
+/// Whether there are caches of a quantized type.
+[[nodiscard]] constexpr bool has_caches(Type type) noexcept {
+    return type == Type::q8 || (kQ4Caches && type == Type::q4);
+}
 inline constexpr Type kKeyTypeOfQ4 = Type::iq4_nl;  // in which a q4 cache's keys are, less their panel's reference
 
 /// Bytes of 16 positions' key heads in a cache: a panel as a matrix has it. A panel of q4 is one of iq4_nl, then a reference
@@ -351,11 +355,27 @@ struct Kernels {
     }
 };
 
-/// Each defined if the build has it.
-extern const Kernels kernels_scalar, kernels_avx2, kernels_avxvnni, kernels_avx512, kernels_avx512vnni, kernels_amx,
-    kernels_neon, kernels_neon_dotprod, kernels_neon_i8mm;
-extern const FloatKernels floats_scalar, floats_avx2, floats_avx512, floats_neon;
-extern const QuantKernels quants_avx512vnni;
+extern const Kernels kernels_scalar;
+
+/// Instruction sets beside scalar.
+enum class Isa : std::uint8_t { avx2, avxvnni, avx512, avx512vnni, amx, neon, neon_dotprod, neon_i8mm };
+
+/// What the files of engine/kernels/isa/ define for one instruction set, each compiled with its flags. select.cpp makes tables of
+/// them: sets that differ only in integer products share their floats.
+template<Isa kIsa>
+struct FloatsOf {
+    static const FloatKernels kernels;
+};
+template<Isa kIsa, Type kType>
+struct QuantsOf {  // see TypeKernels
+    static void matmul(const Matmul& m) noexcept;
+    static void attend(const Attend& a) noexcept;
+    static void attend_weights(const Attend& a, std::uint32_t tile, float* weights) noexcept;
+};
+template<Isa kIsa>
+struct TilesOf {
+    static const TileKernels kernels;
+};
 
 /// The built-in tables that this CPU can run, best first; kernels_scalar is last. n is their number.
 [[nodiscard]] const Kernels* const* usable_kernels(std::size_t& n) noexcept;

@@ -8,6 +8,55 @@
 namespace fovea {
 namespace {
 
+template<Isa kIsa, Type kType>
+constexpr TypeKernels type_kernels() {
+    using Quants = QuantsOf<kIsa, kType>;
+    if (!has_caches(kType)) return {Quants::matmul, nullptr, nullptr};
+    return {Quants::matmul, Quants::attend, Quants::attend_weights};
+}
+template<Isa kIsa, int... i>
+constexpr QuantKernels make_quants(std::integer_sequence<int, i...>) {
+    return {{type_kernels<kIsa, quant_type(i)>()...}};
+}
+template<Isa kIsa>
+constexpr QuantKernels kQuants = make_quants<kIsa>(QuantIndices());
+
+/// An instruction set, by its number: the CPU features that it needs, and whose kernels its table has. FoveaIsa.cmake builds
+/// those.
+struct Set {
+    const char* name;
+    Isa floats, quants;
+    bool tiles;
+    CpuFeatures needs;
+};
+constexpr Set kSets[] = {
+    {"avx2", Isa::avx2, Isa::avx2, false, {.avx2 = true, .fma = true, .f16c = true}},
+    {"avxvnni", Isa::avx2, Isa::avxvnni, false, {.avx2 = true, .fma = true, .f16c = true, .avxvnni = true}},
+    {"avx512", Isa::avx512, Isa::avx512, false, {.avx2 = true, .fma = true, .f16c = true, .avx512 = true}},
+    {"avx512vnni",
+     Isa::avx512,
+     Isa::avx512vnni,
+     false,
+     {.avx2 = true, .fma = true, .f16c = true, .avx512 = true, .avx512vnni = true}},
+    {"amx",
+     Isa::avx512,
+     Isa::avx512vnni,
+     true,
+     {.avx2 = true, .fma = true, .f16c = true, .avx512 = true, .avx512vnni = true, .amx = true}},
+    {"neon", Isa::neon, Isa::neon, false, {.neon = true}},
+    {"neon_dotprod", Isa::neon, Isa::neon_dotprod, false, {.neon = true, .dotprod = true}},
+    {"neon_i8mm", Isa::neon, Isa::neon_i8mm, false, {.neon = true, .dotprod = true, .i8mm = true}}};
+
+template<Isa kIsa>
+constexpr Kernels make_table() {
+    constexpr Set kSet = kSets[static_cast<int>(kIsa)];
+    const TileKernels* tiles = nullptr;
+    if constexpr (kSet.tiles) tiles = &TilesOf<kIsa>::kernels;
+    return {kSet.name, kSet.needs, FloatsOf<kSet.floats>::kernels, kQuants<kSet.quants>, tiles};
+}
+template<Isa kIsa>
+constexpr Kernels kTable = make_table<kIsa>();
+
 /// A table and its name, Kernels::isa, which the compiler cannot look up in another file.
 struct Entry {
     const char* isa;
@@ -16,8 +65,8 @@ struct Entry {
 #if !defined(FOVEA_TABLES)  // FoveaIsa.cmake: FOVEA_TABLE(best) FOVEA_TABLE(next) ...
 #define FOVEA_TABLES
 #endif
-#define FOVEA_TABLE(isa) {#isa, &kernels_##isa},
-constexpr Entry kTables[] = {FOVEA_TABLES FOVEA_TABLE(scalar)};
+#define FOVEA_TABLE(isa) {#isa, &kTable<Isa::isa>},
+constexpr Entry kTables[] = {FOVEA_TABLES{"scalar", &kernels_scalar}};
 constexpr std::size_t kTableCount = sizeof(kTables) / sizeof(kTables[0]);
 constexpr std::size_t kVectorTables = kTableCount - 1;  // all but scalar, which every CPU runs
 

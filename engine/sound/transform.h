@@ -18,7 +18,7 @@ template<std::size_t n>
     return sum;
 }
 
-inline constexpr double kHalfPi = 1.57079632679489661923;
+inline constexpr double kQuarterTurn = 1.57079632679489661923;
 inline constexpr double kSine[] = {1.0,          -1.0 / 6,        1.0 / 120,        -1.0 / 5040,
                                    1.0 / 362880, -1.0 / 39916800, 1.0 / 6227020800, -1.0 / 1307674368000};
 inline constexpr double kCosine[] = {1.0,
@@ -42,7 +42,7 @@ struct Complex {
     const auto quarter = static_cast<std::uint32_t>(quarters / n);
     const auto rest = static_cast<std::uint32_t>(quarters % n);
     const bool beyond = rest > n - rest;
-    const double x = kHalfPi * static_cast<double>(beyond ? n - rest : rest) / static_cast<double>(n);
+    const double x = kQuarterTurn * static_cast<double>(beyond ? n - rest : rest) / static_cast<double>(n);
     const double s = x * series(x * x, kSine), c = series(x * x, kCosine);
     const double cosine = beyond ? s : c, sine = beyond ? c : s;
     switch (quarter & 3u) {

@@ -10,6 +10,8 @@
 
 namespace fovea {
 
+inline constexpr std::uint16_t kHalfNan = 0x7e00, kHalfInfinity = 0x7c00, kBfloatNan = 0x7fc0;
+
 /// Element `index` of numbers that are f32, f16 or bf16, in any alignment.
 [[nodiscard]] inline float load_element(const std::byte* data, Type type, std::uint64_t index) noexcept {
     if (type == Type::f32) {

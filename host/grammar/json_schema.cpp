@@ -11,8 +11,8 @@
 namespace fovea::grammar {
 namespace {
 
-constexpr std::uint32_t kMostDepth = 200;      // schemas within schemas
-constexpr std::size_t kMostNodes = 1'000'000;  // of the grammar
+constexpr std::uint32_t kMostSchemaDepth = 200;  // schemas within schemas
+constexpr std::size_t kMostNodes = 1'000'000;    // of the grammar
 constexpr std::size_t kMostRewritten = 4'000;
 
 class SchemaReader {
@@ -45,8 +45,8 @@ private:
     // ---- any schema ------------------------------------------------------------------------------------------------
 
     NodeId schema(const Json& given, const std::string& place, std::uint32_t depth) {
-        if (depth > kMostDepth)
-            refuse(place.substr(0, 200), "schemas at most " + std::to_string(kMostDepth) + " deep within schemas",
+        if (depth > kMostSchemaDepth)
+            refuse(place.substr(0, 200), "schemas at most " + std::to_string(kMostSchemaDepth) + " deep within schemas",
                    "more");
         if (grammar_.nodes.size() > kMostNodes) refuse(place, "a smaller schema", "one too large");
         if (given == true) return parts_.any_value();
@@ -206,7 +206,7 @@ private:
 }  // namespace
 
 Grammar read_json_schema(std::string_view json, const SchemaOptions& options) {
-    check_nesting(json, 2 * kMostDepth);
+    check_nesting(json, 2 * kMostSchemaDepth);
     JsonFault fault;
     const Json root = read_json(json, &fault);
     if (root.is_discarded())

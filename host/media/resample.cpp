@@ -40,7 +40,7 @@ void Resampler::make_row(std::uint32_t phase) {
         double weight = 0;
         if (distance == 0) weight = 1;
         if (distance != 0 && std::abs(distance) < kZeros * zero) {
-            const double x = 2 * kHalfPi * static_cast<double>(distance) / static_cast<double>(zero);
+            const double x = 2 * kQuarterTurn * static_cast<double>(distance) / static_cast<double>(zero);
             const double c = half_turns(distance, kZeros * zero).re;
             const double window = 0.42 + 0.5 * c + 0.08 * (2 * c * c - 1);
             weight = half_turns(distance, zero).im / x * window;

@@ -49,7 +49,7 @@ std::optional<std::string> parameter(std::string_view header, std::string_view n
     return std::nullopt;
 }
 
-[[noreturn]] void refuse(const std::string& expected, const std::string& got) {
+[[noreturn]] void refuse_part(const std::string& expected, const std::string& got) {
     throw RequestError(400, "body: expected " + expected + ", got " + got);
 }
 
@@ -78,7 +78,7 @@ FormPart read_headers(std::string_view lines) {
         part.name = *name;
         return part;
     }
-    refuse("a field with a Content-Disposition that names it", "one without");
+    refuse_part("a field with a Content-Disposition that names it", "one without");
 }
 
 }  // namespace
@@ -87,24 +87,24 @@ std::vector<FormPart> read_multipart(std::string_view content_type, std::string_
     const std::string mark = "--" + boundary_of(content_type), line_mark = "\r\n" + mark;
     std::vector<FormPart> parts;
     std::size_t at = body.starts_with(mark) ? mark.size() : body.find(line_mark);
-    if (at == body.npos) refuse("a form with its boundary", "none");
+    if (at == body.npos) refuse_part("a form with its boundary", "none");
     if (!body.starts_with(mark)) at += line_mark.size();
     for (;;) {  // behind a mark
         if (body.substr(at).starts_with("--")) return parts;
         at = std::min(body.find_first_not_of(kBlanks, at), body.size());
-        if (!body.substr(at).starts_with("\r\n")) refuse("a line's end behind a boundary", "something else");
+        if (!body.substr(at).starts_with("\r\n")) refuse_part("a line's end behind a boundary", "something else");
         at += 2;
         const std::string_view ahead = body.substr(at, kMostPartHeaders + 4);
         const std::size_t n_headers = ahead.find("\r\n\r\n");
         if (n_headers == ahead.npos)
-            refuse("headers of a field within " + std::to_string(kMostPartHeaders) + " bytes", "more, or no end");
+            refuse_part("headers of a field within " + std::to_string(kMostPartHeaders) + " bytes", "more, or no end");
         FormPart part = read_headers(ahead.substr(0, n_headers));
         part.begin = at + n_headers + 4;
         part.end = body.find(line_mark, part.begin);
-        if (part.end == body.npos) refuse("a form with a boundary at its end", "none");
+        if (part.end == body.npos) refuse_part("a form with a boundary at its end", "none");
         at = part.end + line_mark.size();
         parts.push_back(std::move(part));
-        if (parts.size() > kMostParts) refuse("at most " + std::to_string(kMostParts) + " fields", "more");
+        if (parts.size() > kMostParts) refuse_part("at most " + std::to_string(kMostParts) + " fields", "more");
     }
 }
 

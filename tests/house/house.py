@@ -23,15 +23,15 @@ DEBTS = {}
 # To add one of a kind is to touch these files: what to search for names the last one that was added.
 TOUCHED = {
     "quick_gelu": "include/fovea/type.h engine/kernels/math.h convert/families/reading.cpp host/model/report.cpp",
-    "q5_1": "include/fovea/type.h engine/format/panel.h host/base/words.cpp convert/quantize/format_lanes.h"
-    " convert/formats/gguf_blocks.cpp bindings/python/fovea/_convert.py",
+    "q5_1": "include/fovea/type.h engine/format/panel.h engine/kernels/isa/quants_5.cpp host/base/words.cpp"
+    " convert/quantize/format_lanes.h convert/formats/gguf_blocks.cpp bindings/python/fovea/_convert.py",
     "VERSION_UNSUPPORTED": "include/fovea/codes.inc",
     "appended_value": "engine/format/roles.inc engine/blocks/qkv.cpp convert/sources/torch_module.cpp",
     # A block's part: what finds its tensors; the rest of its row is named after no part.
     "DistanceTensors|FOVEA_DISTANCE_TENSORS": "engine/format/roles.inc engine/model/layers.h engine/pass/parts.inc"
     " engine/blocks/distances.cpp",
     "add_tokenize[^r]": "tools/verbs/verbs.h tools/verbs/tokenize.cpp",
-    r"isa\(amx|kernels_amx": "CMakeLists.txt engine/kernels/kernels.h engine/kernels/isa/amx.cpp",
+    r"isa\(avxvnni|Isa.*avxvnni": "CMakeLists.txt engine/kernels/kernels.h engine/kernels/select.cpp",
     "top_p": "include/fovea/sampler.h include/fovea/sampler_options.inc include/fovea/fovea.h engine/text/sampler.cpp"
     " bindings/python/fovea/_options.py",
     r"endpoints::rerank|post, rerank": "serve/api/endpoints.inc serve/api/rerank.cpp",
@@ -107,7 +107,8 @@ def check_sizes(root, files, say):
 
 
 def check_names(files, say):
-    """One type for a name in a namespace. What a source keeps to itself counts too, so that sources may be compiled together."""
+    """One type for a name in a namespace, and one constant in a room. What a source keeps to itself counts too, so that sources
+    may be compiled together."""
     seen = collections.defaultdict(set)
     opening = re.compile(r"^(?:namespace ([\w:]+).*\{|(?:class|struct|union|enum class|enum) ([A-Z]\w+)(?: final)?(?: [:{].*)?)$", re.M)
     for file, text in files.items():
@@ -121,6 +122,13 @@ def check_names(files, say):
                 seen[spaces[-1], match[2]].add(file)
     for (space, name), places in sorted(seen.items()):
         say(f"{space}::{name} ({', '.join(sorted(places))})", "files that define the type", len(places), 1)
+    constants = collections.defaultdict(set)
+    for file, text in files.items():
+        if file.endswith(".cpp") and not file.startswith(("tests/", "bench/", "examples/", KERNELS)):
+            for name in re.findall(r"^(?:const|constexpr) [^=({;\n]*?\b(k[A-Z]\w*)(?: =|\[|\{)", text, re.M):
+                constants[file.rsplit("/", 1)[0], name].add(file)
+    for (room, name), places in sorted(constants.items()):
+        say(f"{room}: {name} ({', '.join(sorted(places))})", "sources that define the constant", len(places), 1)
 
 
 def check_touched(root, say_wrong):

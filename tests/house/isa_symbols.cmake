@@ -1,26 +1,28 @@
-# Fails where an instruction set's object exports anything but its tables. An inline function that two such objects share
+# Fails where an instruction set's objects export anything but kernels of their own. An inline function that two sets' objects share
 # by name is kept once by the linker, with the instructions of either: the other's CPUs may not have them.
 #
-#   cmake -DNM=nm -DISA=avx2 -DOBJECT=avx2.cpp.o -P isa_symbols.cmake
+#   cmake -DNM=nm "-DOBJECTS=floats.cpp.o;quants_8.cpp.o" -P isa_symbols.cmake
 #
-# Names that contain xsimd_<isa> are that object's own: the namespace is renamed after it (see FoveaIsa.cmake), and
-# unoptimised builds do not inline it away.
-execute_process(COMMAND ${NM} --extern-only --defined-only ${OBJECT} OUTPUT_VARIABLE symbols RESULT_VARIABLE failed)
-if(failed)
-  message(FATAL_ERROR "isa_symbols: ${NM} ${OBJECT}: expected status 0, got ${failed}")
-endif()
-string(REGEX MATCHALL "[^\n]+" lines "${symbols}")
-set(table FALSE)
-set(strangers "")
-foreach(line IN LISTS lines)
-  if(line MATCHES " [DR] _?_ZN5fovea[0-9]+kernels_${ISA}E$")
-    set(table TRUE)
-  elseif(NOT line MATCHES " [DR] _?_ZN5fovea[0-9]+(floats|quants)_${ISA}E$" AND NOT line MATCHES "xsimd_${ISA}")
-    string(APPEND strangers "\n  ${line}")
+# Names that contain xsimd_<isa> are that set's own: the namespace is renamed after it (see FoveaIsa.cmake), and unoptimised builds
+# do not inline it away.
+foreach(object IN LISTS OBJECTS)
+  execute_process(COMMAND ${NM} --extern-only --defined-only ${object} OUTPUT_VARIABLE symbols RESULT_VARIABLE failed)
+  if(failed)
+    message(FATAL_ERROR "isa_symbols: ${NM} ${object}: expected status 0, got ${failed}")
+  endif()
+  string(REGEX MATCHALL "[^\n]+" lines "${symbols}")
+  set(kernels FALSE)
+  set(strangers "")
+  foreach(line IN LISTS lines)
+    if(line MATCHES " [DRVW] _?_ZN5fovea[0-9]+(FloatsOf|QuantsOf|TilesOf)ILNS_3IsaE[0-9]+E")
+      set(kernels TRUE)
+    elseif(NOT line MATCHES "xsimd_[a-z]")
+      string(APPEND strangers "\n  ${line}")
+    endif()
+  endforeach()
+  if(NOT kernels)
+    message(FATAL_ERROR "isa_symbols: ${object}: expected FloatsOf, QuantsOf or TilesOf, got none")
+  elseif(strangers)
+    message(FATAL_ERROR "isa_symbols: ${object}: expected FloatsOf, QuantsOf and TilesOf alone, got also${strangers}")
   endif()
 endforeach()
-if(NOT table)
-  message(FATAL_ERROR "isa_symbols: ${OBJECT}: expected kernels_${ISA}, got none")
-elseif(strangers)
-  message(FATAL_ERROR "isa_symbols: ${OBJECT}: expected kernels_${ISA}, floats_${ISA} and quants_${ISA} alone, got also${strangers}")
-endif()

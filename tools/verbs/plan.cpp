@@ -140,7 +140,7 @@ MemoryPlan plan_memory(const host::Opened& opened, const PlanOptions& options) {
 }
 
 /// The form's file, where one is given.
-Mapping map_form(const std::string& path) {
+Mapping map_given_form(const std::string& path) {
     Mapping file;
     if (path.empty()) return file;
     require(map_file(path.c_str(), file), path);
@@ -223,7 +223,7 @@ void make_and_print(PlanOptions& options) {
     }
     const host::Opened opened = open_path(options.model);
     const MemoryPlan memory = plan_memory(opened, options);
-    const Mapping form = map_form(options.form);
+    const Mapping form = map_given_form(options.form);
     std::optional<Board> board;
     if (asks_board)
         board.emplace(BoardProgram{.model = opened.model,

@@ -63,7 +63,7 @@ void make_ready(const Quants<kType>* const (&weight)[2], std::uint32_t n_units, 
             } else if (reinterpret_cast<std::uintptr_t>(unit.quants(0)) % 64 == 0) {
                 cells = unit.quants(0);
             } else {
-                const std::size_t n_cells = smaller(kUnits, n_units - n) * kSuperblock / 4;
+                const std::size_t n_cells = std::size_t{smaller(kUnits, n_units - n)} * kSuperblock / 4;
                 for (std::size_t cell = 0; cell < n_cells; ++cell)
                     store(bytes(unit.quants(0) + 64 * cell), made + 64 * cell);
             }

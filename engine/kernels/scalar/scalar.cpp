@@ -1,4 +1,17 @@
 #include "engine/kernels/scalar/scalar.h"
 
-constinit const fovea::FloatKernels fovea::floats_scalar = fovea::make_floats();
-constinit const fovea::Kernels fovea::kernels_scalar = fovea::make_table("scalar", {}, fovea::floats_scalar);
+namespace fovea {
+namespace {
+
+template<int... i>
+constexpr QuantKernels make_quants(std::integer_sequence<int, i...>) {
+    return {{quant_kernels<quant_type(i)>()...}};
+}
+constexpr FloatKernels kFloats = make_floats();
+constexpr QuantKernels kQuants = make_quants(QuantIndices());
+
+}  // namespace
+
+constinit const Kernels kernels_scalar = {.isa = "scalar", .needs = {}, .floats = kFloats, .quants = kQuants};
+
+}  // namespace fovea

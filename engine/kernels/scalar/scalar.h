@@ -361,15 +361,5 @@ constexpr TypeKernels quant_kernels() {
     return {of<matmul, kType>, nullptr, nullptr};
 }
 
-template<int... i>
-constexpr QuantKernels make_quants(std::integer_sequence<int, i...>) {
-    return {{quant_kernels<quant_type(i)>()...}};
-}
-constexpr QuantKernels kQuants = make_quants(QuantIndices());
-
-constexpr Kernels make_table(const char* isa, CpuFeatures needs, const FloatKernels& floats) {
-    return {.isa = isa, .needs = needs, .floats = floats, .quants = kQuants};
-}
-
 }  // namespace
 }  // namespace fovea

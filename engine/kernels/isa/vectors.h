@@ -1,4 +1,4 @@
-// The tables of one instruction set's kernels. Only the files beside it include it, each compiled with its own flags.
+// The kernels of one instruction set, FOVEA_ISA. Only the files beside it include it, each compiled with the set's flags.
 #pragma once
 #include "engine/kernels/scalar/cache_q4.h"
 #include "engine/kernels/scalar/cache_q8.h"
@@ -50,17 +50,6 @@ constexpr TypeKernels quant_kernels() {
     if constexpr (kQ4Caches && kType == Type::q4)
         return {matmul<Quants<kType>>, attend<CacheQ4>, attend_weights<CacheQ4>};
     return {matmul<Quants<kType>>, nullptr, nullptr};
-}
-
-template<int... i>
-constexpr QuantKernels make_quants(std::integer_sequence<int, i...>) {
-    return {{quant_kernels<quant_type(i)>()...}};
-}
-constexpr QuantKernels kQuants = make_quants(QuantIndices());
-
-/// With float kernels of its own file, or of the instruction set to which it adds products of integers.
-constexpr Kernels make_table(const char* isa, CpuFeatures needs, const FloatKernels& floats) {
-    return {.isa = isa, .needs = needs, .floats = floats, .quants = kQuants};
 }
 
 }  // namespace
