@@ -14,7 +14,9 @@
 #include "fovea/status.h"
 #include "fovea/workspace.h"
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 
@@ -38,4 +40,6 @@ struct Adapter {
 [[nodiscard]] Status set_adapters(Session& session, std::span<const Adapter> adapters) noexcept;
 
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

@@ -21,7 +21,9 @@
 #include "fovea/plan.h"
 #include "fovea/status.h"
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 
@@ -112,4 +114,6 @@ Status unmark(Cache& cache, std::uint32_t kv_len) noexcept;
 [[nodiscard]] Status copy_cache(const Cache& from, Cache& to) noexcept;
 
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

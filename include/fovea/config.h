@@ -11,7 +11,9 @@
 #include "fovea/status.h"
 #include "fovea/type.h"
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 
@@ -296,4 +298,6 @@ struct Config {
 [[nodiscard]] Status check(const Config& config) noexcept;
 
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

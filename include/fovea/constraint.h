@@ -21,7 +21,12 @@
 #include "fovea/status.h"
 #include "fovea/tokenizer.h"
 
+namespace fovea {
+struct ConstraintAccess;  // the engine's own: a friend that is not shown
+}
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 
@@ -90,4 +95,6 @@ bool advance(ConstraintState& state, Token token) noexcept;
 [[nodiscard]] TokenFilter filter_of(const ConstraintState& state) noexcept;
 
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

@@ -14,7 +14,9 @@
 
 #include "fovea/session.h"
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 
@@ -131,4 +133,6 @@ struct AttendInput {
 [[nodiscard]] Status attention_model(const AttentionShape& attention, Model& model) noexcept;
 
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

@@ -36,7 +36,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(__GNUC__)
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
 #endif
 #ifdef __cplusplus
@@ -349,7 +349,7 @@ size_t fovea_decode(const fovea_session* session, fovea_decoder* decoder, uint32
 #ifdef __cplusplus
 }
 #endif
-#if defined(__GNUC__)
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
 #endif
 

@@ -10,7 +10,7 @@
 #define FOVEA_FOVEA_ADAPTER_H
 #include "fovea/fovea.h"
 
-#if defined(__GNUC__)
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)
 #endif
 #ifdef __cplusplus
@@ -37,7 +37,7 @@ fovea_status fovea_set_session_adapters(fovea_session* session, const fovea_adap
 #ifdef __cplusplus
 }
 #endif
-#if defined(__GNUC__)
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
 #endif
 #endif

@@ -13,7 +13,7 @@
 #define FOVEA_FOVEA_CONSTRAINT_H
 #include "fovea/fovea_generator.h"
 
-#if defined(__GNUC__)
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)
 #endif
 #ifdef __cplusplus
@@ -63,7 +63,7 @@ fovea_status fovea_constraint_filter(const fovea_constraint_state* state, fovea_
 #ifdef __cplusplus
 }
 #endif
-#if defined(__GNUC__)
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
 #endif
 #endif

@@ -16,7 +16,7 @@
 #define FOVEA_FOVEA_GENERATOR_H
 #include "fovea/fovea.h"
 
-#if defined(__GNUC__)
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)
 #endif
 #ifdef __cplusplus
@@ -164,7 +164,7 @@ uint32_t fovea_generator_finish(const fovea_generator* generator);
 #ifdef __cplusplus
 }
 #endif
-#if defined(__GNUC__)
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
 #endif
 

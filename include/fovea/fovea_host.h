@@ -21,7 +21,7 @@
 #define FOVEA_FOVEA_HOST_H
 #include "fovea/fovea.h"
 
-#if defined(__GNUC__)
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)
 #endif
 #ifdef __cplusplus
@@ -256,7 +256,7 @@ int fovea_host_transcribe(fovea_host_transcriber* transcriber, const float* samp
 #ifdef __cplusplus
 }
 #endif
-#if defined(__GNUC__)
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
 #endif
 #endif

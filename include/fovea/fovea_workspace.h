@@ -11,7 +11,7 @@
 #define FOVEA_FOVEA_WORKSPACE_H
 #include "fovea/fovea.h"
 
-#if defined(__GNUC__)
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)
 #endif
 #ifdef __cplusplus
@@ -254,7 +254,7 @@ fovea_status fovea_attend(fovea_workspace* workspace, const fovea_attend_input* 
 #ifdef __cplusplus
 }
 #endif
-#if defined(__GNUC__)
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
 #endif
 

@@ -22,7 +22,9 @@
 #include "fovea/tokenizer.h"
 #include "fovea/workspace.h"
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 
@@ -179,4 +181,6 @@ private:
 [[nodiscard]] Status generate(Generator& generator, Workspace& workspace, Piece& piece) noexcept;
 
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

@@ -5,7 +5,9 @@
 
 #include "fovea/status.h"
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 
@@ -30,4 +32,6 @@ private:
 [[nodiscard]] Status map_file(const char* path, Mapping& mapping) noexcept;
 
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

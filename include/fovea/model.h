@@ -8,7 +8,12 @@
 #include "fovea/config.h"
 #include "fovea/status.h"
 
+namespace fovea {
+struct ModelAccess;  // the engine's own: a friend that is not shown
+}
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 
@@ -72,4 +77,6 @@ struct OpenOptions {
 [[nodiscard]] Status verify_checksums(const Model& model) noexcept;
 
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

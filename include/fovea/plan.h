@@ -7,7 +7,9 @@
 #include "fovea/config.h"
 #include "fovea/status.h"
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 
@@ -87,4 +89,6 @@ using PoolPlan = PlanOf<PoolLimits>;
 [[nodiscard]] Status make_pool_plan(const Config& config, const PoolLimits& limits, PoolPlan& plan) noexcept;
 
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

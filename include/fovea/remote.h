@@ -15,7 +15,9 @@
 #include "fovea/status.h"
 #include "fovea/workspace.h"
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 
@@ -100,4 +102,6 @@ void multiply_here(const RemoteJob& job, std::uint32_t begin, std::uint32_t end)
                                     std::span<float> results) noexcept;
 
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

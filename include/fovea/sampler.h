@@ -6,7 +6,9 @@
 #include "fovea/config.h"
 #include "fovea/status.h"
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 
@@ -68,4 +70,6 @@ struct Candidate {
                             std::span<const std::uint32_t> allowed = {}, std::span<const Token> counted = {}) noexcept;
 
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

@@ -21,7 +21,9 @@
 #include "fovea/status.h"
 #include "fovea/workspace.h"
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 
@@ -101,4 +103,6 @@ void set_cancel(Session& session, const std::atomic<bool>* flag) noexcept;
 void set_trace(Session& session, const Trace& trace) noexcept;
 
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

@@ -13,7 +13,9 @@
 #include "fovea/config.h"
 #include "fovea/status.h"
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 
@@ -44,4 +46,6 @@ namespace fovea {
                                  std::span<std::byte> scratch, std::span<float> frames) noexcept;
 
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

@@ -5,7 +5,9 @@
 #include <span>
 #include <string_view>
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 
@@ -50,4 +52,6 @@ private:
 };
 
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

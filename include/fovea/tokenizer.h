@@ -8,7 +8,12 @@
 #include "fovea/config.h"
 #include "fovea/status.h"
 
+namespace fovea {
+struct TokenizerReader;  // the engine's own: a friend that is not shown
+}
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 
@@ -106,4 +111,6 @@ struct Decoder {
 [[nodiscard]] std::string_view token_bytes(const Tokenizer& tokenizer, Token id) noexcept;
 
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

@@ -2,7 +2,9 @@
 #pragma once
 #include <cstdint>
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 
@@ -48,4 +50,6 @@ enum class Activation : std::uint8_t {
 inline constexpr int kActivationCount = 9;
 
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

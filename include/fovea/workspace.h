@@ -21,7 +21,9 @@
 #include "fovea/plan.h"
 #include "fovea/status.h"
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 
@@ -181,4 +183,6 @@ struct Trace {
 void set_trace(Workspace& workspace, const Trace& trace) noexcept;
 
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

@@ -1,11 +1,9 @@
 # The shared library: what it shows, and a static twin of the same objects with its insides.
 
-# Instances of the C++ library's inline functions are visible whatever our flags say; the linker leaves out all that is
-# not ours. Threads of a pool live as long as the thread that made them, so the library cannot be unloaded.
-if(CMAKE_SYSTEM_NAME MATCHES "^(Linux|.*BSD)$")
-  target_link_options(fovea PRIVATE -Wl,--version-script=${CMAKE_CURRENT_LIST_DIR}/fovea.map -Wl,-z,nodelete)
-  set_property(TARGET fovea APPEND PROPERTY LINK_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/fovea.map)
-endif()
+# Instances of the C++ library's inline functions are visible whatever our flags say; the linker leaves out all that is not ours.
+target_compile_definitions(fovea PRIVATE FOVEA_SHARED)
+target_link_options(fovea PRIVATE ${fovea_shared_options})
+set_property(TARGET fovea APPEND PROPERTY LINK_DEPENDS ${fovea_map})
 # Nothing of the C++ library is wanted, so a C program that links this needs none.
 set_target_properties(fovea PROPERTIES LINKER_LANGUAGE C)
 

@@ -11,7 +11,9 @@
 
 #include "fovea/plan.h"
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 
@@ -66,4 +68,6 @@ private:
 };
 
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

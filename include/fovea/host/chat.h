@@ -14,7 +14,9 @@
 #include "fovea/model.h"
 #include "fovea/tokenizer.h"
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 struct ChatInput;  // host/chat/chat_template.h
@@ -67,4 +69,6 @@ private:
 };
 
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

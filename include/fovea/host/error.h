@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <string>
 
-#pragma GCC visibility push(default)  // a shared library shows what is declared here
+#pragma GCC visibility push(default)  // everywhere: what the library throws is caught by its type
 
 namespace fovea {
 namespace host {

@@ -14,7 +14,9 @@
 #include "fovea/constraint.h"
 #include "fovea/host/opened.h"
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 namespace host {
@@ -60,4 +62,6 @@ private:
 
 }  // namespace host
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

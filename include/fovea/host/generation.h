@@ -14,7 +14,9 @@
 #include "fovea/host/prompt.h"
 #include "fovea/host/runtime.h"
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 struct SavedText;  // host/model/saved_text.h
@@ -86,4 +88,6 @@ private:
 
 }  // namespace host
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

@@ -17,7 +17,9 @@
 #include "fovea/tokenizer.h"
 #include "fovea/workspace.h"
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 namespace host {
@@ -92,4 +94,6 @@ struct Opened : OpenedFile {
 
 }  // namespace host
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

@@ -8,7 +8,9 @@
 #include "fovea/host/opened.h"
 #include "fovea/workspace.h"
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 namespace host {
@@ -56,4 +58,6 @@ private:
 
 }  // namespace host
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

@@ -10,7 +10,9 @@
 #include "fovea/session.h"
 #include "fovea/workspace.h"
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 namespace host {
@@ -71,4 +73,6 @@ void make_workspace(const Opened& opened, const SessionOptions& options, Runtime
 
 }  // namespace host
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 
@@ -36,4 +38,6 @@ struct SoundBounds {
                                           const std::string& name);
 
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

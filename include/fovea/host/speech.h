@@ -16,7 +16,9 @@
 
 #include "fovea/host/opened.h"
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 
@@ -121,4 +123,6 @@ private:
 
 }  // namespace host
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

@@ -13,7 +13,9 @@
 
 #include "fovea/host/opened.h"
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 
@@ -83,4 +85,6 @@ struct TextOptions {
 
 }  // namespace host
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

@@ -8,7 +8,9 @@
 
 #include "fovea/tokenizer.h"
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 namespace host {
@@ -38,4 +40,6 @@ struct DetokenizeOptions {
 
 }  // namespace host
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif

@@ -16,7 +16,9 @@
 #include "fovea/generator.h"
 #include "fovea/host/opened.h"
 
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 
 namespace fovea {
 struct TargetPlan;  // host/translate/source_memory.h
@@ -73,4 +75,6 @@ private:
 };
 
 }  // namespace fovea
+#if defined(FOVEA_SHARED)
 #pragma GCC visibility pop
+#endif
