@@ -48,6 +48,9 @@ void barrier(Team& team) noexcept;
 /// gives fewer. A forked child has none, and may make its own.
 [[nodiscard]] bool make_threads(std::uint32_t n_threads) noexcept;
 
+/// Ends the threads made for the calling thread; within a run it does nothing. Its teams then have one member.
+void drop_threads() noexcept;
+
 /// The number of threads that can be had now, the calling one included: 1 inside a run.
 [[nodiscard]] std::uint32_t threads_here() noexcept;
 

@@ -79,6 +79,7 @@ void end_workers(Pool& p, std::uint32_t n_kept) noexcept {
         last = *link;
         link = &last->next;
     }
+    if (n_kept == 0) pthread_setspecific(at_thread_end, nullptr);  // this code may be gone when the thread ends
     Worker* gone = *link;
     *link = nullptr;
     p.last = last;
@@ -155,6 +156,11 @@ bool make_threads(std::uint32_t n_threads) noexcept {
     return true;
 }
 
+void drop_threads() noexcept {
+    Pool& p = own_pool;
+    if (!p.running && p.n_workers) end_workers(p, 0);
+}
+
 std::uint32_t threads_here() noexcept { return own_pool.running ? 1 : 1 + own_pool.n_workers; }
 
 void run_on_threads(void*, std::uint32_t n_members, void (*work)(void* argument, std::uint32_t member),
@@ -177,6 +183,8 @@ void run_on_threads(void*, std::uint32_t n_members, void (*work)(void* argument,
 bool has_threads() noexcept { return false; }
 
 bool make_threads(std::uint32_t n_threads) noexcept { return n_threads == 1; }
+
+void drop_threads() noexcept {}
 
 std::uint32_t threads_here() noexcept { return 1; }
 

@@ -141,6 +141,8 @@ const char* fovea_isa_name(size_t i) { return i < isa_names().size() ? isa_names
 
 uint32_t fovea_default_threads() { return default_threads(); }
 
+void fovea_end_threads() { end_threads(); }
+
 fovea_status fovea_forward_steps(fovea_workspace* workspace, const fovea_step* steps, size_t n_steps) {
     if (Status s = check_null(workspace); !s.ok()) return to_c(s);
     std::uint32_t step_size = 0;  // of the caller's elements

@@ -30,6 +30,8 @@ std::uint32_t default_threads() noexcept {
     return n < 1 ? 1 : n > kMaxThreads ? kMaxThreads : n;
 }
 
+void end_threads() noexcept { drop_threads(); }
+
 Status run(WorkspaceState& workspace, const PassInput& input, std::uint64_t macs) noexcept {
     workspace.cancelled[0] = workspace.cancelled[1] = false;
     TeamWork w{workspace, input, !has(Part::teams) || workspace.limits.n_threads == 1 || macs < kSerialMacs};

@@ -38,6 +38,8 @@ const char* fovea_isa(const fovea_workspace* workspace);
 const char* fovea_isa_name(size_t i);
 /// A good number of threads: the fast cores that this thread may run on; 1 in a build without threads.
 uint32_t fovea_default_threads(void);
+/// Ends the threads that the engine has made for the calling thread, as end_threads of workspace.h: before a library is unloaded.
+void fovea_end_threads(void);
 
 /// Receives one layer's attention weights in every call to come. Slows that layer and changes no result.
 typedef struct {

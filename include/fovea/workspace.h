@@ -30,6 +30,10 @@ namespace fovea {
 inline constexpr std::uint32_t kMaxThreads = 256;
 /// A good Limits::n_threads: the fast cores this thread may run on; 1 in a build without threads. Never above kMaxThreads.
 [[nodiscard]] std::uint32_t default_threads() noexcept;
+/// Ends the threads that the engine has made for the calling thread, which else end with it. Call it on each thread that made
+/// sessions before a library with the engine in it is unloaded. Sessions stay: calls run on the calling thread alone until it
+/// makes another session or workspace. Other threads may run theirs meanwhile. Does nothing within a call of the engine's.
+void end_threads() noexcept;
 
 struct WorkspaceState;  // lives at the start of the arena; engine/pass/workspace.h
 

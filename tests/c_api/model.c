@@ -87,6 +87,7 @@ void test_models(void) {
     while (fovea_isa_name(n_isas)) ++n_isas;
     CHECK(n_isas > 0 && strcmp(fovea_isa_name(n_isas - 1), "scalar") == 0 && !fovea_isa_name(n_isas + 1));
     CHECK(fovea_default_threads() >= 1);
+    fovea_end_threads(); /* there are none */
 }
 
 void test_text(const struct fovea_model* demo) {

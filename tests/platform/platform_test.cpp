@@ -391,27 +391,57 @@ TEST_CASE("team: a forked child runs its parent's team alone, and a new one on t
 }
 #endif
 
+/// The threads of this process; 0 if they cannot be counted.
+std::size_t n_tasks() {
+    std::size_t n = 0;
+    if (kInEmulator || !std::filesystem::exists("/proc/self/task")) return 0;
+    for ([[maybe_unused]] const auto& task : std::filesystem::directory_iterator("/proc/self/task")) ++n;
+    return n;
+}
+
+TEST_CASE("team: ended threads are gone, not within a run, and others can be made") {
+    TeamPlace place;
+    drop_threads();
+    const std::size_t n_before = n_tasks();
+    drop_threads();
+    REQUIRE(make_threads(3));
+    Sum sum{start_team(&place, 3)};
+    const auto work = [](void* context, std::uint32_t member) {
+        drop_threads();
+        Sum::work(context, member);
+    };
+    run_team(*sum.team, work, &sum);
+    CHECK(team_size(*sum.team) == 3);
+    CHECK(threads_here() == 3);
+    std::thread(drop_threads).join();
+    CHECK(threads_here() == 3);
+    drop_threads();
+    CHECK(threads_here() == 1);
+    for (int ms = 0; ms < 2000 && n_tasks() != n_before; ++ms) usleep(1000);  // the kernel's list is late
+    CHECK(n_tasks() == n_before);
+    run_team(*sum.team, Sum::work, &sum);
+    CHECK(team_size(*sum.team) == 1);
+    REQUIRE(make_threads(2));
+    run_team(*sum.team, Sum::work, &sum);
+    CHECK(team_size(*sum.team) == 2);
+    CHECK(sum.done == 300);
+}
+
 TEST_CASE("team: another thread runs it on what it has, and its threads end with it") {
     TeamPlace place;
     REQUIRE(make_threads(3));
     Sum sum{start_team(&place, 3)};
-    const auto n_tasks = [] {
-        std::size_t n = 0;
-        for ([[maybe_unused]] const auto& task : std::filesystem::directory_iterator("/proc/self/task")) ++n;
-        return n;
-    };
-    const bool counts = std::filesystem::exists("/proc/self/task") && !kInEmulator;
-    const std::size_t n_before = counts ? n_tasks() : 0;
+    const std::size_t n_before = n_tasks();
     std::thread([&] {
         run_team(*sum.team, Sum::work, &sum);
         CHECK(team_size(*sum.team) == 1);
         REQUIRE(make_threads(2));
         run_team(*sum.team, Sum::work, &sum);
         CHECK(team_size(*sum.team) == 2);
-        if (counts) CHECK(n_tasks() == n_before + 2);
+        if (n_before) CHECK(n_tasks() == n_before + 2);
     }).join();
-    for (int ms = 0; counts && ms < 2000 && n_tasks() != n_before; ++ms) usleep(1000);  // the kernel's list is late
-    if (counts) CHECK(n_tasks() == n_before);
+    for (int ms = 0; ms < 2000 && n_tasks() != n_before; ++ms) usleep(1000);  // the kernel's list is late
+    CHECK(n_tasks() == n_before);
     CHECK(sum.done == 200);
 }
 

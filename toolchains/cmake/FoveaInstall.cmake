@@ -32,8 +32,11 @@ check_cxx_symbol_exists(__GLIBCXX__ vector FOVEA_HAVE_LIBSTDCXX)
 if(FOVEA_HAVE_ASSERTIONS AND FOVEA_HAVE_LIBSTDCXX AND fovea_library_type STREQUAL "STATIC_LIBRARY")
   string(APPEND FOVEA_PKGCONFIG_LIBS " -lstdc++")
 endif()
-if(fovea_is_elf AND fovea_library_type STREQUAL "STATIC_LIBRARY")  # a plugin shows nothing of a library in it
+if(fovea_is_elf AND fovea_library_type STREQUAL "STATIC_LIBRARY")  # as the target fovea has it
   string(APPEND FOVEA_PKGCONFIG_LIBS " -Wl,--exclude-libs,libfovea.a")
+  if(FOVEA_THREADS)
+    string(APPEND FOVEA_PKGCONFIG_LIBS " -Wl,-z,nodelete")
+  endif()
 endif()
 string(REGEX REPLACE " $" "" FOVEA_PKGCONFIG_LIBS "${FOVEA_PKGCONFIG_LIBS}")
 
