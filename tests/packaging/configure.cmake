@@ -26,6 +26,16 @@ configures(testing_off "-- Tests are not built: BUILD_TESTING is off" -D BUILD_T
 configures(fetching_off "-- Tests are not built: doctest is not installed" -D CMAKE_DISABLE_FIND_PACKAGE_doctest=ON
            -D FOVEA_FETCH=OFF)
 
+# Systems without files and threads by other names than Generic, which have the library alone.
+foreach(system PICO Zephyr FreeRTOS WASI)
+  configures(${system} "Configuring done" -D CMAKE_SYSTEM_NAME=${system} -D CMAKE_SYSTEM_PROCESSOR=arm
+             -D CMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY)
+  file(STRINGS ${SCRATCH}/${system}/CMakeCache.txt options REGEX "^FOVEA_(THREADS|TOOLS|HOST|TESTS|INSTALL):")
+  if(NOT options OR options MATCHES "=ON")
+    message(FATAL_ERROR "${system}: expected no threads, programs or tests, got ${options}")
+  endif()
+endforeach()
+
 # What is wanted and cannot be had ends it soon, by its name and that of its package.
 function(refuses name expected)
   execute_process(COMMAND ${offline} ${CMAKE_COMMAND} -S ${SOURCE} -B ${SCRATCH}/${name} -G ${GENERATOR}
