@@ -2,10 +2,6 @@
 #pragma once
 #include <cstdint>
 
-#if defined(FOVEA_SHARED)
-#pragma GCC visibility push(default)  // a shared library shows what is declared here
-#endif
-
 namespace fovea {
 
 /// How an element of a weight matrix or of a key-value cache is stored. The numbers stand in the file.
@@ -50,6 +46,3 @@ enum class Activation : std::uint8_t {
 inline constexpr int kActivationCount = 9;
 
 }  // namespace fovea
-#if defined(FOVEA_SHARED)
-#pragma GCC visibility pop
-#endif
