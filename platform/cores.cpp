@@ -1,11 +1,15 @@
 #include "platform/team.h"
 
+#include <cstddef>
+
 #if defined(__linux__)
 #include <fcntl.h>
 #include <sched.h>
 #endif
 #if defined(__unix__) || defined(__APPLE__)
 #include <unistd.h>
+#elif defined(_WIN32)
+#include <windows.h>
 #endif
 
 namespace fovea {
@@ -15,6 +19,9 @@ namespace {
 std::uint32_t online() noexcept {
 #if defined(__unix__) || defined(__APPLE__)
     const long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? static_cast<std::uint32_t>(n) : 1;
+#elif defined(_WIN32)
+    const DWORD n = GetActiveProcessorCount(ALL_PROCESSOR_GROUPS);
     return n > 0 ? static_cast<std::uint32_t>(n) : 1;
 #else
     return 1;

@@ -1,17 +1,18 @@
-// Sleeping by futex on Linux, by one mutex and one condition on other systems with POSIX threads, and not at all without
-// a system. std::atomic::wait would do all this, and make every C program link the C++ library.
+// Sleeping by futex on Linux, by one mutex and one condition on other systems with POSIX threads (MinGW has them, too), and not
+// at all without a system. std::atomic::wait would do all this, and make every C program link the C++ library.
 #include "platform/epoch.h"
 
+#if defined(__unix__) || defined(__APPLE__) || (defined(_WIN32) && defined(FOVEA_THREADS))
+#define FOVEA_POSIX 1
+#include <sched.h>
+#include <time.h>
+#endif
 #if defined(__linux__)
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#elif defined(__unix__) || defined(__APPLE__)
+#elif defined(FOVEA_POSIX)
 #include <pthread.h>
-#endif
-#if defined(__unix__) || defined(__APPLE__)
-#include <sched.h>
-#include <time.h>
 #endif
 
 namespace fovea {
@@ -32,7 +33,7 @@ bool changed(const std::atomic<std::uint32_t>& word, std::uint32_t old) noexcept
     return (word.load(std::memory_order_acquire) | 1) != (old | 1);
 }
 
-#if defined(__unix__) || defined(__APPLE__)
+#if defined(FOVEA_POSIX)
 
 // Pauses between looks at the clock: about a microsecond if a pause is 40 ns, a tenth of one if it is nothing.
 constexpr int kPausesPerLook = 32;
@@ -88,7 +89,7 @@ void wake_all(const std::atomic<std::uint32_t>& word) noexcept {
     syscall(kFutex, &word, FUTEX_WAKE_PRIVATE, kAll, nullptr, nullptr, 0);
 }
 
-#elif defined(__unix__) || defined(__APPLE__)
+#elif defined(FOVEA_POSIX)
 
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t condition = PTHREAD_COND_INITIALIZER;

@@ -1,21 +1,61 @@
 #include "fovea/mapping.h"
 
-#if defined(__unix__) || defined(__APPLE__)
+#if defined(_WIN32)
+#include <stdint.h>
+#include <windows.h>
+#elif defined(__unix__) || defined(__APPLE__)
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#endif
 
+#if defined(_WIN32) || defined(__unix__) || defined(__APPLE__)
 #include <utility>
 
 namespace fovea {
 namespace {
 
-Status failed(const char* step, int error) noexcept {
+template<typename Error>
+Status failed(const char* step, Error error) noexcept {
     return {Code::io_error, step, 0, static_cast<std::uint64_t>(error)};
 }
+
+#if defined(_WIN32)
+
+/// Maps what `file` is open on; leaves `file` open.
+Status map_open_file(HANDLE file, const std::byte*& data, std::size_t& size) noexcept {
+    LARGE_INTEGER bytes;
+    if (!GetFileSizeEx(file, &bytes)) return failed("read the size", GetLastError());
+    if (static_cast<std::uint64_t>(bytes.QuadPart) > PTRDIFF_MAX) return failed("map", ERROR_FILE_TOO_LARGE);
+    data = nullptr;
+    size = static_cast<std::size_t>(bytes.QuadPart);
+    if (size == 0) return {};
+    const HANDLE section = CreateFileMappingA(file, nullptr, PAGE_READONLY, 0, 0, nullptr);
+    if (!section) return failed("map", GetLastError());
+    data = static_cast<const std::byte*>(MapViewOfFile(section, FILE_MAP_READ, 0, 0, size));
+    const DWORD error = GetLastError();
+    CloseHandle(section);  // which the view keeps
+    return data ? Status{} : failed("map", error);
+}
+
+Status map_path(const char* path, const std::byte*& data, std::size_t& size) noexcept {
+    constexpr DWORD kShared = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE;  // as Unix has it
+    const HANDLE file =
+        CreateFileA(path, GENERIC_READ, kShared, nullptr, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, nullptr);
+    if (file == INVALID_HANDLE_VALUE) return failed("open", GetLastError());
+    const bool is_file = GetFileType(file) == FILE_TYPE_DISK;
+    const Status status =
+        is_file ? map_open_file(file, data, size) : failed("not a regular file", ERROR_INVALID_HANDLE);
+    CloseHandle(file);
+    return status;
+}
+
+void unmap(const std::byte* data, std::size_t) noexcept { UnmapViewOfFile(data); }
+
+#else
 
 /// Maps what `file` is open on; leaves `file` open.
 Status map_open_file(int file, const std::byte*& data, std::size_t& size) noexcept {
@@ -37,6 +77,18 @@ Status map_open_file(int file, const std::byte*& data, std::size_t& size) noexce
     return {};
 }
 
+Status map_path(const char* path, const std::byte*& data, std::size_t& size) noexcept {
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe without a writer must not block us
+    if (file < 0) return failed("open", errno);
+    const Status status = map_open_file(file, data, size);
+    close(file);
+    return status;
+}
+
+void unmap(const std::byte* data, std::size_t size) noexcept { munmap(const_cast<std::byte*>(data), size); }
+
+#endif
+
 }  // namespace
 
 Mapping::Mapping(Mapping&& other) noexcept
@@ -50,15 +102,12 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
 }
 
 Mapping::~Mapping() {
-    if (data_) munmap(const_cast<std::byte*>(data_), size_);
+    if (data_) unmap(data_, size_);
 }
 
 Status map_file(const char* path, Mapping& mapping) noexcept {
-    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe without a writer must not block us
-    if (file < 0) return failed("open", errno);
     Mapping fresh;
-    const Status status = map_open_file(file, fresh.data_, fresh.size_);
-    close(file);
+    const Status status = map_path(path, fresh.data_, fresh.size_);
     if (status.ok()) mapping = std::move(fresh);
     return status;
 }

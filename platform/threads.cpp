@@ -98,7 +98,7 @@ void end_workers(Pool& p, std::uint32_t n_kept) noexcept {
 void end_pool(void* its_pool) noexcept { end_workers(*static_cast<Pool*>(its_pool), 0); }
 
 /// A forked child has the pool of the thread that forked, and none of its threads.
-void forget_pool() noexcept {
+[[maybe_unused]] void forget_pool() noexcept {
     own_pool.first = own_pool.last = nullptr;
     own_pool.n_workers = 0;
 }
@@ -107,15 +107,28 @@ void prepare() noexcept {
     prepared = pthread_key_create(&at_thread_end, end_pool) == 0 && pthread_atfork(nullptr, nullptr, forget_pool) == 0;
 }
 
+#if defined(_WIN32)  // which has no signals that arrive for a process
+
+int start(pthread_t& thread, const pthread_attr_t& attributes, Pool& p) noexcept {
+    return pthread_create(&thread, &attributes, run_worker, &p);
+}
+
+#else
+
 /// Signals that arrive for the process are for the host's threads, not for ours; what a thread's own doing raises, and
 /// profilers' clock, is not held back.
-sigset_t held_back() noexcept {
-    sigset_t set;
-    sigfillset(&set);
-    for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF})
-        sigdelset(&set, number);
-    return set;
+int start(pthread_t& thread, const pthread_attr_t& attributes, Pool& p) noexcept {
+    sigset_t held, before;
+    sigfillset(&held);
+    constexpr int kOwnDoing[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF};
+    for (const int number : kOwnDoing) sigdelset(&held, number);
+    pthread_sigmask(SIG_BLOCK, &held, &before);
+    const int error = pthread_create(&thread, &attributes, run_worker, &p);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return error;
 }
+
+#endif
 
 bool add_worker(Pool& p) noexcept {
     pthread_attr_t attributes;
@@ -124,12 +137,8 @@ bool add_worker(Pool& p) noexcept {
     if (pthread_attr_getstacksize(&attributes, &stack_bytes) == 0 && stack_bytes < kStackBytes)
         pthread_attr_setstacksize(&attributes, kStackBytes);
     const std::uint32_t n_done = p.n_done.value();
-    const sigset_t held = held_back();
-    sigset_t before;
-    pthread_sigmask(SIG_BLOCK, &held, &before);
     pthread_t thread;
-    const bool made = pthread_create(&thread, &attributes, run_worker, &p) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    const bool made = start(thread, attributes, p) == 0;
     pthread_attr_destroy(&attributes);
     if (!made) return false;
     p.n_done.wait(n_done, kSpinNs, p.alone);  // until it stands in the list

@@ -47,6 +47,11 @@ function(fovea_find_xsimd)
       set(include ${FOVEA_XSIMD_INCLUDE})
     endif()
   endif()
+  if(include AND CMAKE_CROSSCOMPILING)  # beside them lie headers of this machine's C library
+    set(include ${CMAKE_CURRENT_BINARY_DIR}/headers)
+    file(MAKE_DIRECTORY ${include})
+    file(CREATE_LINK ${FOVEA_XSIMD_INCLUDE}/xsimd ${include}/xsimd SYMBOLIC)
+  endif()
   if(NOT include)
     fovea_fetch(source xsimd "xsimd 8 or newer" libxsimd-dev https://github.com/xtensor-stack/xsimd/archive/8.1.0.tar.gz
                 d52551360d37709675237d2a0418e28f70995b5b7cdad7c674626bcfbbf48328)

@@ -50,6 +50,9 @@ function(fovea_isa_part name part)
     # Before 13, GCC warns of its own headers: the "undefined" operand of unmasked AVX-512 intrinsics.
     target_compile_options(${object} PRIVATE -Wno-uninitialized -Wno-maybe-uninitialized)
   endif()
+  if(WIN32 AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${object} PRIVATE -Wa,-muse-unaligned-vector-move)  # its stack is aligned to 16 bytes (GCC's bug 54412)
+  endif()
   if(CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo|MinSizeRel)$" OR NOT CMAKE_CXX_FLAGS MATCHES "(^| )-O")
     # Loops are unrolled by hand: on x86 -O3 took longer to compile, made larger objects, and gained nothing. ARM was not timed.
     set(optimised -O3)
