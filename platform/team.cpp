@@ -3,6 +3,7 @@
 #include <atomic>
 #include <new>
 
+#include "fovea/executors.h"
 #include "platform/epoch.h"
 #include "platform/float_env.h"
 
@@ -12,7 +13,8 @@ struct Team {
     TeamRunner run = nullptr;  // null: run_on_threads
     void* context = nullptr;
     std::uint32_t n_threads = 1;
-    bool alone = false;                                   // every member can have a CPU of its own
+    bool alone = false;  // every member can have a CPU of its own
+    bool by_openmp = false;
     alignas(64) std::atomic<std::uint32_t> n_members{1};  // of the current run
     alignas(64) std::atomic<std::uint32_t> n_arrived{0};  // at the barrier
     std::atomic<std::uint32_t> n_taken{0};                // pieces since the last one; changed in other phases
@@ -23,6 +25,7 @@ static_assert(sizeof(Team) <= kTeamBytes && alignof(Team) <= 64);
 namespace {
 
 struct Work {
+    Team& team;
     void (*work)(void* context, std::uint32_t member);
     void* context;
 };
@@ -31,6 +34,12 @@ void run_member(void* argument, std::uint32_t member) noexcept {
     const Work& w = *static_cast<const Work*>(argument);
     const FloatEnv env;
     w.work(w.context, member);
+}
+
+/// OpenMP may give fewer threads than it is asked for, which shows only within: each member notes the number before it begins.
+void run_openmp_member(void* argument, std::uint32_t member) noexcept {
+    static_cast<const Work*>(argument)->team.n_members.store(openmp_members(), std::memory_order_relaxed);
+    run_member(argument, member);
 }
 
 }  // namespace
@@ -42,6 +51,9 @@ Team* start_team(void* place, std::uint32_t n_threads, TeamRunner run, void* con
     team->n_threads = n_threads;
     team->n_members.store(n_threads, std::memory_order_relaxed);
     team->alone = n_threads <= usable_cpus();
+    team->by_openmp = run && run == openmp_executor().run;
+    constexpr auto kNoWork = [](void*, std::uint32_t) {};
+    if (team->by_openmp && n_threads > 1) run(context, n_threads, kNoWork, nullptr);
     return team;
 }
 
@@ -50,11 +62,11 @@ void run_team(Team& team, void (*work)(void* context, std::uint32_t member), voi
     if (n > 1 && !team.run && threads_here() < n) n = threads_here();
     team.n_members.store(n, std::memory_order_relaxed);
     team.n_taken.store(0, std::memory_order_relaxed);
-    Work w{work, context};
+    Work w{team, work, context};
     if (n == 1)
         run_member(&w, 0);
     else if (team.run)
-        team.run(team.context, n, run_member, &w);
+        team.run(team.context, n, team.by_openmp ? run_openmp_member : run_member, &w);
     else
         run_on_threads(nullptr, n, run_member, &w);
 }

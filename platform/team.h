@@ -16,7 +16,7 @@ using TeamRunner = void (*)(void* context, std::uint32_t n_members, void (*work)
                             void* argument);
 
 /// Makes a team of n_threads at `place` (kTeamBytes, 64-byte aligned). It runs by `run`, or, if that is null, on the
-/// threads that make_threads has made.
+/// threads that make_threads has made. OpenMP starts its threads here.
 [[nodiscard]] Team* start_team(void* place, std::uint32_t n_threads, TeamRunner run = nullptr,
                                void* context = nullptr) noexcept;
 
@@ -34,7 +34,7 @@ void barrier(Team& team) noexcept;
 /// may be taken.
 [[nodiscard]] std::uint32_t claim_work(Team& team) noexcept;
 
-/// The number of members: n_threads, or fewer if the calling thread has fewer.
+/// The number of members: n_threads, or fewer if the calling thread has fewer, or OpenMP gives fewer.
 /// Divide work by this inside `work`, never by a number from elsewhere.
 [[nodiscard]] std::uint32_t team_size(const Team& team) noexcept;
 
@@ -57,6 +57,11 @@ void drop_threads() noexcept;
 /// A TeamRunner on the calling thread and its threads, for up to threads_here members.
 void run_on_threads(void* context, std::uint32_t n_members, void (*work)(void* argument, std::uint32_t member),
                     void* argument) noexcept;
+
+// ---- OpenMP's team (openmp.cpp) ------------------------------------------------------------------------------------
+
+/// How many members a run by openmp_executor (fovea/executors.h) has, within its `work`; n_members at most.
+[[nodiscard]] std::uint32_t openmp_members() noexcept;
 
 // ---- the machine's cores (cores.cpp) -------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
-// The engine's own threads: a pool for each thread that makes sessions. Not OpenMP's, whose libraries end the process
-// if the system refuses a thread, and make threads whenever a region is larger than the last one, a forward pass too.
+// The engine's own threads: a pool for each thread that makes sessions. Unlike OpenMP's libraries (openmp.cpp) they neither
+// end the process if the system refuses a thread, nor make threads in a pass.
 #include "platform/team.h"
 
 #if defined(FOVEA_THREADS)

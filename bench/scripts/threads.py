@@ -78,9 +78,10 @@ class Machine:
     def __init__(self, options, phases):
         team = json.loads(output([options.bench, "--benchmark_filter=team/", "--benchmark_format=json"]))
         named = {entry["name"]: entry["real_time"] * 1e-6 for entry in team["benchmarks"]}
-        self.meet = next(t for name, t in named.items() if re.match("team/meet/threads:2", name))
-        self.run = next(t for name, t in named.items() if re.match("team/run_spinning/threads:2", name))
-        self.wake = next(t for name, t in named.items() if re.match("team/run_sleeping/threads:2", name))
+        # The last are of the command line's executor.
+        self.meet, self.run, self.wake = (
+            [t for name, t in named.items() if re.match(f"team/{what}/[a-z]+/threads:2", name)][-1]
+            for what in ("meet", "run_spinning", "run_sleeping"))
         self.token, self.bandwidth = {}, {}
         runs = [[self.bench(options, n) for n in (1, 2)] for _ in range(options.pairs)]
         for i, n in enumerate((1, 2)):

@@ -4,6 +4,8 @@
 
 #include "bench/suites/suites.h"
 #include "convert/open/open.h"
+#include "fovea/executors.h"
+#include "fovea/host/runtime.h"
 #include "tools/options/presets.h"
 
 namespace fovea {
@@ -48,6 +50,7 @@ void fill_elements(Type type, Numbers& numbers, std::span<std::byte> bytes) {
 
 int main(int argc, char** argv) {
     using namespace fovea;
+    host::use_executor(openmp_executor());
     for (AddSuite* add_suite : {add_matmul_suite, add_attention_suite, add_model_suite, add_constraint_suite,
                                 add_speculation_suite, add_team_suite})
         add_suite();

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "bench/suites/suites.h"
+#include "fovea/executors.h"
 #include "fovea/host/runtime.h"
 #include "host/base/error.h"
 #include "host/base/words.h"
@@ -46,7 +47,7 @@ void pin_team(std::uint32_t n_threads) {
         std::byte bytes[kTeamBytes];
     } place;
     run_team(
-        *start_team(&place, n_threads),
+        *start_team(&place, n_threads, openmp_executor().run),
         [](void* n, std::uint32_t member) { pin_thread(member, *static_cast<std::uint32_t*>(n)); }, &n_threads);
 }
 

@@ -1,5 +1,6 @@
 // What meeting costs a team: a barrier whose members arrive together, and a run whose members spin or sleep before it.
 #include "bench/suites/suites.h"
+#include "fovea/executors.h"
 #include "host/base/clock.h"
 #include "platform/team.h"
 
@@ -8,8 +9,9 @@ namespace {
 
 class BenchTeam {
 public:
-    explicit BenchTeam(std::uint32_t n_threads)
-        : made_(make_threads(n_threads)), team_(start_team(place_, n_threads)) {}
+    BenchTeam(std::uint32_t n_threads, const Executor& executor)
+        : made_(executor.run || make_threads(n_threads)),
+          team_(start_team(place_, n_threads, executor.run, executor.context)) {}
     BenchTeam(const BenchTeam&) = delete;
     BenchTeam& operator=(const BenchTeam&) = delete;
 
@@ -48,19 +50,17 @@ void take_median(benchmark::State& state, BenchTeam& team, int n, const std::fun
     state.counters["p90_us"] = seconds[seconds.size() * 9 / 10] * 1e6;
 }
 
-}  // namespace
-
-void add_team_suite() {
+void add_teams_of(const std::string& name, const Executor& executor) {
     for (std::uint32_t n = 2; n <= usable_cpus(); n *= 2) {
-        const std::string threads = "/threads:" + std::to_string(n);
-        add("team/meet" + threads, [n](benchmark::State& state) {
-            BenchTeam team(n);
+        const std::string threads = "/" + name + "/threads:" + std::to_string(n);
+        add("team/meet" + threads, [n, executor](benchmark::State& state) {
+            BenchTeam team(n, executor);
             constexpr int kMeetings = 1000;
             take_median(state, team, 101, [&] { return (team.run(kMeetings) - team.run(0)) / kMeetings; });
         });
-        for (const auto& [name, pause] : {std::pair{"spinning", 20}, {"sleeping", 3000}}) {
-            add(std::string("team/run_") + name + threads, [n, pause = pause](benchmark::State& state) {
-                BenchTeam team(n);
+        for (const auto& [state_name, pause] : {std::pair{"spinning", 20}, {"sleeping", 3000}}) {
+            add(std::string("team/run_") + state_name + threads, [n, executor, pause = pause](benchmark::State& state) {
+                BenchTeam team(n, executor);
                 take_median(state, team, 301, [&] {
                     const double until = host::seconds_now() + pause * 1e-6;
                     while (host::seconds_now() < until) {
@@ -70,6 +70,13 @@ void add_team_suite() {
             });
         }
     }
+}
+
+}  // namespace
+
+void add_team_suite() {
+    add_teams_of("own", kOwnThreads);
+    if (openmp_executor().run) add_teams_of("openmp", openmp_executor());
 }
 
 }  // namespace fovea

@@ -6,6 +6,7 @@
 
 #include "engine/format/format.h"
 #include "engine/model/kind.h"
+#include "fovea/executors.h"
 
 using namespace fovea;
 
@@ -112,6 +113,8 @@ fovea_status fovea_make_session_of(const fovea_model* model, const fovea_limits*
                                    size_t arena_bytes, fovea_session** session) {
     return to_c(answer(model, {limits, nullptr, bytes_of(arena, arena_bytes), session}));
 }
+
+fovea_run fovea_openmp(void) { return openmp_executor().run; }
 
 fovea_status fovea_make_session(const void* file, size_t file_bytes, const fovea_limits* limits, void* arena,
                                 size_t arena_bytes, fovea_session** session) {

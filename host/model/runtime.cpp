@@ -10,6 +10,18 @@
 #include "host/base/words.h"
 
 namespace fovea::host {
+namespace {
+
+Executor chosen_executor;
+
+[[nodiscard]] SessionOptions with_executor(SessionOptions options) noexcept {
+    if (!options.executor.run) options.executor = chosen_executor;
+    return options;
+}
+
+}  // namespace
+
+void use_executor(const Executor& executor) noexcept { chosen_executor = executor; }
 
 Arena take_arena(const Opened& opened, std::uint64_t n_bytes, Pages pages) {
     Arena arena(n_bytes, Pages::at_use);
@@ -33,7 +45,7 @@ Runtime<Session> start_session(const Opened& opened, Limits limits, const Sessio
     opened.plan_adapters(limits);
     require(make_plan(opened.config(), limits, running.plan), opened.name);
     running.arena = take_arena(opened, running.plan.arena_bytes);
-    require(make_session(opened.model, limits, running.arena, *running, options), opened.name);
+    require(make_session(opened.model, limits, running.arena, *running, with_executor(options)), opened.name);
     opened.use_adapters(running->workspace());
     return running;
 }
@@ -47,7 +59,8 @@ Runtime<Workspace> plan_workspace(const Opened& opened, Limits limits, Pages pag
 }
 
 void make_workspace(const Opened& opened, const SessionOptions& options, Runtime<Workspace>& workspace) {
-    require(make_workspace(opened.model, workspace.plan.limits, workspace.arena, *workspace, options), opened.name);
+    require(make_workspace(opened.model, workspace.plan.limits, workspace.arena, *workspace, with_executor(options)),
+            opened.name);
     opened.use_adapters(*workspace);
 }
 

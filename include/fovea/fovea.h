@@ -258,6 +258,9 @@ enum { FOVEA_F32 = 0, FOVEA_F16 = 1, FOVEA_Q8 = 3, FOVEA_Q4 = 4 };
 /// on a thread of its own, and returns when all have returned. See Executor in workspace.h.
 typedef void (*fovea_run)(void* context, uint32_t n_members, void (*work)(void* argument, uint32_t member),
                           void* argument);
+/// OpenMP's team, for fovea_limits.run; NULL in builds without it, which means the engine's own threads. See
+/// openmp_executor in executors.h.
+fovea_run fovea_openmp(void);
 
 /// Capacities of a session or a workspace, and how it is run; zeros choose what is in brackets.
 typedef struct {

@@ -56,8 +56,8 @@ private:
 /// that thread share them. They sleep between calls, and end with the thread. No later call makes threads. Another thread
 /// may use the session, but only one at a time. Then its own workers run the call; it has some only if it has made a
 /// session, else it runs alone. A forked child has its parent's sessions but none of their threads; sessions that it makes
-/// get new ones. With an executor no thread is made here. Code that has made threads must stay loaded: a plugin that links
-/// the static library wants -Wl,-z,nodelete, which CMake gives it.
+/// get new ones. With an executor no thread is made here, except by OpenMP. Code that has made threads must stay loaded: a
+/// plugin that links the static library wants -Wl,-z,nodelete, which CMake gives it.
 /// Errors, `session` and what the arena holds unchanged: those of make_plan, arena_too_small, misaligned,
 /// isa_unavailable, threads_unavailable (the system gives fewer threads, or this build makes none), unsupported (a Remote beside
 /// an instruction set with tiles, amx).

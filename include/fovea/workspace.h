@@ -57,13 +57,13 @@ private:
 /// All n_members must run at the same time, each on a thread of its own, for they wait for one another inside: a pool of
 /// fewer threads that runs them one after the other waits for ever. Member 0 may be any thread. Every member must
 /// see what the caller wrote before, and the caller must see afterwards what the members wrote. `work` neither throws nor allocates.
-/// With OpenMP, in a host that has it anyway (-fopenmp; it may end the process if the system gives no thread). OpenMP
-/// must really give n_members, which it may not within a parallel region, beyond OMP_THREAD_LIMIT or with OMP_DYNAMIC.
-/// There the call would wait for ever, so take one thread or the engine's own:
+/// OpenMP's team is there by name: openmp_executor in fovea/executors.h. A host's pool, with a thread for each member:
 ///
-///     void run_by_openmp(void*, std::uint32_t n_members, void (*work)(void*, std::uint32_t), void* argument) {
-///     #pragma omp parallel num_threads(n_members)
-///         work(argument, omp_get_thread_num());
+///     void run_on_pool(void* context, std::uint32_t n_members, void (*work)(void*, std::uint32_t), void* argument) {
+///         Pool& pool = *static_cast<Pool*>(context);
+///         for (std::uint32_t member = 1; member < n_members; ++member) pool.start([=] { work(argument, member); });
+///         work(argument, 0);
+///         pool.wait();
 ///     }
 struct Executor {
     void (*run)(void* context, std::uint32_t n_members, void (*work)(void* argument, std::uint32_t member),

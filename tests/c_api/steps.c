@@ -396,4 +396,8 @@ void test_executor(const struct fovea_model* demo) {
     h.cancelled = fovea_session_workspace(session);
     GIVES(FOVEA_CANCELLED, fovea_forward(session, kTokens, 12));
     CHECK(fovea_kv_len(session) == 12);
+    if (fovea_openmp() == NULL) return;
+    fovea_session* openmp = make_demo_session(demo, (fovea_limits){.n_threads = 2, .run = fovea_openmp()});
+    GIVES(FOVEA_OK, fovea_forward(openmp, kTokens, 12));
+    CHECK(same_floats(fovea_logits(openmp), fovea_logits(alone), info.vocab_size));
 }

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "fovea/executors.h"
 #include "fovea/mapping.h"
 #include "tests/platform/temporary_directory.h"
 #if defined(__SSE__)
@@ -219,13 +220,29 @@ constexpr std::uint32_t kSizes[] = {1, 2, 3, 4, 8};
 constexpr std::uint32_t kSizes[] = {1};
 #endif
 
+/// A team of a size, and what runs it: null for the engine's own threads, and OpenMP's if the build has them.
+struct TeamCase {
+    TeamRunner run;
+    std::uint32_t n;
+};
+
+std::vector<TeamCase> team_cases() {
+    std::vector<TeamCase> all;
+    for (const std::uint32_t n : kSizes) all.push_back({nullptr, n});
+    for (const std::uint32_t n : kSizes)
+        if (const TeamRunner openmp = openmp_executor().run) all.push_back({openmp, n});
+    return all;
+}
+
 TEST_CASE("team: every member runs once, in the engine's floating-point environment" * doctest::skip(kInValgrind)) {
     const HostileHost host;
-    for (const std::uint32_t n : kSizes) {
+    for (const TeamCase& c : team_cases()) {
+        const std::uint32_t n = c.n;
         CAPTURE(n);
+        CAPTURE(c.run == nullptr);
         TeamPlace place;
         REQUIRE(make_threads(n));
-        Team* team = start_team(&place, n);
+        Team* team = start_team(&place, n, c.run);
         CHECK(team_size(*team) == n);
         struct Seen {
             std::atomic<std::uint32_t> runs[8], strange;
@@ -265,15 +282,17 @@ TEST_CASE("team: teams of several sizes take turns with the threads of the large
 
 TEST_CASE("team: after a barrier every member sees what all wrote before it") {
     constexpr std::uint32_t kPhases = 2000;
-    for (const std::uint32_t n : kSizes) {
+    for (const TeamCase& c : team_cases()) {
+        const std::uint32_t n = c.n;
         CAPTURE(n);
+        CAPTURE(c.run == nullptr);
         TeamPlace place;
         REQUIRE(make_threads(n));
         struct Board {
             Team* team;
             std::uint32_t phase[8];  // plain memory: the barrier alone orders it
             std::atomic<std::uint32_t> wrong;
-        } board{start_team(&place, n), {}, 0};
+        } board{start_team(&place, n, c.run), {}, 0};
         const auto work = [](void* context, std::uint32_t member) {
             Board& b = *static_cast<Board*>(context);
             for (std::uint32_t phase = 1; phase <= kPhases; ++phase) {
@@ -292,15 +311,17 @@ TEST_CASE("team: after a barrier every member sees what all wrote before it") {
 
 TEST_CASE("team: a phase's pieces are taken once each, by whoever comes") {
     constexpr std::uint32_t kPhases = 200, kPieces = 37;
-    for (const std::uint32_t n : kSizes) {
+    for (const TeamCase& c : team_cases()) {
+        const std::uint32_t n = c.n;
         if (n == 1) continue;
         CAPTURE(n);
+        CAPTURE(c.run == nullptr);
         TeamPlace place;
         REQUIRE(make_threads(n));
         struct Work {
             Team* team;
             std::uint32_t done[kPieces];  // plain memory: a piece is one member's, and the barrier orders phases
-        } all{start_team(&place, n), {}};
+        } all{start_team(&place, n, c.run), {}};
         const auto work = [](void* context, std::uint32_t) {
             Work& w = *static_cast<Work*>(context);
             for (std::uint32_t phase = 0; phase < kPhases; ++phase) {
@@ -309,7 +330,7 @@ TEST_CASE("team: a phase's pieces are taken once each, by whoever comes") {
                 barrier(*w.team);
             }
         };
-        for (int run = 0; run < 2; ++run) run_team(*all.team, work, &all);
+        for (int i = 0; i < 2; ++i) run_team(*all.team, work, &all);
         for (const std::uint32_t times : all.done) CHECK(times == 2 * kPhases);
     }
 }
@@ -460,6 +481,23 @@ TEST_CASE("team: within a run its own thread's teams have one member") {
     CHECK(team_size(*both.inner.team) == 1);
     CHECK(both.inner.done == 100);
     CHECK(both.outer.done == 100);
+}
+
+TEST_CASE("team: within OpenMP's own run a team has as many members as OpenMP gives") {
+    const TeamRunner openmp = openmp_executor().run;
+    if (!openmp) return;
+    TeamPlace place;
+    Sum sum{start_team(&place, 3, openmp)};
+    const auto work = [](void* context, std::uint32_t member) {
+        Sum& s = *static_cast<Sum*>(context);
+        if (member == 0) run_team(*s.team, Sum::work, &s);
+    };
+    openmp(nullptr, 2, work, &sum);
+    CHECK(team_size(*sum.team) == 1);
+    CHECK(sum.done == 100);
+    run_team(*sum.team, Sum::work, &sum);
+    CHECK(team_size(*sum.team) == 3);
+    CHECK(sum.done == 200);
 }
 
 #if defined(__linux__) && !defined(FOVEA_SANITIZED) && !defined(FOVEA_EMULATED)  // they want memory of their own

@@ -12,7 +12,7 @@ namespace fovea::testing {
 
 class HearRun {
 public:
-    HearRun(Type type, std::uint32_t n_threads, const char* isa)
+    HearRun(Type type, std::uint32_t n_threads, const SessionOptions& how)
         : model_(sound_config(), type),
           sound_(model_.model.config().encoder.sound),
           samples_(some_floats(window_samples(sound_), 2)),
@@ -30,7 +30,7 @@ public:
             make_pool_plan(config, {}, text).ok();
         scratch_.resize(n_bytes), arena_.resize(plan.arena_bytes);
         memories_.resize(memory.arena_bytes), texts_.resize(text.arena_bytes);
-        ready_ = ready_ && make_workspace(model_.model, plan.limits, arena_, workspace_, isa).ok() &&
+        ready_ = ready_ && make_workspace(model_.model, plan.limits, arena_, workspace_, how).ok() &&
                  make_pool(model_.model, memory.limits, memories_, memory_pool_).ok() &&
                  make_pool(model_.model, text.limits, texts_, text_pool_).ok() &&
                  make_cache(memory_pool_, memory_).ok() && make_cache(text_pool_, text_).ok();

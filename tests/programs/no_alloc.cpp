@@ -1,6 +1,6 @@
 // Shows that nothing is allocated and the operating system is not asked for anything from the first forward pass on:
 // tokenizing, computing with the given number of threads, sampling, turning ids into text, rewinding, saving.
-//   fovea_no_alloc N_THREADS
+//   fovea_no_alloc N_THREADS [openmp]
 // The C library's allocator is replaced by one that counts. System calls are forbidden to all threads by a filter that
 // lets through only what threads need to wait for each other. The run proves its own watch: it ends with a forbidden
 // call, and passes only if that is caught.
@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/executors.h"
 #include "fovea/fovea.h"
 #include "fovea/generator.h"
 #include "fovea/host/arena.h"
@@ -128,9 +129,9 @@ void expect(bool ok, const char* what) {
 /// From text to text with the demo model, with every option of the sampler.
 class TextRun {
 public:
-    TextRun(std::uint32_t n_threads, const char* isa)
+    TextRun(std::uint32_t n_threads, const SessionOptions& how)
         : opened_(open_path_or_demo("")),
-          running_(start_session(opened_, {.n_threads = n_threads}, {.isa = isa})),
+          running_(start_session(opened_, {.n_threads = n_threads}, how)),
           logits_(opened_.model.config().decoder.vocab_size),
           candidates_(logits_.size()),
           recent_(kNew),
@@ -138,7 +139,7 @@ public:
           tokens_(max_tokens(opened_.tokenizer, kText.size())),
           piece_(max_piece_bytes(opened_.tokenizer)),
           saved_(running_.plan.arena_bytes),
-          draft_(start_session(opened_, {}, {.isa = isa})) {
+          draft_(start_session(opened_, {}, how)) {
         GeneratorPlan plan;
         expect(make_generator_plan(opened_.model, opened_.tokenizer, {.max_proposed = 4}, plan).ok(), "plan");
         arena_.resize(plan.arena_bytes);
@@ -207,9 +208,9 @@ private:
 /// A model large enough that single tokens go to all threads too; one of each matrix and cache type.
 class LargeRun {
 public:
-    LargeRun(Type type, Type kv_type, std::uint32_t n_threads, const char* isa)
+    LargeRun(Type type, Type kv_type, std::uint32_t n_threads, const SessionOptions& how)
         : model_(llama_config(2, 512, 8, 4, 64, 1408, 300), type),
-          session_(model_.model, {.max_batch = 32, .n_threads = n_threads, .kv_type = kv_type}, isa),
+          session_(model_.model, {.max_batch = 32, .n_threads = n_threads, .kv_type = kv_type}, how),
           tokens_(some_tokens(80, model_.model.config().decoder.vocab_size)),
           logits_(model_.model.config().decoder.vocab_size) {}
 
@@ -230,7 +231,7 @@ private:
 /// Heads alone under masks of numbers, padding and order, weights asked for.
 class AttendRun {
 public:
-    AttendRun(std::uint32_t n_threads, const char* isa)
+    AttendRun(std::uint32_t n_threads, const SessionOptions& how)
         : arrays_({.causal = true, .adds = true, .pads = true}),
           model_(heads()),
           session_(model_,
@@ -238,7 +239,7 @@ public:
                     .n_threads = n_threads,
                     .max_sequences = kCase.n_sequences,
                     .max_key_rows = kCase.n_sequences * kCase.n_keys},
-                   isa),
+                   how),
           out_(arrays_.n_out()),
           weights_(arrays_.n_weights()) {}
 
@@ -271,10 +272,10 @@ private:
 /// An encoder that feeds a decoder, two sequences of each. Where it hears, frames of its own width become as many rows.
 class EncodeRun {
 public:
-    EncodeRun(bool hears, Type type, std::uint32_t n_threads, const char* isa)
+    EncodeRun(bool hears, Type type, std::uint32_t n_threads, const SessionOptions& how)
         : hears_(hears),
           model_(config(hears), type),
-          session_(model_.model, {.max_batch = kRows, .n_threads = n_threads, .max_sequences = 2}, isa),
+          session_(model_.model, {.max_batch = kRows, .n_threads = n_threads, .max_sequences = 2}, how),
           rows_(some_floats(kRows * kWidth, 1)),
           frames_(some_floats(kFrames * kMels, 2)),
           out_(kRows * kWidth) {}
@@ -302,7 +303,7 @@ private:
 /// Sequences of one pass: a prompt beside single tokens, forks that copy a page, saved and restored caches.
 class StepsRun {
 public:
-    StepsRun(std::uint32_t n_threads, const char* isa)
+    StepsRun(std::uint32_t n_threads, const SessionOptions& how)
         : model_(llama_config(2, 48, 6, 2, 8, 88, 300), Type::q8),
           tokens_(some_tokens(200, model_.model.config().decoder.vocab_size)),
           logits_(model_.model.config().decoder.vocab_size),
@@ -314,7 +315,7 @@ public:
         expect(make_pool_plan(model_.model.config(), {.max_sequences = 4}, caches).ok(), "make_pool_plan");
         arena_.resize(plan.arena_bytes);
         pages_.resize(caches.arena_bytes);
-        expect(make_workspace(model_.model, limits, arena_, workspace_, isa).ok(), "make_workspace");
+        expect(make_workspace(model_.model, limits, arena_, workspace_, how).ok(), "make_workspace");
         expect(make_pool(model_.model, caches.limits, pages_, pool_).ok(), "make_pool");
     }
 
@@ -346,7 +347,7 @@ private:
 /// A text of the demo model by the C interface, with all that its generators can do.
 class CRun {
 public:
-    CRun(std::uint32_t n_threads, const char* isa) {
+    CRun(std::uint32_t n_threads, const SessionOptions& how) {
         const std::span<const std::byte> file = demo_model_bytes();
         expect(fovea_open_model(file.data(), file.size(), 0, memory_, sizeof memory_, &model_).code == FOVEA_OK,
                "open");
@@ -354,7 +355,8 @@ public:
         limits.struct_size = sizeof limits;
         limits.max_text_bytes = 64;
         limits.n_threads = n_threads;
-        limits.isa = isa;
+        limits.isa = how.isa;
+        limits.run = how.executor.run;
         fovea_plan plan{};
         plan.struct_size = sizeof plan;
         expect(fovea_plan_session(model_, &limits, &plan).code == FOVEA_OK, "fovea_plan_session");
@@ -409,7 +411,7 @@ private:
     fovea_generator* generator_ = nullptr;
 };
 
-int run(std::uint32_t n_threads) {
+int run(std::uint32_t n_threads, const Executor& executor) {
     std::deque<CRun> texts_in_c;
     std::deque<StepsRun> steps;
     std::deque<TextRun> text;
@@ -418,19 +420,21 @@ int run(std::uint32_t n_threads) {
     std::deque<EncodeRun> stacks;
     std::deque<HearRun> hearing;
     for (const char* isa : isa_names()) {
-        text.emplace_back(n_threads, isa);
-        texts_in_c.emplace_back(n_threads, isa);
-        heads.emplace_back(n_threads, isa);
-        steps.emplace_back(n_threads, isa);
+        const SessionOptions how{.isa = isa, .executor = executor};
+        text.emplace_back(n_threads, how);
+        texts_in_c.emplace_back(n_threads, how);
+        heads.emplace_back(n_threads, how);
+        steps.emplace_back(n_threads, how);
         for (const bool hears : {false, true})
-            for (const Type type : {Type::f32, Type::q8}) stacks.emplace_back(hears, type, n_threads, isa);
-        for (const Type type : {Type::f32, Type::q8}) hearing.emplace_back(type, n_threads, isa);
-        large.emplace_back(Type::f32, Type::f32, n_threads, isa);
-        large.emplace_back(Type::f16, Type::f16, n_threads, isa);
-        large.emplace_back(Type::q8, Type::q4, n_threads, isa);
+            for (const Type type : {Type::f32, Type::q8}) stacks.emplace_back(hears, type, n_threads, how);
+        for (const Type type : {Type::f32, Type::q8}) hearing.emplace_back(type, n_threads, how);
+        large.emplace_back(Type::f32, Type::f32, n_threads, how);
+        large.emplace_back(Type::f16, Type::f16, n_threads, how);
+        large.emplace_back(Type::q8, Type::q4, n_threads, how);
         for (const Type type : {Type::bf16, Type::q8, Type::q4, Type::q8_128})
-            large.emplace_back(type, Type::f32, n_threads, isa);
-        if (n_threads > 2) large.emplace_back(Type::f32, Type::f32, n_threads - 1, isa);  // teams of two sizes in turn
+            large.emplace_back(type, Type::f32, n_threads, how);
+        // Teams of two sizes in turn, which OpenMP starts threads for.
+        if (n_threads > 2 && !executor.run) large.emplace_back(Type::f32, Type::f32, n_threads - 1, how);
     }
     if (dup2(STDERR_FILENO, kReport) < 0) return 1;
 
@@ -465,8 +469,8 @@ int run(std::uint32_t n_threads) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    const long n_threads = argc == 2 ? std::strtol(argv[1], nullptr, 10) : 0;
-    if (n_threads < 1 || n_threads > 64) return std::fprintf(stderr, "usage: fovea_no_alloc N_THREADS\n"), 2;
-    const int result = run(static_cast<std::uint32_t>(n_threads));
+    const long n_threads = argc > 1 ? std::strtol(argv[1], nullptr, 10) : 0;
+    if (n_threads < 1 || n_threads > 64) return std::fprintf(stderr, "usage: fovea_no_alloc N_THREADS [openmp]\n"), 2;
+    const int result = run(static_cast<std::uint32_t>(n_threads), argc > 2 ? openmp_executor() : kOwnThreads);
     _exit(result);  // exit's own clean-up is not what is watched
 }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <random>
 
+#include "tests/support/executors.h"
 #include "tests/support/small_models.h"
 
 using namespace fovea;
@@ -31,7 +32,8 @@ struct Text {
 
 class Schedule {
 public:
-    Schedule(const Model& model, const PoolLimits& pool, const Limits& limits, std::uint32_t seed, const char* isa)
+    Schedule(const Model& model, const PoolLimits& pool, const Limits& limits, std::uint32_t seed,
+             const SessionOptions& options)
         : model_(model), random_(seed), texts_(pool.max_sequences), scarce_(pool.n_pages != 0) {
         PoolPlan plan;
         require(make_pool_plan(model.config(), pool, plan), "plan of the pool");
@@ -40,13 +42,13 @@ public:
         Plan workspace;
         require(make_workspace_plan(model.config(), limits, workspace), "plan of the workspace");
         arena_.resize(workspace.arena_bytes, std::byte{0xee});
-        require(make_workspace(model, limits, arena_, workspace_, isa), "workspace");
+        require(make_workspace(model, limits, arena_, workspace_, options), "workspace");
         n_pages_ = plan.limits.n_pages;
         kv_type_ = pool.kv_type;
         most_steps_ = workspace.limits.max_sequences;
         for (Text& text : texts_) {
             text.alone = std::make_unique<SmallSession>(
-                model, Limits{.max_kv_len = kPositions, .max_batch = 32, .kv_type = kv_type_}, isa);
+                model, Limits{.max_kv_len = kPositions, .max_batch = 32, .kv_type = kv_type_}, options);
             require(make_cache(pool_, text.cache), "cache");
         }
     }
@@ -191,24 +193,28 @@ int main(int argc, char** argv) {
     for (const char* isa : isa_names()) {
         if (argc > 3 && std::strcmp(argv[3], isa) != 0) continue;
         for (const Setting& s : settings) {
+            ++seed;
             Config config = llama_config(2, 32, 6, 2, 8, 48, kPositions);
             const SmallModel small(config, s.type);
             const std::uint32_t n_pages = s.scarce ? n_sequences * kPositions / s.page_len / 6 : 0;
-            Schedule schedule(
-                small.model,
-                {.max_kv_len = kPositions,
-                 .max_sequences = n_sequences,
-                 .page_len = s.page_len,
-                 .n_pages = n_pages,
-                 .kv_type = s.kv_type},
-                {.max_batch = s.max_batch, .n_threads = s.n_threads, .max_sequences = std::min(24u, s.max_batch)},
-                ++seed, isa);
-            schedule.run(n_steps / std::size(settings));
-            std::printf(
-                "%s: %zu steps of %u sequences, %zu tokens, pages of %u, %zu passes, %zu times without pages: equal\n",
-                isa, n_steps / std::size(settings), n_sequences, schedule.n_tokens(), s.page_len, schedule.n_passes(),
-                schedule.n_full());
-            std::fflush(stdout);
+            for (const auto& [name, executor] : executors()) {
+                Schedule schedule(
+                    small.model,
+                    {.max_kv_len = kPositions,
+                     .max_sequences = n_sequences,
+                     .page_len = s.page_len,
+                     .n_pages = n_pages,
+                     .kv_type = s.kv_type},
+                    {.max_batch = s.max_batch, .n_threads = s.n_threads, .max_sequences = std::min(24u, s.max_batch)},
+                    seed, {.isa = isa, .executor = executor});
+                schedule.run(n_steps / std::size(settings));
+                std::printf(
+                    "%s, %s: %zu steps of %u sequences, %zu tokens, pages of %u, %zu passes, %zu times without "
+                    "pages: equal\n",
+                    isa, name, n_steps / std::size(settings), n_sequences, schedule.n_tokens(), s.page_len,
+                    schedule.n_passes(), schedule.n_full());
+                std::fflush(stdout);
+            }
         }
     }
 }

@@ -228,12 +228,14 @@ struct SmallSession {
     AlignedBytes arena;
     Session session;
 
-    SmallSession(const Model& model, const Limits& limits, const char* isa = nullptr) {
+    SmallSession(const Model& model, const Limits& limits, const char* isa = nullptr)
+        : SmallSession(model, limits, SessionOptions{.isa = isa}) {}
+    SmallSession(const Model& model, const Limits& limits, const SessionOptions& options) {
         Plan plan;
         Status status = make_plan(model.config(), limits, plan);
         if (status.ok()) {
             arena.resize(plan.arena_bytes, std::byte{0xee});
-            status = make_session(model, limits, arena, session, isa);
+            status = make_session(model, limits, arena, session, options);
         }
         if (!status.ok()) throw std::runtime_error(std::string("session: ") + StatusLine(status).c_str());
     }

@@ -15,7 +15,7 @@ if(TARGET fovea_cli)
   install(FILES toolchains/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME fovea)
 endif()
 
-# A static library leaves the system's threads to whoever links it; a shared one brings its own.
+# A static library leaves the system's threads and OpenMP to whoever links it; a shared one brings its own.
 set(FOVEA_WANTS_THREADS FALSE)
 set(FOVEA_PKGCONFIG_LIBS "")
 set(FOVEA_PKGCONFIG_PRIVATE "")
@@ -24,6 +24,16 @@ if(FOVEA_THREADS AND fovea_library_type STREQUAL "STATIC_LIBRARY")
   set(FOVEA_PKGCONFIG_LIBS " ${CMAKE_THREAD_LIBS_INIT}")  # often nothing: threads are in the C library
 elseif(FOVEA_THREADS)
   set(FOVEA_PKGCONFIG_PRIVATE " ${CMAKE_THREAD_LIBS_INIT}")
+endif()
+set(openmp "")
+foreach(library IN LISTS fovea_openmp)  # names, or paths
+  string(REGEX REPLACE "^([^/])" "-l\\1" library ${library})
+  string(APPEND openmp " ${library}")
+endforeach()
+if(fovea_library_type STREQUAL "STATIC_LIBRARY")
+  string(APPEND FOVEA_PKGCONFIG_LIBS "${openmp}")
+else()
+  string(APPEND FOVEA_PKGCONFIG_PRIVATE "${openmp}")
 endif()
 # With the C++ library's assertions on, as distributions build, what fails them is in that library.
 include(CheckCXXSymbolExists)

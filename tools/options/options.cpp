@@ -11,6 +11,8 @@
 #include <sched.h>
 #endif
 
+#include "fovea/executors.h"
+#include "fovea/host/runtime.h"
 #include "host/base/error.h"
 #include "host/base/words.h"
 #include "tools/terminal/usage_error.h"
@@ -33,6 +35,12 @@ std::string range_words(double least, double most) {
     else
         out << least << " to " << most;
     return out.str();
+}
+
+/// The executors of this build, the default first.
+std::span<const char* const> executor_names() {
+    static constexpr const char* kNames[] = {"openmp", "own"};
+    return std::span(kNames).subspan(openmp_executor().run ? 0 : 1);
 }
 
 std::string in_small_letters(std::string text) {
@@ -230,6 +238,8 @@ void need_model(const std::string& path) {
 void Verb::common(CommonOptions& common) const {
     count("--threads", common.n_threads, 1, kMaxThreads, "threads (default: this machine's fast cores)");
     text("--cpus", common.cpus, "run on these CPUs only, such as 0,2-3", "LIST");
+    text("--executor", common.executor, "whose threads compute (default: the first): " + joined(executor_names()),
+         "NAME");
     text("--isa", common.isa, "instruction set (default: the best): " + joined(isa_names()), "NAME");
     flag("--json", common.json, "print one JSON object on standard output");
 }
@@ -257,6 +267,10 @@ void settle(CommonOptions& common) {
         throw host::Error("--cpus: expected a system that can pin threads, got one that cannot");
 #endif
     }
+    const std::span<const char* const> executors = executor_names();
+    if (!common.executor.empty() && std::find(executors.begin(), executors.end(), common.executor) == executors.end())
+        throw host::Error("--executor: expected one of " + joined(executors) + ", got " + common.executor);
+    host::use_executor(common.executor == "own" ? kOwnThreads : openmp_executor());
     if (!common.isa.empty()) {
         const std::span<const char* const> names = isa_names();
         if (std::find(names.begin(), names.end(), common.isa) == names.end())

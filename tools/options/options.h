@@ -50,8 +50,9 @@ struct ScaledPath {
 struct CommonOptions {
     std::uint32_t n_threads = 0;  ///< 0 until settled
     std::string cpus;
-    std::string isa;      ///< empty: the best
-    std::string workers;  ///< see SharedWork; empty: none
+    std::string executor;  ///< empty: OpenMP's team where it is built in
+    std::string isa;       ///< empty: the best
+    std::string workers;   ///< see SharedWork; empty: none
     Type kv_type = Type::f32;
     bool json = false, verify = false;
 
@@ -139,7 +140,8 @@ void need_model(const std::string& path);
 [[nodiscard]] std::vector<std::uint32_t> read_list(const std::string& what, const std::string& text,
                                                    std::uint32_t most);
 
-/// Pins the process where --cpus says so, checks --isa against what can be had, and fills in the number of threads.
+/// Pins the process where --cpus says so, has --executor's threads compute, checks --isa against what can be had, and fills in the
+/// number of threads.
 void settle(CommonOptions& common);
 
 }  // namespace fovea

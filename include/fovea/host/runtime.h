@@ -54,6 +54,10 @@ struct Runtime {
 /// Code::arena_too_small where there is no such memory.
 [[nodiscard]] Arena take_arena(const Opened& opened, std::uint64_t n_bytes, Pages pages = Pages::at_use);
 
+/// What computes, in this process, the sessions and workspaces that are started with no executor from here on: translators',
+/// transcribers' and all others'. By default the engine's own threads. To be called before other threads start any.
+void use_executor(const Executor& executor) noexcept;
+
 /// Sessions and workspaces are planned for the model's adapters, and use them. All throw host::Error.
 [[nodiscard]] Runtime<Session> start_session(const Opened& opened, Limits limits, const SessionOptions& options = {});
 [[nodiscard]] Runtime<Workspace> start_workspace(const Opened& opened, Limits limits,

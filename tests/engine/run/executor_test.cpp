@@ -10,10 +10,8 @@
 #include "fovea/session.h"
 #include "tests/support/command_line.h"
 #include "tests/support/emulated_tiles.h"
+#include "tests/support/executors.h"
 #include "tests/support/small_models.h"
-#if defined(_OPENMP)
-#include <omp.h>
-#endif
 
 using namespace fovea;
 using namespace fovea::testing;
@@ -101,17 +99,29 @@ TEST_CASE("executor: a host's threads give the bits of one thread, and the engin
     }
 }
 
-#if defined(_OPENMP)
-TEST_CASE("executor: OpenMP's threads, as session.h has it, give the bits of one thread") {
-    const auto run_by_openmp = [](void*, std::uint32_t n_members, Work work, void* argument) {
-#pragma omp parallel num_threads(static_cast <int>(n_members))
-        work(argument, static_cast<std::uint32_t>(omp_get_thread_num()));
-    };
+TEST_CASE("executor: OpenMP's team starts its threads with the session, and makes do with one in a parallel region") {
+    const Executor openmp = openmp_executor();
+    if (!openmp.run) return;
     const SmallModel small(decoder_configs()[2].config, Type::q8);
-    HostedSession alone(small.model, {}), hosted(small.model, {.n_threads = 3}, {.executor = {run_by_openmp}});
-    CHECK(same(hosted.logits(), alone.logits()));
+    HostedSession alone(small.model, {});
+    const auto want = alone.logits();
+    std::thread([&] {
+        HostedSession session(small.model, {.n_threads = 3}, {.executor = openmp});
+        const std::size_t n_before = n_tasks();
+        CHECK(same(session.logits(), want));
+        CHECK(n_tasks() <= n_before);  // a thread of another test that has just ended may still be listed
+        struct Inner {
+            HostedSession& session;
+            std::vector<float> logits;
+        } inner{session, {}};
+        const auto work = [](void* argument, std::uint32_t member) {
+            Inner& i = *static_cast<Inner*>(argument);
+            if (member == 0) i.logits = i.session.logits();
+        };
+        openmp.run(openmp.context, 2, work, &inner);
+        CHECK(same(inner.logits, want));
+    }).join();
 }
-#endif
 
 TEST_CASE("executor: an instruction set's name still does as the last argument, and both go together") {
     const SmallModel small(llama_config(), Type::f32);
@@ -129,14 +139,21 @@ TEST_CASE("executor: an instruction set's name still does as the last argument, 
     CHECK(std::string_view(session.isa()) == best_without_tiles());
 }
 
-TEST_CASE("threads: OpenMP's variables, set to what no library of its could have, change nothing") {
-    RunSettings settings;
-    settings.environment = {"OMP_STACKSIZE=900G", "GOMP_STACKSIZE=900000000", "OMP_THREAD_LIMIT=1", "OMP_NUM_THREADS=1",
-                            "OMP_DYNAMIC=true"};
+TEST_CASE("threads: OpenMP's variables change nothing of own threads, and no text of OpenMP's team") {
+    RunSettings impossible, few;
+    impossible.environment = {"OMP_STACKSIZE=900G", "GOMP_STACKSIZE=900000000", "OMP_THREAD_LIMIT=1",
+                              "OMP_NUM_THREADS=1", "OMP_DYNAMIC=true"};
+    few.environment = {"OMP_THREAD_LIMIT=2", "OMP_NUM_THREADS=1", "OMP_DYNAMIC=true"};
     const char* n_threads = default_threads() == 1 ? "1" : "3";
-    const Ran ran = run_fovea({"run", "-p", "lights off", "-n", "4", "--threads", n_threads}, settings);
-    CHECK(ran.status == 0);
-    CHECK(ran.out == output_of({"run", "-p", "lights off", "-n", "4", "--threads", "1"}));
+    const std::string want = output_of({"run", "-p", "lights off", "-n", "4", "--threads", "1"});
+    for (const NamedExecutor& by : executors()) {
+        CAPTURE(by.name);
+        const Ran ran = run_fovea({"run", "-p", "lights off", "-n", "4", "--threads", n_threads, "--executor", by.name},
+                                  by.executor.run ? few : impossible);
+        CHECK(ran.status == 0);
+        CHECK(ran.out == want);
+    }
+    check_refused({"run", "-p", "lights off", "--executor", "pool"}, 1, "--executor: expected one of ");
 }
 
 TEST_CASE(
@@ -144,16 +161,17 @@ TEST_CASE(
     const SmallModel small(decoder_configs()[2].config, Type::q8);
     HostedSession alone(small.model, {});
     const auto want = alone.logits();
-    constexpr int kHosts = 6, kRounds = 3;
+    constexpr int kHosts = 8, kRounds = 3;
     std::atomic<int> n_same{0};
     std::vector<std::thread> hosts;
     for (int i = 0; i < kHosts; ++i)
         hosts.emplace_back([&, i] {
-            const std::uint32_t n_threads = i % 3 == 0 || (i % 3 == 1 && default_threads() == 1) ? 1 : 2;
+            const std::uint32_t n_threads = i % 4 == 0 || (i % 4 == 1 && default_threads() == 1) ? 1 : 2;
             for (int round = 0; round < kRounds; ++round) {
                 ThreadHost host;
                 SessionOptions options;
-                if (i % 3 == 2) options.executor = host.executor();
+                if (i % 4 == 2) options.executor = host.executor();
+                if (i % 4 == 3) options.executor = executors().back().executor;
                 HostedSession session(small.model, {.n_threads = n_threads}, options);
                 n_same += same(session.logits(), want);
             }
@@ -166,11 +184,14 @@ TEST_CASE("sessions: one made on a thread that has ended runs on another, with t
     const SmallModel small(decoder_configs()[2].config, Type::q8);
     HostedSession alone(small.model, {});
     const auto want = alone.logits();
-    const std::uint32_t n_threads = default_threads() == 1 ? 1 : 3;
-    std::unique_ptr<HostedSession> session;
-    std::thread([&] {
-        session = std::make_unique<HostedSession>(small.model, Limits{.n_threads = n_threads});
+    for (const NamedExecutor& by : executors()) {
+        CAPTURE(by.name);
+        const Limits limits{.n_threads = default_threads() == 1 && !by.executor.run ? 1u : 3u};
+        std::unique_ptr<HostedSession> session;
+        std::thread([&] {
+            session = std::make_unique<HostedSession>(small.model, limits, SessionOptions{.executor = by.executor});
+            CHECK(same(session->logits(), want));
+        }).join();
         CHECK(same(session->logits(), want));
-    }).join();
-    CHECK(same(session->logits(), want));
+    }
 }

@@ -9,6 +9,7 @@
 #include <xmmintrin.h>
 #endif
 
+#include "tests/support/executors.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/small_models.h"
 
@@ -29,8 +30,8 @@ constexpr std::size_t kOneSplit[] = {7};
 
 /// Logits after every token, with the prompt given in pieces of `split` tokens.
 std::vector<float> logits_of(const Model& model, std::span<const Token> tokens, std::size_t split, const Limits& limits,
-                             const char* isa) {
-    SmallSession s(model, limits, isa);
+                             const char* isa, const Executor& executor = kOwnThreads) {
+    SmallSession s(model, limits, {.isa = isa, .executor = executor});
     const std::size_t vocab_size = model.config().decoder.vocab_size;
     std::vector<float> logits(tokens.size() * vocab_size);
     for (std::size_t at = 0; at < tokens.size(); at += split) {
@@ -78,11 +79,14 @@ TEST_CASE("logits have the same bits on every instruction set, thread count, pro
                 const bool all = type == Type::f32 || type == Type::q8 || type == Type::q4;
                 const auto thread_counts = all ? std::span<const std::uint32_t>(kThreadCounts) : kOneThreadCount;
                 const auto splits = all ? std::span<const std::size_t>(kSplits) : kOneSplit;
-                for (const std::uint32_t n_threads : thread_counts) {
-                    CAPTURE(n_threads);
-                    CHECK(same_bits(want, logits_of(small.model, tokens, tokens.size(),
-                                                    {.n_threads = n_threads, .kv_type = kv_type}, nullptr)));
-                }
+                for (const NamedExecutor& by : executors())
+                    for (const std::uint32_t n_threads : thread_counts) {
+                        CAPTURE(by.name);
+                        CAPTURE(n_threads);
+                        const Limits limits{.n_threads = n_threads, .kv_type = kv_type};
+                        CHECK(same_bits(want,
+                                        logits_of(small.model, tokens, tokens.size(), limits, nullptr, by.executor)));
+                    }
                 for (const std::size_t split : splits) {
                     CAPTURE(split);
                     CHECK(same_bits(
@@ -102,19 +106,21 @@ TEST_CASE("a team that shares every phase gives the bits of one thread") {
     const SmallModel small(config, Type::f16);
     const auto tokens = some_tokens(1060, small.model.config().decoder.vocab_size);
     const auto want = logits_of(small.model, tokens, tokens.size(), {.max_batch = 256}, nullptr);
-    for (const std::uint32_t n_threads : kTeams) {
-        CAPTURE(n_threads);
-        // A prompt of 1030 tokens, then one by one: attention then splits its chunks over the team.
-        SmallSession s(small.model, {.max_batch = 103, .n_threads = n_threads});
-        std::vector<float> got(want.size());
-        const std::size_t vocab_size = small.model.config().decoder.vocab_size;
-        REQUIRE(forward(s.session, std::span(tokens).first(1030), std::span(got).first(1030 * vocab_size)).ok());
-        for (std::size_t i = 1030; i < tokens.size(); ++i)
-            REQUIRE(
-                forward(s.session, std::span(tokens).subspan(i, 1), std::span(got).subspan(i * vocab_size, vocab_size))
-                    .ok());
-        CHECK(same_bits(want, got));
-    }
+    const std::size_t vocab_size = small.model.config().decoder.vocab_size;
+    for (const NamedExecutor& by : executors())
+        for (const std::uint32_t n_threads : kTeams) {
+            CAPTURE(by.name);
+            CAPTURE(n_threads);
+            // A prompt of 1030 tokens, then one by one: attention then splits its chunks over the team.
+            SmallSession s(small.model, {.max_batch = 103, .n_threads = n_threads}, {.executor = by.executor});
+            std::vector<float> got(want.size());
+            const std::span<const Token> text(tokens);
+            const std::span<float> out(got);
+            REQUIRE(forward(s.session, text.first(1030), out.first(1030 * vocab_size)).ok());
+            for (std::size_t i = 1030; i < tokens.size(); ++i)
+                REQUIRE(forward(s.session, text.subspan(i, 1), out.subspan(i * vocab_size, vocab_size)).ok());
+            CHECK(same_bits(want, got));
+        }
 }
 
 TEST_CASE("the last row alone equals the last of all rows, and no logits change nothing") {
