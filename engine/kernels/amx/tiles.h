@@ -48,7 +48,7 @@ void make_ready(const Quants<kType>* const (&weight)[2], std::uint32_t n_units, 
     constexpr std::uint32_t kUnits = Groups::kTiles;  // with scales of their own
     for (std::size_t p = 0; p < 2; ++p) {
         std::byte* made = to.made[p];
-        for (std::size_t n = 0; n < n_units; n += kUnits, made += kUnits * kSuperblock * kLanes) {
+        for (std::uint32_t n = 0; n < n_units; n += kUnits, made += std::size_t{kUnits} * kSuperblock * kLanes) {
             const Unit unit = Unit::at(weight[p], n);
             FOVEA_UNROLL for (std::size_t i = 0; i < Groups::kOfUnit; ++i) {
                 const std::size_t group = n / kUnits * Groups::kOfUnit + i;

@@ -17,7 +17,8 @@ TEST_CASE("transcript text: times are rounded to milliseconds, and have hours wh
 }
 
 TEST_CASE("transcript text: a subtitle is a number, times and one line, which no text breaks") {
-    SpeechSegment segment{.start = 1, .end = 2.25, .text = "  so\nit is\t "};
+    SpeechSegment segment;
+    segment.start = 1, segment.end = 2.25, segment.text = "  so\nit is\t ";
     CHECK(line_of(segment) == "so?it is?");
     CHECK(srt_cue(segment, 12) == "12\n00:00:01,000 --> 00:00:02,250\nso?it is?\n\n");
     CHECK(vtt_cue(segment) == "00:00:01.000 --> 00:00:02.250\nso?it is?\n\n");
