@@ -8,6 +8,14 @@
 
 #include "fovea/fovea.h"
 
+#if defined(_WIN32)  // whose C library has other names for memory that is aligned
+#include <malloc.h>
+#define aligned_alloc(alignment, n_bytes) _aligned_malloc(n_bytes, alignment)
+#define free_aligned _aligned_free
+#else
+#define free_aligned free
+#endif
+
 enum { kProposed = 8 };  // tokens looked up in the text so far, which save passes where they are right
 
 static void* aligned(uint64_t n_bytes) { return aligned_alloc(64, (size_t)(n_bytes + 63) / 64 * 64); }
@@ -107,6 +115,6 @@ int main(int argc, char** argv) {
     const int bad = print_text(generator, fovea_session_workspace(session), tokens, n_tokens, (uint32_t)n_wanted);
 
     // Nothing has to be ended: memory is released, and that is all.
-    free(more), free(tokens), free(arena), free(text), free(memory), free(file);
+    free_aligned(more), free_aligned(arena), free_aligned(file), free(tokens), free(text), free(memory);
     return bad;
 }

@@ -62,8 +62,10 @@ CpuFeatures ask() noexcept {
     if ((state & kZmmState) != kZmmState) return f;
     f.avx512 = bit(extended.ebx, 16) && bit(extended.ebx, 17) && bit(extended.ebx, 30) && bit(extended.ebx, 31);
     f.avx512vnni = f.avx512 && bit(extended.ecx, 11);
+#if defined(__linux__)  // which may_use_tiles asks, and no other system
     constexpr unsigned kTileState = 0x60000;  // configuration and data
     f.amx = bit(extended.edx, 24) && bit(extended.edx, 25) && (state & kTileState) == kTileState;
+#endif
     constexpr unsigned kZen3And4 = 0x19;  // of these only Zen 4 has AVX-512
     f.fetches_to_second_level = f.avx512 && is_amd() && family(basic) == kZen3And4;
     return f;

@@ -15,5 +15,5 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE BOTH)
 
 find_program(FOVEA_WINE NAMES wine64 wine PATHS /usr/lib/wine DOC "Runs the target's programs here")
 if(FOVEA_WINE)
-  set(CMAKE_CROSSCOMPILING_EMULATOR ${FOVEA_WINE})
+  set(CMAKE_CROSSCOMPILING_EMULATOR ${CMAKE_COMMAND} -E env WINEDEBUG=-all ${FOVEA_WINE})  # it speaks of windows that nobody opens
 endif()

@@ -47,7 +47,7 @@ function(make_two_versions)
     set(library ${SCRATCH}/libfovea.so.9.9)
     run(${CC} ${own} -shared -Wl,--whole-archive ${archive} -Wl,--no-whole-archive -Wl,--version-script=${SCRATCH}/other.map
         -Wl,-Bsymbolic-functions -Wl,-z,nodelete -Wl,-soname,libfovea.so.9.9 -lm -lpthread -o ${library})
-    set(other_flags -I${SOURCE}/include ${library} -Wl,-rpath,${SCRATCH})
+    set(other_flags -I${SOURCE}/include ${library} -Wl,-z,nodelete -Wl,-rpath,${SCRATCH})
   endif()
   set(libraries ${libraries} PARENT_SCOPE)
   set(first_flags ${first_flags} PARENT_SCOPE)

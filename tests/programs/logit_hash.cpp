@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "fovea/host/arena.h"
 #include "fovea/mapping.h"
 #include "fovea/session.h"
 #include "fovea/tokenizer.h"
+#include "host/base/aligned_bytes.h"
 #include "tests/support/sanitized.h"
 #include "tools/measure/trace_hash.h"
 
@@ -52,7 +52,7 @@ std::uint64_t hash_logits(const Model& model, std::span<const Token> tokens, con
     const Limits limits{.max_kv_len = static_cast<std::uint32_t>(tokens.size()), .n_threads = n_threads};
     Plan plan;
     require(make_plan(model.config(), limits, plan), "plan");
-    Arena arena(plan.arena_bytes);
+    AlignedBytes arena(plan.arena_bytes);
     Session session;
     require(make_session(model, limits, arena, session, isa), "session");
     const std::size_t n_vocab = model.config().decoder.vocab_size;
