@@ -138,7 +138,7 @@ TEST_CASE("faults: whichever call of the system or the allocator fails, one line
 
 TEST_CASE("faults: where no more threads can be made, a session says so") {
     for (const std::string fault : {"pthread_create:1+", "pthread_create:2+", "pthread_create:2"}) {
-        const Faulted f = run_faulted({"run", "-p", "lights off", "-n", "2", "--threads", "3"}, fault);
+        const Faulted f = run_faulted({"run", "-p", "lights off", "--threads", "3", "--executor", "own"}, fault);
         CAPTURE(fault);
         CHECK(f.reached);
         CHECK(f.ran.status == 1);
