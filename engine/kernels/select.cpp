@@ -6,6 +6,16 @@
 #include "fovea/session.h"
 
 namespace fovea {
+
+template<>
+const FloatKernels FloatsOf<Isa::avx2>::kernels;
+template<>
+const FloatKernels FloatsOf<Isa::avx512>::kernels;
+template<>
+const FloatKernels FloatsOf<Isa::neon>::kernels;
+template<>
+const TileKernels TilesOf<Isa::amx>::kernels;
+
 namespace {
 
 template<Isa kIsa, Type kType>
@@ -19,7 +29,7 @@ constexpr QuantKernels make_quants(std::integer_sequence<int, i...>) {
     return {{type_kernels<kIsa, quant_type(i)>()...}};
 }
 template<Isa kIsa>
-constexpr QuantKernels kQuants = make_quants<kIsa>(QuantIndices());
+[[maybe_unused]] constexpr QuantKernels kQuants = make_quants<kIsa>(QuantIndices());
 
 /// An instruction set, by its number: the CPU features that it needs, and whose kernels its table has. FoveaIsa.cmake builds
 /// those.
@@ -55,7 +65,7 @@ constexpr Kernels make_table() {
     return {kSet.name, kSet.needs, FloatsOf<kSet.floats>::kernels, kQuants<kSet.quants>, tiles};
 }
 template<Isa kIsa>
-constexpr Kernels kTable = make_table<kIsa>();
+[[maybe_unused]] constexpr Kernels kTable = make_table<kIsa>();
 
 /// A table and its name, Kernels::isa, which the compiler cannot look up in another file.
 struct Entry {

@@ -198,6 +198,8 @@ struct Sum {
     }
 };
 
+#if !defined(FOVEA_SANITIZED)  // the thread sanitizer ends a forked child that makes a thread
+
 /// Whether `test` is true in a forked child, within ten seconds.
 bool in_child(bool (*test)(void*), void* argument) {
     std::fflush(nullptr);
@@ -211,7 +213,6 @@ bool in_child(bool (*test)(void*), void* argument) {
     return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-#if !defined(FOVEA_SANITIZED)  // the thread sanitizer ends a forked child that makes a thread
 TEST_CASE("team: a forked child runs its parent's team alone, and a new one on threads of its own") {
     TeamPlace place;
     REQUIRE(make_threads(3));
