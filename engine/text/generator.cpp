@@ -196,11 +196,12 @@ Status start(Generator& generator, std::span<const Token> prompt, const Generate
     s.show_special = options.show_special;
     s.stop.set(options.stop);
     s.end_tokens = options.end_tokens;
+    s.shown = options.shown;
     s.n_bytes = s.n_shown = 0;
     // Over the prompt too: whether a space is dropped depends on what came before.
     s.decoder = {};
     if (s.tokenizer.valid())
-        for (const Token token : s.tokens()) (void)decode(s.tokenizer, s.decoder, token, s.show_special, s.bytes);
+        for (const Token token : s.tokens()) (void)decode(s.tokenizer, s.decoder, token, s.shows(token), s.bytes);
     s.finish = FinishReason::none;
     s.running = true;
     s.stepped = false;

@@ -13,6 +13,12 @@ struct GeneratorMap {
     std::uint64_t text_bytes = 0;
 };
 
+[[nodiscard]] inline bool contains(std::span<const Token> tokens, Token token) noexcept {
+    for (const Token one : tokens)
+        if (one == token) return true;
+    return false;
+}
+
 struct GeneratorState {
     Tokenizer tokenizer;
     Cache cache, memory;
@@ -32,7 +38,7 @@ struct GeneratorState {
     Speculation speculation;
     Decoder decoder;
     StopText stop;
-    std::span<const Token> end_tokens;
+    std::span<const Token> end_tokens, shown;
     GenerateFigures figures;
     std::uint32_t n_text = 0;       // tokens
     std::uint32_t n_left = 0;       // new ones still to come at most
@@ -54,6 +60,7 @@ struct GeneratorState {
     bool ends_by_length = false;  // when n_left is 0
     bool show_special = false;
 
+    [[nodiscard]] bool shows(Token token) const noexcept { return show_special || contains(shown, token); }
     [[nodiscard]] std::span<const Token> tokens() const noexcept { return {text, n_text}; }
     [[nodiscard]] Step step() const noexcept {
         const std::uint32_t n = n_text + n_proposed - n_cached;

@@ -40,9 +40,7 @@ namespace {
 }
 
 [[nodiscard]] bool ends_text(const GeneratorState& s, Token token) noexcept {
-    for (const Token end : s.end_tokens)
-        if (token == end) return true;
-    return s.tokenizer.ends_text(token);
+    return contains(s.end_tokens, token) || s.tokenizer.ends_text(token);
 }
 
 /// A chosen token joins the text, or ends it.
@@ -56,7 +54,7 @@ void accept(GeneratorState& s, Token token) noexcept {
     ++s.figures.n_tokens;
     --s.n_left;
     if (s.tokenizer.valid() &&
-        finds_stop(s, decode(s.tokenizer, s.decoder, token, s.show_special, s.bytes.subspan(s.n_bytes)).size()))
+        finds_stop(s, decode(s.tokenizer, s.decoder, token, s.shows(token), s.bytes.subspan(s.n_bytes)).size()))
         s.finish = FinishReason::stop_text;
     else if (s.n_left == 0)
         s.finish = s.ends_by_length ? FinishReason::length : FinishReason::context;

@@ -87,7 +87,9 @@ struct GenerateOptions {
     std::span<const std::string_view> stop{};
     /// Tokens that end the text as the model's own end tokens do. Not copied: they are read until the text has ended.
     std::span<const Token> end_tokens{};
-    bool show_special = false;    ///< special tokens show in the text
+    bool show_special = false;  ///< special tokens show in the text
+    /// Special tokens that show even if others do not: marks that a reader of the text looks for. Not copied, as end_tokens.
+    std::span<const Token> shown{};
     std::uint32_t n_recent = 64;  ///< tokens that repeat_penalty looks back, the prompt's among them
     /// Tokens that frequency_penalty and presence_penalty look back; the prompt's only if counts_prompt.
     std::uint32_t n_counted = 0xffffffffu;

@@ -97,7 +97,11 @@ inline Written naive(const Model& model, std::span<const Token> prompt, const Ge
     std::vector<char> piece(max_piece_bytes(tokenizer));
     Decoder decoder;
     std::vector<Token> text(prompt.begin(), prompt.end());
-    for (const Token token : text) (void)decode(tokenizer, decoder, token, options.show_special, piece);
+    const auto shows = [&](Token token) {
+        return options.show_special ||
+               std::find(options.shown.begin(), options.shown.end(), token) != options.shown.end();
+    };
+    for (const Token token : text) (void)decode(tokenizer, decoder, token, shows(token), piece);
     std::vector<std::size_t> text_ends;  // after each token
     REQUIRE(forward(s.session, prompt, logits).ok());
     while (w.tokens.size() < options.n_new && text.size() < context && w.finish == FinishReason::none) {
@@ -118,7 +122,7 @@ inline Written naive(const Model& model, std::span<const Token> prompt, const Ge
         w.logits.insert(w.logits.end(), logits.begin(), logits.end());
         w.tokens.push_back(token);
         text.push_back(token);
-        w.text += decode(tokenizer, decoder, token, options.show_special, piece);
+        w.text += decode(tokenizer, decoder, token, shows(token), piece);
         text_ends.push_back(w.text.size());
         if (text.size() < context) REQUIRE(forward(s.session, {&token, 1}, logits).ok());
     }

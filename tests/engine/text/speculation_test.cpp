@@ -24,7 +24,7 @@ struct Drawn {
     std::vector<Token> prompt;
     std::vector<std::string> stop;
     std::vector<std::string_view> stop_views;
-    std::vector<Token> end_tokens;
+    std::vector<Token> end_tokens, shown;
     GenerateOptions options;
     bool filtered = false;
     std::vector<LogitBias> biases{{1, 0.8f}, {2, -std::numeric_limits<float>::infinity()}};
@@ -52,6 +52,9 @@ struct Drawn {
         options.n_new = pick(0u, 1u, 5u, 40u, 200u);
         options.n_recent = pick(0u, 8u, 64u);
         options.show_special = pick(0, 1);
+        for (Token token = 0; token < vocab_size; ++token)
+            if (random() % 2) shown.push_back(token);
+        options.shown = std::span(shown).first(pick(std::size_t{0}, shown.size()));
         filtered = random() % 3 == 0;
     }
     void stop_at(std::vector<std::string> strings) {
