@@ -6,6 +6,7 @@
 #include "fovea/host/tokens.h"
 #include "host/base/message_end.h"
 #include "host/chat/chat_template.h"
+#include "host/chat/dialect.h"
 
 namespace fovea {
 namespace {
@@ -86,12 +87,22 @@ ModelChat::ModelChat(const Model& model, const Tokenizer& tokenizer) : tokenizer
     std::sort(end_tokens_.begin(), end_tokens_.end());
 }
 
+/// The dialect that templates show, and which of its marks are special tokens.
+void ModelChat::find_marks(std::string_view shown) {
+    dialect_ = dialect_of(shown, [&](auto text) { return special_token(tokenizer_, text) != Tokenizer::kNoToken; });
+    for (Token id = 0; id < tokenizer_.vocab_size(); ++id)
+        if (tokenizer_.is_special(id) && has_in_marks(dialect_, token_bytes(tokenizer_, id))) marks_.push_back(id);
+}
+
 ModelChat ModelChat::of(const Model& model, const Tokenizer& tokenizer) {
     ModelChat chat(model, tokenizer);
-    if (!model.info().chat_template.empty()) {
-        chat.template_ = parsed(model.info().chat_template);
-        if (const std::string_view text = find_info(model, "chat_template_tool_use"); !text.empty())
-            chat.tools_template_ = parsed(text);
+    std::string text(model.info().chat_template);
+    if (!text.empty()) {
+        chat.template_ = parsed(text);
+        if (const std::string_view tools = find_info(model, "chat_template_tool_use"); !tools.empty()) {
+            chat.tools_template_ = parsed(tools);
+            text += tools;
+        }
     } else if (special_token(tokenizer, "<|im_start|>") != Tokenizer::kNoToken) {
         chat.template_ = std::make_shared<const ChatTemplate>(ChatTemplate::chatml());
         chat.note_ = "no chat template: ChatML, for which it has tokens";
@@ -104,12 +115,14 @@ ModelChat ModelChat::of(const Model& model, const Tokenizer& tokenizer) {
         chat.note_ = "no chat template: turns as plain text";
         chat.stops_ = {"\nUser:", "\nAssistant:"};
     }
+    chat.find_marks(text);
     return chat;
 }
 
 ModelChat ModelChat::with(const Model& model, const Tokenizer& tokenizer, std::string_view text) {
     ModelChat chat(model, tokenizer);
     chat.template_ = parsed(text);
+    chat.find_marks(text);
     return chat;
 }
 

@@ -78,6 +78,20 @@ NodeId Grammar::shared(NodeId node, const char* name) {
     if (kind == NodeKind::bytes || kind == NodeKind::set || kind == NodeKind::rule) return node;
     return rule(add_rule(name, node));
 }
+RuleId Grammar::add_all(Grammar other) {
+    const auto n_nodes = static_cast<NodeId>(nodes.size());
+    const auto n_rules = static_cast<RuleId>(rules.size());
+    for (Node& node : other.nodes) {
+        for (NodeId& child : node.children) child += n_nodes;
+        node.rule += n_rules;
+        nodes.push_back(std::move(node));
+    }
+    for (Rule& rule : other.rules) {
+        rule.body += n_nodes;
+        rules.push_back(std::move(rule));
+    }
+    return other.root + n_rules;
+}
 NodeId Grammar::rule(RuleId rule) { return add({.kind = NodeKind::rule, .rule = rule}); }
 
 }  // namespace fovea::grammar

@@ -72,6 +72,8 @@ struct Grammar {
         rules.push_back({std::move(name), body, false});
         return static_cast<RuleId>(rules.size() - 1);
     }
+    /// The rules of another grammar join these. What its root is here.
+    [[nodiscard]] RuleId add_all(Grammar other);
 
 private:
     [[nodiscard]] NodeId add(Node node);

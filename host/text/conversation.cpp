@@ -74,7 +74,7 @@ std::vector<Token> Conversation::fitting_prompt(Answer& answer) {
     }
 }
 
-Answer Conversation::say(const std::string& text, const std::function<void(std::string_view, bool)>& on_text,
+Answer Conversation::say(const std::string& text, const AnswerReader::OnText& on_text,
                          const std::atomic<bool>* cancel) {
     Answer answer;
     const Json before = messages_;
@@ -82,7 +82,6 @@ Answer Conversation::say(const std::string& text, const std::function<void(std::
     std::vector<Token> prompt;
     try {
         prompt = fitting_prompt(answer);
-        answer.begins_in_thought = begins_in_thought(answer.prompt);
     } catch (const ChatTemplateError& error) {
         messages_ = before;
         throw Error("chat template: " + std::string(error.what()));
@@ -92,18 +91,30 @@ Answer Conversation::say(const std::string& text, const std::function<void(std::
     }
     GenerateOptions options = options_;
     options.end_tokens = chat_.end_tokens();
+    options.shown = chat_.marks();
+    AnswerReader reader(
+        {.dialect = chat_.dialect(), .begun = std::string(begun_answer(chat_.dialect(), answer.prompt))});
+    const auto on_part = [&](std::string_view part, bool is_thought) {
+        (is_thought ? answer.thought : answer.said) += part;
+        on_text(part, is_thought);
+    };
     options.n_new = std::min<std::uint32_t>(
         options.n_new, generation_.session().max_kv_len() - static_cast<std::uint32_t>(prompt.size()));
     answer.made = generation_.generate_until(
         prompt, options,
         [&](const Piece& piece) {
             answer.text += piece.text;
-            if (!piece.text.empty()) on_text(piece.text, answer.begins_in_thought);
+            reader.add(piece.text, on_part);
             return true;
         },
         cancel);
     answer.ended = answer.made.finish == FinishReason::end_token || answer.made.finish == FinishReason::stop_text;
+    reader.finish(on_part);
     messages_.push_back(message("assistant", answer.text));
+    if (chat_.dialect().calls->syntax == CallSyntax::channels) {  // its template wants the parts
+        messages_.back()["content"] = answer.said;
+        messages_.back()["thinking"] = answer.thought;
+    }
     known_text_ = answer.prompt + answer.text;
     const std::span<const Token> all = generation_.all_tokens();
     known_tokens_.assign(all.begin(), all.end());

@@ -10,17 +10,17 @@
 #include "fovea/host/opened.h"
 #include "fovea/host/runtime.h"
 #include "host/base/json.h"
+#include "host/chat/answer_reader.h"
 #include "host/chat/chat_template.h"
-#include "host/chat/thinking.h"
 
 namespace fovea::host {
 
 struct Answer {
-    std::string prompt, text;  ///< what the template gave; all of the answer, reasoning too
+    std::string prompt, text;   ///< what the template gave; all of the answer, reasoning and its marks too
+    std::string said, thought;  ///< its parts
     Generated made;
-    bool ended = false;              ///< by the model: a token or a text that ends a turn
-    bool begins_in_thought = false;  ///< the prompt ended with <think>
-    std::size_t n_forgotten = 0;     ///< messages that were left out, for the context was full
+    bool ended = false;           ///< by the model: a token or a text that ends a turn
+    std::size_t n_forgotten = 0;  ///< messages that were left out, for the context was full
 };
 
 class Conversation {
@@ -32,8 +32,7 @@ public:
     /// The model's answer to `text`, handed out as it is made. Where `*cancel` becomes true it ends there, and what there is
     /// of it stays in the conversation. Throws Error where the template refuses or the message is too long; the
     /// conversation is then as before.
-    Answer say(const std::string& text, const std::function<void(std::string_view, bool begins_in_thought)>& on_text,
-               const std::atomic<bool>* cancel);
+    Answer say(const std::string& text, const AnswerReader::OnText& on_text, const std::atomic<bool>* cancel);
 
     /// Replaces the system's message, or takes it out where `text` is empty.
     void set_system(const std::string& text);

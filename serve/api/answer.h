@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "serve/api/request.h"
-#include "serve/api/tool_calls.h"
 #include "serve/jobs/job.h"
 
 namespace fovea::serve {

@@ -71,7 +71,7 @@ std::string ChatAnswer::begin() {
 
 std::string ChatAnswer::piece(Written& written, const Event& event, const Part& part) {
     std::string out;
-    const std::vector<ToolCall>& calls = written.calls.calls();
+    const std::vector<ToolCall>& calls = written.reader.calls();
     const auto add = [&](Json delta, const char* finish) {
         const bool has_chances = options_.with_chances && !event.tokens.empty() && !finish;
         out += chunk(kChunk, {{"index", event.choice}, {"delta", std::move(delta)}},
@@ -94,7 +94,7 @@ std::string ChatAnswer::piece(Written& written, const Event& event, const Part& 
 
 std::string ChatAnswer::whole() const {
     return openai_whole("chat.completion", [&](std::size_t i, const Written& written) {
-        const std::vector<ToolCall>& calls = written.calls.calls();
+        const std::vector<ToolCall>& calls = written.reader.calls();
         Json message = {{"role", "assistant"}, {"content", written.text}, {"refusal", nullptr}};
         if (!written.thought.empty()) message["reasoning_content"] = written.thought;
         if (!calls.empty()) {

@@ -48,8 +48,8 @@ void OllamaAnswer::add_part(Json& json, const Written& written, const Part& part
     to[is_chat_ ? "content" : "response"] = part.text;
     if (!part.thought.empty()) to["thinking"] = part.thought;
     if (!is_chat_) return;
-    for (std::size_t i = from_call; i < written.calls.calls().size(); ++i) {
-        const ToolCall& call = written.calls.calls()[i];
+    for (std::size_t i = from_call; i < written.reader.calls().size(); ++i) {
+        const ToolCall& call = written.reader.calls()[i];
         message["tool_calls"].push_back({{"function", {{"name", call.name}, {"arguments", call.arguments}}}});
     }
     json["message"] = std::move(message);
@@ -71,7 +71,7 @@ void OllamaAnswer::add_figures(Json& json, const Written& written) const {
 }
 
 std::string OllamaAnswer::piece(Written& written, const Event& event, const Part& part) {
-    const std::size_t n_calls = written.calls.calls().size();
+    const std::size_t n_calls = written.reader.calls().size();
     const bool is_empty = part.text.empty() && part.thought.empty() && n_calls == written.n_calls_shown;
     std::string lines;
     if (!is_empty) {

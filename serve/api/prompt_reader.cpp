@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "host/chat/chat_template.h"
-#include "host/chat/thinking.h"
 #include "host/model/text_pairs.h"
+#include "serve/api/forms_of.h"
 
 namespace fovea::serve {
 namespace {
@@ -140,9 +140,12 @@ PromptReader::Prompted PromptReader::read(const Request& request) {
     if (request.is_chat) {
         // A template has the start token itself, and other special ones.
         const TokenizeOptions options{.add_special = !chat_, .parse_special = chat_.has_value()};
-        const std::string text = render(request);
-        return {{named("messages", [&] { return checked(tokens_, tokens_.read(text, options)); })},
-                begins_in_thought(text)};
+        const std::optional<ForcedCall> call = forced_call_of(request, chat());
+        BegunAnswer answer{render(request), call ? call->begun() : ""};
+        if (chat_) answer = begin_answer(chat_->dialect(), std::move(answer.prompt), call ? &*call : nullptr);
+        if (request.form != Form::any && !call) answer.begun.clear();  // the form is of what is said: it begins at once
+        return {{named("messages", [&] { return checked(tokens_, tokens_.read(answer.prompt, options)); })},
+                std::move(answer.begun)};
     }
     if (request.prompts.empty()) refuse("prompt", "a text", "none");
     Prompted read;

@@ -24,7 +24,7 @@ public:
 
     struct Prompted {
         std::vector<std::vector<Token>> prompts;     ///< each of 1 to context tokens
-        bool in_thought = false;                     ///< a conversation's ends inside the model's reasoning
+        std::string begun = {};                      ///< what a conversation's has of the answer, for who reads that
         std::vector<std::vector<Token>> types = {};  ///< of a pair's tokens; empty: all are 0
         std::shared_ptr<const TargetRules> rules =
             {};  ///< by which texts are written from the prompts; null: they go on

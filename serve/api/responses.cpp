@@ -281,7 +281,7 @@ std::string ResponseAnswer::end() {
 }
 
 std::string ResponseAnswer::piece(Written& written, const Event& event, const Part& part) {
-    const std::vector<ToolCall>& calls = written.calls.calls();
+    const std::vector<ToolCall>& calls = written.reader.calls();
     std::string out = write(part.thought, kReasoning);
     std::string_view rest = part.text;
     std::size_t at = written.text.size();

@@ -39,6 +39,17 @@ std::vector<std::string> prompts_echoed(const Request& request, const Tokenizer&
     return echo;
 }
 
+/// How a conversation's answer is read.
+std::optional<AnswerReading> reading_of(const ModelEntry& entry, const Request& request, const std::string& begun) {
+    if (!request.is_chat) return std::nullopt;
+    const ModelChat* chat = entry.prompts.chat();
+    return AnswerReading{.dialect = chat ? chat->dialect() : dialect_of({}),
+                         .begun = begun,
+                         .parts_thought = request.parts_thought,
+                         .reads_calls = !request.tools.is_null(),
+                         .tools = request.tools};
+}
+
 }  // namespace
 
 TextAnswer::TextAnswer(TextAnswerOptions options)
@@ -47,10 +58,8 @@ TextAnswer::TextAnswer(TextAnswerOptions options)
         choices_[i].text = options_.echo[i];
         choices_[i].n_chars = n_characters(options_.echo[i]);
     }
-    for (Written& written : choices_) {
-        written.thinking = ThinkingFilter(options_.in_thought);
-        if (options_.must_call) (void)written.calls.push(kCallMark);
-    }
+    for (Written& written : choices_)
+        if (options_.reading) written.reader = AnswerReader(*options_.reading);
 }
 
 std::string TextAnswer::hashes() const {
@@ -60,24 +69,15 @@ std::string TextAnswer::hashes() const {
     return text;
 }
 
-/// Reasoning in an event's text, and text that is no call. If all of it must be one, the reader was given its mark.
+/// Reasoning in an event's text, and text that is no call.
 TextAnswer::Part TextAnswer::visible(Written& written, const Event& event) const {
+    if (!options_.reading) return {event.text, {}};
     Part part;
-    if (options_.parts_thought) {
-        const auto on_text = [&](std::string_view text, bool is_thought) {
-            (is_thought ? part.thought : part.text) += text;
-        };
-        written.thinking.add(event.text, on_text);
-        if (event.ended) written.thinking.finish(on_text);
-    } else {
-        part.text = event.text;
-    }
-    if (!options_.may_call) return part;
-    part.text = written.calls.push(part.text);
-    if (!event.ended) return part;
-    std::string rest = written.calls.finish();
-    if (options_.must_call && rest.starts_with(kCallMark)) rest.erase(0, kCallMark.size());
-    part.text += rest;
+    const auto on_text = [&](std::string_view text, bool is_thought) {
+        (is_thought ? part.thought : part.text) += text;
+    };
+    written.reader.add(event.text, on_text);
+    if (event.ended) written.reader.finish(on_text);
     return part;
 }
 
@@ -143,10 +143,9 @@ std::string TextAnswer::openai_end(const char* object) const {
     return out + "data: [DONE]\n\n";
 }
 
-JobPtr text_job(const Call& call, ModelEntry& entry, const Request& request, std::uint32_t n_unsaid) {
+TextJob text_job(const Call& call, ModelEntry& entry, const Request& request, std::uint32_t n_unsaid) {
     const JobPtr job = job_of(call);
     PromptReader::Prompted read = entry.prompts.read(request);
-    job->in_thought = read.in_thought;
     if (read.rules)
         job->write_from(std::move(read.prompts), std::move(read.rules));
     else
@@ -165,14 +164,16 @@ JobPtr text_job(const Call& call, ModelEntry& entry, const Request& request, std
     if (const ModelChat* chat = entry.prompts.chat(); chat && request.is_chat) {
         job->stop.insert(job->stop.end(), chat->stops().begin(), chat->stops().end());
         job->end_tokens = chat->end_tokens();
+        job->shown = chat->marks();
     }
     job->hash_logits = call.wants_hash;
-    job->constrain = form_of(request, entry.forms);
+    job->constrain = form_of(request, entry.prompts.chat(), entry.forms);
     job->sampler.seed = drawn_seed(request.random_seed, request.sampler.seed);
-    return job;
+    return {job, std::move(read.begun)};
 }
 
-TextAnswerOptions text_options(const Call& call, const ModelEntry& entry, const Request& request, const Job& job) {
+TextAnswerOptions text_options(const Call& call, const ModelEntry& entry, const Request& request, const TextJob& made) {
+    const Job& job = *made.job;
     return {.id = call.id,
             .model = entry.served.name,
             .created = unix_seconds(),
@@ -182,10 +183,7 @@ TextAnswerOptions text_options(const Call& call, const ModelEntry& entry, const 
             .with_usage = request.with_usage,
             .with_hash = job.hash_logits,
             .with_chances = request.n_likeliest >= 0,
-            .may_call = !request.tools.is_null(),
-            .must_call = request.form == Form::tool,
-            .parts_thought = request.parts_thought && request.is_chat,
-            .in_thought = job.in_thought && request.form == Form::any,
+            .reading = reading_of(entry, request, made.begun),
             .echo = prompts_echoed(request, entry.served.tokenizer, job.n_choices()),
             .arrived = call.arrived};
 }

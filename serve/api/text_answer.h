@@ -5,9 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "host/chat/thinking.h"
+#include "host/chat/answer_reader.h"
 #include "serve/api/endpoint.h"
-#include "serve/api/tool_calls.h"
 
 namespace fovea::serve {
 
@@ -17,11 +16,8 @@ struct TextAnswerOptions {
     std::int64_t created = 0;                 ///< seconds since 1970
     std::uint32_t n_choices = 1, n_each = 1;  ///< in all, and for each prompt
     bool stream = false, with_usage = false, with_hash = false, with_chances = false;
-    bool may_call = false;               ///< there are tools: the text may hold calls
-    bool must_call = false;              ///< the text is a call; may_call is set too
-    bool parts_thought = false;          ///< the model's reasoning is a field of its own
-    bool in_thought = false;             ///< the answer begins inside it
-    std::vector<std::string> echo = {};  ///< a text for each choice that comes before its own; empty: none
+    std::optional<AnswerReading> reading = {};  ///< of a conversation's answer; none: its text as it is
+    std::vector<std::string> echo = {};         ///< a text for each choice that comes before its own; empty: none
     Clock::time_point arrived;
 };
 
@@ -38,8 +34,7 @@ protected:
     /// What has come of one choice.
     struct Written {
         std::string text, thought;
-        ThinkingFilter thinking;
-        ToolCallReader calls;
+        AnswerReader reader;
         std::size_t n_calls_shown = 0;
         std::vector<ChosenToken> tokens;
         std::optional<Clock::time_point> first;  // when the first event came
@@ -78,18 +73,24 @@ private:
 
 inline constexpr std::uint32_t kAsManyAsFit = 0xffffffffu;
 
+/// A job, and what its prompt has of the answer.
+struct TextJob {
+    JobPtr job;
+    std::string begun;
+};
+
 /// A job for a request's texts. `n_unsaid`: new tokens of each where the request does not say how many. Throws RequestError.
-[[nodiscard]] JobPtr text_job(const Call& call, ModelEntry& entry, const Request& request, std::uint32_t n_unsaid);
+[[nodiscard]] TextJob text_job(const Call& call, ModelEntry& entry, const Request& request, std::uint32_t n_unsaid);
 [[nodiscard]] TextAnswerOptions text_options(const Call& call, const ModelEntry& entry, const Request& request,
-                                             const Job& job);
+                                             const TextJob& made);
 
 /// A job for a request's texts, and the endpoint's own answer, made of its options and what else it needs.
 template<class OwnAnswer, class... More>
 [[nodiscard]] Reply text_reply(const Call& call, ModelEntry& entry, const Request& request,
                                std::uint32_t n_unsaid = kAsManyAsFit, More&&... more) {
-    const JobPtr job = text_job(call, entry, request, n_unsaid);
-    auto answer = std::make_unique<OwnAnswer>(text_options(call, entry, request, *job), std::forward<More>(more)...);
-    Reply reply = reply_of(call, entry, job, std::move(answer), request.stream);
+    const TextJob made = text_job(call, entry, request, n_unsaid);
+    auto answer = std::make_unique<OwnAnswer>(text_options(call, entry, request, made), std::forward<More>(more)...);
+    Reply reply = reply_of(call, entry, made.job, std::move(answer), request.stream);
     if (request.random_seed) reply.tell_seed();
     return reply;
 }

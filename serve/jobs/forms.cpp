@@ -1,7 +1,6 @@
 #include "serve/jobs/forms.h"
 
 #include "fovea/constraint.h"
-#include "host/grammar/grammar.h"
 
 namespace fovea::serve {
 
@@ -39,7 +38,7 @@ grammar::Grammar read(Form form, const std::string& text, bool compact) {
 
 }  // namespace
 
-Constrain Forms::find(Form form, const std::string& text, bool compact) {
+Constrain Forms::find(Form form, const std::string& text, bool compact, const std::function<grammar::Grammar()>& make) {
     if (text.size() > kMostText)
         throw grammar::GrammarError("expected at most " + std::to_string(kMostText) + " bytes, got " +
                                     std::to_string(text.size()));
@@ -48,7 +47,7 @@ Constrain Forms::find(Form form, const std::string& text, bool compact) {
         kept_.splice(kept_.begin(), kept_, kept);
         return [compiled = kept_.front().compiled] { return start(compiled); };
     }
-    const grammar::Grammar grammar = read(form, text, compact);
+    const grammar::Grammar grammar = make ? make() : read(form, text, compact);
     if (!index_) index_ = std::make_shared<const std::vector<std::byte>>(grammar::index_vocabulary(tokenizer_));
     auto made = std::make_shared<CompiledForm>();
     made->index = index_;

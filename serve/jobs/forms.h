@@ -1,12 +1,14 @@
 // Forms that answers must have, compiled for a model's vocabulary, and the last ones kept.
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <list>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "fovea/tokenizer.h"
+#include "host/grammar/grammar.h"
 #include "serve/jobs/job.h"
 
 namespace fovea::serve {
@@ -20,9 +22,11 @@ public:
 
     /// What Job::constrain is to be. A form that was asked for lately is not compiled again.
     ///   text     a GBNF grammar, a regular expression, or of other forms a JSON schema
+    ///   make     the grammar of a form that has no text of its own, which `text` names
     ///   compact  no space between the parts of JSON
     /// Throws grammar::GrammarError.
-    [[nodiscard]] Constrain find(Form form, const std::string& text, bool compact);
+    [[nodiscard]] Constrain find(Form form, const std::string& text, bool compact,
+                                 const std::function<grammar::Grammar()>& make = {});
 
 private:
     struct Kept {

@@ -98,13 +98,13 @@ struct Job {
     std::vector<std::vector<Token>> types;     ///< of prompt i's tokens, where they have any but 0; empty: of none
     std::shared_ptr<Recording> recording;      ///< instead of prompts
     bool scores = false;                       ///< an encoder's head gives the results, not what it would read
-    bool in_thought = false;                   ///< the prompt ends inside the model's reasoning
     std::uint32_t n_each = 1;                  ///< choices for each prompt; the seed of the j-th is seed + j
     std::uint32_t n_new = 0;                   ///< tokens at most
     SamplerOptions sampler;
     Penalized penalized;
     std::vector<std::string> stop;
     std::span<const Token> end_tokens;  ///< that end an answer beside the model's own; they outlive the job
+    std::span<const Token> shown;       ///< special tokens that an answer's text has; they outlive it too
     int n_likeliest = -1;               ///< of each token's alternatives; -1: no probabilities
     bool hash_logits = false;
     std::optional<AttentionView> view;  ///< no answer is wanted, but attention: an event with a vector [tokens][tokens]

@@ -185,6 +185,7 @@ Status TextWorker::start_generator(Choice& c) {
     const std::vector<std::string_view> stop(job.stop.begin(), job.stop.end());
     options.stop = stop;
     options.end_tokens = job.end_tokens;
+    options.shown = job.shown;
     options.memory = c.memory;
     if (job.rules) c.constraint = constrain_target(*job.rules, c.source());
     if (job.constrain) c.constraint = job.constrain();

@@ -1,10 +1,10 @@
 // Bytes that come over a connection: a refusal with its status, or a request within its bounds. What its body asks for is
 // read as every kind of request; what a model may write is read for calls of tools.
+#include "host/chat/answer_reader.h"
 #include "serve/api/fields.h"
 #include "serve/api/forms_of.h"
 #include "serve/api/multipart.h"
 #include "serve/api/recordings.h"
-#include "serve/api/tool_calls.h"
 #include "serve/http/http_message.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -26,7 +26,7 @@ void check(const Request& request) {
     fuzz::promise(make_sampler(request.sampler, sampler).ok(), "options that the sampler takes");
     for (const Json& message : request.messages)
         fuzz::promise(message.at("role").is_string() && message.at("content").is_string(), "a role and a text");
-    if (request.form == Form::tool) (void)schema_of_calls(request.tools, request.tool);
+    if (request.form == Form::tool) (void)forced_call_of(request, nullptr);
 }
 
 void check(const VectorRequest& request) { check_prompts(request.prompts, kMostTexts); }
@@ -88,15 +88,24 @@ void read_form(std::string_view bytes) {
     }
 }
 
-/// However a text comes in pieces, its calls and the rest are the same.
+/// However an answer comes in pieces, its calls and the rest are the same, in every dialect.
 void read_calls(std::string_view text) {
-    ToolCallReader whole, pieces;
-    const std::string first = whole.push(text), last = whole.finish();
-    std::string out;
-    for (const char c : text) out += pieces.push({&c, 1});
-    out += pieces.finish();
-    fuzz::promise(first + last == out, "the same text in pieces");
-    fuzz::promise(whole.calls().size() == pieces.calls().size(), "the same calls in pieces");
+    const Json tools = Json::array({{{"type", "function"}, {"function", {{"name", "f"}}}}});
+    for (const Dialect& dialect : all_dialects()) {
+        AnswerDialect both = dialect_of({});
+        both.calls = &dialect;
+        const AnswerReading how{.dialect = both, .reads_calls = true, .tools = tools};
+        AnswerReader whole(how), pieces(how);
+        std::string at_once[2], one_by_one[2];  // said, thought
+        const auto add_at_once = [&](std::string_view part, bool is_thought) { at_once[is_thought] += part; };
+        const auto add_one = [&](std::string_view part, bool is_thought) { one_by_one[is_thought] += part; };
+        whole.add(text, add_at_once);
+        whole.finish(add_at_once);
+        for (const char c : text) pieces.add({&c, 1}, add_one);
+        pieces.finish(add_one);
+        fuzz::promise(at_once[0] == one_by_one[0] && at_once[1] == one_by_one[1], "the same text in pieces");
+        fuzz::promise(whole.calls().size() == pieces.calls().size(), "the same calls in pieces");
+    }
 }
 
 }  // namespace

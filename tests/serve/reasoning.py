@@ -91,3 +91,50 @@ class ReasoningTemplates(WithTemplates):
         for think, prompt in ((False, "play jazz\n"), ("low", "play jazz\n<think>\nlow")):
             answer = server.post("/api/generate", {**asked, "think": think})
             self.assertEqual((answer["response"], answer.get("thinking")), (after(prompt), None))
+
+
+class Dialects(WithTemplates):
+    """Calls and reasoning as a family's template shows them."""
+
+    PARAMETERS = {"type": "object", "properties": {"what": {"enum": ["jazz", "rock"]}}, "required": ["what"],
+                  "additionalProperties": False}
+    TOOLS = [{"type": "function", "function": {"name": "play", "parameters": PARAMETERS}},
+             {"type": "function", "function": {"name": "stop", "parameters": PARAMETERS}}]
+
+    def asked(self, server, **fields):
+        """The message, and what a stream's pieces add up to, which is the same."""
+        body = chat("play jazz", tools=self.TOOLS, **fields)
+        choice = server.post(CHAT, body)["choices"][0]
+        message, pieces = choice["message"], [event["choices"][0]["delta"] for event in server.stream(CHAT, body)]
+        calls = [call for piece in pieces for call in piece.get("tool_calls", [])]
+        self.assertEqual("".join(piece.get("content") or "" for piece in pieces), message["content"] or "")
+        self.assertEqual([call["index"] for call in calls], list(range(len(calls))))
+        self.assertEqual([call["function"] for call in calls], [call["function"] for call in message.get("tool_calls", [])])
+        self.assertEqual(choice["finish_reason"], "tool_calls" if calls else "stop")
+        return message, [(call["function"]["name"], json.loads(call["function"]["arguments"])) for call in calls]
+
+    def test_channels_are_parted(self):
+        server = self.serve("{{ bos_token }}{{ messages[-1].content }}<|start|>assistant{# <|channel|> <|message|> #}")
+        begun = '"<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>'
+        message, calls = self.asked(server, grammar=f'root ::= {begun}final<|message|>B"')
+        self.assertEqual((message["content"], message["reasoning_content"], calls), ("B", "A", []))
+        call = begun + 'commentary to=functions.play <|constrain|>json<|message|>{\\"what\\": \\"jazz\\"}"'
+        message, calls = self.asked(server, grammar=f"root ::= {call}")
+        self.assertEqual((message["content"], message["reasoning_content"], calls), (None, "A", [("play", {"what": "jazz"})]))
+
+    def test_calls_side_by_side(self):
+        server = self.serve("{{ bos_token }}{{ messages[-1].content }}{# [TOOL_CALLS]f[ARGS] #}")
+        text = "".join(f'[TOOL_CALLS]{name}[ARGS]{{\\"what\\": \\"{what}\\"}}'
+                       for name, what in (("play", "jazz"), ("stop", "rock")))
+        message, calls = self.asked(server, grammar=f'root ::= "so{text}"')
+        self.assertEqual((message["content"], calls), ("so", [("play", {"what": "jazz"}), ("stop", {"what": "rock"})]))
+
+    def test_a_call_that_must_be_is_begun_in_the_prompt(self):
+        for shown in ("<tool_call>", "<tool_call><function=", "[TOOL_CALLS]", "[TOOL_CALLS][ARGS]", "<|channel|><|message|>",
+                      "<|tool_call_start|>", "<|tool_call>", "ipython parameters", "<|tool_call|>"):
+            server = self.serve("{{ bos_token }}{{ messages[-1].content }}<think>{# " + shown + " #}")
+            for choice in ("required", {"type": "function", "function": {"name": "stop"}}):
+                message, calls = self.asked(server, tool_choice=choice, temperature=2.0, max_tokens=200)
+                self.assertEqual((message["content"], len(calls)), (None, 1))
+                self.assertIn(calls[0][0], ("play", "stop") if choice == "required" else ("stop",))
+                self.assertIn(calls[0][1]["what"], ("jazz", "rock"))

@@ -19,7 +19,7 @@ from cases import (
 )
 from adapters import Adapters  # noqa: F401, unittest finds it here
 from client import Server, at_once, http_bytes, wait_until
-from reasoning import Reasoning, ReasoningTemplates  # noqa: F401, as above
+from reasoning import Dialects, Reasoning, ReasoningTemplates  # noqa: F401, as above
 from refusals import Limits, Refusals  # noqa: F401, unittest finds them here
 from responses import RESPONSES, Responses, ResponseTemplates  # noqa: F401, as above
 from speech import FORM_TYPE, TRANSCRIBE, TRANSLATE, Speech, Uploads, form, read_bytes, recording  # noqa: F401, as above

@@ -65,31 +65,19 @@ public:
 
     void answer(const std::string& text) {
         const bool dim = options_.show_thinking && isatty(STDOUT_FILENO);
-        std::optional<ThinkingFilter> filter;
-        std::size_t thought_bytes = 0, said_bytes = 0;
-        std::string said, thought;
         const auto on_part = [&](std::string_view part, bool is_thought) {
-            (is_thought ? thought_bytes : said_bytes) += part.size();
-            (is_thought ? thought : said) += part;
             if (options_.common.json || (is_thought && !options_.show_thinking)) return;
             if (is_thought && dim) std::fputs("\x1b[2m", stdout);
             std::fwrite(part.data(), 1, part.size(), stdout);
             if (is_thought && dim) std::fputs("\x1b[0m", stdout);
             std::fflush(stdout);
         };
-        const host::Answer made = conversation_.say(
-            text,
-            [&](std::string_view piece, bool begins_in_thought) {
-                if (!filter) filter.emplace(begins_in_thought);
-                filter->add(piece, on_part);
-            },
-            &CatchInterrupt::came());
-        if (filter) filter->finish(on_part);
+        const host::Answer made = conversation_.say(text, on_part, &CatchInterrupt::came());
         const bool stopped = CatchInterrupt::forget();
-        if (options_.common.json) return print_json(made, said, thought);
+        if (options_.common.json) return print_json(made);
         std::fputs("\n", stdout);
         flush_output();
-        report(made, thought_bytes, stopped);
+        report(made, stopped);
     }
 
 private:
@@ -144,11 +132,11 @@ private:
         return text;
     }
 
-    void report(const host::Answer& answer, std::size_t thought_bytes, bool stopped) const {
+    void report(const host::Answer& answer, bool stopped) const {
         if (options_.quiet) return;
         std::string notes;
-        if (thought_bytes && !options_.show_thinking)
-            notes += "thought for " + with_separators(thought_bytes) + " bytes (--show-thinking shows them); ";
+        if (!answer.thought.empty() && !options_.show_thinking)
+            notes += "thought for " + with_separators(answer.thought.size()) + " bytes (--show-thinking shows them); ";
         if (answer.n_forgotten)
             notes +=
                 "the context is full: the oldest " + std::to_string(answer.n_forgotten) + " messages were left out; ";
@@ -160,9 +148,9 @@ private:
                      f.n_tokens, answer.made.tokens_per_second(), f.n_prompt, f.n_kept);
     }
 
-    void print_json(const host::Answer& answer, const std::string& said, const std::string& thought) const {
-        Json object{{"text", said}};
-        if (!thought.empty()) object["thinking"] = thought;
+    void print_json(const host::Answer& answer) const {
+        Json object{{"text", answer.said}};
+        if (!answer.thought.empty()) object["thinking"] = answer.thought;
         object.update(Json{{"finish", answer.ended ? "end" : host::name_of(answer.made.finish)},
                            {"n_tokens", answer.made.figures.n_tokens},
                            {"n_prompt_tokens", answer.made.figures.n_prompt},
@@ -271,7 +259,7 @@ void add_chat(CLI::App& app) {
             verb.texts("--stop", o.stop, "a text that ends an answer; may be repeated");
             verb.count("--context", o.context, 1, kAny, "positions to hold (default: the model's, at most 4096)");
             verb.kv(o.common.kv_type);
-            verb.flag("--show-thinking", o.show_thinking, "show what stands between <think> and </think>");
+            verb.flag("--show-thinking", o.show_thinking, "show the reasoning before an answer");
             verb.flag("--no-thinking", o.no_thinking, "tell the template that the model is not to reason first");
             verb.flag("--quiet", o.quiet, "answers alone: no notes and no figures");
             add_workers(verb, o.common);

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _fovea
 from ._arguments import json_text, word
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 Message = Mapping[str, Any]
 Schema = Union[str, Mapping[str, Any], Any]
-_CALL, _END = "<tool_call>", "</tool_call>"
 _NOT_READ = "tools: the chat template does not read them, and so the model is told of none"
 
 
@@ -34,12 +33,18 @@ def form_of(
     if len(named) > 1:
         raise ValueError(f"{', '.join(named)}: expected one of them, got {len(named)}")
     kind, text = next(iter(named.items()))
-    if kind == "schema":
+    if isinstance(text, ForcedCall):
+        kind = "call"
+    elif kind == "schema":
         text = schema_text(text)
     elif not isinstance(text, str):
         raise TypeError(f"{kind}: expected a str, got {type(text).__name__}")
     found: _fovea.Form = model._form(kind, text, bool(compact))
     return found
+
+
+class ForcedCall(str):
+    """A call that the answer must be, as JSON that the extension reads: in the place of a schema."""
 
 
 def schema_text(schema: Schema) -> str:
@@ -65,7 +70,8 @@ class ToolCall:
 class ChatAnswer:
     """What a model answered.
 
-    content: the text, without calls of tools.
+    content: the text, without reasoning and calls of tools.
+    reasoning: what the model thought before it.
     tool_calls: what it asks to be called, in order.
     finish_reason: "end" (the model's own), "stop", "length" or "context".
     n_prompt_tokens, n_tokens: of the conversation and of the answer.
@@ -76,6 +82,7 @@ class ChatAnswer:
     finish_reason: str
     n_prompt_tokens: int
     n_tokens: int
+    reasoning: str = ""
 
     def __str__(self) -> str:
         """Return the text."""
@@ -85,6 +92,8 @@ class ChatAnswer:
     def message(self) -> dict[str, Any]:
         """The answer as a message, for the conversation to go on with."""
         message: dict[str, Any] = {"role": "assistant", "content": self.content}
+        if self.reasoning:
+            message["reasoning_content"] = self.reasoning
         if self.tool_calls:
             calls = [{"name": call.name, "arguments": call.arguments} for call in self.tool_calls]
             message["tool_calls"] = [{"type": "function", "function": call} for call in calls]
@@ -94,9 +103,10 @@ class ChatAnswer:
 class ChatStream:
     """An answer while it is made: iterate over its pieces of text; then `answer` has all of it."""
 
-    def __init__(self, pieces: Iterator[str], reader: _Reader, ends: dict[str, Any]) -> None:
+    def __init__(self, pieces: Iterator[str], reader: _fovea.AnswerReader, ends: dict[str, Any]) -> None:
         self._pieces, self._reader, self._ends = pieces, reader, ends
-        self._texts = self._without_calls()
+        self._texts = self._said()
+        self._parts: list[tuple[str, str]] = []
         self._answer: ChatAnswer | None = None
 
     def __iter__(self) -> Iterator[str]:
@@ -104,17 +114,18 @@ class ChatStream:
         return self
 
     def __next__(self) -> str:
-        """Return the next piece of text; those of calls are left out."""
+        """Return the next piece of text; reasoning and calls are left out."""
         return next(self._texts)
 
-    def _without_calls(self) -> Iterator[str]:
+    def _said(self) -> Iterator[str]:
         for piece in self._pieces:
-            text = self._reader.push(piece)
-            if text:
-                yield text
-        rest = self._reader.finish()
-        if rest:
-            yield rest
+            yield from self._part(self._reader.add(piece))
+        yield from self._part(self._reader.finish())
+
+    def _part(self, part: tuple[str, str]) -> Iterator[str]:
+        self._parts.append(part)
+        if part[0]:
+            yield part[0]
 
     @property
     def answer(self) -> ChatAnswer:
@@ -126,13 +137,23 @@ class ChatStream:
                 raise ValueError("answer: expected a stream that has ended, got one that an error or close ended")
             figures = self._ends["figures"]
             self._answer = ChatAnswer(
-                content=self._reader.content,
-                tool_calls=tuple(self._reader.calls),
+                content="".join(said for said, _ in self._parts),
+                reasoning="".join(thought for _, thought in self._parts),
+                tool_calls=tuple(ToolCall(name, json.loads(arguments)) for name, arguments in self._reader.calls),
                 finish_reason=self._ends["finish_reason"],
                 n_prompt_tokens=figures["n_prompt"],
                 n_tokens=figures["n_tokens"],
             )
         return self._answer
+
+
+class BegunChat(NamedTuple):
+    """A conversation's ids, the template whose tokens end the answer, what reads that, and the call that it must be."""
+
+    ids: Ids
+    chat: _fovea.Chat | None
+    reader: _fovea.AnswerReader
+    call: ForcedCall | None
 
 
 def prompt_of(
@@ -141,8 +162,9 @@ def prompt_of(
     tools: Sequence[Mapping[str, Any]] | None,
     chat_template: str | None,
     template_arguments: Mapping[str, Any] | None,
-) -> tuple[Ids, _fovea.Chat | None]:
-    """Return the conversation's ids, and the template whose tokens end the answer."""
+    tool_choice: str = "auto",
+) -> BegunChat:
+    """Return the conversation's ids, what reads the answer, and the form of a call that it must be."""
     if isinstance(messages, (str, bytes)) or not isinstance(messages, Iterable):
         raise TypeError(f"messages: expected a list of dicts, got {type(messages).__name__}")
     if chat_template is not None:
@@ -150,7 +172,7 @@ def prompt_of(
     checked = [_checked(message, number) for number, message in enumerate(messages)]
     if not checked:
         raise ValueError("messages: expected 1 or more, got none")
-    suffix = model._facts["prompt_suffix"]
+    given, suffix = json_text(tools, "tools"), model._facts["prompt_suffix"]
     if chat_template is None and suffix and not model._facts["has_chat_template"]:
         # A model whose prompts a text closes answers one text at a time: the last that a user said.
         said = [message["content"] for message in checked if message["role"] == "user"]
@@ -159,21 +181,23 @@ def prompt_of(
             _tell(model, _NOT_READ)
         if not said or not isinstance(said[-1], str):
             raise ValueError("messages: expected one of role user with a text, got none")
-        return model.tokenize(said[-1] + suffix), None
+        call = forced_call(tools, tool_choice, None)
+        return BegunChat(model.tokenize(said[-1] + suffix), None, _fovea.AnswerReader.plain(given, call or ""), call)
     chat: _fovea.Chat = model._chat(chat_template)
     _tell(model, _note_of(model, chat))
     conversation, extra = json_text(checked, "messages"), json_text(template_arguments or {}, "template_arguments")
-    ids = chat.prompt(conversation, json_text(tools, "tools"), extra)
+    call = forced_call(tools, tool_choice, chat)
+    ids, reader = chat.begin(conversation, given, extra, call or "")
     if tools and _NOT_READ not in model._told and chat_template not in model._reads_tools:
         try:
-            without = chat.prompt(conversation, "null", extra)
+            untold = chat.prompt(conversation, "null", extra) == chat.prompt(conversation, given, extra)
         except ValueError:  # a template may refuse a conversation without them
-            without = None
-        if without == ids:
+            untold = False
+        if untold:
             _tell(model, _NOT_READ)
         else:
             model._reads_tools.add(chat_template)
-    return ids, chat
+    return BegunChat(ids, chat, reader, call)
 
 
 def _note_of(model: OpenedModel, chat: _fovea.Chat) -> str:
@@ -203,89 +227,17 @@ def checked_tools(tools: Sequence[Mapping[str, Any]] | None) -> list[dict[str, A
     return result
 
 
-def schema_of_calls(tools: Sequence[Mapping[str, Any]], choice: str) -> dict[str, Any]:
-    """Return the schema of a call of the tool of that name, or of any of them where `choice` is "required"."""
-    root: dict[str, Any] = {}
+def forced_call(tools: Sequence[Mapping[str, Any]] | None, choice: str, chat: _fovea.Chat | None) -> ForcedCall | None:
+    """Return the call of the tool of that name, or of any of them where `choice` is "required"; None: it is free."""
+    if choice in ("auto", "none"):
+        return None
     if not tools:
         raise ValueError(f"tool_choice: expected tools beside {choice!r}, got none")
-    calls = []
-    for tool in tools:
-        function = tool["function"]
-        if choice not in ("required", function["name"]):
-            continue
-        parameters = dict(function.get("parameters") or {"type": "object", "additionalProperties": False})
-        for name in ("$defs", "definitions"):  # which the parameters refer to from the root
-            for key, value in (parameters.pop(name, None) or {}).items():
-                if root.setdefault(name, {}).setdefault(key, value) != value:
-                    raise ValueError(f"tools: expected one definition of each name, got two of {key}")
-        calls.append(
-            {
-                "type": "object",
-                "properties": {"name": {"const": function["name"]}, "arguments": parameters},
-                "required": ["name", "arguments"],
-                "additionalProperties": False,
-            }
-        )
-    if not calls:
+    if choice != "required" and all(choice != tool["function"]["name"] for tool in tools):
         raise ValueError(f"tool_choice: expected auto, none, required or a tool's name, got {choice!r}")
-    return {**root, **calls[0]} if len(calls) == 1 else {**root, "anyOf": calls}
-
-
-class _Reader:
-    """Parts text from calls while it comes. Text is handed out as soon as it cannot begin a call."""
-
-    def __init__(self, *, reads_calls: bool, is_call: bool) -> None:
-        self._reads, self._is_call = reads_calls, is_call
-        self._held, self.content = "", ""
-        self.calls: list[ToolCall] = []
-
-    def push(self, text: str) -> str:
-        if self._is_call:
-            self._held += text
-            return ""
-        if not self._reads:
-            self.content += text
-            return text
-        self._held += text
-        out = ""
-        while True:
-            before, mark, behind = self._held.partition(_CALL)
-            if not mark:
-                kept = next((n for n in range(len(_CALL) - 1, 0, -1) if before.endswith(_CALL[:n])), 0)
-                out, self._held = out + before[: len(before) - kept], before[len(before) - kept :]
-                break
-            inside, end, rest = behind.partition(_END)
-            out += before
-            if not end:
-                self._held = mark + behind
-                break
-            out += "" if self._call(inside) else mark + inside + end
-            self._held = rest
-        self.content += out
-        return out
-
-    def finish(self) -> str:
-        """No more comes: return what is held back, where it is no call."""
-        rest, self._held = self._held, ""
-        inside = rest if self._is_call else rest[len(_CALL) :] if rest.startswith(_CALL) else None
-        if inside is not None and self._call(inside):
-            return ""
-        self.content += rest
-        return rest
-
-    def _call(self, text: str) -> bool:
-        with suppress(ValueError, RecursionError):
-            read = json.loads(text)
-            arguments = read.get("arguments", read.get("parameters", {})) if isinstance(read, dict) else None
-            if isinstance(arguments, dict) and isinstance(read.get("name"), str):
-                self.calls.append(ToolCall(read["name"], arguments))
-                return True
-        return False
-
-
-def reader_of(tools: Iterable[Any], choice: str) -> _Reader:
-    """Return what reads the answer: a text with calls in it, or one call."""
-    return _Reader(reads_calls=bool(tools) and choice == "auto", is_call=choice not in ("auto", "none"))
+    name = "" if choice == "required" else choice
+    dialect = {"dialect": chat.dialect if chat else "hermes", "in_prompt": bool(chat)}
+    return ForcedCall(json_text({**dialect, "tools": tools, "name": name}, "tools"))
 
 
 def _text_of(content: Any, place: str) -> str:

@@ -17,8 +17,6 @@ from ._chat import (
     Message,
     checked_tools,
     prompt_of,
-    reader_of,
-    schema_of_calls,
 )
 from ._opened import OF_OPENED
 from ._options import options_of, takes_options, text_options
@@ -168,16 +166,18 @@ class Model(SpeechModel, TranslationModel, VectorModel):
         """Do the same piece by piece: iterate over the result; its `answer` has all, calls of tools too."""
         self._need_logits()
         known = [] if tool_choice == "none" else checked_tools(tools)
-        if tool_choice not in ("auto", "none"):
-            if any(options.get(name) is not None for name in ("schema", "grammar", "regex")):
-                raise ValueError("tool_choice: expected auto or none beside a form, got another")
-            options["schema"] = schema_of_calls(known, tool_choice)
-        ids, native = prompt_of(self, messages, known or None, chat_template, template_arguments)
-        if native is not None:
-            options["stop"] = [*words(options.pop("stop", None), "stop"), *native.stops]
+        if tool_choice not in ("auto", "none") and any(
+            options.get(name) is not None for name in ("schema", "grammar", "regex")
+        ):
+            raise ValueError("tool_choice: expected auto or none beside a form, got another")
+        begun = prompt_of(self, messages, known or None, chat_template, template_arguments, tool_choice)
+        if begun.call is not None:
+            options["schema"] = begun.call
+        if begun.chat is not None:
+            options["stop"] = [*words(options.pop("stop", None), "stop"), *begun.chat.stops]
         ends: dict[str, Any] = {}
-        pieces = self._stream(ids, {"max_new_tokens": max_new_tokens, **options}, ends, native)
-        return ChatStream(pieces, reader_of(known, tool_choice), ends)
+        pieces = self._stream(begun.ids, {"max_new_tokens": max_new_tokens, **options}, ends, begun.chat)
+        return ChatStream(pieces, begun.reader, ends)
 
     def logits(self, ids: str | Ids, *, out: Any = None) -> Any:
         """Return the logits after every token: [seq_len, vocab_size] float32, unnormalised.

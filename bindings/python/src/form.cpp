@@ -9,27 +9,36 @@
 #include "bindings/python/src/gil.h"
 #include "host/chat/chat_template.h"
 #include "host/grammar/grammar.h"
+#include "host/text/forced_call.h"
 
 namespace fovea::python {
 namespace {
 
 constexpr std::size_t kMostFormBytes = 1 << 20;  // of a schema, grammar or expression
 
+Json read_json(const std::string& text, const char* what) {
+    Json json = fovea::read_json(text);
+    if (json.is_discarded()) refuse_value(what, "text of Unicode characters", "other");
+    return json;
+}
+
+/// {"dialect": ..., "in_prompt": ..., "tools": [...], "name": ...}
+ForcedCall read_call(const std::string& text) {
+    const Json call = read_json(text, "call");
+    const Dialect* dialect = find_dialect(call.at("dialect").get_ref<const std::string&>());
+    return {*dialect, call.at("tools"), call.at("name").get_ref<const std::string&>(), call.at("in_prompt") == true};
+}
+
 grammar::Grammar read_form(const std::string& kind, const std::string& text, bool compact) {
     if (kind == "grammar") return grammar::read_gbnf(text);
     if (kind == "regex") return grammar::read_regex(text);
+    if (kind == "call") return read_call(text).form({.compact = compact});
     return grammar::read_json_schema(text, {.compact = compact});
 }
 
 void need_text(const OpenedModel& opened) {
     if (opened.kind() != host::Kind::text || !opened.tokenizer.valid())
         refuse_value(opened.name + ": model", "one for logits with a tokenizer", "another");
-}
-
-Json read_json(const std::string& text, const char* what) {
-    Json json = fovea::read_json(text);
-    if (json.is_discarded()) refuse_value(what, "text of Unicode characters", "other");
-    return json;
 }
 
 }  // namespace
@@ -76,30 +85,94 @@ PyChat::PyChat(const ModelHandle& model, const nb::object& given) {
     }
 }
 
+std::string PyChat::render(const std::string& messages, const std::string& tools, const std::string& extra) const {
+    ChatInput input;
+    input.messages = read_json(messages, "messages");
+    input.tools = read_json(tools, "tools");
+    input.extra = read_json(extra, "template_arguments");
+    try {
+        return talk_->chat.render(std::move(input));
+    } catch (const ChatTemplateError& error) {
+        throw ValueRefused(std::string("messages: the model's chat template: ") + error.what());
+    }
+}
+
 nb::list PyChat::prompt(const std::string& messages, const std::string& tools, const std::string& extra) {
     std::vector<Token> ids;
     {
         const WithoutGil released;
-        ChatInput input;
-        input.messages = read_json(messages, "messages");
-        input.tools = read_json(tools, "tools");
-        input.extra = read_json(extra, "template_arguments");
-        try {
-            ids = talk_->chat.tokens(input);
-        } catch (const ChatTemplateError& error) {
-            throw ValueRefused(std::string("messages: the model's chat template: ") + error.what());
-        }
+        ids = talk_->chat.tokens_of(render(messages, tools, extra));
     }
     return ids_list(ids);
+}
+
+nb::tuple PyChat::begin(const std::string& messages, const std::string& tools, const std::string& extra,
+                        const std::string& call) {
+    std::vector<Token> ids;
+    AnswerReading how{.dialect = talk_->chat.dialect()};
+    {
+        const WithoutGil released;
+        const std::optional<ForcedCall> forced = call.empty() ? std::nullopt : std::optional(read_call(call));
+        BegunAnswer answer = begin_answer(how.dialect, render(messages, tools, extra), forced ? &*forced : nullptr);
+        how.begun = std::move(answer.begun);
+        how.tools = read_json(tools, "tools");
+        how.reads_calls = !how.tools.is_null();
+        ids = talk_->chat.tokens_of(answer.prompt);
+    }
+    return nb::make_tuple(ids_list(ids), PyAnswerReader(std::move(how)));
+}
+
+namespace {
+
+/// What a reader hands out, said and thought.
+template<class Hand>
+nb::tuple parts_of(const Hand& hand) {
+    std::string said, thought;
+    hand([&](std::string_view text, bool is_thought) { (is_thought ? thought : said) += text; });
+    return nb::make_tuple(nb::str(said.data(), said.size()), nb::str(thought.data(), thought.size()));
+}
+
+/// A reader for a model without a template.
+PyAnswerReader plain_reader(const std::string& tools, const std::string& call) {
+    AnswerReading how{.begun = call.empty() ? "" : read_call(call).begun(), .tools = read_json(tools, "tools")};
+    how.reads_calls = !how.tools.is_null();
+    return PyAnswerReader(std::move(how));
+}
+
+}  // namespace
+
+nb::tuple PyAnswerReader::add(const std::string& text) {
+    return parts_of([&](const AnswerReader::OnText& on_text) { reader_.add(text, on_text); });
+}
+
+nb::tuple PyAnswerReader::finish() {
+    return parts_of([&](const AnswerReader::OnText& on_text) { reader_.finish(on_text); });
+}
+
+nb::list PyAnswerReader::calls() const {
+    nb::list calls;
+    for (const ToolCall& call : reader_.calls()) {
+        const std::string arguments = json_text(call.arguments);
+        calls.append(
+            nb::make_tuple(nb::str(call.name.data(), call.name.size()), nb::str(arguments.data(), arguments.size())));
+    }
+    return calls;
 }
 
 void bind_form(nb::module_& module) {
     nb::class_<PyForm>(module, "Form", "A form of answers, compiled for a model's vocabulary.")
         .def(nb::init<const ModelHandle&, const std::string&, nb::handle, bool>(), nb::arg("model"), nb::arg("kind"),
              nb::arg("text"), nb::arg("compact") = false);
+    nb::class_<PyAnswerReader>(module, "AnswerReader", "Parts an answer into reasoning, text and calls while it comes.")
+        .def_static("plain", plain_reader, nb::arg("tools"), nb::arg("call"))
+        .def("add", &PyAnswerReader::add, nb::arg("text"))
+        .def("finish", &PyAnswerReader::finish)
+        .def_prop_ro("calls", &PyAnswerReader::calls);
     nb::class_<PyChat>(module, "Chat", "A model's chat template.")
         .def(nb::init<const ModelHandle&, const nb::object&>(), nb::arg("model"), nb::arg("chat_template").none())
         .def("prompt", &PyChat::prompt, nb::arg("messages"), nb::arg("tools"), nb::arg("extra"))
+        .def("begin", &PyChat::begin, nb::arg("messages"), nb::arg("tools"), nb::arg("extra"), nb::arg("call"))
+        .def_prop_ro("dialect", [](const PyChat& self) { return std::string(self.talk()->chat.dialect().calls->name); })
         .def_prop_ro("note", [](const PyChat& self) { return self.talk()->chat.note(); })
         .def_prop_ro("stops", [](const PyChat& self) { return self.talk()->chat.stops(); });
 }

@@ -12,6 +12,7 @@
 #include "bindings/python/src/opened.h"
 #include "fovea/constraint.h"
 #include "fovea/host/chat.h"
+#include "host/chat/answer_reader.h"
 
 namespace fovea::python {
 
@@ -25,7 +26,8 @@ struct CompiledForm {
 /// A compiled form as Python has it.
 class PyForm {
 public:
-    /// kind: "schema", "grammar" or "regex". ValueError says what of `text` was expected, and its place.
+    /// kind: "schema", "grammar", "regex", or "call", of which `text` is JSON: the dialect, whether the prompt begins the
+    /// call, the tools, and the name of the one to call, if it is one. ValueError says what of `text` was expected, and its place.
     PyForm(const ModelHandle& model, const std::string& kind, nb::handle text, bool compact);
     [[nodiscard]] const std::shared_ptr<const CompiledForm>& compiled() const { return compiled_; }
 
@@ -58,10 +60,31 @@ public:
     PyChat(const ModelHandle& model, const nb::object& given);
     /// The ids of a conversation. `messages`, `tools` and `extra` are JSON; ValueError where the template refuses them.
     [[nodiscard]] nb::list prompt(const std::string& messages, const std::string& tools, const std::string& extra);
+    /// The same, and what reads the answer. call: JSON of a form of kind "call"; empty: any text.
+    [[nodiscard]] nb::tuple begin(const std::string& messages, const std::string& tools, const std::string& extra,
+                                  const std::string& call);
     [[nodiscard]] const std::shared_ptr<const ModelTalk>& talk() const { return talk_; }
 
 private:
+    [[nodiscard]] std::string render(const std::string& messages, const std::string& tools,
+                                     const std::string& extra) const;
+
     std::shared_ptr<const ModelTalk> talk_;
+};
+
+/// Reads an answer while it comes, as Python has it.
+class PyAnswerReader {
+public:
+    explicit PyAnswerReader(AnswerReading how) : reader_(std::move(how)) {}
+    /// What is said and what is thought of it.
+    [[nodiscard]] nb::tuple add(const std::string& text);
+    /// The same of what has waited: no more comes.
+    [[nodiscard]] nb::tuple finish();
+    /// Each call's name, and its arguments as JSON.
+    [[nodiscard]] nb::list calls() const;
+
+private:
+    AnswerReader reader_;
 };
 
 void bind_form(nb::module_& module);

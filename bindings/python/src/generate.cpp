@@ -97,7 +97,10 @@ std::uint64_t PySession::start(nb::handle prompt_object, const nb::dict& named, 
         options.filter = place_.filter();
         talk_ = chat ? chat->talk() : nullptr;
         if (const Status status = resume(*generator_, tokens_); !status.ok()) return status;
-        if (talk_) options.end_tokens = talk_->chat.end_tokens();
+        if (talk_) {
+            options.end_tokens = talk_->chat.end_tokens();
+            options.shown = talk_->chat.marks();
+        }
         const Status status = fovea::start(*generator_, prompt, options);
         if (status.ok())
             biases_ = std::move(biases);  // the same elements, so that what start was given still views them

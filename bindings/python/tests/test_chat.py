@@ -10,7 +10,7 @@ import pytest
 from conftest import DEMO, ROOT, write_talker
 
 import fovea
-from fovea._chat import _Reader, schema_of_calls
+from fovea import _fovea
 
 COMMAND = "turn on the lights in the kitchen"
 SCHEMA_FILE = ROOT / "examples" / "home_commands.schema.json"
@@ -136,7 +136,13 @@ def test_templates_get_tools_and_arguments(talker):
 
     def text(**options):
         seen = []
-        spy = SimpleNamespace(prompt=lambda *given: seen.append(chat.prompt(*given)) or seen[-1], stops=[], note="")
+        spy = SimpleNamespace(
+            begin=lambda *given: (seen.append(chat.begin(*given)[0]) or seen[-1], None),
+            prompt=chat.prompt,
+            stops=[],
+            note="",
+            dialect=chat.dialect,
+        )
         talker._chat = lambda _: spy
         try:
             with pytest.raises(TypeError):  # a spy is no template of the extension's
@@ -180,34 +186,38 @@ CALL = '<tool_call>{"name": "lamp", "arguments": {"on": true}}</tool_call>'
 
 
 @pytest.mark.parametrize(
-    ("text", "content", "names"),
+    ("text", "content", "reasoning", "names"),
     [
-        ("nothing", "nothing", []),
-        (f"so: {CALL} and{CALL}", "so:  and", ["lamp", "lamp"]),
-        (CALL[:-12], "", ["lamp"]),  # the model ended without the mark
-        ("a <tool_call>3</tool_call> b", "a <tool_call>3</tool_call> b", []),
-        ("<tool_call>{", "<tool_call>{", []),
-        ("<tool<tool_call", "<tool<tool_call", []),
-        ('<tool_call>{"name": 3}</tool_call>', '<tool_call>{"name": 3}</tool_call>', []),
-        ('<tool_call>{"name": "f", "parameters": {}}</tool_call>', "", ["f"]),
+        ("nothing", "nothing", "", []),
+        (f"so: {CALL} and{CALL}", "so:  and", "", ["lamp", "lamp"]),
+        (CALL[:-12], "", "", ["lamp"]),  # the model ended without the mark
+        (f"<think>so</think>\n{CALL}\n{CALL}", "", "so", ["lamp", "lamp"]),
+        ("a <tool_call>3</tool_call> b", "a <tool_call>3</tool_call> b", "", []),
+        ('<tool_call>[{"name": "f", "arguments": "{}"}, {"name": "g"}]</tool_call>', "", "", ["f", "g"]),
     ],
 )
-def test_calls_are_parted_from_text_at_any_split(text, content, names):
+def test_calls_and_reasoning_are_parted_from_text_at_any_split(text, content, reasoning, names):
     for size in range(1, len(text) + 1):
-        reader = _Reader(reads_calls=True, is_call=False)
-        shown = "".join(reader.push(text[at : at + size]) for at in range(0, len(text), size)) + reader.finish()
-        assert (shown, reader.content) == (content, content)
-        assert [call.name for call in reader.calls] == names
-    assert _Reader(reads_calls=False, is_call=False).push(text) == text
+        reader = _fovea.AnswerReader.plain(json.dumps(TOOLS), "")
+        parts = [reader.add(text[at : at + size]) for at in range(0, len(text), size)] + [reader.finish()]
+        assert ["".join(some) for some in zip(*parts)] == [content, reasoning]
+        assert [name for name, _ in reader.calls] == names
+    assert _fovea.AnswerReader.plain("null", "").calls == []
 
 
-def test_schemas_of_calls_share_definitions():
-    tool = {"function": {"name": "f", "parameters": {"type": "object", "$defs": {"a": {"const": 1}}}}}
-    other = {"function": {"name": "g", "parameters": {"type": "object", "$defs": {"a": {"const": 2}}}}}
-    assert schema_of_calls([tool], "required")["$defs"] == {"a": {"const": 1}}
-    assert "$defs" in tool["function"]["parameters"]
-    with pytest.raises(ValueError, match="two of a"):
-        schema_of_calls([tool, other], "required")
+def test_a_template_shows_how_calls_are_written(talker):
+    """A template of Mistral's and one of channels: a call that is asked for is begun in the prompt, and read."""
+    mistral = "{% for m in messages %}[INST]{{ m.content }}[/INST]{% endfor %}{# [TOOL_CALLS]f[ARGS] #}"
+    channels = "{% for m in messages %}<|start|>user<|message|>{{ m.content }}<|end|>{% endfor %}<|start|>assistant"
+    channels += "{# <|channel|> #}"
+    for template in (mistral, channels, "{{ messages[0].content }}{# <|tool_call_start|> #}"):
+        for choice in ("required", "lamp", "clock"):
+            options = {"tools": TOOLS, "tool_choice": choice, "chat_template": template, "temperature": 2.0}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # they do not read the tools
+                answer = talker.chat(says("light"), **options)
+            assert (answer.content, answer.reasoning, len(answer.tool_calls)) == ("", "", 1)
+            assert answer.tool_calls[0].name in (("lamp", "clock") if choice == "required" else (choice,))
 
 
 def test_conversations_that_are_refused(demo, talker, bert):

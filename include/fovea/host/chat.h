@@ -22,6 +22,14 @@ namespace fovea {
 struct ChatInput;  // host/chat/chat_template.h
 
 class ChatTemplate;
+struct Dialect;         // host/chat/dialect.h
+struct ReasoningMarks;  // there too
+
+/// How a model's answers have reasoning and calls of tools.
+struct AnswerDialect {
+    const Dialect* calls = nullptr;
+    const ReasoningMarks* reasoning = nullptr;
+};
 
 /// A conversation as JSON.
 struct ChatText {
@@ -57,15 +65,21 @@ public:
     [[nodiscard]] const std::vector<Token>& end_tokens() const { return end_tokens_; }
     /// Texts that end a turn, if no token does; mostly none.
     [[nodiscard]] const std::vector<std::string>& stops() const { return stops_; }
+    /// How answers are written, as the template shows it.
+    [[nodiscard]] const AnswerDialect& dialect() const { return dialect_; }
+    /// The special tokens among the dialect's marks: an answer's text has them (GenerateOptions::shown), so that it can be read.
+    [[nodiscard]] const std::vector<Token>& marks() const { return marks_; }
 
 private:
     ModelChat(const Model& model, const Tokenizer& tokenizer);
+    void find_marks(std::string_view shown);
 
     Tokenizer tokenizer_;
     std::shared_ptr<const ChatTemplate> template_, tools_template_;  // tools_template_: null where it is the same
     std::string bos_, eos_, note_;
-    std::vector<Token> end_tokens_;
+    std::vector<Token> end_tokens_, marks_;
     std::vector<std::string> stops_;
+    AnswerDialect dialect_;
 };
 
 }  // namespace fovea

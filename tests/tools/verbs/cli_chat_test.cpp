@@ -33,7 +33,8 @@ struct ChatModel {
     std::string path = (folder / "chat.fovea").string();
 
     explicit ChatModel(const char* chat_template = kTemplate, std::uint32_t max_positions = 400, bool has_ends = true,
-                       const std::vector<std::pair<std::string, std::string>>& info = {}) {
+                       const std::vector<std::pair<std::string, std::string>>& info = {},
+                       const std::vector<std::string>& marks = {}) {
         const std::string name = FOVEA_GOLDEN_DIR "/tokenizer_smollm.json";
         std::string given = read_text(name);
         for (std::size_t at = 0; !has_ends && (at = given.find("<|end|>", at)) != std::string::npos;)
@@ -42,7 +43,9 @@ struct ChatModel {
         const std::size_t n_vocab = tokenizer["model"]["vocab"].size();
         Config config = llama_config(1, 32, 2, 1, 16, 64, max_positions);
         config.decoder.vocab_size = static_cast<std::uint32_t>(n_vocab);
-        for (const char* special : {"<|im_start|>", has_ends ? "<|im_end|>" : "<|im_fin|>"}) {
+        std::vector<std::string> specials = {"<|im_start|>", has_ends ? "<|im_end|>" : "<|im_fin|>"};
+        specials.insert(specials.end(), marks.begin(), marks.end());
+        for (const std::string& special : specials) {
             json token = tokenizer["added_tokens"][0];
             token["id"] = config.decoder.vocab_size++;
             token["content"] = special;
@@ -95,6 +98,23 @@ TEST_CASE("cli: chat computes only what is new, and answers as without a cache")
     const json anew = answers(piped("Hello\n/reset\nHello\n", options))[1];
     CHECK(anew["text"] == all[0]["text"]);
     CHECK(anew["n_prompt_tokens"] == all[0]["n_prompt_tokens"]);
+}
+
+TEST_CASE("cli: chat sees marks that are special tokens, and hides other special tokens") {
+    for (const char* chat_template : {kTemplate, "{{ messages[-1].content }}{# [THINK] #}"}) {
+        const ChatModel model(chat_template, 400, true, {}, {"[THINK]", "[/THINK]", "[OTHER]"});
+        const auto answer_of_only = [&](const char* mark) {
+            const Ran ids = run_fovea({"tokenize", model.path, "-p", mark, "--special"});
+            const std::string id = ids.out.substr(0, ids.out.find_first_of(" \n"));
+            return answers(
+                run_fovea({"chat", model.path, "--json", "-n", "3", "-p", "a", "--logit-bias", id + "+1000"}))[0];
+        };
+        const json thought = answer_of_only("[THINK]");
+        CHECK(thought["thinking"] == "[THINK][THINK]");
+        CHECK(thought["text"] == "");
+        CHECK(answer_of_only("[/THINK]")["text"] == "[/THINK][/THINK][/THINK]");
+        CHECK(answer_of_only("[OTHER]")["text"] == "");
+    }
 }
 
 TEST_CASE("cli: chat with a model whose prompts a text closes answers each message as run does") {
@@ -200,23 +220,6 @@ TEST_CASE("cli: chat leaves out the oldest turns where the context is full, and 
     const Ran noted = run_fovea({"chat", without.path, "-p", "a", "-n", "2"});
     CHECK(contains(noted.err, "no chat template: ChatML, for which it has tokens"));
     CHECK(run_fovea({"chat", without.path, "-p", "a", "-n", "2", "--quiet"}).err == "");
-}
-
-TEST_CASE("chat: what is thought is parted from what is said, wherever pieces end") {
-    const std::string text = "<think>\nwhy < not\n</think>\n\nBecause <thin ice> is </thin>.";
-    for (std::size_t n : {std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{7}, text.size()}) {
-        for (const bool begun : {false, true}) {
-            std::string said, thought;
-            const auto on_text = [&](std::string_view part, bool is_thought) { (is_thought ? thought : said) += part; };
-            ThinkingFilter filter(begun);
-            const std::string input = begun ? text.substr(7) : text;
-            for (std::size_t at = 0; at < input.size(); at += n)
-                filter.add(std::string_view(input).substr(at, n), on_text);
-            filter.finish(on_text);
-            CHECK(thought == "\nwhy < not\n");
-            CHECK(said == "Because <thin ice> is </thin>.");
-        }
-    }
 }
 
 #if __has_include(<pty.h>)

@@ -1,0 +1,100 @@
+#include "host/text/forced_call.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace fovea {
+namespace {
+
+/// A call's words: before its name, between that and its arguments, and behind them.
+struct CallWords {
+    std::string before, between, after;
+};
+
+bool is_plain(std::string_view name) {
+    return std::all_of(name.begin(), name.end(),
+                       [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-' || c == '.'; });
+}
+
+CallWords words_of(const Dialect& d, bool plain_names) {
+    if (d.syntax == CallSyntax::channels)
+        return {std::string(kHeaderBegins[1]) + "commentary to=functions.",
+                " " + std::string(d.beside) + "json" + std::string(kHeaderEnd), ""};
+    const std::string open(d.bare.empty() ? d.open : std::string_view{});
+    if (d.syntax == CallSyntax::named && plain_names)
+        return {open + std::string(d.call_open) + std::string(d.name_open), std::string(d.name_close), ""};
+    return {open + std::string(d.lead) + "{\"" + std::string(d.name_key) + "\": \"",
+            "\", \"" + std::string(d.arguments_key) + "\": ", d.lead.ends_with('[') ? "}]" : "}"};
+}
+
+/// Whether a function has no parameters: its schema names none, and allows none by another word.
+bool names_nothing(const Json& parameters) {
+    static constexpr const char* kPlain[] = {"type", "properties", "required", "title", "description", "$schema"};
+    for (const auto& [name, value] : parameters.items()) {
+        if (std::find(std::begin(kPlain), std::end(kPlain), name) == std::end(kPlain)) return false;
+        if (name == "type" && value != "object") return false;
+        if ((name == "properties" || name == "required") && !value.empty()) return false;
+    }
+    return true;
+}
+
+Json parameters_of(const Json& function) {
+    const auto found = function.find("parameters");
+    Json parameters = found != function.end() && found->is_object() ? *found : Json::object();
+    if (names_nothing(parameters)) parameters = {{"type", "object"}, {"additionalProperties", false}};
+    return parameters;
+}
+
+}  // namespace
+
+ForcedCall::ForcedCall(const Dialect& dialect, const Json& tools, std::string_view name, bool in_prompt) {
+    bool plain = true;
+    for (const Json& tool : tools) {
+        const std::string& own = tool.at("function").at("name").get_ref<const std::string&>();
+        if (!name.empty() && own != name) continue;
+        functions_.push_back(tool["function"]);
+        plain = plain && is_plain(own);
+    }
+    if (functions_.empty()) throw grammar::GrammarError("expected a tool of the name, got none");
+    CallWords words = words_of(dialect, plain);
+    const auto spelled = [&](const Json& function) {  // as a member of JSON has it, quotes left out
+        const std::string text = json_text(function["name"]);
+        return plain ? function["name"].get<std::string>() : text.substr(1, text.size() - 2);
+    };
+    for (Json& function : functions_) function["name"] = spelled(function);
+    if (functions_.size() == 1) {
+        words.before += functions_[0]["name"].get<std::string>() + words.between;
+        functions_[0]["name"] = words.between = "";
+    }
+    const std::size_t n_begun = in_prompt                                ? words.before.size()
+                                : words.before.starts_with(dialect.open) ? dialect.open.size()
+                                                                         : 0;
+    begun_ = words.before.substr(0, n_begun);
+    before_ = words.before.substr(n_begun);
+    between_ = std::move(words.between);
+    after_ = std::move(words.after);
+}
+
+grammar::Grammar ForcedCall::form(const grammar::SchemaOptions& options) const {
+    grammar::Grammar all;
+    std::vector<grammar::NodeId> calls;
+    for (const Json& function : functions_) {
+        const grammar::RuleId arguments =
+            all.add_all(grammar::read_json_schema(json_text(parameters_of(function)), options));
+        calls.push_back(all.sequence({all.bytes(before_ + function["name"].get<std::string>() + between_),
+                                      all.rule(arguments), all.bytes(after_)}));
+    }
+    all.root = all.add_rule("root", all.choice(std::move(calls)));
+    return all;
+}
+
+BegunAnswer begin_answer(const AnswerDialect& dialect, std::string prompt, const ForcedCall* call) {
+    std::string begun(begun_answer(dialect, prompt));
+    if (!call) return {std::move(prompt), std::move(begun)};
+    const bool is_thought = begun == dialect.reasoning->open;
+    if (is_thought) prompt += std::string(dialect.reasoning->close) + "\n\n";
+    begun = (is_thought ? "" : begun) + call->begun();
+    return {prompt + call->begun(), std::move(begun)};
+}
+
+}  // namespace fovea

@@ -1,0 +1,38 @@
+// Calls of tools that an answer must be: how the prompt begins one in the model's dialect, and the form of what follows.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "host/base/json.h"
+#include "host/chat/dialect.h"
+#include "host/grammar/grammar.h"
+
+namespace fovea {
+
+/// Calls of tools by name: one of them, or any. Arguments are JSON in every dialect, which its reader takes.
+class ForcedCall {
+public:
+    /// tools: an array of OpenAI's. name: of the only one that may be called; empty: any of them.
+    /// in_prompt: the prompt ends with what the call begins with; else the form has all but the dialect's mark.
+    /// Throws grammar::GrammarError where no tool has the name.
+    ForcedCall(const Dialect& dialect, const Json& tools, std::string_view name, bool in_prompt);
+
+    /// What the answer begins with and its form has not.
+    [[nodiscard]] const std::string& begun() const { return begun_; }
+    /// Throws grammar::GrammarError for parameters that are no schema.
+    [[nodiscard]] grammar::Grammar form(const grammar::SchemaOptions& options = {}) const;
+
+private:
+    Json functions_ = Json::array();
+    std::string begun_, before_, between_, after_;  // the form's words before a name, behind it, and at the end
+};
+
+/// A conversation's prompt, and what it has of the answer, for who reads that.
+struct BegunAnswer {
+    std::string prompt, begun;
+};
+/// What the template gave; behind it the call that is forced, before which reasoning that the template began ends.
+///   call  null: none, and the answer is any text
+[[nodiscard]] BegunAnswer begin_answer(const AnswerDialect& dialect, std::string prompt, const ForcedCall* call);
+
+}  // namespace fovea
