@@ -103,12 +103,11 @@ private:
     }
 
     void add_repeat(const Node& node, std::uint32_t from, std::uint32_t to) {
-        constexpr std::uint32_t kMostCounted = 65534;
         const NodeId child = node.children[0];
         const std::uint64_t size = rules_.size(child);
         if (node.max == 0) return link(from, to);
-        if ((node.max != kNoLimit && node.max > kMostCounted) || node.min > kMostCounted)
-            throw GrammarError("expected at most " + std::to_string(kMostCounted) + " repetitions, got " +
+        if ((node.max != kNoLimit && node.max > kMostRepeats) || node.min > kMostRepeats)
+            throw GrammarError("expected at most " + std::to_string(kMostRepeats) + " repetitions, got " +
                                std::to_string(node.max == kNoLimit ? node.min : node.max));
         const std::uint32_t n_copies = node.max == kNoLimit ? node.min : node.max;
         if (n_copies > 1 && size * n_copies > kMostUnrolled)
@@ -157,6 +156,16 @@ private:
         link(some, to);
     }
 
+    void add_graph(const Graph& graph, std::uint32_t from, std::uint32_t to) {
+        std::vector<std::uint32_t> states;
+        for (std::size_t i = 0; i < graph.accepts.size(); ++i) {
+            states.push_back(fresh());
+            if (graph.accepts[i]) link(states[i], to);
+        }
+        link(from, states[0]);
+        for (const GraphEdge& edge : graph.edges) add(edge.label, states[edge.from], states[edge.to]);
+    }
+
     void add(NodeId id, std::uint32_t from, std::uint32_t to) {
         limit_.count_work(1);
         if (++depth_ > kMostDepth)
@@ -182,6 +191,7 @@ private:
                 return;
             case NodeKind::repeat: return add_repeat(node, from, to);
             case NodeKind::list: return add_list(node, from, to);
+            case NodeKind::graph: return add_graph(grammar_.graphs[node.rule], from, to);
             case NodeKind::rule: {
                 const Rule& rule = grammar_.rules[node.rule];
                 if (rules_.inlined(node.rule)) return add(rule.body, from, to);

@@ -73,6 +73,13 @@ NodeId Grammar::list(std::vector<NodeId> items, std::string kinds, NodeId separa
     items.push_back(separator);
     return add({.kind = NodeKind::list, .text = std::move(kinds), .children = std::move(items)});
 }
+NodeId Grammar::graph(Graph graph) {
+    std::vector<NodeId> labels;
+    for (const GraphEdge& edge : graph.edges) labels.push_back(edge.label);
+    graphs.push_back(std::move(graph));
+    return add(
+        {.kind = NodeKind::graph, .children = std::move(labels), .rule = static_cast<RuleId>(graphs.size() - 1)});
+}
 NodeId Grammar::shared(NodeId node, const char* name) {
     const NodeKind kind = nodes[node].kind;
     if (kind == NodeKind::bytes || kind == NodeKind::set || kind == NodeKind::rule) return node;

@@ -23,6 +23,7 @@ inline constexpr std::uint32_t kLastCode = 0x10ffff;
 using NodeId = std::uint32_t;
 using RuleId = std::uint32_t;
 inline constexpr std::uint32_t kNoLimit = 0xffffffffu;
+inline constexpr std::uint32_t kMostRepeats = 65534;  ///< of a repetition that has a limit
 
 enum class NodeKind : std::uint8_t {
     bytes,     ///< `text`, which may be empty
@@ -32,6 +33,7 @@ enum class NodeKind : std::uint8_t {
     repeat,    ///< children[0], `min` to `max` times
     rule,      ///< what rule `rule` stands for
     list,  ///< the present ones of the other children, in their order, with the last child between any two; `text` has a ListItem of each
+    graph,  ///< a way through graph `rule` from its first state to one that accepts; children are the labels of its edges
 };
 
 enum ListItem : char { kOptional = '?', kRequired = '!', kAnyNumber = '*' };
@@ -51,10 +53,21 @@ struct Rule {
     bool shared = false;  ///< stays a rule of its own, however small
 };
 
+/// What may be read from state to state; `accepts` of the first is true if the whole may be empty.
+struct GraphEdge {
+    std::uint32_t from = 0, to = 0;
+    NodeId label = 0;
+};
+struct Graph {
+    std::vector<bool> accepts;  // by state
+    std::vector<GraphEdge> edges;
+};
+
 /// Nodes are made before those that hold them, so a body has no cycles but through rules.
 struct Grammar {
     std::vector<Node> nodes;
     std::vector<Rule> rules;
+    std::vector<Graph> graphs;
     RuleId root = 0;
 
     [[nodiscard]] NodeId bytes(std::string_view text);
@@ -64,6 +77,7 @@ struct Grammar {
     [[nodiscard]] NodeId repeat(NodeId child, std::uint32_t min, std::uint32_t max);
     [[nodiscard]] NodeId optional(NodeId child) { return repeat(child, 0, 1); }
     [[nodiscard]] NodeId rule(RuleId rule);
+    [[nodiscard]] NodeId graph(Graph graph);
     [[nodiscard]] NodeId list(std::vector<NodeId> items, std::string kinds, NodeId separator);
     /// A node that several others will hold: it becomes a rule, unless it is as small as one. Else each holder would
     /// have a copy.

@@ -89,6 +89,7 @@ bool Rules::may_be_empty(const Node& node) const {
             for (std::size_t i = 0; i < node.text.size(); ++i)
                 if (node.text[i] == kRequired && !nullable_[node.children[i]]) return false;
             return true;
+        case NodeKind::graph: return grammar_.graphs[node.rule].accepts[0];
     }
     return false;
 }
