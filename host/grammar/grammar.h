@@ -30,7 +30,8 @@ struct SchemaOptions {
 
 /// A JSON schema (drafts 4 to 2020-12) as a grammar of JSON texts, each of which validates. Properties come in the schema's
 /// order, and only those it names unless additionalProperties says otherwise. Numbers have at most 15 digits before and after
-/// the point. Throws GrammarError if it is no schema, has something that is not supported, or nothing can fit it.
+/// the point. Throws GrammarError, with a JSON pointer to the place, if it is no schema, has something that is not supported,
+/// or nothing can fit it.
 [[nodiscard]] Grammar read_json_schema(std::string_view json, const SchemaOptions& options = {});
 /// A GBNF grammar as llama.cpp has it; its rule `root` is the answer. Throws GrammarError.
 [[nodiscard]] Grammar read_gbnf(std::string_view text);

@@ -1,6 +1,7 @@
 #include "host/grammar/json_conditions.h"
 
 #include <algorithm>
+#include <set>
 
 #include "host/base/words.h"
 #include "host/grammar/grammar.h"
@@ -34,7 +35,7 @@ constexpr std::size_t kMostExcluded = 4000;  // references may lead to the same 
 /// The schemas of which none may fit.
 void flatten(const Json& excluded, const Resolve& resolve, const std::string& place, std::vector<Json>& out,
              int depth = 0) {
-    const Json one = resolve(excluded);
+    const Json resolved = resolve(excluded), one = covers_parts(resolved) ? resolved : closed(resolved, place + "/not");
     if (depth < 32 && one.is_object() && one.contains("anyOf") && one["anyOf"].is_array()) {
         if (!has_meaning(without(one, {"anyOf"}))) {
             for (const Json& way : one["anyOf"]) flatten(way, resolve, place, out, depth + 1);
@@ -57,21 +58,38 @@ bool add_other_side(const std::string& key, const Json& excluded, const std::str
     return true;
 }
 
-/// The schema that fits if one keyword does not hold.
-void add_ways(const std::string& key, const Json& excluded, const std::string& place, std::vector<Json>& ways) {
+/// Objects with a property that an excluded schema does not name, and that does not fit its rule for those: of the names that
+/// are written, which are those of `rest`.
+void add_other_names(const Json& excluded, const Json& rest, const std::string& place, std::vector<Json>& ways) {
+    refuse_any(excluded, {"patternProperties"}, place + "/not", " in what is excluded");
+    const Json& rule = excluded["additionalProperties"];
+    Json names = rest.value("required", Json::array());
+    const Json properties = rest.value("properties", Json::object());
+    for (const auto& [name, schema] : properties.items()) names.push_back(name);
+    std::set<std::string> seen;
+    for (const Json& name : names)
+        if (rule != true && !property_of(excluded, name) && seen.insert(name).second)
+            ways.push_back(of_property(name, no(rule), true));
+}
+
+/// The schemas that fit if one keyword does not hold.
+void add_ways(const std::string& key, const Json& excluded, const Json& rest, const std::string& place,
+              std::vector<Json>& ways) {
     const Json& value = excluded[key];
     if (is_annotation(key) || key == "then" || key == "else" || add_other_side(key, excluded, place, ways)) return;
     if (key == "type") {
         ways.push_back(no({{"type", value}}));
     } else if (key == "enum" || key == "const") {
         ways.push_back(no({{key, value}}));
+    } else if (key == "pattern") {
+        ways.push_back({{"type", "string"}, {"not", {{key, value}}}});
     } else if (key == "properties" && value.is_object()) {
         for (const auto& [name, schema] : value.items())
             if (schema != true) ways.push_back(of_property(name, no(schema), true));
     } else if (key == "required" && value.is_array()) {
         for (const Json& name : value)
             if (name.is_string()) ways.push_back(of_property(name, false, false));
-    } else if (key == "items" && !value.is_array()) {
+    } else if (key == "items" && !value.is_array() && !excluded.contains("prefixItems")) {
         ways.push_back({{"type", "array"}, {"contains", no(value)}});
     } else if (key == "contains" && !excluded.contains("minContains") && !excluded.contains("maxContains")) {
         ways.push_back({{"type", "array"}, {"items", no(value)}});
@@ -83,8 +101,32 @@ void add_ways(const std::string& key, const Json& excluded, const std::string& p
         for (const Json& one : value) ways.push_back(no(one));
     } else if (key == "not") {
         ways.push_back(value);
+    } else if (key == "additionalProperties") {
+        add_other_names(excluded, rest, place, ways);
+    } else if (key == "oneOf" && value.is_array()) {  // none, or two
+        ways.push_back({{"not", {{"anyOf", value}}}});
+        for (std::size_t i = 0; i < value.size(); ++i)
+            for (std::size_t j = 0; j < i; ++j) ways.push_back({{"allOf", Json::array({value[j], value[i]})}});
+    } else if (key == "prefixItems" && value.is_array()) {
+        for (std::size_t i = 0; i < value.size(); ++i) {
+            Json first(i, Json(true));
+            first.push_back(no(value[i]));
+            ways.push_back({{"type", "array"}, {"minItems", i + 1}, {"prefixItems", first}});
+        }
+    } else if (key == "dependentRequired" && value.is_object()) {
+        for (const auto& [name, needed] : value.items())
+            for (const Json& other : needed)
+                ways.push_back(
+                    held_together(Json::array({of_property(name, true, true), of_property(other, false, false)})));
+    } else if (key == "dependentSchemas" && value.is_object()) {
+        for (const auto& [name, needed] : value.items())
+            ways.push_back(held_together(Json::array({of_property(name, true, true), no(needed)})));
+    } else if (key == "if") {
+        const Json holds = excluded.value("then", Json(true)), fails = excluded.value("else", Json(true));
+        if (holds != true) ways.push_back(held_together(Json::array({value, no(holds)})));
+        if (fails != true) ways.push_back(held_together(Json::array({no(value), no(fails)})));
     } else {
-        refuse(place + "/not", "no " + key + " in what is excluded", "it: not supported");
+        refuse(place + "/not/" + key, "no " + key + " in what is excluded", "it: not supported");
     }
 }
 
@@ -105,7 +147,7 @@ Json without_if(const Json& given) {
     return {{"anyOf", Json::array({held_together(holds), held_together(fails)})}};
 }
 
-std::optional<Json> split_not(const Json& given, const Resolve& resolve, const std::string& place) {
+Json split_not(const Json& given, const Resolve& resolve, const std::string& place) {
     std::vector<Json> all;
     flatten(given["not"], resolve, place, all);
     const Json rest = without(given, {"not"});
@@ -117,7 +159,7 @@ std::optional<Json> split_not(const Json& given, const Resolve& resolve, const s
             continue;
         }
         std::vector<Json> ways;
-        for (const auto& [key, value] : all[i].items()) add_ways(key, all[i], place, ways);
+        for (const auto& [key, value] : all[i].items()) add_ways(key, all[i], rest, place, ways);
         if (ways.empty()) return Json(false);
         if (ways.size() == 1) {
             out.push_back(ways[0]);  // and the next: many conditions that fail are one step, not one each
@@ -131,13 +173,14 @@ std::optional<Json> split_not(const Json& given, const Resolve& resolve, const s
             both.push_back(way);
             alternatives.push_back(held_together(std::move(both)));
         }
-        return Json{{"anyOf", alternatives}};
+        return {{"anyOf", alternatives}};
     }
     if (out.size() > 1) {
         out[0] = joined(rest, plain);
         return held_together(std::move(out));
     }
-    if (all.size() < 2) return std::nullopt;
+    if (all.empty()) return rest;
+    if (all.size() == 1) return without_not(given, all[0], place);
     // Types one after the other, values together.
     const auto type = std::find_if(all.begin(), all.end(), [](const Json& one) { return !is_values(one); });
     if (type != all.end()) {

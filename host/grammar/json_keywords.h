@@ -12,10 +12,10 @@ struct Keyword {
     Bound bound = Bound::none;    ///< least: of two the larger holds; most: the smaller
     const char* other = nullptr;  ///< the bound that exactly the other values keep to, `step` further
     int step = 0;
-    bool splits = false;     ///< into alternatives, which stay apart in schemas that hold at once
-    bool tells_type = true;  ///< a schema that names no type has that of its first keyword here that has one
+    bool splits = false;  ///< into alternatives, which stay apart in schemas that hold at once
 };
 
+/// A schema that names no type has that of its first keyword here that has one.
 inline constexpr Keyword kKeywords[] = {
     {"properties", "object"},
     {"required", "object"},
@@ -38,15 +38,18 @@ inline constexpr Keyword kKeywords[] = {
     {"exclusiveMinimum", "number", Bound::least, "maximum"},
     {"exclusiveMaximum", "number", Bound::most, "minimum"},
     {"multipleOf", "number"},
-    {"minProperties", "object", Bound::least, "maxProperties", -1, false, false},
-    {"maxProperties", "object", Bound::most, "minProperties", 1, false, false},
+    {"minProperties", "object", Bound::least, "maxProperties", -1},
+    {"maxProperties", "object", Bound::most, "minProperties", 1},
+    {"unevaluatedProperties", "object"},
+    {"uniqueItems", "array"},
+    {"unevaluatedItems", "array"},
+    {"additionalItems", "array"},
     {.name = "anyOf", .splits = true},
     {.name = "oneOf", .splits = true},
     {.name = "dependentSchemas", .splits = true},
     {"$ref"},
     {"$dynamicRef"},
     {"$recursiveRef"},
-    {"additionalItems"},
     {"allOf"},
     {"const"},
     {"else"},
@@ -58,9 +61,6 @@ inline constexpr Keyword kKeywords[] = {
     {"nullable"},
     {"then"},
     {"type"},
-    {"unevaluatedItems"},
-    {"unevaluatedProperties"},
-    {"uniqueItems"},
 };
 
 /// The keyword of this name, or null.

@@ -1,6 +1,8 @@
 #include "host/grammar/json_merge.h"
 
 #include <limits>
+#include <numeric>
+#include <span>
 
 #include "host/grammar/grammar.h"
 #include "host/grammar/json_keywords.h"
@@ -47,7 +49,7 @@ void merge_properties(const Json& a, const Json& b, Json& out, const std::string
             if (all.contains(key)) continue;
             const bool both = other.contains("properties") && other["properties"].contains(key);
             const Json beside = both ? other["properties"][key] : unnamed(other);
-            all[key] = beside == true ? schema : merge_schemas(schema, beside, place + "/properties/" + key);
+            all[key] = beside == true ? schema : merge_schemas(schema, beside, within(place + "/properties", key));
         }
     }
     if (!all.empty()) out["properties"] = std::move(all);
@@ -78,15 +80,30 @@ void merge_items(const Json& a, const Json& b, Json& out, const std::string& pla
     return true;
 }
 
-/// Moves `if`, with `then` and `else`, from a schema to one beside it.
-[[nodiscard]] Json take_condition(Json& schema) {
-    Json condition = Json::object();
-    for (const char* key : {"if", "then", "else"}) {
+constexpr const char* kCondition[] = {"if", "then", "else"};
+constexpr const char* kUnevaluated[] = {"unevaluatedProperties", "unevaluatedItems"};
+constexpr const char* kParts[] = {"$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "dependencies"};
+
+/// Moves keywords from a schema to one of their own.
+[[nodiscard]] Json take(Json& schema, std::span<const char* const> keywords) {
+    Json taken = Json::object();
+    for (const char* key : keywords) {
         if (!schema.contains(key)) continue;
-        condition[key] = schema[key];
+        taken[key] = schema[key];
         schema.erase(key);
     }
-    return condition;
+    return taken;
+}
+
+/// Adds to what a schema's `not` says.
+void exclude(Json& schema, const Json& excluded) {
+    schema["not"] = schema.contains("not") ? Json{{"anyOf", Json::array({schema["not"], excluded})}} : excluded;
+}
+
+/// A schema beside which another holds that is no part of it: what stands within `not` evaluates nothing.
+[[nodiscard]] Json with_beside(Json schema, const Json& other) {
+    exclude(schema, {{"not", other}});
+    return schema;
 }
 
 void merge_keyword(const std::string& key, const Json& a, const Json& b, Json& out, const std::string& place) {
@@ -105,8 +122,20 @@ void merge_keyword(const std::string& key, const Json& a, const Json& b, Json& o
     } else if (key == "allOf") {
         out[key] = a;
         for (const Json& schema : b) out[key].push_back(schema);
+    } else if (key == "patternProperties" && a.is_object() && b.is_object()) {
+        out[key] = a;
+        for (const auto& [pattern, schema] : b.items())
+            out[key][pattern] =
+                a.contains(pattern) ? merge_schemas(a[pattern], schema, within(place + "/" + key, pattern)) : schema;
+    } else if (key == "propertyNames") {
+        out[key] = {{"allOf", Json::array({a, b})}};
+    } else if (key == "pattern") {  // what is not excluded holds, too
+        exclude(out, {{"not", {{key, b}}}});
+        out[key] = a;
+    } else if (key == "multipleOf" && a.is_number_integer() && b.is_number_integer() && a > 0 && b > 0) {
+        out[key] = std::lcm(a.get<std::int64_t>(), b.get<std::int64_t>());
     } else if (key == "not") {
-        out[key] = {{"anyOf", Json::array({a, b})}};
+        exclude(out, {{"anyOf", Json::array({a, b})}});
     } else if (const Keyword* keyword = find_keyword(key); key == "$ref" || (keyword && keyword->splits)) {
         out["allOf"].push_back(Json{{key, b}});
         out[key] = a;
@@ -115,20 +144,25 @@ void merge_keyword(const std::string& key, const Json& a, const Json& b, Json& o
     }
 }
 
-/// One schema's rules for names by a pattern hold for the names of the other, too; this is not worked out.
+/// One schema's rule for names that it does not name holds for those that the other's patterns name; this is not worked out.
 void check_names(const Json& a, const Json& b, const std::string& place) {
-    for (const char* keyword : {"patternProperties", "propertyNames"})
-        for (const char* other :
-             {"properties", "required", "additionalProperties", "patternProperties", "propertyNames"})
-            if (a.contains(keyword) && b.contains(other) && a.value(other, Json()) != b[other])
-                refuse(place, std::string("no ") + other + " in a schema that holds together with " + keyword,
-                       "it: not supported");
+    const bool same = a.value("patternProperties", Json()) == b.value("patternProperties", Json());
+    if (!same && a.contains("patternProperties") && (unnamed(a) != true || unnamed(b) != true))
+        refuse(place + "/additionalProperties",
+               "no additionalProperties where patternProperties hold together with another schema",
+               "it: not supported");
 }
 
 }  // namespace
 
 void refuse(const std::string& place, const std::string& wanted, const std::string& got) {
-    throw GrammarError(place + ": expected " + wanted + ", got " + got);
+    throw Refusal(place, ": expected " + wanted + ", got " + got);
+}
+
+std::string within(const std::string& place, std::string name) {
+    for (std::size_t i = 0; i < name.size(); ++i)
+        if (name[i] == '~' || name[i] == '/') name.replace(i, 1, name[i] == '~' ? "~0" : "~1"), ++i;
+    return place + "/" + name;
 }
 
 void refuse_value(const std::string& place, const std::string& wanted, const Json& got) {
@@ -138,7 +172,7 @@ void refuse_value(const std::string& place, const std::string& wanted, const Jso
 void refuse_any(const Json& schema, std::initializer_list<std::string> keywords, const std::string& place,
                 const std::string& beside) {
     for (const std::string& keyword : keywords)
-        if (schema.contains(keyword)) refuse(place, "no " + keyword + beside, "it: not supported");
+        if (schema.contains(keyword)) refuse(place + "/" + keyword, "no " + keyword + beside, "it: not supported");
 }
 
 bool is_true(const Json& schema, const char* keyword) { return schema.contains(keyword) && schema[keyword] == true; }
@@ -152,9 +186,7 @@ const Json* property_of(const Json& schema, const std::string& name) {
     return found == all->end() ? nullptr : &*found;
 }
 
-Json others_of(const Json& schema) {
-    return schema.value("additionalProperties", schema.value("unevaluatedProperties", Json(true)));
-}
+Json others_of(const Json& schema) { return schema.value("additionalProperties", Json(true)); }
 
 Json without(Json schema, std::initializer_list<std::string> keywords) {
     for (const std::string& keyword : keywords) schema.erase(keyword);
@@ -163,18 +195,22 @@ Json without(Json schema, std::initializer_list<std::string> keywords) {
 
 bool is_annotation(const std::string& keyword) { return !find_keyword(keyword); }
 
-Json merge_schemas(const Json& a, const Json& b, const std::string& place) {
-    if (a == true || b == false) return b;
-    if (b == true || a == false) return a;
-    if (!a.is_object() || !b.is_object()) refuse_value(place, "a schema", a.is_object() ? b : a);
+Json merge_schemas(const Json& given_a, const Json& given_b, const std::string& place) {
+    if (given_a == true || given_b == false) return given_b;
+    if (given_b == true || given_a == false) return given_a;
+    if (!given_a.is_object() || !given_b.is_object())
+        refuse_value(place, "a schema", given_a.is_object() ? given_b : given_a);
+    if (covers_parts(given_b)) return has_meaning(given_a) ? with_beside(given_b, given_a) : given_b;
+    if (covers_parts(given_a)) return has_meaning(given_b) ? with_beside(given_a, given_b) : given_a;
+    const Json a = closed(given_a, place), b = closed(given_b, place);
     const bool conditional = a.contains("if") && b.contains("if");
     const auto has_orphan = [](const Json& s) {
         return !s.contains("if") && (s.contains("then") || s.contains("else"));
     };
     if (conditional || has_orphan(a) || has_orphan(b)) {
         Json first = a, second = b, left = Json::object();
-        if (has_orphan(a)) (void)take_condition(first);
-        if (has_orphan(b) || conditional) left = take_condition(second);
+        if (has_orphan(a)) (void)take(first, kCondition);
+        if (has_orphan(b) || conditional) left = take(second, kCondition);
         Json out = merge_schemas(first, second, place);
         if (conditional && out.is_object()) out["allOf"].push_back(left);
         return out;
@@ -195,6 +231,8 @@ Json merge_schemas(const Json& a, const Json& b, const std::string& place) {
         if (a.contains(key) || is_property(key)) continue;
         if (key == "allOf" && out.contains(key))
             for (const Json& schema : value) out[key].push_back(schema);
+        else if (key == "not")
+            exclude(out, value);
         else
             out[key] = value;
     }
@@ -220,23 +258,39 @@ Items items_of(const Json& schema, const std::string& place) {
     return items;
 }
 
-Json held_together(Json all) {
-    Json out = Json::object();
-    if (all[0].is_object() && all[0].contains("unevaluatedProperties")) {
-        out["unevaluatedProperties"] = all[0]["unevaluatedProperties"];
-        all[0].erase("unevaluatedProperties");
-    }
-    out["allOf"] = std::move(all);
-    return out;
+bool covers_parts(const Json& schema) {
+    if (!schema.is_object()) return false;
+    const auto has = [&](const char* key) { return schema.contains(key); };
+    return std::any_of(std::begin(kUnevaluated), std::end(kUnevaluated), has) &&
+           std::any_of(std::begin(kParts), std::end(kParts), has);
 }
 
-Json as_inner(Json schema, const std::string& place) {
-    if (!schema.is_object() || schema.value("unevaluatedProperties", Json(true)) != false) return schema;
-    refuse_any(schema, {"$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "dependencies"}, place,
-               " beside unevaluatedProperties in a schema that holds together with another");
-    schema.erase("unevaluatedProperties");
-    if (!schema.contains("additionalProperties")) schema["additionalProperties"] = false;
+Json take_unevaluated(Json& schema) { return take(schema, kUnevaluated); }
+
+Json covered(Json schema, const Json& rules) {
+    if (schema.is_object())
+        for (const auto& [key, rule] : rules.items())
+            if (!schema.contains(key)) schema[key] = rule;
     return schema;
+}
+
+Json closed(Json schema, const std::string& place) {
+    if (!schema.is_object()) return schema;
+    const Json rules = take(schema, kUnevaluated);
+    if (rules.contains("unevaluatedProperties") && !schema.contains("additionalProperties"))
+        schema["additionalProperties"] = rules["unevaluatedProperties"];
+    if (rules.value("unevaluatedItems", Json(true)) == true) return schema;
+    refuse_any(schema, {"contains"}, place, " beside unevaluatedItems");
+    const bool by_list = schema.contains("items") && schema["items"].is_array();
+    if (const char* rest = by_list ? "additionalItems" : "items"; !schema.contains(rest))
+        schema[rest] = rules["unevaluatedItems"];
+    return schema;
+}
+
+Json held_together(Json all) {
+    Json out = all[0].is_object() ? take(all[0], kUnevaluated) : Json::object();
+    out["allOf"] = std::move(all);
+    return out;
 }
 
 std::vector<std::string> types_of(const Json& schema) {
@@ -262,7 +316,7 @@ std::vector<std::string> types_of(const Json& schema) {
         return out;
     }
     for (const Keyword& keyword : kKeywords)
-        if (keyword.type && keyword.tells_type && schema.contains(std::string(keyword.name))) return {keyword.type};
+        if (keyword.type && schema.contains(std::string(keyword.name))) return {keyword.type};
     for (const char* type : kAllTypes) out.emplace_back(type);
     return out;
 }
@@ -282,11 +336,36 @@ std::uint32_t read_size(const Json& schema, const char* keyword, std::uint32_t o
     refuse_value(place + "/" + keyword, "a whole number", *found);
 }
 
+SizeBounds size_bounds(const Json& schema, const char* least, const char* most, const std::string& place) {
+    SizeBounds out{read_size(schema, least, 0, place), read_size(schema, most, kNoLimit, place)};
+    if (out.min > kMostRepeats)
+        refuse(place + "/" + least, "at most " + std::to_string(kMostRepeats), std::to_string(out.min));
+    if (out.max != kNoLimit) out.max = std::min(out.max, kMostRepeats);
+    return out;
+}
+
 const Json* constants_of(const Json& schema, Json& one) {
     if (schema.contains("enum") && schema["enum"].is_array()) return &schema["enum"];
     if (!schema.contains("const")) return nullptr;
     one = Json::array({schema["const"]});
     return &one;
+}
+
+bool lacks_required(const Json& a, const Json& b) {
+    if (!a.is_object() || !b.is_object() || types_of(a) != std::vector<std::string>{"object"}) return false;
+    const auto has = [&](const char* key) { return a.contains(key); };
+    constexpr const char* kOpen[] = {"additionalProperties", "patternProperties",     "propertyNames",
+                                     "dependentRequired",    "unevaluatedProperties", "not"};
+    const Json required = a.value("required", Json::array()), properties = a.value("properties", Json::object());
+    if (std::any_of(std::begin(kParts), std::end(kParts), has) ||
+        std::any_of(std::begin(kOpen), std::end(kOpen), has) || !properties.is_object() || !b.contains("required") ||
+        !b["required"].is_array())
+        return false;
+    if (required.empty() && std::all_of(properties.begin(), properties.end(), [](auto& one) { return one == false; }))
+        return false;  // an object of which nothing is said
+    return std::any_of(b["required"].begin(), b["required"].end(), [&](const Json& name) {
+        return name.is_string() && !properties.contains(name.get<std::string>()) && !is_among(required, name);
+    });
 }
 
 bool share_a_type(const Json& a, const Json& b) {

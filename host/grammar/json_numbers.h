@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "host/grammar/grammar.h"
 
@@ -27,5 +28,9 @@ struct NumberBounds {
 [[nodiscard]] NodeId whole_within(Grammar& grammar, const NumberBounds& bounds);
 /// Numbers within bounds, without an exponent. If a bound has places, at most fifteen digits count.
 [[nodiscard]] NodeId number_within(Grammar& grammar, const NumberBounds& bounds);
+
+/// Numbers within bounds that are a multiple of `step`; `whole`: without a point. Throws if it takes too many states.
+[[nodiscard]] NodeId multiples_within(Grammar& grammar, const NumberBounds& bounds, const Decimal& step, bool whole,
+                                      const std::string& place);
 
 }  // namespace fovea::grammar

@@ -22,7 +22,7 @@ struct Format {
     "[12]\\d{3}-((0[13578]|1[02])-(0[1-9]|[12]\\d|3[01])|(0[469]|11)-(0[1-9]|[12]\\d|30)|02-(0[1-9]|1\\d|2[0-8]))"
 #define FOVEA_TIME "([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,6})?(Z|[+-]([01]\\d|2[0-3]):[0-5]\\d)"
 #define FOVEA_HOST "[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?){0,4}"
-constexpr const char* kOctet = "(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
+#define FOVEA_OCTET "(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
 constexpr Format kFormats[] = {
     {"date", "^" FOVEA_DATE "$"},
     {"time", "^" FOVEA_TIME "$"},
@@ -31,8 +31,9 @@ constexpr Format kFormats[] = {
     {"uuid", "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"},
     {"email", "^[A-Za-z0-9]{1,32}([._+-][A-Za-z0-9]{1,32}){0,4}@" FOVEA_HOST "\\.[a-z]{2,12}$"},
     {"hostname", "^" FOVEA_HOST "$"},
+    {"ipv4", "^" FOVEA_OCTET "(\\." FOVEA_OCTET "){3}$"},
     {"ipv6", "^[0-9a-f]{1,4}(:[0-9a-f]{1,4}){7}$"},
-    {"uri", "^(https?|ftp)://" FOVEA_HOST "(:[1-9]\\d{0,3})?(/[A-Za-z0-9._~-]*)*(\\?[A-Za-z0-9._~=&-]*)?$"},
+    {"uri", "^(https?|ftp)://" FOVEA_HOST "(:[1-9]\\d{0,3})?(/[/A-Za-z0-9._~-]*)?(\\?[A-Za-z0-9._~=&-]*)?$"},
 };
 // Formats of JSON Schema that are not written here; a validator may check them.
 constexpr const char* kUnreadFormats[] = {"idn-email",    "idn-hostname",          "uri-reference",
@@ -41,8 +42,44 @@ constexpr const char* kUnreadFormats[] = {"idn-email",    "idn-hostname",       
 #undef FOVEA_DATE
 #undef FOVEA_TIME
 #undef FOVEA_HOST
+#undef FOVEA_OCTET
+
+/// Texts of a language with bounds, or nothing if that takes too many states.
+std::optional<Language> of_lengths(const Language& language, const SizeBounds& bounds) {
+    constexpr std::size_t kMostCost = 6000;
+    constexpr std::uint32_t kMostLength = 4000;
+    if (bounds.min == 0 && bounds.max == kNoLimit) return language;
+    if ((bounds.max == kNoLimit ? bounds.min : bounds.max) > kMostLength) return std::nullopt;
+    try {
+        const Language out = language & Language::of_lengths(bounds.min, bounds.max);
+        if (out.cost() <= kMostCost) return out;
+    } catch (const GrammarError&) {  // too many states
+    }
+    return std::nullopt;
+}
+
+/// Some texts of a language with bounds, the longest of them as long as the number of states allows.
+Language shorter(const Language& language, SizeBounds bounds, const std::string& place) {
+    bounds.max = std::min(bounds.max, std::max(bounds.min, 1024u));
+    for (;; bounds.max /= 2) {
+        if (bounds.max < bounds.min || bounds.max == 0)
+            refuse(place, "a pattern whose texts of these lengths a few thousand states tell apart", "another");
+        if (const auto out = of_lengths(language, bounds); out && !out->empty()) return *out;
+    }
+}
 
 }  // namespace
+
+const char* pattern_of_format(const Json& name, const std::string& place) {
+    if (!name.is_string()) refuse_value(place, "a name", name);
+    for (const Format& format : kFormats)
+        if (name == format.name) return format.pattern;
+    for (const char* unread : kUnreadFormats)
+        if (name == unread)
+            refuse(place, "date, time, date-time, duration, uuid, email, hostname, ipv4, ipv6 or uri",
+                   name.get<std::string>() + ": not supported");
+    return nullptr;
+}
 
 JsonParts::JsonParts(Grammar& grammar, bool compact) : grammar_(grammar) {
     Grammar& g = grammar_;
@@ -115,6 +152,51 @@ NodeId JsonParts::members(const std::vector<NodeId>& all, const std::string& kin
     return g.choice(std::move(ways));
 }
 
+std::optional<NodeId> JsonParts::counted_list(const std::vector<NodeId>& all, const std::string& kinds,
+                                              std::uint32_t min, std::uint32_t max) {
+    constexpr std::size_t kMostEdges = 20'000;
+    struct Place {
+        std::size_t next;           // of `all`
+        std::uint32_t n, n_others;  // that are there, those of any number apart
+        auto operator<=>(const Place&) const = default;
+    };
+    Graph graph;
+    std::map<Place, std::uint32_t> numbers;
+    std::vector<Place> places;
+    const auto number_of = [&](Place place) {
+        if (max == kNoLimit) {
+            place.n = std::min(place.n, std::max(min, 1u));  // more make no difference
+            place.n_others = std::min(place.n_others, 1u);
+        }
+        const auto [known, is_new] = numbers.try_emplace(place, static_cast<std::uint32_t>(places.size()));
+        if (is_new) places.push_back(place);
+        return known->second;
+    };
+    std::vector<NodeId> first, further;
+    for (const NodeId one : all) {
+        first.push_back(grammar_.shared(one, "member"));
+        further.push_back(grammar_.sequence({comma(), first.back()}));
+    }
+    const NodeId nothing = grammar_.bytes("");
+    (void)number_of({0, 0, 0});
+    for (std::uint32_t at = 0; at < places.size(); ++at) {
+        const Place here = places[at];
+        const auto left = kinds.begin() + static_cast<std::ptrdiff_t>(here.next);
+        graph.accepts.push_back(std::find(left, kinds.end(), kRequired) == kinds.end() &&
+                                here.n + std::min(here.n_others, 1u) >= min);
+        if (here.next == all.size()) continue;
+        const std::size_t i = here.next;
+        const bool again = kinds[i] == kAnyNumber;
+        if (max == kNoLimit || here.n + here.n_others < max) {
+            const Place there{again ? i : i + 1, here.n + !again, here.n_others + again};
+            graph.edges.push_back({at, number_of(there), here.n + here.n_others ? further[i] : first[i]});
+        }
+        if (kinds[i] != kRequired) graph.edges.push_back({at, number_of({i + 1, here.n, here.n_others}), nothing});
+        if (graph.edges.size() > kMostEdges) return std::nullopt;
+    }
+    return grammar_.graph(std::move(graph));
+}
+
 NodeId JsonParts::array(const std::vector<NodeId>& first, std::optional<NodeId> item, std::uint32_t min,
                         std::uint32_t max) {
     Grammar& g = grammar_;
@@ -168,7 +250,7 @@ NodeId JsonParts::unique_array(const std::vector<std::string>& texts, std::uint3
 
 // ---- strings -------------------------------------------------------------------------------------------------------
 
-NodeId JsonParts::string(const StringBounds& bounds) {
+NodeId JsonParts::string(const SizeBounds& bounds) {
     if (bounds.min == 0 && bounds.max == kNoLimit) return grammar_.rule(string_);
     return quoted(grammar_.repeat(character_, bounds.min, bounds.max));
 }
@@ -191,40 +273,63 @@ NodeId JsonParts::write_set(const CodeSet& set) {
     return g.choice(std::move(ways));
 }
 
-NodeId JsonParts::pattern(const std::string& pattern, const StringBounds& bounds, const std::string& place) {
+NodeId JsonParts::pattern(const std::string& pattern, const SizeBounds& bounds, const std::string& place) {
     Grammar& g = grammar_;
     const bool free = bounds.min == 0 && bounds.max == kNoLimit;
     for (const auto& [known, rule] : patterns_)
         if (free && known == pattern) return g.rule(rule);
-    const WriteSet write = [&](const CodeSet& set) { return write_set(set); };
-    const RegexPart part = add_regex(g, pattern, place, write, true);
-    NodeId node = part.node;
-    if (part.min_length < bounds.min || part.max_length > bounds.max) {
-        if (!part.repetition)
-            refuse(place, "lengths that every text of the pattern has, or a pattern of one repetition such as ^[a-z]*$",
-                   "a pattern of other lengths");
-        const auto [child, least, most] = *part.repetition;
-        const std::uint32_t min = std::max(least, bounds.min), max = std::min(most, bounds.max);
-        node = min <= max ? g.repeat(child, min, max) : g.choice({});
-    }
-    node = quoted(node);
+    const RegexPart part = at_place(place, [&] { return add_regex(g, pattern, "", write_set_, true); });
+    const bool has_bounds = part.min_length >= bounds.min && part.max_length <= bounds.max;
+    const NodeId node = quoted(has_bounds ? part.node : narrowed(pattern, part, bounds, place));
     if (!free) return node;
     patterns_.emplace_back(pattern, g.add_rule("pattern", node));
     return g.rule(patterns_.back().second);
 }
 
-NodeId JsonParts::format(const std::string& name, const StringBounds& bounds, const std::string& place) {
-    if (name == "ipv4") {
-        const std::string octet = kOctet;
-        return pattern("^" + octet + "(\\." + octet + "){3}$", bounds, place);
+/// A pattern with lengths. Exactly so if one repetition makes all the difference, or if few states tell them apart; else each of
+/// several repetitions has a share of what is left.
+NodeId JsonParts::narrowed(const std::string& pattern, const RegexPart& part, const SizeBounds& bounds,
+                           const std::string& place) {
+    Grammar& g = grammar_;
+    const bool fixed = part.fixed_length == part.min_length, long_enough = part.min_length >= bounds.min;
+    if (part.repeats.size() == 1 && fixed && (long_enough || part.one_way)) {
+        Node& repeat = g.nodes[part.repeats[0]];
+        const std::uint64_t others = part.fixed_length - repeat.min;
+        if (part.fixed_length > bounds.max) return g.choice({});
+        const std::uint64_t min = std::max<std::uint64_t>(part.min_length, bounds.min) - others;
+        if (bounds.max != kNoLimit)
+            repeat.max = static_cast<std::uint32_t>(std::min<std::uint64_t>(repeat.max, bounds.max - others));
+        if (min > repeat.max) return g.choice({});
+        repeat.min = static_cast<std::uint32_t>(min);
+        return part.node;
     }
-    for (const Format& format : kFormats)
-        if (name == format.name) return pattern(format.pattern, bounds, place);
-    for (const char* unread : kUnreadFormats)
-        if (name == unread)
-            refuse(place, "date, time, date-time, duration, uuid, email, hostname, ipv4, ipv6 or uri",
-                   name + ": not supported");
-    return string(bounds);
+    const Language language = at_place(place, [&] { return language_of_regex(pattern, Dialects::all); });
+    count_work(language, place);
+    if (const auto exact = of_lengths(language, bounds)) return exact->write(g, write_set_);
+    if (part.repeats.empty() || !long_enough || part.fixed_length > bounds.max)
+        return shorter(language, bounds, place).write(g, write_set_);
+    std::vector<NodeId> repeats = part.repeats;
+    const auto room = [&](NodeId id) { return g.nodes[id].max - g.nodes[id].min; };
+    std::sort(repeats.begin(), repeats.end(), [&](NodeId a, NodeId b) { return room(a) < room(b); });
+    auto left = static_cast<std::uint32_t>(bounds.max - part.fixed_length);
+    for (std::size_t i = 0; i < repeats.size(); ++i) {  // those that need less leave more
+        const std::uint32_t more = std::min(room(repeats[i]), left / static_cast<std::uint32_t>(repeats.size() - i));
+        g.nodes[repeats[i]].max = g.nodes[repeats[i]].min + more;
+        left -= more;
+    }
+    return part.node;
+}
+
+void JsonParts::count_work(const Language& language, const std::string& place) {
+    constexpr std::size_t kMostWork = 1'000'000;
+    work_ += language.cost() + 100;
+    if (work_ > kMostWork) refuse(place, "a smaller schema", "one whose patterns and lengths take too many states");
+}
+
+NodeId JsonParts::texts(const Language& language, const SizeBounds& bounds, const std::string& place) {
+    count_work(language, place);
+    const auto exact = of_lengths(language, bounds);
+    return quoted((exact ? *exact : shorter(language, bounds, place)).write(grammar_, write_set_));
 }
 
 NodeId JsonParts::other_key(const std::vector<std::string>& names) {

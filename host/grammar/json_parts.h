@@ -6,14 +6,15 @@
 #include <vector>
 
 #include "host/grammar/grammar.h"
+#include "host/grammar/json_merge.h"
 #include "host/grammar/json_numbers.h"
 #include "host/grammar/regex.h"
 
 namespace fovea::grammar {
 
-struct StringBounds {
-    std::uint32_t min = 0, max = kNoLimit;  ///< characters
-};
+/// The pattern of a format by its name. One that JSON Schema has and we do not is refused; any other says nothing of a text:
+/// null.
+[[nodiscard]] const char* pattern_of_format(const Json& name, const std::string& place);
 
 class JsonParts {
 public:
@@ -21,12 +22,14 @@ public:
 
     [[nodiscard]] NodeId space() { return grammar_.rule(space_); }
     [[nodiscard]] NodeId any_value() { return grammar_.rule(value_); }
-    [[nodiscard]] NodeId string(const StringBounds& bounds = {});
-    /// Texts in which `pattern` is found, as strings. Throws if a grammar can't say that together with the bounds.
-    [[nodiscard]] NodeId pattern(const std::string& pattern, const StringBounds& bounds, const std::string& place);
-    /// Strings of a format by its name. One that JSON Schema has and we do not is refused; any other says nothing of a
-    /// text.
-    [[nodiscard]] NodeId format(const std::string& name, const StringBounds& bounds, const std::string& place);
+    [[nodiscard]] NodeId string(const SizeBounds& bounds = {});
+    /// Texts in which `pattern` is found, as strings. If pattern and bounds together take too many states, not all that fit are
+    /// written: shorter ones. Throws if that leaves none.
+    [[nodiscard]] NodeId pattern(const std::string& pattern, const SizeBounds& bounds, const std::string& place);
+    /// Texts of a language, as strings; with bounds as pattern does.
+    [[nodiscard]] NodeId texts(const Language& language, const SizeBounds& bounds, const std::string& place);
+    /// Counts the work that a language was; throws if all together were too much.
+    void count_work(const Language& language, const std::string& place);
     [[nodiscard]] NodeId integer(const NumberBounds& bounds);
     [[nodiscard]] NodeId number(const NumberBounds& bounds);
     /// A string that is none of `names`, written without escapes.
@@ -35,6 +38,10 @@ public:
     [[nodiscard]] NodeId object(NodeId members);
     /// An object's members, each of a ListItem. `one_more`: at least one that is not required is there.
     [[nodiscard]] NodeId members(const std::vector<NodeId>& all, const std::string& kinds, bool one_more);
+    /// Members, or items, of which min to max are there; nothing if it takes too many states. Those of any number come last, and
+    /// count as one towards `min`.
+    [[nodiscard]] std::optional<NodeId> counted_list(const std::vector<NodeId>& all, const std::string& kinds,
+                                                     std::uint32_t min, std::uint32_t max);
     /// min to max times `item`, after `first` ones.
     [[nodiscard]] NodeId array(const std::vector<NodeId>& first, std::optional<NodeId> item, std::uint32_t min,
                                std::uint32_t max);
@@ -44,6 +51,8 @@ public:
     [[nodiscard]] Grammar& grammar() { return grammar_; }
 
 private:
+    [[nodiscard]] NodeId narrowed(const std::string& pattern, const RegexPart& part, const SizeBounds& bounds,
+                                  const std::string& place);
     [[nodiscard]] NodeId write_set(const CodeSet& set);
     [[nodiscard]] NodeId quoted(NodeId inside);
     [[nodiscard]] NodeId digits(std::uint32_t min, std::uint32_t max);
@@ -51,7 +60,9 @@ private:
     Grammar& grammar_;
     RuleId space_ = 0, value_ = 0, string_ = 0, number_ = 0, integer_ = 0;
     NodeId character_ = 0;  // of a string
+    const WriteSet write_set_ = [this](const CodeSet& set) { return write_set(set); };
     std::vector<std::pair<std::string, RuleId>> patterns_;
+    std::size_t work_ = 0;  // of languages
 };
 
 }  // namespace fovea::grammar

@@ -1,10 +1,14 @@
 // Where the references of a schema lead.
 #pragma once
+#include <span>
 #include <string>
 
 #include "host/grammar/json_merge.h"
 
 namespace fovea::grammar {
+
+/// A schema whose references are pointers, as far as its identifiers and anchors tell where they lead.
+[[nodiscard]] Json with_plain_references(Json root);
 
 /// Where a $ref leads, as a JSON pointer. Throws GrammarError if that is not within the schema.
 [[nodiscard]] std::string pointer_of(const Json& reference, const std::string& place);
@@ -19,10 +23,17 @@ public:
     /// A schema without references at its top.
     [[nodiscard]] Json expanded(Json given, const std::string& place);
 
+    /// Where what a refusal speaks of stands in the whole schema, if in a part of one that was merged. A last step that is
+    /// nowhere, for it was made of others, follows as a word.
+    [[nodiscard]] std::string place_of(const std::string& place) const;
+
     /// References may lead to the same schemas again and again, each time twice as many: the work is bounded.
     void count_copied(const Json& schema, const std::string& place);
 
 private:
+    [[nodiscard]] bool find(const Json& at, std::span<const std::string> steps, std::string& place, int n_parts,
+                            int& n_looks) const;
+
     const Json& root_;
     std::size_t n_copied_ = 0;
 };

@@ -32,18 +32,19 @@ Json without_types(const Json& rest, const Json& excluded, const std::string& pl
     return left.empty() ? Json(false) : of_type(rest, left);
 }
 
-/// Whole numbers but those of `values`: the ranges between them.
-void add_ranges(const Json& rest, const std::vector<Json>& values, const std::string& place, Json& ways) {
+/// Numbers of a type but those of `values`: the ranges between them.
+void add_ranges(const Json& rest, const std::string& type, const std::vector<Json>& values, const std::string& place,
+                Json& ways) {
     std::set<double> numbers;
     for (const Json& value : values)
-        if (has_type(value, "integer") == true) numbers.insert(value.get<double>());
+        if (has_type(value, type) == true) numbers.insert(value.get<double>());
     Json range = Json::object();
     for (const double number : numbers) {
         range["exclusiveMaximum"] = number;
-        ways.push_back(merge_schemas(of_type(rest, "integer"), range, place));
+        ways.push_back(merge_schemas(of_type(rest, type), range, place));
         range = {{"exclusiveMinimum", number}};
     }
-    ways.push_back(merge_schemas(of_type(rest, "integer"), range, place));
+    ways.push_back(merge_schemas(of_type(rest, type), range, place));
 }
 
 Json without_values(const Json& rest, const std::vector<Json>& values, const std::string& place) {
@@ -67,13 +68,10 @@ Json without_values(const Json& rest, const std::vector<Json>& values, const std
                 if (value.is_string()) strings.push_back(value);
             if (!strings.empty()) way["not"] = {{"enum", strings}};
             ways.push_back(way);
-        } else if (type == "integer") {
-            add_ranges(rest, values, place, ways);
+        } else if (type == "integer" || type == "number") {
+            add_ranges(rest, type, values, place, ways);
         } else {
-            const bool is_number = type == "number";
-            if (is_number && has_kind([](const Json& v) { return v.is_number(); }))
-                refuse_not(place, "no number among values that a number is not", values);
-            if (!is_number && has_kind([](const Json& v) { return v.is_structured(); }))
+            if (has_kind([&](const Json& value) { return has_type(value, type) == true; }))
                 refuse_not(place, "no object or array among its values", values);
             ways.push_back(of_type(rest, type));
         }
@@ -98,11 +96,23 @@ std::vector<std::string> allowed_types(const Json& schema) {
     return types;
 }
 
+bool speaks_of_strings(const Json& schema) {
+    if (!schema.is_object()) return schema.is_boolean();
+    return std::all_of(schema.items().begin(), schema.items().end(), [](const auto& item) {
+        const std::string& key = item.key();
+        const Json& value = item.value();
+        if (key == "not") return speaks_of_strings(value);
+        if (key == "anyOf" || key == "allOf")
+            return value.is_array() && std::all_of(value.begin(), value.end(), speaks_of_strings);
+        if (key == "enum") return value.is_array();
+        return key == "pattern" || key == "minLength" || key == "maxLength" || key == "const" || key == "type" ||
+               is_annotation(key);
+    });
+}
+
 bool excludes_strings(const Json& schema) {
-    const Json& no = schema["not"];
-    if (!schema.contains("type") || schema["type"] != "string" || !no.is_object() || no.size() != 1) return false;
-    if (!no.contains("enum") || !no["enum"].is_array()) return false;
-    return std::all_of(no["enum"].begin(), no["enum"].end(), [](const Json& value) { return value.is_string(); });
+    return schema.contains("type") && schema["type"] == "string" && !is_true(schema, "nullable") &&
+           speaks_of_strings(schema["not"]);
 }
 
 Json without_not(const Json& given, const Json& excluded, const std::string& place) {
@@ -138,7 +148,7 @@ Json without_dependency(const Json& given, const char* keyword, const std::strin
     const std::string name = all.items().begin().key();
     const Json needed = all[name];
     if (!needed.is_array() && !needed.is_object() && !needed.is_boolean())
-        refuse_value(here + "/" + name, "names or a schema", needed);
+        refuse_value(within(here, name), "names or a schema", needed);
     if (all.size() > 1) rest[keyword] = without(all, {name});
     const bool names_any = (rest.contains("properties") && !rest["properties"].empty()) ||
                            (rest.contains("required") && !rest["required"].empty());
@@ -158,17 +168,11 @@ Json without_dependency(const Json& given, const char* keyword, const std::strin
     return {{"anyOf", Json::array({without, with})}};
 }
 
-Json with_names(const Json& given, const Json& names, const std::string& place) {
-    Json one, out = without(given, {"propertyNames"}), properties = Json::object();
-    const Json* all = constants_of(names, one);
-    if (!all) refuse_value(place + "/propertyNames/enum", "names", names);
-    const Json values = *all;
-    for (const auto& [key, value] : names.items())
-        if (key == "pattern" || key == "format" || key == "not")
-            refuse(place + "/propertyNames", "no " + key + " beside enum or const", "it: not supported");
+Json with_names(const Json& given, const std::vector<Json>& names) {
+    Json out = without(given, {"propertyNames"}), properties = Json::object();
     const Json more = others_of(given);
-    for (const Json& name : values) {
-        if (!name.is_string() || !fits(name, names, place)) continue;
+    for (const Json& name : names) {
+        if (!name.is_string()) continue;
         const Json* known = property_of(given, name);
         properties[name.get<std::string>()] = known ? *known : more;
     }

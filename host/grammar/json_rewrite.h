@@ -9,7 +9,9 @@ namespace fovea::grammar {
 /// The types that a schema allows, in its order; a null that nullable adds among them.
 [[nodiscard]] std::vector<std::string> allowed_types(const Json& schema);
 
-/// Whether a schema's type is string and its `not` only lists strings: without_not keeps such a `not`.
+/// Whether a schema says nothing but what a language of strings can: values, patterns, lengths, and anyOf, allOf, not.
+[[nodiscard]] bool speaks_of_strings(const Json& schema);
+/// Whether a schema's type is string and its `not` speaks of strings: such a `not` stays.
 [[nodiscard]] bool excludes_strings(const Json& schema);
 
 /// A schema that fits the same values as `given`, but without its `not`, or with one that excludes_strings. `given` has
@@ -21,7 +23,7 @@ namespace fovea::grammar {
 /// Throws GrammarError.
 [[nodiscard]] Json without_dependency(const Json& given, const char* keyword, const std::string& place);
 
-/// An object whose propertyNames are listed in `names`: it has no other properties. Throws GrammarError.
-[[nodiscard]] Json with_names(const Json& given, const Json& names, const std::string& place);
+/// An object whose propertyNames are `names`: it has no other properties.
+[[nodiscard]] Json with_names(const Json& given, const std::vector<Json>& names);
 
 }  // namespace fovea::grammar

@@ -23,8 +23,12 @@ public:
     Grammar read() {
         const RuleId rule = grammar_.add_rule("root");
         rules_[""] = rule;
-        const NodeId body = schema(root_, "schema", 0);
-        grammar_.rules[rule].body = body;
+        try {
+            const NodeId body = schema(root_, "schema", 0);
+            grammar_.rules[rule].body = body;
+        } catch (const Refusal& refusal) {
+            throw GrammarError(references_.place_of(refusal.place) + refusal.words);
+        }
         grammar_.root = rule;
         return std::move(grammar_);
     }
@@ -37,7 +41,7 @@ private:
         const std::string name = pointer.substr(pointer.rfind('/') + 1);
         const RuleId rule = grammar_.add_rule(name);
         rules_[pointer] = rule;
-        const NodeId body = schema(references_.target(pointer, place), "schema#" + pointer, depth);
+        const NodeId body = schema(references_.target(pointer, place), "schema" + pointer, depth);
         grammar_.rules[rule].body = body;
         return grammar_.rule(rule);
     }
@@ -65,14 +69,18 @@ private:
             if (given.contains(keyword)) return any_of(given, keyword, place, depth);
         for (const char* keyword : {"dependentRequired", "dependentSchemas", "dependencies"})
             if (given.contains(keyword)) return rewritten(without_dependency(given, keyword, place), place, depth);
-        if (given.contains("not") && !excludes_strings(given)) {
-            if (const auto split = split_not(given, resolve, place)) return rewritten(*split, place, depth);
-            return rewritten(without_not(given, references_.expanded(given["not"], place), place), place, depth);
-        }
-        if (given.contains("enum") || given.contains("const")) return constants(given, place);
+        if (given.contains("not") && !excludes_strings(given)) return excluding(closed(given, place), place, depth);
+        const bool has_values = given.contains("enum") || given.contains("const");
+        if (has_values && !given.contains("not"))
+            return constants(closed(given, place), place);  // else strings that `not` excludes some of
         if (is_true(given, "nullable") && !given.contains("type"))
             return grammar_.choice({schema(without(given, {"nullable"}), place, depth + 1), grammar_.bytes("null")});
-        return typed(given, place, depth);
+        return typed(closed(given, place), place, depth);
+    }
+
+    NodeId excluding(const Json& given, const std::string& place, std::uint32_t depth) {
+        const Resolve resolve = [&](const Json& one) { return references_.expanded(one, place); };
+        return rewritten(split_not(given, resolve, place), place, depth);
     }
 
     /// A schema that was made of several. One that comes again within itself is a rule that calls itself.
@@ -99,9 +107,7 @@ private:
     }
 
     void check_keywords(const Json& given, const std::string& place) const {
-        refuse_any(given, {"unevaluatedItems", "$dynamicRef", "$recursiveRef"}, place, "");
-        if (given.contains("unevaluatedProperties") && given["unevaluatedProperties"] != false)
-            refuse(place, "no unevaluatedProperties but false", "it: not supported");
+        refuse_any(given, {"$dynamicRef", "$recursiveRef"}, place, "");
     }
 
     NodeId all_of(const Json& given, const std::string& place, std::uint32_t depth) {
@@ -109,50 +115,74 @@ private:
         const Json all = given["allOf"];
         if (!all.is_array() || all.empty()) refuse_value(place + "/allOf", "schemas", all);
         if (all.size() == 1 && !has_meaning(out)) return schema(all[0], place + "/allOf/0", depth + 1);
+        const Json rules = take_unevaluated(out);
         for (const Json& one : all) {
-            out = merge_schemas(out, as_inner(references_.expanded(one, place), place), place);
+            out = merge_schemas(out, references_.expanded(one, place), place);
             references_.count_copied(out, place);
         }
+        out = covered(std::move(out), rules);
         return is_impossible(out) ? grammar_.choice({}) : once(out, place, depth);
     }
 
     NodeId any_of(const Json& given, const char* keyword, const std::string& place, std::uint32_t depth) {
         const Json all = given[keyword];
         if (!all.is_array() || all.empty()) refuse_value(place + "/" + keyword, "schemas", all);
-        const Json beside = without(given, {keyword});
+        Json beside = without(given, {keyword});
         const bool alone = !has_meaning(beside);
+        const Json rules = take_unevaluated(beside);
         std::vector<Json> ways;
         for (const Json& one : all) {
             ways.push_back(alone ? one
-                                 : merge_schemas(beside, as_inner(references_.expanded(one, place), place), place));
+                                 : covered(merge_schemas(beside, references_.expanded(one, place), place), rules));
             references_.count_copied(ways.back(), place);
         }
-        if (std::string_view(keyword) == "oneOf") check_apart(ways, place);
+        const bool only_one = std::string_view(keyword) == "oneOf";
         std::vector<NodeId> nodes;
         for (std::size_t i = 0; i < ways.size(); ++i) {
             if (is_impossible(ways[i])) continue;
             const std::string here = place + "/" + keyword + "/" + std::to_string(i);
-            nodes.push_back(alone ? schema(ways[i], here, depth + 1) : once(ways[i], here, depth));
+            if (const std::vector<std::size_t> others =
+                    only_one ? not_apart(ways, i, place) : std::vector<std::size_t>();
+                !others.empty())
+                nodes.push_back(without_others(ways, i, others, place, depth));
+            else
+                nodes.push_back(alone ? schema(ways[i], here, depth + 1) : once(ways[i], here, depth));
         }
         return grammar_.choice(std::move(nodes));
     }
 
-    /// One of oneOf, and no other, must fit.
-    void check_apart(const std::vector<Json>& ways, const std::string& place) {
+    /// The others of which a text that is written for way `i` might fit one, too.
+    std::vector<std::size_t> not_apart(const std::vector<Json>& ways, std::size_t i, const std::string& place) {
         const auto resolve = [&](const Json& given) { return references_.expanded(given, place); };
-        for (std::size_t i = 0; i < ways.size(); ++i)
-            for (std::size_t j = i + 1; j < ways.size(); ++j)
-                if (!are_apart(ways[i], ways[j], resolve))
-                    refuse(place + "/oneOf",
-                           "schemas of which no text fits two (by type, constant, bounds or a required property)",
-                           std::to_string(i) + " and " + std::to_string(j) + "; anyOf takes them");
+        std::vector<std::size_t> out;
+        for (std::size_t j = 0; j < ways.size(); ++j)
+            if (j != i && !are_apart(ways[i], ways[j], resolve) && !lacks_required(resolve(ways[i]), resolve(ways[j])))
+                out.push_back(j);
+        return out;
+    }
+
+    /// A way of oneOf without the texts that fit others.
+    NodeId without_others(const std::vector<Json>& ways, std::size_t i, const std::vector<std::size_t>& others,
+                          const std::string& place, std::uint32_t depth) {
+        Json excluded = Json::array();
+        for (const std::size_t j : others) excluded.push_back(ways[j]);
+        const Json apart = held_together(Json::array({ways[i], {{"not", {{"anyOf", excluded}}}}}));
+        try {
+            return once(apart, place + "/oneOf/" + std::to_string(i), depth);
+        } catch (const Refusal& why) {
+            refuse(place + "/oneOf",
+                   "schemas of which no text fits two (by type, constant, bounds or a required property)",
+                   std::to_string(i) + " and " + std::to_string(others[0]) + " (" + references_.place_of(why.place) +
+                       why.words + "); anyOf takes them");
+        }
     }
 
     // ---- constants -------------------------------------------------------------------------------------------------
 
     NodeId constants(const Json& given, const std::string& place) {
         std::vector<NodeId> nodes;
-        for (const Json& value : constant_values(given, place)) nodes.push_back(grammar_.bytes(json_text(value)));
+        for (const Json& value : constant_values(given, references_, place))
+            nodes.push_back(grammar_.bytes(json_text(value)));
         return grammar_.choice(std::move(nodes));
     }
 
@@ -180,13 +210,11 @@ private:
         if (type == "string") return string_schema(parts_, given, place);
         if (type == "boolean") return grammar_.choice({grammar_.bytes("true"), grammar_.bytes("false")});
         if (type == "null") return grammar_.bytes("null");
-        bool whole = type == "integer";
-        if (given.contains("multipleOf")) {
-            if (given["multipleOf"] != 1)
-                refuse(place + "/multipleOf", "1", json_text(given["multipleOf"]) + ": not supported");
-            whole = true;
-        }
+        Json step = given.value("multipleOf", Json(1));
+        const bool whole = type == "integer" || (given.contains("multipleOf") && has_type(step, "integer") == true);
         const NumberBounds b = bounds(given, place, whole);
+        if (step != 1)
+            return multiples_within(grammar_, b, step_of(step, place + "/multipleOf"), whole, place + "/multipleOf");
         return whole ? parts_.integer(b) : parts_.number(b);
     }
 
@@ -208,11 +236,12 @@ private:
 Grammar read_json_schema(std::string_view json, const SchemaOptions& options) {
     check_nesting(json, 2 * kMostSchemaDepth);
     JsonFault fault;
-    const Json root = read_json(json, &fault);
+    Json root = read_json(json, &fault);
     if (root.is_discarded())
         throw GrammarError(fault.byte ? "schema: expected JSON, got what is none at byte " + std::to_string(fault.byte)
                                       : "schema: expected numbers that a double can hold, got a larger one");
     try {
+        root = with_plain_references(std::move(root));
         return SchemaReader(root, options).read();
     } catch (const nlohmann::json::exception& error) {  // a keyword's value is of another type
         const std::string_view words = error.what();    // behind the library's own name for it in brackets

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "host/grammar/grammar.h"
 
@@ -63,6 +62,15 @@ NumberBounds bounds(const Json& given, const std::string& place, bool whole) {
     return out;
 }
 
+Decimal step_of(const Json& given, const std::string& place) {
+    constexpr double kMostParts = 16384;  // of one, halved again and again
+    const double step = given.is_number() ? given.get<double>() : 0;
+    if (!(step > 0)) refuse_value(place, "a number above 0", given);
+    if (std::floor(step * kMostParts) != step * kMostParts)
+        refuse(place, "a whole number, or halves, quarters or the like of one", json_text(given) + ": not supported");
+    return decimal_of(step, place);
+}
+
 bool fits(const Json& value, const Json& given, const std::string& place) {
     if (given.contains("const") && value != given["const"]) return false;
     if (given.contains("type")) {
@@ -100,22 +108,6 @@ bool is_of_type(const Json& value, const Json& type, const std::string& place) {
     const std::optional<bool> has = has_type(value, name);
     if (!has) refuse(place + "/type", "object, array, string, number, integer, boolean or null", name);
     return *has;
-}
-
-std::vector<Json> constant_values(const Json& given, const std::string& place) {
-    static const std::set<std::string> kBeside{
-        "type",   "enum",      "const",    "nullable", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
-        "format", "minLength", "maxLength"};
-    for (const auto& [key, value] : given.items())
-        if (!kBeside.contains(key) && !is_annotation(key))
-            refuse(place, "no " + key + " beside enum or const", "it: not supported");
-    Json one;
-    const Json* all = constants_of(given, one);
-    if (all == nullptr) refuse_value(place + "/enum", "values", given["enum"]);
-    std::vector<Json> values;
-    for (const Json& value : *all)
-        if (fits(value, given, place) && !is_among(values, value)) values.push_back(value);
-    return values;
 }
 
 void check_nesting(std::string_view json, std::uint32_t most) {

@@ -4,6 +4,7 @@
 
 #include "host/grammar/json_merge.h"
 #include "host/grammar/json_parts.h"
+#include "host/grammar/json_references.h"
 
 namespace fovea::grammar {
 
@@ -13,12 +14,15 @@ namespace fovea::grammar {
 [[nodiscard]] bool is_of_type(const Json& value, const Json& type, const std::string& place);
 /// The bounds of a number, or of whole ones. Throws GrammarError if a number's bound has more than fifteen digits.
 [[nodiscard]] NumberBounds bounds(const Json& given, const std::string& place, bool whole);
+/// The value of multipleOf. Throws GrammarError if it is none, or one that a double does not hold exactly: readers of JSON would
+/// disagree on its multiples.
+[[nodiscard]] Decimal step_of(const Json& given, const std::string& place);
 /// Whether a constant keeps to type, const, bounds and lengths beside it.
 [[nodiscard]] bool fits(const Json& value, const Json& given, const std::string& place);
 
 /// The values of enum or const, each once, that keep to what stands beside it. Throws GrammarError where a keyword beside it is
 /// none that this looks at.
-[[nodiscard]] std::vector<Json> constant_values(const Json& given, const std::string& place);
+[[nodiscard]] std::vector<Json> constant_values(const Json& given, References& references, const std::string& place);
 
 /// Throws GrammarError if brackets stand deeper than `most` in brackets, so that nothing that reads the schema goes too
 /// deep.

@@ -37,140 +37,10 @@ struct Characters {
     return {kWord, normalize({{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}, {0x80, kLastCode}})};
 }
 
-class RegexReader {
+/// Escapes, and classes in brackets.
+class ClassReader {
 public:
-    RegexReader(Grammar& grammar, std::string_view pattern, const std::string& name, const WriteSet& write, bool search)
-        : grammar_(grammar), text_(pattern, name), write_(write), search_(search) {}
-
-    RegexPart read() {
-        RegexPart part = alternatives(0);
-        if (!text_.done()) text_.fail("the end of the expression");
-        return part;
-    }
-
-private:
-    RegexPart one_of(const CodeSet& set) { return {.node = write_(set), .min_length = 1, .max_length = 1}; }
-
-    RegexPart alternatives(std::uint32_t depth) {
-        if (depth > kMostNesting) text_.fail("at most " + std::to_string(kMostNesting) + " groups within groups");
-        std::vector<NodeId> all;
-        RegexPart out{.min_length = kNoLimit};
-        do {
-            const RegexPart part = sequence(depth);
-            out.min_length = std::min(out.min_length, part.min_length);
-            out.max_length = std::max(out.max_length, part.max_length);
-            all.push_back(part.node);
-            out.repetition = all.size() == 1 ? part.repetition : std::nullopt;
-        } while (text_.take("|"));
-        out.node = grammar_.choice(std::move(all));
-        return out;
-    }
-
-    RegexPart sequence(std::uint32_t depth) {
-        std::vector<NodeId> nodes;
-        RegexPart out;
-        const auto append = [&](const RegexPart& part) {
-            nodes.push_back(part.node);
-            out.min_length = sum_of_repeats(out.min_length, part.min_length);
-            out.max_length = sum_of_repeats(out.max_length, part.max_length);
-            out.repetition = nodes.size() == 1 ? part.repetition : std::nullopt;
-        };
-        const bool open = depth == 0 && search_;
-        const bool starts = text_.peek() == '^';
-        if (starts && depth > 0) text_.fail("^ at the expression's start alone");
-        if (starts) text_.skip(1);
-        if (open && !starts) append(anything());
-        bool ended = false;
-        while (!text_.done() && text_.peek() != '|' && text_.peek() != ')') {
-            if (text_.peek() == '$') {
-                if (depth > 0 || !(text_.peek(1) == '\0' || text_.peek(1) == '|'))
-                    text_.fail("$ at the expression's end alone");
-                text_.skip(1);
-                ended = true;
-                break;
-            }
-            append(quantified(atom(depth)));
-        }
-        if (open && !ended) append(anything());
-        out.node = grammar_.sequence(std::move(nodes));
-        return out;
-    }
-
-    RegexPart anything() {
-        const NodeId any = write_(complement({}));
-        return {.node = grammar_.repeat(any, 0, kNoLimit), .max_length = kNoLimit};
-    }
-
-    /// {2}, {2,} or {2,5}; false, and nothing is read, if it is none.
-    bool read_counts(std::uint32_t& min, std::uint32_t& max) {
-        const std::size_t start = text_.place();
-        text_.skip(1);
-        if (is_digit(text_.peek())) {
-            min = max = text_.number();
-            if (text_.take(",")) max = text_.peek() == '}' ? kNoLimit : text_.number();
-            if (text_.take("}")) {
-                if (max < min) text_.fail("no fewer repetitions at most than at least");
-                return true;
-            }
-        }
-        text_.go_back(start);
-        return false;
-    }
-
-    RegexPart quantified(const RegexPart& part) {
-        std::uint32_t min = 0, max = kNoLimit;
-        const char c = text_.peek();
-        if (c == '*' || c == '+' || c == '?') {
-            text_.skip(1);
-            min = c == '+';
-            if (c == '?') max = 1;
-        } else if (c != '{' || !read_counts(min, max)) {
-            return part;
-        }
-        if (text_.take("?")) {  // which match is tried first changes no language
-        } else if (text_.peek() == '+') {
-            text_.fail("a greedy or lazy repetition");
-        }
-        const std::size_t end = text_.place();
-        std::uint32_t least, most;
-        if (text_.peek() == '*' || text_.peek() == '+' || text_.peek() == '?' ||
-            (text_.peek() == '{' && read_counts(least, most))) {
-            text_.go_back(end);
-            text_.fail("one repetition");
-        }
-        RegexPart out{.node = grammar_.repeat(part.node, min, max),
-                      .min_length = times(part.min_length, min),
-                      .max_length = times(part.max_length, max)};
-        if (part.min_length == 1 && part.max_length == 1) out.repetition = {part.node, min, max};
-        return out;
-    }
-
-    RegexPart atom(std::uint32_t depth) {
-        const char c = text_.peek();
-        if (c == '(') return group(depth);
-        if (c == '[') return one_of(bracket());
-        if (c == '*' || c == '+' || c == '?') text_.fail("something to repeat");
-        if (text_.take(".")) return one_of(complement(kLineEnds));
-        if (c == '\\') return one_of(escape(false).sure);
-        if (c == '^') text_.fail("^ at the expression's start alone");
-        const std::uint32_t code = text_.character();
-        return one_of({{code, code}});
-    }
-
-    RegexPart group(std::uint32_t depth) {
-        text_.skip(1);
-        if (text_.take("?")) {
-            if (text_.take("P<") || (text_.peek() == '<' && text_.peek(1) != '=' && text_.peek(1) != '!')) {
-                while (!text_.take(">")) (void)text_.character();
-            } else if (!text_.take(":")) {
-                text_.fail("(?: or (?<name>");
-            }
-        }
-        RegexPart part = alternatives(depth + 1);
-        text_.expect(")");
-        part.repetition.reset();
-        return part;
-    }
+    explicit ClassReader(SourceText& text) : text_(text) {}
 
     Characters escape(bool in_set) {
         text_.skip(1);
@@ -198,25 +68,7 @@ private:
         return one(code);
     }
 
-    /// Four digits; a high surrogate stands with its low one for a character, as in JavaScript.
-    std::uint32_t unit_or_pair() {
-        const std::uint32_t first = text_.hex(4);
-        if (first < 0xd800 || first > 0xdfff) return first;
-        if (first < 0xdc00 && text_.take("\\u"))
-            if (const std::uint32_t second = text_.hex(4); second >= 0xdc00 && second <= 0xdfff)
-                return 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
-        text_.fail("\\u of a character, or of both its surrogates");
-    }
-
-    /// Whether [:name:] stands here.
-    bool names_class() {
-        if (text_.peek() != '[' || text_.peek(1) != ':') return false;
-        std::size_t n = 2;
-        while (is_lower(text_.peek(n))) ++n;
-        return n > 2 && text_.peek(n) == ':' && text_.peek(n + 1) == ']';
-    }
-
-    CodeSet bracket() {
+    Characters bracket() {
         text_.skip(1);
         const bool negated = text_.take("^");
         Characters set;
@@ -249,20 +101,248 @@ private:
             if (classes.find(name) != classes.npos && classes.find(to_upper(name)) != classes.npos)
                 set = exactly(complement({}));
         set = {normalize(std::move(set.sure)), normalize(std::move(set.perhaps))};
-        return (negated ? without(set) : set).sure;
+        return negated ? without(set) : set;
+    }
+
+private:
+    /// Four digits; a high surrogate stands with its low one for a character, as in JavaScript.
+    std::uint32_t unit_or_pair() {
+        const std::uint32_t first = text_.hex(4);
+        if (first < 0xd800 || first > 0xdfff) return first;
+        if (first < 0xdc00 && text_.take("\\u"))
+            if (const std::uint32_t second = text_.hex(4); second >= 0xdc00 && second <= 0xdfff)
+                return 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+        text_.fail("\\u of a character, or of both its surrogates");
+    }
+
+    /// Whether [:name:] stands here.
+    bool names_class() {
+        if (text_.peek() != '[' || text_.peek(1) != ':') return false;
+        std::size_t n = 2;
+        while (is_lower(text_.peek(n))) ++n;
+        return n > 2 && text_.peek(n) == ':' && text_.peek(n + 1) == ']';
+    }
+
+    SourceText& text_;
+};
+
+class RegexReader {
+public:
+    RegexReader(Grammar& grammar, std::string_view pattern, const std::string& name, const WriteSet& write, bool search,
+                Dialects dialects = Dialects::all)
+        : grammar_(grammar), text_(pattern, name), write_(write), search_(search), dialects_(dialects) {}
+
+    /// Whether (?= or (?! was met: what is read is right if sets are written as they are.
+    [[nodiscard]] bool looks_ahead() const { return looks_ahead_; }
+
+    RegexPart read() {
+        RegexPart part = alternatives(0);
+        if (!text_.done()) text_.fail("the end of the expression");
+        return part;
+    }
+
+private:
+    RegexPart one_of(const Characters& characters) {
+        const CodeSet& set = dialects_ == Dialects::all ? characters.sure : characters.perhaps;
+        return {.node = write_(set), .min_length = 1, .max_length = 1, .fixed_length = 1};
+    }
+
+    RegexPart alternatives(std::uint32_t depth) {
+        if (depth > kMostNesting) text_.fail("at most " + std::to_string(kMostNesting) + " groups within groups");
+        std::vector<NodeId> all;
+        RegexPart out{.min_length = kNoLimit};
+        do {
+            const RegexPart part = sequence(depth);
+            out.min_length = std::min(out.min_length, part.min_length);
+            out.max_length = std::max(out.max_length, part.max_length);
+            out.fixed_length = std::max(out.fixed_length, part.fixed_length);
+            out.repeats.insert(out.repeats.end(), part.repeats.begin(), part.repeats.end());
+            all.push_back(part.node);
+            out.one_way = all.size() == 1 && part.one_way;
+        } while (text_.take("|"));
+        out.node = grammar_.choice(std::move(all));
+        return out;
+    }
+
+    RegexPart sequence(std::uint32_t depth) {
+        std::vector<NodeId> nodes;
+        std::vector<std::pair<std::size_t, Language>> ahead;  // where it looks, and what it sees there
+        RegexPart out;
+        const auto append = [&](const RegexPart& part) {
+            nodes.push_back(part.node);
+            out.min_length = sum_of_repeats(out.min_length, part.min_length);
+            out.max_length = sum_of_repeats(out.max_length, part.max_length);
+            out.fixed_length = sum_of_repeats(out.fixed_length, part.fixed_length);
+            out.repeats.insert(out.repeats.end(), part.repeats.begin(), part.repeats.end());
+            out.one_way = out.one_way && part.one_way;
+        };
+        const bool open = depth == 0 && search_;
+        const bool starts = text_.peek() == '^';
+        if (starts && depth > 0) text_.fail("^ at the expression's start alone");
+        if (starts) text_.skip(1);
+        if (open && !starts) append(anything());
+        bool ended = false;
+        while (!text_.done() && text_.peek() != '|' && text_.peek() != ')') {
+            if (text_.peek() == '$') {
+                if (depth > 0 || !(text_.peek(1) == '\0' || text_.peek(1) == '|'))
+                    text_.fail("$ at the expression's end alone");
+                text_.skip(1);
+                ended = true;
+                if (dialects_ == Dialects::any) append({.node = grammar_.optional(write_({{'\n', '\n'}}))});
+                break;
+            }
+            if (depth == 0 && (text_.starts_with("(?=") || text_.starts_with("(?!")))
+                ahead.emplace_back(nodes.size(), look_ahead());
+            else
+                append(quantified(atom(depth)));
+        }
+        if (open && !ended) append(anything());
+        for (; !ahead.empty(); ahead.pop_back()) {
+            const auto& [first, seen] = ahead.back();
+            const auto from = nodes.begin() + static_cast<std::ptrdiff_t>(first);
+            const Language rest = Language::of(grammar_, grammar_.sequence({from, nodes.end()}));
+            nodes.erase(from, nodes.end());
+            nodes.push_back((rest & seen).write(grammar_, write_));
+            out = {};  // lengths are asked of the language
+        }
+        out.node = grammar_.sequence(std::move(nodes));
+        return out;
+    }
+
+    /// The texts that may follow what stands before (?=here) or (?!here).
+    Language look_ahead() {
+        looks_ahead_ = true;
+        text_.skip(2);
+        const bool wanted = text_.peek() == '=';
+        text_.skip(1);
+        std::vector<NodeId> ways;
+        do {
+            std::vector<NodeId> nodes;
+            if (text_.peek() == '^') text_.fail("^ at the expression's start alone");
+            while (!text_.done() && text_.peek() != '|' && text_.peek() != ')' && text_.peek() != '$')
+                nodes.push_back(quantified(atom(1)).node);
+            if (!text_.take("$")) nodes.push_back(anything().node);
+            ways.push_back(grammar_.sequence(std::move(nodes)));
+        } while (text_.take("|"));
+        text_.expect(")");
+        const Language seen = Language::of(grammar_, grammar_.choice(std::move(ways)));
+        return wanted ? seen : Language::all() - seen;
+    }
+
+    RegexPart anything() {
+        const NodeId any = write_(complement({}));
+        return one_repeat(grammar_.repeat(any, 0, kNoLimit), 0, kNoLimit);
+    }
+
+    static RegexPart one_repeat(NodeId node, std::uint32_t min, std::uint32_t max) {
+        return {.node = node, .min_length = min, .max_length = max, .repeats = {node}, .fixed_length = min};
+    }
+
+    /// {2}, {2,} or {2,5}; false, and nothing is read, if it is none.
+    bool read_counts(std::uint32_t& min, std::uint32_t& max) {
+        const std::size_t start = text_.place();
+        text_.skip(1);
+        if (is_digit(text_.peek())) {
+            min = max = text_.number();
+            if (text_.take(",")) max = text_.peek() == '}' ? kNoLimit : text_.number();
+            if (text_.take("}")) {
+                if (max < min) text_.fail("no fewer repetitions at most than at least");
+                return true;
+            }
+        }
+        text_.go_back(start);
+        return false;
+    }
+
+    RegexPart quantified(const RegexPart& part) {
+        std::uint32_t min = 0, max = kNoLimit;
+        const char c = text_.peek();
+        if (c == '*' || c == '+' || c == '?') {
+            text_.skip(1);
+            min = c == '+';
+            if (c == '?') max = 1;
+        } else if (c != '{' || !read_counts(min, max)) {
+            return part;
+        }
+        if (min > kMostRepeats) text_.fail("at most " + std::to_string(kMostRepeats) + " repetitions");
+        if (max != kNoLimit && dialects_ == Dialects::all) max = std::min(max, kMostRepeats);
+        if (text_.take("?")) {  // which match is tried first changes no language
+        } else if (text_.peek() == '+') {
+            text_.fail("a greedy or lazy repetition");
+        }
+        const std::size_t end = text_.place();
+        std::uint32_t least, most;
+        if (text_.peek() == '*' || text_.peek() == '+' || text_.peek() == '?' ||
+            (text_.peek() == '{' && read_counts(least, most))) {
+            text_.go_back(end);
+            text_.fail("one repetition");
+        }
+        const NodeId node = grammar_.repeat(part.node, min, max);
+        if (part.min_length == 1 && part.max_length == 1) return one_repeat(node, min, max);
+        RegexPart out{.node = node,
+                      .min_length = times(part.min_length, min),
+                      .max_length = times(part.max_length, max),
+                      .fixed_length = times(part.max_length, max)};
+        out.one_way = min == 1 && max == 1 && part.one_way;
+        if (max == 1) out.repeats = part.repeats, out.fixed_length = part.fixed_length;
+        return out;
+    }
+
+    RegexPart atom(std::uint32_t depth) {
+        const char c = text_.peek();
+        if (c == '(') return group(depth);
+        if (c == '[') return one_of(classes_.bracket());
+        if (c == '*' || c == '+' || c == '?') text_.fail("something to repeat");
+        if (text_.take(".")) return one_of({complement(kLineEnds), complement({{'\n', '\n'}})});
+        if (c == '\\') return one_of(classes_.escape(false));
+        if (c == '^') text_.fail("^ at the expression's start alone");
+        const std::uint32_t code = text_.character();
+        return one_of(exactly({{code, code}}));
+    }
+
+    RegexPart group(std::uint32_t depth) {
+        text_.skip(1);
+        if (text_.take("?")) {
+            if (text_.take("P<") || (text_.peek() == '<' && text_.peek(1) != '=' && text_.peek(1) != '!')) {
+                while (!text_.take(">")) (void)text_.character();
+            } else if (!text_.take(":")) {
+                text_.fail("(?: or (?<name>");
+            }
+        }
+        RegexPart part = alternatives(depth + 1);
+        text_.expect(")");
+        return part;
     }
 
     Grammar& grammar_;
     SourceText text_;
+    ClassReader classes_{text_};
     const WriteSet& write_;
-    bool search_;
+    bool search_, looks_ahead_ = false;
+    Dialects dialects_;
 };
+
+Language language_of(std::string_view pattern, const std::string& name, bool search, Dialects dialects) {
+    Grammar grammar;
+    const WriteSet write = [&](const CodeSet& set) { return grammar.set(set); };
+    return Language::of(grammar, RegexReader(grammar, pattern, name, write, search, dialects).read().node);
+}
 
 }  // namespace
 
 RegexPart add_regex(Grammar& grammar, std::string_view pattern, const std::string& name, const WriteSet& write,
                     bool search) {
-    return RegexReader(grammar, pattern, name, write, search).read();
+    RegexReader reader(grammar, pattern, name, write, search);
+    RegexPart part = reader.read();
+    if (reader.looks_ahead()) {
+        const Language language = language_of(pattern, name, search, Dialects::all);
+        part = {.node = language.write(grammar, write), .max_length = kNoLimit, .fixed_length = kNoLimit};
+    }
+    return part;
+}
+
+Language language_of_regex(std::string_view pattern, Dialects dialects) {
+    return language_of(pattern, "", true, dialects);
 }
 
 Grammar read_regex(std::string_view pattern) {

@@ -230,7 +230,7 @@ TEST_CASE("grammars: what is refused names the place and what was expected") {
     CHECK(regex("[[:alpha:]]+").find("column 2: expected \\d, \\w, \\s or a-z in [ ], which has no [:names:]") !=
           std::string::npos);
     CHECK(regex("a(b").find("column 4: expected ), got the end") != std::string::npos);
-    CHECK(regex("(?=a)b").find("(?: or (?<name>") != std::string::npos);
+    CHECK(regex("c((?=a)b)").find("(?: or (?<name>") != std::string::npos);
     CHECK(regex("(a)\\1").find("expected an escape") != std::string::npos);
     CHECK(regex("*a").find("something to repeat") != std::string::npos);
     CHECK(regex("a^b").find("expected ^ at the expression's start alone") != std::string::npos);
@@ -240,8 +240,8 @@ TEST_CASE("grammars: what is refused names the place and what was expected") {
     CHECK(schema("{\"maximum\": 1e999}") == "schema: expected numbers that a double can hold, got a larger one");
     CHECK(schema("3") == "schema: expected a schema, got 3");
     CHECK(schema(R"({"not":{}})").find("at least one text") != std::string::npos);
-    CHECK(schema(R"({"properties":{"a":{"unevaluatedItems":{}}}})")
-              .find("schema/properties/a: expected no unevaluatedItems") == 0);
+    CHECK(schema(R"({"properties":{"a":{"contains":{},"unevaluatedItems":false}}})")
+              .find("schema/properties/a/contains: expected no contains beside unevaluatedItems") == 0);
     CHECK(schema(R"({"type":"text"})").find("/type: expected object, array") != std::string::npos);
     CHECK(schema(R"({"$ref":"other.json"})").find("expected a place in the schema such as") != std::string::npos);
     CHECK(schema(R"({"$ref":"#/$defs/none"})").find("got #/$defs/none") != std::string::npos);
@@ -257,11 +257,11 @@ TEST_CASE("grammars: what is refused names the place and what was expected") {
     CHECK(schema(R"({"type":"integer","minimum":3,"maximum":2})").find("at least one text") != std::string::npos);
     CHECK(schema(R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})").find("at least one text") !=
           std::string::npos);
-    CHECK(schema(R"({"type":"string","pattern":"^a|bc$","maxLength":1})").find("expected lengths") !=
-          std::string::npos);
+    CHECK(schema(R"({"type":"string","pattern":"^(ab|c)*$","minLength":5000})").find("schema/pattern: expected") == 0);
     CHECK(schema(R"({"type":"array","minItems":-1})").find("/minItems: expected a whole number, got -1") !=
           std::string::npos);
-    CHECK(schema(R"({"type":"number","multipleOf":0.1})").find("/multipleOf: expected 1") != std::string::npos);
+    CHECK(schema(R"({"type":"number","multipleOf":0.1})").find("/multipleOf: expected a whole number, or halves") !=
+          std::string::npos);
     std::string deep = "{}";
     for (int i = 0; i < 500; ++i) deep = R"({"items":)" + deep + "}";
     CHECK(schema(deep).find("brackets within brackets") != std::string::npos);
