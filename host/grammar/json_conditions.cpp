@@ -76,6 +76,7 @@ void add_other_names(const Json& excluded, const Json& rest, const std::string& 
 void add_ways(const std::string& key, const Json& excluded, const Json& rest, const std::string& place,
               std::vector<Json>& ways) {
     const Json& value = excluded[key];
+    if (key == "format") return;  // a validator may take it for an annotation, which all texts keep to
     if (is_annotation(key) || key == "then" || key == "else" || add_other_side(key, excluded, place, ways)) return;
     if (key == "type") {
         ways.push_back(no({{"type", value}}));

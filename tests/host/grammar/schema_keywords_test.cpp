@@ -125,8 +125,8 @@ TEST_CASE("schemas: contains, and names that need others") {
     CHECK_FALSE(allows(one, R"(["r","r"])"));
     CHECK_FALSE(allows(one, R"(["g"])"));
     CHECK(refused(R"({"contains":{},"minContains":3,"maxContains":2})").find("at least one text") != std::string::npos);
-    CHECK(refused(R"({"contains":{"format":"date"},"maxContains":2})").find("expected no format in what is excluded") !=
-          std::string::npos);
+    CHECK(refused(R"({"contains":{"multipleOf":2},"maxContains":2})")
+              .find("expected no multipleOf in what is excluded") != std::string::npos);
     const char* const needs_more =
         R"({"properties":{"a":{"type":"null"},"b":{"type":"integer"}},"dependentSchemas":{"a":{"properties":{"b":{"minimum":5}},"required":["b"]}}})";
     CHECK(allows(needs_more, R"({"b":1})"));
@@ -150,8 +150,12 @@ TEST_CASE("schemas: if, then and else") {
     CHECK(allows(R"({"type":"integer","then":{"maximum":3},"else":false})", "7"));  // without if they say nothing
     CHECK(allows(R"({"type":"integer","allOf":[{"then":false}],"if":true})", "7"));
     CHECK(refused(R"({"type":"integer","if":true,"then":false})").find("at least one text") != std::string::npos);
-    CHECK(refused(R"({"type":"string","if":{"format":"date"},"then":{"title":"t"}})")
-              .find("expected no format in what is excluded, got it: not supported") != std::string::npos);
+    CHECK(refused(R"({"type":"integer","if":{"multipleOf":3},"then":{"title":"t"}})")
+              .find("expected no multipleOf in what is excluded, got it: not supported") != std::string::npos);
+    const char* const dated = R"({"if":{"type":"string","format":"date"},"then":{"title":"t"},"else":{"const":3}})";
+    CHECK(allows(dated, R"("2020-01-01")"));
+    CHECK(allows(dated, "3"));
+    CHECK_FALSE(allows(dated, R"("a")"));
 }
 
 TEST_CASE("schemas: thirty conditions on one property take no more than thirty ways") {
