@@ -107,14 +107,6 @@ void keep_one_per_core(const char* root, cpu_set_t& mask) noexcept {
     }
 }
 
-/// The CPUs' worth of time that a container's quota allows, rounded up; 0 if there is none.
-std::uint64_t quota(const char* root) noexcept {
-    KernelText file(root, "/sys/fs/cgroup/cpu.max");
-    std::uint64_t budget, period;
-    if (file.text[0] == 'm' || !file.number(budget) || !file.number(period) || !period) return 0;  // "max 100000": none
-    return (budget + period - 1) / period;
-}
-
 #endif
 
 }  // namespace
@@ -134,7 +126,7 @@ std::uint32_t fast_cores([[maybe_unused]] const char* root) noexcept {
     if (sched_getaffinity(0, sizeof mask, &mask) != 0) return online();  // more CPUs than a cpu_set_t holds
     keep_fastest(root, mask);
     keep_one_per_core(root, mask);
-    const auto n = static_cast<std::uint64_t>(CPU_COUNT(&mask)), allowed = quota(root);
+    const auto n = static_cast<std::uint64_t>(CPU_COUNT(&mask)), allowed = cpu_quota(root);
     const std::uint64_t cores = allowed && allowed < n ? allowed : n;
     return cores ? static_cast<std::uint32_t>(cores) : 1;
 #else

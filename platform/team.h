@@ -70,6 +70,10 @@ void run_on_threads(void* context, std::uint32_t n_members, void (*work)(void* a
 /// Reads /sys below `root` if there is one; allocates nothing.
 [[nodiscard]] std::uint32_t fast_cores(const char* root = "") noexcept;
 
+/// The CPUs' worth of time that the quotas of this process's control groups and of all above them allow, of both versions,
+/// rounded up; 0 if there is none. Reads /proc and /sys below `root`. Only on Linux.
+[[nodiscard]] std::uint64_t cpu_quota(const char* root = "") noexcept;
+
 /// The number of CPUs in this thread's affinity mask; if that cannot be known, those of the machine.
 [[nodiscard]] std::uint32_t usable_cpus() noexcept;
 

@@ -67,6 +67,47 @@ TEST_CASE("fast_cores: of big and little cores the big ones, one thread of each,
     write("sys/devices/cpu_core/cpus", cpus[1]);  // x86: the performance cores
     CHECK(fast_cores(sys.c_str()) == 1);
 }
+
+TEST_CASE("cpu_quota: the least of a group's quotas and of those above it, of both versions") {
+    const TemporaryDirectory root;
+    const std::string top = root.path.string();
+    const auto write = [&](const std::string& path, const std::string& text) {
+        const std::filesystem::path full = root.path / path;
+        std::filesystem::create_directories(full.parent_path());
+        std::ofstream(full) << text << "\n";
+    };
+    const std::string groups = "sys/fs/cgroup", nested = groups + "/a.slice/b.service";
+    CHECK(cpu_quota(top.c_str()) == 0);
+    write("proc/self/cgroup", "0::/a.slice/b.service");
+    write(nested + "/cpu.max", "max 100000");
+    CHECK(cpu_quota(top.c_str()) == 0);
+    write(nested + "/cpu.max", "250000 100000");
+    CHECK(cpu_quota(top.c_str()) == 3);
+    write(groups + "/a.slice/cpu.max", "200000 100000");  // Slurm's job around its steps
+    CHECK(cpu_quota(top.c_str()) == 2);
+    write(groups + "/cpu.max", "400000 100000");
+    CHECK(cpu_quota(top.c_str()) == 2);
+    write(groups + "/other/cpu.max", "1000 100000");  // somebody else's
+    CHECK(cpu_quota(top.c_str()) == 2);
+    write(groups + "/cpu.max", "50000 100000");  // a container's own
+    CHECK(cpu_quota(top.c_str()) == 1);
+    std::filesystem::remove_all(root.path / "sys");
+
+    write("proc/self/cgroup", "12:cpuset:/c\n4:cpuacct,cpu:/docker/" + std::string(64, 'e') + "\n0::/");
+    write(groups + "/cpu/cpu.cfs_quota_us", "-1");
+    write(groups + "/cpu/cpu.cfs_period_us", "100000");
+    CHECK(cpu_quota(top.c_str()) == 0);
+    const std::string own = groups + "/cpu/docker/" + std::string(64, 'e');
+    write(own + "/cpu.cfs_quota_us", "150000");
+    write(own + "/cpu.cfs_period_us", "50000");
+    CHECK(cpu_quota(top.c_str()) == 3);
+    write(groups + "/cpu/cpu.cfs_quota_us", "100000");
+    CHECK(cpu_quota(top.c_str()) == 1);
+    for (const char* text : {"", ":", "::", "0::", "0:cpu", "1:cpu:a//b/", "x\n\n:cpu,:/..", "0::/a/../.."}) {
+        write("proc/self/cgroup", text);
+        CHECK(cpu_quota(top.c_str()) == 1);
+    }
+}
 #endif
 
 }  // namespace
