@@ -149,7 +149,8 @@ void Conversation::save(const std::string& path) {
         std::ifstream(path, std::ios::binary).read(front.data(), static_cast<std::streamsize>(front.size()));
         if (front != kMagic) throw Error(path + ": expected a new file or a saved conversation, got another file");
     }
-    const std::vector<std::byte> session = session_file_bytes(path, generation_.session(), generation_.tokens());
+    const std::vector<std::byte> session =
+        session_file_bytes(path, generation_.session(), generation_.tokens(), opened_.adapters_checksum());
     const std::string messages = json_text(messages_);
     const std::uint64_t n = messages.size();
     OutputFile file(path);
@@ -171,7 +172,8 @@ void Conversation::load(const std::string& path) {
     if (!text.starts_with(kMagic) || bytes.size() < front || n > bytes.size() - front)
         throw Error(path + ": expected a saved conversation, got another file");
     Json messages = read_messages(text.substr(front, static_cast<std::size_t>(n)), path);
-    const SavedText file = split_session_file(bytes.subspan(front + static_cast<std::size_t>(n)), path);
+    const SavedText file =
+        split_session_file(bytes.subspan(front + static_cast<std::size_t>(n)), path, opened_.adapters_checksum());
     generation_.resume(file, path);
     messages_ = std::move(messages);
     known_text_.clear();

@@ -7,9 +7,12 @@
 #include "host/base/output_file.h"
 
 namespace fovea::host {
-SavedText split_session_file(std::span<const std::byte> bytes, const std::string& path) {
-    std::optional<SavedText> saved = split_saved(bytes);
-    if (!saved) throw Error(path + ": expected a saved session with its tokens, got a damaged one or another file");
+SavedText split_session_file(std::span<const std::byte> bytes, const std::string& path, std::uint32_t adapters) {
+    std::optional<SavedText> saved = split_saved(bytes, adapters);
+    if (!saved)
+        throw Error(path + ": expected a saved session with its tokens, " +
+                    (adapters ? "computed with the adapters in use, " : "") +
+                    "got a damaged one, one of other adapters or another file");
     return std::move(*saved);
 }
 
@@ -21,11 +24,11 @@ void restore(const SavedText& file, Session& session, const std::string& path) {
 }
 
 std::vector<std::byte> session_file_bytes(const std::string& name, const Session& session,
-                                          std::span<const Token> tokens) {
+                                          std::span<const Token> tokens, std::uint32_t adapters) {
     std::vector<std::byte> bytes(session_bytes(session));
     std::size_t written = 0;
     require(save_session(session, bytes, written), name);
-    const std::vector<std::byte> behind = bytes_behind(tokens);
+    const std::vector<std::byte> behind = bytes_behind(tokens, adapters);
     bytes.insert(bytes.end(), behind.begin(), behind.end());
     return bytes;
 }
