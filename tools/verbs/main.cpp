@@ -19,6 +19,7 @@
 #include "host/base/output_file.h"
 #include "host/base/unfinished.h"
 #include "host/base/words.h"
+#include "tools/terminal/end_signals.h"
 #include "tools/terminal/usage_error.h"
 #include "tools/verbs/verbs.h"
 
@@ -141,6 +142,7 @@ static void keep_standard_descriptors() {
 
 int main(int argc, char** argv) {
     keep_standard_descriptors();
+    fovea::heed_end_signals();
     std::signal(SIGXFSZ, SIG_IGN);  // a file that becomes too large is then an error of writing it
     // A buffer of our own: stdio would allocate one at the first write, in the middle of a generation.
     static char buffer[1 << 16];
