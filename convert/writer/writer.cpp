@@ -6,12 +6,17 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <fstream>
 #include <span>
 #include <string>
 
 #include "convert/writer/crc_join.h"
 #include "convert/writer/file_header.h"
 #include "convert/writer/weight_pieces.h"
+#include "engine/format/format.h"
+#include "fovea/checksum.h"
 #include "host/base/file_error.h"
 #include "host/base/ordered_work.h"
 #include "host/base/unfinished.h"
@@ -57,6 +62,17 @@ void stream_weights(const ModelSource& source, const WriteOptions& options, File
 [[noreturn]] void refuse_io(const std::filesystem::path& path, const char* step) {
     const int error = errno;
     throw host::FileError(path.string(), std::string("cannot be ") + step + ": " + system_error(error), error);
+}
+
+/// Whether that is a beginning of a Fovea file, whose header has no checksum yet.
+bool is_unsealed(const std::filesystem::path& path) {
+    FileHeader header;
+    std::ifstream file(path, std::ios::binary);
+    file.read(reinterpret_cast<char*>(&header), sizeof header);
+    if (file.gcount() == 0) return true;
+    const auto bytes = std::as_bytes(std::span(&header, 1));
+    return file.gcount() == sizeof header && std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 &&
+           header.header_crc != crc32c(bytes.first(offsetof(FileHeader, header_crc)));
 }
 
 /// A file beside `target`: commit makes it the target, else it is removed.
@@ -148,6 +164,7 @@ void write_file(const ModelSource& source, const std::filesystem::path& path, co
         throw host::Error(path.string() + ": expected a regular file to write, got a folder or a device");
     FileHead head = make_head(source, options);
     need_room(target, head.bytes.size() + head.weights_bytes);
+    remove_left_parts(target.has_parent_path() ? target.parent_path() : ".", target.filename().string(), is_unsealed);
     TemporaryFile file(target);
     LargeWrites writes(file);
     writes.append(head.bytes);

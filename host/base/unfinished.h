@@ -1,6 +1,8 @@
 // Files under temporary names, which a failure or a signal that ends the process must not leave behind.
 #pragma once
 #include <cstddef>
+#include <filesystem>
+#include <functional>
 #include <string>
 
 namespace fovea {
@@ -10,7 +12,7 @@ namespace fovea {
 
 /// A new file beside `target`, under a name that nothing had (TARGET.part-NUMBER), until it is finished. If its scope
 /// ends before, it vanishes; so it does by SIGHUP, SIGINT and SIGTERM, before they end the process as they always do. A
-/// signal that the process was started to ignore stays ignored.
+/// signal that the process was started to ignore stays ignored. Who kills the process leaves it, see remove_left_parts.
 class Unfinished {
 public:
     /// Where the file can't be made, fd() is negative and errno says why.
@@ -26,6 +28,7 @@ public:
     [[nodiscard]] bool finish();
 
 private:
+    [[nodiscard]] bool take_lock() const noexcept;
     void remove_by_signal(const char* path) noexcept;
 
     std::string target_, path_;
@@ -36,5 +39,10 @@ private:
 
 /// Removes the unfinished files, for who ends the process himself; a signal handler may call it.
 void remove_unfinished_files() noexcept;
+
+/// Removes the unfinished files in a folder whose names begin with `prefix` and that no process is writing any more.
+/// `is_left` is asked about each, for a person's file may have such a name.
+void remove_left_parts(const std::filesystem::path& folder, const std::string& prefix,
+                       const std::function<bool(const std::filesystem::path&)>& is_left);
 
 }  // namespace fovea

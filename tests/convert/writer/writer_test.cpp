@@ -243,6 +243,29 @@ TEST_CASE("writer: a finished file's temporary name is nobody's") {
     CHECK(fs::exists(folder / "y.npy"));
 }
 
+TEST_CASE("writer: what a killed conversion left is removed, and nothing else of such a name") {
+    TemporaryFolder folder;
+    write_some(folder / "m.fovea");
+    const std::string whole = read_text(folder / "m.fovea");
+    std::string unsealed = whole.substr(0, whole.size() / 2);
+    std::fill_n(unsealed.begin() + offsetof(FileHeader, header_crc), sizeof FileHeader::header_crc, '\0');
+    const auto part = [&](const char* ending) { return folder.path() / (std::string("m.fovea.part-") + ending); };
+    const Unfinished running((folder / "m.fovea").string());
+    const std::string its = fs::path(running.path()).filename().string();
+    write_text(part("1"), unsealed);
+    write_text(part("2"), "");
+    write_text(part("3"), whole.substr(0, whole.size() / 2));  // the first of somebody's pieces
+    write_text(part("4"), "a piece");
+    write_text(part("5.gz"), unsealed);
+    write_text(folder / "n.fovea.part-1", unsealed);
+    write_some(folder / "m.fovea");
+    for (const char* gone : {"1", "2"}) CHECK_FALSE(fs::exists(part(gone)));
+    for (const char* kept : {"3", "4", "5.gz"}) CHECK(fs::exists(part(kept)));
+    CHECK(fs::exists(folder / its.c_str()));
+    CHECK(fs::exists(folder / "n.fovea.part-1"));
+    CHECK(read_text(folder / "m.fovea") == whole);
+}
+
 TEST_CASE("writer: targets that can't be") {
     const ModelSource source = random_model(llama_config(), 5);
     TemporaryFolder folder;
