@@ -71,6 +71,50 @@ TEST_CASE("cli: a source that has changed is converted anew, and so is what was 
     CHECK(cache.logits(source.string(), 0) == expected);
 }
 
+TEST_CASE("cli: a source that is replaced by one of its size and time is converted anew") {
+    const Cache cache;
+    const fs::path source = cache.home / "m.gguf";
+    const std::string bytes = read_text(kGguf);
+    write_text(source, bytes);
+    const auto time = fs::last_write_time(source);
+    const std::string before = cache.logits(source.string(), 1);
+    std::string other = bytes;  // other weights, in place, as `cp -p` writes them
+    for (std::size_t at = bytes.size() - 5000; at < bytes.size(); at += 16)
+        other[at] = static_cast<char>(other[at] ^ 1);
+    write_text(source, other);
+    fs::last_write_time(source, time);
+    CHECK(cache.logits(source.string(), 1) != before);
+    write_text(cache.home / "n.gguf", bytes);  // another file in its place, as in an image that is made anew
+    fs::last_write_time(cache.home / "n.gguf", time);
+    fs::rename(cache.home / "n.gguf", source);
+    CHECK(cache.logits(source.string(), 1) == before);
+    CHECK(cache.files().size() == 1);
+}
+
+TEST_CASE("cli: another version's conversions stay as long as they are used, and what a killed one left goes") {
+    const Cache cache;
+    const fs::path source = cache.home / "m.gguf";
+    fs::copy_file(kGguf, source);
+    (void)cache.logits(source.string(), 1);
+    const fs::path own = cache.folder / cache.files()[0].c_str();
+    const std::string name = own.filename().string(), of_source = name.substr(0, name.find('-') + 18);
+    const fs::path used = cache.folder / (of_source + "0123456789abcdef-of_another_version.fovea").c_str(),
+                   unused = cache.folder / (of_source + "fedcba9876543210-of_a_third.fovea").c_str(),
+                   left = cache.folder / (of_source + "of_any_version.fovea.part-77").c_str(),
+                   others = cache.folder / "n.gguf-of_another_source.fovea.part-77";
+    const auto now = fs::file_time_type::clock::now();
+    for (const fs::path& file : {used, unused, left, others}) write_text(file, "kept");
+    fs::last_write_time(used, now - std::chrono::hours(24 * 29));
+    fs::last_write_time(unused, now - std::chrono::hours(24 * 31));
+    fs::last_write_time(own, now - std::chrono::hours(24 * 31));
+    (void)cache.logits(source.string(), 0);
+    CHECK(fs::last_write_time(own) > now - std::chrono::hours(1));  // it is in use
+    fs::last_write_time(source, now + std::chrono::seconds(1));
+    (void)cache.logits(source.string(), 1);
+    for (const fs::path& file : {used, others}) CHECK(fs::exists(file));
+    for (const fs::path& file : {unused, left, own}) CHECK_FALSE(fs::exists(file));
+}
+
 TEST_CASE("cli: a source that cannot be converted is refused in one line and leaves nothing") {
     const Cache cache;
     const TemporaryFolder empty;
