@@ -105,6 +105,30 @@ TEST_CASE("a session that was rewound is saved as one that never went further") 
     }
 }
 
+TEST_CASE("a saved session's bytes depend on nothing that was forgotten, whatever the model") {
+    for (const NamedConfig& named : decoder_configs()) {
+        CAPTURE(named.name);
+        const SmallModel small(named.config, Type::f32);
+        const std::uint32_t room = std::min(60u, named.config.decoder.max_positions);
+        const auto tokens = some_tokens(room, named.config.decoder.vocab_size);
+        const std::span<const Token> all(tokens);
+        for (const Type kv_type : {Type::f32, Type::f16, Type::q8, Type::q4})
+            for (const std::uint32_t n : {1u, 17u, 30u}) {
+                CAPTURE(n);
+                SmallSession fresh(small.model, {.max_kv_len = room, .kv_type = kv_type}),
+                    rewound(small.model, {.max_kv_len = room, .kv_type = kv_type});
+                REQUIRE(forward(fresh.session, all.first(n), {}).ok());
+                std::uint32_t reached = n;
+                REQUIRE(forward(rewound.session, all.last(room - 3), {}).ok());  // another text before
+                REQUIRE(rewind(rewound.session, 0).ok());
+                REQUIRE(forward(rewound.session, all.first(room - 1), {}).ok());
+                REQUIRE(rewind(rewound.session, n, &reached).ok());
+                if (reached < n) REQUIRE(forward(rewound.session, all.subspan(reached, n - reached), {}).ok());
+                CHECK(saved(rewound.session) == saved(fresh.session));
+            }
+    }
+}
+
 TEST_CASE("a copied session goes on as its original does, and neither disturbs the other") {
     const SmallModel small(decoder_configs()[3].config, Type::q8);
     const auto tokens = some_tokens(50, 71);
