@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <iostream>
 #include <utility>
 #include <vector>
 
@@ -21,40 +22,75 @@ bool is_special(const std::string& path) {
     return std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error);
 }
 
-/// Standard output or error where the shell made that very file it (/dev/stdout with `> FILE`); else -1.
-int standard_stream(const std::string& path) {
+/// What a path or a descriptor leads to: device and file.
+using FileId = std::pair<dev_t, ino_t>;
+
+/// Standard output or error where `path` is a name of it, or the shell made that very file it (`> FILE`); else null.
+std::ostream* standard_stream(const std::string& path) {
+    if (is_standard_output(path)) return &std::cout;
     struct stat file {
     }, stream{};
-    if (::stat(path.c_str(), &file) != 0) return -1;
-    for (const int fd : {STDOUT_FILENO, STDERR_FILENO})
-        if (::fstat(fd, &stream) == 0 && file.st_dev == stream.st_dev && file.st_ino == stream.st_ino) return fd;
-    return -1;
+    if (::stat(path.c_str(), &file) != 0) return nullptr;
+    const auto leads_to = [&](int fd) {
+        return ::fstat(fd, &stream) == 0 && file.st_dev == stream.st_dev && file.st_ino == stream.st_ino;
+    };
+    return leads_to(STDOUT_FILENO) ? &std::cout : leads_to(STDERR_FILENO) ? &std::cerr : nullptr;
 }
 
-/// What a path leads to: device and file. Nothing where that is no regular file.
-using FileId = std::pair<dev_t, ino_t>;
-std::optional<FileId> file_id(const std::string& path) {
-    struct stat file {};
-    if (::stat(path.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) return {};
+/// Nothing where it is no regular file.
+std::optional<FileId> id_of(int error, const struct stat& file) {
+    if (error || !S_ISREG(file.st_mode)) return {};
     return FileId{file.st_dev, file.st_ino};
 }
+std::optional<FileId> file_id(const std::string& path) {
+    struct stat file {};
+    return id_of(::stat(path.c_str(), &file), file);
+}
+
 std::vector<FileId> files_in_use;
+
+bool is_in_use(const std::string& path) {
+    const auto id = file_id(path);
+    struct stat input {};
+    return id && (std::count(files_in_use.begin(), files_in_use.end(), *id) ||
+                  id == id_of(::fstat(STDIN_FILENO, &input), input));
+}
+
+void refuse_in_use(const std::string& path) {
+    if (is_in_use(path)) throw host::Error(path + ": expected another file than what is read");
+}
+
+bool is_same_file(const std::string& a, const std::string& b) {
+    const auto id = file_id(a);
+    return (id && id == file_id(b)) || behind_links(a) == behind_links(b);
+}
 
 }  // namespace
 
+bool is_standard_output(const std::string& path) { return path == "-" || path == "/dev/stdout"; }
+
 void keep_from_writing(const std::string& path) {
-    if (const auto id = file_id(path)) files_in_use.push_back(*id);
+    if (const auto id = file_id(path); id && !std::count(files_in_use.begin(), files_in_use.end(), *id))
+        files_in_use.push_back(*id);
 }
 
-OutputFile::OutputFile(const std::string& path)
-    : path_(path), target_(behind_links(path == "-" ? "/dev/stdout" : path)), stream_(standard_stream(target_)) {
-    if (const auto id = file_id(target_); id && std::count(files_in_use.begin(), files_in_use.end(), *id))
-        throw host::Error(path + ": expected another file than what is read");
-    if (stream_ >= 0) std::fflush(stdout);
-    if (stream_ < 0 && !is_special(target_)) unfinished_.emplace(target_);
+void check_outputs(std::span<const std::string> paths) {
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+        if (is_standard_output(paths[i])) continue;
+        refuse_in_use(paths[i]);
+        for (const std::string& other : paths.first(i))
+            if (!is_special(paths[i]) && is_same_file(paths[i], other))
+                throw host::Error(paths[i] + ": expected a file for each result, got one for two");
+    }
+}
+
+OutputFile::OutputFile(const std::string& path) : path_(path), standard_(standard_stream(path)) {
+    refuse_in_use(path);
+    if (standard_) return;
+    const std::string target = behind_links(path);
+    if (!is_special(target)) unfinished_.emplace(target);
     if (!unfinished_ || unfinished_->fd() >= 0)
-        file_.open(unfinished_ ? unfinished_->path() : target_,
-                   stream_ >= 0 ? std::ios::binary | std::ios::app : std::ios::binary);
+        file_.open(unfinished_ ? unfinished_->path() : target, std::ios::binary);
     if (!file_.is_open()) throw host::Error(path + ": cannot be written: " + system_error(errno));
 }
 
@@ -63,9 +99,11 @@ void check_can_write(const std::string& path) {
 }
 
 void OutputFile::close() {
-    file_.close();
-    if (stream_ >= 0) lseek(stream_, 0, SEEK_END);  // what the stream is given next comes after this
-    if (!file_ || (unfinished_ && !unfinished_->finish()))
+    if (standard_)
+        standard_->flush();
+    else
+        file_.close();
+    if (!stream() || (unfinished_ && !unfinished_->finish()))
         throw host::Error(path_ + ": cannot be written: " + system_error(errno));
 }
 

@@ -89,8 +89,8 @@ std::vector<std::size_t> by_length(std::span<const TextTokens> texts) {
 }  // namespace
 
 std::vector<Text> read_text_lines(const std::string& path) {
-    const std::string name = path == "-" ? "standard input" : path;
-    std::istringstream file(read_text_file(path == "-" ? "/dev/stdin" : path));
+    const std::string name = input_name(path);
+    std::istringstream file(read_text_file(path));
     std::vector<Text> texts;
     for (std::string line; std::getline(file, line);) {
         if (line.ends_with('\r')) line.pop_back();

@@ -4,8 +4,8 @@
 #include <bit>
 #include <cmath>
 #include <filesystem>
-#include <iostream>
 #include <iterator>
+#include <limits>
 
 #include "fovea/checksum.h"
 #include "fovea/host/opened.h"
@@ -76,18 +76,16 @@ std::string without_line(std::string message) {
 
 }  // namespace
 
-BatchLines::BatchLines(const std::string& path) : path_(path == "-" ? "standard input" : path) {
+BatchLines::BatchLines(const std::string& path) : path_(input_name(path)) {
+    constexpr std::size_t kMostBytes = std::numeric_limits<std::size_t>::max();  // of what memory holds
     std::error_code ignored;
     std::string_view text;
-    if (path == "-") {
-        text_.assign(std::istreambuf_iterator<char>(std::cin), {});
-        text = text_;
-    } else if (std::filesystem::is_regular_file(path, ignored) && std::filesystem::file_size(path, ignored) > 0) {
+    if (std::filesystem::is_regular_file(path, ignored) && std::filesystem::file_size(path, ignored) > 0) {
         require(map_file(path.c_str(), mapping_), path);
         const std::span<const std::byte> bytes = mapping_.bytes();
-        text = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+        text = without_byte_order_mark({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     } else {
-        text_ = read_text_file(path);
+        text_ = read_text_file(path, kMostBytes);
         text = text_;
     }
     for (std::size_t number = 1; !text.empty(); ++number) {

@@ -26,6 +26,7 @@ struct Ran {
 struct RunSettings {
     std::string out_path;            ///< where standard output goes; empty: into Ran::out
     bool open_input = false;         ///< standard input is a pipe that stays open and says nothing; else empty
+    int input = -1, output = -1;     ///< descriptors in place of standard input and output; -1: as above
     int closed = -1;                 ///< a descriptor that it starts without, 0 to 2
     std::uint64_t memory_bytes = 0;  ///< limit of the address space; 0: none
     std::uint64_t file_bytes = 0;    ///< largest size of a file that may be written; 0: no limit
@@ -45,8 +46,11 @@ inline Ran run_fovea(const std::vector<std::string>& arguments, const RunSetting
     const pid_t child = fork();
     REQUIRE(child >= 0);
     if (child == 0) {
-        const int input = settings.open_input ? silent[0] : open("/dev/null", O_RDONLY);
-        const int output = open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        const int input = settings.input >= 0   ? settings.input
+                          : settings.open_input ? silent[0]
+                                                : open("/dev/null", O_RDONLY);
+        const int output =
+            settings.output >= 0 ? settings.output : open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
         const int error = open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
         dup2(input, 0);
         dup2(output, 1);
@@ -72,7 +76,7 @@ inline Ran run_fovea(const std::vector<std::string>& arguments, const RunSetting
     close(silent[1]);
     Ran ran;
     ran.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    if (settings.out_path.empty()) ran.out = read_text(out);
+    if (settings.out_path.empty() && settings.output < 0) ran.out = read_text(out);
     ran.err = read_text(err);
     return ran;
 }

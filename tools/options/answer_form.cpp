@@ -11,27 +11,33 @@ void FormOptions::check() const {
 }
 
 void add_form(const Verb& verb, FormOptions& form) {
-    verb.file("--json-schema", form.schema_path, "a file: the answer is JSON that this schema validates");
-    verb.file("--grammar", form.grammar_path, "a file: the answer fits this grammar (GBNF)");
+    verb.input("--json-schema", form.schema_path, "a file: the answer is JSON that this schema validates");
+    verb.input("--grammar", form.grammar_path, "a file: the answer fits this grammar (GBNF)");
     verb.text("--regex", form.regex, "the answer matches this regular expression");
     verb.flag("--compact", form.compact, "with --json-schema: no space between the answer's parts");
 }
 
-grammar::Grammar read_form(const FormOptions& options) {
-    const std::string& path = !options.schema_path.empty() ? options.schema_path : options.grammar_path;
+static const std::string& path_of(const FormOptions& options) {
+    return !options.schema_path.empty() ? options.schema_path : options.grammar_path;
+}
+
+std::string form_text(const FormOptions& options) {
+    return options.regex ? *options.regex : read_text_file(path_of(options));
+}
+
+grammar::Grammar read_form(const FormOptions& options, const std::string& text) {
     try {
-        if (options.regex) return grammar::read_regex(*options.regex);
-        const std::string text = read_text_file(path);
+        if (options.regex) return grammar::read_regex(text);
         if (!options.grammar_path.empty()) return grammar::read_gbnf(text);
         return grammar::read_json_schema(text, {.compact = options.compact});
     } catch (const grammar::GrammarError& error) {
-        throw host::Error((options.regex ? "--regex" : path) + ": " + error.what());
+        throw host::Error((options.regex ? "--regex" : path_of(options)) + ": " + error.what());
     }
 }
 
 CompiledForm compile_form(const FormOptions& options, const host::Opened& opened, const grammar::CompileOptions& how) {
     options.check();
-    const grammar::Grammar grammar = read_form(options);
+    const grammar::Grammar grammar = read_form(options, form_text(options));
     try {
         CompiledForm compiled;
         compiled.index = grammar::index_vocabulary(opened.tokenizer);

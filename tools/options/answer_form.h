@@ -26,8 +26,10 @@ struct FormOptions {
 /// --json-schema, --grammar, --regex and --compact.
 void add_form(const Verb& verb, FormOptions& form);
 
-/// The grammar that the options ask for. Throws host::Error, which names the file.
-[[nodiscard]] grammar::Grammar read_form(const FormOptions& options);
+/// The schema, grammar or expression that the options ask for. Throws host::Error.
+[[nodiscard]] std::string form_text(const FormOptions& options);
+/// What that text means. Throws host::Error, which names the file.
+[[nodiscard]] grammar::Grammar read_form(const FormOptions& options, const std::string& text);
 
 /// A form with the index of the vocabulary that it is for.
 struct CompiledForm {

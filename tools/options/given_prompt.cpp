@@ -7,6 +7,7 @@
 
 #include "fovea/host/opened.h"
 #include "host/base/error.h"
+#include "host/base/output_file.h"
 #include "host/base/text_file.h"
 
 namespace fovea {
@@ -18,18 +19,18 @@ std::string read_prompt(const std::string& path) {
     return text;
 }
 
-/// Whether standard input has begun, or ended, in time.
+/// Whether standard input is there and has begun, or ended, in time.
 bool input_speaks() {
     constexpr int kMilliseconds = 2000;
     pollfd input{STDIN_FILENO, POLLIN, 0};
-    return !isatty(STDIN_FILENO) && poll(&input, 1, kMilliseconds) != 0;
+    return has_input() && !isatty(STDIN_FILENO) && poll(&input, 1, kMilliseconds) != 0;
 }
 
 }  // namespace
 
 std::optional<std::string> asked_prompt(bool given, const std::string& text, const std::string& file) {
     if (given && !file.empty()) return read_prompt(file);
-    if (given ? text == "-" : input_speaks()) return read_prompt("/dev/stdin");
+    if (given ? text == "-" : input_speaks()) return read_prompt("-");
     if (!given) return std::nullopt;
     if (text.starts_with("@@")) return text.substr(1);
     if (!text.starts_with('@')) return text;
@@ -37,6 +38,7 @@ std::optional<std::string> asked_prompt(bool given, const std::string& text, con
     if (!std::filesystem::exists(text.substr(1), ignored))
         throw host::Error("-p " + text +
                           ": expected a file after @, got none; a text that starts with @ is given with @@");
+    keep_from_writing(text.substr(1));
     return read_prompt(text.substr(1));
 }
 

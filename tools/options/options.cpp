@@ -11,9 +11,11 @@
 #include <sched.h>
 #endif
 
+#include "convert/open/source_files.h"
 #include "fovea/executors.h"
 #include "fovea/host/runtime.h"
 #include "host/base/error.h"
+#include "host/base/output_file.h"
 #include "host/base/words.h"
 #include "tools/terminal/usage_error.h"
 
@@ -82,7 +84,12 @@ void Option::each(std::function<void()> seen) const {
 
 Verb::Verb(CLI::App& app, const char* name, const char* description) : app_(*app.add_subcommand(name, description)) {}
 
-void Verb::set_action(std::function<void()> action) const { app_.callback(std::move(action)); }
+void Verb::set_action(std::function<void()> action) const {
+    app_.callback([action = std::move(action), outputs = outputs_] {
+        check_outputs(*outputs);
+        action();
+    });
+}
 
 void Verb::flag(const char* names, bool& value, const char* help) const { app_.add_flag(names, value, help); }
 
@@ -104,8 +111,12 @@ Option Verb::argument(const char* name, std::string& value, const char* help) co
     return Option(app_.add_option(name, value, help)->type_name("")->option_text(" "));
 }
 
-void Verb::arguments(const char* name, std::vector<std::string>& values, const char* help) const {
-    app_.add_option(name, values, help)->type_name("")->option_text(" ");
+void Verb::input_argument(const char* name, std::string& value, const char* help) const {
+    argument(name, value, help).option_->each(keep_source);
+}
+
+void Verb::input_arguments(const char* name, std::vector<std::string>& values, const char* help) const {
+    app_.add_option(name, values, help)->type_name("")->option_text(" ")->each(keep_source);
 }
 
 std::uint64_t read_count(const std::string& what, const std::string& text, std::uint64_t least, std::uint64_t most) {
@@ -139,6 +150,18 @@ Option Verb::text(const char* names, Into<std::string> value, std::string_view h
         made.option_->check([kind](const std::string& text) {
             return text.empty() ? std::string("expected ") + kind + ", got nothing" : std::string();
         });
+    return made;
+}
+
+Option Verb::input(const char* names, Into<std::string> value, std::string_view help, const char* kind) const {
+    const Option made = text(names, value, help, kind);
+    made.option_->each(keep_source);
+    return made;
+}
+
+Option Verb::output(const char* names, Into<std::string> value, std::string_view help) const {
+    const Option made = text(names, value, help, "FILE");
+    made.option_->each([outputs = outputs_](const std::string& path) { outputs->push_back(path); });
     return made;
 }
 
@@ -219,6 +242,7 @@ void Verb::scaled_paths(const char* names, std::vector<ScaledPath>& values, cons
             else
                 value.scale = 1.0f;
         }
+        keep_source(value.path);
         values.push_back(std::move(value));
     });
 }
@@ -228,7 +252,7 @@ void Verb::model(std::string& path, const char* help) const {
         if (given.empty()) throw bad_value("MODEL", "a file", "an empty name");
         path = given;
     };
-    app_.add_option_function<std::string>("MODEL", read, help)->type_name("")->option_text(" ");
+    app_.add_option_function<std::string>("MODEL", read, help)->type_name("")->option_text(" ")->each(keep_source);
 }
 
 void need_model(const std::string& path) {
@@ -236,7 +260,8 @@ void need_model(const std::string& path) {
 }
 
 void Verb::common(CommonOptions& common) const {
-    count("--threads", common.n_threads, 1, kMaxThreads, "threads (default: this machine's fast cores)");
+    count("--threads", common.n_threads, 1, kMaxThreads,
+          "threads (default: this machine's fast cores)");
     text("--cpus", common.cpus, "run on these CPUs only, such as 0,2-3", "LIST");
     text("--executor", common.executor, "whose threads compute (default: the first): " + joined(executor_names()),
          "NAME");

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -94,15 +95,18 @@ public:
     Option option(const char* names, std::string_view help, const char* kind, ReadText read) const;
     /// The same for an option that may be given several times.
     Option repeated(const char* names, const char* help, const char* kind, ReadText read) const;
-    /// What is given without an option's name: one text, or all that are left.
+    /// What is given without an option's name: a text.
     Option argument(const char* name, std::string& value, const char* help) const;
-    void arguments(const char* name, std::vector<std::string>& values, const char* help) const;
+    /// The same of inputs.
+    void input_argument(const char* name, std::string& value, const char* help) const;
+    void input_arguments(const char* name, std::vector<std::string>& values, const char* help) const;
 
     /// A text may be empty, what is of another kind may not.
     Option text(const char* names, Into<std::string> value, std::string_view help, const char* kind = "TEXT") const;
-    Option file(const char* names, Into<std::string> value, std::string_view help) const {
-        return text(names, value, help, "FILE");
-    }
+    /// A file, or folder, that is read: the verb writes over nothing of it, by whatever name (host/base/output_file.h).
+    Option input(const char* names, Into<std::string> value, std::string_view help, const char* kind = "FILE") const;
+    /// A file that is written. Before the verb does anything it is refused where it is an input, or another output too.
+    Option output(const char* names, Into<std::string> value, std::string_view help) const;
     void texts(const char* names, std::vector<std::string>& values, const char* help) const;
     Option count(const char* names, Into<std::uint32_t> value, std::uint32_t least, std::uint32_t most,
                  const char* help) const;
@@ -118,9 +122,9 @@ public:
     void weight_type(Into<Type> value, const std::string& help) const;
     /// --kv, how keys and values are cached.
     void kv(Type& value) const;
-    /// May be given several times: PATH or PATH:SCALE, a file with that whole name coming first.
+    /// Inputs, maybe several: PATH or PATH:SCALE, a file with that whole name coming first.
     void scaled_paths(const char* names, std::vector<ScaledPath>& values, const char* help) const;
-    /// The positional MODEL. A verb that can't do without one asks need_model for it.
+    /// The positional MODEL, an input. A verb that can't do without one asks need_model for it.
     void model(std::string& path,
                const char* help = "a Fovea file, or a Hugging Face folder or GGUF file, which is converted once") const;
     /// What every verb takes; `opening` is for those that open their model with common.opening(): --verify too.
@@ -129,6 +133,8 @@ public:
 
 private:
     CLI::App& app_;
+    std::shared_ptr<std::vector<std::string>> outputs_ =
+        std::make_shared<std::vector<std::string>>();  // that are given
 };
 
 void need_model(const std::string& path);

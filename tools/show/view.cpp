@@ -99,11 +99,11 @@ void draw(const ViewOptions& view, std::span<const Attended> all, std::size_t ch
 
 void add_view(const Verb& verb, ViewOptions& view, bool has_layers) {
     const std::string what = "an .npy file for attention weights [batch, query, key], the heads' mean";
-    verb.file("--weights", view.weights, has_layers ? what + ", of one layer" : what);
+    verb.output("--weights", view.weights, has_layers ? what + ", of one layer" : what);
     verb.flag("--per-head", view.per_head, "weights of each head: [batch, heads, query, key]");
-    verb.file("--picture", view.picture,
-              has_layers ? "draw what attends to what: .svg (one layer), .html (all) or - (here)"
-                         : "draw what attends to what: .svg, .html or - (here)");
+    verb.output("--picture", view.picture,
+                has_layers ? "draw what attends to what: .svg (one layer), .html (all) or - (here)"
+                           : "draw what attends to what: .svg, .html or - (here)");
     if (has_layers)
         verb.count("--layer", view.layer, 0, kAny, "which layer's, from 0 (the default)").each([&view] {
             view.has_layer = true;

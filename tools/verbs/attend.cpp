@@ -269,25 +269,25 @@ void attend_arrays(AttendOptions& options) {
 void add_attend(CLI::App& app) {
     const auto declare = [](const Verb& verb, AttendOptions& o) {
         verb.model(o.model, "a converted module (default: none, heads are attended to as they are)");
-        verb.file("--query", o.query, "[batch, heads, seq, dim], [batch, seq, width] or [seq, width]");
-        verb.file("--key", o.key, "keys' rows or heads (default: the query's)");
-        verb.file("--value", o.value, "values' rows or heads (default: the keys')");
-        verb.file("--attn-mask", o.attn_mask,
-                  "[query, key] or larger: true hides a pair, numbers are added to its score");
-        verb.file("--keep-mask", o.keep_mask, "the same where true shows a pair");
-        verb.file("--key-padding-mask", o.key_padding_mask, "[batch, key]: true hides a key");
+        verb.input("--query", o.query, "[batch, heads, seq, dim], [batch, seq, width] or [seq, width]");
+        verb.input("--key", o.key, "keys' rows or heads (default: the query's)");
+        verb.input("--value", o.value, "values' rows or heads (default: the keys')");
+        verb.input("--attn-mask", o.attn_mask,
+                   "[query, key] or larger: true hides a pair, numbers are added to its score");
+        verb.input("--keep-mask", o.keep_mask, "the same where true shows a pair");
+        verb.input("--key-padding-mask", o.key_padding_mask, "[batch, key]: true hides a key");
         verb.flag("--causal", o.causal, "a query sees the keys up to its own position");
         verb.flag("--seq-first", o.seq_first, "rows are [seq, batch, width], here and in the result");
-        verb.file("-o,--output", o.output, "an .npy file for the result, float32; - for standard output");
+        verb.output("-o,--output", o.output, "an .npy file for the result, float32; - for standard output");
         verb.flag("--explain", o.explain, "print each step: its shape, formula and first values");
         add_view(verb, o.view, false);
         verb.count("--n-heads", o.n_heads, 1, 1u << 16, "without MODEL: heads side by side in a row");
         verb.count("--n-kv-heads", o.n_kv_heads, 1, 1u << 16, "without MODEL: heads of keys and values");
         verb.real("--scale", o.scale, -1e30f, 1e30f, "without MODEL: multiplies scores (default 1/sqrt(dim))");
         verb.real("--softcap", o.softcap, 0, 1e30f, "without MODEL: scores become c*tanh(score/c)");
-        verb.file("--past-key", o.past_key, "without MODEL: keys that come before the others");
-        verb.file("--past-value", o.past_value, "without MODEL: their values");
-        verb.file("--kv-lengths", o.kv_lengths, "[batch]: how many of each sequence's keys are real");
+        verb.input("--past-key", o.past_key, "without MODEL: keys that come before the others");
+        verb.input("--past-value", o.past_value, "without MODEL: their values");
+        verb.input("--kv-lengths", o.kv_lengths, "[batch]: how many of each sequence's keys are real");
         verb.kv(o.common.kv_type);
         verb.count("--repeat", o.repeat, 1, 1000000, "times to compute it; --json tells their median");
         verb.opening(o.common);

@@ -211,6 +211,8 @@ void hold_conversation(const ChatOptions& given, const host::Opened& opened) {
             conversation.load(options.session);
     }
     if (!options.system.empty()) conversation.set_system(options.system);
+    if (!options.has_prompt && !has_input())
+        throw host::Error("standard input: expected messages, a line each, got a descriptor that is closed");
     const bool interactive = !options.has_prompt && isatty(STDIN_FILENO) && !options.common.json;
     if (!options.quiet && !chat.note().empty())
         std::fprintf(stderr, "%s: %s\n", one_line(opened.name).c_str(), chat.note().c_str());
@@ -251,8 +253,8 @@ void add_chat(CLI::App& app) {
             verb.text("-p,--prompt", o.prompt, "one message; its answer, and the end").each([&o] {
                 o.has_prompt = true;
             });
-            verb.file("--session", o.session, "a file that keeps the conversation and its cache between runs");
-            verb.file("--template", o.template_path, "a file with a chat template (default: the model's own)");
+            verb.output("--session", o.session, "a file that keeps the conversation and its cache between runs");
+            verb.input("--template", o.template_path, "a file with a chat template (default: the model's own)");
             verb.count_or_any("-n", o.n_new, 1, "tokens of an answer at most (default: until it ends)");
             add_sampling(verb, o.sampling);
             add_loras(verb, o.loras);

@@ -152,9 +152,9 @@ void add_classify(CLI::App& app) {
         verb.model(o.model);
         verb.text("-p,--prompt", o.text, "the text; of an answer, the question");
         verb.text("--pair", o.pair, "the second text; of an answer, where to find it");
-        verb.file("--texts", o.texts,
-                  "a file of texts, a line each, or - for standard input; a line may be {\"text\": …, \"pair\": …}. "
-                  "Beside -p each is the pair of that text");
+        verb.input("--texts", o.texts,
+                   "a file of texts, a line each, or - for standard input; a line may be {\"text\": …, \"pair\": …}. "
+                   "Beside -p each is the pair of that text");
         verb.count("--top", o.top, 1, 1000000, "words to show for each mask (default: 5)");
         verb.count("--answer-tokens", o.answer_tokens, 1, 1000000, "most tokens of an answer (default: 30)");
         verb.kv(o.common.kv_type);

@@ -160,22 +160,22 @@ void convert_as_asked(Arguments& arguments) {
 
 void add_convert(CLI::App& app) {
     const auto declare = [](const Verb& verb, Arguments& o) {
-        verb.argument("SOURCE", o.source,
-                      "a folder with config.json, a .safetensors, a GGUF, a llama2.c or a Fovea file");
-        verb.file("-o,--output", o.output, "the file to write");
+        verb.input_argument("SOURCE", o.source,
+                            "a folder with config.json, a .safetensors, a GGUF, a llama2.c or a Fovea file");
+        verb.output("-o,--output", o.output, "the file to write");
         verb.weight_type(o.type, "the weights (default: the source's)");
         verb.real(
             "--bits", o.bits, 1, 32,
             "of a weight on average: each matrix gets the type that loses least within them; best with --calibrate");
         verb.size("--bytes", o.bytes, "the same for the whole file: 90M");
-        verb.text("--tokenizer", o.tokenizer,
-                  "a tokenizer.json, vocab.txt, vocab.json or tokenizer.bin (default: beside the model)", "PATH");
-        verb.text("--config", o.config, "a config.json (default: beside the model)", "PATH");
+        verb.input("--tokenizer", o.tokenizer,
+                   "a tokenizer.json, vocab.txt, vocab.json or tokenizer.bin (default: beside the model)", "PATH");
+        verb.input("--config", o.config, "a config.json (default: beside the model)", "PATH");
         verb.scaled_paths("--lora", o.loras,
                           "a PEFT adapter's folder, merged into the weights; maybe several, each maybe with a scale");
-        verb.text("--base", o.base,
-                  "SOURCE is a PEFT adapter's folder, and this the model's: makes a file for run --lora", "FOLDER");
-        verb.text(
+        verb.input("--base", o.base,
+                   "SOURCE is a PEFT adapter's folder, and this the model's: makes a file for run --lora", "FOLDER");
+        verb.input(
             "--calibrate", o.calibrate,
             "quantize so that outputs change least on a text like this one (its first 8,192 tokens); self: on one "
             "that the model writes",

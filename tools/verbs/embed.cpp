@@ -22,7 +22,7 @@ void check_symbol(const std::string& symbol) {
 }
 
 /// The file as words, which both assembler and engine read as little-endian, and its last odd bytes.
-void write_bytes(std::ofstream& out, std::span<const std::byte> bytes) {
+void write_bytes(std::ostream& out, std::span<const std::byte> bytes) {
     constexpr std::size_t kWord = 4, kWordsInLine = 12;
     std::string line;
     std::size_t at = 0;
@@ -96,7 +96,7 @@ void embed(EmbedOptions& options) {
 void add_embed(CLI::App& app) {
     const auto declare = [](const Verb& verb, EmbedOptions& o) {
         verb.model(o.input, "a Fovea file, or a form of answers that fovea grammar wrote");
-        verb.file("-o,--output", o.output, "the file to write, such as model.S");
+        verb.output("-o,--output", o.output, "the file to write, such as model.S");
         verb.text("--symbol", o.symbol,
                   "name of the first byte (default: fovea_model or fovea_form; NAME_end is the end)", "NAME");
         verb.common(o.common);

@@ -354,20 +354,20 @@ void add_encode(CLI::App& app) {
                     "put the model's prompt of that name before texts (default: the one that its folder chooses; "
                     "\"\": none)",
                     "NAME", [&o](const std::string& name) { o.prompt_name = name; });
-        verb.file("--texts", o.texts, "a file of texts, a line each, or - for standard input");
-        verb.file("--source", o.source.rows, "what the encoder reads: [batch, seq, d_model] or [seq, d_model]");
-        verb.file("--target", o.target.rows, "what the decoder reads");
-        verb.file("--memory", o.memory.rows, "what a decoder without an encoder attends to");
-        verb.file("--source-mask", o.source.mask, "[query, key] or larger: true hides a pair, numbers are added");
-        verb.file("--target-mask", o.target.mask, "of the target's rows to themselves");
-        verb.file("--memory-mask", o.memory.mask, "of the target's rows to the memory");
-        verb.file("--source-padding-mask", o.source.padding, "[batch, key]: true hides a row of the source");
-        verb.file("--target-padding-mask", o.target.padding, "of the target");
-        verb.file("--memory-padding-mask", o.memory.padding, "of the memory");
+        verb.input("--texts", o.texts, "a file of texts, a line each, or - for standard input");
+        verb.input("--source", o.source.rows, "what the encoder reads: [batch, seq, d_model] or [seq, d_model]");
+        verb.input("--target", o.target.rows, "what the decoder reads");
+        verb.input("--memory", o.memory.rows, "what a decoder without an encoder attends to");
+        verb.input("--source-mask", o.source.mask, "[query, key] or larger: true hides a pair, numbers are added");
+        verb.input("--target-mask", o.target.mask, "of the target's rows to themselves");
+        verb.input("--memory-mask", o.memory.mask, "of the target's rows to the memory");
+        verb.input("--source-padding-mask", o.source.padding, "[batch, key]: true hides a row of the source");
+        verb.input("--target-padding-mask", o.target.padding, "of the target");
+        verb.input("--memory-padding-mask", o.memory.padding, "of the memory");
         verb.flag("--causal", o.causal, "the target's rows, or an encoder's alone, see none that come later");
         verb.flag("--head", o.head, "the logits of a model for classes, words, answers or masks, not its vectors");
         verb.flag("--seq-first", o.seq_first, "arrays are [seq, batch, d_model], the result too");
-        verb.file("-o,--output", o.output, "an .npy file for the vectors, float32; - for standard output");
+        verb.output("-o,--output", o.output, "an .npy file for the vectors, float32; - for standard output");
         add_view(verb, o.view, true);
         verb.flag("--cross", o.cross, "its attention to the memory");
         verb.flag("--encoder", o.of_encoder, "a layer of the encoder, where there is a decoder too");

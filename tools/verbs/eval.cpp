@@ -79,8 +79,8 @@ void eval(EvalOptions& options) {
 void add_eval(CLI::App& app) {
     const auto declare = [](const Verb& verb, EvalOptions& o) {
         verb.model(o.model);
-        verb.file("--text", o.text, "the text, cut into sequences of --context tokens");
-        verb.file("--against", o.against, "a model of the same vocabulary to compare with");
+        verb.input("--text", o.text, "the text, cut into sequences of --context tokens");
+        verb.input("--against", o.against, "a model of the same vocabulary to compare with");
         verb.count("--context", o.context, 2, kAny, "tokens of a sequence (default: all the model has)");
         verb.kv(o.common.kv_type);
         verb.opening(o.common);

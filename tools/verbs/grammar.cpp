@@ -44,7 +44,7 @@ void add_grammar(CLI::App& app) {
     const auto declare = [](const Verb& verb, GrammarOptions& o) {
         verb.model(o.model, "a Fovea file, whose vocabulary it is for (default: the built-in model)");
         add_form(verb, o.form);
-        verb.file("-o,--output", o.output, "the file to write");
+        verb.output("-o,--output", o.output, "the file to write");
         verb.flag("--small", o.small, "leave out masks: fewer bytes, slower on large vocabularies");
         verb.common(o.common);
     };

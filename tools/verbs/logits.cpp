@@ -4,6 +4,7 @@
 
 #include "fovea/host/runtime.h"
 #include "host/base/npy.h"
+#include "host/base/output_file.h"
 #include "tools/measure/trace_hash.h"
 #include "tools/options/adapters.h"
 #include "tools/options/workers.h"
@@ -144,6 +145,7 @@ void logits(LogitsOptions& options) {
     if (options.text.has_value() == options.tokens.has_value())
         throw UsageError(std::string("--tokens or -p: expected one of them, got ") +
                          (options.text ? "both" : "neither"));
+    if (options.tokens) keep_from_writing(*options.tokens);
     check_output(options.output, options.common.json);
     host::Opened opened = open_model(options.common, options.model);
     opened.need_logits();
@@ -180,8 +182,8 @@ void add_logits(CLI::App& app) {
         verb.model(o.model);
         verb.text("--tokens", o.tokens, "ids such as 1,2,3, or an .npy file of [seq_len] or [n, seq_len] ids", "IDS");
         verb.text("-p,--prompt", o.text, "instead of ids: a text");
-        verb.file("-o,--output", o.output,
-                  "an .npy file for float32 logits, the ids' shape by vocab_size; - for standard output");
+        verb.output("-o,--output", o.output,
+                    "an .npy file for float32 logits, the ids' shape by vocab_size; - for standard output");
         add_view(verb, o.view, true);
         add_loras(verb, o.loras);
         verb.count(

@@ -249,12 +249,12 @@ void add_plan(CLI::App& app) {
             "--seconds", o.seconds, 0.01f, 86400,
             "of a recording, by a model that hears (default: a window, 30); transcribe decodes files beside that");
         verb.flag("--words", o.words, "and the times of its words");
-        verb.file("--picture", o.picture, "draw the arena: .svg, .html or - (here)");
+        verb.output("--picture", o.picture, "draw the arena: .svg, .html or - (here)");
         verb.size("--flash", o.flash, "do the model and the library fit into this: 2M");
         verb.size("--ram", o.ram, "does all that a program needs fit into this: 512K");
         verb.count("--text-bytes", o.max_text_bytes, 0, kAny,
                    "with --ram: of the longest text to make tokens of (default: 64)");
-        verb.file("--form", o.form, "and answers of this form, which fovea grammar wrote");
+        verb.input("--form", o.form, "and answers of this form, which fovea grammar wrote");
         verb.common(o.common);
     };
     add_verb<PlanOptions>(app, "plan", "Exact memory and parameters, of a file or of a published shape", make_and_print,

@@ -1,9 +1,9 @@
 // fovea run: a prompt in, its continuation out.
 #include <unistd.h>
 #include <filesystem>
-#include <iostream>
 
 #include "host/base/output_file.h"
+#include "host/base/text_file.h"
 #include "host/model/beam_options.h"
 #include "host/model/context.h"
 #include "host/text/session_file.h"
@@ -167,7 +167,7 @@ void run_interactively(const RunOptions& options, const host::Opened& opened) {
     const std::uint32_t context = context_of(options, opened);
     Answering answering(options, opened, context);
     std::fprintf(stderr, "%s: a prompt per line, an empty one ends.\n", one_line(opened.name).c_str());
-    for (std::string line; std::fputs("> ", stderr), std::getline(std::cin, line) && !line.empty();) {
+    for (std::string line; std::fputs("> ", stderr), read_input_line(line) && !line.empty();) {
         const std::vector<Token> tokens =
             opened.tokens(closed_prompt(opened, line), {.parse_special = options.special});
         std::uint32_t n_new = 0;
@@ -329,7 +329,7 @@ void add_run(CLI::App& app) {
             ++o.n_prompts;
         });
         counts_as_other(verb.argument("PROMPT", o.prompt, "the same, without -p"));
-        counts_as_other(verb.file("-f,--file", o.prompt_file, "a file with the text to continue"));
+        counts_as_other(verb.input("-f,--file", o.prompt_file, "a file with the text to continue"));
         verb.count_or_any("-n", o.n_new, 0,
                           "new tokens at most (default 128); -1: as many as the context has room for");
         verb.flag("--echo", o.echo, "print the prompt first");
@@ -339,12 +339,13 @@ void add_run(CLI::App& app) {
         verb.texts("--stop", o.stop, "a text that ends the answer, which has all before it; may be repeated");
         verb.count("--speculate", o.speculate, 0, 256,
                    "tokens to guess ahead and verify in one pass: the same text, in fewer passes where it repeats");
-        verb.file(
+        verb.input(
             "--draft", o.draft,
             "a smaller model with the same vocabulary that does the guessing (8 tokens, or those of --speculate)");
-        verb.file("--session", o.session,
-                  "a file that keeps the cache between runs: what the prompt begins with like the last is not computed "
-                  "again");
+        verb.output(
+            "--session", o.session,
+            "a file that keeps the cache between runs: what the prompt begins with like the last is not computed "
+            "again");
         add_view(verb, o.view, true);
         verb.kv(o.common.kv_type);
         add_loras(verb, o.loras);
@@ -358,11 +359,11 @@ void add_run(CLI::App& app) {
         verb.flag("--special", o.special, "read special tokens in the prompt, and show those that come");
         verb.flag("--quiet", o.quiet, "no figures on standard error");
         counts_as_other(verb.tokens(o.tokens, "the ids to continue, such as 1,2,3, instead of a text"));
-        verb.file(
+        verb.input(
             "--batch", o.batch,
             "requests, a JSON object a line with a prompt or messages, computed many at a time; - for standard input");
-        verb.file("-o,--output", o.output,
-                  "with --batch: a file for the answers (default: standard output); an unfinished one is continued");
+        verb.output("-o,--output", o.output,
+                    "with --batch: a file for the answers (default: standard output); an unfinished one is continued");
         verb.count("--sequences", o.n_sequences, 1, 1024, "with --batch: requests computed at once (default 16)");
         add_workers(verb, o.common);
         verb.opening(o.common);

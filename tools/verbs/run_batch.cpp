@@ -9,7 +9,7 @@
 #include <map>
 
 #include "host/base/clock.h"
-#include "host/base/text_file.h"
+#include "host/base/output_file.h"
 #include "serve/api/batch_requests.h"
 #include "serve/jobs/worker.h"
 #include "tools/terminal/progress.h"
@@ -53,7 +53,7 @@ public:
     /// request of its place, which the hash says; what follows the last line break is dropped. Throws host::Error where the file
     /// holds anything else, leaving it as it was, or is being written by somebody.
     BatchOutput(const std::string& path, std::span<const std::uint32_t> hashes) : path_(path) {
-        if (path.empty() || path == "-") {
+        if (path.empty() || is_standard_output(path)) {
             path_ = "standard output";
             return;
         }
@@ -271,17 +271,18 @@ struct BatchRun {
 /// The form that --json-schema, --grammar or --regex gives every request that has none.
 void read_default_form(const FormOptions& form, serve::Request& request) {
     if (!form.wanted()) return;
-    (void)read_form(form);  // refused here, by the file's name
+    const std::string text = form_text(form);
+    (void)read_form(form, text);  // refused here, by the file's name
     request.compact = form.compact;
     if (form.regex) {
         request.form = serve::Form::regex;
-        request.grammar = *form.regex;
+        request.grammar = text;
     } else if (!form.grammar_path.empty()) {
         request.form = serve::Form::grammar;
-        request.grammar = read_text_file(form.grammar_path);
+        request.grammar = text;
     } else {
         request.form = serve::Form::schema;
-        request.schema = Json::parse(read_text_file(form.schema_path));
+        request.schema = Json::parse(text);
     }
 }
 

@@ -1,9 +1,9 @@
 // fovea run with a model of two stacks: the prompt is what the encoder reads, and the decoder writes a text of its own.
 #include <unistd.h>
-#include <iostream>
 
 #include "host/base/clock.h"
 #include "host/base/output_file.h"
+#include "host/base/text_file.h"
 #include "tools/options/given_prompt.h"
 #include "tools/verbs/run_options.h"
 #include "tools/verbs/verb.h"
@@ -99,7 +99,7 @@ void write_target(const RunOptions& options, const host::Opened& opened) {
     if (!options.tokens.empty()) return write_one(translator, options.tokens, options, opened);
     if (text) return write_text(*text);
     std::fprintf(stderr, "%s: a text per line, an empty one ends.\n", one_line(opened.name).c_str());
-    for (std::string line; std::fputs("> ", stderr), std::getline(std::cin, line) && !line.empty();) try {
+    for (std::string line; std::fputs("> ", stderr), read_input_line(line) && !line.empty();) try {
             write_text(line);
         } catch (const host::Error& refusal) {  // this line was too long; the next may not be
             std::fprintf(stderr, "%s\n", refusal.what());

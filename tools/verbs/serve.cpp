@@ -154,7 +154,7 @@ void run_server(ServeOptions&) { refuse_without_boost("serve"); }
 
 void add_serve(CLI::App& app) {
     const auto declare = [](const Verb& verb, ServeOptions& o) {
-        verb.arguments("MODEL", o.models, "Fovea files, each FILE or NAME=FILE (default: the built-in model)");
+        verb.input_arguments("MODEL", o.models, "Fovea files, each FILE or NAME=FILE (default: the built-in model)");
         verb.count("--port", o.port, 0, 65535, "port (default 8080; 0: a free one, which is printed)");
         verb.text("--host", o.host, "address to listen on (default 127.0.0.1: this machine alone)", "ADDRESS");
         verb.count("--context", o.worker.context, 1, kAny,
@@ -170,7 +170,7 @@ void add_serve(CLI::App& app) {
         verb.count("--drain", o.drain_seconds, 0, 1 << 20,
                    "seconds that answers have to end after SIGTERM (default 30)");
         verb.texts("--api-key", o.keys, "clients must send this key; may be repeated, each is a user of its own");
-        verb.file("--api-key-file", o.key_file, "the same, a key per line");
+        verb.input("--api-key-file", o.key_file, "the same, a key per line");
         verb.texts("--cors", o.origins, "pages of this origin may ask, such as https://a.example; *: all");
         verb.scaled_paths(
             "--lora", o.loras,

@@ -1,5 +1,4 @@
 // fovea tokenize: a text's ids, and the text of ids.
-#include <iostream>
 #include <sstream>
 
 #include "convert/open/open.h"
@@ -77,7 +76,7 @@ void print_text(const IdsOptions& options, const Tokenizer& tokenizer, const std
 
 /// A line of JSON each, a string; a line of answer each.
 void print_each_line(const IdsOptions& options, const host::Opened& opened) {
-    std::istringstream lines(read_text_file(options.lines == "-" ? "/dev/stdin" : options.lines));
+    std::istringstream lines(read_text_file(options.lines));
     std::size_t number = 0;
     for (std::string text; std::getline(lines, text);) {
         const Json line = read_json(text);
@@ -103,14 +102,13 @@ void tokenize(IdsOptions& options) {
     const host::Opened& opened = in_use.opened;
     const Tokenizer& tokenizer = opened.need_tokenizer();
     if (options.ids == "-")
-        for (std::string line; std::getline(std::cin, line);) print_text(options, tokenizer, line);
+        for (std::string line; read_input_line(line);) print_text(options, tokenizer, line);
     else if (options.ids)
         print_text(options, tokenizer, *options.ids);
     else if (!options.lines.empty())
         print_each_line(options, opened);
     else {
-        const std::string text =
-            options.text ? *options.text : read_text_file(options.file == "-" ? "/dev/stdin" : options.file);
+        const std::string text = options.text ? *options.text : read_text_file(options.file);
         const TokenizeOptions how{.parse_special = options.special};
         print_ids(
             options, tokenizer,
@@ -127,8 +125,8 @@ void add_tokenize(CLI::App& app) {
                    "folder with one");
         verb.text("-p,--prompt", o.text, "the text");
         verb.text("--pair", o.pair, "a second text, for the model's template of two");
-        verb.file("-f,--file", o.file, "read the text from a file (- is standard input)");
-        verb.file("--jsonl", o.lines, "a text on each line, a JSON string; an answer on each");
+        verb.input("-f,--file", o.file, "read the text from a file (- is standard input)");
+        verb.input("--jsonl", o.lines, "a text on each line, a JSON string; an answer on each");
         verb.text("--decode", o.ids, "the text of these ids (- reads a list from each line)", "IDS");
         verb.flag("--special", o.special, "read <|name|> in the text as that special token, and show it with --decode");
         verb.flag("--pieces", o.pieces, "the bytes that each id stands for, beside it");

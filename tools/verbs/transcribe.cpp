@@ -151,7 +151,7 @@ void transcribe_files(TranscribeOptions& options) {
 void add_transcribe(CLI::App& app) {
     const auto declare = [](const Verb& verb, TranscribeOptions& o) {
         verb.model(o.model);
-        verb.arguments("FILE", o.files, "recordings; - is a WAV file on standard input");
+        verb.input_arguments("FILE", o.files, "recordings; - is a WAV file on standard input");
         verb.text("--language", o.language, "what is spoken, en for English (default: auto, heard at the start)");
         verb.text("--task", o.task, "transcribe, or translate into English (default: transcribe)");
         verb.text("--prompt", o.prompt,

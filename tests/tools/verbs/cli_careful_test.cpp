@@ -10,21 +10,22 @@ using namespace fovea::testing;
 TEST_CASE("cli: a conversion never writes over what it reads") {
     const DemoFile demo;
     const std::string before = read_text(demo.path), link = (demo.folder / "link.fovea").string();
-    const std::string expected = "-o: expected another file than what is read, got ";
-    check_refused({"convert", demo.path, "-o", demo.path, "--type", "q4"}, 1, expected);
+    const std::string expected = ": expected another file than what is read\n";
+    check_refused({"convert", demo.path, "-o", demo.path, "--type", "q4"}, 1, demo.path + expected);
     fs::create_symlink(demo.path, link);
-    check_refused({"convert", demo.path, "-o", link, "--type", "q4"}, 1, expected);
+    check_refused({"convert", demo.path, "-o", link, "--type", "q4"}, 1, link + expected);
     CHECK(read_text(demo.path) == before);
 
     const fs::path folder = demo.folder / "model", config = folder / "config.json";
     fs::copy(fs::path(FOVEA_GOLDEN_DIR) / "families/llama", folder);
     const std::string had = read_text(config);
     const std::string other = "-o: expected a new file, or a Fovea file to replace, got another kind: ";
-    check_refused({"convert", folder, "-o", config}, 1, other);
-    check_refused({"convert", folder / "model.safetensors", "-o", config}, 1, other);
+    check_refused({"convert", folder, "-o", config}, 1, expected);
+    check_refused({"convert", folder / "model.safetensors", "-o", config}, 1, expected);
     const std::string text = (demo.folder / "text.txt").string();
     write_text(text, "turn on the light\n");
-    check_refused({"convert", demo.path, "--type", "q4_k", "--calibrate", text, "-o", text}, 1, other);
+    check_refused({"convert", demo.path, "--type", "q4_k", "--calibrate", text, "-o", text}, 1, expected);
+    check_refused({"convert", demo.path, "-o", text}, 1, other);
     CHECK(read_text(text) == "turn on the light\n");
     CHECK(read_text(config) == had);
     for (int i = 0; i < 2; ++i) (void)output_of({"convert", folder, "-o", folder / "model.fovea"});  // that one may be
@@ -60,7 +61,7 @@ TEST_CASE("cli: nothing that is written replaces the model that is read") {
     check_refused({"logits", demo.path, "-p", "hi", "-o", demo.path}, 1, demo.path + words);
     check_refused({"logits", demo.path, "-p", "hi", "-o", link}, 1, link + words);
     check_refused({"run", demo.path, "-p", "hi", "--weights", demo.path}, 1, demo.path + words);
-    check_refused({"run", demo.path, "-p", "hi", "--picture", link}, 2, "--picture: expected");
+    check_refused({"run", demo.path, "-p", "hi", "--picture", link}, 1, link + words);
     check_refused({"run", demo.path, "-p", "hi", "--session", demo.path}, 1, demo.path + words);
     check_refused({"embed", demo.path, "-o", demo.path}, 1, demo.path + words);
     check_refused({"grammar", demo.path, "--regex", "a", "-o", demo.path}, 1, demo.path + words);
@@ -81,7 +82,7 @@ TEST_CASE("cli: a stream that is closed gets nothing, and neither does a file in
         CHECK(run_fovea({"logits", demo.path, "-p", "hi", "-o", file, "--json"}, settings).status == (closed == 1));
         CHECK(read_text(file) == expected);
         const Ran chat = run_fovea({"chat", demo.path}, settings);  // and does not wait for what never comes
-        CHECK(chat.status == 0);
+        CHECK(chat.status == (closed == 0));
     }
 }
 
