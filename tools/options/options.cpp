@@ -4,6 +4,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <sstream>
 
@@ -23,6 +24,7 @@ namespace fovea {
 namespace {
 
 constexpr std::uint32_t kMaxCpu = 1023;  // what a cpu_set_t holds
+constexpr char kThreads[] = "FOVEA_THREADS";
 
 std::string last_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
 
@@ -261,7 +263,7 @@ void need_model(const std::string& path) {
 
 void Verb::common(CommonOptions& common) const {
     count("--threads", common.n_threads, 1, kMaxThreads,
-          "threads (default: this machine's fast cores)");
+          "threads (default: FOVEA_THREADS, or this machine's fast cores)");
     text("--cpus", common.cpus, "run on these CPUs only, such as 0,2-3", "LIST");
     text("--executor", common.executor, "whose threads compute (default: the first): " + joined(executor_names()),
          "NAME");
@@ -301,6 +303,9 @@ void settle(CommonOptions& common) {
         if (std::find(names.begin(), names.end(), common.isa) == names.end())
             throw host::Error("--isa: expected one of " + joined(isa_names()) + ", got " + common.isa);
     }
+    const char* threads = std::getenv(kThreads);
+    if (common.n_threads == 0 && threads && *threads)
+        common.n_threads = static_cast<std::uint32_t>(read_count(kThreads, threads, 1, kMaxThreads));
     if (common.n_threads == 0) common.n_threads = default_threads();
 }
 

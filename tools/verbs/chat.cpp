@@ -207,7 +207,8 @@ void hold_conversation(const ChatOptions& given, const host::Opened& opened) {
     if (options.no_thinking) conversation.set_extra({{"enable_thinking", false}});
     if (!options.session.empty()) {
         check_can_write(options.session);
-        if (std::error_code ignored; std::filesystem::exists(options.session, ignored))
+        std::error_code ignored;
+        if (std::filesystem::exists(options.session, ignored) && !std::filesystem::is_empty(options.session, ignored))
             conversation.load(options.session);
     }
     if (!options.system.empty()) conversation.set_system(options.system);

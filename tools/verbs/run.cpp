@@ -117,7 +117,9 @@ void print_json(const std::string& text, const std::vector<Token>& tokens, const
 /// The file of --session, where there is one.
 std::optional<SavedText> read_session(const RunOptions& options, Mapping& mapping) {
     std::error_code ignored;  // what cannot be looked at cannot be written either, and is refused then
-    if (options.session.empty() || !std::filesystem::exists(options.session, ignored)) return std::nullopt;
+    if (options.session.empty() || !std::filesystem::exists(options.session, ignored) ||
+        std::filesystem::is_empty(options.session, ignored))  // as mktemp makes one
+        return std::nullopt;
     require(map_file(options.session.c_str(), mapping), options.session);
     return host::split_session_file(mapping.bytes(), options.session);
 }

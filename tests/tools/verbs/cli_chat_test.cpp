@@ -30,7 +30,7 @@ constexpr char kTemplate[] =
 /// A small model with random weights that has ChatML's tokens and the template above.
 struct ChatModel {
     TemporaryFolder folder;
-    std::string path = (folder / "chat.fovea").string();
+    std::string path = (folder / "chat.fovea").string(), adapter = (folder / "adapter.fovea").string();
 
     explicit ChatModel(const char* chat_template = kTemplate, std::uint32_t max_positions = 400, bool has_ends = true,
                        const std::vector<std::pair<std::string, std::string>>& info = {},
@@ -52,11 +52,17 @@ struct ChatModel {
             tokenizer["added_tokens"].push_back(token);
         }
         const std::string text = tokenizer.dump();
+        write_adapter(config);
         ModelSource source = random_model(config, 3);
         source.tokenizer = tokenizer_section_from_json(text, name, {config.decoder.vocab_size, {}, {}});
         if (*chat_template) source.info.emplace_back("chat_template", chat_template);
         source.info.insert(source.info.end(), info.begin(), info.end());
         write_file(source, path, {});
+    }
+    void write_adapter(Config config) const {
+        config.decoder.adapter_rank = 2;
+        config.decoder.adapted = kAllAdapted;
+        write_file(random_model(config, 4), adapter, {});
     }
 };
 
@@ -407,6 +413,42 @@ TEST_CASE("cli: a sampling option without --temp means a temperature of 1") {
     };
     CHECK(ran({"--top-p", "0.9", "--seed", "7"}) == ran({"--top-p", "0.9", "--seed", "7", "--temp", "1"}));
     CHECK(ran({"--top-k", "3", "--temp", "0"}) == ran({}));
+}
+
+TEST_CASE("chat: what was saved is loaded beside the same adapters alone") {
+    const ChatModel model;
+    const std::string file = (model.folder / "kept").string();
+    const auto chat = [&](const std::vector<std::string>& loras, const std::string& lines) {
+        std::vector<std::string> arguments{"chat", model.path, "-n", "4", "--quiet"};
+        for (const std::string& lora : loras) arguments.insert(arguments.end(), {"--lora", lora});
+        return piped(lines, arguments);
+    };
+    const std::vector<std::vector<std::string>> ways{
+        {}, {model.adapter}, {model.adapter + ":0.5"}, {model.adapter, model.adapter}};
+    for (const auto& saved_with : ways) {
+        fs::remove(file);
+        CHECK(chat(saved_with, "hello\n/save " + file + "\n").status == 0);
+        for (const auto& loaded_with : ways) {
+            const Ran ran = chat(loaded_with, "/load " + file + "\nand now\n");
+            CAPTURE(ran.err);
+            CHECK((ran.status == 0) == (loaded_with == saved_with));
+            CHECK((ran.status == 0 || contains(ran.err, "kept: expected a saved session with its tokens, ")));
+        }
+    }
+}
+
+TEST_CASE("chat: an empty file is a new session's, as mktemp makes one") {
+    const ChatModel model;
+    const std::string file = (model.folder / "kept").string();
+    write_text(file, "");
+    for (const int n_messages : {2, 4}) {
+        CHECK(piped("hello\n", {"chat", model.path, "-n", "4", "--quiet", "--session", file}).status == 0);
+        CHECK(contains(read_text(file), n_messages == 2 ? "hello" : "},{"));
+    }
+    const std::string text = output_of({"run", model.path, "-p", "hello", "-n", "4", "--quiet"});
+    write_text(file, "");
+    CHECK(output_of({"run", model.path, "-p", "hello", "-n", "4", "--quiet", "--session", file}) == text);
+    CHECK(fs::file_size(file) > 0);
 }
 
 }  // namespace

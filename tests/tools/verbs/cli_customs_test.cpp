@@ -300,5 +300,39 @@ TEST_CASE("docs: every command of the chat page works") {
     CHECK(read_text(folder / "out.jsonl").starts_with("{\"index\":0,\"id\":\"a\",\"request\":\""));
 }
 
+TEST_CASE("customs: -- before a prompt, byte order marks before texts, a variable for threads") {
+    const DemoFile demo;
+    const std::vector<std::string> run{"run", demo.path, "-n", "8", "--quiet"};
+    const auto with = [&](const std::vector<std::string>& more) {
+        std::vector<std::string> all = run;
+        all.insert(all.end(), more.begin(), more.end());
+        return all;
+    };
+    CHECK(output_of(with({"--", "-lights off"})) == output_of(with({"-p", "-lights off"})));
+    CHECK(output_of(with({"--", "lights off"})) == output_of(with({"-p", "lights off"})));
+
+    const std::string text = (demo.folder / "text.txt").string(), expected = output_of(with({"-p", "lights off"}));
+    write_text(text, "\xef\xbb\xbflights off\n");
+    CHECK(output_of(with({"-f", text})) == expected);
+    CHECK(output_of(with({"-p", "@" + text})) == expected);
+    write_text(text, "\xef\xbb\xbf{\"prompt\": \"lights off\"}\n");
+    CHECK(json::parse(output_of(with({"--batch", text})))["text"].get<std::string>() + "\n" == expected);
+    write_text(text, "\xef\xbb\xbf{\"enum\": [\"on\"]}");
+    CHECK(output_of(with({"-p", "lights off", "--json-schema", text})) == "\"on\"\n");
+
+    const auto threads = [&](const std::string& variable, const std::vector<std::string>& more) {
+        std::vector<std::string> all{"plan", demo.path, "--json"};
+        all.insert(all.end(), more.begin(), more.end());
+        const Ran ran = run_fovea(all, {.out_path = {}, .environment = {"FOVEA_THREADS=" + variable}});
+        CHECK(ran.status == 0);
+        return json::parse(ran.out)["n_threads"].get<std::uint32_t>();
+    };
+    CHECK(threads("3", {}) == 3);
+    CHECK(threads("3", {"--threads", "2"}) == 2);
+    CHECK(threads("", {}) == default_threads());
+    check_refused({"plan", demo.path}, 2, "FOVEA_THREADS: expected a whole number from 1 to 256, got all",
+                  {.out_path = {}, .environment = {"FOVEA_THREADS=all"}});
+}
+
 }  // namespace
 }  // namespace fovea::testing

@@ -59,7 +59,6 @@ TEST_CASE("cli: run --session refuses what is not its own, and leaves it as it i
     };
     refused(good, "session mismatch: number of a saved session's cache type: expected 1, got 0", {"--kv", "f16"});
     refused(good, "context full", {"--context", "9", "-n", "1"});
-    refused("", "expected a saved session");
     refused("some other file of a few bytes", "expected a saved session");
     for (const std::size_t at : {std::size_t{0}, std::size_t{16}, good.size() / 2, good.size() - 12, good.size() - 6}) {
         std::string damaged = good;
