@@ -60,9 +60,14 @@ void refuse_in_use(const std::string& path) {
     if (is_in_use(path)) throw host::Error(path + ": expected another file than what is read");
 }
 
+/// By their places where they are not there yet.
 bool is_same_file(const std::string& a, const std::string& b) {
+    const auto place = [](const std::string& path) {
+        std::error_code ignored;
+        return behind_links(std::filesystem::absolute(path, ignored).string());
+    };
     const auto id = file_id(a);
-    return (id && id == file_id(b)) || behind_links(a) == behind_links(b);
+    return (id && id == file_id(b)) || place(a) == place(b);
 }
 
 }  // namespace

@@ -109,16 +109,19 @@ TEST_CASE("overwriting: two outputs are two files, whether they are there or not
     const std::string path = (folder / "result").string(), other = (folder.path() / "." / "result").string(),
                       link = (folder / "link").string();
     fs::create_symlink("result", link);
+    const fs::path before = fs::current_path();
+    fs::current_path(folder.path());  // where it has a name without a folder
     for (const bool is_there : {false, true}) {
         if (is_there) write_text(path, "older");
         for (const NamedFiles& files : all_named_files())
             for (const std::string& first : files.outputs)
                 for (const std::string& second : files.outputs)
-                    for (const std::string& name : {other, link})
+                    for (const std::string& name : {other, link, std::string("result")})
                         if (first != second)
                             check_refused({files.verb, first, path, second, name}, 1,
                                           "expected a file for each result, got one for two\n");
     }
+    fs::current_path(before);
     CHECK(read_text(path) == "older");
     CHECK(folder.n_files() == 2);
 }
