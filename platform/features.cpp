@@ -62,7 +62,7 @@ CpuFeatures ask() noexcept {
     if ((state & kZmmState) != kZmmState) return f;
     f.avx512 = bit(extended.ebx, 16) && bit(extended.ebx, 17) && bit(extended.ebx, 30) && bit(extended.ebx, 31);
     f.avx512vnni = f.avx512 && bit(extended.ecx, 11);
-#if defined(__linux__)  // which may_use_tiles asks, and no other system
+#if defined(__linux__)                        // which may_use_tiles asks, and no other system
     constexpr unsigned kTileState = 0x60000;  // configuration and data
     f.amx = bit(extended.edx, 24) && bit(extended.edx, 25) && (state & kTileState) == kTileState;
 #endif
