@@ -24,6 +24,12 @@ static_assert(sizeof(Team) <= kTeamBytes && alignof(Team) <= 64);
 
 namespace {
 
+#if defined(FOVEA_OPENMP)
+constexpr bool kHasOpenmp = true;
+#else
+constexpr bool kHasOpenmp = false;
+#endif
+
 struct Work {
     Team& team;
     void (*work)(void* context, std::uint32_t member);
@@ -51,9 +57,9 @@ Team* start_team(void* place, std::uint32_t n_threads, TeamRunner run, void* con
     team->n_threads = n_threads;
     team->n_members.store(n_threads, std::memory_order_relaxed);
     team->alone = n_threads <= usable_cpus();
-    team->by_openmp = run && run == openmp_executor().run;
+    team->by_openmp = kHasOpenmp && run && run == openmp_executor().run;
     constexpr auto kNoWork = [](void*, std::uint32_t) {};
-    if (team->by_openmp && n_threads > 1) run(context, n_threads, kNoWork, nullptr);
+    if (kHasOpenmp && team->by_openmp && n_threads > 1) run(context, n_threads, kNoWork, nullptr);
     return team;
 }
 
@@ -66,7 +72,7 @@ void run_team(Team& team, void (*work)(void* context, std::uint32_t member), voi
     if (n == 1)
         run_member(&w, 0);
     else if (team.run)
-        team.run(team.context, n, team.by_openmp ? run_openmp_member : run_member, &w);
+        team.run(team.context, n, kHasOpenmp && team.by_openmp ? run_openmp_member : run_member, &w);
     else
         run_on_threads(nullptr, n, run_member, &w);
 }

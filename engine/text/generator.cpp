@@ -201,7 +201,7 @@ Status start(Generator& generator, std::span<const Token> prompt, const Generate
     // Over the prompt too: whether a space is dropped depends on what came before.
     s.decoder = {};
     if (s.tokenizer.valid())
-        for (const Token token : s.tokens()) (void)decode(s.tokenizer, s.decoder, token, s.shows(token), s.bytes);
+        for (const Token token : s.tokens()) decode_next(s, token);
     s.finish = FinishReason::none;
     s.running = true;
     s.stepped = false;

@@ -13,12 +13,6 @@ struct GeneratorMap {
     std::uint64_t text_bytes = 0;
 };
 
-[[nodiscard]] inline bool contains(std::span<const Token> tokens, Token token) noexcept {
-    for (const Token one : tokens)
-        if (one == token) return true;
-    return false;
-}
-
 struct GeneratorState {
     Tokenizer tokenizer;
     Cache cache, memory;
@@ -60,7 +54,6 @@ struct GeneratorState {
     bool ends_by_length = false;  // when n_left is 0
     bool show_special = false;
 
-    [[nodiscard]] bool shows(Token token) const noexcept { return show_special || contains(shown, token); }
     [[nodiscard]] std::span<const Token> tokens() const noexcept { return {text, n_text}; }
     [[nodiscard]] Step step() const noexcept {
         const std::uint32_t n = n_text + n_proposed - n_cached;
@@ -81,6 +74,9 @@ struct GeneratorAccess {
 
 /// Ends a mark that propose has set.
 void forget_mark(GeneratorState& s) noexcept;
+
+/// The bytes of the token after those that there are, behind s.bytes' first n_bytes.
+std::string_view decode_next(GeneratorState& s, Token token) noexcept;
 
 /// A draft's part of start. Errors: bad_argument.
 [[nodiscard]] Status check_draft(const GeneratorState& s, const DraftModel& draft) noexcept;

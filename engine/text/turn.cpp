@@ -8,6 +8,12 @@
 namespace fovea {
 namespace {
 
+[[nodiscard]] bool contains(std::span<const Token> tokens, Token token) noexcept {
+    for (const Token one : tokens)
+        if (one == token) return true;
+    return false;
+}
+
 [[nodiscard]] Status no_text(const Generator& generator) noexcept {
     return {Code::bad_argument, generator.valid() ? "generator: no text that goes on" : "generator: not made", 0, 0};
 }
@@ -53,8 +59,7 @@ void accept(GeneratorState& s, Token token) noexcept {
     s.text[s.n_text++] = token;
     ++s.figures.n_tokens;
     --s.n_left;
-    if (s.tokenizer.valid() &&
-        finds_stop(s, decode(s.tokenizer, s.decoder, token, s.shows(token), s.bytes.subspan(s.n_bytes)).size()))
+    if (s.tokenizer.valid() && finds_stop(s, decode_next(s, token).size()))
         s.finish = FinishReason::stop_text;
     else if (s.n_left == 0)
         s.finish = s.ends_by_length ? FinishReason::length : FinishReason::context;
@@ -102,6 +107,11 @@ void accept(GeneratorState& s, Token token) noexcept {
 }
 
 }  // namespace
+
+std::string_view decode_next(GeneratorState& s, Token token) noexcept {
+    const bool shows = s.show_special || contains(s.shown, token);
+    return decode(s.tokenizer, s.decoder, token, shows, s.bytes.subspan(s.n_bytes));
+}
 
 Status next_step(Generator& generator, Step& step) noexcept {
     if (!generator.valid() || !GeneratorAccess::state(generator)->running) return no_text(generator);
