@@ -153,8 +153,8 @@ Json call(const char* name, const char* arguments) {
 std::vector<Json> answers(const Family& family) {
     const Json first = call("weather.at", R"({"city": "Bad \"Ems\"\n<b> it's & \u00fc \\n", "code": "012", "days": 3,
                                               "exact": true, "at": [1, -2.5e3, []], "more": {"a": null, "b": {"c": "d"}}})");
-    const Json calls[] = {
-        Json::array(), {first}, {first, call("stop-all", "{}"), call("weather.at", R"({"city": "x"})")}};
+    const Json calls[] = {Json::array(), Json::array({first}),
+                          Json::array({first, call("stop-all", "{}"), call("weather.at", R"({"city": "x"})")})};
     std::vector<Json> all;
     for (const char* thought : {"", "So < that\n[x] {y"})
         for (const char* text : {"", "Let me <see>:\n{1}"})
