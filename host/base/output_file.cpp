@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -47,11 +48,13 @@ std::optional<FileId> file_id(const std::string& path) {
     return id_of(::stat(path.c_str(), &file), file);
 }
 
+std::mutex in_use;  // threads may open models at the same time
 std::vector<FileId> files_in_use;
 
 bool is_in_use(const std::string& path) {
     const auto id = file_id(path);
     struct stat input {};
+    const std::lock_guard lock(in_use);
     return id && (std::count(files_in_use.begin(), files_in_use.end(), *id) ||
                   id == id_of(::fstat(STDIN_FILENO, &input), input));
 }
@@ -75,8 +78,9 @@ bool is_same_file(const std::string& a, const std::string& b) {
 bool is_standard_output(const std::string& path) { return path == "-" || path == "/dev/stdout"; }
 
 void keep_from_writing(const std::string& path) {
-    if (const auto id = file_id(path); id && !std::count(files_in_use.begin(), files_in_use.end(), *id))
-        files_in_use.push_back(*id);
+    const auto id = file_id(path);
+    const std::lock_guard lock(in_use);
+    if (id && !std::count(files_in_use.begin(), files_in_use.end(), *id)) files_in_use.push_back(*id);
 }
 
 void check_outputs(std::span<const std::string> paths) {
