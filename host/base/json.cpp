@@ -1,6 +1,8 @@
 #include "host/base/json.h"
 
 #include <algorithm>
+#include <numeric>
+#include <vector>
 
 FOVEA_JSON_MEMBERS(, Json)
 FOVEA_JSON_MEMBERS(, SortedJson)
@@ -8,23 +10,117 @@ FOVEA_JSON_MEMBERS(, SortedJson)
 namespace fovea {
 namespace {
 
-template<class Value>
-Value read(std::string_view text, JsonFault* fault) {
-    if (!fault) return Value::parse(text, nullptr, false);
-    try {
-        return Value::parse(text);
-    } catch (const nlohmann::json::parse_error& error) {
-        fault->byte = error.byte;
-    } catch (const nlohmann::json::out_of_range&) {  // of parsing, a number's alone
-        fault->byte = 0;
-    }
-    return Value::value_t::discarded;
+/// A parser's complaint as a line of printable characters, without the library's name and number of it.
+std::string words_of(const char* what) {
+    std::string words = what;  // "[json.exception.parse_error.101] parse error at line 1, ...: ..."
+    words = words.substr(std::min(words.find("] ") + 2, words.size()));
+    for (char& c : words)
+        if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = '?';
+    return "expected JSON, got a " + words.substr(0, 200);
 }
+
+/// Builds a value from what the parser meets. The library's own builder looks for each name among the members before it, and with
+/// bounds of a caller's for each object among its siblings.
+class JsonBuilder final : public nlohmann::json_sax<Json> {
+public:
+    JsonBuilder(const JsonBounds& bounds, JsonFault& fault) : bounds_(bounds), fault_(fault) {}
+
+    Json value;
+
+    bool null() override { return add(nullptr); }
+    bool boolean(bool given) override { return add(given); }
+    bool number_integer(number_integer_t given) override { return add(given); }
+    bool number_unsigned(number_unsigned_t given) override { return add(given); }
+    bool number_float(number_float_t given, const string_t&) override { return add(given); }
+    bool string(string_t& given) override { return add(std::move(given)); }
+    bool binary(binary_t&) override { return false; }  // no text has it
+    bool key(string_t& name) override {
+        auto& members = open_.back()->get_ref<Json::object_t&>();
+        if (members.size() == bounds_.members) return refuse(bounds_.members, " keys in an object, got more");
+        // As a vector's: the map's own call looks for the name.
+        static_cast<Json::object_t::Container&>(members).emplace_back(std::move(name), nullptr);
+        return true;
+    }
+    bool start_object(std::size_t) override { return begin(Json::value_t::object); }
+    bool start_array(std::size_t) override { return begin(Json::value_t::array); }
+    bool end_object() override {
+        join_twins(open_.back()->get_ref<Json::object_t&>());
+        return end_array();
+    }
+    bool end_array() override {
+        open_.pop_back();
+        return true;
+    }
+    bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+        constexpr int kOutOfRange = 406;
+        fault_ = {error.id == kOutOfRange ? 0 : position, words_of(error.what())};
+        return false;
+    }
+
+private:
+    bool refuse(std::size_t most, const char* of) {
+        fault_ = {1, "expected at most " + std::to_string(most) + of};
+        return false;
+    }
+    bool add(Json given) {
+        (void)place(std::move(given));
+        return true;
+    }
+    Json& place(Json given) {
+        if (open_.empty()) return value = std::move(given);
+        if (open_.back()->is_array()) return open_.back()->get_ref<Json::array_t&>().emplace_back(std::move(given));
+        return open_.back()->get_ref<Json::object_t&>().back().second = std::move(given);
+    }
+    bool begin(Json::value_t type) {
+        if (open_.size() == bounds_.depth) return refuse(bounds_.depth, " arrays and objects in each other, got more");
+        open_.push_back(&place(type));
+        return true;
+    }
+    /// Of members of one name the first keeps its place and takes the last one's value.
+    void join_twins(Json::object_t& members) {
+        order_.resize(members.size());
+        std::iota(order_.begin(), order_.end(), members.begin());
+        std::stable_sort(order_.begin(), order_.end(), [](auto a, auto b) { return a->first < b->first; });
+        bool twins = false;
+        for (std::size_t i = order_.size(); i-- > 1;) {
+            if (order_[i - 1]->first != order_[i]->first) continue;
+            order_[i - 1]->second = std::move(order_[i]->second);
+            order_[i]->second = Json::value_t::discarded;
+            twins = true;
+        }
+        if (!twins) return;
+        Json::object_t kept;
+        for (auto& [name, given] : members)
+            if (!given.is_discarded())
+                static_cast<Json::object_t::Container&>(kept).emplace_back(name, std::move(given));
+        members = std::move(kept);
+    }
+
+    const JsonBounds& bounds_;
+    JsonFault& fault_;
+    std::vector<Json*> open_;  // from the outermost; only the last one grows, so their places hold
+    std::vector<Json::object_t::iterator> order_;
+};
 
 }  // namespace
 
-Json read_json(std::string_view text, JsonFault* fault) { return read<Json>(text, fault); }
-SortedJson read_sorted_json(std::string_view text, JsonFault* fault) { return read<SortedJson>(text, fault); }
+Json read_json(std::string_view text, JsonFault* fault, const JsonBounds& bounds) {
+    JsonFault ignored;
+    JsonBuilder builder(bounds, fault ? *fault : ignored);
+    return Json::sax_parse(text, &builder) ? std::move(builder.value) : Json(Json::value_t::discarded);
+}
+
+SortedJson read_sorted_json(std::string_view text, JsonFault* fault) {
+    if (!fault) return SortedJson::parse(text, nullptr, false);
+    try {
+        return SortedJson::parse(text);
+    } catch (const nlohmann::json::parse_error& error) {
+        *fault = {error.byte, words_of(error.what())};
+    } catch (const nlohmann::json::out_of_range& error) {  // of parsing, a number's alone
+        *fault = {0, words_of(error.what())};
+    }
+    return SortedJson::value_t::discarded;
+}
 
 std::string json_text(const Json& value, bool ascii) {
     return value.dump(-1, ' ', ascii, Json::error_handler_t::replace);

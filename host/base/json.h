@@ -12,13 +12,21 @@ using Json = nlohmann::ordered_json;
 /// A value whose objects have their members by name: of models' folders, where one has a hundred thousand.
 using SortedJson = nlohmann::json;
 
-/// Where a text stops being JSON. Byte 0: it has a number that no double can hold.
+/// Where a text stops being JSON, and why. Byte 0: it has a number that no double can hold.
 struct JsonFault {
     std::size_t byte = 0;
+    std::string words;  ///< "expected X, got Y"
 };
 
-/// The value that a text is; one that is_discarded(), and `fault`, where it is none.
-[[nodiscard]] Json read_json(std::string_view text, JsonFault* fault = nullptr);
+/// What a text may hold. What copies or prints a value calls itself for each level.
+struct JsonBounds {
+    std::size_t depth = 2000;               ///< arrays and objects in each other
+    std::size_t members = std::size_t(-1);  ///< of one object
+};
+
+/// The value that a text is; one that is_discarded(), and `fault`, where it is none. A member that comes twice has the last value.
+/// The time grows with the text's bytes, whatever they are.
+[[nodiscard]] Json read_json(std::string_view text, JsonFault* fault = nullptr, const JsonBounds& bounds = {});
 [[nodiscard]] SortedJson read_sorted_json(std::string_view text, JsonFault* fault = nullptr);
 
 /// A value on one line. Bytes that are no UTF-8 become U+FFFD. `ascii`: all other characters are escaped.

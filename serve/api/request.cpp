@@ -38,29 +38,10 @@ void read_tool_calls(Json& calls, const std::string& place) {
 }  // namespace
 
 Json read_body(std::string_view body) {
-    std::vector<std::uint32_t> n_keys;  // of the objects that are open, by depth
-    const auto bounded = [&](int depth, Json::parse_event_t event, Json&) {
-        if (depth > kMostDepth)
-            throw RequestError(400, "body: expected at most " + std::to_string(kMostDepth) +
-                                        " arrays and objects in each other, got more");
-        if (event == Json::parse_event_t::object_start) {
-            n_keys.resize(static_cast<std::size_t>(depth) + 2);
-            n_keys.back() = 0;
-        }
-        if (event == Json::parse_event_t::key && ++n_keys[static_cast<std::size_t>(depth)] > kMostKeys)
-            throw RequestError(400, "body: expected at most " + std::to_string(kMostKeys) +
-                                        " keys in an object, got more");  // each is looked for among those before
-        return true;
-    };
-    try {
-        return Json::parse(body.begin(), body.end(), bounded);
-    } catch (const Json::exception& error) {
-        std::string words = error.what();  // "[json.exception.parse_error.101] parse error at line 1, ...: ..."
-        words = words.substr(std::min(words.find("] ") + 2, words.size()));
-        for (char& c : words)
-            if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = '?';
-        throw RequestError(400, "body: expected JSON, got a " + words.substr(0, 200));
-    }
+    JsonFault fault;
+    Json read = read_json(body, &fault, {.depth = kMostDepth, .members = kMostKeys});
+    if (read.is_discarded()) throw RequestError(400, "body: " + fault.words);
+    return read;
 }
 
 std::string read_content(const Json& content, const std::string& place) {

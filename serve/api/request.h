@@ -84,7 +84,7 @@ inline constexpr std::size_t kMostStops = 16;        // stop strings,
 inline constexpr std::size_t kMostStopBytes = 1024;  // together
 inline constexpr std::size_t kMostBiases = 1024;     // of tokens
 inline constexpr int kMostLikeliest = 20;
-inline constexpr int kMostDepth = 100;  // of arrays and objects in each other
+inline constexpr std::size_t kMostDepth = 100;  // of arrays and objects in each other
 
 /// JSON of any bytes, or RequestError: what is not JSON, or is too deep.
 [[nodiscard]] Json read_body(std::string_view body);
