@@ -1,5 +1,6 @@
 #include "serve/http/connection.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <charconv>
@@ -11,15 +12,19 @@ constexpr std::size_t kPiece = 64 << 10;      // bytes of one write, for which a
 constexpr std::size_t kLingered = 256 << 10;  // bytes of a refused request that are read before the connection closes
 constexpr std::chrono::seconds kLingerTime{2};
 
-/// What a body takes of the bytes of all, as long as anybody keeps it.
-struct BodyBytes {
-    BodyBytes(Counter& all_, std::size_t n_) : all(all_), n(n_) { all += n; }
-    ~BodyBytes() { all -= n; }
-    BodyBytes(const BodyBytes&) = delete;
-    BodyBytes& operator=(const BodyBytes&) = delete;
-    Counter& all;
-    const std::size_t n;
-};
+constexpr std::chrono::milliseconds kGlance{50};
+
+/// Whether the other side has closed. Bytes of a next request may wait to be read before that.
+bool has_left(int socket) {
+#ifdef POLLRDHUP
+    pollfd end{.fd = socket, .events = POLLRDHUP, .revents = 0};
+    return ::poll(&end, 1, 0) > 0;
+#else
+    char byte = 0;
+    const ssize_t n = ::recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+#endif
+}
 
 /// The connection has ended, or is to end, within a message.
 bool is_over(const beast::error_code& error) {
@@ -31,12 +36,17 @@ bool is_over(const beast::error_code& error) {
 }  // namespace
 
 Connection::Connection(HttpServer::State& server, tcp::socket socket)
-    : server_(server), stream_(std::move(socket)), buffer_(server.limits.header_bytes + 4096) {
+    : server_(server),
+      stream_(std::move(socket)),
+      buffer_(server.limits.header_bytes + 4096),
+      glance_(stream_.get_executor()) {
     place_ = server_.all.insert(server_.all.end(), this);
     beast::error_code error;
     const auto endpoint = stream_.socket().remote_endpoint(error);
     if (!error) peer_ = endpoint.address().to_string();
     stream_.socket().set_option(tcp::no_delay(true), error);
+    stream_.socket().set_option(asio::socket_base::send_buffer_size(static_cast<int>(server.limits.send_buffer)),
+                                error);
     server_.metrics.n_connections = server_.all.size();
 }
 
@@ -76,14 +86,22 @@ void Connection::await_request() {
     prepare(*parser_, server_.limits);
     head_only_ = ends_ = in_chunks_ = keeps_alive_ = false;
     set_idle(true);
-    if (buffer_.size()) return read_headers();
-    buffer_.shrink_to_fit();
     stream_.expires_after(first_ ? server_.limits.header_time : server_.limits.idle_time);
-    if (!std::exchange(first_, false)) server_.make_room(nullptr);
+    if (!std::exchange(first_, false) && !buffer_.size()) server_.make_room(nullptr);
+    await_bytes();
+}
+
+/// The first byte of a request. Empty lines before it are none (RFC 9112, section 2.2).
+void Connection::await_bytes() {
+    for (char next = 0; buffer_.size(); buffer_.consume(1)) {
+        next = *static_cast<const char*>(buffer_.data().data());
+        if (next != '\r' && next != '\n') return read_headers();
+    }
+    buffer_.shrink_to_fit();
     stream_.async_read_some(buffer_.prepare(2048), [self = shared_from_this()](beast::error_code error, std::size_t n) {
         if (error) return self->close();
         self->buffer_.commit(n);
-        self->read_headers();
+        self->await_bytes();
     });
 }
 
@@ -97,9 +115,9 @@ void Connection::read_headers() {
                             });
 }
 
-/// Takes the body's bytes from what all bodies may have, then reads it.
+/// Whether a body may come, and how long; then reads it.
 void Connection::read_body() {
-    if (has_unknown_length(parser_->get(), parser_->chunked())) return refuse(400);
+    if (const int status = refusal_of(parser_->get(), parser_->chunked())) return refuse(status);
     const std::uint64_t length = parser_->content_length().value_or(0);
     const bool has_body = length || parser_->chunked();
     BodyKind kind = BodyKind::ordinary;
@@ -112,30 +130,34 @@ void Connection::read_body() {
     }
     const BodyLimits& limits = server_.limits.of(kind);
     if (length > limits.bytes) return refuse(413);
-    Counter& all = kind == BodyKind::upload ? server_.metrics.n_upload_bytes : server_.metrics.n_body_bytes;
-    const std::size_t n = length ? static_cast<std::size_t>(length) : has_body ? limits.bytes : 0;
-    if (all + n > limits.all_bytes) return refuse(429);
-    taken_ = std::make_shared<BodyBytes>(all, n);
+    taken_ = std::make_shared<BodyBytes>(kind == BodyKind::upload ? server_.uploads : server_.bodies, peer_);
     parser_->body_limit(limits.bytes);
+    parser_->eager(true);
     stream_.expires_after(limits.time);
-    const auto read = [self = shared_from_this()] {
-        http::async_read(self->stream_, self->buffer_, *self->parser_, [self](beast::error_code error, std::size_t) {
-            if (error == http::error::body_limit) return self->refuse(413);
-            if (is_over(error)) return self->close();
-            if (error) return self->refuse(refusal_of(error));
-            self->keeps_alive_ = self->parser_->get().keep_alive();
-            self->in_chunks_ = self->parser_->get().version() >= 11;
-            self->handle(request_of(self->parser_->release()), 0);
-        });
-    };
     const auto expect = parser_->get()[http::field::expect];
-    if (!beast::iequals(expect, "100-continue") || !n) return read();
+    if (!beast::iequals(expect, "100-continue") || !has_body) return read_piece(limits);
     static constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
     asio::async_write(stream_, asio::buffer(kGoOn),
-                      [self = shared_from_this(), read](beast::error_code error, std::size_t) {
+                      [self = shared_from_this(), &limits](beast::error_code error, std::size_t) {
                           if (error) return self->close();
-                          read();
+                          self->read_piece(limits);
                       });
+}
+
+/// What has come of a body counts; the rest is read until it is whole.
+void Connection::read_piece(const BodyLimits& limits) {
+    if (!taken_->grow_to(parser_->get().body().size(), limits)) return refuse(429);
+    if (!parser_->is_done())
+        return http::async_read_some(stream_, buffer_, *parser_,
+                                     [self = shared_from_this(), &limits](beast::error_code error, std::size_t) {
+                                         if (error == http::error::body_limit) return self->refuse(413);
+                                         if (is_over(error)) return self->close();
+                                         if (error) return self->refuse(refusal_of(error));
+                                         self->read_piece(limits);
+                                     });
+    keeps_alive_ = parser_->get().keep_alive();
+    in_chunks_ = parser_->get().version() >= 11;
+    handle(request_of(parser_->release()), 0);
 }
 
 /// What cannot be read in full: its connection ends with the answer.
@@ -160,15 +182,20 @@ void Connection::handle(HttpRequest request, int refused) {
     server_.handler(std::move(request), self, refused);
 }
 
-/// Learns that the client hangs up while it waits. More bytes of it are the next request's, and are left where they are.
+/// Learns that the client hangs up while it waits. More bytes of it are the next request's, and stay where they are.
 void Connection::watch() {
     stream_.socket().async_wait(tcp::socket::wait_read, [weak = weak_from_this()](beast::error_code error) {
-        const auto self = weak.lock();
-        if (!self || !self->busy_) return;
-        if (error) return;
-        char byte = 0;
-        const ssize_t n = ::recv(self->stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) self->give_up();
+        if (const auto self = weak.lock(); self && !error) self->look_again();
+    });
+}
+
+/// Waiting for bytes ends at once while there are some, so a client that has sent more is looked at from time to time.
+void Connection::look_again() {
+    if (!busy_) return;
+    if (has_left(stream_.socket().native_handle())) return give_up();
+    glance_.expires_after(kGlance);
+    glance_.async_wait([weak = weak_from_this()](beast::error_code error) {
+        if (const auto self = weak.lock(); self && !error) self->look_again();
     });
 }
 
@@ -268,6 +295,7 @@ void Connection::answered() {
     std::string().swap(sending_);
     beast::error_code ignored;
     stream_.socket().cancel(ignored);  // of watch
+    glance_.cancel();
     if (keeps_alive_) return await_request();
     stream_.expires_after(kLingerTime);  // for all of it, however few bytes come at a time
     linger();

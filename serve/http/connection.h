@@ -9,6 +9,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "serve/http/held_bytes.h"
 #include "serve/http/http_message.h"
 
 namespace fovea::serve {
@@ -20,7 +21,12 @@ class Connection;
 
 struct HttpServer::State {
     State(const HttpLimits& limits_, Metrics& metrics_, Handler handler_, Admits admits_)
-        : limits(limits_), metrics(metrics_), handler(std::move(handler_)), admits(std::move(admits_)) {}
+        : limits(limits_),
+          metrics(metrics_),
+          handler(std::move(handler_)),
+          admits(std::move(admits_)),
+          bodies(std::make_shared<HeldBytes>(metrics_.n_body_bytes)),
+          uploads(std::make_shared<HeldBytes>(metrics_.n_upload_bytes)) {}
 
     void accept();
     void make_room(const Connection* newest);
@@ -32,6 +38,7 @@ struct HttpServer::State {
     Metrics& metrics;
     const Handler handler;
     const Admits admits;
+    const std::shared_ptr<HeldBytes> bodies, uploads;
     std::list<Connection*> all;   // that exist
     std::list<Connection*> idle;  // of those, the ones whose next request is not there in full, the longest first
     bool accepting = false, draining = false, finished = false;
@@ -61,11 +68,14 @@ public:
 
 private:
     void set_idle(bool idle);
+    void await_bytes();
     void read_headers();
     void read_body();
+    void read_piece(const BodyLimits& limits);
     void refuse(int status);
     void handle(HttpRequest request, int refused);
     void watch();
+    void look_again();
     void add_head(const HttpAnswer& answer, std::string_view framing);
     void send();
     void send_piece();
@@ -80,7 +90,8 @@ private:
     std::list<Connection*>::iterator place_, idle_place_;
     std::string peer_, waiting_, sending_;  // bytes to send: not yet begun, begun
     std::size_t n_sent_ = 0;                // of sending_
-    std::shared_ptr<const void> taken_;     // of all bodies' bytes, for a body that is being read
+    std::shared_ptr<BodyBytes> taken_;      // of all bodies' bytes, for a body that is being read
+    asio::steady_timer glance_;             // when a client that has sent more is looked at again
     bool first_ = true, idle_ = false, busy_ = false, writing_ = false, ends_ = false;
     bool keeps_alive_ = false, in_chunks_ = false, head_only_ = false, broken_ = false;
     std::function<void()> gone_, sent_;

@@ -1,9 +1,9 @@
 // HTTP/1.1 over TCP: one thread, any number of connections up to a bound, every one with a deadline for all it does.
 //
-// The bounds: connections; bytes of a request's line and headers; bytes of a body; bytes of all bodies together, which are
-// taken when the headers say how long a body is and given back once it is read. Uploads have bounds of their own. A request's headers and body must arrive
-// in a given time, however small the pieces they come in. Where all connections are in use, the one
-// whose request has been awaited longest is closed for a new one.
+// The bounds: connections; bytes of a request's line and headers; bytes of a body; bytes of all bodies together, of which an address
+// has at most half. They are taken as they come and given back once a body is read. Uploads have bounds of their own. A request's
+// headers and body must arrive in a given time, however small the pieces they come in. What the system sends of an answer ahead of
+// its client is bounded too. Where all connections are in use, the one whose request has been awaited longest is closed for a new one.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -69,6 +69,7 @@ struct HttpLimits {
     BodyLimits body{1 << 20, 64 << 20, std::chrono::seconds{30}};
     BodyLimits upload{25 << 20, 100 << 20, std::chrono::seconds{120}};
     std::uint32_t n_connections = 2048;
+    std::size_t send_buffer = 64 << 10;             ///< bytes that the system keeps for a connection's client
     std::chrono::milliseconds header_time{10'000};  ///< from a request's first byte, or a connection's start
     std::chrono::milliseconds idle_time{30'000};    ///< between requests
     std::chrono::milliseconds write_time{30'000};   ///< in which a client must take at least a byte

@@ -42,8 +42,12 @@ HttpRequest request_of(Message&& message) {
     return request;
 }
 
-bool has_unknown_length(const Message& message, bool chunked) {
-    return !chunked && message.count(http::field::transfer_encoding) > 0;
+int refusal_of(const Message& message, bool chunked) {
+    const auto n_hosts = message.count(http::field::host);
+    if (n_hosts > 1 || (n_hosts == 0 && message.version() >= 11)) return 400;
+    const bool encoded = message.count(http::field::transfer_encoding) > 0;
+    if (encoded && !chunked) return 400;
+    return encoded && !beast::iequals(message[http::field::transfer_encoding], "chunked") ? 501 : 0;
 }
 
 int refusal_of(const beast::error_code& error) {

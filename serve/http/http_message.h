@@ -14,8 +14,8 @@ using Parser = http::request_parser<http::string_body>;
 
 void prepare(Parser& parser, const HttpLimits& limits);
 [[nodiscard]] HttpRequest request_of(Message&& message);
-/// A Transfer-Encoding that is not chunked leaves the length of a request unknown (RFC 9112, section 6.3).
-[[nodiscard]] bool has_unknown_length(const Message& message, bool chunked);
+/// The status for headers that RFC 9112 has refused: not one Host (section 3.2), or a length that is unknown (6.1). 0: none.
+[[nodiscard]] int refusal_of(const Message& message, bool chunked);
 [[nodiscard]] int refusal_of(const beast::error_code& error);
 
 }  // namespace fovea::serve

@@ -45,6 +45,8 @@ BodyKind body_kind(const Endpoint* endpoint) {
 
 }  // namespace
 
+bool is_this_machine(std::string_view host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
+
 void Server::refuse(Route& route, int status, const std::string& message, const std::string& param,
                     const std::string& code) {
     answer(route, {.status = status, .body = error_body(route.request.path, status, message, param, code)});
@@ -60,11 +62,11 @@ void Server::answer(Route& route, Reply reply) {
 /// Throws RequestError where this client may not ask at all. Sets whose request it is, and what browsers want to hear.
 void Server::check_allowed(Route& route) {
     // A page of another site whose name now means this machine (DNS rebinding) gives itself away by that name.
-    const bool local = options_.host == "localhost" || options_.host == "::1" || options_.host.starts_with("127.");
+    const bool local = is_this_machine(options_.host);
     const std::string_view host = route.request.header("host"), name = without_port(host);
-    if (local && !name.empty() && !means_this_machine(name) && !is_address(name))
-        throw RequestError(
-            403, "Host: expected localhost or an address, got another name; with --host 0.0.0.0 any is taken");
+    const bool named = std::find(options_.hosts.begin(), options_.hosts.end(), name) != options_.hosts.end();
+    if ((local || !options_.hosts.empty()) && !name.empty() && !named && !means_this_machine(name) && !is_address(name))
+        throw RequestError(403, "Host: expected localhost, an address or what --allow-host names, got another name");
     const std::string_view origin = route.request.header("origin");
     const bool own =
         !host.empty() && (origin == "http://" + std::string(host) || origin == "https://" + std::string(host));
@@ -114,8 +116,10 @@ void Server::refuse_http(Route& route, int status) {
            status == 413   ? "body: expected at most " + std::to_string(body.bytes) + " bytes, got more"
            : status == 431 ? "headers: expected at most " + std::to_string(limits.header_bytes) + " bytes, got more"
            : status == 429 ? "server: busy with the bodies of other requests, " + std::to_string(body.all_bytes) +
-                                 " bytes at most; try again later"
-                           : "request: expected HTTP/1.1 with one good length of the body, got something else");
+                                 " bytes at most, half of them of one address; try again later"
+           : status == 501
+               ? "Transfer-Encoding: expected chunked, got another"
+               : "request: expected HTTP/1.1 with one Host and one good length of the body, got something else");
 }
 
 void Server::handle(HttpRequest request, const ExchangePtr& exchange, int refused) {

@@ -29,6 +29,7 @@ struct Pending {
         if (!answer->ended()) return;
         if (const Failure& failure = answer->failure(); failure.status) {
             head.status = failure.status;
+            if (failure.status == 429) head.headers.emplace_back("Retry-After", "1");
             head.body = error_body(path, failure.status, failure.message);
         } else {
             head.body = answer->whole();
@@ -65,8 +66,9 @@ std::uint64_t Server::http_bytes() const {
     const bool hears = std::any_of(models_.begin(), models_.end(), [](const host::Opened& served) {
         return served.model.config().encoder.sound.is_speech();
     });
-    return limits.n_connections * (limits.header_bytes + 4096 + kUnsent) + limits.body.all_bytes +
-           kJson * limits.body.bytes + (hears ? limits.upload.all_bytes : 0) + scheduler_.later_bytes();
+    return limits.n_connections * (limits.header_bytes + 4096 + kUnsent + 2 * limits.send_buffer) +
+           limits.body.all_bytes + kJson * limits.body.bytes + (hears ? limits.upload.all_bytes : 0) +
+           scheduler_.later_bytes();
 }
 
 void Server::run(const std::function<void(std::uint16_t port)>& ready) {

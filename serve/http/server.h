@@ -20,9 +20,13 @@ struct ServerOptions {
     HttpLimits http;
     std::vector<std::string> api_keys;  ///< empty: none is asked for
     std::vector<std::string> origins;   ///< whose pages may ask; "*": all
+    std::vector<std::string> hosts;     ///< names by which clients may call this server beside this machine's own and addresses
     std::chrono::seconds time{600};     ///< from a request's arrival to its end
     std::chrono::seconds drain_time{30};
 };
+
+/// Whether only this machine's programs can reach what listens on this address.
+[[nodiscard]] bool is_this_machine(std::string_view host);
 
 class Server {
 public:

@@ -1,6 +1,7 @@
 #include "serve/jobs/fair_queue.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace fovea::serve {
 
@@ -19,9 +20,22 @@ void FairQueue::forget_if_gone(const std::string& name) {
     if (found != users_.end() && found->second.waiting.empty() && found->second.n_running == 0) users_.erase(found);
 }
 
+/// The first job of a user may have begun; the newest of several has not.
+bool FairQueue::make_room(const std::string& name) {
+    const auto n_waiting = [](const auto& entry) { return entry.second.waiting.size(); };
+    const auto most = std::ranges::max_element(users_, {}, n_waiting);
+    const auto own = users_.find(name);
+    if (most == users_.end() || n_waiting(*most) < (own == users_.end() ? 0 : n_waiting(*own)) + 2) return false;
+    most->second.waiting.back()->given_up = true;
+    given_up_.push_back(std::move(most->second.waiting.back()));
+    most->second.waiting.pop_back();
+    --n_waiting_;
+    return true;
+}
+
 bool FairQueue::push(JobPtr job) {
     const std::lock_guard lock(mutex_);
-    if (n_waiting_ >= capacity_) return false;
+    if (n_waiting_ >= capacity_ && !make_room(job->user)) return false;
     user(job->user).waiting.push_back(std::move(job));
     ++n_waiting_;
     return true;
@@ -31,7 +45,8 @@ JobPtr FairQueue::front() {
     const std::lock_guard lock(mutex_);
     const User* next = nullptr;
     for (const auto& [name, state] : users_)
-        if (!state.waiting.empty() && (!next || state.n_served < next->n_served)) next = &state;
+        if (!state.waiting.empty() && state.n_running < max_running_ && (!next || state.n_served < next->n_served))
+            next = &state;
     return next ? next->waiting.front() : nullptr;
 }
 
@@ -45,7 +60,7 @@ void FairQueue::pop(const JobPtr& job) {
 
 std::vector<JobPtr> FairQueue::take_ended(Clock::time_point now) {
     const std::lock_guard lock(mutex_);
-    std::vector<JobPtr> ended;
+    std::vector<JobPtr> ended = std::exchange(given_up_, {});
     for (auto at = users_.begin(); at != users_.end();) {
         std::deque<JobPtr>& waiting = at->second.waiting;
         const auto gone = std::stable_partition(waiting.begin(), waiting.end(),
@@ -56,6 +71,12 @@ std::vector<JobPtr> FairQueue::take_ended(Clock::time_point now) {
         at = waiting.empty() && at->second.n_running == 0 ? users_.erase(at) : std::next(at);
     }
     return ended;
+}
+
+std::uint64_t FairQueue::served(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    const auto found = users_.find(name);
+    return found == users_.end() ? 0 : found->second.n_served;
 }
 
 void FairQueue::charge(const std::string& name, std::uint64_t n_tokens) {

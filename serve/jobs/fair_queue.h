@@ -18,17 +18,22 @@ namespace fovea::serve {
 /// Source: Sheng et al. 2024 (virtual token counter).
 class FairQueue {
 public:
-    explicit FairQueue(std::size_t capacity) : capacity_(capacity) {}
+    /// `max_running`: choices of a user that run, beyond which it is others' turn.
+    explicit FairQueue(std::size_t capacity, std::uint32_t max_running)
+        : capacity_(capacity), max_running_(max_running) {}
 
-    /// False where the queue is full: nothing is kept then.
+    /// A full queue gives up the newest job of whoever has the most, where that is at least two more than this user has. False:
+    /// it is full of others' turns, and nothing is kept.
     [[nodiscard]] bool push(JobPtr job);
     /// The job whose turn it is; null: none waits.
     [[nodiscard]] JobPtr front();
     /// That job has started in full, or is given up.
     void pop(const JobPtr& job);
-    /// Takes out all that nobody waits for any more, and those whose deadline has passed.
+    /// Takes out all that nobody waits for any more, those whose deadline has passed, and those that were given up for others.
     [[nodiscard]] std::vector<JobPtr> take_ended(Clock::time_point now);
-    /// So many tokens were computed for this user.
+    /// Tokens that were computed for a user who waits or runs.
+    [[nodiscard]] std::uint64_t served(const std::string& user);
+    /// So many more were.
     void charge(const std::string& user, std::uint64_t n_tokens);
     /// A choice of this user's runs, or has ended: a user is remembered as long as one does or a job waits.
     void hold(const std::string& user);
@@ -44,11 +49,14 @@ private:
     };
     User& user(const std::string& name);
     void forget_if_gone(const std::string& name);
+    [[nodiscard]] bool make_room(const std::string& name);
 
     std::mutex mutex_;
     const std::size_t capacity_;
+    const std::uint32_t max_running_;
     std::size_t n_waiting_ = 0;
     std::map<std::string, User> users_;
+    std::vector<JobPtr> given_up_;  // for others
 };
 
 }  // namespace fovea::serve

@@ -115,6 +115,7 @@ struct Job {
 
     // What others set while it runs.
     std::atomic<bool> cancelled{false};  ///< nobody waits for it any more
+    bool given_up = false;               ///< by a full queue, for a user who has fewer
     std::shared_ptr<std::atomic<std::size_t>> unsent = std::make_shared<std::atomic<std::size_t>>(0);
     ///< bytes handed over that the client has not taken: above a bound the job's choices rest
 

@@ -49,6 +49,7 @@ constexpr Row<ModelMetrics> kRows[] = {
     {"passes_total", "counter", "Forward passes.", &ModelMetrics::n_passes},
     {"rows_total", "counter", "Tokens computed in all passes.", &ModelMetrics::n_rows},
     {"rests_total", "counter", "Answers whose pages went to others, to be computed again.", &ModelMetrics::n_rests},
+    {"pauses_total", "counter", "Answers that let another client's go on.", &ModelMetrics::n_pauses},
     {"requests_waiting", "gauge", "Requests in the queue.", &ModelMetrics::n_waiting},
     {"sequences_running", "gauge", "Sequences that are computed.", &ModelMetrics::n_running},
     {"pages", "gauge", "Pages of keys and values.", &ModelMetrics::n_pages},

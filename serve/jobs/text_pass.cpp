@@ -36,6 +36,7 @@ ChosenToken chances(const Tokenizer& tokenizer, std::span<const float> logits, T
 
 bool TextWorker::turn() {
     give_up(Clock::now());
+    share_places();
     bool computed = admit();
     computed |= read_sources();
     plan_pass();
@@ -85,7 +86,7 @@ bool TextWorker::waits_to_share(Choice& choice) {
     const Choice* best = nullptr;
     std::uint32_t n_best = n_cached + kWorthWaiting;
     for (const Choice& other : choices_) {
-        if (!other.job || other.order >= choice.order || other.resting) continue;
+        if (!other.goes_on() || other.order >= choice.order) continue;
         std::uint32_t n = std::min(n_same(other.prompt(), choice.prompt()), n_useful);
         if (other.cache.kv_len() >= n) n = other.cache.reach(n);
         if (n <= n_best) continue;
@@ -103,19 +104,18 @@ bool TextWorker::waits_to_share(Choice& choice) {
 std::vector<Choice*> TextWorker::that_fill() {
     std::vector<Choice*> filling;
     for (Choice& c : choices_) {
-        if (!c.job) continue;
+        if (!c.is_active()) continue;
         if (c.resting)
-            c.resting = pool_->n_free_pages() + kept_.n_pages() <
-                        pages_of(c.history().size() + 1) + static_cast<std::uint32_t>(choices_.size());
+            c.resting =
+                pool_->n_free_pages() + kept_.n_pages() < pages_of(c.history().size() + 1) + options_.n_sequences;
         const bool fills = !c.writes || c.cache.kv_len() < c.history().size();
         if (fills && !c.resting && !c.lacks_memory() && !waits_to_share(c)) filling.push_back(&c);
     }
     // All rest: the oldest goes on, with pages for a whole context to itself.
-    const auto active = [](const Choice& c) { return c.job && !c.resting; };
-    if (std::none_of(choices_.begin(), choices_.end(), active)) {
+    if (std::ranges::none_of(choices_, &Choice::goes_on)) {
         Choice* oldest = nullptr;
         for (Choice& c : choices_)
-            if (c.job && (!oldest || c.order < oldest->order)) oldest = &c;
+            if (c.is_active() && (!oldest || c.order < oldest->order)) oldest = &c;
         if (oldest) {
             oldest->resting = false;
             filling.push_back(oldest);
@@ -134,7 +134,7 @@ void TextWorker::plan_pass() {
     const std::vector<Choice*> filling = that_fill();
     for (Choice& c : choices_) {
         c.n_rows = 0;
-        if (!c.job || !c.writes || c.resting || c.cache.kv_len() < c.history().size() || c.job->is_slow()) continue;
+        if (!c.goes_on() || !c.writes || c.cache.kv_len() < c.history().size() || c.job->is_slow()) continue;
         add_generator_step(c);
         n_tokens += c.n_rows;
     }
@@ -205,7 +205,7 @@ void TextWorker::add_generator_step(Choice& c) {
     stepping_.push_back(&c);
 }
 
-/// One forward call. Where pages lack, kept prefixes give theirs, then the youngest choice its own.
+/// One forward call. Where pages lack, kept prefixes give theirs, then the youngest text that pauses, then the youngest of all.
 Status TextWorker::compute() {
     // A step's choice may have failed while others were planned.
     for (std::size_t i = steps_.size(); i-- > 0;) {
@@ -220,25 +220,38 @@ Status TextWorker::compute() {
 }
 
 bool TextWorker::take_pages_back() {
-    if (kept_.drop_oldest()) return true;
+    if (kept_.drop_oldest() || take_paused_pages()) return true;
     Choice* youngest = nullptr;
     int n_active = 0;
     for (Choice& c : choices_) {
-        if (!c.job || c.resting || c.lacks_memory()) continue;
+        if (!c.goes_on() || c.lacks_memory()) continue;
         ++n_active;
         if (!youngest || c.order > youngest->order) youngest = &c;
     }
     if (n_active < 2) return false;
-    (void)rewind(youngest->cache, 0);
-    youngest->resting = true;
-    ++metrics_.n_rests;
-    if (youngest->writes && youngest->generator.figures().n_tokens == 0) youngest->writes = false;  // it starts again
+    take_pages(*youngest);
     const auto at = std::find(stepping_.begin(), stepping_.end(), youngest) - stepping_.begin();
     if (at < static_cast<std::ptrdiff_t>(stepping_.size())) {
         steps_.erase(steps_.begin() + at);
         stepping_.erase(stepping_.begin() + at);
     }
     return !steps_.empty();
+}
+
+bool TextWorker::take_paused_pages() {
+    Choice* youngest = nullptr;
+    for (Choice& c : choices_)
+        if (c.job && c.paused && c.cache.kv_len() && (!youngest || c.order > youngest->order)) youngest = &c;
+    if (youngest) take_pages(*youngest);
+    return youngest != nullptr;
+}
+
+/// The text is computed again when it goes on.
+void TextWorker::take_pages(Choice& choice) {
+    (void)rewind(choice.cache, 0);
+    choice.resting = true;
+    ++metrics_.n_rests;
+    if (choice.writes && choice.generator.figures().n_tokens == 0) choice.writes = false;  // it starts again
 }
 
 /// What the pass adds to a text.

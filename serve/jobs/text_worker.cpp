@@ -2,6 +2,7 @@
 #include "serve/jobs/text_worker.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "fovea/host/generation.h"
 #include "host/base/error.h"
@@ -15,6 +16,8 @@ constexpr std::uint32_t kDefaultContexts = 4;
 constexpr std::uint32_t kStopBytes = 2048;  // of a request, and those of a chat template
 constexpr std::uint32_t kKeptPerSequence = 2;
 constexpr std::uint32_t kStatesPerSequence = 3;  // the present one, one that a pass writes, a mark
+constexpr std::uint32_t kPlacesPerSequence = 2;  // texts that are begun, some of which let others go on
+constexpr std::uint32_t kSlice = 64;             // tokens that a user may be ahead of one whose text rests
 constexpr std::uint32_t kLeastKept = 16;         // tokens that are worth keeping
 constexpr std::chrono::seconds kMostSlow(15);
 
@@ -25,7 +28,7 @@ std::uint64_t positions_of(std::uint32_t asked, std::uint32_t context, std::uint
 }
 
 TextWorker::TextWorker(const host::Opened& served, const WorkerOptions& options, ModelMetrics& metrics)
-    : Worker(options.queue_capacity),
+    : Worker(options.queue_capacity, options.n_sequences),
       served_(served),
       options_(options),
       metrics_(metrics),
@@ -33,8 +36,9 @@ TextWorker::TextWorker(const host::Opened& served, const WorkerOptions& options,
       memories_(served, options, context_),
       n_kept_(memories_.max_source() ? 0 : options.n_sequences * kKeptPerSequence),
       kept_(n_kept_, context_),
-      choices_(options.n_sequences) {
+      choices_(std::size_t{options.n_sequences} * (memories_.max_source() ? 1 : kPlacesPerSequence)) {
     const std::uint32_t n = options.n_sequences;
+    const auto n_places = static_cast<std::uint32_t>(choices_.size());
     workspace_ = plan_workspace(served,
                                 {.max_kv_len = context_,
                                  .max_batch = std::max({options.max_batch, n, memories_.max_source()}),
@@ -44,17 +48,17 @@ TextWorker::TextWorker(const host::Opened& served, const WorkerOptions& options,
     n_pages_ = pages_of(positions_of(options.n_positions, context_, n));
     pool_ = start_pool(served,
                        {.max_kv_len = context_,
-                        .max_sequences = n + n_kept_ + (options.n_viewed ? 1 : 0),
+                        .max_sequences = n_places + n_kept_ + (options.n_viewed ? 1 : 0),
                         .n_pages = n_pages_,
                         .kv_type = options.kv_type,
                         .max_marks = 1,  // a generator's, while it proposes
-                        .n_states = kStatesPerSequence * n + n_kept_ + (options.n_viewed ? 2 : 0)},
+                        .n_states = kStatesPerSequence * n_places + n_kept_ + (options.n_viewed ? 2 : 0)},
                        Pages::at_once);
     require(make_generator_plan(served.model, served.tokenizer,
                                 {.max_tokens = context_, .max_stop_bytes = kStopBytes, .max_proposed = host::kForced},
                                 generator_plan_),
             served.name);
-    generator_arena_ = take_arena(served, generator_plan_.arena_bytes * n, Pages::at_once);
+    generator_arena_ = take_arena(served, generator_plan_.arena_bytes * n_places, Pages::at_once);
     attention_arena_ = take_arena(served, attention_bytes(), Pages::at_once);
     steps_.reserve(n);
     stepping_.reserve(n);
@@ -71,7 +75,7 @@ std::uint64_t TextWorker::memory_bytes() const {
 
 /// Ends what nobody waits for, and what has had its time.
 void TextWorker::give_up(Clock::time_point now) {
-    for (const JobPtr& job : queue.take_ended(now)) fail(job, kLate);
+    for (const JobPtr& job : queue.take_ended(now)) fail(job, why_ended(*job));
     // A client that does not read keeps its place only as long as nobody waits for one.
     const Failure unread{
         504,
@@ -100,21 +104,56 @@ void TextWorker::fail_all(const Failure& failure) {
     set_gauges();
 }
 
+/// Gives the places of a pass to the users who had the fewest tokens: where one waits, the youngest text of the one who had the
+/// most pauses, and goes on where it was. A text that its client does not read pauses first.
+void TextWorker::share_places() {
+    constexpr std::uint64_t kNobody = ~std::uint64_t{0} - kSlice;
+    const auto served = [&](const Choice& c) { return queue.served(c.job->user); };
+    const auto is_free = [](const Choice& c) { return c.job == nullptr; };
+    const JobPtr front = std::ranges::any_of(choices_, is_free) ? queue.front() : nullptr;
+    const std::uint64_t of_front = front ? queue.served(front->user) : kNobody;
+    Choice* next = nullptr;   // of those that pause
+    Choice* heavy = nullptr;  // of those that go on
+    for (Choice& c : choices_) {
+        if (!c.job) continue;
+        const auto rank = [&](const Choice& of) { return std::tuple(of.job->is_slow(), served(of), of.order); };
+        if (c.paused && !c.job->is_slow() && (!next || rank(c) < rank(*next))) next = &c;
+        if (!c.paused && (!heavy || rank(c) > rank(*heavy))) heavy = &c;
+    }
+    const std::uint64_t of_next = next ? served(*next) : kNobody;
+    const bool is_fronts = of_front <= of_next;
+    if (n_active() < options_.n_sequences) {
+        if (next && (!is_fronts || n_active() == 0)) next->paused = false;
+        return;
+    }
+    if (!front && !next) return;
+    const bool is_slow = heavy->job->is_slow();
+    const bool yields = is_fronts ? heavy->job->user != front->user && (is_slow || served(*heavy) > of_front)
+                                  : is_slow || served(*heavy) >= of_next + kSlice;
+    if (!yields) return;
+    heavy->paused = true;
+    ++metrics_.n_pauses;
+    if (!is_fronts) next->paused = false;
+}
+
+/// Whether a prompt finds pages beside those that running texts may want for their next tokens.
+bool TextWorker::has_pages(std::size_t n_prompt) {
+    const std::uint32_t n_others = n_active();
+    const auto lacks = [&] { return pool_->n_free_pages() + kept_.n_pages() < pages_of(n_prompt + 1) + n_others; };
+    while (n_running() && lacks())
+        if (!take_paused_pages()) return false;
+    return true;
+}
+
 /// Starts choices while there are places, and pages for their prompts: what they need beyond, they take as they go. True
 /// where it has computed: a text to look at has no place among the choices.
 bool TextWorker::admit() {
-    const auto rests = [](const Choice& c) { return c.job && c.resting; };
+    const auto rests = [](const Choice& c) { return c.is_active() && c.resting; };
     if (std::any_of(choices_.begin(), choices_.end(), rests)) return false;  // they were first
     for (JobPtr job; (job = queue.front());) {
-        const std::uint32_t n_running = this->n_running();
-        const std::span<const Token> prompt = job->prompts[job->n_started / job->n_each];
-        const std::uint32_t n_there = pool_->n_free_pages() + kept_.n_pages();
-        if (n_running && n_there < pages_of(prompt.size() + 1) + n_running) return false;
+        if (!has_pages(job->prompts[job->n_started / job->n_each].size())) return false;
         if (job->rules && !memories_.has_room(job->sources[job->n_started / job->n_each], choices_)) return false;
-        if (job->view) {
-            show_attention(job);
-            return true;
-        }
+        if (job->view) return show_attention(job);
         if (!start_choice(job)) return false;
         if (job->n_started == job->n_choices()) queue.pop(job);
     }
@@ -123,7 +162,7 @@ bool TextWorker::admit() {
 
 bool TextWorker::start_choice(const JobPtr& job) {
     const auto place = std::find_if(choices_.begin(), choices_.end(), [](auto& c) { return c.job == nullptr; });
-    if (place == choices_.end()) return false;
+    if (place == choices_.end() || n_active() >= options_.n_sequences) return false;
     Choice& choice = *place;
     choice = {.job = job, .index = job->n_started++, .order = ++n_started_, .logits_hash = kLogitsHashSeed};
     queue.hold(job->user);
@@ -169,14 +208,15 @@ std::uint64_t TextWorker::attention_bytes() const {
     return n_heads * n * n * sizeof(float);
 }
 
-/// A text to look at has a cache of its own, in a call of its own.
-void TextWorker::show_attention(const JobPtr& job) {
-    queue.pop(job);
+/// A text to look at has a cache of its own, in a call of its own. False: it waits for pages that others have.
+bool TextWorker::show_attention(const JobPtr& job) {
     const std::span<const Token> text = job->prompts[0];
     const auto n = static_cast<std::uint32_t>(text.size());
     const std::uint32_t n_heads = served_.model.config().decoder.block(job->view->layer).attention.n_heads;
-    while (pool_->n_free_pages() < pages_of(n) && kept_.drop_oldest()) {
+    while (pool_->n_free_pages() < pages_of(n) && (kept_.drop_oldest() || take_paused_pages())) {
     }
+    if (pool_->n_free_pages() < pages_of(n) && n_running()) return false;
+    queue.pop(job);
     const bool mean = job->view->head < 0;
     const std::size_t n_weights = std::size_t{n} * n;
     const std::span<float> out(reinterpret_cast<float*>(attention_arena_.bytes().data()),
@@ -204,6 +244,7 @@ void TextWorker::show_attention(const JobPtr& job) {
     job->events.push_back(std::move(event));
     job->hand_over();
     job->deliver = nullptr;
+    return true;
 }
 
 void TextWorker::set_gauges() {

@@ -23,12 +23,15 @@ struct Choice {
     Cache cache{}, memory{};
     Generator generator{};
     bool writes = false;   ///< its generator has started
+    bool paused = false;   ///< it is others' turn
     bool resting = false;  ///< its pages went to others; it is computed again when there are some
     Constrained constraint{};
     std::uint64_t logits_hash = 0;
     std::uint32_t n_rows = 0;  ///< of this pass
     bool takes = false;        ///< whether its step gives logits
 
+    [[nodiscard]] bool is_active() const { return job && !paused; }
+    [[nodiscard]] bool goes_on() const { return is_active() && !resting; }
     [[nodiscard]] std::span<const Token> prompt() const { return job->prompts[index / job->n_each]; }
     /// What its memory is of; only where its job has rules.
     [[nodiscard]] std::span<const Token> source() const { return job->sources[index / job->n_each]; }
@@ -59,9 +62,11 @@ public:
 
 private:
     void give_up(Clock::time_point now);
+    void share_places();
     [[nodiscard]] bool admit();
+    [[nodiscard]] bool has_pages(std::size_t n_prompt);
     [[nodiscard]] std::uint64_t attention_bytes() const;
-    void show_attention(const JobPtr& job);
+    [[nodiscard]] bool show_attention(const JobPtr& job);
     [[nodiscard]] bool start_choice(const JobPtr& job);
     void end(Choice& choice, bool keep);
     void fail(JobPtr job, const Failure& failure);
@@ -76,9 +81,14 @@ private:
     void add_generator_step(Choice& choice);
     [[nodiscard]] Status compute();
     [[nodiscard]] bool take_pages_back();
+    [[nodiscard]] bool take_paused_pages();
+    void take_pages(Choice& choice);
     void hand_out(Choice& choice);
     void count(const Choice& choice, const Event& event, std::size_t n_new);
     void set_gauges();
+    [[nodiscard]] std::uint32_t n_active() const {
+        return static_cast<std::uint32_t>(std::ranges::count_if(choices_, &Choice::is_active));
+    }
     [[nodiscard]] std::uint32_t n_running() const {
         return static_cast<std::uint32_t>(
             std::ranges::count_if(choices_, [](const Choice& c) { return c.job != nullptr; }));

@@ -103,7 +103,7 @@ void VectorWorker::hand_out(std::size_t i) {
 }
 
 bool VectorWorker::turn() {
-    for (const JobPtr& job : queue.take_ended(Clock::now())) job->fail(kLate);
+    for (const JobPtr& job : queue.take_ended(Clock::now())) job->fail(why_ended(*job));
     gather();
     metrics_.n_waiting = queue.size();
     metrics_.n_running = places_.size();

@@ -33,10 +33,18 @@ struct WorkerOptions {
 
 /// What a job is told whose time is over.
 inline const Failure kLate{504, "time: expected an answer before the server's deadline, got none"};
+/// What a job is told that ends before it begins.
+[[nodiscard]] inline Failure why_ended(const Job& job) {
+    return job.given_up
+               ? Failure{429,
+                         "queue: expected fewer waiting requests of one client, got the most of all; try again later"}
+               : kLate;
+}
 
 class Worker {
 public:
-    explicit Worker(std::size_t queue_capacity) : queue(queue_capacity) {}
+    explicit Worker(std::size_t queue_capacity, std::uint32_t max_running = ~std::uint32_t{0})
+        : queue(queue_capacity, max_running) {}
     virtual ~Worker() = default;
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;

@@ -46,11 +46,11 @@ class Refusals(WithServer):
     def test_http_that_is_none(self):
         for data, want in ((b"hello\r\n\r\n", b"400"), (b"GET / HTTP/9.9\r\n\r\n", b"400"),
                            (b"GET / HTTP/1.1\r\nX: " + b"y" * 40000 + b"\r\n\r\n", b"431"),
-                           (b"POST /v1/completions HTTP/1.1\r\nContent-Length: 1000000000\r\n\r\n", b"413"),
-                           (b"POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n20000\r\n" +
+                           (b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\n", b"413"),
+                           (b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n20000\r\n" +
                             b"x" * 0x20000, b"413"),
-                           (b"POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", b"400"),
-                           (b"POST / HTTP/1.1\r\nTransfer-Encoding: xchunked\r\n\r\nGET /health HTTP/1.1\r\n\r\n", b"400")):
+                           (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", b"400"),
+                           (b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: xchunked\r\n\r\nGET /health HTTP/1.1\r\n\r\n", b"400")):
             connection = self.server.raw()
             try:
                 connection.sendall(data)

@@ -140,7 +140,7 @@ class Strangers(WithServer):
         for target in ("/health/", "/health?x=1", "/health/?x=1", "http://localhost:80/health", "http://localhost/health/"):
             request = f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
             self.assertTrue(read_all(self.server.raw(request.encode())).endswith(b'{"status":"ok"}'), target)
-        self.assertIn(b"<title>", read_all(self.server.raw(b"GET http://localhost HTTP/1.1\r\nConnection: close\r\n\r\n")))
+        self.assertIn(b"<title>", read_all(self.server.raw(b"GET http://localhost HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")))
         self.assertEqual(self.server.request("POST", CHAT + "/", chat("play jazz", max_tokens=2))[0], 200)
         self.assertEqual(self.server.request("HEAD", CHAT)[::2], (405, b""))
         self.assertEqual(self.server.request("HEAD", "/health")[::2], (200, b""))

@@ -19,7 +19,7 @@ constexpr std::uint32_t kViewed = 256;  // tokens of a text whose attention is s
 
 struct ServeOptions {
     CommonOptions common;
-    std::vector<std::string> models, keys, origins;
+    std::vector<std::string> models, keys, origins, hosts;
     std::vector<ScaledPath> loras;
     std::string host = "127.0.0.1", key_file;
     std::uint32_t port = 8080, queue = 256, n_connections = 2048;
@@ -98,6 +98,8 @@ void say_ready(const ServeOptions& options, const serve::Server& server, std::ui
     std::fprintf(stderr, "serving %s: %s bytes taken, HTTP at most %s more; Ctrl-C ends\n",
                  counted(n_models, "model").c_str(), with_separators(memory_bytes).c_str(),
                  with_separators(http_bytes).c_str());
+    if (!serve::is_this_machine(options.host) && options.keys.empty() && options.key_file.empty())
+        std::fprintf(stderr, "warning: whoever reaches %s may ask; --api-key or --api-key-file asks for a key\n", url.c_str());
 }
 
 void run_server(ServeOptions& options) {
@@ -131,6 +133,7 @@ void run_server(ServeOptions& options) {
                                         .http = {},
                                         .api_keys = read_keys(options),
                                         .origins = options.origins,
+                                        .hosts = options.hosts,
                                         .time = std::chrono::seconds(options.seconds),
                                         .drain_time = std::chrono::seconds(options.drain_seconds)};
     const auto allow = [](serve::BodyLimits& limits, std::uint64_t bytes) {
@@ -171,6 +174,8 @@ void add_serve(CLI::App& app) {
                    "seconds that answers have to end after SIGTERM (default 30)");
         verb.texts("--api-key", o.keys, "clients must send this key; may be repeated, each is a user of its own");
         verb.input("--api-key-file", o.key_file, "the same, a key per line");
+        verb.texts("--allow-host", o.hosts,
+                   "a name by which clients may call this server, beside this machine's own and addresses; may be repeated");
         verb.texts("--cors", o.origins, "pages of this origin may ask, such as https://a.example; *: all");
         verb.scaled_paths(
             "--lora", o.loras,

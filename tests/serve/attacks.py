@@ -1,0 +1,171 @@
+"""What one client sends to hold the server, and what others get meanwhile; run by server_test.py."""
+import json
+import socket
+import threading
+import time
+import unittest
+
+from cases import CHAT, COMPLETE, FOVEA, WithServer, chat, complete
+from client import Server, http_bytes, read_all, wait_until
+
+LONG = complete("sing", temperature=50.0, max_tokens=200)  # noise, which ends late
+SHORT = complete("play jazz", temperature=0, max_tokens=4)
+OTHER = "127.0.0.2"  # another client's address
+
+
+def from_address(address, server, data, receive_buffer=0):
+    """A connection of another client on which these bytes were sent."""
+    connection = socket.socket()
+    if receive_buffer:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    connection.bind((address, 0))
+    connection.settimeout(60)
+    connection.connect(("127.0.0.1", server.port))
+    connection.sendall(data)
+    return connection
+
+
+def ask(server, body, address="127.0.0.1", path=COMPLETE):
+    """Status, seconds and text of a request from an address."""
+    begun = time.monotonic()
+    answer = read_all(from_address(address, server, http_bytes(path, body, "Connection: close\r\n")))
+    head, _, rest = answer.partition(b"\r\n\r\n")
+    status = int(head.split()[1])
+    return status, time.monotonic() - begun, json.loads(rest)["choices"][0]["text"] if status == 200 else rest.decode()
+
+
+def read_status(connection):
+    return int(connection.recv(20).split()[1])
+
+
+class Bodies(WithServer):
+    def test_a_body_is_read_in_time_that_grows_with_its_bytes(self):
+        """Each object was looked for among its siblings: a minute of everybody's time for 1 MB."""
+        siblings = b'{"a":[' + b"{}," * 349000 + b"1]}"
+        many_names = b'{"a":[' + b",".join(b"{" + b",".join(b'"%d":1' % i for i in range(4000)) + b"}" for _ in range(20)) + b"]}"
+        for body in (siblings, many_names):
+            begun = time.monotonic()
+            self.server.request("POST", CHAT, body)
+            self.assertLess(time.monotonic() - begun, 5)
+
+    def test_bodies_that_never_come_take_no_room(self):
+        head = f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n".encode()
+        held = [self.server.raw(head) for _ in range(200)]
+        self.assertEqual(ask(self.server, SHORT)[0], 200)
+        self.assertLess(self.server.metric("body_bytes"), 1 << 20)
+        for connection in held:
+            connection.close()
+
+    def test_an_address_has_half_the_room_at_most(self):
+        head = f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n".encode()
+        held = [from_address(OTHER, self.server, head) for _ in range(40)]
+        for connection in held:
+            try:
+                connection.sendall(b" " * 999999)
+            except OSError:
+                pass  # refused
+        self.assertTrue(wait_until(lambda: self.server.metric("body_bytes") > 30 << 20))
+        self.assertLessEqual(self.server.metric("body_bytes"), 32 << 20)
+        self.assertEqual(ask(self.server, complete("x" * 200000))[0], 400)  # read in full: too many tokens
+        for connection in held:
+            connection.close()
+        self.assertTrue(wait_until(lambda: self.server.metric("body_bytes") < 1 << 20))
+
+    def test_a_client_that_has_sent_more_and_left_is_seen(self):
+        before = self.server.metric("cancelled_total")
+        for _ in range(4):
+            connection = self.server.raw(http_bytes(COMPLETE, {**LONG, "n": 32}) + b"G")
+            self.assertTrue(wait_until(lambda: self.server.metric("sequences_running") > 0))
+            connection.close()
+        self.assertTrue(wait_until(lambda: self.server.metric("cancelled_total") > before, seconds=5))
+        self.assertTrue(wait_until(lambda: self.server.metric("sequences_running") == 0, seconds=5))
+
+
+class Places(unittest.TestCase):
+    def test_who_asks_for_much_lets_others_go_on(self):
+        """Two places, thirty-two long answers of one address: another's short one takes a place at once, and no text changes."""
+        with Server(FOVEA, "--context", "256", "--sequences", "2") as server:
+            alone = ask(server, SHORT)[2]
+            lone = ask(server, {**LONG, "n": 4, "seed": 7})[2]
+            greedy = threading.Thread(target=ask, args=(server, {**LONG, "n": 32}))
+            begun = time.monotonic()
+            greedy.start()
+            self.assertTrue(wait_until(lambda: server.metric("sequences_running") >= 2))
+            times = []
+            for _ in range(3):
+                status, seconds, text = ask(server, SHORT, OTHER)
+                self.assertEqual((status, text), (200, alone))
+                times.append(seconds)
+            self.assertTrue(greedy.is_alive(), "the greedy client's answers were too short to show anything")
+            self.assertEqual(ask(server, {**LONG, "n": 4, "seed": 7}, OTHER)[2], lone)
+            greedy.join()
+            self.assertLess(max(times), (time.monotonic() - begun) / 4)
+            self.assertGreater(server.metric("pauses_total"), 0)
+
+    def test_users_of_one_place_go_on_by_turns(self):
+        with Server(FOVEA, "--context", "256", "--sequences", "1") as server:
+            texts = {}
+
+            def answer(address, seed):
+                texts[address] = ask(server, {**LONG, "seed": seed}, address)[2]
+
+            threads = [threading.Thread(target=answer, args=(f"127.0.0.{i}", i)) for i in range(2, 6)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            for i in range(2, 6):
+                self.assertEqual(texts[f"127.0.0.{i}"], ask(server, {**LONG, "seed": i})[2])
+
+    def test_a_full_queue_has_room_for_another_client(self):
+        with Server(FOVEA, "--context", "256", "--sequences", "1", "--queue", "8") as server:
+            held = [server.raw(http_bytes(COMPLETE, {**LONG, "n": 16, "seed": i})) for i in range(12)]
+            self.assertTrue(wait_until(lambda: server.metric("requests_waiting") >= 8))
+            self.assertEqual(ask(server, SHORT, OTHER)[0], 200)
+            statuses = [read_status(connection) for connection in held]
+            self.assertEqual(set(statuses), {200, 429})  # those that were given up among them
+
+    def test_streams_that_nobody_reads(self):
+        """Their bytes wait in bounded buffers, and their texts for others."""
+        with Server(FOVEA, "--context", "256", "--sequences", "2") as server:
+            body = {**chat("sing", temperature=50.0, max_tokens=200, n=2), "stream": True, "logprobs": True, "top_logprobs": 20}
+            held = [from_address(OTHER, server, http_bytes(CHAT, body), receive_buffer=4096) for _ in range(2)]
+            self.assertTrue(wait_until(lambda: server.metric("sequences_running") >= 2))
+            time.sleep(1)
+            for _ in range(4):
+                status, seconds, _ = ask(server, SHORT)
+                self.assertEqual(status, 200)
+                self.assertLess(seconds, 10)
+            for connection in held:
+                connection.close()
+
+    def test_attention_waits_for_its_pages(self):
+        with Server(FOVEA, "--context", "256", "--sequences", "8", "--positions", "512") as server:
+            held = [server.raw(http_bytes(COMPLETE, {**LONG, "n": 16, "seed": i})) for i in range(4)]
+            self.assertTrue(wait_until(lambda: server.metric("sequences_running") >= 2))
+            view = {"model": "demo", "prompt": "turn on the light in the kitchen " * 12, "layer": 0, "head": 0}
+            for _ in range(10):
+                answer = read_all(from_address(OTHER, server, http_bytes("/v1/attention", view, "Connection: close\r\n")))
+                self.assertIn(b" 200 ", answer[:20], answer[-300:])
+            for connection in held:
+                connection.close()
+
+
+class Http(WithServer):
+    def test_what_rfc_9112_refuses(self):
+        body = http_bytes(COMPLETE, SHORT, "Connection: close\r\n")
+        for data, want in ((b"\r\n\r\n" + body, b"200"),
+                           (body.replace(b"Host: localhost", b"Host: localhost\r\nHost: localhost"), b"400"),
+                           (body.replace(b"Host: localhost\r\n", b""), b"400"),
+                           (b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", b"501")):
+            self.assertTrue(read_all(self.server.raw(data)).startswith(b"HTTP/1.1 " + want), data[:80])
+
+    def test_whose_names_and_keys(self):
+        self.assertNotIn("warning", self.server.errors())
+        with Server(FOVEA, "--context", "64", "--host", "0.0.0.0", "--allow-host", "fovea.example") as server:
+            self.assertTrue(wait_until(lambda: "--api-key" in server.errors()))
+            for host, want in (("fovea.example", 200), ("fovea.example:80", 200), ("localhost", 200), ("10.0.0.1", 200),
+                               ("evil.example", 403)):
+                self.assertEqual(server.request("GET", "/v1/models", None, {"Host": host})[0], want, host)
+        with Server(FOVEA, "--context", "64", "--host", "0.0.0.0", "--api-key", "k") as server:
+            self.assertNotIn("warning", server.errors())
