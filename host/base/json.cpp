@@ -76,7 +76,7 @@ private:
         open_.push_back(&place(type));
         return true;
     }
-    /// Of members of one name the first keeps its place and takes the last one's value.
+    /// The first of members of one name keeps its place and takes the last one's value.
     void join_twins(Json::object_t& members) {
         order_.resize(members.size());
         std::iota(order_.begin(), order_.end(), members.begin());
