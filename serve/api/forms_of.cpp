@@ -23,6 +23,8 @@ Constrain form_of(const Request& request, const ModelChat* chat, Forms& forms) {
                                  : request.form == Form::schema ? request.schema.dump()
                                                                 : R"({"type": "object"})";
         return forms.find(request.form, text, request.compact);
+    } catch (const FormsBusy& error) {
+        throw RequestError(429, error.what());
     } catch (const grammar::GrammarError& error) {
         const std::string param = request.form == Form::tool ? "tools" : request.form_field;
         throw RequestError(400, param + ": " + error.what(), param);

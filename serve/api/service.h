@@ -20,10 +20,10 @@ struct ModelEntry {
     Work work;
     std::uint32_t context;  ///< tokens of a prompt and its answer
     PromptReader prompts;
-    Forms forms;
+    Forms forms;  ///< used by the thread that prepares jobs
 };
 
-/// What endpoints answer from. Used by one thread.
+/// What endpoints answer from. Used by one thread, but for forms.
 class Service {
 public:
     /// Takes the memory of reading prompts. Throws host::Error. All three must outlive it.

@@ -167,7 +167,17 @@ TextJob text_job(const Call& call, ModelEntry& entry, const Request& request, st
         job->shown = chat->marks();
     }
     job->hash_logits = call.wants_hash;
-    job->constrain = form_of(request, entry.prompts.chat(), entry.forms);
+    if (request.form != Form::any)
+        job->prepare = [&made = *job, &entry, request] {
+            try {
+                made.constrain = form_of(request, entry.prompts.chat(), entry.forms);
+                return Failure{};
+            } catch (const RequestError& error) {
+                return Failure{error.status, error.what(), error.param};
+            } catch (const std::bad_alloc&) {
+                return Failure{503, "server: out of memory"};
+            }
+        };
     job->sampler.seed = drawn_seed(request.random_seed, request.sampler.seed);
     return {job, std::move(read.begun)};
 }

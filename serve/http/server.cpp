@@ -53,7 +53,8 @@ Server::Server(const std::vector<host::Opened>& models, ServerOptions options)
           [this](HttpRequest request, ExchangePtr exchange, int refused) {
               handle(std::move(request), exchange, refused);
           },
-          [this](const HttpRequest& headers) { return admits(headers); }) {}
+          [this](const HttpRequest& headers) { return admits(headers); }),
+      preparer_(options_.worker.queue_capacity) {}
 
 Server::~Server() { scheduler_.stop(); }
 
@@ -67,8 +68,8 @@ std::uint64_t Server::http_bytes() const {
         return served.model.config().encoder.sound.is_speech();
     });
     return limits.n_connections * (limits.header_bytes + 4096 + kUnsent + 2 * limits.send_buffer) +
-           limits.body.all_bytes + kJson * limits.body.bytes + (hears ? limits.upload.all_bytes : 0) +
-           scheduler_.later_bytes();
+           limits.body.all_bytes + kJson * limits.body.bytes + kMostFormBytes * models_.size() +
+           (hears ? limits.upload.all_bytes : 0) + scheduler_.later_bytes();
 }
 
 void Server::run(const std::function<void(std::uint16_t port)>& ready) {
@@ -83,9 +84,36 @@ void Server::run(const std::function<void(std::uint16_t port)>& ready) {
                               " fewer");
 }
 
+/// Has the form of an answer compiled, then queues its job.
+void Server::prepare(Route& route, Reply reply) {
+    const JobPtr job = reply.job;
+    const ExchangePtr exchange = route.exchange;
+    const auto waiting = std::make_shared<std::pair<Route, Reply>>(std::move(route), std::move(reply));
+    job->prepared = [this, waiting](const Failure& failure) {
+        http_.post([this, waiting, failure] {
+            auto& [its_route, its_reply] = *waiting;
+            if (failure.status) return refuse(its_route, failure.status, failure.message, failure.param);
+            queue(its_route, std::move(its_reply));
+        });
+    };
+    exchange->on_gone([job] { job->cancelled = true; });
+    if (preparer_.submit(job)) return;
+    job->prepared = nullptr;
+    refuse_full(waiting->first, waiting->second.model);
+}
+
+void Server::refuse_full(Route& route, std::size_t model) {
+    route.headers.emplace_back("Retry-After", retry_after(model));
+    refuse(route, 429,
+           "queue: expected fewer than " + std::to_string(options_.worker.queue_capacity) +
+               " waiting requests, got as many; try again later",
+           {}, "queue_full");
+}
+
 /// Queues the job of a reply, whose events are answered as they come.
 void Server::queue(Route& route, Reply reply) {
     const JobPtr job = reply.job;
+    if (job->cancelled) return;  // while it was prepared
     const auto pending =
         std::make_shared<Pending>(Pending{std::move(reply.answer), route.exchange, {}, route.call.path, reply.stream});
     pending->head.headers = route.headers;
@@ -98,11 +126,7 @@ void Server::queue(Route& route, Reply reply) {
     }
     if (!scheduler_.submit(reply.model, job)) {
         job->deliver = nullptr;
-        route.headers.emplace_back("Retry-After", retry_after(reply.model));
-        return refuse(route, 429,
-                      "queue: expected fewer than " + std::to_string(options_.worker.queue_capacity) +
-                          " waiting requests, got as many; try again later",
-                      {}, "queue_full");
+        return refuse_full(route, reply.model);
     }
     route.exchange->on_gone([this, job] {
         job->cancelled = true;

@@ -9,6 +9,7 @@
 #include "serve/api/endpoint.h"
 #include "serve/http/http.h"
 #include "serve/jobs/forms.h"
+#include "serve/jobs/preparer.h"
 #include "serve/jobs/scheduler.h"
 
 namespace fovea::serve {
@@ -20,8 +21,9 @@ struct ServerOptions {
     HttpLimits http;
     std::vector<std::string> api_keys;  ///< empty: none is asked for
     std::vector<std::string> origins;   ///< whose pages may ask; "*": all
-    std::vector<std::string> hosts;     ///< names by which clients may call this server beside this machine's own and addresses
-    std::chrono::seconds time{600};     ///< from a request's arrival to its end
+    std::vector<std::string>
+        hosts;  ///< names by which clients may call this server beside this machine's own and addresses
+    std::chrono::seconds time{600};  ///< from a request's arrival to its end
     std::chrono::seconds drain_time{30};
 };
 
@@ -56,10 +58,12 @@ private:
     [[nodiscard]] BodyKind admits(const HttpRequest& headers);
     void answer_options(Route& route);
     void answer(Route& route, Reply reply);
+    void prepare(Route& route, Reply reply);
     void queue(Route& route, Reply reply);
     void refuse(Route& route, int status, const std::string& message, const std::string& param = {},
                 const std::string& code = {});
     void refuse_http(Route& route, int status);
+    void refuse_full(Route& route, std::size_t model);
     [[nodiscard]] std::string retry_after(std::size_t model);
 
     const std::vector<host::Opened>& models_;
@@ -68,6 +72,7 @@ private:
     Scheduler scheduler_;
     Service service_;
     HttpServer http_;
+    Preparer preparer_;
     std::uint64_t n_requests_ = 0;
 };
 

@@ -4,9 +4,20 @@
 
 namespace fovea::serve {
 
+/// Its bytes count as long as an answer is held to it, or it is kept.
 struct CompiledForm {
-    std::shared_ptr<const std::vector<std::byte>> index;
-    std::vector<std::byte> form;
+    CompiledForm(std::shared_ptr<const std::vector<std::byte>> index_, std::vector<std::byte> form_,
+                 std::shared_ptr<std::atomic<std::size_t>> n_bytes_)
+        : index(std::move(index_)), form(std::move(form_)), n_bytes(std::move(n_bytes_)) {
+        *n_bytes += form.size();
+    }
+    ~CompiledForm() { *n_bytes -= form.size(); }
+    CompiledForm(const CompiledForm&) = delete;
+    CompiledForm& operator=(const CompiledForm&) = delete;
+
+    const std::shared_ptr<const std::vector<std::byte>> index;
+    const std::vector<std::byte> form;
+    const std::shared_ptr<std::atomic<std::size_t>> n_bytes;
     Constraint constraint;
 };
 
@@ -45,18 +56,32 @@ Constrain Forms::find(Form form, const std::string& text, bool compact, const st
     for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
         if (kept->form != form || kept->compact != compact || kept->text != text) continue;
         kept_.splice(kept_.begin(), kept_, kept);
-        return [compiled = kept_.front().compiled] { return start(compiled); };
+        if (!kept->compiled) throw grammar::GrammarError(kept->refusal);
+        return [compiled = kept->compiled] { return start(compiled); };
     }
-    const grammar::Grammar grammar = make ? make() : read(form, text, compact);
+    Kept made{form, compact, text, nullptr, {}};
+    try {
+        made.compiled = compiled(make ? make() : read(form, text, compact));
+    } catch (const grammar::GrammarError& error) {
+        made.refusal = error.what();
+    }
+    kept_.push_front(std::move(made));
+    if (kept_.size() > kMostKept) kept_.pop_back();
+    if (!kept_.front().compiled) throw grammar::GrammarError(kept_.front().refusal);
+    return [compiled = kept_.front().compiled] { return start(compiled); };
+}
+
+std::shared_ptr<const CompiledForm> Forms::compiled(const grammar::Grammar& grammar) {
     if (!index_) index_ = std::make_shared<const std::vector<std::byte>>(grammar::index_vocabulary(tokenizer_));
-    auto made = std::make_shared<CompiledForm>();
-    made->index = index_;
-    made->form = grammar::compile(grammar, tokenizer_, *index_);
+    std::vector<std::byte> bytes = grammar::compile(grammar, tokenizer_, *index_);
+    while (*n_bytes_ + bytes.size() > kMostFormBytes && !kept_.empty()) kept_.pop_back();
+    if (*n_bytes_ + bytes.size() > kMostFormBytes)
+        throw FormsBusy("forms: expected at most " + std::to_string(kMostFormBytes) +
+                        " bytes of those that answers have, got more; try again later");
+    const auto made = std::make_shared<CompiledForm>(index_, std::move(bytes), n_bytes_);
     const Status status = open_constraint(tokenizer_, made->form, *made->index, made->constraint);
     if (!status.ok()) throw grammar::GrammarError(StatusLine(status).c_str());
-    kept_.push_front({form, compact, text, made});
-    if (kept_.size() > kMostKept) kept_.pop_back();
-    return [made] { return start(made); };
+    return made;
 }
 
 }  // namespace fovea::serve

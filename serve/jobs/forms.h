@@ -1,9 +1,11 @@
 // Forms that answers must have, compiled for a model's vocabulary, and the last ones kept.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <list>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -15,16 +17,24 @@ namespace fovea::serve {
 
 struct CompiledForm;
 
+/// Answers under way are held to as many bytes of forms as there may be.
+struct FormsBusy : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// Bytes of compiled forms of one model, with those that answers under way are held to.
+inline constexpr std::size_t kMostFormBytes = 256 << 20;
+
 /// The forms of one model. Used by one thread; what it hands out is used by another.
 class Forms {
 public:
     explicit Forms(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
 
-    /// What Job::constrain is to be. A form that was asked for lately is not compiled again.
+    /// What Job::constrain is to be. A form that was asked for lately is not compiled again, nor refused anew.
     ///   text     a GBNF grammar, a regular expression, or of other forms a JSON schema
     ///   make     the grammar of a form that has no text of its own, which `text` names
     ///   compact  no space between the parts of JSON
-    /// Throws grammar::GrammarError.
+    /// Throws grammar::GrammarError, FormsBusy.
     [[nodiscard]] Constrain find(Form form, const std::string& text, bool compact,
                                  const std::function<grammar::Grammar()>& make = {});
 
@@ -33,12 +43,16 @@ private:
         Form form;
         bool compact;
         std::string text;
-        std::shared_ptr<const CompiledForm> compiled;
+        std::shared_ptr<const CompiledForm> compiled;  ///< null: it was refused
+        std::string refusal;
     };
+    [[nodiscard]] std::shared_ptr<const CompiledForm> compiled(const grammar::Grammar& grammar);
 
     const Tokenizer& tokenizer_;
     std::shared_ptr<const std::vector<std::byte>> index_;  // of the vocabulary; made for the first form
     std::list<Kept> kept_;                                 // the last used first
+    const std::shared_ptr<std::atomic<std::size_t>> n_bytes_ =
+        std::make_shared<std::atomic<std::size_t>>(0);  // of all that live
 };
 
 }  // namespace fovea::serve

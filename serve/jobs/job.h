@@ -41,6 +41,7 @@ struct ChosenToken : TokenChance {
 struct Failure {
     int status = 0;
     std::string message;
+    std::string param{};  ///< the field of the request
 };
 
 /// What one pass adds to one choice of a job.
@@ -109,6 +110,9 @@ struct Job {
     bool hash_logits = false;
     std::optional<AttentionView> view;  ///< no answer is wanted, but attention: an event with a vector [tokens][tokens]
     Constrain constrain;                ///< makes the constraint of a choice; empty: any text
+    std::function<Failure()>
+        prepare;  ///< sets `constrain`, beside the threads that others wait for; empty: nothing is to do
+    std::function<void(const Failure&)> prepared;  ///< called once after it
     Clock::time_point arrived, deadline;
     /// Called by the scheduler's thread after each pass that adds something; a job of a stopped scheduler gets a last failure.
     std::function<void(std::vector<Event>)> deliver;

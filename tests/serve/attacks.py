@@ -169,3 +169,54 @@ class Http(WithServer):
                 self.assertEqual(server.request("GET", "/v1/models", None, {"Host": host})[0], want, host)
         with Server(FOVEA, "--context", "64", "--host", "0.0.0.0", "--api-key", "k") as server:
             self.assertNotIn("warning", server.errors())
+
+
+def heavy_schema(seed):
+    """A schema of few bytes that takes a compiler long: each of its parts has three ways, which go with those of all others."""
+    names = [f"p{i}" for i in range(6)]
+    return {"type": "object", "properties": {name: {"type": "integer"} for name in names},
+            "allOf": [{"anyOf": [{"properties": {name: {"minimum": 10 * way + seed}}, "required": [name]} for way in range(3)]}
+                      for name in names]}
+
+
+def in_form(schema, text="play jazz"):
+    return chat(text, max_tokens=2, response_format={"type": "json_schema", "json_schema": {"name": "a", "schema": schema}})
+
+
+class FormsOfMany(WithServer):
+    def test_forms_are_compiled_beside_what_others_wait_for(self):
+        """Twelve that take half a second each: health is told meanwhile, and another client's form is next."""
+        done = []
+        threads = [threading.Thread(target=lambda i=i: done.append(read_status(self.server.raw(http_bytes(CHAT, in_form(
+            heavy_schema(i))))))) for i in range(12)]
+        for thread in threads:
+            thread.start()
+        slowest = 0
+        for _ in range(20):
+            begun = time.monotonic()
+            self.server.get("/health")
+            slowest = max(slowest, time.monotonic() - begun)
+            time.sleep(0.02)
+        small = http_bytes(CHAT, in_form({"enum": ["a"]}), "Connection: close\r\n")
+        self.assertIn(b" 200 ", read_all(from_address(OTHER, self.server, small))[:20])
+        n_done = len(done)
+        for thread in threads:
+            thread.join()
+        self.assertLess(n_done, 12, "the greedy client's forms were too quick to show anything")
+        self.assertEqual(set(done), {200})
+        self.assertLess(slowest, 0.3)  # forms took the thread of HTTP seconds
+
+    def test_refusals_are_remembered(self):
+        wrong = {**heavy_schema(1), "properties": {f"p{i}": {"type": "integer"} for i in range(6)} | {"q": {"pattern": "(?=a)"}}}
+        wrong["allOf"] = wrong["allOf"] + [{"anyOf": [{"properties": {"p0": {"minimum": k}}} for k in range(9)]}] * 3
+        errors = [self.server.post(CHAT, in_form(wrong), want=400)["error"] for _ in range(3)]
+        self.assertEqual(errors[1:], errors[:1] * 2)
+        self.assertEqual(errors[0]["param"], "response_format")
+
+    def test_a_client_that_left_before_its_form_was_ready(self):
+        before = self.server.metric("generated_tokens_total")
+        for i in range(4):
+            self.server.raw(http_bytes(CHAT, {**in_form(heavy_schema(100 + i)), "max_tokens": 50})).close()
+        self.server.post(CHAT, in_form({"enum": ["b"]}))
+        self.assertTrue(wait_until(lambda: self.server.metric("sequences_running", "requests_waiting") == 0))
+        self.assertLess(self.server.metric("generated_tokens_total") - before, 50)

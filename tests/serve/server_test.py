@@ -18,7 +18,7 @@ from cases import (
     GOLDEN, WithServer, WithTemplates, chat, complete, read_npy, run_fovea,
 )
 from adapters import Adapters  # noqa: F401, unittest finds it here
-from attacks import Bodies, Http, Places  # noqa: F401, as above
+from attacks import Bodies, FormsOfMany, Http, Places  # noqa: F401, as above
 from client import Server, at_once, http_bytes, wait_until
 from reasoning import Dialects, Reasoning, ReasoningTemplates  # noqa: F401, as above
 from refusals import Limits, Refusals  # noqa: F401, unittest finds them here
