@@ -182,7 +182,7 @@ private:
 // ---- a state's memory ----------------------------------------------------------------------------------------------
 
 struct RunMap {
-    std::uint64_t frames, moved, pool, levels, mask, bytes;
+    std::uint64_t frames, moved, pool, levels, mask, sets, bytes;
     std::uint32_t n_frames, n_pool, n_levels, n_mask;
 };
 
@@ -194,6 +194,11 @@ static_assert(sizeof(ConstraintRun) <= kRunBytes && sizeof(Frame) == 8 && sizeof
     // Room for the text's own places, and for what one token's bytes may add.
     map.n_frames = 4 * form.header->max_depth + kMostPlaces + 8 * form.max_token_bytes;
     map.n_pool = 3 * kMostPlaces + 16 * form.max_token_bytes;
+    const bool is_large = has(Part::known_sets) && form.header->vocab_size >= KnownSets::kLeastTokens;
+    if (is_large) {
+        map.n_frames += KnownSets::kFrames;
+        map.n_pool += KnownSets::kPlaces;
+    }
     map.n_levels = form.max_token_bytes + 1;
     map.n_mask = static_cast<std::uint32_t>((std::uint64_t{form.header->vocab_size} + 31) / 32);
     const auto take = [&](std::uint64_t n, std::uint64_t each) {
@@ -207,7 +212,19 @@ static_assert(sizeof(ConstraintRun) <= kRunBytes && sizeof(Frame) == 8 && sizeof
     map.pool = take(map.n_pool, sizeof(Place));
     map.levels = take(map.n_levels, sizeof(Level));
     map.mask = take(map.n_mask, sizeof(std::uint32_t));
+    map.sets = is_large ? take(1, sizeof(KnownSets)) : 0;
     return map;
+}
+
+/// Bytes are of one class if each state's ranges and rows lead them to the same place.
+void find_classes(const Form& form, std::uint8_t (&class_of)[256]) noexcept {
+    bool starts[257] = {};
+    for (const RangeRecord& range : form.ranges) starts[range.low] = starts[range.high + 1u] = true;
+    for (std::size_t i = 0; i < form.rows.size(); ++i)
+        if (i % 256 && form.rows[i] != form.rows[i - 1]) starts[i % 256] = true;
+    std::uint8_t n = 0;
+    for (std::size_t byte = 0; byte < 256; ++byte)
+        class_of[byte] = n = static_cast<std::uint8_t>(n + (byte && starts[byte]));
 }
 
 void allow(void* context, std::span<const Token>, std::span<std::uint32_t> mask) noexcept {
@@ -291,6 +308,10 @@ Status make_constraint_state(const Constraint& constraint, std::span<std::byte> 
     run->pool = {reinterpret_cast<Place*>(base + map.pool), map.n_pool};
     run->levels = {reinterpret_cast<Level*>(base + map.levels), map.n_levels};
     run->mask = {reinterpret_cast<std::uint32_t*>(base + map.mask), map.n_mask};
+    if (has(Part::known_sets) && map.sets) {
+        run->sets = new (base + map.sets) KnownSets;
+        find_classes(form, run->sets->class_of);
+    }
     start_run(*run);
     ConstraintAccess::set(state, run);
     return {};

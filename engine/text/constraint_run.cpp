@@ -24,12 +24,40 @@ constexpr std::uint16_t kRoot = 0;
     return true;
 }
 
-/// Adds a place that is not there yet, if there is room.
+/// Whether the calls of stack `a` read all that those of `b` do: they are the same, but may have counted to where more can follow.
+[[nodiscard]] bool covers(const ConstraintRun& run, std::uint16_t a, std::uint16_t b) noexcept {
+    while (a != b) {
+        const Frame &f = run.frames[a], &g = run.frames[b];
+        if (f.depth != g.depth || f.call != g.call) return false;
+        const CallRecord& call = run.form.calls[f.call];
+        const bool is_free = f.count + 1u >= call.min;  // it may end with this repetition
+        if (f.count < g.count ? !is_free : f.count > g.count && call.max != 0) return false;
+        a = f.parent;
+        b = g.parent;
+    }
+    return true;
+}
+
+/// Adds a place that reads what no other there does, if there is room. Others whose texts it reads, too, go.
 void add(ConstraintRun& run, Places& to, std::uint16_t state, std::uint16_t frame) noexcept {
-    if (to.n == kMostPlaces || to.first + to.n == run.pool.size()) return;
-    for (std::uint32_t i = to.first; i < to.first + to.n; ++i)
-        if (run.pool[i].state == state && same_stack(run, run.pool[i].frame, frame)) return;
+    const std::uint32_t end = to.first + to.n;
+    for (std::uint32_t i = to.first; i < end; ++i)
+        if (run.pool[i].state == state && covers(run, run.pool[i].frame, frame)) return;
+    for (std::uint32_t i = to.first; i < end; ++i)
+        if (run.pool[i].state == state && covers(run, frame, run.pool[i].frame)) run.pool[i].state = kNoState;
+    if (to.n == kMostPlaces || end == run.pool.size()) return;
     run.pool[to.first + to.n++] = {state, frame};
+}
+
+/// Leaves out places that others made needless, and those that `drops` says.
+template<class Drops>
+void compact(ConstraintRun& run, Places& set, Drops drops) noexcept {
+    std::uint32_t n = 0;
+    for (std::uint32_t i = 0; i < set.n; ++i) {
+        const Place place = run.pool[set.first + i];
+        if (place.state != kNoState && !drops(place)) run.pool[set.first + n++] = place;
+    }
+    set.n = n;
 }
 
 /// Calls that fit above `frame`.
@@ -78,21 +106,19 @@ void leave(ConstraintRun& run, Places& to, std::uint16_t frame) noexcept {
     return place.frame == kRoot && run.form.states[place.state].accepts;
 }
 
-/// Adds the places that can be reached without a byte, then drops places that only led there, and the first n_dropped.
-void expand(ConstraintRun& run, Places& set, std::uint32_t n_dropped = 0) noexcept {
-    for (std::uint32_t i = 0; i < set.n; ++i) {
-        const Place place = run.pool[set.first + i];
-        const StateRecord& s = run.form.states[place.state];
-        if (s.accepts && place.frame != kRoot) leave(run, set, place.frame);
-        for (std::uint32_t c = s.first_call; c < s.first_call + std::uint32_t{s.n_calls}; ++c)
-            enter(run, set, c, place.frame);
-    }
-    std::uint32_t n = 0;
-    for (std::uint32_t i = n_dropped; i < set.n; ++i) {
-        const Place place = run.pool[set.first + i];
-        if (reads_bytes(run, place) || ends(run, place)) run.pool[set.first + n++] = place;
-    }
-    set.n = n;
+/// Adds the places that a place leads to without a byte: its rule ends, or another is entered.
+void follow(ConstraintRun& run, Places& to, Place place) noexcept {
+    const StateRecord& s = run.form.states[place.state];
+    if (s.accepts && place.frame != kRoot) leave(run, to, place.frame);
+    for (std::uint32_t c = s.first_call; c < s.first_call + std::uint32_t{s.n_calls}; ++c)
+        enter(run, to, c, place.frame);
+}
+
+/// Adds the places that can be reached without a byte, then drops places that only led there.
+void expand(ConstraintRun& run, Places& set) noexcept {
+    for (std::uint32_t i = 0; i < set.n; ++i)
+        if (const Place place = run.pool[set.first + i]; place.state != kNoState) follow(run, set, place);
+    compact(run, set, [&](Place place) { return !reads_bytes(run, place) && !ends(run, place); });
 }
 
 /// The places that `byte` leads to from the places `from`; they start at `first` of the pool.
@@ -106,7 +132,10 @@ void expand(ConstraintRun& run, Places& set, std::uint32_t n_dropped = 0) noexce
         simple = simple && run.form.simple(target);
         add(run, to, target, place.frame);
     }
-    if (!simple) expand(run, to);
+    if (!simple)
+        expand(run, to);
+    else if (to.n > 1)
+        compact(run, to, [](Place) { return false; });
     return to;
 }
 
@@ -139,38 +168,96 @@ void drop_frames(ConstraintRun& run, Places other) noexcept {
 
 void allow_token(std::span<std::uint32_t> mask, std::uint32_t token) noexcept { mask[token / 32] |= 1u << token % 32; }
 
+[[nodiscard]] bool same_places(const ConstraintRun& run, Places a, Places b) noexcept {
+    if (a.n != b.n) return false;
+    for (std::uint32_t i = 0; i < a.n; ++i) {
+        const Place p = run.pool[a.first + i], q = run.pool[b.first + i];
+        if (p.state != q.state || !same_stack(run, p.frame, q.frame)) return false;
+    }
+    return true;
+}
+
+/// Makes a set known whose places lie among those of known sets.
+std::uint8_t add_set(ConstraintRun& run, Places places) noexcept {
+    KnownSets& sets = *run.sets;
+    std::memset(sets.next[sets.n], KnownSets::kUnknown, sizeof sets.next[0]);
+    sets.of[sets.n] = places;
+    sets.n_places = places.first + places.n;
+    sets.n_frames = run.n_frames;
+    return static_cast<std::uint8_t>(sets.n++);
+}
+
+/// The level that walks start from. Sets that were known before are forgotten.
+[[nodiscard]] Level first_level(ConstraintRun& run, Places base) noexcept {
+    const auto n_frames = static_cast<std::uint16_t>(run.n_frames);
+    if (!sets_of(run) || base.n == 0) return {base, n_frames};
+    KnownSets& sets = *run.sets;
+    sets.n = 0;
+    sets.max_places = base.first + base.n + KnownSets::kPlaces;
+    sets.max_frames = run.n_frames + KnownSets::kFrames;
+    return {base, n_frames, add_set(run, base), true};
+}
+
+/// The set of these places, which lie behind those of known sets: one that is known, or a new one where there is room.
+[[nodiscard]] std::uint8_t set_of(ConstraintRun& run, Places places) noexcept {
+    KnownSets& sets = *run.sets;
+    for (std::uint32_t i = 0; i < sets.n; ++i)
+        if (same_places(run, sets.of[i], places)) return static_cast<std::uint8_t>(i);
+    if (sets.n == KnownSets::kSets || sets.n_places + places.n > sets.max_places || run.n_frames > sets.max_frames)
+        return kNoSet;
+    const Places own{sets.n_places, places.n};
+    for (std::uint32_t i = 0; i < own.n; ++i) run.pool[own.first + i] = run.pool[places.first + i];
+    return add_set(run, own);
+}
+
+/// Where `byte` leads from a level, with new places from `free` on; a level without places: nowhere.
+[[nodiscard]] Level next_level(ConstraintRun& run, const Level& from, std::uint8_t byte, std::uint32_t free) noexcept {
+    const Form& form = run.form;
+    KnownSets* const sets = sets_of(run);
+    std::uint8_t* known = nullptr;
+    if (sets && from.set != kNoSet) {
+        known = &sets->next[from.set][sets->class_of[byte]];
+        if (*known == KnownSets::kNowhere) return {};
+        if (*known != KnownSets::kUnknown) return {sets->of[*known], 0, *known, true};
+    }
+    run.n_frames = sets && from.is_kept ? sets->n_frames : from.n_frames;
+    if (from.places.n == 1 && free < run.pool.size()) {  // the way of nearly all nodes
+        const Place place = run.pool[from.places.first];
+        const std::uint16_t target = form.next(place.state, byte);
+        if (target == kNoState) return {};
+        if (form.simple(target) && form.states[target].height <= room(run, place.frame)) {
+            run.pool[free] = {target, place.frame};
+            return {{free, 1}, static_cast<std::uint16_t>(run.n_frames), kNoSet, from.is_kept};
+        }
+    }
+    const Places to = step(run, from.places, byte, free);
+    const auto n_frames = static_cast<std::uint16_t>(run.n_frames);
+    const std::uint8_t set = sets && from.is_kept && to.n ? set_of(run, to) : kNoSet;
+    if (known && (to.n == 0 || set != kNoSet)) *known = to.n ? set : KnownSets::kNowhere;
+    return set == kNoSet ? Level{to, n_frames} : Level{sets->of[set], n_frames, set, true};
+}
+
 /// Allows the tokens of the nodes from `first` to `end` whose bytes lead somewhere from `base`, where the text is before the
 /// first node's byte.
-void walk(ConstraintRun& run, std::uint32_t first, std::uint32_t end, Places base) noexcept {
+void walk(ConstraintRun& run, std::uint32_t first, std::uint32_t end, const Level& base) noexcept {
     if (first >= end) return;
     const Form& form = run.form;
-    run.levels[form.nodes[first].depth() - 1] = {base, run.n_frames};
+    KnownSets* const sets = sets_of(run);
+    run.levels[form.nodes[first].depth() - 1] = base;
+    if (sets) sets->free_at[form.nodes[first].depth() - 1] = sets->max_places;
     for (std::uint32_t i = first; i < end;) {
         const IndexNode node = form.nodes[i];
         const std::uint32_t depth = node.depth();
-        const Level from = run.levels[depth - 1];
-        const std::uint32_t free = from.places.first + from.places.n;
-        Places to{free, 0};
-        run.n_frames = from.n_frames;
-        if (from.places.n == 1 && free < run.pool.size()) {  // the way of nearly all nodes
-            const Place place = run.pool[from.places.first];
-            const std::uint16_t target = form.next(place.state, node.byte());
-            if (target == kNoState) {
-                i = node.end();
-                continue;
-            }
-            if (form.simple(target) && form.states[target].height <= room(run, place.frame)) {
-                run.pool[free] = {target, place.frame};
-                to.n = 1;
-            }
-        }
-        if (to.n == 0) to = step(run, from.places, node.byte(), free);
-        if (to.n == 0) {
+        const Level& from = run.levels[depth - 1];
+        const std::uint32_t free = sets ? sets->free_at[depth - 1] : from.places.first + from.places.n;
+        const Level to = next_level(run, from, node.byte(), free);
+        if (to.places.n == 0) {
             i = node.end();
             continue;
         }
         if (node.token() != kNoNodeToken) allow_token(run.mask, node.token());
-        run.levels[depth] = {to, run.n_frames};
+        run.levels[depth] = to;
+        if (sets) sets->free_at[depth] = to.set == kNoSet ? to.places.first + to.places.n : free;
         ++i;
     }
 }
@@ -179,11 +266,10 @@ void walk(ConstraintRun& run, std::uint32_t first, std::uint32_t end, Places bas
 void walk_entries(ConstraintRun& run, const std::uint32_t* entries, std::uint32_t first, std::uint32_t end,
                   Places base) noexcept {
     if (base.n == 0) return;
-    const std::uint32_t n_frames = run.n_frames;
+    const Level level = first_level(run, base);
     for (std::uint32_t e = first; e < end; ++e) {
         const std::uint32_t node = entries[2 * e];
-        walk(run, node, run.form.nodes[node].end(), base);
-        run.n_frames = n_frames;
+        walk(run, node, run.form.nodes[node].end(), level);
     }
 }
 
@@ -216,8 +302,9 @@ void allow_wide(ConstraintRun& run, const WideRecord& wide, Place place, std::ui
         const std::uint32_t state = entries[2 * first + 1];
         while (end < wide.n_entries && entries[2 * end + 1] == state) ++end;
         Places base{free, 0};
-        add(run, base, static_cast<std::uint16_t>(state), place.frame);
-        expand(run, base, 1);  // what stays within the rule is in the mask
+        follow(run, base,
+               {static_cast<std::uint16_t>(state), place.frame});  // what stays within the rule is in the mask
+        expand(run, base);
         walk_entries(run, entries, first, end, base);
         run.n_frames = n_frames;
     }
@@ -309,7 +396,7 @@ void make_mask(ConstraintRun& run, bool forcing) noexcept {
             run.pool[rest.first + rest.n++] = place;
         run.n_frames = n_frames;
     }
-    if (rest.n) walk(run, 0, static_cast<std::uint32_t>(form.nodes.size()), rest);
+    if (rest.n) walk(run, 0, static_cast<std::uint32_t>(form.nodes.size()), first_level(run, rest));
     run.n_frames = n_frames;
 }
 

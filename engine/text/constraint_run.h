@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "engine/format/constraint_format.h"
+#include "engine/format/parts.h"
 #include "fovea/constraint.h"
 
 namespace fovea {
@@ -58,13 +59,35 @@ struct Places {
     std::uint32_t first = 0, n = 0;
 };
 
+inline constexpr std::uint8_t kNoSet = 0xff;
+
 /// The places and frames at a node on the path to the present one.
 struct Level {
     Places places;
-    std::uint32_t n_frames = 0;
+    std::uint16_t n_frames = 0;
+    std::uint8_t set = kNoSet;  // of KnownSets
+    bool is_kept = false;       // its frames are those of known sets: more may be made known from here
 };
 
 inline constexpr std::uint32_t kMostPlaces = 64;  // ways to read a text; further ones are not followed
+
+/// Sets of places that a walk over a large vocabulary has met, and where bytes lead from each. A text that can be read in many ways
+/// is in the same few sets for most tokens, so each step between them is worked out once (as automata are made deterministic while
+/// they run: Thompson 1968).
+struct KnownSets {
+    static constexpr std::uint32_t kLeastTokens = 4096;  // of a vocabulary; smaller ones are walked as quickly without
+    static constexpr std::uint32_t kSets = 128, kPlaces = 2048, kFrames = 1024;
+    static constexpr std::uint8_t kUnknown = 0xfe, kNowhere = 0xfd;
+
+    std::uint8_t class_of[256];     // of bytes: no state tells two of a class apart
+    std::uint8_t next[kSets][256];  // by class: a set, kUnknown or kNowhere
+    Places of[kSets];
+    std::uint32_t n = 0;
+    std::uint32_t n_places = 0,
+                  max_places = 0;  // the pool's, up to which they lie; other places of the walk lie behind
+    std::uint32_t free_at[kMostTokenBytes + 1];  // where places of nodes below each level of the path may lie
+    std::uint32_t n_frames = 0, max_frames = 0;
+};
 
 struct ConstraintRun {
     Form form;
@@ -74,20 +97,25 @@ struct ConstraintRun {
     std::span<Place> pool;
     std::span<Level> levels;  // [max_token_bytes + 1]
     std::span<std::uint32_t> mask;
+    KnownSets* sets = nullptr;   // null: the vocabulary is small
     std::uint32_t n_places = 0;  // of the text: the pool's first
     std::uint32_t n_frames = 1;  // of those places
     bool mask_made = false;
 };
 
+[[nodiscard]] inline KnownSets* sets_of(const ConstraintRun& run) noexcept {
+    return has(Part::known_sets) ? run.sets : nullptr;
+}
+
 struct ConstraintAccess {
     [[nodiscard]] static ConstraintRun* run(const ConstraintState& state) noexcept { return state.run_; }
-    static void set(ConstraintState & state, ConstraintRun * run) noexcept { state.run_ = run; }
+    static void set(ConstraintState& state, ConstraintRun* run) noexcept { state.run_ = run; }
     [[nodiscard]] static const Tokenizer& tokenizer(const Constraint& constraint) noexcept {
         return constraint.tokenizer_;
     }
     /// The form of an open constraint.
     [[nodiscard]] static Form form(const Constraint& constraint) noexcept;
-    static void set(Constraint & constraint, const ConstraintHeader* form, const std::byte* index,
+    static void set(Constraint& constraint, const ConstraintHeader* form, const std::byte* index,
                     const Tokenizer& tokenizer) noexcept {
         constraint.form_ = form;
         constraint.index_ = index;
