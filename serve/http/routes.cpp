@@ -54,6 +54,7 @@ void Server::refuse(Route& route, int status, const std::string& message, const 
 
 void Server::answer(Route& route, Reply reply) {
     route.headers.insert(route.headers.end(), reply.headers.begin(), reply.headers.end());
+    if (reply.job && http_.draining()) return refuse(route, 503, "server: it is stopping");
     if (reply.job && reply.job->prepare) return prepare(route, std::move(reply));
     if (reply.job) return queue(route, std::move(reply));
     route.exchange->answer(

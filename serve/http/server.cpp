@@ -120,10 +120,6 @@ void Server::queue(Route& route, Reply reply) {
     job->deliver = [this, pending](std::vector<Event> events) {
         http_.post([pending, events = std::move(events)] { pending->take(events); });
     };
-    if (http_.draining()) {
-        job->deliver = nullptr;
-        return refuse(route, 503, "server: it is stopping");
-    }
     if (!scheduler_.submit(reply.model, job)) {
         job->deliver = nullptr;
         return refuse_full(route, reply.model);
