@@ -20,7 +20,4 @@ namespace fovea {
 /// Whether standard input can be read; not where the caller closed it.
 [[nodiscard]] bool has_input();
 
-/// "standard input" where `path` is "-", to begin a message with; else the path.
-[[nodiscard]] std::string input_name(const std::string& path);
-
 }  // namespace fovea

@@ -1,4 +1,5 @@
 #include "host/model/texts.h"
+#include "host/base/input_file.h"
 #include "host/base/json.h"
 #include "host/base/text_file.h"
 

@@ -10,6 +10,7 @@
 #include "fovea/checksum.h"
 #include "fovea/host/opened.h"
 #include "host/base/error.h"
+#include "host/base/input_file.h"
 #include "host/base/nearest.h"
 #include "host/base/text_file.h"
 #include "serve/api/text_fields.h"

@@ -2,11 +2,13 @@
 #include "fovea/host/sound_file.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "host/base/error.h"
 #include "host/media/sound_source.h"
@@ -86,6 +88,122 @@ TEST_CASE("sound file: WAV of every coding; channels are averaged; chunks that s
     // Written into a pipe: the size is not known.
     CHECK(read_bytes(wav(format_chunk(c) + "data" + little(0xffffffff, 4) + data)) == std::vector<float>{0.5f, -0.5f});
     CHECK(read_bytes(wav(format_chunk(c) + "data" + little(0, 4) + data)) == std::vector<float>{0.5f, -0.5f});
+}
+
+TEST_CASE("sound file: samples lie in their containers as the block align says, at the top or at the bottom") {
+    const std::vector<int> eighths{-8, -3, 0, 1, 7, 5};
+    for (const std::uint32_t n_bits : {12u, 16u, 20u, 24u, 32u})
+        for (std::uint32_t n_container = (n_bits + 7) / 8; n_container <= 4; ++n_container)
+            for (const std::uint32_t n_channels : {1u, 2u})
+                for (const bool at_top : {true, false})
+                    for (const bool extensible : {false, true}) {
+                        CAPTURE(n_bits);
+                        CAPTURE(n_container);
+                        CAPTURE(n_channels);
+                        CAPTURE(at_top);
+                        const std::uint32_t n_row = n_container * n_channels,
+                                            n_used = at_top ? n_container : (n_bits + 7) / 8;
+                        std::string format = little(extensible ? 0xfffe : 1, 2) + little(n_channels, 2) +
+                                             little(16000, 4) + little(16000 * n_row, 4) + little(n_row, 2) +
+                                             little(n_bits, 2);
+                        if (extensible)
+                            format +=
+                                little(22, 2) + little(n_bits, 2) + little(0, 4) + little(1, 2) + std::string(14, 0);
+                        std::string data;
+                        for (const int e : eighths)
+                            data += little(static_cast<std::uint64_t>(static_cast<std::int64_t>(
+                                               std::ldexp(e / 8.0, static_cast<int>(8 * n_used) - 1))),
+                                           static_cast<int>(n_container));
+                        const auto read =
+                            read_bytes(wav("fmt " + little(format.size(), 4) + format + data_chunk(data)));
+                        CHECK(read == (n_channels == 1
+                                           ? std::vector<float>{-1.0f, -0.375f, 0.0f, 0.125f, 0.875f, 0.625f}
+                                           : std::vector<float>{-0.6875f, 0.0625f, 0.75f}));
+                    }
+    // A block align that nothing bears out: samples of 16 bits lie side by side; others are refused, or left to libsndfile.
+    const auto with_row = [](std::uint32_t n_row, std::uint32_t n_bits, const std::string& data) {
+        return wav("fmt " + little(16, 4) + little(1, 2) + little(1, 2) + little(16000, 4) + little(16000 * n_row, 4) +
+                   little(n_row, 2) + little(n_bits, 2) + data_chunk(data));
+    };
+    const std::vector<int> four{4, -4, 2, 1};
+    const std::vector<float> read{0.5f, -0.5f, 0.25f, 0.125f};
+    for (const std::uint32_t n_row : {0u, 1u, 4u, 77u})
+        CHECK(read_bytes(with_row(n_row, 16, coded({1, 16}, four))) == read);
+    const std::string floats = coded({3, 32}, {4, -4, 2, 1, 3});  // as an old editor wrote them
+    if (!has_sound_library())
+        CHECK(refusal_of(with_row(4, 24, floats)).starts_with("expected a WAV file of PCM or floats, got a WAV"));
+}
+
+TEST_CASE("sound file: samples without a header, as they are said to be") {
+    const TemporaryFolder folder;
+    const std::string path = (folder / "x.raw").string();
+    const auto read = [&](const char* how, const std::string& data) {
+        write_text(path, data);
+        std::vector<float> samples;
+        for (SoundReader reader(path, 16000, read_raw_sound(how, "--raw")); reader.read(samples);) continue;
+        return samples;
+    };
+    const std::vector<int> eighths{-8, -3, 0, 1, 7, 5};
+    const std::vector<float> mono{-1.0f, -0.375f, 0.0f, 0.125f, 0.875f, 0.625f};
+    CHECK(read("16000:u8", coded({1, 8}, eighths)) == mono);
+    CHECK(read("16000:s16", coded({1, 16}, eighths)) == mono);
+    CHECK(read("16000:s24:1", coded({1, 24}, eighths)) == mono);
+    CHECK(read("16000:s32", coded({1, 32}, eighths)) == mono);
+    CHECK(read("16000:f32", coded({3, 32}, eighths)) == mono);
+    CHECK(read("16000:f64", coded({3, 64}, eighths) + "abc") == mono);  // part of a sample at the end
+    CHECK(read("16000:s16:2", coded({1, 16}, eighths)) == std::vector<float>{-0.6875f, 0.0625f, 0.75f});
+    CHECK(read("8000:s16", coded({1, 16}, eighths)).size() == 12);
+    CHECK(read("16000:s16", wav(format_chunk({1, 16}) + data_chunk("ab"))).size() == 23);  // a header is samples, too
+    for (const char* bad : {"", "16000", "s16", "16000:", "16000:s8", "16000:u16", "16000:s16:0", "16000:s16:65",
+                            "999:s16", "16000:s16:", "16000:s16:1:1", "-1:s16", "16000:s16le", " 16000:s16"})
+        CHECK_THROWS_AS((void)read_raw_sound(bad, "--raw"), host::ArgumentError);
+}
+
+TEST_CASE("sound file: what a pipe brings is what a file has, as it comes") {
+    const TemporaryFolder folder;
+    const std::string pipe = (folder / "pipe").string();
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    std::vector<int> eighths(50000);
+    for (std::size_t i = 0; i < eighths.size(); ++i) eighths[i] = static_cast<int>(i * 7 % 15) - 7;
+    const Coded c{1, 16, 1, 44100};
+    const std::string data = coded(c, eighths), list = "LIST" + little(100000, 4) + std::string(100000, 'x');
+    const auto piped = [&](const std::string& bytes, std::size_t step) {
+        std::thread writer([&] {
+            std::ofstream out(pipe, std::ios::binary);
+            for (std::size_t i = 0; i < bytes.size(); i += step) out << bytes.substr(i, step) << std::flush;
+        });
+        std::vector<float> samples;
+        SoundReader reader(pipe, 16000);
+        CHECK(reader.is_piped());
+        while (reader.read(samples)) continue;
+        writer.join();
+        return samples;
+    };
+    for (const std::string& bytes :
+         {wav(format_chunk(c) + data_chunk(data)),
+          wav(list + format_chunk(c) + list + data_chunk(data) + "LIST" + little(2, 4) + "ab"),
+          wav(format_chunk(c) + "data" + little(0xffffffff, 4) + data),
+          wav(format_chunk({1, 16, 2, 44100}) + data_chunk(data + "abc")),
+          wav(format_chunk(c) + "data" + little(data.size() + 999, 4) + data)})
+        for (const std::size_t step : {std::size_t{7919}, bytes.size()}) CHECK(piped(bytes, step) == read_bytes(bytes));
+}
+
+TEST_CASE("sound file: other formats are named, with the command that converts them") {
+    const std::pair<std::string, const char*> kinds[] = {{" ftypM4A ", "MPEG-4 (m4a, mp4)"},
+                                                         {"\x1a\x45\xdf\xa3", "Matroska (webm, mkv)"},
+                                                         {"#!AMR\n", "AMR"},
+                                                         {"\x30\x26\xb2\x75", "Windows Media (wma)"},
+                                                         {"\xff\xf1", "AAC"}};
+    for (const auto& [begin, name] : kinds) {
+        const std::string bytes = (begin[0] == ' ' ? std::string(3, '\0') : "") + begin + std::string(64, '\1');
+        std::string refusal;
+        try {
+            (void)decode_sound(std::as_bytes(std::span(bytes)), "talk.x", 16000);
+        } catch (const host::Error& error) {
+            refusal = error.what();
+        }
+        CHECK(refusal.find(std::string("got ") + name + ": `ffmpeg -i talk.x -f wav -` makes one") != refusal.npos);
+    }
 }
 
 TEST_CASE("sound file: what is refused") {
