@@ -8,7 +8,6 @@ using namespace fovea;
 using namespace fovea::host_c;
 
 struct fovea_host_translator {
-    const host::Opened& opened;
     GenerateOptions how;
     Translator translator;
 };
@@ -26,8 +25,7 @@ int fovea_host_make_translator(const fovea_host_model* model, const fovea_host_t
         if (given.n_new) how.n_new = given.n_new;
         const std::uint32_t n_threads = given.n_threads ? given.n_threads : default_threads();
         *translator = new fovea_host_translator{
-            opened, how,
-            Translator(opened, {.limits = {.n_threads = n_threads, .isa = given.isa}, .n_beams = given.n_beams})};
+            how, Translator(opened, {.limits = {.n_threads = n_threads, .isa = given.isa}, .n_beams = given.n_beams})};
     });
 }
 
@@ -38,8 +36,7 @@ int fovea_host_translate(fovea_host_translator* translator, const char* text, co
     return run([&] {
         need(translator, "translator"), need(translation, "translation");
         const Languages languages{std::string(or_empty(from)), std::string(or_empty(to)), "from", "to"};
-        translator->translator.start(translator->opened.tokens(need(text, "text")), languages, translator->how);
-        *translation = copy_of(translator->translator.write().text);
+        *translation = copy_of(translator->translator.translate(need(text, "text"), languages, translator->how).text);
     });
 }
 }

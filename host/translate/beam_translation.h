@@ -29,6 +29,7 @@ public:
         FinishReason finish = FinishReason::none;
     };
     [[nodiscard]] Text best() const;
+    [[nodiscard]] std::uint32_t max_source() const { return source_.max_source(); }
     [[nodiscard]] std::uint64_t n_bytes() const { return plan_.n_bytes(); }
 
 private:

@@ -35,6 +35,7 @@ public:
     [[nodiscard]] const Cache& memory() const { return memory_; }
     [[nodiscard]] Cache make_text() { return stacks_.make_text(); }
     [[nodiscard]] Workspace& workspace() { return stacks_.workspace(); }
+    [[nodiscard]] std::uint32_t max_source() const { return max_source_; }
     [[nodiscard]] std::uint32_t max_positions() const { return max_positions_; }  ///< of a text
 
 private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "host/base/error.h"
+#include "host/base/languages.h"
 
 namespace fovea {
 namespace {
@@ -27,12 +28,37 @@ struct Language {
     bool before_source;  // Marian's, which the source says
 };
 
-Language find_language(const Tokenizer& tokenizer, const TargetRules& rules, const std::string& option,
-                       const std::string& name) {
-    if (const auto token = find_token(tokenizer, ">>" + name + "<<")) return {*token, true};
+/// The token of a language's name as a model spells it.
+std::optional<Language> find_spelled(const Tokenizer& tokenizer, const TargetRules& rules, const std::string& name) {
+    if (const auto token = find_token(tokenizer, ">>" + name + "<<")) return Language{*token, true};
     for (const std::string& spelling : {name, "__" + name + "__"})
         if (const auto token = find_token(tokenizer, spelling); token && looks_like_language(tokenizer, rules, *token))
-            return {*token, false};
+            return Language{*token, spelling.starts_with(">>")};
+    return {};
+}
+
+/// That of a name as people write it: "German", "de", "de-AT".
+std::optional<Language> find_known(const Tokenizer& tokenizer, const TargetRules& rules, const std::string& name) {
+    const std::optional<KnownLanguage> known = find_known_language(name);
+    if (!known) return {};
+    const std::string code(known->code), three(known->three);
+    for (const std::string& spelling : {code + "_" + known->region, three + "_" + known->script, code, three})
+        if (const auto found = find_spelled(tokenizer, rules, spelling)) return found;
+    std::optional<Language> found;  // the only one that begins with it, such as de_DE
+    for (Token id = 0; id < tokenizer.vocab_size(); ++id) {
+        const std::string_view text = token_bytes(tokenizer, id);
+        if (!text.starts_with(code + "_") && !text.starts_with(three + "_")) continue;
+        if (!looks_like_language(tokenizer, rules, id)) continue;
+        if (found) return {};
+        found = Language{id, false};
+    }
+    return found;
+}
+
+Language find_language(const Tokenizer& tokenizer, const TargetRules& rules, const std::string& option,
+                       const std::string& name) {
+    if (const auto found = find_spelled(tokenizer, rules, name)) return *found;
+    if (const auto found = find_known(tokenizer, rules, name)) return *found;
     constexpr std::size_t kMostNamed = 6;
     const std::string got = name.substr(0, 60);
     std::string known;

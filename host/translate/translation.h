@@ -44,6 +44,7 @@ public:
     [[nodiscard]] Status next(Piece& piece) { return generate(*generator_, source_.workspace(), piece); }
 
     [[nodiscard]] const Generator& generator() const { return *generator_; }
+    [[nodiscard]] std::uint32_t max_source() const { return source_.max_source(); }
     [[nodiscard]] std::uint64_t n_bytes() const { return plan_.n_bytes(); }
 
 private:

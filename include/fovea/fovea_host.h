@@ -197,8 +197,8 @@ typedef struct {
 int fovea_host_make_translator(const fovea_host_model* model, const fovea_host_translate_options* options,
                                fovea_host_translator** translator);
 void fovea_host_free_translator(fovea_host_translator* translator);
-/// What the model writes of `text`: a translation, a summary. from, to: languages as the model names them, "en" or
-/// "eng_Latn" [NULL: the tokenizer's own].
+/// What the model writes of `text`: a translation, a summary. from, to: languages as the model names them, "eng_Latn", or as
+/// people do, "en", "English" [NULL: the tokenizer's own]. A text longer than the model reads at once is split where sentences end.
 int fovea_host_translate(fovea_host_translator* translator, const char* text, const char* from, const char* to,
                          char** translation);
 
@@ -235,7 +235,7 @@ typedef struct {
 } fovea_host_span;
 
 typedef struct {
-    const char* language;  ///< "en"; "" for a model of one language
+    const char* language;  ///< "en"; "" if there is no sound
     const char* text;      ///< the whole
     const fovea_host_span* segments;
     size_t n_segments;

@@ -185,11 +185,12 @@ BatchRequest BatchReader::read(std::size_t i) {
         const std::vector<Prompt>& given = read.request.prompts;
         read.is_tokens = !given.empty() && given.front().is_tokens;
         check_tokenizer(served_, read.request, read.is_tokens);
+        read.request.splits = true;
         PromptReader::Prompted prompted = prompts_.read(read.request);
-        read.prompt = std::move(prompted.prompts.front());
+        read.prompts = std::move(prompted.prompts);
         read.rules = std::move(prompted.rules);
         const auto room = read.rules ? read.rules->most_new(served_.model.config().decoder.max_positions)
-                                     : context_ - static_cast<std::uint32_t>(read.prompt.size());
+                                     : context_ - static_cast<std::uint32_t>(read.prompts.front().size());
         read.n_new = std::min(read.request.n_new.value_or(kUnlimited), room);
         read.hash = crc32c(bytes_of(lines_[i]), hash_);
         return read;

@@ -50,8 +50,8 @@ struct BatchDefaults {
 struct BatchRequest {
     Json id;  ///< null: none
     Request request;
-    std::vector<Token> prompt;  ///< or a source, where there are rules
-    bool is_tokens = false;     ///< it was given as ids, and so is the answer
+    std::vector<std::vector<Token>> prompts;  ///< one; or, where there are rules, the parts of a source
+    bool is_tokens = false;                   ///< it was given as ids, and so is the answer
     std::shared_ptr<const TargetRules> rules;
     std::uint32_t n_new = 0;  ///< that the context has room for
     /// Of the line, the defaults and the model: an answer carries it, so that no other request's is taken for it.

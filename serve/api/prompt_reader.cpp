@@ -4,6 +4,7 @@
 
 #include "host/chat/chat_template.h"
 #include "host/model/text_pairs.h"
+#include "host/translate/split_source.h"
 #include "serve/api/forms_of.h"
 
 namespace fovea::serve {
@@ -103,12 +104,23 @@ PromptReader::Prompted PromptReader::read_sources(const Request& request) {
     try {
         const std::shared_ptr<const ToldLanguages> told = this->told(request.languages);
         read.rules = {told, &told->rules};
-        for (const Prompt& prompt : request.prompts)
+        const auto add = [&](const auto& tokens) {
             read.prompts.push_back(named("prompt", [&] {
-                const std::vector<Token> source =
-                    checked(tokens_, prompt.is_tokens ? prompt.tokens : tokens_.read(prompt.text));
-                return checked(tokens_, with_languages(source, *told, request.languages, served_.tokenizer));
+                return checked(tokens_,
+                               with_languages(checked(tokens_, tokens()), *told, request.languages, served_.tokenizer));
             }));
+        };
+        const auto fits = [&](std::string_view text) {
+            return served_.tokens(text).size() + told->before.has_value() <= tokens_.most();
+        };
+        for (const Prompt& prompt : request.prompts)
+            if (prompt.is_tokens)
+                add([&] { return prompt.tokens; });
+            else if (!request.splits)
+                add([&] { return tokens_.read(prompt.text); });
+            else
+                for (const std::string_view part : split_source(prompt.text, fits))
+                    add([&] { return tokens_.read(part); });
     } catch (const host::Error& refusal) {
         const std::string message = refusal.what();
         throw RequestError(400, message, message.substr(0, message.find(':')));

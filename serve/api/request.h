@@ -47,6 +47,7 @@ struct Request {
     Json template_extra = Json::object();
     std::vector<Prompt> prompts;
     Languages languages{.from = {}, .to = {}, .from_name = "from", .to_name = "to"};  ///< of texts written from others
+    bool splits = false;        ///< a source that is too long is read in parts, each a prompt of its own
     bool parts_thought = true;  ///< of a chat's answer: the model's reasoning is a field of its own
     bool only_loads = false;    ///< Ollama's requests without a prompt ask for the model to be loaded, and no more
 

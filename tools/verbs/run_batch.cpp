@@ -119,18 +119,41 @@ private:
 
 /// What a request comes to.
 struct BatchAnswer {
-    std::string text;
-    serve::Event last;
-    std::vector<Token> tokens;  ///< of an answer to ids
+    struct Part {
+        std::string text = {};
+        std::vector<Token> tokens = {};  ///< of an answer to ids
+    };
+    std::vector<Part> parts;  ///< one, unless a source was read in several
+    serve::Event last;        ///< with the counts of all
+    std::size_t n_ended = 0;
     bool is_tokens = false;
     Json id;
     std::uint32_t hash = 0;
 
+    /// Whether the answer is whole.
+    bool add(const serve::Event& event) {
+        Part& part = parts[event.choice];
+        part.text += event.text;
+        for (const serve::ChosenToken& token : event.tokens) part.tokens.push_back(token.id);
+        if (!event.ended) return false;
+        if (last.finish == FinishReason::none || last.finish == FinishReason::end_token) last.finish = event.finish;
+        last.n_prompt += event.n_prompt, last.n_new += event.n_new;
+        last.failure = event.failure;
+        return ++n_ended == parts.size() || event.failure.status;
+    }
+    /// With spaces between parts.
+    [[nodiscard]] std::string text() const {
+        std::string all;
+        for (const Part& part : parts)
+            all += (all.empty() || part.text.empty() || part.text.starts_with(' ') ? "" : " ") + part.text;
+        return all;
+    }
     [[nodiscard]] std::string line(std::size_t index) const {
         Json json{{"index", index}};
         if (!id.is_null()) json["id"] = id;
-        json.update(Json{{"request", hash_text(hash)}, {"text", text}});
-        if (is_tokens) json["tokens"] = tokens;
+        json.update(Json{{"request", hash_text(hash)}, {"text", text()}});
+        if (is_tokens) json["tokens"] = parts.front().tokens;
+        if (parts.size() > 1) json["n_parts"] = parts.size();
         json.update(
             Json{{"finish", host::name_of(last.finish)}, {"n_prompt_tokens", last.n_prompt}, {"n_tokens", last.n_new}});
         return json_text(json);
@@ -168,10 +191,12 @@ Needs measure(const serve::BatchLines& lines, serve::BatchReader& reader, std::u
         const serve::BatchRequest request = reader.read(i);
         (void)reader.form(i, request);
         needs.hashes.push_back(request.hash);
-        const auto n_read = static_cast<std::uint32_t>(request.prompt.size());
-        const auto n_prompt = request.rules ? static_cast<std::uint32_t>(request.rules->prompt().size()) : n_read;
-        lengths.push_back(n_prompt + std::max(request.n_new, 1u));
-        if (request.rules) sources.push_back(n_read);
+        for (const std::vector<Token>& prompt : request.prompts) {
+            const auto n_read = static_cast<std::uint32_t>(prompt.size());
+            const auto n_prompt = request.rules ? static_cast<std::uint32_t>(request.rules->prompt().size()) : n_read;
+            lengths.push_back(n_prompt + std::max(request.n_new, 1u));
+            if (request.rules) sources.push_back(n_read);
+        }
     }
     add_up(lengths, n_sequences, needs.context, needs.n_positions);
     if (!sources.empty()) add_up(sources, n_sequences, needs.max_source, needs.n_source_positions);
@@ -208,7 +233,7 @@ struct BatchRun {
     BatchOutput& output;
     std::size_t n_begun = output.n_kept(), n_written = n_begun;
     std::map<std::size_t, BatchAnswer> done = {};  // that wait for those before them
-    std::uint64_t n_tokens = 0, n_prompt_tokens = 0;
+    std::uint64_t n_tokens = 0, n_prompt_tokens = 0, n_split = 0;
 
     void run(std::uint32_t n_sequences, BatchProgress& progress) {
         while (n_written < lines.size()) {
@@ -229,9 +254,9 @@ struct BatchRun {
         serve::BatchRequest request = reader.read(i);
         auto job = std::make_shared<serve::Job>();
         if (request.rules)
-            job->write_from({std::move(request.prompt)}, request.rules);
+            job->write_from(std::move(request.prompts), request.rules);
         else
-            job->prompts = {std::move(request.prompt)};
+            job->prompts = std::move(request.prompts);
         job->n_new = request.n_new;
         if (request.is_tokens) job->n_likeliest = 0;  // events then have ids
         job->sampler = request.request.sampler;
@@ -245,23 +270,20 @@ struct BatchRun {
         job->arrived = serve::Clock::now();
         job->deadline = serve::Clock::time_point::max();
         const auto answer = std::make_shared<BatchAnswer>();
+        answer->parts.resize(job->n_choices());
         answer->id = std::move(request.id);
         answer->hash = request.hash;
         answer->is_tokens = request.is_tokens;
         job->deliver = [this, i, answer](std::vector<serve::Event> events) {
-            for (serve::Event& event : events) {
-                answer->text += event.text;
-                for (const serve::ChosenToken& token : event.tokens) answer->tokens.push_back(token.id);
-                if (!event.ended) continue;
-                answer->last = std::move(event);
-                done.emplace(i, std::move(*answer));
-            }
+            for (serve::Event& event : events)
+                if (answer->add(event)) done.emplace(i, std::move(*answer));
         };
         (void)worker.queue.push(std::move(job));  // has room for as many as run wants to wait
     }
 
     void write(const BatchAnswer& answer) {
         if (answer.last.failure.status) throw host::Error(lines.place(n_written) + ": " + answer.last.failure.message);
+        if (answer.parts.size() > 1) ++n_split;
         output.write(answer.line(n_written++));
         n_tokens += answer.last.n_new;
         n_prompt_tokens += answer.last.n_prompt;
@@ -347,6 +369,9 @@ void run_batch(const RunOptions& options, const host::Opened& opened) {
     BatchRun batch{lines, reader, *worker, output};
     batch.run(n_sequences, progress);
     progress.end();
+    if (batch.n_split && !options.quiet)
+        std::fprintf(stderr, "note: %s read in parts: the model reads at most %s tokens at once\n",
+                     counted(batch.n_split, "source").c_str(), with_separators(most).c_str());
     report(batch, progress.seconds(), options, lines.size(), output.n_kept(), arena_bytes, opened);
 }
 

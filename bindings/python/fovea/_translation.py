@@ -17,12 +17,14 @@ class Translation:
     text: None of a model without a tokenizer. tokens: its ids.
     score: of several beams, the logarithm of its probability, divided by its length to the power of length_penalty.
     finish_reason: "end" (the model's own), or "length" or "context" where a limit cut it.
+    n_parts: in which the source was read, 1 unless it is longer than the model reads at once. Several have no score.
     """
 
     text: str | None
     tokens: tuple[int, ...]
     score: float | None
     finish_reason: str
+    n_parts: int = 1
 
 
 class TranslationModel(OpenedModel):
@@ -40,9 +42,11 @@ class TranslationModel(OpenedModel):
     ) -> Translation:
         """Return what the model writes from `source`, a text or ids: the text of `fovea run`, to the last bit.
 
-        Models of translations and of summaries alike are asked so.
+        Models of translations and of summaries alike are asked so. A text that is longer than the model reads at once is
+        split where sentences end or, within longer ones, words; ids are refused.
 
-        from_language, to_language: as the model names them, "eng_Latn" or "en"; by default the tokenizer's own.
+        from_language, to_language: as the model names them, "eng_Latn", or as people do, "en", "English"; by default the
+            tokenizer's own.
         num_beams: beginnings that go on side by side; by default as many as the model says. 1 is fastest.
         max_new_tokens: at most; by default what the model allows.
         special: read special tokens in the source, and show those that come.
@@ -55,8 +59,9 @@ class TranslationModel(OpenedModel):
             raise self._refused("expected one that writes a text from another, got another kind")
         if (read_in or written_in) and not self.has_tokenizer:
             raise self._refused("expected one with a tokenizer, which knows languages, got one without")
-        ids = self._prompt_ids(source, bool(special))
-        return Translation(*self._translator(n_beams).run(ids, read_in, written_in, n_new, bool(special)))
+        is_text = isinstance(source, str) and self.has_tokenizer
+        given = source + self._facts["prompt_suffix"] if is_text else self._prompt_ids(source, bool(special))
+        return Translation(*self._translator(n_beams).run(given, read_in, written_in, n_new, bool(special)))
 
     def _translator(self, n_beams: int) -> _fovea.Translator:
         """This thread's memory for it."""

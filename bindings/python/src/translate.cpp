@@ -34,19 +34,25 @@ public:
                                           .n_beams = n_beams});
     }
 
-    /// Writes from the source's ids; gives what Translation has. A language's name may be empty; n_new 0: as many tokens as
+    /// Writes from the source, a text or ids; gives what Translation has. A language's name may be empty; n_new 0: as many tokens as
     /// the model allows.
     [[nodiscard]] nb::tuple run(const nb::object& source, nb::handle from_language, nb::handle to_language,
                                 std::uint32_t n_new, bool special) {
-        const std::vector<Token> ids = read_ids(source, "source");
+        const bool is_text = nb::isinstance<nb::str>(source);
+        const std::string text(is_text ? utf8_of(source, "source") : "");
+        const std::vector<Token> ids = is_text ? std::vector<Token>() : read_ids(source, "source");
         const Languages languages{std::string(utf8_of(from_language, "from_language")),
                                   std::string(utf8_of(to_language, "to_language")), "from_language", "to_language"};
         const GenerateOptions how{.n_new = n_new ? n_new : 0xffffffffu, .show_special = special};
         Translator::Text made;
         require(gate_.run([&] {
             try {
-                translator_->start(ids, languages, how);
-                made = translator_->write();
+                if (is_text) {
+                    made = translator_->translate(text, languages, how, {.parse_special = special});
+                } else {
+                    translator_->start(ids, languages, how);
+                    made = translator_->write();
+                }
             } catch (const host::Error&) {
                 if (!gate_.flag()->load()) throw;
                 return Status{Code::cancelled, "translate", 0, 0};
@@ -54,7 +60,7 @@ public:
             return Status{};
         }));
         return nb::make_tuple(opened_->tokenizer.valid() ? str_of(made.text) : nb::none(),
-                              nb::tuple(ids_list(made.tokens)), made.score, name_of(made.finish));
+                              nb::tuple(ids_list(made.tokens)), made.score, name_of(made.finish), made.n_parts);
     }
     [[nodiscard]] std::uint64_t arena_bytes() const { return translator_->n_bytes(); }
 

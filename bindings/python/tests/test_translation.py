@@ -63,6 +63,17 @@ def test_ids_by_beams_are_those_of_transformers(family, tmp_path):
         assert made.score == pytest.approx(case["score"], rel=1e-6)
 
 
+def test_what_is_too_long_is_read_in_parts(translator):
+    model, _ = translator
+    text = "The lamp in the hall is on. " * 20
+    made = model.translate(text, num_beams=1)
+    assert made.n_parts > 1
+    assert made.tokens
+    assert model.translate("The lamp.").n_parts == 1
+    with pytest.raises(ValueError, match="prompt: expected at most"):
+        model.translate(model.tokenize(text))
+
+
 def test_one_model_writes_by_any_number_of_beams(translator):
     model, _ = translator
     first = model.translate("The lamp is on.")

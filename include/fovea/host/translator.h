@@ -2,8 +2,7 @@
 // them, and Python's `translate` returns them.
 //
 //     Translator translator(opened, {.n_beams = 4});
-//     translator.start(opened.tokens("The lamp is on."), {.from = "en", .to = "fr"}, {});
-//     std::puts(translator.write().text.c_str());
+//     std::puts(translator.translate("The lamp is on.", {.from = "en", .to = "fr"}).text.c_str());
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -11,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fovea/generator.h"
@@ -62,11 +62,20 @@ public:
         FinishReason finish = FinishReason::none;
         std::optional<float> score =
             {};  ///< of several beams, the log of its probability, divided by its length as the model says
+        std::uint32_t n_parts = 1;  ///< that the source was read in; of several there is no score
+        double source_seconds = 0;  ///< in which it was read
     };
     /// Writes it to its end. Pieces go to `on_piece` as they come; beams give one, for a text's beginning may change. Throws host::Error.
     [[nodiscard]] Text write(const std::function<void(const Piece&)>& on_piece = {});
 
-    [[nodiscard]] std::size_t n_source() const;  ///< ids, those of languages too
+    /// Both for a text. One that is longer than the model reads at once is read in parts, split where sentences end or, within
+    /// longer ones, words; what is written from them is joined by spaces, of at most how.n_new tokens in all. Throws host::Error.
+    [[nodiscard]] Text translate(std::string_view source, const Languages& languages = {},
+                                 const GenerateOptions& how = {}, const TokenizeOptions& read = {},
+                                 const std::function<void(const Piece&)>& on_piece = {});
+
+    [[nodiscard]] std::size_t n_source() const;      ///< ids of the last text, those of languages too
+    [[nodiscard]] std::uint32_t max_source() const;  ///< ids that the model reads at once
     [[nodiscard]] std::uint64_t n_bytes() const;
 
 private:
