@@ -54,18 +54,6 @@ void smooth(std::span<double> row) {
     return text.size() == 1 && kAscii.find(text[0]) != kAscii.npos;
 }
 
-/// The median duration of words that last, at most 0.7 s; 0 if none does.
-[[nodiscard]] double usual_duration(std::span<const SpeechWord> words) {
-    constexpr double kMost = 0.7;
-    std::vector<double> all;
-    for (const SpeechWord& word : words)
-        if (word.end > word.start) all.push_back(word.end - word.start);
-    if (all.empty()) return 0;
-    std::sort(all.begin(), all.end());
-    const std::size_t half = all.size() / 2;
-    return std::min(all.size() % 2 ? all[half] : (all[half - 1] + all[half]) / 2, kMost);
-}
-
 }  // namespace
 
 void Alignment::add(std::span<const float> weights, std::size_t stride) {
@@ -177,9 +165,19 @@ void join_marks(std::vector<SpeechWord>& words) {
     std::erase_if(words, [](const SpeechWord& word) { return word.n_tokens == 0; });
 }
 
-void cut_pauses(std::vector<SpeechWord>& words) {
+double median_duration(std::span<const SpeechWord> words) {
+    constexpr double kMost = 0.7;
+    std::vector<double> all;
+    for (const SpeechWord& word : words)
+        if (word.end > word.start) all.push_back(word.end - word.start);
+    if (all.empty()) return 0;
+    std::sort(all.begin(), all.end());
+    const std::size_t half = all.size() / 2;
+    return std::min(all.size() % 2 ? all[half] : (all[half - 1] + all[half]) / 2, kMost);
+}
+
+void cut_pauses(std::vector<SpeechWord>& words, double most) {
     constexpr std::string_view kEnds[] = {".", "。", "!", "！", "?", "？"};
-    const double most = 2 * usual_duration(words);
     for (std::size_t i = 1; i < words.size(); ++i) {
         if (words[i].end - words[i].start <= most) continue;
         if (is_in(words[i].text, kEnds))
@@ -189,14 +187,44 @@ void cut_pauses(std::vector<SpeechWord>& words) {
     }
 }
 
-void keep_within(SpeechSegment& segment) {
-    constexpr double kFar = 0.5;
-    if (segment.words.empty()) return;
-    const double usual = usual_duration(segment.words);
-    SpeechWord &first = segment.words.front(), &last = segment.words.back();
+double settle_borders(SpeechSegment& segment, double median, double speech_end) {
+    constexpr double kFar = 0.5, kPause = 4;  // seconds; medians
+    if (segment.words.empty()) return speech_end;
+    const double most = 2 * median;
+    SpeechWord& first = segment.words.front();
+    SpeechWord* const second = segment.words.size() > 1 ? &segment.words[1] : nullptr;
+    const bool is_long = first.end - first.start > most || (second && second->end - first.start > 2 * most);
+    if (first.end - speech_end > kPause * median && is_long) {
+        if (second && second->end - second->start > most)
+            first.end = second->start = std::max(second->end / 2, second->end - most);
+        first.start = std::max(0.0, first.end - most);
+    }
     if (segment.start < first.end && segment.start - kFar > first.start)
-        first.start = std::max(0.0, std::min(first.end - usual, segment.start));
-    if (segment.end > last.start && segment.end + kFar < last.end) last.end = std::max(last.start + usual, segment.end);
+        first.start = std::max(0.0, std::min(first.end - median, segment.start));
+    else
+        segment.start = first.start;
+    SpeechWord& last = segment.words.back();
+    if (segment.end > last.start && segment.end + kFar < last.end)
+        last.end = std::max(last.start + median, segment.end);
+    else
+        segment.end = last.end;
+    return segment.end;
+}
+
+void put_in_order(std::span<SpeechWord* const> words, double begin, double end) {
+    constexpr double kFrame = 0.02;
+    const double least = std::min(kFrame, std::max(end - begin, 0.0) / static_cast<double>(words.size()));
+    double at = begin;
+    for (SpeechWord* word : words) {
+        word->start = std::max(word->start, at);
+        at = word->end = std::max(word->end, word->start + least);
+    }
+    at = end;
+    for (std::size_t i = words.size(); i-- > 0;) {
+        SpeechWord& word = *words[i];
+        word.end = std::min(word.end, at);
+        at = word.start = std::min(word.start, word.end - least);
+    }
 }
 
 }  // namespace fovea

@@ -44,10 +44,20 @@ struct WordTokens {
 /// Joins marks to the words they belong to: opening ones to the next, others to the one before.
 void join_marks(std::vector<SpeechWord>& words);
 
-/// A word that is far longer than the others has a pause in it: at a sentence's end that part is cut off. Seconds.
-void cut_pauses(std::vector<SpeechWord>& words);
+/// The median duration of words that last, at most 0.7 s; 0 if none does.
+[[nodiscard]] double median_duration(std::span<const SpeechWord> words);
 
-/// How far a segment's first and last word may reach beyond the segment's own times.
-void keep_within(SpeechSegment& segment);
+/// A word longer than `most` seconds at a sentence's end has a pause in it, which is cut off.
+void cut_pauses(std::vector<SpeechWord>& words, double most);
+
+/// Whisper's rules for words at a segment's borders. `speech_end`: seconds where the segment before ended. After a pause the first
+/// and the second word last at most twice the median; the first and the last reach at most half a second beyond the segment.
+/// The segment's times become its words', but where these reach beyond it. Returns where it ends.
+/// Source: Radford et al. 2022, whose program has these rules (whisper/timing.py, add_word_timestamps).
+[[nodiscard]] double settle_borders(SpeechSegment& segment, double median, double speech_end);
+
+/// Moves words between `begin` and `end`, seconds, as little as has each last a frame of 20 ms (less, if there is no room) and
+/// none begin before the one before it ends.
+void put_in_order(std::span<SpeechWord* const> words, double begin, double end);
 
 }  // namespace fovea

@@ -123,7 +123,7 @@ Json verbose(const Heard& heard) {
         for (const SpeechWord& word : segment.words)
             words.push_back({{"word", line_of(as_segment(word))}, {"start", word.start}, {"end", word.end}});
     Json object = {{"task", heard.translated ? "translate" : "transcribe"},
-                   {"language", heard.language.empty() ? Json() : Json(heard.language)},
+                   {"language", heard.language},
                    {"duration", heard.seconds},
                    {"text", text_of(heard)}};
     if (heard.times.words) object["words"] = std::move(words);
@@ -146,7 +146,7 @@ public:
         std::string body(form_ == "vtt" ? kVttHead : "");
         std::size_t number = 0;
         for (const SpeechSegment& segment : heard_.segments)
-            body += form_ == "vtt" ? vtt_cue(segment) : srt_cue(segment, ++number);
+            for (const Cue& cue : cues_of(segment)) body += form_ == "vtt" ? vtt_cue(cue) : srt_cue(cue, ++number);
         return body;
     }
     [[nodiscard]] const char* content_type() const override {

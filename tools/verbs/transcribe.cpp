@@ -53,6 +53,7 @@ public:
     }
     void print(const SpeechSegment& segment) {
         if (!options_.words || options_.common.json) return print_one(segment);
+        if (segment.words.empty()) return print_one(segment);  // a text that is too long for times
         for (const SpeechWord& word : segment.words) print_one(as_segment(word));
     }
     void end(const Transcript& transcript, const RecordingFigures& figures) const {
@@ -66,9 +67,9 @@ public:
 private:
     void print_one(const SpeechSegment& s) {
         if (options_.srt)
-            std::fputs(srt_cue(s, ++number_).c_str(), stdout);
+            std::fputs(srt_cue(cues_of(s).front(), ++number_).c_str(), stdout);
         else if (options_.vtt)
-            std::fputs(vtt_cue(s).c_str(), stdout);
+            std::fputs(vtt_cue(cues_of(s).front()).c_str(), stdout);
         else if (options_.timestamps)
             std::printf("[%s --> %s] %s\n", clock_time(s.start).c_str(), clock_time(s.end).c_str(), line_of(s).c_str());
         else if (!options_.common.json)

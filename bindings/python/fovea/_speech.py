@@ -58,7 +58,7 @@ class SpeechSegment:
 class Transcript:
     """A recording's text, the language that was spoken, and the segments with their times.
 
-    language: "en", "de", …; None of a model of one language. language_probability: where the language was heard.
+    language: "en", "de", …; None of no sound at all. language_probability: where the language was heard.
     """
 
     text: str

@@ -81,7 +81,7 @@ struct SpeechSegment {
 };
 
 struct Transcript {
-    std::string language;                        ///< empty for a model of one language, and of no sound at all
+    std::string language;                        ///< "en", also of a model for English alone; empty of no sound at all
     std::optional<double> language_probability;  ///< if it was detected
     std::string text;
     std::vector<SpeechSegment> segments;

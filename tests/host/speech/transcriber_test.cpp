@@ -130,13 +130,12 @@ TEST_CASE("transcribe: a text that repeats itself, or is unlikely, is tried agai
     Transcript result = transcribe(model, tokens_of(), {frames, 100}, options);
     REQUIRE(result.segments.size() == 1);
     CHECK(result.segments[0].compression_ratio > 2.4);
-    CHECK(result.segments[0].temperature == 1.0f);  // all were tried
+    CHECK(result.segments[0].temperature == 0.0f);  // all were tried, and none was likelier
     options.max_compression = {};
     CHECK(transcribe(model, tokens_of(), {frames, 100}, options).segments[0].temperature == 0.0f);
 
-    model.scripts[0] = {kT, 1, 2, kT + 10};
-    model.margin = 4;
-    options.min_logprob = -0.2, options.seed = 3;
+    model.margin = 3;  // a sample is another text
+    options.max_compression = 2.4, options.min_logprob = {}, options.seed = 3;
     result = transcribe(model, tokens_of(), {frames, 100}, options);
     const Transcript same = transcribe(model, tokens_of(), {frames, 100}, options);
     REQUIRE(!result.segments.empty());
@@ -144,14 +143,80 @@ TEST_CASE("transcribe: a text that repeats itself, or is unlikely, is tried agai
     CHECK(result.text == same.text);
     CHECK(result.segments.size() == same.segments.size());
 
+    model.scripts[0] = {kT, 1, 2, kT + 10};
     model.silence = 30;
-    options.temperatures = {0};
+    options.temperatures = {0}, options.min_logprob = -0.2;
     CHECK(transcribe(model, tokens_of(), {frames, 100}, options).segments.empty());
     options.no_speech = {};
     CHECK(!transcribe(model, tokens_of(), {frames, 100}, options).segments.empty());
     const Transcript nothing = transcribe(model, tokens_of(), {{}, 0}, {});
     CHECK(nothing.text.empty());
     CHECK(nothing.language.empty());  // and none is made up
+    const SpeechTokens one =
+        tokens_of(R"({"decoder_start_token_id": 11, "eos_token_id": 10, "no_timestamps_token_id": 18})");
+    CHECK(transcribe(model, one, {{}, 0}, {}).language == "en");  // a model of one language
+}
+
+TEST_CASE("transcribe: if no attempt is good, the likeliest is kept, and the next window does not go on from it") {
+    Scripted model;
+    model.max_tokens = 400;
+    std::vector<Token> again{kT};
+    for (int i = 0; i < 60; ++i) again.push_back(1);
+    again.push_back(kT + 50);
+    model.scripts[0] = again, model.scripts[100] = {kT, 2, kT + 10};
+    model.margin = 6, model.silence = 30;  // samples are unlikely, and alone would be taken for silence
+    const std::vector<float> frames = numbered(200);
+    SpeechOptions options;
+    options.language = "en";
+    for (options.seed = 0; options.seed < 20; ++options.seed) {
+        CAPTURE(options.seed);
+        model.prompts.clear();
+        const Transcript result = transcribe(model, tokens_of(), {frames, 200}, options);
+        REQUIRE(!result.segments.empty());
+        CHECK(result.segments[0].tokens == again);
+        CHECK(result.segments[0].temperature == 0.0f);
+        CHECK(model.prompts.back() == std::vector<Token>{kStart, kEn, kTranscribe});
+    }
+}
+
+/// Attends to each token of the text for `each` frames of 20 ms, the last for the rest.
+struct Spoken final : SpeechModel {
+    Scripted& script;
+    std::vector<std::size_t> each;
+    explicit Spoken(Scripted& s) : script(s) { n_frames = s.n_frames, n_mels = s.n_mels, max_tokens = s.max_tokens; }
+    void hear(std::span<const float> frames) override { script.hear(frames); }
+    void rewind(std::size_t n) override { script.rewind(n); }
+    std::span<const float> read(std::span<const Token> tokens) override { return script.read(tokens); }
+    std::string text_of(std::span<const Token> tokens) override { return script.text_of(tokens); }
+    void attend(std::span<const Token> tokens, const EachHead& head) override {
+        constexpr std::size_t kPrompt = 3, kFrames = 50;  // rows before that of the first text's token
+        std::vector<float> weights(tokens.size() * kFrames, 0.001f);
+        for (std::size_t i = kPrompt, frame = 0; i < tokens.size(); ++i)
+            for (std::size_t n = i - kPrompt < each.size() ? each[i - kPrompt] : kFrames; n-- > 0 && frame < kFrames;
+                 ++frame)
+                weights[i * kFrames + frame] = 1;
+        head(weights, kFrames);
+    }
+};
+
+TEST_CASE(
+    "transcribe: with words the next window begins where the last word ends, unless one time alone ends the text") {
+    Scripted script;
+    script.scripts[0] = {kT, 0, 1, kT + 20, kT + 20, 2, kT + 40, kT + 40, 3};  // the last stretch breaks off
+    script.scripts[66] = {kT + 2, 3, 4, kT + 30};
+    Spoken model(script);
+    model.each = {10, 10, 13};
+    const std::vector<float> frames = numbered(166);
+    SpeechOptions options;
+    options.language = "de", options.words = true;
+    const Transcript result = transcribe(model, tokens_of(), {frames, 166}, options);
+    CHECK(script.heard == std::vector<int>{0, 66});
+    REQUIRE(result.segments.size() == 3);
+    CHECK(result.segments[1].words[0].end == doctest::Approx(0.66));
+    for (const SpeechSegment& segment : result.segments) {
+        CHECK(segment.start == segment.words.front().start);
+        CHECK(segment.end == segment.words.back().end);
+    }
 }
 
 std::vector<Token> allowed_after(const std::vector<Token>& written, bool timestamps = true) {

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "fovea/host/opened.h"
@@ -150,23 +151,86 @@ TEST_CASE("words: marks go to the words they belong to") {
     CHECK(words[0].end == doctest::Approx(0.2));  // a mark adds no time
 }
 
-TEST_CASE("words: a pause at a sentence's end belongs to no word, and none is far beyond its segment") {
+TEST_CASE("words: a pause at a sentence's end belongs to no word") {
     std::vector<SpeechWord> words = words_of({" one", " two", ".", " three", " four"});
     words[2].end = 2.4, words[3].start = 2.4, words[3].end = 4.4;  // the usual word: 0.2 s
-    cut_pauses(words);
+    cut_pauses(words, 2 * median_duration(words));
     CHECK(words[2].end == doctest::Approx(words[2].start + 0.4));
     CHECK(words[3].start == doctest::Approx(4.0));
     CHECK(words[0].end == doctest::Approx(0.2));
     std::vector<SpeechWord> none;
-    cut_pauses(none);
+    CHECK(median_duration(none) == 0);
+    cut_pauses(none, 0);
+}
 
-    SpeechSegment segment;
-    segment.start = 1, segment.end = 2;
-    segment.words = {{" a", 0.1, 1.2, 1, 1}, {" b", 1.2, 1.4, 1, 1}, {" c", 1.4, 3.0, 1, 1}};
-    keep_within(segment);
-    CHECK(segment.words[0].start == doctest::Approx(0.5));  // 0.7 s, the most that is usual, before its end
-    CHECK(segment.words[2].end == doctest::Approx(2.1));
-    CHECK(segment.words[1].start == doctest::Approx(1.2));
+TEST_CASE(
+    "words: at segments' borders they are where OpenAI's program leaves them (tests/golden/make_word_borders.py)") {
+    const nlohmann::json cases = nlohmann::json::parse(std::ifstream(golden("word_borders.json")));
+    REQUIRE(cases.size() == 30);
+    for (const nlohmann::json& item : cases) {
+        CAPTURE(item.dump());
+        std::vector<SpeechWord> words;
+        for (const nlohmann::json& segment : item["segments"])
+            for (const nlohmann::json& word : segment["words"]) words.push_back({word[0], word[1], word[2], 1, 1});
+        const double median = median_duration(words);
+        cut_pauses(words, 2 * median);
+        double speech_end = item["speech_end"];
+        auto next = words.begin();
+        for (std::size_t i = 0; i < item["segments"].size(); ++i) {
+            const nlohmann::json &given = item["segments"][i], &settled = item["settled"][i];
+            SpeechSegment segment;
+            segment.start = given["start"], segment.end = given["end"];
+            const auto n = static_cast<std::ptrdiff_t>(given["words"].size());
+            segment.words.assign(next, next + n);
+            next += n;
+            join_marks(segment.words);
+            speech_end = settle_borders(segment, median, speech_end);
+            CHECK(std::abs(segment.start - settled["start"].get<double>()) < 1e-5);
+            CHECK(std::abs(segment.end - settled["end"].get<double>()) < 1e-5);
+            REQUIRE(segment.words.size() == settled["words"].size());
+            for (std::size_t k = 0; k < segment.words.size(); ++k) {
+                CHECK(segment.words[k].text == settled["words"][k][0]);
+                CHECK(std::abs(segment.words[k].start - settled["words"][k][1].get<double>()) < 1e-5);
+                CHECK(std::abs(segment.words[k].end - settled["words"][k][2].get<double>()) < 1e-5);
+            }
+        }
+    }
+}
+
+TEST_CASE("words: they are put in order, each with a frame's time where there is room for it") {
+    std::uint64_t random = 1;
+    const auto below = [&](std::uint64_t n) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        return (random >> 33) % n;
+    };
+    for (int round = 0; round < 2000; ++round) {
+        std::vector<SpeechWord> words(1 + below(30));
+        std::vector<SpeechWord*> all;
+        for (SpeechWord& word : words) {
+            word.start = 0.02 * static_cast<double>(below(120)) - 0.2;
+            word.end = word.start + 0.02 * static_cast<double>(below(20)) - 0.1;
+            all.push_back(&word);
+        }
+        const double end = 0.02 * static_cast<double>(below(100)),
+                     room = std::min(0.02, end / static_cast<double>(words.size()));
+        put_in_order(all, 0, end);
+        double last = 0;
+        for (const SpeechWord& word : words) {
+            CHECK(word.start >= last - 1e-9);
+            CHECK(word.end - word.start >= room - 1e-9);
+            last = word.end;
+        }
+        CHECK(last <= end + 1e-9);
+    }
+    std::vector<SpeechWord> words = words_of({" one", " two", " three"});
+    const std::vector<SpeechWord> before = words;
+    words[1].end = words[1].start;  // no frame is its own: it takes one of the next's, if that has no other
+    std::vector<SpeechWord*> all{&words[0], &words[1], &words[2]};
+    put_in_order(all, 0, 1);
+    CHECK(words[0].end == before[0].end);
+    CHECK(words[1].end == doctest::Approx(0.22));
+    CHECK(words[2].start == before[2].start);
+    CHECK_NOTHROW(put_in_order({}, 0, 1));
 }
 
 TEST_CASE("words: a transcript's words are its segments' texts, in order and within the recording") {
@@ -183,24 +247,23 @@ TEST_CASE("words: a transcript's words are its segments' texts, in order and wit
         const Transcript plain = transcribe(engine, engine.tokens(), frames.view(), options);
         options.words = true;
         const Transcript with = transcribe(engine, engine.tokens(), frames.view(), options);
-        REQUIRE(with.segments.size() == plain.segments.size());
         REQUIRE(!with.segments.empty());
-        CHECK(with.text == plain.text);  // nothing else changes
+        CHECK(plain.segments[0].words.empty());
+        CHECK(with.segments[0].tokens == plain.segments[0].tokens);  // later windows begin where words end
         double last = 0;
-        for (std::size_t i = 0; i < with.segments.size(); ++i) {
-            const SpeechSegment& segment = with.segments[i];
-            CHECK(segment.tokens == plain.segments[i].tokens);
-            CHECK(plain.segments[i].words.empty());
+        for (const SpeechSegment& segment : with.segments) {
             std::string text;
             for (const SpeechWord& word : segment.words) {
                 text += word.text;
-                CHECK(word.start <= word.end);
+                CHECK(word.start < word.end);
                 CHECK(word.start >= last);
                 CHECK(word.end <= 0.01 * frames.n_content + 1e-9);
                 CHECK(word.probability > 0);
                 CHECK(word.probability <= 1);
-                last = word.start;
+                last = word.end;
             }
+            CHECK(segment.start == segment.words.front().start);
+            CHECK(segment.end == segment.words.back().end);
             CHECK(text.size() >= segment.text.size());  // bytes of broken characters are said one by one
         }
     }
