@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "host/base/error.h"
+#include "host/base/languages.h"
 #include "host/base/source_file.h"
 #include "host/speech/chances.h"
 
@@ -154,6 +155,14 @@ std::string SpeechTokens::language_of(Token token) const {
     return {};
 }
 
+std::string SpeechTokens::language_named(const std::string& written) const {
+    if (languages.contains(written)) return written;
+    const auto known = find_known_language(written);
+    return known && (multilingual ? languages.contains(std::string(known->code)) : known->code == "en")
+               ? std::string(known->code)
+               : written;
+}
+
 std::vector<Token> speech_prompt(const SpeechTokens& tokens, const std::string& language, const std::string& task,
                                  bool timestamps) {
     std::vector<Token> prompt{tokens.start};
@@ -177,7 +186,7 @@ std::vector<Token> speech_prompt(const SpeechTokens& tokens, const std::string& 
 
 void check_speech(const SpeechTokens& tokens, const std::string& language, const std::string& task) {
     const bool any = tokens.multilingual && language.empty();
-    (void)speech_prompt(tokens, any ? tokens.languages.begin()->first : language, task, true);
+    (void)speech_prompt(tokens, any ? tokens.languages.begin()->first : tokens.language_named(language), task, true);
 }
 
 DetectedLanguage detect_language(const SpeechTokens& tokens, std::span<const float> logits) {

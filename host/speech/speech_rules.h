@@ -37,10 +37,12 @@ struct SpeechTokens {
     [[nodiscard]] bool is_text(Token token) const { return token < end; }
     /// "en" of a language's token; empty for another.
     [[nodiscard]] std::string language_of(Token token) const;
+    /// The model's name of a language as people write it: "en" of "English"; the text itself if the model knows no such.
+    [[nodiscard]] std::string language_named(const std::string& written) const;
 };
 
 /// The tokens that tell the model what to do: start; language and task, if it is multilingual; and no_timestamps, if
-/// there are to be none. Throws host::Error for a language or task that it does not know.
+/// there are to be none. `language` as language_named gives it. Throws host::Error for a language or task that it does not know.
 [[nodiscard]] std::vector<Token> speech_prompt(const SpeechTokens& tokens, const std::string& language,
                                                const std::string& task, bool timestamps);
 

@@ -33,7 +33,12 @@ public:
     double frame_seconds = 0.01;
 };
 
+class FrameSource;
+
 /// The same tokens, options and logits give the same transcript. Throws host::Error, and what the model throws.
+[[nodiscard]] Transcript transcribe(SpeechModel& model, const SpeechTokens& tokens, FrameSource& frames,
+                                    const SpeechOptions& options, const SpeechCalls& calls = {});
+/// The same of frames that have been made.
 [[nodiscard]] Transcript transcribe(SpeechModel& model, const SpeechTokens& tokens, const SpeechFrames& frames,
                                     const SpeechOptions& options, const SpeechCalls& calls = {});
 

@@ -87,6 +87,7 @@ Json segment_json(const SpeechSegment& segment, bool words) {
                    {"no_speech_prob", segment.no_speech_prob},
                    {"compression_ratio", segment.compression_ratio},
                    {"temperature", segment.temperature}};
+    if (!segment.language.empty()) object["language"] = segment.language;
     if (words) {
         object["words"] = Json::array();
         for (const SpeechWord& word : segment.words)

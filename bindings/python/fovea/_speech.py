@@ -41,6 +41,7 @@ class SpeechSegment:
         logarithm of its tokens' probabilities, how likely nobody speaks, how well its text compresses, and the
         temperature at which it was written.
     words: with their times, where `word_timestamps` asked for them.
+    language: of its window, where `multilingual` asked for it.
     """
 
     start: float
@@ -52,6 +53,7 @@ class SpeechSegment:
     compression_ratio: float
     temperature: float
     words: tuple[SpeechWord, ...] = ()
+    language: str | None = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,12 @@ def _threshold(value: Any, name: str) -> float | None:
         raise TypeError(f"{name}: expected a number or None, got {type(value).__name__}") from None
 
 
+def _clips(times: Sequence[float] | None) -> list[tuple[float, float]]:
+    """Begins and ends of parts of a recording."""
+    seconds = [] if times is None else [float(t) for t in times]
+    return list(zip(seconds[::2], [*seconds[1::2], float("inf")][: len(seconds[::2])]))
+
+
 class SpeechModel(OpenedModel):
     """What models that hear are asked for."""
 
@@ -94,6 +102,11 @@ class SpeechModel(OpenedModel):
         task: str = "transcribe",
         timestamps: bool = True,
         previous_text: bool = True,
+        prompt: str = "",
+        carry_prompt: bool = False,
+        multilingual: bool = False,
+        clip_timestamps: Sequence[float] | None = None,
+        vad: str | None = None,
         temperature: float | Sequence[float] = _TEMPERATURES,
         compression_ratio_threshold: float | None = 2.4,
         logprob_threshold: float | None = -1.0,
@@ -107,11 +120,15 @@ class SpeechModel(OpenedModel):
         sound: the path of a WAV file (of FLAC, Ogg, MP3 and others too where the module was built with libsndfile,
             which wheels are not), or samples: [n_samples] float32, mono, full scale 1.
         sampling_rate: of the samples, by default the model's own :attr:`sampling_rate`; others are resampled.
-        language: "en", "de", …; by default what is likeliest at the start. task: "transcribe", or "translate" into
-            English.
+        language: "en", "English", "en-US", …; by default what is likeliest in the first window. task: "transcribe", or
+            "translate" into English.
         timestamps: let the model write times, by which windows of 30 seconds follow each other between sentences.
             False: it writes none, and a long recording is cut every 30 seconds.
         previous_text: read each window with the text before it.
+        prompt: a text before the recording's own: names as they are spelled. carry_prompt: before every window's text.
+        multilingual: hear the language of each window; segments then have it.
+        clip_timestamps: start, end, start, end, … in seconds of the parts that are heard; the last may lack its end.
+        vad: "energy" passes over stretches without a voice, told by how loud they are.
         temperature: tried in order while a window's text repeats itself (its compression ratio is above the threshold)
             or is unlikely (the mean logarithm of its tokens' probabilities is below); 0 takes the likeliest tokens,
             others draw them by `seed`. A window is silent where that is likelier than no_speech_threshold and its text
@@ -131,7 +148,14 @@ class SpeechModel(OpenedModel):
             "max_new_tokens": whole(max_new_tokens, "max_new_tokens"),
             "seed": whole(seed, "seed"),
             "words": bool(word_timestamps),
+            "prompt": word(prompt, "prompt"),
+            "carry_prompt": bool(carry_prompt),
+            "multilingual": bool(multilingual),
+            "clips": _clips(clip_timestamps),
+            "voice": vad is not None,
         }
+        if vad not in (None, "energy"):
+            raise ValueError(f"vad: expected energy or None, got {vad}")
         rate = 0 if sampling_rate is None else whole(sampling_rate, "sampling_rate", least=1)
         path, samples = None, None
         if isinstance(sound, (str, os.PathLike)):
@@ -144,7 +168,7 @@ class SpeechModel(OpenedModel):
                 raise ValueError(f"sound: expected samples [n_samples], got shape {list(shape_of(samples, 'sound'))}")
         native = self._transcriber(bool(word_timestamps))
         text, spoken, probability, found = native.run(path, samples, rate, options)
-        segments = (SpeechSegment(*[*one[:-1], tuple(SpeechWord(*word) for word in one[-1])]) for one in found)
+        segments = (SpeechSegment(*[*one[:-2], tuple(SpeechWord(*word) for word in one[-2]), one[-1]]) for one in found)
         return Transcript(text, spoken, probability, tuple(segments))
 
     def _transcriber(self, words: bool) -> _fovea.Transcriber:

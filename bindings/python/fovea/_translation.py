@@ -42,11 +42,11 @@ class TranslationModel(OpenedModel):
     ) -> Translation:
         """Return what the model writes from `source`, a text or ids: the text of `fovea run`, to the last bit.
 
-        Models of translations and of summaries alike are asked so. A text that is longer than the model reads at once is
-        split where sentences end or, within longer ones, words; ids are refused.
+        Models of translations and of summaries alike are asked so. A text longer than the model reads at once is split
+        where sentences end or, within longer ones, words; ids are refused.
 
-        from_language, to_language: as the model names them, "eng_Latn", or as people do, "en", "English"; by default the
-            tokenizer's own.
+        from_language, to_language: as the model names them, "eng_Latn", or as people do, "en", "English"; by default
+            the tokenizer's own.
         num_beams: beginnings that go on side by side; by default as many as the model says. 1 is fastest.
         max_new_tokens: at most; by default what the model allows.
         special: read special tokens in the source, and show those that come.

@@ -1,5 +1,6 @@
 // What is said in recordings: one model's memory for it, one call at a time.
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
@@ -31,6 +32,11 @@ SpeechOptions read_options(const nb::dict& options) {
     read.max_tokens = nb::cast<std::uint32_t>(options["max_new_tokens"]);
     read.seed = nb::cast<std::uint64_t>(options["seed"]);
     read.words = nb::cast<bool>(options["words"]);
+    read.multilingual = nb::cast<bool>(options["multilingual"]);
+    read.carry_before = nb::cast<bool>(options["carry_prompt"]);
+    read.voice = nb::cast<bool>(options["voice"]);
+    for (const auto& [begin, end] : nb::cast<std::vector<std::pair<double, double>>>(options["clips"]))
+        read.clips.push_back({begin, end});
     return read;
 }
 
@@ -41,7 +47,8 @@ nb::tuple tuple_of(const Transcript& transcript) {
         nb::list words;
         for (const SpeechWord& w : s.words) words.append(nb::make_tuple(str_of(w.text), w.start, w.end, w.probability));
         segments.append(nb::make_tuple(s.start, s.end, str_of(s.text), nb::tuple(ids_list(s.tokens)), s.avg_logprob,
-                                       s.no_speech_prob, s.compression_ratio, s.temperature, words));
+                                       s.no_speech_prob, s.compression_ratio, s.temperature, words,
+                                       s.language.empty() ? nb::none() : str_of(s.language)));
     }
     return nb::make_tuple(str_of(transcript.text),
                           transcript.language.empty() ? nb::none() : str_of(transcript.language),
@@ -63,7 +70,8 @@ public:
     /// `path` of a file, or else `samples`, float32 [n_samples], of `rate` a second. `options` by the names of SpeechOptions.
     [[nodiscard]] nb::tuple run(const nb::object& path, const nb::object& samples_object, std::uint32_t rate,
                                 const nb::dict& options_dict) {
-        const SpeechOptions options = read_options(options_dict);
+        SpeechOptions options = read_options(options_dict);
+        const std::string prompt(utf8_of(options_dict["prompt"], "prompt"));
         const std::uint32_t own_rate = opened_->model.config().encoder.sound.sample_rate;
         const std::string file = path.is_none() ? "" : std::string(utf8_of(path, "sound"));
         Floats given;
@@ -72,6 +80,7 @@ public:
         {
             const WithoutGil released;
             check_speech(engine_->tokens(), options.language, options.task);
+            options.before = tokens_before(opened_->tokenizer, prompt);
             const std::vector<float> samples =
                 path.is_none() ? resample(given.span(), rate ? rate : own_rate, own_rate, "sampling_rate")
                                : read_sound(file, own_rate);

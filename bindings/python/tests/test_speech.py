@@ -51,6 +51,8 @@ def test_transcripts_are_those_of_the_command_line(whisper, command_line):
 
     def as_said(segment, words):
         fields = {**vars(segment), "tokens": list(segment.tokens), "words": [vars(w) for w in segment.words]}
+        if fields["language"] is None:
+            del fields["language"]
         return fields if words else {name: fields[name] for name in fields if name != "words"}
 
     assert [as_said(s, False) for s in result.segments] == said["segments"]
@@ -59,6 +61,28 @@ def test_transcripts_are_those_of_the_command_line(whisper, command_line):
     result = whisper.transcribe(RECORDINGS / "two.wav", seed=3, word_timestamps=True)
     assert [as_said(s, True) for s in result.segments] == said["segments"]
     assert all(s.words for s in result.segments)
+
+
+def test_options_are_those_of_the_command_line(whisper, command_line):
+    command = [command_line, "transcribe", whisper._path, str(RECORDINGS / "three.wav"), "--json"]
+    for options, named in (
+        (["--clip-timestamps", "0.2,0.5,0.9"], {"clip_timestamps": [0.2, 0.5, 0.9]}),
+        (["--prompt", "A name.", "--carry-prompt"], {"prompt": "A name.", "carry_prompt": True}),
+        (["--multilingual"], {"multilingual": True}),
+        (["--vad", "energy"], {"vad": "energy"}),
+        (["--language", "German"], {"language": "German"}),
+    ):
+        said = json.loads(subprocess.run([*command, *options], capture_output=True, text=True, check=True).stdout)
+        result = whisper.transcribe(RECORDINGS / "three.wav", **named)
+        assert (result.text, [s.start for s in result.segments]) == (
+            said["text"],
+            [s["start"] for s in said["segments"]],
+        )
+        assert [s.language for s in result.segments] == [s.get("language") for s in said["segments"]]
+    with pytest.raises(ValueError, match="vad: expected energy or None, got loud"):
+        whisper.transcribe(RECORDINGS / "one.wav", vad="loud")
+    with pytest.raises(ValueError, match="clips: expected times that grow"):
+        whisper.transcribe(RECORDINGS / "one.wav", clip_timestamps=[2, 1])
 
 
 def test_samples_are_what_the_file_has(whisper):

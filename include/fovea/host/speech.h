@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -45,12 +46,21 @@ struct RecordingFrames {
 /// If the text is longer than any model reads, its end is taken. Throws host::Error.
 [[nodiscard]] std::vector<Token> tokens_before(const Tokenizer& tokenizer, std::string_view text);
 
+/// A part of a recording, in seconds.
+struct SpeechClip {
+    double begin = 0, end = std::numeric_limits<double>::infinity();
+};
+
 struct SpeechOptions {
-    std::string language;  ///< "en"; empty: the likeliest at the start of the recording
+    std::string language;  ///< "en", "English" or "en-US"; empty: the likeliest of the first window
     std::string task = "transcribe";
-    bool timestamps = true;     ///< false: the model writes none, and each window is all of 30 seconds
-    bool previous_text = true;  ///< each window is read with what was written before
-    std::vector<Token> before;  ///< read before the first window, as if it had been written
+    bool timestamps = true;         ///< false: the model writes none, and each window is all of 30 seconds
+    bool previous_text = true;      ///< each window is read with what was written before
+    bool multilingual = false;      ///< without a language: each window has the one that is likeliest there
+    std::vector<Token> before;      ///< read before the first window, as if it had been written
+    bool carry_before = false;      ///< and before every other, too
+    std::vector<SpeechClip> clips;  ///< that are heard, in order; empty: all of it
+    bool voice = false;             ///< only stretches are heard in which there is a voice, by a rule of energy
     /// Tried in order until a window's text is good. 0: the likeliest tokens; others: a sample.
     std::vector<float> temperatures{0.0f, 0.2f, 0.4f, 0.6f, 0.8f, 1.0f};
     std::optional<double> max_compression = 2.4;  ///< a text that compresses better repeats itself: not good
@@ -78,10 +88,11 @@ struct SpeechSegment {
     double avg_logprob = 0, no_speech_prob = 0, compression_ratio = 0;  ///< of its window
     float temperature = 0;
     std::vector<SpeechWord> words;  ///< if the options ask for them
+    std::string language = {};      ///< of its window, if the options are multilingual
 };
 
 struct Transcript {
-    std::string language;                        ///< "en", also of a model for English alone; empty of no sound at all
+    std::string language;  ///< of the first window: "en", also of a model for English alone; empty of no sound at all
     std::optional<double> language_probability;  ///< if it was detected
     std::string text;
     std::vector<SpeechSegment> segments;
@@ -91,7 +102,7 @@ struct Transcript {
 struct SpeechCalls {
     std::function<void(const std::string& language, double probability)> detected;
     std::function<void(const SpeechSegment&)> segment;
-    std::function<void(double seconds_done, double seconds)> progress;
+    std::function<void(double seconds_done, double seconds)> progress;  ///< not of a recording whose end has not come
 };
 
 namespace host {

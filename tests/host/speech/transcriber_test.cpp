@@ -219,6 +219,75 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("transcribe: clips alone are heard, each window cut where its clip ends") {
+    Scripted model;
+    model.scripts[0] = model.scripts[130] = model.scripts[20] = model.scripts[230] = {kT, 1, kT + 10};
+    const std::vector<float> frames = numbered(300);
+    const auto heard = [&](std::vector<SpeechClip> clips) {
+        model.heard.clear();
+        SpeechOptions options;
+        options.language = "en", options.clips = std::move(clips);
+        const Transcript result = transcribe(model, tokens_of(), {frames, 300}, options);
+        CHECK(result.segments.size() == model.heard.size());
+        return model.heard;
+    };
+    CHECK(heard({{1.3, 2.3}}) == std::vector<int>{130});
+    CHECK(heard({{0.2, 0.5}, {1.3, 1.35}, {2.3}}) == std::vector<int>{20, 130, 230});
+    CHECK(heard({{1.3}}) == std::vector<int>{130, 230});
+    CHECK(heard({{5, 6}}).empty());
+    SpeechOptions options;
+    for (const std::vector<SpeechClip>& bad :
+         {std::vector<SpeechClip>{{2, 1}}, {{1, 1}}, {{1, 2}, {1.5, 3}}, {{-1, 2}}}) {
+        options.clips = bad;
+        CHECK_THROWS_AS((void)transcribe(model, tokens_of(), {frames, 300}, options), host::ArgumentError);
+    }
+}
+
+TEST_CASE("transcribe: a carried prompt comes before every window; a language may be that of each window") {
+    Scripted model;
+    model.scripts[0] = {kT, 1, kT + 10}, model.scripts[100] = {kT, 2, kT + 10};
+    const std::vector<float> frames = numbered(200);
+    SpeechOptions options;
+    options.language = "German", options.before = {5, 6}, options.carry_before = true;
+    (void)transcribe(model, tokens_of(), {frames, 200}, options);
+    CHECK(model.prompts[0] == std::vector<Token>{kPrevious, 5, 6, kStart, kDe, kTranscribe});
+    CHECK(model.prompts[1] == std::vector<Token>{kPrevious, 5, 6, kT, 1, kT + 10, kStart, kDe, kTranscribe});
+    model.prompts.clear();
+    options.previous_text = false;
+    (void)transcribe(model, tokens_of(), {frames, 200}, options);
+    CHECK(model.prompts[1] == std::vector<Token>{kPrevious, 5, 6, kStart, kDe, kTranscribe});
+    options.before.assign(100, 5);  // as much as leaves room for as much again
+    model.prompts.clear();
+    (void)transcribe(model, tokens_of(), {frames, 200}, options);
+    CHECK(model.prompts[1].size() == 1 + 19 + 3);
+
+    struct Bilingual final : SpeechModel {
+        Scripted& script;
+        explicit Bilingual(Scripted& s) : script(s) { n_frames = 100, n_mels = 1, max_tokens = 40; }
+        void hear(std::span<const float> x) override {
+            script.hear(x);
+            script.language = script.at < 100 ? kDe : kEn;
+        }
+        void rewind(std::size_t n) override { script.rewind(n); }
+        std::span<const float> read(std::span<const Token> tokens) override { return script.read(tokens); }
+        std::string text_of(std::span<const Token> tokens) override { return script.text_of(tokens); }
+    } bilingual(model);
+    options = {};
+    std::vector<std::string> told;
+    const SpeechCalls calls{.detected = [&](const std::string& language, double) { told.push_back(language); },
+                            .segment = {},
+                            .progress = {}};
+    Transcript result = transcribe(bilingual, tokens_of(), {frames, 200}, options, calls);
+    CHECK(result.segments[1].language.empty());
+    CHECK(told == std::vector<std::string>{"de"});
+    options.multilingual = true;
+    result = transcribe(bilingual, tokens_of(), {frames, 200}, options, calls);
+    CHECK(result.language == "de");
+    CHECK(result.segments[0].language == "de");
+    CHECK(result.segments[1].language == "en");
+    CHECK(told == std::vector<std::string>{"de", "de", "en"});
+}
+
 std::vector<Token> allowed_after(const std::vector<Token>& written, bool timestamps = true) {
     const SpeechTokens tokens = tokens_of();
     std::vector<float> logits(kVocab, -9.0f);
@@ -299,8 +368,14 @@ TEST_CASE("transcribe: what a file says of its tokens is checked, and what a cal
                       "task: expected one of transcribe, translate, got sing");
     CHECK_THROWS_WITH(check_speech(tokens_of(), "", "sing"), "task: expected one of transcribe, translate, got sing");
     CHECK_NOTHROW(check_speech(tokens_of(), "", "translate"));
+    for (const char* written : {"de", "German", "DE", "de-AT", "ger"})
+        CHECK(tokens_of().language_named(written) == "de");
+    CHECK(tokens_of().language_named("French") == "French");  // known, but not to the model
+    CHECK_NOTHROW(check_speech(tokens_of(), "English", "transcribe"));
     const SpeechTokens one = SpeechTokens::read(least + "18}", kVocab, "m");
     CHECK(speech_prompt(one, "", "transcribe", false) == std::vector<Token>{kStart, kNone});
+    for (const char* written : {"en", "english", "EN", "en-US"})
+        CHECK_NOTHROW(check_speech(one, written, "transcribe"));
     CHECK_THROWS_WITH((void)speech_prompt(one, "de", "transcribe", true),
                       "language: expected none, or en, of a model of one language, got de");
 }

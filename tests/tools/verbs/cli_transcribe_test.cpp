@@ -1,4 +1,7 @@
 // `transcribe`: its forms of output, recordings of every kind, and what it refuses.
+#include <string_view>
+#include <thread>
+
 #include "tests/support/command_line.h"
 
 namespace fovea::testing {
@@ -81,6 +84,18 @@ TEST_CASE("cli: transcribe writes text, times, subtitles and JSON of the same se
     CHECK(word_cues.find("\n" + std::to_string(n_words) + "\n00:00:") != std::string::npos);
     CHECK(word_cues.find("\n" + std::to_string(n_words + 1) + "\n00:00:") == std::string::npos);
 
+    const std::string tsv = asked({"--tsv"});
+    CHECK(tsv.starts_with("start\tend\ttext\n"));
+    CHECK(std::count(tsv.begin(), tsv.end(), '\n') == static_cast<std::ptrdiff_t>(object["segments"].size()) + 1);
+    CHECK(tsv.find("\n" + std::to_string(starts) + "\t") != std::string::npos);
+    const std::string narrow = asked({"--srt", "--max-line-width", "12"}),
+                      short_ones = asked({"--vtt", "--max-line-width", "12", "--max-line-count", "1"});
+    CHECK(narrow.size() >= srt.size());
+    CHECK(std::count(short_ones.begin(), short_ones.end(), '>') >= std::count(vtt.begin(), vtt.end(), '>'));
+    const std::string path = (talking.folder / "out.srt").string();
+    CHECK(asked({"--srt", "-o", path}).empty());
+    CHECK(read_text(path) == srt);
+
     CHECK(asked({"--json", "--prompt", "Fovea, a name."}) != asked({"--json"}));
     CHECK(asked({"--json", "--prompt", " "}) == asked({"--json"}));
     for (const char* isa : {"scalar", ""})
@@ -104,6 +119,49 @@ TEST_CASE("cli: transcribe hears the language, takes several recordings, and a W
               .size() <= 1);
 }
 
+TEST_CASE("cli: transcribe reads pipes as they come, with headers and without") {
+    const Talking talking;
+    const std::string file = golden("recordings/three.wav"), raw = read_text(file).substr(44);
+    const std::vector<std::string> how{"--language", "German", "--temp", "0", "--json"};
+    const auto of = [&](std::vector<std::string> more, const std::string& input) {
+        more.insert(more.end(), how.begin(), how.end());
+        int ends[2];
+        REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+        std::thread writer([&] {
+            for (std::string_view rest = input; !rest.empty();) {
+                const ssize_t n = ::write(ends[1], rest.data(), std::min<std::size_t>(rest.size(), 1000));
+                if (n <= 0) break;
+                rest.remove_prefix(static_cast<std::size_t>(n));
+            }
+            ::close(ends[1]);
+        });
+        RunSettings settings;
+        settings.input = ends[0];
+        const Ran ran = run_fovea(talking.command(more), settings);
+        writer.join();
+        ::close(ends[0]);
+        CHECK(ran.status == 0);
+        json made = json::parse(ran.out);
+        made.erase("file");
+        return made;
+    };
+    const json whole = of({file}, "");
+    CHECK(of({"-"}, read_text(file)) == whole);
+    CHECK(of({"-", "--raw", "16000:s16"}, raw) == whole);
+    write_text((talking.folder / "x.raw").string(), raw);
+    CHECK(of({(talking.folder / "x.raw").string(), "--raw", "16000:s16:1"}, "") == whole);
+    // Clips, and stretches with a voice alone.
+    const json clip = of({file, "--clip-timestamps", "0.3,0.6"}, "");
+    REQUIRE(!clip["segments"].empty());
+    CHECK(clip["segments"][0]["start"].get<double>() >= 0.3);
+    CHECK(of({file, "--clip-timestamps", "100"}, "")["segments"].empty());
+    CHECK(of({file, "--vad", "energy"}, "")["seconds"] == 1.5);
+    json each = of({file, "--prompt", "A name.", "--carry-prompt"}, "");
+    CHECK(each["segments"] != whole["segments"]);
+    const json spoken = json::parse(output_of(talking.command({file, "--multilingual", "--temp", "0", "--json"})));
+    for (const json& segment : spoken["segments"]) CHECK(segment.contains("language"));
+}
+
 TEST_CASE("cli: inspect tells what a model hears") {
     const Talking talking;
     const json sound = json::parse(output_of({"inspect", talking.model, "--json"}))["encoder"]["sound"];
@@ -120,10 +178,24 @@ TEST_CASE("cli: transcribe refuses what is no recording, no model that hears, an
     const Talking talking;
     const std::string file = golden("recordings/one.wav"), model = talking.model;
     check_refused({"transcribe", model}, 2, "FILE: expected a recording");
-    check_refused({"transcribe", model, file, "--words"}, 2, "--words: expected --timestamps, --srt, --vtt or --json");
+    check_refused({"transcribe", model, file, "--words"}, 2,
+                  "--words: expected --timestamps, --srt, --vtt, --tsv or --json");
     check_refused({"transcribe", model, file, "--srt", "--json"}, 2, "expected one of them, got several");
+    check_refused({"transcribe", model, file, "--tsv", "--vtt"}, 2, "expected one of them, got several");
+    check_refused({"transcribe", model, file, "--vad", "loud"}, 2, "--vad: expected energy, got loud");
+    check_refused({"transcribe", model, file, "--max-line-width", "9"}, 2, "--max-line-width: expected --srt or --vtt");
+    check_refused({"transcribe", model, file, "--srt", "--max-line-count", "2"}, 2,
+                  "--max-line-count: expected --max-line-width");
+    check_refused({"transcribe", model, file, "--carry-prompt"}, 2, "--carry-prompt: expected --prompt beside it");
+    check_refused({"transcribe", model, file, "--multilingual", "--language", "de"}, 2,
+                  "--multilingual: expected no --language");
+    for (const char* clips : {"1,", "2,1", "a", "1,1", "1,,2", "nan"})
+        check_refused({"transcribe", model, file, "--clip-timestamps", clips}, 2,
+                      "--clip-timestamps: expected seconds");
+    check_refused({"transcribe", model, file, "--raw", "16000"}, 2, "--raw: expected RATE:FORMAT");
+    check_refused({"transcribe", model, file, "-o", file}, 1, "expected another file than what is read");
     check_refused({"transcribe", model, file, "--srt", "--no-timestamps"}, 2, "--no-timestamps: expected none of");
-    check_refused({"transcribe", model, file, file, "--vtt"}, 2, "--srt, --vtt: expected one recording, got 2");
+    check_refused({"transcribe", model, file, file, "--vtt"}, 2, "--srt, --vtt, --tsv: expected one recording, got 2");
     check_refused({"transcribe", model, file, "--language", "xx"}, 2, "language: expected one of de, en, haw, got xx");
     check_refused({"transcribe", model, file, "--language", "de", "--task", "sing"}, 2,
                   "task: expected one of transcribe, translate, got sing");
