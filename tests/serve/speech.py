@@ -154,6 +154,8 @@ class Speech(WithSpeech):
     def test_sounds_that_are_short_or_silent(self):
         self.assertEqual(json.loads(self.ask(wav(0))), {"text": "", "usage": {"type": "duration", "seconds": 0.0}})
         self.assertEqual(self.ask(wav(0), response_format="vtt"), b"WEBVTT\n\n")
+        self.assertEqual(json.loads(self.ask(wav(0), response_format="verbose_json"))["language"], "")
+        self.assertEqual(json.loads(self.ask(wav(100), response_format="verbose_json", language="German"))["language"], "de")
         for rate in (8000, 44100):
             self.assertAlmostEqual(json.loads(self.ask(wav(rate // 2, rate)))["usage"]["seconds"], 0.5, places=3)
 
@@ -173,7 +175,7 @@ class Speech(WithSpeech):
                 self.assertEqual("segments" in whole, has_segments)
             plain = json.loads(self.ask(sound, response_format="verbose_json", language="de"))
             self.assertNotIn("words", plain)
-            self.assertEqual([s["text"] for s in plain["segments"]], [s["text"] for s in known["segments"]])
+            self.assertEqual(plain["segments"][0]["text"], known["segments"][0]["text"])  # later windows begin elsewhere
 
 
 class Uploads(WithSpeech):
@@ -233,7 +235,9 @@ class Uploads(WithSpeech):
         whole = wav(4000, value=100)
         for sound, words in ((b"x" * 5000, "file: expected a "), (whole[:30], "file: WAV"), (b"fLaC" + b"\0" * 500, "file: "),
                              (b"OggS" + b"\xff" * 500, "file: "), (b"ID3" + b"\0" * 3000, "file: "),
-                             (wav(100, rate=5), "file: samples a second: expected ")):
+                             (wav(100, rate=5), "file: samples a second: expected "),
+                             (b"\0\0\0 ftypM4A " + b"\1" * 500, "got MPEG-4 (m4a, mp4): `ffmpeg -i file -f wav -` makes one"),
+                             (b"\x1a\x45\xdf\xa3" + b"\1" * 500, "got Matroska (webm, mkv): `ffmpeg")):
             self.assertIn(words, self.refused(form(sound)))
         for n in range(0, len(whole), 997):  # each is read as far as it goes, or refused
             self.assertIn(self.server.request("POST", TRANSCRIBE, form(whole[:n] or b"R"), FORM_TYPE)[0], (200, 400))
