@@ -38,7 +38,8 @@ Written WindowWriter::write(std::span<const Token> prompt, std::size_t n_start, 
         Written written = attempt_at(window, attempt, prompt.size());
         written.no_speech = no_speech;
         const bool good = is_good(written);
-        if (good || attempt == 0 || written.avg_logprob > best.avg_logprob) best = std::move(written);
+        const bool better = written.ended == best.ended ? written.avg_logprob > best.avg_logprob : written.ended;
+        if (good || attempt == 0 || better) best = std::move(written);
         best.last_tried = options_.temperatures[attempt];
         if (good || is_silent(best)) break;
     }
@@ -66,7 +67,8 @@ Written WindowWriter::attempt_at(std::uint32_t window, std::size_t attempt, std:
                 "what may be written next");
         const double log_probability = static_cast<double>(logits_[next]) - exp_sum(logits_).log();
         sum += log_probability;
-        if (next == tokens_.end) break;
+        written.ended = next == tokens_.end;
+        if (written.ended) break;
         written.tokens.push_back(next);
         written.probabilities.push_back(log_probability > -100 ? exact_exp(log_probability) : 0);
         if (written.tokens.size() >= most_ || n_prompt + written.tokens.size() >= model_.max_tokens) break;

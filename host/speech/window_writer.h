@@ -18,6 +18,7 @@ struct Written {
     double avg_logprob = 0, no_speech = 0, compression = 0;
     float temperature = 0;
     float last_tried = 0;  ///< the temperature of the window's last attempt, which may be another
+    bool ended = false;    ///< by the model, not at its limit of tokens, where texts that repeat themselves run into
 };
 
 /// The bytes of those tokens that are text.
@@ -28,7 +29,7 @@ class WindowWriter {
 public:
     WindowWriter(SpeechModel& model, const SpeechTokens& tokens, const SpeechOptions& options);
 
-    /// The first good attempt; if none is, the likeliest by the mean of its tokens. `prompt` is read first, whose first n_start
+    /// The first good attempt; if none is, the likeliest by the mean of its tokens, of those that ended if any did. `prompt` is read first, whose first n_start
     /// tokens end with the start token. `window` is its number, which chooses the samples.
     [[nodiscard]] Written write(std::span<const Token> prompt, std::size_t n_start, std::uint32_t window);
 

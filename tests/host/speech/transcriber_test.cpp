@@ -179,6 +179,32 @@ TEST_CASE("transcribe: if no attempt is good, the likeliest is kept, and the nex
     }
 }
 
+TEST_CASE("transcribe: of attempts that are not good, one that ends is kept before a likelier one that does not") {
+    struct Looping final : SpeechModel {
+        std::vector<float> logits = std::vector<float>(kVocab);
+        std::size_t n_attempts = 0, n_written = 0;
+        Looping() { n_frames = 100, n_mels = 1, max_tokens = 40; }
+        void hear(std::span<const float>) override {}
+        void rewind(std::size_t n) override { n_attempts += n > 0, n_written = 0; }
+        std::span<const float> read(std::span<const Token>) override {
+            std::fill(logits.begin(), logits.end(), 0.0f);
+            // The first attempt ends, and is less likely than the second, which goes on and on.
+            const bool ends = n_attempts < 2 && ++n_written == 5;
+            logits[ends ? kEnd : n_written ? 1 : kT] = n_attempts < 2 ? 5.0f : 50.0f;
+            n_written += n_attempts >= 2 || n_written == 0;
+            return logits;
+        }
+        std::string text_of(std::span<const Token> tokens) override { return std::string(tokens.size(), 'x'); }
+    } model;
+    const std::vector<float> frames = numbered(100);
+    SpeechOptions options;
+    options.language = "en", options.temperatures = {0, 0.01f}, options.max_compression = 0.001, options.no_speech = {};
+    const Transcript result = transcribe(model, tokens_of(), {frames, 100}, options);
+    REQUIRE(result.segments.size() == 1);
+    CHECK(result.segments[0].temperature == 0.0f);
+    CHECK(result.segments[0].tokens.size() < 10);
+}
+
 /// Attends to each token of the text for `each` frames of 20 ms, the last for the rest.
 struct Spoken final : SpeechModel {
     Scripted& script;
