@@ -62,8 +62,9 @@ void read_fields(const Fields& fields, SpeechRequest& request) {
     request.seed = static_cast<std::uint64_t>(seed);
     request.stream = fields.flag("stream", false);
     if (request.stream && request.form != "json") refuse("response_format", "json beside stream", "another");
-    for (const char* name : {"include", "chunking_strategy", "known_speaker_names", "known_speaker_references"})
-        fields.only(name, "");
+    const char* const chunking = "chunking_strategy";
+    request.voice = !fields.text(chunking).empty() && fields.one_of(chunking, {"auto"}) == "auto";
+    for (const char* name : {"include", "known_speaker_names", "known_speaker_references"}) fields.only(name, "");
 }
 
 }  // namespace
@@ -182,6 +183,7 @@ JobPtr speech_job(const Call& call, const host::Opened& served, SpeechRequest& r
     if (request.temperature > 0) options.temperatures = {request.temperature};
     options.seed = job->sampler.seed = drawn_seed(request.random_seed, request.seed);
     options.words = request.times.words;
+    options.voice = request.voice;
     try {
         const auto n_words = served.model.config().decoder.vocab_size;
         check_speech(SpeechTokens::read(find_info(served.model, "speech"), n_words, served.name), options.language,

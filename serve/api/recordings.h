@@ -23,6 +23,7 @@ struct SpeechRequest {
     float temperature = 0;
     std::uint64_t seed = 0;
     bool random_seed = false, stream = false;
+    bool voice = false;  ///< stretches without one are passed over
 };
 
 /// Reads a form with a recording (multipart/form-data), of a Content-Type and a body, which becomes the request's sound. Any

@@ -84,6 +84,7 @@ class Speech(WithSpeech):
             sound = read_bytes(recording(name))
             for options, fields in (([], {}), (["--language", "de"], {"language": "de"}),
                                     (["--temp", "0.7", "--seed", "5"], {"temperature": 0.7, "seed": 5}),
+                                    (["--vad", "energy"], {"chunking_strategy": "auto"}),
                                     (["--prompt", "Fovea, a name."], {"prompt": "Fovea, a name."})):
                 known = json.loads(self.transcribed(name, "--json", *options))
                 whole = json.loads(self.ask(sound, response_format="verbose_json", **fields))
@@ -201,7 +202,7 @@ class Uploads(WithSpeech):
                               ({"timestamp_granularities[]": "line"}, "timestamp_granularities: expected segment or word"),
                               ({"language": "xx"}, "language: expected one of "),
                               ({"include[]": "logprobs"}, "include: expected none"),
-                              ({"chunking_strategy": "auto"}, "chunking_strategy: expected none"),
+                              ({"chunking_strategy": "server"}, "chunking_strategy: expected auto, got server"),
                               ([("model", "talking")] * 2, "model: expected one, got several")):
             self.assertIn(words, self.refused(form(sound, fields)))
         self.ask(sound, **{"timestamp_granularities[]": "segment"})
