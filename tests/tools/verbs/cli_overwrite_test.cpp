@@ -35,7 +35,7 @@ const std::vector<NamedFiles>& all_named_files() {
           "--source-padding-mask", "--target-padding-mask", "--memory-padding-mask"},
          {"--output", "--weights", "--picture"}},
         {"classify", {"", "--texts"}, {}},
-        {"transcribe", {""}, {}},
+        {"transcribe", {""}, {"--output"}},
         {"tokenize", {"", "--file", "--jsonl"}, {}},
         {"bench", {""}, {}},
         {"certify", {""}, {}},
