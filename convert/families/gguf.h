@@ -20,7 +20,9 @@ struct GgufFamily;
 struct GgufConfig {
     Stack stack;                             ///< checked
     std::vector<std::uint8_t> layer_blocks;  ///< what its layer_blocks point into
-    bool is_encoder = false;                 ///< else a decoder
+    bool is_encoder = false;                 ///< else a decoder; classifiers of a decoder's family are encoders too
+    std::vector<std::string> head;           ///< names of a classifier's maps; empty: dense_2, dense_3, …
+    std::vector<std::string> labels;         ///< of a classifier
     std::array<Rope, kMaxBlocks> ropes;      ///< of each block that rotates
     std::vector<float> slopes;               ///< if positions are ALiBi
     const GgufFamily* family = nullptr;

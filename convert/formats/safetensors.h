@@ -38,9 +38,15 @@ struct SourceTensor {
     std::uint64_t bytes = 0;
     std::size_t file = 0;             ///< which of Safetensors::files
     std::vector<LowRank> added = {};  ///< to the matrix as its outputs are rows, however it lies here
-    /// Of quantized folders, in place of the data: see convert/packed/packed.h. Its shape is [outputs, inputs].
+    /// The model's own tensor, where an adapter's module that was trained whole stands in its place. What is tied to the
+    /// model's own stays so.
+    std::shared_ptr<const SourceTensor> in_model = {};
+    /// In place of the data, in quantized folders: see convert/packed/packed.h. Its shape is [outputs, inputs].
     std::shared_ptr<const PackedMatrix> packed = {};
 };
+
+/// Whether an adapter changes an output head of which the model's files have no tensor, being tied: only `added` counts.
+[[nodiscard]] inline bool is_tied_head(const SourceTensor& tensor) { return !tensor.data && !tensor.packed; }
 
 /// F32, F16 or BF16 as a type. Throws host::Error for another: "PLACE: expected …".
 [[nodiscard]] Type float_type(const SourceTensor& tensor, const std::string& place);

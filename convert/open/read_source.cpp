@@ -84,12 +84,52 @@ void add_modules(SentenceModules modules, const fs::path& given, const fs::path&
     config.map_files = std::move(modules.map_files);
 }
 
+std::string_view magic() { return {reinterpret_cast<const char*>(kMagic), sizeof kMagic}; }
+
+/// As many as `magic` has; none of what is no regular file.
+std::string first_bytes(const fs::path& path) {
+    std::error_code error;
+    char bytes[sizeof kMagic];
+    std::ifstream file;
+    if (fs::is_regular_file(path, error)) file.open(path, std::ios::binary);
+    file.read(bytes, sizeof bytes);
+    return {bytes, static_cast<std::size_t>(file.gcount())};
+}
+
+bool is_folder(const fs::path& path, std::string_view) {
+    std::error_code error;
+    return fs::is_directory(path, error);
+}
+bool is_gguf(const fs::path&, std::string_view start) { return start.starts_with("GGUF"); }
+
+[[noreturn]] ModelSource refuse_adapter(const ConvertOptions& options) {
+    throw host::Error(options.source.string() +
+                      ": expected a model, got an adapter of one; --base MODEL makes a file of it, "
+                      "and convert MODEL --lora merges it");
+}
+
+/// The same of GGUF files.
+ModelSource read_gguf_adapter(const ConvertOptions& options) {
+    const std::uint32_t base = vectors_checksum(read_gguf(options.base, map_source(options.base), false));
+    ModelSource source = join_gguf_lora(options.base, read_gguf_lora(options.source));
+    (source.config.encoder.n_layers ? source.config.encoder : source.config.decoder).adapter_base = base;
+    return source;
+}
+
 /// An adapter as a file of its own, by the names and the shape of the model that `options.base` is.
 ModelSource read_adapter(const ConvertOptions& options) {
     if (!options.loras.empty()) throw host::ArgumentError("--lora, --base: expected one of them, got both");
+    const bool of_gguf = is_gguf(options.source, first_bytes(options.source)),
+               is_base_gguf = is_gguf(options.base, first_bytes(options.base));
     if (options.calibration_text || options.calibrates_itself || options.budget ||
         (options.type && is_quantized(*options.type)))
         throw host::ArgumentError("--base: expected --type f32, f16 or bf16 for an adapter, got a quantized one");
+    if (of_gguf && is_base_gguf) return read_gguf_adapter(options);
+    if (of_gguf || !is_folder(options.base, {}))
+        throw host::Error(
+            "--base: expected the model of the adapter in the adapter's own format, a GGUF file beside a GGUF "
+            "file or a Hugging Face folder beside PEFT's, got " +
+            options.base.string());
     const fs::path config_path = options.config.empty() ? options.base / "config.json" : options.config;
     HfConfig config = read_hf_config(config_path, {}), of_model = read_hf_config(config_path, {});
     if (config.source.config.encoder.n_layers && config.source.config.decoder.n_layers)
@@ -101,9 +141,11 @@ ModelSource read_adapter(const ConvertOptions& options) {
         if (is_text_part) keep_text_part(files);
         return files;
     };
+    LoraFolder folder = read_lora_folder(options.source);
+    if (is_text_part) keep_text_part(folder, config.source.notes);
     Safetensors names = weights(config.quantization), whole = weights(config.quantization);
     config.stack().adapter_base = vectors_checksum(join_hf_model(std::move(of_model), std::move(whole)));
-    return join_lora(std::move(config), std::move(names), read_lora_folder(options.source));
+    return join_lora(std::move(config), std::move(names), std::move(folder));
 }
 
 /// A model of two stacks that writes down what it hears, with its tokenizer.
@@ -129,7 +171,6 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, const 
     const auto weights = [&](const std::optional<Quantization>& quantization) {
         Safetensors files = read_weights(folder);
         if (quantization) quantization->unpack(files);
-        for (const ScaledAdapter& lora : options.loras) add_lora(read_lora_folder(lora.folder), lora.scale, files);
         return files;
     };
     const Fields fields = Fields::read(config_path);
@@ -156,6 +197,11 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, const 
     }
     Safetensors files = weights(config.quantization);
     if (config.is_text_part) keep_text_part(files);
+    for (const ScaledAdapter& lora : options.loras) {
+        LoraFolder adapter = read_lora_folder(lora.folder);
+        if (config.is_text_part) keep_text_part(adapter, config.source.notes);
+        add_lora(std::move(adapter), lora.scale, files);
+    }
     ModelSource source = join_hf_model(std::move(config), std::move(files));
     add_chat_info(folder, source);
     add_tokenizer(
@@ -179,23 +225,11 @@ ModelSource read_safetensors(const ConvertOptions& options) {
                    [&](const fs::path&) { return read_safetensors_file(options.source); });
 }
 
-std::string_view magic() { return {reinterpret_cast<const char*>(kMagic), sizeof kMagic}; }
-
-/// As many as `magic` has; none of what is no regular file.
-std::string first_bytes(const fs::path& path) {
-    std::error_code error;
-    char bytes[sizeof kMagic];
-    std::ifstream file;
-    if (fs::is_regular_file(path, error)) file.open(path, std::ios::binary);
-    file.read(bytes, sizeof bytes);
-    return {bytes, static_cast<std::size_t>(file.gcount())};
-}
-
-/// A model that is one file, whose weights nothing is merged into.
-Mapping map_model(const ConvertOptions& options) {
-    if (!options.loras.empty())
+/// A model that is one file. Adapters, of which there are some only for GGUF, are the caller's.
+Mapping map_model(const ConvertOptions& options, bool takes_adapters = false) {
+    if (!options.loras.empty() && !takes_adapters)
         throw host::ArgumentError(options.source.string() +
-                                  ": --lora: expected a Hugging Face source, got another kind");
+                                  ": --lora: expected a Hugging Face source or a GGUF file, got another kind");
     if (!options.config.empty())
         throw host::ArgumentError(options.source.string() +
                                   ": --config: expected a Hugging Face source, got another kind");
@@ -210,7 +244,16 @@ ModelSource with_tokenizer(const ConvertOptions& options, std::initializer_list<
 }
 
 ModelSource read_gguf_model(const ConvertOptions& options) {
-    return with_tokenizer(options, {}, read_gguf(options.source, map_model(options), options.tokenizer.empty()));
+    if (options.loras.empty() && is_gguf_adapter(options.source)) refuse_adapter(options);
+    std::vector<ScaledGgufLora> loras;
+    for (const ScaledAdapter& lora : options.loras) {
+        if (!is_gguf(lora.folder, first_bytes(lora.folder)))
+            throw host::Error("--lora: expected an adapter as a GGUF file beside a GGUF model, got " +
+                              lora.folder.string());
+        loras.push_back({read_gguf_lora(lora.folder), lora.scale});
+    }
+    return with_tokenizer(
+        options, {}, read_gguf(options.source, map_model(options, true), options.tokenizer.empty(), std::move(loras)));
 }
 
 ModelSource read_fovea_model(const ConvertOptions& options) {
@@ -220,12 +263,6 @@ ModelSource read_fovea_model(const ConvertOptions& options) {
 ModelSource read_llama2c_model(const ConvertOptions& options) {
     return with_tokenizer(options, {options.source.parent_path() / "tokenizer.bin"},
                           read_llama2c(options.source, map_model(options)));
-}
-
-[[noreturn]] ModelSource refuse_adapter(const ConvertOptions& options) {
-    throw host::Error(options.source.string() +
-                      ": expected a model, got an adapter of one; --base MODEL makes a file of it, "
-                      "and convert MODEL --lora merges it");
 }
 
 [[noreturn]] ModelSource refuse_json(const ConvertOptions& options) {
@@ -247,13 +284,8 @@ struct SourceKind {
 bool is_adapter(const fs::path& path, std::string_view) {
     return is_there(path / "adapter_config.json") && !is_there(path / "config.json");
 }
-bool is_folder(const fs::path& path, std::string_view) {
-    std::error_code error;
-    return fs::is_directory(path, error);
-}
 bool is_safetensors(const fs::path& path, std::string_view) { return path.extension() == ".safetensors"; }
 bool is_json(const fs::path& path, std::string_view) { return path.extension() == ".json" && is_there(path); }
-bool is_gguf(const fs::path&, std::string_view start) { return start.starts_with("GGUF"); }
 bool is_fovea(const fs::path&, std::string_view start) { return start == magic(); }
 bool is_other(const fs::path&, std::string_view) { return true; }
 

@@ -119,14 +119,16 @@ public:
     GgufConfig read() {
         family = result_.family = find_gguf_family(architecture);
         if (!family) file.refuse("general.architecture", known_gguf_architectures());
-        is_encoder_ = result_.is_encoder = family->encoder;
+        classifies_ = has_tensor("cls.output.weight");
+        is_encoder_ = result_.is_encoder = family->encoder || classifies_;
         refuse_others();
         result_.name = file.text_or("general.name", architecture);
         read_stack();
         read_block();
-        if (is_encoder_) read_encoder();
+        if (family->encoder) read_encoder();
         read_windows();
         if (family->settle) family->settle(file, key(""), result_);
+        if (classifies_) read_classifier();
         Config config;
         (is_encoder_ ? config.encoder : config.decoder) = result_.stack;
         require(check(config), file.path().string());
@@ -147,8 +149,8 @@ private:
             const double value = file.number_or(key(name), -1e30, 1e30, 0.0);
             if (value != 0.0 && value != 1.0) file.refuse(key(name), "none");
         }
-        if (file.flag_or(key("attention.causal"), !is_encoder_) == is_encoder_)
-            file.refuse(key("attention.causal"), is_encoder_ ? "false" : "true");
+        if (file.flag_or(key("attention.causal"), !family->encoder) == family->encoder)
+            file.refuse(key("attention.causal"), family->encoder ? "false" : "true");
     }
 
     /// The rows of a table: of the embedding they may be more than the tokenizer's tokens.
@@ -188,7 +190,7 @@ private:
         stack.embedding_norm = has_tensor("token_embd_norm.weight") ? Norm::layer : Norm::none;
         stack.embedding_norm_bias = has_tensor("token_embd_norm.bias");
         static constexpr Pooling kPoolings[] = {Pooling::none, Pooling::mean, Pooling::first, Pooling::last};
-        const std::uint32_t pooling = file.count_or(key("pooling_type"), 0);
+        const std::uint32_t pooling = classifies_ ? 0 : file.count_or(key("pooling_type"), 0);
         if (pooling >= std::size(kPoolings))
             file.refuse(key("pooling_type"), "0 (none), 1 (mean), 2 (first token) or 3 (last token)");
         stack.pooling = kPoolings[pooling];
@@ -202,6 +204,37 @@ private:
         block.attention.query_bias = block.attention.key_bias = block.attention.value_bias =
             block.attention.output_bias = true;
         block.feed.up_bias = block.feed.down_bias = true;
+    }
+
+    /// A head for classes of a text, as ggml's own program for rerankers runs it: of the first token, of a decoder's family of
+    /// the last; a map with tanh (of ModernBERT gelu) and maybe a norm, or none; then the labels'.
+    void read_classifier() {
+        Stack& stack = result_.stack;
+        constexpr std::uint32_t kRank = 4;
+        if (file.count_or(key("pooling_type"), kRank) != kRank) file.refuse(key("pooling_type"), "4 (rank)");
+        stack.pooling = family->encoder ? Pooling::first : Pooling::last;
+        stack.normalize_pooled = false;
+        const auto add = [&](const std::string& name, Activation activation) {
+            HeadMap& map = stack.head[result_.head.size()];
+            map.width = n_rows(name + ".weight");
+            map.bias = has_tensor((name + ".bias").c_str());
+            map.activation = activation;
+            result_.head.push_back(name);
+            return &map;
+        };
+        if (has_tensor("cls.weight")) {
+            HeadMap* map = add("cls", architecture == "modern-bert" ? Activation::gelu : Activation::tanh);
+            map->norm = has_tensor("cls.norm.weight") ? Norm::layer : Norm::none;
+            map->norm_epsilon = stack.final_norm_epsilon;
+        }
+        const std::uint32_t n_labels = add("cls.output", Activation::none)->width;
+        const std::string key_of_labels = key("classifier.output_labels");
+        if (file.has(key_of_labels))
+            file.for_each_text(key_of_labels, [&](std::string_view label) { result_.labels.emplace_back(label); });
+        for (auto i = result_.labels.size(); !file.has(key_of_labels) && i < n_labels; ++i)
+            result_.labels.push_back("LABEL_" + std::to_string(i));
+        if (result_.labels.size() != n_labels)
+            file.refuse(key_of_labels, std::to_string(n_labels) + " labels, as cls.output.weight has rows");
     }
 
     void read_block() {
@@ -230,7 +263,7 @@ private:
         }
         block.feed.activation = family->activation;
         block.feed.gated = family->gated;
-        block.attention.causal = !is_encoder_;
+        block.attention.causal = !family->encoder;
         block.feed.parallel = family->parallel;
         block.feed.shared_norm = block.feed.parallel && !has_tensor("blk.0.ffn_norm.weight");
         read_biases(block);
@@ -302,7 +335,7 @@ private:
         block.norm_bias = has_layer_norm() && has_tensor("blk.0.attn_norm.bias");
     }
 
-    bool is_encoder_ = false;
+    bool is_encoder_ = false, classifies_ = false;
     GgufConfig result_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,12 +14,15 @@
 #include "convert/sources/chat_info.h"
 #include "convert/sources/gguf_config.h"
 #include "convert/sources/latent_rows.h"
+#include "convert/sources/lora_file.h"
+#include "convert/sources/lora_joiner.h"
 #include "convert/sources/source_rows.h"
 #include "convert/tokenizers/gguf_tokenizer.h"
 #include "convert/weights/mapped_weights.h"
 #include "convert/weights/relative_bias.h"
 #include "host/base/elements.h"
 #include "host/base/error.h"
+#include "host/base/source_file.h"
 #include "host/base/words.h"
 
 namespace fovea {
@@ -119,22 +123,88 @@ void set_quantized(const GgufBlocks& blocks, const std::byte* data, std::uint64_
     };
 }
 
+StackIndex index_of(const GgufConfig& config) { return config.is_encoder ? StackIndex::encoder : StackIndex::decoder; }
+Stack& stack_of(const GgufConfig& config, ModelSource& source) {
+    return config.is_encoder ? source.config.encoder : source.config.decoder;
+}
+
+/// A source of that shape, without anything in it.
+ModelSource shaped_source(const GgufConfig& config) {
+    ModelSource source;
+    const auto index = static_cast<std::size_t>(index_of(config));
+    stack_of(config, source) = config.stack;
+    source.layer_blocks[index] = config.layer_blocks;
+    stack_of(config, source).layer_blocks = source.layer_blocks[index];
+    return source;
+}
+
+void check_architecture(const Gguf& file, const GgufLora& adapter) {
+    const std::string own = file.text("general.architecture");
+    if (adapter.architecture != own)
+        throw host::Error(adapter.path.string() + ": general.architecture: expected the model's " + own + ", got " +
+                          adapter.architecture);
+}
+
+using AddedProducts = std::map<std::string, std::vector<LowRank>>;
+
+/// Adds an adapter's products, times its scale, to those of the file's tensors.
+void add_products(const Gguf& file, const ScaledGgufLora& lora, AddedProducts& added) {
+    check_architecture(file, lora.adapter);
+    for (const auto& [name, low] : lora.adapter.products) {
+        if (file.tensors().count(name) == 0)
+            throw host::Error(low.name + ": expected a tensor that the model's file has, got " + name);
+        added[name].push_back(low);
+        added[name].back().scale *= lora.scale;
+    }
+}
+
+/// What a classifier's logits are, or a note that there are maps without classes.
+void add_task(const Gguf& file, const GgufConfig& config, ModelSource& source) {
+    if (config.labels.empty()) {
+        if (config.is_encoder && file.tensors().count("cls.weight") != 0)
+            source.notes.push_back(file.path().string() + ": tensor cls.weight: left out, for no classes follow it");
+        return;
+    }
+    std::string lines;
+    for (const std::string& label : config.labels) lines += one_line(label) + "\n";
+    source.info = {{"task", "text-classification"},
+                   {"labels", lines},
+                   {"scores", config.labels.size() == 1 ? "sigmoid" : "softmax"}};
+}
+
+/// The model's type is that of most of its layers' matrices, by their elements.
+void set_type(const Gguf& file, ModelSource& source) {
+    std::map<const GgufBlocks*, std::uint64_t> n_elements;
+    for (const auto& [name, tensor] : file.tensors())
+        if (tensor.shape.size() >= 2 && name.find("blk.") != std::string::npos)
+            n_elements[tensor.blocks] +=
+                tensor.shape[0] * tensor.shape[1] * (tensor.shape.size() > 2 ? tensor.shape[2] : 1);
+    if (n_elements.empty()) return;
+    const auto most = std::max_element(n_elements.begin(), n_elements.end(), [](const auto& a, const auto& b) {
+        return a.second != b.second ? a.second < b.second : a.first < b.first;
+    });
+    source.type = type_for(*most->first);
+    source.exact_tables = most->first->take_apart != nullptr;
+    source.info.emplace_back("source_type", most->first->name);
+}
+
 class GgufTensors {
 public:
     GgufTensors(const std::filesystem::path& path, Mapping mapping)
         : file_(read_gguf_parts(path, std::move(mapping))), config_(read_gguf_config(file_)) {}
 
-    ModelSource read(bool with_tokenizer) {
-        ModelSource source;
-        Stack& stack = config_.is_encoder ? source.config.encoder : source.config.decoder;
-        const StackIndex index = config_.is_encoder ? StackIndex::encoder : StackIndex::decoder;
-        stack = config_.stack;
-        source.layer_blocks[static_cast<std::size_t>(index)] = config_.layer_blocks;
-        stack.layer_blocks = source.layer_blocks[static_cast<std::size_t>(index)];
-        for_each_tensor(stack, index, [&](const TensorSpec& spec) { add(stack, spec); });
+    ModelSource read(bool with_tokenizer, std::vector<ScaledGgufLora> loras) {
+        for (ScaledGgufLora& lora : loras) {
+            add_products(file_, lora, added_);
+            weights_.keep(std::move(lora.adapter.mappings));
+        }
+        ModelSource source = shaped_source(config_);
+        const Stack& stack = stack_of(config_, source);
+        for_each_tensor(stack, index_of(config_), [&](const TensorSpec& spec) { add(stack, spec); });
         check_all_used();
-        set_type(source);
+        set_type(file_, source);
         source.notes = config_.notes;
+        add_task(file_, config_, source);
         source.info.insert(source.info.begin(),
                            {{"name", config_.name}, {"architecture", file_.text("general.architecture")}});
         if (with_tokenizer) source.tokenizer = tokenizer_section_from_gguf(file_, stack.vocab_size, source.notes);
@@ -145,6 +215,7 @@ public:
     }
 
 private:
+    friend class GgufAdapter;
     [[noreturn]] void refuse(const std::string& name, const std::string& why) const {
         throw host::Error(file_.path().string() + ": tensor " + name + ": " + why);
     }
@@ -154,6 +225,7 @@ private:
     /// rows of each one below the other.
     TensorView view(const std::string& name, bool vector, std::uint64_t n_cols, std::uint64_t row_begin,
                     std::uint64_t n_all, std::uint64_t in_rows = 0, std::uint64_t n_experts = 0) {
+        if (products_) return products_->view(name, {.n_all = n_all, .begin = row_begin});
         std::vector<std::uint64_t> wanted = {n_all};
         if (in_rows) wanted = {n_all / in_rows, in_rows};
         if (n_experts) wanted = {n_experts, n_all / n_experts};
@@ -177,6 +249,9 @@ private:
             if (!std::isfinite(scale)) refuse(name, "expected a finite scale, got " + std::to_string(scale));
             set_quantized(blocks, result.data, row_bytes, scale, file_.path().string() + ": tensor " + name, result);
         }
+        if (const auto added = added_.find(name); added != added_.end())
+            add_low_ranks(added->second, file_.path().string(), {.n_all = n_all, .begin = row_begin}, n_cols,
+                          vector || n_experts, result);
         return result;
     }
 
@@ -197,10 +272,7 @@ private:
         if (spec.role == Role::alibi_slopes) return weights_.add_computed(spec, config_.slopes);
         if (is_norm_weight(spec.role) && !config_.family->norm_weights)
             return weights_.add_computed(spec, std::vector<float>(spec.n_cols, 1.0f));
-        if (spec.role == Role::head_map) {
-            const std::string name = "dense_" + std::to_string(spec.layer + 2) + ".weight";
-            return weights_.add(spec, view(name, false, spec.n_cols, 0, spec.n_rows));
-        }
+        if (spec.role >= Role::head_map && spec.role <= Role::head_norm_bias) return add_head(spec);
         const Block& block = stack.block(spec.layer);
         const bool narrow = spec.role == Role::query && block.latent.query_rank;
         const auto [usual, within, gate] = narrow ? TensorPlace{"#attn_q_b.weight"} : place(spec.role);
@@ -222,6 +294,17 @@ private:
         weights_.add(spec, projection_view(block, spec, name, n_rows), rotary_order(stack, spec, config_.ropes));
     }
 
+    /// A matrix behind the pooling, or what follows it.
+    void add_head(const TensorSpec& spec) {
+        const std::string map =
+            config_.head.empty() ? "dense_" + std::to_string(spec.layer + 2) : config_.head.at(spec.layer);
+        const bool vector = spec.layout == Layout::vector;
+        const char* const end = spec.role == Role::head_norm       ? ".norm.weight"
+                                : spec.role == Role::head_map_bias ? ".bias"
+                                                                   : ".weight";
+        weights_.add(spec, view(map + end, vector, spec.n_cols, 0, vector ? spec.n_cols : spec.n_rows));
+    }
+
     void add_relative(const Block& block, const TensorSpec& spec, const std::string& name) {
         const std::uint32_t n_buckets = config_.n_relative_buckets;
         const TensorView table = view(name, false, spec.n_cols, 0, n_buckets);
@@ -235,8 +318,13 @@ private:
         const bool vector = spec.layout == Layout::vector, stacked = config_.family->stacked_up;
         const std::string gate = stacked ? name : full_name(gate_name, spec.layer);
         const std::uint64_t n_all = (stacked ? 2 : 1) * std::uint64_t{d_ff};
-        const TensorView up = view(name, vector, spec.n_cols, stacked ? d_ff : 0, n_all);
-        weights_.add_gated(spec, view(gate, vector, spec.n_cols, 0, n_all), up, d_ff);
+        TensorView up = view(name, vector, spec.n_cols, stacked ? d_ff : 0, n_all);
+        TensorView of_gate = view(gate, vector, spec.n_cols, 0, n_all);
+        if (products_) {
+            widen_product(of_gate, spec.n_cols / 2, 0);
+            widen_product(up, spec.n_cols / 2, spec.n_cols / 2);
+        }
+        weights_.add_gated(spec, of_gate, up, d_ff);
     }
 
     /// Every expert's rows of one tensor, or of a gate's and an up's.
@@ -322,7 +410,7 @@ private:
         return result;
     }
 
-    /// Encoders stand alone: what predicts from them is another model's. So does what predicts a token behind the next.
+    /// Encoders stand alone: what predicts from them without classes is another model's. So does what predicts a token behind the next.
     bool is_left_out(std::string_view name) const {
         const auto ignores = config_.family->ignores;
         if ((config_.is_encoder && name.starts_with("cls.")) || (ignores && ignores(name))) return true;
@@ -338,32 +426,54 @@ private:
                 refuse(name, "expected only tensors that the metadata calls for");
     }
 
-    /// The model's type is that of most of its layers' matrices, by their elements.
-    void set_type(ModelSource& source) const {
-        std::map<const GgufBlocks*, std::uint64_t> n_elements;
-        for (const auto& [name, tensor] : file_.tensors())
-            if (tensor.shape.size() >= 2 && name.find("blk.") != std::string::npos)
-                n_elements[tensor.blocks] +=
-                    tensor.shape[0] * tensor.shape[1] * (tensor.shape.size() > 2 ? tensor.shape[2] : 1);
-        if (n_elements.empty()) return;
-        const auto most = std::max_element(n_elements.begin(), n_elements.end(), [](const auto& a, const auto& b) {
-            return a.second != b.second ? a.second < b.second : a.first < b.first;
-        });
-        source.type = type_for(*most->first);
-        source.exact_tables = most->first->take_apart != nullptr;
-        source.info.emplace_back("source_type", most->first->name);
-    }
-
     Gguf file_;
     GgufConfig config_;
     MappedWeights weights_;
     std::set<std::string> used_;
+    AddedProducts added_;                 // by adapters that are merged
+    std::optional<LoraJoiner> products_;  // of an adapter's file: what `view` has in place of tensors
+};
+
+/// An adapter's products in place of the matrices of its model's file.
+class GgufAdapter {
+public:
+    explicit GgufAdapter(const std::filesystem::path& base) : model_(base, map_source(base)) {}
+
+    ModelSource join(GgufLora adapter) {
+        const GgufConfig& config = model_.config_;
+        check_architecture(model_.file_, adapter);
+        ModelSource source = shaped_source(config);
+        Stack& stack = stack_of(config, source);
+        LoraJoiner& products = model_.products_.emplace(std::move(adapter.products));
+        stack.adapter_rank = products.rank();
+        stack.adapted = kAllAdapted;
+        for_each_tensor(stack, index_of(config), [&](const TensorSpec& spec) {
+            const auto add_matrix = [&](const TensorSpec& of_model) { model_.add(stack, of_model); };
+            if (const Adapted matrix = adapted_by(spec.role); matrix != Adapted::none)
+                products.add(stack, spec, matrix, add_matrix, model_.weights_);
+        });
+        products.check_all_used();
+        stack.adapted = products.adapted();
+        require(check(source.config), adapter.path.string());
+        source.info = {{"name", config.name}, {"architecture", adapter.architecture}};
+        model_.weights_.keep(std::move(adapter.mappings));
+        set_readers(std::move(model_.weights_), source);
+        return source;
+    }
+
+private:
+    GgufTensors model_;
 };
 
 }  // namespace
 
-ModelSource read_gguf(const std::filesystem::path& path, Mapping mapping, bool with_tokenizer) {
-    return GgufTensors(path, std::move(mapping)).read(with_tokenizer);
+ModelSource read_gguf(const std::filesystem::path& path, Mapping mapping, bool with_tokenizer,
+                      std::vector<ScaledGgufLora> loras) {
+    return GgufTensors(path, std::move(mapping)).read(with_tokenizer, std::move(loras));
+}
+
+ModelSource join_gguf_lora(const std::filesystem::path& path, GgufLora adapter) {
+    return GgufAdapter(path).join(std::move(adapter));
 }
 
 }  // namespace fovea

@@ -64,7 +64,7 @@ public:
     ModelSource join_products(LoraFolder folder) {
         Stack& stack = config_.stack();
         if (config_.family->settle) config_.family->settle(names_, config_);
-        LoraJoiner& products = products_.emplace(folder, files_);
+        LoraJoiner& products = products_.emplace(products_of(folder, files_));
         stack.adapter_rank = products.rank();
         stack.adapted = kAllAdapted;
         for_each_tensor(stack, config_.stack_index(), [&](const TensorSpec& spec) {
@@ -108,7 +108,7 @@ private:
         else
             result.data += part.begin * result.row_stride * (result.type == Type::f32 ? 4 : 2);
         if (!tensor->added.empty())
-            add_low_ranks(*tensor, from.files[tensor->file].string(), part, n_cols, vector, result);
+            add_low_ranks(tensor->added, from.files[tensor->file].string(), part, n_cols, vector, result);
         return result;
     }
 
@@ -279,7 +279,7 @@ private:
     }
 
     bool is_left_out(const std::string& name, const SourceTensor& tensor) const override {
-        if (!tensor.added.empty())
+        if (!tensor.added.empty() && !config_.is_text_part)  // whose layers of pictures are noted as left out
             throw host::Error(tensor.added.front().name + ": expected a matrix that the model multiplies by, got " +
                               name + ", which it leaves out");
         const bool unused = config_.stack().tied_output || config_.output_from_embedding || config_.encodes;

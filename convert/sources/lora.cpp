@@ -90,6 +90,7 @@ public:
           rank_(fields_, "r", "rank_pattern"),
           of_root_(fields_.flag_or("use_rslora", false)) {
         result_.config = folder / "adapter_config.json";
+        if (fields_.has("modules_to_save")) copied_ = fields_.texts("modules_to_save");
         const fs::path tensors = folder / "adapter_model.safetensors", pickle = folder / "adapter_model.bin";
         if (!is_there(tensors) && !is_there(pickle))
             throw host::Error(folder.string() +
@@ -103,7 +104,7 @@ public:
             if (!name.starts_with(kOuter)) refuse(name, "a name that begins with " + std::string(kOuter));
             const std::string inner = name.substr(kOuter.size());
             if (inner.find(".lora_") == inner.npos)
-                result_.replaced.emplace(without(without(inner, ".base_layer"), ".modules_to_save"), tensor);
+                add_replaced(inner, tensor);
             else if (inner.ends_with(".lora_A.weight"))
                 add_product(name, inner.substr(0, inner.size() - 14), "A.weight", "B.weight", false);
             else if (inner.ends_with(".lora_embedding_A"))
@@ -123,6 +124,14 @@ private:
     std::string file() const { return result_.files.files.front().string(); }
     [[noreturn]] void refuse(const std::string& tensor, const std::string& wanted) const {
         throw host::Error(file() + ": tensor " + tensor + ": expected " + wanted + ", got another");
+    }
+
+    void add_replaced(const std::string& inner, const SourceTensor& tensor) {
+        const std::string name = without(without(inner, ".base_layer"), ".modules_to_save");
+        result_.replaced.emplace(name, tensor);
+        const std::string_view module = std::string_view(name).substr(0, name.rfind('.'));
+        for (const std::string& copied : copied_)
+            if (is_named(module, copied) && inner.find(".base_layer") == inner.npos) result_.copied.insert(name);
     }
 
     void add_product(const std::string& a_name, const std::string& module, const std::string& a_end,
@@ -159,6 +168,7 @@ private:
     Fields fields_;
     OfModule alpha_, rank_;
     bool of_root_;
+    std::vector<std::string> copied_;  // modules that were trained whole, and what is tied to them was not
 };
 
 /// out [n]: elements first, first + step, … of numbers of 4 or 2 bytes, each by `convert`.
@@ -193,6 +203,7 @@ std::string find_module(const Safetensors& weights, const std::string& module, c
             if (found) throw host::Error(place + ": expected one tensor of the model, got " + *found + " and " + name);
             found = &name;
         }
+    if (!found && whole == "lm_head.weight") return whole;
     if (!found) throw host::Error(place + ": expected a tensor that the model's files have, got " + whole);
     return *found;
 }
@@ -204,27 +215,23 @@ void add_lora(LoraFolder folder, float scale, Safetensors& weights) {
     const std::size_t n_files = weights.files.size();
     for (auto& [name, tensor] : folder.replaced) {
         const std::string place = folder.files.files[tensor.file].string() + ": tensor " + name;
-        const auto is_head = [](const auto& known) { return known.first.ends_with("lm_head.weight"); };
-        if (name == "lm_head.weight" && std::none_of(weights.tensors.begin(), weights.tensors.end(), is_head)) {
-            // The model's head was its embeddings.
-            tensor.file += n_files;
-            weights.tensors.emplace(name, std::move(tensor));
-            continue;
-        }
         const auto dot = name.rfind('.');
         const bool nested = dot != name.npos;
         const std::string known =
             find_module(weights, nested ? name.substr(0, dot) : "", name.substr(nested ? dot + 1 : 0), place);
-        SourceTensor& of_model = weights.tensors.find(known)->second;
-        if (of_model.shape != tensor.shape) throw host::Error(place + ": expected the shape of the model's " + known);
+        SourceTensor& of_model = weights.tensors[known];
+        if (!is_tied_head(of_model) && of_model.shape != tensor.shape)
+            throw host::Error(place + ": expected the shape of the model's " + known);
         tensor.file += n_files;
         tensor.added = std::move(of_model.added);
+        if (folder.copied.count(name))
+            tensor.in_model = of_model.in_model ? of_model.in_model : std::make_shared<const SourceTensor>(of_model);
         of_model = std::move(tensor);
     }
     for (LoraProduct& product : folder.products) {
         const std::string known = find_module(weights, product.module, "weight", product.low.name);
         product.low.scale *= scale;
-        weights.tensors.find(known)->second.added.push_back(std::move(product.low));
+        weights.tensors[known].added.push_back(std::move(product.low));
     }
     for (auto& file : folder.files.files) weights.files.push_back(std::move(file));
     for (Mapping& mapping : folder.files.mappings) weights.mappings.push_back(std::move(mapping));

@@ -1,6 +1,7 @@
 // Low-rank adapters (Hu et al. 2021) as PEFT's folders hold them, merged into a model's weights.
 #pragma once
 #include <filesystem>
+#include <set>
 #include <vector>
 
 #include "convert/formats/safetensors.h"
@@ -23,6 +24,8 @@ struct LoraFolder {
     std::vector<LoraProduct> products;  ///< in the order of their names
     std::map<std::string, SourceTensor>
         replaced;  ///< biases and whole modules that were trained too, by the model's names
+    /// Tensors among these that stand beside the model's own, which something tied to those keeps: modules_to_save.
+    std::set<std::string> copied;
 };
 
 /// Reads one. Every tensor is a factor of a product or replaces one of the model's. Throws host::Error for what adds anything
@@ -30,7 +33,8 @@ struct LoraFolder {
 [[nodiscard]] LoraFolder read_lora_folder(const std::filesystem::path& folder);
 
 /// The tensor of `weights` that a module's `tensor` ("weight") is. Prefixes may differ: that of a class with a head may lack
-/// on either side. Throws host::Error naming `place` where there is none.
+/// on either side. An output head of which the files have no tensor is "lm_head.weight": it is tied. Throws host::Error
+/// naming `place` where there is none.
 [[nodiscard]] std::string find_module(const Safetensors& weights, const std::string& module, const std::string& tensor,
                                       const std::string& place);
 

@@ -8,13 +8,18 @@
 
 namespace fovea {
 
-LoraJoiner::LoraJoiner(LoraFolder& folder, const Safetensors& model) {
+std::map<std::string, LowRank> products_of(LoraFolder& folder, const Safetensors& model) {
+    std::map<std::string, LowRank> products;
     for (LoraProduct& product : folder.products) {
         const std::string name = find_module(model, product.module, "weight", product.low.name);
-        rank_ = std::max(rank_, static_cast<std::uint32_t>(product.low.rank));
-        if (!products_.emplace(name, std::move(product.low)).second)
+        if (!products.emplace(name, std::move(product.low)).second)
             throw host::Error(folder.config.string() + ": expected one product for " + name + ", got two");
     }
+    return products;
+}
+
+LoraJoiner::LoraJoiner(std::map<std::string, LowRank> products) : products_(std::move(products)) {
+    for (const auto& [name, low] : products_) rank_ = std::max(rank_, static_cast<std::uint32_t>(low.rank));
 }
 
 const LowRank* LoraJoiner::product_of(const std::string& name) const {

@@ -14,10 +14,14 @@
 
 namespace fovea {
 
+/// Takes a folder's products, by the names of the model's tensors. Throws host::Error for a tensor that it does not have, or for two
+/// products of one.
+[[nodiscard]] std::map<std::string, LowRank> products_of(LoraFolder& folder, const Safetensors& model);
+
 class LoraJoiner {
 public:
-    /// Takes the folder's products. Each is for a tensor of `model`. Throws host::Error where it has none, or two products for one.
-    LoraJoiner(LoraFolder& folder, const Safetensors& model);
+    /// Takes products by the names of the model's tensors.
+    explicit LoraJoiner(std::map<std::string, LowRank> products);
 
     /// The largest of the products.
     [[nodiscard]] std::uint32_t rank() const { return rank_; }

@@ -31,15 +31,15 @@ SourceRows projection_part(const Block& b, Role role, Within within) {
     return part;
 }
 
-void add_low_ranks(const SourceTensor& tensor, const std::string& file, const SourceRows& part, std::uint64_t n_cols,
-                   bool vector, TensorView& view) {
-    for (const LowRank& added : tensor.added)
+void add_low_ranks(const std::vector<LowRank>& all, const std::string& file, const SourceRows& part,
+                   std::uint64_t n_cols, bool vector, TensorView& view) {
+    for (const LowRank& added : all)
         if (vector || added.n_rows != part.n_all || added.n_cols != n_cols)
             throw host::Error(added.name + ": expected factors of " +
                               (vector ? "a matrix" : shape_words({part.n_all, n_cols})) + ", got " +
                               shape_words({added.n_rows, added.n_cols}) + "; the model's tensor is in " + file);
-    if (!tensor.packed) view.group_type = view.type;
-    view.dequantize = [plain = view, added = tensor.added, first = part.begin, n_cols](std::uint64_t row, float* out) {
+    if (!view.dequantize) view.group_type = view.type;
+    view.dequantize = [plain = view, added = all, first = part.begin, n_cols](std::uint64_t row, float* out) {
         if (plain.dequantize)
             plain.dequantize(row, out);
         else

@@ -19,8 +19,8 @@ struct SourceRows {
 [[nodiscard]] SourceRows projection_part(const Block& b, Role role, Within within);
 
 /// Makes `view` one of the rows' sums with what adapters add to them. Throws host::Error where these have another shape.
-void add_low_ranks(const SourceTensor& tensor, const std::string& file, const SourceRows& part, std::uint64_t n_cols,
-                   bool vector, TensorView& view);
+void add_low_ranks(const std::vector<LowRank>& all, const std::string& file, const SourceRows& part,
+                   std::uint64_t n_cols, bool vector, TensorView& view);
 
 /// Makes `view` one of the rows of a packed matrix from `first` on.
 void read_packed(const SourceTensor& tensor, std::uint64_t first, TensorView& view);

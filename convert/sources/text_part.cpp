@@ -63,6 +63,23 @@ constexpr std::pair<std::string_view, const char*> kSizes[] = {
                         "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256})"},
 };
 
+/// What a tensor of the whole is called in a model of the text part alone; nothing for the other parts'.
+std::optional<std::string> name_alone(std::string_view name) {
+    for (const auto& [prefix, instead] : kPrefixes)
+        if (name.starts_with(prefix)) return std::string(instead) += name.substr(prefix.size());
+    return {};
+}
+
+/// The same of a module, or of a tensor in one, by the class with a head or by that without.
+std::optional<std::string> module_alone(const std::string& name) {
+    for (const char* outer : {"", "model."})
+        if (auto alone = name_alone(outer + name + ".")) {
+            alone->pop_back();
+            return alone;
+        }
+    return {};
+}
+
 }  // namespace
 
 std::optional<Fields> text_part(const Fields& fields) {
@@ -88,21 +105,38 @@ std::optional<Fields> text_part(const Fields& fields) {
 
 void keep_text_part(Safetensors& weights) {
     decltype(weights.tensors) kept;
-    for (auto& [name, tensor] : weights.tensors) {
-        bool taken = false;
-        for (const auto& [prefix, instead] : kPrefixes)
-            if (name.starts_with(prefix)) {
-                const std::string alone = std::string(instead) + name.substr(prefix.size());
-                if (!kept.emplace(alone, std::move(tensor)).second)
-                    throw host::Error("tensor " + name + ": expected one tensor of the text model's " + alone +
-                                      ", got two");
-                taken = true;
-                break;
-            }
-        if (!taken && !tensor.added.empty())
-            throw host::Error(tensor.added.front().name + ": expected a matrix of the text model, got " + name);
-    }
+    for (auto& [name, tensor] : weights.tensors)
+        if (const auto alone = name_alone(name); alone && !kept.emplace(*alone, std::move(tensor)).second)
+            throw host::Error("tensor " + name + ": expected one tensor of the text model's " + *alone + ", got two");
     weights.tensors = std::move(kept);
+}
+
+void keep_text_part(LoraFolder& folder, std::vector<std::string>& notes) {
+    std::vector<LoraProduct> products;
+    decltype(folder.replaced) replaced;
+    decltype(folder.copied) copied;
+    std::string left_out;
+    for (LoraProduct& product : folder.products)
+        if (const auto alone = module_alone(product.module)) {
+            product.module = *alone;
+            products.push_back(std::move(product));
+        } else {
+            left_out = product.module;
+        }
+    for (auto& [name, tensor] : folder.replaced)
+        if (const auto alone = module_alone(name)) {
+            if (folder.copied.count(name)) copied.insert(*alone);
+            replaced.emplace(*alone, std::move(tensor));
+        } else {
+            left_out = name;
+        }
+    if (products.empty() && replaced.empty())
+        throw host::Error(folder.config.string() + ": expected an adapter of the text model, got one of " + left_out);
+    if (!left_out.empty())
+        notes.push_back(folder.config.string() + ": what is not of the text model is left out, such as " + left_out);
+    folder.products = std::move(products);
+    folder.replaced = std::move(replaced);
+    folder.copied = std::move(copied);
 }
 
 }  // namespace fovea

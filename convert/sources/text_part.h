@@ -5,6 +5,7 @@
 #include <string>
 
 #include "convert/formats/safetensors.h"
+#include "convert/sources/lora.h"
 #include "host/base/source_file.h"
 
 namespace fovea {
@@ -15,5 +16,8 @@ namespace fovea {
 
 /// Gives the text model's tensors the names that they have in a model of it alone, and leaves out all others.
 void keep_text_part(Safetensors& weights);
+/// The same of an adapter, which PEFT names by the classes of the whole, whatever the model's files have. A note says what is
+/// left out. Throws host::Error where that is all.
+void keep_text_part(LoraFolder& folder, std::vector<std::string>& notes);
 
 }  // namespace fovea

@@ -5,14 +5,19 @@
 namespace fovea {
 namespace {
 
-/// Where an adapter changes the table: PEFT adds its products to what is looked up alone.
-void keep_plain_head(const SourceTensor& table, const std::string& head, HfConfig& config, Safetensors& weights) {
-    config.stack().tied_output = false;
-    if (weights.tensors.count(head)) return;
-    SourceTensor plain = table;
+/// The head by which name, where the family has none for it.
+constexpr const char* kHead = "lm_head.weight";
+
+void untie(const std::string& head, HfConfig& config) {
+    config.stack().tied_output = config.output_from_embedding = false;
+    config.names[{Role::output, 0}] = "/" + head;
+}
+
+/// The model's own table, as the head is where it alone is trained.
+SourceTensor plain(const SourceTensor& table) {
+    SourceTensor plain = table.in_model ? *table.in_model : table;
     plain.added.clear();
-    weights.tensors.emplace("lm_head.weight", std::move(plain));
-    config.names[{Role::output, 0}] = "/lm_head.weight";
+    return plain;
 }
 
 }  // namespace
@@ -30,15 +35,21 @@ void settle_tied_output(const std::string& table, const std::string& head, HfCon
     Stack& stack = config.stack();
     if (!stack.has_output_head) return;
     const bool ties = stack.tied_output || config.output_from_embedding;
-    const auto found = weights.tensors.find(table), own = weights.tensors.find(head);
+    const std::string own_name = head.empty() ? kHead : head;
+    const auto found = weights.tensors.find(table), own = weights.tensors.find(own_name);
     const bool has_table = found != weights.tensors.end(), has_own = own != weights.tensors.end();
-    if (stack.tied_output && has_table && !found->second.added.empty()) {
-        keep_plain_head(found->second, head, config, weights);
+    const bool of_adapter = has_own && is_tied_head(own->second);
+    const bool differ = ties && has_table && !(has_own && are_equal(found->second, own->second));
+    if (differ && (of_adapter || !found->second.added.empty() || found->second.in_model)) {
+        untie(own_name, config);
+        SourceTensor plain_head = plain(found->second);
+        if (of_adapter) plain_head.added = own->second.added;
+        if (of_adapter || !has_own) weights.tensors.insert_or_assign(own_name, std::move(plain_head));
     } else if (ties && has_own && !has_table) {
         weights.tensors.emplace(table, own->second);
-    } else if (ties && has_own && !are_equal(found->second, own->second)) {
-        stack.tied_output = config.output_from_embedding = false;
-        if (own->second.added.empty()) config.source.notes.push_back(note_of_own_head(head));
+    } else if (differ && has_own) {
+        untie(own_name, config);
+        if (own->second.added.empty()) config.source.notes.push_back(note_of_own_head(own_name));
     }
     if (!stack.output_bias || config.stack_index() != StackIndex::encoder || !head.ends_with(".weight")) return;
     const std::string bias = head.substr(0, head.size() - 6) + "bias";

@@ -14,7 +14,7 @@ namespace fovea {
 [[nodiscard]] std::string note_of_own_head(const std::string& head);
 
 /// Settles what a configuration that ties both says, by the tensors of those names; `head` is empty where the family names none.
-///   An adapter changes the table alone: the head is the table without it, as in PEFT.
+///   An adapter changes the table or the head alone: the other is the table without it, as in PEFT.
 ///   A head beside the table has other numbers: it is the head, with a note, as in transformers 5.
 ///   There is a head and no table: it is both.
 /// An encoder's head that has a bias of its own, `head` with .bias, takes that one.

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
 
 #include "fovea/checksum.h"
 #include "host/base/error.h"
@@ -33,10 +36,17 @@ void Opened::add_adapter(const std::string& path, float scale, const OpenOptions
     OpenedAdapter adapter;
     adapter.name = path;
     adapter.scale = scale;
-    require(map_file(path.c_str(), adapter.mapping), path);
-    require(open_model(adapter.mapping.bytes(), adapter.model, options), path);
-    if (!adapter_rank(adapter.model))
-        throw Error(path + ": expected an adapter's file, got a model; convert ADAPTER --base MODEL makes one");
+    std::error_code error;
+    const bool is_folder = std::filesystem::is_directory(path, error);
+    if (!is_folder) require(map_file(path.c_str(), adapter.mapping), path);
+    const auto bytes = adapter.mapping.bytes();
+    const bool is_gguf = bytes.size() >= 4 && std::memcmp(bytes.data(), "GGUF", 4) == 0;
+    const std::string advice = "; convert ADAPTER --base MODEL makes one";
+    if (is_folder || is_gguf)
+        throw Error(path + ": expected an adapter's Fovea file, got a " + (is_folder ? "folder" : "GGUF file") +
+                    advice);
+    require(open_model(bytes, adapter.model, options), path);
+    if (!adapter_rank(adapter.model)) throw Error(path + ": expected an adapter's file, got a model" + advice);
     adapters.push_back(std::move(adapter));
 }
 

@@ -417,8 +417,8 @@ def plain_type(name):
     return renamed.TWINS.get(name, name)
 
 
-def write_model(model_type, fields, folder, seed, dtype=torch.float32, n_tokens=N_TOKENS):
-    """Writes a random model of that shape to `folder` and returns (token ids, logits [n_tokens, vocab_size])."""
+def model_of(model_type, fields, seed):
+    """(random model, configuration) of that shape."""
     if "text_config" in fields:
         model, config = wholes.model_of(fields)
     else:
@@ -430,6 +430,12 @@ def write_model(model_type, fields, folder, seed, dtype=torch.float32, n_tokens=
     if "num_experts_per_tok" in text or "moe_k" in text:  # one expert after another: grouped products want rows of whole 16 bytes
         model.set_experts_implementation("eager")
     randomize(model, seed)
+    return model, config
+
+
+def write_model(model_type, fields, folder, seed, dtype=torch.float32, n_tokens=N_TOKENS):
+    """Writes a random model of that shape to `folder` and returns (token ids, logits [n_tokens, vocab_size])."""
+    model, config = model_of(model_type, fields, seed)
     copy.deepcopy(model).to(dtype).save_pretrained(folder)
     if model_type.endswith("_mxfp4"):
         quantize_experts(model, folder)

@@ -73,11 +73,16 @@ foreach(adapter IN LISTS adapters)
   cmake_path(GET adapter FILENAME name)
   seed(lora ${adapter}/adapter_config.json ${name}.json)
   file(STRINGS ${adapter}/base.txt base)
-  if(NOT name MATCHES "^(embedding|tied_embedding|gpt2)$")  # what only a merge can take
+  if(NOT name MATCHES "^(embedding|tied_.*|gpt2)$")  # what only a merge can take
     execute_process(COMMAND ${CLI} convert ${adapter} --base ${GOLDEN}/${base} -o ${OUT}/large/adapter/${name} ERROR_QUIET
                     COMMAND_ERROR_IS_FATAL ANY)
     seed(model ${OUT}/large/adapter/${name} adapter_${name})
   endif()
+endforeach()
+file(GLOB adapters ${GOLDEN}/lora_gguf/*.gguf)
+foreach(adapter IN LISTS adapters)
+  cmake_path(GET adapter FILENAME name)
+  seed(lora ${adapter} ${name})
 endforeach()
 file(GLOB folders ${GOLDEN}/packed/*)
 foreach(folder IN LISTS folders)

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Low-rank adapters of small models that tests/golden has, as PEFT's folders, and the logits that they make of them.
 
-Makes tests/golden/lora anew: of each case adapter_config.json, adapter_model.safetensors (or .bin, as torch.save writes it),
+Makes the cases of tests/golden/lora that are named, or all: adapter_config.json, adapter_model.safetensors (or .bin, as torch.save writes it),
 base.txt (the model's folder) and expected_logits.npy, float32 [n_tokens, vocab_size] for tokens (7·i + 3) mod vocab_size.
 The products are added here, in float64, by their definition (Hu et al. 2021, section 4.1); transformers computes the
-logits. Needs torch, transformers and numpy. With --check PEFT itself must make the same logits.
+logits. tied_* but tied_embedding, and gemma3, are PEFT's own: folders by its names, and its logits, of adapters of a tied
+table or head and of a model of pictures, whose base lies beside. Needs torch, transformers, peft and numpy. With --check PEFT
+must make the same logits of the others.
 """
 import json
 import pathlib
@@ -72,9 +74,21 @@ def factors(model, config, generator, dtype):
     return tensors, differences
 
 
-def make(name, base, seed, dtype=torch.float32, pickled=False, replaced=(), **config):
+def new_folder(name):
+    """Where that case is made; none where others are asked for."""
+    asked = [word for word in sys.argv[1:] if not word.startswith("--")]
+    if asked and name not in asked:
+        return None
     folder = HERE / "lora" / name
+    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    return folder
+
+
+def make(name, base, seed, dtype=torch.float32, pickled=False, replaced=(), **config):
+    folder = new_folder(name)
+    if folder is None:
+        return
     config = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": base, "bias": "none", **config}
     model = load(base)
     generator = torch.Generator().manual_seed(seed)
@@ -103,6 +117,33 @@ def make(name, base, seed, dtype=torch.float32, pickled=False, replaced=(), **co
         check(folder, base, ids, logits)
 
 
+def make_by_peft(name, base, seed, model=None, **settings):
+    """A case that PEFT writes and computes, of the model in the folder `base` or of that model, which is written beside."""
+    folder = new_folder(name)
+    if folder is None:
+        return
+    from peft import LoraConfig, get_peft_model
+    if model is not None:
+        model.save_pretrained(folder / "base")
+        wholes.leave_out_most(folder / "base")
+        (folder / "base" / "generation_config.json").unlink(missing_ok=True)
+    adapted = get_peft_model(load(base) if model is None else model, LoraConfig(**settings)).eval()
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in adapted.parameters():
+            if parameter.requires_grad:
+                parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.4)
+        vocab_size = adapted.config.get_text_config().vocab_size
+        ids = torch.tensor([[(7 * i + 3) % vocab_size for i in range(N_TOKENS)]])
+        logits = adapted(ids, use_cache=False).logits[0].float()
+    adapted.save_pretrained(folder)
+    (folder / "README.md").unlink()
+    path = folder / "adapter_config.json"
+    path.write_text(path.read_text().replace(str(HERE) + "/", ""))
+    (folder / "base.txt").write_text((base or f"lora/{name}/base") + "\n")
+    np.save(folder / "expected_logits.npy", logits.numpy())
+
+
 def check(folder, base, ids, logits):
     from peft import PeftModel
     model = load(base)
@@ -113,7 +154,10 @@ def check(folder, base, ids, logits):
     assert float((theirs - logits).abs().max()) < 1e-4 * float(logits.abs().max())
 
 
-shutil.rmtree(HERE / "lora", ignore_errors=True)
+sys.path.append(str(HERE.parent / "families"))
+import shapes  # noqa: E402
+import wholes  # noqa: E402
+
 make("llama", "models/llama_tied", 1, r=4, lora_alpha=8, target_modules=["q_proj", "v_proj", "gate_proj", "down_proj"],
      rank_pattern={"layers.1.self_attn.q_proj": 3}, alpha_pattern={"v_proj": 5})
 make("gpt2", "models/gpt2_tied", 2, r=2, lora_alpha=3, use_rslora=True, fan_in_fan_out=True, pickled=True,
@@ -128,3 +172,11 @@ make("deepseek_v2", "families/deepseek_v2", 6, torch.bfloat16, r=3, lora_alpha=6
      target_modules=["q_proj", "q_a_proj", "q_b_proj", "kv_b_proj"])
 make("deepseek_v3", "families/deepseek_v3", 7, r=3, lora_alpha=5,
      target_modules=["q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"])
+TIED = "models/llama_tied"
+make_by_peft("tied_table_saved", TIED, 9, r=2, target_modules=["q_proj"], modules_to_save=["embed_tokens"])
+make_by_peft("tied_head_saved", TIED, 10, r=2, target_modules=["q_proj"], modules_to_save=["lm_head"])
+make_by_peft("tied_head", TIED, 11, r=2, target_modules=["lm_head", "o_proj"])
+make_by_peft("tied_both_saved", TIED, 12, r=2, target_modules=["q_proj"], modules_to_save=["embed_tokens"],
+             ensure_weight_tying=True)
+make_by_peft("gemma3", None, 13, shapes.model_of("gemma3", wholes.SHAPES["gemma3"][0], 14)[0], r=2,
+             target_modules="all-linear")

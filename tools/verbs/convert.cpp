@@ -171,10 +171,14 @@ void add_convert(CLI::App& app) {
         verb.input("--tokenizer", o.tokenizer,
                    "a tokenizer.json, vocab.txt, vocab.json or tokenizer.bin (default: beside the model)", "PATH");
         verb.input("--config", o.config, "a config.json (default: beside the model)", "PATH");
-        verb.scaled_paths("--lora", o.loras,
-                          "a PEFT adapter's folder, merged into the weights; maybe several, each maybe with a scale");
-        verb.input("--base", o.base,
-                   "SOURCE is a PEFT adapter's folder, and this the model's: makes a file for run --lora", "FOLDER");
+        verb.scaled_paths(
+            "--lora", o.loras,
+            "an adapter merged into the weights, a PEFT folder or of a GGUF SOURCE a GGUF file; maybe several, "
+            "each maybe with a scale");
+        verb.input(
+            "--base", o.base,
+            "SOURCE is an adapter, a PEFT folder or a GGUF file, and this its model: makes a file for run --lora",
+            "PATH");
         verb.input(
             "--calibrate", o.calibrate,
             "quantize so that outputs change least on a text like this one (its first 8,192 tokens); self: on one "

@@ -106,6 +106,23 @@ TEST_CASE("a GGUF file of an encoder gives the vectors of the folder that it was
     CHECK(n_models == 4);
 }
 
+TEST_CASE("a GGUF file of a reranker is a classifier with the logits of the folder that it was made from") {
+    struct Case {
+        const char *folder, *file, *labels, *scores;
+    };
+    for (const Case& one :
+         {Case{"bert", "model.gguf", "LABEL_0\n", "sigmoid"}, Case{"bert", "no_key.gguf", "LABEL_0\n", "sigmoid"},
+          Case{"qwen3", "model.gguf", "yes\nno\nmaybe\n", "softmax"}}) {
+        const fs::path folder = fs::path(FOVEA_GOLDEN_DIR) / "rerankers" / one.folder;
+        CAPTURE((folder / one.file).string());
+        const ConvertedFolder model(folder / one.file, Type::f32);
+        CHECK(worst_error(folder, model.opened) <= 1e-4f);
+        CHECK(find_info(model.opened.model, "task") == "text-classification");
+        CHECK(find_info(model.opened.model, "labels") == one.labels);
+        CHECK(find_info(model.opened.model, "scores") == one.scores);
+    }
+}
+
 TEST_CASE("layers that share weights have their bytes in the file once, and still do when it is converted again") {
     TemporaryFolder again;
     const ConvertedFolder model(encoders() / "albert_tokenclassification");

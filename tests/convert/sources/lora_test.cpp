@@ -1,5 +1,6 @@
 // Low-rank adapters merged into a model's weights: what becomes of the logits, and what is refused.
 #include "convert/sources/lora.h"
+#include "fovea/host/opened.h"
 #include "host/base/json.h"
 
 #include <doctest/doctest.h>
@@ -74,7 +75,39 @@ TEST_CASE("lora: merged adapters make the logits of the sums") {
         CHECK(logits_error(Converted(folder / "m.fovea").model, entry.path() / "expected_logits.npy") < 1e-4f);
         ++n;
     }
-    CHECK(n == 8);
+    CHECK(n == 13);
+}
+
+TEST_CASE("lora: a GGUF file's adapters make the logits of the sums; what is of another format is told what to give") {
+    const fs::path golden = FOVEA_GOLDEN_DIR;
+    for (const char* name : {"llama_q8_0", "qwen2_q4_0"}) {
+        CAPTURE(name);
+        TemporaryFolder folder;
+        const std::string file = std::string(name) + ".gguf";
+        const fs::path adapter = golden / "lora_gguf" / file, base = golden / "gguf" / file,
+                       expected = golden / "lora_gguf" / (std::string(name) + "_logits.npy");
+        ConvertOptions options{.source = base, .output = folder / "m.fovea", .type = Type::f32};
+        convert_source(options);
+        CHECK(logits_error(Converted(folder / "m.fovea").model, expected) > 0.1f);
+        options.output = folder / "merged.fovea";
+        options.loras = {{adapter, 0.25f}, {adapter, 0.75f}};
+        convert_source(options);
+        CHECK(logits_error(Converted(folder / "merged.fovea").model, expected) < 1e-4f);
+        // What is not of one format is told which it is to be.
+        const std::string other = refusal_of([&] {
+            convert_source({.source = adapter, .output = folder / "b.fovea", .base = base_of(adapters() / "llama")});
+        });
+        CHECK(contains(other, "--base: expected the model of the adapter in the adapter's own format"));
+        const std::string alone =
+            refusal_of([&] { convert_source({.source = adapter, .output = folder / "b.fovea"}); });
+        CHECK(contains(alone, "expected a model, got an adapter of one; --base MODEL makes a file of it"));
+        options.loras = {{adapters() / "llama"}};
+        CHECK(contains(refusal_of([&] { convert_source(options); }),
+                       "--lora: expected an adapter as a GGUF file beside a GGUF model, got "));
+        host::Opened opened = host::open_file((folder / "m.fovea").string());
+        const std::string unconverted = refusal_of([&] { opened.add_adapter(adapter.string(), 1.0f); });
+        CHECK(contains(unconverted, "expected an adapter's Fovea file, got a GGUF file; convert ADAPTER --base MODEL"));
+    }
 }
 
 TEST_CASE("lora: an adapter at a scale and again at what is left of 1 is the adapter") {
@@ -217,7 +250,7 @@ TEST_CASE("lora: folders and sources of another kind are refused") {
     options.loras = {{adapters() / "llama"}};
     options.source = fs::path(FOVEA_GOLDEN_DIR) / "llama2c_v0.bin";
     CHECK(contains(refusal_of([&] { convert_source(options); }),
-                   "--lora: expected a Hugging Face source, got another kind"));
+                   "--lora: expected a Hugging Face source or a GGUF file, got another kind"));
     options.source = fs::path(FOVEA_GOLDEN_DIR) / "torch_text";
     for (const auto& entry : fs::directory_iterator(options.source)) options.source = entry.path();
     CHECK(

@@ -83,9 +83,10 @@ struct Pair {
     TemporaryFolder folder;
     Converted model, adapter;
 
-    explicit Pair(const fs::path& adapter_folder)
-        : model(made({.source = base_of(adapter_folder), .output = folder / "m.fovea", .type = Type::f32})),
-          adapter(made({.source = adapter_folder, .output = folder / "a.fovea", .base = base_of(adapter_folder)})) {}
+    explicit Pair(const fs::path& adapter_folder) : Pair(base_of(adapter_folder), adapter_folder) {}
+    Pair(const fs::path& base, const fs::path& source)
+        : model(made({.source = base, .output = folder / "m.fovea", .type = Type::f32})),
+          adapter(made({.source = source, .output = folder / "a.fovea", .base = base})) {}
 
     static fs::path made(const ConvertOptions& options) {
         convert_source(options);
@@ -96,11 +97,21 @@ struct Pair {
 }  // namespace
 
 TEST_CASE("adapters: a file beside the model makes the logits of the sums") {
-    for (const char* name : {"llama", "gpt_neox", "phi3", "deepseek_v2", "deepseek_v3"}) {
-        CAPTURE(name);
+    struct Case {
+        fs::path base, adapter, expected;
+    };
+    std::vector<Case> cases;
+    for (const char* name : {"llama", "gpt_neox", "phi3", "deepseek_v2", "deepseek_v3", "gemma3"}) {
         const fs::path folder = golden() / "lora" / name;
-        const Pair pair(folder);
-        const NpyArray expected = read_npy((folder / "expected_logits.npy").string());
+        cases.push_back({base_of(folder), folder, folder / "expected_logits.npy"});
+    }
+    for (const std::string name : {"llama_q8_0", "qwen2_q4_0"})
+        cases.push_back({golden() / "gguf" / (name + ".gguf"), golden() / "lora_gguf" / (name + ".gguf"),
+                         golden() / "lora_gguf" / (name + "_logits.npy")});
+    for (const Case& files : cases) {
+        CAPTURE(files.adapter.string());
+        const Pair pair(files.base, files.adapter);
+        const NpyArray expected = read_npy(files.expected.string());
         std::vector<float> want(expected.data.size() / sizeof(float));
         std::memcpy(want.data(), expected.data.data(), expected.data.size());
         std::vector<Token> tokens(expected.shape[0]);
