@@ -20,36 +20,42 @@ namespace {
     return {stack.final_norm, pass.tensors().final_norm, pass.tensors().final_norm_bias, stack.final_norm_epsilon};
 }
 
-void set_mean(const Stack& stack, const Rows& rows, const Sequence& s, float* out) noexcept {
-    const bool weighted = stack.pooling == Pooling::weighted_mean;
+/// From row `first` of the sequence on.
+void set_mean(Pooling pooling, std::uint32_t d_model, const Rows& rows, const Sequence& s, std::uint32_t first,
+              float* out) noexcept {
+    const bool weighted = pooling == Pooling::weighted_mean;
     float total = 0.0f;  // of the weights
-    for (std::uint32_t j = 0; j < s.n_rows; ++j) {
+    for (std::uint32_t j = first; j < s.n_rows; ++j) {
         const float* x = rows[s.row + j];
         const auto weight = static_cast<float>(j + 1);
-        for (std::uint32_t i = 0; i < stack.d_model; ++i) {
+        for (std::uint32_t i = 0; i < d_model; ++i) {
             const float term = weighted ? x[i] * weight : x[i];
-            out[i] = j ? out[i] + term : term;
+            out[i] = j > first ? out[i] + term : term;
         }
         total += weighted ? weight : 1.0f;
     }
-    const float divisor = stack.pooling == Pooling::mean_sqrt_len ? std::sqrt(total) : total;
-    for (std::uint32_t i = 0; i < stack.d_model; ++i) out[i] = out[i] / divisor;
+    const float divisor = pooling == Pooling::mean_sqrt_len ? std::sqrt(total) : total;
+    for (std::uint32_t i = 0; i < d_model; ++i) out[i] = out[i] / divisor;
 }
 
-/// One vector for a sequence's rows, as the stack pools. Sums run over the rows in order, element by element.
-void pool(const Stack& stack, const Rows& rows, const Sequence& s, float* out) noexcept {
-    const std::uint32_t d_model = stack.d_model;
-    switch (stack.pooling) {
+/// One vector for a sequence's rows, as the pass pools. Sums run over the rows in order, element by element.
+void pool(const Pass& pass, std::uint32_t sequence, float* out) noexcept {
+    const std::uint32_t d_model = pass.stack().d_model;
+    const Rows rows = pass.hidden();
+    const Sequence& s = pass.self[sequence];
+    const std::span<const std::uint32_t> n_unpooled = pass.n_unpooled;
+    const std::uint32_t first = n_unpooled.empty() ? 0 : n_unpooled[sequence];
+    switch (pass.pooling) {
         case Pooling::mean:
         case Pooling::weighted_mean:
-        case Pooling::mean_sqrt_len: return set_mean(stack, rows, s, out);
+        case Pooling::mean_sqrt_len: return set_mean(pass.pooling, d_model, rows, s, first, out);
         case Pooling::last: std::memcpy(out, rows[s.row + s.n_rows - 1], d_model * sizeof(float)); return;
         case Pooling::max:
-            std::memcpy(out, rows[s.row], d_model * sizeof(float));
-            for (std::uint32_t row = s.row + 1; row < s.row + s.n_rows; ++row)
+            std::memcpy(out, rows[s.row + first], d_model * sizeof(float));
+            for (std::uint32_t row = s.row + first + 1; row < s.row + s.n_rows; ++row)
                 for (std::uint32_t i = 0; i < d_model; ++i) out[i] = out[i] > rows[row][i] ? out[i] : rows[row][i];
             return;
-        default: std::memcpy(out, rows[s.row], d_model * sizeof(float));
+        default: std::memcpy(out, rows[s.row + first], d_model * sizeof(float));
     }
 }
 
@@ -67,16 +73,16 @@ void make_canonical(float* x, std::uint32_t n) noexcept {
 
 /// Result i before the head: a sequence's vector, or a row.
 void take_result(const Pass& pass, std::uint32_t i, float* out) noexcept {
-    const Stack& stack = pass.stack();
-    if (stack.pooling != Pooling::none) return pool(stack, pass.hidden(), pass.self[i], out);
+    if (pass.pooling != Pooling::none) return pool(pass, i, out);
     const std::uint32_t row = pass.chosen.empty() ? i : pass.chosen[i];
-    std::memcpy(out, pass.hidden()[row], stack.d_model * sizeof(float));
+    std::memcpy(out, pass.hidden()[row], pass.stack().d_model * sizeof(float));
 }
 
 /// What is left to do to a result that lies in pass.out.
 void finish_results(Pass& pass, std::uint32_t n, bool taken) noexcept {
     const Stack& stack = pass.stack();
-    if (taken && !stack.normalize_pooled) return;
+    const bool normalizes = stack.normalize_pooled && pass.pooling != Pooling::none;
+    if (taken && !normalizes) return;
     const std::uint32_t width = pass.before_head ? stack.d_model : stack.result_width();
     pass.phase(
         "vectors", {}, in_parts(n),
@@ -84,7 +90,7 @@ void finish_results(Pass& pass, std::uint32_t n, bool taken) noexcept {
             for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
                 float* out = pass.out[i];
                 if (!taken) take_result(pass, i, out);
-                if (stack.normalize_pooled) normalize(out, width);
+                if (normalizes) normalize(out, width);
                 make_canonical(out, width);
             }
         },
@@ -136,7 +142,7 @@ void run_head(Pass& pass, std::uint32_t n) noexcept {
     const std::uint32_t n_maps = stack.n_head_maps();
     const HeadTensors* maps = pass.workspace.head();
     Rows from = pass.hidden(), to = pass.inner();
-    if (stack.pooling != Pooling::none || !pass.chosen.empty()) {
+    if (pass.pooling != Pooling::none || !pass.chosen.empty()) {
         pass.phase("pooled", {to, n, stack.d_model}, in_parts(n), [&](Pass::Share mine) {
             for (std::uint32_t i = mine.begin; i < mine.end; ++i) take_result(pass, i, to[i]);
         });
@@ -186,7 +192,7 @@ void StackHead::vectors(Pass& pass) noexcept {
     const Stack& stack = pass.stack();
     norm_rows(pass, "vectors", {}, final_norm(pass), pass.hidden(), pass.stack().d_model);
     const std::size_t n_chosen = pass.chosen.empty() ? pass.seq_len : pass.chosen.size();
-    const auto n = static_cast<std::uint32_t>(stack.pooling != Pooling::none ? pass.self.size() : n_chosen);
+    const auto n = static_cast<std::uint32_t>(pass.pooling != Pooling::none ? pass.self.size() : n_chosen);
     const bool has_head = !pass.before_head && (stack.n_head_maps() || stack.has_output_head);
     if (has_head) run_head(pass, n);
     finish_results(pass, n, has_head);

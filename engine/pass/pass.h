@@ -156,9 +156,11 @@ struct PassInput {
     std::uint32_t n_logits = 0;  // rows of which logits are made: the last of all, or
     ConstRows logit_rows = {};   // these, where `each` is set
     Rows logits = {};            // [n_logits][vocab_size]
-    Rows out = {};               // encode: the result of each row, or of each sequence where the stack pools
-    std::span<const std::uint32_t> chosen = {};       // of these rows; empty: of all
-    bool before_head = false;                         // as if the stack had no head
+    Rows out = {};               // encode: the result of each row, or of each sequence where rows are pooled
+    [[no_unique_address]] OfVectors<Pooling> pooling{};
+    [[no_unique_address]] OfVectors<std::span<const std::uint32_t>> n_unpooled{};  // first rows of each; empty: none
+    std::span<const std::uint32_t> chosen = {};                                    // of these rows; empty: of all
+    bool before_head = false;                                                      // as if the stack had no head
     std::uint32_t pos = 0;                            // of a single sequence: absolute position of the first row
     std::uint32_t seq_len = 0;                        // rows
     std::span<const Sequence> self = {}, cross = {};  // the rows as sequences, beside themselves and the memory

@@ -59,13 +59,24 @@ struct Total {
 }
 
 /// Rows of the last stack whose results are asked for.
-[[nodiscard]] Status check_chosen(const WorkspaceState& w, const Stack& last, std::span<const std::uint32_t> chosen,
+[[nodiscard]] Status check_chosen(const WorkspaceState& w, Pooling pooling, std::span<const std::uint32_t> chosen,
                                   std::uint64_t n_rows) noexcept {
     if (chosen.empty()) return {};
-    if (last.pooling != Pooling::none) return bad_shape("chosen rows of a stack that pools", 0, chosen.size());
+    if (pooling != Pooling::none) return bad_shape("chosen rows of a stack that pools", 0, chosen.size());
     if (chosen.size() > w.limits.max_batch) return bad_shape("chosen rows at most", w.limits.max_batch, chosen.size());
     for (const std::uint32_t row : chosen)
         if (row >= n_rows) return bad_shape("number of a chosen row at most", n_rows - 1, row);
+    return {};
+}
+
+/// Every sequence keeps a row.
+[[nodiscard]] Status check_unpooled(std::span<const std::uint32_t> n_unpooled,
+                                    std::span<const std::uint32_t> lengths) noexcept {
+    if (n_unpooled.empty()) return {};
+    if (n_unpooled.size() != lengths.size())
+        return bad_shape("numbers of rows left out", lengths.size(), n_unpooled.size());
+    for (std::size_t i = 0; i < lengths.size(); ++i)
+        if (n_unpooled[i] >= lengths[i]) return bad_shape("rows left out at most", lengths[i] - 1, n_unpooled[i]);
     return {};
 }
 
@@ -191,10 +202,16 @@ Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> o
         if (Status status = check_memory(w, input, n, memory); !status.ok()) return status;
     const Stack& last = stack_of(config, last_stack(config));
     const Total& rows = decodes ? target : source;
-    if (Status status = check_chosen(w, last, input.rows, rows.rows); !status.ok()) return status;
+    const Pooling pooling = input.pooling ? *input.pooling : last.pooling;
+    if (pooling > Pooling::mean_sqrt_len)
+        return {Code::bad_argument, "pooling's number at most", std::uint64_t(Pooling::mean_sqrt_len),
+                std::uint64_t(pooling)};
+    if (Status status = check_chosen(w, pooling, input.rows, rows.rows); !status.ok()) return status;
+    const Sequences& side = decodes ? input.target : input.source;
+    if (Status status = check_unpooled(input.n_unpooled, side.lengths); !status.ok()) return status;
     const std::uint64_t n_rows = input.rows.empty() ? rows.rows : input.rows.size();
     const std::uint64_t width = input.before_head ? last.d_model : last.result_width(),
-                        n_out = (last.pooling != Pooling::none ? n : n_rows) * width;
+                        n_out = (pooling != Pooling::none ? n : n_rows) * width;
     if (out.size() != n_out) return bad_shape("output elements", n_out, out.size());
     const Total& queries = weights_stack(w) == StackIndex::encoder ? source : target;
     const Total& keys = w.attention_capture.cross ? memory : queries;
@@ -205,14 +222,14 @@ Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> o
     PassInput pass;
     pass.kv = {&own.pages, 1};
     pass.out = {out.data(), width};
-    if (!decodes) pass.chosen = input.rows;
+    if (!decodes) pass.chosen = input.rows, pass.pooling = pooling, pass.n_unpooled = input.n_unpooled;
     pass.before_head = input.before_head;
     if (encodes)
         if (Status status = run_encoder(w, pass, input.source); !status.ok()) return status;
     if (!decodes) return {};
     take_memory(w, pass, input, memory.rows);
     pass.out = {out.data(), width};
-    pass.chosen = input.rows;
+    pass.chosen = input.rows, pass.pooling = pooling, pass.n_unpooled = input.n_unpooled;
     pass.cross = place(w, true, input.target.lengths, reads_memory ? memory_lengths : Lengths(input.target.lengths));
     pass.cross_masks = &input.memory_masks;
     return run_stack(w, pass, input.target);

@@ -59,13 +59,17 @@ struct EncodeInput {
     /// If the last stack does not pool: the numbers of the rows whose results are wanted, at most max_batch; empty: all.
     std::span<const std::uint32_t> rows = {};
     bool before_head = false;  ///< give the input of the last stack's head, d_model wide, instead of its output
+    const Pooling* pooling =
+        nullptr;  ///< how the last stack pools in this call: none gives all rows; null: its own way
+    /// [n_sequences] first rows of each, fewer than it has, that pooling leaves out, as those of a prompt; empty: none.
+    std::span<const std::uint32_t> n_unpooled = {};
 };
 
 /// Runs every layer once. The memory's keys and values are made once per layer; nothing is computed for padding, since
 /// there is none.
 ///
 ///   out  [n_rows, width]        what the last stack leaves, its final norm applied, or, if it pools,
-///        [n_sequences, width]   a vector for each sequence; float32, NaN only as 0x7fc00000. width is the last
+///        [n_sequences, width]   a vector for each sequence; rows are not normalised; float32, NaN only as 0x7fc00000. width is the last
 ///                               stack's result_width(), or with before_head its d_model
 ///
 /// A sequence's result depends on no other, nor, in any bit, on threads and instruction set. Allocates nothing.

@@ -105,6 +105,59 @@ TEST_CASE("head: maps of a sequence's vector and of every row are the plain form
         }
 }
 
+TEST_CASE("head: a call may pool otherwise than the stack, and leave out each sequence's first rows") {
+    Config config = with_head({}, Pooling::max);
+    config.encoder.normalize_pooled = true;
+    const SmallModel small(config, Type::f32);
+    const auto ids = some_tokens(kRows, 60);
+    EncodeInput in{.source = {.ids = ids, .lengths = kLengths}};
+    const Pooling none = Pooling::none;
+    in.pooling = &none;
+    const std::vector<float> rows = encoded_everywhere(small.model, in, kRows * 40);
+    const std::vector<std::uint32_t> left_out{5, 0, kLengths[2] - 1};
+    const Pooling ways[] = {Pooling::mean, Pooling::first,         Pooling::last,
+                            Pooling::max,  Pooling::weighted_mean, Pooling::mean_sqrt_len};
+    for (const Pooling pooling : ways) {
+        CAPTURE(static_cast<int>(pooling));
+        in.pooling = &pooling;
+        in.n_unpooled = left_out;
+        const std::vector<float> got = encoded_everywhere(small.model, in, 3 * 40);
+        for (std::size_t i = 0, begin = 0; i < 3; begin += kLengths[i++]) {
+            std::vector<double> wanted(40);
+            const std::size_t first = left_out[i], n = kLengths[i];
+            double total = 0, squares = 0;
+            for (std::size_t k = 0; k < 40; ++k) {
+                const auto at = [&](std::size_t row) { return double{rows[(begin + row) * 40 + k]}; };
+                double sum = 0, most = at(first);
+                total = 0;
+                for (std::size_t row = first; row < n; ++row) {
+                    const double weight = pooling == Pooling::weighted_mean ? static_cast<double>(row + 1) : 1.0;
+                    sum += weight * at(row), total += weight, most = std::max(most, at(row));
+                }
+                wanted[k] = pooling == Pooling::first           ? at(first)
+                            : pooling == Pooling::last          ? at(n - 1)
+                            : pooling == Pooling::max           ? most
+                            : pooling == Pooling::mean_sqrt_len ? sum / std::sqrt(total)
+                                                                : sum / total;
+                squares += wanted[k] * wanted[k];
+            }
+            for (double& x : wanted) x /= std::sqrt(squares);
+            check_near(std::span(got).subspan(i * 40, 40), wanted);
+        }
+    }
+    SmallSession s(small.model, {.max_batch = kRows, .max_sequences = 3});
+    std::vector<float> out(3 * 40);
+    const std::vector<std::uint32_t> all{0, 0, kLengths[2]}, few{0};
+    for (const auto* wrong : {&all, &few}) {
+        in.n_unpooled = *wrong;
+        CHECK(encode(s.session, in, out).code == Code::bad_shape);
+    }
+    const auto beyond = static_cast<Pooling>(7);
+    in.n_unpooled = {};
+    in.pooling = &beyond;
+    CHECK(encode(s.session, in, out).code == Code::bad_argument);
+}
+
 TEST_CASE("head: logits of chosen rows are those of all rows, with an output head that is the embedding or not") {
     for (const bool tied : {true, false}) {
         Config config =
