@@ -130,6 +130,22 @@ bool too_long(std::string_view word, std::uint32_t most) noexcept {
     return false;
 }
 
+/// The longest token at the beginning of a text, and its bytes; kNoId and 0 where there is none.
+struct Longest {
+    Token id = kNoId;
+    std::size_t n_bytes = 0;
+};
+[[nodiscard]] Longest longest_token(const Tables& tables, std::string_view text) noexcept {
+    Longest longest;
+    std::uint32_t hash = kHashStart;
+    for (std::size_t n = 0; n < text.size() && n < tables.header->max_token_bytes;) {
+        hash = hash_step(hash, text[n++]);
+        const Token id = tables.find({text.data(), n}, hash_end(hash));
+        if (id != kNoId) longest = {id, n};
+    }
+    return longest;
+}
+
 }  // namespace
 
 bool put_byte_pairs(const Tables& tables, std::string_view word, std::span<std::byte> scratch,
@@ -147,20 +163,17 @@ bool put_byte_pairs(const Tables& tables, std::string_view word, std::span<std::
 void put_word_pieces(const Tables& tables, std::string_view word, TokenSink& sink) noexcept {
     const std::uint64_t n_before = sink.n();
     bool known = !too_long(word, tables.header->max_word_characters);
+    constexpr std::string_view kLiteral = " ##";  // a word may spell a token that continues words
     while (known && !word.empty()) {
-        Token longest = kNoId;
-        std::size_t taken = 0;
-        std::uint32_t hash = kHashStart;
-        for (std::size_t n = 0; n < word.size() && n < tables.header->max_token_bytes;) {
-            hash = hash_step(hash, word[n++]);
-            const Token id = tables.find({word.data(), n}, hash_end(hash));
-            if (id == kNoId) continue;
-            longest = id;
-            taken = n;
+        Longest longest = longest_token(tables, word);
+        if (word.starts_with(kLiteral)) {
+            const Longest continued = longest_token(tables, word.substr(kLiteral.size()));
+            const std::size_t n_bytes = continued.n_bytes + kLiteral.size();
+            if (continued.id != kNoId && n_bytes > longest.n_bytes) longest = {continued.id, n_bytes};
         }
-        known = longest != kNoId;
-        if (known) sink.put(longest);
-        word.remove_prefix(taken);
+        known = longest.id != kNoId;
+        if (known) sink.put(longest.id);
+        word.remove_prefix(longest.n_bytes);
     }
     if (known) return;
     sink.go_back(n_before);
