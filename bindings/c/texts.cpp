@@ -12,6 +12,9 @@ host::TextOptions options_of(const fovea_host_text_options& given, std::size_t n
     if (given.n_whole_tokens) options.n_whole = {given.n_whole_tokens, n_texts};
     if (given.n_likeliest) options.n_likeliest = given.n_likeliest;
     if (given.most_answer_tokens) options.most_answer_tokens = given.most_answer_tokens;
+    options.may_lack_answer = given.may_lack_answer != 0;
+    options.joins_entities = given.joins_entities != 0;
+    options.parse_special = given.parse_special != 0;
     return options;
 }
 
@@ -79,6 +82,21 @@ int fovea_host_classify(const fovea_host_model* model, const char* const* texts,
             for (const LabelScore& one : result.labels) scores[one.index] = static_cast<float>(one.score);
             scores += result.labels.size();
         }
+    });
+}
+
+int fovea_host_rows(const fovea_host_model* model, const char* text, const char* pair, int of_head,
+                    const fovea_host_text_options* options, float** rows, size_t* n_rows, size_t* width) {
+    return run([&] {
+        need(rows, "rows"), need(n_rows, "n_rows"), need(width, "width");
+        Text read{need(text, "text"), {}};
+        if (pair) read.pair = pair;
+        const host::TextOptions how = options_of(read_struct(options), 1);
+        const auto found = host::rows_of(need(model, "model")->opened, {&read, 1}, of_head != 0, how);
+        const host::TextRows& made = found.front();
+        *rows = copy_of(std::span<const float>(made.values));
+        *n_rows = made.values.size() / made.width;
+        *width = made.width;
     });
 }
 

@@ -61,6 +61,16 @@ void set_text_limit(const TextSettings& settings, HfConfig& config) {
     if (limit && limit <= stack.max_positions) config.source.info.emplace_back("max_seq_length", std::to_string(limit));
 }
 
+/// Leaves room in the longest text for tokens of the template that are left out: transformers cuts texts with them there.
+void lower_text_limit(std::uint32_t n, ModelSource& source) {
+    const auto is_limit = [](const auto& entry) { return entry.first == "max_seq_length"; };
+    const auto found = std::find_if(source.info.begin(), source.info.end(), is_limit);
+    const std::uint32_t limit = found == source.info.end() ? source.config.encoder.max_positions
+                                                           : static_cast<std::uint32_t>(std::stoul(found->second));
+    if (found != source.info.end()) source.info.erase(found);
+    source.info.emplace_back("max_seq_length", std::to_string(limit > n ? limit - n : 1));
+}
+
 /// A CrossEncoder says beside config.json how its logits become scores.
 void read_score_function(const fs::path& folder, HfConfig& config) {
     if (!is_there(folder / "config_sentence_transformers.json")) return;
@@ -186,14 +196,17 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, const 
         throw host::Error((given / "modules.json").string() + ": expected a Pooling behind a decoder, got none");
     if (has_modules) add_modules(std::move(modules), given, folder, config);
     TokenizerFacts facts = {config.stack().vocab_size, config.bos, config.eos};
+    std::uint32_t n_left_out = 0;
     if (config.stack_index() == StackIndex::encoder) {
         const TextSettings settings = read_text_settings(folder);
         set_text_limit(settings, config);
-        config.source.notes.insert(config.source.notes.end(), settings.notes.begin(), settings.notes.end());
+        if (settings.cuts_front) config.source.info.emplace_back("truncation_side", "left");
+        if (config.unpooled) config.source.info.emplace_back("unpooled", std::to_string(*config.unpooled));
         facts.lower_case = settings.lower_case, facts.has_token_types = settings.has_token_types;
         facts.adds_bos = settings.adds_bos, facts.adds_eos = settings.adds_eos;
         facts.appends_eos = settings.appends_eos;
         facts.left_out_last = config.unpooled;
+        facts.n_left_out = &n_left_out;
     }
     Safetensors files = weights(config.quantization);
     if (config.is_text_part) keep_text_part(files);
@@ -209,6 +222,7 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, const 
         {folder / "tokenizer.json", folder / "vocab.txt", folder / "tokenizer.model", folder / "tokenizer.bin",
          reads_vocab_json(folder) || !numbered_pieces(folder).empty() ? folder / "vocab.json" : fs::path()},
         facts, source);
+    if (n_left_out) lower_text_limit(n_left_out, source);
     if (const fs::path pieces = folder / "spm.model"; source.tokenizer.empty() && is_there(pieces))
         source.notes.push_back(
             pieces.string() +

@@ -1,5 +1,6 @@
 #include "convert/sources/hf_prompts.h"
 
+#include <algorithm>
 #include <string>
 
 #include "convert/formats/text_file.h"
@@ -13,20 +14,32 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Whether a prompt's tokens are pooled with those of the text; read_sentence_modules has read the same files.
-bool pools_prompts(const fs::path& folder) {
+bool pools_prompts_of(const fs::path& folder) {
     const Mapping mapping = map_source(folder / "modules.json");
     const SortedJson modules = read_sorted_json(text_of(mapping));
-    const std::string path = modules.at(1).at("path").get<std::string>();
-    return Fields::read(folder / path / "config.json").flag_or("include_prompt", true);
+    for (const SortedJson& module : modules)
+        if (const std::string type = module.at("type").get<std::string>(); type.ends_with("Pooling"))
+            return Fields::read(folder / module.at("path").get<std::string>() / "config.json")
+                .flag_or("include_prompt", true);
+    return true;
 }
+
+constexpr const char* kSimilarities[] = {"cosine", "dot", "euclidean", "manhattan"};
 
 }  // namespace
 
 void add_prompts(const fs::path& folder, ModelSource& source) {
+    if (!pools_prompts_of(folder)) source.info.emplace_back("include_prompt", "false");
     const fs::path path = folder / "config_sentence_transformers.json";
     if (!is_there(path)) return;
     const Fields fields = Fields::read(path);
-    if (fields.has("truncate_dim")) source.notes.push_back(path.string() + ": truncate_dim: vectors are given whole");
+    if (fields.has("truncate_dim"))
+        source.info.emplace_back("truncate_dim", std::to_string(fields.count("truncate_dim", 1, kMaxWidth)));
+    if (const std::string likeness = fields.text_or("similarity_fn_name", ""); !likeness.empty()) {
+        if (std::find(std::begin(kSimilarities), std::end(kSimilarities), likeness) == std::end(kSimilarities))
+            fields.refuse("similarity_fn_name", "cosine, dot, euclidean or manhattan");
+        source.info.emplace_back("similarity", likeness);
+    }
     const std::string chosen = fields.text_or("default_prompt_name", "");
     const auto refuse = [&](const std::string& name, const std::string& wanted) {
         throw host::Error(path.string() + ": " + name + ": expected " + wanted + ", got another");
@@ -46,11 +59,6 @@ void add_prompts(const fs::path& folder, ModelSource& source) {
     if (text.size() > kMostBytes) refuse("prompts", "at most " + std::to_string(kMostBytes) + " bytes");
     if (!chosen.empty() && !texts.contains(chosen)) refuse("default_prompt_name", "one of the prompts' names");
     if (prompts.json().empty()) return;
-    if (!pools_prompts(folder)) {
-        source.notes.push_back(path.string() +
-                               ": prompts: left out, for the pooling passes over them (include_prompt)");
-        return;
-    }
     source.info.emplace_back("prompts", text);
     if (!chosen.empty()) source.info.emplace_back("default_prompt", chosen);
 }

@@ -6,8 +6,8 @@
 
 namespace fovea {
 
-/// Keeps the prompts of a folder that has a modules.json, and the name of the one that is used unasked, as "prompts" and
-/// "default_prompt" of the model's info. Throws host::Error.
+/// Keeps what a folder that has a modules.json says of texts and vectors, in the model's info: "prompts", and the name of the one
+/// that is used unasked, "default_prompt"; "include_prompt", where pooling leaves prompts out; "truncate_dim" and "similarity". Throws host::Error.
 void add_prompts(const std::filesystem::path& folder, ModelSource& source);
 
 }  // namespace fovea

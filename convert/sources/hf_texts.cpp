@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 
 #include "convert/formats/text_file.h"
 #include "host/base/json.h"
@@ -59,8 +60,22 @@ void read_tokenizer(const fs::path& path, TextSettings& settings) {
         const std::vector<std::string> names = fields.texts("model_input_names");
         settings.has_token_types = std::find(names.begin(), names.end(), "token_type_ids") != names.end();
     }
-    if (fields.text_or("truncation_side", "right") == "left")
-        settings.notes.push_back(path.string() + ": truncation_side: texts that are too long are cut at their end");
+    settings.cuts_front = fields.text_or("truncation_side", settings.cuts_front ? "left" : "right") == "left";
+}
+
+/// A tokenizer.json may say by itself where texts are cut; tokenizer_config.json counts more.
+bool truncates_left(const fs::path& path) {
+    using Event = nlohmann::json::parse_event_t;
+    const Mapping mapping = map_source(path);
+    const std::string_view text = text_of(mapping);
+    check_json_depth(text, path.string());
+    const auto is_wanted = [](int depth, Event event, const nlohmann::json& parsed) {  // not the vocabulary
+        return event != Event::key || depth != 1 || parsed == "truncation";
+    };
+    const nlohmann::json json = nlohmann::json::parse(text.begin(), text.end(), is_wanted, false);
+    const auto found = json.find("truncation");
+    return json.is_object() && found != json.end() && found->is_object() &&
+           found->value("direction", nlohmann::json()) == "Left";
 }
 
 }  // namespace
@@ -68,6 +83,8 @@ void read_tokenizer(const fs::path& path, TextSettings& settings) {
 TextSettings read_text_settings(const fs::path& folder) {
     TextSettings settings;
     if (const fs::path module = module_config(folder); !module.empty()) read_module(module, settings);
+    if (const fs::path tokenizer = folder / "tokenizer.json"; is_there(tokenizer))
+        settings.cuts_front = truncates_left(tokenizer);
     if (const fs::path tokenizer = folder / "tokenizer_config.json"; is_there(tokenizer))
         read_tokenizer(tokenizer, settings);
     return settings;

@@ -15,7 +15,7 @@ struct TextSettings {
     bool has_token_types = true;             ///< the second text of a pair is of type 1 where the template says so
     bool adds_bos = true, adds_eos = false;  ///< around a text, where the tokenizer is a SentencePiece model alone
     bool appends_eos = false;                ///< behind a text, by code of the folder's own beside a tokenizer.json
-    std::vector<std::string> notes = {};
+    bool cuts_front = false;                 ///< of a text that is too long
 };
 
 /// Throws host::Error for texts that would be read otherwise than here.

@@ -241,8 +241,10 @@ private:
         for (const TokenizerPart& part : source_.pair)
             if (part.id != kFirstText && part.id != kSecondText) check_id(file_["post_processor"], part.id);
         for (TokenizerPart& part : source_.pair) part.type = facts_.has_token_types ? part.type : 0;
-        while (!source_.suffix_ids.empty() && facts_.left_out_last == source_.suffix_ids.back())
+        while (!source_.suffix_ids.empty() && facts_.left_out_last == source_.suffix_ids.back()) {
             source_.suffix_ids.pop_back();
+            if (facts_.n_left_out) ++*facts_.n_left_out;
+        }
         while (!source_.pair.empty() && facts_.left_out_last == source_.pair.back().id) source_.pair.pop_back();
         if (facts_.bos) source_.bos = *facts_.bos;
         if (!source_.prefix_ids.empty())

@@ -21,6 +21,7 @@ struct TokenizerFacts {
     bool adds_bos = true, adds_eos = false;   ///< of a SentencePiece model, which does not say
     bool appends_eos = false;                 ///< the first of eos comes behind a text whose template ends with none
     std::optional<Token> left_out_last = {};  ///< a template puts this id nowhere behind all else
+    std::uint32_t* n_left_out = nullptr;      ///< becomes how many of it one text's template has lost; may be null
 };
 
 /// The section's bytes for the tokenizer.json in `json_text` (the whole file; it may be a mapping).

@@ -14,14 +14,9 @@ class FoveaEmbeddings(Embeddings):
         self.model = fovea.Model(path)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Return a vector for each text."""
-        return self.vectors(texts, "document")
+        """Return a vector for each text, behind the model's prompt for what is searched where it has one."""
+        return self.model.encode_document(texts, normalize_embeddings=True).tolist()
 
     def embed_query(self, text: str) -> list[float]:
-        """Return the vector of one text."""
-        return self.vectors([text], "query")[0]
-
-    def vectors(self, texts: list[str], task: str) -> list[list[float]]:
-        """Embed texts, behind the model's prompt for that task where it has one."""
-        name = task if task in self.model.prompts else None
-        return self.model.encode(texts, prompt_name=name, normalize_embeddings=True).tolist()
+        """Return the vector of one text, behind the model's prompt for queries where it has one."""
+        return self.model.encode_query(text, normalize_embeddings=True).tolist()

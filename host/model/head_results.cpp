@@ -56,16 +56,49 @@ bool is_of_word(std::uint32_t code) {
     return code >= 0xc0 && code < 0x2000 && code != 0xd7 && code != 0xf7;
 }
 
+/// Bytes of a text.
+struct Bytes {
+    std::size_t begin = 0, end = 0;
+    [[nodiscard]] std::string_view of(std::string_view text) const { return text.substr(begin, end - begin); }
+};
+
+std::size_t n_characters(std::string_view text) {
+    return static_cast<std::size_t>(std::count_if(
+        text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0u) != 0x80u; }));
+}
+
+TextPlace place_of(std::string_view text, const Bytes& bytes) {
+    const std::size_t begin = n_characters(text.substr(0, bytes.begin));
+    return {begin, begin + n_characters(bytes.of(text))};
+}
+
+std::string characters_of(std::string_view text, const TextPlace& place) {
+    std::size_t at = 0, begin = 0;
+    for (std::size_t i = 0; at < text.size() && i < place.end; ++i) {
+        if (i == place.begin) begin = at;
+        at += first_character(text.substr(at)).bytes;
+    }
+    return std::string(text.substr(begin, at - begin));
+}
+
+/// Without white space at its ends; nothing where there is nothing else.
+std::optional<Bytes> trimmed(std::string_view text, Bytes bytes) {
+    constexpr std::string_view kBlanks = " \t\r\n";
+    const std::string_view part = bytes.of(text);
+    const std::size_t from = part.find_first_not_of(kBlanks), to = part.find_last_not_of(kBlanks);
+    if (from == part.npos) return {};
+    return Bytes{bytes.begin + from, bytes.begin + to + 1};
+}
+
 /// The part of a text that its tokens from `begin` to `end` stand for, whole words. Nothing where it is not found.
-std::optional<std::string> part_of(const host::Opened& opened, std::string_view text, std::span<const Token> ids,
-                                   std::size_t begin, std::size_t end) {
+std::optional<Bytes> part_of(const host::Opened& opened, std::string_view text, std::span<const Token> ids,
+                             std::size_t begin, std::size_t end) {
     const auto first = end_of_tokens(opened, text, ids.first(begin)),
                last = end_of_tokens(opened, text, ids.first(end));
     if (!first || !last || *first >= *last) return {};
-    constexpr std::string_view kBlanks = " \t\r\n";
-    std::size_t from = text.find_first_not_of(kBlanks, *first), to = text.find_last_not_of(kBlanks, *last - 1);
-    if (from == text.npos || to == text.npos || from > to) return {};
-    ++to;
+    auto part = trimmed(text, {*first, *last});
+    if (!part) return {};
+    auto& [from, to] = *part;
     bool is_within = false;  // of a word, up to where the part begins
     std::size_t word = 0;
     for (std::size_t at = 0; at < from;) {
@@ -83,8 +116,44 @@ std::optional<std::string> part_of(const host::Opened& opened, std::string_view 
         if (!is_of_word(c.code)) break;
         to += c.bytes;
     }
-    return std::string(text.substr(from, to - from));
+    return part;
 }
+
+/// Finds a text's words one after the other by their tokens.
+class WordFinder {
+public:
+    /// The first `n_before` tokens of the text are no words.
+    WordFinder(const host::Opened& opened, std::string_view text, std::size_t n_before) : opened_(opened), text_(text) {
+        if (n_before) {
+            const std::vector<Token> all = opened.tokens(text, {.add_special = false});
+            at_ =
+                end_of_tokens(opened, text, std::span(all).first(std::min(n_before, all.size()))).value_or(text.size());
+        }
+    }
+
+    /// The part behind the last word that has these tokens and no others, as long as more of the text adds none. Where none is
+    /// found that is near, nothing is from there on.
+    TextPlace next(std::span<const Token> ids) {
+        const std::size_t near = 128 + 8 * ids.size();  // bytes
+        std::size_t found = at_;
+        for (std::size_t end = at_; end < text_.size() && end - at_ < near;) {
+            end += first_character(text_.substr(end)).bytes;
+            const std::vector<Token> tokens = opened_.tokens(text_.substr(at_, end - at_), {.add_special = false});
+            if (std::equal(tokens.begin(), tokens.end(), ids.begin(), ids.end()))
+                found = end;
+            else if (found > at_)
+                break;
+        }
+        const auto word = trimmed(text_, {at_, found});
+        at_ = word ? found : text_.size();
+        return word ? place_of(text_, *word) : TextPlace{};
+    }
+
+private:
+    const host::Opened& opened_;
+    std::string_view text_;
+    std::size_t at_ = 0;
+};
 
 bool starts_word(const host::Opened& opened, Token id) { return token_bytes(opened.tokenizer, id).starts_with(' '); }
 
@@ -144,46 +213,95 @@ std::vector<LabelScore> label_scores(const Head& head, std::span<const float> lo
     return result;
 }
 
-std::vector<LabelledWord> labelled_words(const host::Opened& opened, const Head& head, const TextTokens& text,
-                                         std::span<const float> logits) {
+std::vector<LabelledWord> labelled_words(const host::Opened& opened, const Head& head, const Text& text,
+                                         const TextTokens& tokens, std::span<const float> logits) {
     const std::size_t width = head.labels.size();
     // Only the template's own are left out: a word the tokenizer does not know is a special token, too.
     const std::vector<Token> around = opened.tokens("");
     const auto is_around = [&](Token id) {
         return opened.tokenizer.is_special(id) && std::find(around.begin(), around.end(), id) != around.end();
     };
+    WordFinder finder(opened, text.text, tokens.n_before);
     std::vector<LabelledWord> words;
-    for (std::size_t i = 0, end; i < text.ids.size(); i = end) {
+    for (std::size_t i = 0, end; i < tokens.ids.size(); i = end) {
         end = i + 1;
-        if (is_around(text.ids[i])) continue;
-        while (end < text.ids.size() && !opened.tokenizer.is_special(text.ids[end]) &&
-               !starts_word(opened, text.ids[end]))
+        if (is_around(tokens.ids[i])) continue;
+        while (end < tokens.ids.size() && !opened.tokenizer.is_special(tokens.ids[end]) &&
+               !starts_word(opened, tokens.ids[end]))
             ++end;
-        words.push_back({decoded(opened, std::span(text.ids).subspan(i, end - i), true),
-                         label_scores(head, logits.subspan(i * width, width)).front()});
+        const auto ids = std::span(tokens.ids).subspan(i, end - i);
+        words.push_back({decoded(opened, ids, true), label_scores(head, logits.subspan(i * width, width)).front(),
+                         text.pair ? TextPlace{} : finder.next(ids)});
     }
     return words;
 }
 
-AnswerSpan best_answer(const host::Opened& opened, const TextTokens& text, std::string_view second,
-                       std::span<const float> logits, std::size_t most_tokens) {
+std::vector<LabelledWord> joined_entities(std::string_view text, std::span<const LabelledWord> words) {
+    std::vector<LabelledWord> entities;
+    std::string last;  // what the word before is
+    std::size_t n_words = 0;
+    for (const LabelledWord& word : words) {
+        const std::string& label = word.best.label;
+        const bool marked = label.starts_with("B-") || label.starts_with("I-");
+        const std::string kind = marked ? label.substr(2) : label;
+        const bool goes_on = kind == last && !label.starts_with("B-");
+        last = kind;
+        if (label == "O") continue;
+        if (!goes_on) {
+            entities.push_back(word);
+            entities.back().best.label = kind;
+            n_words = 1;
+            continue;
+        }
+        LabelledWord& whole = entities.back();
+        const auto n = static_cast<double>(n_words++);
+        whole.best.score = (whole.best.score * n + word.best.score) / (n + 1);
+        whole.word += " " + word.word;
+        whole.place = word.place.end > whole.place.begin && whole.place.end
+                          ? TextPlace{whole.place.begin, word.place.end}
+                          : TextPlace{};
+    }
+    for (LabelledWord& entity : entities)
+        if (entity.place.end) entity.word = characters_of(text, entity.place);
+    return entities;
+}
+
+Answers best_answers(const host::Opened& opened, const TextTokens& text, std::string_view second,
+                     std::span<const float> logits, const host::TextOptions& options) {
     const std::size_t n = text.second_end - text.second_begin;
+    if (n == 0) throw host::Error("--pair: expected a text to find the answer in, got one without tokens");
+    const std::vector<Token> around = opened.tokens("");
+    const bool has_none = text.second_begin && !around.empty() && around.front() == text.ids.front();
     std::vector<float> starts, ends;
     for (std::size_t i = 0; i < n; ++i) {
         starts.push_back(logits[2 * (text.second_begin + i)]);
         ends.push_back(logits[2 * (text.second_begin + i) + 1]);
     }
+    if (has_none) starts.push_back(logits[0]), ends.push_back(logits[1]);
     const std::vector<double> start = softmax(starts), end = softmax(ends);
-    AnswerSpan best;
-    best.score = -1;
+    Answers answers;
+    if (has_none) answers.none = start[n] * end[n];
+    const auto likelier = [](const AnswerSpan& a, const AnswerSpan& b) { return a.score > b.score; };
+    const auto insert = [&](const AnswerSpan& span) {
+        auto& best = answers.best;
+        best.insert(std::upper_bound(best.begin(), best.end(), span, likelier), span);
+        if (best.size() > std::max<std::size_t>(options.n_answers, 1)) best.pop_back();
+    };
     for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t j = i; j < n && j - i < most_tokens; ++j)
-            if (start[i] * end[j] > best.score) best.score = start[i] * end[j], best.begin = i, best.end = j + 1;
-    if (best.end == 0) throw host::Error("--pair: expected a text to find the answer in, got one without tokens");
-    const auto ids = std::span(text.ids).subspan(text.second_begin, n);
-    const auto part = part_of(opened, second, ids, best.begin, best.end);
-    best.text = part ? *part : decoded(opened, ids.subspan(best.begin, best.end - best.begin));
-    return best;
+        for (std::size_t j = i; j == i || (j < n && j - i < options.most_answer_tokens); ++j)
+            insert({.text = {}, .score = start[i] * end[j], .begin = i, .end = j + 1});
+    std::vector<Token> ids(text.ids.begin() + static_cast<std::ptrdiff_t>(text.second_begin),
+                           text.ids.begin() + static_cast<std::ptrdiff_t>(text.second_end));
+    if (text.n_before) ids = opened.tokens(second, {.add_special = false});
+    for (AnswerSpan& span : answers.best) {
+        span.begin += text.n_before, span.end += text.n_before;
+        const auto part = part_of(opened, second, ids, span.begin, span.end);
+        span.text = part ? std::string(part->of(second))
+                         : decoded(opened, std::span(ids).subspan(span.begin, span.end - span.begin));
+        if (part) span.place = place_of(second, *part);
+    }
+    if (options.may_lack_answer) insert({.text = {}, .score = answers.none});
+    return answers;
 }
 
 std::vector<std::uint32_t> mask_rows(const host::Opened& opened, const TextTokens& text) {

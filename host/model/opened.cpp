@@ -79,7 +79,10 @@ bool Opened::scores_pairs() const {
 
 std::uint32_t Opened::vector_width() const {
     const Stack& last = output_stack(config());
-    return has_task() ? last.d_model : last.result_width();
+    if (has_task()) return last.d_model;
+    const std::string kept(find_info(model, "truncate_dim"));
+    const unsigned long n = std::strtoul(kept.c_str(), nullptr, 10);
+    return n && n < last.result_width() ? static_cast<std::uint32_t>(n) : last.result_width();
 }
 
 std::vector<Token> Opened::tokens(std::string_view text, const TokenizeOptions& options) const {

@@ -3,7 +3,7 @@
 #include "fovea/host/tokens.h"
 #include "host/base/words.h"
 #include "host/model/stacks.h"
-#include "host/model/text_pairs.h"
+#include "host/model/text_prompts.h"
 
 namespace fovea::host {
 namespace {
@@ -17,7 +17,8 @@ PromptTokens::PromptTokens(const Opened& opened, std::uint32_t context, std::uin
       vocab_size_(input_stack(opened.config()).vocab_size),
       context_(context),
       most_(most),
-      most_bytes_(std::size_t{context} * kBytesPerToken) {
+      most_bytes_(std::size_t{context} * kBytesPerToken),
+      cut_at_(cut_at(opened.model)) {
     const std::uint64_t n_scratch = tokenize_scratch_bytes(tokenizer_, most_bytes_);
     scratch_ = Arena(n_scratch);
     if (scratch_.size() < n_scratch)
@@ -47,8 +48,9 @@ std::vector<Token> PromptTokens::read(std::string_view text, const TokenizeOptio
 }
 
 std::vector<Token> PromptTokens::read_cut(std::string_view text, const TokenizeOptions& options) {
+    if (cut_at_ == CutAt::front && text.size() > most_bytes_) text.remove_prefix(text.size() - most_bytes_);
     std::vector<Token> tokens = read(text.substr(0, most_bytes_), options);
-    if (tokens.size() > most_) cut_text(read({}, options), most_, tokens);
+    if (tokens.size() > most_) cut_text(read({}, options), most_, cut_at_, tokens);
     return tokens;
 }
 

@@ -9,6 +9,7 @@
 #include "fovea/host/opened.h"
 #include "fovea/tokenizer.h"
 #include "host/base/error.h"
+#include "host/model/text_pairs.h"
 
 namespace fovea::host {
 
@@ -41,6 +42,7 @@ private:
     const Tokenizer& tokenizer_;
     std::uint32_t vocab_size_, context_, most_;
     std::size_t most_bytes_;
+    CutAt cut_at_;
     Arena scratch_;
 };
 

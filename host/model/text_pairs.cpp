@@ -8,21 +8,34 @@
 namespace fovea {
 namespace {
 
+/// The first ids, or the last.
+void keep(std::size_t n, CutAt at, std::vector<Token>& ids) {
+    if (at == CutAt::front) ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(n));
+    ids.resize(n);
+}
+
 /// Room for so many ids of both. The longer text is cut; where both are longer than half, the longer has the odd one, of
 /// equal ones the second, as in the tokenizers package.
-void cut_pair(std::size_t room, CutOf cut, std::vector<Token>& first, std::vector<Token>& second) {
+void cut_pair(std::size_t room, CutOf cut, CutAt at, std::vector<Token>& first, std::vector<Token>& second) {
     if (first.size() + second.size() <= room) return;
-    if (cut == CutOf::second) return second.resize(room - first.size());
+    if (cut == CutOf::second) return keep(room - first.size(), at, second);
     std::vector<Token>& shorter = first.size() > second.size() ? second : first;
     std::vector<Token>& longer = first.size() > second.size() ? first : second;
-    if (shorter.size() > room / 2) shorter.resize(room / 2);
-    longer.resize(room - shorter.size());
+    if (shorter.size() > room / 2) keep(room / 2, at, shorter);
+    keep(room - shorter.size(), at, longer);
 }
 
 }  // namespace
 
-void cut_text(std::span<const Token> of_no_text, std::size_t most, std::vector<Token>& ids) {
+void cut_text(std::span<const Token> of_no_text, std::size_t most, CutAt at, std::vector<Token>& ids) {
     if (ids.size() <= most) return;
+    if (at == CutAt::front) {
+        const auto own = std::mismatch(of_no_text.begin(), of_no_text.end(), ids.begin(), ids.end()).second;
+        const auto n_opening = own - ids.begin();
+        if (static_cast<std::size_t>(n_opening) > most) return keep(most, at, ids);
+        ids.erase(own, ids.end() - static_cast<std::ptrdiff_t>(most) + n_opening);
+        return;
+    }
     const auto differs = std::mismatch(of_no_text.rbegin(), of_no_text.rend(), ids.rbegin(), ids.rend()).first;
     const std::span<const Token> closing = of_no_text.last(static_cast<std::size_t>(differs - of_no_text.rbegin()));
     ids.resize(most);
@@ -30,14 +43,16 @@ void cut_text(std::span<const Token> of_no_text, std::size_t most, std::vector<T
 }
 
 PairTokens join_texts(const Tokenizer& tokenizer, std::vector<Token> first, std::vector<Token> second, std::size_t most,
-                      CutOf cut, std::uint32_t n_types) {
+                      CutOf cut, CutAt at, std::uint32_t n_types) {
     PairTokens pair;
     const std::size_t n_around = pair_tokens(tokenizer, 0, 0);
     pair.n_whole = pair_tokens(tokenizer, first.size(), second.size());
     if (n_around >= most || (cut == CutOf::second && n_around + first.size() >= most))
         throw host::Error("text: expected one that leaves room for its pair in " + std::to_string(most) +
                           " tokens, got " + std::to_string(first.size() + n_around));
-    cut_pair(most - n_around, cut, first, second);
+    const std::size_t n_second = second.size();
+    cut_pair(most - n_around, cut, at, first, second);
+    if (at == CutAt::front) pair.n_before = n_second - second.size();
     pair.ids.resize(pair_tokens(tokenizer, first.size(), second.size()));
     pair.types.resize(pair.ids.size());
     std::uint64_t second_begin = 0;

@@ -1,5 +1,6 @@
 #include "host/model/text_prompts.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "host/base/error.h"
@@ -33,11 +34,24 @@ std::string prompt_before(const Prompts& prompts, const std::optional<std::strin
                       wanted.substr(0, 100));
 }
 
+bool pools_prompts(const Model& model) { return find_info(model, "include_prompt") != "false"; }
+
 std::uint32_t most_tokens(const Model& model) {
     const std::uint32_t positions = model.config().encoder.max_positions;
     const std::string said(find_info(model, "max_seq_length"));
     const unsigned long n = std::strtoul(said.c_str(), nullptr, 10);
     return n && n < positions ? static_cast<std::uint32_t>(n) : positions;
+}
+
+CutAt cut_at(const Model& model) { return find_info(model, "truncation_side") == "left" ? CutAt::front : CutAt::end; }
+
+void drop_pads(const Model& model, std::vector<Token>& ids) {
+    const std::string pad(find_info(model, "unpooled"));
+    if (pad.empty()) return;
+    const unsigned long id = std::strtoul(pad.c_str(), nullptr, 10);
+    std::size_t n = ids.size();
+    while (n && ids[n - 1] == id) --n;
+    ids.resize(n ? n : std::min<std::size_t>(ids.size(), 1));
 }
 
 }  // namespace fovea

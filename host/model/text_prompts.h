@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fovea/model.h"
+#include "host/model/text_pairs.h"
 
 namespace fovea {
 
@@ -21,7 +22,15 @@ struct Prompts {
 /// that there is not. An empty name is none.
 [[nodiscard]] std::string prompt_before(const Prompts& prompts, const std::optional<std::string>& name);
 
+/// Whether the tokens of a prompt count where a text's vectors are pooled.
+[[nodiscard]] bool pools_prompts(const Model& model);
+
 /// The most tokens that a text may have: what its sentence-transformers folder says, else the encoder's positions.
 [[nodiscard]] std::uint32_t most_tokens(const Model& model);
+/// Where its tokenizer cuts longer ones.
+[[nodiscard]] CutAt cut_at(const Model& model);
+/// Drops the tokens behind the one that the model makes a vector or classes of: the last that pads nothing. They change no
+/// other row. One stays.
+void drop_pads(const Model& model, std::vector<Token>& ids);
 
 }  // namespace fovea

@@ -4,35 +4,31 @@
 #include "host/base/error.h"
 #include "host/model/head_results.h"
 
-namespace fovea::host {
-namespace {
+namespace fovea {
 
-/// Runs an encoder over texts, the longest first, and gives each one's results to `take`.
-void run_texts(const Opened& opened, std::span<const TextTokens> tokens, const TextOptions& options,
-               const TakeResults& take) {
-    for (std::size_t i = 0; i < options.n_whole.size(); ++i) options.n_whole[i] = tokens[i].n_whole;
-    if (tokens.empty()) return;
-    TextBatches(opened, tokens,
-                {.n_threads = options.n_threads ? options.n_threads : default_threads(), .isa = options.isa})
-        .run(take);
-}
-
-TextTokens read_for(const Opened& opened, const Head& head, const Text& text) {
+TextTokens head_tokens(const host::Opened& opened, const Head& head, const Text& text,
+                       const host::TextOptions& options) {
     if (head.task == HeadTask::answer && !text.pair)
-        throw ArgumentError("pair: expected the text to find the answer in, got none");
-    const bool masked = head.task == HeadTask::masked;
-    TextTokens tokens = tokens_of(opened, text, masked, head.task == HeadTask::answer ? CutOf::second : CutOf::longer);
-    if (masked) tokens.rows = mask_rows(opened, tokens);
+        throw host::ArgumentError("pair: expected the text to find the answer in, got none");
+    TextTokens tokens = tokens_of(opened, text,
+                                  {.parse_special = options.parse_special || head.task == HeadTask::masked,
+                                   .cut = head.task == HeadTask::answer ? CutOf::second : CutOf::longer});
+    if (head.task == HeadTask::masked) tokens.rows = mask_rows(opened, tokens);
     return tokens;
 }
 
-HeadResult result_of(const Opened& opened, const Head& head, const Text& text, const TextTokens& tokens,
-                     std::span<const float> logits, const TextOptions& options) {
+HeadResult head_result(const host::Opened& opened, const Head& head, const Text& text, const TextTokens& tokens,
+                       std::span<const float> logits, const host::TextOptions& options) {
     switch (head.task) {
         case HeadTask::classes: return {.labels = label_scores(head, logits)};
-        case HeadTask::words: return {.words = labelled_words(opened, head, tokens, logits)};
-        case HeadTask::answer:
-            return {.answer = best_answer(opened, tokens, *text.pair, logits, options.most_answer_tokens)};
+        case HeadTask::words: {
+            std::vector<LabelledWord> words = labelled_words(opened, head, text, tokens, logits);
+            return {.words = options.joins_entities ? joined_entities(text.text, words) : std::move(words)};
+        }
+        case HeadTask::answer: {
+            Answers answers = best_answers(opened, tokens, *text.pair, logits, options);
+            return {.answer = answers.best.front(), .answers = std::move(answers.best), .no_answer = answers.none};
+        }
         case HeadTask::masked: break;
     }
     HeadResult result;
@@ -42,17 +38,32 @@ HeadResult result_of(const Opened& opened, const Head& head, const Text& text, c
     return result;
 }
 
+namespace host {
+namespace {
+
+/// Runs an encoder over texts, the longest first, and gives each one's results to `take`.
+void run_texts(const Opened& opened, std::span<const TextTokens> tokens, const TextOptions& options,
+               const WantedRows& wanted, const TakeResults& take) {
+    for (std::size_t i = 0; i < options.n_whole.size(); ++i) options.n_whole[i] = tokens[i].n_whole;
+    if (tokens.empty()) return;
+    TextBatches(
+        opened, tokens,
+        {.n_threads = options.n_threads ? options.n_threads : default_threads(), .isa = options.isa, .wanted = wanted})
+        .run(take);
+}
+
 }  // namespace
 
 std::vector<float> embed(const Opened& opened, std::span<const std::string> texts, const TextOptions& options) {
-    if (opened.kind() != Kind::vectors || opened.has_task() || opened.config().encoder.pooling == Pooling::none)
-        throw Error(opened.name + ": model: expected an encoder that makes a vector of a text, got another");
+    const std::optional<WantedRows> wanted = vector_of_text(opened);
+    if (!wanted) throw Error(opened.name + ": model: expected an encoder that makes a vector of a text, got another");
     const std::string before = prompt_before(prompts_of(opened.model, opened.name), options.prompt);
     std::vector<TextTokens> tokens;
-    for (const std::string& text : texts) tokens.push_back(tokens_of(opened, {before + text, {}}));
+    for (const std::string& text : texts)
+        tokens.push_back(tokens_behind(opened, before, text, {.parse_special = options.parse_special}));
     const std::size_t width = opened.vector_width();
     std::vector<float> vectors(texts.size() * width);
-    run_texts(opened, tokens, options, [&](std::size_t i, std::span<const float> vector) {
+    run_texts(opened, tokens, options, *wanted, [&](std::size_t i, std::span<const float> vector) {
         std::copy(vector.begin(), vector.end(), vectors.begin() + static_cast<std::ptrdiff_t>(i * width));
     });
     return vectors;
@@ -61,12 +72,39 @@ std::vector<float> embed(const Opened& opened, std::span<const std::string> text
 std::vector<HeadResult> classify(const Opened& opened, const Head& head, std::span<const Text> texts,
                                  const TextOptions& options) {
     std::vector<TextTokens> tokens;
-    for (const Text& text : texts) tokens.push_back(read_for(opened, head, text));
+    for (const Text& text : texts) tokens.push_back(head_tokens(opened, head, text, options));
     std::vector<HeadResult> results(texts.size());
-    run_texts(opened, tokens, options, [&](std::size_t i, std::span<const float> logits) {
-        results[i] = result_of(opened, head, texts[i], tokens[i], logits, options);
+    run_texts(opened, tokens, options, {}, [&](std::size_t i, std::span<const float> logits) {
+        results[i] = head_result(opened, head, texts[i], tokens[i], logits, options);
     });
     return results;
 }
 
-}  // namespace fovea::host
+std::vector<TextRows> rows_of(const Opened& opened, std::span<const Text> texts, bool of_head,
+                              const TextOptions& options) {
+    const WantedRows wanted = rows_wanted(opened, of_head);
+    std::vector<TextTokens> tokens;
+    for (const Text& text : texts) tokens.push_back(tokens_of(opened, text, {.parse_special = options.parse_special}));
+    std::vector<TextRows> rows(texts.size());
+    const Stack& stack = opened.config().encoder;
+    run_texts(opened, tokens, options, wanted, [&](std::size_t i, std::span<const float> values) {
+        rows[i] = {tokens[i].ids, {values.begin(), values.end()}, of_head ? stack.result_width() : stack.d_model};
+    });
+    return rows;
+}
+
+std::vector<Ranked> rank(const Opened& opened, const std::string& query, std::span<const std::string> documents,
+                         const TextOptions& options) {
+    if (!opened.scores_pairs())
+        throw Error(opened.name + ": model: expected a reranker, a head for classes with one label, got another");
+    std::vector<Text> pairs;
+    for (const std::string& document : documents) pairs.push_back({query, document});
+    std::vector<Ranked> ranked;
+    for (const HeadResult& result : classify(opened, head_of(opened), pairs, options))
+        ranked.push_back({ranked.size(), result.labels.front().score});
+    std::stable_sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) { return a.score > b.score; });
+    return ranked;
+}
+
+}  // namespace host
+}  // namespace fovea

@@ -45,19 +45,25 @@ std::vector<Token> bare_tokens(const host::Opened& opened, const std::string& te
     return opened.tokens(text, {.add_special = false, .parse_special = parse_special});
 }
 
-TextTokens tokens_of_pair(const host::Opened& opened, const Text& text, std::size_t most, CutOf cut_of) {
+TextTokens tokens_of_pair(const host::Opened& opened, const Text& text, std::size_t most, const ReadOptions& options) {
     const Tokenizer& tokenizer = opened.need_tokenizer();
-    std::vector<Token> first = bare_tokens(opened, text.text, false), second = bare_tokens(opened, *text.pair, false);
-    PairTokens pair =
-        join_texts(tokenizer, std::move(first), std::move(second), most, cut_of, encoder_of(opened).n_token_types);
-    TextTokens result{std::move(pair.ids), std::move(pair.types), pair.second_begin, pair.second_end, pair.n_whole, {}};
-    return result;
+    std::vector<Token> first = bare_tokens(opened, text.text, options.parse_special),
+                       second = bare_tokens(opened, *text.pair, options.parse_special);
+    PairTokens pair = join_texts(tokenizer, std::move(first), std::move(second), most, options.cut,
+                                 cut_at(opened.model), encoder_of(opened).n_token_types);
+    return {.ids = std::move(pair.ids),
+            .types = std::move(pair.types),
+            .second_begin = pair.second_begin,
+            .second_end = pair.second_end,
+            .n_whole = pair.n_whole,
+            .n_before = pair.n_before,
+            .rows = {}};
 }
 
 /// Texts that are computed together.
 struct TextBatch {
     std::vector<Token> ids, types;
-    std::vector<std::uint32_t> lengths, rows;
+    std::vector<std::uint32_t> lengths, rows, n_unpooled;
 
     void add(const TextTokens& text) {
         const std::size_t begin = ids.size();
@@ -68,13 +74,18 @@ struct TextBatch {
             types.insert(types.end(), text.types.begin(), text.types.end());
         }
         lengths.push_back(static_cast<std::uint32_t>(text.ids.size()));
+        n_unpooled.push_back(text.n_unpooled);
     }
     [[nodiscard]] bool has_room_for(const TextTokens& text, BatchRoom room) const {
         return lengths.empty() || (lengths.size() < room.n_texts && ids.size() + text.ids.size() <= room.n_rows);
     }
-    [[nodiscard]] EncodeInput input(bool before_head) {
+    [[nodiscard]] EncodeInput input(const WantedRows& wanted) {
         if (!types.empty()) types.resize(ids.size());
-        return {.source = {.ids = ids, .types = types, .lengths = lengths}, .rows = rows, .before_head = before_head};
+        return {.source = {.ids = ids, .types = types, .lengths = lengths},
+                .rows = rows,
+                .before_head = wanted.before_head,
+                .pooling = wanted.pooling ? &*wanted.pooling : nullptr,
+                .n_unpooled = n_unpooled};
     }
 };
 
@@ -101,15 +112,33 @@ std::vector<Text> read_text_lines(const std::string& path) {
     return texts;
 }
 
-TextTokens tokens_of(const host::Opened& opened, const Text& text, bool parse_special, CutOf cut_of) {
-    const std::size_t most = most_tokens(opened.model);
-    if (text.pair) return tokens_of_pair(opened, text, most, cut_of);
+TextTokens tokens_of(const host::Opened& opened, const Text& text, const ReadOptions& options) {
+    const std::size_t most = options.n_most ? options.n_most : most_tokens(opened.model);
+    if (text.pair) return tokens_of_pair(opened, text, most, options);
     TextTokens result;
-    result.ids = opened.tokens(text.text, {.parse_special = parse_special});
+    result.ids = opened.tokens(text.text, {.parse_special = options.parse_special});
+    drop_pads(opened.model, result.ids);
     result.n_whole = result.ids.size();
-    if (result.n_whole > most) cut_text(opened.tokens(""), most, result.ids);
+    const CutAt at = cut_at(opened.model);
+    if (result.n_whole > most) cut_text(opened.tokens(""), most, at, result.ids);
+    if (at == CutAt::front) result.n_before = result.n_whole - result.ids.size();
     if (result.ids.empty()) throw host::Error("text: expected 1 token or more, got none");
     return result;
+}
+
+std::uint32_t n_unpooled(const host::Opened& opened, const std::string& prompt, std::size_t n_tokens,
+                         bool parse_special) {
+    if (prompt.empty() || pools_prompts(opened.model)) return 0;
+    const std::vector<Token> alone = opened.tokens(prompt, {.parse_special = parse_special});
+    const bool closes = !alone.empty() && opened.tokenizer.is_special(alone.back());
+    return static_cast<std::uint32_t>(std::min(alone.size() - closes, n_tokens - 1));
+}
+
+TextTokens tokens_behind(const host::Opened& opened, const std::string& prompt, std::string_view text,
+                         const ReadOptions& options) {
+    TextTokens tokens = tokens_of(opened, {prompt + std::string(text), {}}, options);
+    tokens.n_unpooled = n_unpooled(opened, prompt, tokens.ids.size(), options.parse_special);
+    return tokens;
 }
 
 void note_cut(const host::Opened& opened, std::span<const TextTokens> texts) {
@@ -127,11 +156,28 @@ void note_cut(const host::Opened& opened, std::span<const TextTokens> texts) {
                      with_separators(static_cast<std::uint64_t>(first - texts.begin()) + 1).c_str());
 }
 
-void encode_in_batches(const Stack& stack, bool before_head, std::span<const TextTokens> texts, BatchRoom room,
-                       const ComputeBatch& compute, const TakeResults& take) {
-    const std::size_t width = before_head ? stack.d_model : stack.result_width();
+std::optional<WantedRows> vector_of_text(const host::Opened& opened) {
+    if (opened.kind() != host::Kind::vectors) return {};
+    WantedRows wanted{.before_head = opened.has_task(), .width = opened.vector_width()};
+    if (encoder_of(opened).pooling == Pooling::none) wanted.pooling = Pooling::mean;
+    return wanted;
+}
+
+WantedRows rows_wanted(const host::Opened& opened, bool of_head) {
+    const bool is_encoder = opened.kind() == host::Kind::vectors;
+    if (!is_encoder || (of_head && !opened.has_task()))
+        throw host::Error(opened.name + ": model: expected an encoder of texts" + (of_head ? " with a head" : "") +
+                          ", got " + (is_encoder ? "one without" : "another"));
+    if (of_head) return {};
+    return {.before_head = true, .pooling = Pooling::none};
+}
+
+void encode_in_batches(const Stack& encoder, const WantedRows& wanted, std::span<const TextTokens> texts,
+                       BatchRoom room, const ComputeBatch& compute, const TakeResults& take) {
+    const std::size_t width = wanted.before_head ? encoder.d_model : encoder.result_width();
+    const bool pools = wanted.pooling.value_or(encoder.pooling) != Pooling::none;
     const auto n_results = [&](const TextTokens& text) {
-        if (stack.pooling != Pooling::none) return width;
+        if (pools) return width;
         return (text.rows.empty() ? text.ids.size() : text.rows.size()) * width;
     };
     const std::vector<std::size_t> order = by_length(texts);
@@ -144,18 +190,18 @@ void encode_in_batches(const Stack& stack, bool before_head, std::span<const Tex
             n_all += n_results(texts[order[end]]);
         }
         results.resize(n_all);
-        compute(batch.input(before_head), results);
+        compute(batch.input(wanted), results);
         std::size_t at = 0;
         for (const std::size_t i : std::span(order).subspan(begin, end - begin)) {
             const std::size_t n = n_results(texts[i]);
-            take(i, std::span(results).subspan(at, n));
+            take(i, std::span(results).subspan(at, pools && wanted.width ? wanted.width : n));
             at += n;
         }
     }
 }
 
 TextBatches::TextBatches(const host::Opened& opened, std::span<const TextTokens> texts, const TextBatchOptions& options)
-    : opened_(opened), before_head_(options.before_head), texts_(texts) {
+    : opened_(opened), wanted_(options.wanted), texts_(texts) {
     std::uint64_t n_rows = 0, longest = 1;
     for (const TextTokens& text : texts) {
         n_rows += text.ids.size();
@@ -174,8 +220,7 @@ void TextBatches::run(const TakeResults& take) {
     const auto compute = [&](const EncodeInput& input, std::span<float> out) {
         require(encode(*running, input, out), opened_.name);
     };
-    encode_in_batches(encoder_of(opened_), before_head_, texts_, {limits.max_batch, limits.max_sequences}, compute,
-                      take);
+    encode_in_batches(encoder_of(opened_), wanted_, texts_, {limits.max_batch, limits.max_sequences}, compute, take);
 }
 
 }  // namespace fovea

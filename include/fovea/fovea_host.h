@@ -153,6 +153,9 @@ typedef struct {
     size_t* n_whole_tokens;       ///< [n_texts] each text's tokens before it was cut to what the model takes [NULL]
     uint32_t n_likeliest;         ///< findings of each mask [5]
     uint32_t most_answer_tokens;  ///< of a text's answer [30]
+    uint32_t may_lack_answer;     ///< not 0: no finding where the model finds no answer likelier than any
+    uint32_t joins_entities;      ///< not 0: the words of one entity (B-PER, I-PER) are one finding, others none
+    uint32_t parse_special;       ///< not 0: [SEP] and the like in texts are those tokens
 } fovea_host_text_options;
 
 /// Floats of a vector of fovea_host_embed or of a text's scores; 0 for other models.
@@ -167,6 +170,11 @@ const char* fovea_host_label(const fovea_host_model* model, size_t i);
 /// [n_texts]: each text's second one, for models that read two, a reranker's passage for example. [NULL: none]
 int fovea_host_classify(const fovea_host_model* model, const char* const* texts, const char* const* pairs,
                         size_t n_texts, const fovea_host_text_options* options, float* scores);
+
+/// What the model makes of the tokens of a text, or of a text and its pair: the vectors that its layers leave, or with
+/// of_head not 0 the logits of its head, of a head for classes one row: rows [*n_rows][*width], for fovea_host_free.
+int fovea_host_rows(const fovea_host_model* model, const char* text, const char* pair, int of_head,
+                    const fovea_host_text_options* options, float** rows, size_t* n_rows, size_t* width);
 
 /// What a head for words, answers or masks finds in a text.
 typedef struct {

@@ -4,6 +4,7 @@
 
 #include "host/chat/chat_template.h"
 #include "host/model/text_pairs.h"
+#include "host/model/texts.h"
 #include "host/translate/split_source.h"
 #include "serve/api/forms_of.h"
 
@@ -135,7 +136,7 @@ PromptReader::Prompted PromptReader::read_pairs(const std::string& query, const 
     for (const std::string& document : documents) {
         const std::vector<Token> second = named("documents", [&] { return tokens_.read_cut(document, bare); });
         PairTokens pair = refused("query", [&] {
-            return join_texts(served_.tokenizer, first, second, tokens_.most(), CutOf::longer,
+            return join_texts(served_.tokenizer, first, second, tokens_.most(), CutOf::longer, cut_at(served_.model),
                               served_.model.config().encoder.n_token_types);
         });
         read.prompts.push_back(std::move(pair.ids));
@@ -167,21 +168,25 @@ PromptReader::Prompted PromptReader::read(const Request& request) {
     return read;
 }
 
-std::vector<std::vector<Token>> PromptReader::read(const VectorRequest& request) {
+PromptReader::Prompted PromptReader::read(const VectorRequest& request) {
     if (request.prompts.empty()) refuse("input", "a text", "none");
     const auto is_tokens = [](const Prompt& prompt) { return prompt.is_tokens; };
     if (request.prompt_name && std::any_of(request.prompts.begin(), request.prompts.end(), is_tokens))
         refuse("prompt_name", "texts beside it", "token ids");
     const std::string before = refused("prompt_name", [&] { return prompt_before(prompts_, request.prompt_name); });
-    std::vector<std::vector<Token>> prompts;
-    for (const Prompt& prompt : request.prompts)
-        prompts.push_back(named("input", [&] {
+    Prompted read;
+    for (const Prompt& prompt : request.prompts) {
+        std::vector<Token> tokens = named("input", [&] {
             const std::string text = before + prompt.text;
             return checked(tokens_, prompt.is_tokens ? prompt.tokens
                                     : request.cuts   ? tokens_.read_cut(text)
                                                      : tokens_.read(text));
-        }));
-    return prompts;
+        });
+        drop_pads(served_.model, tokens);
+        read.n_unpooled.push_back(prompt.is_tokens ? 0 : n_unpooled(served_, before, tokens.size()));
+        read.prompts.push_back(std::move(tokens));
+    }
+    return read;
 }
 
 }  // namespace fovea::serve

@@ -27,11 +27,12 @@ public:
         std::string begun = {};                      ///< what a conversation's has of the answer, for who reads that
         std::vector<std::vector<Token>> types = {};  ///< of a pair's tokens; empty: all are 0
         std::shared_ptr<const TargetRules> rules =
-            {};  ///< by which texts are written from the prompts; null: they go on
+            {};                                      ///< by which texts are written from the prompts; null: they go on
+        std::vector<std::uint32_t> n_unpooled = {};  ///< of each prompt, tokens that its vector leaves out; empty: none
     };
     /// The prompts of a request. All throw RequestError.
     [[nodiscard]] Prompted read(const Request& request);
-    [[nodiscard]] std::vector<std::vector<Token>> read(const VectorRequest& request);
+    [[nodiscard]] Prompted read(const VectorRequest& request);
     /// Pairs of the query and each of the documents.
     [[nodiscard]] Prompted read_pairs(const std::string& query, const std::vector<std::string>& documents);
     /// The tokens of a text that is no prompt; errors name `param`.

@@ -30,7 +30,9 @@ std::string VectorAnswer::take(const Event& event) {
 Reply vector_reply(const Call& call, ModelEntry& entry, const VectorRequest& request, bool unit_length,
                    VectorAnswer::Word word) {
     const JobPtr job = job_of(call);
-    job->prompts = entry.prompts.read(request);
+    PromptReader::Prompted read = entry.prompts.read(request);
+    job->prompts = std::move(read.prompts);
+    job->n_unpooled = std::move(read.n_unpooled);
     const std::uint32_t width = entry.served.vector_width();
     if (request.n_dimensions > width)
         refuse("dimensions", "at most " + std::to_string(width), std::to_string(request.n_dimensions));

@@ -96,6 +96,7 @@ struct Job {
     /// Of a model that writes a text from another: what its encoder reads before prompt i, by rules that say the rest.
     std::vector<std::vector<Token>> sources;
     std::shared_ptr<const TargetRules> rules;  ///< null: the prompts are all that there is
+    std::vector<std::uint32_t> n_unpooled;     ///< of prompt i: tokens that its vector leaves out; empty: none
     std::vector<std::vector<Token>> types;     ///< of prompt i's tokens, where they have any but 0; empty: of none
     std::shared_ptr<Recording> recording;      ///< instead of prompts
     bool scores = false;                       ///< an encoder's head gives the results, not what it would read

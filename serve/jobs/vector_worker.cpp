@@ -5,6 +5,7 @@
 #include "fovea/host/runtime.h"
 #include "host/base/error.h"
 #include "host/model/text_prompts.h"
+#include "host/model/texts.h"
 #include "serve/jobs/worker.h"
 
 namespace fovea::serve {
@@ -26,6 +27,8 @@ public:
           served_(served),
           how_{.isa = options.isa, .remote = options.remote},
           metrics_(metrics),
+          wanted_(*vector_of_text(served)),
+          made_width_(wanted_.before_head ? served.config().encoder.d_model : served.config().encoder.result_width()),
           width_(served.vector_width()),
           context_(most_tokens(served.model)) {
         workspace_ = plan_workspace(
@@ -34,7 +37,7 @@ public:
             Pages::at_once);
         ids_.reserve(max_batch());
         types_.reserve(max_batch());
-        out_.resize(std::size_t{kTexts} * width_);
+        out_.resize(std::size_t{kTexts} * made_width_);
     }
 
     void begin() override { make_workspace(served_, how_, workspace_); }
@@ -54,12 +57,13 @@ private:
     const host::Opened& served_;
     SessionOptions how_;
     ModelMetrics& metrics_;
-    std::uint32_t width_, context_;
+    WantedRows wanted_;
+    std::uint32_t made_width_, width_, context_;  // of a vector as it is computed, and as it is given
     host::Runtime<Workspace> workspace_;
     std::vector<VectorPlace> places_;  // of this pass
     std::vector<Token> ids_, types_;
     bool scores_ = false;  // all texts of the pass are scored
-    std::vector<std::uint32_t> lengths_;
+    std::vector<std::uint32_t> lengths_, n_unpooled_;
     std::vector<float> out_;
 };
 
@@ -68,6 +72,7 @@ void VectorWorker::gather() {
     ids_.clear();
     types_.clear();
     lengths_.clear();
+    n_unpooled_.clear();
     for (JobPtr job; places_.size() < kTexts && (job = queue.front());) {
         const std::vector<Token>& text = job->prompts[job->n_started];
         if (ids_.size() + text.size() > max_batch()) return;
@@ -79,6 +84,7 @@ void VectorWorker::gather() {
             std::copy(job->types[job->n_started].begin(), job->types[job->n_started].end(),
                       types_.end() - static_cast<std::ptrdiff_t>(text.size()));
         lengths_.push_back(static_cast<std::uint32_t>(text.size()));
+        n_unpooled_.push_back(job->n_unpooled.empty() ? 0 : job->n_unpooled[job->n_started]);
         places_.push_back({job, job->n_started++});
         queue.hold(job->user);
         queue.charge(job->user, text.size());
@@ -91,7 +97,7 @@ void VectorWorker::hand_out(std::size_t i) {
     queue.release(job->user);
     if (!job->deliver) return;
     const std::uint32_t width = scores_ ? 1 : width_;
-    const auto from = out_.begin() + static_cast<std::ptrdiff_t>(i * width);
+    const auto from = out_.begin() + static_cast<std::ptrdiff_t>(i * (scores_ ? 1 : made_width_));
     Event event{.choice = choice, .vector = {from, from + width}, .finish = FinishReason::length, .ended = true};
     event.n_prompt = lengths_[i];
     metrics_.n_prompt_tokens += lengths_[i];
@@ -111,8 +117,11 @@ bool VectorWorker::turn() {
     const bool has_types = std::any_of(types_.begin(), types_.end(), [](Token type) { return type != 0; });
     Sequences texts{.ids = ids_, .lengths = lengths_};
     if (has_types) texts.types = types_;
-    const Status status = encode(*workspace_, {.source = texts, .before_head = !scores_ && served_.has_task()},
-                                 std::span(out_).first(places_.size() * (scores_ ? 1 : width_)));
+    EncodeInput input{.source = texts, .n_unpooled = n_unpooled_};
+    if (!scores_) input.before_head = wanted_.before_head;
+    if (!scores_ && wanted_.pooling) input.pooling = &*wanted_.pooling;
+    const Status status =
+        encode(*workspace_, input, std::span(out_).first(places_.size() * (scores_ ? 1 : made_width_)));
     ++metrics_.n_passes;
     metrics_.n_rows += ids_.size();
     for (std::size_t i = 0; i < places_.size(); ++i) {
@@ -134,14 +143,10 @@ std::unique_ptr<Worker> make_worker(const host::Opened& served, const WorkerOpti
         case host::Kind::text:
         case host::Kind::translation: return make_text_worker(served, options, metrics);
         case host::Kind::speech: return make_speech_worker(served, options, metrics);
-        case host::Kind::vectors:
-            if (served.config().encoder.pooling != Pooling::none)
-                return std::make_unique<VectorWorker>(served, options, metrics);
-            [[fallthrough]];
+        case host::Kind::vectors: return std::make_unique<VectorWorker>(served, options, metrics);
         default:
-            throw host::Error(
-                served.name +
-                ": model: expected one for logits, an encoder that pools, or one for speech, got another");
+            throw host::Error(served.name +
+                              ": model: expected one for logits, an encoder, or one for speech, got another");
     }
 }
 

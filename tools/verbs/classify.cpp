@@ -11,8 +11,28 @@ struct ClassifyOptions {
     CommonOptions common;
     std::string model, texts;
     std::optional<std::string> text, pair;
-    std::uint32_t top = 5, answer_tokens = 30;
+    std::uint32_t top = 0, answer_tokens = 30;
+    bool special = false, may_lack_answer = false, joins_entities = false;
+
+    [[nodiscard]] host::TextOptions settings() const {
+        return {.n_likeliest = top ? top : 5,
+                .most_answer_tokens = answer_tokens,
+                .n_answers = top ? top : 1,
+                .may_lack_answer = may_lack_answer,
+                .joins_entities = joins_entities,
+                .parse_special = special};
+    }
 };
+
+void add_place(const TextPlace& place, Json& object) {
+    if (place.end > place.begin) object["characters"] = {place.begin, place.end};
+}
+
+Json to_json(const AnswerSpan& answer) {
+    Json object = {{"answer", answer.text}, {"score", answer.score}, {"tokens", {answer.begin, answer.end}}};
+    add_place(answer.place, object);
+    return object;
+}
 
 Json to_json(const std::vector<LabelScore>& scores) {
     Json list = Json::array();
@@ -23,10 +43,10 @@ Json to_json(const std::vector<LabelScore>& scores) {
 /// One text's result, as one JSON object or as lines.
 class ClassPrinter {
 public:
-    ClassPrinter(const ClassifyOptions& options, const host::Opened& opened, const Head& head, bool many)
-        : options_(options), opened_(opened), head_(head), many_(many) {}
+    ClassPrinter(const ClassifyOptions& options, const Head& head, bool many)
+        : options_(options), head_(head), many_(many) {}
 
-    void print(const Text& text, const TextTokens& tokens, std::span<const float> results) const {
+    void print(const Text& text, const TextTokens& tokens, const HeadResult& result) const {
         Json object;
         if (many_) {
             object["text"] = text.text;
@@ -34,10 +54,10 @@ public:
         }
         std::string lines;
         switch (head_.task) {
-            case HeadTask::classes: add_classes(results, object, lines); break;
-            case HeadTask::words: add_words(tokens, results, object, lines); break;
-            case HeadTask::answer: add_answer(text, tokens, results, object, lines); break;
-            case HeadTask::masked: add_masked(tokens, results, object, lines); break;
+            case HeadTask::classes: add_classes(result.labels, object, lines); break;
+            case HeadTask::words: add_words(result.words, object, lines); break;
+            case HeadTask::answer: add_answers(result, object, lines); break;
+            case HeadTask::masked: add_masked(result.masks, object, lines); break;
         }
         object["n_tokens"] = tokens.ids.size();
         if (tokens.is_cut()) object["n_tokens_whole"] = tokens.n_whole;
@@ -53,8 +73,7 @@ private:
     }
 
     /// For many texts only the likeliest label, a line each; for a model with one label, its score.
-    void add_classes(std::span<const float> results, Json& object, std::string& lines) const {
-        const std::vector<LabelScore> scores = label_scores(head_, results);
+    void add_classes(const std::vector<LabelScore>& scores, Json& object, std::string& lines) const {
         object["labels"] = to_json(scores);
         if (scores.size() == 1) {
             object["score"] = scores[0].score;
@@ -65,35 +84,35 @@ private:
             if (many_) break;
         }
     }
-    void add_words(const TextTokens& tokens, std::span<const float> results, Json& object, std::string& lines) const {
+    void add_words(const std::vector<LabelledWord>& words, Json& object, std::string& lines) const {
         object["words"] = Json::array();
-        for (const LabelledWord& w : labelled_words(opened_, head_, tokens, results)) {
+        for (const LabelledWord& w : words) {
             object["words"].push_back({{"word", w.word}, {"label", w.best.label}, {"score", w.best.score}});
+            add_place(w.place, object["words"].back());
             add_line(lines, w.best.score, w.best.label + "  " + w.word);
         }
         if (many_) lines += "\n";
     }
-    void add_answer(const Text& text, const TextTokens& tokens, std::span<const float> results, Json& object,
-                    std::string& lines) const {
-        const AnswerSpan answer = best_answer(opened_, tokens, *text.pair, results, options_.answer_tokens);
-        object["answer"] = answer.text;
-        object["score"] = answer.score;
-        object["tokens"] = {answer.begin, answer.end};
-        add_line(lines, answer.score, answer.text);
+    void add_answers(const HeadResult& result, Json& object, std::string& lines) const {
+        object.update(to_json(result.answer));
+        object["no_answer"] = result.no_answer;
+        if (options_.top) object["answers"] = Json::array();
+        for (const AnswerSpan& answer : result.answers) {
+            if (options_.top) object["answers"].push_back(to_json(answer));
+            add_line(lines, answer.score, answer.text);
+        }
+        if (options_.top && many_) lines += "\n";
     }
-    void add_masked(const TextTokens& tokens, std::span<const float> results, Json& object, std::string& lines) const {
-        const std::size_t width = results.size() / tokens.rows.size();
+    void add_masked(const std::vector<std::vector<LabelScore>>& masks, Json& object, std::string& lines) const {
         object["masks"] = Json::array();
-        for (std::size_t i = 0; i < tokens.rows.size(); ++i) {
-            const auto likeliest = likeliest_tokens(opened_, results.subspan(i * width, width), options_.top);
-            object["masks"].push_back(to_json(likeliest));
-            for (const LabelScore& s : likeliest) add_line(lines, s.score, s.label);
-            if (i + 1 < tokens.rows.size() || many_) lines += "\n";
+        for (std::size_t i = 0; i < masks.size(); ++i) {
+            object["masks"].push_back(to_json(masks[i]));
+            for (const LabelScore& s : masks[i]) add_line(lines, s.score, s.label);
+            if (i + 1 < masks.size() || many_) lines += "\n";
         }
     }
 
     const ClassifyOptions& options_;
-    const host::Opened& opened_;
     const Head& head_;
     bool many_;
 };
@@ -121,27 +140,25 @@ void classify(ClassifyOptions& options) {
     const std::vector<Text> texts = read_texts(options);
     const host::Opened opened = open_path(options.model, options.common.opening());
     const Head head = head_of(opened);
+    const host::TextOptions settings = options.settings();
     std::vector<TextTokens> tokens;
     for (const Text& text : texts) {
         if (head.task == HeadTask::answer && !text.pair)
             throw UsageError("--pair: expected the text to find the answer in, got none");
-        const bool masked = head.task == HeadTask::masked;
-        tokens.push_back(
-            tokens_of(opened, text, masked, head.task == HeadTask::answer ? CutOf::second : CutOf::longer));
-        if (masked) tokens.back().rows = mask_rows(opened, tokens.back());
+        tokens.push_back(head_tokens(opened, head, text, settings));
     }
     note_cut(opened, tokens);
     TextBatches batches(opened, tokens,
                         {options.common.n_threads, options.common.isa_or_best(), options.common.kv_type});
-    std::vector<std::vector<float>> results(texts.size());
+    std::vector<HeadResult> results(texts.size());
     Progress progress = progress_line("classifying");
     std::uint64_t n_done = 0;
     batches.run([&](std::size_t i, std::span<const float> result) {
-        results[i].assign(result.begin(), result.end());
+        results[i] = head_result(opened, head, texts[i], tokens[i], result, settings);
         if (progress) progress(++n_done, results.size());
     });
     progress = {};  // ends its line
-    const ClassPrinter printer(options, opened, head, !options.texts.empty());
+    const ClassPrinter printer(options, head, !options.texts.empty());
     for (std::size_t i = 0; i < texts.size(); ++i) printer.print(texts[i], tokens[i], results[i]);
 }
 
@@ -155,8 +172,11 @@ void add_classify(CLI::App& app) {
         verb.input("--texts", o.texts,
                    "a file of texts, a line each, or - for standard input; a line may be {\"text\": …, \"pair\": …}. "
                    "Beside -p each is the pair of that text");
-        verb.count("--top", o.top, 1, 1000000, "words to show for each mask (default: 5)");
+        verb.count("--top", o.top, 1, 1000000, "words to show for each mask (default: 5), or answers (1)");
         verb.count("--answer-tokens", o.answer_tokens, 1, 1000000, "most tokens of an answer (default: 30)");
+        verb.flag("--no-answer", o.may_lack_answer, "an answer may be empty, where the model finds none likelier");
+        verb.flag("--join", o.joins_entities, "words of one entity as one (B-PER, I-PER), others left out");
+        verb.flag("--special", o.special, "read [SEP] and the like in texts as special tokens");
         verb.kv(o.common.kv_type);
         verb.opening(o.common);
     };

@@ -19,14 +19,20 @@ struct SideFiles {
     [[nodiscard]] bool given() const { return !rows.empty() || !mask.empty() || !padding.empty(); }
 };
 
+constexpr std::pair<const char*, Pooling> kPoolings[] = {{"none", Pooling::none},
+                                                         {"mean", Pooling::mean},
+                                                         {"cls", Pooling::first},
+                                                         {"last", Pooling::last},
+                                                         {"max", Pooling::max}};
+
 struct VectorOptions {
     CommonOptions common;
     ViewOptions view;
-    std::string model, texts, output;
+    std::string model, texts, output, pooling;
     SideFiles source{"--source"}, target{"--target"}, memory{"--memory"};
     std::vector<Token> tokens;  // of --tokens
     std::optional<std::string> text, prompt_name;
-    bool causal = false, seq_first = false, cross = false, of_encoder = false, head = false;
+    bool causal = false, seq_first = false, cross = false, of_encoder = false, head = false, special = false;
     std::uint32_t repeat = 1;
 };
 
@@ -62,6 +68,7 @@ std::vector<TextTokens> read_texts(const VectorOptions& options, const host::Ope
     if (!options.tokens.empty()) {
         TextTokens given;
         given.ids = options.tokens;
+        drop_pads(opened.model, given.ids);
         given.n_whole = given.ids.size();
         if (options.prompt_name)
             throw UsageError("--prompt-name: expected none with --tokens, got " + *options.prompt_name);
@@ -73,8 +80,8 @@ std::vector<TextTokens> read_texts(const VectorOptions& options, const host::Ope
     std::vector<TextTokens> tokens;
     const std::string prompt = prompt_before(prompts_of(opened.model, opened.name), options.prompt_name);
     for (Text& text : texts) {
-        if (!text.pair) text.text.insert(0, prompt);
-        tokens.push_back(tokens_of(opened, text));
+        const ReadOptions how{.parse_special = options.special};
+        tokens.push_back(text.pair ? tokens_of(opened, text, how) : tokens_behind(opened, prompt, text.text, how));
     }
     note_cut(opened, tokens);
     return tokens;
@@ -126,6 +133,23 @@ bool before_head(const VectorOptions& options, const host::Opened& opened) {
     if (options.head && !opened.has_task())
         throw UsageError("--head: expected a model with a head, got " + opened.name + " without one");
     return !options.head && opened.has_task();
+}
+
+/// What of the model's results is asked for: with --pooling what its layers leave, pooled so.
+WantedRows wanted_of(const VectorOptions& options, const host::Opened& opened) {
+    WantedRows wanted{.before_head = before_head(options, opened)};
+    if (!options.pooling.empty()) {
+        if (options.head) throw UsageError("--head: expected no --pooling beside it, got " + options.pooling);
+        const auto known = std::find_if(std::begin(kPoolings), std::end(kPoolings),
+                                        [&](const auto& one) { return options.pooling == one.first; });
+        if (known == std::end(kPoolings))
+            throw UsageError("--pooling: expected none, mean, cls, last or max, got " + options.pooling);
+        wanted.pooling = known->second;
+        wanted.before_head = true;
+    } else if (!wanted.before_head && !options.head) {
+        wanted.width = opened.vector_width();
+    }
+    return wanted;
 }
 
 /// Whether a side's files are of use to the model, and if not, with what kind of model they are not.
@@ -273,15 +297,16 @@ bool are_plain_texts(const VectorOptions& options, const Config& config) {
 }
 
 /// Where results go: n of so many rows each, or of one where they are pooled; without a dimension for n where it is not `batched`.
-FloatArray room_for(const VectorOptions& options, const Stack& stack, bool before_head, bool batched,
+FloatArray room_for(const VectorOptions& options, const Stack& stack, const WantedRows& wanted, bool batched,
                     std::span<const std::uint32_t> lengths) {
-    const bool pooled = stack.pooling != Pooling::none;
+    const bool pooled = wanted.pooling.value_or(stack.pooling) != Pooling::none;
     const std::uint64_t n = lengths.size(), n_rows = pooled ? 1 : lengths.front();
     if (!pooled && batched &&
         std::any_of(lengths.begin(), lengths.end(), [&](auto length) { return length != n_rows; }))
         throw host::Error(
             "--texts: expected a model that pools, or -p, for vectors of every token, got texts of several lengths");
-    const std::uint64_t width = before_head ? stack.d_model : stack.result_width();
+    const std::uint64_t whole = wanted.before_head ? stack.d_model : stack.result_width(),
+                        width = pooled && wanted.width ? wanted.width : whole;
     Shape shape = pooled ? Shape{n, width} : Shape{n, n_rows, width};
     if (!batched) shape.erase(shape.begin());
     return {options.output, shape, std::vector<float>(n * n_rows * width)};
@@ -291,12 +316,12 @@ FloatArray room_for(const VectorOptions& options, const Stack& stack, bool befor
 void encode_texts(const VectorOptions& options, const host::Opened& opened) {
     need_text(options);
     const std::vector<TextTokens> texts = read_texts(options, opened);
-    const bool bare = before_head(options, opened);
+    const WantedRows wanted = wanted_of(options, opened);
     TextBatches batches(opened, texts,
-                        {options.common.n_threads, options.common.isa_or_best(), options.common.kv_type, bare});
+                        {options.common.n_threads, options.common.isa_or_best(), options.common.kv_type, wanted});
     std::vector<std::uint32_t> lengths;
     for (const TextTokens& text : texts) lengths.push_back(static_cast<std::uint32_t>(text.ids.size()));
-    FloatArray result = room_for(options, opened.model.config().encoder, bare, !is_one(options), lengths);
+    FloatArray result = room_for(options, opened.model.config().encoder, wanted, !is_one(options), lengths);
     const std::size_t part = result.data.size() / texts.size();
     Progress progress = progress_line("encoding");
     std::uint64_t n_done = 0;
@@ -326,7 +351,8 @@ void encode_arrays(VectorOptions& options) {
 
     const Side& rows = job.sides.decodes ? job.target : job.source;
     const bool pooled = job.last->pooling != Pooling::none;
-    FloatArray result = room_for(options, *job.last, job.input.before_head, rows.batched, rows.lengths);
+    FloatArray result =
+        room_for(options, *job.last, {.before_head = job.input.before_head}, rows.batched, rows.lengths);
     double seconds = 0;
     const auto pass = [&](const AttentionWeights& asked) {
         require(capture_attention(*running, asked), "--layer");
@@ -365,6 +391,9 @@ void add_encode(CLI::App& app) {
         verb.input("--target-padding-mask", o.target.padding, "of the target");
         verb.input("--memory-padding-mask", o.memory.padding, "of the memory");
         verb.flag("--causal", o.causal, "the target's rows, or an encoder's alone, see none that come later");
+        verb.text("--pooling", o.pooling,
+                  "none (a vector for each token), mean, cls, last or max, not the model's own way", "HOW");
+        verb.flag("--special", o.special, "read [SEP] and the like in texts as special tokens");
         verb.flag("--head", o.head, "the logits of a model for classes, words, answers or masks, not its vectors");
         verb.flag("--seq-first", o.seq_first, "arrays are [seq, batch, d_model], the result too");
         verb.output("-o,--output", o.output, "an .npy file for the vectors, float32; - for standard output");

@@ -17,7 +17,7 @@ from ._chat import ChatAnswer, ChatStream, ToolCall
 from ._convert import convert, convert_adapter
 from ._fovea import Cancelled, FullError, default_threads, isa_names, numerics_version
 from ._fovea import version as __version__
-from ._heads import FoundAnswer, Label, LabelledWord
+from ._heads import FoundAnswer, Label, LabelledWord, Ranked
 from ._model import Model
 from ._plan import Limits, Plan, PlanPart
 from ._session import Cache, CachePool, Session, Step, Workspace
@@ -40,6 +40,7 @@ __all__ = [
     "MultiheadAttention",
     "Plan",
     "PlanPart",
+    "Ranked",
     "Session",
     "SpeechSegment",
     "SpeechWord",

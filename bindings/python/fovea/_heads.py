@@ -17,30 +17,48 @@ class Label(NamedTuple):
 
 
 class LabelledWord(NamedTuple):
-    """A word of the text, and its likeliest label."""
+    """A word of the text, or several as one entity, and its likeliest label.
+
+    characters: where it lies in the text, text[begin:end]; None where that is not known, as in pairs.
+    """
 
     word: str
     label: str
     score: float
+    characters: tuple[int, int] | None = None
 
 
 class FoundAnswer(NamedTuple):
     """Where the second text answers the first.
 
-    score: the product of the probabilities of its start and its end.
+    text: "" where no answer is likelier than any.
+    score: the product of the probabilities of its start and its end, among the second text's tokens and [CLS].
     begin, end: tokens of the second text.
+    characters: where it lies in the second text, second[begin:end]; None where that is not known.
+    no_answer: the same product of [CLS], which stands for no answer.
     """
 
     text: str
     score: float
     begin: int
     end: int
+    characters: tuple[int, int] | None = None
+    no_answer: float = 0.0
 
 
-def result_of(task: str, native: Any) -> Any:
-    """Return what the extension has found of one text, as the above."""
+class Ranked(NamedTuple):
+    """A document, its number in the list that was given, and a reranker's score of it."""
+
+    number: int
+    score: float
+    document: str
+
+
+def result_of(task: str, native: Any, many: bool = False) -> Any:
+    """Return what the extension has found of one text, as the above: `many` answers, or the likeliest."""
     if task == "question-answering":
-        return FoundAnswer(*native)
+        answers = [FoundAnswer(*answer) for answer in native]
+        return answers if many else answers[0]
     if task == "token-classification":
         return [LabelledWord(*word) for word in native]
     if task == "fill-mask":

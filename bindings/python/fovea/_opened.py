@@ -96,6 +96,16 @@ class OpenedModel:
         return int(self._stack["max_positions"])
 
     @property
+    def max_seq_length(self) -> int:
+        """The most tokens of a text that is read whole: what a sentence-transformers folder says, or max_positions."""
+        return int(self._facts["max_seq_length"])
+
+    @property
+    def labels(self) -> list[str]:
+        """The labels of a model for classes or words, in the order of their ids; none of another's."""
+        return list(self._facts["labels"])
+
+    @property
     def gives_logits(self) -> bool:
         """Whether it continues texts; else it gives vectors."""
         return bool(self._facts["gives_logits"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sized
 from contextlib import AbstractContextManager
 from typing import Any, Literal
@@ -10,7 +11,7 @@ import numpy as np
 
 from ._arguments import whole, word
 from ._arrays import float_array, new_array, packed, shape_of
-from ._heads import result_of
+from ._heads import Ranked, result_of
 from ._opened import OpenedModel
 from ._progress import CHUNK, checked_texts, chunks, listed, progress_bar
 from ._session import Session
@@ -30,6 +31,7 @@ class VectorModel(OpenedModel):
         normalize_embeddings: bool = False,
         batch_size: int = 64,
         max_length: int = 0,
+        parse_special: bool = False,
         show_progress_bar: bool | None = None,
         out: Any = None,
     ) -> Any:
@@ -42,7 +44,8 @@ class VectorModel(OpenedModel):
         normalize_embeddings: divide each vector by its length, where the model does not do so itself.
         batch_size: texts in one pass, at most.
         max_length: tokens of a text; by default what its sentence-transformers folder says, or the model's positions.
-            Longer texts are cut, the tokens that close them stay.
+            Longer texts are cut, the tokens that close them stay; without max_length a warning says how many.
+        parse_special: "[SEP]" and the like in texts are those tokens.
         show_progress_bar: by default where there are many texts and tqdm is installed.
         out: [n, vector_width], where the vectors go; by default a new array.
         """
@@ -54,18 +57,20 @@ class VectorModel(OpenedModel):
         if to is None and n is not None:
             to = new_array((n, self.vector_width), "texts")
         pieces, done = [], 0
-        most = whole(max_length, "max_length")
+        most, n_cut = whole(max_length, "max_length"), 0
         with progress_bar(n, show_progress_bar) as bar, self._text_session(batch_size) as session:
             for chunk in chunks(many, "texts"):
                 piece = new_array((len(chunk), self.vector_width), "texts") if to is None else to[done:][: len(chunk)]
                 if len(piece) < len(chunk):
                     raise _not_as_many(n, done + len(chunk), to)
-                session._native.encode_texts([before + text for text in chunk] if before else chunk, most, piece)
-                if normalize_embeddings and not self._stack["normalizes"]:
+                n_cut += session._native.encode_texts(chunk, before, most, bool(parse_special), piece)
+                if normalize_embeddings and not self._gives_length_1():
                     piece /= np.maximum(np.linalg.norm(piece, axis=1, keepdims=True), np.float32(1e-12))
                 pieces += [piece] if to is None else []
                 done += len(chunk)
                 bar.update(len(chunk))
+        if not most:
+            self._warn_cut(n_cut, done, self.max_seq_length)
         if to is not None and done != len(to):
             raise _not_as_many(n, done, to)
         if out is not None:
@@ -73,6 +78,10 @@ class VectorModel(OpenedModel):
         if to is None:
             return np.concatenate(pieces or [new_array((0, self.vector_width), "texts")])
         return to[0] if one else to
+
+    def _gives_length_1(self) -> bool:
+        whole_width = self.d_model if self._facts["task"] else self._stack["result_width"]
+        return bool(self._stack["normalizes"]) and self.vector_width == whole_width
 
     def _text_session(self, batch_size: int) -> AbstractContextManager[Session]:
         n = whole(batch_size, "batch_size", least=1)
@@ -92,17 +101,23 @@ class VectorModel(OpenedModel):
         name = next((name for name in names if name in self.prompts), None)
         return {**options, "prompt_name": name} if name is not None else {**options, "prompt": ""}
 
-    @staticmethod
-    def similarity(first: Any, second: Any) -> Any:
-        """Return the cosine of each vector with each: [n, m] float32, of vectors [n, width] and [m, width].
+    def similarity(self, first: Any, second: Any) -> Any:
+        """Return how like each vector is to each: [n, m] float32, of vectors [n, width] and [m, width].
 
-        One vector [width] counts as one row. A vector of zeros is like none. The product is numpy's, whose last bits
-        depend on the machine and on how many rows there are.
+        It is the cosine, or what the model's folder says (similarity_fn_name): the product, or the distance, euclidean
+        or manhattan, less than 0. One vector [width] counts as one row. A vector of zeros is like none. The product is
+        numpy's, whose last bits depend on the machine and on how many rows there are.
         """
-        rows = [_unit_rows(array, name) for array, name in ((first, "first"), (second, "second"))]
-        if rows[0].shape[1] != rows[1].shape[1]:
-            raise ValueError(f"second: expected vectors of width {rows[0].shape[1]}, got {rows[1].shape[1]}")
-        return rows[0] @ rows[1].T
+        a, b = (_rows_of_vectors(array, name) for array, name in ((first, "first"), (second, "second")))
+        if a.shape[1] != b.shape[1]:
+            raise ValueError(f"second: expected vectors of width {a.shape[1]}, got {b.shape[1]}")
+        function = self._facts["similarity"]
+        if function == "dot":
+            return a @ b.T
+        if function in ("euclidean", "manhattan"):
+            order = 2 if function == "euclidean" else 1
+            return -np.stack([np.linalg.norm(a - row, order, axis=1) for row in b], axis=1)
+        return _with_length_1(a) @ _with_length_1(b).T
 
     def _rows_of(self, out: Any, n: int | None, one: bool) -> Any:
         """Return the caller's array as rows for n vectors: the same memory, of a tensor too."""
@@ -132,24 +147,47 @@ class VectorModel(OpenedModel):
         texts: str | Iterable[str],
         pairs: str | Iterable[str] | None = None,
         *,
-        top: int = 5,
+        top: int | None = None,
         answer_tokens: int = 30,
+        no_answer: bool = False,
+        join: bool = False,
+        parse_special: bool = False,
         batch_size: int = 64,
     ) -> Any:
         """Return what the model's head says of each text, or of each with its pair; of one str, what it says of that.
 
         A head for classes gives a list of :class:`fovea.Label`, the likeliest first; one for words a list of
         :class:`fovea.LabelledWord`; one for answers the :class:`fovea.FoundAnswer` in the pair; one for masked words a
-        list of the `top` likeliest labels for each mask of the text, spelled as the model has it: [MASK] or <mask>.
+        list of the likeliest labels for each mask of the text, spelled as the model has it: [MASK] or <mask>.
 
-        pairs: a second text for each, or one str for all. answer_tokens: of an answer, at most.
-        Numbers are those of `fovea classify`. A longer text than the model takes is cut; of a pair the longer of both.
+        pairs: a second text for each, or one str for all. top: labels for each mask, by default 5; or a list of so
+            many answers. answer_tokens: of an answer, at most. no_answer: an answer may be "".
+        join: the words of one entity (B-PER, I-PER) as one, without those outside all entities.
+        parse_special: "[SEP]" and the like in texts are those tokens.
+        Numbers are those of `fovea classify`. A longer text than the model takes is cut, with a warning; of a pair the
+        longer of both.
         """
         if isinstance(texts, str):
             if pairs is not None and not isinstance(pairs, str):
-                raise TypeError(f"pairs: expected a str beside one, got {type(pairs).__name__}")
-            return self.classify([texts], pairs, top=top, answer_tokens=answer_tokens, batch_size=batch_size)[0]
-        top, answer_tokens = whole(top, "top", least=1), whole(answer_tokens, "answer_tokens", least=1)
+                raise TypeError(f"pairs: expected a str beside one, got {type(pairs).__name__}; see rank")
+            return self.classify(
+                [texts],
+                pairs,
+                top=top,
+                answer_tokens=answer_tokens,
+                no_answer=no_answer,
+                join=join,
+                parse_special=parse_special,
+                batch_size=batch_size,
+            )[0]
+        options = {
+            "top": 5 if top is None else whole(top, "top", least=1),
+            "answers": 1 if top is None else whole(top, "top", least=1),
+            "answer_tokens": whole(answer_tokens, "answer_tokens", least=1),
+            "no_answer": bool(no_answer),
+            "join": bool(join),
+            "parse_special": bool(parse_special),
+        }
         if not self._facts["task"]:
             raise self._refused("expected an encoder with a head for classes, words, answers or masks, got one without")
         many = listed(texts, "texts")
@@ -157,11 +195,83 @@ class VectorModel(OpenedModel):
         if others is not None and len(others) != len(many):
             raise ValueError(f"pairs: expected one for each of {len(many)} texts, got {len(others)}")
         results: list[Any] = []
+        n_cut = 0
         with self._text_session(batch_size) as session:
             for at in range(0, max(len(many), 1), CHUNK):
                 beside = None if others is None else others[at : at + CHUNK]
-                results += session._native.classify(many[at : at + CHUNK], beside, top, answer_tokens)
-        return [result_of(self._facts["task"], result) for result in results]
+                found, cut = session._native.classify(many[at : at + CHUNK], beside, options)
+                results += found
+                n_cut += cut
+        self._warn_cut(n_cut, len(many), self.max_seq_length)
+        return [result_of(self._facts["task"], result, top is not None) for result in results]
+
+    def encode_tokens(self, texts: str | Iterable[str], *, parse_special: bool = False, batch_size: int = 64) -> Any:
+        """Return the vectors of each text's tokens, the template's too: [n_tokens, d_model] float32, or a list of them.
+
+        They are what pooling would read, in the order of ``model.tokenize(text)``.
+        """
+        if isinstance(texts, str):
+            return self.encode_tokens([texts], parse_special=parse_special, batch_size=batch_size)[0]
+        return self._rows(listed(texts, "texts"), None, False, parse_special, batch_size)
+
+    def head_logits(
+        self,
+        texts: str | Iterable[str],
+        pairs: str | Iterable[str] | None = None,
+        *,
+        parse_special: bool = False,
+        batch_size: int = 64,
+    ) -> Any:
+        """Return the logits that the model's head makes of each text, or of each with its pair.
+
+        A head for classes gives [n_labels] float32; one for words [n_tokens, n_labels]; one for answers [n_tokens, 2],
+        start and end; one for masked words [n_tokens, vocab_size], as SPLADE wants them. Several texts give a list.
+        """
+        if not self._facts["task"]:
+            raise self._refused("expected an encoder with a head for classes, words, answers or masks, got one without")
+        one = isinstance(texts, str)
+        many = [texts] if isinstance(texts, str) else listed(texts, "texts")
+        others = [pairs] * len(many) if isinstance(pairs, str) else None if pairs is None else listed(pairs, "pairs")
+        rows = self._rows(many, others, True, parse_special, batch_size)
+        if self._facts["task"] == "text-classification":
+            rows = [of_text[0] for of_text in rows]
+        return rows[0] if one else rows
+
+    def _rows(
+        self, texts: list[str], pairs: list[str] | None, of_head: bool, special: bool, batch_size: int
+    ) -> list[Any]:
+        width = int(self._stack["result_width"]) if of_head else self.d_model
+        rows: list[Any] = []
+        n_cut = 0
+        with self._text_session(batch_size) as session:
+            for at in range(0, max(len(texts), 1), CHUNK):
+                beside = None if pairs is None else pairs[at : at + CHUNK]
+                found, cut = session._native.rows_of_texts(texts[at : at + CHUNK], beside, of_head, bool(special))
+                rows += [np.frombuffer(of_text, np.float32).reshape(-1, width).copy() for of_text in found]
+                n_cut += cut
+        self._warn_cut(n_cut, len(texts), self.max_seq_length)
+        return rows
+
+    def rank(
+        self, query: str, documents: Iterable[str], *, top: int | None = None, batch_size: int = 64
+    ) -> list[Ranked]:
+        """Return the documents by a reranker's scores for the query, the best first.
+
+        top: so many of them. The model is a CrossEncoder with one label.
+        """
+        if not self._facts["scores_pairs"]:
+            raise self._refused("expected a reranker, a head for classes with one label, got another")
+        many = listed(documents, "documents")
+        results = self.classify([word(query, "query")] * len(many), many, batch_size=batch_size)
+        ranked = [Ranked(i, labels[0].score, many[i]) for i, labels in enumerate(results)]
+        ranked.sort(key=lambda one: -one.score)
+        return ranked if top is None else ranked[: whole(top, "top", least=1)]
+
+    @staticmethod
+    def _warn_cut(n_cut: int, n: int, most: int) -> None:
+        if n_cut:
+            of = f"{n_cut} of {n} texts have" if n > 1 else "the text has"
+            warnings.warn(f"{of} more than {most} tokens, and the rest was cut", stacklevel=3)
 
     def encode_arrays(
         self,
@@ -236,12 +346,15 @@ def _not_as_many(n: int | None, n_texts: int, rows: Any) -> ValueError:
     return ValueError(f"out: expected a row for each of {n_texts} texts or more, got {len(rows)}")
 
 
-def _unit_rows(array: Any, name: str) -> Any:
-    """Return vectors divided by their lengths."""
+def _rows_of_vectors(array: Any, name: str) -> Any:
     try:
         vectors = np.atleast_2d(np.asarray(array, np.float32))
     except (TypeError, ValueError):
         raise TypeError(f"{name}: expected vectors [n, width], got {type(array).__name__}") from None
     if vectors.ndim != 2:
         raise ValueError(f"{name}: expected vectors [n, width], got {list(vectors.shape)}")
+    return vectors
+
+
+def _with_length_1(vectors: Any) -> Any:
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-12))

@@ -1,4 +1,4 @@
-// What an encoder's head says of texts: labels, labelled words, answers, masked words.
+// What an encoder's head says of texts: labels, labelled words, answers, masked words; and rows as they are.
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/session.h"
 #include "host/model/head_results.h"
@@ -12,26 +12,41 @@ nb::list list_of(const std::vector<LabelScore>& scores) {
     return list;
 }
 
-/// What the head says of one text, by the results of its rows.
-nb::object object_of(const OpenedModel& opened, const Head& head, const Text& text, const TextTokens& tokens,
-                     std::span<const float> results, std::uint32_t top, std::uint32_t answer_tokens) {
+/// Characters of the text as two numbers; None where they are not known.
+nb::object place_of(const TextPlace& place) {
+    if (place.end == place.begin) return nb::none();
+    return nb::make_tuple(place.begin, place.end);
+}
+
+/// What the head says of one text.
+nb::object object_of(const Head& head, const HeadResult& result) {
     nb::list list;
     switch (head.task) {
-        case HeadTask::classes: return list_of(label_scores(head, results));
+        case HeadTask::classes: return list_of(result.labels);
         case HeadTask::words:
-            for (const LabelledWord& w : labelled_words(opened, head, tokens, results))
-                list.append(nb::make_tuple(str_of(w.word), str_of(w.best.label), w.best.score));
+            for (const LabelledWord& w : result.words)
+                list.append(nb::make_tuple(str_of(w.word), str_of(w.best.label), w.best.score, place_of(w.place)));
             return list;
-        case HeadTask::answer: {
-            const AnswerSpan answer = best_answer(opened, tokens, *text.pair, results, answer_tokens);
-            return nb::make_tuple(str_of(answer.text), answer.score, answer.begin, answer.end);
-        }
+        case HeadTask::answer:
+            for (const AnswerSpan& a : result.answers)
+                list.append(
+                    nb::make_tuple(str_of(a.text), a.score, a.begin, a.end, place_of(a.place), result.no_answer));
+            return list;
         case HeadTask::masked: break;
     }
-    const std::size_t n = tokens.rows.size(), width = results.size() / n;
-    for (std::size_t mask = 0; mask < n; ++mask)
-        list.append(list_of(likeliest_tokens(opened, results.subspan(mask * width, width), top)));
+    for (const std::vector<LabelScore>& mask : result.masks) list.append(list_of(mask));
     return list;
+}
+
+host::TextOptions options_of(const nb::dict& given) {
+    host::TextOptions options;
+    const auto whole = [&](const char* name) { return nb::cast<std::uint32_t>(given[name]); };
+    const auto flag = [&](const char* name) { return nb::cast<bool>(given[name]); };
+    options.n_likeliest = whole("top"), options.n_answers = whole("answers");
+    options.most_answer_tokens = whole("answer_tokens");
+    options.may_lack_answer = flag("no_answer"), options.joins_entities = flag("join");
+    options.parse_special = flag("parse_special");
+    return options;
 }
 
 std::vector<Text> read_texts(const nb::list& texts, const nb::object& pairs) {
@@ -48,12 +63,12 @@ std::vector<Text> read_texts(const nb::list& texts, const nb::object& pairs) {
 
 }  // namespace
 
-nb::list PySession::classify(const nb::list& texts_object, const nb::object& pairs, std::uint32_t top,
-                             std::uint32_t answer_tokens) {
+nb::tuple PySession::classify(const nb::list& texts_object, const nb::object& pairs, const nb::dict& given) {
     const OpenedModel& view = *opened_;
     const Head head = head_of(view);
     const std::vector<Text> texts = read_texts(texts_object, pairs);
-    const bool answers = head.task == HeadTask::answer, masked = head.task == HeadTask::masked;
+    const host::TextOptions options = options_of(given);
+    const bool answers = head.task == HeadTask::answer;
     if (answers && pairs.is_none()) refuse_value("pairs", "the texts to find answers in", "none");
     std::vector<TextTokens> tokens;
     {
@@ -61,19 +76,39 @@ nb::list PySession::classify(const nb::list& texts_object, const nb::object& pai
         InterruptibleWork work;
         for (const Text& text : texts) {
             work.next(text.text.size() + (text.pair ? text.pair->size() : 0));
-            tokens.push_back(tokens_of(view, text, masked, answers ? CutOf::second : CutOf::longer));
-            if (masked) tokens.back().rows = mask_rows(view, tokens.back());
+            tokens.push_back(head_tokens(view, head, text, options));
             if (answers && tokens.back().second_begin == tokens.back().second_end)
                 refuse_value("pairs", "texts to find answers in", "one without tokens");
         }
     }
-    std::vector<nb::object> results(texts.size());
-    run_batches(tokens, false, [&](std::size_t i, std::span<const float> of) {
-        results[i] = object_of(view, head, texts[i], tokens[i], of, top, answer_tokens);
+    std::vector<HeadResult> results(texts.size());
+    run_batches(tokens, {}, [&](std::size_t i, std::span<const float> of) {
+        results[i] = head_result(view, head, texts[i], tokens[i], of, options);
     });
     nb::list list;
-    for (const nb::object& result : results) list.append(result);
-    return list;
+    for (const HeadResult& result : results) list.append(object_of(head, result));
+    return nb::make_tuple(list, n_cut(tokens));
+}
+
+nb::tuple PySession::rows_of_texts(const nb::list& texts, const nb::object& pairs, bool of_head, bool parse_special) {
+    const std::vector<Text> read = read_texts(texts, pairs);
+    const WantedRows wanted = rows_wanted(*opened_, of_head);
+    std::vector<TextTokens> tokens;
+    {
+        const WithoutGil released;
+        InterruptibleWork work;
+        for (const Text& text : read) {
+            work.next(text.text.size() + (text.pair ? text.pair->size() : 0));
+            tokens.push_back(tokens_of(*opened_, text, {.parse_special = parse_special}));
+        }
+    }
+    std::vector<nb::bytes> rows(read.size());
+    run_batches(tokens, wanted, [&](std::size_t i, std::span<const float> results) {
+        rows[i] = nb::bytes(results.data(), results.size_bytes());
+    });
+    nb::list list;
+    for (const nb::bytes& of_text : rows) list.append(of_text);
+    return nb::make_tuple(list, n_cut(tokens));
 }
 
 }  // namespace fovea::python

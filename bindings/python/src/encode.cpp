@@ -100,43 +100,48 @@ void read_job(const OpenedModel& opened, const nb::dict& inputs, ArraysJob& job)
 
 }  // namespace
 
-void PySession::encode_texts(const nb::list& texts, std::uint32_t most_tokens, nb::handle out_object) {
-    const Stack& stack = output_stack(opened_->config());
-    if (!stack.vocab_size || stack.pooling == Pooling::none || opened_->model.config().decoder.n_layers)
-        refuse_value(opened_->name + ": model", "one that pools the vectors of a text", "another");
+std::size_t PySession::n_cut(std::span<const TextTokens> texts) {
+    return static_cast<std::size_t>(
+        std::count_if(texts.begin(), texts.end(), [](const TextTokens& text) { return text.is_cut(); }));
+}
+
+std::size_t PySession::encode_texts(const nb::list& texts, const std::string& prompt, std::uint32_t most_tokens,
+                                    bool parse_special, nb::handle out_object) {
+    const std::optional<WantedRows> wanted = vector_of_text(*opened_);
+    if (!wanted) refuse_value(opened_->name + ": model", "one that makes a vector of a text", "another");
     std::vector<std::string_view> views;
     for (nb::handle text : texts) views.push_back(utf8_of(text, "texts"));
     const Output out = read_output(out_object, "out", {views.size(), opened_->vector_width()});
     const std::uint32_t most = std::min({most_tokens ? most_tokens : fovea::most_tokens(opened_->model),
-                                         stack.max_positions, session_.plan.limits.max_batch});
-    std::vector<TextTokens> tokens(views.size());
+                                         opened_->config().encoder.max_positions, session_.plan.limits.max_batch});
+    std::vector<TextTokens> tokens;
     {
         const WithoutGil released;
-        const std::vector<Token> of_no_text = opened_->ids_of("", true, false);
         InterruptibleWork work;
-        for (std::size_t i = 0; i < views.size(); ++i) {
-            work.next(views[i].size());
-            tokens[i].ids = opened_->ids_of(views[i], true, false);
-            cut_text(of_no_text, most, tokens[i].ids);
-            if (tokens[i].ids.empty()) refuse_value("texts", "1 token or more in each", "none");
+        for (const std::string_view view : views) {
+            work.next(view.size());
+            OpenedModel::check_length(view);
+            tokens.push_back(tokens_behind(*opened_, prompt, view, {.parse_special = parse_special, .n_most = most}));
         }
     }
-    run_batches(tokens, opened_->has_task(), [&](std::size_t i, std::span<const float> vector) {
+    run_batches(tokens, *wanted, [&](std::size_t i, std::span<const float> vector) {
         std::copy(vector.begin(), vector.end(), out.data + i * vector.size());
     });
+    return n_cut(tokens);
 }
 
-void PySession::run_batches(std::span<const TextTokens> texts, bool before_head, const TakeResults& take) {
+void PySession::run_batches(std::span<const TextTokens> texts, const WantedRows& wanted, const TakeResults& take) {
     const auto compute = [&](const EncodeInput& input, std::span<float> out) {
         require(gate_.run([&] { return encode(*session_, input, out); }), "texts");
     };
-    encode_in_batches(output_stack(opened_->config()), before_head, texts,
+    encode_in_batches(output_stack(opened_->config()), wanted, texts,
                       {session_.plan.limits.max_batch, session_.plan.limits.max_sequences}, compute, take);
 }
 
 void PySession::encode_ids(nb::handle object, nb::handle out_object) {
     const Stack& stack = output_stack(opened_->config());
-    const std::vector<Token> ids = read_ids(object, "ids");
+    std::vector<Token> ids = read_ids(object, "ids");
+    if (stack.pooling != Pooling::none) drop_pads(opened_->model, ids);
     const Output out = read_output(
         out_object, "out", stack.pooling == Pooling::none ? Shape{ids.size(), stack.d_model} : Shape{stack.d_model});
     const auto length = static_cast<std::uint32_t>(ids.size());
@@ -197,9 +202,11 @@ void bind_session(nb::module_& module) {
         .def("next", &PySession::next, nb::arg("text"))
         .def_prop_ro("figures", &PySession::figures)
         .def("attention", &PySession::attention, nb::arg("ids"), nb::arg("layers"), nb::arg("out"))
-        .def("encode_texts", &PySession::encode_texts, nb::arg("texts"), nb::arg("most_tokens"), nb::arg("out"))
-        .def("classify", &PySession::classify, nb::arg("texts"), nb::arg("pairs").none(), nb::arg("top"),
-             nb::arg("answer_tokens"))
+        .def("encode_texts", &PySession::encode_texts, nb::arg("texts"), nb::arg("prompt"), nb::arg("most_tokens"),
+             nb::arg("parse_special"), nb::arg("out"))
+        .def("rows_of_texts", &PySession::rows_of_texts, nb::arg("texts"), nb::arg("pairs").none(), nb::arg("of_head"),
+             nb::arg("parse_special"))
+        .def("classify", &PySession::classify, nb::arg("texts"), nb::arg("pairs").none(), nb::arg("options"))
         .def("encode_ids", &PySession::encode_ids, nb::arg("ids"), nb::arg("out"))
         .def("encode_arrays", &PySession::encode_arrays, nb::arg("inputs"), nb::arg("out"), nb::arg("weights").none(),
              nb::arg("layer") = 0, nb::arg("in_encoder") = false, nb::arg("cross") = false)

@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
+#include <sstream>
 
 #include "bindings/python/src/arrays.h"
 #include "bindings/python/src/errors.h"
@@ -75,6 +76,7 @@ nb::dict stack_facts(const Stack& s) {
     facts["n_appended_keys"] = int{b.attention.bias_kv} + int{b.attention.zero_attn};
     facts["pools"] = s.pooling != Pooling::none;
     facts["normalizes"] = s.normalize_pooled;
+    facts["result_width"] = s.result_width();
     facts["has_output_head"] = s.has_output_head;
     facts["cross_attention"] = b.attention.cross_attention;
     return facts;
@@ -91,6 +93,13 @@ nb::dict facts_of(const ModelHandle& handle) {
     facts["prompt_suffix"] = text(info.prompt_suffix);
     facts["has_chat_template"] = !info.chat_template.empty();
     facts["task"] = text(find_info(opened->model, "task"));
+    nb::list labels;
+    std::istringstream lines{std::string(find_info(opened->model, "labels"))};
+    for (std::string label; std::getline(lines, label);) labels.append(text(label));
+    facts["labels"] = labels;
+    facts["similarity"] = text(find_info(opened->model, "similarity"));
+    facts["scores_pairs"] = opened->scores_pairs();
+    facts["max_seq_length"] = config.encoder.n_layers ? most_tokens(opened->model) : config.decoder.max_positions;
     facts["vector_width"] = opened->vector_width();
     const Prompts prompts = prompts_of(opened->model, opened->name);
     nb::dict texts;
@@ -131,10 +140,14 @@ std::span<const std::byte> OpenedModel::vocabulary_index() const {
     return index_;
 }
 
-std::vector<Token> OpenedModel::ids_of(std::string_view text, bool add_special, bool parse_special) const {
-    (void)need_tokenizer();
+void OpenedModel::check_length(std::string_view text) {
     if (text.size() > kMostTextBytes)
         refuse_value("text", "at most " + std::to_string(kMostTextBytes) + " bytes", std::to_string(text.size()));
+}
+
+std::vector<Token> OpenedModel::ids_of(std::string_view text, bool add_special, bool parse_special) const {
+    (void)need_tokenizer();
+    check_length(text);
     return tokens(text, {.add_special = add_special, .parse_special = parse_special});
 }
 

@@ -33,7 +33,9 @@ struct OpenedModel : host::Opened {
 
     /// Every token's bytes as a tree, for forms of answers; made when it is asked for first. Needs a tokenizer; any thread.
     [[nodiscard]] std::span<const std::byte> vocabulary_index() const;
-    /// A text's ids; ValueError for one of more bytes than a text may have.
+    /// ValueError for a text of more bytes than one may have.
+    static void check_length(std::string_view text);
+    /// A text's ids, after that check.
     [[nodiscard]] std::vector<Token> ids_of(std::string_view text, bool add_special, bool parse_special) const;
 
 private:

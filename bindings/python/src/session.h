@@ -53,10 +53,15 @@ public:
     /// Weights of each layer of `layers` to out[i]: [n_heads, seq_len, seq_len].
     void attention(nb::handle ids, nb::handle layers, nb::handle out);
 
-    void encode_texts(const nb::list& texts, std::uint32_t most_tokens, nb::handle out);
-    /// What a head says of each text, or of each with its pair: see classify.cpp.
-    [[nodiscard]] nb::list classify(const nb::list& texts, const nb::object& pairs, std::uint32_t top,
-                                    std::uint32_t answer_tokens);
+    /// Vectors of texts behind a prompt to `out`; gives how many texts were cut.
+    std::size_t encode_texts(const nb::list& texts, const std::string& prompt, std::uint32_t most_tokens,
+                             bool parse_special, nb::handle out);
+    /// The bytes of rows of float32 for each text, and how many texts were cut: the vectors of its tokens, or what the head
+    /// makes of it, of a head for classes one row.
+    [[nodiscard]] nb::tuple rows_of_texts(const nb::list& texts, const nb::object& pairs, bool of_head,
+                                          bool parse_special);
+    /// What a head says of each text, or of each with its pair, and how many were cut: see classify.cpp.
+    [[nodiscard]] nb::tuple classify(const nb::list& texts, const nb::object& pairs, const nb::dict& options);
     void encode_ids(nb::handle ids, nb::handle out);
     void encode_arrays(const nb::dict& inputs, nb::handle out, const nb::object& weights, std::uint32_t layer,
                        bool in_encoder, bool cross);
@@ -70,7 +75,8 @@ public:
 
 private:
     /// Runs the encoder over texts, as many together as there is room for, and calls take(i, results) for every text i.
-    void run_batches(std::span<const TextTokens> texts, bool before_head, const TakeResults& take);
+    void run_batches(std::span<const TextTokens> texts, const WantedRows& wanted, const TakeResults& take);
+    [[nodiscard]] static std::size_t n_cut(std::span<const TextTokens> texts);
     void need_logits() const;
     void make_generator_for(std::size_t n_stop_bytes, std::uint32_t n_proposed);
     void settle_tokens();  ///< makes tokens_ what the cache holds

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import warnings
 
 import numpy as np
 import pytest
@@ -56,6 +57,35 @@ def test_a_query_without_a_prompt_of_its_own_has_none(model, monkeypatch):
     monkeypatch.setattr(type(model), "prompts", {"query": "q: "})
     monkeypatch.setattr(type(model), "default_prompt_name", "query")
     assert np.array_equal(model.encode_document("a text"), model.encode("a text", prompt=""))
+
+
+def test_settings_of_a_folder_give_sentence_transformers_vectors(tmp_path):
+    texts = (GOLDEN / "encoders" / "bert_sentence" / "texts.txt").read_text().splitlines()
+    for number, case in enumerate(json.loads((GOLDEN / "prompts" / "settings.json").read_text())):
+        folder = tmp_path / str(number)
+        shutil.copytree(GOLDEN / "encoders" / "bert_sentence", folder)
+        shutil.copy(GOLDEN / "prompts" / "config_sentence_transformers.json", folder)
+        for name, fields in case["files"].items():
+            path = folder / name
+            old = json.loads(path.read_text()) if path.exists() and not name.startswith("1_") else {}
+            path.write_text(json.dumps(old | fields))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what is cut
+            got = fovea.Model(folder, n_threads=1).encode(texts, prompt_name="query")
+        assert got.shape == np.shape(case["vectors"])
+        assert np.abs(got - np.array(case["vectors"])).max() < 1e-5, case["files"]
+
+
+@pytest.mark.parametrize("function", ["dot", "euclidean", "manhattan"])
+def test_similarity_is_what_the_folder_says(tmp_path, function):
+    folder = tmp_path / "m"
+    shutil.copytree(GOLDEN / "encoders" / "bert_sentence", folder)
+    (folder / "config_sentence_transformers.json").write_text(json.dumps({"similarity_fn_name": function}))
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(3, 5)).astype(np.float32), rng.normal(size=(4, 5)).astype(np.float32)
+    apart = a[:, None] - b[None]
+    wanted = {"dot": a @ b.T, "euclidean": -np.sqrt((apart**2).sum(-1)), "manhattan": -np.abs(apart).sum(-1)}
+    np.testing.assert_allclose(fovea.Model(folder).similarity(a, b), wanted[function], rtol=1e-5)
 
 
 def test_similarity_is_the_cosine(model):

@@ -64,7 +64,7 @@ struct Opened : OpenedFile {
     [[nodiscard]] bool has_task() const { return !find_info(model, "task").empty(); }
     /// Whether it scores pairs of texts: a head for classes with one label, as CrossEncoders have for rerankers.
     [[nodiscard]] bool scores_pairs() const;
-    /// Values of each vector that `encode` gives.
+    /// Values of each vector that is made of a text: all, or the first as truncate_dim says.
     [[nodiscard]] std::uint32_t vector_width() const;
 
     /// A text's ids, and those of two texts. Throws host::Error, without a tokenizer too.

@@ -46,21 +46,30 @@ struct LabelScore {
     double score = 0, logit = 0;
     std::size_t index = 0;  ///< the label's, or the token's id
 };
-/// A word of a text, tokens that follow one another without a space.
+/// Characters of a text (Unicode code points). begin = end: not found, for tokenizers change texts.
+struct TextPlace {
+    std::size_t begin = 0, end = 0;
+};
+/// A word of a text, tokens that follow one another without a space; or several of them as one entity.
 struct LabelledWord {
     std::string word;
-    LabelScore best;  ///< of its first token
+    LabelScore best;       ///< of its first token; of an entity the words' mean score, its label without B- or I-
+    TextPlace place = {};  ///< of a pair not found
 };
 struct AnswerSpan {
-    std::string text;  ///< as the second text has it, whole words
-    double score = 0;  ///< the product of its start's and its end's probability among the second text's tokens
+    std::string text;  ///< as the second text has it, whole words; "": there is no answer
+    double score =
+        0;  ///< the product of its start's and its end's probability among the second text's tokens and [CLS]
     std::size_t begin = 0, end = 0;  ///< tokens of the second text
+    TextPlace place = {};
 };
 /// What a head says of one text: the member that is for its task.
 struct HeadResult {
     std::vector<LabelScore> labels = {};  ///< the highest score first
     std::vector<LabelledWord> words = {};
-    AnswerSpan answer = {};
+    AnswerSpan answer = {};                ///< the likeliest; the same product of [CLS] as both is that of no answer
+    std::vector<AnswerSpan> answers = {};  ///< the likeliest of all, n_answers
+    double no_answer = 0;                  ///< 0: the model puts no [CLS] before a text
     std::vector<std::vector<LabelScore>> masks = {};  ///< for each mask the likeliest tokens
 };
 
@@ -73,6 +82,10 @@ struct TextOptions {
     std::span<std::size_t> n_whole = {};     ///< [n_texts] each text's tokens before it was cut; empty: not wanted
     std::size_t n_likeliest = 5;             ///< tokens for each mask
     std::size_t most_answer_tokens = 30;
+    std::size_t n_answers = 1;     ///< to give, the likeliest first
+    bool may_lack_answer = false;  ///< an answer may be "", if [CLS] is likelier
+    bool joins_entities = false;   ///< words of one entity become one, and words outside all entities are left out
+    bool parse_special = false;    ///< "[SEP]" in a text is that token
 };
 
 /// The vector of each text, pooled and normalised as the model's source says: [n_texts][opened.vector_width()]. Throws
@@ -82,6 +95,26 @@ struct TextOptions {
 /// What the model's head says of each text, or of each pair: an answer is found in the second text. Throws host::Error.
 [[nodiscard]] std::vector<HeadResult> classify(const Opened& opened, const Head& head, std::span<const Text> texts,
                                                const TextOptions& options = {});
+
+/// What a model makes of a text's tokens, which nothing pools.
+struct TextRows {
+    std::vector<Token> ids;     ///< of the text, with what the tokenizer puts around it
+    std::vector<float> values;  ///< [n_rows][width]: a row for each id; of the logits of a head for classes one
+    std::size_t width = 0;
+};
+/// The vectors that the model's layers leave for each token; with `of_head` the logits that its head makes. Throws host::Error.
+[[nodiscard]] std::vector<TextRows> rows_of(const Opened& opened, std::span<const Text> texts, bool of_head,
+                                            const TextOptions& options = {});
+
+/// A document, and what a reranker says of it.
+struct Ranked {
+    std::size_t index = 0;  ///< in the caller's list
+    double score = 0;
+};
+/// The documents by their scores for a query, the best first, of equal ones the first. Throws host::Error, also for a model that
+/// is no reranker: a head for classes with one label (Opened::scores_pairs).
+[[nodiscard]] std::vector<Ranked> rank(const Opened& opened, const std::string& query,
+                                       std::span<const std::string> documents, const TextOptions& options = {});
 
 }  // namespace host
 }  // namespace fovea

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <set>
+#include <sstream>
 
 #include "convert/families/family.h"
 #include "fovea/encode.h"
@@ -121,6 +122,36 @@ TEST_CASE("a GGUF file of a reranker is a classifier with the logits of the fold
         CHECK(find_info(model.opened.model, "labels") == one.labels);
         CHECK(find_info(model.opened.model, "scores") == one.scores);
     }
+}
+
+TEST_CASE("a decoder's classes are of the last id that pads nothing, of ids and texts, as transformers reads them") {
+    const fs::path golden = encoders() / "qwen3_sequenceclassification";
+    TemporaryFolder copy;
+    fs::copy(golden, copy.path(), fs::copy_options::recursive);
+    const auto id = [&](const char* word) {
+        std::istringstream words(read_text(golden / "vocab.txt"));
+        Token n = 0;
+        for (std::string line; std::getline(words, line) && line != word;) ++n;
+        return n;
+    };
+    edit_json(copy / "config.json", [&](nlohmann::json& config) { config["pad_token_id"] = id("[SEP]"); });
+    const ConvertedFolder model(copy.path());
+    std::vector<Token> ids{id("s"), id("z"), id("[SEP]"), id("y")};
+    const std::vector<Token> wanted = ids;
+    ids.insert(ids.end(), 3, id("[SEP]"));
+    drop_pads(model.opened.model, ids);
+    CHECK(ids == wanted);
+    std::vector<Token> pads(3, id("[SEP]"));
+    drop_pads(model.opened.model, pads);
+    CHECK(pads.size() == 1);
+    const TextTokens text = tokens_of(model.opened, {"s z [SEP] y [SEP] [SEP]", {}}, {.parse_special = true});
+    CHECK(text.ids.back() == id("y"));
+    // A text that is too long is cut as it is where the template's [SEP] takes one of the model's 40 positions.
+    std::string letters = "s";
+    for (int i = 0; i < 60; ++i) letters += " z";
+    const TextTokens cut = tokens_of(model.opened, {letters, {}});
+    CHECK(cut.ids.size() == 39);
+    CHECK(cut.is_cut());
 }
 
 TEST_CASE("layers that share weights have their bytes in the file once, and still do when it is converted again") {

@@ -128,7 +128,9 @@ TEST_CASE("cli: classify labels words, finds answers and fills masks") {
         json::parse(output_of({"classify", answers.path, "-p", pair["text"], "--pair", pair["pair"], "--json"}));
     const std::vector<float> logits = expected(name, 2);  // [tokens][start, end], the pair's before the last [SEP]
     const std::size_t n = (pair["pair"].get<std::string>().size() + 1) / 2, first = logits.size() / 2 - 1 - n;
-    double best = -1e30, starts = 0, ends = 0;
+    // No answer, which [CLS] stands for, has its share (Devlin et al. 2019, section 4.3).
+    double best = -1e30, starts = std::exp(double{logits[0]}), ends = std::exp(double{logits[1]});
+    const double none = logits[0] + double{logits[1]};
     std::size_t begin = 0, end = 0;
     for (std::size_t i = 0; i < n; ++i) {
         starts += std::exp(double{logits[2 * (first + i)]}), ends += std::exp(double{logits[2 * (first + i) + 1]});
@@ -138,6 +140,7 @@ TEST_CASE("cli: classify labels words, finds answers and fills masks") {
     }
     CHECK(answer["answer"] == pair["pair"].get<std::string>().substr(2 * begin, 2 * (end - begin) - 1));
     CHECK(std::abs(answer["score"].get<double>() - std::exp(best) / starts / ends) < 1e-4);
+    CHECK(std::abs(answer["no_answer"].get<double>() - std::exp(none) / starts / ends) < 1e-4);
     check_refused({"classify", answers.path, "-p", "a"}, 2, "--pair: expected the text to find the answer in");
     // An answer is a part of the text as it was given: capitals, accents, words that the tokenizer does not know, and all of a word.
     for (const std::string text : {"\u00c9 \u00fc A b", "a  cat b dog", "A\tB (c) D.", "b", "dogs ab cd \u6f22"}) {

@@ -107,9 +107,32 @@ TEST_CASE("prompts: what sentence-transformers would not take is refused by its 
     CHECK(contains(files.refused("prompts", json{{"query", std::string(70000, 'a')}}), "at most 65536 bytes"));
     CHECK(files.refused("prompts", json::object()).empty());
     CHECK(files.refused("prompts", json{{"query", "lamp "}}).empty());
-    edit_json(files.source / "1_Pooling/config.json", [](auto& fields) { fields["include_prompt"] = false; });
-    convert_source({.source = files.source, .output = files.model});
-    CHECK(kept(files).texts.empty());
+    CHECK(contains(files.refused("similarity_fn_name", "likeness"),
+                   "similarity_fn_name: expected cosine, dot, euclidean or manhattan"));
+    CHECK(contains(files.refused("truncate_dim", 0), "truncate_dim"));
+}
+
+TEST_CASE("prompts: settings of pooling, width and cutting give sentence-transformers' vectors") {
+    const std::vector<std::string> texts = lines_of(kGolden / "encoders/bert_sentence/texts.txt");
+    const json cases = json::parse(read_text(kGolden / "prompts/settings.json"));
+    CHECK(cases.size() == 10);
+    for (const json& one : cases) {
+        CAPTURE(one["files"].dump());
+        const Prompted files;
+        for (const auto& [name, fields] : one["files"].items()) {
+            const fs::path path = files.source / name;
+            json whole = fs::exists(path) && !name.starts_with("1_") ? json::parse(read_text(path)) : json::object();
+            whole.update(fields);
+            write_text(path, whole.dump());
+        }
+        convert_source({.source = files.source, .output = files.model});
+        const host::Opened opened = open_path(files.model);
+        const std::vector<float> got = host::embed(opened, texts, {.n_threads = 1, .prompt = "query"});
+        const std::size_t width = opened.vector_width();
+        CHECK(width == one["vectors"][0].size());
+        for (std::size_t i = 0; i < got.size(); ++i)
+            CHECK(std::abs(got[i] - one["vectors"][i / width][i % width].get<float>()) < 1e-5f);
+    }
 }
 
 }  // namespace
