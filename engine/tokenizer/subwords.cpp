@@ -167,7 +167,8 @@ void put_word_pieces(const Tables& tables, std::string_view word, TokenSink& sin
     while (known && !word.empty()) {
         Longest longest = longest_token(tables, word);
         if (word.starts_with(kLiteral)) {
-            const Longest continued = longest_token(tables, word.substr(kLiteral.size()));
+            const Longest continued =
+                longest_token(tables, {word.data() + kLiteral.size(), word.size() - kLiteral.size()});
             const std::size_t n_bytes = continued.n_bytes + kLiteral.size();
             if (continued.id != kNoId && n_bytes > longest.n_bytes) longest = {continued.id, n_bytes};
         }

@@ -291,6 +291,24 @@ TEST_CASE("a vocab.txt gives the section of the tokenizer.json that says the sam
     std::filesystem::remove(config);
 }
 
+TEST_CASE("WordPiece: a word may spell a token that continues words, as tokenizers 0.23.3 reads it") {
+    const OpenedTokenizer opened(
+        R"({"added_tokens": [], "normalizer": null, "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "post_processor": null, "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true},
+        "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+                  "max_input_chars_per_word": 100,
+                  "vocab": {"[UNK]": 0, "a": 1, "b": 2, "##a": 3, "##b": 4, "ab": 5, "##ab": 6, "#": 7, "##c": 8, "c": 9,
+                            "###": 10, "####a": 11, "##d": 12, "-": 13}}})");
+    const std::pair<const char*, std::vector<Token>> cases[] = {
+        {"##a", {3}},           {"a##b", {1, 10, 10, 4}}, {"##ab c", {6, 9}}, {"#a", {7, 3}},
+        {"###", {10}},          {"####a", {11}},          {"##d a", {12, 1}}, {"##x", {0}},
+        {"a ##aab", {1, 3, 6}}, {"###a", {10, 3}},        {"##", {7, 10}},    {"##b##a", {4, 11}}};
+    for (const auto& [text, ids] : cases) {
+        CAPTURE(text);
+        CHECK(opened.tokenize(text, {}) == ids);
+    }
+}
+
 TEST_CASE("roles of ids: start, end, special") {
     const OpenedTokenizer llama(golden_text("tokenizer_llama3.json"),
                                 {.vocab_size = 2000, .bos = {}, .eos = {1204, 3}});
