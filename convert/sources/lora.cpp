@@ -190,6 +190,9 @@ LoraFolder read_lora_folder(const fs::path& folder) {
     return FolderReader(folder).read();
 }
 
+/// What output heads are called that have no tensor where they are tied.
+constexpr std::string_view kHeads[] = {"lm_head.weight", "output_projection.weight", "embed_out.weight"};
+
 std::string find_module(const Safetensors& weights, const std::string& module, const std::string& tensor,
                         const std::string& place) {
     const std::string whole = module.empty() ? tensor : module + "." + tensor;
@@ -203,7 +206,8 @@ std::string find_module(const Safetensors& weights, const std::string& module, c
             if (found) throw host::Error(place + ": expected one tensor of the model, got " + *found + " and " + name);
             found = &name;
         }
-    if (!found && whole == "lm_head.weight") return whole;
+    const bool is_head = std::find(std::begin(kHeads), std::end(kHeads), whole) != std::end(kHeads);
+    if (!found && is_head) return whole;
     if (!found) throw host::Error(place + ": expected a tensor that the model's files have, got " + whole);
     return *found;
 }

@@ -33,7 +33,7 @@ struct LoraFolder {
 [[nodiscard]] LoraFolder read_lora_folder(const std::filesystem::path& folder);
 
 /// The tensor of `weights` that a module's `tensor` ("weight") is. Prefixes may differ: that of a class with a head may lack
-/// on either side. An output head of which the files have no tensor is "lm_head.weight": it is tied. Throws host::Error
+/// on either side. An output head of which the files have no tensor is by its name: it is tied. Throws host::Error
 /// naming `place` where there is none.
 [[nodiscard]] std::string find_module(const Safetensors& weights, const std::string& module, const std::string& tensor,
                                       const std::string& place);

@@ -20,6 +20,19 @@ SourceTensor plain(const SourceTensor& table) {
     return plain;
 }
 
+/// An adapter may call the head as today's classes do, where the family's files have an older name for it.
+void use_own_name(const std::string& head, Safetensors& weights) {
+    const auto newer = weights.tensors.find(kHead);
+    if (head == kHead || newer == weights.tensors.end()) return;
+    if (newer->second.added.empty() && !newer->second.in_model) return;
+    SourceTensor& own = weights.tensors[head];
+    if (is_tied_head(newer->second))
+        own.added.insert(own.added.end(), newer->second.added.begin(), newer->second.added.end());
+    else
+        own = std::move(newer->second);
+    weights.tensors.erase(newer);
+}
+
 }  // namespace
 
 bool are_equal(const SourceTensor& a, const SourceTensor& b) {
@@ -36,6 +49,7 @@ void settle_tied_output(const std::string& table, const std::string& head, HfCon
     if (!stack.has_output_head) return;
     const bool ties = stack.tied_output || config.output_from_embedding;
     const std::string own_name = head.empty() ? kHead : head;
+    use_own_name(own_name, weights);
     const auto found = weights.tensors.find(table), own = weights.tensors.find(own_name);
     const bool has_table = found != weights.tensors.end(), has_own = own != weights.tensors.end();
     const bool of_adapter = has_own && is_tied_head(own->second);

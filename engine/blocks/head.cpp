@@ -44,7 +44,7 @@ void pool(const Pass& pass, std::uint32_t sequence, float* out) noexcept {
     const Rows rows = pass.hidden();
     const Sequence& s = pass.self[sequence];
     const std::span<const std::uint32_t> n_unpooled = pass.n_unpooled;
-    const std::uint32_t first = n_unpooled.empty() ? 0 : n_unpooled[sequence];
+    const std::uint32_t first = sequence < n_unpooled.size() ? n_unpooled[sequence] : 0;
     switch (pass.pooling) {
         case Pooling::mean:
         case Pooling::weighted_mean:

@@ -72,11 +72,10 @@ struct Total {
 /// Every sequence keeps a row.
 [[nodiscard]] Status check_unpooled(std::span<const std::uint32_t> n_unpooled,
                                     std::span<const std::uint32_t> lengths) noexcept {
-    if (n_unpooled.empty()) return {};
-    if (n_unpooled.size() != lengths.size())
-        return bad_shape("numbers of rows left out", lengths.size(), n_unpooled.size());
-    for (std::size_t i = 0; i < lengths.size(); ++i)
-        if (n_unpooled[i] >= lengths[i]) return bad_shape("rows left out at most", lengths[i] - 1, n_unpooled[i]);
+    for (std::size_t i = 0; i < n_unpooled.size(); ++i) {
+        const std::uint32_t n_rows = i < lengths.size() ? lengths[i] : 1;
+        if (n_unpooled[i] >= n_rows) return bad_shape("rows left out at most", n_rows - 1, n_unpooled[i]);
+    }
     return {};
 }
 
@@ -203,9 +202,6 @@ Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> o
     const Stack& last = stack_of(config, last_stack(config));
     const Total& rows = decodes ? target : source;
     const Pooling pooling = input.pooling ? *input.pooling : last.pooling;
-    if (pooling > Pooling::mean_sqrt_len)
-        return {Code::bad_argument, "pooling's number at most", std::uint64_t(Pooling::mean_sqrt_len),
-                std::uint64_t(pooling)};
     if (Status status = check_chosen(w, pooling, input.rows, rows.rows); !status.ok()) return status;
     const Sequences& side = decodes ? input.target : input.source;
     if (Status status = check_unpooled(input.n_unpooled, side.lengths); !status.ok()) return status;

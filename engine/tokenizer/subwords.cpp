@@ -1,4 +1,6 @@
 #include "engine/tokenizer/subwords.h"
+
+#include <cstring>
 #include "engine/format/utf8.h"
 
 namespace fovea {
@@ -161,16 +163,17 @@ bool put_byte_pairs(const Tables& tables, std::string_view word, std::span<std::
 }
 
 void put_word_pieces(const Tables& tables, std::string_view word, TokenSink& sink) noexcept {
+    constexpr std::string_view kLiteral = " ##";  // a word may spell a token that continues words
     const std::uint64_t n_before = sink.n();
     bool known = !too_long(word, tables.header->max_word_characters);
-    constexpr std::string_view kLiteral = " ##";  // a word may spell a token that continues words
     while (known && !word.empty()) {
-        Longest longest = longest_token(tables, word);
-        if (word.starts_with(kLiteral)) {
-            const Longest continued =
-                longest_token(tables, {word.data() + kLiteral.size(), word.size() - kLiteral.size()});
-            const std::size_t n_bytes = continued.n_bytes + kLiteral.size();
-            if (continued.id != kNoId && n_bytes > longest.n_bytes) longest = {continued.id, n_bytes};
+        const bool is_literal =
+            word.size() > kLiteral.size() && std::memcmp(word.data(), kLiteral.data(), kLiteral.size()) == 0;
+        Longest longest;
+        for (std::size_t skipped = 0; skipped <= (is_literal ? kLiteral.size() : 0); skipped += kLiteral.size()) {
+            const Longest found = longest_token(tables, {word.data() + skipped, word.size() - skipped});
+            if (found.id != kNoId && found.n_bytes + skipped > longest.n_bytes)
+                longest = {found.id, found.n_bytes + skipped};
         }
         known = longest.id != kNoId;
         if (known) sink.put(longest.id);

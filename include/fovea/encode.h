@@ -61,7 +61,7 @@ struct EncodeInput {
     bool before_head = false;  ///< give the input of the last stack's head, d_model wide, instead of its output
     const Pooling* pooling =
         nullptr;  ///< how the last stack pools in this call: none gives all rows; null: its own way
-    /// [n_sequences] first rows of each, fewer than it has, that pooling leaves out, as those of a prompt; empty: none.
+    /// [n_sequences] first rows of each, fewer than it has, that pooling leaves out, as those of a prompt; where it ends: none.
     std::span<const std::uint32_t> n_unpooled = {};
 };
 
