@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 
 #include "convert/quantize/calibration.h"
@@ -27,6 +28,24 @@ std::string place_of(const TensorSpec& spec) {
     return role_name(static_cast<std::uint16_t>(spec.role)) + std::string(" in layer ") + std::to_string(spec.layer);
 }
 
+[[noreturn]] void refuse_odd(const TensorSpec& spec) {
+    throw host::Error("weights of tensor " + place_of(spec) + ": expected finite numbers, got NaN or infinity");
+}
+
+/// What isn't finite makes every later number NaN: the source is damaged.
+void need_finite(const TensorSpec& spec, const std::vector<float>& rows) {
+    bool odd = false;  // without a branch, so that it costs next to nothing
+    for (const float value : rows) odd |= !(std::fabs(value) <= std::numeric_limits<float>::max());
+    if (odd) refuse_odd(spec);
+}
+
+void need_finite(const TensorSpec& spec, const QuantFormat& format, const std::vector<QuantizedGroup>& groups) {
+    for (const QuantizedGroup& group : groups) {
+        const float scale = format.scale == QuantScale::bf16 ? from_bf16(group.scale) : from_f16(group.scale);
+        if (!std::isfinite(scale) || !std::isfinite(from_f16(group.minimum_factor))) refuse_odd(spec);
+    }
+}
+
 void store(const TensorSpec& spec, Type type, const std::vector<float>& from, std::byte* to) {
     if (type == Type::f32) {
         std::memcpy(to, from.data(), from.size() * 4);
@@ -34,7 +53,7 @@ void store(const TensorSpec& spec, Type type, const std::vector<float>& from, st
     }
     for (const float value : from) {
         const std::uint16_t half = type == Type::f16 ? to_f16(value) : to_bf16(value);
-        if (std::isfinite(value) && (half & 0x7fff) == (type == Type::f16 ? 0x7c00 : 0x7f80))
+        if ((half & 0x7fff) == (type == Type::f16 ? 0x7c00 : 0x7f80))
             throw host::Error("a weight of tensor " + place_of(spec) + " is " + std::to_string(value) + ", beyond " +
                               type_name(type) + "'s range; use --type " + (type == Type::f16 ? "bf16 or f32" : "f32"));
         std::memcpy(to, &half, sizeof half);
@@ -78,6 +97,7 @@ void WeightPieces::make(std::uint64_t piece, PieceScratch& scratch, MadePiece& m
             std::copy_n(columns, spec.n_cols, scratch.rows.data());
         else
             source_.read_rows(spec, row, n_rows, scratch.rows.data());
+        need_finite(spec, scratch.rows);
         store(spec, type, scratch.rows, at);
     } else {
         for (std::uint32_t r = row; r < row + n_rows; r += kLanes, at += record.panel_stride)
@@ -94,6 +114,7 @@ void WeightPieces::make_panel(const TensorSpec& spec, Type type, std::uint32_t r
     const std::uint64_t n_cols = spec.n_cols;
     scratch.rows.assign(kLanes * n_cols, 0.0f);
     source_.read_rows(spec, row, std::min(kLanes, spec.n_rows - row), scratch.rows.data());
+    need_finite(spec, scratch.rows);
     scratch.panel.resize(kLanes * n_cols);
     for (std::uint64_t col = 0; col < n_cols; ++col)
         for (std::uint32_t lane = 0; lane < kLanes; ++lane)
@@ -108,12 +129,14 @@ void WeightPieces::make_quantized_panel(const TensorSpec& spec, Type type, std::
     if (source_.read_groups) {
         scratch.groups.assign(std::size_t{kLanes} * n_groups, {});
         if (source_.read_groups(spec, type, row, n_rows, scratch.groups.data())) {
+            need_finite(spec, format_of(type), scratch.groups);
             put_panel(type, scratch.groups.data(), n_groups, panel);
             return;
         }
     }
     scratch.rows.assign(std::uint64_t{kLanes} * spec.n_cols, 0.0f);
     source_.read_rows(spec, row, n_rows, scratch.rows.data());
+    need_finite(spec, scratch.rows);
     divide_columns(calibration_, spec, n_rows, scratch.rows.data());
     const QuantLoss panel_loss = inputs ? quantize_panel(type, scratch.rows.data(), spec.n_cols, *inputs, panel)
                                         : quantize_panel(type, scratch.rows.data(), spec.n_cols, panel);

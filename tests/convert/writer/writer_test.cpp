@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "host/base/elements.h"
 #include "host/base/output_file.h"
@@ -114,6 +115,33 @@ TEST_CASE("writer: every element is where the format puts it, rounded once") {
             }
             CHECK(end == weights.bytes);
         }
+}
+
+TEST_CASE("writer: NaN and infinities are refused by the tensor's name, as any type") {
+    constexpr float kInfinite = std::numeric_limits<float>::infinity();
+    for (const Type type : kTypes)
+        for (const Role role : {Role::token_embedding, Role::query, Role::attention_norm, Role::final_norm})
+            for (const float odd : {std::nanf(""), kInfinite, -kInfinite}) {
+                ModelSource source = random_model(llama_config(), 5);
+                const RowReader read = source.read_rows;
+                source.read_rows = [=](const TensorSpec& spec, std::uint32_t begin, std::uint32_t n, float* out) {
+                    read(spec, begin, n, out);
+                    if (spec.role == role && begin + n == spec.n_rows) out[std::size_t{n} * spec.n_cols - 1] = odd;
+                };
+                const std::string line = refusal_of([&] { (void)write_bytes(source, {.type = type}); });
+                CAPTURE(line);
+                CHECK(contains(line, "weights of tensor " + std::string(role_name(static_cast<std::uint16_t>(role))) +
+                                         " in layer"));
+                CHECK(contains(line, "expected finite numbers, got NaN or infinity"));
+            }
+    ModelSource source = random_model(llama_config(), 5);
+    source.read_groups = [](const TensorSpec& spec, Type, std::uint32_t, std::uint32_t, QuantizedGroup* out) {
+        if (spec.role == Role::query) out->scale = 0x7e00;
+        return true;
+    };
+    const std::string line = refusal_of([&] { (void)write_bytes(source, {.type = Type::q8}); });
+    CAPTURE(line);
+    CHECK(contains(line, "weights of tensor query in layer 0: expected finite numbers, got NaN or infinity"));
 }
 
 TEST_CASE("writer: a file on disk is the one in memory, and replaces an older one") {
