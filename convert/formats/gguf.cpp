@@ -190,6 +190,7 @@ private:
         GgufTensor tensor;
         for (std::uint32_t i = 0; i < n_dimensions; ++i) tensor.shape.push_back(take_number<std::uint64_t>(place));
         std::reverse(tensor.shape.begin(), tensor.shape.end());
+        tensor.shape = without_outer_ones(std::move(tensor.shape));
         const auto type = take_number<std::uint32_t>(place);
         tensor.blocks = find_gguf_blocks(type);
         if (tensor.blocks == nullptr)
@@ -252,6 +253,11 @@ private:
 
 Gguf::Gguf(const std::filesystem::path& path, Mapping mapping) : path_(path), mapping_(std::move(mapping)) {
     GgufParser(*this).parse();
+}
+
+std::vector<std::uint64_t> without_outer_ones(std::vector<std::uint64_t> shape) {
+    while (shape.size() > 1 && shape.front() == 1) shape.erase(shape.begin());
+    return shape;
 }
 
 void Gguf::take_tensors(Gguf part) {

@@ -28,9 +28,13 @@ struct GgufValue {
 
 struct GgufTensor {
     const GgufBlocks* blocks = nullptr;
-    std::vector<std::uint64_t> shape;  ///< row-major, 1 to 4 numbers of at least 1; the last a multiple of a block
-    const std::byte* data = nullptr;   ///< all of it is in the file
+    /// Row-major, without outer sizes of 1: 1 to 4 numbers of at least 1, the last a multiple of a block.
+    std::vector<std::uint64_t> shape;
+    const std::byte* data = nullptr;  ///< all of it is in the file
 };
+
+/// A shape as GGUF knows it. All of its tensors have four sizes, of which writers leave out some that are 1.
+[[nodiscard]] std::vector<std::uint64_t> without_outer_ones(std::vector<std::uint64_t> shape);
 
 /// A file's metadata and tensors. The header's counts are checked against the bytes of the file. Reading a value throws
 /// host::Error, "FILE: KEY: expected …, got …", if it is missing or of another kind than asked for.

@@ -156,9 +156,10 @@ private:
     /// The rows of a table: of the embedding they may be more than the tokenizer's tokens.
     std::uint32_t n_rows(const std::string& name) const {
         const auto found = file.tensors().find(name);
-        if (found == file.tensors().end() || found->second.shape.size() != 2) file.refuse("tensor " + name, "a matrix");
-        constexpr std::uint64_t kMost = 1u << 30;
-        return static_cast<std::uint32_t>(std::min(found->second.shape[0], kMost));  // check() refuses far fewer
+        if (found == file.tensors().end() || found->second.shape.size() > 2) file.refuse("tensor " + name, "a matrix");
+        constexpr std::uint64_t kMost = 1u << 30;  // check() refuses far fewer
+        const std::vector<std::uint64_t>& shape = found->second.shape;
+        return shape.size() == 1 ? 1 : static_cast<std::uint32_t>(std::min(shape[0], kMost));
     }
 
     void read_stack() {

@@ -221,8 +221,7 @@ private:
     }
 
     /// Rows [row_begin, row_begin + n_rows) of the tensor of that name, which has n_all, after checking it. With `in_rows` a
-    /// vector is a matrix there, whose rows are so long; a matrix of one row may be a vector; with `n_experts` a matrix has the
-    /// rows of each one below the other.
+    /// vector is a matrix there, whose rows are so long; with `n_experts` a matrix has the rows of each one below the other.
     TensorView view(const std::string& name, bool vector, std::uint64_t n_cols, std::uint64_t row_begin,
                     std::uint64_t n_all, std::uint64_t in_rows = 0, std::uint64_t n_experts = 0) {
         if (products_) return products_->view(name, {.n_all = n_all, .begin = row_begin});
@@ -233,7 +232,7 @@ private:
         const auto found = file_.tensors().find(name);
         if (found == file_.tensors().end()) refuse(name, "expected " + shape_words(wanted) + ", got none");
         const GgufTensor& tensor = found->second;
-        if (n_all == 1 && tensor.shape.size() == 1) wanted = {vector ? 1 : n_cols};
+        wanted = without_outer_ones(std::move(wanted));
         if (tensor.shape != wanted)
             refuse(name, "expected shape " + shape_words(wanted) + ", got " + shape_words(tensor.shape));
         used_.insert(name);

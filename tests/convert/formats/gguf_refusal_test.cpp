@@ -43,19 +43,17 @@ public:
     }
     /// Another pair of the metadata, and a text so long that what follows is aligned as it was.
     Spoiled& add(const std::string& key, GgufKind kind, const std::string& value) {
-        const auto raw = [](auto number) { return std::string(reinterpret_cast<const char*>(&number), sizeof number); };
-        const auto text = [&](const std::string& t) { return raw(std::uint64_t{t.size()}) + t; };
-        const auto pair = [&](const std::string& k, GgufKind of, const std::string& v) {
-            return text(k) + raw(static_cast<std::uint32_t>(of)) + v;
-        };
-        std::string pairs = pair(key, kind, value);
-        const std::size_t n = pairs.size() + pair("pad", GgufKind::text, text("")).size();
-        pairs += pair("pad", GgufKind::text, text(std::string((32 - n % 32) % 32, ' ')));
-        std::uint64_t n_pairs;
-        std::memcpy(&n_pairs, bytes_.data() + 16, sizeof n_pairs);
-        put(16, n_pairs + 2);
-        bytes_.insert(24, pairs);
-        return *this;
+        const std::string pair = pair_of(key, kind, value);
+        bytes_.insert(24, pair);
+        put(16, n_pairs() + 1);
+        return pad(pair.size());
+    }
+    /// A text behind which all is aligned as it was before so many bytes came.
+    Spoiled& pad(std::size_t n_bytes) {
+        const auto text_of = [](std::size_t n) { return raw(std::uint64_t{n}) + std::string(n, ' '); };
+        const std::size_t n = n_bytes + pair_of("pad", GgufKind::text, text_of(0)).size();
+        bytes_.insert(24, pair_of("pad", GgufKind::text, text_of((32 - n % 32) % 32)));
+        return put(16, n_pairs() + 1);
     }
     [[nodiscard]] ModelSource source() const {
         write_text(folder_ / "model.gguf", bytes_);
@@ -72,6 +70,19 @@ public:
     std::string& bytes() { return bytes_; }
 
 private:
+    template<class T>
+    static std::string raw(T number) {
+        return {reinterpret_cast<const char*>(&number), sizeof number};
+    }
+    static std::string pair_of(const std::string& key, GgufKind kind, const std::string& value) {
+        return raw(std::uint64_t{key.size()}) + key + raw(static_cast<std::uint32_t>(kind)) + value;
+    }
+    [[nodiscard]] std::uint64_t n_pairs() const {
+        std::uint64_t n;
+        std::memcpy(&n, bytes_.data() + 16, sizeof n);
+        return n;
+    }
+
     TemporaryFolder folder_;
     std::string bytes_;
 };
@@ -312,7 +323,7 @@ TEST_CASE("gguf refusals: tensors") {
     check_has(tensor(4, kHuge), {kQuery, "below 2^64"});
     check_has(tensor(12, kHuge), {kQuery, "below 2^64"});
     check_has(tensor(12, std::uint64_t{1} << 40), {kQuery, "expected bytes within"});
-    check_has(tensor(12, std::uint64_t{1}), {kQuery, "expected shape [64, 64], got [1, 64]"});
+    check_has(tensor(12, std::uint64_t{1}), {kQuery, "expected shape [64, 64], got [64]"});
     check_has(tensor(20, 9u), {kQuery, "got type 9"});
     check_has(tensor(20, 0xffffffffu), {kQuery, "got type 4294967295"});
     check_has(tensor(24, std::uint64_t{33}), {kQuery, "a multiple of 32, got 33"});
@@ -405,4 +416,33 @@ TEST_CASE("gguf refusals: experts that are chosen as DeepSeek 3's, and layers fo
               {"ffn_up_shexp.weight: expected shape [12, 12], got [11, 12]"});
     check_has(u32("granitemoe.expert_shared_feed_forward_length", 0, "granitemoeshared"),
               {"_shexp.weight: expected only tensors that the metadata calls for"});
+}
+
+TEST_CASE("gguf: outer sizes of 1, which writers leave out or not, say nothing") {
+    for (const char* name : {"llama_q8_0.gguf", "gpt2.gguf", "qwen2_q4_0.gguf"}) {
+        CAPTURE(name);
+        const fs::path path = fs::path(FOVEA_GOLDEN_DIR) / "gguf" / name;
+        Mapping mapping;
+        REQUIRE(map_file(path.c_str(), mapping).ok());
+        const Gguf file(path, std::move(mapping));
+        Spoiled spoiled(name);
+        std::string& bytes = spoiled.bytes();
+        const std::size_t before = bytes.size();
+        for (const auto& [tensor, unused] : file.tensors()) {
+            std::uint64_t n_name = tensor.size();
+            const std::string spelled = std::string(reinterpret_cast<const char*>(&n_name), sizeof n_name) + tensor;
+            const std::size_t at = spoiled.after(spelled);
+            std::uint32_t n_sizes;
+            std::memcpy(&n_sizes, bytes.data() + at, sizeof n_sizes);
+            spoiled.put(at, std::uint32_t{4});
+            constexpr std::uint64_t kOnes[4] = {1, 1, 1, 1};
+            bytes.insert(at + 4 + n_sizes * 8, reinterpret_cast<const char*>(kOnes), (4 - n_sizes) * 8);
+        }
+        spoiled.pad(bytes.size() - before);
+        const auto converted = [](const ModelSource& source) {
+            const AlignedBytes made = write_bytes(source, write_options({}, source));
+            return std::string(reinterpret_cast<const char*>(made.data()), made.size());
+        };
+        CHECK(converted(spoiled.source()) == converted(read_source({.source = path})));
+    }
 }
