@@ -104,11 +104,6 @@ void read_roformer(const Fields& fields, const std::string&, HfConfig& result) {
     set_layers(fields, with_adjacent_rope(fields, block), result);
 }
 
-/// Their sines are computed here, and a rotary position is no row of a table.
-bool ignored_by_roformer(std::string_view name) {
-    return is_of_head(name) || name.ends_with("encoder.embed_positions.weight");
-}
-
 void read_roberta(const Fields& fields, const std::string&, HfConfig& result) {
     const Block block = read_bert_stack(fields, kBertSizes, result);
     result.stack().n_token_types = fields.count_or("type_vocab_size", 2);
@@ -231,7 +226,7 @@ const Family families::roformer = {.types = kRoformerTypes,
                                    .read = read_roformer,
                                    .stack = StackIndex::encoder,
                                    .older = kBertOlder,
-                                   .ignores = ignored_by_roformer,
+                                   .ignores = is_of_head,
                                    .heads = &kRoformerHeads};
 
 const Family families::electra = bert_family(kElectraTypes, kBertNames, "electra.", read_electra, &kElectraHeads);

@@ -65,18 +65,12 @@ void read_persimmon(const Fields& fields, const std::string&, HfConfig& result) 
     set_layers(fields, with_rope(fields, block, nullptr, 0.5), result);
 }
 
-/// Older checkpoints, Pythia's among them, hold the masks too.
-bool is_mask(std::string_view name) {
-    return name.ends_with(".attention.bias") || name.ends_with(".attention.masked_bias");
-}
-
 }  // namespace
 
 const Family families::gpt_neox = {.types = kGptNeoxTypes,
                                    .names = kGptNeoxNames,
                                    .outer = "gpt_neox.",
                                    .read = read_gpt_neox,
-                                   .ignores = is_mask,
                                    .heads = &kOlderDecoderHeads};
 
 const Family families::persimmon = {.types = kPersimmon, .names = kPersimmonNames, .read = read_persimmon};

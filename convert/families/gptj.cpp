@@ -115,23 +115,13 @@ void read_gpt_neo(const Fields& fields, const std::string&, HfConfig& result) {
 
 const Family families::gptj = {
     .types = kGptJ, .names = kGptJNames, .outer = "transformer.", .layers = "h.", .read = read_gptj};
-/// Older checkpoints hold the masks too.
-static bool is_gptj_mask(std::string_view name) {
-    return name.ends_with(".attn.attention.bias") || name.ends_with(".attn.attention.masked_bias") ||
-           name.ends_with(".attn.causal_mask");
-}
-const Family families::codegen = {.types = kCodeGen,
-                                  .names = kCodeGenNames,
-                                  .outer = "transformer.",
-                                  .layers = "h.",
-                                  .read = read_gptj,
-                                  .ignores = is_gptj_mask};
+const Family families::codegen = {
+    .types = kCodeGen, .names = kCodeGenNames, .outer = "transformer.", .layers = "h.", .read = read_gptj};
 const Family families::gpt_neo = {.types = kGptNeo,
                                   .names = kGptNeoNames,
                                   .outer = "transformer.",
                                   .layers = "h.",
                                   .read = read_gpt_neo,
-                                  .ignores = is_gptj_mask,
                                   .heads = &kOlderDecoderHeads};
 
 }  // namespace fovea

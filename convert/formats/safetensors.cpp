@@ -156,10 +156,13 @@ Type float_type(const SourceTensor& tensor, const std::string& place) {
     throw host::Error(place + ": expected F32, F16 or BF16, got " + tensor.dtype);
 }
 
-bool is_saved_buffer(std::string_view name) {
-    constexpr std::string_view kEnds[] = {".attn.bias", ".attn.masked_bias", "rotary_emb.inv_freq",
-                                          "embeddings.position_ids", "embeddings.token_type_ids"};
-    return std::any_of(std::begin(kEnds), std::end(kEnds), [&](std::string_view end) { return name.ends_with(end); });
+bool is_saved_buffer(std::string_view name, const SourceTensor& tensor) {
+    constexpr std::string_view kMasks[] = {".attn.bias", ".attention.bias", ".masked_bias", ".attn.causal_mask"};
+    constexpr std::string_view kOthers[] = {"rotary_emb.inv_freq", "embeddings.position_ids",
+                                            "embeddings.token_type_ids", "embed_positions.weight"};
+    const auto ends = [&](std::string_view end) { return name.ends_with(end); };
+    return (std::any_of(std::begin(kMasks), std::end(kMasks), ends) && tensor.shape.size() != 1) ||
+           std::any_of(std::begin(kOthers), std::end(kOthers), ends);
 }
 
 Safetensors read_safetensors_folder(const std::filesystem::path& folder) {

@@ -51,12 +51,14 @@ struct SourceTensor {
 /// F32, F16 or BF16 as a type. Throws host::Error for another: "PLACE: expected …".
 [[nodiscard]] Type float_type(const SourceTensor& tensor, const std::string& place);
 
-/// Buffers that older versions of transformers saved: masks and frequencies, which are computed here.
-[[nodiscard]] bool is_saved_buffer(std::string_view name);
+/// Whether a tensor that no family's list names is a buffer that versions of transformers saved: masks, numbers of positions,
+/// frequencies and sinusoids, which are computed here.
+[[nodiscard]] bool is_saved_buffer(std::string_view name, const SourceTensor& tensor);
 
 struct Safetensors {
     std::vector<std::filesystem::path> files;
     std::vector<Mapping> mappings;
+    std::vector<std::vector<std::byte>> copies;  ///< of tensors that lie in another order in their file
     std::map<std::string, SourceTensor, std::less<>> tensors;
 };
 

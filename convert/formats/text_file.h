@@ -1,8 +1,10 @@
-// Small files beside weights: whether they are there, and their text.
+// Small files beside weights: whether they are there, their text, and words for what is in them.
 #pragma once
 #include <algorithm>
 #include <filesystem>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "fovea/mapping.h"
 
@@ -24,6 +26,14 @@ namespace fovea {
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     if (line.ends_with('\r')) line.remove_suffix(1);
     return line;
+}
+
+/// The first few of many names: "a, b, c, d and 5 more".
+[[nodiscard]] inline std::string few_of(const std::vector<std::string>& names) {
+    constexpr std::size_t kMost = 4;
+    std::string words;
+    for (std::size_t i = 0; i < names.size() && i < kMost; ++i) words += (i ? ", " : "") + names[i];
+    return names.size() > kMost ? words + " and " + std::to_string(names.size() - kMost) + " more" : words;
 }
 
 }  // namespace fovea

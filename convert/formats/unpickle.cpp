@@ -1,7 +1,10 @@
 #include "convert/formats/unpickle.h"
 
+#include <algorithm>
 #include <cstring>
+#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "host/base/error.h"
 
@@ -21,7 +24,16 @@ struct Value {
 constexpr const char* kKinds[] = {"a mark", "None",         "a boolean", "a number",  "a text",  "a tuple",
                                   "a list", "a dictionary", "a name",    "a storage", "a tensor"};
 constexpr std::size_t kMostText = 256;  // bytes: instructions of few bytes may name a text again and again
-constexpr std::string_view kRebuild = "torch._utils._rebuild_tensor_v2", kOrdered = "collections.OrderedDict";
+constexpr int kMostDepth = 8;           // of dictionaries within dictionaries
+constexpr std::string_view kOrdered = "collections.OrderedDict";
+/// Functions that make a tensor, the first three arguments of which are its storage, offset and shape, and the fourth its strides.
+constexpr std::string_view kRebuilds[] = {"torch._utils._rebuild_tensor_v2", "torch._utils._rebuild_tensor"};
+/// Functions whose first argument is a tensor already.
+constexpr std::string_view kWraps[] = {"torch._utils._rebuild_parameter", "torch._utils._rebuild_parameter_with_state"};
+
+bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 bool is_storage_type(std::string_view name) {
     return name.starts_with("torch.") && name.ends_with("Storage") && name.find('.', 6) == name.npos;
@@ -44,6 +56,7 @@ public:
         return bytes;
     }
     void step_back() { --at_; }
+    [[nodiscard]] std::size_t at() const { return at_; }
     template<class T>
     T number() {
         T x;
@@ -85,20 +98,93 @@ private:
     std::size_t at_ = 0;
 };
 
+/// What the value is that a pickle ends with.
+class PickleResult {
+public:
+    PickleResult(const std::vector<Value>& values, const PickleBytes& bytes) : values_(values), bytes_(bytes) {}
+
+    Pickled read(std::uint32_t index) {
+        const Value& result = value(index);
+        Pickled pickled;
+        pickled.n_bytes = bytes_.at();
+        pickled.is_list = result.kind == PickleKind::list;
+        if (pickled.is_list)
+            for (const std::uint32_t item : result.items) pickled.texts.push_back(text_of(value(item)));
+        else if (result.kind == PickleKind::dict)
+            add_all(result, "", kMostDepth, pickled);
+        else
+            bytes_.refuse("a dictionary of tensors", kKinds[static_cast<int>(result.kind)]);
+        return pickled;
+    }
+
+private:
+    [[nodiscard]] const Value& value(std::uint32_t index) const { return values_[index]; }
+
+    std::vector<std::uint64_t> sizes(const Value& tuple, const std::string& what) const {
+        std::vector<std::uint64_t> result;
+        if (tuple.kind != PickleKind::tuple || tuple.items.size() > 8)
+            bytes_.refuse(what + " of at most 8 numbers", "another value");
+        for (const std::uint32_t item : tuple.items) {
+            if (value(item).kind != PickleKind::number || value(item).number < 0)
+                bytes_.refuse(what + " of whole numbers", "another");
+            result.push_back(static_cast<std::uint64_t>(value(item).number));
+        }
+        return result;
+    }
+
+    [[nodiscard]] const std::string& text_of(const Value& text) const {
+        if (text.kind != PickleKind::text) bytes_.refuse("a text", kKinds[static_cast<int>(text.kind)]);
+        return text.text;
+    }
+
+    /// What a dictionary has, and those in it, each once: one in two places would be read as often as there are ways to it.
+    void add_all(const Value& dict, const std::string& prefix, int depth, Pickled& pickled) {
+        for (std::size_t i = 0; i + 1 < dict.items.size(); i += 2) {
+            const Value &key = value(dict.items[i]), &made = value(dict.items[i + 1]);
+            if (key.kind != PickleKind::text)
+                bytes_.refuse("a text as a tensor's name", kKinds[static_cast<int>(key.kind)]);
+            const std::string name = prefix + key.text;
+            if (made.kind == PickleKind::dict && depth > 1 && walked_.insert(dict.items[i + 1]).second)
+                add_all(made, name + ".", depth - 1, pickled);
+            else if (made.kind == PickleKind::number || made.kind == PickleKind::boolean)
+                pickled.numbers[name] = made.number;
+            else
+                pickled.tensors.push_back(tensor_of(name, made));
+        }
+    }
+
+    PickledTensor tensor_of(const std::string& name, const Value& made) const {
+        if (made.kind != PickleKind::tensor)
+            bytes_.refuse("a tensor named " + name, kKinds[static_cast<int>(made.kind)]);
+        const Value &storage = value(made.items[0]), &offset = value(made.items[1]);
+        if (storage.kind != PickleKind::storage)
+            bytes_.refuse("a storage of tensor " + name, kKinds[static_cast<int>(storage.kind)]);
+        if (offset.kind != PickleKind::number || offset.number < 0)
+            bytes_.refuse("an offset of tensor " + name + " from 0", "another value");
+        PickledTensor tensor;
+        tensor.name = name;
+        tensor.storage = storage.text;
+        tensor.storage_type = value(storage.items[0]).text.substr(6);
+        tensor.storage_elements = static_cast<std::uint64_t>(storage.number);
+        tensor.offset = static_cast<std::uint64_t>(offset.number);
+        tensor.shape = sizes(value(made.items[2]), "a shape of tensor " + name);
+        tensor.strides = sizes(value(made.items[3]), "strides of tensor " + name);
+        return tensor;
+    }
+
+    const std::vector<Value>& values_;
+    const PickleBytes& bytes_;
+    std::unordered_set<std::uint32_t> walked_;  // dictionaries
+};
+
 class Machine {
 public:
     Machine(std::span<const std::byte> code, const std::string& file) : bytes_(code, file) {}
 
-    std::vector<PickledTensor> run() {
+    Pickled run() {
         while (step()) {
         }
-        const Value& result = value(pop());
-        if (result.kind != PickleKind::dict)
-            bytes_.refuse("a dictionary of tensors", kKinds[static_cast<int>(result.kind)]);
-        std::vector<PickledTensor> tensors;
-        for (std::size_t i = 0; i + 1 < result.items.size(); i += 2)
-            tensors.push_back(tensor_of(value(result.items[i]), value(result.items[i + 1])));
-        return tensors;
+        return PickleResult(values_, bytes_).read(pop());
     }
 
 private:
@@ -155,22 +241,27 @@ private:
 
     void push_name(const std::string& module, const std::string& name) {
         const std::string full = module + "." + name;
-        if (full != kRebuild && full != kOrdered && !is_storage_type(full))
+        if (!is_one_of(kRebuilds, full) && !is_one_of(kWraps, full) && full != kOrdered && !is_storage_type(full))
             bytes_.refuse("only tensors, their storages and OrderedDict", full);
         push(PickleKind::name, 0, full);
     }
 
-    /// Calls one of the two functions there are.
+    /// Calls one of the few functions there are.
     void reduce() {
         const Value& arguments = value(pop());
         const Value& function = value(pop());
         if (function.kind != PickleKind::name || arguments.kind != PickleKind::tuple)
             bytes_.refuse("a name called with a tuple", kKinds[static_cast<int>(function.kind)]);
         if (function.text == kOrdered && arguments.items.empty()) return push(PickleKind::dict);
-        if (function.text != kRebuild)
+        if (is_one_of(kWraps, function.text)) {
+            if (arguments.items.empty() || value(arguments.items[0]).kind != PickleKind::tensor)
+                bytes_.refuse("a tensor as a parameter", "another value");
+            return stack_.push_back(arguments.items[0]);
+        }
+        if (!is_one_of(kRebuilds, function.text))
             bytes_.refuse("a tensor or an empty OrderedDict made", function.text + " called");
-        if (arguments.items.size() < 6 || arguments.items.size() > 7)
-            bytes_.refuse("six or seven arguments of a tensor", std::to_string(arguments.items.size()));
+        if (arguments.items.size() < 4 || arguments.items.size() > 7)
+            bytes_.refuse("four to seven arguments of a tensor", std::to_string(arguments.items.size()));
         push(Value{PickleKind::tensor, 0, {}, arguments.items});
     }
 
@@ -181,13 +272,14 @@ private:
             bytes_.refuse("attributes of a dictionary", "those of " + std::string(kKinds[static_cast<int>(of)]));
     }
 
-    /// ("storage", type, key, device, elements) is what torch.save keeps beside the pickle.
+    /// ("storage", type, key, device, elements) is what torch.save keeps beside the pickle. Older ones have a view behind these.
     void push_storage() {
         const Value& id = value(pop());
-        if (id.kind != PickleKind::tuple || id.items.size() != 5 || value(id.items[0]).text != "storage" ||
-            value(id.items[1]).kind != PickleKind::name || !is_storage_type(value(id.items[1]).text) ||
-            value(id.items[2]).kind != PickleKind::text || value(id.items[4]).kind != PickleKind::number ||
-            value(id.items[4]).number < 0)
+        const bool has_none = id.items.size() == 6 && value(id.items[5]).kind == PickleKind::none;
+        if (id.kind != PickleKind::tuple || (id.items.size() != 5 && !has_none) ||
+            value(id.items[0]).text != "storage" || value(id.items[1]).kind != PickleKind::name ||
+            !is_storage_type(value(id.items[1]).text) || value(id.items[2]).kind != PickleKind::text ||
+            value(id.items[4]).kind != PickleKind::number || value(id.items[4]).number < 0)
             bytes_.refuse("a storage as what is kept outside the pickle", kKinds[static_cast<int>(id.kind)]);
         push(Value{PickleKind::storage, value(id.items[4]).number, value(id.items[2]).text, {id.items[1]}});
     }
@@ -228,8 +320,11 @@ private:
             case 'J': push(PickleKind::number, bytes_.number<std::int32_t>()); return true;   // BININT
             case 0x8a: push(PickleKind::number, bytes_.long_number()); return true;           // LONG1
             case 'X': push(PickleKind::text, 0, bytes_.text<std::uint32_t>()); return true;   // BINUNICODE
-            case 0x8c: push(PickleKind::text, 0, bytes_.text<std::uint8_t>()); return true;   // SHORT_BINUNICODE
-            case 'c': {                                                                       // GLOBAL
+            case 'U':
+                push(PickleKind::text, 0, bytes_.text<std::uint8_t>());
+                return true;  // SHORT_BINSTRING, of Python 2
+            case 0x8c: push(PickleKind::text, 0, bytes_.text<std::uint8_t>()); return true;  // SHORT_BINUNICODE
+            case 'c': {                                                                      // GLOBAL
                 const std::string module = bytes_.line();
                 push_name(module, bytes_.line());
                 return true;
@@ -271,41 +366,6 @@ private:
         }
     }
 
-    // ---- the result ------------------------------------------------------------------------------------------------
-
-    std::vector<std::uint64_t> sizes(const Value& tuple, const std::string& what) const {
-        std::vector<std::uint64_t> result;
-        if (tuple.kind != PickleKind::tuple || tuple.items.size() > 8)
-            bytes_.refuse(what + " of at most 8 numbers", "another value");
-        for (const std::uint32_t item : tuple.items) {
-            if (value(item).kind != PickleKind::number || value(item).number < 0)
-                bytes_.refuse(what + " of whole numbers", "another");
-            result.push_back(static_cast<std::uint64_t>(value(item).number));
-        }
-        return result;
-    }
-
-    PickledTensor tensor_of(const Value& key, const Value& made) const {
-        if (key.kind != PickleKind::text)
-            bytes_.refuse("a text as a tensor's name", kKinds[static_cast<int>(key.kind)]);
-        if (made.kind != PickleKind::tensor)
-            bytes_.refuse("a tensor named " + key.text, kKinds[static_cast<int>(made.kind)]);
-        const Value &storage = value(made.items[0]), &offset = value(made.items[1]);
-        if (storage.kind != PickleKind::storage)
-            bytes_.refuse("a storage of tensor " + key.text, kKinds[static_cast<int>(storage.kind)]);
-        if (offset.kind != PickleKind::number || offset.number < 0)
-            bytes_.refuse("an offset of tensor " + key.text + " from 0", "another value");
-        PickledTensor tensor;
-        tensor.name = key.text;
-        tensor.storage = storage.text;
-        tensor.storage_type = value(storage.items[0]).text.substr(6);
-        tensor.storage_elements = static_cast<std::uint64_t>(storage.number);
-        tensor.offset = static_cast<std::uint64_t>(offset.number);
-        tensor.shape = sizes(value(made.items[2]), "a shape of tensor " + key.text);
-        tensor.strides = sizes(value(made.items[3]), "strides of tensor " + key.text);
-        return tensor;
-    }
-
     PickleBytes bytes_;
     std::vector<Value> values_;
     std::vector<std::uint32_t> stack_;
@@ -314,8 +374,6 @@ private:
 
 }  // namespace
 
-std::vector<PickledTensor> unpickle_tensors(std::span<const std::byte> pickle, const std::string& file) {
-    return Machine(pickle, file).run();
-}
+Pickled unpickle(std::span<const std::byte> pickle, const std::string& file) { return Machine(pickle, file).run(); }
 
 }  // namespace fovea

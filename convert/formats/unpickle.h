@@ -1,7 +1,8 @@
-// The part of Python's pickle that a dictionary of tensors is made of.
+// The part of Python's pickle that dictionaries of tensors are made of.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,8 +19,18 @@ struct PickledTensor {
     std::vector<std::uint64_t> shape, strides;
 };
 
-/// Carries out a pickle of protocol 2 to 5 whose result is a dictionary from names to tensors. Time and memory are linear
-/// in its bytes. Throws host::Error, beginning with `file`, at the first instruction, name or value that is another.
-[[nodiscard]] std::vector<PickledTensor> unpickle_tensors(std::span<const std::byte> pickle, const std::string& file);
+/// What a pickle says. What lies in a dictionary within a dictionary is named "outer.inner".
+struct Pickled {
+    std::vector<PickledTensor> tensors;
+    std::map<std::string, std::int64_t> numbers;  ///< whole ones, and booleans
+    std::vector<std::string> texts;               ///< of a list of texts, which it may be in place of a dictionary
+    bool is_list = false;
+    std::size_t n_bytes = 0;  ///< of the pickle, behind which others may follow
+};
+
+/// Carries out a pickle of protocol 2 to 5 whose result is a dictionary from names to tensors, numbers and such dictionaries, or a
+/// list of texts. Time and memory are linear in its bytes. Throws host::Error, beginning with `file`, at the first instruction,
+/// name or value that is another.
+[[nodiscard]] Pickled unpickle(std::span<const std::byte> pickle, const std::string& file);
 
 }  // namespace fovea

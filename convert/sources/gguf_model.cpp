@@ -17,6 +17,7 @@
 #include "convert/sources/lora_file.h"
 #include "convert/sources/lora_joiner.h"
 #include "convert/sources/source_rows.h"
+#include "convert/sources/source_tensors.h"
 #include "convert/tokenizers/gguf_tokenizer.h"
 #include "convert/weights/mapped_weights.h"
 #include "convert/weights/relative_bias.h"
@@ -158,13 +159,9 @@ void add_products(const Gguf& file, const ScaledGgufLora& lora, AddedProducts& a
     }
 }
 
-/// What a classifier's logits are, or a note that there are maps without classes.
-void add_task(const Gguf& file, const GgufConfig& config, ModelSource& source) {
-    if (config.labels.empty()) {
-        if (config.is_encoder && file.tensors().count("cls.weight") != 0)
-            source.notes.push_back(file.path().string() + ": tensor cls.weight: left out, for no classes follow it");
-        return;
-    }
+/// What a classifier's logits are.
+void add_task(const GgufConfig& config, ModelSource& source) {
+    if (config.labels.empty()) return;
     std::string lines;
     for (const std::string& label : config.labels) lines += one_line(label) + "\n";
     source.info = {{"task", "text-classification"},
@@ -201,10 +198,10 @@ public:
         ModelSource source = shaped_source(config_);
         const Stack& stack = stack_of(config_, source);
         for_each_tensor(stack, index_of(config_), [&](const TensorSpec& spec) { add(stack, spec); });
-        check_all_used();
         set_type(file_, source);
         source.notes = config_.notes;
-        add_task(file_, config_, source);
+        check_unviewed(source.notes);
+        add_task(config_, source);
         source.info.insert(source.info.begin(),
                            {{"name", config_.name}, {"architecture", file_.text("general.architecture")}});
         if (with_tokenizer) source.tokenizer = tokenizer_section_from_gguf(file_, stack.vocab_size, source.notes);
@@ -398,7 +395,6 @@ private:
         Rope rope = config_.ropes[block];
         if (rope.scaling == RopeScaling::divided) {
             rope.divisors = divisors("rope_factors_short.weight", n);
-            used_.insert("rope_factors_long.weight");
             return rope_frequencies(rope, 2 * n);
         }
         std::vector<float> result = rope_frequencies(rope, 2 * n);
@@ -409,20 +405,25 @@ private:
         return result;
     }
 
-    /// Encoders stand alone: what predicts from them without classes is another model's. So does what predicts a token behind the next.
-    bool is_left_out(std::string_view name) const {
+    /// Whether the model has no use for it. Encoders stand alone: what predicts from them is another model's. So does what predicts
+    /// a token behind the next.
+    bool is_unused(std::string_view name) const {
         const auto ignores = config_.family->ignores;
         if ((config_.is_encoder && name.starts_with("cls.")) || (ignores && ignores(name))) return true;
         for (std::uint32_t i = 0; i < config_.n_skipped_layers; ++i)
             if (name.starts_with(full_name("#", config_.stack.n_layers + i))) return true;
-        return false;
+        return name == "rope_factors_long.weight" && used_.count("rope_factors_short.weight");
     }
 
-    /// A tensor that nothing reads means a model of another shape than its metadata says.
-    void check_all_used() const {
-        for (const auto& [name, tensor] : file_.tensors())
-            if (used_.count(name) == 0 && !is_left_out(name))
-                refuse(name, "expected only tensors that the metadata calls for");
+    /// Any other tensor that nothing reads means a model of another shape than its metadata says.
+    void check_unviewed(std::vector<std::string>& notes) const {
+        std::vector<std::string> unused;
+        for (const auto& [name, tensor] : file_.tensors()) {
+            if (used_.count(name)) continue;
+            if (!is_unused(name)) refuse(name, "expected only tensors that the metadata calls for");
+            unused.push_back(name);
+        }
+        if (!unused.empty()) notes.push_back(note_of_unused(file_.path().string(), unused));
     }
 
     Gguf file_;

@@ -53,7 +53,7 @@ public:
         settle_tied_output(names_.older(names_.full(place_of(config_.family->names, Role::token_embedding).name)),
                            head.empty() ? head : names_.older(names_.full(head)), config_, files_);
         if (config_.family->settle) config_.family->settle(names_, config_);
-        for (Safetensors& files : config_.map_files) weights_.keep(std::move(files.mappings));
+        for (Safetensors& files : config_.map_files) keep(files);
         each_type_ = config_.quantization.has_value();
         assemble(config_.source);
         if (config_.quantization) config_.source.info.emplace_back("source_type", config_.quantization->name);
@@ -79,7 +79,7 @@ public:
         products.check_all_used();
         stack.adapted = products.adapted();
         require(check(config_.source.config), folder.config.string());
-        weights_.keep(std::move(folder.files.mappings));
+        keep(folder.files);
         set_readers(std::move(weights_), config_.source);
         return std::move(config_.source);
     }
@@ -278,15 +278,15 @@ private:
                           [&](std::uint32_t head, bool) { return latent_head(all, b, is_key, head); });
     }
 
-    bool is_left_out(const std::string& name, const SourceTensor& tensor) const override {
+    Unviewed without_view(const std::string& name, const SourceTensor& tensor) const override {
         if (!tensor.added.empty() && !config_.is_text_part)  // whose layers of pictures are noted as left out
             throw host::Error(tensor.added.front().name + ": expected a matrix that the model multiplies by, got " +
                               name + ", which it leaves out");
-        const bool unused = config_.stack().tied_output || config_.output_from_embedding || config_.encodes;
-        return (unused && names_.is_at(Role::output, name)) ||
-               (config_.encodes && names_.is_at(Role::output_bias, name)) ||
-               (config_.family->ignores && config_.family->ignores(name)) || is_empty_bias(files_, name, tensor) ||
-               names_.is_of_skipped_layers(name) || is_saved_buffer(name);
+        if (is_saved_buffer(name, tensor) || is_empty_bias(files_, name, tensor)) return Unviewed::computed;
+        const bool without_head = config_.stack().tied_output || config_.output_from_embedding || config_.encodes;
+        const bool is_unused = (without_head && names_.is_at(Role::output, name)) || names_.is_unused(name) ||
+                               (config_.encodes && names_.is_at(Role::output_bias, name));
+        return is_unused ? Unviewed::noted : Unviewed::refused;
     }
 
     HfConfig config_;

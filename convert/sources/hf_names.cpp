@@ -38,7 +38,8 @@ std::string HfNames::older(std::string name) const {
     return name;
 }
 
-bool HfNames::is_of_skipped_layers(std::string_view name) const {
+bool HfNames::is_unused(std::string_view name) const {
+    if (family_.ignores && family_.ignores(name)) return true;
     const std::uint32_t n = config_.stack().n_layers;
     for (std::uint32_t i = n; i < n + config_.n_skipped_layers; ++i)
         if (name.starts_with(full("#", i))) return true;

@@ -35,8 +35,8 @@ public:
     [[nodiscard]] bool is_of_layers(std::string_view name) const {
         return name.starts_with(prefix_ + std::string(family_.layers));
     }
-    /// Whether it is of layers behind the stack's, see HfConfig::n_skipped_layers.
-    [[nodiscard]] bool is_of_skipped_layers(std::string_view name) const;
+    /// Whether the family ignores it, or it is of layers behind the stack's, see HfConfig::n_skipped_layers.
+    [[nodiscard]] bool is_unused(std::string_view name) const;
 
     [[nodiscard]] bool has(const char* name) const override;
     [[nodiscard]] std::string full_name(const char* name) const override { return full(name); }

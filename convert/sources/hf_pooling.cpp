@@ -123,6 +123,10 @@ SentenceModules read_sentence_modules(const fs::path& modules) {
             const std::uint32_t before = result.maps.empty() ? 0 : result.maps.back().width;
             result.maps.push_back(read_dense(folder / "config.json", before));
             result.map_files.push_back(read_weights_folder(folder));
+            for (const auto& [tensor, is] : result.map_files.back().tensors)
+                if (tensor != "linear.weight" && tensor != "linear.bias")
+                    throw host::Error(result.map_files.back().files.front().string() + ": tensor " + tensor +
+                                      ": expected linear.weight and linear.bias alone");
         }
         if (found == 3) result.normalize = true;
     }

@@ -239,6 +239,7 @@ void add_lora(LoraFolder folder, float scale, Safetensors& weights) {
     }
     for (auto& file : folder.files.files) weights.files.push_back(std::move(file));
     for (Mapping& mapping : folder.files.mappings) weights.mappings.push_back(std::move(mapping));
+    for (auto& copy : folder.files.copies) weights.copies.push_back(std::move(copy));
 }
 
 void read_factor(const LowRank::Factor& factor, std::uint64_t row, bool by_rank, std::uint64_t n, float* out) {

@@ -1,6 +1,10 @@
 #include "convert/sources/source_tensors.h"
 
+#include <algorithm>
+
 #include "convert/formats/mxfp4.h"
+#include "convert/formats/text_file.h"
+#include "convert/sources/tied_output.h"
 #include "host/base/error.h"
 #include "host/base/words.h"
 
@@ -15,18 +19,36 @@ std::string place_of(const Safetensors& from, const std::string& name) {
 
 }  // namespace
 
+std::string note_of_unused(const std::string& file, const std::vector<std::string>& names) {
+    return file + ": left out, as this model has no use for them: " + few_of(names);
+}
+
 void SourceTensors::assemble(ModelSource& source) {
     const auto add_all = [&](const Stack& stack, StackIndex index) {
         for_each_tensor(stack, index, [&](const TensorSpec& spec) { add(stack, spec); });
     };
     add_all(source.config.encoder, StackIndex::encoder);
     add_all(source.config.decoder, StackIndex::decoder);
-    for (const auto& [name, tensor] : files_.tensors)
-        if (!used_.count(name) && !is_left_out(name, tensor))
-            throw host::Error(place_of(files_, name) + ": expected only tensors that the configuration calls for");
+    check_unviewed(source.notes);
     source.type = widest_.value_or(Type::f32);
-    weights_.keep(std::move(files_.mappings));
+    keep(files_);
     set_readers(std::move(weights_), source, each_type_);
+}
+
+void SourceTensors::check_unviewed(std::vector<std::string>& notes) const {
+    std::vector<std::string> unused;
+    for (const auto& [name, tensor] : files_.tensors) {
+        if (used_.count(name)) continue;
+        const Unviewed fate = without_view(name, tensor);
+        if (fate == Unviewed::refused)
+            throw host::Error(place_of(files_, name) + ": expected only tensors that the configuration calls for");
+        const auto is_same = [&](const std::string& used) {
+            const auto found = files_.tensors.find(used);
+            return found != files_.tensors.end() && are_equal(found->second, tensor);
+        };
+        if (fate == Unviewed::noted && std::none_of(used_.begin(), used_.end(), is_same)) unused.push_back(name);
+    }
+    if (!unused.empty()) notes.push_back(note_of_unused(files_.files.front().string(), unused));
 }
 
 const SourceTensor& SourceTensors::shaped(const Safetensors& from, const std::string& name,

@@ -14,6 +14,16 @@
 
 namespace fovea {
 
+/// What becomes of a tensor that nothing has viewed.
+enum class Unviewed : std::uint8_t {
+    refused,   ///< the model is another than the configuration says
+    computed,  ///< it follows from the configuration: nothing is lost
+    noted,     ///< the user is told, unless it is a copy of one that was viewed
+};
+
+/// "FILE: left out, as this model has no use for them: a, b, c and 5 more".
+[[nodiscard]] std::string note_of_unused(const std::string& file, const std::vector<std::string>& names);
+
 /// A format's own class says where the model's tensors are among the source's.
 class SourceTensors {
 public:
@@ -26,10 +36,11 @@ protected:
 
     /// Gives weights_ the tensor that `spec` asks for, by one of its rules.
     virtual void add(const Stack& stack, const TensorSpec& spec) = 0;
-    /// Whether the model has no use for a tensor that nothing has viewed.
-    [[nodiscard]] virtual bool is_left_out(const std::string&, const SourceTensor&) const { return false; }
+    [[nodiscard]] virtual Unviewed without_view(const std::string&, const SourceTensor&) const {
+        return Unviewed::refused;
+    }
 
-    /// Makes `source` read all that its config calls for. Throws host::Error, also for a tensor that it does not call for. The
+    /// Makes `source` read all that its config calls for. No tensor is left out in silence: Unviewed. Throws host::Error. The
     /// source keeps the mappings.
     void assemble(ModelSource& source);
 
@@ -47,11 +58,18 @@ protected:
     [[noreturn]] static void refuse(const Safetensors& from, const std::string& name, const std::string& wanted,
                                     const std::string& got);
 
+    /// Takes over what views of those tensors point into.
+    void keep(Safetensors& files) {
+        weights_.keep(std::move(files.mappings));
+        weights_.keep(std::move(files.copies));
+    }
+
     Safetensors files_;
     MappedWeights weights_;
     bool each_type_ = false;  // some are quantized: each matrix keeps its type
 
 private:
+    void check_unviewed(std::vector<std::string>& notes) const;
     std::function<TensorView(std::uint32_t i, bool up)> mxfp4_experts(const Block& block, const std::string& name,
                                                                       std::uint64_t n_rows, std::uint32_t n_cols,
                                                                       std::uint32_t step);

@@ -86,8 +86,8 @@ public:
 private:
     static constexpr const char* kOutput = "proj_out.weight";
 
-    bool is_left_out(const std::string& name, const SourceTensor&) const override {
-        return source_.config.decoder.tied_output && name == kOutput;
+    Unviewed without_view(const std::string& name, const SourceTensor&) const override {
+        return source_.config.decoder.tied_output && name == kOutput ? Unviewed::noted : Unviewed::refused;
     }
 
     /// But for convolutions and the output head, names are BART's.

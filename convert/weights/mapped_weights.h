@@ -87,6 +87,10 @@ public:
     void keep(std::vector<Mapping> mappings) {
         for (Mapping& mapping : mappings) keep(std::move(mapping));
     }
+    /// The same of tensors that no file has as they are viewed.
+    void keep(std::vector<std::vector<std::byte>> copies) {
+        for (std::vector<std::byte>& copy : copies) copies_.push_back(std::move(copy));
+    }
 
     /// As RowReader has it. The tensor must have been added and be as large as the spec says.
     void read_rows(const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows, float* out) const;
@@ -116,6 +120,7 @@ private:
     std::map<Key, Entry> entries_;
     std::vector<std::vector<float>> computed_;
     std::vector<Mapping> mappings_;
+    std::vector<std::vector<std::byte>> copies_;
 };
 
 /// Makes `source` read from `weights`; with each_type it also says how each matrix is stored.

@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     constexpr std::uint8_t kProtocol = 0x80;  // a pickle's first byte
     try {
         if (size && data[0] == kProtocol) {
-            (void)unpickle_tensors(std::as_bytes(std::span(data, size)), "a pickle");
+            (void)unpickle(std::as_bytes(std::span(data, size)), "a pickle");
             return 0;
         }
         const Safetensors tensors = read_torch_file(file.holding(data, size));

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Makes tests/golden/pickles: checkpoints as torch.save writes them, and files that look like one and are none.
 
-`refused` is written byte by byte, with nothing but Python's own library. `weights.pt` has the tensors of
-encoders/bert_sentence and needs torch; torch's own files differ from version to version in nothing that is read.
+`refused` is written byte by byte, with nothing but Python's own library. The rest needs torch, whose files differ from version to
+version in nothing that is read: `weights.pt` has the tensors of encoders/bert_sentence, `turned_old.pt` the same as parameters
+whose columns lie one after the other, written as before PyTorch 1.6.
 """
 import io
 import json
@@ -62,6 +63,9 @@ def patched(data, at, new):
     return data[:at] + new + data[at + len(new):]
 
 
+OLD = (b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19." + b"\x80\x02M\xe9\x03." + b"\x80\x02}" + text("little_endian") + b"\x88s.")
+
+
 def attacks():
     """Name, the file, and words that its refusal must have."""
     good = state(text("w"), tensor())
@@ -74,7 +78,8 @@ def attacks():
     yield "stack_global", archive(b"\x80\x04\x8c\x05posix\x8c\x06system\x93" + text("id") + b"\x85R."), "posix.system"
     yield "getattr_chain", archive(state(text("w"), name("builtins", "getattr"))), "builtins.getattr"
     yield "dotted_storage", archive(state(text("w"), name("torch", "hub.x.Storage"))), "torch.hub.x.Storage"
-    yield "parameter", archive(state(text("w"), tensor(function=name("torch._utils", "_rebuild_parameter")))), "_rebuild_parameter"
+    yield ("parameter", archive(state(text("w"), tensor(function=name("torch._utils", "_rebuild_parameter")))),
+           "a tensor as a parameter")
     yield "instance", archive(b"\x80\x02(" + text("id") + b"ios\nsystem\n."), "instructions that make tensors"
     yield "object", archive(b"\x80\x02(" + name("torch", "FloatStorage") + b"o."), "instructions that make tensors"
     yield "new_object", archive(b"\x80\x02" + name("torch", "FloatStorage") + b")\x81."), "instructions that make tensors"
@@ -89,8 +94,9 @@ def attacks():
     yield "far_offset", archive(state(text("w"), tensor(offset=3))), "within its storage"
     yield "negative_offset", archive(state(text("w"), tensor(offset=-1))), "an offset of tensor w"
     yield "negative_shape", archive(state(text("w"), tensor(shape=(-4,)))), "whole numbers"
-    yield "odd_strides", archive(state(text("w"), tensor(shape=(2, 2), strides=(1, 2)))), "rows that follow one another"
-    yield "zero_strides", archive(state(text("w"), tensor(shape=(1 << 20,), strides=(0,)))), "rows that follow one another"
+    yield "far_strides", archive(state(text("w"), tensor(shape=(2, 2), strides=(1, 3)))), "within its storage"
+    yield "huge_strides", archive(state(text("w"), tensor(shape=(2, 2), strides=(1, 1 << 62)))), "strides below 2^61"
+    yield "zero_strides", archive(state(text("w"), tensor(shape=(1 << 20,), strides=(0,)))), "within its storage"
     yield "odd_type", archive(state(text("w"), tensor(storage(kind="QInt8Storage")))), "QInt8Storage"
     yield "unknown_memo", archive(b"\x80\x02h\x07."), "a value remembered before"
     yield "empty_stack", archive(b"\x80\x02R."), "a value on the stack"
@@ -113,7 +119,12 @@ def attacks():
     yield "many_entries", patched(whole, end + 10, b"\xff\xff"), "an entry of its directory"
     yield "no_directory", whole[:end], "a directory at its end"
     yield "no_pickle", archive(good).replace(b"data.pkl", b"data.pkx"), "an entry data.pkl"
-    yield "old_format", good, "older checkpoint"
+    yield "pickle_alone", good, "another pickle"
+    yield "old_cut", OLD + good + b"\x80\x02]" + text("0") + b"a." + struct.pack("<q", 4) + b"\0" * 15, "expected 4 elements"
+    yield "old_other", OLD + good + b"\x80\x02]" + text("1") + b"a." + struct.pack("<q", 4), "a tensor of storage 1"
+    yield "old_big_endian", OLD.replace(b"\x88", b"\x89"), "little_endian"
+    yield "within", archive(state(text("w"), b"}q\x00" + text("v") + b"h\x00s")), "a tensor named w.v"
+    yield "deep", archive(b"\x80\x02" + b"".join(b"}" + text("w") for _ in range(20)) + tensor() + b"s" * 20 + b"."), "w.w"
     yield "no_archive", b"\0" * 100, "a directory at its end"
 
 
@@ -134,7 +145,13 @@ def make_refused():
 def make_weights():
     import torch
     from safetensors.torch import load_file
-    torch.save(load_file(HERE / "encoders/bert_sentence/model.safetensors"), FOLDER / "weights.pt")
+    plain = load_file(HERE / "encoders/bert_sentence/model.safetensors")
+    turned = {name: torch.nn.Parameter(t.t().contiguous().t() if t.dim() == 2 else t) for name, t in plain.items()}
+    nested = {"sizes": {"n": 3, "flag": True}, "state": {"w": torch.arange(4.0)}}
+    torch.save(plain, FOLDER / "weights.pt")
+    torch.save(turned, FOLDER / "turned_old.pt", _use_new_zipfile_serialization=False)
+    torch.save(nested, FOLDER / "nested.pt")
+    torch.save(nested, FOLDER / "nested_old.pt", _use_new_zipfile_serialization=False)
 
 
 if __name__ == "__main__":
