@@ -20,6 +20,7 @@
 #include "convert/sources/llama2c.h"
 #include "convert/sources/lora.h"
 #include "convert/sources/lora_file.h"
+#include "convert/sources/source_names.h"
 #include "convert/sources/text_part.h"
 #include "convert/sources/torch_module.h"
 #include "convert/sources/whisper.h"
@@ -126,6 +127,13 @@ ModelSource read_gguf_adapter(const ConvertOptions& options) {
     return source;
 }
 
+/// Forgets settings that `unpack` found to be left over.
+void settle_quantization(HfConfig& config) {
+    if (!config.quantization || !config.quantization->name.empty()) return;
+    config.source.notes.push_back(config.quantization->note);
+    config.quantization.reset();
+}
+
 /// An adapter as a file of its own, by the names and the shape of the model that `options.base` is.
 ModelSource read_adapter(const ConvertOptions& options) {
     if (!options.loras.empty()) throw host::ArgumentError("--lora, --base: expected one of them, got both");
@@ -147,6 +155,7 @@ ModelSource read_adapter(const ConvertOptions& options) {
     const bool is_text_part = config.is_text_part;
     const auto weights = [&](const std::optional<Quantization>& quantization) {
         Safetensors files = read_weights_folder(options.base);
+        use_plain_names(files);
         if (quantization) quantization->unpack(files);
         if (is_text_part) keep_text_part(files);
         return files;
@@ -154,6 +163,7 @@ ModelSource read_adapter(const ConvertOptions& options) {
     LoraFolder folder = read_lora_folder(options.source);
     if (is_text_part) keep_text_part(folder, config.source.notes);
     Safetensors names = weights(config.quantization), whole = weights(config.quantization);
+    settle_quantization(of_model);
     config.stack().adapter_base = vectors_checksum(join_hf_model(std::move(of_model), std::move(whole)));
     return join_lora(std::move(config), std::move(names), std::move(folder));
 }
@@ -180,6 +190,7 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, const 
     const fs::path config_path = options.config.empty() ? folder / "config.json" : options.config;
     const auto weights = [&](const std::optional<Quantization>& quantization) {
         Safetensors files = read_weights(folder);
+        use_plain_names(files);
         if (quantization) quantization->unpack(files);
         return files;
     };
@@ -209,6 +220,7 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, const 
         facts.n_left_out = &n_left_out;
     }
     Safetensors files = weights(config.quantization);
+    settle_quantization(config);
     if (config.is_text_part) keep_text_part(files);
     for (const ScaledAdapter& lora : options.loras) {
         LoraFolder adapter = read_lora_folder(lora.folder);

@@ -1,6 +1,8 @@
-// GPTQ's and AWQ's folders, as AutoGPTQ, GPTQModel and AutoAWQ write them: columns are rows there, words lie along columns.
+// GPTQ's and AWQ's folders, as AutoGPTQ, GPTQModel, AutoAWQ and AutoRound write them: columns are rows there, but for one layout of
+// AutoAWQ's, and words lie along columns.
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <string>
 
 #include "convert/packed/integers.h"
@@ -51,6 +53,7 @@ void unpack_gptq(const Gptq& gptq, PackedModule& module) {
     module.replace(n_rows, n_cols, integer_matrix(std::move(m)));
 }
 
+/// There may be no zeros; then they are the middle, as quantizers that are symmetric store them too.
 void unpack_awq(std::uint64_t group_size, PackedModule& module) {
     constexpr std::uint64_t kInWord = 8;
     const SourceTensor& quants = module.find("qweight", {"I32"}, 2);
@@ -63,14 +66,71 @@ void unpack_awq(std::uint64_t group_size, PackedModule& module) {
                                      shape_words(quants.shape));
     m.n_groups = group_size ? m.n_cols / group_size : 1;
     m.quants = {.data = quants.data, .other_bytes = 4 * n_words, .along_rows = true, .interleaved = true};
-    const SourceTensor& zeros = module.find("qzeros", {"I32"}, 2);
-    module.need_shape("qzeros", zeros, {m.n_groups, n_words});
-    m.zeros = {.data = zeros.data, .other_bytes = 4 * n_words, .along_rows = true, .interleaved = true};
-    m.has_zeros = true;
+    m.has_zeros = module.peek("qzeros") != nullptr;
+    if (m.has_zeros) {
+        const SourceTensor& zeros = module.find("qzeros", {"I32"}, 2);
+        module.need_shape("qzeros", zeros, {m.n_groups, n_words});
+        m.zeros = {.data = zeros.data, .other_bytes = 4 * n_words, .along_rows = true, .interleaved = true};
+    }
     m.scales = module.find_factors("scales", {{m.n_groups, m.n_rows}}, true);
     m.group_of = groups_in_order(m.n_cols, group_size ? group_size : m.n_cols);
     const std::uint64_t n_rows = m.n_rows, n_cols = m.n_cols;
     module.replace(n_rows, n_cols, integer_matrix(std::move(m)));
+}
+
+/// AutoAWQ's other layout: rows are rows, and those of zeros and scales are padded to whole words of what its kernel reads.
+void unpack_awq_rows(std::uint64_t group_size, PackedModule& module) {
+    constexpr std::uint64_t kInWord = 8;
+    const SourceTensor& quants = module.find("qweight", {"I32"}, 2);
+    IntegerMatrix m;
+    m.n_rows = quants.shape[0];
+    m.n_cols = quants.shape[1] * kInWord;
+    const std::uint64_t of_group = group_size ? group_size : m.n_cols;
+    m.n_groups = div_up(m.n_cols, of_group);
+    m.quants = {.data = quants.data, .row_bytes = 4 * quants.shape[1]};
+    const SourceTensor& zeros = module.find("qzeros", {"I32"}, 2);
+    const std::uint64_t n_words = zeros.shape[1];
+    if (zeros.shape[0] != m.n_rows || n_words < div_up(m.n_groups, kInWord) || n_words > m.n_cols)
+        module.refuse("qzeros", "expected " + std::to_string(m.n_rows) + " rows of words for " +
+                                    std::to_string(m.n_groups) + " groups, got " + shape_words(zeros.shape));
+    m.zeros = {.data = zeros.data, .row_bytes = 4 * n_words};
+    m.has_zeros = true;
+    m.scales = module.find_factors("scales", {{m.n_rows, n_words * kInWord}});
+    m.group_of = groups_in_order(m.n_cols, of_group);
+    const std::uint64_t n_rows = m.n_rows, n_cols = m.n_cols;
+    module.replace(n_rows, n_cols, integer_matrix(std::move(m)));
+}
+
+using Unpack = void (*)(std::uint64_t group_size, PackedModule& module);
+
+Quantization awq_quantization(const char* name, std::uint64_t group_size, Unpack unpack) {
+    return {name, [group_size, unpack](Safetensors& weights) {
+                for_each_packed(weights, "qweight", "I32", [&](PackedModule& module) { unpack(group_size, module); });
+            }};
+}
+
+std::uint32_t read_bits(const Fields& fields) {
+    const std::uint32_t bits = fields.count("bits", 2, 8);
+    if (bits != 2 && bits != 3 && bits != 4 && bits != 8) fields.refuse("bits", "2, 3, 4 or 8");
+    return bits;
+}
+
+/// Settings of modules of their own, by their names; none of those that are left as they are.
+std::map<std::string, Gptq> read_own_settings(const Fields& fields, const Gptq& of_all) {
+    std::map<std::string, Gptq> own;
+    if (!fields.has("extra_config")) return own;
+    const Fields modules = fields.object("extra_config");
+    for (const auto& [name, settings] : modules.json().items()) {
+        const Fields of_module = modules.object(name.c_str());
+        if (of_module.has("bits") && of_module.count("bits") >= 16) continue;
+        if (name.find_first_of("*+[(\\^$|") != name.npos)
+            modules.refuse(name, "a module's name, not a pattern of them");
+        Gptq gptq = of_all;
+        if (of_module.has("bits")) gptq.bits = read_bits(of_module);
+        if (of_module.has("group_size")) gptq.group_size = read_group_size(of_module, "group_size");
+        own.emplace(name, gptq);
+    }
+    return own;
 }
 
 std::string lower(std::string text) {
@@ -82,8 +142,7 @@ std::string lower(std::string text) {
 
 Quantization read_gptq(const Fields& fields) {
     Gptq gptq;
-    gptq.bits = fields.count("bits", 2, 8);
-    if (gptq.bits != 2 && gptq.bits != 3 && gptq.bits != 4 && gptq.bits != 8) fields.refuse("bits", "2, 3, 4 or 8");
+    gptq.bits = read_bits(fields);
     gptq.group_size = read_group_size(fields, "group_size");
     gptq.ordered = fields.flag_or("desc_act", false);
     const char* format = fields.has("checkpoint_format") ? "checkpoint_format" : "format";
@@ -107,12 +166,37 @@ Quantization read_awq(const Fields& fields) {
     if (fields.count(bits, 1, 32) != 4) fields.refuse(bits, "4");
     const std::uint64_t group_size =
         read_group_size(fields, fields.has("q_group_size") ? "q_group_size" : "group_size");
-    if (!fields.flag_or("zero_point", true)) fields.refuse("zero_point", "true");
     const char* format = fields.has("version") ? "version" : "format";
-    if (lower(fields.text_or(format, "gemm")) != "gemm") fields.refuse(format, "gemm");
-    return {"awq, 4 bits", [group_size](Safetensors& weights) {
-                for_each_packed(weights, "qweight", "I32",
-                                [&](PackedModule& module) { unpack_awq(group_size, module); });
+    const std::string layout = lower(fields.text_or(format, "gemm"));
+    if (layout != "gemm" && layout != "gemv") fields.refuse(format, "gemm or gemv");
+    return awq_quantization("awq, 4 bits", group_size, layout == "gemm" ? unpack_awq : unpack_awq_rows);
+}
+
+// Its own layouts are GPTQ's, with zeros as they are or, for AutoGPTQ's kernels, less one, or AWQ's.
+Quantization read_auto_round(const Fields& fields) {
+    if (fields.text_or("data_type", "int") != "int") fields.refuse("data_type", "int");
+    if (fields.count_or("act_bits", 16) <= 8) fields.refuse("act_bits", "16");
+    if (fields.has("rotation_config")) fields.refuse("rotation_config", "none");
+    const char* format = fields.has("packing_format") ? "packing_format" : "backend";
+    const std::string layout = fields.text_or(format, "auto_round:auto_gptq");
+    if (!layout.starts_with("auto_round")) fields.refuse(format, "one that begins with auto_round");
+    const std::string kind = layout.substr(layout.find_last_of(':') + 1);
+    if (kind.find("fp") != kind.npos || kind == "llm_compressor")
+        fields.refuse(format, "auto_round, auto_round:auto_gptq, auto_round:gptqmodel or auto_round:auto_awq");
+    Gptq gptq;
+    gptq.bits = read_bits(fields);
+    gptq.group_size = read_group_size(fields, "group_size");
+    gptq.zeros_less_one = kind == "auto_gptq" || kind == "gptq";
+    if (kind.find("awq") != kind.npos) {
+        if (gptq.bits != 4) fields.refuse("bits", "4");
+        return awq_quantization("auto-round, 4 bits", gptq.group_size, unpack_awq);
+    }
+    const std::map<std::string, Gptq> own = read_own_settings(fields, gptq);
+    return {"auto-round, " + std::to_string(gptq.bits) + " bits", [gptq, own](Safetensors& weights) {
+                for_each_packed(weights, "qweight", "I32", [&](PackedModule& module) {
+                    const auto found = own.find(module.name());
+                    unpack_gptq(found == own.end() ? gptq : found->second, module);
+                });
             }};
 }
 

@@ -22,19 +22,22 @@ struct PackedMatrix {
 };
 
 struct Quantization {
-    std::string name;  ///< for a file's source_type: "gptq, 4 bits"
+    std::string name;  ///< for a file's source_type: "gptq, 4 bits"; empty: nothing is quantized
     /// Puts a matrix NAME.weight in the place of each module's tensors. Throws host::Error for what is not as the configuration
     /// says.
     std::function<void(Safetensors& weights)> unpack;
+    std::string note = {};  ///< for the user
 };
 
-/// Reads a quantization_config. Throws host::Error for methods and settings that no reader here knows.
+/// Reads a quantization_config. Throws host::Error for settings that no reader here knows, as `unpack` does for methods, unless all
+/// weights are floats: then the configuration is left over.
 [[nodiscard]] Quantization read_quantization(const Fields& fields);
 
-/// By method: AutoGPTQ's and GPTQModel's, AutoAWQ's, vLLM's compressed-tensors, float8 with a scale for each block, row or
+/// By method: AutoGPTQ's and GPTQModel's, AutoAWQ's, AutoRound's own, vLLM's compressed-tensors, float8 with a scale for each block, row or
 /// matrix (DeepSeek's, FBGEMM's), and BitNet's ternary weights.
 [[nodiscard]] Quantization read_gptq(const Fields& fields);
 [[nodiscard]] Quantization read_awq(const Fields& fields);
+[[nodiscard]] Quantization read_auto_round(const Fields& fields);
 [[nodiscard]] Quantization read_compressed_tensors(const Fields& fields);
 [[nodiscard]] Quantization read_float8(const Fields& fields);
 [[nodiscard]] Quantization read_bitnet(const Fields& fields);

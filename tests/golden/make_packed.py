@@ -123,6 +123,16 @@ def as_awq(m):
     return {"qweight": packed_awq(m.quants.T), "qzeros": packed_awq(m.zeros.T), "scales": m.scales.T}
 
 
+def as_awq_rows(m):
+    """AutoAWQ's second layout: four words of zeros for 1 to 32 groups of 32 columns, and as many scales."""
+    n_rows, n_groups = m.zeros.shape
+    zeros = np.zeros((n_rows, 32), m.zeros.dtype)
+    zeros[:, :n_groups] = m.zeros
+    scales = np.zeros((n_rows, 32), np.float16)
+    scales[:, :n_groups] = m.scales
+    return {"qweight": packed(m.quants, 4), "qzeros": packed(zeros, 4), "scales": scales}
+
+
 def as_words(m, zeros=None, ordered=False):
     tensors = {"weight_packed": packed(m.quants, m.bits), "weight_scale": m.scales,
                "weight_shape": np.array(m.quants.shape, np.int64)}
@@ -258,20 +268,39 @@ def compressed(layout, bits, group_size=None, symmetric=True, kind="int", strate
             "global_compression_ratio": None}
 
 
-def awq(group_size):
+def awq(group_size, **more):
     return {"quant_method": "awq", "bits": 4, "group_size": group_size, "zero_point": True, "version": "gemm",
-            "modules_to_not_convert": None}
+            "modules_to_not_convert": None, **more}
+
+
+def auto_round(layout, sym, **more):
+    return {"quant_method": "auto-round", "bits": 4, "group_size": 32, "sym": sym, "data_type": "int",
+            "packing_format": layout, "block_name_to_quantize": "model.layers", "autoround_version": "0.16.1", **more}
+
+
+def without(tensors, name):
+    return {part: array for part, array in tensors.items() if part != name}
 
 
 shutil.rmtree(HERE, ignore_errors=True)
 make("int4", 1, lambda r, s: Integers(r, s, 4, 32, True), {
     "gptq_int4": ("q4", gptq(4, 32), as_gptq, "bias"),
     "awq_int4": ("q4", awq(32), as_awq),
+    "awq_symmetric": ("q4", awq(32, zero_point=False), as_awq),
+    "awq_no_zeros": ("q4", awq(32, zero_point=False), lambda m: without(as_awq(m), "qzeros")),
+    "auto_round_awq": ("q4", auto_round("auto_round:auto_awq", True), as_awq),
     "words_int4": ("q4", compressed("pack-quantized", 4, 32), as_words)})
 make("int4_zeros", 2, lambda r, s: Integers(r, s, 4, 32, False), {
     "gptq_int4_zeros": ("q8", gptq(4, 32, sym=False, checkpoint_format="gptq"), as_gptq),
     "gptq_v2": ("q8", gptq(4, 32, sym=False, checkpoint_format="gptq_v2"), lambda m: as_gptq(m, 2)),
     "awq": ("q8", awq(32), as_awq),
+    "awq_gemv": ("q8", awq(32, version="gemv"), as_awq_rows),
+    "auto_round": ("q8", auto_round("auto_round", False, extra_config={"lm_head": {"bits": 16}}),
+                   lambda m: without(as_gptq(m, 2), "g_idx")),
+    "auto_round_gptq": ("q8", auto_round("auto_round:auto_gptq", False, bits=2, extra_config={
+        "model.layers.0." + name: {"bits": 4, "group_size": 32} for name in (
+            "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj",
+            "mlp.down_proj")}), lambda m: without(as_gptq(m), "g_idx")),
     "words_int4_zeros": ("q8", compressed("pack-quantized", 4, 32, False), lambda m: as_words(m, "packed")),
     "words_int4_zero_bytes": ("q8", compressed("pack-quantized", 4, 32, False), lambda m: as_words(m, "bytes"))})
 make("int4_ordered", 3, lambda r, s: Integers(r, s, 4, 16, False, ordered=True), {
@@ -279,7 +308,7 @@ make("int4_ordered", 3, lambda r, s: Integers(r, s, 4, 16, False, ordered=True),
     "words_ordered": ("q8", compressed("pack-quantized", 4, 16, False, actorder="group"),
                       lambda m: as_words(m, "packed", True))})
 make("int4_rows", 4, lambda r, s: Integers(r, s, 4, -1, False), {
-    "gptq_rows": ("q8", gptq(4, -1, sym=False), lambda m: {k: v for k, v in as_gptq(m).items() if k != "g_idx"}),
+    "gptq_rows": ("q8", gptq(4, -1, sym=False), lambda m: without(as_gptq(m), "g_idx")),
     "awq_rows": ("q8", awq(-1), as_awq)})
 make("int8", 5, lambda r, s: Integers(r, s, 8, -1, True), {
     "gptq_int8": ("q8", gptq(8, -1), as_gptq),

@@ -38,7 +38,7 @@ std::vector<Folder> folders() {
     std::vector<Folder> all;
     for (const auto& entry : fs::directory_iterator(golden()))
         if (entry.path().filename() != "floats") all.emplace_back(entry.path());
-    CHECK(all.size() == 30);
+    CHECK(all.size() == 36);
     return all;
 }
 
@@ -238,13 +238,26 @@ TEST_CASE("packed folders: an adapter is merged into what the numbers stand for"
     }
 }
 
+TEST_CASE("packed folders: settings that are left over beside floats are noted and not used") {
+    TemporaryFolder folder;
+    fs::copy(golden() / "floats" / "int4", folder / "model");
+    const AlignedBytes plain = file_of({.source = folder / "model"});
+    edit_json(folder / "model/config.json", [](SortedJson& json) {
+        json["quantization_config"] = {{"quant_method", "bitsandbytes"}, {"load_in_4bit", true}};
+    });
+    CHECK(same_bytes(file_of({.source = folder / "model"}), plain));
+    const ModelSource source = read_source({.source = folder / "model"});
+    REQUIRE(source.notes.size() == 1);
+    CHECK(contains(source.notes[0], "quantization_config: nothing of it is used, for the weights are floats"));
+}
+
 TEST_CASE("packed folders: methods and settings that no reader has are refused by name") {
     const std::string methods = line_of("awq", [](const fs::path& at) {
         edit_json(at / "config.json", [](SortedJson& json) { json["quantization_config"]["quant_method"] = "hqq"; });
     });
     CHECK(contains(methods,
                    "config.json: quantization_config: quant_method: expected one of gptq, awq, "
-                   "compressed-tensors, fp8, fbgemm_fp8, bitnet, got \"hqq\""));
+                   "auto-round, compressed-tensors, fp8, fbgemm_fp8, bitnet, got \"hqq\""));
     check_config_refused("gptq_int4", "/bits", 5, "bits: expected 2, 3, 4 or 8, got 5");
     check_config_refused("gptq_int4", "/bits", nullptr, "bits: expected a whole number from 2 to 8");
     check_config_refused("gptq_int4", "/group_size", 0, "group_size: expected a whole number above 0, or -1, got 0");
@@ -256,8 +269,12 @@ TEST_CASE("packed folders: methods and settings that no reader has are refused b
     check_config_refused("gptq_int4", "/pack_dtype", "int16", "pack_dtype: expected int32");
     check_config_refused("gptq_int4", "/dynamic", {{"+:down_proj", {{"bits", 8}}}}, "expected no settings of its own");
     check_config_refused("awq", "/bits", 8, "bits: expected 4, got 8");
-    check_config_refused("awq", "/zero_point", false, "zero_point: expected true");
-    check_config_refused("awq", "/version", "gemv", "version: expected gemm, got \"gemv\"");
+    check_config_refused("awq", "/version", "marlin", "version: expected gemm or gemv, got \"marlin\"");
+    check_config_refused("auto_round", "/packing_format", "auto_round:fp8", "packing_format: expected auto_round, ");
+    check_config_refused("auto_round", "/data_type", "mx_fp", "data_type: expected int");
+    check_config_refused("auto_round", "/act_bits", 8, "act_bits: expected 16");
+    check_config_refused("auto_round", "/extra_config", {{"model.*", {{"bits", 8}}}},
+                         "expected a module's name, not a pattern");
     check_config_refused("words_int4", "/format", "nvfp4-pack-quantized", "format: expected pack-quantized, int-quant");
     check_config_refused("words_int4", "/kv_cache_scheme", {{"num_bits", 8}}, "kv_cache_scheme: expected none");
     check_config_refused("words_int4", "/transform_config", {{"config_groups", 1}}, "transform_config: expected none");
