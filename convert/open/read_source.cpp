@@ -6,10 +6,12 @@
 #include <string_view>
 
 #include "convert/families/heads.h"
+#include "convert/formats/ggml_whisper.h"
 #include "convert/formats/safetensors.h"
 #include "convert/formats/text_file.h"
 #include "convert/formats/torch_pickle.h"
 #include "convert/open/convert.h"
+#include "convert/open/foreign.h"
 #include "convert/sources/chat_info.h"
 #include "convert/sources/fovea_file.h"
 #include "convert/sources/gguf_model.h"
@@ -24,6 +26,7 @@
 #include "convert/sources/text_part.h"
 #include "convert/sources/torch_module.h"
 #include "convert/sources/whisper.h"
+#include "convert/sources/whisper_file.h"
 #include "convert/tokenizers/numbered_pieces.h"
 #include "convert/tokenizers/tokenizer_file.h"
 #include "convert/tokenizers/vocab_json.h"
@@ -174,7 +177,9 @@ ModelSource read_speech(const ConvertOptions& options, const Fields& fields, con
     ModelSource source = read_whisper(fields, folder, std::move(weights));
     TokenizerFacts facts{.vocab_size = source.config.decoder.vocab_size};
     if (fields.has("eos_token_id")) facts.eos.push_back(fields.count("eos_token_id", 0, facts.vocab_size - 1));
-    add_tokenizer(options.tokenizer, {folder / "tokenizer.json"}, facts, source);
+    add_tokenizer(options.tokenizer,
+                  {folder / "tokenizer.json", reads_vocab_json(folder) ? folder / "vocab.json" : fs::path()}, facts,
+                  source);
     return source;
 }
 
@@ -291,6 +296,32 @@ ModelSource read_llama2c_model(const ConvertOptions& options) {
                           read_llama2c(options.source, map_model(options)));
 }
 
+/// A checkpoint of PyTorch: the weights of the folder that it lies in, or OpenAI's Whisper.
+ModelSource read_checkpoint(const ConvertOptions& options) {
+    TorchCheckpoint checkpoint = read_torch_checkpoint(options.source);
+    const fs::path folder = options.source.parent_path();
+    if (is_openai_whisper(checkpoint)) {
+        const bool is_ranked = options.tokenizer.extension() == ".tiktoken";
+        ModelSource source =
+            read_openai_whisper(options.source, std::move(checkpoint), is_ranked ? options.tokenizer : "");
+        if (is_ranked) return source;
+        return with_tokenizer(options, {}, std::move(source));
+    }
+    if (!is_there(options.config.empty() ? folder / "config.json" : options.config))
+        throw host::Error(options.source.string() +
+                          ": expected a config.json beside a checkpoint of PyTorch, got none");
+    return read_hf(options, folder, [&](const fs::path&) { return read_torch_file(options.source); });
+}
+
+ModelSource read_ggml_model(const ConvertOptions& options) {
+    return with_tokenizer(options, {}, read_ggml_whisper_file(options.source, map_model(options)));
+}
+
+[[noreturn]] ModelSource refuse_foreign(const ConvertOptions& options) {
+    throw host::Error(options.source.string() + ": expected a model that can be read here, got " +
+                      foreign_model(options.source, first_bytes(options.source)));
+}
+
 [[noreturn]] ModelSource refuse_json(const ConvertOptions& options) {
     const fs::path folder = options.source.has_parent_path() ? options.source.parent_path() : fs::path(".");
     throw host::Error(options.source.string() +
@@ -312,16 +343,22 @@ bool is_adapter(const fs::path& path, std::string_view) {
 }
 bool is_safetensors(const fs::path& path, std::string_view) { return path.extension() == ".safetensors"; }
 bool is_json(const fs::path& path, std::string_view) { return path.extension() == ".json" && is_there(path); }
+bool is_checkpoint(const fs::path&, std::string_view start) { return looks_like_checkpoint(start); }
+bool is_ggml(const fs::path&, std::string_view start) { return looks_like_ggml(start); }
+bool is_foreign(const fs::path& path, std::string_view start) { return !foreign_model(path, start).empty(); }
 bool is_fovea(const fs::path&, std::string_view start) { return start == magic(); }
 bool is_other(const fs::path&, std::string_view) { return true; }
 
 /// The first that a source looks like counts.
 constexpr SourceKind kSourceKinds[] = {
     {"a folder with an adapter alone", is_adapter, refuse_adapter},
+    {"another program's", is_foreign, refuse_foreign},
     {"a Hugging Face folder", is_folder, read_folder},
     {"its weights", is_safetensors, read_safetensors},
     {"its configuration", is_json, refuse_json, false},
     {"GGUF", is_gguf, read_gguf_model},
+    {"a checkpoint of PyTorch", is_checkpoint, read_checkpoint},
+    {"whisper.cpp's", is_ggml, read_ggml_model},
     {"Fovea", is_fovea, read_fovea_model, false},
     {"llama2.c", is_other, read_llama2c_model, false},  // whose oldest files begin with no magic number
 };

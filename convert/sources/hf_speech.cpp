@@ -47,26 +47,6 @@ std::optional<std::vector<float>> matrix_of(const SortedJson& rows, std::size_t 
     return values;
 }
 
-/// The ids of tokenizer.json's added tokens by their names. A file that is none is left to who reads the tokenizer.
-std::map<std::string, std::uint32_t> added_tokens(const fs::path& path) {
-    std::map<std::string, std::uint32_t> ids;
-    if (!is_there(path)) return ids;
-    const Mapping mapping = map_source(path, kMostTokenizerBytes);
-    const std::string_view text = text_of(mapping);
-    check_json_depth(text, path.string());
-    bool in_added = false;
-    const auto take = [&](int depth, SortedJson::parse_event_t event, SortedJson& parsed) {
-        if (event == SortedJson::parse_event_t::key && depth == 1) return in_added = parsed == "added_tokens";
-        if (event != SortedJson::parse_event_t::object_end || depth != 2 || !in_added) return true;
-        const auto id = parsed.find("id"), name = parsed.find("content");
-        if (id != parsed.end() && name != parsed.end() && id->is_number_unsigned() && name->is_string())
-            ids.emplace(name->get<std::string>(), id->get<std::uint32_t>());
-        return false;
-    };
-    [[maybe_unused]] const SortedJson rest = SortedJson::parse(text.begin(), text.end(), take, false);
-    return ids;
-}
-
 /// "<|en|>", "<|haw|>": two letters or three.
 bool is_language(const std::string& name) {
     return (name.size() == 6 || name.size() == 7) && name.starts_with("<|") && name.ends_with("|>") &&
@@ -117,8 +97,34 @@ std::vector<float> read_preprocessor(const fs::path& file, Sound& sound) {
                                      std::to_string(sound.n_bins()) + " numbers");
 }
 
-std::string speech_info(const Fields& config, const fs::path& generation, const fs::path& tokenizer) {
-    SortedJson members = by_names(added_tokens(tokenizer), config.count("vocab_size"));
+std::map<std::string, std::uint32_t> added_tokens(const fs::path& folder) {
+    std::map<std::string, std::uint32_t> ids;
+    const fs::path path = folder / "tokenizer.json", alone = folder / "added_tokens.json";
+    if (!is_there(path) && is_there(alone)) {
+        const Fields named = Fields::read(alone);
+        for (const auto& [name, id] : named.json().items())
+            if (id.is_number_unsigned()) ids.emplace(name, id.get<std::uint32_t>());
+    }
+    if (!is_there(path)) return ids;
+    const Mapping mapping = map_source(path, kMostTokenizerBytes);
+    const std::string_view text = text_of(mapping);
+    check_json_depth(text, path.string());
+    bool in_added = false;
+    const auto take = [&](int depth, SortedJson::parse_event_t event, SortedJson& parsed) {
+        if (event == SortedJson::parse_event_t::key && depth == 1) return in_added = parsed == "added_tokens";
+        if (event != SortedJson::parse_event_t::object_end || depth != 2 || !in_added) return true;
+        const auto id = parsed.find("id"), name = parsed.find("content");
+        if (id != parsed.end() && name != parsed.end() && id->is_number_unsigned() && name->is_string())
+            ids.emplace(name->get<std::string>(), id->get<std::uint32_t>());
+        return false;
+    };
+    [[maybe_unused]] const SortedJson rest = SortedJson::parse(text.begin(), text.end(), take, false);
+    return ids;
+}
+
+std::string speech_info(const Fields& config, const fs::path& generation,
+                        const std::map<std::string, std::uint32_t>& tokens) {
+    SortedJson members = by_names(tokens, config.count("vocab_size"));
     const auto take = [&](const SortedJson& from) {
         for (const char* member : kMembers)
             if (from.contains(member) && !from[member].is_null()) members[member] = from[member];

@@ -5,6 +5,7 @@
 
 #include "convert/families/reading.h"
 #include "convert/sources/hf_speech.h"
+#include "convert/sources/source_rows.h"
 #include "convert/sources/source_tensors.h"
 #include "convert/sources/tied_output.h"
 #include "host/base/error.h"
@@ -118,6 +119,11 @@ private:
         if (!files_.tensors.count(name)) refuse(files_, name, "shape " + shape_words(wanted), "none");
         TensorView view = floats(files_, name, wanted, !vector);
         view.row_stride = vector ? 1 : spec.n_cols;
+        if (const SourceTensor& tensor = files_.tensors.at(name); tensor.packed) {
+            if (vector || convolves) refuse(files_, name, "plain floats", "others");
+            read_packed(tensor, 0, view);
+            each_type_ = true;
+        }
         weights_.add(spec, convolves ? by_taps(view, spec.n_cols) : view);
     }
 
@@ -142,16 +148,21 @@ private:
 
 }  // namespace
 
-ModelSource read_whisper(const Fields& fields, const std::filesystem::path& folder, Safetensors weights) {
+ModelSource join_whisper(const Fields& fields, const ReadFilters& read_filters, Safetensors weights,
+                         const std::string& speech) {
     refuse_present(fields, "quantization_config");
     Config config = read_config(fields);
-    std::vector<float> filters = read_preprocessor(folder / "preprocessor_config.json", config.encoder.sound);
+    std::vector<float> filters = read_filters(config.encoder.sound);
     require(check(config), fields.place());
     ModelSource source = WhisperTensors(config, std::move(filters), std::move(weights)).join();
-    source.info = {{"name", model_name(fields, kWhisperType)},
-                   {"architecture", kWhisperType},
-                   {"speech", speech_info(fields, folder / "generation_config.json", folder / "tokenizer.json")}};
+    source.info = {{"name", model_name(fields, kWhisperType)}, {"architecture", kWhisperType}, {"speech", speech}};
     return source;
+}
+
+ModelSource read_whisper(const Fields& fields, const std::filesystem::path& folder, Safetensors weights) {
+    const auto filters = [&](Sound& sound) { return read_preprocessor(folder / "preprocessor_config.json", sound); };
+    return join_whisper(fields, filters, std::move(weights),
+                        speech_info(fields, folder / "generation_config.json", added_tokens(folder)));
 }
 
 }  // namespace fovea

@@ -39,8 +39,8 @@ std::vector<std::byte> tokenizer_section_from_file(const std::filesystem::path& 
     const std::span text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (path.filename() == "vocab.json" && !numbered_pieces(path.parent_path()).empty())
         return tokenizer_section_from_numbered_pieces(path, facts, notes);
-    if (path.filename() == "vocab.json") return tokenizer_section_from_vocab_json(path, facts);
-    if (path.extension() == ".json") return tokenizer_section_from_json(text, path.string(), facts);
+    if (path.filename() == "vocab.json") return tokenizer_section_from_vocab_json(path, facts, notes);
+    if (path.extension() == ".json") return tokenizer_section_from_json(text, path.string(), facts, notes);
     if (path.extension() == ".txt")
         return tokenizer_section_from_vocab_txt(text, path.string(), path.parent_path() / "tokenizer_config.json",
                                                 facts);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "convert/formats/text_file.h"
 #include "convert/tokenizers/tokenizer_section.h"
 #include "convert/tokenizers/tokenizer_spelling.h"
 #include "convert/tokenizers/tokenizer_steps.h"
@@ -63,8 +64,8 @@ bool joins(std::string_view bytes) {
 class JsonConversion {
 public:
     JsonConversion(const JsonField& file, std::span<const char> text, const std::string& file_name,
-                   const TokenizerFacts& facts)
-        : file_(file), facts_(facts), steps_(read_steps(file["normalizer"], file["pre_tokenizer"])) {
+                   const TokenizerFacts& facts, std::vector<std::string>& notes)
+        : file_(file), facts_(facts), notes_(notes), steps_(read_steps(file["normalizer"], file["pre_tokenizer"])) {
         if (facts.lower_case)
             steps_.normalizer.insert(steps_.normalizer.begin(), make_step(StepKind::characters, kLowerCase));
         check_model(file["model"]);
@@ -186,11 +187,19 @@ private:
     void set_added() {
         const JsonField list = file_["added_tokens"];
         bool any_plain = false, any_normalized = false;
+        std::vector<std::string> beyond;
         if (!list.is_null())
             for (const JsonField& token : list.elements()) {
+                if (token["id"].id() >= facts_.vocab_size) {
+                    beyond.push_back(token["content"].text());
+                    continue;
+                }
                 add_added(token);
                 (source_.added.back().flags & kAddedNormalized ? any_normalized : any_plain) = true;
             }
+        if (!beyond.empty())
+            notes_.push_back(list.place() + ": left out, as the model has " + std::to_string(facts_.vocab_size) +
+                             " rows and none for them: " + few_of(beyond));
         source_.patterns = steps_.patterns;
         source_.maps = steps_.maps;
         if (any_plain) source_.steps.push_back(make_step(StepKind::added_tokens, 0));
@@ -202,7 +211,6 @@ private:
     void add_added(const JsonField& token) {
         const JsonField content = token["content"];
         AddedTokenSource added{token["id"].id(), 0, content.text()};
-        check_id(token["id"], added.id);
         if (added.text.empty()) content.refuse("some text");
         const std::uint32_t known = vocabulary_.find(added.text);
         if (known != kNoId ? known != added.id : vocabulary_.spellings.has(added.id))
@@ -261,6 +269,7 @@ private:
 
     const JsonField& file_;
     const TokenizerFacts& facts_;
+    std::vector<std::string>& notes_;
     TextSteps steps_;
     TextDecoding decoding_;
     Vocabulary vocabulary_;
@@ -271,10 +280,10 @@ private:
 }  // namespace
 
 std::vector<std::byte> tokenizer_section_from_json(std::span<const char> json_text, const std::string& file_name,
-                                                   const TokenizerFacts& facts) {
+                                                   const TokenizerFacts& facts, std::vector<std::string>& notes) {
     const SortedJson parts = parse_small_parts(json_text, file_name);
     const JsonField file(parts, file_name, "");
-    return write_tokenizer_section(JsonConversion(file, json_text, file_name, facts).run());
+    return write_tokenizer_section(JsonConversion(file, json_text, file_name, facts, notes).run());
 }
 
 }  // namespace fovea

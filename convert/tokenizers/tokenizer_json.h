@@ -13,7 +13,8 @@ namespace fovea {
 
 /// Facts about the model that the tokenizer's own file does not hold.
 struct TokenizerFacts {
-    std::uint32_t vocab_size = 0;   ///< rows of the model's embedding; a tokenizer with an id beyond is refused
+    std::uint32_t vocab_size =
+        0;  ///< rows of the model's embedding; added tokens beyond are left out, other ids refused
     std::optional<Token> bos = {};  ///< config.json's bos_token_id
     std::vector<Token> eos = {};    ///< config.json's and generation_config.json's eos_token_id, one or several
     bool lower_case = false;        ///< texts are lower-cased before anything else
@@ -26,10 +27,11 @@ struct TokenizerFacts {
 
 /// The section's bytes for the tokenizer.json in `json_text` (the whole file; it may be a mapping).
 /// Whether encoding puts a start token first is the file's word (its post-processor); facts.bos only says which it is.
-/// Memory: about the size of the result, besides the mapping. Throws host::Error, naming `file_name`, the field, and what
+/// `notes` gets a line for the user where an added token is left out. Memory: about the size of the result, besides the mapping. Throws host::Error, naming `file_name`, the field, and what
 /// was wanted and had.
 [[nodiscard]] std::vector<std::byte> tokenizer_section_from_json(std::span<const char> json_text,
                                                                  const std::string& file_name,
-                                                                 const TokenizerFacts& facts);
+                                                                 const TokenizerFacts& facts,
+                                                                 std::vector<std::string>& notes);
 
 }  // namespace fovea

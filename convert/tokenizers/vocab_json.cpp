@@ -31,6 +31,7 @@ struct VocabularyKind {
 };
 constexpr VocabularyKind kKinds[] = {
     {"GPT2Tokenizer", Style::gpt2, "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", ""},
+    {"WhisperTokenizer", Style::gpt2, "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", ""},
     {"CodeGenTokenizer", Style::gpt2, "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", ""},
     {"RobertaTokenizer", Style::roberta, "<s>", "</s>", "<unk>", "<mask>"},
     {"LongformerTokenizer", Style::roberta, "<s>", "</s>", "<unk>", "<mask>"},
@@ -43,7 +44,7 @@ constexpr std::pair<const char*, const char*> kTypes[] = {
     {"opt", "GPT2Tokenizer"},        {"phi", "CodeGenTokenizer"},           {"codegen", "CodeGenTokenizer"},
     {"roberta", "RobertaTokenizer"}, {"longformer", "LongformerTokenizer"}, {"bart", "BartTokenizer"},
     {"qwen2", "Qwen2Tokenizer"},     {"qwen2_moe", "Qwen2Tokenizer"},       {"qwen3", "Qwen2Tokenizer"},
-    {"qwen3_moe", "Qwen2Tokenizer"}};
+    {"qwen3_moe", "Qwen2Tokenizer"}, {"whisper", "WhisperTokenizer"}};
 
 constexpr const char* kQwenWords =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
@@ -104,8 +105,9 @@ constexpr const char* kQwenWords =
 /// The files of one folder, put together as a tokenizer.json.
 class Folder {
 public:
-    explicit Folder(const fs::path& path)
+    Folder(const fs::path& path, std::uint32_t vocab_size)
         : path_(path),
+          vocab_size_(vocab_size),
           config_path_(path.parent_path() / "tokenizer_config.json"),
           vocabulary_(read_object(path)),
           config_(read_object_or_none(config_path_)),
@@ -205,7 +207,7 @@ private:
                           {"rstrip", said("rstrip", false)},
                           {"normalized", said("normalized", !special)},
                           {"special", said("special", special)}});
-        vocabulary_[name] = id;
+        if (id.get<std::uint64_t>() < vocab_size_) vocabulary_[name] = id;
     }
 
     /// First the tokens that tokenizer_config.json lists whole, then the roles', then the others of added_tokens.json.
@@ -231,10 +233,14 @@ private:
             if (like.is_object()) like["special"] = true, like["normalized"] = false;
             add(name, id, like, true);
         }
-        for (const auto& [name, id] : more_.items()) add(name, id, SortedJson(), false);
+        std::set<std::string> special;
+        for (const SortedJson& token : field_of("additional_special_tokens")) special.insert(token_text(token));
+        for (const auto& [name, id] : more_.items()) add(name, id, SortedJson(), special.count(name) != 0);
     }
 
-    const fs::path path_, config_path_;
+    const fs::path path_;
+    const std::uint32_t vocab_size_;
+    const fs::path config_path_;
     SortedJson vocabulary_;
     const SortedJson config_, roles_, more_;
     const VocabularyKind& kind_;
@@ -248,9 +254,10 @@ bool reads_vocab_json(const fs::path& folder) {
     return is_there(folder / "vocab.json") && is_there(folder / "merges.txt") && find_kind(class_of(folder));
 }
 
-std::vector<std::byte> tokenizer_section_from_vocab_json(const fs::path& path, const TokenizerFacts& facts) {
-    const std::string text = json_text(Folder(path).joined());
-    return tokenizer_section_from_json(text, path.string(), facts);
+std::vector<std::byte> tokenizer_section_from_vocab_json(const fs::path& path, const TokenizerFacts& facts,
+                                                         std::vector<std::string>& notes) {
+    const std::string text = json_text(Folder(path, facts.vocab_size).joined());
+    return tokenizer_section_from_json(text, path.string(), facts, notes);
 }
 
 }  // namespace fovea

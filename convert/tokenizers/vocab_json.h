@@ -6,7 +6,7 @@
 
 namespace fovea {
 
-/// Whether a folder has both, of a kind that is read here: byte-level BPE as GPT-2, RoBERTa or Qwen 2 cut words, by the
+/// Whether a folder has both, of a kind that is read here: byte-level BPE as GPT-2, RoBERTa, Whisper or Qwen 2 cut words, by the
 /// tokenizer_class of tokenizer_config.json or config.json, or else by the latter's model_type. Throws host::Error for files that are
 /// no JSON.
 [[nodiscard]] bool reads_vocab_json(const std::filesystem::path& folder);
@@ -15,6 +15,7 @@ namespace fovea {
 /// Tokens with a role are that file's or special_tokens_map.json's, further ones added_tokens.json's. Throws
 /// host::Error, naming the file, and what was wanted and had.
 [[nodiscard]] std::vector<std::byte> tokenizer_section_from_vocab_json(const std::filesystem::path& path,
-                                                                       const TokenizerFacts& facts);
+                                                                       const TokenizerFacts& facts,
+                                                                       std::vector<std::string>& notes);
 
 }  // namespace fovea

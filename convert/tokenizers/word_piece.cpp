@@ -42,7 +42,8 @@ std::vector<std::byte> tokenizer_section_from_word_piece(const WordPiece& source
     } catch (const SortedJson::exception&) {
         throw host::Error(file_name + ": expected UTF-8, got other bytes");
     }
-    return tokenizer_section_from_json(as_json, file_name, facts);
+    std::vector<std::string> none;  // each added token is in the vocabulary, whose ids are checked
+    return tokenizer_section_from_json(as_json, file_name, facts, none);
 }
 
 }  // namespace fovea

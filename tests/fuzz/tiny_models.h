@@ -156,7 +156,8 @@ inline AlignedBytes file_of(const Tiny& tiny) {
         const std::string path = std::string(FOVEA_GOLDEN_DIR "/") + tiny.tokenizer;
         std::ifstream file(path, std::ios::binary);
         const std::string json((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-        source.tokenizer = tokenizer_section_from_json(json, path, {.vocab_size = 100000, .bos = {}, .eos = {}});
+        source.tokenizer =
+            tokenizer_section_from_json(json, path, {.vocab_size = 100000, .bos = {}, .eos = {}}, source.notes);
     }
     if (tiny.name == std::string_view("tinier") && tiny.tokenizer) source.tokenizer = shortened(source.tokenizer);
     source.info = {{"name", tiny.name}, {"architecture", "test"}};

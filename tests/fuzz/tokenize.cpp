@@ -23,7 +23,9 @@ std::vector<Opened> open_all() {
         const std::string path = std::string(FOVEA_GOLDEN_DIR "/tokenizer_") + name + ".json";
         std::ifstream file(path, std::ios::binary);
         const std::string json((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-        const auto section = tokenizer_section_from_json(json, path, {.vocab_size = 100000, .bos = {}, .eos = {}});
+        std::vector<std::string> notes;
+        const auto section =
+            tokenizer_section_from_json(json, path, {.vocab_size = 100000, .bos = {}, .eos = {}}, notes);
         Opened& opened = all.emplace_back();
         opened.section.assign(section.begin(), section.end());
         fuzz::promise(open_tokenizer(opened.section, opened.tokenizer).ok(), "golden tokenizers open");

@@ -9,9 +9,10 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace fovea;
     std::vector<std::byte> section;
+    std::vector<std::string> notes;
     try {
         section = tokenizer_section_from_json({reinterpret_cast<const char*>(data), size}, "tokenizer.json",
-                                              {.vocab_size = 2000, .bos = {}, .eos = {}});
+                                              {.vocab_size = 2000, .bos = {}, .eos = {}}, notes);
     } catch (const host::Error&) {
         return 0;
     }

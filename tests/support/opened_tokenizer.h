@@ -31,7 +31,8 @@ inline std::string golden_text(const std::string& name) {
 
 inline std::vector<std::byte> section_of(const std::string& tokenizer_json,
                                          const TokenizerFacts& facts = {.vocab_size = 1u << 20}) {
-    return tokenizer_section_from_json(tokenizer_json, "tokenizer.json", facts);
+    std::vector<std::string> notes;
+    return tokenizer_section_from_json(tokenizer_json, "tokenizer.json", facts, notes);
 }
 
 /// Ids of `text`, in memory that ends where the tokenizer says it may.

@@ -2,6 +2,7 @@
 // and of the tokens that steer.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "convert/weights/mel_filters.h"
@@ -62,9 +63,10 @@ struct Speech {
     }
 
     /// The rows of the first n frames or, where there is a decoder, the logits of the golden's tokens beside them.
-    [[nodiscard]] std::vector<float> hear(std::span<const float> frames, std::uint32_t n_frames) const {
+    [[nodiscard]] std::vector<float> hear(std::span<const float> frames, std::uint32_t n_frames,
+                                          std::uint32_t most_tokens = 12) const {
         const Config& config = model.config();
-        std::vector<Token> tokens(config.decoder.n_layers ? 12 : 0);
+        std::vector<Token> tokens(config.decoder.n_layers ? most_tokens : 0);
         for (std::uint32_t i = 0; i < tokens.size(); ++i) tokens[i] = (7 * i + 3) % config.decoder.vocab_size;
         const auto n_tokens = static_cast<std::uint32_t>(tokens.size());
         Plan plan;
@@ -84,6 +86,14 @@ struct Speech {
         return out;
     }
 };
+
+/// A source's file, as a program opens it.
+host::Opened opened_of(const ConvertOptions& given, const TemporaryFolder& folder) {
+    ConvertOptions options = given;
+    options.output = folder / "opened.fovea";
+    convert_source(options);
+    return host::open(options.output.string());
+}
 
 nlohmann::json steering_of(const fs::path& folder) {
     return nlohmann::json::parse(find_info(Speech(folder).model, "speech"));
@@ -184,6 +194,84 @@ TEST_CASE("speech: what steers is generation_config.json's or, without it, the n
         CHECK(json["timestamp_begin"] == 276);
         CHECK(json["is_multilingual"] == true);
     }
+}
+
+TEST_CASE("speech: OpenAI's own file and whisper.cpp's have openai-whisper's logits, tokens and rules") {
+    const fs::path folder = fs::path(FOVEA_GOLDEN_DIR) / "whisper_files";
+    const auto expected = nlohmann::json::parse(read_text(folder / "expected.json"));
+    const std::vector<float> frames = floats_of(folder / "frames.npy"), logits = floats_of(folder / "logits.npy");
+    std::vector<std::vector<std::byte>> tokenizers;
+    for (const char* file : {"tiny.pt", "tiny.bin"}) {
+        CAPTURE(file);
+        CHECK(error_of(logits, Speech(folder / file, Type::f32).hear(frames, 20, 4)) < 1e-4f);
+        const ModelSource source = read_source({.source = folder / file});
+        CHECK(source.notes.empty());
+        const nlohmann::json steering = steering_of(folder / file);
+        for (const char* name : {"suppress_tokens", "lang_to_id", "timestamp_begin", "no_timestamps_token_id"})
+            CHECK(steering[name] == expected[name]);
+        auto begin = steering["begin_suppress_tokens"].get<std::vector<Token>>();
+        std::sort(begin.begin(), begin.end());
+        CHECK(begin == expected["begin_suppress_tokens"]);
+        const TemporaryFolder made;
+        const host::Opened opened = opened_of({.source = folder / file}, made);
+        for (const auto& [text, ids] : expected["texts"].items()) {
+            CHECK(opened.tokens(text) == ids.get<std::vector<Token>>());
+            CHECK(opened.text(ids.get<std::vector<Token>>()) == text);
+        }
+        tokenizers.push_back(source.tokenizer);
+    }
+    CHECK(tokenizers[0] == tokenizers[1]);
+    TemporaryFolder alone;
+    fs::copy(folder / "tiny.pt", alone / "tiny.pt");
+    const ModelSource without =
+        read_source({.source = alone / "tiny.pt", .tokenizer = folder / "multilingual.tiktoken"});
+    CHECK(without.tokenizer == tokenizers[0]);
+    CHECK(contains(refusal_of([&] { (void)read_source({.source = alone / "tiny.pt"}); }),
+                   "n_vocab: expected 50257 tokens"));
+}
+
+TEST_CASE(
+    "speech: whisper.cpp's file that is cut off anywhere is refused, and one with a byte changed is refused or read") {
+    const std::string whole = read_text(fs::path(FOVEA_GOLDEN_DIR) / "whisper_files" / "tiny.bin");
+    TemporaryFolder folder;
+    const auto refused = [&](const std::string& bytes) {
+        write_text(folder / "odd.bin", bytes);
+        return refusal_of([&] { (void)read_source({.source = folder / "odd.bin"}); });
+    };
+    for (std::size_t n = 8; n < whole.size(); n += n < 200 ? 3 : 4999) CHECK(!refused(whole.substr(0, n)).empty());
+    for (std::size_t n = 4; n < whole.size(); n += n < 200 ? 1 : 4999) {
+        std::string changed = whole;
+        changed[n] = static_cast<char>(changed[n] ^ 0x41);
+        (void)refused(changed);
+    }
+}
+
+TEST_CASE("speech: a folder with vocab.json, merges.txt and added_tokens.json has the tokenizer.json's tokens") {
+    TemporaryFolder copy;
+    fs::copy(golden("whisper_narrow"), copy.path(), fs::copy_options::recursive);
+    const auto whole = nlohmann::json::parse(read_text(copy / "tokenizer.json"));
+    fs::remove(copy / "tokenizer.json");
+    nlohmann::json added = nlohmann::json::object(), special = nlohmann::json::array();
+    for (const auto& token : whole["added_tokens"]) {
+        added[token["content"].get<std::string>()] = token["id"];
+        if (token["special"] == true) special.push_back(token["content"]);
+    }
+    std::string merges = "#version: 0.2\n";
+    for (const auto& merge : whole["model"]["merges"])
+        merges += merge[0].get<std::string>() + " " + merge[1].get<std::string>() + "\n";
+    write_text(copy / "vocab.json", whole["model"]["vocab"].dump());
+    write_text(copy / "merges.txt", merges);
+    write_text(copy / "added_tokens.json", added.dump());
+    write_text(copy / "special_tokens_map.json", nlohmann::json({{"additional_special_tokens", special}}).dump());
+    const TemporaryFolder made[2];
+    const host::Opened parted = opened_of({.source = copy.path()}, made[0]),
+                       joined = opened_of({.source = golden("whisper_narrow")}, made[1]);
+    for (const char* text : {"the lamp on 'the' <|en|><|0.02|>", " \xc3\xa9t\xc3\xa9"})
+        CHECK(parted.tokens(text, {.parse_special = true}) == joined.tokens(text, {.parse_special = true}));
+    const std::vector<Token> ids = {266, 267, 0, 277};
+    CHECK(parted.text(ids) == joined.text(ids));
+    fs::remove(copy / "generation_config.json");
+    CHECK(steering_of(copy.path())["lang_to_id"] == steering_of(golden("whisper_bare"))["lang_to_id"]);
 }
 
 TEST_CASE("speech: of several ids that end a text the first is taken") {

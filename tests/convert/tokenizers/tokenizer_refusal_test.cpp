@@ -71,7 +71,6 @@ TEST_CASE("what a tokenizer.json may not say is refused with its file, field, ex
     const char* const gpt2 = "tokenizer_gpt2.json";
     const char* const llama3 = "tokenizer_llama3.json";
     const char* const llama2 = "tokenizer_llama2.json";
-    const json id_too_large = {{"id", 1u << 20}, {"content", "x"}};
     check_refused(gpt2, "/model/type", "Unigram", {"model.type", "BPE", "Unigram"});
     check_refused(gpt2, "/model/dropout", 0.5, {"model.dropout", "none", "0.5"});
     check_refused(gpt2, "/model/end_of_word_suffix", "</w>", {"model.end_of_word_suffix", "</w>"});
@@ -94,7 +93,6 @@ TEST_CASE("what a tokenizer.json may not say is refused with its file, field, ex
     check_refused(gpt2, "/pre_tokenizer/use_regex", 1, {"pre_tokenizer.use_regex", "true or false", "1"});
     check_refused(gpt2, "/decoder/type", "Metaspace", {"decoder.type", "ByteLevel", "Metaspace"});
     check_refused(gpt2, "/post_processor/type", "Odd", {"post_processor.type", "TemplateProcessing", "Odd"});
-    check_refused(gpt2, "/added_tokens/0", id_too_large, {"added_tokens[0].id", "1048576"});
     check_refused(gpt2, "/added_tokens/0/id", 5, {"added_tokens[0].id", "5"});
     check_refused(gpt2, "/added_tokens/0/content", "", {"added_tokens[0].content", "some text"});
     check_refused(gpt2, "/added_tokens/0/content", std::string(256, 'x'), {"added_tokens[0]"});
@@ -123,6 +121,22 @@ TEST_CASE("what a tokenizer.json may not say is refused with its file, field, ex
     check_refused("tokenizer_t5_small.json", "/model/unk_id", 100000, {"model.unk_id", "number in the vocabulary"});
     check_refused("tokenizer_t5_small.json", "/model/vocab/3", {"x"}, {"model.vocab", "scores"});
     check_refused("tokenizer_t5_small.json", "/model/vocab", json::object(), {"model.vocab", "none"});
+}
+
+TEST_CASE("added tokens behind the model's rows are left out with a note, and nothing else changes") {
+    auto json = nlohmann::json::parse(golden_text("tokenizer_bloom.json"));
+    std::uint32_t n = 0;
+    for (const auto& [name, id] : json["model"]["vocab"].items()) n = std::max(n, id.get<std::uint32_t>() + 1);
+    for (const auto& token : json["added_tokens"]) n = std::max(n, token["id"].get<std::uint32_t>() + 1);
+    const TokenizerFacts facts{.vocab_size = n};
+    const std::vector<std::byte> wanted = section_of(json.dump(), facts);
+    for (const char* name : {"<image_soft_token>", "[PAD]"})
+        json["added_tokens"].push_back({{"id", n++}, {"content", name}, {"special", true}, {"normalized", false}});
+    std::vector<std::string> notes;
+    CHECK(tokenizer_section_from_json(json.dump(), "tokenizer.json", facts, notes) == wanted);
+    REQUIRE(notes.size() == 1);
+    CHECK(notes[0] == "tokenizer.json: added_tokens: left out, as the model has " + std::to_string(facts.vocab_size) +
+                          " rows and none for them: <image_soft_token>, [PAD]");
 }
 
 TEST_CASE("what is no tokenizer.json is refused") {

@@ -54,7 +54,7 @@ struct ChatModel {
         const std::string text = tokenizer.dump();
         write_adapter(config);
         ModelSource source = random_model(config, 3);
-        source.tokenizer = tokenizer_section_from_json(text, name, {config.decoder.vocab_size, {}, {}});
+        source.tokenizer = tokenizer_section_from_json(text, name, {config.decoder.vocab_size, {}, {}}, source.notes);
         if (*chat_template) source.info.emplace_back("chat_template", chat_template);
         source.info.insert(source.info.end(), info.begin(), info.end());
         write_file(source, path, {});

@@ -22,7 +22,7 @@ std::string written(const TemporaryFolder& folder, const char* name, const Confi
     if (tokenizer) {
         const fs::path path = fs::path(FOVEA_GOLDEN_DIR) / tokenizer;
         source.tokenizer =
-            tokenizer_section_from_json(read_text(path), path.string(), {.vocab_size = 1u << 20, .bos = {}, .eos = {}});
+            tokenizer_section_from_json(read_text(path), path.string(), {.vocab_size = 1u << 20}, source.notes);
     }
     write_file(source, folder / name, {});
     return (folder / name).string();

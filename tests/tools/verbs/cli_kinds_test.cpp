@@ -14,7 +14,7 @@ std::string written(const TemporaryFolder& folder, const char* name, const Confi
     const fs::path json = fs::path(FOVEA_GOLDEN_DIR) / "tokenizer_bert.json";
     if (has_tokenizer)
         source.tokenizer =
-            tokenizer_section_from_json(read_text(json), json.string(), {.vocab_size = 1u << 20, .bos = {}, .eos = {}});
+            tokenizer_section_from_json(read_text(json), json.string(), {.vocab_size = 1u << 20}, source.notes);
     write_file(source, folder / name, {});
     return (folder / name).string();
 }
