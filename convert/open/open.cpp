@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "convert/open/cached.h"
+#include "convert/open/hub_cache.h"
 #include "convert/sources/hf_config.h"
 #include "convert/tokenizers/tokenizer_file.h"
 #include "convert/tokenizers/vocab_json.h"
@@ -21,9 +22,9 @@ namespace fs = std::filesystem;
 
 /// Where the Fovea file of `path` is, which may be a source: then it is converted once, into the user's cache folder.
 std::string fovea_file(const std::string& path, const Progress& progress) {
-    if (!is_source(path)) return path;
     ConvertOptions options;
-    options.source = path;
+    options.source = find_source(path);
+    if (!is_source(options.source)) return path;
     options.n_threads = default_threads();
     options.progress = progress;
     const auto say = [&](const fs::path& made) {
@@ -35,11 +36,7 @@ std::string fovea_file(const std::string& path, const Progress& progress) {
 
 /// People who come from transformers or Ollama give the name that a model has on a hub.
 void refuse_hub_name(const std::string& path) {
-    std::error_code ignored;
-    const std::size_t slash = path.find('/');
-    const bool is_name =
-        slash != path.npos && slash && slash + 1 < path.size() && path.find('/', slash + 1) == path.npos;
-    if (is_name && path[0] != '.' && path[0] != '~' && !fs::exists(path.substr(0, slash), ignored))
+    if (is_hub_name(path) && find_source(path) == path)
         throw host::Error(path + ": no such file; a model of the Hugging Face hub is downloaded first: hf download " +
                           path);
 }
@@ -84,7 +81,7 @@ host::Opened host::open(const std::string& path, const OpenOptions& options, con
 }
 
 convert::OpenedTokenizer convert::open_tokenizer(const std::string& given) {
-    const std::string path = tokenizer_file(given);
+    const std::string path = tokenizer_file(find_source(given).string());
     constexpr std::uint32_t kMostTokens = 1u << 24;  // as many as a model may have
     OpenedTokenizer result;
     host::Opened& opened = result.opened;

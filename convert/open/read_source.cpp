@@ -12,6 +12,7 @@
 #include "convert/formats/torch_pickle.h"
 #include "convert/open/convert.h"
 #include "convert/open/foreign.h"
+#include "convert/open/hub_cache.h"
 #include "convert/sources/chat_info.h"
 #include "convert/sources/fovea_file.h"
 #include "convert/sources/gguf_model.h"
@@ -397,7 +398,11 @@ bool is_source(const fs::path& path) {
     return (fs::is_directory(path, error) || fs::is_regular_file(path, error)) && kind_of(path).opens;
 }
 
-ModelSource read_source(const ConvertOptions& options) {
+ModelSource read_source(const ConvertOptions& given) {
+    ConvertOptions options = given;
+    options.source = find_source(given.source);
+    options.base = find_source(given.base);
+    for (ScaledAdapter& lora : options.loras) lora.folder = find_source(lora.folder);
     check_output(options);
     return with_origin(options.base.empty() ? kind_of(options.source).read(options) : read_adapter(options));
 }

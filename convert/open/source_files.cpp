@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "convert/formats/gguf_split.h"
+#include "convert/open/hub_cache.h"
 #include "host/base/output_file.h"
 
 namespace fovea {
@@ -37,7 +38,7 @@ std::vector<fs::path> source_files(const fs::path& path) {
 
 void keep_source(const std::string& path) {
     keep_from_writing(path);
-    for (const fs::path& file : source_files(path))
+    for (const fs::path& file : source_files(find_source(path)))
         if (std::count(std::begin(kSourceEndings), std::end(kSourceEndings), file.extension().string()))
             keep_from_writing(file.string());
 }

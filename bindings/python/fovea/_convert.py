@@ -171,12 +171,14 @@ def _options(type: str | None, tokenizer: Path | None, n_threads: int) -> dict[s
 
 
 def existing(path: Path) -> str:
-    """Return the path of what is there; else FileNotFoundError and its kin, as Python words them."""
+    """Return the path of what is there or in the hub's cache; else FileNotFoundError and its kin."""
     name = os.fsdecode(path)
     try:
         os.stat(name)
     except FileNotFoundError as error:
         owner, _, model = name.partition("/")
+        if (found := _fovea.find_source(name)) != name:
+            return found
         if not (owner and model and "/" not in model and owner[0] not in ".~") or os.path.exists(owner):
             raise
         words = f"No such file or folder; a model of the Hugging Face hub is downloaded first: hf download {name}"

@@ -11,6 +11,7 @@
 #include "bindings/python/src/opened.h"
 #include "bindings/python/src/session.h"
 #include "convert/open/cached.h"
+#include "convert/open/hub_cache.h"
 
 namespace fovea::python {
 namespace {
@@ -123,6 +124,8 @@ void bind_convert(nb::module_& module) {
     module.def("cached", cached, nb::arg("options"));
     module.def(
         "is_source", [](const std::string& path) { return is_source(path); }, nb::arg("path"));
+    module.def(
+        "find_source", [](const std::string& path) { return find_source(path).string(); }, nb::arg("path"));
     module.def("convert_file", convert_file, nb::arg("options"));
     module.def("convert_arrays", convert_arrays, nb::arg("options"), nb::arg("arrays"));
 }
