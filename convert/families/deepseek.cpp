@@ -71,6 +71,10 @@ void read_deepseek_choice(const Fields& fields, bool is_third, Block& block) {
 void read_deepseek(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
     const bool is_third = type == "deepseek_v3";
+    // Its class makes positions of head_dim where a file has it; the second's does not.
+    if (const std::uint32_t turns = fields.count("qk_rope_head_dim");
+        is_third && fields.has("head_dim") && fields.count("head_dim") != turns)
+        fields.refuse("head_dim", "qk_rope_head_dim, " + std::to_string(turns));
     Block block = read_gated(fields, {}, false, stack);
     refuse_true(fields, "mlp_bias");
     if (fields.count_or("moe_layer_freq", 1) != 1) fields.refuse("moe_layer_freq", "1");

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "convert/families/family.h"
 #include "convert/weights/mapped_weights.h"
 
@@ -36,7 +38,11 @@ const Family* find_family(const std::string& model_type) {
 
 Fields with_defaults(const Fields& fields, const Family& family, const std::string& model_type) {
     const ModelType* type = find_type(family, model_type);
-    return type && type->defaults ? fields.or_else(read_sorted_json(type->defaults)) : fields;
+    SortedJson written = fields.json();
+    if (const auto rope = written.find("rope_parameters"); rope != written.end() && rope->empty())
+        written.erase(rope);  // to a class null, or an object without members, is not there
+    const Fields plain(std::move(written), fields.place());
+    return type && type->defaults ? plain.or_else(read_sorted_json(type->defaults)) : plain;
 }
 
 TensorPlace place_of(std::span<const TensorName> names, Role role) {

@@ -63,12 +63,13 @@ void read_glm_moe(const Fields& fields, const std::string& type, HfConfig& resul
     Block experts = block;
     read_routing(fields, names, RouterScore::sigmoid, experts);
     read_expert_groups(fields, names, experts);
+    const std::optional<double> part = is_glm || is_solar ? std::optional(1.0) : std::nullopt;
     std::vector<LayerShape> layers;
     for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
         const Block& own = sparse[i] ? experts : block;
         // K-EXAONE has positions only in its windows, if it has windows.
         const bool turns = !is_exaone || windowed[i] || !fields.has("sliding_window");
-        layers.push_back(turns ? with_rope(fields, own) : LayerShape{own, {}, {}});
+        layers.push_back(turns ? with_rope(fields, own, nullptr, part) : LayerShape{own, {}, {}});
         if (windowed[i]) layers.back().block.attention.window = fields.count("sliding_window");
     }
     result.n_skipped_layers = is_glm ? number_or(fields, "num_nextn_predict_layers", 0, kMaxLayers) : 0;

@@ -114,13 +114,13 @@ void read_hf_sections(const Fields& config, const char* layer_type, Block& block
     block.attention.rope_interleaved = plane && fields->flag_or("mrope_interleaved", interleaves);
 }
 
-std::uint32_t read_hf_rotary_dim(const Fields& config, std::uint32_t head_dim, const char* layer_type, double part) {
-    part = config.number_or("partial_rotary_factor", 0.0, 1.0, part);
-    if (const std::optional<Fields> fields = scaling_of(config, layer_type)) {
-        if (fields->text_or("rope_type", "") == "proportional") return head_dim;
-        part = fields->number_or("partial_rotary_factor", 0.0, 1.0, part);
-    }
-    return static_cast<std::uint32_t>(head_dim * part);
+std::uint32_t read_hf_rotary_dim(const Fields& config, std::uint32_t head_dim, const char* layer_type,
+                                 std::optional<double> part) {
+    const std::optional<Fields> fields = scaling_of(config, layer_type);
+    if (!part || (fields && fields->text_or("rope_type", "") == "proportional")) return head_dim;
+    part = config.number_or("partial_rotary_factor", 0.0, 1.0, *part);
+    if (fields) part = fields->number_or("partial_rotary_factor", 0.0, 1.0, *part);
+    return static_cast<std::uint32_t>(head_dim * *part);
 }
 
 }  // namespace fovea

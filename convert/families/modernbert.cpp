@@ -77,7 +77,9 @@ void read_modernbert(const Fields& fields, const std::string&, HfConfig& result)
     Rope global, local;
     global.base = read_base(fields, "full_attention", "global_rope_theta", 160000.0);
     local.base = read_base(fields, "sliding_attention", "local_rope_theta", 10000.0);
-    const std::uint32_t window = fields.count_or("local_attention", 128) / 2 + 1;
+    const std::uint32_t half_window =
+        fields.has("sliding_window") ? fields.count("sliding_window") : fields.count_or("local_attention", 128) / 2;
+    const std::uint32_t window = half_window + 1;
     const std::vector<bool> is_local = read_local_layers(fields, stack.n_layers);
     std::vector<LayerShape> layers(stack.n_layers, {block, global});
     for (std::uint32_t i = 0; i < stack.n_layers; ++i)

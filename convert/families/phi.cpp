@@ -45,7 +45,7 @@ void read_phi3(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_gated(fields, {.default_epsilon = 1e-5}, false, stack);
     if (fields.has("sliding_window")) block.attention.window = fields.count("sliding_window");
-    set_layers(fields, with_rope(fields, block), result);
+    set_layers(fields, with_rope(fields, block, nullptr, 1.0), result);
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ void read_output_head(const Fields& fields, bool tied_by_default, Stack& stack) 
     stack.tied_output = fields.flag_or("tie_word_embeddings", tied_by_default);
 }
 
-LayerShape with_rope(const Fields& fields, Block block, const char* layer_type, double part) {
+LayerShape with_rope(const Fields& fields, Block block, const char* layer_type, std::optional<double> part) {
     block.attention.position = Position::rope;
     block.attention.rotary_dim = read_hf_rotary_dim(fields, block.attention.head_dim, layer_type, part);
     const Rope rope = read_hf_rope(fields, layer_type);
@@ -85,7 +85,7 @@ LayerShape with_rope(const Fields& fields, Block block, const char* layer_type, 
     return {block, rope, {}};
 }
 
-LayerShape with_adjacent_rope(const Fields& fields, const Block& block, double part) {
+LayerShape with_adjacent_rope(const Fields& fields, const Block& block, std::optional<double> part) {
     LayerShape shape = with_rope(fields, block, nullptr, part);
     shape.rope.halves = false;
     return shape;

@@ -1,5 +1,6 @@
 // Shared by readers of config.json: the names of widths, activations and windows, and layers as shapes of blocks.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,16 +68,17 @@ inline void set_biases(Block& b, bool has) {
 /// Makes `block` turn by positions of three dimensions, where config.json says how many frequencies each has.
 void read_hf_sections(const Fields& config, const char* layer_type, Block& block);
 
-/// How many dims of each head turn: head_dim times partial_rotary_factor, which is `part` if no field has it.
-[[nodiscard]] std::uint32_t read_hf_rotary_dim(const Fields& config, std::uint32_t head_dim,
-                                               const char* layer_type = nullptr, double part = 1.0);
+/// How many dims of each head turn: head_dim times partial_rotary_factor, which is `part` if no field has it. Without `part` the
+/// model's class has no such field: all dims turn, whatever the file says, but for proportional scaling, which has its own.
+[[nodiscard]] std::uint32_t read_hf_rotary_dim(const Fields& config, std::uint32_t head_dim, const char* layer_type,
+                                               std::optional<double> part);
 
 /// Makes `block` rotate its heads as config.json's rotary settings say, and returns the shape. Settings may differ by kind of
-/// layer: `layer_type` is the kind's name. `part` of each head turns if no field says how much.
+/// layer: `layer_type` is the kind's name. `part` is as read_hf_rotary_dim has it.
 [[nodiscard]] LayerShape with_rope(const Fields& fields, Block block, const char* layer_type = nullptr,
-                                   double part = 1.0);
+                                   std::optional<double> part = {});
 /// The same for a source whose adjacent dims turn together.
-[[nodiscard]] LayerShape with_adjacent_rope(const Fields& fields, const Block& block, double part = 1.0);
+[[nodiscard]] LayerShape with_adjacent_rope(const Fields& fields, const Block& block, std::optional<double> part = {});
 
 /// A head's slopes (Press et al. 2022): powers of 2^(−most / n) if the number n of heads is a power of two; else those
 /// of the power of two below, then every other one of the power above.

@@ -164,9 +164,9 @@ void add_task(const GgufConfig& config, ModelSource& source) {
     if (config.labels.empty()) return;
     std::string lines;
     for (const std::string& label : config.labels) lines += one_line(label) + "\n";
-    source.info = {{"task", "text-classification"},
-                   {"labels", lines},
-                   {"scores", config.labels.size() == 1 ? "sigmoid" : "softmax"}};
+    source.info.emplace_back("task", "text-classification");
+    source.info.emplace_back("labels", lines);
+    source.info.emplace_back("scores", config.labels.size() == 1 ? "sigmoid" : "softmax");
 }
 
 /// The model's type is that of most of its layers' matrices, by their elements.

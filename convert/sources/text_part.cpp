@@ -80,6 +80,12 @@ std::optional<std::string> module_alone(const std::string& name) {
     return {};
 }
 
+/// What Voxtral's text_config has where it does not say it, whatever its type has.
+constexpr const char* kOfVoxtral =
+    R"({"model_type": "llama", "vocab_size": 131072, "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 30,
+        "num_key_value_heads": 8, "max_position_embeddings": 131072, "rms_norm_eps": 1e-05, "rope_theta": 100000000.0,
+        "head_dim": 128})";
+
 }  // namespace
 
 std::optional<Fields> text_part(const Fields& fields) {
@@ -97,6 +103,7 @@ std::optional<Fields> text_part(const Fields& fields) {
         if (fields.has(name)) of_whole[name] = fields.json()[name];
     Fields part = fields.object("text_config").or_else(of_whole);
     if (fields.flag_or("tie_word_embeddings", false)) part = part.with("tie_word_embeddings", true);
+    if (type == "voxtral") part = part.or_else(read_sorted_json(kOfVoxtral));
     const std::string of_part = part.text("model_type");
     for (const auto& [name, sizes] : kSizes)
         if (of_part == name) return part.or_else(read_sorted_json(sizes));

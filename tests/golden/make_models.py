@@ -13,7 +13,6 @@ import numpy
 import torch
 from transformers import (GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, MistralConfig,
                           MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM)
-from transformers.models.llama import modeling_llama
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "models"
 N_TOKENS = 24
@@ -76,31 +75,6 @@ def rope(kind, theta=10000.0, **more):
     return {"rope_type": kind, "rope_theta": theta, **more}
 
 
-def make_partial():
-    """Llama with the first half of each head rotated, which transformers' own Llama can't do."""
-    whole_head = modeling_llama.apply_rotary_pos_emb
-    rotary_dim = 8
-
-    def apply(q, k, cos, sin, unsqueeze_dim=1):
-        rotated = whole_head(q[..., :rotary_dim], k[..., :rotary_dim], cos, sin, unsqueeze_dim)
-        return tuple(torch.cat((turned, x[..., rotary_dim:]), dim=-1) for turned, x in zip(rotated, (q, k)))
-
-    class Partial(LlamaForCausalLM):
-        def __init__(self, config):
-            super().__init__(config)
-            steps = torch.arange(0, rotary_dim, 2, dtype=torch.float) / rotary_dim
-            self.model.rotary_emb.inv_freq = 1.0 / (10000.0**steps)
-
-    def edit(config):
-        older_spelling(config)
-        config["partial_rotary_factor"] = 0.5
-        config["architectures"] = ["LlamaForCausalLM"]
-
-    modeling_llama.apply_rotary_pos_emb = apply
-    make("llama_partial", Partial, llama(head_dim=16), 8, edit=edit)
-    modeling_llama.apply_rotary_pos_emb = whole_head
-
-
 def main():
     make("llama_tied", LlamaForCausalLM, llama(), 1, edit=older_spelling)
     make("llama_wide_heads", LlamaForCausalLM,
@@ -121,7 +95,6 @@ def main():
                      rope_parameters=rope("default", 1e6)), 5)
     make("llama_linear", LlamaForCausalLM, llama(rope_parameters=rope("linear", factor=2.5)), 6, edit=older_spelling)
     make("llama_dynamic", LlamaForCausalLM, llama(rope_parameters=rope("dynamic", factor=4.0)), 7)
-    make_partial()
     make("llama_yarn", LlamaForCausalLM,
          llama(head_dim=16, max_position_embeddings=4096,
                rope_parameters=rope("yarn", factor=4.0, original_max_position_embeddings=1024)), 9)

@@ -91,8 +91,6 @@ TEST_CASE("refusals: config.json") {
     check_has(with("rope_scaling", SortedJson{{"rope_type", "linear"}, {"factor", 0}}), {"factor", "got 0"});
     check_has(with("rope_scaling", SortedJson{{"full_attention", SortedJson::object()}}),
               {"full_attention", "for all layers"});
-    check_has(with("partial_rotary_factor", 2.0), {"partial_rotary_factor", "got 2.0"});
-    check_has(with("partial_rotary_factor", 0.0), {"config.json", "rotary_dim"});
     check_has(with("eos_token_id", "end"), {"eos_token_id: expected a token's id"});
     check_has(with("layer_types", SortedJson::array({"full_attention"}), "qwen2_window"), {"layer_types: expected 3"});
     check_has(with("layer_types", SortedJson::array({"a", "b", "c"}), "qwen2_window"),
