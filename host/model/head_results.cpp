@@ -120,10 +120,11 @@ std::optional<Bytes> part_of(const host::Opened& opened, std::string_view text, 
 }
 
 /// Finds a text's words one after the other by their tokens.
-class WordFinder {
+class WordsOfText {
 public:
     /// The first `n_before` tokens of the text are no words.
-    WordFinder(const host::Opened& opened, std::string_view text, std::size_t n_before) : opened_(opened), text_(text) {
+    WordsOfText(const host::Opened& opened, std::string_view text, std::size_t n_before)
+        : opened_(opened), text_(text) {
         if (n_before) {
             const std::vector<Token> all = opened.tokens(text, {.add_special = false});
             at_ =
@@ -221,7 +222,7 @@ std::vector<LabelledWord> labelled_words(const host::Opened& opened, const Head&
     const auto is_around = [&](Token id) {
         return opened.tokenizer.is_special(id) && std::find(around.begin(), around.end(), id) != around.end();
     };
-    WordFinder finder(opened, text.text, tokens.n_before);
+    WordsOfText finder(opened, text.text, tokens.n_before);
     std::vector<LabelledWord> words;
     for (std::size_t i = 0, end; i < tokens.ids.size(); i = end) {
         end = i + 1;
