@@ -23,7 +23,8 @@ std::string code_of(const std::string& written) {
 TEST_CASE("languages: every name of Whisper's is known, in any case and with a region") {
     const json names = golden()["whisper"];
     REQUIRE(names.size() > 200);
-    for (const auto& [name, code] : names.items()) {
+    for (const auto& item : names.items()) {
+        const std::string &name = item.key(), code = item.value();
         CAPTURE(name);
         std::string upper = name;
         std::transform(upper.begin(), upper.end(), upper.begin(),
@@ -40,7 +41,8 @@ TEST_CASE("languages: codes of three letters and scripts are NLLB's, and codes o
     const json all = golden();
     std::vector<std::string> nllb = all["nllb"];
     std::size_t n_found = 0;
-    for (const auto& [name, code] : all["whisper"].items()) {
+    for (const auto& item : all["whisper"].items()) {
+        const std::string &name = item.key(), code = item.value();
         const auto found = find_known_language(name);
         const std::string three(found->three);
         const bool has =
