@@ -1,6 +1,5 @@
 // Constants that keep to what stands beside them: a validator of values, which a schema has few of.
 #include <algorithm>
-#include <cmath>
 
 #include "host/grammar/json_keywords.h"
 #include "host/grammar/json_values.h"
@@ -32,8 +31,9 @@ public:
                 return !value.is_string() ||
                        language_of_regex(rule.get<std::string>(), dialects).has(value.get<std::string>());
             if (key == "multipleOf") {
-                (void)step_of(rule, place_ + "/" + key);
-                return !value.is_number() || std::fmod(value.get<double>(), rule.get<double>()) == 0;
+                const std::string at = place_ + "/" + key;
+                const Decimal step = step_of(rule, at);
+                return !value.is_number() || is_multiple(value.get<double>(), step, at);
             }
             if (key == "not")
                 return !fits(value, rule, dialects == Dialects::all ? Dialects::any : Dialects::all, depth + 1);

@@ -54,6 +54,15 @@ Language multiples(const Decimal& step) {
     return Language::of(g, g.graph(std::move(graph))).minimal();
 }
 
+/// What a double keeps: with places, at most fifteen digits in all.
+Language exact_numbers(std::uint32_t places) {
+    Grammar g;
+    const NodeId digits = g.set({{'0', '9'}});
+    const NodeId behind = g.sequence({g.bytes("."), g.repeat(digits, 1, places)});
+    return Language::of(g,
+                        g.sequence({g.optional(g.bytes("-")), g.repeat(digits, 1, 15 - places), g.optional(behind)}));
+}
+
 /// Numbers of at most fifteen digits before the point.
 NodeId any_number(Grammar& g, std::uint32_t places) {
     const NodeId digits = g.set({{'0', '9'}});
@@ -74,7 +83,8 @@ NodeId multiples_within(Grammar& grammar, const NumberBounds& bounds, const Deci
         const NodeId numbers = bounds.none() ? any_number(g, whole ? 0 : step.places)
                                : whole       ? whole_within(g, bounds)
                                              : number_within(g, bounds);
-        return multiples(step) & Language::of(g, numbers);
+        const Language out = multiples(step) & Language::of(g, numbers);
+        return step.places ? out & exact_numbers(step.places) : out;
     });
     return out.write(grammar, [&](const CodeSet& set) { return grammar.set(set); });
 }

@@ -63,12 +63,17 @@ NumberBounds bounds(const Json& given, const std::string& place, bool whole) {
 }
 
 Decimal step_of(const Json& given, const std::string& place) {
-    constexpr double kMostParts = 16384;  // of one, halved again and again
     const double step = given.is_number() ? given.get<double>() : 0;
     if (!(step > 0)) refuse_value(place, "a number above 0", given);
-    if (std::floor(step * kMostParts) != step * kMostParts)
-        refuse(place, "a whole number, or halves, quarters or the like of one", json_text(given) + ": not supported");
     return decimal_of(step, place);
+}
+
+bool is_multiple(double number, const Decimal& step, const std::string& place) {
+    const Decimal d = decimal_of(number, place);
+    if (d.value == 0 || d.places > step.places) return d.value == 0;  // the last of its places is no zero
+    std::int64_t rest = d.value % step.value;
+    for (std::uint32_t i = d.places; i < step.places; ++i) rest = rest * 10 % step.value;
+    return rest == 0;
 }
 
 bool fits(const Json& value, const Json& given, const std::string& place) {

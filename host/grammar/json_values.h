@@ -14,9 +14,10 @@ namespace fovea::grammar {
 [[nodiscard]] bool is_of_type(const Json& value, const Json& type, const std::string& place);
 /// The bounds of a number, or of whole ones. Throws GrammarError if a number's bound has more than fifteen digits.
 [[nodiscard]] NumberBounds bounds(const Json& given, const std::string& place, bool whole);
-/// The value of multipleOf. Throws GrammarError if it is none, or one that a double does not hold exactly: readers of JSON would
-/// disagree on its multiples.
+/// The value of multipleOf, as the decimal that it is written as. Throws GrammarError if it is none.
 [[nodiscard]] Decimal step_of(const Json& given, const std::string& place);
+/// Whether a number, as the decimal that it is written as, is a multiple.
+[[nodiscard]] bool is_multiple(double number, const Decimal& step, const std::string& place);
 /// Whether a constant keeps to type, const, bounds and lengths beside it.
 [[nodiscard]] bool fits(const Json& value, const Json& given, const std::string& place);
 

@@ -65,8 +65,15 @@ TEST_CASE("schemas: multiples") {
     CHECK_FALSE(allows(R"({"type":"integer","multipleOf":2.5})", "7"));
     CHECK(allows(R"({"allOf":[{"multipleOf":4},{"multipleOf":6}]})", "12"));
     CHECK_FALSE(allows(R"({"allOf":[{"multipleOf":4},{"multipleOf":6}]})", "18"));
-    CHECK(refused(R"({"properties":{"p":{"multipleOf":0.01}}})")
-              .find("schema/properties/p/multipleOf: expected a whole number, or halves") == 0);
+    const char* const cents = R"({"type":"number","multipleOf":0.01,"minimum":0})";
+    for (const char* text : {"0", "19.99", "0.29", "1.1", "7.50", "1000"}) CHECK(allows(cents, text));
+    for (const char* text : {"19.999", "0.001", "-1"}) CHECK_FALSE(allows(cents, text));
+    CHECK(allows(R"({"type":"number","multipleOf":0.03})", "0.21"));
+    CHECK_FALSE(allows(R"({"type":"number","multipleOf":0.03})", "0.2"));
+    CHECK(allows(R"({"enum":[0.29,0.295],"multipleOf":0.01})", "0.29"));
+    CHECK_FALSE(allows(R"({"enum":[0.29,0.295],"multipleOf":0.01})", "0.295"));
+    CHECK(refused(R"({"properties":{"p":{"multipleOf":1234.5}}})")
+              .find("schema/properties/p/multipleOf: expected a step of at most 1000") == 0);
     CHECK(refused(R"({"multipleOf":-1})") == "schema/multipleOf: expected a number above 0, got -1");
 }
 
