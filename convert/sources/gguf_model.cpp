@@ -16,6 +16,7 @@
 #include "convert/sources/latent_rows.h"
 #include "convert/sources/lora_file.h"
 #include "convert/sources/lora_joiner.h"
+#include "convert/sources/sampling_info.h"
 #include "convert/sources/source_rows.h"
 #include "convert/sources/source_tensors.h"
 #include "convert/tokenizers/gguf_tokenizer.h"
@@ -206,6 +207,7 @@ public:
                            {{"name", config_.name}, {"architecture", file_.text("general.architecture")}});
         if (with_tokenizer) source.tokenizer = tokenizer_section_from_gguf(file_, stack.vocab_size, source.notes);
         add_chat_info(file_, source);
+        if (stack.has_output_head) add_sampling_info(file_, source);
         weights_.keep(file_.release());
         set_readers(std::move(weights_), source, true);
         return source;

@@ -6,6 +6,7 @@
 #include "convert/families/heads.h"
 #include "convert/families/reading.h"
 #include "convert/sources/hf_target.h"
+#include "convert/sources/sampling_info.h"
 #include "convert/sources/text_part.h"
 #include "convert/sources/whisper.h"
 #include "host/base/error.h"
@@ -33,6 +34,15 @@ void leave_out_logits(const Fields& fields, HfConfig& result) {
     stack.logit_softcap = 0.0f;
     stack.logit_scale = Stack{}.logit_scale;
     if (!result.table_maps.empty()) fields.refuse("word_embed_proj_dim", "hidden_size, where rows become vectors");
+}
+
+/// What the folder says of texts that its decoder writes.
+void add_generation_info(const Fields& fields, const std::filesystem::path& generation, ModelSource& source) {
+    const Stack& decoder = source.config.decoder;
+    if (source.config.encoder.n_layers && decoder.n_layers)
+        source.info.emplace_back("target", target_info(fields, generation, decoder.vocab_size));
+    else if (decoder.has_output_head)
+        add_sampling_info(fields, generation, source);
 }
 
 }  // namespace
@@ -91,8 +101,7 @@ HfConfig read_hf_config(const std::filesystem::path& config, const std::filesyst
         add_ids(more, "eos_token_id", stack.vocab_size, result.eos);
     }
     if (!bos.empty()) result.bos = bos.front();
-    if (result.source.config.encoder.n_layers && result.source.config.decoder.n_layers)
-        result.source.info.emplace_back("target", target_info(fields, generation, stack.vocab_size));
+    add_generation_info(fields, generation, result.source);
     if (const std::string suffix = fields.text_or("prompt_suffix", ""); !suffix.empty())
         result.source.info.emplace_back("prompt_suffix", suffix);
     return result;

@@ -22,6 +22,8 @@ Status read_sampler(const fovea_sampler* given, SamplerOptions& options) noexcep
     options = {};
 #define FOVEA_SAMPLER_REAL(field, neutral, ...) options.field = known.field == 0.0f ? neutral : known.field;
 #define FOVEA_SAMPLER_COUNT(field, ...) options.field = known.field;
+#define FOVEA_SAMPLER_MORE_REAL(...)
+#define FOVEA_SAMPLER_MORE_COUNT(...)
 #define FOVEA_SAMPLER_SEED(field) options.field = known.field;
 #include "fovea/sampler_options.inc"
     if (has(Part::penalties)) {
@@ -30,6 +32,9 @@ Status read_sampler(const fovea_sampler* given, SamplerOptions& options) noexcep
         if (known.n_bias && !known.bias) return is_null("bias: NULL");
         options.bias = {reinterpret_cast<const LogitBias*>(known.bias), known.n_bias};
     }
+    static_assert(sizeof(MoreSamplers) == sizeof(fovea_more_samplers) &&
+                  offsetof(MoreSamplers, min_tokens) == offsetof(fovea_more_samplers, min_tokens));
+    options.more = reinterpret_cast<const MoreSamplers*>(known.more);
     return {};
 }
 

@@ -7,6 +7,7 @@
 #include "engine/model/arena.h"
 #include "engine/pass/workspace.h"
 #include "engine/text/generator_state.h"
+#include "engine/text/samplers.h"
 
 namespace fovea {
 namespace {
@@ -184,6 +185,7 @@ Status start(Generator& generator, std::span<const Token> prompt, const Generate
     s.ends_by_length = options.n_new <= room;
     s.n_left = s.ends_by_length ? options.n_new : room;
     s.sampler = sampler;
+    if (has(Part::samplers)) s.mirostat_mu = 2 * settled(sampler.options.more).mirostat_tau;
     s.filter = options.filter;
     s.speculation = options.speculation;
     if (has(Part::vectors)) s.memory = options.memory;
@@ -198,6 +200,7 @@ Status start(Generator& generator, std::span<const Token> prompt, const Generate
     s.end_tokens = options.end_tokens;
     s.shown = options.shown;
     s.n_bytes = s.n_shown = 0;
+    if (has(Part::samplers)) s.n_stopped = 0;
     // Over the prompt too: whether a space is dropped depends on what came before.
     s.decoder = {};
     if (s.tokenizer.valid())

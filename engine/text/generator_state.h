@@ -46,7 +46,9 @@ struct GeneratorState {
     std::uint32_t marked = 0;       // where the cache is marked for the present step's proposals; 0: it is not
     std::uint32_t n_bytes = 0;      // in `bytes`, of which the first n_shown were handed out
     std::uint32_t n_shown = 0;
-    Match match;  // of the present step
+    std::uint32_t n_stopped = 0;  // bytes of the stop string that ended the text, behind n_bytes
+    float mirostat_mu = 0;        // Mirostat's bound, in bits
+    Match match;                  // of the present step
     Economy economy;
     FinishReason finish = FinishReason::none;
     bool running = false;         // there is a text, which has not ended

@@ -6,6 +6,7 @@
 
 #include "engine/format/parts.h"
 #include "engine/kernels/kernels.h"
+#include "engine/text/samplers.h"
 #include "platform/float_env.h"
 
 namespace fovea {
@@ -45,44 +46,11 @@ float uniform(std::uint64_t state) noexcept {
 /// Whether the text so far and biases change no logit.
 [[nodiscard]] bool is_neutral(const SamplerOptions& o) noexcept {
     return o.repeat_penalty == 1.0f &&
-           (!has(Part::penalties) || (o.frequency_penalty == 0 && o.presence_penalty == 0 && o.bias.empty()));
+           (!has(Part::penalties) || (o.frequency_penalty == 0 && o.presence_penalty == 0 && o.bias.empty())) &&
+           (!has(Part::samplers) || !o.more || o.more->dry_multiplier == 0);
 }
 
 // ---- candidates ----------------------------------------------------------------------------------------------------
-
-/// A total order, so that no sort's inner workings can show.
-bool before(const Candidate& a, const Candidate& b) noexcept {
-    return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
-}
-
-/// Unnormalised probabilities: exp((logit - highest) / temperature), 1 for the first in order.
-struct Weights {
-    float highest, temperature;
-    void (*exp)(const float* x, std::size_t n, float* y) noexcept;
-
-    /// Calls visit(i, weight of candidates[i]) in order until it returns false.
-    template<class Visit>
-    void each(std::span<const Candidate> candidates, Visit&& visit) const noexcept {
-        constexpr std::size_t kPiece = 256;
-        float x[kPiece], weight[kPiece];
-        for (std::size_t begin = 0; begin < candidates.size(); begin += kPiece) {
-            const std::size_t left = candidates.size() - begin, n = left < kPiece ? left : kPiece;
-            for (std::size_t i = 0; i < n; ++i) {
-                const float logit = candidates[begin + i].logit;
-                x[i] = logit == highest ? 0.0f : (logit - highest) / temperature;  // equal first: both may be infinite
-            }
-            exp(x, n, weight);
-            for (std::size_t i = 0; i < n; ++i)
-                if (!visit(begin + i, weight[i])) return;
-        }
-    }
-
-    [[nodiscard]] float sum(std::span<const Candidate> candidates) const noexcept {
-        float total = 0;
-        each(candidates, [&](std::size_t, float weight) { return total += weight, true; });
-        return total;
-    }
-};
 
 /// The tokens that may be chosen; see sample.
 struct Allowed {
@@ -165,7 +133,8 @@ void bias_and_penalize(std::span<Candidate> candidates, std::span<const Token> r
 
 /// Fills `scratch` with all candidates: biased, earlier tokens made less likely, forbidden ones impossible.
 std::span<Candidate> fill(std::span<Candidate> scratch, std::span<const float> logits, std::span<const Token> recent,
-                          std::span<const Token> counted, const SamplerOptions& o, const Allowed& allowed) noexcept {
+                          std::span<const Token> counted, const SamplerOptions& o, const Allowed& allowed,
+                          const SampledText& text) noexcept {
     const std::span<Candidate> candidates = scratch.first(logits.size());
     for (std::size_t i = 0; i < logits.size(); ++i)
         candidates[i] = {allowed.has(i) ? logits[i] : -kInfinity, static_cast<Token>(i)};
@@ -174,17 +143,9 @@ std::span<Candidate> fill(std::span<Candidate> scratch, std::span<const float> l
     } else if (!is_neutral(o)) {
         bias_and_penalize(candidates, recent, counted, o);
     }
+    if (has(Part::samplers) && o.more && o.more->dry_multiplier > 0)
+        penalize_repetitions(candidates, text, settled(o.more));
     return candidates;
-}
-
-/// Keeps the candidates that weigh at least `least`, in their order.
-std::span<Candidate> keep_heavy(std::span<Candidate> candidates, const Weights& weights, float least) noexcept {
-    std::size_t n = 0;
-    weights.each(candidates, [&](std::size_t i, float weight) {
-        if (weight >= least) candidates[n++] = candidates[i];
-        return true;
-    });
-    return candidates.first(n);
 }
 
 /// The fewest, in order, whose weights reach `share` of all (Holtzman et al. 2020, section 3.1).
@@ -207,7 +168,7 @@ std::span<Candidate> keep_nucleus(std::span<Candidate> candidates, const Weights
 }
 
 /// Draws one candidate, each as likely as it is heavy.
-Token draw(std::span<const Candidate> candidates, const Weights& weights, float random) noexcept {
+const Candidate& draw(std::span<const Candidate> candidates, const Weights& weights, float random) noexcept {
     const float target = random * weights.sum(candidates);
     float sum = 0;
     std::size_t chosen = 0;
@@ -216,7 +177,27 @@ Token draw(std::span<const Candidate> candidates, const Weights& weights, float 
         chosen = i;
         return sum <= target;
     });
-    return candidates[chosen].id;
+    return candidates[chosen];
+}
+
+/// What is left of all that may be chosen, in the order in which it is drawn from.
+std::span<Candidate> kept_of(std::span<Candidate> kept, const Weights& weights, const SamplerOptions& o,
+                             std::uint64_t state, const SampledText& text) noexcept {
+    const bool has_more = has(Part::samplers) && o.more;
+    const MoreSamplers more = has_more ? settled(o.more) : MoreSamplers{};
+    if (has_more && more.mirostat) return keep_unsurprising(kept, weights, mirostat_bound(more, text));
+    if (has_more && more.top_n_sigma > 0) kept = keep_near_highest(kept, weights, more.top_n_sigma);
+    if (o.top_k && o.top_k < kept.size()) {
+        std::partial_sort(kept.begin(), kept.begin() + o.top_k, kept.end(), before);
+        kept = kept.first(o.top_k);
+    }
+    if (o.top_p < 1) kept = keep_nucleus(kept, weights, o.top_p);
+    if (o.min_p > 0) kept = keep_heavy(kept, weights, o.min_p);
+    if (!has_more) return kept;
+    if (more.typical_p < 1) kept = keep_typical(kept, weights, more.typical_p);
+    // Another number of the position than its token is drawn by.
+    if (more.xtc_probability > uniform(next_state(~state))) kept = leave_out_likely(kept, weights, more.xtc_threshold);
+    return kept;
 }
 
 Status check(const SamplerOptions& o) noexcept {
@@ -226,8 +207,13 @@ Status check(const SamplerOptions& o) noexcept {
     if (!(o.top_p >= 0 && o.top_p <= 1)) return bad("top_p: 0 to 1");
     if (!(o.min_p >= 0 && o.min_p <= 1)) return bad("min_p: 0 to 1");
     if (!(o.repeat_penalty > 0 && o.repeat_penalty < kInfinity)) return bad("repeat_penalty: a finite number above 0");
+    if (has(Part::samplers) && o.more)
+        if (const Status status = check_samplers(*o.more); !status.ok()) return status;
+    if (!has(Part::samplers) && has(Part::penalties) && o.more)
+        return {Code::unsupported, "samplers: left out of this build", 0, 0};
     if (!has(Part::penalties)) {
-        const bool none = o.frequency_penalty == 0 && o.presence_penalty == 0 && o.bias.empty();
+        const bool none =
+            o.frequency_penalty == 0 && o.presence_penalty == 0 && o.bias.empty() && (has(Part::samplers) || !o.more);
         return none ? Status{} : Status{Code::unsupported, "penalties: left out of this build", 0, 0};
     }
     constexpr float kMostPenalty = 1000, kMostBias = 1e30f;  // so that no sum of finite numbers is infinite
@@ -250,7 +236,7 @@ Status make_sampler(const SamplerOptions& options, Sampler& sampler) noexcept {
 
 Status sample(const Sampler& sampler, std::uint32_t pos, std::span<const float> logits, std::span<const Token> recent,
               std::span<Candidate> scratch, Token& token, std::span<const std::uint32_t> mask,
-              std::span<const Token> counted) noexcept {
+              std::span<const Token> counted, const SampledText* of) noexcept {
     const FloatEnv env;
     const SamplerOptions& o = sampler.options;
     if (const Status status = check(o); !status.ok()) return status;  // again: they are public
@@ -261,9 +247,10 @@ Status sample(const Sampler& sampler, std::uint32_t pos, std::span<const float> 
     if (!mask.empty() && mask.size() != n_words)
         return {Code::bad_shape, "words of the mask of allowed tokens", n_words, mask.size()};
     const Allowed allowed{mask};
+    const SampledText text = !has(Part::samplers) ? SampledText{} : of ? *of : SampledText{.tokens = recent};
     // The highest logit: one pass, no candidates.
     const bool plain = kManyTokens && o.temperature == 0 && is_neutral(o);
-    const auto candidates = plain ? std::span<Candidate>() : fill(scratch, logits, recent, counted, o, allowed);
+    const auto candidates = plain ? std::span<Candidate>() : fill(scratch, logits, recent, counted, o, allowed, text);
     Candidate best = plain ? find_best(logits, allowed) : Candidate{-kInfinity, 0};
     for (const Candidate& candidate : candidates) {
         if (candidate.logit <= best.logit) continue;
@@ -279,14 +266,11 @@ Status sample(const Sampler& sampler, std::uint32_t pos, std::span<const float> 
     if (o.temperature > 0) {
         const Weights weights{best.logit, o.temperature,
                               find_kernels(nullptr)->floats.unary[static_cast<int>(Unary::exp)]};
-        std::span<Candidate> kept = candidates;
-        if (o.top_k && o.top_k < kept.size()) {
-            std::partial_sort(kept.begin(), kept.begin() + o.top_k, kept.end(), before);
-            kept = kept.first(o.top_k);
-        }
-        if (o.top_p < 1) kept = keep_nucleus(kept, weights, o.top_p);
-        if (o.min_p > 0) kept = keep_heavy(kept, weights, o.min_p);
-        token = draw(kept, weights, uniform(jump(sampler.random_state, pos)));
+        const std::uint64_t state = jump(sampler.random_state, pos);
+        const std::span<Candidate> kept = kept_of(candidates, weights, o, state, text);
+        const Candidate& chosen = draw(kept, weights, uniform(state));
+        token = chosen.id;
+        if (has(Part::samplers) && o.more && o.more->mirostat) move_bound(settled(o.more), kept, weights, chosen, text);
     }
     return {};
 }

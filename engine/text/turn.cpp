@@ -3,6 +3,7 @@
 
 #include "engine/cache/kv_cache.h"
 #include "engine/format/parts.h"
+#include "engine/format/tables.h"
 #include "engine/text/generator_state.h"
 
 namespace fovea {
@@ -18,20 +19,60 @@ namespace {
     return {Code::bad_argument, generator.valid() ? "generator: no text that goes on" : "generator: not made", 0, 0};
 }
 
+/// DRY's sequence breakers, as its author chose them: tokens with a line end, a colon, a quotation mark or a star.
+[[nodiscard]] bool breaks(const Tokenizer& tokenizer, Token token) noexcept {
+    return token_bytes(tokenizer, token).find_first_of("\n:\"*") != std::string_view::npos;
+}
+
+/// Clears the mask's bits of tokens that end a text, if others are left.
+void forbid_ends(GeneratorState& s) noexcept {
+    const std::span<const Token> ends[] = {s.end_tokens, TokenizerReader::tables(s.tokenizer).end_ids};
+    const auto without_ends = [&](std::size_t i) {
+        std::uint32_t word = s.mask[i];
+        for (const std::span<const Token> some : ends)
+            for (const Token token : some)
+                if (token / 32 == i) word &= ~(1u << token % 32);
+        return word;
+    };
+    const std::uint32_t n_last = s.vocab_size % 32;
+    for (std::size_t i = 0; i < s.mask.size(); ++i) {
+        const bool is_cut = n_last && i + 1 == s.mask.size();
+        if (!(without_ends(i) & (is_cut ? (1u << n_last) - 1 : ~0u))) continue;
+        for (const std::span<const Token> some : ends)
+            for (const Token token : some)
+                if (token < s.vocab_size) s.mask[token / 32] &= ~(1u << token % 32);
+        return;
+    }
+}
+
+[[nodiscard]] SampledText sampled_text(GeneratorState& s) noexcept {
+    const std::span<const Token> text = s.tokens();
+    SampledText made{text, 0, &s.mirostat_mu};
+    if (s.sampler.options.more && s.sampler.options.more->dry_multiplier > 0)
+        while (made.n_unbroken < text.size() && !breaks(s.tokenizer, text[text.size() - 1 - made.n_unbroken]))
+            ++made.n_unbroken;
+    return made;
+}
+
 /// The token after the text, from a row of logits.
 [[nodiscard]] Status choose(GeneratorState& s, std::span<const float> logits, Token& token) noexcept {
     const std::span<const Token> text = s.tokens();
     std::span<const std::uint32_t> allowed;
-    if (s.filter.allow) {
+    const bool goes_on =
+        has(Part::samplers) && s.sampler.options.more && s.figures.n_tokens < s.sampler.options.more->min_tokens;
+    if (s.filter.allow || goes_on) {
         std::memset(s.mask.data(), 0xff, s.mask.size_bytes());
-        s.filter.allow(s.filter.context, text, s.mask);
+        if (s.filter.allow) s.filter.allow(s.filter.context, text, s.mask);
+        if (goes_on) forbid_ends(s);
         allowed = s.mask;
     }
     const std::size_t n_recent = text.size() < s.n_recent ? text.size() : s.n_recent;
     const std::span<const Token> new_ones = text.subspan(has(Part::penalties) ? s.counts_from : text.size());
     const std::size_t n_counted = new_ones.size() < s.n_counted ? new_ones.size() : s.n_counted;
+    const bool has_more = has(Part::samplers) && s.sampler.options.more;
+    const SampledText whole = has_more ? sampled_text(s) : SampledText{};
     return sample(s.sampler, s.n_text, logits, text.last(n_recent), s.candidates, token, allowed,
-                  new_ones.last(n_counted));
+                  new_ones.last(n_counted), has_more ? &whole : nullptr);
 }
 
 /// Whether, and where, the text ended after its next bytes, which are at the end of s.bytes already.
@@ -40,6 +81,7 @@ namespace {
         const std::uint32_t n_stop = s.stop.push(s.bytes[s.n_bytes++]);
         if (n_stop == 0) continue;
         s.n_bytes -= n_stop;
+        if (has(Part::samplers)) s.n_stopped = n_stop;
         return true;
     }
     return false;
@@ -159,6 +201,7 @@ Status take(Generator& generator, Piece& piece) noexcept {
     piece.tokens = s.tokens().last(n_new);
     piece.logits = s.logits.first(std::size_t{n_new} * s.vocab_size);
     piece.finish = s.finish;
+    if (has(Part::samplers)) piece.stop_text = {s.bytes.data() + s.n_bytes, s.n_stopped};
     s.running = s.finish == FinishReason::none;
     return {};
 }

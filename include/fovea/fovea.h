@@ -227,6 +227,21 @@ typedef struct {
     float bias;
 } fovea_logit_bias;
 
+/// Further samplers, see MoreSamplers of sampler.h. Zeros choose what is in brackets.
+typedef struct {
+    float dry_multiplier;  ///< above 0: what goes on with a repetition of `recent` loses logits, see sampler.h [0]
+    float dry_base;        ///< [1.75]
+    uint32_t dry_allowed_length;  ///< [2]
+    float top_n_sigma;            ///< keep logits within so many standard deviations of the highest [all]
+    float typical_p;              ///< keep the fewest of nearly average surprise that reach p [1]
+    float xtc_probability;        ///< how often all but the last of those at least xtc_threshold probable go [0]
+    float xtc_threshold;          ///< [0.1]
+    uint32_t mirostat;            ///< 2: Mirostat 2.0; a generator alone follows a text with it [0]
+    float mirostat_tau;           ///< [5]
+    float mirostat_eta;           ///< [0.1]
+    uint32_t min_tokens;          ///< a generator ends no text before so many new tokens [0]
+} fovea_more_samplers;
+
 /// How a token is chosen; zeros choose what is in brackets.
 typedef struct {
     uint32_t struct_size;          ///< sizeof(fovea_sampler)
@@ -240,6 +255,7 @@ typedef struct {
     float presence_penalty;        ///< taken once, if it came at all [0]
     const fovea_logit_bias* bias;  ///< [n_bias]; must stay while the sampler is in use [NULL]
     size_t n_bias;
+    const fovea_more_samplers* more;  ///< must stay while the sampler is in use [NULL]
 } fovea_sampler;
 
 /// Chooses a token from the caller's logits [n_logits]. pos: the token's position in its text, for a seed has a random

@@ -116,6 +116,7 @@ struct Piece {
     std::span<const Token> tokens;  ///< new ones, in order
     std::span<const float> logits;  ///< [tokens.size(), vocab_size]: what each was chosen from
     FinishReason finish = FinishReason::none;
+    std::string_view stop_text{};  ///< the stop string that ended it
 };
 
 /// Counts of the text since start.

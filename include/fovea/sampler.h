@@ -18,6 +18,29 @@ struct LogitBias {
     float bias = 0;
 };
 
+/// Further samplers, which builds may leave out (Part::samplers). Zeros choose what is in brackets.
+struct MoreSamplers {
+    /// Above 0: a token that goes on with a repetition of n >= dry_allowed_length tokens loses
+    /// dry_multiplier · dry_base^(n - dry_allowed_length) of its logit (P. E. Weidmann 2024, "DRY").
+    float dry_multiplier = 0.0f;
+    float dry_base = 0.0f;                 ///< [1.75]
+    std::uint32_t dry_allowed_length = 0;  ///< [2]
+    /// Above 0: keep the logits within so many standard deviations of the highest (Tang et al. 2024).
+    float top_n_sigma = 0.0f;
+    /// Below 1: after min_p, the fewest of nearly average surprise that reach p (Meister et al. 2022). [1]
+    float typical_p = 0.0f;
+    /// How often all tokens but the last of those at least xtc_threshold probable are left out (P. E. Weidmann 2024, "XTC").
+    float xtc_probability = 0.0f;
+    float xtc_threshold = 0.0f;  ///< [0.1]
+    /// 2: in the place of all that leave tokens out, Mirostat 2.0 (Basu et al. 2021, algorithm 2) keeps those whose surprise
+    /// is at most a bound, which moves by mirostat_eta times what each token's surprise differs from mirostat_tau bits.
+    std::uint32_t mirostat = 0;
+    float mirostat_tau = 0.0f;  ///< [5]
+    float mirostat_eta = 0.0f;  ///< [0.1]
+    /// A generator forbids tokens that end a text before so many new ones, unless nothing else is allowed.
+    std::uint32_t min_tokens = 0;
+};
+
 struct SamplerOptions {
     float temperature = 0.0f;     ///< 0: greedy
     std::uint32_t top_k = 0;      ///< keep the k most likely; 0: all
@@ -29,6 +52,7 @@ struct SamplerOptions {
     float presence_penalty = 0.0f;   ///< taken once, if it came at all
     std::span<const LogitBias>
         bias{};  ///< a view, which must stay valid; ids outside the vocabulary are skipped, biases of one id are added
+    const MoreSamplers* more = nullptr;  ///< a view, likewise
 };
 
 /// Options of sampling, and the start of the seed's random numbers (PCG32, O'Neill 2014). Value type; choosing does not
@@ -39,7 +63,8 @@ struct Sampler {
 };
 
 /// Errors, `sampler` unchanged: bad_argument (a NaN or an infinity, a temperature below 0, a repeat_penalty not above 0, p
-/// outside [0, 1], other penalties or biases outside theirs); unsupported (penalties and biases left out of this build).
+/// outside [0, 1], other penalties, biases or options outside theirs); unsupported (penalties and biases, or the samplers that
+/// follow them, left out of this build).
 [[nodiscard]] Status make_sampler(const SamplerOptions& options, Sampler& sampler) noexcept;
 
 /// One candidate; sample's scratch is an array of these.
@@ -48,11 +73,21 @@ struct Candidate {
     Token id = 0;
 };
 
+/// What the samplers that look at a whole text know of it.
+struct SampledText {
+    std::span<const Token> tokens{};  ///< all before the one to choose: repetitions are found in the last 8192
+    std::uint32_t n_unbroken =
+        0xffffffffu;               ///< of the last tokens, those behind a sequence breaker: no repetition is longer
+    float* mirostat_mu = nullptr;  ///< Mirostat's bound, in bits, moved by each choice; null: it starts anew, 2 · tau
+};
+
 /// Chooses the token at position `pos` of a text. A seed has one random number for each position, so one seed gives one
 /// text, however its tokens are computed: one by one, several at a time, or after a restored session.
 ///
 /// A logit gets its bias first. Then repeat_penalty divides or multiplies it, and frequency_penalty · times +
-/// presence_penalty is subtracted: each an operation of float32.
+/// presence_penalty is subtracted: each an operation of float32. What DRY takes comes last; it counts 64 tokens of a
+/// repetition at most. top_n_sigma comes first of what leaves tokens out, then top_k, top_p, min_p, typical_p and XTC, all but
+/// the first by probabilities at the temperature, each among those that are left.
 /// Candidates stand by id until top-k or top-p orders them, logit descending, then id ascending. Their weights,
 /// exp((logit - highest) / temperature), are summed as they stand, one by one in float32, and the first whose running sum
 /// exceeds a random part of the total is chosen. So one seed gives one text on every machine.
@@ -63,11 +98,13 @@ struct Candidate {
 ///   scratch  [vocab_size]  overwritten
 ///   allowed  [(vocab_size + 31) / 32]  bit id % 32 of word id / 32: whether a token may be chosen; empty: all may.
 ///            A forbidden token counts as one whose logit is -inf.
+///   text     what DRY and Mirostat read; null: `recent` alone, and a bound that starts anew
 /// Errors, `token` unchanged: bad_shape; bad_argument if no token is allowed, no logit is above -inf, one is NaN, or an
 /// option is not what make_sampler accepts.
 [[nodiscard]] Status sample(const Sampler& sampler, std::uint32_t pos, std::span<const float> logits,
                             std::span<const Token> recent, std::span<Candidate> scratch, Token& token,
-                            std::span<const std::uint32_t> allowed = {}, std::span<const Token> counted = {}) noexcept;
+                            std::span<const std::uint32_t> allowed = {}, std::span<const Token> counted = {},
+                            const SampledText* text = nullptr) noexcept;
 
 }  // namespace fovea
 #if defined(FOVEA_SHARED)

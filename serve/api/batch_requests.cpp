@@ -101,7 +101,7 @@ BatchLines::BatchLines(const std::string& path) : path_(input_name(path)) {
 std::string BatchLines::place(std::size_t i) const { return path_ + ": line " + std::to_string(lines_[i].number); }
 
 std::string BatchDefaults::text() const {
-    const SamplerOptions s = sampling.settled();
+    const TextSampler s = sampling.settled();
     Json biases = Json::array();
     for (const LogitBias& b : sampling.biases)
         biases.push_back({b.id, std::isinf(b.bias) ? Json("-inf") : Json(b.bias)});
@@ -111,6 +111,11 @@ std::string BatchDefaults::text() const {
     all[key] = s.field;
 #define FOVEA_SAMPLER_COUNT(field, ...) all[#field] = s.field;
 #define FOVEA_SAMPLER_SEED FOVEA_SAMPLER_COUNT
+// Younger than files of answers: they are there only where they are asked for.
+#define FOVEA_SAMPLER_MORE_REAL(field, neutral, ...) \
+    if (s.field != 0 && s.field != float{neutral}) all[#field] = s.field;
+#define FOVEA_SAMPLER_MORE_COUNT(field, neutral, ...) \
+    if (s.field != 0 && s.field != neutral) all[#field] = s.field;
 #include "fovea/sampler_options.inc"
     all["recent"] = sampling.n_recent;
     all["biases"] = biases;
@@ -138,15 +143,14 @@ BatchReader::BatchReader(const BatchLines& lines, const host::Opened& served, co
 /// What the line does not say is as the options have it.
 void BatchReader::settle(const Json& line, Request& request) const {
     const auto has = [&](const char* name) { return line.contains(name) && !line[name].is_null(); };
-    const SamplerOptions said = request.sampler;
+    const TextSampler said = request.sampler;
     SamplingOptions settled = defaults_.sampling;
 #define FOVEA_SAMPLER_REAL(field, neutral, least, most, draws, flag, help, openai, ...) \
-    if (has(openai)) settled.sampler.field = said.field, settled.others |= draws;
+    if (has(openai)) settled.sampler.field = said.field, settled.said.field = true;
 #define FOVEA_SAMPLER_COUNT(field, ...) \
-    if (has(#field)) settled.sampler.field = said.field, settled.others = true;
+    if (has(#field)) settled.sampler.field = said.field, settled.said.field = true;
 #define FOVEA_SAMPLER_SEED FOVEA_SAMPLER_COUNT
 #include "fovea/sampler_options.inc"
-    settled.has_temperature = settled.has_temperature || request.has_temperature;
     request.sampler = settled.settled();
     request.penalized.n_recent = settled.n_recent;
     if (!has("frequency_penalty") &&

@@ -11,6 +11,7 @@
 #include "fovea/sampler.h"
 #include "host/base/json.h"
 #include "host/model/penalized.h"
+#include "host/model/sampling_options.h"
 #include "host/translate/translation.h"
 #include "serve/jobs/job.h"
 
@@ -52,8 +53,8 @@ struct Request {
     bool only_loads = false;    ///< Ollama's requests without a prompt ask for the model to be loaded, and no more
 
     std::optional<std::uint32_t> n_new;
-    SamplerOptions sampler;
-    bool has_temperature = false;  ///< it says one
+    TextSampler sampler;
+    SaidOptions said;  ///< of the sampler's options, those that it has
     Penalized penalized;
     bool random_seed = false;
     std::vector<std::string> stop;

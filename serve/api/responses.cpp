@@ -70,6 +70,7 @@ Json echo_of(const Fields& fields) {
     keep("user", nullptr);
 #define FOVEA_SAMPLER_REAL(field, neutral, least, most, draws, flag, help, openai, openai_default, ...) \
     keep(openai, double{openai_default});
+#define FOVEA_SAMPLER_MORE_REAL(...)
 #include "fovea/sampler_options.inc"
     return echo;
 }

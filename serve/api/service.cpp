@@ -14,7 +14,8 @@ Service::Service(const std::vector<host::Opened>& models, const Scheduler& sched
         const Worker& worker = scheduler.worker(models_.size());
         const Work work = worker.work();
         models_.push_back({served, models_.size(), work, worker.context(),
-                           PromptReader(served, worker.max_prompt(), work == Work::text), Forms(served.tokenizer)});
+                           PromptReader(served, worker.max_prompt(), work == Work::text), Forms(served.tokenizer),
+                           OwnSampling::of(served.model, served.name)});
     }
 }
 

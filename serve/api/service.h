@@ -20,7 +20,8 @@ struct ModelEntry {
     Work work;
     std::uint32_t context;  ///< tokens of a prompt and its answer
     PromptReader prompts;
-    Forms forms;  ///< used by the thread that prepares jobs
+    Forms forms;           ///< used by the thread that prepares jobs
+    OwnSampling sampling;  ///< of what requests do not say
 };
 
 /// What endpoints answer from. Used by one thread, but for forms.

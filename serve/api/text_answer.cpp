@@ -154,10 +154,13 @@ TextJob text_job(const Call& call, ModelEntry& entry, const Request& request, st
     if (!foreign.empty()) throw RequestError(400, "logit_bias: expected token " + foreign, "logit_bias");
     job->n_each = request.n_each;
     job->sampler = request.sampler;
-    if (job->rules && !request.has_temperature) job->sampler.temperature = 0;
+    job->penalized = request.penalized;
+    if (!job->rules)
+        entry.sampling.fill(request.said, job->sampler, job->penalized.n_recent);
+    else if (!request.said.temperature)
+        job->sampler.temperature = 0;
     const std::uint32_t most = job->rules ? job->rules->most_new(entry.context) : 0xffffffffu;
     job->n_new = std::min(most, request.n_new.value_or(job->rules ? most : n_unsaid));
-    job->penalized = request.penalized;
     job->stop = request.stop;
     job->n_likeliest = request.n_likeliest;
     if (!request.stream) check_chances(*job, entry.context);

@@ -12,8 +12,10 @@ constexpr std::size_t kMostPlaces = 1024;  // of a choice
 
 // ---- how tokens are chosen -------------------------------------------------------------------------------------------
 
-void read_top_k(const Fields& fields, const char* name, const Json&, Request& request) {
-    request.sampler.top_k = static_cast<std::uint32_t>(std::max<std::int64_t>(fields.whole(name, 0, -1, 1 << 30), 0));
+/// 0 and -1 mean `neutral`.
+std::uint32_t count_of(const Fields& fields, const char* name, std::uint32_t neutral, std::int64_t most) {
+    const std::int64_t count = fields.whole(name, 0, -1, std::min<std::int64_t>(most, 1 << 30));
+    return count > 0 ? static_cast<std::uint32_t>(count) : neutral;
 }
 
 void read_seed(const Fields& fields, const char* name, const Json&, Request& request) {
@@ -38,6 +40,7 @@ void read_recent(const Fields& fields, const char* name, const Json&, Request& r
     const std::int64_t n_recent = fields.whole(name, 0, -1, 1 << 30);
     request.penalized.n_recent = n_recent < 0 ? 0xffffffffu : static_cast<std::uint32_t>(n_recent);
     request.penalized.n_counted = request.penalized.n_recent;
+    request.said.repeat_last_n = true;
 }
 
 // ---- where an answer ends --------------------------------------------------------------------------------------------
@@ -309,9 +312,14 @@ const Row kRows[] = {
                            ollama_default, key)                                                            \
     {openai, kOpenAi | kBatch, IN(sampler.field), least, most, openai_default},                            \
         {ollama, kOllamaOptions, IN(sampler.field), least, most, ollama_default},
-#define FOVEA_SAMPLER_COUNT(field, ...) {#field, kOpenAi | kBatch | kOllamaOptions, read_##field},
-#define FOVEA_SAMPLER_SEED FOVEA_SAMPLER_COUNT
+#define FOVEA_SAMPLER_COUNT(field, neutral, most, ...) \
+    {#field, kOpenAi | kBatch | kOllamaOptions, AS(request.sampler.field = count_of(fields, name, neutral, most))},
+#define FOVEA_SAMPLER_SEED(field) {#field, kOpenAi | kBatch | kOllamaOptions, read_seed},
 #include "fovea/sampler_options.inc"
+    {"mirostat", kOpenAi | kBatch | kOllamaOptions, AS(if (value == 1) fields.refuse(name, "0 or 2", value))},
+    {"ignore_eos", kOpenAi | kBatch, AS(if (fields.flag(name, false)) request.sampler.min_tokens = kNeverEnds)},
+    {"dry_penalty_last_n", kOpenAi, Only{-1}},
+    {"dry_sequence_breakers", kOpenAi, Only{Json::array({"\n", ":", "\"", "*"})}},
     {"repeat_last_n", kOllamaOptions, read_recent},
     {"logit_bias", kOpenAi | kBatch, read_biases},
     {"max_tokens", kChat | kCompletion | kBatch, read_length},
@@ -368,7 +376,12 @@ const Row kRows[] = {
 
 void read_text_fields(const Fields& fields, unsigned of, Request& request) {
     read_rows<Request>(fields, kRows, of, request);
-    if (of & kOpenAi) request.has_temperature = fields.find("temperature");
+    if (!(of & (kOpenAi | kBatch | kOllamaOptions))) return;
+#define FOVEA_SAMPLER_REAL(field, neutral, least, most, draws, flag, help, openai, openai_default, ollama, ...) \
+    request.said.field = fields.find(of & kOllamaOptions ? ollama : openai) != nullptr;
+#define FOVEA_SAMPLER_COUNT(field, ...) request.said.field = fields.find(#field) != nullptr;
+#define FOVEA_SAMPLER_SEED FOVEA_SAMPLER_COUNT
+#include "fovea/sampler_options.inc"
 }
 
 std::vector<std::string> text_field_names(unsigned of) {

@@ -16,6 +16,7 @@
 #include "fovea/config.h"
 #include "fovea/generator.h"
 #include "fovea/sampler.h"
+#include "host/model/sampling_options.h"
 #include "host/model/penalized.h"
 #include "host/model/target_rules.h"
 #include "host/speech/transcriber.h"
@@ -57,6 +58,7 @@ struct Event {
     // Known once the choice has ended.
     std::uint32_t n_prompt = 0, n_shared = 0, n_new = 0;  ///< tokens; n_shared of the prompt were there already
     std::uint64_t logits_hash = 0;
+    std::string stop{};      ///< the stop text that ended it
     std::string language{};  ///< of a recording,
     double seconds = 0;      ///< and how long it is
 };
@@ -102,7 +104,7 @@ struct Job {
     bool scores = false;                       ///< an encoder's head gives the results, not what it would read
     std::uint32_t n_each = 1;                  ///< choices for each prompt; the seed of the j-th is seed + j
     std::uint32_t n_new = 0;                   ///< tokens at most
-    SamplerOptions sampler;
+    TextSampler sampler;
     Penalized penalized;
     std::vector<std::string> stop;
     std::span<const Token> end_tokens;  ///< that end an answer beside the model's own; they outlive the job

@@ -175,7 +175,7 @@ Status TextWorker::start_generator(Choice& c) {
     if (status.ok()) status = resume(c.generator, prompt.first(c.cache.kv_len()));
     if (!status.ok()) return status;
     const Job& job = *c.job;
-    GenerateOptions options{.sampler = job.sampler,
+    GenerateOptions options{.sampler = job.sampler.options(),
                             .n_new = job.n_new,
                             .n_recent = job.penalized.n_recent,
                             .n_counted = job.penalized.n_counted,
@@ -272,6 +272,7 @@ void TextWorker::hand_out(Choice& c) {
     event.n_shared = c.n_shared;
     event.n_new = figures.n_tokens;
     event.logits_hash = c.logits_hash;
+    event.stop = piece.stop_text;
     count(c, event, piece.tokens.size());
     if (!event.ended && event.text.empty() && event.tokens.empty()) return;
     job.n_ended += event.ended;

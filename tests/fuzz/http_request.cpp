@@ -23,7 +23,7 @@ void check(const Request& request) {
     fuzz::promise(request.n_likeliest >= -1 && request.n_likeliest <= kMostLikeliest, "a number of alternatives");
     check_prompts(request.prompts, kMostChoices);
     Sampler sampler;
-    fuzz::promise(make_sampler(request.sampler, sampler).ok(), "options that the sampler takes");
+    fuzz::promise(make_sampler(request.sampler.options(), sampler).ok(), "options that the sampler takes");
     for (const Json& message : request.messages)
         fuzz::promise(message.at("role").is_string() && message.at("content").is_string(), "a role and a text");
     if (request.form == Form::tool) (void)forced_call_of(request, nullptr);

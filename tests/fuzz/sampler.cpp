@@ -31,6 +31,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     options.bias = biases;
     std::vector<Token> counted(input.take<std::uint8_t>() % 16);
     for (Token& id : counted) id = input.take<std::uint16_t>();
+    MoreSamplers more{.dry_multiplier = input.take<float>(),
+                      .dry_base = input.take<float>(),
+                      .dry_allowed_length = input.take<std::uint8_t>(),
+                      .top_n_sigma = input.take<float>(),
+                      .typical_p = input.take<float>(),
+                      .xtc_probability = input.take<float>(),
+                      .xtc_threshold = input.take<float>(),
+                      .mirostat = input.take<std::uint8_t>(),
+                      .mirostat_tau = input.take<float>(),
+                      .mirostat_eta = input.take<float>()};
+    options.more = &more;
     Sampler sampler;
     if (!make_sampler(options, sampler).ok()) return 0;
     std::vector<Candidate> candidates(logits.size());

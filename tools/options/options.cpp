@@ -95,6 +95,11 @@ void Verb::set_action(std::function<void()> action) const {
 
 void Verb::flag(const char* names, bool& value, const char* help) const { app_.add_flag(names, value, help); }
 
+Option Verb::flag(const char* names, const char* help) const {
+    return Option(app_.add_flag_callback(
+        names, [] {}, help));
+}
+
 // Texts are taken as they stand, so that what is wrong with one is said in our words.
 Option Verb::option(const char* names, std::string_view help, const char* kind, ReadText read) const {
     CLI::Option* option = app_.add_option_function<std::string>(names, std::move(read), std::string(help));

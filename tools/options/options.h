@@ -91,6 +91,8 @@ public:
     void set_action(std::function<void()> action) const;
 
     void flag(const char* names, bool& value, const char* help) const;
+    /// A flag that is looked for by `each`.
+    Option flag(const char* names, const char* help) const;
     /// An option whose text `read` takes, or refuses by throwing. The last counts, if several are given; so below.
     Option option(const char* names, std::string_view help, const char* kind, ReadText read) const;
     /// The same for an option that may be given several times.

@@ -29,7 +29,7 @@ void add_seed(const Verb& verb, SamplingOptions& options) {
     verb.option("--seed",
                 "of the random numbers (default 0); the same seed gives the same text; -1: a random one, which is told",
                 "N", [&options](const std::string& text) {
-                    options.others = true;
+                    options.said.seed = true;
                     if (text != "-1") {
                         options.sampler.seed = read_count("--seed", text, 0, ~0ull);
                         return;
@@ -47,17 +47,19 @@ void check_biases(const SamplingOptions& options, const Model& model) {
 }
 
 void add_sampling(const Verb& verb, SamplingOptions& options) {
-    SamplerOptions& sampler = options.sampler;
-    const auto given = [&options] { options.others = true; };
+    TextSampler& sampler = options.sampler;
 #define FOVEA_SAMPLER_TEMPERATURE(field, neutral, least, most, draws, flag, help, ...) \
-    verb.real(flag, sampler.field, 0, 1e30f, help).each([&options] { options.has_temperature = true; });
+    verb.real(flag, sampler.field, 0, 1e30f, help).each([&options] { options.said.field = true; });
 #define FOVEA_SAMPLER_REAL(field, neutral, least, most, draws, flag, help, ...) \
-    if (Option option = verb.real(flag, sampler.field, least, most, help); draws) option.each(given);
-#define FOVEA_SAMPLER_COUNT(field, flag, help) verb.count(flag, sampler.field, 0, kAny, help).each(given);
+    verb.real(flag, sampler.field, least, most, help).each([&options] { options.said.field = true; });
+#define FOVEA_SAMPLER_COUNT(field, neutral, most, draws, flag, help) \
+    verb.count(flag, sampler.field, 0, most, help).each([&options] { options.said.field = true; });
 #define FOVEA_SAMPLER_SEED(field) add_seed(verb, options);
 #include "fovea/sampler_options.inc"
+    verb.flag("--ignore-eos", "no token ends the text").each([&sampler] { sampler.min_tokens = kNeverEnds; });
     verb.count_or_any("--repeat-last-n", options.n_recent, 0,
-                      "recent tokens, the prompt's among them (default 64); -1: all");
+                      "recent tokens, the prompt's among them (default 64); -1: all")
+        .each([&options] { options.said.repeat_last_n = true; });
     verb.repeated("--logit-bias", "what a token's logit gets, as 15043+2.5; 15043-inf forbids it; may be repeated",
                   "ID+BIAS", [&options](const std::string& text) { options.biases.push_back(read_bias(text)); });
 }

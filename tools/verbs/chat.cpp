@@ -198,6 +198,7 @@ void hold_conversation(const ChatOptions& given, const host::Opened& opened) {
     const SharedWork shared(given.common, opened);
     ChatOptions options = given;
     options.stop.insert(options.stop.end(), chat.stops().begin(), chat.stops().end());
+    options.sampling.take(OwnSampling::of(opened.model, opened.name));
     host::Generation generation(opened, options.common.limits(context), options.common.session(shared.remote()),
                                 {.max_stop_bytes = std::max(options.n_stop_bytes(), 1u)});
     const std::vector<std::string_view> stop_views(options.stop.begin(), options.stop.end());

@@ -108,6 +108,8 @@ void print_json(const host::Opened& opened) {
                 {"fingerprint", model.fingerprint()},
                 {"numerics_version", kNumericsVersion},
                 {"checksums", "verified"}};
+    if (const std::string_view sampling = find_info(model, "sampling"); !sampling.empty())
+        object["sampling"] = read_json(sampling);
     if (config.encoder.n_layers) object["encoder"] = stack_to_json(config.encoder);
     if (config.decoder.n_layers) object["decoder"] = stack_to_json(config.decoder);
     object["parameters"] = to_json(count_parameters(config));
@@ -155,6 +157,8 @@ void inspect(InspectOptions& options) {
     std::printf("%s: %s, %s bytes, fingerprint %08x, numerics version %u\n", one_line(opened.name).c_str(),
                 one_line(model.info().architecture).c_str(), with_separators(model.bytes().size()).c_str(),
                 model.fingerprint(), kNumericsVersion);
+    if (const std::string_view sampling = find_info(model, "sampling"); !sampling.empty())
+        std::printf("chats sample by %s\n", one_line(sampling).c_str());
     std::printf("%s\n%s", describe_config(model.config()).c_str(),
                 describe_parameters(count_parameters(model.config()), model.config()).c_str());
     std::printf("\nbytes of weights, padding included\n");

@@ -144,7 +144,8 @@ class Model(SpeechModel, TranslationModel, VectorModel):
         tools: {"type": "function", "function": {"name", "description", "parameters": a JSON schema}} each, or what
             "function" has alone. tool_choice: "auto"; "none"; "required": the answer is a call; a name: of that tool.
         chat_template: in place of the model's own. template_arguments: more variables of it ("enable_thinking").
-        schema, grammar, regex and the others: as :meth:`generate` has them.
+        schema, grammar, regex and the others: as :meth:`generate` has them. What is not named of how tokens are chosen
+            is as the model's file has it (`config["sampling"]`).
 
         Where the model ends its turn the answer ends. A warning says, once, that a model has no template, or that its
         template does not read the tools. FullError where the conversation is longer than the context:
@@ -176,7 +177,8 @@ class Model(SpeechModel, TranslationModel, VectorModel):
         if begun.chat is not None:
             options["stop"] = [*words(options.pop("stop", None), "stop"), *begun.chat.stops]
         ends: dict[str, Any] = {}
-        pieces = self._stream(begun.ids, {"max_new_tokens": max_new_tokens, **options}, ends, begun.chat)
+        own = self._facts["sampling"]
+        pieces = self._stream(begun.ids, {"max_new_tokens": max_new_tokens, **own, **options}, ends, begun.chat)
         return ChatStream(pieces, begun.reader, ends)
 
     def logits(self, ids: str | Ids, *, out: Any = None) -> Any:

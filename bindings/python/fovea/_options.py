@@ -26,10 +26,22 @@ def text_options(
     top_p: float = 1.0,
     min_p: float = 0.0,
     repeat_penalty: float = 1.0,
+    repeat_last_n: int = 64,
     frequency_penalty: float = 0.0,
     presence_penalty: float = 0.0,
     logit_bias: Mapping[int, float] | None = None,
     seed: int = 0,
+    dry_multiplier: float = 0.0,
+    dry_base: float = 1.75,
+    dry_allowed_length: int = 2,
+    top_n_sigma: float = 0.0,
+    typical_p: float = 1.0,
+    xtc_probability: float = 0.0,
+    xtc_threshold: float = 0.1,
+    mirostat: int = 0,
+    mirostat_tau: float = 5.0,
+    mirostat_eta: float = 0.1,
+    min_tokens: int = 0,
     stop: str | Sequence[str] | None = None,
     special: bool = False,
     speculate: int = 0,
@@ -44,9 +56,15 @@ def text_options(
     max_new_tokens: at most; a text also ends where the model or the context ends it.
     temperature: 0 takes the likeliest. top_k: among the k likeliest (0: all). top_p: among the fewest that reach
         this probability. min_p: without what is less than this times as likely as the first.
-    repeat_penalty: above 1, recent tokens become less likely. seed: one seed gives one text, on every machine.
+    repeat_penalty: above 1, the last repeat_last_n tokens (-1: all) become less likely. seed: one seed gives one text,
+        on every machine.
     frequency_penalty, presence_penalty: taken from the logit of a token of the continuation, for each time it came
         or once. logit_bias: what is added to tokens' logits, by id; -inf forbids one.
+    dry_multiplier: above 0, what goes on with a repetition of dry_allowed_length tokens or more becomes less likely, by
+        dry_base for each token more. top_n_sigma: among logits within so many standard deviations of the highest.
+        typical_p: among the fewest of nearly average surprise that reach this probability. xtc_probability: how often
+        all but the last of the tokens that are xtc_threshold likely are left out. mirostat: 2 aims at a surprise of
+        mirostat_tau bits, which it follows by mirostat_eta. min_tokens: before which no token ends the text.
     stop: texts that end the continuation, which has all before them.
     special: read special tokens in the prompt, and show those that come.
     speculate: tokens guessed ahead and verified in one pass: the same text, sooner where it repeats.

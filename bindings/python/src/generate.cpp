@@ -29,8 +29,8 @@ void read_biases(nb::handle value, std::vector<LogitBias>& biases) {
     }
 }
 
-/// The options view `biases`.
-GenerateOptions options_of(const nb::dict& named, std::vector<LogitBias>& biases) {
+/// The options view `biases` and `sampler`.
+GenerateOptions options_of(const nb::dict& named, std::vector<LogitBias>& biases, TextSampler& sampler) {
     GenerateOptions options;
     options.speculation.clock = host::ticks_now;
     const auto read = [&](const char* name, auto& field) {
@@ -38,13 +38,19 @@ GenerateOptions options_of(const nb::dict& named, std::vector<LogitBias>& biases
             refuse_value(name, "a number of its range", in_words(named[name]));
     };
     read("max_new_tokens", options.n_new);
-#define FOVEA_SAMPLER_REAL(field, ...) read(#field, options.sampler.field);
+#define FOVEA_SAMPLER_REAL(field, ...) read(#field, sampler.field);
 #define FOVEA_SAMPLER_COUNT FOVEA_SAMPLER_REAL
 #define FOVEA_SAMPLER_SEED FOVEA_SAMPLER_REAL
 #include "fovea/sampler_options.inc"
+    std::int64_t n_recent = options.n_recent;
+    read("repeat_last_n", n_recent);
+    if (n_recent < -1 || n_recent > 0xffffffff)
+        refuse_value("repeat_last_n", "a number of its range", std::to_string(n_recent));
+    options.n_recent = static_cast<std::uint32_t>(n_recent);
     if (named.contains("logit_bias")) read_biases(named["logit_bias"], biases);
     read("special", options.show_special);
     read("speculate", options.speculation.n_proposed);
+    options.sampler = sampler.options();
     options.sampler.bias = biases;
     return options;
 }
@@ -74,7 +80,7 @@ std::uint64_t PySession::start(nb::handle prompt_object, const nb::dict& named, 
     const std::vector<std::string_view> views(texts.begin(), texts.end());
     const std::vector<Token> prompt = read_ids(prompt_object, "prompt");
     std::vector<LogitBias> biases;
-    GenerateOptions options = options_of(named, biases);
+    GenerateOptions options = options_of(named, biases, sampler_);
     const std::uint32_t vocab_size = opened_->model.config().decoder.vocab_size;
     for (const LogitBias& b : biases)
         if (b.id >= vocab_size)

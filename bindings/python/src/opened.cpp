@@ -11,6 +11,7 @@
 #include "bindings/python/src/interrupt.h"
 #include "fovea/host/runtime.h"
 #include "host/grammar/grammar.h"
+#include "host/model/sampling_options.h"
 #include "host/model/text_prompts.h"
 
 namespace fovea::python {
@@ -82,6 +83,18 @@ nb::dict stack_facts(const Stack& s) {
     return facts;
 }
 
+/// Options of chats that the file names, by the names that they have in Python.
+nb::dict own_sampling(const host::Opened& opened) {
+    const OwnSampling own = OwnSampling::of(opened.model, opened.name);
+    nb::dict named;
+#define FOVEA_SAMPLER_REAL(field, ...) \
+    if (own.said.field) named[#field] = own.sampler.field;
+#define FOVEA_SAMPLER_COUNT FOVEA_SAMPLER_REAL
+#include "fovea/sampler_options.inc"
+    if (own.said.repeat_last_n) named["repeat_last_n"] = static_cast<std::int32_t>(own.n_recent);
+    return named;
+}
+
 nb::dict facts_of(const ModelHandle& handle) {
     const SharedModel opened = handle.get();
     const Config& config = opened->model.config();
@@ -91,6 +104,7 @@ nb::dict facts_of(const ModelHandle& handle) {
     facts["name"] = text(info.name);
     facts["architecture"] = text(info.architecture);
     facts["prompt_suffix"] = text(info.prompt_suffix);
+    facts["sampling"] = own_sampling(*opened);
     facts["has_chat_template"] = !info.chat_template.empty();
     facts["task"] = text(find_info(opened->model, "task"));
     nb::list labels;

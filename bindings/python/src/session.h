@@ -12,6 +12,7 @@
 #include "bindings/python/src/interrupt.h"
 #include "bindings/python/src/opened.h"
 #include "fovea/host/runtime.h"
+#include "host/model/sampling_options.h"
 #include "host/model/texts.h"
 
 namespace fovea::python {
@@ -83,6 +84,7 @@ private:
     void touched() { ++text_, generating_ = false; }
 
     SharedModel opened_;
+    TextSampler sampler_;            // of the present text, which views it
     std::vector<LogitBias> biases_;  // of the present text, which views them
     host::Runtime<Session> session_;
     host::Runtime<Generator> generator_;

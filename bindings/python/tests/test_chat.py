@@ -309,3 +309,26 @@ def test_what_a_template_does_not_say_is_warned_of_once(tmp_path):
     demo = fovea.Model(DEMO, n_threads=1)
     words = f"{DEMO}: no chat template: it answers each message by itself, without a system text"
     assert told(*[lambda: demo.chat(says(COMMAND), tools=TOOLS)] * 2) == [words, not_read]
+
+
+def test_what_is_not_named_is_sampled_as_the_file_says(tmp_path):
+    folder = write_talker(tmp_path)
+    plain = fovea.Model(folder, n_threads=1)
+    said = {"temperature": 1.5, "top_k": 40, "repeat_penalty": 1.3, "repeat_last_n": -1}
+    own = {"do_sample": True, "temperature": 1.5, "top_k": 40, "repetition_penalty": 1.3}
+    (folder / "generation_config.json").write_text(json.dumps(own))
+    model = fovea.Model(folder, n_threads=1)
+    assert model.config["sampling"] == pytest.approx(said)
+    assert plain.config["sampling"] == {}
+
+    def answer(of, **options):
+        return of.chat(says("hello"), max_new_tokens=12, **options).content
+
+    assert answer(model, seed=5) == answer(plain, seed=5, **said)
+    assert answer(model, seed=5, temperature=0.0) == answer(plain, **{**said, "temperature": 0.0})
+    assert model.generate("hello", max_new_tokens=12) == plain.generate("hello", max_new_tokens=12)
+    for more in ({"top_n_sigma": 0.1}, {"typical_p": 0.01}, {"mirostat": 2, "mirostat_tau": 0.5}):
+        assert answer(plain, seed=5, **said) != answer(plain, seed=5, **said, **more)
+    assert plain.chat(says("hello"), max_new_tokens=40, min_tokens=40).n_tokens == 40
+    with pytest.raises(ValueError, match="mirostat: 0 or 2"):
+        answer(plain, mirostat=1)

@@ -415,6 +415,48 @@ TEST_CASE("cli: a sampling option without --temp means a temperature of 1") {
     CHECK(ran({"--top-k", "3", "--temp", "0"}) == ran({}));
 }
 
+TEST_CASE("chat: what the options do not say of sampling is as the model's file has it, and run is greedy") {
+    const ChatModel own(kTemplate, 400, true, {{"sampling", R"({"temperature":1.5,"top_k":40,"repeat_penalty":1.3})"}});
+    const ChatModel plain;
+    const auto said = [](const ChatModel& model, std::vector<std::string> more) {
+        std::vector<std::string> arguments{"chat", model.path, "-p", "hello", "-n", "16", "--seed", "4", "--quiet"};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return output_of(arguments);
+    };
+    const std::vector<std::string> drawn{"--temp", "1.5", "--top-k", "40"};
+    CHECK(said(own, {}) == said(plain, {"--temp", "1.5", "--top-k", "40", "--repeat-penalty", "1.3"}));
+    CHECK(said(own, {"--repeat-penalty", "1"}) == said(plain, drawn));
+    CHECK(said(own, {"--temp", "0", "--repeat-penalty", "1"}) == said(plain, {"--temp", "0"}));
+    CHECK(output_of({"run", own.path, "-p", "hello", "-n", "16"}) ==
+          output_of({"run", plain.path, "-p", "hello", "-n", "16"}));
+    CHECK(output_of({"inspect", own.path}).find("chats sample by {\"temperature\":1.5") != std::string::npos);
+    CHECK(json::parse(output_of({"inspect", own.path, "--json"}))["sampling"]["top_k"] == 40);
+    const ChatModel wrong(kTemplate, 400, true, {{"sampling", R"({"top_p":7})"}});
+    check_refused({"chat", wrong.path, "-p", "hello"}, 1, "sampling: top_p: expected a number from 0.0 to 1.0, got 7");
+}
+
+TEST_CASE("cli: an answer is no shorter than --min-tokens, and ends by no token with --ignore-eos") {
+    const ChatModel model;
+    const auto vocabulary = json::parse(output_of({"inspect", model.path, "--json"}))["decoder"]["vocab_size"];
+    const std::string likely_end = std::to_string(vocabulary.get<int>() - 1) + "+180";
+    const auto n_tokens = [&](std::vector<std::string> more) {
+        std::vector<std::string> arguments{"chat",   model.path, "-p",           "hi",       "-n",    "60",
+                                           "--temp", "30",       "--logit-bias", likely_end, "--json"};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        const json made = json::parse(output_of(arguments));
+        return std::pair(made["n_tokens"].get<int>(), made["finish"] == "end");
+    };
+    int n_early = 0;
+    for (int seed = 0; seed < 40; ++seed) {
+        const std::string own = std::to_string(seed);
+        const auto [n, ends] = n_tokens({"--seed", own});
+        n_early += ends && n < 20;
+        CHECK(n_tokens({"--seed", own, "--min-tokens", "20"}).first >= 20);
+        CHECK_FALSE(n_tokens({"--seed", own, "--ignore-eos"}).second);
+    }
+    CHECK(n_early > 0);
+}
+
 TEST_CASE("chat: what was saved is loaded beside the same adapters alone") {
     const ChatModel model;
     const std::string file = (model.folder / "kept").string();
