@@ -14,8 +14,8 @@ namespace fovea {
 class FrameSource {
 public:
     virtual ~FrameSource() = default;
-    /// The frames from `first` on fill `window`, [n_frames, n_mels], zeros what is behind them. Returns how many are the recording's;
-    /// 0: it has ended before. `first` never goes back.
+    /// The frames from `first` on fill `window`, [n_frames, n_mels], zeros what is behind them. Returns how many are the
+    /// recording's; 0: it has ended before. `first` never goes back.
     virtual std::uint32_t read(std::uint32_t first, std::span<float> window) = 0;
     /// Frames of all of it, if that is known.
     [[nodiscard]] virtual std::optional<std::uint32_t> n_content() const = 0;
@@ -33,8 +33,8 @@ private:
     std::uint32_t n_mels_;
 };
 
-/// Frames of samples that are read as they are wanted. The loudest of what has been read takes the place of the recording's, which
-/// the frames of a whole one are measured by. A recording of one window has the frames that it has as a whole.
+/// Frames of samples that are read as they are wanted. The loudest of what has been read takes the place of the recording's,
+/// which the frames of a whole one are measured by. A recording of one window has the frames that it has as a whole.
 class LiveFrames final : public FrameSource {
 public:
     /// Both must outlive it. Throws host::Error unless the model hears.

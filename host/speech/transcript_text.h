@@ -24,8 +24,8 @@ struct Cue {
     double start = 0, end = 0;  ///< seconds
     std::string text;
 };
-/// A segment's subtitles. Lines are broken before words; a longer word has a line of its own. Only a segment with the times of its
-/// words becomes several.
+/// A segment's subtitles. Lines are broken before words; a longer word has a line of its own. Only a segment with the times of
+/// its words becomes several.
 [[nodiscard]] std::vector<Cue> cues_of(const SpeechSegment& segment, const LineLimits& limits = {});
 
 /// A subtitle of SubRip, the `number`-th from 1, and of WebVTT, whose files begin with kVttHead.

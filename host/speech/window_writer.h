@@ -29,8 +29,8 @@ class WindowWriter {
 public:
     WindowWriter(SpeechModel& model, const SpeechTokens& tokens, const SpeechOptions& options);
 
-    /// The first good attempt; if none is, the likeliest by the mean of its tokens, of those that ended if any did. `prompt` is read first, whose first n_start
-    /// tokens end with the start token. `window` is its number, which chooses the samples.
+    /// The first good attempt; if none is, the likeliest by the mean of its tokens, of those that ended if any did. `prompt`
+    /// is read first, whose first n_start tokens end with the start token. `window` is its number, which chooses the samples.
     [[nodiscard]] Written write(std::span<const Token> prompt, std::size_t n_start, std::uint32_t window);
 
     /// Whether the window is passed over.

@@ -50,9 +50,9 @@ void join_marks(std::vector<SpeechWord>& words);
 /// A word longer than `most` seconds at a sentence's end has a pause in it, which is cut off.
 void cut_pauses(std::vector<SpeechWord>& words, double most);
 
-/// Whisper's rules for words at a segment's borders. `speech_end`: seconds where the segment before ended. After a pause the first
-/// and the second word last at most twice the median; the first and the last reach at most half a second beyond the segment.
-/// The segment's times become its words', but where these reach beyond it. Returns where it ends.
+/// Whisper's rules for words at a segment's borders. `speech_end`: seconds where the segment before ended. After a pause the
+/// first and the second word last at most twice the median; the first and the last reach at most half a second beyond the
+/// segment. The segment's times become its words', but where these reach beyond it. Returns where it ends.
 /// Source: Radford et al. 2022, whose program has these rules (whisper/timing.py, add_word_timestamps).
 [[nodiscard]] double settle_borders(SpeechSegment& segment, double median, double speech_end);
 

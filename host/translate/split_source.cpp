@@ -29,8 +29,8 @@ std::size_t longest_that_fits(std::string_view text, const std::function<bool(st
     }
 }
 
-/// Where the last sentence of a text's first `n` bytes ends; 0: in none of them. A full stop ends one before a space, an ideographic
-/// one anywhere.
+/// Where the last sentence of a text's first `n` bytes ends; 0: in none of them. A full stop ends one before a space, an
+/// ideographic one anywhere.
 std::size_t last_sentence(std::string_view text, std::size_t n) {
     constexpr std::string_view kEnds[] = {".", "!", "?", "…", "。", "！", "？", "।", "؟"},
                                kClosing[] = {"\"", "'", ")", "]", "”", "’", "」", "»"};

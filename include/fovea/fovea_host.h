@@ -206,7 +206,8 @@ int fovea_host_make_translator(const fovea_host_model* model, const fovea_host_t
                                fovea_host_translator** translator);
 void fovea_host_free_translator(fovea_host_translator* translator);
 /// What the model writes of `text`: a translation, a summary. from, to: languages as the model names them, "eng_Latn", or as
-/// people do, "en", "English" [NULL: the tokenizer's own]. A text longer than the model reads at once is split where sentences end.
+/// people do, "en", "English" [NULL: the tokenizer's own]. A text longer than the model reads at once is split where sentences
+/// end.
 int fovea_host_translate(fovea_host_translator* translator, const char* text, const char* from, const char* to,
                          char** translation);
 

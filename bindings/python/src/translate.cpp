@@ -34,8 +34,8 @@ public:
                                           .n_beams = n_beams});
     }
 
-    /// Writes from the source, a text or ids; gives what Translation has. A language's name may be empty; n_new 0: as many tokens as
-    /// the model allows.
+    /// Writes from the source, a text or ids; gives what Translation has. A language's name may be empty; n_new 0: as many
+    /// tokens as the model allows.
     [[nodiscard]] nb::tuple run(const nb::object& source, nb::handle from_language, nb::handle to_language,
                                 std::uint32_t n_new, bool special) {
         const bool is_text = nb::isinstance<nb::str>(source);

@@ -31,7 +31,8 @@ struct RawSound {
 /// A recording whose samples are read as they are wanted: what comes through a pipe, as it comes.
 class SoundReader {
 public:
-    /// A file, a pipe, or standard input if `path` is "-". The samples that it gives have this rate. Throws host::Error: "FILE: …".
+    /// A file, a pipe, or standard input if `path` is "-". The samples that it gives have this rate. Throws host::Error:
+    /// "FILE: …".
     SoundReader(const std::string& path, std::uint32_t rate, const std::optional<RawSound>& raw = {});
     ~SoundReader();
     /// Appends some; false at the end. Throws host::Error.

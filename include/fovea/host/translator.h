@@ -65,7 +65,8 @@ public:
         std::uint32_t n_parts = 1;  ///< that the source was read in; of several there is no score
         double source_seconds = 0;  ///< in which it was read
     };
-    /// Writes it to its end. Pieces go to `on_piece` as they come; beams give one, for a text's beginning may change. Throws host::Error.
+    /// Writes it to its end. Pieces go to `on_piece` as they come; beams give one, for a text's beginning may change. Throws
+    /// host::Error.
     [[nodiscard]] Text write(const std::function<void(const Piece&)>& on_piece = {});
 
     /// Both for a text. One that is longer than the model reads at once is read in parts, split where sentences end or, within

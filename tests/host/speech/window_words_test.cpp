@@ -1,5 +1,5 @@
-// Words of whole recordings, with a model that writes and attends at random: whatever it does, words are short, in order and within
-// their segments.
+// Words of whole recordings, with a model that writes and attends at random: whatever it does, words are short, in order and
+// within their segments.
 #include "host/speech/window_words.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// The times of words: the frames at which rows begin, as PyTorch's attention and NumPy have them (tests/golden/make_words.py), and how
-// tokens become words.
+// The times of words: the frames at which rows begin, as PyTorch's attention and NumPy have them (tests/golden/make_words.py),
+// and how tokens become words.
 #include "host/speech/word_times.h"
 
 #include <doctest/doctest.h>
