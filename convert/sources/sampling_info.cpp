@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "convert/formats/gguf.h"
+#include "convert/formats/text_file.h"
 #include "host/base/json.h"
 
 namespace fovea {

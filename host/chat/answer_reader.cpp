@@ -54,6 +54,7 @@ AnswerReader::AnswerReader(AnswerReading how) : how_(std::move(how)) {
     n_begun_ = held_.size();
     n_said_ = 0;
     calls_.clear();
+    pieces_.clear();
 }
 
 void AnswerReader::add(std::string_view piece, const OnText& on_text) {
@@ -110,6 +111,7 @@ bool AnswerReader::begin_text(bool is_end) {
     const bool is_call = is_bare_ || std::any_of(text_marks_.begin(), text_marks_.end(), begins);
     if (is_call || (text.empty() && !calls_.empty())) drop(first);
     place_ = is_bare_ ? Place::call : Place::said;
+    stream_ = CallStream(*how_.dialect.calls, {});
     searched_ = 0;
     return true;
 }
@@ -133,6 +135,7 @@ bool AnswerReader::read_text(const OnText& on_text, bool is_end) {
         is_bare_ = false;
         searched_ = found.mark.size();
         n_inside_ = 0;
+        stream_ = CallStream(*how_.dialect.calls, {});
     }
     return true;
 }
@@ -140,6 +143,7 @@ bool AnswerReader::read_text(const OnText& on_text, bool is_end) {
 bool AnswerReader::read_call(const OnText& on_text, bool is_end) {
     const Dialect& dialect = *how_.dialect.calls;
     const std::size_t begin = is_bare_ ? 0 : dialect.open.size();
+    read_pieces(std::string_view(held_).substr(begin));
     const bool has_end = !is_bare_ && !dialect.close.empty();
     const std::size_t at = has_end ? held_.find(dialect.close, searched_) : held_.npos;
     const bool is_last = at == held_.npos;
@@ -158,10 +162,26 @@ bool AnswerReader::read_call(const OnText& on_text, bool is_end) {
         searched_ = end;
         ++n_inside_;
     } else {
-        say(is_last ? std::max<std::size_t>(begin, 1) : end, false, on_text);
-        place_ = Place::said;
+        give_up(is_last && !stream_.n_begun() ? std::max<std::size_t>(begin, 1) : end, on_text);
     }
     return true;
+}
+
+void AnswerReader::read_pieces(std::string_view text) {
+    if (!how_.streams_calls) return;
+    stream_.read(
+        text, [&](const std::string& name) { return names_tool(how_.tools, name); },
+        [&](std::size_t call, const std::string& name, std::string_view arguments) {
+            pieces_.push_back({calls_.size() + call, name, std::string(arguments), n_said_});
+        });
+}
+
+void AnswerReader::give_up(std::size_t n, const OnText& on_text) {
+    if (stream_.n_begun())
+        drop(n);
+    else
+        say(n, false, on_text);
+    place_ = Place::said;
 }
 
 bool AnswerReader::read_header(bool is_end) {
@@ -179,6 +199,7 @@ bool AnswerReader::read_header(bool is_end) {
         if (tool_.starts_with(kFunctions)) tool_.erase(0, kFunctions.size());
     }
     const bool is_thought = header.find("analysis") != header.npos && how_.parts_thought;
+    stream_ = CallStream(*how_.dialect.calls, tool_);
     place_ = !tool_.empty() ? Place::message_call : is_thought ? Place::thought : Place::said;
     drop(end + kHeaderEnd.size());
     return true;
@@ -186,11 +207,12 @@ bool AnswerReader::read_header(bool is_end) {
 
 bool AnswerReader::read_message_call(const OnText& on_text, bool is_end) {
     const FoundMark found = find_mark(held_, message_marks_);
+    read_pieces(std::string_view(held_).substr(0, found.at));
     if (found.mark.empty() && !is_end) return false;
     const std::size_t end = found.mark.empty() ? held_.size() : found.at;
     ReadCalls read = fovea::read_message_call(tool_, std::string_view(held_).substr(0, end));
     if (read.calls.empty())
-        say(end, false, on_text);
+        give_up(end, on_text);
     else
         take_calls(std::move(read.calls), end);
     place_ = Place::said;
@@ -198,9 +220,11 @@ bool AnswerReader::read_message_call(const OnText& on_text, bool is_end) {
 }
 
 void AnswerReader::take_calls(std::vector<ToolCall> calls, std::size_t n_bytes) {
-    for (ToolCall& call : calls) {
-        call.at = n_said_;
-        calls_.push_back(std::move(call));
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+        calls[i].at = n_said_;
+        if (i >= stream_.n_begun())
+            pieces_.push_back({calls_.size(), calls[i].name, json_text(calls[i].arguments), n_said_});
+        calls_.push_back(std::move(calls[i]));
     }
     drop(n_bytes);
     place_ = Place::after_thought;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "host/chat/call_stream.h"
 #include "host/chat/call_syntax.h"
 #include "host/chat/dialect.h"
 
@@ -21,7 +22,8 @@ struct AnswerReading {
     std::string begun = {};     ///< what the prompt has of the answer: begun_answer, or what forces a call
     bool parts_thought = true;  ///< reasoning is told apart; else it is text, marks too
     bool reads_calls = false;
-    Json tools = {};  ///< an array of OpenAI's tools: types of arguments that dialects write without
+    Json tools = {};             ///< an array of OpenAI's tools: types of arguments that dialects write without
+    bool streams_calls = false;  ///< arguments are handed out while they come; a call that is cut is no text then
 };
 
 /// Reasoning comes first or not at all, except in channels: anywhere else its marks are text. Space behind it is left out, and
@@ -37,6 +39,8 @@ public:
     void finish(const OnText& on_text);
     /// In order; more come with each add.
     [[nodiscard]] const std::vector<ToolCall>& calls() const { return calls_; }
+    /// What came of the calls, in order: more with each add. Each call is one piece unless calls are streamed.
+    [[nodiscard]] const std::vector<CallPiece>& pieces() const { return pieces_; }
 
 private:
     enum class Place {
@@ -57,6 +61,9 @@ private:
     bool read_call(const OnText& on_text, bool is_end);
     bool read_header(bool is_end);
     bool read_message_call(const OnText& on_text, bool is_end);
+    void read_pieces(std::string_view text);
+    /// What looked like a call becomes text, unless some of it was handed out as a call.
+    void give_up(std::size_t n, const OnText& on_text);
     void take_calls(std::vector<ToolCall> calls, std::size_t n_bytes);
     /// The first bytes of what is held, as text.
     void say(std::size_t n, bool is_thought, const OnText& on_text);
@@ -74,6 +81,8 @@ private:
     std::uint32_t n_inside_ = 0;  // ends that stand in its arguments
     bool is_bare_ = false;        // the call has no mark
     std::vector<ToolCall> calls_;
+    CallStream stream_;  // of the present call
+    std::vector<CallPiece> pieces_;
 };
 
 }  // namespace fovea

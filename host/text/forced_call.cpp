@@ -88,8 +88,14 @@ grammar::Grammar ForcedCall::form(const grammar::SchemaOptions& options) const {
     return all;
 }
 
-BegunAnswer begin_answer(const AnswerDialect& dialect, std::string prompt, const ForcedCall* call) {
+BegunAnswer begin_answer(const AnswerDialect& dialect, std::string prompt, const ForcedCall* call, bool has_form) {
     std::string begun(begun_answer(dialect, prompt));
+    if (!call && has_form) {
+        if (dialect.calls->syntax != CallSyntax::channels) return {std::move(prompt), {}};
+        const std::string opened =
+            begun.ends_with(kHeaderEnd) ? "" : std::string(kHeaderBegins[1]) + "final" + std::string(kHeaderEnd);
+        return {prompt + opened, begun + opened};
+    }
     if (!call) return {std::move(prompt), std::move(begun)};
     const bool is_thought = begun == dialect.reasoning->open;
     if (is_thought) prompt += std::string(dialect.reasoning->close) + "\n\n";

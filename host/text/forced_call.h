@@ -32,7 +32,9 @@ struct BegunAnswer {
     std::string prompt, begun;
 };
 /// What the template gave; behind it the call that is forced, before which reasoning that the template began ends.
-///   call  null: none, and the answer is any text
-[[nodiscard]] BegunAnswer begin_answer(const AnswerDialect& dialect, std::string prompt, const ForcedCall* call);
+///   call      null: none
+///   has_form  what is said has a form, and is all of the answer: in dialects of channels the prompt opens the final one
+[[nodiscard]] BegunAnswer begin_answer(const AnswerDialect& dialect, std::string prompt, const ForcedCall* call,
+                                       bool has_form);
 
 }  // namespace fovea

@@ -24,17 +24,24 @@ std::string Answer::openai_failure() const {
 
 std::string written(const Json& json) { return json_text(json); }
 
+std::string as_event(const std::string& name, const Json& json) {
+    return "event: " + name + "\ndata: " + written(json) + "\n\n";
+}
+
 std::string as_event(const Json& json) { return "data: " + written(json) + "\n\n"; }
 
 std::string error_body(std::string_view path, int status, const std::string& message, const std::string& param,
                        const std::string& code) {
     if (path.starts_with("/api/")) return written({{"error", message}});
-    const char* type = status == 401   ? "authentication_error"
-                       : status == 403 ? "permission_error"
-                       : status == 404 ? "not_found_error"
-                       : status == 429 ? "rate_limit_error"
-                       : status >= 500 ? "server_error"
-                                       : "invalid_request_error";
+    const bool is_anthropic = path.starts_with("/v1/messages");
+    const char* type = status == 401                   ? "authentication_error"
+                       : status == 403                 ? "permission_error"
+                       : status == 404                 ? "not_found_error"
+                       : status == 429                 ? "rate_limit_error"
+                       : status == 413 && is_anthropic ? "request_too_large"
+                       : status >= 500                 ? is_anthropic ? "api_error" : "server_error"
+                                                       : "invalid_request_error";
+    if (is_anthropic) return written({{"type", "error"}, {"error", {{"type", type}, {"message", message}}}});
     return written({{"error",
                      {{"message", message},
                       {"type", type},

@@ -43,13 +43,14 @@ private:
     Failure failure_;
 };
 
-/// An error's body as the path's API has it: OpenAI's, and below /api/ Ollama's.
+/// An error's body as the path's API has it: OpenAI's, below /api/ Ollama's, below /v1/messages Anthropic's.
 [[nodiscard]] std::string error_body(std::string_view path, int status, const std::string& message,
                                      const std::string& param = {}, const std::string& code = {});
 /// JSON in one line; bytes that are no UTF-8 become U+FFFD.
 [[nodiscard]] std::string written(const Json& json);
-/// A server-sent event.
+/// A server-sent event, without and with a name.
 [[nodiscard]] std::string as_event(const Json& json);
+[[nodiscard]] std::string as_event(const std::string& name, const Json& json);
 
 /// What endpoints share.
 [[nodiscard]] const char* finish_word(FinishReason finish);

@@ -33,23 +33,34 @@ Json chat_logprobs(const std::vector<ChosenToken>& tokens) {
     return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
 
-Json openai_calls(const std::string& id, std::size_t choice, const std::vector<ToolCall>& calls, std::size_t from,
-                  bool with_index) {
+/// What a call's object begins with.
+Json call_head(const std::string& id, std::size_t choice, std::size_t index) {
+    return {{"id", "call_" + id + "_" + std::to_string(choice) + "_" + std::to_string(index)}, {"type", "function"}};
+}
+
+Json openai_calls(const std::string& id, std::size_t choice, const std::vector<ToolCall>& calls) {
     Json list = Json::array();
-    for (std::size_t i = from; i < calls.size(); ++i) {
-        Json call = Json::object();
-        if (with_index) call["index"] = i;
-        call["id"] = "call_" + id + "_" + std::to_string(choice) + "_" + std::to_string(i);
-        call["type"] = "function";
-        call["function"] = {{"name", calls[i].name}, {"arguments", written(calls[i].arguments)}};
-        list.push_back(std::move(call));
+    for (const ToolCall& call : calls) {
+        list.push_back(call_head(id, choice, list.size()));
+        list.back()["function"] = {{"name", call.name}, {"arguments", written(call.arguments)}};
     }
     return list;
 }
 
+/// The piece of a call: the first has its name.
+Json openai_piece(const std::string& id, std::size_t choice, const CallPiece& piece) {
+    Json call = {{"index", piece.index}};
+    if (!piece.name.empty()) {
+        call.update(call_head(id, choice, piece.index));
+        call["function"]["name"] = piece.name;
+    }
+    call["function"]["arguments"] = piece.arguments;
+    return call;
+}
+
 class ChatAnswer final : public TextAnswer {
 public:
-    using TextAnswer::TextAnswer;
+    explicit ChatAnswer(TextAnswerOptions options) : TextAnswer(streaming_calls(std::move(options))) {}
     [[nodiscard]] std::string begin() override;
     [[nodiscard]] std::string end() override { return openai_end(kChunk); }
     [[nodiscard]] std::string whole() const override;
@@ -83,11 +94,11 @@ std::string ChatAnswer::piece(Written& written, const Event& event, const Part& 
         if (!part.text.empty() || part.thought.empty()) delta["content"] = part.text;
         add(std::move(delta), nullptr);
     }
-    if (calls.size() > written.n_calls_shown) {
-        const Json list = openai_calls(options_.id, event.choice, calls, written.n_calls_shown, true);
-        written.n_calls_shown = calls.size();
-        add({{"tool_calls", list}}, nullptr);
-    }
+    const std::vector<CallPiece>& pieces = written.reader.pieces();
+    Json list = Json::array();
+    while (written.n_pieces_shown < pieces.size())
+        list.push_back(openai_piece(options_.id, event.choice, pieces[written.n_pieces_shown++]));
+    if (!list.empty()) add({{"tool_calls", std::move(list)}}, nullptr);
     if (event.ended) add(Json::object(), calls.empty() ? finish_word(event.finish) : "tool_calls");
     return out;
 }
@@ -99,7 +110,7 @@ std::string ChatAnswer::whole() const {
         if (!written.thought.empty()) message["reasoning_content"] = written.thought;
         if (!calls.empty()) {
             if (written.text.empty()) message["content"] = nullptr;
-            message["tool_calls"] = openai_calls(options_.id, i, calls, 0, false);
+            message["tool_calls"] = openai_calls(options_.id, i, calls);
         }
         return ended_choice({{"index", i}, {"message", std::move(message)}},
                             options_.with_chances ? chat_logprobs(written.tokens) : Json(),

@@ -175,6 +175,7 @@ void read_vector_options(const Fields& fields, VectorRequest& request, bool cuts
 [[nodiscard]] Request read_chat(const Fields& fields);
 [[nodiscard]] Request read_completion(const Fields& fields);
 [[nodiscard]] Request read_response(const Fields& fields);
+[[nodiscard]] Request read_message_request(const Fields& fields);
 [[nodiscard]] Request read_ollama_chat(const Fields& fields);
 [[nodiscard]] Request read_ollama_generate(const Fields& fields);
 [[nodiscard]] VectorRequest read_embeddings(const Fields& fields);

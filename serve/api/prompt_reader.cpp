@@ -155,8 +155,9 @@ PromptReader::Prompted PromptReader::read(const Request& request) {
         const TokenizeOptions options{.add_special = !chat_, .parse_special = chat_.has_value()};
         const std::optional<ForcedCall> call = forced_call_of(request, chat());
         BegunAnswer answer{render(request), call ? call->begun() : ""};
-        if (chat_) answer = begin_answer(chat_->dialect(), std::move(answer.prompt), call ? &*call : nullptr);
-        if (request.form != Form::any && !call) answer.begun.clear();  // the form is of what is said: it begins at once
+        if (chat_)
+            answer = begin_answer(chat_->dialect(), std::move(answer.prompt), call ? &*call : nullptr,
+                                  request.form != Form::any);
         return {{named("messages", [&] { return checked(tokens_, tokens_.read(answer.prompt, options)); })},
                 std::move(answer.begun)};
     }

@@ -117,16 +117,11 @@ public:
     [[nodiscard]] std::string whole() const override { return written(response_); }
 
 private:
-    /// The items are made of the pieces of whole answers, too.
-    static TextAnswerOptions in_pieces(TextAnswerOptions options) {
-        options.stream = true;
-        return options;
-    }
     [[nodiscard]] std::string piece(Written& written, const Event& event, const Part& part) override;
 
     [[nodiscard]] std::string event(const std::string& type, Json members);
     [[nodiscard]] std::string write(std::string_view text, std::string_view type);
-    [[nodiscard]] std::string call(const ToolCall& call);
+    [[nodiscard]] std::string call(const CallPiece& piece, bool is_last);
     [[nodiscard]] std::string finish(FinishReason finish);
     [[nodiscard]] std::string open_text(std::string_view type);
     [[nodiscard]] std::string open(Json item);
@@ -134,6 +129,7 @@ private:
     [[nodiscard]] std::string next_id(const char* prefix) const;
     [[nodiscard]] Json& item() { return response_["output"].back(); }
     [[nodiscard]] Json place(const char* name, Json value) const;
+    [[nodiscard]] Json call_place(const char* name, Json value) const;
     [[nodiscard]] std::string text_event(const char* what, const char* name, Json value);
 
     Json response_;
@@ -162,7 +158,7 @@ ResponseAnswer::ResponseAnswer(TextAnswerOptions options, const Json& echoed)
 std::string ResponseAnswer::event(const std::string& type, Json members) {
     Json json = {{"type", type}, {"sequence_number", n_events_++}};
     json.update(members);
-    return "event: " + type + "\ndata: " + written(json) + "\n\n";
+    return as_event(type, json);
 }
 
 std::string ResponseAnswer::next_id(const char* prefix) const {
@@ -202,7 +198,11 @@ std::string ResponseAnswer::close(const char* status) {
     if (!is_open_) return {};
     is_open_ = false;
     std::string out;
-    if (item()["type"] != "function_call") {
+    if (item()["type"] == "function_call") {
+        Json done = call_place("name", item()["name"]);
+        done["arguments"] = item()["arguments"];
+        out += event("response.function_call_arguments.done", std::move(done));
+    } else {
         const Json part = item()["content"][0];
         out += text_event("done", "text", part["text"]);
         out += event("response.content_part.done", place("part", part));
@@ -237,25 +237,26 @@ std::string ResponseAnswer::write(std::string_view text, std::string_view type) 
     return out + text_event("delta", "delta", text);
 }
 
-std::string ResponseAnswer::call(const ToolCall& call) {
-    std::string out = close("completed");
-    const std::string arguments = written(call.arguments);
-    out += open({{"id", next_id("fc_")},
-                 {"type", "function_call"},
-                 {"status", "in_progress"},
-                 {"call_id", next_id("call_")},
-                 {"name", call.name},
-                 {"arguments", ""}});
-    Json delta = place("delta", arguments);
-    delta.erase("content_index");
-    Json done = delta;
-    done.erase("delta");
-    done["name"] = call.name;
-    done["arguments"] = arguments;
-    item()["arguments"] = arguments;
-    out += event("response.function_call_arguments.delta", std::move(delta));
-    out += event("response.function_call_arguments.done", std::move(done));
-    return out + close("completed");
+std::string ResponseAnswer::call(const CallPiece& piece, bool is_last) {
+    std::string out;
+    if (!piece.name.empty()) {
+        out += close("completed");
+        out += open({{"id", next_id("fc_")},
+                     {"type", "function_call"},
+                     {"status", "in_progress"},
+                     {"call_id", next_id("call_")},
+                     {"name", piece.name},
+                     {"arguments", ""}});
+    }
+    item()["arguments"].get_ref<std::string&>() += piece.arguments;
+    out += event("response.function_call_arguments.delta", call_place("delta", piece.arguments));
+    return is_last ? out + close("completed") : out;
+}
+
+Json ResponseAnswer::call_place(const char* name, Json value) const {
+    Json members = place(name, std::move(value));
+    members.erase("content_index");
+    return members;
 }
 
 std::string ResponseAnswer::finish(FinishReason finish) {
@@ -282,19 +283,10 @@ std::string ResponseAnswer::end() {
 }
 
 std::string ResponseAnswer::piece(Written& written, const Event& event, const Part& part) {
-    const std::vector<ToolCall>& calls = written.reader.calls();
     std::string out = write(part.thought, kReasoning);
-    std::string_view rest = part.text;
-    std::size_t at = written.text.size();
-    while (written.n_calls_shown < calls.size()) {  // each where it stands in the text, however that comes
-        const ToolCall& call = calls[written.n_calls_shown++];
-        const std::size_t n = std::min(call.at - std::min(call.at, at), rest.size());
-        out += write(rest.substr(0, n), kMessage);
-        out += this->call(call);
-        rest.remove_prefix(n);
-        at += n;
-    }
-    out += write(rest, kMessage);
+    each_in_order(
+        written, part, [&](std::string_view text) { out += write(text, kMessage); },
+        [&](const CallPiece& piece, bool is_last) { out += call(piece, is_last); });
     return event.ended ? out + finish(event.finish) : out;
 }
 

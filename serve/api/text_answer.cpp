@@ -192,6 +192,7 @@ TextAnswerOptions text_options(const Call& call, const ModelEntry& entry, const 
             .created = unix_seconds(),
             .n_choices = job.n_choices(),
             .n_each = job.n_each,
+            .n_prompt = job.prompts.empty() ? 0 : static_cast<std::uint32_t>(job.prompts[0].size()),
             .stream = request.stream,
             .with_usage = request.with_usage,
             .with_hash = job.hash_logits,

@@ -1,8 +1,10 @@
 // Answers that are texts: of a chat, of a completion, of a response.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "host/chat/answer_reader.h"
@@ -15,6 +17,7 @@ struct TextAnswerOptions {
     std::string id, model;
     std::int64_t created = 0;                 ///< seconds since 1970
     std::uint32_t n_choices = 1, n_each = 1;  ///< in all, and for each prompt
+    std::uint32_t n_prompt = 0;               ///< tokens of the first prompt
     bool stream = false, with_usage = false, with_hash = false, with_chances = false;
     std::optional<AnswerReading> reading = {};  ///< of a conversation's answer; none: its text as it is
     std::vector<std::string> echo = {};         ///< a text for each choice that comes before its own; empty: none
@@ -35,7 +38,7 @@ protected:
     struct Written {
         std::string text, thought;
         AnswerReader reader;
-        std::size_t n_calls_shown = 0;
+        std::size_t n_calls_shown = 0, n_pieces_shown = 0;
         std::vector<ChosenToken> tokens;
         std::optional<Clock::time_point> first;  // when the first event came
         Event last;                              // once it has come
@@ -43,6 +46,36 @@ protected:
     };
     /// What an event adds to a stream. `written` is without it, but knows how the text ended if it has.
     [[nodiscard]] virtual std::string piece(Written& written, const Event& event, const Part& part) = 0;
+    /// Hands out a part's text and pieces of calls, each where it stands in the text, however that comes.
+    ///   on_piece  takes a piece, and whether it is its call's last
+    template<class OnText, class OnPiece>
+    static void each_in_order(Written& written, const Part& part, const OnText& on_text, const OnPiece& on_piece) {
+        const std::vector<CallPiece>& pieces = written.reader.pieces();
+        std::string_view rest = part.text;
+        std::size_t at = written.text.size();
+        while (written.n_pieces_shown < pieces.size()) {
+            const CallPiece& piece = pieces[written.n_pieces_shown++];
+            const std::size_t n = std::min(piece.at - std::min(piece.at, at), rest.size());
+            on_text(rest.substr(0, n));
+            const bool has_next =
+                written.n_pieces_shown < pieces.size() && pieces[written.n_pieces_shown].index == piece.index;
+            on_piece(piece, !has_next && piece.index < written.reader.calls().size());
+            rest.remove_prefix(n);
+            at += n;
+        }
+        on_text(rest);
+    }
+    /// An answer whose calls are handed out while they come, if it is a stream.
+    [[nodiscard]] static TextAnswerOptions streaming_calls(TextAnswerOptions options) {
+        if (options.reading) options.reading->streams_calls = options.stream;
+        return options;
+    }
+    /// An answer that is made of its pieces even if it is sent as a whole.
+    [[nodiscard]] static TextAnswerOptions in_pieces(TextAnswerOptions options) {
+        options = streaming_calls(std::move(options));
+        options.stream = true;
+        return options;
+    }
     [[nodiscard]] Json usage() const;
     /// Members that OpenAI's objects begin with.
     [[nodiscard]] Json head(const char* object) const;

@@ -96,6 +96,14 @@ void read_text_format(const Fields&, const char* name, const Json& text, Request
     if (type == "json_schema") request.schema = f.need("schema", "a JSON schema");
 }
 
+void read_output_format(const char* name, const Json& format, Request& request) {
+    const Fields f(format, name);
+    (void)f.one_of("type", {"json_schema"});
+    request.form = Form::schema;
+    request.form_field = name;
+    request.schema = f.need("schema", "a JSON schema");
+}
+
 void read_format(const Fields& fields, const char* name, const Json& format, Request& request) {
     if (format == "") return;
     if (format != "json" && !format.is_object()) fields.refuse(name, "\"json\" or a JSON schema", format);
@@ -240,6 +248,28 @@ void read_function_choice(const Fields& fields, const char* name, const Json& ch
     read_tool_choice(fields, name, {{"type", "function"}, {"function", {{"name", named.text("name")}}}}, request);
 }
 
+/// Anthropic's tools, as chats have them. Its own would run on the server, which has none.
+void read_custom_tools(const Fields& fields, const char* name, const Json& tools, Request& request) {
+    if (!tools.is_array()) fields.refuse(name, "an array", tools);
+    Json functions = Json::array();
+    for (std::size_t i = 0; i < tools.size(); ++i) {
+        const Fields tool(tools[i], at(name, i));
+        (void)tool.one_of("type", {"custom"});
+        Json function = {{"name", tool.text("name")}};
+        if (tool.find("description")) function["description"] = tool.text("description");
+        function["parameters"] = tool.need("input_schema", "a JSON schema");
+        functions.push_back({{"type", "function"}, {"function", std::move(function)}});
+    }
+    if (!functions.empty()) read_tools(fields, name, functions, request);
+}
+
+void read_custom_choice(const Fields& fields, const char* name, const Json& choice, Request& request) {
+    const Fields chosen(choice, name);
+    const std::string type = chosen.one_of("type", {"auto", "any", "tool", "none"});
+    if (type != "tool") return read_tool_choice(fields, name, type == "any" ? "required" : type, request);
+    read_tool_choice(fields, name, {{"type", "function"}, {"function", {{"name", chosen.text("name")}}}}, request);
+}
+
 /// How much the model is to reason.
 void read_effort(const Fields& fields, const char* name, const Json&, Request& request) {
     if (fields.text(name).empty()) return;
@@ -307,13 +337,16 @@ const Row kRows[] = {
     {"tokens", kBatch | kLine, read_tokens},
     {"messages", kChat | kBatch, AS(request.messages = read_messages(value))},
     {"messages", kOllamaChat, read_ollama_messages},
+    {"system", kMessages, AS(request.messages.push_back({{"role", "system"}, {"content", read_content(value, name)}}))},
+    {"messages", kMessages, read_turns},
+    {"mcp_servers", kMessages, Only{Json::array()}},
     {"id", kBatch | kLine, check_id},
 #define FOVEA_SAMPLER_REAL(field, neutral, least, most, draws, flag, help, openai, openai_default, ollama, \
                            ollama_default, key)                                                            \
-    {openai, kOpenAi | kBatch, IN(sampler.field), least, most, openai_default},                            \
+    {openai, kSampled, IN(sampler.field), least, most, openai_default},                                    \
         {ollama, kOllamaOptions, IN(sampler.field), least, most, ollama_default},
 #define FOVEA_SAMPLER_COUNT(field, neutral, most, ...) \
-    {#field, kOpenAi | kBatch | kOllamaOptions, AS(request.sampler.field = count_of(fields, name, neutral, most))},
+    {#field, kSampled | kOllamaOptions, AS(request.sampler.field = count_of(fields, name, neutral, most))},
 #define FOVEA_SAMPLER_SEED(field) {#field, kOpenAi | kBatch | kOllamaOptions, read_seed},
 #include "fovea/sampler_options.inc"
     {"mirostat", kOpenAi | kBatch | kOllamaOptions, AS(if (value == 1) fields.refuse(name, "0 or 2", value))},
@@ -327,9 +360,11 @@ const Row kRows[] = {
     {"max_output_tokens", kResponse,
      AS(request.n_new = static_cast<std::uint32_t>(fields.whole(name, 0, 1, kMostNew)))},
     {"num_predict", kOllamaOptions, read_num_predict},
+    {"max_tokens", kMessages, AS(request.n_new = static_cast<std::uint32_t>(fields.whole(name, 0, 1, kMostNew)))},
+    {"stop_sequences", kMessages, read_stops},
     {"stop", kOpenAi | kBatch | kOllamaOptions, read_stops},
     {"n", kChat | kCompletion, IN(n_each), 1, kMostChoices},
-    {"stream", kOpenAi | kOllamaChat | kOllamaGenerate, IN(stream)},
+    {"stream", kOpenAi | kMessages | kOllamaChat | kOllamaGenerate, IN(stream)},
     {"stream_options", kChat | kCompletion, AS(request.with_usage = Fields(value, name).flag("include_usage", false))},
     {"echo", kCompletion, IN(echo)},
     {"logprobs", kCompletion, AS(request.n_likeliest = static_cast<int>(fields.whole(name, -1, 0, kMostLikeliest)))},
@@ -342,9 +377,13 @@ const Row kRows[] = {
     {"response_format", kChat | kCompletion | kBatch, read_response_format},
     {"text", kResponse, read_text_format},
     {"format", kOllamaChat | kOllamaGenerate, read_format},
+    {"output_format", kMessages, AS(read_output_format(name, value, request))},
+    {"output_config", kMessages,
+     AS(if (const Json* format = Fields(value, name).find("format"))
+            read_output_format("output_config.format", *format, request))},
     {"json_schema", kOpenAi, read_schema},
-    {"grammar", kOpenAi | kBatch, read_grammar},
-    {"regex", kOpenAi | kBatch, read_regex},
+    {"grammar", kSampled, read_grammar},
+    {"regex", kSampled, read_regex},
     {"guided_json", kOpenAi, read_schema},
     {"guided_grammar", kOpenAi, read_grammar},
     {"guided_regex", kOpenAi, read_regex},
@@ -360,6 +399,8 @@ const Row kRows[] = {
     {"json_object", kStructured, Only{false}},
     {"tools", kChat | kOllamaChat, read_tools},
     {"tools", kResponse, read_function_tools},
+    {"tools", kMessages, read_custom_tools},
+    {"tool_choice", kMessages, read_custom_choice},
     {"tool_choice", kChat, read_tool_choice},
     {"tool_choice", kResponse, read_function_choice},
     {"chat_template_kwargs", kChat | kResponse | kBatch, AS((void)Fields(value, name); request.template_extra = value)},
@@ -367,6 +408,9 @@ const Row kRows[] = {
      AS(request.parts_thought = fields.one_of(name, {"none", "auto", "deepseek"}) != "none")},
     {"reasoning_effort", kChat, read_effort},
     {"reasoning", kResponse, read_reasoning},
+    {"thinking", kMessages,
+     AS(const std::string type = Fields(value, name).one_of("type", {"adaptive", "enabled", "disabled"});
+        if (type != "adaptive") request.template_extra["enable_thinking"] = type == "enabled")},
     {"think", kOllamaChat | kOllamaGenerate, read_think},
 };
 #undef IN
@@ -376,7 +420,7 @@ const Row kRows[] = {
 
 void read_text_fields(const Fields& fields, unsigned of, Request& request) {
     read_rows<Request>(fields, kRows, of, request);
-    if (!(of & (kOpenAi | kBatch | kOllamaOptions))) return;
+    if (!(of & (kSampled | kOllamaOptions))) return;
 #define FOVEA_SAMPLER_REAL(field, neutral, least, most, draws, flag, help, openai, openai_default, ollama, ...) \
     request.said.field = fields.find(of & kOllamaOptions ? ollama : openai) != nullptr;
 #define FOVEA_SAMPLER_COUNT(field, ...) request.said.field = fields.find(#field) != nullptr;

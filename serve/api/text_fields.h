@@ -18,8 +18,10 @@ enum : unsigned {
     kOllamaOptions = 64,  ///< within these two
     kBatch = 128,         ///< a line of `run --batch`, which is a chat or a completion,
     kLine = 256,          ///< or what such lines alone have
+    kMessages = 512,      ///< Anthropic's
     kOpenAi = kChat | kCompletion | kResponse,
-    kAll = kOpenAi | kOllamaChat | kOllamaGenerate
+    kSampled = kOpenAi | kBatch | kMessages,  ///< options of sampling by OpenAI's names
+    kAll = kOpenAi | kOllamaChat | kOllamaGenerate | kMessages
 };
 
 /// Reads the fields that an object of that kind may have. Others are not looked at.
@@ -29,5 +31,7 @@ void read_text_fields(const Fields& fields, unsigned of, Request& request);
 
 /// The items of a response's input, as messages.
 void read_items(const Fields& fields, const char* name, const Json& input, Request& request);
+/// Anthropic's messages, whose contents are blocks, as those of chats.
+void read_turns(const Fields& fields, const char* name, const Json& turns, Request& request);
 
 }  // namespace fovea::serve

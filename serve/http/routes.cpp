@@ -86,7 +86,7 @@ void Server::check_allowed(Route& route) {
     if (options_.api_keys.empty() || route.request.method == "OPTIONS" || open) return;
     std::string_view given = route.request.header("authorization");
     constexpr std::string_view kScheme = "Bearer ";
-    given = starts_with_scheme(given, kScheme) ? given.substr(kScheme.size()) : std::string_view{};
+    given = starts_with_scheme(given, kScheme) ? given.substr(kScheme.size()) : route.request.header("x-api-key");
     bool right = false;
     for (std::size_t i = 0; i < options_.api_keys.size(); ++i) {
         if (!same_secret(given, options_.api_keys[i])) continue;

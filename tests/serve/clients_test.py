@@ -65,7 +65,7 @@ class OpenAI(unittest.TestCase):
             calls = ([call for chunk in answer for call in chunk.choices[0].delta.tool_calls or []] if stream
                      else answer.choices[0].message.tool_calls)
             self.assertEqual(calls[0].function.name, "play")
-            self.assertIn(json.loads(calls[0].function.arguments)["what"], ["jazz", "rock"])
+            self.assertIn(json.loads("".join(call.function.arguments for call in calls))["what"], ["jazz", "rock"])
 
     def test_responses(self):
         ask = self.client.responses.create
@@ -90,6 +90,25 @@ class OpenAI(unittest.TestCase):
         import openai
         with self.assertRaises(openai.BadRequestError):
             ask(model="demo", input=COMMAND, previous_response_id="resp_1")
+
+    def test_arguments_come_in_pieces(self):
+        chunks = [call for chunk in self.chat(tools=[TOOL], tool_choice="required", stream=True)
+                  for call in chunk.choices[0].delta.tool_calls or []]
+        self.assertGreater(len(chunks), 1)
+        self.assertEqual([(c.index, c.function.name) for c in chunks], [(0, "play")] + [(0, None)] * (len(chunks) - 1))
+        self.assertIn(json.loads("".join(c.function.arguments for c in chunks))["what"], ["jazz", "rock"])
+        with self.client.chat.completions.stream(model="demo", messages=[{"role": "user", "content": COMMAND}],
+                                                 tools=[TOOL], tool_choice="required", temperature=0) as stream:
+            done = [event for event in stream if event.type == "tool_calls.function.arguments.done"]
+            self.assertEqual([event.name for event in done], ["play"])
+            call = stream.get_final_completion().choices[0].message.tool_calls[0]
+            self.assertIn(json.loads(call.function.arguments)["what"], ["jazz", "rock"])
+        tool = {"type": "function", **TOOL["function"], "strict": True}
+        with self.client.responses.stream(model="demo", input=COMMAND, tools=[tool], tool_choice="required") as stream:
+            deltas = [event for event in stream if event.type == "response.function_call_arguments.delta"]
+            self.assertGreater(len(deltas), 1)
+            call = stream.get_final_response().output[0]
+            self.assertEqual("".join(event.delta for event in deltas), call.arguments)
 
     def test_recordings(self):
         path, command = os.path.join(GOLDEN, "recordings/three.wav"), [FOVEA, "transcribe", SPEECH, "--json"]
@@ -124,6 +143,66 @@ class OpenAI(unittest.TestCase):
             self.client.chat.completions.create(model="none", messages=[{"role": "user", "content": "x"}])
         with self.assertRaises(openai.BadRequestError):
             self.chat(frequency_penalty=1e6)
+
+
+GREEDY = {"temperature": 0}  # which the newest clients have no argument for
+
+
+@has("anthropic")
+class Anthropic(unittest.TestCase):
+    TOOL = {"name": "play", "description": "Plays music.", "input_schema": SCHEMA}
+
+    def setUp(self):
+        import anthropic
+        self.client = anthropic.Anthropic(base_url=SERVER.url, api_key="none")
+
+    def ask(self, **fields):
+        return self.client.messages.create(**{"model": "demo", "max_tokens": 100, "extra_body": GREEDY,
+                                              "messages": [{"role": "user", "content": COMMAND}], **fields})
+
+    def test_messages(self):
+        answer = self.ask()
+        self.assertEqual((answer.content[0].text, answer.stop_reason), (ANSWER, "end_turn"))
+        said = [{"role": "user", "content": COMMAND}, {"role": "assistant", "content": answer.content},
+                {"role": "user", "content": COMMAND}]
+        self.assertEqual(self.ask(messages=said, system="Be kind.").content[0].text, ANSWER)
+        stopped = self.ask(stop_sequences=["device"])
+        self.assertEqual((stopped.stop_reason, stopped.stop_sequence), ("stop_sequence", "device"))
+        self.assertEqual(self.ask(max_tokens=2).stop_reason, "max_tokens")
+        count = self.client.messages.count_tokens(model="demo", messages=[{"role": "user", "content": COMMAND}])
+        self.assertEqual(count.input_tokens, answer.usage.input_tokens + answer.usage.cache_read_input_tokens)
+
+    def test_stream(self):
+        with self.client.messages.stream(model="demo", max_tokens=100, extra_body=GREEDY,
+                                         messages=[{"role": "user", "content": COMMAND}]) as stream:
+            self.assertEqual("".join(stream.text_stream), ANSWER)
+            final = stream.get_final_message()
+        self.assertEqual((final.content[0].text, final.stop_reason), (ANSWER, "end_turn"))
+        self.assertEqual(final.usage.output_tokens, self.ask().usage.output_tokens)
+        kinds = [event.type for event in self.ask(stream=True)]
+        self.assertEqual((kinds[0], kinds[1], kinds[-3:]), ("message_start", "content_block_start", [
+            "content_block_stop", "message_delta", "message_stop"]))
+
+    def test_tools(self):
+        call = self.ask(tools=[self.TOOL], tool_choice={"type": "any"})
+        self.assertEqual((call.stop_reason, call.content[0].type, call.content[0].name), ("tool_use", "tool_use", "play"))
+        self.assertIn(call.content[0].input["what"], ["jazz", "rock"])
+        result = {"type": "tool_result", "tool_use_id": call.content[0].id, "content": "on"}
+        back = [{"role": "user", "content": COMMAND}, {"role": "assistant", "content": call.content},
+                {"role": "user", "content": [result, {"type": "text", "text": COMMAND}]}]
+        self.assertTrue(self.ask(messages=back, tools=[self.TOOL], max_tokens=8).content)
+        with self.client.messages.stream(model="demo", max_tokens=100, messages=[{"role": "user", "content": COMMAND}],
+                                         tools=[self.TOOL], tool_choice={"type": "tool", "name": "play"}) as stream:
+            pieces = [event.partial_json for event in stream if event.type == "input_json"]
+            self.assertGreater(len(pieces), 1)
+            self.assertIn(stream.get_final_message().content[0].input["what"], ["jazz", "rock"])
+
+    def test_errors(self):
+        import anthropic
+        with self.assertRaises(anthropic.BadRequestError):
+            self.ask(tools=[{"type": "web_search_20250305", "name": "web_search"}])
+        with self.assertRaises(anthropic.NotFoundError):
+            self.ask(model="none")
 
 
 @has("ollama")

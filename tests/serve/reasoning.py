@@ -106,12 +106,18 @@ class Dialects(WithTemplates):
         body = chat("play jazz", tools=self.TOOLS, **fields)
         choice = server.post(CHAT, body)["choices"][0]
         message, pieces = choice["message"], [event["choices"][0]["delta"] for event in server.stream(CHAT, body)]
-        calls = [call for piece in pieces for call in piece.get("tool_calls", [])]
+        calls = []
+        for call in (call for piece in pieces for call in piece.get("tool_calls", [])):
+            if "id" in call:
+                self.assertEqual(call["index"], len(calls))
+                calls.append([call["function"]["name"], ""])
+            calls[call["index"]][1] += call["function"]["arguments"]
         self.assertEqual("".join(piece.get("content") or "" for piece in pieces), message["content"] or "")
-        self.assertEqual([call["index"] for call in calls], list(range(len(calls))))
-        self.assertEqual([call["function"] for call in calls], [call["function"] for call in message.get("tool_calls", [])])
+        calls = [(name, json.loads(arguments)) for name, arguments in calls]
+        whole = [call["function"] for call in message.get("tool_calls", [])]
+        self.assertEqual(calls, [(call["name"], json.loads(call["arguments"])) for call in whole])
         self.assertEqual(choice["finish_reason"], "tool_calls" if calls else "stop")
-        return message, [(call["function"]["name"], json.loads(call["function"]["arguments"])) for call in calls]
+        return message, calls
 
     def test_channels_are_parted(self):
         server = self.serve("{{ bos_token }}{{ messages[-1].content }}<|start|>assistant{# <|channel|> <|message|> #}")

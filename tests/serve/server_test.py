@@ -20,6 +20,7 @@ from cases import (
 from adapters import Adapters  # noqa: F401, unittest finds it here
 from attacks import Bodies, FormsOfMany, Http, Places  # noqa: F401, as above
 from client import Server, at_once, http_bytes, wait_until
+from messages import COUNT, MESSAGES, MessageKeys, Messages, MessageTemplates  # noqa: F401, unittest finds them here
 from reasoning import Dialects, Reasoning, ReasoningTemplates  # noqa: F401, as above
 from refusals import Limits, Refusals  # noqa: F401, unittest finds them here
 from responses import RESPONSES, Responses, ResponseTemplates  # noqa: F401, as above
@@ -410,7 +411,7 @@ class Document(unittest.TestCase):
                     self.assertEqual(status, 200, (command, answer))
                     for fragment in (expected or "").strip().split("..."):
                         self.assertIn(re.sub(r"\s+", "", fragment), re.sub(r"\s+", "", answer.decode()), command)
-        self.assertLessEqual({CHAT, COMPLETE, EMBED, "/v1/rerank", RESPONSES, TRANSCRIBE, TRANSLATE, TOKENIZE, DETOKENIZE,
+        self.assertLessEqual({CHAT, COMPLETE, EMBED, "/v1/rerank", RESPONSES, MESSAGES, COUNT, TRANSCRIBE, TRANSLATE, TOKENIZE, DETOKENIZE,
                               TEMPLATE, "/v1/models", "/api/chat", "/api/generate", "/api/embed", "/api/embeddings",
                               "/api/tags", "/api/ps",
                               "/api/show", "/api/version", "/health", "/metrics", "/"}, paths)

@@ -163,6 +163,7 @@ def prompt_of(
     chat_template: str | None,
     template_arguments: Mapping[str, Any] | None,
     tool_choice: str = "auto",
+    has_form: bool = False,
 ) -> BegunChat:
     """Return the conversation's ids, what reads the answer, and the form of a call that it must be."""
     if isinstance(messages, (str, bytes)) or not isinstance(messages, Iterable):
@@ -187,7 +188,7 @@ def prompt_of(
     _tell(model, _note_of(model, chat))
     conversation, extra = json_text(checked, "messages"), json_text(template_arguments or {}, "template_arguments")
     call = forced_call(tools, tool_choice, chat)
-    ids, reader = chat.begin(conversation, given, extra, call or "")
+    ids, reader = chat.begin(conversation, given, extra, call or "", has_form)
     if tools and _NOT_READ not in model._told and chat_template not in model._reads_tools:
         try:
             untold = chat.prompt(conversation, "null", extra) == chat.prompt(conversation, given, extra)

@@ -167,11 +167,10 @@ class Model(SpeechModel, TranslationModel, VectorModel):
         """Do the same piece by piece: iterate over the result; its `answer` has all, calls of tools too."""
         self._need_logits()
         known = [] if tool_choice == "none" else checked_tools(tools)
-        if tool_choice not in ("auto", "none") and any(
-            options.get(name) is not None for name in ("schema", "grammar", "regex")
-        ):
+        has_form = any(options.get(name) is not None for name in ("schema", "grammar", "regex"))
+        if tool_choice not in ("auto", "none") and has_form:
             raise ValueError("tool_choice: expected auto or none beside a form, got another")
-        begun = prompt_of(self, messages, known or None, chat_template, template_arguments, tool_choice)
+        begun = prompt_of(self, messages, known or None, chat_template, template_arguments, tool_choice, has_form)
         if begun.call is not None:
             options["schema"] = begun.call
         if begun.chat is not None:

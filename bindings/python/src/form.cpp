@@ -107,13 +107,14 @@ nb::list PyChat::prompt(const std::string& messages, const std::string& tools, c
 }
 
 nb::tuple PyChat::begin(const std::string& messages, const std::string& tools, const std::string& extra,
-                        const std::string& call) {
+                        const std::string& call, bool has_form) {
     std::vector<Token> ids;
     AnswerReading how{.dialect = talk_->chat.dialect()};
     {
         const WithoutGil released;
         const std::optional<ForcedCall> forced = call.empty() ? std::nullopt : std::optional(read_call(call));
-        BegunAnswer answer = begin_answer(how.dialect, render(messages, tools, extra), forced ? &*forced : nullptr);
+        BegunAnswer answer =
+            begin_answer(how.dialect, render(messages, tools, extra), forced ? &*forced : nullptr, has_form);
         how.begun = std::move(answer.begun);
         how.tools = read_json(tools, "tools");
         how.reads_calls = !how.tools.is_null();
@@ -171,7 +172,8 @@ void bind_form(nb::module_& module) {
     nb::class_<PyChat>(module, "Chat", "A model's chat template.")
         .def(nb::init<const ModelHandle&, const nb::object&>(), nb::arg("model"), nb::arg("chat_template").none())
         .def("prompt", &PyChat::prompt, nb::arg("messages"), nb::arg("tools"), nb::arg("extra"))
-        .def("begin", &PyChat::begin, nb::arg("messages"), nb::arg("tools"), nb::arg("extra"), nb::arg("call"))
+        .def("begin", &PyChat::begin, nb::arg("messages"), nb::arg("tools"), nb::arg("extra"), nb::arg("call"),
+             nb::arg("has_form"))
         .def_prop_ro("dialect", [](const PyChat& self) { return std::string(self.talk()->chat.dialect().calls->name); })
         .def_prop_ro("note", [](const PyChat& self) { return self.talk()->chat.note(); })
         .def_prop_ro("stops", [](const PyChat& self) { return self.talk()->chat.stops(); });

@@ -62,7 +62,7 @@ public:
     [[nodiscard]] nb::list prompt(const std::string& messages, const std::string& tools, const std::string& extra);
     /// The same, and what reads the answer. call: JSON of a form of kind "call"; empty: any text.
     [[nodiscard]] nb::tuple begin(const std::string& messages, const std::string& tools, const std::string& extra,
-                                  const std::string& call);
+                                  const std::string& call, bool has_form);
     [[nodiscard]] const std::shared_ptr<const ModelTalk>& talk() const { return talk_; }
 
 private:
