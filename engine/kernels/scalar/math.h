@@ -53,12 +53,12 @@ inline float fma_f32(float a, float b, float c) {
 #endif
 }
 
-/// binary32 to binary16, round to nearest even, overflow to infinity; NaN becomes 0x7e00.
+/// binary32 to binary16, round to nearest even; NaN becomes 0x7e00. What is stored in a cache stays finite if it was: numbers
+/// beyond float16's become ±65504, and only infinities infinite.
 inline std::uint16_t to_f16(float x) {
     const std::uint32_t sign = (bits(x) & 0x80000000u) >> 16;
     const std::uint32_t size = bits(x) & 0x7fffffffu;
-    if (size > 0x7f800000u) return 0x7e00;
-    if (size >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);  // 65520 and more
+    if (size >= 0x7f800000u) return static_cast<std::uint16_t>(size > 0x7f800000u ? 0x7e00u : sign | 0x7c00u);
     std::uint32_t half;
     if (size < 0x38800000u) {
         // Below 2⁻¹⁴: adding 0.5 leaves 2⁻²⁴, the unit of subnormal halves, as the last bit, rounded to even.
@@ -66,6 +66,7 @@ inline std::uint16_t to_f16(float x) {
     } else {
         const std::uint32_t odd = (size >> 13) & 1u;
         half = (size - (112u << 23) + 0xfffu + odd) >> 13;
+        if (half > 0x7bffu) half = 0x7bff;
     }
     return static_cast<std::uint16_t>(sign | half);
 }

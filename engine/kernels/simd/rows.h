@@ -115,9 +115,13 @@ constexpr std::uint32_t kPackAhead = 8 * kLanes;  // columns that are asked for 
         for (std::uint32_t row = 0; row < n_rows; ++row) copy(row, col);
 }
 
-/// Sixteen elements, canonical, in the type of a cache.
+/// Sixteen elements, canonical, in the type of a cache. Finite ones stay finite, as to_f16 says.
 FOVEA_LANES void store_canonical(F32x16 x, float* out) { store(canonical(x), out); }
-FOVEA_LANES void store_canonical(F32x16 x, Half* out) { store(canonical(x), out); }
+FOVEA_LANES void store_canonical(F32x16 x, Half* out) {
+    const F32x16 size = magnitude(x), most = splat(65504.0f), signed_most = floats(bits(most) | (bits(x) ^ bits(size)));
+    const F32x16 finite = select(size < floats(splat_bits(0x7f800000u)), signed_most, x);
+    store(canonical(select(size > most, finite, x)), out);
+}
 
 template<class W>
 [[gnu::flatten]] void write_key(const float* key, std::uint32_t head_dim, std::uint32_t lane,

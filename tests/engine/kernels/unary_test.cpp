@@ -207,14 +207,15 @@ TEST_CASE("fma without an instruction for it is rounded once") {
     CHECK(wrong == 0);
 }
 
-TEST_CASE("halves: nearest, ties to even, and back exactly") {
+TEST_CASE("halves: nearest, ties to even, finite if they were, and back exactly") {
     const auto exact_half = [](float x) -> std::uint32_t {
         const std::uint32_t sign = bits(x) >> 16 & 0x8000u;
         const double size = std::abs(static_cast<double>(x));
         if (std::isnan(x)) return 0x7e00u;
-        const int unit = std::max(size == 0 || std::isinf(size) ? -24 : std::ilogb(size) - 10, -24);
+        if (std::isinf(x)) return sign | 0x7c00u;
+        const int unit = std::max(size == 0 ? -24 : std::ilogb(size) - 10, -24);
         const double rounded = std::nearbyint(std::ldexp(size, -unit));  // in units of the last bit
-        if (std::ldexp(rounded, unit) > 65504) return sign | 0x7c00u;
+        if (std::ldexp(rounded, unit) > 65504) return sign | 0x7bffu;
         return sign | (static_cast<std::uint32_t>(rounded) + static_cast<std::uint32_t>(unit + 24) * 1024u);
     };
     int wrong = 0;

@@ -10,6 +10,7 @@
 #include <random>
 
 #include "convert/writer/file_header.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/small_models.h"
 
 using namespace fovea;
@@ -53,6 +54,32 @@ TEST_CASE("plan: for 200 random configurations and limits S bytes work and S - 1
         for (const float x : logits) REQUIRE(std::isfinite(x));
         for (std::size_t past = 0; past < 64; ++past) REQUIRE(arena[plan.arena_bytes + past] == std::byte{0x5a});
     }
+}
+
+TEST_CASE("forward: keys and values beyond float16's numbers give finite logits in a cache of any type") {
+    for (const Role large : {Role::key, Role::value})
+        for (const float size : {1e5f, 1e8f, 1e12f}) {
+            ModelSource source = random_model(llama_config(), 3);
+            const RowReader read = source.read_rows;
+            source.read_rows = [=](const TensorSpec& spec, std::uint32_t begin, std::uint32_t n, float* out) {
+                read(spec, begin, n, out);
+                for (std::size_t i = 0; spec.role == large && i < std::size_t{n} * spec.n_cols; ++i) out[i] *= size;
+            };
+            const AlignedBytes file = write_bytes(source, {.type = Type::f32});
+            Model model;
+            REQUIRE(open_model(file, model).ok());
+            const auto tokens = some_tokens(40, model.config().decoder.vocab_size);
+            for (const Type kv_type : {Type::f32, Type::f16, Type::q8, Type::q4})
+                for (const char* isa : model_isas()) {
+                    const int of_cache = static_cast<int>(kv_type);
+                    CAPTURE(of_cache);
+                    CAPTURE(isa);
+                    SmallSession small(model, {.kv_type = kv_type}, isa);
+                    std::vector<float> logits(model.config().decoder.vocab_size, NAN);
+                    REQUIRE(forward(small.session, tokens, logits).ok());
+                    CHECK(std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); }));
+                }
+        }
 }
 
 TEST_CASE("plan: parts are in order, aligned, and end at the arena's size") {
