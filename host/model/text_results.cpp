@@ -56,7 +56,9 @@ void run_texts(const Opened& opened, std::span<const TextTokens> tokens, const T
 
 std::vector<float> embed(const Opened& opened, std::span<const std::string> texts, const TextOptions& options) {
     const std::optional<WantedRows> wanted = vector_of_text(opened);
-    if (!wanted) throw Error(opened.name + ": model: expected an encoder that makes a vector of a text, got another");
+    const bool has_classes = opened.has_task() && opened.config().encoder.pooling != Pooling::none;
+    if (!wanted || has_classes)
+        throw Error(opened.name + ": model: expected an encoder that makes a vector of a text, got another");
     const std::string before = prompt_before(prompts_of(opened.model, opened.name), options.prompt);
     std::vector<TextTokens> tokens;
     for (const std::string& text : texts)

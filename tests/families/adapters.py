@@ -150,7 +150,10 @@ def compare(fovea, model_type, fields, settings, seed, work):
 
 
 def refusal(fovea, model_type, fields, settings, word, seed, work):
-    prepared(model_type, fields, settings, seed, work)
+    try:
+        prepared(model_type, fields, settings, seed, work)
+    except ValueError as refused:  # by PEFT itself
+        return str(refused), "does not work with" in str(refused)
     done = run(fovea, "convert", work / "base", "-o", work / "m.fovea", "--lora", work / "lora")
     right = done.returncode == 1 and word in done.stderr
     return done.stderr.strip() or "taken", right

@@ -110,7 +110,15 @@ static void test_findings(void) {
     CHECK(fovea_host_kind(model) == FOVEA_HOST_FINDINGS && fovea_host_label(model, 0));
     GIVES(FOVEA_HOST_OK, fovea_host_find(model, "a b  c", NULL, NULL, &found, &n));
     CHECK(n == 3 && strcmp(found[2].text, "c") == 0 && strncmp(found[2].label, "LABEL_", 6) == 0);
-    fovea_host_free(found), fovea_host_close(model);
+    fovea_host_free(found);
+    float* rows = NULL;
+    size_t n_rows = 0, width = 0;
+    GIVES(FOVEA_HOST_OK, fovea_host_rows(model, "a b  c", NULL, 1, NULL, &rows, &n_rows, &width));
+    CHECK(n_rows == 5 && width == 17 && rows);
+    fovea_host_free(rows);
+    GIVES(FOVEA_HOST_OK, fovea_host_rows(model, "a b", "c", 0, NULL, &rows, &n_rows, &width));
+    CHECK(n_rows == 6 && width == 12);
+    fovea_host_free(rows), fovea_host_close(model);
 
     model = open_golden("encoders/xlm_roberta_questionanswering");
     GIVES(FOVEA_HOST_OK, fovea_host_find(model, "a", "d o g", NULL, &found, &n));
