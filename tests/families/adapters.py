@@ -42,7 +42,7 @@ METHODS = {
     "all-linear": dict(target_modules="all-linear", r=2, lora_alpha=3, beside=True),
     "linear": dict(target_modules=["LINEAR"], r=3, lora_alpha=5, beside=True),
     "rslora": dict(target_modules=["LINEAR"], r=4, lora_alpha=6, use_rslora=True, beside=True),
-    "one layer": dict(target_modules=["LINEAR"], layers_to_transform=[1], r=2, lora_alpha=3, beside=True),
+    "one layer": dict(target_modules=["LINEAR"], layers_to_transform=[0], r=2, lora_alpha=3, beside=True),
     "biases": dict(target_modules=["LINEAR"], bias="all", r=2),
     "table": dict(target_modules=["TABLE"], r=3, lora_alpha=4),
     "head": dict(target_modules=["HEAD"], r=2, lora_alpha=4),
