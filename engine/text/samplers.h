@@ -35,7 +35,7 @@ void penalize_repetitions(std::span<Candidate> candidates, const SampledText& te
 [[nodiscard]] std::span<Candidate> keep_unsurprising(std::span<Candidate> candidates, const Weights& weights,
                                                      float bound) noexcept;
 /// Moves the bound by what `chosen` was more surprising among `kept` than it should be.
-void move_bound(const MoreSamplers& o, std::span<const Candidate> kept, const Weights& weights,
-                const Candidate& chosen, const SampledText& text) noexcept;
+void move_bound(const MoreSamplers& o, std::span<const Candidate> kept, const Weights& weights, const Candidate& chosen,
+                const SampledText& text) noexcept;
 
 }  // namespace fovea

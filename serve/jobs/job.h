@@ -16,8 +16,8 @@
 #include "fovea/config.h"
 #include "fovea/generator.h"
 #include "fovea/sampler.h"
-#include "host/model/sampling_options.h"
 #include "host/model/penalized.h"
+#include "host/model/sampling_options.h"
 #include "host/model/target_rules.h"
 #include "host/speech/transcriber.h"
 

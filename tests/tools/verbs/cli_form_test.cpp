@@ -76,7 +76,8 @@ TEST_CASE("cli: a form that is none is refused in one line that names it") {
     const TemporaryFolder folder;
     const std::string path = (folder / "s.json").string();
     write_text(path, R"({"multipleOf":0})");
-    check_refused({"run", "-p", "a", "--json-schema", path}, 1, path + ": schema/multipleOf: expected a number above 0");
+    check_refused({"run", "-p", "a", "--json-schema", path}, 1,
+                  path + ": schema/multipleOf: expected a number above 0");
     check_refused({"run", "-p", "a", "--grammar", path}, 1, path + ": grammar, column 1: expected a rule's name");
     check_refused({"run", "-p", "a", "--json-schema", "/none/such"}, 1, "/none/such: no such file");
     check_refused({"run", "-p", "a", "--regex", "("}, 1, "--regex: regular expression, column 2: expected )");
