@@ -80,7 +80,8 @@ std::uint64_t PySession::start(nb::handle prompt_object, const nb::dict& named, 
     const std::vector<std::string_view> views(texts.begin(), texts.end());
     const std::vector<Token> prompt = read_ids(prompt_object, "prompt");
     std::vector<LogitBias> biases;
-    GenerateOptions options = options_of(named, biases, sampler_);
+    TextSampler sampler;
+    GenerateOptions options = options_of(named, biases, sampler);
     const std::uint32_t vocab_size = opened_->model.config().decoder.vocab_size;
     for (const LogitBias& b : biases)
         if (b.id >= vocab_size)
@@ -103,6 +104,8 @@ std::uint64_t PySession::start(nb::handle prompt_object, const nb::dict& named, 
         options.filter = place_.filter();
         talk_ = chat ? chat->talk() : nullptr;
         if (const Status status = resume(*generator_, tokens_); !status.ok()) return status;
+        sampler_ = sampler;
+        options.sampler.more = &sampler_;
         if (talk_) {
             options.end_tokens = talk_->chat.end_tokens();
             options.shown = talk_->chat.marks();
