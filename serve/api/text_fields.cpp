@@ -349,7 +349,7 @@ const Row kRows[] = {
     {#field, kSampled | kOllamaOptions, AS(request.sampler.field = count_of(fields, name, neutral, most))},
 #define FOVEA_SAMPLER_SEED(field) {#field, kOpenAi | kBatch | kOllamaOptions, read_seed},
 #include "fovea/sampler_options.inc"
-    {"mirostat", kOpenAi | kBatch | kOllamaOptions, AS(if (value == 1) fields.refuse(name, "0 or 2", value))},
+    {"mirostat", kOpenAi | kOllamaOptions, AS(if (value == 1) fields.refuse(name, "0 or 2", value))},
     {"ignore_eos", kOpenAi | kBatch, AS(if (fields.flag(name, false)) request.sampler.min_tokens = kNeverEnds)},
     {"dry_penalty_last_n", kOpenAi, Only{-1}},
     {"dry_sequence_breakers", kOpenAi, Only{Json::array({"\n", ":", "\"", "*"})}},

@@ -83,7 +83,7 @@ void TextWorker::give_up(Clock::time_point now) {
     for (Choice& choice : choices_) {
         const JobPtr job = choice.job;
         if (job && job->is_over(now)) fail(job, kLate);
-        if (choice.job && job->slow_until(now) > kMostSlow && queue.front()) fail(job, unread);
+        if (choice.job && job->slow_until(now) > kMostSlow && queue.size()) fail(job, unread);
     }
 }
 

@@ -65,7 +65,7 @@ ParsedHttp parse_http(std::string_view bytes, const HttpLimits& limits) {
     }
     if (!error && !parser.is_done() && parser.got_some()) parser.put_eof(error);  // it wants a byte before the end
     if (error || !parser.is_done()) return {error ? refusal_of(error) : 400, {}};
-    if (has_unknown_length(parser.get(), parser.chunked())) return {400, {}};
+    if (const int status = refusal_of(parser.get(), parser.chunked())) return {status, {}};
     return {0, request_of(parser.release())};
 }
 

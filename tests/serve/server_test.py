@@ -269,7 +269,9 @@ class Forms(WithServer):
                 self.assertEqual(list(arguments), ["on"] if call["function"]["name"] == "light" else ["what"])
                 deltas = [event["choices"][0] for event in self.server.stream(CHAT, body)]
                 streamed = [one for delta in deltas for one in delta["delta"].get("tool_calls", [])]
-                self.assertEqual([one["function"] for one in streamed], [call["function"]])
+                self.assertEqual(streamed[0]["function"]["name"], call["function"]["name"])
+                pieces = "".join(one["function"]["arguments"] for one in streamed)
+                self.assertEqual(json.loads(pieces), arguments)
                 self.assertEqual(deltas[-1]["finish_reason"], "tool_calls")
         answer = self.server.post(CHAT, chat("play jazz", tools=tools, temperature=0))["choices"][0]
         self.assertEqual(answer["message"]["content"], run_fovea("run", "-p", "play jazz").rstrip("\n"))

@@ -143,7 +143,7 @@ TEST_CASE("convert --calibrate self: nearer to the model without a text, and an 
     const auto refused = run_fovea({"convert", FOVEA_GOLDEN_DIR "/encoders/bert_sentence", "--type", "q4",
                                     "--calibrate", "self", "-o", path("out.fovea")});
     CHECK(refused.status == 1);
-    CHECK(refused.err ==
-          "fovea: --calibrate self: expected a decoder, which can write a text, got an encoder; give it a text\n");
+    CHECK(refused.err.ends_with(
+        "fovea: --calibrate self: expected a decoder, which can write a text, got an encoder; give it a text\n"));
     CHECK(!std::filesystem::exists(path("out.fovea")));
 }

@@ -12,7 +12,7 @@ TEST_CASE("families: DeepSeek's fields that they cannot have are refused by name
         check_refused(family, "moe_layer_freq", 2, "1");
         check_refused(family, "kv_lora_rank", 0, "got 0");
         check_refused(family, "q_lora_rank", 0, "got 0");
-        check_refused(family, "qk_rope_head_dim", 1, "got 1");
+        check_refused("deepseek_v2", "qk_rope_head_dim", 1, "got 1");
         check_refused(family, "qk_nope_head_dim", 1 << 17, "got 131072");
         check_refused(family, "v_head_dim", 0, "got 0");
         check_refused(family, "n_shared_experts", 1025, "from 0 to 1024, got 1025");

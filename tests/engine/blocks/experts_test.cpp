@@ -11,6 +11,7 @@
 #include <set>
 
 #include "host/model/listing.h"
+#include "tests/support/not_finite.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/small_models.h"
 
@@ -154,7 +155,7 @@ TEST_CASE("experts: of equal logits the lower number is chosen") {
 
 TEST_CASE("experts: logits of NaN choose the first, with the same bits everywhere") {
     for (const float weight : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
-        const AlignedBytes file = write_bytes(with_router(routed_config(), weight), {.type = Type::f32});
+        const AlignedBytes file = with_number(weight, with_router(routed_config(), kMarked), {.type = Type::f32});
         Model model;
         REQUIRE(open_model(file, model).ok());
         const std::vector<Token> tokens = {3, 9, 30, 1};
@@ -218,12 +219,12 @@ TEST_CASE("experts: a bias for the choice of NaN or infinity chooses the first t
     config.decoder.blocks[0].experts.choice_bias = true;
     for (const float bias : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
         ModelSource source = random_model(config, 3);
-        source.read_rows = [inner = source.read_rows, bias](const TensorSpec& spec, std::uint32_t row_begin,
-                                                            std::uint32_t n_rows, float* out) {
+        source.read_rows = [inner = source.read_rows](const TensorSpec& spec, std::uint32_t row_begin,
+                                                      std::uint32_t n_rows, float* out) {
             inner(spec, row_begin, n_rows, out);
-            if (spec.role == Role::choice_bias) std::fill_n(out, kExperts, bias);
+            if (spec.role == Role::choice_bias) std::fill_n(out, kExperts, kMarked);
         };
-        const AlignedBytes file = write_bytes(source, {.type = Type::f32});
+        const AlignedBytes file = with_number(bias, source, {.type = Type::f32});
         const std::vector<Token> tokens = {3, 9, 30};
         CHECK(used_experts(file, tokens) == std::set<std::uint32_t>{0, 1});
     }

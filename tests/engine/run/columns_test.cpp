@@ -9,6 +9,7 @@
 #include "fovea/adapter.h"
 #include "fovea/encode.h"
 #include "tests/support/encoder_models.h"
+#include "tests/support/not_finite.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/small_models.h"
 #include "tools/show/explain.h"
@@ -379,9 +380,9 @@ TEST_CASE("column scales: whatever is no power of two is refused, at every place
             CAPTURE(c.value);
             source.read_rows = [&](const TensorSpec& spec, std::uint32_t first, std::uint32_t n, float* out) {
                 read(spec, first, n, out);
-                if (spec.role == role) out[spec.n_cols - 1] = c.value;
+                if (spec.role == role) out[spec.n_cols - 1] = kMarked;
             };
-            const AlignedBytes file = write_bytes(source, {.type = Type::q8});
+            const AlignedBytes file = with_number(c.value, source, {.type = Type::q8});
             Model model;
             const Status status = open_model(file, model);
             CHECK(status.code == (c.ok ? Code::ok : Code::tensor_invalid));

@@ -167,13 +167,12 @@ TEST_CASE("batch: what is wrong with a line is said before anything is computed"
     refused("[]", "request: expected a JSON object, got another value");
     refused("{}", "request: expected a prompt, tokens or messages, got neither");
     refused(R"({"prompt": "a", "messages": []})", "request: expected a prompt, tokens or messages, got both");
-    refused(R"({"prompt": "a", "temprature": 1})", "field: expected one of prompt, tokens, messages, id, ");
-    refused(
-        R"({"prompt": "a", "temprature": 1})",
-        "field: expected one of prompt, tokens, messages, id, temperature, top_k, top_p, min_p, seed, "
-        "repetition_penalty, frequency_penalty, presence_penalty, logit_bias, max_tokens, stop, from, to, "
-        "response_format, grammar, regex, chat_template_kwargs, got temprature; did you mean "
-        "temperature?");
+    refused(R"({"prompt": "a", "temprature": 1})",
+            "field: expected one of prompt, tokens, messages, id, temperature, top_k, top_p, min_p, seed, "
+            "repetition_penalty, frequency_penalty, presence_penalty, dry_multiplier, dry_base, dry_allowed_length, "
+            "top_n_sigma, typical_p, xtc_probability, xtc_threshold, mirostat, mirostat_tau, mirostat_eta, "
+            "min_tokens, ignore_eos, logit_bias, max_tokens, stop, from, to, response_format, grammar, regex, "
+            "chat_template_kwargs, got temprature; did you mean temperature?");
     refused(R"({"prompt": 3})", "prompt: expected texts or arrays of token ids");
     refused(R"({"prompt": ["a", "b"]})", "prompt: expected one text, got 2");
     refused(R"({"prompt": "a", "temperature": "hot"})", "temperature: expected a number, got \"hot\"");
