@@ -42,9 +42,9 @@ void SourceTensors::check_unviewed(std::vector<std::string>& notes) const {
         const Unviewed fate = without_view(name, tensor);
         if (fate == Unviewed::refused)
             throw host::Error(place_of(files_, name) + ": expected only tensors that the configuration calls for");
-        const auto is_same = [&](const std::string& used) {
+        const auto is_same = [&, &of = tensor](const std::string& used) {
             const auto found = files_.tensors.find(used);
-            return found != files_.tensors.end() && are_equal(found->second, tensor);
+            return found != files_.tensors.end() && are_equal(found->second, of);
         };
         if (fate == Unviewed::noted && std::none_of(used_.begin(), used_.end(), is_same)) unused.push_back(name);
     }

@@ -7,6 +7,8 @@
 #include <limits>
 #include <utility>
 
+#include "engine/format/parts.h"
+
 namespace fovea {
 namespace {
 
@@ -42,6 +44,7 @@ std::size_t n_repeated(std::span<const Token> text, std::size_t end, std::size_t
 }  // namespace
 
 MoreSamplers settled(const MoreSamplers* more) noexcept {
+    if (!has(Part::samplers)) return {};
     MoreSamplers made = more ? *more : MoreSamplers{};
 #define FOVEA_SAMPLER_REAL(...)
 #define FOVEA_SAMPLER_MORE_REAL(field, neutral, ...) \
@@ -54,6 +57,7 @@ MoreSamplers settled(const MoreSamplers* more) noexcept {
 }
 
 Status check_samplers(const MoreSamplers& more) noexcept {
+    if (!has(Part::samplers)) return {};
     const auto bad = [](const char* what) { return Status{Code::bad_argument, what, 0, 0}; };
 #define FOVEA_SAMPLER_REAL(...)
 #define FOVEA_SAMPLER_MORE_REAL(field, neutral, least, most, ...)                      \
@@ -67,6 +71,7 @@ Status check_samplers(const MoreSamplers& more) noexcept {
 }
 
 void penalize_repetitions(std::span<Candidate> candidates, const SampledText& text, const MoreSamplers& o) noexcept {
+    if (!has(Part::samplers)) return;
     const std::span<const Token> tokens = text.tokens.last(std::min(text.tokens.size(), kMostLookBack));
     const std::size_t most = std::min<std::size_t>(text.n_unbroken, kMostRepeated);
     if (most < o.dry_allowed_length || tokens.empty()) return;
@@ -88,6 +93,7 @@ void penalize_repetitions(std::span<Candidate> candidates, const SampledText& te
 }
 
 std::span<Candidate> keep_near_highest(std::span<Candidate> candidates, const Weights& weights, float n) noexcept {
+    if (!has(Part::samplers)) return candidates;
     float count = 0, sum = 0, squares = 0;
     for (const Candidate& c : candidates)
         if (c.logit != kImpossible) count += 1, sum += c.logit - weights.highest;
@@ -101,6 +107,7 @@ std::span<Candidate> keep_near_highest(std::span<Candidate> candidates, const We
 }
 
 std::span<Candidate> keep_typical(std::span<Candidate> candidates, const Weights& weights, float share) noexcept {
+    if (!has(Part::samplers)) return candidates;
     // A surprise is log(total) − exponent, and the entropy log(total) − mean exponent: the logarithm cancels.
     const float total = weights.sum(candidates);
     float mean = 0;
@@ -128,6 +135,7 @@ std::span<Candidate> keep_typical(std::span<Candidate> candidates, const Weights
 
 std::span<Candidate> leave_out_likely(std::span<Candidate> candidates, const Weights& weights,
                                       float threshold) noexcept {
+    if (!has(Part::samplers)) return candidates;
     const float least = threshold * weights.sum(candidates);
     std::size_t last = candidates.size();  // of the likely ones, the least
     weights.each(candidates, [&](std::size_t i, float weight) {
@@ -142,10 +150,12 @@ std::span<Candidate> leave_out_likely(std::span<Candidate> candidates, const Wei
 }
 
 float mirostat_bound(const MoreSamplers& o, const SampledText& text) noexcept {
+    if (!has(Part::samplers)) return {};
     return text.mirostat_mu ? *text.mirostat_mu : 2.0f * o.mirostat_tau;
 }
 
 std::span<Candidate> keep_unsurprising(std::span<Candidate> candidates, const Weights& weights, float bound) noexcept {
+    if (!has(Part::samplers)) return candidates;
     const float exponent = -bound / kLog2OfE;
     float share = 0;
     weights.exp(&exponent, 1, &share);
@@ -155,6 +165,7 @@ std::span<Candidate> keep_unsurprising(std::span<Candidate> candidates, const We
 
 void move_bound(const MoreSamplers& o, std::span<const Candidate> kept, const Weights& weights, const Candidate& chosen,
                 const SampledText& text) noexcept {
+    if (!has(Part::samplers)) return;
     if (!text.mirostat_mu) return;
     const float surprise = log2_of(weights.sum(kept)) - exponent_of(chosen, weights) * kLog2OfE;
     *text.mirostat_mu -= o.mirostat_eta * (surprise - o.mirostat_tau);
