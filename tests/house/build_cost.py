@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Build parts of the tree from nothing and print the cost; fail above 1.15 times the table in docs/CONTRIBUTING.md.
 
-    build_cost.py CHECKOUT [ROW...]     # demo, library, sets, tests; without a name all of them
+    build_cost.py CHECKOUT [ROW...]     # demo, library, sets; without a name all of them
 
 Machines and compilers differ, so the table counts in units: the CPU time of one short program with a regular
 expression, compiled on all cores at once before and after. Compilers' caches are left out. Instruction sets are AVX2's,
@@ -23,7 +23,6 @@ ROWS = {
     "demo": (["-DFOVEA_TESTS=OFF", "-DFOVEA_ISAS=avx2"], "fovea_cli", "fovea"),
     "library": ([*LIBRARY, "-DFOVEA_ISAS=avx2"], "fovea", "libfovea.a"),
     "sets": (LIBRARY, "fovea", "libfovea.a"),
-    "tests": (["-DFOVEA_TESTS=ON", "-DFOVEA_ISAS=avx2"], "all", "tests/fovea_tests"),
 }
 PROGRAM = "#include <regex>\nint main(int, char** v) { return std::regex_match(v[0], std::regex(v[1])); }\n"
 CORES = os.cpu_count() or 1
