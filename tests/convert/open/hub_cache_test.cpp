@@ -55,7 +55,8 @@ TEST_CASE("hub cache: a name is found where its variables say, the first that is
                                                           {"HF_HOME", "all/hub"},
                                                           {"HUGGINGFACE_HUB_CACHE", "older"},
                                                           {"HF_HUB_CACHE", "hub"}};
-    for (const auto& [variable, place] : places) {
+    for (const auto& row : places) {
+        const char *variable = row.first, *place = row.second;
         CAPTURE(variable);
         const std::string first = std::string(place).substr(0, std::string(place).find('/'));
         setenv(variable, (folder.path() / first).c_str(), 1);
