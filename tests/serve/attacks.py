@@ -19,7 +19,7 @@ def from_address(address, server, data, receive_buffer=0):
     if receive_buffer:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
     connection.bind((address, 0))
-    connection.settimeout(60)
+    connection.settimeout(300)
     connection.connect(("127.0.0.1", server.port))
     connection.sendall(data)
     return connection
@@ -35,6 +35,7 @@ def ask(server, body, address="127.0.0.1", path=COMPLETE):
 
 
 def read_status(connection):
+    connection.settimeout(300)
     return int(connection.recv(20).split()[1])
 
 
@@ -107,7 +108,7 @@ class Places(unittest.TestCase):
             texts = {}
 
             def answer(address, seed):
-                texts[address] = ask(server, {**LONG, "seed": seed}, address)[2]
+                texts[address] = ask(server, {**LONG, "max_tokens": 90, "seed": seed}, address)[2]
 
             threads = [threading.Thread(target=answer, args=(f"127.0.0.{i}", i)) for i in range(2, 6)]
             for thread in threads:
@@ -115,7 +116,7 @@ class Places(unittest.TestCase):
             for thread in threads:
                 thread.join()
             for i in range(2, 6):
-                self.assertEqual(texts[f"127.0.0.{i}"], ask(server, {**LONG, "seed": i})[2])
+                self.assertEqual(texts[f"127.0.0.{i}"], ask(server, {**LONG, "max_tokens": 90, "seed": i})[2])
 
     def test_a_full_queue_has_room_for_another_client(self):
         with Server(FOVEA, "--context", "256", "--sequences", "1", "--queue", "8") as server:
