@@ -93,8 +93,8 @@ void Connection::await_request() {
 
 /// The first byte of a request. Empty lines before it are none (RFC 9112, section 2.2).
 void Connection::await_bytes() {
-    for (char next = 0; buffer_.size(); buffer_.consume(1)) {
-        next = *static_cast<const char*>(buffer_.data().data());
+    for (; buffer_.size(); buffer_.consume(1)) {
+        const char next = *static_cast<const char*>(buffer_.data().data());
         if (next != '\r' && next != '\n') return read_headers();
     }
     buffer_.shrink_to_fit();

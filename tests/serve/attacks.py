@@ -205,7 +205,7 @@ class FormsOfMany(WithServer):
             thread.join()
         self.assertLess(n_done, 12, "the greedy client's forms were too quick to show anything")
         self.assertEqual(set(done), {200})
-        self.assertLess(slowest, 0.3)  # forms took the thread of HTTP seconds
+        self.assertLess(slowest, 2)  # one after the other they take many seconds, which HTTP waited for
 
     def test_refusals_are_remembered(self):
         wrong = {**heavy_schema(1), "properties": {f"p{i}": {"type": "integer"} for i in range(6)} | {"q": {"pattern": "(?=a)"}}}
