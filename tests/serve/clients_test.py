@@ -1,4 +1,4 @@
-"""Other people's clients against `fovea serve`: openai, ollama, LangChain's and LlamaIndex's, as their users call them.
+"""Other people's clients against `fovea serve`: anthropic, openai, ollama, LangChain's, LlamaIndex's, called as users do.
 
     clients_test.py FOVEA GOLDEN_DIR [--all]   status 77 where none of them is installed; --all: 1 where one is missing
 """
@@ -264,7 +264,7 @@ class LlamaIndex(unittest.TestCase):
 
 if __name__ == "__main__":
     if not any(importlib.util.find_spec(name) for name in ("openai", "ollama", "langchain_openai", "llama_index")):
-        print("skipped: none of openai, ollama, langchain-openai, llama-index is installed")
+        print("skipped: none of anthropic, openai, ollama, langchain-openai, llama-index is installed")
         sys.exit(77)
     with tempfile.TemporaryDirectory() as scratch:
         encoder = os.path.join(scratch, "bert.fovea")
