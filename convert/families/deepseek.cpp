@@ -42,6 +42,7 @@ LayerShape read_attention(const Fields& fields, Block block) {
     block.attention.n_kv_heads = 1;
     block.attention.position = Position::rope;
     Rope rope = read_hf_rope(fields);
+    if (rope.scaling == RopeScaling::divided) fields.refuse("rope_scaling", "another type than longrope");
     rope.halves = !fields.flag_or("rope_interleave", true);
     block.attention.rope_scale = rope.attention_factor;
     double scale = 1.0 / std::sqrt(static_cast<double>(block.attention.rotary_dim + block.latent.query_dim));

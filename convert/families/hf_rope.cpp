@@ -43,21 +43,26 @@ void read_llama3(const Fields& fields, Rope& rope) {
     if (rope.high_factor <= rope.low_factor) fields.refuse("high_freq_factor", "more than low_freq_factor");
 }
 
+std::vector<float> read_divisors(const Fields& fields, const char* name) {
+    std::vector<float> divisors;
+    if (!fields.has(name) || !fields.json()[name].is_array()) fields.refuse(name, "a list of numbers");
+    for (const SortedJson& divisor : fields.json()[name]) {
+        if (!divisor.is_number() || !(divisor.get<double>() > 0.0) || divisor.get<double>() > kMostFactor)
+            fields.refuse(name, "numbers above 0");
+        divisors.push_back(static_cast<float>(divisor.get<double>()));
+    }
+    return divisors;
+}
+
 /// Frequencies divided by one list up to the original length and by another beyond it (Ding et al. 2024).
 void read_longrope(const Fields& fields, std::uint32_t max_positions, Rope& rope) {
     rope.scaling = RopeScaling::divided;
-    if (!fields.has("short_factor") || !fields.json()["short_factor"].is_array())
-        fields.refuse("short_factor", "a list of numbers");
-    for (const SortedJson& divisor : fields.json()["short_factor"]) {
-        if (!divisor.is_number() || !(divisor.get<double>() > 0.0) || divisor.get<double>() > kMostFactor)
-            fields.refuse("short_factor", "numbers above 0");
-        rope.divisors.push_back(static_cast<float>(divisor.get<double>()));
-    }
+    rope.divisors = read_divisors(fields, "short_factor");
+    if (max_positions > rope.original_positions) rope.long_divisors = read_divisors(fields, "long_factor");
     const double growth = max_positions / rope.original_positions;
     const double factor = fields.number_or("factor", kLeastFactor, kMostFactor, growth);
     const double scale = factor <= 1.0 ? 1.0 : std::sqrt(1.0 + exact_log(factor) / exact_log(rope.original_positions));
     rope.attention_factor = static_cast<float>(fields.number_or("attention_factor", 1e-3, 1e3, scale));
-    rope.fixed_length = static_cast<std::uint32_t>(rope.original_positions);
 }
 
 }  // namespace

@@ -16,11 +16,9 @@ void end_positions(const Rope& rope, HfConfig& result) {
     Stack& stack = result.stack();
     if (!rope.fixed_length || rope.fixed_length >= stack.max_positions) return;
     stack.max_positions = rope.fixed_length;
-    const char* why = rope.scaling == RopeScaling::divided
-                          ? "rotary scaling longrope: fixed at its original length"
-                          : "llama_4_scaling_beta: positions end where it begins to multiply queries";
-    result.source.notes.push_back(std::string(why) + "; the model has " + std::to_string(rope.fixed_length) +
-                                  " positions");
+    result.source.notes.push_back(
+        "llama_4_scaling_beta: positions end where it begins to multiply queries; the model has " +
+        std::to_string(rope.fixed_length) + " positions");
 }
 
 }  // namespace
@@ -80,8 +78,13 @@ LayerShape with_rope(const Fields& fields, Block block, const char* layer_type, 
     const Rope rope = read_hf_rope(fields, layer_type);
     block.attention.rope_scale = rope.attention_factor;
     read_hf_sections(fields, layer_type, block);
-    if (rope.scaling == RopeScaling::divided && 2 * rope.divisors.size() != block.attention.rotary_dim)
-        fields.refuse("short_factor", std::to_string(block.attention.rotary_dim / 2) + " numbers");
+    const std::size_t n = block.attention.rotary_dim / 2;
+    if (rope.scaling == RopeScaling::divided && rope.divisors.size() != n)
+        fields.refuse("short_factor", std::to_string(n) + " numbers");
+    if (!rope.long_divisors.empty()) {
+        if (rope.long_divisors.size() != n) fields.refuse("long_factor", std::to_string(n) + " numbers");
+        block.attention.rope_original_positions = static_cast<std::uint32_t>(rope.original_positions);
+    }
     return {block, rope, {}};
 }
 

@@ -99,8 +99,13 @@ void read_rope(const GgufReading& from, Stack& stack, Block& block, Rope& rope) 
     rope.factor = factor == 0.0 ? 1.0 : factor;
     if (from.has_tensor("rope_factors_short.weight")) {
         rope.scaling = RopeScaling::divided;  // by that tensor's numbers, up to the original length
-        rope.fixed_length = from.file.count_or(from.key("rope.scaling.original_context_length"), stack.max_positions);
-        stack.max_positions = std::min(stack.max_positions, rope.fixed_length);
+        const auto original = from.file.count_or(from.key("rope.scaling.original_context_length"), stack.max_positions);
+        if (stack.max_positions > original) {
+            if (from.has_tensor("rope_factors_long.weight"))
+                block.attention.rope_original_positions = original;
+            else
+                stack.max_positions = original;
+        }
     } else if (type == "linear") {
         if (rope.factor != 1.0) rope.scaling = RopeScaling::linear;
     } else if (type == "yarn") {

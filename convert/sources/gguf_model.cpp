@@ -265,8 +265,7 @@ private:
     }
 
     void add(const Stack& stack, const TensorSpec& spec) {
-        if (spec.role == Role::rope_frequencies)
-            return weights_.add_computed(spec, frequencies(spec.layer, spec.n_cols));
+        if (spec.role == Role::rope_frequencies) return weights_.add_computed(spec, frequencies(spec.layer));
         if (spec.role == Role::alibi_slopes) return weights_.add_computed(spec, config_.slopes);
         if (is_norm_weight(spec.role) && !config_.family->norm_weights)
             return weights_.add_computed(spec, std::vector<float>(spec.n_cols, 1.0f));
@@ -393,14 +392,17 @@ private:
     }
 
     /// Radians per position; Llama 3 divides them by the numbers of a tensor of its own, Phi 3 by one of two.
-    std::vector<float> frequencies(std::uint32_t block, std::uint32_t n) {
+    std::vector<float> frequencies(std::uint32_t block) {
+        const AttentionShape& attention = config_.stack.blocks[block].attention;
+        const std::uint32_t n = attention.rotary_dim / 2;
         Rope rope = config_.ropes[block];
         if (rope.scaling == RopeScaling::divided) {
             rope.divisors = divisors("rope_factors_short.weight", n);
-            return rope_frequencies(rope, 2 * n);
+            if (attention.rope_original_positions) rope.long_divisors = divisors("rope_factors_long.weight", n);
+            return rope_frequencies(rope, attention.rotary_dim);
         }
-        std::vector<float> result = rope_frequencies(rope, 2 * n);
-        const bool plain = config_.family->plain_windows && config_.stack.blocks[block].attention.window;
+        std::vector<float> result = rope_frequencies(rope, attention.rotary_dim);
+        const bool plain = config_.family->plain_windows && attention.window;
         if (plain || file_.tensors().count("rope_freqs.weight") == 0) return result;
         const std::vector<float> factors = divisors("rope_freqs.weight", n);
         for (std::uint32_t i = 0; i < n; ++i) result[i] /= factors[i];

@@ -44,7 +44,8 @@ void read_random(const Config& config, std::uint64_t seed, const TensorSpec& spe
     const Stack& stack = spec.stack == StackIndex::encoder ? config.encoder : config.decoder;
     if (spec.role == Role::rope_frequencies) {
         const std::vector<float> frequencies = rope_frequencies({}, stack.blocks[spec.layer].attention.rotary_dim);
-        std::copy(frequencies.begin(), frequencies.end(), out);
+        const std::size_t n = frequencies.size();
+        for (std::size_t i = 0; i < spec.n_cols; ++i) out[i] = frequencies[i % n] / static_cast<float>(1 + i / n);
         return;
     }
     if (spec.role == Role::distance_buckets) {  // as even as they go

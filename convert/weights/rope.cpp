@@ -59,6 +59,15 @@ void scale_llama3(const Rope& rope, std::vector<float>& frequencies) {
 }  // namespace
 
 std::vector<float> rope_frequencies(const Rope& rope, std::uint32_t rotary_dim) {
+    if (!rope.long_divisors.empty()) {
+        Rope one = rope;
+        one.long_divisors.clear();
+        std::vector<float> both = rope_frequencies(one, rotary_dim);
+        one.divisors = rope.long_divisors;
+        const std::vector<float> beyond = rope_frequencies(one, rotary_dim);
+        both.insert(both.end(), beyond.begin(), beyond.end());
+        return both;
+    }
     std::vector<float> frequencies(rotary_dim / 2);
     for (std::uint32_t i = 0; i < frequencies.size(); ++i) frequencies[i] = 1.0f / wave(rope, i, rotary_dim);
     switch (rope.scaling) {

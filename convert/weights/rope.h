@@ -25,6 +25,7 @@ struct Rope {
     float attention_factor = 1.0f;               ///< multiplies sines and cosines: Block::rope_scale
     double share = 1.0;                          ///< proportional: what turns of a head
     std::vector<float> divisors = {};            ///< divided: one for each frequency
+    std::vector<float> long_divisors = {};       ///< the same beyond original_positions; empty: positions end there
     std::uint32_t fixed_length = 0;              ///< above 0: what the settings are right for, positions
     bool halves =
         true;  ///< in the source dim i turns with dim i + rotary_dim / 2; else adjacent dims, as in a Fovea file
@@ -32,7 +33,7 @@ struct Rope {
     bool operator==(const Rope&) const = default;
 };
 
-/// Radians per position of each of rotary_dim / 2 pairs. base in (1, 1e30), factor in [1e-6, 1e6].
+/// Radians per position of each of rotary_dim / 2 pairs; of long_divisors another such list behind it. base in (1, 1e30), factor in [1e-6, 1e6].
 /// Computed in float32 in the order in which Hugging Face's transformers computes them.
 [[nodiscard]] std::vector<float> rope_frequencies(const Rope& rope, std::uint32_t rotary_dim);
 

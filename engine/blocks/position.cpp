@@ -62,6 +62,19 @@ void map_embeddings(Pass& pass) noexcept {
     pass.multiply("embedding map", pass.all(pass.hidden(), stack.d_model), {&linear, 1}, operand, pass.seq_len);
 }
 
+/// The pages of a sequence's cache, or those of all.
+const KvPages& pages_of(const Pass& pass, const Sequence& s) noexcept {
+    return pass.kv[pass.kv.size() == 1 ? 0 : static_cast<std::size_t>(&s - pass.self.data())];
+}
+
+/// What a block's pairs turn by: one list for all sequences, or one of two by what the cache, or a text without one, has room for.
+const float* frequencies(const Pass& pass, const Sequence& s, std::uint32_t block) noexcept {
+    const AttentionShape& a = pass.stack().blocks[block].attention;
+    const float* first = pass.workspace.vector(pass.tensors().rope_frequencies[block]);
+    if (!has(Part::block_variants) || !a.rope_original_positions) return first;
+    return first + (takes_long_rope(a, or_else(pages_of(pass, s).max_kv_len, s.n_rows)) ? a.rotary_dim / 2 : 0);
+}
+
 /// Where a row of a sequence is in time, height and width.
 struct RowPlace {
     std::uint32_t of[3];
@@ -73,7 +86,7 @@ struct RowPlace {
             return;
         }
         // A text goes on behind what is cached.
-        const KvPages& pages = pass.kv[pass.kv.size() == 1 ? 0 : static_cast<std::size_t>(&s - pass.self.data())];
+        const KvPages& pages = pages_of(pass, s);
         const std::uint32_t kv_len = s.pos - static_cast<std::uint32_t>(its.first);
         of[0] = of[1] = of[2] = (kv_len ? pages.next_position(kv_len - 1) : 0) + static_cast<std::uint32_t>(at);
     }
@@ -133,7 +146,7 @@ void embed(Pass& pass) noexcept {
             const bool placed = has(Part::rows) && b.rope_plane && PassSteps(pass.steps).list;
             const std::uint32_t time = placed ? RowPlace(pass, s, of, in_sequence).of[0] : pos;
             float* cosines = pass.rotation(i, row);
-            w.kernels->floats.rope_table(time, w.vector(t.rope_frequencies[i]), b.rotary_dim / 2, b.rope_scale, cosines,
+            w.kernels->floats.rope_table(time, frequencies(pass, s, i), b.rotary_dim / 2, b.rope_scale, cosines,
                                          cosines + w.map.rotation_stride);
             if (placed) turn_plane(pass, i, RowPlace(pass, s, of, in_sequence), cosines);
         }

@@ -7,6 +7,7 @@
 // sequences start at multiples of 16.
 #pragma once
 #include <cstring>
+#include <type_traits>
 
 #include "engine/cache/states.h"
 #include "engine/format/format.h"
@@ -46,6 +47,11 @@ struct PageBytes {
 PageBytes lay_out_page(const Stack& stack, std::uint64_t page_len, Type type, LayerPlace* places,
                        bool memory = false) noexcept;
 
+/// Whether the second list of frequencies turns rows that have room for `n_positions`.
+[[nodiscard]] constexpr bool takes_long_rope(const AttentionShape& a, std::uint32_t n_positions) noexcept {
+    return has(Part::block_variants) && a.rope_original_positions && n_positions > a.rope_original_positions;
+}
+
 /// One head's keys or values of one layer within a page.
 struct HeadPanels {
     std::uint64_t offset = 0;       // of the first panel, from the page's start
@@ -61,6 +67,9 @@ struct KvPages {
     std::uint32_t page_len = 0;  // positions
     bool one_place = false;
     Type type = Type::f32;
+    // Positions that a sequence may have; 0: it has no cache.
+    [[no_unique_address]] std::conditional_t<has(Part::block_variants), std::uint32_t, LeftOut<std::uint32_t>>
+        max_kv_len = 0;
 
     [[nodiscard]] HeadPanels keys(const Block& b, std::uint32_t layer, std::uint32_t kv_head) const noexcept {
         const std::uint64_t bytes = key_panel_bytes(type, b.attention.head_dim);
@@ -114,7 +123,7 @@ struct PoolState {
         return tables + std::uint64_t{slot} * max_pages;
     }
     [[nodiscard]] KvPages view(std::uint32_t slot) const noexcept {
-        return {pages, table(slot), places, page_bytes, limits.page_len, false, limits.kv_type};
+        return {pages, table(slot), places, page_bytes, limits.page_len, false, limits.kv_type, limits.max_kv_len};
     }
 };
 [[nodiscard]] inline bool has_states(const PoolState& pool) noexcept { return has(Part::states) && pool.states; }

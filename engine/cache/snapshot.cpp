@@ -9,7 +9,16 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint32_t kMemory = 256;  // in kv_type: a memory's keys and values
+// In kv_type: a memory's keys and values; keys turned by the second list of frequencies.
+constexpr std::uint32_t kMemory = 256, kLongRope = 512;
+
+/// Whether keys of the pool's caches turn by AttentionShape's second list of frequencies.
+[[nodiscard]] bool has_long_rope(const PoolState& pool) noexcept {
+    const Stack& stack = pool.model->config().decoder;
+    for (std::uint32_t i = 0; has(Part::block_variants) && i < stack.n_blocks; ++i)
+        if (takes_long_rope(stack.blocks[i].attention, pool.limits.max_kv_len)) return true;
+    return false;
+}
 
 struct SavedHeader {
     std::uint64_t magic = 0x1a564b6165766f46;  // "FoveaKV\x1a"
@@ -20,7 +29,7 @@ struct SavedHeader {
     SavedHeader(const PoolState& pool, std::uint32_t n) noexcept
         : fingerprint(pool.model->fingerprint()),
           kv_type(static_cast<std::uint32_t>(pool.limits.kv_type) |
-                  (has(Part::vectors) && pool.limits.memory ? kMemory : 0)),
+                  (has(Part::vectors) && pool.limits.memory ? kMemory : 0) | (has_long_rope(pool) ? kLongRope : 0)),
           kv_len(n) {}
 };
 static_assert(sizeof(SavedHeader) == 32);
@@ -176,6 +185,8 @@ void clear_unused_values(Type type, std::byte* panel, std::uint64_t bytes, std::
         {Code::version_unsupported, "version of a saved session", want.version, had.version},
         {Code::session_mismatch, "numerics version of a saved session", want.numerics_version, had.numerics_version},
         {Code::session_mismatch, "fingerprint of a saved session's model", want.fingerprint, had.fingerprint},
+        {Code::session_mismatch, "list of a saved session's rotary frequencies, by its room for positions (0 or 1)",
+         want.kv_type / kLongRope, had.kv_type / kLongRope},
         {Code::session_mismatch, "number of a saved session's cache type", want.kv_type, had.kv_type}};
     for (const Status& d : differences)
         if (d.had != d.wanted) return d;

@@ -85,7 +85,7 @@ inline constexpr float kMaxFloat = 0x1.fffffep+127f;
 /// Whether this build reads the fields of blocks that came last, or refuses them.
 inline constexpr bool kLongBlockRecords = has(Part::experts) || has(Part::latent) || has(Part::columns) || has(Part::layer_inputs);
 inline constexpr std::size_t kStackRecordBytes = 56,
-                             kBlockRecordBytes = kLongBlockRecords ? 144 : 104,
+                             kBlockRecordBytes = kLongBlockRecords ? 152 : 104,
                              kHeadMapRecordBytes = 16, kAdapterRecordBytes = 16, kSoundRecordBytes = 24;
 /// Bytes of a block's record that are always written. The rest is left out if it is zero, as older readers want it.
 inline constexpr std::size_t kLeastBlockRecordBytes = 88;
@@ -158,6 +158,7 @@ void for_each_block_field(B& b, Field& field) {
     field.flags(b.column_scales, a.shared_keys, a.value_norm, b.inputs.layer_scale);
     has(Part::rows) ? field.flags(a.rope_interleaved) : field.skip(1);
     field("layer_input_width", b.inputs.width, 0, kMaxInputWidth);
+    field("rope_original_positions", a.rope_original_positions, 0, kMaxPositions), field.skip(4);
 }
 
 /// The same for a map's record.
@@ -253,6 +254,11 @@ struct TensorSpec {
 [[nodiscard]] constexpr bool tells_model(const TensorSpec& t) noexcept {
     return t.layout == Layout::vector && t.role != Role::rope_frequencies && t.role != Role::alibi_slopes &&
            t.role != Role::mel_filters && !is_columns(t.role);
+}
+
+/// Numbers of a block's frequencies: one list or two, one after the other.
+[[nodiscard]] constexpr std::uint32_t n_rope_frequencies(const AttentionShape& a) noexcept {
+    return a.rotary_dim / 2 * (a.rope_original_positions ? 2 : 1);
 }
 
 /// Rows of `up`: gate and up alternate by whole panels, so each is padded to panels.

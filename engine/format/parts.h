@@ -41,4 +41,11 @@ inline constexpr unsigned kLeftOut = joined_parts(FOVEA_WITHOUT);
 /// Whether this build has it. A constant: code behind a false one is not in the library.
 [[nodiscard]] consteval bool has(Part part) noexcept { return (kLeftOut & static_cast<unsigned>(part)) == 0; }
 
+/// In place of a field that is there, and takes room, in builds with a part alone: std::conditional_t<has(part), T, LeftOut<T>>.
+template<class T>
+struct LeftOut {
+    constexpr LeftOut(T = {}) noexcept {}
+    constexpr operator T() const noexcept { return T{}; }
+};
+
 }  // namespace fovea

@@ -167,6 +167,9 @@ void check_block(const Stack& s, const Block& b, Checks& check) {
     if (has(Part::vectors))
         check.needs("relative_buckets", a.relative_buckets != 0, a.position == Position::disentangled);
     if (has(Part::layer_inputs)) check_layer_inputs(b, s, check);
+    if (kLongBlockRecords)
+        check.needs("rope_original_positions", a.rope_original_positions != 0,
+                    a.position == Position::rope && !a.rope_plane);
     if (has(Part::rows)) {
         check.needs("rope_plane", a.rope_plane != 0, a.position == Position::rope);
         check.needs("rope_interleaved", a.rope_interleaved, a.rope_plane != 0);

@@ -31,12 +31,7 @@ struct ConstRows {
     }
 };
 
-/// A field that is there, and takes room, in builds with a part alone.
-template<class T>
-struct LeftOut {
-    constexpr LeftOut(T = {}) noexcept {}
-    constexpr operator T() const noexcept { return T{}; }
-};
+/// Fields of builds with a part alone.
 template<class T>
 using OfAdapters = std::conditional_t<has(Part::adapters), T, LeftOut<T>>;
 template<class T>

@@ -76,6 +76,8 @@ void describe_block(std::ostream& out, const Block& b) {
         if (a.window) out << ", window " << with_separators(a.window);
         if (a.position != Position::none) out << ", " << word(a.position);
         if (a.position == Position::rope && a.rotary_dim != a.head_dim) out << " on " << a.rotary_dim << " dims";
+        if (a.rope_original_positions)
+            out << " (others with a context above " << with_separators(a.rope_original_positions) << ")";
         if (a.query_bias || a.key_bias || a.value_bias) out << ", biases";
         if (a.query_key_norm != Norm::none) out << ", " << word(a.query_key_norm) << " of queries and keys";
         if (a.head_norm == HeadNorm::each) out << " each";

@@ -76,6 +76,9 @@ struct AttentionShape {
     /// Positions of three dimensions (Wang et al. 2024), see Step::positions: of the rotary_dim / 2 frequencies so many turn by a row's
     /// height, as many by its width, the others by its time. 0: all by its position.
     std::uint8_t rope_plane = 0;
+    /// Ding et al. (2024): a model has two lists of frequencies. The first is for caches with room for at most this many positions and
+    /// for texts of at most this many tokens, the second for longer ones. 0: one list, for all.
+    std::uint32_t rope_original_positions = 0;
     /// The first 3 · rope_plane frequencies are in turn of time, height and width. Else those of time come first, then those of height,
     /// then those of width.
     bool rope_interleaved = false;

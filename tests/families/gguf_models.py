@@ -41,6 +41,7 @@ SHAPES = {  # the first of each is the smallest
     "phi": [shapes.SHAPES["phi"][0],
             llama_like(hidden=48, heads=6, kv_heads=3, d_ff=41, rope_parameters=rope(partial_rotary_factor=0.5))],
     "phi3": shapes.SHAPES["phi3"][:2],
+    "phi3_long": shapes.SHAPES["phi3_long"],
     "gpt_neox": shapes.SHAPES["gpt_neox"][:2],
     "bloom": shapes.SHAPES["bloom"][:2],
     "mpt": [shapes.SHAPES["mpt"][0], shapes.SHAPES["mpt"][2]],

@@ -98,6 +98,11 @@ SHAPES = {
         llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, pad_token_id=0, bos_token_id=1, eos_token_id=2,
                    rope_parameters=rope(partial_rotary_factor=0.5)),
     ],
+    "phi3_long": [
+        llama_like(**TINY, pad_token_id=0, bos_token_id=1, eos_token_id=2, original_max_position_embeddings=12,
+                   rope_parameters=rope(kind="longrope", short_factor=[1.0, 1.25, 2.0], long_factor=[2.0, 4.0, 8.0],
+                                        original_max_position_embeddings=12)),
+    ],
     "gpt_neox": [
         without(llama_like(hidden=16, heads=2, d_ff=14, vocab=23), "num_key_value_heads"),
         without(llama_like(hidden=36, heads=3, d_ff=41, layers=3, use_parallel_residual=False,
@@ -412,7 +417,7 @@ def quantize_experts(model, folder):
 
 def plain_type(name):
     """Without what tells several lists of shapes of one type apart."""
-    for ending in ("_mxfp4", "_narrow", "_relu2", "_quick_gelu"):
+    for ending in ("_mxfp4", "_narrow", "_relu2", "_quick_gelu", "_long"):
         name = name.removesuffix(ending)
     return renamed.TWINS.get(name, name)
 

@@ -43,7 +43,7 @@ TEST_CASE("families: every one has transformers' logits") {
         CHECK(logits_error(converted.model, expected) < 1e-4f * largest_logit(expected));
         ++n_models;
     }
-    CHECK(n_models >= 71);
+    CHECK(n_models >= 72);
 }
 
 TEST_CASE("families: a field that config.json lacks is what transformers takes it for") {
@@ -378,19 +378,26 @@ TEST_CASE("families: older spellings give the same file") {
     });
 }
 
-TEST_CASE("families: scaling that changes with the length is fixed at the original one") {
-    const auto with = [](const SortedJson& factors) {
-        return line_of("phi3", [&](SortedJson& json) {
-            json["rope_parameters"] = {{"rope_type", "longrope"},
-                                       {"rope_theta", 10000.0},
-                                       {"short_factor", factors},
-                                       {"original_max_position_embeddings", 32}};
+TEST_CASE("families: scaling by two lists wants both, each with a number for every pair that turns") {
+    const SortedJson three = {1.0, 2.0, 3.0};
+    for (const std::string name : {"short_factor", "long_factor"}) {
+        const auto with = [&](const SortedJson& factors) {
+            return line_of("phi3_long", [&](SortedJson& json) { json["rope_parameters"][name] = factors; });
+        };
+        CAPTURE(name);
+        CHECK(with(three).empty());
+        CHECK(contains(with({1.0, 2.0}), (name + ": expected 3 numbers").c_str()));
+        CHECK(contains(with({1.0, 0.0, 3.0}), (name + ": expected numbers above 0").c_str()));
+        CHECK(contains(with("1"), (name + ": expected a list of numbers").c_str()));
+    }
+    const auto without_long = [&](std::uint32_t original) {
+        return line_of("phi3_long", [&](SortedJson& json) {
+            json["original_max_position_embeddings"] = original;
+            json["rope_parameters"].erase("long_factor");
         });
     };
-    CHECK(with({1.0, 2.0, 3.0}).empty());
-    CHECK(contains(with({1.0, 2.0}), "short_factor: expected 3 numbers"));
-    CHECK(contains(with({1.0, 0.0, 3.0}), "short_factor: expected numbers above 0"));
-    CHECK(contains(with("1"), "short_factor: expected a list of numbers"));
+    CHECK(contains(without_long(12), "long_factor: expected a list of numbers, got nothing"));
+    CHECK(without_long(64).empty());  // as many as the model has
 }
 
 TEST_CASE("families: Phi-3's scaling began from 4,096 positions where config.json does not say from how many") {
@@ -399,7 +406,8 @@ TEST_CASE("families: Phi-3's scaling began from 4,096 positions where config.jso
     const auto made = [&](std::optional<std::uint32_t> original) {
         SortedJson json = SortedJson::parse(read_text(golden_families() / "phi3/config.json"));
         json["max_position_embeddings"] = 8192;
-        json["rope_parameters"] = {{"rope_type", "longrope"}, {"short_factor", {1.0, 2.0, 3.0}}};
+        json["rope_parameters"] = {
+            {"rope_type", "longrope"}, {"short_factor", {1.0, 2.0, 3.0}}, {"long_factor", {2.0, 4.0, 8.0}}};
         json.erase("original_max_position_embeddings");
         if (original) json["original_max_position_embeddings"] = *original;
         write_text(folder / "model/config.json", json.dump());
