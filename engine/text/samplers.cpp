@@ -48,7 +48,7 @@ MoreSamplers settled(const MoreSamplers* more) noexcept {
     MoreSamplers made = more ? *more : MoreSamplers{};
 #define FOVEA_SAMPLER_REAL(...)
 #define FOVEA_SAMPLER_MORE_REAL(field, neutral, ...) \
-    if (made.field == 0 && neutral != 0) made.field = float{neutral};
+    if (made.field == 0 && neutral != 0) made.field = static_cast<float>(neutral);
 #define FOVEA_SAMPLER_COUNT(...)
 #define FOVEA_SAMPLER_MORE_COUNT(field, neutral, ...) \
     if (made.field == 0) made.field = neutral;

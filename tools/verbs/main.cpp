@@ -11,6 +11,7 @@
 #include <iostream>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fovea/version.h"
@@ -43,6 +44,22 @@ std::vector<std::string> names_at(const CLI::App& app) {
     return names;
 }
 
+/// What an option of llama.cpp or transformers is called at a place, or what can be typed there that is most like it; "" where
+/// nothing is.
+std::string meant_at(const CLI::App& place, std::string typed) {
+    static constexpr std::pair<const char*, const char*> kOfPeers[] = {
+        {"--n-predict", "-n"},      {"--predict", "-n"},
+        {"--max-tokens", "-n"},     {"--max-new-tokens", "-n"},
+        {"-c", "--context"},        {"--ctx-size", "--context"},
+        {"-t", "--threads"},        {"--temperature", "--temp"},
+        {"--cache-type-k", "--kv"}, {"--grammar-file", "--grammar"},
+        {"-j", "--json-schema"},    {"-s", "--seed"}};
+    typed.resize(std::min(typed.find('='), typed.size()));
+    for (const auto& [name, ours] : kOfPeers)
+        if (typed == name && place.get_option_no_throw(ours)) return ours;
+    return nearest(typed, names_at(place));
+}
+
 /// What is said of an argument that is no option and one too many: the name of what there is one of, where there is.
 std::string second_argument(const CLI::App& verb, const std::string& typed) {
     const auto is_named = [](const CLI::Option* option) { return option->get_positional(); };
@@ -56,7 +73,7 @@ std::string extra_argument(const CLI::App& app) {
     const bool at_verb = app.remaining().empty() && !app.get_subcommands().empty();
     const CLI::App& place = at_verb ? *app.get_subcommands().front() : app;
     const std::vector<std::string> extras = place.remaining();
-    const std::string typed = extras.empty() ? "" : extras.front(), meant = nearest(typed, names_at(place));
+    const std::string typed = extras.empty() ? "" : extras.front(), meant = meant_at(place, typed);
     const std::string got = ", got " + typed + (meant.empty() ? "" : "; did you mean " + meant + "?");
     if (at_verb && meant.empty() && !typed.starts_with('-')) return second_argument(place, typed);
     if (at_verb) return "argument: expected one that `fovea " + place.get_name() + " --help` lists" + got;

@@ -67,7 +67,7 @@ TEST_CASE("cli: what may have been meant") {
     check_refused({"convert", "a", "b", "-o", "c"}, 2, "SOURCE: expected one, got also b\n");
     check_refused({"run", "--tempp", "1"}, 2,
                   "argument: expected one that `fovea run --help` lists, got --tempp; did you mean --temp?\n");
-    check_refused({"run", "--max-tokens=5"}, 2, "got --max-tokens=5; did you mean --min-tokens?\n");
+    check_refused({"run", "--max-tokens=5"}, 2, "got --max-tokens=5; did you mean -n?\n");
     check_refused({"--verion"}, 2,
                   "option: expected one that `fovea --help` lists, got --verion; did you mean --version?\n");
 }
