@@ -399,11 +399,10 @@ private:
         if (rope.scaling == RopeScaling::divided) {
             rope.divisors = divisors("rope_factors_short.weight", n);
             if (attention.rope_original_positions) rope.long_divisors = divisors("rope_factors_long.weight", n);
-            return rope_frequencies(rope, attention.rotary_dim);
         }
         std::vector<float> result = rope_frequencies(rope, attention.rotary_dim);
-        const bool plain = config_.family->plain_windows && attention.window;
-        if (plain || file_.tensors().count("rope_freqs.weight") == 0) return result;
+        if (config_.family->plain_windows && attention.window) return result;
+        if (!file_.tensors().count("rope_freqs.weight")) return result;
         const std::vector<float> factors = divisors("rope_freqs.weight", n);
         for (std::uint32_t i = 0; i < n; ++i) result[i] /= factors[i];
         return result;
