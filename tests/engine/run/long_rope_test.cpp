@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "fovea/encode.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/small_models.h"
 
 using namespace fovea;
