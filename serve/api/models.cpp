@@ -25,7 +25,12 @@ std::string name_behind(std::string_view path, std::string_view endpoint) {
 }
 
 Json description(const ModelEntry& entry, const Service& service) {
-    return {{"id", entry.served.name}, {"object", "model"}, {"created", service.started}, {"owned_by", "fovea"}};
+    return {{"id", entry.served.name},
+            {"object", "model"},
+            {"created", service.started},
+            {"owned_by", "fovea"},
+            {"size", entry.served.model.bytes().size()},
+            {"memory", entry.memory_bytes}};
 }
 
 }  // namespace
@@ -69,6 +74,7 @@ Reply endpoints::ollama_show(Call& call, Service& service) {
     Json capabilities = Json::array({entry.work == Work::text      ? "completion"
                                      : entry.work == Work::vectors ? "embedding"
                                                                    : "transcription"});
+    if (entry.served.kind() == host::Kind::translation) capabilities.push_back("translation");
     if (mentions("tools") || !find_info(model, "chat_template_tool_use").empty()) capabilities.push_back("tools");
     if (mentions("enable_thinking") || mentions("<think>")) capabilities.push_back("thinking");
     return reply_of(

@@ -13,7 +13,7 @@ Service::Service(const std::vector<host::Opened>& models, const Scheduler& sched
     for (const host::Opened& served : models) {
         const Worker& worker = scheduler.worker(models_.size());
         const Work work = worker.work();
-        models_.push_back({served, models_.size(), work, worker.context(),
+        models_.push_back({served, models_.size(), work, worker.context(), worker.memory_bytes(),
                            PromptReader(served, worker.max_prompt(), work == Work::text), Forms(served.tokenizer),
                            OwnSampling::of(served.model, served.name)});
     }

@@ -18,7 +18,8 @@ struct ModelEntry {
     const host::Opened& served;
     std::size_t index;  ///< among the scheduler's
     Work work;
-    std::uint32_t context;  ///< tokens of a prompt and its answer
+    std::uint32_t context;       ///< tokens of a prompt and its answer
+    std::uint64_t memory_bytes;  ///< of what computes it, without its weights
     PromptReader prompts;
     Forms forms;           ///< used by the thread that prepares jobs
     OwnSampling sampling;  ///< of what requests do not say

@@ -115,7 +115,10 @@ class Strangers(WithServer):
         self.assertEqual(shown["details"]["families"], [architecture])
         self.assertEqual(shown["capabilities"], ["completion"])
         status, _, body = self.server.request("GET", "/v1/models/d%65mo")
-        self.assertEqual((status, json.loads(body)["id"]), (200, "demo"))
+        described = json.loads(body)
+        self.assertEqual((status, described["id"]), (200, "demo"))
+        self.assertEqual(described["size"], json.loads(self.server.get("/api/tags"))["models"][0]["size"])
+        self.assertGreater(described["memory"], 0)
         self.assertEqual(self.server.request("GET", "/v1/models/demo%")[0], 404)
         for host, want in (("app.localhost", 200), ("host.docker.internal:8080", 200), ("example.org", 403)):
             status = self.server.request("GET", "/health", None, {"Host": host})[0]

@@ -53,6 +53,8 @@ class Translations(unittest.TestCase):
 
     def test_texts_are_those_of_transformers(self):
         self.assertEqual(len(self.written), 6)
+        shown = self.server.post("/api/show", {"model": next(iter(TOKENIZERS))})
+        self.assertEqual(shown["capabilities"], ["completion", "translation"])
         for body, text in self.written:
             answer = self.ask(body)
             self.assertEqual(answer["choices"][0]["text"].lstrip(" "), text)
