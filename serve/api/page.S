@@ -1,13 +1,19 @@
-// The page at "/" as it is, where the program's constants are. FOVEA_PAGE_FILE comes from serve/CMakeLists.txt.
-    .section .rodata.fovea_page, "a"
-    .globl fovea_page_begin
-    .globl fovea_page_end
-    .hidden fovea_page_begin
-    .hidden fovea_page_end
-fovea_page_begin:
-    .incbin FOVEA_PAGE_FILE
-fovea_page_end:
+// The files of the page at "/" as they are, where the program's constants are. serve/CMakeLists.txt gives their folder as the one to
+// include from.
+    .macro page_file symbol, name
+    .globl fovea_\symbol\()_begin
+    .globl fovea_\symbol\()_end
+    .hidden fovea_\symbol\()_begin
+    .hidden fovea_\symbol\()_end
+fovea_\symbol\()_begin:
+    .incbin "\name"
+fovea_\symbol\()_end:
     .byte 0
+    .endm
+
+    .section .rodata.fovea_page, "a"
+#define FOVEA_PAGE_FILE(symbol, name, type) page_file symbol, name
+#include "serve/api/page_files.inc"
 
 // No code here needs a stack that can be executed.
     .section .note.GNU-stack, "", %progbits

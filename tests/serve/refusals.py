@@ -89,8 +89,17 @@ class Refusals(WithServer):
     def test_the_page(self):
         page = self.server.get("/").decode()
         self.assertIn("text/html", self.server.headers["Content-Type"])
-        self.assertIn("default-src 'none'", self.server.headers["Content-Security-Policy"])
-        self.assertNotRegex(page, r"(src|href)=(?!\"data:)")  # nothing comes from elsewhere
+        self.assertRegex(self.server.headers["Content-Security-Policy"], r"^default-src 'none'; script-src 'self'; ")
+        self.assertNotIn("unsafe", self.server.headers["Content-Security-Policy"])
+        self.assertNotRegex(page, r"(src|href)=\"(?!data:|page/)")  # nothing comes from elsewhere
+        loaded = re.findall(r"(?:src|href)=\"(page/[^\"]+)", page)
+        for name in loaded:  # and what modules import
+            script = self.server.get("/" + name).decode()
+            loaded += {f"page/{other}" for other in re.findall(r"from \"\./([^\"]+)\"", script)} - set(loaded)
+            self.assertRegex(self.server.headers["Content-Type"], r"^text/(css|javascript); charset=utf-8$")
+        self.assertEqual(len(loaded), 8)
+        for name in ("", "page", "other.js", "../"):
+            self.assertEqual(self.server.request("GET", "/page/" + name)[0], 404)
         self.assertEqual(self.server.request("HEAD", "/")[2], b"")
 
 
