@@ -2,7 +2,7 @@
 import { storageOf } from "./store.js";
 
 const session = storageOf("sessionStorage");
-let key = session.getItem("key") || "";
+let key = session.getItem("fovea key") || "";
 
 /** The server's response to a request. If the server wants an API key, the person is asked for one. */
 export async function ask(path, options = {}) {
@@ -13,7 +13,7 @@ export async function ask(path, options = {}) {
     if (response.status !== 401) return response;
     key = prompt("This server wants an API key:") || "";
     if (!key) return response;
-    session.setItem("key", key);
+    session.setItem("fovea key", key);
   }
 }
 

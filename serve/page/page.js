@@ -32,9 +32,8 @@ function toText() {
 }
 
 function save(conversation) {
-  if (store.save(conversation)) return;
-  $("notice").textContent = "The browser's storage is full: what is new is kept until the page is closed. " +
-    "Export or delete conversations.";
+  $("notice").textContent = store.save(conversation) ? "" : "The browser's storage is full: what is new is kept until the page " +
+    "is closed. Export or delete conversations.";
 }
 
 // ---- scrolling: the end stays in sight until the person scrolls up -----------------------------------------------------
@@ -128,9 +127,8 @@ function open(conversation) {
   keepDraft();
   current = conversation;
   if (!model()) current.model = models.find(({ id }) => id === store.setting("model"))?.id ?? models[0]?.id ?? current.model;
-  session.setItem("current", current.id);
+  session.setItem("fovea current", current.id);
   $("text").value = current.draft;
-  $("notice").textContent = "";
   showSide(false);
   render();
   toEnd();
@@ -375,7 +373,7 @@ addEventListener("storage", ({ key }) => {
 });
 
 store.readAll();
-current = store.find(session.getItem("current")) ?? current;
+current = store.find(session.getItem("fovea current")) ?? current;
 $("text").value = current.draft;
 render();
 readModels();

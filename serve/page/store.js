@@ -22,13 +22,13 @@ export function storageOf(name) {
   }
 }
 
-const storage = storageOf("localStorage"), kPrefix = "conversation ";
+const storage = storageOf("localStorage"), kPrefix = "fovea conversation ";
 const conversations = new Map();
 
 function read(key) {
   try {
     const found = JSON.parse(storage.getItem(key));
-    if (found && Array.isArray(found.nodes)) return found;
+    if (Array.isArray(found?.nodes)) return found;
   } catch { /* not an entry of ours */ }
   return null;
 }
@@ -121,9 +121,9 @@ export const jsonOfAll = () => JSON.stringify({ conversations: search("") }, nul
 
 /** A setting of the page; undefined if none is kept. */
 export function setting(name) {
-  try { return JSON.parse(storage.getItem("setting " + name)) ?? undefined; } catch { return undefined; }
+  try { return JSON.parse(storage.getItem("fovea setting " + name)) ?? undefined; } catch { return undefined; }
 }
 
 export function keepSetting(name, value) {
-  try { storage.setItem("setting " + name, JSON.stringify(value)); } catch { /* full: kept until the page ends */ }
+  try { storage.setItem("fovea setting " + name, JSON.stringify(value)); } catch { /* full: kept until the page ends */ }
 }

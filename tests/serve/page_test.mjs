@@ -7,6 +7,7 @@ import { mkdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { checkAccess, openBrowser } from "../support/browser.mjs";
 import { driver } from "./page_driver.mjs";
+import { checkAnyText, checkGrowth } from "./page_markdown.mjs";
 
 const [fovea, pictures] = process.argv.slice(2);
 const encoder = fileURLToPath(new URL("../golden/encoders/bert_sentence", import.meta.url));
@@ -384,44 +385,8 @@ const scenes = {
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0);
   },
 
-  async "text that grows is shown as text that came at once"() {
-    const words = "# A\n\npara *one*\nmore\n\n- a\n- b\n\n  in b\n\n1. x\n2. y\n\n| a | b |\n|---|---|\n| 1 | `x|y` |\n\n" +
-      "~~~js\nif (a) {\n\n}\n~~~\n> q\n> - r\n\nend **bold\nstill** _x_y_ 2 * 3 * 4 a_b_c \\*no\\*\n\n## B\n#### C\n- [x] done";
-    const [grown, once] = await page.evaluate(async (full) => {
-      const { markdownIn } = await import("/page/markdown.js"), roots = [0, 1].map(() => document.createElement("div"));
-      const grow = markdownIn(roots[0]);
-      for (const at of [...full.matchAll(/\n/g)].map(({ index }) => index + 1)) grow(full.slice(0, at));
-      grow(full);
-      markdownIn(roots[1])(full);
-      return roots.map((root) => root.innerHTML);
-    }, words);
-    assert.equal(grown, once);
-    assert.match(once, /end <strong>bold\nstill<\/strong> <em>x_y<\/em> 2 \* 3 \* 4 a_b_c \*no\*/);
-    assert.match(once, /<h4>B<\/h4><h5>C<\/h5><ul><li>☑ done<\/li><\/ul>$/);
-  },
-
-  async "any text becomes elements of Markdown alone, whole or piece by piece"() {
-    const odd = await page.evaluate(async () => {
-      const { markdownIn } = await import("/page/markdown.js"), found = [];
-      const parts = ["*", "**", "_", "~~", "`", "``", "```", "~~~", "\n", "\n\n", " ", "    ", "- ", "1. ", "> ", "# ", "|", "|---|",
-        "---", "[", "](", ")", "!", "<b>", "<br>", "https://x.y", "javascript:", "\\", "a", "é", "\t", "<script>", "[x] ",
-        "\n|a|b|\n|-|-|\n|1|2|\n"];
-      const known = new Set(("A BLOCKQUOTE BR BUTTON CODE DEL DIV EM H3 H4 H5 H6 HR LI OL P PRE SPAN STRONG TABLE TBODY TD TH " +
-        "THEAD TR UL").split(" "));
-      let state = 1;
-      const below = (n) => (state = (state * 48271) % 2147483647) % n;
-      for (let i = 0; i < 2000; ++i) {
-        const words = Array.from({ length: 1 + below(25) }, () => parts[below(parts.length)]).join("");
-        const [once, grown] = [0, 1].map(() => document.createElement("div")), grow = markdownIn(grown);
-        markdownIn(once)(words);
-        for (let at = 1; at <= words.length; ++at) grow(words.slice(0, at));
-        const isOdd = ({ tagName, href }) => !known.has(tagName) || (href && !href.startsWith("https://"));
-        if ([...once.querySelectorAll("*"), ...grown.querySelectorAll("*")].some(isOdd)) found.push(words);
-      }
-      return found;
-    });
-    assert.deepEqual(odd, []);
-  },
+  "text that grows is shown as text that came at once": () => checkGrowth(page),
+  "any text becomes elements of Markdown alone, whole or piece by piece": () => checkAnyText(page),
 
   async "a telephone's window, at night"() {
     await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "dark" }]);
@@ -454,6 +419,20 @@ const scenes = {
     await page.click("#new");
     await picture("dark_empty");
     await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "light" }]);
+  },
+
+  async "keys alone go everywhere in order"() {
+    await page.waitForSelector(".prompts button");
+    await page.focus("#model");
+    const order = [];
+    for (let i = 0; i < 7; ++i) {
+      await page.keyboard.press("Tab");
+      order.push(await page.evaluate(() => document.activeElement.id || document.activeElement.textContent));
+    }
+    assert.deepEqual(order, ["settings", "talk", "turn on the reading lamp", "play jazz", "wake me up at 7 am", "text", "send"]);
+    await page.focus("#settings");
+    for (const key of ["Enter", "Escape"]) await page.keyboard.press(key);
+    assert.equal(await page.evaluate(() => document.activeElement.id), "settings");
   },
 
   async "a key is asked for; a server without a model that chats says so"() {
