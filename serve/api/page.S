@@ -1,5 +1,5 @@
-// The files of the page at "/" as they are, where the program's constants are. serve/CMakeLists.txt gives their folder as the one to
-// include from.
+// The files of the page at "/" as they are, where the program's constants are. serve/CMakeLists.txt has the assembler search
+// their folder.
     .macro page_file symbol, name
     .globl fovea_\symbol\()_begin
     .globl fovea_\symbol\()_end

@@ -179,6 +179,7 @@ async function answer(conversation, user, version = 0) {
   save(conversation);
   render();
   toEnd();
+  if (document.activeElement === document.body) toText();  // what was clicked is gone
   $("status").textContent = node.model + " is writing";
   try {
     await readAnswer(conversation, index, version, controller.signal, () => { shown.soon(); saved.soon(); });
@@ -221,9 +222,11 @@ const act = {
   show: (index) => {
     store.show(current, index);
     save(current);
-    const top = talk.scrollTop;
+    const top = talk.scrollTop, name = document.activeElement.ariaLabel;
     render();
     talk.scrollTop = top;
+    const buttons = [...views.get(index).foot.querySelectorAll(".versions button:not(:disabled)")];
+    (buttons.find((button) => button.ariaLabel === name) ?? buttons[0]).focus({ preventScroll: true });
   },
 };
 
@@ -297,8 +300,10 @@ function itemOf(conversation) {
 }
 
 function renderList() {
-  const words = $("search").value, found = store.search(words);
+  const words = $("search").value, found = store.search(words), buttons = () => [...$("list").querySelectorAll("button")];
+  const focused = buttons().indexOf(document.activeElement);
   $("list").replaceChildren(...found.map(itemOf));
+  buttons()[focused]?.focus();
   $("none").hidden = found.length > 0;
   $("none").textContent = words ? "No conversation has these words." : "Conversations stay in this browser.";
   $("export-all").hidden = !store.search("").length;

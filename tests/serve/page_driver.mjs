@@ -50,7 +50,8 @@ export function driver(page) {
         start(stream) {
           window.piece = (n = 1) => {
             for (; n > 0 && left.length; --n) {
-              stream.enqueue(bytes.encode(`data: ${JSON.stringify({ choices: [{ delta: left.shift() }] })}\n\n`));
+              const delta = left.shift(), event = delta.error ? delta : { choices: [{ delta }] };
+              stream.enqueue(bytes.encode(`data: ${JSON.stringify(event)}\n\n`));
             }
             if (left.length) return;
             stream.enqueue(bytes.encode(": a comment\n\ndata: [DONE]\n\n"));

@@ -256,6 +256,11 @@ const scenes = {
     await press("Try again");
     await idle();
     assert.deepEqual(await all("article .body"), ["tell me", "whole"]);
+    await speak(["half", { error: { message: "server: it is stopping" } }]);
+    await press("Regenerate");
+    await idle();
+    assert.deepEqual([await text(".assistant .body"), await text(".error")], ["half", "server: it is stopping"]);
+    await page.click(".assistant [aria-label='Previous version']");
     // What got no answer is not sent with what comes next.
     await speak([]);
     await send("unanswered");
@@ -273,8 +278,10 @@ const scenes = {
     await idle();
     assert.deepEqual([await text(".assistant .body"), await text(".assistant .versions")], ["second", "‹ 2 of 2 ›"]);
     assert.equal((await sent()).seed, 1);
+    assert.equal(await page.evaluate(() => document.activeElement.id), "text");
     await page.click("[aria-label='Previous version']");
     assert.equal(await text(".assistant .body"), "first");
+    assert.equal(await page.evaluate(() => document.activeElement.ariaLabel), "Next version");
     await speak(["third"]);
     await press("Edit");
     await page.keyboard.down("Control");
