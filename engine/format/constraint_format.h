@@ -47,7 +47,8 @@ inline constexpr std::uint32_t kMostTokenBytes = 126;  // of a token in an index
 // ---- a form: a pushdown automaton over bytes ------------------------------------------------------------------------
 
 /// Then, each as long as its count says: StateRecord, CallRecord, RangeRecord, rows of 256 u16 (a state or kNoState for each
-/// byte), WideRecord, and n_words u32 that these speak of. Then index_bytes of an index, if the form has its own.
+/// byte), WideRecord, IndexNode and GroupRecord of merged tokens, and n_words u32 that these speak of. Then index_bytes of an
+/// index, if the form has its own.
 struct ConstraintHeader {
     std::uint8_t magic[8];
     std::uint32_t version;
@@ -57,7 +58,7 @@ struct ConstraintHeader {
     std::uint32_t start;      // state
     std::uint32_t max_depth;  // calls within calls
     std::uint32_t index_bytes;
-    std::uint32_t reserved[2];
+    std::uint32_t n_merged, n_groups;
 };
 static_assert(sizeof(ConstraintHeader) == 64);
 
@@ -70,10 +71,11 @@ struct StateRecord {
     std::uint8_t accepts;  // 1: the rule can end here
     std::uint8_t height;   // calls within calls that its end wants at least
     std::uint32_t forced;  // the one token that may follow, or kNoPlace
-    std::uint32_t wide;    // the WideRecord of the tokens that may follow, or kNoPlace
+    std::uint32_t wide;    // the WideRecord of the tokens that may follow, kMergedTokens or kNoPlace
 };
 static_assert(sizeof(StateRecord) == 20);
 inline constexpr std::uint16_t kRowOfBytes = 0xffffu;
+inline constexpr std::uint32_t kMergedTokens = 0xfffffffeu;  // the tree of merged tokens has those that may follow
 
 /// Bytes from low to high lead to `target`. Ascending within a state.
 struct RangeRecord {
@@ -95,7 +97,8 @@ static_assert(sizeof(CallRecord) == 12);
 /// For a state, `mask` has the tokens that stay within its rule, and `entries` the nodes where a token may leave the
 /// rule, each with the state before that node. For a loop, `counts` has the number of repetitions that each token
 /// begins, 0 if the token is not made of repetitions only; `mask` has the tokens that are; `entries` the nodes where a
-/// token may leave, with the repetitions before.
+/// token may leave, with the repetitions before. For a state whose other tokens the tree of merged tokens has, `n_entries` is
+/// kNoPlace, and `entries` has a bit for each of its nodes: set if the mask has all tokens from there on.
 struct WideRecord {
     std::uint32_t mask;     // word at which (vocab_size + 31) / 32 words start
     std::uint32_t counts;   // word at which a byte for each token starts, filled up to a multiple of 32; or kNoPlace
@@ -103,5 +106,16 @@ struct WideRecord {
     std::uint32_t n_entries;
 };
 static_assert(sizeof(WideRecord) == 16);
+
+// ---- merged tokens -------------------------------------------------------------------------------------------------
+// A tree as an index's, for states that walks go far from: those with kMergedTokens or a WideRecord that says so. Tokens are merged
+// if their bytes lead all of these states to the same ones. A node's byte is one of those that its step stands for, its id a
+// GroupRecord.
+
+struct GroupRecord {
+    std::uint32_t tokens;  // word at which their ids start; where n is kNoPlace, a mask of (vocab_size + 31) / 32 words
+    std::uint32_t n;
+};
+static_assert(sizeof(GroupRecord) == 8);
 
 }  // namespace fovea

@@ -46,6 +46,10 @@ public:
         part = {reinterpret_cast<const T*>(bytes_.data() + at_), static_cast<std::size_t>(n)};
         at_ += wanted;
     }
+    void skip(std::uint64_t n_bytes) noexcept {
+        std::span<const std::byte> skipped;
+        take(n_bytes, skipped);
+    }
     [[nodiscard]] std::uint64_t at() const noexcept { return at_; }  ///< more than there is: truncated
 
 private:
@@ -72,27 +76,27 @@ private:
     parts.take(std::uint64_t{header.n_rows} * 256, form.rows);
     // Rows are whole words, so what follows is aligned.
     parts.take(header.n_wide, form.wide);
+    if (has(Part::known_sets))
+        parts.skip(header.n_merged * std::uint64_t{sizeof(IndexNode)} +
+                   header.n_groups * std::uint64_t{sizeof(GroupRecord)});
     parts.take(header.n_words, form.words);
     return parts.at();
 }
 
 /// Checks that the nodes are a tree in the order of a walk: subtrees end within their parents', and siblings follow one
 /// another.
-[[nodiscard]] Status check_nodes(const IndexHeader& header, std::span<const IndexNode> nodes) noexcept {
-    if (header.max_depth > kMostTokenBytes) return wrong("longest token's bytes", kMostTokenBytes, header.max_depth);
-    if (header.vocab_size > kNoNodeToken) return wrong("an index's tokens", kNoNodeToken, header.vocab_size);
+[[nodiscard]] Status check_nodes(std::uint32_t max_depth, std::uint32_t n_ids,
+                                 std::span<const IndexNode> nodes) noexcept {
     std::uint32_t ends[kMostTokenBytes + 1] = {static_cast<std::uint32_t>(nodes.size())};
     std::uint32_t before = 0;
     for (std::uint32_t i = 0; i < nodes.size(); ++i) {
         const IndexNode node = nodes[i];
         const std::uint32_t depth = node.depth();
-        if (depth == 0 || depth > before + 1 || depth > header.max_depth)
-            return wrong("a node's depth", before + 1, depth);
+        if (depth == 0 || depth > before + 1 || depth > max_depth) return wrong("a node's depth", before + 1, depth);
         if (depth <= before && ends[depth] != i) return wrong("a node's place", ends[depth], i);
         if (i >= ends[depth - 1] || node.end() <= i || node.end() > ends[depth - 1])
             return wrong("a subtree's end", ends[depth - 1], node.end());
-        if (node.token() != kNoNodeToken && node.token() >= header.vocab_size)
-            return wrong("a node's token", header.vocab_size, node.token());
+        if (node.token() != kNoNodeToken && node.token() >= n_ids) return wrong("a node's token", n_ids, node.token());
         ends[depth] = node.end();
         before = depth;
     }
@@ -111,7 +115,9 @@ private:
     if (form.ends.empty()) return {Code::unsupported, "end tokens of a vocabulary at least", 1, 0};
     for (const std::uint32_t id : form.ends)
         if (id >= header->vocab_size) return wrong("an end token", header->vocab_size, id);
-    return check_nodes(*header, form.nodes);
+    if (header->max_depth > kMostTokenBytes) return wrong("longest token's bytes", kMostTokenBytes, header->max_depth);
+    if (header->vocab_size > kNoNodeToken) return wrong("an index's tokens", kNoNodeToken, header->vocab_size);
+    return check_nodes(header->max_depth, header->vocab_size, form.nodes);
 }
 
 [[nodiscard]] Status check_state(const Form& form, const StateRecord& s) noexcept {
@@ -121,8 +127,9 @@ private:
     if (s.height > form.header->max_depth) return wrong("a state's height", form.header->max_depth, s.height);
     if (s.forced != kNoPlace && s.forced >= form.header->vocab_size)
         return wrong("a forced token", form.header->vocab_size, s.forced);
-    if (s.wide != kNoPlace && s.wide >= form.wide.size()) return wrong("a state's mask", form.wide.size(), s.wide);
-    if (s.wide != kNoPlace && form.wide[s.wide].counts != kNoPlace) return wrong("a state's mask", kNoPlace, s.wide);
+    const bool is_wide = s.wide != kNoPlace && !(has(Part::known_sets) && s.wide == kMergedTokens);
+    if (is_wide && s.wide >= form.wide.size()) return wrong("a state's mask", form.wide.size(), s.wide);
+    if (is_wide && form.wide[s.wide].counts != kNoPlace) return wrong("a state's mask", kNoPlace, s.wide);
     if (s.n_ranges == kRowOfBytes)
         return s.first < form.header->n_rows ? Status{} : wrong("a state's row", form.header->n_rows, s.first);
     if (s.first > form.ranges.size() || s.n_ranges > form.ranges.size() - s.first)
@@ -149,6 +156,11 @@ private:
     if (w.mask > n_words || n_mask > n_words - w.mask) return wrong("a mask's place", n_words, w.mask);
     if (w.counts != kNoPlace && (w.counts > n_words || n_mask * 8 > n_words - w.counts))
         return wrong("the place of counts", n_words, w.counts);
+    if (has(Part::known_sets) && w.n_entries == kNoPlace && w.counts == kNoPlace) {
+        const std::uint64_t n_skips = (form.merged().size() + 31) / 32;
+        return n_skips <= n_words && w.entries <= n_words - n_skips ? Status{}
+                                                                    : wrong("the place of entries", n_words, w.entries);
+    }
     if (w.entries > n_words || std::uint64_t{w.n_entries} * 2 > n_words - w.entries)
         return wrong("the place of entries", n_words, w.entries);
     const bool of_state = w.counts == kNoPlace;
@@ -160,6 +172,18 @@ private:
         before = second;
     }
     return {};
+}
+
+[[nodiscard]] Status check_merged(const Form& form) noexcept {
+    const std::uint64_t n_words = form.words.size(), n_mask = (std::uint64_t{form.header->vocab_size} + 31) / 32;
+    for (const GroupRecord& g : form.groups()) {
+        const std::uint64_t n = g.n == kNoPlace ? n_mask : g.n;
+        if (g.tokens > n_words || n > n_words - g.tokens) return wrong("the place of a group", n_words, g.tokens);
+        if (g.n == kNoPlace) continue;
+        for (const std::uint32_t id : form.words.subspan(g.tokens, g.n))
+            if (id >= form.header->vocab_size) return wrong("a group's token", form.header->vocab_size, id);
+    }
+    return check_nodes(form.max_token_bytes, static_cast<std::uint32_t>(form.groups().size()), form.merged());
 }
 
 [[nodiscard]] Status check_form(const Form& form) noexcept {
@@ -176,6 +200,7 @@ private:
         if (target != kNoState && target >= h.n_states) return wrong("a row's state", h.n_states, target);
     for (const WideRecord& w : form.wide)
         if (Status status = check_wide(form, w); !status.ok()) return status;
+    if (has(Part::known_sets)) return check_merged(form);
     return {};
 }
 
@@ -197,7 +222,7 @@ static_assert(sizeof(ConstraintRun) <= kRunBytes && sizeof(Frame) == 8 && sizeof
     const bool is_large = has(Part::known_sets) && form.header->vocab_size >= KnownSets::kLeastTokens;
     if (is_large) {
         map.n_frames += KnownSets::kFrames;
-        map.n_pool += KnownSets::kPlaces;
+        map.n_pool += KnownSets::kPlaces + kMostPlaces * form.max_token_bytes;
     }
     map.n_levels = form.max_token_bytes + 1;
     map.n_mask = static_cast<std::uint32_t>((std::uint64_t{form.header->vocab_size} + 31) / 32);

@@ -41,6 +41,7 @@ constexpr std::uint16_t kRoot = 0;
 /// Adds a place that reads what no other there does, if there is room. Others whose texts it reads, too, go.
 void add(ConstraintRun& run, Places& to, std::uint16_t state, std::uint16_t frame) noexcept {
     const std::uint32_t end = to.first + to.n;
+    if (has(Part::known_sets)) run.n_compared += to.n;
     for (std::uint32_t i = to.first; i < end; ++i)
         if (run.pool[i].state == state && covers(run, run.pool[i].frame, frame)) return;
     for (std::uint32_t i = to.first; i < end; ++i)
@@ -68,9 +69,18 @@ void compact(ConstraintRun& run, Places& set, Drops drops) noexcept {
 /// A frame above `parent`, or kRoot if there is no more room.
 [[nodiscard]] std::uint16_t push(ConstraintRun& run, std::uint32_t call, std::uint32_t count,
                                  std::uint16_t parent) noexcept {
+    std::uint16_t* known = nullptr;
+    if (KnownSets* const sets = sets_of(run)) {
+        known = &sets->frame_at[(call * 0x9e3779b1u ^ count * 0x85ebca6bu ^ parent * 0xc2b2ae35u) >> 20];
+        const Frame& frame = run.frames[*known];
+        if (*known != kRoot && *known < run.n_frames && frame.call == call && frame.count == count &&
+            frame.parent == parent)
+            return *known;
+    }
     if (run.n_frames == run.frames.size()) return kRoot;
     run.frames[run.n_frames] = {static_cast<std::uint16_t>(call), static_cast<std::uint16_t>(count), parent,
                                 static_cast<std::uint16_t>(run.frames[parent].depth + 1)};
+    if (known) *known = static_cast<std::uint16_t>(run.n_frames);
     return static_cast<std::uint16_t>(run.n_frames++);
 }
 
@@ -177,11 +187,21 @@ void allow_token(std::span<std::uint32_t> mask, std::uint32_t token) noexcept { 
     return true;
 }
 
+[[nodiscard]] std::uint32_t key_of(const ConstraintRun& run, Places places) noexcept {
+    std::uint32_t key = places.n;
+    for (const Place& place : run.pool.subspan(places.first, places.n)) {
+        const Frame& frame = run.frames[place.frame];
+        key = (key ^ place.state ^ std::uint32_t{frame.call} << 16 ^ std::uint32_t{frame.count} << 8) * 0x01000193u;
+    }
+    return key;
+}
+
 /// Makes a set known whose places lie among those of known sets.
-std::uint8_t add_set(ConstraintRun& run, Places places) noexcept {
+std::uint8_t add_set(ConstraintRun& run, Places places, std::uint32_t key) noexcept {
     KnownSets& sets = *run.sets;
     std::memset(sets.next[sets.n], KnownSets::kUnknown, sizeof sets.next[0]);
     sets.of[sets.n] = places;
+    sets.key[sets.n] = key;
     sets.n_places = places.first + places.n;
     sets.n_frames = run.n_frames;
     return static_cast<std::uint8_t>(sets.n++);
@@ -195,19 +215,20 @@ std::uint8_t add_set(ConstraintRun& run, Places places) noexcept {
     sets.n = 0;
     sets.max_places = base.first + base.n + KnownSets::kPlaces;
     sets.max_frames = run.n_frames + KnownSets::kFrames;
-    return {base, n_frames, add_set(run, base), true};
+    return {base, n_frames, add_set(run, base, key_of(run, base)), true};
 }
 
 /// The set of these places, which lie behind those of known sets: one that is known, or a new one where there is room.
 [[nodiscard]] std::uint8_t set_of(ConstraintRun& run, Places places) noexcept {
     KnownSets& sets = *run.sets;
+    const std::uint32_t key = key_of(run, places);
     for (std::uint32_t i = 0; i < sets.n; ++i)
-        if (same_places(run, sets.of[i], places)) return static_cast<std::uint8_t>(i);
+        if (sets.key[i] == key && same_places(run, sets.of[i], places)) return static_cast<std::uint8_t>(i);
     if (sets.n == KnownSets::kSets || sets.n_places + places.n > sets.max_places || run.n_frames > sets.max_frames)
         return kNoSet;
     const Places own{sets.n_places, places.n};
     for (std::uint32_t i = 0; i < own.n; ++i) run.pool[own.first + i] = run.pool[places.first + i];
-    return add_set(run, own);
+    return add_set(run, own, key);
 }
 
 /// Where `byte` leads from a level, with new places from `free` on; a level without places: nowhere.
@@ -230,23 +251,41 @@ std::uint8_t add_set(ConstraintRun& run, Places places) noexcept {
             return {{free, 1}, static_cast<std::uint16_t>(run.n_frames), kNoSet, from.is_kept};
         }
     }
-    const Places to = step(run, from.places, byte, free);
+    Places places = from.places;
+    if (has(Part::known_sets) && run.n_compared > kMostCompared) places.n = 1;
+    const Places to = step(run, places, byte, free);
     const auto n_frames = static_cast<std::uint16_t>(run.n_frames);
     const std::uint8_t set = sets && from.is_kept && to.n ? set_of(run, to) : kNoSet;
     if (known && (to.n == 0 || set != kNoSet)) *known = to.n ? set : KnownSets::kNowhere;
     return set == kNoSet ? Level{to, n_frames} : Level{sets->of[set], n_frames, set, true};
 }
 
+void allow_words(ConstraintRun& run, std::uint32_t at) noexcept {
+    for (std::size_t i = 0; i < run.mask.size(); ++i) run.mask[i] |= run.form.words[at + i];
+}
+
+void allow_group(ConstraintRun& run, const GroupRecord& group) noexcept {
+    if (group.n == kNoPlace) return allow_words(run, group.tokens);
+    for (const std::uint32_t id : run.form.words.subspan(group.tokens, group.n)) allow_token(run.mask, id);
+}
+
 /// Allows the tokens of the nodes from `first` to `end` whose bytes lead somewhere from `base`, where the text is before the
-/// first node's byte.
-void walk(ConstraintRun& run, std::uint32_t first, std::uint32_t end, const Level& base) noexcept {
+/// first node's byte. The nodes are the vocabulary's, or those of merged tokens; of these, `skips` has a bit for each whose tokens
+/// are allowed already.
+template<bool kMerged>
+void walk(ConstraintRun& run, std::uint32_t first, std::uint32_t end, const Level& base,
+          const std::uint32_t* skips = nullptr) noexcept {
     if (first >= end) return;
-    const Form& form = run.form;
+    const std::span<const IndexNode> nodes = kMerged ? run.form.merged() : run.form.nodes;
     KnownSets* const sets = sets_of(run);
-    run.levels[form.nodes[first].depth() - 1] = base;
-    if (sets) sets->free_at[form.nodes[first].depth() - 1] = sets->max_places;
+    run.levels[nodes[first].depth() - 1] = base;
+    if (sets) sets->free_at[nodes[first].depth() - 1] = sets->max_places;
     for (std::uint32_t i = first; i < end;) {
-        const IndexNode node = form.nodes[i];
+        const IndexNode node = nodes[i];
+        if (kMerged && skips && skips[i / 32] >> i % 32 & 1) {
+            i = node.end();
+            continue;
+        }
         const std::uint32_t depth = node.depth();
         const Level& from = run.levels[depth - 1];
         const std::uint32_t free = sets ? sets->free_at[depth - 1] : from.places.first + from.places.n;
@@ -255,7 +294,12 @@ void walk(ConstraintRun& run, std::uint32_t first, std::uint32_t end, const Leve
             i = node.end();
             continue;
         }
-        if (node.token() != kNoNodeToken) allow_token(run.mask, node.token());
+        if (node.token() != kNoNodeToken) {
+            if constexpr (kMerged)
+                allow_group(run, run.form.groups()[node.token()]);
+            else
+                allow_token(run.mask, node.token());
+        }
         run.levels[depth] = to;
         if (sets) sets->free_at[depth] = to.set == kNoSet ? to.places.first + to.places.n : free;
         ++i;
@@ -269,12 +313,8 @@ void walk_entries(ConstraintRun& run, const std::uint32_t* entries, std::uint32_
     const Level level = first_level(run, base);
     for (std::uint32_t e = first; e < end; ++e) {
         const std::uint32_t node = entries[2 * e];
-        walk(run, node, run.form.nodes[node].end(), level);
+        walk<false>(run, node, run.form.nodes[node].end(), level);
     }
-}
-
-void allow_words(ConstraintRun& run, std::uint32_t at) noexcept {
-    for (std::size_t i = 0; i < run.mask.size(); ++i) run.mask[i] |= run.form.words[at + i];
 }
 
 /// Allows tokens whose count is 1 to most < 127: eight bytes at a time, each below 128, so that no sum carries.
@@ -329,6 +369,22 @@ void allow_loop(ConstraintRun& run, const WideRecord& wide, Place place, std::ui
     walk_entries(run, entries, first, end, base);
 }
 
+/// Allows the tokens after the places whose tokens are merged.
+void allow_merged(ConstraintRun& run) noexcept {
+    Places base{run.n_places, 0};
+    const std::uint32_t* skips = nullptr;
+    for (std::uint32_t i = 0; i < run.n_places; ++i) {
+        const Place place = run.pool[i];
+        if (!run.form.is_merged(place.state)) continue;
+        run.pool[base.first + base.n++] = place;
+        const std::uint32_t wide = run.form.states[place.state].wide;
+        if (wide == kMergedTokens) continue;
+        allow_words(run, run.form.wide[wide].mask);
+        if (!skips) skips = run.form.words.data() + run.form.wide[wide].entries;
+    }
+    if (base.n) walk<true>(run, 0, static_cast<std::uint32_t>(run.form.merged().size()), first_level(run, base), skips);
+}
+
 [[nodiscard]] bool starts_loop(const ConstraintRun& run, Place place) noexcept {
     if (place.frame == kRoot) return false;
     const CallRecord& call = run.form.calls[run.frames[place.frame].call];
@@ -379,6 +435,7 @@ void make_mask(ConstraintRun& run, bool forcing) noexcept {
     const Form& form = run.form;
     std::memset(run.mask.data(), 0, run.mask.size_bytes());
     run.mask_made = forcing;
+    if (has(Part::known_sets)) run.n_compared = 0;
     if (ends_here(run))
         for (const std::uint32_t id : form.ends) allow_token(run.mask, id);
     else if (forcing && run.n_places == 1 && form.states[run.pool[0].state].forced != kNoPlace)
@@ -388,6 +445,7 @@ void make_mask(ConstraintRun& run, bool forcing) noexcept {
     for (std::uint32_t i = 0; i < run.n_places; ++i) {
         const Place place = run.pool[i];
         const std::uint32_t free = rest.first + rest.n, wide = form.states[place.state].wide;
+        if (form.is_merged(place.state)) continue;
         if (starts_loop(run, place))
             allow_loop(run, form.wide[form.calls[run.frames[place.frame].call].loop], place, free);
         else if (wide != kNoPlace)
@@ -396,7 +454,10 @@ void make_mask(ConstraintRun& run, bool forcing) noexcept {
             run.pool[rest.first + rest.n++] = place;
         run.n_frames = n_frames;
     }
-    if (rest.n) walk(run, 0, static_cast<std::uint32_t>(form.nodes.size()), first_level(run, rest));
+    if (rest.n) walk<false>(run, 0, static_cast<std::uint32_t>(form.nodes.size()), first_level(run, rest));
+    run.n_frames = n_frames;
+    if (!has(Part::known_sets)) return;
+    allow_merged(run);
     run.n_frames = n_frames;
 }
 

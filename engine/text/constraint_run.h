@@ -30,6 +30,17 @@ struct Form {
             if (byte <= ranges[i].high) return byte >= ranges[i].low ? ranges[i].target : kNoState;
         return kNoState;
     }
+    [[nodiscard]] std::span<const IndexNode> merged() const noexcept {  // behind the WideRecords
+        return {reinterpret_cast<const IndexNode*>(wide.data() + wide.size()), header->n_merged};
+    }
+    [[nodiscard]] std::span<const GroupRecord> groups() const noexcept {
+        return {reinterpret_cast<const GroupRecord*>(merged().data() + header->n_merged), header->n_groups};
+    }
+    /// Whether the tree of merged tokens has what may follow, or what a mask leaves.
+    [[nodiscard]] bool is_merged(std::uint16_t state) const noexcept {
+        const std::uint32_t w = states[state].wide;
+        return has(Part::known_sets) && (w == kMergedTokens || (w != kNoPlace && wide[w].n_entries == kNoPlace));
+    }
     /// Whether only bytes lead out of it.
     [[nodiscard]] bool simple(std::uint16_t state) const noexcept {
         return !states[state].accepts && states[state].n_calls == 0;
@@ -70,23 +81,27 @@ struct Level {
 };
 
 inline constexpr std::uint32_t kMostPlaces = 64;  // ways to read a text; further ones are not followed
+// What a mask may cost, some 3 ms: beyond it one way of each set is followed, so that fewer tokens than could be are allowed.
+inline constexpr std::uint32_t kMostCompared = 500'000;
 
 /// Sets of places that a walk over a large vocabulary has met, and where bytes lead from each. A text that can be read in many ways
 /// is in the same few sets for most tokens, so each step between them is worked out once (as automata are made deterministic while
 /// they run: Thompson 1968).
 struct KnownSets {
     static constexpr std::uint32_t kLeastTokens = 4096;  // of a vocabulary; smaller ones are walked as quickly without
-    static constexpr std::uint32_t kSets = 128, kPlaces = 2048, kFrames = 1024;
+    static constexpr std::uint32_t kSets = 250, kPlaces = 4096, kFrames = 2048;
     static constexpr std::uint8_t kUnknown = 0xfe, kNowhere = 0xfd;
 
     std::uint8_t class_of[256];     // of bytes: no state tells two of a class apart
     std::uint8_t next[kSets][256];  // by class: a set, kUnknown or kNowhere
     Places of[kSets];
+    std::uint32_t key[kSets];  // of equal sets the same
     std::uint32_t n = 0;
     std::uint32_t n_places = 0,
                   max_places = 0;  // the pool's, up to which they lie; other places of the walk lie behind
     std::uint32_t free_at[kMostTokenBytes + 1];  // where places of nodes below each level of the path may lie
     std::uint32_t n_frames = 0, max_frames = 0;
+    std::uint16_t frame_at[4096] = {};  // by hash: where a frame may be, so that none is there twice
 };
 
 struct ConstraintRun {
@@ -101,6 +116,7 @@ struct ConstraintRun {
     std::uint32_t n_places = 0;  // of the text: the pool's first
     std::uint32_t n_frames = 1;  // of those places
     bool mask_made = false;
+    std::uint32_t n_compared = 0;  // ways that were held against one another for a mask
 };
 
 [[nodiscard]] inline KnownSets* sets_of(const ConstraintRun& run) noexcept {

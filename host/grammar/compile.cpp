@@ -18,9 +18,11 @@ constexpr std::uint32_t kMostFormDepth = 200;
 
 class FormWriter {
 public:
-    FormWriter(const Automaton& a, const Masks& masks, const std::vector<std::uint32_t>& forced) {
+    FormWriter(const Automaton& a, const Masks& masks, const std::vector<std::uint32_t>& forced, std::size_t n_mask) {
         for (std::uint32_t s = 0; s < a.states.size(); ++s) add_state(a.states[s], s, masks, forced[s]);
         for (const Wide& w : masks.wide) add_wide(w);
+        merged_ = masks.merged.nodes;
+        for (const std::vector<std::uint32_t>& group : masks.merged.groups) add_group(group, n_mask);
     }
 
     std::vector<std::byte> write(ConstraintHeader header, std::span<const std::byte> own_index) const {
@@ -29,6 +31,8 @@ public:
         header.n_ranges = static_cast<std::uint32_t>(ranges_.size());
         header.n_rows = static_cast<std::uint32_t>(rows_.size() / 256);
         header.n_wide = static_cast<std::uint32_t>(wide_.size());
+        header.n_merged = static_cast<std::uint32_t>(merged_.size());
+        header.n_groups = static_cast<std::uint32_t>(groups_.size());
         header.n_words = static_cast<std::uint32_t>(words_.size());
         header.index_bytes = static_cast<std::uint32_t>(own_index.size());
         std::vector<std::byte> out;
@@ -44,6 +48,8 @@ public:
         put(ranges_);
         put(rows_);
         put(wide_);
+        put(merged_);
+        put(groups_);
         put(words_);
         put(own_index);
         return out;
@@ -94,7 +100,8 @@ private:
             std::memcpy(words_.data() + record.counts, w.counts.data(), w.counts.size());
         }
         record.entries = static_cast<std::uint32_t>(words_.size());
-        record.n_entries = static_cast<std::uint32_t>(w.entries.size());
+        record.n_entries = w.skips.empty() ? static_cast<std::uint32_t>(w.entries.size()) : kNoPlace;
+        words_.insert(words_.end(), w.skips.begin(), w.skips.end());
         for (const auto& [node, second] : w.entries) {
             words_.push_back(node);
             words_.push_back(second);
@@ -102,11 +109,26 @@ private:
         wide_.push_back(record);
     }
 
+    /// As a list of ids, or as a mask if that is no longer than a few lists.
+    void add_group(const std::vector<std::uint32_t>& tokens, std::size_t n_mask) {
+        const auto at = static_cast<std::uint32_t>(words_.size()), n = static_cast<std::uint32_t>(tokens.size());
+        if (n < n_mask / 4) {
+            groups_.push_back({at, n});
+            words_.insert(words_.end(), tokens.begin(), tokens.end());
+            return;
+        }
+        groups_.push_back({at, kNoPlace});
+        words_.resize(at + n_mask);
+        for (const std::uint32_t token : tokens) words_[at + token / 32] |= 1u << token % 32;
+    }
+
     std::vector<StateRecord> states_;
     std::vector<CallRecord> calls_;
     std::vector<RangeRecord> ranges_;
     std::vector<std::uint16_t> rows_;
     std::vector<WideRecord> wide_;
+    std::vector<IndexNode> merged_;
+    std::vector<GroupRecord> groups_;
     std::vector<std::uint32_t> words_;
 };
 
@@ -131,12 +153,12 @@ std::vector<std::byte> compile(const Grammar& grammar, const Tokenizer& tokenize
                            " deep within rules, got " + std::to_string(needed));
     Masks masks;
     if (options.known_masks) {
-        masks = make_masks(automaton, view);
+        masks = make_masks(automaton, view, !options.own_index);  // a board's engine walks as it did
     } else {
         masks.of_state.assign(automaton.states.size(), kNoPlace);
         for (const State& s : automaton.states) masks.of_call.emplace_back(s.calls.size(), kNoPlace);
     }
-    return FormWriter(automaton, masks, force_tokens(automaton, tokenizer, view))
+    return FormWriter(automaton, masks, force_tokens(automaton, tokenizer, view), (view.vocab_size + 31) / 32)
         .write(header, options.own_index ? index : std::span<const std::byte>());
 }
 
@@ -158,6 +180,8 @@ void check_form_for_board(std::span<const std::byte> form) {
                                                            {header.n_ranges, sizeof(RangeRecord)},
                                                            {header.n_rows, 256 * sizeof(std::uint16_t)},
                                                            {header.n_wide, sizeof(WideRecord)},
+                                                           {header.n_merged, sizeof(IndexNode)},
+                                                           {header.n_groups, sizeof(GroupRecord)},
                                                            {header.n_words, sizeof(std::uint32_t)},
                                                            {header.index_bytes, 1}};
     std::uint64_t wanted = sizeof header;

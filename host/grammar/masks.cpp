@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "fovea/host/tokens.h"
+#include "host/grammar/merged_tokens.h"
 
 namespace fovea::grammar {
 namespace {
@@ -13,6 +14,8 @@ constexpr std::uint32_t kFewNodes = 1024;
 // Nodes walked for all masks together, some 15 ms of work, and masks at most.
 constexpr std::uint64_t kMostWork = 4'000'000;
 constexpr std::size_t kMostMasks = 64;
+// Nodes that are still walked beside a mask, at most.
+constexpr std::uint64_t kMostBeside = 4096;
 
 /// Where bytes lead, for walks over whole vocabularies.
 class Rows {
@@ -93,9 +96,15 @@ private:
 class Masker {
 public:
     Masker(const Automaton& a, const IndexView& index)
-        : a_(a), index_(index), rows_(a), neighbours_(a), exits_(a.states.size()), exits_known_(a.states.size()) {}
+        : a_(a),
+          index_(index),
+          rows_(a),
+          neighbours_(a),
+          exits_(a.states.size()),
+          exits_known_(a.states.size()),
+          is_few_(a.states.size()) {}
 
-    Masks make() {
+    Masks make(bool merges) {
         masks_.of_state.assign(a_.states.size(), kNoPlace);
         masks_.of_call.resize(a_.states.size());
         for (std::uint32_t i = 0; i < index_.nodes.size(); i = index_.nodes[i].end())
@@ -106,6 +115,7 @@ public:
         for (const bool returning : {true, false})
             for (std::uint32_t s = 0; s < a_.states.size(); ++s)
                 if (returns(s) == returning && !is_loop_[s]) make_state(s);
+        if (merges) merge();
         return std::move(masks_);
     }
 
@@ -116,6 +126,42 @@ private:
         if (!walk_state(s, wide)) return;
         masks_.of_state[s] = static_cast<std::uint32_t>(masks_.wide.size());
         masks_.wide.push_back(std::move(wide));
+    }
+
+    /// Whether a walk goes far from here, whatever is known.
+    [[nodiscard]] bool is_far(std::uint32_t state, std::uint32_t wide) const {
+        if (a_.states[state].ranges.empty() || is_narrow(state)) return false;
+        return wide == kNoPlace ? !is_few_[state] : n_beside(masks_.wide[wide]) > kMostBeside;
+    }
+    /// Nodes below those where a token may leave the rule.
+    [[nodiscard]] std::uint64_t n_beside(const Wide& wide) const {
+        std::uint64_t n = 0;
+        for (const auto& [node, second] : wide.entries) n += index_.nodes[node].end() - node;
+        return n;
+    }
+
+    /// States that walks go far from share the tree of merged tokens. A mask of a state leaves little of it.
+    void merge() {
+        std::vector<std::uint32_t> far;
+        for (std::uint32_t s = 0; s < a_.states.size(); ++s)
+            if (is_far(s, is_loop_[s] ? loops_.at(s) : masks_.of_state[s])) far.push_back(s);
+        if (far.empty()) return;
+        auto merged = merge_tokens(a_, far, index_);
+        if (!merged) return;
+        masks_.merged = std::move(*merged);
+        for (const std::uint32_t s : far) {
+            if (const auto spare = spare_.find(s); spare != spare_.end()) {
+                masks_.of_state[s] = static_cast<std::uint32_t>(masks_.wide.size());
+                masks_.wide.emplace_back().mask = std::move(spare->second);
+            }
+            if (masks_.of_state[s] == kNoPlace) {
+                masks_.of_state[s] = kMergedTokens;
+                continue;
+            }
+            Wide& wide = masks_.wide[masks_.of_state[s]];
+            wide.entries.clear();
+            wide.skips = skips_of(masks_.merged, wide.mask);
+        }
     }
 
     [[nodiscard]] bool returns(std::uint32_t state) const {
@@ -162,9 +208,14 @@ private:
             ++i;
         }
         (void)count(n_seen);
-        if (n_seen < kFewNodes || wide.entries.size() > n_seen / 2) return false;
+        is_few_[start] = n_seen + n_beside(wide) < kMostBeside;
+        if (n_seen < kFewNodes) return false;
         wide.mask.assign((index_.vocab_size + 31) / 32, 0);
         for (const std::uint32_t token : tokens_) wide.mask[token / 32] |= 1u << token % 32;
+        if (wide.entries.size() > n_seen / 2) {
+            if (spare_.size() < kMostMasks) spare_[start] = std::move(wide.mask);
+            return false;
+        }
         sort_entries(wide);
         return true;
     }
@@ -224,13 +275,12 @@ private:
                 if (call.max != 1) leave[call.callee] |= neighbours_.leaves(a_.states[s], call);
         }
         is_loop_.assign(a_.states.size(), false);
-        std::unordered_map<std::uint32_t, std::uint32_t> made;
         for (std::uint32_t s = 0; s < a_.states.size(); ++s)
             for (std::size_t c = 0; c < a_.states[s].calls.size(); ++c) {
                 const Call& call = a_.states[s].calls[c];
                 if (call.max == 1) continue;
-                if (!made.contains(call.callee)) made[call.callee] = make_loop(call.callee, leave[call.callee]);
-                masks_.of_call[s][c] = made[call.callee];
+                if (!loops_.contains(call.callee)) loops_[call.callee] = make_loop(call.callee, leave[call.callee]);
+                masks_.of_call[s][c] = loops_[call.callee];
             }
     }
     std::uint32_t make_loop(std::uint32_t callee, const ByteSet& leave) {
@@ -247,7 +297,9 @@ private:
     Rows rows_;
     Neighbours neighbours_;
     std::vector<ByteSet> exits_;
-    std::vector<bool> exits_known_, is_loop_;
+    std::vector<bool> exits_known_, is_loop_, is_few_;
+    std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> spare_;  // by state: masks with too many entries
+    std::unordered_map<std::uint32_t, std::uint32_t> loops_;               // by first state: masks, or kNoPlace
     Masks masks_;
     std::uint64_t below_[257] = {};  // nodes of tokens whose first byte is below
     std::vector<std::uint32_t> tokens_;
@@ -312,7 +364,9 @@ constexpr std::size_t kMostForcedBytes = 32;
 
 }  // namespace
 
-Masks make_masks(const Automaton& automaton, const IndexView& index) { return Masker(automaton, index).make(); }
+Masks make_masks(const Automaton& automaton, const IndexView& index, bool merges) {
+    return Masker(automaton, index).make(merges);
+}
 
 std::vector<std::uint32_t> force_tokens(const Automaton& a, const Tokenizer& tokenizer, const IndexView& index) {
     std::vector<std::uint32_t> forced(a.states.size(), kNoPlace);

@@ -25,16 +25,24 @@ struct Wide {
     std::vector<std::uint32_t> mask;
     std::vector<std::uint8_t> counts;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> entries;  ///< node; state or repetitions
+    std::vector<std::uint32_t> skips;                              ///< in place of entries: a bit for each merged node
+};
+
+struct MergedTokens {
+    std::vector<IndexNode> nodes;                    ///< their ids are groups
+    std::vector<std::vector<std::uint32_t>> groups;  ///< ids of tokens, ascending
 };
 
 struct Masks {
     std::vector<Wide> wide;
-    std::vector<std::uint32_t> of_state;              ///< [n_states] into wide, or kNoPlace
+    MergedTokens merged;
+    std::vector<std::uint32_t> of_state;              ///< [n_states] into wide, kMergedTokens or kNoPlace
     std::vector<std::vector<std::uint32_t>> of_call;  ///< [n_states][n_calls] likewise
 };
 
-/// Masks of states from which many tokens lead on, within a bound of work and bytes; and those of repetitions.
-[[nodiscard]] Masks make_masks(const Automaton& automaton, const IndexView& index);
+/// Masks of states from which many tokens lead on, within a bound of work and bytes; and those of repetitions. With `merges`, states
+/// that these leave with long walks have the tree of merged tokens.
+[[nodiscard]] Masks make_masks(const Automaton& automaton, const IndexView& index, bool merges);
 
 /// [n_states] the token that must follow, or kNoPlace. If the automaton leaves no choice of several bytes they are cut
 /// into tokens as the tokenizer does; the last of these stays open, for it may be part of a longer one.

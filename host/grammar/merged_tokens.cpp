@@ -1,0 +1,175 @@
+// Tokens that the states of a form do not tell apart, as one tree: over a vocabulary of 150,000 tokens, a class of letters with
+// repetitions leaves a few hundred nodes of a million.
+#include "host/grammar/merged_tokens.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+namespace fovea::grammar {
+namespace {
+
+constexpr std::size_t kMostMerged = 100'000;        // nodes
+constexpr std::uint64_t kMostMerging = 12'000'000;  // looks at nodes and at states' bytes, some 50 ms
+constexpr std::uint32_t kNoSet = 0xffffffffu;
+
+/// States that a text may be in after the same bytes, whatever called the rule that it is in: more than there are.
+struct StateSet {
+    std::vector<std::uint32_t> states;  // those that read bytes
+    std::uint8_t class_of[256] = {};    // bytes of one class lead each state to the same one; of class 0, none anywhere
+    std::vector<std::uint8_t> bytes;    // by class: one of them
+    std::vector<std::uint32_t> next;    // by class: a set
+};
+
+class TokenMerger {
+public:
+    TokenMerger(const Automaton& a, const IndexView& index) : a_(a), index_(index), returns_(a.units.size()) {
+        for (const State& s : a.states)
+            for (const Call& call : s.calls) {
+                std::vector<std::uint32_t>& returns = returns_[a.states[call.callee].unit];
+                returns.push_back(call.target);
+                if (call.max != 1) returns.push_back(call.callee);
+            }
+        for (std::vector<std::uint32_t>& returns : returns_) {
+            std::sort(returns.begin(), returns.end());
+            returns.erase(std::unique(returns.begin(), returns.end()), returns.end());
+        }
+        stamps_.resize(a.states.size());
+    }
+
+    std::optional<MergedTokens> merge(const std::vector<std::uint32_t>& starts) {
+        std::vector<std::uint32_t> roots;
+        for (std::uint32_t i = 0; i < index_.nodes.size(); i = index_.nodes[i].end()) roots.push_back(i);
+        add_children(roots, set_of(starts), 1);
+        if (is_too_much()) return std::nullopt;
+        return std::move(out_);
+    }
+
+private:
+    [[nodiscard]] bool is_too_much() const { return work_ > kMostMerging || out_.nodes.size() > kMostMerged; }
+
+    /// The states that can be reached from `seeds` without a byte, and those.
+    std::uint32_t set_of(std::vector<std::uint32_t> seeds) {
+        ++stamp_;
+        std::vector<std::uint32_t> states;
+        while (!seeds.empty()) {
+            ++work_;
+            const std::uint32_t s = seeds.back();
+            seeds.pop_back();
+            if (std::exchange(stamps_[s], stamp_) == stamp_) continue;
+            const State& state = a_.states[s];
+            if (!state.ranges.empty()) states.push_back(s);
+            for (const Call& call : state.calls) seeds.push_back(call.callee);
+            if (state.accepts) seeds.insert(seeds.end(), returns_[state.unit].begin(), returns_[state.unit].end());
+        }
+        std::sort(states.begin(), states.end());
+        const auto [place, is_new] = known_.try_emplace(std::move(states), static_cast<std::uint32_t>(sets_.size()));
+        if (is_new) {
+            sets_.emplace_back();
+            sets_.back().states = place->first;
+            find_classes(sets_.back());
+        }
+        return place->second;
+    }
+
+    void find_classes(StateSet& set) {
+        bool starts[257] = {true};
+        for (const std::uint32_t s : set.states)
+            for (const ByteRange& range : a_.states[s].ranges) starts[range.low] = starts[range.high + 1u] = true;
+        std::map<std::vector<std::uint32_t>, std::uint8_t> classes{
+            {std::vector<std::uint32_t>(set.states.size(), kNoTarget), 0}};
+        set.bytes.push_back(0);
+        std::uint8_t now = 0;
+        for (std::uint32_t byte = 0; byte < 256; ++byte) {
+            if (starts[byte]) {
+                std::vector<std::uint32_t> targets;
+                for (const std::uint32_t s : set.states)
+                    targets.push_back(a_.states[s].next(static_cast<std::uint8_t>(byte)));
+                work_ += targets.size() + 1;
+                const auto [place, is_new] =
+                    classes.try_emplace(std::move(targets), static_cast<std::uint8_t>(classes.size()));
+                if (is_new) set.bytes.push_back(static_cast<std::uint8_t>(byte));
+                now = place->second;
+            }
+            set.class_of[byte] = now;
+        }
+        set.next.assign(set.bytes.size(), kNoSet);
+    }
+
+    std::uint32_t next_set(std::uint32_t set, std::uint8_t byte_class) {
+        if (sets_[set].next[byte_class] == kNoSet) {
+            std::vector<std::uint32_t> targets;
+            for (const std::uint32_t s : sets_[set].states)
+                if (const std::uint32_t to = a_.states[s].next(sets_[set].bytes[byte_class]); to != kNoTarget)
+                    targets.push_back(to);
+            work_ += sets_[set].states.size();
+            const std::uint32_t next = set_of(std::move(targets));
+            sets_[set].next[byte_class] = next;
+        }
+        return sets_[set].next[byte_class];
+    }
+
+    /// The children of a node whose tokens lead to `set`: `nodes` of the index, all of them at `depth`, merged by class.
+    void add_children(const std::vector<std::uint32_t>& nodes, std::uint32_t set, std::uint32_t depth) {
+        std::vector<std::vector<std::uint32_t>> merged(sets_[set].bytes.size());
+        for (const std::uint32_t node : nodes)
+            if (const std::uint8_t c = sets_[set].class_of[index_.nodes[node].byte()]; c != 0)
+                merged[c].push_back(node);
+        work_ += nodes.size();
+        for (std::uint8_t c = 1; c < merged.size() && !is_too_much(); ++c) {
+            if (merged[c].empty()) continue;
+            const auto number = static_cast<std::uint32_t>(out_.nodes.size());
+            out_.nodes.push_back({sets_[set].bytes[c], group_of(merged[c]) << 8 | depth});
+            std::vector<std::uint32_t> children;
+            for (const std::uint32_t node : merged[c])
+                for (std::uint32_t i = node + 1; i < index_.nodes[node].end(); i = index_.nodes[i].end())
+                    children.push_back(i);
+            if (!children.empty()) add_children(children, next_set(set, c), depth + 1);
+            out_.nodes[number].end_byte |= static_cast<std::uint32_t>(out_.nodes.size()) << 8;
+        }
+    }
+
+    /// The group of the tokens that end at these nodes.
+    std::uint32_t group_of(const std::vector<std::uint32_t>& nodes) {
+        std::vector<std::uint32_t> tokens;
+        for (const std::uint32_t node : nodes)
+            if (index_.nodes[node].token() != kNoNodeToken) tokens.push_back(index_.nodes[node].token());
+        if (tokens.empty()) return kNoNodeToken;
+        std::sort(tokens.begin(), tokens.end());
+        out_.groups.push_back(std::move(tokens));
+        return static_cast<std::uint32_t>(out_.groups.size() - 1);
+    }
+
+    const Automaton& a_;
+    const IndexView& index_;
+    std::vector<std::vector<std::uint32_t>> returns_;  // by unit: where its callers may go on
+    std::vector<StateSet> sets_;
+    std::unordered_map<std::vector<std::uint32_t>, std::uint32_t, HashOfWords> known_;
+    std::vector<std::uint32_t> stamps_;
+    std::uint32_t stamp_ = 0;
+    std::uint64_t work_ = 0;
+    MergedTokens out_;
+};
+
+}  // namespace
+
+std::vector<std::uint32_t> skips_of(const MergedTokens& merged, const std::vector<std::uint32_t>& mask) {
+    std::vector<std::uint32_t> skips((merged.nodes.size() + 31) / 32);
+    const auto has = [](const std::vector<std::uint32_t>& bits, std::uint32_t i) { return bits[i / 32] >> i % 32 & 1; };
+    for (auto i = static_cast<std::uint32_t>(merged.nodes.size()); i-- > 0;) {
+        const IndexNode node = merged.nodes[i];
+        bool all =
+            node.token() == kNoNodeToken || has(mask, merged.groups[node.token()].front());  // a group's are alike
+        for (std::uint32_t child = i + 1; all && child < node.end(); child = merged.nodes[child].end())
+            all = has(skips, child);
+        if (all) skips[i / 32] |= 1u << i % 32;
+    }
+    return skips;
+}
+
+std::optional<MergedTokens> merge_tokens(const Automaton& automaton, const std::vector<std::uint32_t>& starts,
+                                         const IndexView& index) {
+    return TokenMerger(automaton, index).merge(starts);
+}
+
+}  // namespace fovea::grammar
