@@ -33,7 +33,7 @@ int main(int argc, char** argv) try {
     opened.need_logits();
     const ModelChat chat = ModelChat::of(opened.model, opened.tokenizer);
     const std::string messages = "[{\"role\": \"user\", \"content\": " + quoted(argv[2]) + "}]";
-    const std::vector<Token> prompt = chat.tokens_of(chat.prompt({.messages = messages}));
+    const std::vector<Token> prompt = chat.tokens({.messages = messages});
 
     const std::uint32_t context = std::min(opened.config().decoder.max_positions, 4096u);
     host::Generation session(opened, {.max_kv_len = context, .n_threads = default_threads()});

@@ -22,11 +22,11 @@ struct fovea_host_session {
 
 namespace {
 
-std::string render(const fovea_host_model& model, const char* messages, const fovea_host_chat_options& options) {
-    return model.chat().prompt({.messages = need(messages, "messages"),
-                                .tools = or_empty(options.tools),
-                                .extra = or_empty(options.extra),
-                                .add_generation_prompt = !options.no_answer});
+ChatText chat_text(const char* messages, const fovea_host_chat_options& options) {
+    return {.messages = need(messages, "messages"),
+            .tools = or_empty(options.tools),
+            .extra = or_empty(options.extra),
+            .add_generation_prompt = !options.no_answer};
 }
 
 /// A session's limits and generator, and the exact memory of both.
@@ -120,7 +120,7 @@ int fovea_host_render_chat(const fovea_host_model* model, const char* messages, 
                            char** prompt) {
     return run([&] {
         need(prompt, "prompt");
-        *prompt = copy_of(render(*need(model, "model"), messages, read_struct(options)));
+        *prompt = copy_of(need(model, "model")->chat().prompt(chat_text(messages, read_struct(options))));
     });
 }
 
@@ -199,7 +199,7 @@ int fovea_host_chat(fovea_host_session* session, const char* messages, const fov
                     void* context) {
     return run([&] {
         const fovea_host_model& model = *need(session, "session")->model;
-        const std::vector<Token> tokens = model.chat().tokens_of(render(model, messages, read_struct(how)));
+        const std::vector<Token> tokens = model.chat().tokens(chat_text(messages, read_struct(how)));
         fovea_generate_options given = read_struct(options);
         if (!given.end_tokens) {
             given.end_tokens = model.chat().end_tokens().data();

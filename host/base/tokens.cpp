@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "host/base/error.h"
+#include "host/base/tokens_around.h"
 
 namespace fovea::host {
 namespace {
@@ -40,6 +41,15 @@ std::vector<Token> tokenize(const Tokenizer& tokenizer, std::string_view text, c
     return fill(tokenizer, text.size(), max_tokens(tokenizer, text.size()), subject, scratch,
                 [&](std::span<std::byte> room, std::vector<Token>& tokens, std::size_t& n_tokens) {
                     return fovea::tokenize(tokenizer, text, options, room, tokens, n_tokens);
+                });
+}
+
+std::vector<Token> tokenize_around(const Tokenizer& tokenizer, std::string_view text, std::span<const TextRange> plain,
+                                   const TokenizeOptions& options, std::span<std::byte> scratch) {
+    if (plain.empty()) return tokenize(tokenizer, text, options, {}, scratch);
+    return fill(tokenizer, text.size(), max_tokens(tokenizer, text.size()), {}, scratch,
+                [&](std::span<std::byte> room, std::vector<Token>& tokens, std::size_t& n_tokens) {
+                    return fovea::tokenize_around(tokenizer, text, plain, options, room, tokens, n_tokens);
                 });
 }
 

@@ -43,7 +43,7 @@ ChatTemplate ChatTemplate::chatml() {
         "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}");
 }
 
-std::string ChatTemplate::render(const ChatInput& input) const {
+TaintedText ChatTemplate::render(const ChatInput& input) const {
     if (!body_) throw ChatTemplateError("expected a template that was read, got none");
     return chat::Interpreter(input, settled(input.messages)).run(*body_);
 }

@@ -18,6 +18,7 @@
 
 #include "fovea/host/error.h"
 #include "host/base/json.h"
+#include "host/chat/tainted_text.h"
 
 namespace fovea {
 
@@ -60,9 +61,9 @@ public:
     /// ChatML, which most models that come without a template understand best.
     [[nodiscard]] static ChatTemplate chatml();
 
-    /// The prompt. Throws ChatTemplateError: an expression fails, the template refuses the conversation with
+    /// The prompt, of which what the input gave is data: messages, tools, documents and other variables. Throws ChatTemplateError: an expression fails, the template refuses the conversation with
     /// raise_exception, or a limit is reached.
-    [[nodiscard]] std::string render(const ChatInput& input) const;
+    [[nodiscard]] TaintedText render(const ChatInput& input) const;
 
 private:
     std::shared_ptr<const chat::Block> body_;

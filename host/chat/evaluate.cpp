@@ -122,8 +122,8 @@ Value Interpreter::evaluate_logic(const Expression& e) {
 }
 
 Value Interpreter::evaluate_concat(const Expression& e) {
-    std::string text;
-    for (const auto& operand : e.operands) text += to_text(budget_, evaluate(*operand));
+    TaintedText text;
+    for (const auto& operand : e.operands) text.add(to_text(budget_, evaluate(*operand)));
     return make_text(budget_, std::move(text));
 }
 

@@ -172,7 +172,7 @@ ExpressionPointer ExpressionParser::parse_primary() {
     if (tokens_.is(TokenKind::text)) {
         std::string text;  // neighbours join
         while (tokens_.is(TokenKind::text)) text += tokens_.take().text;
-        return constant(line, std::make_shared<const std::string>(std::move(text)));
+        return constant(line, std::make_shared<const TaintedText>(std::move(text)));
     }
     if (tokens_.is(TokenKind::integer) || tokens_.is(TokenKind::real)) return parse_number();
     if (tokens_.is_sign("[")) return parse_items(ExpressionKind::list, "]");

@@ -16,7 +16,8 @@ namespace {
 
 template<std::string (*change)(std::string_view)>
 Value changed(const Call& c) {
-    return c.text(change(c.words()));
+    const TaintedText text = c.words();
+    return c.text(text.respelled(change(text.text())));
 }
 
 Value as_text(const Call& c) { return is_text(c.self) ? c.self : c.text(c.words()); }
@@ -55,38 +56,42 @@ std::string escape(std::string_view text) {
 }
 
 Value indent(const Call& c) {
-    const std::string text = c.words() + "\n";  // a last break begins a line, as Jinja has it
-    std::string by;
+    TaintedText text = c.words();
+    text.add("\n");  // a last break begins a line, as Jinja has it
+    TaintedText by;
     if (c.bound[0] && is_text(*c.bound[0])) {
-        by = text_of(*c.bound[0]);
+        by = tainted_of(*c.bound[0]);
     } else {
         const auto width = static_cast<std::uint64_t>(std::max<std::int64_t>(c.integer_or(0, 4), 0));
         c.budget.bytes(width);
-        by.assign(static_cast<std::size_t>(width), ' ');
+        by = std::string(static_cast<std::size_t>(width), ' ');
     }
     const bool first = c.flag(1), blank = c.flag(2);
-    std::string out;
+    TaintedText out;
     bool begun = false;
-    for (const std::string_view line : split_lines(text, false)) {
-        c.budget.bytes(by.size() + line.size() + sizeof line);
-        if (begun) out += '\n';
-        if (std::exchange(begun, true) ? blank || !line.empty() : first) out += by;
-        out += line;
+    for (const std::string_view line : split_lines(text.text(), false)) {
+        c.budget.bytes(by.text().size() + line.size() + sizeof line);
+        if (begun) out.add("\n");
+        if (std::exchange(begun, true) ? blank || !line.empty() : first) out.add(by);
+        out.add(text.part(line));
     }
     return c.text(std::move(out));
 }
 
 Value center(const Call& c) {
-    const std::string text = c.words();
-    const std::int64_t width = c.integer_or(0, 80), n = std::max<std::int64_t>(0, width - count_characters(text));
+    const TaintedText text = c.words();
+    const std::int64_t width = c.integer_or(0, 80),
+                       n = std::max<std::int64_t>(0, width - count_characters(text.text()));
     c.budget.bytes(static_cast<std::uint64_t>(n));
     const std::int64_t left = n / 2 + (n & width & 1);
-    return c.text(std::string(static_cast<std::size_t>(left), ' ') + text +
-                  std::string(static_cast<std::size_t>(n - left), ' '));
+    TaintedText out(std::string(static_cast<std::size_t>(left), ' '));
+    out.add(text);
+    out.add(std::string(static_cast<std::size_t>(n - left), ' '));
+    return c.text(std::move(out));
 }
 
 Value count_words(const Call& c) {
-    const std::string text = c.words();
+    const std::string text = c.words().text();
     c.budget.bytes(text.size());
     std::int64_t n = 0;
     bool within = false;
@@ -136,7 +141,7 @@ Value to_integer(const Call& c) {
     } else {
         const std::int64_t base = c.integer_or(1, 10);
         if (base != 0 && (base < 2 || base > 36)) return fallback;
-        std::string digits(strip(c.words(), Side::both));
+        std::string digits(strip(text_of(c.self), Side::both));
         std::erase(digits, '_');
         char* end = nullptr;
         errno = 0;
@@ -151,7 +156,7 @@ Value to_integer(const Call& c) {
 Value to_real(const Call& c) {
     double real = 0;
     if (is_number(c.self)) return real_of(c.self);
-    if (is_text(c.self) && read_real(c.words(), real)) return real;
+    if (is_text(c.self) && read_real(text_of(c.self), real)) return real;
     return c.bound[0] ? *c.bound[0] : Value(0.0);
 }
 
@@ -162,7 +167,7 @@ Value absolute(const Call& c) {
 
 Value round_off(const Call& c) {
     const std::int64_t precision = c.integer_or(0, 0);
-    const std::string method = c.text_or(1, "common");
+    const std::string method = c.text_or(1, "common").text();
     if (precision < 0 || precision > 30)
         fail("round: expected a precision from 0 to 30, got " + std::to_string(precision));
     if (method != "common" && method != "ceil" && method != "floor")
@@ -192,17 +197,17 @@ Value reversed(const Call& c) {
 
 Value or_default(const Call& c) {
     if (!is_undefined(c.self) && (!c.flag(1) || truthy(c.self))) return c.self;
-    return c.bound[0] ? *c.bound[0] : Value(std::make_shared<const std::string>());
+    return c.bound[0] ? *c.bound[0] : Value(std::make_shared<const TaintedText>());
 }
 
 Value join(const Call& c) {
-    const std::string by = c.text_or(0, "");
-    std::string text;
+    const TaintedText by = c.text_or(0, "");
+    TaintedText text;
     bool begun = false;
     for (const Value& item : c.items()) {
-        if (std::exchange(begun, true)) text += by;
-        c.budget.bytes(by.size());
-        text += to_text(c.budget, at_path(c, item, c.bound[1]));
+        if (std::exchange(begun, true)) text.add(by);
+        c.budget.bytes(by.text().size());
+        text.add(to_text(c.budget, at_path(c, item, c.bound[1])));
     }
     return c.text(std::move(text));
 }
@@ -233,7 +238,7 @@ Value pairs_of(const Call& c, const char* who) {
 
 Value dictsort(const Call& c) {
     const Value pairs = pairs_of(c, "dictsort");
-    const std::string by = c.text_or(1, "key");
+    const std::string by = c.text_or(1, "key").text();
     if (by != "key" && by != "value") fail("dictsort: expected by key or value, got " + by);
     const Value index = std::int64_t{by == "value"};
     return c.list(sorted(c, elements(c.budget, pairs), &index, c.flag(0), c.flag(2)));
@@ -305,7 +310,7 @@ Value choose(const Call& c) {
     Arguments rest = c.all;
     if (by_attribute && rest.positional.empty()) fail("selectattr and rejectattr: expected an attribute, got none");
     const Value path = by_attribute ? take_first(rest) : Value(None{});
-    const Value test = rest.positional.empty() ? Value(std::make_shared<const std::string>()) : take_first(rest);
+    const Value test = rest.positional.empty() ? Value(std::make_shared<const TaintedText>()) : take_first(rest);
     if (!is_text(test)) fail("select and reject: expected a test's name, got " + kind_of(test));
     std::vector<Value> kept;
     for (const Value& item : items_if_any(c)) {

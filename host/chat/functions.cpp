@@ -60,7 +60,7 @@ Value strftime_now(const Call& c) {
     localtime_r(&now, &local);
     std::string text(8192, '\0');
     text.resize(std::strftime(text.data(), text.size(), format.c_str(), &local));
-    return c.text(std::move(text));
+    return c.text({std::move(text), !tainted_of(*c.bound[0]).data().empty()});
 }
 
 constexpr Builtin kFunctions[] = {
@@ -69,7 +69,7 @@ constexpr Builtin kFunctions[] = {
     {"namespace", [](const Call& c) { return c.run.make_namespace(c.all); }, {"*"}},
     {"strftime_now", strftime_now, {"format"}},
     {"raise_exception",
-     [](const Call& c) -> Value { fail(to_text(c.budget, c.needed(0, "raise_exception"))); },
+     [](const Call& c) -> Value { fail(to_text(c.budget, c.needed(0, "raise_exception")).text()); },
      {"message"}},
 };
 
@@ -90,16 +90,17 @@ std::pair<std::string_view, const std::string&> own_and(const Call& c, const cha
 
 template<Side side>
 Value strip_text(const Call& c) {
-    if (!c.given(0)) return c.text(strip(own(c), side));
+    if (!c.given(0)) return c.part(strip(own(c), side));
     const std::string_view set = c.text_needed(0, "strip");
     c.budget.steps(set.size());
     c.budget.bytes(set.size() * sizeof set);
-    return c.text(strip(own(c), side, &set));
+    return c.part(strip(own(c), side, &set));
 }
 
+/// Parts of the call's own text.
 Value texts(const Call& c, const std::vector<std::string_view>& parts) {
     std::vector<Value> items;
-    for (const std::string_view part : parts) items.push_back(c.text(part));
+    for (const std::string_view part : parts) items.push_back(c.part(part));
     return c.list(std::move(items));
 }
 
@@ -128,22 +129,27 @@ Value split(const Call& c) {
 
 Value replace(const Call& c) {
     const std::string_view text = own(c);
-    const std::string &from = c.text_needed(0, "replace"), &to = c.text_needed(1, "replace");
+    const TaintedText& whole_text = tainted_of(c.self);
+    const std::string& from = c.text_needed(0, "replace");
+    (void)c.text_needed(1, "replace");
+    const TaintedText& to = tainted_of(*c.bound[1]);
     std::int64_t most = c.integer_or(2, -1);
     c.budget.search(text.size(), from.size());
-    std::string out;
+    TaintedText out;
     std::size_t at = 0;
     while (most != 0) {
         const std::size_t found = text.find(from, at);
         if (found == text.npos) break;
         const std::size_t whole = from.empty() && found < text.size() ? first_character(text.substr(found)).bytes : 0;
-        c.budget.bytes(to.size() + found - at);
-        out.append(text.substr(at, found - at)).append(to).append(text.substr(found, whole));
+        c.budget.bytes(to.text().size() + found - at);
+        out.add(whole_text.part(text.substr(at, found - at)));
+        out.add(to);
+        out.add(whole_text.part(text.substr(found, whole)));
         at = found + from.size() + whole;
         --most;
         if (from.empty() && (whole == 0 || at > text.size())) break;
     }
-    if (at < text.size()) out += text.substr(at);
+    if (at < text.size()) out.add(whole_text.part(text.substr(at)));
     return c.text(std::move(out));
 }
 
@@ -178,12 +184,12 @@ Value count_text(const Call& c) {
 }
 
 Value join_texts(const Call& c) {
-    std::string text;
+    TaintedText text;
     bool first = true;
     for (const Value& item : elements(c.budget, c.needed(0, "join"))) {
         if (!is_text(item)) fail("join: expected texts, got " + kind_of(item));
-        if (!std::exchange(first, false)) text += text_of(c.self);
-        text += text_of(item);
+        if (!std::exchange(first, false)) text.add(tainted_of(c.self));
+        text.add(tainted_of(item));
         c.budget.bytes(text_of(c.self).size() + text_of(item).size());
     }
     return c.text(std::move(text));
@@ -191,7 +197,7 @@ Value join_texts(const Call& c) {
 
 template<std::string (*change)(std::string_view)>
 Value as_changed(const Call& c) {
-    return c.text(change(own(c)));
+    return c.text(tainted_of(c.self).respelled(change(own(c))));
 }
 
 /// Whether a text has something, and all of it is of a kind.
@@ -209,7 +215,7 @@ Value without(const Call& c) {
     const std::string& part = c.text_needed(0, "removeprefix and removesuffix");
     if (prefix && text.starts_with(part)) text.remove_prefix(part.size());
     if (!prefix && text.ends_with(part)) text.remove_suffix(part.size());
-    return c.text(text);
+    return c.part(text);
 }
 
 Value lines(const Call& c) {
@@ -223,11 +229,11 @@ Value partition(const Call& c) {
     const std::string& by = c.text_needed(0, "partition");
     if (by.empty()) fail("partition: expected a text to part by, got an empty one");
     const std::size_t at = from_right ? text.rfind(by) : text.find(by);
-    std::vector<Value> parts(3, c.text(""));
+    std::vector<Value> parts(3, c.text({}));
     if (at == text.npos) {
         parts[from_right ? 2 : 0] = c.self;
     } else {
-        parts = {c.text(text.substr(0, at)), c.text(by), c.text(text.substr(at + by.size()))};
+        parts = {c.part(text.substr(0, at)), c.part(text.substr(at, by.size())), c.part(text.substr(at + by.size()))};
     }
     return make_list(c.budget, std::move(parts), true);
 }
@@ -327,7 +333,7 @@ Value loop_cycle(const Call& c) {
 
 Value loop_changed(const Call& c) {
     std::optional<std::string>& seen = std::get<Loop*>(c.self)->seen;
-    std::string now = to_repr(c.budget, c.list(c.all.positional));
+    std::string now = to_repr(c.budget, c.list(c.all.positional)).text();
     if (seen == now) return false;
     seen = std::move(now);
     return true;

@@ -48,8 +48,8 @@ Interpreter::Interpreter(const ChatInput& input, const Json& messages)
     for (const auto& [name, value] : input.extra.items()) assign(name, from_json(budget_, value));
 }
 
-std::string Interpreter::run(const Block& body) {
-    std::string text;
+TaintedText Interpreter::run(const Block& body) {
+    TaintedText text;
     out_ = &text;
     try {
         const Inside inside(*this, scope_);
@@ -62,9 +62,9 @@ std::string Interpreter::run(const Block& body) {
     return text;
 }
 
-void Interpreter::write(std::string_view text) {
-    budget_.bytes(text.size());
-    *out_ += text;
+void Interpreter::write(const TaintedText& text) {
+    budget_.bytes(text.text().size());
+    out_->add(text);
 }
 
 // ---- statements ------------------------------------------------------------------------------------------------------
@@ -183,15 +183,15 @@ Interpreter::Flow Interpreter::run_loop(const Statement& statement, std::vector<
 }
 
 /// If this throws the rendering ends, and out_ with it.
-std::string Interpreter::captured(const auto& write_all) {
-    std::string text;
-    std::string* const before = std::exchange(out_, &text);
+TaintedText Interpreter::captured(const auto& write_all) {
+    TaintedText text;
+    TaintedText* const before = std::exchange(out_, &text);
     write_all();
     out_ = before;
     return text;
 }
 
-std::string Interpreter::capture(const Block& block) {
+TaintedText Interpreter::capture(const Block& block) {
     const Inside inside(*this, scope_);
     return captured([&] { (void)execute(block); });
 }
@@ -327,7 +327,7 @@ Value Interpreter::call_loop(Loop& loop, const Arguments& arguments) {
     if (arguments.positional.size() != 1 || !arguments.named.empty())
         fail("loop: expected 1 argument, got another number");
     const std::shared_ptr<Scope> scope = std::exchange(scope_, loop.scope);
-    std::string text =
+    TaintedText text =
         captured([&] { (void)run_loop(*loop.statement, elements(budget_, arguments.positional[0]), loop.depth + 1); });
     scope_ = scope;
     return make_text(budget_, std::move(text));

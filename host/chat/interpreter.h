@@ -44,8 +44,8 @@ struct Call {
     /// A required argument, or an optional one and its default. Refusals name `who`.
     [[nodiscard]] const Value& needed(std::size_t i, const char* who) const;
     [[nodiscard]] const std::string& text_needed(std::size_t i, const char* who) const;
-    [[nodiscard]] std::string text_or(std::size_t i, const char* fallback) const {
-        return bound[i] ? to_text(budget, *bound[i]) : fallback;
+    [[nodiscard]] TaintedText text_or(std::size_t i, const char* fallback) const {
+        return bound[i] ? to_text(budget, *bound[i]) : TaintedText(fallback);
     }
     [[nodiscard]] std::int64_t integer_or(std::size_t i, std::int64_t fallback) const {
         return given(i) ? integer_of(*bound[i]) : fallback;
@@ -53,11 +53,11 @@ struct Call {
     [[nodiscard]] bool flag(std::size_t i) const { return bound[i] && truthy(*bound[i]); }
 
     /// str(self), and what `for` goes through.
-    [[nodiscard]] std::string words() const { return to_text(budget, self); }
+    [[nodiscard]] TaintedText words() const { return to_text(budget, self); }
     [[nodiscard]] std::vector<Value> items() const { return elements(budget, self); }
-    [[nodiscard]] Value text(auto&& text) const {
-        return make_text(budget, std::string(std::forward<decltype(text)>(text)));
-    }
+    [[nodiscard]] Value text(TaintedText text) const { return make_text(budget, std::move(text)); }
+    /// A part of self, which is a text.
+    [[nodiscard]] Value part(std::string_view view) const { return make_text(budget, tainted_of(self).part(view)); }
     [[nodiscard]] Value list(std::vector<Value> items) const { return make_list(budget, std::move(items)); }
 };
 
@@ -109,7 +109,7 @@ public:
     Interpreter(const Interpreter&) = delete;
     Interpreter& operator=(const Interpreter&) = delete;
 
-    std::string run(const Block& body);
+    TaintedText run(const Block& body);
 
     [[nodiscard]] Budget& budget() { return budget_; }
     [[nodiscard]] std::time_t now() const { return now_; }
@@ -135,10 +135,10 @@ private:
     Flow run_loop(const Statement& statement, std::vector<Value> items, std::uint32_t depth);
     std::vector<Value> filter_items(const Statement& statement, std::vector<Value> items);
     /// The text that a block writes, in a scope of its own inside `outer`.
-    std::string capture(const Block& block);
+    TaintedText capture(const Block& block);
     /// The text that `write_all` writes.
-    std::string captured(const auto& write_all);
-    void write(std::string_view text);
+    TaintedText captured(const auto& write_all);
+    void write(const TaintedText& text);
 
     Value evaluate(const Expression& expression);
     Value evaluate_plain(const Expression& expression);
@@ -169,7 +169,7 @@ private:
     std::deque<Loop> loops_;
     std::deque<Namespace> namespaces_;
     std::shared_ptr<Scope> scope_;
-    std::string* out_ = nullptr;
+    TaintedText* out_ = nullptr;
     std::uint32_t depth_ = 0, line_ = 0;
 };
 

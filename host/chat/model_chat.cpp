@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/format/tables.h"
 #include "fovea/host/tokens.h"
+#include "host/base/ascii.h"
 #include "host/base/message_end.h"
+#include "host/base/tokens_around.h"
 #include "host/chat/chat_template.h"
 #include "host/chat/dialect.h"
 
@@ -40,13 +43,30 @@ constexpr std::string_view kPlain =
 constexpr std::string_view kLastAlone =
     "{{ bos_token }}{% for message in messages %}{% if loop.last %}{{ message.content }}{% endif %}{% endfor %}";
 
-std::vector<Token> tokenized(const Tokenizer& tokenizer, std::string_view text) {
+std::vector<Token> tokenized(const Tokenizer& tokenizer, std::string_view text, std::span<const TextRange> plain = {}) {
     try {
-        return host::tokenize(tokenizer, text, {.add_special = false, .parse_special = true});
+        return host::tokenize_around(tokenizer, text, plain, ModelChat::kRead);
     } catch (const host::Error&) {
         throw ChatTemplateError("prompt: expected a text that can be tokenized, got " + std::to_string(text.size()) +
                                 " bytes that cannot");
     }
+}
+
+/// Whether a token looks like one that parts a prompt: a mark at both ends.
+bool is_marked(std::string_view text) {
+    const auto is_mark = [](char c) { return !is_letter_or_digit(c) && static_cast<unsigned char>(c) > ' '; };
+    return !text.empty() && is_mark(text.front()) && is_mark(text.back());
+}
+
+/// What the template itself wrote, data of any length as one control character.
+std::string without_data(const TaintedText& prompt) {
+    std::string own;
+    std::size_t at = 0;
+    for (const TextRange& range : prompt.data()) {
+        own.append(prompt.text(), at, range.first - at) += '\x1a';
+        at = range.last;
+    }
+    return own.append(prompt.text(), at);
 }
 
 /// The special token with this text, or kNoToken.
@@ -87,11 +107,20 @@ ModelChat::ModelChat(const Model& model, const Tokenizer& tokenizer) : tokenizer
     std::sort(end_tokens_.begin(), end_tokens_.end());
 }
 
-/// The dialect that templates show, and which of its marks are special tokens.
+/// The dialect that templates show, which of its marks are special tokens, and which other tokens part a prompt.
 void ModelChat::find_marks(std::string_view shown) {
     dialect_ = dialect_of(shown, [&](auto text) { return special_token(tokenizer_, text) != Tokenizer::kNoToken; });
     for (Token id = 0; id < tokenizer_.vocab_size(); ++id)
         if (tokenizer_.is_special(id) && has_in_marks(dialect_, token_bytes(tokenizer_, id))) marks_.push_back(id);
+    std::vector<Token> added;
+    const Tables tables = TokenizerReader::tables(tokenizer_);
+    for (const AddedToken& token : tables.added_tokens)
+        if (is_marked(tables.spelling(token)) && !has_in_marks(dialect_, tables.spelling(token)))
+            added.push_back(token.id);
+    std::sort(added.begin(), added.end());
+    for (const Token id : tokenized(tokenizer_, shown))
+        if (std::binary_search(added.begin(), added.end(), id) && !tokenizer_.is_special(id)) named_.push_back(id);
+    std::sort(named_.begin(), named_.end());
 }
 
 ModelChat ModelChat::of(const Model& model, const Tokenizer& tokenizer) {
@@ -126,7 +155,11 @@ ModelChat ModelChat::with(const Model& model, const Tokenizer& tokenizer, std::s
     return chat;
 }
 
-std::string ModelChat::prompt(const ChatText& conversation) const {
+std::string ModelChat::prompt(const ChatText& conversation) const { return render(conversation).text(); }
+
+std::vector<Token> ModelChat::tokens(const ChatText& conversation) const { return read(render(conversation)); }
+
+TaintedText ModelChat::render(const ChatText& conversation) const {
     ChatInput input;
     input.messages = given_json(conversation.messages, "messages");
     if (!input.messages.is_array() || input.messages.empty())
@@ -141,14 +174,29 @@ std::string ModelChat::prompt(const ChatText& conversation) const {
     }
 }
 
-std::string ModelChat::render(ChatInput input) const {
+TaintedText ModelChat::render(ChatInput input) const {
     if (input.bos_token.empty()) input.bos_token = bos_;
     if (input.eos_token.empty()) input.eos_token = eos_;
     const bool has_tools = tools_template_ && input.tools.is_array() && !input.tools.empty();
     return (has_tools ? tools_template_ : template_)->render(input);
 }
 
-std::vector<Token> ModelChat::tokens(const ChatInput& input) const { return tokens_of(render(input)); }
+std::vector<Token> ModelChat::own_of(const std::vector<Token>& tokens) const {
+    std::vector<Token> own;
+    for (const Token id : tokens)
+        if (tokenizer_.is_special(id) || std::binary_search(named_.begin(), named_.end(), id)) own.push_back(id);
+    return own;
+}
+
+std::vector<Token> ModelChat::read(const TaintedText& prompt, const Tokenize& tokenize) const {
+    const auto tokens = [&](std::string_view text, std::span<const TextRange> plain) {
+        return tokenize ? tokenize(text, plain) : tokenized(tokenizer_, text, plain);
+    };
+    std::vector<Token> read = tokens(prompt.text(), {});
+    // Borders of data would end words: they matter only where data has the template's tokens.
+    if (prompt.data().empty() || own_of(read) == own_of(tokens(without_data(prompt), {}))) return read;
+    return tokens(prompt.text(), prompt.data());
+}
 
 std::vector<Token> ModelChat::tokens_of(std::string_view prompt) const { return tokenized(tokenizer_, prompt); }
 

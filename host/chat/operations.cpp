@@ -62,8 +62,8 @@ Value repeat(Budget& budget, const Value& what, std::int64_t n) {
     budget.bytes(__builtin_mul_overflow(times, size, &bytes) ? UINT64_MAX : bytes);
     if (!size) return what;
     if (is_text(what)) {
-        std::string text;
-        for (std::uint64_t i = 0; i < times; ++i) text += text_of(what);
+        TaintedText text;
+        for (std::uint64_t i = 0; i < times; ++i) text.add(tainted_of(what));
         return make_text(budget, std::move(text));
     }
     std::vector<Value> items;
@@ -88,7 +88,9 @@ Value compute(Budget& budget, std::string_view sign, const Value& a, const Value
     if (is_number(a) && is_number(b)) return compute_reals(sign, real_of(a), real_of(b));
     if (sign == "+" && is_text(a) && is_text(b)) {
         budget.bytes(text_of(a).size() + text_of(b).size());
-        return make_text(budget, text_of(a) + text_of(b));
+        TaintedText text = tainted_of(a);
+        text.add(tainted_of(b));
+        return make_text(budget, std::move(text));
     }
     if (sign == "+" && is<ListPointer>(a) && is<ListPointer>(b)) {
         std::vector<Value> items = elements(budget, a);
@@ -129,14 +131,16 @@ Value slice(Budget& budget, const Value& value, const Value& start, const Value&
         return make_list(budget, std::move(items), (*list)->is_tuple);
     }
     const std::string_view text = text_of(value);
-    std::string taken;
+    TaintedText taken;
     if (static_cast<std::size_t>(n) == text.size()) {  // a byte each
-        for (std::int64_t i = 0; i < count; ++i) taken += text[index(i)];
+        if (by == 1 && count > 0)
+            return make_text(budget, tainted_of(value).part(text.substr(index(0), index(count) - index(0))));
+        for (std::int64_t i = 0; i < count; ++i) taken.add(tainted_of(value).part(text.substr(index(i), 1)));
     } else {
         budget.steps(text.size());
         budget.bytes(text.size() * sizeof(std::string_view));
         const std::vector<std::string_view> all = characters(text);
-        for (std::int64_t i = 0; i < count; ++i) taken += all[index(i)];
+        for (std::int64_t i = 0; i < count; ++i) taken.add(tainted_of(value).part(all[index(i)]));
     }
     return make_text(budget, std::move(taken));
 }
@@ -151,7 +155,7 @@ Value path_of(Interpreter& run, const Value& value, const Value& path) {
         const bool is_index = !part.empty() && part.size() < 10 && part.find_first_not_of("0123456789") == part.npos;
         run.budget().bytes(part.size());
         at = run.item_of(at, is_index ? Value(static_cast<std::int64_t>(std::stoll(std::string(part))))
-                                      : Value(std::make_shared<const std::string>(part)));
+                                      : Value(std::make_shared<const TaintedText>(std::string(part))));
         more = dot != rest.npos;
         if (more) rest.remove_prefix(dot + 1);
     }

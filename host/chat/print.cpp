@@ -101,10 +101,10 @@ public:
 
     /// `style` for JSON; null: repr.
     void print(const Value& value, const JsonStyle* style, int level = 0) {
-        const std::size_t before = out.size();
+        const std::size_t before = out_.size();
         if (is_text(value)) {
             budget_.bytes(text_of(value).size());
-            add_text(text_of(value), style);
+            add_text(value, style);
         } else if (const auto* list = std::get_if<ListPointer>(&value)) {
             print_list(**list, style, level);
         } else if (const auto* dict = std::get_if<DictPointer>(&value)) {
@@ -114,66 +114,68 @@ public:
         }
         // Cost added by one level. Inner levels are charged again; the depth is bounded.
         budget_.steps(1);
-        budget_.bytes(out.size() - before);
+        budget_.bytes(out_.size() - before);
     }
 
-    std::string out;
+    [[nodiscard]] TaintedText take() { return {std::move(out_), is_data_}; }
 
 private:
-    void add_text(std::string_view text, const JsonStyle* style) {
-        style ? add_json_text(out, text, style->ensure_ascii) : add_repr_text(out, text);
+    void add_text(const Value& value, const JsonStyle* style) {
+        const TaintedText& text = tainted_of(value);
+        is_data_ = is_data_ || !text.data().empty();
+        style ? add_json_text(out_, text.text(), style->ensure_ascii) : add_repr_text(out_, text.text());
     }
 
     void print_plain(const Value& value, bool json) {
         if (const auto* real = std::get_if<double>(&value)) {
-            out += real_text(*real, json);
+            out_ += real_text(*real, json);
         } else if (const auto* integer = std::get_if<std::int64_t>(&value)) {
-            out += std::to_string(*integer);
+            out_ += std::to_string(*integer);
         } else if (const auto* flag = std::get_if<bool>(&value)) {
-            out += *flag ? (json ? "true" : "True") : (json ? "false" : "False");
+            out_ += *flag ? (json ? "true" : "True") : (json ? "false" : "False");
         } else if (is<None>(value)) {
-            out += json ? "null" : "None";
+            out_ += json ? "null" : "None";
         } else if (json) {
             fail("tojson: expected what JSON can say, got " + kind_of(value));
         } else {
-            out += is_undefined(value) ? "Undefined" : "<" + kind_of(value).substr(2) + ">";
+            out_ += is_undefined(value) ? "Undefined" : "<" + kind_of(value).substr(2) + ">";
         }
     }
 
     /// Items between brackets, each written by print_item(i).
     void print_items(std::size_t n, const char* brackets, const JsonStyle* style, int level, const auto& print_item) {
-        out += brackets[0];
+        out_ += brackets[0];
         for (std::size_t i = 0; i < n; ++i) {
-            if (i) out += style ? style->item_separator : ", ";
+            if (i) out_ += style ? style->item_separator : ", ";
             break_line(style, level + 1);
             print_item(i);
         }
         if (n) break_line(style, level);
-        out += brackets[1];
+        out_ += brackets[1];
     }
 
     void break_line(const JsonStyle* style, int level) {
         if (!style || style->indent < 0) return;
         const std::size_t n = static_cast<std::size_t>(style->indent) * static_cast<std::size_t>(level);
         budget_.bytes(n + 1);
-        (out += '\n').append(n, ' ');
+        (out_ += '\n').append(n, ' ');
     }
 
     void print_list(const List& list, const JsonStyle* style, int level) {
         const bool is_tuple = !style && list.is_tuple;
         print_items(list.items.size(), is_tuple ? "()" : "[]", style, level, [&](std::size_t i) {
             print(list.items[i], style, level + 1);
-            if (is_tuple && list.items.size() == 1) out += ',';
+            if (is_tuple && list.items.size() == 1) out_ += ',';
         });
     }
 
     void print_key(const Value& key, const JsonStyle* style) {
         if (!style) return print(key, style);
-        if (is_text(key)) return add_text(text_of(key), style);
+        if (is_text(key)) return add_text(key, style);
         if (!is_number(key) && !is<None>(key)) fail("tojson: expected a key that JSON has, got " + kind_of(key));
-        out += '"';
+        out_ += '"';
         print(key, style);
-        out += '"';
+        out_ += '"';
     }
 
     void print_dict(const Dict& dict, const JsonStyle* style, int level) {
@@ -184,35 +186,37 @@ private:
                              [&](const auto* a, const auto* b) { return less(budget_, a->first, b->first); });
         print_items(entries.size(), "{}", style, level, [&](std::size_t i) {
             print_key(entries[i]->first, style);
-            out += style ? style->key_separator : ": ";
+            out_ += style ? style->key_separator : ": ";
             print(entries[i]->second, style, level + 1);
         });
     }
 
     Budget& budget_;
+    std::string out_;
+    bool is_data_ = false;
 };
 
 }  // namespace
 
-std::string to_repr(Budget& budget, const Value& value) {
+TaintedText to_repr(Budget& budget, const Value& value) {
     Printer printer(budget);
     printer.print(value, nullptr);
-    return std::move(printer.out);
+    return printer.take();
 }
 
-std::string to_text(Budget& budget, const Value& value) {
+TaintedText to_text(Budget& budget, const Value& value) {
     if (is_undefined(value)) return {};
     if (is_text(value)) {
         budget.bytes(text_of(value).size());
-        return text_of(value);
+        return tainted_of(value);
     }
     return to_repr(budget, value);
 }
 
-std::string to_json(Budget& budget, const Value& value, const JsonStyle& style) {
+TaintedText to_json(Budget& budget, const Value& value, const JsonStyle& style) {
     Printer printer(budget);
     printer.print(value, &style);
-    return std::move(printer.out);
+    return printer.take();
 }
 
 }  // namespace fovea::chat

@@ -31,7 +31,7 @@ bool is_iterable(const Value& value) { return is_sequence(value) || is<Loop*>(va
 /// Whether a text has letters, all of one case.
 template<bool (*right)(char), bool (*wrong)(char)>
 Value is_cased(const Call& c) {
-    const std::string text = c.words();
+    const std::string text = c.words().text();
     return std::any_of(text.begin(), text.end(), right) && std::none_of(text.begin(), text.end(), wrong);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/base/ascii.h"
 #include "host/chat/text.h"
 
 namespace fovea::chat {
@@ -16,6 +17,11 @@ std::uint32_t deeper(std::uint32_t depth) {
 
 [[noreturn]] void fail_order(const Value& a, const Value& b) {
     fail("<: expected two numbers, texts or lists, got " + kind_of(a) + " and " + kind_of(b));
+}
+
+/// Letters, digits, '_' and '-': what names a role in a template's own tokens, as <|user|>.
+bool is_word(std::string_view text) {
+    return std::all_of(text.begin(), text.end(), [](char c) { return is_letter_or_digit(c) || c == '_' || c == '-'; });
 }
 
 bool equal_lists(Budget& budget, const List& a, const List& b) {
@@ -57,9 +63,9 @@ void Budget::refuse_bytes() const {
     fail("expected at most " + std::to_string(limits_.n_bytes) + " bytes of text and lists, got more");
 }
 
-Value make_text(Budget& budget, std::string text) {
-    budget.bytes(sizeof(std::string) + 16 + text.size());
-    return std::make_shared<const std::string>(std::move(text));
+Value make_text(Budget& budget, TaintedText text) {
+    budget.bytes(sizeof(TaintedText) + 16 + text.text().size() + text.data().size_bytes());
+    return std::make_shared<const TaintedText>(std::move(text));
 }
 
 Value make_list(Budget& budget, std::vector<Value> items, bool is_tuple) {
@@ -94,7 +100,10 @@ Value from_json(Budget& budget, const Json& json, std::uint32_t depth) {
                 fail("number: expected one of 64 bits, got " + json_text(json));
             return json.get<std::int64_t>();
         case Kind::number_float: return json.get<double>();
-        case Kind::string: return make_text(budget, json.get_ref<const std::string&>());
+        case Kind::string: {
+            const std::string& text = json.get_ref<const std::string&>();
+            return make_text(budget, {text, depth > 0 || !is_word(text)});
+        }
         case Kind::array: {
             std::vector<Value> items;
             for (const auto& item : json) items.push_back(from_json(budget, item, depth + 1));
@@ -102,8 +111,10 @@ Value from_json(Budget& budget, const Json& json, std::uint32_t depth) {
         }
         case Kind::object: {
             std::vector<std::pair<Value, Value>> entries;
-            for (const auto& [key, item] : json.items())
-                entries.emplace_back(make_text(budget, key), from_json(budget, item, depth + 1));
+            for (const auto& [key, item] : json.items()) {
+                const bool is_role = depth == 1 && key == "role" && item.is_string();
+                entries.emplace_back(make_text(budget, {key, true}), from_json(budget, item, is_role ? 0 : depth + 1));
+            }
             return make_dict(budget, std::move(entries));
         }
         default: return None{};
@@ -123,7 +134,7 @@ bool truthy(const Value& value) {
     if (const auto* flag = std::get_if<bool>(&value)) return *flag;
     if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer != 0;
     if (const auto* real = std::get_if<double>(&value)) return *real != 0;
-    if (const auto* text = std::get_if<Text>(&value)) return !(*text)->empty();
+    if (const auto* text = std::get_if<Text>(&value)) return !(*text)->text().empty();
     if (const auto* list = std::get_if<ListPointer>(&value)) return !(*list)->items.empty();
     if (const auto* dict = std::get_if<DictPointer>(&value)) return !(*dict)->entries.empty();
     return !is_undefined(value) && !is<None>(value);
@@ -214,7 +225,7 @@ std::vector<Value> elements(Budget& budget, const Value& value) {
     } else if (is_text(value)) {
         budget.steps(text_of(value).size());
         for (const std::string_view one : characters(text_of(value)))
-            all.push_back(make_text(budget, std::string(one)));
+            all.push_back(make_text(budget, tainted_of(value).part(one)));
     } else if (!is_undefined(value)) {
         fail("loop: expected a list, an object or a text, got " + kind_of(value));
     }

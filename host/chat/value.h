@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "host/chat/chat_template.h"
+#include "host/chat/tainted_text.h"
 
 namespace fovea::chat {
 
@@ -23,7 +24,7 @@ struct Undefined {
     std::shared_ptr<const std::string> name;  ///< for the message; may be null
 };
 struct None {};
-using Text = std::shared_ptr<const std::string>;
+using Text = std::shared_ptr<const TaintedText>;
 using ListPointer = std::shared_ptr<const List>;
 using DictPointer = std::shared_ptr<const Dict>;
 using CallablePointer = std::shared_ptr<const Callable>;
@@ -87,14 +88,16 @@ template<class T>
 }
 [[nodiscard]] inline bool is_undefined(const Value& value) { return is<Undefined>(value); }
 [[nodiscard]] inline bool is_text(const Value& value) { return is<Text>(value); }
-[[nodiscard]] inline const std::string& text_of(const Value& value) { return *std::get<Text>(value); }
+[[nodiscard]] inline const TaintedText& tainted_of(const Value& value) { return *std::get<Text>(value); }
+[[nodiscard]] inline const std::string& text_of(const Value& value) { return tainted_of(value).text(); }
 [[nodiscard]] inline bool is_integer(const Value& value) { return is<bool>(value) || is<std::int64_t>(value); }
 [[nodiscard]] inline bool is_number(const Value& value) { return is_integer(value) || is<double>(value); }
 
-[[nodiscard]] Value make_text(Budget& budget, std::string text);
+[[nodiscard]] Value make_text(Budget& budget, TaintedText text);
 [[nodiscard]] Value make_list(Budget& budget, std::vector<Value> items, bool is_tuple = false);
 [[nodiscard]] Value make_dict(Budget& budget, std::vector<std::pair<Value, Value>> entries);
-/// Texts need not be valid UTF-8; numbers beyond 64 bits are refused.
+/// What a conversation gave: texts are data, but a role and a variable of its own that are one word. Texts need not be valid
+/// UTF-8; numbers beyond 64 bits are refused.
 [[nodiscard]] Value from_json(Budget& budget, const Json& json, std::uint32_t depth = 0);
 
 /// Nesting depth: a list's or an object's is one more than the deepest of its items; a method's is that of its object.
@@ -118,9 +121,9 @@ template<class T>
 [[nodiscard]] std::int64_t integer_of(const Value& value);  ///< of an integer or a bool; fails on others
 [[nodiscard]] double real_of(const Value& value);           ///< of a number
 
-/// str(value), repr(value).
-[[nodiscard]] std::string to_text(Budget& budget, const Value& value);
-[[nodiscard]] std::string to_repr(Budget& budget, const Value& value);
+/// str(value), repr(value). All of a printed list or object is data if some of it is.
+[[nodiscard]] TaintedText to_text(Budget& budget, const Value& value);
+[[nodiscard]] TaintedText to_repr(Budget& budget, const Value& value);
 
 struct JsonStyle {
     int indent = -1;  ///< spaces for each level; -1: one line
@@ -129,6 +132,6 @@ struct JsonStyle {
     std::string item_separator = ", ", key_separator = ": ";
 };
 /// json.dumps(value).
-[[nodiscard]] std::string to_json(Budget& budget, const Value& value, const JsonStyle& style);
+[[nodiscard]] TaintedText to_json(Budget& budget, const Value& value, const JsonStyle& style);
 
 }  // namespace fovea::chat

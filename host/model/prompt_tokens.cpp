@@ -1,6 +1,6 @@
 #include "host/model/prompt_tokens.h"
 
-#include "fovea/host/tokens.h"
+#include "host/base/tokens_around.h"
 #include "host/base/words.h"
 #include "host/model/stacks.h"
 #include "host/model/text_prompts.h"
@@ -42,9 +42,10 @@ void PromptTokens::check(const std::vector<Token>& tokens) const {
                               std::to_string(token));
 }
 
-std::vector<Token> PromptTokens::read(std::string_view text, const TokenizeOptions& options) {
+std::vector<Token> PromptTokens::read(std::string_view text, const TokenizeOptions& options,
+                                      std::span<const TextRange> plain) {
     if (text.size() > most_bytes_) refuse_length("a text of " + std::to_string(text.size()) + " bytes");
-    return tokenize(tokenizer_, text, options, {}, scratch_);
+    return tokenize_around(tokenizer_, text, plain, options, scratch_);
 }
 
 std::vector<Token> PromptTokens::read_cut(std::string_view text, const TokenizeOptions& options) {

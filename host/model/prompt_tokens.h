@@ -7,7 +7,7 @@
 
 #include "fovea/host/arena.h"
 #include "fovea/host/opened.h"
-#include "fovea/tokenizer.h"
+#include "fovea/tokenize_around.h"
 #include "host/base/error.h"
 #include "host/model/text_pairs.h"
 
@@ -26,8 +26,10 @@ public:
     /// The opened model must outlive it. Throws Error where memory lacks.
     PromptTokens(const Opened& opened, std::uint32_t context, std::uint32_t most);
 
-    /// A text's tokens, however many. Throws PromptError where it has too many bytes to be read.
-    [[nodiscard]] std::vector<Token> read(std::string_view text, const TokenizeOptions& options = {});
+    /// A text's tokens, however many; `plain` as tokenize_around has it. Throws PromptError where it has too many bytes to be
+    /// read.
+    [[nodiscard]] std::vector<Token> read(std::string_view text, const TokenizeOptions& options = {},
+                                          std::span<const TextRange> plain = {});
     /// The same, cut to `most` tokens: what the tokenizer puts around a text stays.
     [[nodiscard]] std::vector<Token> read_cut(std::string_view text, const TokenizeOptions& options = {});
     /// Throws PromptError where there are none or too many, or where one is beyond the vocabulary.

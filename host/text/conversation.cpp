@@ -41,25 +41,27 @@ ChatInput Conversation::input() const {
     return input;
 }
 
-std::vector<Token> Conversation::tokens_of(const std::string& prompt) const {
-    if (!known_text_.empty() && prompt.starts_with(known_text_)) {
+std::vector<Token> Conversation::tokens_of(const TaintedText& prompt) const {
+    const std::string_view text = prompt.text();
+    if (!known_text_.empty() && text.starts_with(known_text_)) {
         // Only where a special token follows: other text may be tokenized otherwise at a beginning.
-        const std::vector<Token> rest = chat_.tokens_of(std::string_view(prompt).substr(known_text_.size()));
+        const std::vector<Token> rest = chat_.read(prompt.part(text.substr(known_text_.size())));
         if (!rest.empty() && opened_.tokenizer.is_special(rest.front())) {
             std::vector<Token> tokens = known_tokens_;
             tokens.insert(tokens.end(), rest.begin(), rest.end());
             return tokens;
         }
     }
-    return chat_.tokens_of(prompt);
+    return chat_.read(prompt);
 }
 
 std::vector<Token> Conversation::fitting_prompt(Answer& answer) {
     const std::uint32_t most = generation_.session().max_kv_len();
     const std::uint32_t room = std::min(options_.n_new, most / 4);  // for the answer
     for (;;) {
-        answer.prompt = chat_.render(input());
-        std::vector<Token> tokens = tokens_of(answer.prompt);
+        const TaintedText prompt = chat_.render(input());
+        answer.prompt = prompt.text();
+        std::vector<Token> tokens = tokens_of(prompt);
         if (tokens.empty()) throw Error("prompt: expected 1 token or more, got none");
         if (tokens.size() + std::max(room, 1u) <= most) return tokens;
         const std::size_t first = has_system(messages_) ? 1 : 0;

@@ -56,7 +56,7 @@ private:
     ChatInput input() const;
     /// Those of a prompt. Where it goes on from the last prompt and answer, their tokens stay as they were generated, so that
     /// the cache has them; tokenized anew, an answer may have others.
-    std::vector<Token> tokens_of(const std::string& prompt) const;
+    std::vector<Token> tokens_of(const TaintedText& prompt) const;
 
     const Opened& opened_;
     const ModelChat& chat_;

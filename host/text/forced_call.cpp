@@ -62,15 +62,16 @@ ForcedCall::ForcedCall(const Dialect& dialect, const Json& tools, std::string_vi
         return plain ? function["name"].get<std::string>() : text.substr(1, text.size() - 2);
     };
     for (Json& function : functions_) function["name"] = spelled(function);
+    TaintedText before(words.before);
     if (functions_.size() == 1) {
-        words.before += functions_[0]["name"].get<std::string>() + words.between;
+        before.add(TaintedText(functions_[0]["name"].get<std::string>(), true));
+        before.add(words.between);
         functions_[0]["name"] = words.between = "";
     }
-    const std::size_t n_begun = in_prompt                                ? words.before.size()
-                                : words.before.starts_with(dialect.open) ? dialect.open.size()
-                                                                         : 0;
-    begun_ = words.before.substr(0, n_begun);
-    before_ = words.before.substr(n_begun);
+    const std::string_view all = before.text();
+    const std::size_t n_begun = in_prompt ? all.size() : all.starts_with(dialect.open) ? dialect.open.size() : 0;
+    begun_ = before.part(all.substr(0, n_begun));
+    before_ = all.substr(n_begun);
     between_ = std::move(words.between);
     after_ = std::move(words.after);
 }
@@ -88,19 +89,21 @@ grammar::Grammar ForcedCall::form(const grammar::SchemaOptions& options) const {
     return all;
 }
 
-BegunAnswer begin_answer(const AnswerDialect& dialect, std::string prompt, const ForcedCall* call, bool has_form) {
-    std::string begun(begun_answer(dialect, prompt));
+BegunAnswer begin_answer(const AnswerDialect& dialect, TaintedText prompt, const ForcedCall* call, bool has_form) {
+    std::string begun(begun_answer(dialect, prompt.text()));
     if (!call && has_form) {
         if (dialect.calls->syntax != CallSyntax::channels) return {std::move(prompt), {}};
         const std::string opened =
             begun.ends_with(kHeaderEnd) ? "" : std::string(kHeaderBegins[1]) + "final" + std::string(kHeaderEnd);
-        return {prompt + opened, begun + opened};
+        prompt.add(opened);
+        return {std::move(prompt), begun + opened};
     }
     if (!call) return {std::move(prompt), std::move(begun)};
     const bool is_thought = begun == dialect.reasoning->open;
-    if (is_thought) prompt += std::string(dialect.reasoning->close) + "\n\n";
-    begun = (is_thought ? "" : begun) + call->begun();
-    return {prompt + call->begun(), std::move(begun)};
+    if (is_thought) prompt.add(std::string(dialect.reasoning->close) + "\n\n");
+    begun = (is_thought ? "" : begun) + call->begun().text();
+    prompt.add(call->begun());
+    return {std::move(prompt), std::move(begun)};
 }
 
 }  // namespace fovea

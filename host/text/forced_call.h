@@ -5,6 +5,7 @@
 
 #include "host/base/json.h"
 #include "host/chat/dialect.h"
+#include "host/chat/tainted_text.h"
 #include "host/grammar/grammar.h"
 
 namespace fovea {
@@ -18,23 +19,25 @@ public:
     ForcedCall(const Dialect& dialect, const Json& tools, std::string_view name, bool in_prompt);
 
     /// What the answer begins with and its form has not.
-    [[nodiscard]] const std::string& begun() const { return begun_; }
+    [[nodiscard]] const TaintedText& begun() const { return begun_; }
     /// Throws grammar::GrammarError for parameters that are no schema.
     [[nodiscard]] grammar::Grammar form(const grammar::SchemaOptions& options = {}) const;
 
 private:
     Json functions_ = Json::array();
-    std::string begun_, before_, between_, after_;  // the form's words before a name, behind it, and at the end
+    TaintedText begun_;
+    std::string before_, between_, after_;  // the form's words before a name, behind it, and at the end
 };
 
 /// A conversation's prompt, and what it has of the answer, for who reads that.
 struct BegunAnswer {
-    std::string prompt, begun;
+    TaintedText prompt;
+    std::string begun;
 };
 /// What the template gave; behind it the call that is forced, before which reasoning that the template began ends.
 ///   call      null: none
 ///   has_form  what is said has a form, and is all of the answer: in dialects of channels the prompt opens the final one
-[[nodiscard]] BegunAnswer begin_answer(const AnswerDialect& dialect, std::string prompt, const ForcedCall* call,
+[[nodiscard]] BegunAnswer begin_answer(const AnswerDialect& dialect, TaintedText prompt, const ForcedCall* call,
                                        bool has_form);
 
 }  // namespace fovea

@@ -102,7 +102,8 @@ typedef struct {
     const char* extra;     ///< a JSON object of more variables for the template, as {"enable_thinking": false} [NULL]
 } fovea_host_chat_options;
 
-/// The prompt that the model's chat template makes of messages, a JSON array of objects with "role" and "content".
+/// The prompt that the model's chat template makes of messages, a JSON array of objects with "role" and "content". It is
+/// text: whoever tokenizes it with FOVEA_READ_SPECIAL reads special tokens in messages too, as fovea_host_chat does not.
 int fovea_host_render_chat(const fovea_host_model* model, const char* messages, const fovea_host_chat_options* options,
                            char** prompt);
 

@@ -220,10 +220,7 @@ Reply endpoints::answer_messages(Call& call, Service& service) {
 Reply endpoints::count_message_tokens(Call& call, Service& service) {
     const Request request = read_message_request(Fields(call.json));
     ModelEntry& entry = service.find(request.model, Work::text);
-    const bool by_template = entry.prompts.chat() != nullptr;
-    const TokenizeOptions options{.add_special = !by_template, .parse_special = by_template};
-    return reply_of(
-        {{"input_tokens", entry.prompts.read_text(entry.prompts.render(request), options, "messages").size()}});
+    return reply_of({{"input_tokens", entry.prompts.read_rendered(entry.prompts.render(request)).size()}});
 }
 
 }  // namespace fovea::serve

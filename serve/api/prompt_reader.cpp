@@ -62,7 +62,7 @@ std::vector<Token> PromptReader::read_text(const std::string& text, const Tokeni
     return named(param, [&] { return tokens_.read(text, options); });
 }
 
-std::string PromptReader::render(const Request& request) const {
+TaintedText PromptReader::render(const Request& request) const {
     if (!no_chat_.empty()) throw RequestError(400, "messages: " + no_chat_, "messages");
     if (chat_) {
         ChatInput input;
@@ -85,6 +85,16 @@ std::string PromptReader::render(const Request& request) const {
         if ((*message)["role"] == "user")
             return (*message)["content"].get<std::string>() + std::string(served_.model.info().prompt_suffix);
     refuse("messages", "one of role user", "none");
+}
+
+std::vector<Token> PromptReader::read_rendered(const TaintedText& prompt) {
+    const auto tokenize = [&](std::string_view text, std::span<const TextRange> plain) {
+        return tokens_.read(text, ModelChat::kRead, plain);
+    };
+    return named("messages", [&] {
+        // A template has the start token itself, and other special ones.
+        return chat_ ? chat_->read(prompt, tokenize) : tokens_.read(prompt.text());
+    });
 }
 
 /// What the languages change. They are looked for among all tokens: what was found is kept.
@@ -151,14 +161,12 @@ PromptReader::Prompted PromptReader::read(const Request& request) {
     if (const char* field = !told.from.empty() ? told.from_name : !told.to.empty() ? told.to_name : nullptr)
         refuse(field, "a model that writes a text from a text", served_.name);
     if (request.is_chat) {
-        // A template has the start token itself, and other special ones.
-        const TokenizeOptions options{.add_special = !chat_, .parse_special = chat_.has_value()};
         const std::optional<ForcedCall> call = forced_call_of(request, chat());
-        BegunAnswer answer{render(request), call ? call->begun() : ""};
+        BegunAnswer answer{render(request), call ? call->begun().text() : ""};
         if (chat_)
             answer = begin_answer(chat_->dialect(), std::move(answer.prompt), call ? &*call : nullptr,
                                   request.form != Form::any);
-        return {{named("messages", [&] { return checked(tokens_, tokens_.read(answer.prompt, options)); })},
+        return {{named("messages", [&] { return checked(tokens_, read_rendered(answer.prompt)); })},
                 std::move(answer.begun)};
     }
     if (request.prompts.empty()) refuse("prompt", "a text", "none");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fovea/host/chat.h"
+#include "host/chat/tainted_text.h"
 #include "host/model/prompt_tokens.h"
 #include "host/model/text_prompts.h"
 #include "host/translate/translation.h"
@@ -38,8 +39,9 @@ public:
     /// The tokens of a text that is no prompt; errors name `param`.
     [[nodiscard]] std::vector<Token> read_text(const std::string& text, const TokenizeOptions& options,
                                                const char* param);
-    /// The conversation as the text that the model continues.
-    [[nodiscard]] std::string render(const Request& request) const;
+    /// The conversation as the text that the model continues, and the tokens of such a text.
+    [[nodiscard]] TaintedText render(const Request& request) const;
+    [[nodiscard]] std::vector<Token> read_rendered(const TaintedText& prompt);
     /// The model's way to talk; null where it answers one text at a time.
     [[nodiscard]] const ModelChat* chat() const { return chat_ ? &*chat_ : nullptr; }
     [[nodiscard]] std::uint64_t memory_bytes() const { return tokens_.memory_bytes(); }

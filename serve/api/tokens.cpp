@@ -51,7 +51,7 @@ Reply endpoints::detokenize(Call& call, Service& service) {
 Reply endpoints::apply_template(Call& call, Service& service) {
     const Request request = read_chat(Fields(call.json));
     const ModelEntry& entry = service.find(request.model, Work::text);
-    return reply_of({{"prompt", entry.prompts.render(request)}});
+    return reply_of({{"prompt", entry.prompts.render(request).text()}});
 }
 
 }  // namespace fovea::serve

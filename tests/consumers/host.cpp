@@ -44,13 +44,14 @@ int main(int argc, char** argv) {
     check(opened.kind() == host::Kind::text && opened.text(opened.tokens("the lamp")) == "the lamp", "a text's tokens");
 
     const ModelChat chat = ModelChat::of(opened.model, opened.tokenizer);
-    const std::string prompt = chat.prompt({.messages = R"([{"role": "user", "content": "turn on the lights"}])"});
+    const ChatText conversation{.messages = R"([{"role": "user", "content": "turn on the lights"}])"};
+    check(chat.tokens(conversation) == chat.tokens_of(chat.prompt(conversation)), "a conversation's tokens");
     host::Generation generation(opened, {.max_kv_len = 128});
     const host::Forms forms(opened);
     host::FormPlace place(forms.compile(host::FormKind::regex, "yes|no"));
     std::string answer;
     const GenerateOptions options{.end_tokens = chat.end_tokens(), .filter = place.start()};
-    (void)generation.generate(chat.tokens_of(prompt), options, [&](std::string_view text) { answer += text; });
+    (void)generation.generate(chat.tokens(conversation), options, [&](std::string_view text) { answer += text; });
     check((answer == "yes" || answer == "no") && place.complete(), "an answer of the form");
 
     host::Runtime<Session> session = host::start_session(opened, {.max_kv_len = 16});

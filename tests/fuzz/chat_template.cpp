@@ -28,9 +28,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
         const ChatTemplate chat = ChatTemplate::parse(all.substr(0, end));
         try {
-            const std::string text = chat.render(input);
+            const std::string text = chat.render(input).text();
             fuzz::promise(text.size() <= input.limits.n_bytes, "a prompt is within its limit");
-            fuzz::promise(chat.render(input) == text, "the same conversation gives the same prompt");
+            fuzz::promise(chat.render(input).text() == text, "the same conversation gives the same prompt");
         } catch (const ChatTemplateError& error) {
             refuses(error);
         }

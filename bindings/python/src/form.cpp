@@ -85,7 +85,7 @@ PyChat::PyChat(const ModelHandle& model, const nb::object& given) {
     }
 }
 
-std::string PyChat::render(const std::string& messages, const std::string& tools, const std::string& extra) const {
+TaintedText PyChat::render(const std::string& messages, const std::string& tools, const std::string& extra) const {
     ChatInput input;
     input.messages = read_json(messages, "messages");
     input.tools = read_json(tools, "tools");
@@ -101,7 +101,7 @@ nb::list PyChat::prompt(const std::string& messages, const std::string& tools, c
     std::vector<Token> ids;
     {
         const WithoutGil released;
-        ids = talk_->chat.tokens_of(render(messages, tools, extra));
+        ids = talk_->chat.read(render(messages, tools, extra));
     }
     return ids_list(ids);
 }
@@ -118,7 +118,7 @@ nb::tuple PyChat::begin(const std::string& messages, const std::string& tools, c
         how.begun = std::move(answer.begun);
         how.tools = read_json(tools, "tools");
         how.reads_calls = !how.tools.is_null();
-        ids = talk_->chat.tokens_of(answer.prompt);
+        ids = talk_->chat.read(answer.prompt);
     }
     return nb::make_tuple(ids_list(ids), PyAnswerReader(std::move(how)));
 }
@@ -135,7 +135,7 @@ nb::tuple parts_of(const Hand& hand) {
 
 /// A reader for a model without a template.
 PyAnswerReader plain_reader(const std::string& tools, const std::string& call) {
-    AnswerReading how{.begun = call.empty() ? "" : read_call(call).begun(), .tools = read_json(tools, "tools")};
+    AnswerReading how{.begun = call.empty() ? "" : read_call(call).begun().text(), .tools = read_json(tools, "tools")};
     how.reads_calls = !how.tools.is_null();
     return PyAnswerReader(std::move(how));
 }

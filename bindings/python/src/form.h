@@ -13,6 +13,7 @@
 #include "fovea/constraint.h"
 #include "fovea/host/chat.h"
 #include "host/chat/answer_reader.h"
+#include "host/chat/tainted_text.h"
 
 namespace fovea::python {
 
@@ -66,7 +67,7 @@ public:
     [[nodiscard]] const std::shared_ptr<const ModelTalk>& talk() const { return talk_; }
 
 private:
-    [[nodiscard]] std::string render(const std::string& messages, const std::string& tools,
+    [[nodiscard]] TaintedText render(const std::string& messages, const std::string& tools,
                                      const std::string& extra) const;
 
     std::shared_ptr<const ModelTalk> talk_;

@@ -1,10 +1,10 @@
 // A model's chat template, and the parts of its tokenizer that a conversation needs.
 //
 //     const ModelChat chat = ModelChat::of(opened.model, opened.tokenizer);
-//     const std::string text = chat.prompt({.messages = R"([{"role": "user", "content": "Hello"}])"});
-//     const std::vector<Token> tokens = chat.tokens_of(text);    // never with a start token of their own: the template has it
+//     const std::vector<Token> tokens = chat.tokens({.messages = R"([{"role": "user", "content": "Hello"}])"});
 //     ... generate until one of chat.end_tokens() is chosen, or one of chat.stops() shows
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -12,14 +12,15 @@
 
 #include "fovea/host/error.h"
 #include "fovea/model.h"
-#include "fovea/tokenizer.h"
+#include "fovea/tokenize_around.h"
 
 #if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
 #endif
 
 namespace fovea {
-struct ChatInput;  // host/chat/chat_template.h
+struct ChatInput;   // host/chat/chat_template.h
+class TaintedText;  // host/chat/tainted_text.h
 
 class ChatTemplate;
 struct Dialect;         // host/chat/dialect.h
@@ -54,11 +55,19 @@ public:
     /// The prompt as text. With tools, the model's template for them is used, if it has one. Throws host::ArgumentError for
     /// what is not JSON, host::Error where the template refuses the conversation.
     [[nodiscard]] std::string prompt(const ChatText& conversation) const;
-    /// The same of parsed JSON, and the prompt's tokens. If `input` has no bos_token or eos_token, the model's source gives
-    /// them, or else the tokenizer's start and first end token.
-    [[nodiscard]] std::string render(ChatInput input) const;
-    [[nodiscard]] std::vector<Token> tokens(const ChatInput& input) const;
-    /// A prompt's tokens, special ones read. Text that looks like them is read so too, as transformers does.
+    /// Its tokens, as read() gives them. Throws what prompt() does.
+    [[nodiscard]] std::vector<Token> tokens(const ChatText& conversation) const;
+    /// The same of parsed JSON. If `input` has no bos_token or eos_token, the model's source gives them, or else the
+    /// tokenizer's start and first end token.
+    [[nodiscard]] TaintedText render(ChatInput input) const;
+
+    using Tokenize = std::function<std::vector<Token>(std::string_view text, std::span<const TextRange> plain)>;
+    /// The tokens of what a template rendered, without a start token of their own: the template has it. The template's
+    /// special tokens are read. What a conversation has of that form stays text, and so do other tokens that the template
+    /// names, but for marks of reasoning and calls. tokenize: as tokenize_around does with kRead; null: that.
+    [[nodiscard]] std::vector<Token> read(const TaintedText& prompt, const Tokenize& tokenize = {}) const;
+    static constexpr TokenizeOptions kRead{.add_special = false, .parse_special = true};
+    /// The tokens of a text, special ones read wherever they stand, as transformers does: for prompts from elsewhere.
     [[nodiscard]] std::vector<Token> tokens_of(std::string_view prompt) const;
 
     /// Tokens that end a turn: the model's end tokens, and the tokens that templates end turns with.
@@ -73,11 +82,14 @@ public:
 private:
     ModelChat(const Model& model, const Tokenizer& tokenizer);
     void find_marks(std::string_view shown);
+    [[nodiscard]] TaintedText render(const ChatText& conversation) const;
+    [[nodiscard]] std::vector<Token> own_of(const std::vector<Token>& tokens) const;
 
     Tokenizer tokenizer_;
     std::shared_ptr<const ChatTemplate> template_, tools_template_;  // tools_template_: null where it is the same
     std::string bos_, eos_, note_;
     std::vector<Token> end_tokens_, marks_;
+    std::vector<Token> named_;  // by the template, and not special
     std::vector<std::string> stops_;
     AnswerDialect dialect_;
 };

@@ -233,7 +233,7 @@ TEST_CASE("answers: every dialect is found from its template, and what that rend
         for (const Json& answer : answers(family)) {
             ChatInput input;
             input.messages = Json::array({answer});
-            const std::string text = chat.render(input);
+            const std::string text = chat.render(input).text();
             CAPTURE(text);
             check_read(read_pieces(how, {text}), answer);
             for (const std::size_t n : {1, 2, 3, 7}) check_read(read_pieces(how, cut(text, n)), answer);
@@ -259,7 +259,7 @@ TEST_CASE("answers: a reader is shown the special tokens of its dialect, and no 
             ChatInput input;
             input.messages = Json::array({answer});
             std::vector<std::string> shown;
-            for (const std::string& token : marks_and_characters(chat.render(input))) {
+            for (const std::string& token : marks_and_characters(chat.render(input).text())) {
                 shown.push_back("<unk>");
                 shown.push_back(token);
             }

@@ -36,7 +36,7 @@ ChatInput one_message(const std::string& content = "Hello") {
 /// The text, or "!" and the refusal.
 std::string rendered(const std::string& text, const ChatInput& input = one_message()) {
     try {
-        return ChatTemplate::parse(text).render(input);
+        return ChatTemplate::parse(text).render(input).text();
     } catch (const ChatTemplateError& error) {
         CHECK(std::string(error.what()).find('\n') == std::string::npos);
         return "!" + std::string(error.what());
@@ -83,7 +83,7 @@ TEST_CASE("chat templates: 200 conversations by 12 templates are those of transf
             input.now = golden["now"];
             std::string text, refusal = "none";
             try {
-                text = chat.render(input);
+                text = chat.render(input).text();
             } catch (const ChatTemplateError& error) {
                 refusal = error.what();
             }
@@ -216,13 +216,13 @@ TEST_CASE("chat templates: a copy shares the template, which many threads render
     std::vector<std::thread> threads;
     for (std::string& text : texts)
         threads.emplace_back([chat, &text] {
-            for (int i = 0; i < 50; ++i) text = chat.render(one_message());
+            for (int i = 0; i < 50; ++i) text = chat.render(one_message()).text();
         });
     for (std::thread& thread : threads) thread.join();
     for (const std::string& text : texts) CHECK(text == want);
     ChatInput told = one_message();
     told.add_generation_prompt = false;
-    CHECK(chat.render(told) == "<|im_start|>user\nHello<|im_end|>\n");
+    CHECK(chat.render(told).text() == "<|im_start|>user\nHello<|im_end|>\n");
 }
 
 }  // namespace

@@ -153,12 +153,12 @@ TEST_CASE(
     const ModelChat chat = ModelChat::of(opened.model, opened.tokenizer);
     ChatInput input;
     input.messages.push_back({{"role", "user"}, {"content", "a"}});
-    CHECK(chat.render(input) == "<|end|>default<|im_end|>");
+    CHECK(chat.render(input).text() == "<|end|>default<|im_end|>");
     input.tools = nlohmann::ordered_json::array();
-    CHECK(chat.render(input) == "<|end|>default<|im_end|>");
+    CHECK(chat.render(input).text() == "<|end|>default<|im_end|>");
     input.tools.push_back({{"type", "function"}});
-    CHECK(chat.render(input) == "<|end|>1 tools");
-    CHECK(ModelChat::with(opened.model, opened.tokenizer, "[{{ bos_token }}]").render(input) == "[<|end|>]");
+    CHECK(chat.render(input).text() == "<|end|>1 tools");
+    CHECK(ModelChat::with(opened.model, opened.tokenizer, "[{{ bos_token }}]").render(input).text() == "[<|end|>]");
 
     write_text(folder / "chat_template.jinja", "[{{ bos_token }}]");  // a file counts more than the field
     write_text(folder / "special_tokens_map.json", "{}");
@@ -167,7 +167,8 @@ TEST_CASE(
     add_chat_info(folder.path(), without);
     const ChatModel bare("", 400, true, {without.info.begin(), without.info.end()});
     const host::Opened other = open_path(bare.path);
-    CHECK(ModelChat::of(other.model, other.tokenizer).render(input) == "[]");  // as transformers: no such variable
+    CHECK(ModelChat::of(other.model, other.tokenizer).render(input).text() ==
+          "[]");  // as transformers: no such variable
 }
 
 TEST_CASE("cli: chat goes on in a session, and refuses another file as one") {
