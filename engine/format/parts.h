@@ -28,6 +28,7 @@ enum class Part : unsigned {
     rows = 524288,          // steps of vectors in place of tokens, their positions and spans
     samplers = 1048576,     // DRY, top-n-sigma, typical sampling, XTC, Mirostat
     known_sets = 2097152,   // speed of forms that can be read in many ways, over vocabularies of 4,096 tokens and more
+    plain_parts = 4194304,  // tokenize_around: texts of which parts have no special tokens
 };
 
 #ifndef FOVEA_WITHOUT

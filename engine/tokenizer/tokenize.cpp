@@ -1,12 +1,13 @@
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "engine/format/parts.h"
 #include "engine/tokenizer/automaton.h"
 #include "engine/tokenizer/rewrite.h"
 #include "engine/tokenizer/subwords.h"
 #include "engine/tokenizer/text.h"
-#include "fovea/tokenize_around.h"
+#include "engine/tokenizer/tokenize_parts.h"
 
 namespace fovea {
 namespace {
@@ -105,8 +106,7 @@ struct TextPiece {
 };
 
 /// Takes pieces through the steps one after the other, depth first: nothing is kept but the rewritten texts on the way
-/// to the current word. kAround: parts of the text may be plain.
-template<bool kAround>
+/// to the current word.
 class Splitter {
 public:
     Splitter(const Tables& tables, const TokenizeOptions& options, std::span<std::byte> symbols, std::span<char> texts,
@@ -123,8 +123,7 @@ public:
 
     /// A part of a text from `begin` on; `is_plain`: without added tokens. False as below.
     [[nodiscard]] bool run_part(std::string_view text, std::size_t begin, std::size_t end, bool is_plain) noexcept {
-        is_plain_ = is_plain;
-        goes_on_ = begin > 0;
+        part_ = (is_plain ? kPlain : 0) | (begin ? kGoesOn : 0);
         return run({{text.data() + begin, end - begin}, begin == 0}, 0);
     }
 
@@ -134,8 +133,9 @@ public:
         std::size_t n_kept = 0;  // of the room, where the piece lies once it is rewritten
         for (; step_index < tables_.steps.size() && rewrites(tables_.steps[step_index]); ++step_index) {
             if (piece.text.empty()) return true;
-            if constexpr (kAround)  // what comes first in a text does not come behind a border
-                if (goes_on_ && static_cast<StepKind>(tables_.steps[step_index].kind) == StepKind::prepend) continue;
+            if (has(Part::plain_parts))  // what comes first in a text does not come behind a border
+                if ((part_ & kGoesOn) && static_cast<StepKind>(tables_.steps[step_index].kind) == StepKind::prepend)
+                    continue;
             TextSink out(room.subspan(n_kept));
             if (!rewrite(tables_, characters_, tables_.steps[step_index], piece.text, piece.at_start, out))
                 return false;
@@ -177,8 +177,7 @@ private:
     }
 
     [[nodiscard]] bool take_added(const TextPiece& piece, std::size_t step_index) noexcept {
-        if constexpr (kAround)
-            if (is_plain_) return run(piece, step_index + 1);
+        if (has(Part::plain_parts) && (part_ & kPlain)) return run(piece, step_index + 1);
         const bool normalized = tables_.steps[step_index].mode == 1;
         std::size_t taken = 0, space_end = 0;  // up to `taken` the text is dealt with
         for (std::size_t pos = 0; pos < piece.text.size();) {
@@ -189,7 +188,7 @@ private:
             if (match.begin > taken && !run(piece.part(taken, match.begin), step_index + 1)) return false;
             sink_.put(match.token->id);
             taken = match.end;
-            if constexpr (kAround) goes_on_ = false;
+            if (has(Part::plain_parts)) part_ = part_ & kPlain;
         }
         return taken >= piece.text.size() || run(piece.part(taken, piece.text.size()), step_index + 1);
     }
@@ -284,7 +283,9 @@ private:
     std::span<std::byte> symbols_;
     std::span<char> texts_;  // what is free of the room for rewritten texts
     TokenSink sink_;
-    bool is_plain_ = false, goes_on_ = false;  // of the part: it has no added tokens; it begins at a border
+    // What a part is: without added tokens; behind a border.
+    static constexpr unsigned kPlain = 1, kGoesOn = 2;
+    [[no_unique_address]] std::conditional_t<has(Part::plain_parts), unsigned, LeftOut<unsigned>> part_ = 0;
 };
 
 constexpr std::uint64_t kMost = ~std::uint64_t{0};
@@ -316,9 +317,8 @@ Status check_room(const Tables& tables, const Tokenizer& tokenizer, std::uint64_
     return {};
 }
 
-template<bool kAround = false>
-Splitter<kAround> make_splitter(const Tables& tables, const TokenizeOptions& options, std::uint64_t text_bytes,
-                                std::span<std::byte> scratch, std::span<Token> tokens) noexcept {
+Splitter make_splitter(const Tables& tables, const TokenizeOptions& options, std::uint64_t text_bytes,
+                       std::span<std::byte> scratch, std::span<Token> tokens) noexcept {
     const auto symbols = scratch.first(static_cast<std::size_t>(symbol_bytes(*tables.header, text_bytes)));
     const auto rest = scratch.subspan(symbols.size());
     return {tables, options, symbols, {reinterpret_cast<char*>(rest.data()), rest.size()}, tokens};
@@ -352,7 +352,7 @@ Status tokenize(const Tokenizer& tokenizer, std::string_view text, const Tokeniz
     n_tokens = 0;
     const Tables tables = TokenizerReader::tables(tokenizer);
     if (Status s = check_room(tables, tokenizer, text.size(), scratch); !s.ok()) return s;
-    Splitter<false> splitter = make_splitter(tables, options, text.size(), scratch, tokens);
+    Splitter splitter = make_splitter(tables, options, text.size(), scratch, tokens);
     TokenSink& sink = splitter.sink();
     if (options.add_special)
         for (const Token id : tables.prefix_ids) sink.put(id);
@@ -362,20 +362,19 @@ Status tokenize(const Tokenizer& tokenizer, std::string_view text, const Tokeniz
     return finish(sink, tokens, n_tokens);
 }
 
-Status tokenize_around(const Tokenizer& tokenizer, std::string_view text, std::span<const TextRange> plain,
-                       const TokenizeOptions& options, std::span<std::byte> scratch, std::span<Token> tokens,
-                       std::size_t& n_tokens) noexcept {
+Status tokenize_parts(const Tokenizer& tokenizer, std::string_view text, std::span<const TextRange> plain,
+                      const TokenizeOptions& options, std::span<std::byte> scratch, std::span<Token> tokens,
+                      std::size_t& n_tokens) noexcept {
+    if (!has(Part::plain_parts)) return kGrown;  // tokenize_around refuses
     n_tokens = 0;
     const Tables tables = TokenizerReader::tables(tokenizer);
     if (Status s = check_room(tables, tokenizer, text.size(), scratch); !s.ok()) return s;
-    Splitter splitter = make_splitter<true>(tables, options, text.size(), scratch, tokens);
+    Splitter splitter = make_splitter(tables, options, text.size(), scratch, tokens);
     TokenSink& sink = splitter.sink();
     if (options.add_special)
         for (const Token id : tables.prefix_ids) sink.put(id);
     std::size_t at = 0;
     for (const TextRange& range : plain) {
-        if (range.first < at || range.last < range.first || range.last > text.size())
-            return {Code::bad_argument, "plain ranges' order", text.size(), range.last};
         if (!splitter.run_part(text, at, range.first, false)) return kGrown;
         if (!splitter.run_part(text, range.first, range.last, true)) return kGrown;
         at = range.last;
@@ -394,7 +393,7 @@ Status tokenize_pair(const Tokenizer& tokenizer, std::string_view first, std::st
     const std::size_t longest = std::max(first.size(), second.size());
     if (Status s = check_room(tables, tokenizer, longest, scratch); !s.ok()) return s;
     if (tables.pair.empty()) return {Code::section_missing, "template of a pair", 0, 0};
-    Splitter<false> splitter = make_splitter(tables, options, longest, scratch, tokens);
+    Splitter splitter = make_splitter(tables, options, longest, scratch, tokens);
     TokenSink& sink = splitter.sink();
     std::uint32_t n_seen = 0;  // a template has each text once: more would be more ids than max_tokens says
     for (const TokenizerPart& part : tables.pair) {
