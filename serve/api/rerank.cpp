@@ -1,4 +1,4 @@
-// POST /v1/rerank: texts in the order of their scores for a query.
+// POST /v1/rerank, Cohere's /v2/rerank, and /rerank, which is TEI's too: texts in the order of their scores for a query.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -9,36 +9,50 @@
 namespace fovea::serve {
 namespace {
 
+/// Whose form a request and its answer have. Jina's is llama.cpp's and vLLM's too.
+enum class RankForm { jina, cohere, tei };
+
 /// Texts are to be scored for a query.
 struct RankRequest {
+    RankForm form = RankForm::jina;
     std::string model, query;
     std::vector<std::string> documents;
     std::uint32_t n_best = 0;      ///< of those; 0: all
     bool shows_documents = false;  ///< in the answer, too
+    bool shows_logits = false;     ///< in place of scores
 };
 
 /// As Jina's, Cohere's and llama.cpp's servers have it: documents are texts, or objects with a text.
-RankRequest read_rerank(const Fields& fields) {
+RankRequest read_rerank(const Fields& fields, bool is_cohere) {
     RankRequest request;
+    const bool is_tei = fields.find("texts") && !fields.find("documents");
+    request.form = is_tei ? RankForm::tei : is_cohere ? RankForm::cohere : RankForm::jina;
+    const char* name = is_tei ? "texts" : "documents";
     request.model = fields.text("model");
     request.query = fields.text("query");
     if (request.query.empty()) refuse("query", "a text", "none");
-    const Json& documents = fields.need("documents", "an array of texts");
+    const Json& documents = fields.need(name, "an array of texts");
     if (!documents.is_array() || documents.size() > kMostTexts)
-        fields.refuse("documents", "an array of at most " + std::to_string(kMostTexts) + " texts", documents);
+        fields.refuse(name, "an array of at most " + std::to_string(kMostTexts) + " texts", documents);
     for (const Json& document : documents) {
         const Json& said = document.is_object() && document.contains("text") ? document["text"] : document;
-        if (!said.is_string()) fields.refuse("documents", "texts, or objects with a text", document);
+        if (!said.is_string()) fields.refuse(name, "texts, or objects with a text", document);
         request.documents.push_back(said.get<std::string>());
     }
-    if (request.documents.empty()) refuse("documents", "1 text or more", "none");
+    if (request.documents.empty()) refuse(name, "1 text or more", "none");
+    request.shows_documents = fields.flag(is_tei ? "return_text" : "return_documents", false);
+    if (is_tei) {
+        request.shows_logits = fields.flag("raw_scores", false);
+        return request;
+    }
     request.n_best = static_cast<std::uint32_t>(fields.whole("top_n", 0, 1, 1 << 24));
-    request.shows_documents = fields.flag("return_documents", false);
     return request;
 }
 
 Json ranked(const RankRequest& request, const std::string& id, const host::Opened& served, const Vectors& scores) {
-    const bool through_sigmoid = find_info(served.model, "scores") == "sigmoid";
+    // TEI's scores are between 0 and 1 unless logits are asked for, whatever the model's own are.
+    const bool is_tei = request.form == RankForm::tei;
+    const bool through_sigmoid = is_tei ? !request.shows_logits : find_info(served.model, "scores") == "sigmoid";
     const auto score_of = [&](std::size_t i) {
         const double logit = scores.all[i].at(0);
         return through_sigmoid ? 1.0 / (1.0 + std::exp(-logit)) : logit;
@@ -50,9 +64,18 @@ Json ranked(const RankRequest& request, const std::string& id, const host::Opene
     if (request.n_best && request.n_best < order.size()) order.resize(request.n_best);
     Json results = Json::array();
     for (const std::size_t i : order) {
-        results.push_back({{"index", i}, {"relevance_score", score_of(i)}});
-        if (request.shows_documents) results.back()["document"] = {{"text", request.documents[i]}};
+        results.push_back({{"index", i}, {is_tei ? "score" : "relevance_score", score_of(i)}});
+        if (!request.shows_documents) continue;
+        if (is_tei)
+            results.back()["text"] = request.documents[i];
+        else
+            results.back()["document"] = {{"text", request.documents[i]}};
     }
+    if (is_tei) return results;
+    if (request.form == RankForm::cohere)
+        return {{"id", id},
+                {"results", std::move(results)},
+                {"meta", {{"api_version", {{"version", "2"}}}, {"tokens", {{"input_tokens", scores.n_tokens}}}}}};
     return {{"id", id},
             {"object", "list"},
             {"model", served.name},
@@ -63,7 +86,7 @@ Json ranked(const RankRequest& request, const std::string& id, const host::Opene
 }  // namespace
 
 Reply endpoints::rerank(Call& call, Service& service) {
-    RankRequest request = read_rerank(Fields(call.json));
+    RankRequest request = read_rerank(Fields(call.json), call.path.starts_with("/v2/"));
     ModelEntry& entry = service.find(request.model, Work::vectors);
     const host::Opened& served = entry.served;
     if (!served.scores_pairs()) refuse("model", "a reranker, a CrossEncoder with one label", served.name);

@@ -9,7 +9,7 @@ std::string words_of(Work work) { return work == Work::text ? "text" : work == W
 
 Service::Service(const std::vector<host::Opened>& models, const Scheduler& scheduler, const Metrics& metrics_,
                  const WorkerOptions& options)
-    : metrics(metrics_), n_viewed(options.n_viewed) {
+    : metrics(metrics_), n_viewed(options.n_viewed), n_sequences(options.n_sequences) {
     for (const host::Opened& served : models) {
         const Worker& worker = scheduler.worker(models_.size());
         const Work work = worker.work();

@@ -39,7 +39,8 @@ public:
 
     const Metrics& metrics;
     const std::int64_t started = unix_seconds();
-    const std::uint32_t n_viewed;  ///< tokens of a text whose attention is shown, at most
+    const std::uint32_t n_viewed;     ///< tokens of a text whose attention is shown, at most
+    const std::uint32_t n_sequences;  ///< answers of a model that are computed at once
 
 private:
     std::deque<ModelEntry> models_;  // that cannot move

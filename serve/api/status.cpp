@@ -1,4 +1,4 @@
-// GET /health, /metrics, /api/version and the page at "/" with its files: what the server says of itself.
+// GET /health, /metrics, /version, /api/version and the page at "/" with its files: what the server says of itself.
 #include "fovea/version.h"
 #include "serve/api/endpoint.h"
 
@@ -48,7 +48,12 @@ Reply endpoints::tell_metrics(Call&, Service& service) {
     return {.body = service.metrics.text(), .content_type = "text/plain; version=0.0.4"};
 }
 
-Reply endpoints::ollama_version(Call&, Service&) { return reply_of({{"version", FOVEA_VERSION}}); }
+Reply endpoints::tell_version(Call&, Service&) { return reply_of({{"version", FOVEA_VERSION}}); }
+
+/// Clients compare it with the version whose features they need: this one has the forms that are answered here.
+Reply endpoints::ollama_version(Call&, Service&) {
+    return reply_of({{"version", "0.12.6"}, {"fovea_version", FOVEA_VERSION}});
+}
 
 Reply endpoints::show_page(Call&, Service&) { return reply_with(kPageFiles[0]); }
 

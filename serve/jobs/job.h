@@ -101,9 +101,9 @@ struct Job {
     std::vector<std::uint32_t> n_unpooled;     ///< of prompt i: tokens that its vector leaves out; empty: none
     std::vector<std::vector<Token>> types;     ///< of prompt i's tokens, where they have any but 0; empty: of none
     std::shared_ptr<Recording> recording;      ///< instead of prompts
-    bool scores = false;                       ///< an encoder's head gives the results, not what it would read
-    std::uint32_t n_each = 1;                  ///< choices for each prompt; the seed of the j-th is seed + j
-    std::uint32_t n_new = 0;                   ///< tokens at most
+    bool scores = false;       ///< an encoder's head gives the results, a number for each label, not what it would read
+    std::uint32_t n_each = 1;  ///< choices for each prompt; the seed of the j-th is seed + j
+    std::uint32_t n_new = 0;   ///< tokens at most
     TextSampler sampler;
     Penalized penalized;
     std::vector<std::string> stop;

@@ -30,6 +30,8 @@ public:
           wanted_(*vector_of_text(served)),
           made_width_(wanted_.before_head ? served.config().encoder.d_model : served.config().encoder.result_width()),
           width_(served.vector_width()),
+          score_width_(find_info(served.model, "task") == "text-classification" ? served.config().encoder.result_width()
+                                                                                : 1),
           context_(most_tokens(served.model)) {
         workspace_ = plan_workspace(
             served,
@@ -37,7 +39,7 @@ public:
             Pages::at_once);
         ids_.reserve(max_batch());
         types_.reserve(max_batch());
-        out_.resize(std::size_t{kTexts} * made_width_);
+        out_.resize(std::size_t{kTexts} * std::max(made_width_, score_width_));
     }
 
     void begin() override { make_workspace(served_, how_, workspace_); }
@@ -58,7 +60,8 @@ private:
     SessionOptions how_;
     ModelMetrics& metrics_;
     WantedRows wanted_;
-    std::uint32_t made_width_, width_, context_;  // of a vector as it is computed, and as it is given
+    std::uint32_t made_width_, width_;  // of a vector as it is computed, and as it is given
+    std::uint32_t score_width_, context_;
     host::Runtime<Workspace> workspace_;
     std::vector<VectorPlace> places_;  // of this pass
     std::vector<Token> ids_, types_;
@@ -96,8 +99,8 @@ void VectorWorker::hand_out(std::size_t i) {
     const auto& [job, choice] = places_[i];
     queue.release(job->user);
     if (!job->deliver) return;
-    const std::uint32_t width = scores_ ? 1 : width_;
-    const auto from = out_.begin() + static_cast<std::ptrdiff_t>(i * (scores_ ? 1 : made_width_));
+    const std::uint32_t width = scores_ ? score_width_ : width_;
+    const auto from = out_.begin() + static_cast<std::ptrdiff_t>(i * (scores_ ? score_width_ : made_width_));
     Event event{.choice = choice, .vector = {from, from + width}, .finish = FinishReason::length, .ended = true};
     event.n_prompt = lengths_[i];
     metrics_.n_prompt_tokens += lengths_[i];
@@ -121,7 +124,7 @@ bool VectorWorker::turn() {
     if (!scores_) input.before_head = wanted_.before_head;
     if (!scores_ && wanted_.pooling) input.pooling = &*wanted_.pooling;
     const Status status =
-        encode(*workspace_, input, std::span(out_).first(places_.size() * (scores_ ? 1 : made_width_)));
+        encode(*workspace_, input, std::span(out_).first(places_.size() * (scores_ ? score_width_ : made_width_)));
     ++metrics_.n_passes;
     metrics_.n_rows += ids_.size();
     for (std::size_t i = 0; i < places_.size(); ++i) {

@@ -1,0 +1,209 @@
+// POST /completion, /embedding, GET /props and /slots: what llama.cpp's server has beside OpenAI's forms.
+#include <cstdio>
+
+#include "fovea/version.h"
+#include "serve/api/fields.h"
+#include "serve/api/model_facts.h"
+#include "serve/api/text_answer.h"
+#include "serve/api/vector_answer.h"
+
+namespace fovea::serve {
+namespace {
+
+/// Its fields by OpenAI's names. An answer has all that there is room for where the request does not say.
+Json as_completion(const Json& body) {
+    static constexpr std::pair<const char*, const char*> kNames[] = {
+        {"n_predict", "max_tokens"}, {"n_probs", "logprobs"}, {"repeat_penalty", "repetition_penalty"}};
+    (void)Fields(body);  // an object
+    Json json = body;
+    for (const auto& [own, name] : kNames) {
+        if (!body.contains(own) || body.contains(name)) continue;
+        json[name] = body[own];
+        json.erase(own);
+    }
+    if (!json.contains("max_tokens")) json["max_tokens"] = -1;
+    if (json.contains("logprobs") && json["logprobs"] == 0)
+        json.erase("logprobs");  // none, and not those of the tokens
+    return json;
+}
+
+Json chance_of(const TokenChance& chance) {
+    Json bytes = Json::array();
+    for (const char c : chance.bytes) bytes.push_back(static_cast<unsigned char>(c));
+    return {{"id", chance.id}, {"token", chance.bytes}, {"bytes", std::move(bytes)}, {"logprob", chance.logprob}};
+}
+
+Json chances_of(const std::vector<ChosenToken>& tokens) {
+    Json all = Json::array();
+    for (const ChosenToken& token : tokens) {
+        Json one = chance_of(token);
+        one["top_logprobs"] = Json::array();
+        for (const TokenChance& other : token.likeliest) one["top_logprobs"].push_back(chance_of(other));
+        all.push_back(std::move(one));
+    }
+    return all;
+}
+
+/// How a request's answers are worded.
+struct ContinuationForm {
+    std::string prompt;
+    bool returns_tokens = false, returns_chances = false;
+    Json settings;
+};
+
+class ContinuationAnswer final : public TextAnswer {
+public:
+    ContinuationAnswer(TextAnswerOptions options, ContinuationForm form)
+        : TextAnswer(std::move(options)), form_(std::move(form)) {}
+    [[nodiscard]] std::string end() override { return failure().status ? openai_failure() : ""; }
+    [[nodiscard]] std::string whole() const override { return serve::written(last(choices_.front(), true)); }
+
+private:
+    [[nodiscard]] Json last(const Written& written, bool is_whole) const;
+    [[nodiscard]] Json timings(const Written& written) const;
+    void add_tokens(Json& json, const std::vector<ChosenToken>& tokens) const {
+        json["tokens"] = Json::array();
+        if (form_.returns_tokens)
+            for (const ChosenToken& token : tokens) json["tokens"].push_back(token.id);
+        if (form_.returns_chances) json["completion_probabilities"] = chances_of(tokens);
+    }
+    [[nodiscard]] std::string piece(Written& written, const Event& event, const Part& part) override;
+
+    const ContinuationForm form_;
+};
+
+std::string ContinuationAnswer::piece(Written& written, const Event& event, const Part& part) {
+    std::string out;
+    if (!part.text.empty() || !event.tokens.empty()) {
+        Json json = {{"index", event.choice}, {"content", part.text}, {"stop", false}};
+        add_tokens(json, event.tokens);
+        out = as_event(json);
+    }
+    return event.ended ? out + as_event(last(written, false)) : out;
+}
+
+Json ContinuationAnswer::timings(const Written& written) const {
+    const auto milliseconds = [](Clock::duration time) {
+        return std::chrono::duration<double, std::milli>(time).count();
+    };
+    const Clock::time_point now = Clock::now(), first = written.first.value_or(now);
+    Json json = {{"cache_n", written.last.n_shared}};
+    const auto add = [&](const std::string& name, std::uint32_t n, Clock::duration time) {
+        const double spent = milliseconds(time);
+        json[name + "_n"] = n;
+        json[name + "_ms"] = spent;
+        json[name + "_per_token_ms"] = n ? spent / n : 0.0;
+        json[name + "_per_second"] = spent > 0 ? 1000.0 * n / spent : 0.0;
+    };
+    add("prompt", written.last.n_prompt - written.last.n_shared, first - options_.arrived);
+    add("predicted", written.last.n_new, now - first);
+    return json;
+}
+
+/// A whole answer, or the last object of a stream, whose text has gone before.
+Json ContinuationAnswer::last(const Written& written, bool is_whole) const {
+    const Event& event = written.last;
+    const bool is_limit = event.finish == FinishReason::length || event.finish == FinishReason::context;
+    const bool is_word = event.finish == FinishReason::stop_text;
+    Json json = {{"index", 0},
+                 {"content", is_whole ? written.text : ""},
+                 {"stop", true},
+                 {"model", options_.model},
+                 {"tokens_predicted", event.n_new},
+                 {"tokens_evaluated", event.n_prompt},
+                 {"tokens_cached", event.n_prompt + event.n_new},
+                 {"generation_settings", form_.settings},
+                 {"prompt", form_.prompt},
+                 {"has_new_line", written.text.find('\n') != written.text.npos},
+                 {"truncated", false},
+                 {"stop_type", is_limit  ? "limit"
+                               : is_word ? "word"
+                                         : "eos"},
+                 {"stopping_word", is_word ? event.stop : ""},
+                 {"timings", timings(written)}};
+    add_tokens(json, is_whole ? written.tokens : std::vector<ChosenToken>{});
+    return json;
+}
+
+/// The first model of that work, for requests that name none.
+const ModelEntry& first_of(const Service& service, Work work) {
+    for (const ModelEntry& entry : service.models())
+        if (entry.work == work) return entry;
+    return service.models().front();
+}
+
+Json settings_of(const Request& request) {
+    Json json = {{"n_predict", request.n_new ? Json(*request.n_new) : Json(-1)},
+                 {"stop", request.stop},
+                 {"stream", request.stream}};
+#define FOVEA_SAMPLER_REAL(field, ...) json[#field] = request.sampler.field;
+#define FOVEA_SAMPLER_COUNT FOVEA_SAMPLER_REAL
+#define FOVEA_SAMPLER_SEED FOVEA_SAMPLER_REAL
+#include "fovea/sampler_options.inc"
+    return json;
+}
+
+}  // namespace
+
+Reply endpoints::continue_prompt(Call& call, Service& service) {
+    const Json body = as_completion(call.json);
+    const Fields fields(body);
+    Request request = read_completion(fields);
+    if (request.prompts.size() * request.n_each != 1) refuse("prompt", "one text, or the ids of one", "several");
+    ModelEntry& entry = service.find(request.model, Work::text);
+    ContinuationForm form{.prompt = {},
+                          .returns_tokens = fields.flag("return_tokens", false),
+                          .returns_chances = request.n_likeliest >= 0,
+                          .settings = settings_of(request)};
+    const Prompt& prompt = request.prompts.front();
+    form.prompt = prompt.is_tokens ? host::detokenize(entry.served.tokenizer, prompt.tokens) : prompt.text;
+    if (form.returns_tokens) request.n_likeliest = std::max(request.n_likeliest, 0);
+    return text_reply<ContinuationAnswer>(call, entry, request, kAsManyAsFit, std::move(form));
+}
+
+Reply endpoints::embed_contents(Call& call, Service& service) {
+    const Fields fields(call.json);
+    VectorRequest request;
+    request.model = fields.text("model");
+    const char* name = fields.find("content") ? "content" : "input";
+    request.prompts = read_prompts(fields.need(name, "a text"), name, kMostTexts);
+    read_vector_options(fields, request, false);
+    ModelEntry& entry = service.find(request.model, Work::vectors);
+    const bool unit_length = fields.whole("embd_normalize", 2, -1, 2) == 2;
+    return vector_reply(call, entry, request, unit_length, [](const Vectors& vectors) {
+        Json list = Json::array();
+        for (const std::vector<float>& vector : vectors.all)
+            list.push_back({{"index", list.size()}, {"embedding", Json::array({vector})}});
+        return list;
+    });
+}
+
+Reply endpoints::tell_props(Call&, Service& service) {
+    const ModelEntry& entry = first_of(service, Work::text);
+    const Tokenizer& tokenizer = entry.served.tokenizer;
+    const std::string bos(tokenizer.bos() == Tokenizer::kNoToken ? "" : token_bytes(tokenizer, tokenizer.bos()));
+    const bool hears = entry.work != Work::text && entry.work != Work::vectors;
+    return reply_of(
+        {{"default_generation_settings", {{"id", 0}, {"n_ctx", entry.context}, {"params", settings_of(Request{})}}},
+         {"total_slots", service.n_sequences},
+         {"model_alias", entry.served.name},
+         {"model_path", entry.served.name},
+         {"modalities", {{"vision", false}, {"audio", hears}}},
+         {"chat_template", entry.served.model.info().chat_template},
+         {"bos_token", bos},
+         {"capabilities", capabilities_of(entry)},
+         {"meta", meta_of(entry)},
+         {"build_info", "fovea " FOVEA_VERSION}});
+}
+
+Reply endpoints::tell_slots(Call&, Service& service) {
+    const ModelEntry& entry = first_of(service, Work::text);
+    const std::uint64_t n_running = service.metrics.models.at(entry.served.name).n_running;
+    Json slots = Json::array();
+    for (std::uint32_t i = 0; i < service.n_sequences; ++i)
+        slots.push_back(
+            {{"id", i}, {"n_ctx", entry.context}, {"speculative", false}, {"is_processing", i < n_running}});
+    return reply_of(slots);
+}
+
+}  // namespace fovea::serve

@@ -1,0 +1,84 @@
+#include "serve/api/model_facts.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+#include "host/base/words.h"
+#include "host/model/listing.h"
+#include "host/model/parameters.h"
+#include "host/model/stacks.h"
+
+namespace fovea::serve {
+namespace {
+
+/// "135M", "1.5B".
+std::string short_count(std::uint64_t n) {
+    static constexpr struct {
+        double size;
+        const char* unit;
+    } kUnits[] = {{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "K"}, {1, ""}};
+    char text[40];
+    for (const auto& [size, unit] : kUnits) {
+        const double number = static_cast<double>(n) / size;
+        if (number < 1 && size > 1) continue;
+        std::snprintf(text, sizeof text, number < 10 && size > 1 ? "%.1f%s" : "%.0f%s", number, unit);
+        return text;
+    }
+    return "0";
+}
+
+/// The type of most of a file's bytes of weights.
+std::string main_type(const Model& model) {
+    std::map<Type, std::uint64_t> bytes;
+    for (const TensorInfo& tensor : tensors(model)) bytes[tensor.type] += tensor.bytes;
+    const auto most =
+        std::max_element(bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    return most == bytes.end() ? "" : type_name(most->first);
+}
+
+}  // namespace
+
+Json capabilities_of(const ModelEntry& entry) {
+    const Model& model = entry.served.model;
+    const std::string_view chat_template = model.info().chat_template;
+    const auto mentions = [&](const char* word) { return chat_template.find(word) != chat_template.npos; };
+    Json all = Json::array({entry.work == Work::text      ? "completion"
+                            : entry.work != Work::vectors ? "transcription"
+                            : entry.served.scores_pairs() ? "rerank"
+                                                          : "embedding"});
+    if (entry.served.kind() == host::Kind::translation) all.push_back("translation");
+    if (mentions("tools") || !find_info(model, "chat_template_tool_use").empty()) all.push_back("tools");
+    if (mentions("enable_thinking") || mentions("<think>")) all.push_back("thinking");
+    return all;
+}
+
+Json details_of(const ModelEntry& entry) {
+    const Model& model = entry.served.model;
+    const std::string family(model.info().architecture);
+    return {{"format", "fovea"},
+            {"family", family},
+            {"families", Json::array({family})},
+            {"parent_model", ""},
+            {"parameter_size", short_count(count_parameters(model.config()).total)},
+            {"quantization_level", main_type(model)}};
+}
+
+Json meta_of(const ModelEntry& entry) {
+    const Model& model = entry.served.model;
+    const Stack& stack = input_stack(model.config());
+    return {{"n_vocab", stack.vocab_size},
+            {"n_ctx", entry.context},
+            {"n_ctx_train", stack.max_positions},
+            {"n_embd", stack.d_model},
+            {"n_params", count_parameters(model.config()).total},
+            {"size", model.bytes().size()}};
+}
+
+std::string digest_of(const ModelEntry& entry) {
+    char digits[65];
+    std::snprintf(digits, sizeof digits, "%064x", entry.served.model.fingerprint());
+    return digits;
+}
+
+}  // namespace fovea::serve

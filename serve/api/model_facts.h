@@ -1,0 +1,18 @@
+// What a served model is, as the APIs tell it.
+#pragma once
+#include <string>
+
+#include "serve/api/service.h"
+
+namespace fovea::serve {
+
+/// What it can be asked for, in Ollama's words.
+[[nodiscard]] Json capabilities_of(const ModelEntry& entry);
+/// Ollama's details: family, parameters as "135M", the type that most of its bytes have.
+[[nodiscard]] Json details_of(const ModelEntry& entry);
+/// Widths and sizes by the names of llama.cpp's server.
+[[nodiscard]] Json meta_of(const ModelEntry& entry);
+/// A number of the file's contents, 64 hexadecimal digits.
+[[nodiscard]] std::string digest_of(const ModelEntry& entry);
+
+}  // namespace fovea::serve

@@ -1,0 +1,104 @@
+// POST /embed and /predict, GET /info: the forms of Hugging Face's text-embeddings-inference. Its /rerank is in rerank.cpp.
+#include <algorithm>
+
+#include "fovea/host/texts.h"
+#include "fovea/version.h"
+#include "host/model/head_results.h"
+#include "serve/api/fields.h"
+#include "serve/api/model_facts.h"
+#include "serve/api/vector_answer.h"
+
+namespace fovea::serve {
+namespace {
+
+/// A text, or two; in an array of arrays those of several.
+std::vector<Text> read_inputs_of_classes(const Fields& fields, bool& is_batch) {
+    const Json& inputs = fields.need("inputs", "a text");
+    is_batch = inputs.is_array() && !inputs.empty() && inputs[0].is_array();
+    if (inputs.size() > kMostTexts) fields.refuse("inputs", "at most " + std::to_string(kMostTexts) + " texts", inputs);
+    std::vector<Text> texts;
+    for (const Json& input : is_batch ? inputs : Json::array({inputs})) {
+        const Json words = input.is_array() ? input : Json::array({input});
+        const bool fits = (words.size() == 1 || words.size() == 2) && words[0].is_string() && words.back().is_string();
+        if (!fits) fields.refuse("inputs", "a text, a pair of texts, or an array of arrays of these", input);
+        texts.push_back({words[0].get<std::string>(), {}});
+        if (words.size() == 2) texts.back().pair = words[1].get<std::string>();
+    }
+    return texts;
+}
+
+/// A served model's head for classes, or RequestError.
+Head class_head(const ModelEntry& entry) {
+    try {
+        Head head = head_of(entry.served);
+        if (head.task == HeadTask::classes) return head;
+    } catch (const host::Error&) {  // no head, or one without words
+    }
+    refuse("model", "a model with a head for classes", entry.served.name);
+}
+
+void add_prompts(Job& job, PromptReader& reader, const Text& text) {
+    VectorRequest single;
+    single.prompts.push_back({text.text, {}, false});
+    single.cuts = true;
+    PromptReader::Prompted read = text.pair ? reader.read_pairs(text.text, {*text.pair}) : reader.read(single);
+    job.prompts.push_back(std::move(read.prompts.front()));
+    job.types.push_back(read.types.empty() ? std::vector<Token>{} : std::move(read.types.front()));
+}
+
+}  // namespace
+
+Reply endpoints::embed_bare(Call& call, Service& service) {
+    const Fields fields(call.json);
+    VectorRequest request;
+    request.model = fields.text("model");
+    request.prompts = read_prompts(fields.need("inputs", "a text"), "inputs", kMostTexts);
+    read_vector_options(fields, request, false);
+    ModelEntry& entry = service.find(request.model, Work::vectors);
+    return vector_reply(call, entry, request, fields.flag("normalize", true),
+                        [](const Vectors& vectors) { return Json(vectors.all); });
+}
+
+Reply endpoints::predict(Call& call, Service& service) {
+    const Fields fields(call.json);
+    bool is_batch = false;
+    const std::vector<Text> texts = read_inputs_of_classes(fields, is_batch);
+    const bool is_raw = fields.flag("raw_scores", false);
+    ModelEntry& entry = service.find(fields.text("model"), Work::vectors);
+    const Head head = class_head(entry);
+    const JobPtr job = job_of(call);
+    for (const Text& text : texts) add_prompts(*job, entry.prompts, text);
+    job->scores = true;
+    const auto word = [head, is_batch, is_raw](const Vectors& logits) {
+        Json all = Json::array();
+        for (const std::vector<float>& of_text : logits.all) {
+            Json labels = Json::array();
+            for (const LabelScore& score : label_scores(head, of_text))
+                labels.push_back({{"score", is_raw ? score.logit : score.score}, {"label", score.label}});
+            all.push_back(std::move(labels));
+        }
+        return is_batch ? all : all.front();
+    };
+    return reply_of(call, entry, job, std::make_unique<VectorAnswer>(job->n_choices(), word), false);
+}
+
+Reply endpoints::tell_info(Call&, Service& service) {
+    const auto& models = service.models();
+    const auto found = std::find_if(models.begin(), models.end(), [](auto& one) { return one.work == Work::vectors; });
+    const ModelEntry& entry = found == models.end() ? models.front() : *found;
+    Json type = Json::object();
+    if (entry.served.scores_pairs())
+        type["reranker"] = Json::object();
+    else if (entry.work == Work::vectors)
+        type["embedding"] = {{"dimensions", entry.served.vector_width()}};
+    return reply_of({{"model_id", entry.served.name},
+                     {"model_sha", digest_of(entry)},
+                     {"model_dtype", details_of(entry)["quantization_level"]},
+                     {"model_type", std::move(type)},
+                     {"max_input_length", entry.context},
+                     {"max_client_batch_size", kMostTexts},
+                     {"capabilities", capabilities_of(entry)},
+                     {"version", FOVEA_VERSION}});
+}
+
+}  // namespace fovea::serve
