@@ -39,7 +39,8 @@ Connection::Connection(HttpServer::State& server, tcp::socket socket)
     : server_(server),
       stream_(std::move(socket)),
       buffer_(server.limits.header_bytes + 4096),
-      glance_(stream_.get_executor()) {
+      glance_(stream_.get_executor()),
+      silence_(stream_.get_executor()) {
     place_ = server_.all.insert(server_.all.end(), this);
     beast::error_code error;
     const auto endpoint = stream_.socket().remote_endpoint(error);
@@ -236,11 +237,24 @@ void Connection::begin(const HttpAnswer& head, std::shared_ptr<std::atomic<std::
     sent_ = std::move(call);
     if (!in_chunks_) keeps_alive_ = false;  // HTTP/1.0: the answer ends with the connection
     add_head(head, in_chunks_ ? "Transfer-Encoding: chunked\r\n" : "");
+    silence_words_ = head.silence;
+    await_silence();
     send();
+}
+
+/// Proxies and clients give up answers of which nothing comes.
+void Connection::await_silence() {
+    if (silence_words_.empty()) return;
+    silence_.expires_after(server_.limits.silence_time);  // ends the wait before it
+    silence_.async_wait([weak = weak_from_this()](beast::error_code error) {
+        const auto self = weak.lock();
+        if (self && !error && self->busy_ && !self->ends_) self->write(self->silence_words_);
+    });
 }
 
 void Connection::write(std::string_view bytes) {
     if (!busy_ || bytes.empty()) return;
+    await_silence();
     char size[20];
     const auto [end, error] = std::to_chars(size, size + sizeof size, bytes.size(), 16);
     if (in_chunks_) waiting_.append(size, end).append("\r\n");
@@ -296,6 +310,7 @@ void Connection::answered() {
     beast::error_code ignored;
     stream_.socket().cancel(ignored);  // of watch
     glance_.cancel();
+    silence_.cancel();
     if (keeps_alive_) return await_request();
     stream_.expires_after(kLingerTime);  // for all of it, however few bytes come at a time
     linger();

@@ -76,6 +76,7 @@ private:
     void handle(HttpRequest request, int refused);
     void watch();
     void look_again();
+    void await_silence();
     void add_head(const HttpAnswer& answer, std::string_view framing);
     void send();
     void send_piece();
@@ -92,6 +93,8 @@ private:
     std::size_t n_sent_ = 0;                // of sending_
     std::shared_ptr<BodyBytes> taken_;      // of all bodies' bytes, for a body that is being read
     asio::steady_timer glance_;             // when a client that has sent more is looked at again
+    asio::steady_timer silence_;            // when a stream that has nothing to say says so
+    std::string silence_words_;
     bool first_ = true, idle_ = false, busy_ = false, writing_ = false, ends_ = false;
     bool keeps_alive_ = false, in_chunks_ = false, head_only_ = false, broken_ = false;
     std::function<void()> gone_, sent_;

@@ -37,6 +37,7 @@ struct HttpAnswer {
     std::string content_type = "application/json";
     std::string body;
     Headers headers = {};
+    std::string silence = {};  ///< what an answer in pieces has where nothing else comes for a while; empty: nothing
 };
 
 /// One request and the answer to it. All calls by the server's thread.
@@ -69,10 +70,11 @@ struct HttpLimits {
     BodyLimits body{1 << 20, 64 << 20, std::chrono::seconds{30}};
     BodyLimits upload{25 << 20, 100 << 20, std::chrono::seconds{120}};
     std::uint32_t n_connections = 2048;
-    std::size_t send_buffer = 64 << 10;             ///< bytes that the system keeps for a connection's client
-    std::chrono::milliseconds header_time{10'000};  ///< from a request's first byte, or a connection's start
-    std::chrono::milliseconds idle_time{30'000};    ///< between requests
-    std::chrono::milliseconds write_time{30'000};   ///< in which a client must take at least a byte
+    std::size_t send_buffer = 64 << 10;              ///< bytes that the system keeps for a connection's client
+    std::chrono::milliseconds header_time{10'000};   ///< from a request's first byte, or a connection's start
+    std::chrono::milliseconds idle_time{30'000};     ///< between requests
+    std::chrono::milliseconds write_time{30'000};    ///< in which a client must take at least a byte
+    std::chrono::milliseconds silence_time{10'000};  ///< of an answer in pieces, before HttpAnswer::silence
 
     [[nodiscard]] const BodyLimits& of(BodyKind kind) const { return kind == BodyKind::upload ? upload : body; }
 };

@@ -49,6 +49,7 @@ bool is_this_machine(std::string_view host) { return host == "localhost" || host
 
 void Server::refuse(Route& route, int status, const std::string& message, const std::string& param,
                     const std::string& code) {
+    route.refusal = message;
     answer(route, {.status = status, .body = error_body(route.request.path, status, message, param, code)});
 }
 
@@ -57,8 +58,20 @@ void Server::answer(Route& route, Reply reply) {
     if (reply.job && http_.draining()) return refuse(route, 503, "server: it is stopping");
     if (reply.job && reply.job->prepare) return prepare(route, std::move(reply));
     if (reply.job) return queue(route, std::move(reply));
+    if (log_) log_->write(logged(route), reply.status, route.refusal);
     route.exchange->answer(
         {reply.status, std::move(reply.content_type), std::move(reply.body), std::move(route.headers)});
+}
+
+/// What the log has of a request from the start.
+LoggedRequest Server::logged(const Route& route) const {
+    LoggedRequest request{.id = route.call.id,
+                          .method = route.request.method,
+                          .path = route.request.path,
+                          .user = route.call.user,
+                          .arrived = route.call.arrived};
+    if (log_ && log_->with_texts()) request.asked = route.call.json;
+    return request;
 }
 
 /// Throws RequestError where this client may not ask at all. Sets whose request it is, and what browsers want to hear.

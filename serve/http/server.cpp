@@ -8,6 +8,8 @@
 namespace fovea::serve {
 namespace {
 
+constexpr int kClientLeft = 499;  // as nginx has it: no status of HTTP
+
 /// An answer under way: the job's events come to it on the HTTP thread.
 struct Pending {
     std::unique_ptr<Answer> answer;
@@ -15,11 +17,19 @@ struct Pending {
     HttpAnswer head;
     std::string path;
     bool stream = false;
+    std::uint32_t n_each = 1;
+    RequestLog* log = nullptr;
+    LoggedRequest logged;
 
     void take(const std::vector<Event>& events) {
         const ExchangePtr client = exchange.lock();
         if (!client) return;
+        if (log) log->add(logged, events, n_each);
         const std::string bytes = answer->add(events);
+        if (answer->ended() && log) {
+            const Failure& failure = answer->failure();
+            log->write(logged, failure.status && !stream ? failure.status : 200, failure.message);
+        }
         if (stream) {
             client->write(bytes);
             if (!answer->ended()) return;
@@ -54,7 +64,9 @@ Server::Server(const std::vector<host::Opened>& models, ServerOptions options)
               handle(std::move(request), exchange, refused);
           },
           [this](const HttpRequest& headers) { return admits(headers); }),
-      preparer_(options_.worker.queue_capacity) {}
+      preparer_(options_.worker.queue_capacity) {
+    if (!options_.log_path.empty()) log_.emplace(options_.log_path, options_.logs_texts);
+}
 
 Server::~Server() { scheduler_.stop(); }
 
@@ -114,9 +126,15 @@ void Server::refuse_full(Route& route, std::size_t model) {
 void Server::queue(Route& route, Reply reply) {
     const JobPtr job = reply.job;
     if (job->cancelled) return;  // while it was prepared
-    const auto pending =
-        std::make_shared<Pending>(Pending{std::move(reply.answer), route.exchange, {}, route.call.path, reply.stream});
+    const auto pending = std::make_shared<Pending>(
+        Pending{std::move(reply.answer), route.exchange, {}, route.call.path, reply.stream, job->n_each, nullptr, {}});
     pending->head.headers = route.headers;
+    if (log_) {
+        pending->log = &*log_;
+        pending->logged = logged(route);
+        pending->logged.model = models_[reply.model].name;
+        pending->logged.stream = reply.stream;
+    }
     job->deliver = [this, pending](std::vector<Event> events) {
         http_.post([pending, events = std::move(events)] { pending->take(events); });
     };
@@ -124,15 +142,17 @@ void Server::queue(Route& route, Reply reply) {
         job->deliver = nullptr;
         return refuse_full(route, reply.model);
     }
-    route.exchange->on_gone([this, job] {
+    route.exchange->on_gone([this, job, pending] {
         job->cancelled = true;
         ++metrics_.n_cancelled;
+        if (pending->log) pending->log->write(pending->logged, kClientLeft);
         scheduler_.ring();
     });
     if (!reply.stream) return;
     HttpAnswer head = pending->head;
     head.content_type = pending->answer->stream_type();
     head.headers.emplace_back("Cache-Control", "no-cache");
+    if (head.content_type == "text/event-stream") head.silence = ": \n\n";
     route.exchange->begin(head, job->unsent, [this] { scheduler_.ring(); });
     route.exchange->write(pending->answer->begin());
 }

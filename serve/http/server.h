@@ -3,11 +3,13 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "serve/api/endpoint.h"
 #include "serve/http/http.h"
+#include "serve/http/request_log.h"
 #include "serve/jobs/forms.h"
 #include "serve/jobs/preparer.h"
 #include "serve/jobs/scheduler.h"
@@ -25,6 +27,8 @@ struct ServerOptions {
         hosts;  ///< names by which clients may call this server beside this machine's own and addresses
     std::chrono::seconds time{600};  ///< from a request's arrival to its end
     std::chrono::seconds drain_time{30};
+    std::string log_path;     ///< of the request log; empty: there is none
+    bool logs_texts = false;  ///< it has requests and answers, too
 };
 
 /// Whether only this machine's programs can reach what listens on this address.
@@ -50,7 +54,8 @@ private:
         ExchangePtr exchange;
         Call call{};
         const Endpoint* endpoint = nullptr;
-        Headers headers{};  ///< of every answer to it
+        Headers headers{};      ///< of every answer to it
+        std::string refusal{};  ///< why it is refused
     };
     void handle(HttpRequest request, const ExchangePtr& exchange, int refused);
     void handle(Route& route);
@@ -60,6 +65,7 @@ private:
     void answer(Route& route, Reply reply);
     void prepare(Route& route, Reply reply);
     void queue(Route& route, Reply reply);
+    [[nodiscard]] LoggedRequest logged(const Route& route) const;
     void refuse(Route& route, int status, const std::string& message, const std::string& param = {},
                 const std::string& code = {});
     void refuse_http(Route& route, int status);
@@ -73,6 +79,7 @@ private:
     Service service_;
     HttpServer http_;
     Preparer preparer_;
+    std::optional<RequestLog> log_;
     std::uint64_t n_requests_ = 0;
 };
 

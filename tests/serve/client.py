@@ -92,7 +92,7 @@ class Server:
             line = line.strip()
             if line.startswith(b"data: "):
                 line = line[6:]
-            if line and line != b"[DONE]":
+            if line and line != b"[DONE]" and not line.startswith(b":"):  # a comment
                 yield json.loads(line)
         connection.close()
 

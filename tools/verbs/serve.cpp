@@ -23,7 +23,9 @@ struct ServeOptions {
     std::vector<ScaledPath> loras;
     std::string host = "127.0.0.1", key_file;
     std::uint32_t port = 8080, queue = 256, n_connections = 2048;
-    std::uint32_t seconds = 600, drain_seconds = 30;
+    std::uint32_t seconds = 600, drain_seconds = 30, silent_seconds = 10;
+    std::string log_path;
+    bool logs_texts = false;
     std::uint64_t body_bytes = 1 << 20, upload_bytes = 25 << 20;
     serve::WorkerOptions worker;
 };
@@ -99,7 +101,8 @@ void say_ready(const ServeOptions& options, const serve::Server& server, std::ui
                  counted(n_models, "model").c_str(), with_separators(memory_bytes).c_str(),
                  with_separators(http_bytes).c_str());
     if (!serve::is_this_machine(options.host) && options.keys.empty() && options.key_file.empty())
-        std::fprintf(stderr, "warning: whoever reaches %s may ask; --api-key or --api-key-file asks for a key\n", url.c_str());
+        std::fprintf(stderr, "warning: whoever reaches %s may ask; --api-key or --api-key-file asks for a key\n",
+                     url.c_str());
 }
 
 void run_server(ServeOptions& options) {
@@ -135,7 +138,11 @@ void run_server(ServeOptions& options) {
                                         .origins = options.origins,
                                         .hosts = options.hosts,
                                         .time = std::chrono::seconds(options.seconds),
-                                        .drain_time = std::chrono::seconds(options.drain_seconds)};
+                                        .drain_time = std::chrono::seconds(options.drain_seconds),
+                                        .log_path = options.log_path,
+                                        .logs_texts = options.logs_texts};
+    if (options.logs_texts && options.log_path.empty())
+        throw UsageError("--log-texts: expected --log FILE beside it, got none");
     const auto allow = [](serve::BodyLimits& limits, std::uint64_t bytes) {
         limits.bytes = static_cast<std::size_t>(bytes);
         limits.all_bytes = std::max(limits.all_bytes, limits.bytes);
@@ -143,6 +150,7 @@ void run_server(ServeOptions& options) {
     allow(server_options.http.body, options.body_bytes);
     allow(server_options.http.upload, options.upload_bytes);
     server_options.http.n_connections = options.n_connections;
+    server_options.http.silence_time = std::chrono::seconds(options.silent_seconds);
     serve::Server server(models, server_options);
     server.run([&](std::uint16_t port) { say_ready(options, server, port, models.size()); });
 }
@@ -172,10 +180,16 @@ void add_serve(CLI::App& app) {
         verb.count("--time", o.seconds, 1, 1 << 24, "seconds a request may take in all (default 600)");
         verb.count("--drain", o.drain_seconds, 0, 1 << 20,
                    "seconds that answers have to end after SIGTERM (default 30)");
+        verb.count("--ping", o.silent_seconds, 1, 1 << 20,
+                   "seconds after which a stream that has nothing to say gets a comment (default 10)");
+        verb.output("--log", o.log_path,
+                    "a line of JSON for each request goes to this file's end: times and tokens, no texts");
+        verb.flag("--log-texts", o.logs_texts, "the log has requests and answers, too");
         verb.texts("--api-key", o.keys, "clients must send this key; may be repeated, each is a user of its own");
         verb.input("--api-key-file", o.key_file, "the same, a key per line");
-        verb.texts("--allow-host", o.hosts,
-                   "a name by which clients may call this server, beside this machine's own and addresses; may be repeated");
+        verb.texts(
+            "--allow-host", o.hosts,
+            "a name by which clients may call this server, beside this machine's own and addresses; may be repeated");
         verb.texts("--cors", o.origins, "pages of this origin may ask, such as https://a.example; *: all");
         verb.scaled_paths(
             "--lora", o.loras,
