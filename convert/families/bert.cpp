@@ -101,7 +101,9 @@ void read_roformer(const Fields& fields, const std::string&, HfConfig& result) {
         stack.embedding_width = width;
     stack.embedding_bias = stack.embedding_width != 0;
     block.feed.activation = read_activation(fields, "hidden_act", "gelu");
-    set_layers(fields, with_adjacent_rope(fields, block), result);
+    block.attention.position = Position::rope;
+    block.attention.rotary_dim = block.attention.head_dim;
+    set_layers(fields, {block, {.halves = false}}, result);  // the class has no settings for turning
 }
 
 void read_roberta(const Fields& fields, const std::string&, HfConfig& result) {

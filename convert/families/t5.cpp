@@ -52,21 +52,24 @@ constexpr std::pair<std::string_view, std::string_view> kT5Older[] = {
     {"DenseReluDense.wi_1.weight", "DenseReluDense.wi.weight"},
 };
 
-/// "gated-gelu", "relu", …: gelu is the approximation by tanh if it is gated.
+/// "gated-gelu", "relu", …: gelu is the approximation by tanh if it is gated. What comes of that counts more, where it is said.
 void read_feed_forward(const Fields& fields, Block& block) {
     const std::string spelled = fields.text_or("feed_forward_proj", "relu");
-    block.feed.gated = spelled.starts_with("gated-");
-    const std::string name = block.feed.gated ? spelled.substr(6) : spelled;
+    const bool gated = spelled.starts_with("gated-");
+    std::string name = spelled == "gated-gelu" ? "gelu_new" : gated ? spelled.substr(6) : spelled;
+    if (fields.has("dense_act_fn")) name = fields.text("dense_act_fn");
+    block.feed.gated = fields.flag_or("is_gated_act", gated);
     if (name == "relu")
         block.feed.activation = Activation::relu;
     else if (name == "silu")
         block.feed.activation = Activation::silu;
-    else if (name == "gelu_new" || (name == "gelu" && block.feed.gated))
+    else if (name == "gelu_new")
         block.feed.activation = Activation::gelu_tanh;
     else if (name == "gelu")
         block.feed.activation = Activation::gelu;
     else
-        fields.refuse("feed_forward_proj", "relu, gelu, gelu_new or silu, maybe with gated- before it");
+        fields.refuse(fields.has("dense_act_fn") ? "dense_act_fn" : "feed_forward_proj",
+                      "relu, gelu, gelu_new or silu, of feed_forward_proj maybe with gated- before it");
 }
 
 /// The stack of `n_layers` layers; the decoder's see what is before them and a memory.

@@ -221,7 +221,7 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, const 
         if (config.unpooled) config.source.info.emplace_back("unpooled", std::to_string(*config.unpooled));
         facts.lower_case = settings.lower_case, facts.has_token_types = settings.has_token_types;
         facts.adds_bos = settings.adds_bos, facts.adds_eos = settings.adds_eos;
-        facts.appends_eos = settings.appends_eos;
+        facts.appends_eos = settings.appends_eos, facts.bert = settings.bert;
         facts.left_out_last = config.unpooled;
         facts.n_left_out = &n_left_out;
     }

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "convert/formats/text_file.h"
+#include "convert/tokenizers/json_field.h"
 #include "host/base/json.h"
 #include "host/base/source_file.h"
 
@@ -46,6 +47,21 @@ void read_module(const fs::path& path, TextSettings& settings) {
     settings.module_says = settings.most_tokens != 0;
 }
 
+/// transformers' classes for BERT and its kin make their steps of their settings alone, whatever a tokenizer.json says.
+std::optional<BertSettings> read_bert(const Fields& fields) {
+    std::string name = fields.text_or("tokenizer_class", "");
+    if (name.ends_with("Fast")) name.resize(name.size() - 4);
+    constexpr const char* kClasses[] = {"BertTokenizer",       "DistilBertTokenizer", "ElectraTokenizer",
+                                        "MPNetTokenizer",      "MobileBertTokenizer", "ConvBertTokenizer",
+                                        "SqueezeBertTokenizer"};
+    if (std::find(std::begin(kClasses), std::end(kClasses), name) == std::end(kClasses)) return {};
+    BertSettings bert{fields.flag_or("do_lower_case", true), {}, fields.flag_or("tokenize_chinese_chars", true)};
+    const auto role = [&](const char* name) { return token_text(fields.json().value(name, SortedJson())); };
+    bert.cls = role("cls_token"), bert.sep = role("sep_token"), bert.unknown = role("unk_token");
+    if (fields.has("strip_accents")) bert.strip_accents = fields.flag_or("strip_accents", false);
+    return bert;
+}
+
 void read_tokenizer(const fs::path& path, TextSettings& settings) {
     const Fields fields = Fields::read(path);
     const SortedJson most = fields.json().value("model_max_length", SortedJson());
@@ -60,6 +76,7 @@ void read_tokenizer(const fs::path& path, TextSettings& settings) {
         const std::vector<std::string> names = fields.texts("model_input_names");
         settings.has_token_types = std::find(names.begin(), names.end(), "token_type_ids") != names.end();
     }
+    settings.bert = read_bert(fields);
     settings.cuts_front = fields.text_or("truncation_side", settings.cuts_front ? "left" : "right") == "left";
 }
 

@@ -2,8 +2,11 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "convert/tokenizers/tokenizer_json.h"
 
 namespace fovea {
 
@@ -15,6 +18,7 @@ struct TextSettings {
     bool has_token_types = true;             ///< the second text of a pair is of type 1 where the template says so
     bool adds_bos = true, adds_eos = false;  ///< around a text, where the tokenizer is a SentencePiece model alone
     bool appends_eos = false;                ///< behind a text, by code of the folder's own beside a tokenizer.json
+    std::optional<BertSettings> bert;        ///< of a tokenizer's class that goes by its own settings
     bool cuts_front = false;                 ///< of a text that is too long
 };
 

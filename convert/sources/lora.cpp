@@ -77,6 +77,50 @@ private:
     std::string place_;
 };
 
+/// Which modules the settings name. PEFT leaves out the products of others, so a file that has some is refused.
+class Targets {
+public:
+    explicit Targets(const Fields& fields) : targets_(names_in(fields, "target_modules")) {
+        if (fields.flag_or("ensure_weight_tying", false)) targets_.clear();  // the table's twin is not named
+        excluded_ = names_in(fields, "exclude_modules");
+        const SortedJson layers = fields.json().value("layers_to_transform", SortedJson());
+        for (const SortedJson& layer : layers.is_array() || layers.is_null() ? layers : SortedJson::array({layers})) {
+            if (!layer.is_number_unsigned()) fields.refuse("layers_to_transform", "numbers of layers");
+            layers_.push_back(layer.get<std::uint64_t>());
+        }
+    }
+
+    /// The setting that leaves the module out, or null.
+    [[nodiscard]] const char* leaving_out(std::string_view module) const {
+        const auto names = [&](const std::string& name) { return is_named(module, name); };
+        if (std::any_of(excluded_.begin(), excluded_.end(), names)) return "exclude_modules";
+        if (!targets_.empty() && std::none_of(targets_.begin(), targets_.end(), names)) return "target_modules";
+        if (layers_.empty() || std::find(layers_.begin(), layers_.end(), layer_of(module)) != layers_.end())
+            return nullptr;
+        return "layers_to_transform";
+    }
+
+private:
+    /// Names alone: what is said by an expression, or by a word for all, is not compared.
+    static std::vector<std::string> names_in(const Fields& fields, const char* field) {
+        return fields.has(field) && fields.json()[field].is_array() ? fields.texts(field) : std::vector<std::string>();
+    }
+
+    /// The first part of the name that is a number.
+    static std::uint64_t layer_of(std::string_view module) {
+        while (!module.empty()) {
+            const std::string part(module.substr(0, module.find('.')));
+            if (!part.empty() && part.size() < 10 && part.find_first_not_of("0123456789") == part.npos)
+                return std::stoull(part);
+            module.remove_prefix(std::min(part.size() + 1, module.size()));
+        }
+        return std::uint64_t(-1);
+    }
+
+    std::vector<std::string> targets_, excluded_;
+    std::vector<std::uint64_t> layers_;
+};
+
 std::string without(std::string name, std::string_view part) {
     if (const auto at = name.find(part); at != name.npos) name.erase(at, part.size());
     return name;
@@ -88,6 +132,7 @@ public:
         : fields_(Fields::read(folder / "adapter_config.json")),
           alpha_((refuse_others(fields_), fields_), "lora_alpha", "alpha_pattern"),
           rank_(fields_, "r", "rank_pattern"),
+          targets_(fields_),
           of_root_(fields_.flag_or("use_rslora", false)) {
         result_.config = folder / "adapter_config.json";
         if (fields_.has("modules_to_save")) copied_ = fields_.texts("modules_to_save");
@@ -136,6 +181,8 @@ private:
 
     void add_product(const std::string& a_name, const std::string& module, const std::string& a_end,
                      const std::string& b_end, bool embedding) {
+        if (const char* setting = targets_.leaving_out(module))
+            refuse(a_name, std::string("a module that adapter_config.json's ") + setting + " keeps");
         const std::string b_name = a_name.substr(0, a_name.size() - a_end.size()) + b_end;
         const std::string place = file() + ": tensor " + a_name, b_place = file() + ": tensor " + b_name;
         const SourceTensor& a = result_.files.tensors.at(a_name);
@@ -167,6 +214,7 @@ private:
     LoraFolder result_;
     Fields fields_;
     OfModule alpha_, rank_;
+    Targets targets_;
     bool of_root_;
     std::vector<std::string> copied_;  // modules that were trained whole, and what is tied to them was not
 };

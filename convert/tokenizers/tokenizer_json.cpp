@@ -65,7 +65,10 @@ class JsonConversion {
 public:
     JsonConversion(const JsonField& file, std::span<const char> text, const std::string& file_name,
                    const TokenizerFacts& facts, std::vector<std::string>& notes)
-        : file_(file), facts_(facts), notes_(notes), steps_(read_steps(file["normalizer"], file["pre_tokenizer"])) {
+        : file_(file),
+          facts_(facts),
+          notes_(notes),
+          steps_(read_steps(file["normalizer"], file["pre_tokenizer"], facts.bert)) {
         if (facts.lower_case)
             steps_.normalizer.insert(steps_.normalizer.begin(), make_step(StepKind::characters, kLowerCase));
         check_model(file["model"]);
@@ -78,6 +81,7 @@ public:
         set_tokens();
         set_added();
         read_template(file_["post_processor"], source_);
+        if (facts_.bert && steps_.word_piece) check_bert(*facts_.bert);
         set_roles();
         source_.merges = std::move(vocabulary_.merges);
         return std::move(source_);
@@ -107,6 +111,18 @@ private:
             dropout.refuse("none");
         if (steps_.bytes && model["byte_fallback"].flag_or(false))
             model["byte_fallback"].refuse("false, as the pre_tokenizer has ByteLevel");
+    }
+
+    /// The class puts its own tokens around a text.
+    void check_bert(const BertSettings& wanted) const {
+        const auto has = [&](const std::vector<std::uint32_t>& ids, const std::string& token) {
+            return token.empty() || ids.empty() ||
+                   std::find(ids.begin(), ids.end(), vocabulary_.find(token)) != ids.end();
+        };
+        if (!has(source_.prefix_ids, wanted.cls) || !has(source_.suffix_ids, wanted.sep))
+            file_["post_processor"].refuse("tokenizer_config.json's cls_token and sep_token around a text");
+        if (!has({source_.unknown}, wanted.unknown))
+            file_["model"]["unk_token"].refuse("tokenizer_config.json's " + wanted.unknown);
     }
 
     void set_model(const JsonField& model) {

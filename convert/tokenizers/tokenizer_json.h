@@ -11,14 +11,23 @@
 
 namespace fovea {
 
+/// What tokenizer_config.json says to BERT's tokenizer class, which makes its steps of that alone.
+struct BertSettings {
+    bool lower_case = true;
+    std::optional<bool> strip_accents = {};  ///< none: as lower_case
+    bool chinese_apart = true;
+    std::string cls = {}, sep = {}, unknown = {};  ///< tokens of these roles; empty where it names none
+};
+
 /// Facts about the model that the tokenizer's own file does not hold.
 struct TokenizerFacts {
     std::uint32_t vocab_size =
         0;  ///< rows of the model's embedding; added tokens beyond are left out, other ids refused
-    std::optional<Token> bos = {};  ///< config.json's bos_token_id
-    std::vector<Token> eos = {};    ///< config.json's and generation_config.json's eos_token_id, one or several
-    bool lower_case = false;        ///< texts are lower-cased before anything else
-    bool has_token_types = true;    ///< else the second text of a pair is of the first's type
+    std::optional<Token> bos = {};          ///< config.json's bos_token_id
+    std::vector<Token> eos = {};            ///< config.json's and generation_config.json's eos_token_id, one or several
+    bool lower_case = false;                ///< texts are lower-cased before anything else
+    std::optional<BertSettings> bert = {};  ///< of a class of transformers', which heeds no BertNormalizer in the file
+    bool has_token_types = true;            ///< else the second text of a pair is of the first's type
     bool adds_bos = true, adds_eos = false;   ///< of a SentencePiece model, which does not say
     bool appends_eos = false;                 ///< the first of eos comes behind a text whose template ends with none
     std::optional<Token> left_out_last = {};  ///< a template puts this id nowhere behind all else

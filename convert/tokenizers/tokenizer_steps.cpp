@@ -51,7 +51,7 @@ TokenizerStep checked_step(const JsonField& field, const PatternNodes& nodes, St
 
 class Normalizers {
 public:
-    explicit Normalizers(TextSteps& steps) : steps_(steps) {}
+    Normalizers(TextSteps& steps, const std::optional<BertSettings>& bert) : steps_(steps), bert_(bert) {}
 
     void add(const JsonField& field) {
         if (field.is_null()) return;
@@ -83,11 +83,15 @@ private:
         if (steps_.spaces && (type == "BertNormalizer" || type == "Nmt" || type == "Strip" || type == "Precompiled"))
             field.refuse("no such step after spaces became " + std::string(kMetaspace));
         if (type == "BertNormalizer") {
-            const bool lower = field["lowercase"].flag_or(true);
-            const auto mode = (field["clean_text"].flag_or(true) ? kClean : 0) |
-                              (field["handle_chinese_chars"].flag_or(true) ? kApart : 0) | (lower ? kLowerCase : 0);
+            BertSettings by = bert_.value_or(BertSettings{field["lowercase"].flag_or(true), {}, true});
+            if (!bert_) {
+                by.strip_accents = field["strip_accents"].flag_or(by.lower_case);
+                by.chinese_apart = field["handle_chinese_chars"].flag_or(true);
+            }
+            const auto mode = (field["clean_text"].flag_or(true) ? kClean : 0) | (by.chinese_apart ? kApart : 0) |
+                              (by.lower_case ? kLowerCase : 0);
             put(make_step(StepKind::characters, static_cast<std::uint8_t>(mode)));
-            if (field["strip_accents"].flag_or(lower)) put(make_step(StepKind::normal_form, 1));
+            if (by.strip_accents.value_or(by.lower_case)) put(make_step(StepKind::normal_form, 1));
         } else if (type == "Nmt") {
             const RefusePattern refuse = refusal_of(field);
             put_replace(field, parse_pattern(R"([\x01-\x08\x0B\x0E-\x1F\x7F\x{8F}\x{9F}])", refuse), "");
@@ -162,6 +166,7 @@ private:
     }
 
     TextSteps& steps_;
+    const std::optional<BertSettings>& bert_;
 };
 
 // ---- pre-tokenizers ------------------------------------------------------------------------------------------------
@@ -312,9 +317,10 @@ TokenizerStep pattern_step(std::vector<PatternStates>& patterns, const PatternNo
     return make_step(kind, mode, {}, to, index_in(patterns, compile_pattern(nodes, of_bytes, refuse)));
 }
 
-TextSteps read_steps(const JsonField& normalizer, const JsonField& pre_tokenizer) {
+TextSteps read_steps(const JsonField& normalizer, const JsonField& pre_tokenizer,
+                     const std::optional<BertSettings>& bert) {
     TextSteps steps;
-    Normalizers(steps).add(normalizer);
+    Normalizers(steps, bert).add(normalizer);
     PreTokenizers(steps).add(pre_tokenizer);
     return steps;
 }

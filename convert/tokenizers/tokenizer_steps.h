@@ -1,11 +1,13 @@
 // How a tokenizer.json cuts and rewrites text, as steps of a tokenizer section; what is not known is refused.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "convert/tokenizers/json_field.h"
+#include "convert/tokenizers/tokenizer_json.h"
 #include "convert/tokenizers/tokenizer_section.h"
 
 namespace fovea {
@@ -24,7 +26,9 @@ struct TextSteps {
     bool bert = false;               ///< BertPreTokenizer cuts words
     bool word_piece = false;         ///< words are as WordPiece wants them, each with a space first
 };
-[[nodiscard]] TextSteps read_steps(const JsonField& normalizer, const JsonField& pre_tokenizer);
+/// `bert` counts more than what a BertNormalizer says.
+[[nodiscard]] TextSteps read_steps(const JsonField& normalizer, const JsonField& pre_tokenizer,
+                                   const std::optional<BertSettings>& bert);
 /// Makes words of pre-tokenizers such as WordPiece looks up, or refuses those.
 void make_word_pieces(const JsonField& pre_tokenizer, TextSteps& steps);
 

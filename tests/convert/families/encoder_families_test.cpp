@@ -1,11 +1,14 @@
 // Encoders of every family, with their heads: what the engine computes of a converted folder is what transformers computes.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <sstream>
 
 #include "convert/families/family.h"
+#include "convert/open/convert.h"
+#include "convert/writer/writer.h"
 #include "fovea/encode.h"
 #include "fovea/host/opened.h"
 #include "host/model/listing.h"
@@ -210,7 +213,7 @@ TEST_CASE("values of config.json that no encoder can have are refused by their n
         {"roberta_sequenceclassification", "max_position_embeddings", 2, "more than the padding's id and 1"},
         {"mpnet_maskedlm", "relative_attention_num_buckets", 6, "expected 32"},
         {"t5_model", "relative_attention_num_buckets", 6, "a multiple of 4"},
-        {"t5_model", "feed_forward_proj", "gated-odd", "feed_forward_proj"},
+        {"t5_model", "dense_act_fn", "odd", "dense_act_fn: expected relu"},
         {"albert_tokenclassification", "num_hidden_groups", 9, "num_hidden_groups"},
         {"bert_sequenceclassification", "id2label", {{"7", "seven"}}, "a label for each id"},
         {"bert_sequenceclassification", "position_embedding_type", "relative_key", "absolute"},
@@ -233,6 +236,24 @@ TEST_CASE("values of config.json that no encoder can have are refused by their n
         CAPTURE(line);
         CHECK(contains(line, wrong.words));
     }
+}
+
+TEST_CASE("settings that a class does not read are passed over, those that it makes of others are read") {
+    const auto changed = [](const char* folder, const char* field, const nlohmann::json& value) {
+        TemporaryFolder copy;
+        fs::copy(encoders() / folder, copy.path(), fs::copy_options::recursive);
+        edit_json(copy / "config.json", [&](nlohmann::json& config) { config[field] = value; });
+        const ConvertOptions options{.source = copy.path()};
+        const ModelSource source = read_source(options);
+        return write_bytes(source, write_options(options, source));
+    };
+    const auto same = [&](const char* folder, const char* field, const nlohmann::json& value) {
+        const AlignedBytes with = changed(folder, field, value), without = changed(folder, "no_such_field", 1);
+        return std::equal(with.begin(), with.end(), without.begin(), without.end());
+    };
+    CHECK(same("roformer_maskedlm", "rope_theta", 50.0));
+    CHECK(same("t5_model", "feed_forward_proj", "relu"));
+    CHECK(!same("t5_model", "dense_act_fn", "relu"));
 }
 
 TEST_CASE("a decoder's rows become vectors only where something pools them") {

@@ -156,6 +156,7 @@ TEST_CASE("families: Qwen 3 VL's experts are one tensor, columns or rows first")
 TEST_CASE("families: an adapter's product for the tensor of all experts is refused") {
     TemporaryFolder folder;
     fs::copy(fs::path(FOVEA_GOLDEN_DIR) / "lora" / "llama", folder / "adapter");
+    edit_json(folder / "adapter/adapter_config.json", [](SortedJson& json) { json["target_modules"] = "all-linear"; });
     auto tensors = SafetensorsText::read(folder / "adapter/adapter_model.safetensors");
     const std::string prefix = "base_model.model.model.layers.0.";
     SortedJson header;

@@ -108,6 +108,31 @@ TEST_CASE("texts: lower-cased first, whatever the tokenizer does") {
     CHECK(ids_of(folder.source(), "A b C") == small);
 }
 
+TEST_CASE("texts: BERT's tokenizer class goes by its own settings, whatever tokenizer.json says") {
+    const FolderCopy folder("bert_sentence");
+    fs::remove(folder / "vocab.txt");
+    write_text(
+        folder / "tokenizer.json",
+        R"({"model": {"type": "WordPiece", "unk_token": "[U]", "vocab": {"[U]": 1, "[C]": 2, "[S]": 3, "a": 5, "A": 6,
+        "é": 7}}, "normalizer": {"type": "BertNormalizer", "lowercase": true}, "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": {"type": "BertProcessing", "cls": ["[C]", 2], "sep": ["[S]", 3]},
+        "decoder": {"type": "WordPiece"}, "added_tokens": []})");
+    fs::remove(folder / "tokenizer_config.json");
+    const auto ids = [&] { return ids_of(folder.source(), "a A é"); };
+    const std::vector<Token> lowered = {2, 5, 5, 1, 3}, as_they_are = {2, 5, 6, 7, 3}, accented = {2, 5, 5, 7, 3};
+    CHECK(ids() == lowered);
+    folder.merge("tokenizer_config.json", {{"do_lower_case", false}, {"tokenizer_class", "PreTrainedTokenizerFast"}});
+    CHECK(ids() == lowered);
+    folder.merge("tokenizer_config.json", {{"tokenizer_class", "BertTokenizerFast"}, {"unk_token", "[U]"}});
+    CHECK(ids() == as_they_are);
+    folder.merge("tokenizer_config.json", {{"do_lower_case", nullptr}, {"strip_accents", false}});
+    CHECK(ids() == accented);
+    folder.merge("tokenizer_config.json", {{"unk_token", "[C]"}});
+    CHECK(contains(folder.refusal(), "unk_token: expected tokenizer_config.json's [C]"));
+    folder.merge("tokenizer_config.json", {{"unk_token", "[U]"}, {"cls_token", "a"}});
+    CHECK(contains(folder.refusal(), "post_processor: expected tokenizer_config.json's cls_token and sep_token"));
+}
+
 TEST_CASE("texts: a decoder that says so looks both ways; of one for logits it is refused") {
     const FolderCopy folder("llama_model");
     CHECK(folder.source().config.encoder.blocks[0].attention.causal);

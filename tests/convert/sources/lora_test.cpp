@@ -46,7 +46,10 @@ void edit_tensors(const fs::path& adapter, const std::function<void(SortedJson&)
 }
 
 void check_tensors_refused(const std::function<void(SortedJson&)>& edit, const char* words) {
-    const std::string line = line_of("llama", [&](const fs::path& adapter) { edit_tensors(adapter, edit); });
+    const std::string line = line_of("llama", [&](const fs::path& adapter) {
+        edit_json(adapter / "adapter_config.json", [](SortedJson& json) { json["target_modules"] = "all-linear"; });
+        edit_tensors(adapter, edit);
+    });
     CAPTURE(line);
     CHECK(contains(line, "adapter_model.safetensors: tensor "));
     CHECK(contains(line, words));
@@ -170,6 +173,22 @@ TEST_CASE("lora: a factor has as many rows as the configuration says") {
         edit_json(adapter / "adapter_config.json", [](SortedJson& json) { json["r"] = 5; });
     });
     CHECK(contains(line, "mlp.down_proj.lora_A.weight: expected 5 rows as adapter_config.json says, got 4"));
+}
+
+TEST_CASE("lora: products of modules that the settings leave out are refused") {
+    const auto line = [](const char* field, const SortedJson& value) {
+        return line_of("llama", [&](const fs::path& adapter) {
+            edit_json(adapter / "adapter_config.json", [&](SortedJson& json) { json[field] = value; });
+        });
+    };
+    CHECK(contains(line("target_modules", SortedJson::array({"q_proj", "v_proj", "gate_proj"})),
+                   "mlp.down_proj.lora_A.weight: expected a module that adapter_config.json's target_modules keeps"));
+    CHECK(contains(line("exclude_modules", SortedJson::array({"v_proj"})), "exclude_modules keeps"));
+    CHECK(contains(line("layers_to_transform", SortedJson::array({0})), "layers_to_transform keeps"));
+    CHECK(contains(line("layers_to_transform", 1), "layers_to_transform keeps"));
+    CHECK(contains(line("layers_to_transform", true), "layers_to_transform: expected numbers of layers"));
+    CHECK(line("layers_to_transform", SortedJson::array({0, 1, 2})) == "");
+    CHECK(line("target_modules", ".*_proj") == "");
 }
 
 TEST_CASE("lora: fields that say nothing are as if they were not there") {
