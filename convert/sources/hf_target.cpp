@@ -1,5 +1,6 @@
 #include "convert/sources/hf_target.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "host/base/json.h"
@@ -32,6 +33,7 @@ constexpr const char* kTargetMembers[] = {"decoder_start_token_id",
 constexpr std::pair<const char*, double> kNeutral[] = {{"repetition_penalty", 1.0},
                                                        {"encoder_repetition_penalty", 1.0},
                                                        {"num_beam_groups", 1.0},
+                                                       {"guidance_scale", 1.0},
                                                        {"diversity_penalty", 0.0}};
 constexpr const char* kUnread[] = {"sequence_bias", "forced_decoder_ids", "exponential_decay_length_penalty",
                                    "force_words_ids", "constraints"};
@@ -53,6 +55,8 @@ std::string target_info(const Fields& config, const std::filesystem::path& gener
         if (said.has(name)) said.refuse(name, "none");
     const std::string text = json_text(members, true);
     const TargetRules checked = TargetRules::read(text, vocab_size, said.place());
+    if (checked.forced && std::find(checked.ends.begin(), checked.ends.end(), *checked.forced) != checked.ends.end())
+        said.refuse("forced_bos_token_id", "another token than those that end a text");
     if (checked.beams.n_beams > 1 && said.flag_or("do_sample", false))
         said.refuse("do_sample", "false beside num_beams " + std::to_string(checked.beams.n_beams));
     return text;

@@ -215,6 +215,8 @@ TEST_CASE("pairs: what they cannot have is refused by name") {
         return line_of("bart", "generation_config.json", [&](SortedJson& json) { json[field] = value; });
     };
     CHECK(contains(rule_line("repetition_penalty", 1.2), "generation_config.json: repetition_penalty: expected 1"));
+    CHECK(contains(rule_line("guidance_scale", 1.5), "guidance_scale: expected 1"));
+    CHECK(contains(rule_line("forced_bos_token_id", 2), "forced_bos_token_id: expected another token than those"));
     CHECK(contains(rule_line("sequence_bias", {{{3}, 1.5}}), "sequence_bias: expected none"));
     CHECK(contains(rule_line("decoder_start_token_id", 29), "decoder_start_token_id: expected ids below 29, got 29"));
     CHECK(contains(rule_line("bad_words_ids", {{3}, SortedJson::array()}),
