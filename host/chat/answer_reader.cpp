@@ -172,7 +172,8 @@ void AnswerReader::read_pieces(std::string_view text) {
     stream_.read(
         text, [&](const std::string& name) { return names_tool(how_.tools, name); },
         [&](std::size_t call, const std::string& name, std::string_view arguments) {
-            pieces_.push_back({calls_.size() + call, name, std::string(arguments), n_said_});
+            if (!how_.calls_once || calls_.size() + call == 0)
+                pieces_.push_back({calls_.size() + call, name, std::string(arguments), n_said_});
         });
 }
 
@@ -220,7 +221,7 @@ bool AnswerReader::read_message_call(const OnText& on_text, bool is_end) {
 }
 
 void AnswerReader::take_calls(std::vector<ToolCall> calls, std::size_t n_bytes) {
-    for (std::size_t i = 0; i < calls.size(); ++i) {
+    for (std::size_t i = 0; i < calls.size() && !(how_.calls_once && !calls_.empty()); ++i) {
         calls[i].at = n_said_;
         if (i >= stream_.n_begun())
             pieces_.push_back({calls_.size(), calls[i].name, json_text(calls[i].arguments), n_said_});

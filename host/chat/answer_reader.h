@@ -22,6 +22,7 @@ struct AnswerReading {
     std::string begun = {};     ///< what the prompt has of the answer: begun_answer, or what forces a call
     bool parts_thought = true;  ///< reasoning is told apart; else it is text, marks too
     bool reads_calls = false;
+    bool calls_once = false;     ///< calls behind the first are left out
     Json tools = {};             ///< an array of OpenAI's tools: types of arguments that dialects write without
     bool streams_calls = false;  ///< arguments are handed out while they come; a call that is cut is no text then
 };

@@ -57,5 +57,8 @@ private:
 [[nodiscard]] std::int64_t unix_seconds();  ///< since 1970
 [[nodiscard]] std::string utc_time(std::int64_t seconds);
 [[nodiscard]] std::size_t n_characters(const std::string& text);
+/// The id of a call of a tool: nine letters and digits, as Mistral's templates demand them.
+///   answer  the answer's id;  choice, index  of the call's choice, and of the call among its calls
+[[nodiscard]] std::string call_id(const std::string& answer, std::size_t choice, std::size_t index);
 
 }  // namespace fovea::serve

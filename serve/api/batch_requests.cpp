@@ -22,10 +22,20 @@ constexpr std::uint32_t kUnlimited = 0xffffffffu;
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-void check_fields(const Json& line) {
-    const std::vector<std::string> names = text_field_names(kBatch);
+/// Every field is one of a line's, and of its kind's: a chat's or a completion's.
+void check_fields(const Json& line, unsigned kind) {
+    const auto rows = text_fields();
+    const auto has = [&](const std::string& name, unsigned of) {
+        return std::any_of(rows.begin(), rows.end(),
+                           [&](const auto& row) { return row.of & kBatch && row.of & of && name == row.name; });
+    };
+    std::vector<std::string> names;
+    for (const auto& row : rows)
+        if (row.of & kBatch && *row.as && std::find(names.begin(), names.end(), row.name) == names.end())
+            names.emplace_back(row.name);
     for (const auto& [name, value] : line.items()) {
-        if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+        if (has(name, kind | kLine)) continue;
+        if (has(name, ~0u)) throw host::Error(name + ": expected none, for only other requests have this field");
         std::string all;
         for (const std::string& known : names) all += (all.empty() ? "" : ", ") + known;
         const std::string meant = nearest(name, names);
@@ -43,9 +53,11 @@ Request read_fields(const Json& line) {
     if (has_prompt == has_messages)
         throw host::Error(std::string("request: expected a prompt, tokens or messages, got ") +
                           (has_prompt ? "both" : "neither"));
+    const unsigned kind = has_messages ? kChat : kCompletion;
+    check_fields(line, kind);
     Request request;
     request.is_chat = has_messages;
-    read_text_fields(fields, (has_messages ? kChat : kCompletion) | kLine, request);
+    read_text_fields(fields, kind | kLine, request);
     if (has_prompt && request.prompts.size() != 1)
         throw host::Error("prompt: expected one text, got " + std::to_string(request.prompts.size()));
     if (request.random_seed) throw host::Error("seed: expected a number from 0, got -1");
@@ -143,16 +155,14 @@ BatchReader::BatchReader(const BatchLines& lines, const host::Opened& served, co
 /// What the line does not say is as the options have it.
 void BatchReader::settle(const Json& line, Request& request) const {
     const auto has = [&](const char* name) { return line.contains(name) && !line[name].is_null(); };
-    const TextSampler said = request.sampler;
     SamplingOptions settled = defaults_.sampling;
-#define FOVEA_SAMPLER_REAL(field, neutral, least, most, draws, flag, help, openai, ...) \
-    if (has(openai)) settled.sampler.field = said.field, settled.said.field = true;
-#define FOVEA_SAMPLER_COUNT(field, ...) \
-    if (has(#field)) settled.sampler.field = said.field, settled.said.field = true;
+#define FOVEA_SAMPLER_REAL(field, ...) \
+    if (request.said.field) settled.sampler.field = request.sampler.field, settled.said.field = true;
+#define FOVEA_SAMPLER_COUNT FOVEA_SAMPLER_REAL
 #define FOVEA_SAMPLER_SEED FOVEA_SAMPLER_COUNT
 #include "fovea/sampler_options.inc"
     request.sampler = settled.settled();
-    request.penalized.n_recent = settled.n_recent;
+    if (!request.said.repeat_last_n) request.penalized.n_recent = settled.n_recent;
     if (!has("frequency_penalty") &&
         !has("presence_penalty")) {  // a line that has one means OpenAI's: of the answer alone
         request.penalized.n_counted = settled.n_recent;
@@ -161,17 +171,16 @@ void BatchReader::settle(const Json& line, Request& request) const {
     if (!has("logit_bias")) request.penalized.biases = settled.biases;
     const std::string foreign = foreign_bias(request.penalized.biases, served_.model.config().decoder.vocab_size);
     if (!foreign.empty()) throw host::Error("logit_bias: expected token " + foreign);
-    if (!has("max_tokens"))
-        request.n_new = defaults_.n_new == kUnlimited ? std::nullopt : std::optional(defaults_.n_new);
+    if (!request.n_new) request.n_new = defaults_.n_new == kUnlimited ? std::nullopt : std::optional(defaults_.n_new);
     if (!has("stop")) request.stop = defaults_.stop;
     if (!has("from")) request.languages.from = defaults_.languages.from, request.languages.from_name = "--from";
     if (!has("to")) request.languages.to = defaults_.languages.to, request.languages.to_name = "--to";
-    if (!has("response_format") && !has("grammar") && !has("regex")) {
+    if (request.form == Form::any && !has("response_format") && !has("grammar") && !has("regex")) {
         request.form = defaults_.form.form;
         request.schema = defaults_.form.schema;
         request.grammar = defaults_.form.grammar;
     }
-    request.compact = defaults_.form.compact;
+    request.compact |= defaults_.form.compact;
     // As `run -p` has it: a model may want a text behind each prompt.
     for (Prompt& prompt : request.prompts)
         if (!prompt.is_tokens) prompt.text += served_.model.info().prompt_suffix;
@@ -181,7 +190,7 @@ BatchRequest BatchReader::read(std::size_t i) {
     try {
         const Json line = read_body(lines_[i]);
         if (!line.is_object()) throw host::Error("request: expected a JSON object, got another value");
-        check_fields(line);
+        check_fields(line, ~0u);
         BatchRequest read;
         if (line.contains("id")) read.id = line["id"];
         read.request = read_fields(line);
@@ -192,6 +201,7 @@ BatchRequest BatchReader::read(std::size_t i) {
         read.request.splits = true;
         PromptReader::Prompted prompted = prompts_.read(read.request);
         read.prompts = std::move(prompted.prompts);
+        read.token_rules = prompts_.token_rules(read.request);
         read.rules = std::move(prompted.rules);
         const auto room = read.rules ? read.rules->most_new(served_.model.config().decoder.max_positions)
                                      : context_ - static_cast<std::uint32_t>(read.prompts.front().size());

@@ -53,7 +53,8 @@ struct BatchRequest {
     std::vector<std::vector<Token>> prompts;  ///< one; or, where there are rules, the parts of a source
     bool is_tokens = false;                   ///< it was given as ids, and so is the answer
     std::shared_ptr<const TargetRules> rules;
-    std::uint32_t n_new = 0;  ///< that the context has room for
+    std::shared_ptr<const TokenRules> token_rules;  ///< null: none
+    std::uint32_t n_new = 0;                        ///< that the context has room for
     /// Of the line, the defaults and the model: an answer carries it, so that no other request's is taken for it.
     std::uint32_t hash = 0;
 };

@@ -35,7 +35,7 @@ Json chat_logprobs(const std::vector<ChosenToken>& tokens) {
 
 /// What a call's object begins with.
 Json call_head(const std::string& id, std::size_t choice, std::size_t index) {
-    return {{"id", "call_" + id + "_" + std::to_string(choice) + "_" + std::to_string(index)}, {"type", "function"}};
+    return {{"id", call_id(id, choice, index)}, {"type", "function"}};
 }
 
 Json openai_calls(const std::string& id, std::size_t choice, const std::vector<ToolCall>& calls) {

@@ -1,4 +1,6 @@
 // POST /v1/completions: what follows a prompt.
+#include <cmath>
+
 #include "serve/api/text_answer.h"
 #include "serve/api/text_fields.h"
 
@@ -10,9 +12,6 @@ Request read_completion(const Fields& fields) {
     read_text_fields(fields, kCompletion, request);
     if (request.prompts.size() * request.n_each > kMostChoices)
         refuse("n", "at most " + std::to_string(kMostChoices) + " answers of one request", "more");
-    if (request.echo && request.n_likeliest >= 0)
-        throw RequestError(400, "echo: expected no logprobs beside it, for those of a prompt are not computed", "echo");
-    fields.only("best_of", request.n_each);
     return request;
 }
 
@@ -25,8 +24,9 @@ Json completion_logprobs(const std::vector<ChosenToken>& tokens, std::size_t n_c
     Json words = Json::array(), chances = Json::array(), likeliest = Json::array(), offsets = Json::array();
     for (const ChosenToken& token : tokens) {
         words.push_back(token.bytes);
-        chances.push_back(token.logprob);
-        Json top = Json::object();
+        const bool follows = !std::isnan(token.logprob);  // what a prompt's first token does not
+        chances.push_back(follows ? Json(token.logprob) : Json());
+        Json top = follows ? Json::object() : Json();
         for (const TokenChance& other : token.likeliest) top[other.bytes] = other.logprob;
         likeliest.push_back(std::move(top));
         offsets.push_back(n_chars);

@@ -18,6 +18,7 @@ public:
         if (!object.is_object()) refuse("", "an object", object);
     }
 
+    [[nodiscard]] const Json& object() const { return object_; }
     [[nodiscard]] const Json* find(const char* name) const {
         const auto found = object_.find(name);
         return found == object_.end() || found->is_null() ? nullptr : &*found;
@@ -117,10 +118,13 @@ struct FieldRow {
         explicit Only(Json only_value) : value(std::move(only_value)) {}
         Json value;
     };
+    /// No value of it changes an answer.
+    struct Ignored {};
 
     const char* name;
-    unsigned of;  ///< the objects that have it, as bits
-    std::variant<std::string& (*)(R&), bool& (*)(R&), std::uint32_t& (*)(R&), float& (*)(R&), Read, Only> to;
+    unsigned of;     ///< the objects that have it, as bits
+    const char* as;  ///< what a document says of it, where it is obeyed
+    std::variant<std::string& (*)(R&), bool& (*)(R&), std::uint32_t& (*)(R&), float& (*)(R&), Read, Only, Ignored> to;
     double least = 0, most = 0;                                   ///< of a number
     double otherwise = std::numeric_limits<double>::quiet_NaN();  ///< a float that is absent; NaN: what its place has
 };
@@ -134,6 +138,8 @@ void read_rows(const Fields& fields, std::span<const FieldRow<R>> rows, unsigned
             to(fields, row.name, *value, request);
         else if constexpr (std::is_same_v<To, typename FieldRow<R>::Only>)
             fields.only(row.name, to.value);
+        else if constexpr (std::is_same_v<To, typename FieldRow<R>::Ignored>)
+            return;
         else if constexpr (std::is_same_v<To, std::string& (*)(R&)>)
             to(request) = fields.text(row.name);
         else if constexpr (std::is_same_v<To, bool& (*)(R&)>)

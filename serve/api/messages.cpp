@@ -1,4 +1,5 @@
 // POST /v1/messages and /v1/messages/count_tokens: Anthropic's conversations, whose contents are blocks.
+#include "serve/api/field_readers.h"
 #include "serve/api/text_answer.h"
 #include "serve/api/text_fields.h"
 
@@ -47,7 +48,6 @@ void read_turns(const Fields& fields, const char* name, const Json& turns, Reque
         const Json& content = turn.need("content", "a string or an array of blocks");
         if (!content.is_string() && !content.is_array())
             turn.refuse("content", "a string or an array of blocks", content);
-        if (!is_user && i + 1 == turns.size()) turn.refuse("role", "user for the last message", "assistant");
         Json message = {{"role", is_user ? "user" : "assistant"},
                         {"content", content.is_string() ? content : Json("")}};
         const std::size_t n_before = request.messages.size();
@@ -64,6 +64,7 @@ void read_turns(const Fields& fields, const char* name, const Json& turns, Reque
         // Results alone are no message of the user's.
         if (!is_user || !text.empty() || request.messages.size() == n_before)
             request.messages.push_back(std::move(message));
+        request.continues_answer = !is_user;  // the last message's word holds
     }
 }
 
@@ -162,7 +163,7 @@ std::string MessageAnswer::write(std::string_view text, std::string_view type) {
 
 /// `input`: of a call that ends with this piece; else null.
 std::string MessageAnswer::call(const CallPiece& piece, const Json* input) {
-    const std::string id = "toolu_" + options_.id + '_' + std::to_string(message_["content"].size());
+    const std::string id = call_id(options_.id, 0, piece.index);
     std::string out;
     if (!piece.name.empty())
         out += open({{"type", "tool_use"}, {"id", id}, {"name", piece.name}, {"input", Json::object()}});
@@ -220,7 +221,7 @@ Reply endpoints::answer_messages(Call& call, Service& service) {
 Reply endpoints::count_message_tokens(Call& call, Service& service) {
     const Request request = read_message_request(Fields(call.json));
     ModelEntry& entry = service.find(request.model, Work::text);
-    return reply_of({{"input_tokens", entry.prompts.read_rendered(entry.prompts.render(request)).size()}});
+    return reply_of({{"input_tokens", entry.prompts.read_rendered(entry.prompts.render(request), request).size()}});
 }
 
 }  // namespace fovea::serve

@@ -1,11 +1,13 @@
 #include "serve/api/prompt_reader.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "host/chat/chat_template.h"
 #include "host/model/text_pairs.h"
 #include "host/model/texts.h"
 #include "host/translate/split_source.h"
+#include "serve/api/answer.h"
 #include "serve/api/forms_of.h"
 
 namespace fovea::serve {
@@ -29,6 +31,27 @@ auto refused(const char* param, const Read& read) try {
     return read();
 } catch (const host::Error& error) {
     throw RequestError(400, std::string(param) + ": " + error.what(), param);
+}
+
+bool calls_tools(const Json& message) { return message.contains("tool_calls") && !message["tool_calls"].empty(); }
+
+/// What a conversation's last message has of the answer that goes on with it.
+std::string begun_by(const Request& request) { return request.messages.back()["content"].get<std::string>(); }
+
+/// Other servers' ids of calls become such as Mistral's templates take.
+void shorten_ids(Json& messages) {
+    const auto shorten = [](Json& object, const char* name) {
+        const auto id = object.find(name);
+        if (id == object.end() || !id->is_string()) return;
+        const std::string& text = id->get_ref<const std::string&>();
+        const auto is_plain = [](unsigned char c) { return std::isalnum(c) != 0; };
+        if (text.size() != 9 || !std::all_of(text.begin(), text.end(), is_plain)) *id = call_id(text, 0, 0);
+    };
+    for (Json& message : messages) {
+        shorten(message, "tool_call_id");
+        if (calls_tools(message))
+            for (Json& call : message["tool_calls"]) shorten(call, "id");
+    }
 }
 
 std::vector<Token> checked(const host::PromptTokens& reader, std::vector<Token> tokens) {
@@ -64,37 +87,96 @@ std::vector<Token> PromptReader::read_text(const std::string& text, const Tokeni
 
 TaintedText PromptReader::render(const Request& request) const {
     if (!no_chat_.empty()) throw RequestError(400, "messages: " + no_chat_, "messages");
-    if (chat_) {
-        ChatInput input;
-        input.messages = request.messages;
-        // What newer clients call developer is the system to templates that do not know the word.
-        if (served_.model.info().chat_template.find("developer") == std::string_view::npos)
-            for (Json& message : input.messages)
-                if (message["role"] == "developer") message["role"] = "system";
-        input.tools = request.tools;
-        input.extra = request.template_extra;
-        input.limits = kTemplateLimits;
-        try {
-            return chat_->render(std::move(input));
-        } catch (const ChatTemplateError& error) {
-            throw RequestError(400, std::string("messages: the model's chat template: ") + error.what(), "messages");
-        }
-    }
+    if (request.continues_answer &&
+        (request.messages.back()["role"] != "assistant" || calls_tools(request.messages.back())))
+        refuse("continue_final_message", "a text of the assistant as the last message", "another one");
+    if (!request.documents.is_null() &&
+        (!chat_ || served_.model.info().chat_template.find("documents") == std::string_view::npos))
+        refuse("documents", "a model whose chat template has them", served_.name);
+    if (chat_) return render_template(request);
     // A model whose prompts a text closes answers one text at a time: the last that a user said.
     for (auto message = request.messages.rbegin(); message != request.messages.rend(); ++message)
         if ((*message)["role"] == "user")
-            return (*message)["content"].get<std::string>() + std::string(served_.model.info().prompt_suffix);
+            return (*message)["content"].get<std::string>() + std::string(served_.model.info().prompt_suffix) +
+                   (request.continues_answer ? begun_by(request) : "");
     refuse("messages", "one of role user", "none");
 }
 
-std::vector<Token> PromptReader::read_rendered(const TaintedText& prompt) {
+std::vector<Token> PromptReader::read_rendered(const TaintedText& prompt, const Request& request) {
+    // A template has the start token itself, and other special ones.
+    const TokenizeOptions options{.add_special = request.adds_special.value_or(!chat_),
+                                  .parse_special = chat_.has_value()};
     const auto tokenize = [&](std::string_view text, std::span<const TextRange> plain) {
-        return tokens_.read(text, ModelChat::kRead, plain);
+        return tokens_.read(text, options, plain);
     };
-    return named("messages", [&] {
-        // A template has the start token itself, and other special ones.
-        return chat_ ? chat_->read(prompt, tokenize) : tokens_.read(prompt.text());
-    });
+    return named("messages",
+                 [&] { return chat_ ? chat_->read(prompt, tokenize) : tokens_.read(prompt.text(), options); });
+}
+
+TaintedText PromptReader::render_template(const Request& request) const {
+    // Stands behind a message that goes on. Templates that cut space off take the last character.
+    constexpr std::string_view kMark = "<<the answer goes on here>> ";
+    ChatInput input;
+    input.messages = request.messages;
+    // What newer clients call developer is the system to templates that do not know the word.
+    if (served_.model.info().chat_template.find("developer") == std::string_view::npos)
+        for (Json& message : input.messages)
+            if (message["role"] == "developer") message["role"] = "system";
+    if (served_.model.info().chat_template.find("length != 9") != std::string_view::npos) shorten_ids(input.messages);
+    if (request.continues_answer) input.messages.back()["content"] = begun_by(request) + std::string(kMark);
+    input.add_generation_prompt = request.opens_answer && !request.continues_answer;
+    input.tools = request.tools;
+    input.documents = request.documents;
+    input.extra = request.template_extra;
+    input.limits = kTemplateLimits;
+    TaintedText text;
+    try {
+        text = chat_->render(std::move(input));
+    } catch (const ChatTemplateError& error) {
+        throw RequestError(400, std::string("messages: the model's chat template: ") + error.what(), "messages");
+    }
+    if (!request.continues_answer) return text;
+    const std::string_view all = text.text();
+    const std::size_t at = all.rfind(kMark.substr(0, kMark.size() - 1));
+    if (at == all.npos) refuse("continue_final_message", "a chat template that shows the last message", served_.name);
+    std::string_view before = all.substr(0, at);
+    if (!all.substr(at).starts_with(kMark)) before = before.substr(0, before.find_last_not_of(" \n\r\t") + 1);
+    return text.part(before);
+}
+
+void PromptReader::check_ids(const char* name, std::span<const Token> ids) const {
+    const std::uint32_t vocab_size = served_.model.config().decoder.vocab_size;
+    for (const Token id : ids)
+        if (id >= vocab_size) refuse(name, "ids below " + std::to_string(vocab_size), std::to_string(id));
+}
+
+std::shared_ptr<const TokenRules> PromptReader::token_rules(const Request& request) {
+    check_ids("stop_token_ids", request.end_tokens);
+    if (!request.allowed && request.bad_words.empty()) return nullptr;
+    TokenRules rules{.vocab_size = served_.model.config().decoder.vocab_size, .allowed = {}, .banned = {}};
+    if (request.allowed) {
+        if (request.allowed->empty()) refuse("allowed_token_ids", "1 token id or more", "none");
+        if (request.form != Form::any || rules_)
+            refuse("allowed_token_ids", rules_ ? "a model that continues texts" : "no form beside it", "another one");
+        check_ids("allowed_token_ids", *request.allowed);
+        rules.allowed.assign((rules.vocab_size + 31) / 32, 0);
+        for (const Token id : *request.allowed) rules.allowed[id / 32] |= 1u << id % 32;
+    }
+    // As vLLM has it: a text's tokens at a text's start, and behind a space.
+    for (const std::string& word : request.bad_words)
+        for (const std::string& text : {word, ' ' + word}) {
+            std::vector<Token> tokens = read_text(text, {.add_special = false}, "bad_words");
+            if (!tokens.empty()) rules.banned.push_back(std::move(tokens));
+        }
+    return std::make_shared<const TokenRules>(std::move(rules));
+}
+
+/// The tokens of a prompt that are read, of as many as there are.
+std::vector<Token> PromptReader::fitted(std::vector<Token> tokens, const Request& request) const {
+    const std::size_t most = std::min(request.most_prompt.value_or(0xffffffffu), tokens_.most());
+    if (request.most_prompt && tokens.size() > most)
+        tokens.erase(tokens.begin(), tokens.end() - static_cast<std::ptrdiff_t>(most));
+    return checked(tokens_, std::move(tokens));
 }
 
 /// What the languages change. They are looked for among all tokens: what was found is kept.
@@ -108,7 +190,12 @@ std::shared_ptr<const ToldLanguages> PromptReader::told(const Languages& languag
 
 PromptReader::Prompted PromptReader::read_sources(const Request& request) {
     if (request.prompts.empty()) refuse("prompt", "a text", "none");
-    const std::string field = request.form != Form::any ? request.form_field : request.echo ? "echo" : "";
+    const std::string field = request.form != Form::any ? request.form_field
+                              : request.echo            ? "echo"
+                              : request.adds_special    ? "add_special_tokens"
+                              : request.allowed         ? "allowed_token_ids"
+                              : request.most_prompt     ? "truncate_prompt_tokens"
+                                                        : "";
     if (!field.empty())
         throw RequestError(400, field + ": expected none, for " + served_.name + " writes a text from a text", field);
     Prompted read;
@@ -160,21 +247,29 @@ PromptReader::Prompted PromptReader::read(const Request& request) {
     const Languages& told = request.languages;
     if (const char* field = !told.from.empty() ? told.from_name : !told.to.empty() ? told.to_name : nullptr)
         refuse(field, "a model that writes a text from a text", served_.name);
-    if (request.is_chat) {
-        const std::optional<ForcedCall> call = forced_call_of(request, chat());
-        BegunAnswer answer{render(request), call ? call->begun().text() : ""};
-        if (chat_)
-            answer = begin_answer(chat_->dialect(), std::move(answer.prompt), call ? &*call : nullptr,
-                                  request.form != Form::any);
-        return {{named("messages", [&] { return checked(tokens_, read_rendered(answer.prompt)); })},
-                std::move(answer.begun)};
-    }
+    if (request.is_chat) return read_conversation(request);
     if (request.prompts.empty()) refuse("prompt", "a text", "none");
+    const TokenizeOptions options{.add_special = request.adds_special.value_or(true)};
     Prompted read;
     for (const Prompt& prompt : request.prompts)
-        read.prompts.push_back(named(
-            "prompt", [&] { return checked(tokens_, prompt.is_tokens ? prompt.tokens : tokens_.read(prompt.text)); }));
+        read.prompts.push_back(named("prompt", [&] {
+            return fitted(prompt.is_tokens ? prompt.tokens : tokens_.read(prompt.text, options), request);
+        }));
     return read;
+}
+
+PromptReader::Prompted PromptReader::read_conversation(const Request& request) {
+    const std::optional<ForcedCall> call = forced_call_of(request, chat());
+    if (call && request.continues_answer)
+        refuse("tool_choice", "no call that must be where the last message goes on", "one");
+    BegunAnswer answer{render(request), call                       ? call->begun().text()
+                                        : request.continues_answer ? begun_by(request)
+                                                                   : std::string()};
+    if (chat_ && !request.continues_answer)
+        answer = begin_answer(chat_->dialect(), std::move(answer.prompt), call ? &*call : nullptr,
+                              request.form != Form::any);
+    return {{named("messages", [&] { return fitted(read_rendered(answer.prompt, request), request); })},
+            std::move(answer.begun)};
 }
 
 PromptReader::Prompted PromptReader::read(const VectorRequest& request) {

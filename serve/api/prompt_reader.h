@@ -12,6 +12,7 @@
 #include "host/model/text_prompts.h"
 #include "host/translate/translation.h"
 #include "serve/api/request.h"
+#include "serve/jobs/token_rules.h"
 #include "serve/jobs/worker.h"
 
 namespace fovea::serve {
@@ -41,12 +42,18 @@ public:
                                                const char* param);
     /// The conversation as the text that the model continues, and the tokens of such a text.
     [[nodiscard]] TaintedText render(const Request& request) const;
-    [[nodiscard]] std::vector<Token> read_rendered(const TaintedText& prompt);
+    [[nodiscard]] std::vector<Token> read_rendered(const TaintedText& prompt, const Request& request);
+    /// Tokens that the request's answers may not have; null: none is said.
+    [[nodiscard]] std::shared_ptr<const TokenRules> token_rules(const Request& request);
     /// The model's way to talk; null where it answers one text at a time.
     [[nodiscard]] const ModelChat* chat() const { return chat_ ? &*chat_ : nullptr; }
     [[nodiscard]] std::uint64_t memory_bytes() const { return tokens_.memory_bytes(); }
 
 private:
+    [[nodiscard]] TaintedText render_template(const Request& request) const;
+    [[nodiscard]] std::vector<Token> fitted(std::vector<Token> tokens, const Request& request) const;
+    void check_ids(const char* name, std::span<const Token> ids) const;
+    [[nodiscard]] Prompted read_conversation(const Request& request);
     [[nodiscard]] Prompted read_sources(const Request& request);
     [[nodiscard]] std::shared_ptr<const ToldLanguages> told(const Languages& languages);
 

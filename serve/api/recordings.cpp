@@ -58,6 +58,7 @@ void read_fields(const Fields& fields, SpeechRequest& request) {
     request.times = read_times(fields, request.form);
     request.temperature = static_cast<float>(fields.real("temperature", 0, 0, 1));
     const std::int64_t seed = fields.whole("seed", 0, -1, INT64_MAX);
+    request.says_seed = fields.find("seed") != nullptr;
     request.random_seed = seed == -1;
     request.seed = static_cast<std::uint64_t>(seed);
     request.stream = fields.flag("stream", false);
@@ -200,6 +201,7 @@ JobPtr speech_job(const Call& call, const host::Opened& served, SpeechRequest& r
 Reply hear(Call& call, Service& service, bool translates) {
     SpeechRequest request = read_upload(call.content_type, std::move(call.body));
     const ModelEntry& entry = service.find(request.model, Work::speech);
+    if (!request.says_seed) request.seed = entry.seed.seed, request.random_seed = entry.seed.is_random;
     const JobPtr job = speech_job(call, entry.served, request, translates);
     Reply reply = reply_of(call, entry, job, std::make_unique<SpeechAnswer>(request, translates), request.stream);
     if (request.random_seed) reply.tell_seed();

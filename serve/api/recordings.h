@@ -22,7 +22,7 @@ struct SpeechRequest {
     TimesOf times;
     float temperature = 0;
     std::uint64_t seed = 0;
-    bool random_seed = false, stream = false;
+    bool says_seed = false, random_seed = false, stream = false;
     bool voice = false;  ///< stretches without one are passed over
 };
 

@@ -44,6 +44,15 @@ Json read_body(std::string_view body) {
     return read;
 }
 
+void set_choices(const Request& request, Job& job) {
+    job.sampler = request.sampler;
+    job.penalized = request.penalized;
+    job.stop = request.stop;
+    job.end_tokens.insert(job.end_tokens.end(), request.end_tokens.begin(), request.end_tokens.end());
+    job.shows_special = request.shows_special;
+    job.shows_stop = request.shows_stop;
+}
+
 std::string read_content(const Json& content, const std::string& place) {
     if (content.is_array()) return join_parts(content, place);
     if (content.is_string()) return content.get<std::string>();
@@ -75,7 +84,8 @@ Json read_messages(const Json& messages) {
             read[i].erase("tool_calls");
         }
         const Json* content = fields.find("content");
-        if (fields.find("images")) fields.only("images", Json::array());
+        fields.only("images", Json::array());
+        for (const char* other : {"function_call", "audio"}) fields.only(other, Json());
         if (!content)
             read[i]["content"] = "";
         else if (content->is_array())

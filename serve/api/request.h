@@ -46,7 +46,12 @@ struct Request {
     Json messages = Json::array();
     Json tools;  ///< null: none
     Json template_extra = Json::object();
+    Json documents;                 ///< null: none
+    bool opens_answer = true;       ///< of a chat: its prompt ends with what begins an answer,
+    bool continues_answer = false;  ///< or goes on to the end of the last message, the assistant's
     std::vector<Prompt> prompts;
+    std::optional<bool> adds_special;          ///< start and end tokens around prompts; none: as their kind has them
+    std::optional<std::uint32_t> most_prompt;  ///< tokens of a prompt, whose last ones are kept
     Languages languages{.from = {}, .to = {}, .from_name = "from", .to_name = "to"};  ///< of texts written from others
     bool splits = false;        ///< a source that is too long is read in parts, each a prompt of its own
     bool parts_thought = true;  ///< of a chat's answer: the model's reasoning is a field of its own
@@ -58,6 +63,11 @@ struct Request {
     Penalized penalized;
     bool random_seed = false;
     std::vector<std::string> stop;
+    std::vector<Token> end_tokens;              ///< beside the model's
+    std::optional<std::vector<Token>> allowed;  ///< none: all tokens
+    std::vector<std::string> bad_words;         ///< texts that the answer has not
+    bool shows_special = false;                 ///< the text has special tokens,
+    bool shows_stop = false;                    ///< and the stop text that ended it
     std::uint32_t n_each = 1;
     int n_likeliest = -1;  ///< -1: no probabilities
     bool echo = false, stream = false, with_usage = false;
@@ -68,6 +78,9 @@ struct Request {
     std::string grammar;                         ///< Form::grammar, or the expression of Form::regex
     std::string form_field = "response_format";  ///< that names the form
     std::string tool;                            ///< Form::tool: its name; empty: any of them
+    bool calls_once = false;                     ///< of several calls of tools only the first is one
+
+    std::string ignored;  ///< names of fields that are not known, with commas between them
 };
 
 /// Vectors of texts are asked for.
@@ -85,8 +98,14 @@ inline constexpr std::size_t kMostTexts = 2048;      // of an embeddings request
 inline constexpr std::size_t kMostStops = 16;        // stop strings,
 inline constexpr std::size_t kMostStopBytes = 1024;  // together
 inline constexpr std::size_t kMostBiases = 1024;     // of tokens
+inline constexpr std::size_t kMostBadWords = 256;    // texts that an answer has not,
+inline constexpr std::size_t kMostBadBytes = 16384;  // together
+inline constexpr std::ptrdiff_t kMostUnknown = 16;   // fields
 inline constexpr int kMostLikeliest = 20;
 inline constexpr std::size_t kMostDepth = 100;  // of arrays and objects in each other
+
+/// Gives a request's job what the request says of how its tokens are chosen and where its answers end. `job` may have end tokens.
+void set_choices(const Request& request, Job& job);
 
 /// JSON of any bytes, or RequestError: what is not JSON, or is too deep.
 [[nodiscard]] Json read_body(std::string_view body);

@@ -1,4 +1,5 @@
 // POST /v1/responses: items instead of messages, of which a conversation is made for the model's template.
+#include "serve/api/field_readers.h"
 #include "serve/api/text_answer.h"
 #include "serve/api/text_fields.h"
 
@@ -244,7 +245,7 @@ std::string ResponseAnswer::call(const CallPiece& piece, bool is_last) {
         out += open({{"id", next_id("fc_")},
                      {"type", "function_call"},
                      {"status", "in_progress"},
-                     {"call_id", next_id("call_")},
+                     {"call_id", call_id(options_.id, 0, response_["output"].size())},
                      {"name", piece.name},
                      {"arguments", ""}});
     }

@@ -8,14 +8,14 @@ std::string words_of(Work work) { return work == Work::text ? "text" : work == W
 }  // namespace
 
 Service::Service(const std::vector<host::Opened>& models, const Scheduler& scheduler, const Metrics& metrics_,
-                 const WorkerOptions& options)
+                 const WorkerOptions& options, const DefaultSeed& seed)
     : metrics(metrics_), n_viewed(options.n_viewed), n_sequences(options.n_sequences) {
     for (const host::Opened& served : models) {
         const Worker& worker = scheduler.worker(models_.size());
         const Work work = worker.work();
         models_.push_back({served, models_.size(), work, worker.context(), worker.memory_bytes(),
                            PromptReader(served, worker.max_prompt(), work == Work::text), Forms(served.tokenizer),
-                           OwnSampling::of(served.model, served.name)});
+                           OwnSampling::of(served.model, served.name), seed});
     }
 }
 

@@ -14,6 +14,12 @@
 
 namespace fovea::serve {
 
+/// The seed of requests that say none.
+struct DefaultSeed {
+    std::uint64_t seed = 0;
+    bool is_random = false;  ///< a new one for each
+};
+
 struct ModelEntry {
     const host::Opened& served;
     std::size_t index;  ///< among the scheduler's
@@ -23,6 +29,7 @@ struct ModelEntry {
     PromptReader prompts;
     Forms forms;           ///< used by the thread that prepares jobs
     OwnSampling sampling;  ///< of what requests do not say
+    DefaultSeed seed;
 };
 
 /// What endpoints answer from. Used by one thread, but for forms.
@@ -30,7 +37,7 @@ class Service {
 public:
     /// Takes the memory of reading prompts. Throws host::Error. All three must outlive it.
     Service(const std::vector<host::Opened>& models, const Scheduler& scheduler, const Metrics& metrics,
-            const WorkerOptions& options);
+            const WorkerOptions& options, const DefaultSeed& seed);
 
     /// The model of this name, or where none is named the only one for this work. No work: for any. Throws RequestError.
     [[nodiscard]] ModelEntry& find(const std::string& name, std::optional<Work> work);

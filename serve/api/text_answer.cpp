@@ -19,8 +19,9 @@ std::string hex16(std::uint64_t number) {
 /// Refuses more probabilities than an answer may have that is written as a whole.
 void check_chances(const Job& job, std::uint32_t context) {
     if (job.n_likeliest < 0) return;
-    const std::uint64_t n = std::uint64_t{job.n_choices()} * std::min(job.n_new, context) *
-                            (1u + static_cast<std::uint32_t>(job.n_likeliest));
+    std::uint64_t n = std::uint64_t{job.n_choices()} * std::min(job.n_new, context);
+    for (const std::vector<Token>& prompt : job.prompts) n += job.scores_prompt ? prompt.size() * job.n_each : 0;
+    n *= 1u + static_cast<std::uint32_t>(job.n_likeliest);
     if (n > kMostChances)
         refuse("logprobs",
                "at most " + std::to_string(kMostChances) +
@@ -47,6 +48,7 @@ std::optional<AnswerReading> reading_of(const ModelEntry& entry, const Request& 
                          .begun = begun,
                          .parts_thought = request.parts_thought,
                          .reads_calls = !request.tools.is_null(),
+                         .calls_once = request.calls_once,
                          .tools = request.tools};
 }
 
@@ -56,7 +58,7 @@ TextAnswer::TextAnswer(TextAnswerOptions options)
     : Answer(options.n_choices), options_(std::move(options)), choices_(options_.n_choices) {
     for (std::size_t i = 0; i < options_.echo.size() && i < choices_.size(); ++i) {
         choices_[i].text = options_.echo[i];
-        choices_[i].n_chars = n_characters(options_.echo[i]);
+        if (!options_.with_chances) choices_[i].n_chars = n_characters(options_.echo[i]);
     }
     for (Written& written : choices_)
         if (options_.reading) written.reader = AnswerReader(*options_.reading);
@@ -127,7 +129,6 @@ std::string TextAnswer::chunk(const char* object, Json choice, Json logprobs, co
     Json json = head(object);
     json["choices"] = Json::array({ended_choice(std::move(choice), std::move(logprobs), finish)});
     if (finish && options_.with_hash) json["fovea_logits_hash"] = hex16(written.last.logits_hash);
-    if (options_.with_usage) json["usage"] = nullptr;
     return as_event(json);
 }
 
@@ -153,20 +154,20 @@ TextJob text_job(const Call& call, ModelEntry& entry, const Request& request, st
     const std::string foreign = foreign_bias(request.penalized.biases, entry.served.model.config().decoder.vocab_size);
     if (!foreign.empty()) throw RequestError(400, "logit_bias: expected token " + foreign, "logit_bias");
     job->n_each = request.n_each;
-    job->sampler = request.sampler;
-    job->penalized = request.penalized;
+    set_choices(request, *job);
+    job->token_rules = entry.prompts.token_rules(request);
     if (!job->rules)
         entry.sampling.fill(request.said, job->sampler, job->penalized.n_recent);
     else if (!request.said.temperature)
         job->sampler.temperature = 0;
     const std::uint32_t most = job->rules ? job->rules->most_new(entry.context) : 0xffffffffu;
     job->n_new = std::min(most, request.n_new.value_or(job->rules ? most : n_unsaid));
-    job->stop = request.stop;
     job->n_likeliest = request.n_likeliest;
+    job->scores_prompt = request.echo && request.n_likeliest >= 0;
     if (!request.stream) check_chances(*job, entry.context);
     if (const ModelChat* chat = entry.prompts.chat(); chat && request.is_chat) {
         job->stop.insert(job->stop.end(), chat->stops().begin(), chat->stops().end());
-        job->end_tokens = chat->end_tokens();
+        job->end_tokens.insert(job->end_tokens.end(), chat->end_tokens().begin(), chat->end_tokens().end());
         job->shown = chat->marks();
     }
     job->hash_logits = call.wants_hash;
@@ -181,7 +182,8 @@ TextJob text_job(const Call& call, ModelEntry& entry, const Request& request, st
                 return Failure{503, "server: out of memory"};
             }
         };
-    job->sampler.seed = drawn_seed(request.random_seed, request.sampler.seed);
+    job->sampler.seed = request.said.seed ? drawn_seed(request.random_seed, request.sampler.seed)
+                                          : drawn_seed(entry.seed.is_random, entry.seed.seed);
     return {job, std::move(read.begun)};
 }
 

@@ -124,7 +124,8 @@ template<class OwnAnswer, class... More>
     const TextJob made = text_job(call, entry, request, n_unsaid);
     auto answer = std::make_unique<OwnAnswer>(text_options(call, entry, request, made), std::forward<More>(more)...);
     Reply reply = reply_of(call, entry, made.job, std::move(answer), request.stream);
-    if (request.random_seed) reply.tell_seed();
+    if (made.job->sampler.seed != request.sampler.seed) reply.tell_seed();
+    if (!request.ignored.empty()) reply.headers.emplace_back("X-Fovea-Ignored", request.ignored);
     return reply;
 }
 

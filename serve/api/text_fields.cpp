@@ -1,14 +1,14 @@
-// The fields of requests for texts, as rows: OpenAI's three kinds, Ollama's two with their options, and the lines of `run --batch`.
+// The fields of requests for texts: the readers of most rows of text_fields.inc, and what becomes of fields that it has not.
 #include "serve/api/text_fields.h"
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
+
+#include "host/base/nearest.h"
+#include "serve/api/field_readers.h"
 
 namespace fovea::serve {
 namespace {
-
-constexpr std::size_t kMostPlaces = 1024;  // of a choice
 
 // ---- how tokens are chosen -------------------------------------------------------------------------------------------
 
@@ -36,17 +36,46 @@ void read_biases(const Fields&, const char* name, const Json& given, Request& re
     }
 }
 
-void read_recent(const Fields& fields, const char* name, const Json&, Request& request) {
+/// Tokens that penalties look back.
+std::uint32_t recent_of(const Fields& fields, const char* name, Request& request) {
     const std::int64_t n_recent = fields.whole(name, 0, -1, 1 << 30);
-    request.penalized.n_recent = n_recent < 0 ? 0xffffffffu : static_cast<std::uint32_t>(n_recent);
-    request.penalized.n_counted = request.penalized.n_recent;
     request.said.repeat_last_n = true;
+    return n_recent < 0 ? 0xffffffffu : static_cast<std::uint32_t>(n_recent);
+}
+
+std::vector<Token> ids_of(const Fields& fields, const char* name, const Json& list,
+                          std::size_t most = ~std::size_t{0}) {
+    if (!list.is_array()) fields.refuse(name, "an array of token ids", list);
+    if (list.size() > most) fields.refuse(name, "at most " + std::to_string(most) + " token ids", list);
+    return read_token_ids(list, name);
+}
+
+/// A text or an array of them. Throws where there are more, or of more bytes together.
+void read_texts(const Fields& fields, const char* name, const Json& given, std::size_t most, std::size_t most_bytes,
+                std::vector<std::string>& texts) {
+    std::size_t n_bytes = 0;
+    for (const Json& text : given.is_array() ? given : Json::array({given})) {
+        if (!text.is_string()) fields.refuse(name, "a string or an array of strings", text);
+        if (text.get_ref<const std::string&>().empty()) continue;
+        texts.push_back(text.get<std::string>());
+        n_bytes += texts.back().size();
+    }
+    if (texts.size() > most || n_bytes > most_bytes)
+        refuse(fields.path(name),
+               "at most " + std::to_string(most) + " strings of " + std::to_string(most_bytes) + " bytes together",
+               "more");
+}
+
+void read_bad_words(const Fields& fields, const char* name, const Json& words, Request& request) {
+    read_texts(fields, name, words, kMostBadWords, kMostBadBytes, request.bad_words);
 }
 
 // ---- where an answer ends --------------------------------------------------------------------------------------------
 
 void read_length(const Fields& fields, const char* name, const Json& value, Request& request) {
-    if (request.is_chat && std::string_view(name) == "max_tokens" && fields.find("max_completion_tokens")) return;
+    const std::string_view field = name;
+    if (request.is_chat && field != "max_completion_tokens" && fields.find("max_completion_tokens")) return;
+    if (field == "n_predict" && fields.find("max_tokens")) return;
     request.n_new = value == -1 ? kMostNew  // as llama.cpp's server has it
                                 : static_cast<std::uint32_t>(fields.whole(name, 0, request.is_chat ? 1 : 0, kMostNew));
 }
@@ -57,108 +86,7 @@ void read_num_predict(const Fields& fields, const char* name, const Json&, Reque
 }
 
 void read_stops(const Fields& fields, const char* name, const Json& stop, Request& request) {
-    std::size_t n_bytes = 0;
-    for (const Json& text : stop.is_array() ? stop : Json::array({stop})) {
-        if (!text.is_string()) fields.refuse(name, "a string or an array of strings", text);
-        if (text.get_ref<const std::string&>().empty()) continue;
-        request.stop.push_back(text.get<std::string>());
-        n_bytes += request.stop.back().size();
-    }
-    if (request.stop.size() > kMostStops || n_bytes > kMostStopBytes)
-        refuse(fields.path(name),
-               "at most " + std::to_string(kMostStops) + " strings of " + std::to_string(kMostStopBytes) +
-                   " bytes together",
-               "more");
-}
-
-// ---- what an answer must be: fields of OpenAI's and Ollama's, llama.cpp's server and vLLM's ---------------------------------
-
-void read_response_format(const Fields&, const char* name, const Json& format, Request& request) {
-    const Fields f(format, name);
-    const std::string type = f.one_of("type", {"text", "json_object", "json_schema"});
-    if (type == "text") return;
-    request.form = type == "json_schema" || f.find("schema") ? Form::schema : Form::json;
-    if (type == "json_schema")
-        request.schema = Fields(f.need("json_schema", "an object with a schema"), "response_format.json_schema")
-                             .need("schema", "a JSON schema");
-    else if (const Json* schema = f.find("schema"))  // as llama.cpp's server has it
-        request.schema = *schema;
-}
-
-void read_text_format(const Fields&, const char* name, const Json& text, Request& request) {
-    const Json* format = Fields(text, name).find("format");
-    if (!format) return;
-    const Fields f(*format, "text.format");
-    const std::string type = f.one_of("type", {"text", "json_object", "json_schema"});
-    if (type == "text") return;
-    request.form = type == "json_schema" ? Form::schema : Form::json;
-    request.form_field = "text.format";
-    if (type == "json_schema") request.schema = f.need("schema", "a JSON schema");
-}
-
-void read_output_format(const char* name, const Json& format, Request& request) {
-    const Fields f(format, name);
-    (void)f.one_of("type", {"json_schema"});
-    request.form = Form::schema;
-    request.form_field = name;
-    request.schema = f.need("schema", "a JSON schema");
-}
-
-void read_format(const Fields& fields, const char* name, const Json& format, Request& request) {
-    if (format == "") return;
-    if (format != "json" && !format.is_object()) fields.refuse(name, "\"json\" or a JSON schema", format);
-    request.form_field = name;
-    request.form = format == "json" ? Form::json : Form::schema;
-    if (format.is_object()) request.schema = format;
-}
-
-/// The request's form, unless another field has said one.
-void take_form(const Fields& fields, const char* name, Form form, Request& request) {
-    if (request.form != Form::any)
-        refuse(fields.path(name), "one form of the answer (response_format, json_schema, grammar or regex)",
-               "another beside it");
-    request.form = form;
-    request.form_field = fields.path(name);
-}
-
-/// A schema, or JSON of one in a string.
-void read_schema(const Fields& fields, const char* name, const Json& given, Request& request) {
-    take_form(fields, name, Form::schema, request);
-    try {
-        request.schema = given.is_string() ? read_body(given.get_ref<const std::string&>()) : given;
-    } catch (const RequestError&) {
-        fields.refuse(name, "a JSON schema", given);
-    }
-}
-
-void read_grammar(const Fields& fields, const char* name, const Json&, Request& request) {
-    std::string grammar = fields.text(name);
-    if (grammar.empty()) return;
-    take_form(fields, name, Form::grammar, request);
-    request.grammar = std::move(grammar);
-}
-
-void read_regex(const Fields& fields, const char* name, const Json&, Request& request) {
-    take_form(fields, name, Form::regex, request);
-    request.grammar = fields.text(name);
-}
-
-/// Texts, which become a grammar's alternatives.
-void read_choice(const Fields& fields, const char* name, const Json& choices, Request& request) {
-    take_form(fields, name, Form::grammar, request);
-    if (!choices.is_array() || choices.empty() || choices.size() > kMostPlaces)
-        fields.refuse(name, "an array of 1 to " + std::to_string(kMostPlaces) + " texts", choices);
-    for (const Json& choice : choices) {
-        if (!choice.is_string()) fields.refuse(name, "texts", choice);
-        request.grammar += request.grammar.empty() ? "root ::= \"" : " | \"";
-        for (const char c : choice.get_ref<const std::string&>()) {
-            char spelled[8];
-            std::snprintf(spelled, sizeof spelled, "\\x%02X", static_cast<unsigned char>(c));
-            const bool is_special = c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20;
-            request.grammar += is_special ? spelled : std::string(1, c);
-        }
-        request.grammar += '"';
-    }
+    read_texts(fields, name, stop, kMostStops, kMostStopBytes, request.stop);
 }
 
 // ---- conversations and their templates -------------------------------------------------------------------------------
@@ -169,6 +97,13 @@ void read_tokens(const Fields&, const char* name, const Json& value, Request& re
     if (!value.is_array() || value.empty() || !std::all_of(value.begin(), value.end(), is_id))
         refuse(name, "a list of token ids", "another value");
     request.prompts.push_back({{}, read_token_ids(value, name), true});
+}
+
+/// A last message that says it is the beginning of the answer, as Mistral's and Moonshot's clients have it, is.
+void read_chat_messages(const Fields&, const char* name, const Json& value, Request& request) {
+    request.messages = read_messages(value);
+    const Fields last(value.back(), at(name, value.size() - 1));
+    request.continues_answer = last.flag("prefix", false) || last.flag("partial", false);
 }
 
 /// Without a message, or with an empty prompt, the model is to be loaded.
@@ -192,84 +127,6 @@ void read_system(const Fields& fields, const char* name, const Json&, Request& r
         request.messages.push_back({{"role", "system"}, {"content", text}});
 }
 
-void need_function(const Fields& tool) {
-    if (const std::string type = tool.text("type"); type != "function")
-        refuse(tool.path("type"), "function", type.substr(0, 40), "unsupported_parameter");
-}
-
-/// Functions with names, at most 128.
-void read_tools(const Fields& fields, const char* name, const Json& tools, Request& request) {
-    if (tools.empty()) return;
-    if (!tools.is_array() || tools.size() > 128) fields.refuse(name, "an array of at most 128", tools);
-    for (std::size_t i = 0; i < tools.size(); ++i) {
-        const std::string place = at(name, i);
-        const Fields function(Fields(tools[i], place).need("function", "an object"), place + ".function");
-        if (function.text("name").empty()) (void)function.need("name", "a function's name");
-    }
-    request.tools = tools;
-}
-
-void read_tool_choice(const Fields& fields, const char* name, const Json& choice, Request& request) {
-    if (choice == "auto") return;
-    if (choice.is_string() && choice != "none" && choice != "required")
-        fields.refuse(name, "auto, none, required or an object that names a tool", choice);
-    if (choice == "none") {
-        request.tools = nullptr;
-        return;
-    }
-    if (request.tools.is_null()) fields.refuse(name, "tools beside it", choice);
-    request.form = Form::tool;
-    if (choice == "required") return;
-    request.tool = Fields(Fields(choice, name).need("function", "a function"), "tool_choice.function").text("name");
-    const bool known = std::any_of(request.tools.begin(), request.tools.end(),
-                                   [&](const Json& tool) { return tool["function"]["name"] == request.tool; });
-    if (!known)
-        throw RequestError(400, "tool_choice.function.name: expected one of tools, got " + request.tool.substr(0, 60),
-                           name);
-}
-
-/// A response's functions, as chats have them. Other tools would run on the server, which has none.
-void read_function_tools(const Fields& fields, const char* name, const Json& tools, Request& request) {
-    if (!tools.is_array()) fields.refuse(name, "an array", tools);
-    Json functions = Json::array();
-    for (std::size_t i = 0; i < tools.size(); ++i) {
-        need_function(Fields(tools[i], at(name, i)));
-        Json function = tools[i];
-        function.erase("type");
-        functions.push_back({{"type", "function"}, {"function", std::move(function)}});
-    }
-    read_tools(fields, name, functions, request);
-}
-
-void read_function_choice(const Fields& fields, const char* name, const Json& choice, Request& request) {
-    if (!choice.is_object()) return read_tool_choice(fields, name, choice, request);
-    const Fields named(choice, name);
-    need_function(named);
-    read_tool_choice(fields, name, {{"type", "function"}, {"function", {{"name", named.text("name")}}}}, request);
-}
-
-/// Anthropic's tools, as chats have them. Its own would run on the server, which has none.
-void read_custom_tools(const Fields& fields, const char* name, const Json& tools, Request& request) {
-    if (!tools.is_array()) fields.refuse(name, "an array", tools);
-    Json functions = Json::array();
-    for (std::size_t i = 0; i < tools.size(); ++i) {
-        const Fields tool(tools[i], at(name, i));
-        (void)tool.one_of("type", {"custom"});
-        Json function = {{"name", tool.text("name")}};
-        if (tool.find("description")) function["description"] = tool.text("description");
-        function["parameters"] = tool.need("input_schema", "a JSON schema");
-        functions.push_back({{"type", "function"}, {"function", std::move(function)}});
-    }
-    if (!functions.empty()) read_tools(fields, name, functions, request);
-}
-
-void read_custom_choice(const Fields& fields, const char* name, const Json& choice, Request& request) {
-    const Fields chosen(choice, name);
-    const std::string type = chosen.one_of("type", {"auto", "any", "tool", "none"});
-    if (type != "tool") return read_tool_choice(fields, name, type == "any" ? "required" : type, request);
-    read_tool_choice(fields, name, {{"type", "function"}, {"function", {{"name", chosen.text("name")}}}}, request);
-}
-
 /// How much the model is to reason.
 void read_effort(const Fields& fields, const char* name, const Json&, Request& request) {
     if (fields.text(name).empty()) return;
@@ -290,6 +147,52 @@ void read_think(const Fields& fields, const char* name, const Json& think, Reque
     request.template_extra[think.is_boolean() ? "enable_thinking" : "reasoning_effort"] = think;
 }
 
+/// {"type": "enabled"} or "disabled", as Anthropic's clients and others have it.
+void read_thinking(const Fields&, const char* name, const Json& thinking, Request& request) {
+    const std::string type = Fields(thinking, name).one_of("type", {"adaptive", "enabled", "disabled"});
+    if (type != "adaptive") request.template_extra["enable_thinking"] = type == "enabled";
+}
+
+void read_output_config(const Fields& fields, const char* name, const Json& config, Request& request) {
+    const Fields members(config, name);
+    if (const Json* format = members.find("format"))
+        read_output_format(fields, "output_config.format", *format, request);
+    if (members.find("effort"))
+        request.template_extra.emplace("reasoning_effort",
+                                       members.one_of("effort", {"low", "medium", "high", "xhigh", "max"}));
+}
+
+/// Edits that change nothing of what is read: what was thought stays where it is.
+void read_context_management(const Fields&, const char* name, const Json& management, Request&) {
+    const Fields members(management, name);
+    const Json* edits = members.find("edits");
+    if (edits && !edits->is_array()) members.refuse("edits", "an array", *edits);
+    for (std::size_t i = 0; edits && i < edits->size(); ++i) {
+        const Fields edit((*edits)[i], at(members.path("edits"), i));
+        (void)edit.one_of("type", {"clear_thinking_20251015"});
+        (void)edit.need("keep", "all");
+        edit.only("keep", "all");
+    }
+}
+
+void read_documents(const Fields& fields, const char* name, const Json& documents, Request& request) {
+    if (!documents.is_array()) fields.refuse(name, "an array of objects", documents);
+    for (std::size_t i = 0; i < documents.size(); ++i) (void)Fields(documents[i], at(name, i));
+    if (!documents.empty()) request.documents = documents;
+}
+
+void read_continuation(const Fields& fields, const char* name, const Json& value, Request& request) {
+    if (!fields.flag(name, false)) return;
+    if (fields.flag("add_generation_prompt", false)) fields.refuse(name, "no add_generation_prompt beside it", value);
+    request.continues_answer = true;
+}
+
+void read_truncation(const Fields& fields, const char* name, const Json&, Request& request) {
+    const std::int64_t most = fields.whole(name, 0, -1, kMostNew);
+    if (most == 0) refuse(fields.path(name), "-1 or a number from 1", "0");
+    request.most_prompt = most < 0 ? kMostNew : static_cast<std::uint32_t>(most);
+}
+
 // ---- what comes beside a text ----------------------------------------------------------------------------------------
 
 void read_included(const Fields& fields, const char* name, const Json& include, Request&) {
@@ -298,12 +201,19 @@ void read_included(const Fields& fields, const char* name, const Json& include, 
         fields.refuse(name, "no logprobs", "message.output_text.logprobs");
 }
 
+void read_stream_options(const Fields&, const char* name, const Json& options, Request& request) {
+    const Fields members(options, name);
+    request.with_usage = members.flag("include_usage", false);
+    members.only("continuous_usage_stats", false);
+}
+
 void check_id(const Fields&, const char* name, const Json& id, Request&) {
     if (!id.is_string() && !id.is_number()) refuse(name, "a text or a number", "another value");
 }
 
 using Row = FieldRow<Request>;
 using Only = Row::Only;
+using Ignored = Row::Ignored;
 // A field's place in the request; and what reads a field that has none.
 #define IN(place) \
     [](Request & request) -> auto& { return request.place; }
@@ -311,128 +221,63 @@ using Only = Row::Only;
     [](const Fields& fields [[maybe_unused]], const char* name [[maybe_unused]], const Json& value [[maybe_unused]], \
        Request& request [[maybe_unused]]) { __VA_ARGS__; }
 
-/// In the order in which they are read: of several wrong ones the first is refused.
 const Row kRows[] = {
-    {"model", kAll, IN(model)},
-    // What asks for state, for tools of the server's or for another way to compute.
-    {"previous_response_id", kResponse, Only{""}},
-    {"conversation", kResponse, Only{""}},
-    {"prompt", kResponse, Only{""}},
-    {"background", kResponse, Only{false}},
-    {"truncation", kResponse, Only{"disabled"}},
-    {"n", kResponse, Only{1}},
-    {"top_logprobs", kResponse, Only{0}},
-    {"include", kResponse, read_included},
-    {"store", kResponse, AS((void)fields.flag(name, false))},
-    {"instructions", kResponse, read_system},
-    {"input", kResponse, read_items},
-    {"raw", kOllamaGenerate, AS(request.is_chat = !fields.flag(name, false))},
-    {"system", kOllamaGenerate, read_system},
-    {"prompt", kOllamaGenerate, read_ollama_prompt},
-    {"suffix", kOllamaGenerate, Only{""}},
-    {"template", kOllamaGenerate, Only{""}},
-    {"images", kOllamaGenerate, Only{Json::array()}},
-    {"context", kOllamaGenerate, Only{Json::array()}},
-    {"prompt", kCompletion | kBatch, AS(request.prompts = read_prompts(value, name, kMostChoices))},
-    {"tokens", kBatch | kLine, read_tokens},
-    {"messages", kChat | kBatch, AS(request.messages = read_messages(value))},
-    {"messages", kOllamaChat, read_ollama_messages},
-    {"system", kMessages, AS(request.messages.push_back({{"role", "system"}, {"content", read_content(value, name)}}))},
-    {"messages", kMessages, read_turns},
-    {"mcp_servers", kMessages, Only{Json::array()}},
-    {"id", kBatch | kLine, check_id},
-#define FOVEA_SAMPLER_REAL(field, neutral, least, most, draws, flag, help, openai, openai_default, ollama, \
-                           ollama_default, key)                                                            \
-    {openai, kSampled, IN(sampler.field), least, most, openai_default},                                    \
-        {ollama, kOllamaOptions, IN(sampler.field), least, most, ollama_default},
-#define FOVEA_SAMPLER_COUNT(field, neutral, most, ...) \
-    {#field, kSampled | kOllamaOptions, AS(request.sampler.field = count_of(fields, name, neutral, most))},
-#define FOVEA_SAMPLER_SEED(field) {#field, kOpenAi | kBatch | kOllamaOptions, read_seed},
-#include "fovea/sampler_options.inc"
-    {"mirostat", kOpenAi | kOllamaOptions, AS(if (value == 1) fields.refuse(name, "0 or 2", value))},
-    {"ignore_eos", kOpenAi | kBatch, AS(if (fields.flag(name, false)) request.sampler.min_tokens = kNeverEnds)},
-    {"dry_penalty_last_n", kOpenAi, Only{-1}},
-    {"dry_sequence_breakers", kOpenAi, Only{Json::array({"\n", ":", "\"", "*"})}},
-    {"repeat_last_n", kOllamaOptions, read_recent},
-    {"logit_bias", kOpenAi | kBatch, read_biases},
-    {"max_tokens", kChat | kCompletion | kBatch, read_length},
-    {"max_completion_tokens", kChat, read_length},
-    {"max_output_tokens", kResponse,
-     AS(request.n_new = static_cast<std::uint32_t>(fields.whole(name, 0, 1, kMostNew)))},
-    {"num_predict", kOllamaOptions, read_num_predict},
-    {"max_tokens", kMessages, AS(request.n_new = static_cast<std::uint32_t>(fields.whole(name, 0, 1, kMostNew)))},
-    {"stop_sequences", kMessages, read_stops},
-    {"stop", kOpenAi | kBatch | kOllamaOptions, read_stops},
-    {"n", kChat | kCompletion, IN(n_each), 1, kMostChoices},
-    {"stream", kOpenAi | kMessages | kOllamaChat | kOllamaGenerate, IN(stream)},
-    {"stream_options", kChat | kCompletion, AS(request.with_usage = Fields(value, name).flag("include_usage", false))},
-    {"echo", kCompletion, IN(echo)},
-    {"logprobs", kCompletion, AS(request.n_likeliest = static_cast<int>(fields.whole(name, -1, 0, kMostLikeliest)))},
-    {"logprobs", kChat,
-     AS(request.n_likeliest =
-            fields.flag(name, false) ? static_cast<int>(fields.whole("top_logprobs", 0, 0, kMostLikeliest)) : -1)},
-    {"suffix", kCompletion, Only{""}},
-    {"from", kCompletion | kBatch, IN(languages.from)},
-    {"to", kCompletion | kBatch, IN(languages.to)},
-    {"response_format", kChat | kCompletion | kBatch, read_response_format},
-    {"text", kResponse, read_text_format},
-    {"format", kOllamaChat | kOllamaGenerate, read_format},
-    {"output_format", kMessages, AS(read_output_format(name, value, request))},
-    {"output_config", kMessages,
-     AS(if (const Json* format = Fields(value, name).find("format"))
-            read_output_format("output_config.format", *format, request))},
-    {"json_schema", kOpenAi, read_schema},
-    {"grammar", kSampled, read_grammar},
-    {"regex", kSampled, read_regex},
-    {"guided_json", kOpenAi, read_schema},
-    {"guided_grammar", kOpenAi, read_grammar},
-    {"guided_regex", kOpenAi, read_regex},
-    {"guided_choice", kOpenAi, read_choice},
-    {"guided_whitespace_pattern", kOpenAi, Only{""}},
-    {"structured_outputs", kOpenAi, AS(read_text_fields(Fields(value, name), kStructured, request))},
-    {"json", kStructured, read_schema},
-    {"grammar", kStructured, read_grammar},
-    {"regex", kStructured, read_regex},
-    {"choice", kStructured, read_choice},
-    {"structural_tag", kStructured, Only{""}},
-    {"whitespace_pattern", kStructured, Only{""}},
-    {"json_object", kStructured, Only{false}},
-    {"tools", kChat | kOllamaChat, read_tools},
-    {"tools", kResponse, read_function_tools},
-    {"tools", kMessages, read_custom_tools},
-    {"tool_choice", kMessages, read_custom_choice},
-    {"tool_choice", kChat, read_tool_choice},
-    {"tool_choice", kResponse, read_function_choice},
-    {"chat_template_kwargs", kChat | kResponse | kBatch, AS((void)Fields(value, name); request.template_extra = value)},
-    {"reasoning_format", kChat | kResponse,
-     AS(request.parts_thought = fields.one_of(name, {"none", "auto", "deepseek"}) != "none")},
-    {"reasoning_effort", kChat, read_effort},
-    {"reasoning", kResponse, read_reasoning},
-    {"thinking", kMessages,
-     AS(const std::string type = Fields(value, name).one_of("type", {"adaptive", "enabled", "disabled"});
-        if (type != "adaptive") request.template_extra["enable_thinking"] = type == "enabled")},
-    {"think", kOllamaChat | kOllamaGenerate, read_think},
+#include "serve/api/text_fields.inc"
 };
 #undef IN
 #undef AS
 
+/// A field's name as a header may have it.
+std::string printable(const std::string& name) {
+    constexpr std::size_t kLongest = 64;
+    std::string text = name.substr(0, kLongest);
+    for (char& c : text)
+        if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '-' && c != '.') c = '?';
+    return text.empty() ? "?" : text;
+}
+
+/// A field that this object has no row for.
+void read_unknown(const Fields& fields, const std::string& name, unsigned of, Request& request) {
+    constexpr unsigned kAnywhere = kAll | kOllamaOptions;
+    std::vector<std::string> obeyed;
+    bool is_known = false;
+    for (const Row& row : kRows) {
+        const bool is_ignored = std::holds_alternative<Ignored>(row.to);
+        if (name == row.name && is_ignored) return;
+        is_known |= name == row.name && row.of & kAnywhere;
+        if (row.of & of && !is_ignored && !std::holds_alternative<Only>(row.to)) obeyed.emplace_back(row.name);
+    }
+    const std::string path = fields.path(printable(name).c_str());
+    if (is_known)
+        throw RequestError(400, path + ": expected none, for only other requests have this field", path,
+                           "unsupported_parameter");
+    if (const std::string meant = nearest(name, obeyed); !meant.empty())
+        throw RequestError(400, path + ": expected the name of a field, got one that looks like " + meant, path,
+                           "unsupported_parameter");
+    if (std::ranges::count(request.ignored, ',') + 1 >= kMostUnknown)
+        refuse(fields.path(""), "at most " + std::to_string(kMostUnknown) + " fields that are not known", "more");
+    request.ignored += (request.ignored.empty() ? "" : ", ") + path;
+}
+
+bool has_row(const std::string& name, unsigned of) {
+    return std::any_of(std::begin(kRows), std::end(kRows),
+                       [&](const Row& row) { return row.of & of && name == row.name; });
+}
+
 }  // namespace
+
+std::span<const Row> text_fields() { return kRows; }
 
 void read_text_fields(const Fields& fields, unsigned of, Request& request) {
     read_rows<Request>(fields, kRows, of, request);
+    for (const auto& [name, value] : fields.object().items())
+        if (!(of & kLine) && !value.is_null() && !has_row(name, of)) read_unknown(fields, name, of, request);
     if (!(of & (kSampled | kOllamaOptions))) return;
 #define FOVEA_SAMPLER_REAL(field, neutral, least, most, draws, flag, help, openai, openai_default, ollama, ...) \
-    request.said.field = fields.find(of & kOllamaOptions ? ollama : openai) != nullptr;
-#define FOVEA_SAMPLER_COUNT(field, ...) request.said.field = fields.find(#field) != nullptr;
+    request.said.field |= fields.find(of & kOllamaOptions ? ollama : openai) != nullptr;
+#define FOVEA_SAMPLER_COUNT(field, ...) request.said.field |= fields.find(#field) != nullptr;
 #define FOVEA_SAMPLER_SEED FOVEA_SAMPLER_COUNT
 #include "fovea/sampler_options.inc"
-}
-
-std::vector<std::string> text_field_names(unsigned of) {
-    std::vector<std::string> names;
-    for (const Row& row : kRows)
-        if (row.of & of) names.emplace_back(row.name);
-    return names;
 }
 
 }  // namespace fovea::serve

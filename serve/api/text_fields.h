@@ -1,7 +1,6 @@
 // What requests for texts have for fields: one table, from which all of them are read.
 #pragma once
-#include <string>
-#include <vector>
+#include <span>
 
 #include "serve/api/fields.h"
 
@@ -20,18 +19,17 @@ enum : unsigned {
     kLine = 256,          ///< or what such lines alone have
     kMessages = 512,      ///< Anthropic's
     kOpenAi = kChat | kCompletion | kResponse,
-    kSampled = kOpenAi | kBatch | kMessages,  ///< options of sampling by OpenAI's names
-    kAll = kOpenAi | kOllamaChat | kOllamaGenerate | kMessages
+    kOllama = kOllamaChat | kOllamaGenerate,
+    kTalk = kChat | kResponse | kMessages | kBatch,  ///< conversations by OpenAI's names
+    kSampled = kOpenAi | kBatch | kMessages,         ///< options of sampling by those names
+    kAll = kOpenAi | kOllama | kMessages,
+    kEvery = kAll | kBatch
 };
 
-/// Reads the fields that an object of that kind may have. Others are not looked at.
+/// Reads the fields of an object of that kind. A field that no row has for it is refused where other kinds have it, or where its
+/// name looks like a known one; else the request ignores it by name. Lines of a batch are looked at for the rows' fields alone.
 void read_text_fields(const Fields& fields, unsigned of, Request& request);
-/// Their names, in the order of the table.
-[[nodiscard]] std::vector<std::string> text_field_names(unsigned of);
-
-/// The items of a response's input, as messages.
-void read_items(const Fields& fields, const char* name, const Json& input, Request& request);
-/// Anthropic's messages, whose contents are blocks, as those of chats.
-void read_turns(const Fields& fields, const char* name, const Json& turns, Request& request);
+/// The table, in its order.
+[[nodiscard]] std::span<const FieldRow<Request>> text_fields();
 
 }  // namespace fovea::serve

@@ -91,7 +91,8 @@ void Server::check_allowed(Route& route) {
             throw RequestError(403, "Origin: expected one that --cors names, got another");
         const bool all = std::find(options_.origins.begin(), options_.origins.end(), "*") != options_.origins.end();
         route.headers.emplace_back("Access-Control-Allow-Origin", all ? "*" : std::string(origin));
-        route.headers.emplace_back("Access-Control-Expose-Headers", "X-Request-Id, X-Fovea-Logits-Hash, X-Fovea-Seed");
+        route.headers.emplace_back("Access-Control-Expose-Headers",
+                                   "X-Request-Id, X-Fovea-Logits-Hash, X-Fovea-Seed, X-Fovea-Ignored");
         route.headers.emplace_back("Vary", "Origin");
     }
     route.call.user = route.request.peer;

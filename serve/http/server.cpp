@@ -57,7 +57,7 @@ Server::Server(const std::vector<host::Opened>& models, ServerOptions options)
     : models_(models),
       options_(std::move(options)),
       scheduler_(models, options_.worker, metrics_),
-      service_(models, scheduler_, metrics_, options_.worker),
+      service_(models, scheduler_, metrics_, options_.worker, options_.seed),
       http_(
           options_.http, metrics_,
           [this](HttpRequest request, ExchangePtr exchange, int refused) {

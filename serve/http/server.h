@@ -25,6 +25,7 @@ struct ServerOptions {
     std::vector<std::string> origins;   ///< whose pages may ask; "*": all
     std::vector<std::string>
         hosts;  ///< names by which clients may call this server beside this machine's own and addresses
+    DefaultSeed seed;
     std::chrono::seconds time{600};  ///< from a request's arrival to its end
     std::chrono::seconds drain_time{30};
     std::string log_path;     ///< of the request log; empty: there is none

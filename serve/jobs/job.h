@@ -90,6 +90,7 @@ struct Constrained {
     TokenFilter filter;
 };
 using Constrain = std::function<Constrained()>;
+struct TokenRules;  // serve/jobs/token_rules.h
 
 struct Job {
     // What is asked for. Nobody changes it once the job is queued.
@@ -107,9 +108,13 @@ struct Job {
     TextSampler sampler;
     Penalized penalized;
     std::vector<std::string> stop;
-    std::span<const Token> end_tokens;  ///< that end an answer beside the model's own; they outlive the job
-    std::span<const Token> shown;       ///< special tokens that an answer's text has; they outlive it too
-    int n_likeliest = -1;               ///< of each token's alternatives; -1: no probabilities
+    std::vector<Token> end_tokens;                  ///< that end an answer beside the model's own
+    std::shared_ptr<const TokenRules> token_rules;  ///< null: none
+    bool shows_special = false;                     ///< an answer's text has special tokens,
+    bool shows_stop = false;                        ///< and the stop text that ended it
+    std::span<const Token> shown;                   ///< special tokens that an answer's text has; they outlive it too
+    int n_likeliest = -1;                           ///< of each token's alternatives; -1: no probabilities
+    bool scores_prompt = false;                     ///< events have the prompts' tokens first, with probabilities
     bool hash_logits = false;
     std::optional<AttentionView> view;  ///< no answer is wanted, but attention: an event with a vector [tokens][tokens]
     Constrain constrain;                ///< makes the constraint of a choice; empty: any text

@@ -1,11 +1,11 @@
 // One pass of a text worker: whose rows go into it, and what becomes of its logits.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <string_view>
 
 #include "serve/jobs/logits_hash.h"
 #include "serve/jobs/text_worker.h"
+#include "serve/jobs/token_rules.h"
 
 namespace fovea::serve {
 namespace {
@@ -23,12 +23,14 @@ ChosenToken chances(const Tokenizer& tokenizer, std::span<const float> logits, T
         return TokenChance{std::string(token_bytes(tokenizer, id)), id, static_cast<float>(logits[id] - normalizer)};
     };
     ChosenToken made{chance(chosen), {}};
-    std::vector<Token> ids(n_likeliest ? logits.size() : 0);
-    std::iota(ids.begin(), ids.end(), Token{0});
-    const auto n = std::min<std::size_t>(n_likeliest, ids.size());
-    std::partial_sort(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(n), ids.end(),
-                      [&](Token a, Token b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
-    for (std::size_t i = 0; i < n; ++i) made.likeliest.push_back(chance(ids[i]));
+    const auto is_likelier = [&](Token a, Token b) { return logits[a] > logits[b]; };
+    std::vector<Token> ids;  // of equals the first come first
+    for (Token id = 0; id < logits.size() && n_likeliest; ++id) {
+        if (ids.size() == n_likeliest && !is_likelier(id, ids.back())) continue;
+        ids.insert(std::upper_bound(ids.begin(), ids.end(), id, is_likelier), id);
+        if (ids.size() > n_likeliest) ids.pop_back();
+    }
+    for (const Token id : ids) made.likeliest.push_back(chance(id));
     return made;
 }
 
@@ -54,7 +56,10 @@ bool TextWorker::turn() {
         }
         metrics_.n_rows += choice->n_rows;
         queue.charge(job->user, choice->n_rows);
-        if (choice->takes) hand_out(*choice);
+        if (choice->takes)
+            hand_out(*choice);
+        else if (job->scores_prompt && !choice->writes)
+            hand_out_prompt(*choice);
         job->hand_over();
         if (job->n_ended == job->n_choices()) job->deliver = nullptr;
     }
@@ -80,7 +85,7 @@ bool TextWorker::read_sources() {
 
 /// Whether another choice is about to compute what this one's prompt begins with. Takes what is there already.
 bool TextWorker::waits_to_share(Choice& choice) {
-    if (choice.writes || choice.job->rules) return false;
+    if (choice.writes || choice.job->rules || choice.job->scores_prompt) return false;
     const std::uint32_t n_cached = choice.cache.kv_len();
     const auto n_useful = static_cast<std::uint32_t>(choice.prompt().size()) - 1;
     const Choice* best = nullptr;
@@ -153,7 +158,10 @@ void TextWorker::plan_pass() {
 void TextWorker::fill(Choice& c, std::uint32_t n_rows) {
     if (n_rows == 0) return;
     const std::uint32_t n_cached = c.cache.kv_len();
-    if (!c.writes && c.prompt().size() - n_cached <= n_rows) {
+    const std::span<float> scores = prompt_logits(c);
+    const std::size_t vocab_size = served_.model.config().decoder.vocab_size;
+    if (!scores.empty()) n_rows = std::min(n_rows, static_cast<std::uint32_t>(scores.size() / vocab_size));
+    if (!c.writes && c.prompt().size() - n_cached <= (scores.empty() ? n_rows : 1)) {
         if (const Status status = start_generator(c); !status.ok())
             return fail(c.job, {500, StatusLine(status).c_str()});
         return add_generator_step(c);
@@ -161,17 +169,28 @@ void TextWorker::fill(Choice& c, std::uint32_t n_rows) {
     const std::span<const Token> rest = c.history().subspan(n_cached);
     c.n_rows = std::min(n_rows, static_cast<std::uint32_t>(rest.size()));
     c.takes = false;
-    steps_.push_back({c.cache, rest.first(c.n_rows), {}, c.memory});
+    steps_.push_back(
+        {c.cache, rest.first(c.n_rows), scores.first(scores.empty() ? 0 : c.n_rows * vocab_size), c.memory});
     stepping_.push_back(&c);
 }
 
-Status TextWorker::start_generator(Choice& c) {
+std::span<std::byte> TextWorker::generator_bytes(const Choice& c) {
     const auto at = static_cast<std::size_t>(&c - choices_.data());
     const auto bytes = static_cast<std::size_t>(generator_plan_.arena_bytes);
-    const std::span<std::byte> arena = generator_arena_.bytes().subspan(at * bytes, bytes);
+    return generator_arena_.bytes().subspan(at * bytes, bytes);
+}
+
+/// Room for logits of a prompt whose tokens have probabilities: that of the generator, which starts behind the prompt. Else empty.
+std::span<float> TextWorker::prompt_logits(const Choice& c) {
+    if (c.writes || !c.job->scores_prompt) return {};
+    const std::span<std::byte> room = generator_bytes(c);
+    return {reinterpret_cast<float*>(room.data()), room.size() / sizeof(float)};
+}
+
+Status TextWorker::start_generator(Choice& c) {
     const std::span<const Token> prompt = c.prompt();
-    Status status =
-        make_generator(served_.model, served_.tokenizer, c.cache, generator_plan_.limits, arena, c.generator);
+    Status status = make_generator(served_.model, served_.tokenizer, c.cache, generator_plan_.limits,
+                                   generator_bytes(c), c.generator);
     if (status.ok()) status = resume(c.generator, prompt.first(c.cache.kv_len()));
     if (!status.ok()) return status;
     const Job& job = *c.job;
@@ -185,10 +204,12 @@ Status TextWorker::start_generator(Choice& c) {
     const std::vector<std::string_view> stop(job.stop.begin(), job.stop.end());
     options.stop = stop;
     options.end_tokens = job.end_tokens;
+    options.show_special = job.shows_special;
     options.shown = job.shown;
     options.memory = c.memory;
     if (job.rules) c.constraint = constrain_target(*job.rules, c.source());
     if (job.constrain) c.constraint = job.constrain();
+    if (job.token_rules) c.constraint = constrain_tokens(job.token_rules, prompt.size(), std::move(c.constraint));
     options.filter = c.constraint.filter;
     status = start(c.generator, prompt, options);
     c.writes = status.ok();
@@ -265,6 +286,8 @@ void TextWorker::hand_out(Choice& c) {
     for (std::size_t i = 0; i < piece.tokens.size() && job.n_likeliest >= 0; ++i)
         event.tokens.push_back(chances(served_.tokenizer, piece.logits.subspan(i * vocab_size, vocab_size),
                                        piece.tokens[i], static_cast<std::uint32_t>(job.n_likeliest)));
+    if (job.scores_prompt && piece.finish == FinishReason::end_token)
+        event.tokens.push_back(end_chances(c, piece.tokens.size()));
     if (job.hash_logits) c.logits_hash = hash_logits(piece.logits, c.logits_hash);
     event.ended = event.finish != FinishReason::none;
     const GenerateFigures figures = c.generator.figures();
@@ -273,12 +296,49 @@ void TextWorker::hand_out(Choice& c) {
     event.n_new = figures.n_tokens;
     event.logits_hash = c.logits_hash;
     event.stop = piece.stop_text;
+    if (job.shows_stop) event.text += event.stop;
     count(c, event, piece.tokens.size());
     if (!event.ended && event.text.empty() && event.tokens.empty()) return;
     job.n_ended += event.ended;
     const bool ended = event.ended;
     job.events.push_back(std::move(event));
     if (ended) end(c, true);
+}
+
+/// The token that ended a text, the likeliest of those that may: clients that ask for a token behind a prompt count on one.
+///   row  of the step's logits that it was chosen from
+ChosenToken TextWorker::end_chances(const Choice& c, std::size_t row) const {
+    const auto at = std::find(stepping_.begin(), stepping_.end(), &c) - stepping_.begin();
+    const std::size_t vocab_size = served_.model.config().decoder.vocab_size;
+    const std::span<const float> logits =
+        steps_[static_cast<std::size_t>(at)].logits.subspan(row * vocab_size, vocab_size);
+    const std::vector<Token>& others = c.job->end_tokens;
+    Token likeliest = Tokenizer::kNoToken;
+    for (Token id = 0; id < vocab_size; ++id) {
+        const bool ends =
+            served_.tokenizer.ends_text(id) || std::find(others.begin(), others.end(), id) != others.end();
+        if (ends && (likeliest == Tokenizer::kNoToken || logits[id] > logits[likeliest])) likeliest = id;
+    }
+    return chances(served_.tokenizer, logits, likeliest, static_cast<std::uint32_t>(c.job->n_likeliest));
+}
+
+/// The probabilities of a prompt's tokens that the pass has computed; before any pass, its first token, which has none.
+void TextWorker::hand_out_prompt(Choice& c) {
+    Event event{.choice = c.index};
+    const std::span<const Token> prompt = c.prompt();
+    if (c.n_scored == 0)
+        event.tokens.push_back(
+            {{std::string(token_bytes(served_.tokenizer, prompt[0])), prompt[0], std::nanf("")}, {}});
+    const std::size_t vocab_size = served_.model.config().decoder.vocab_size, n_rows = c.n_rows;
+    for (std::size_t i = 0; i < n_rows; ++i) {
+        const std::size_t at = c.cache.kv_len() - n_rows + i + 1;  // of the token that follows the row
+        if (at < c.n_scored) continue;                             // it was computed before
+        const std::span<const float> logits = prompt_logits(c).subspan(i * vocab_size, vocab_size);
+        event.tokens.push_back(
+            chances(served_.tokenizer, logits, prompt[at], static_cast<std::uint32_t>(c.job->n_likeliest)));
+    }
+    c.n_scored += static_cast<std::uint32_t>(event.tokens.size());
+    if (!event.tokens.empty()) c.job->events.push_back(std::move(event));
 }
 
 void TextWorker::count(const Choice& c, const Event& event, std::size_t n_new) {

@@ -167,11 +167,14 @@ bool TextWorker::start_choice(const JobPtr& job) {
     choice = {.job = job, .index = job->n_started++, .order = ++n_started_, .logits_hash = kLogitsHashSeed};
     queue.hold(job->user);
     // Where a source was read its text's keys and values are of that source alone: nothing is kept of them.
-    const KeptPrefixes::Found found = job->rules ? KeptPrefixes::Found{} : kept_.find(choice.prompt());
+    // A prompt whose tokens have probabilities is computed whole.
+    const bool is_alone = job->rules || job->scores_prompt;
+    const KeptPrefixes::Found found = is_alone ? KeptPrefixes::Found{} : kept_.find(choice.prompt());
     if (found.n_tokens >= kLeastKept)
         share(choice, found.cache, found.n_tokens);
     else
         (void)make_cache(*pool_, choice.cache);  // there is a place in the pool for each
+    if (job->scores_prompt) hand_out_prompt(choice);
     return true;
 }
 

@@ -27,8 +27,9 @@ struct Choice {
     bool resting = false;  ///< its pages went to others; it is computed again when there are some
     Constrained constraint{};
     std::uint64_t logits_hash = 0;
-    std::uint32_t n_rows = 0;  ///< of this pass
-    bool takes = false;        ///< whether its step gives logits
+    std::uint32_t n_scored = 0;  ///< tokens of the prompt that were handed out
+    std::uint32_t n_rows = 0;    ///< of this pass
+    bool takes = false;          ///< whether its step gives logits
 
     [[nodiscard]] bool is_active() const { return job && !paused; }
     [[nodiscard]] bool goes_on() const { return is_active() && !resting; }
@@ -77,6 +78,7 @@ private:
     [[nodiscard]] std::vector<Choice*> that_fill();
     void plan_pass();
     void fill(Choice& choice, std::uint32_t n_rows);
+    [[nodiscard]] std::span<std::byte> generator_bytes(const Choice& choice);
     [[nodiscard]] Status start_generator(Choice& choice);
     void add_generator_step(Choice& choice);
     [[nodiscard]] Status compute();
@@ -84,6 +86,9 @@ private:
     [[nodiscard]] bool take_paused_pages();
     void take_pages(Choice& choice);
     void hand_out(Choice& choice);
+    [[nodiscard]] std::span<float> prompt_logits(const Choice& choice);
+    void hand_out_prompt(Choice& choice);
+    [[nodiscard]] ChosenToken end_chances(const Choice& choice, std::size_t row) const;
     void count(const Choice& choice, const Event& event, std::size_t n_new);
     void set_gauges();
     [[nodiscard]] std::uint32_t n_active() const {

@@ -21,6 +21,7 @@ void check(const Request& request) {
     fuzz::promise(request.n_each >= 1 && request.n_each <= kMostChoices, "a number of choices");
     fuzz::promise(request.stop.size() <= kMostStops, "a number of stop strings");
     fuzz::promise(request.n_likeliest >= -1 && request.n_likeliest <= kMostLikeliest, "a number of alternatives");
+    fuzz::promise(request.bad_words.size() <= kMostBadWords, "a number of texts that an answer has not");
     check_prompts(request.prompts, kMostChoices);
     Sampler sampler;
     fuzz::promise(make_sampler(request.sampler.options(), sampler).ok(), "options that the sampler takes");
@@ -41,7 +42,8 @@ void read_as(std::string_view body, const Read& read) try {
 }
 
 void read_all(std::string_view body) {
-    for (const auto read : {read_chat, read_response, read_completion, read_ollama_chat, read_ollama_generate})
+    for (const auto read : {read_chat, read_response, read_completion, read_message_request, read_ollama_chat,
+                            read_ollama_generate})
         read_as(body, read);
     for (const auto read : {read_embeddings, read_ollama_embed}) read_as(body, read);
 }

@@ -58,11 +58,10 @@ MODEL_FOLDER = os.path.join(GOLDEN, "../../../shared/demo/model")  # the built-i
 
 @unittest.skipUnless(os.path.isdir(MODEL_FOLDER), "the built-in model's source is not there")
 class WithTemplates(unittest.TestCase):
-    def serve(self, template):
-        """The built-in model with a chat template."""
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        folder = os.path.join(scratch.name, "model")
+    @staticmethod
+    def convert(template, scratch, special=None):
+        """The path of the built-in model with a chat template, and maybe a token that is special."""
+        folder = os.path.join(scratch, "model")
         shutil.copytree(MODEL_FOLDER, folder)
         path = os.path.join(folder, "tokenizer_config.json")
         settings = {}
@@ -71,7 +70,21 @@ class WithTemplates(unittest.TestCase):
                 settings = json.load(file)
         with open(path, "w", encoding="utf-8") as file:
             json.dump({**settings, "chat_template": template}, file)
-        run_fovea("convert", folder, "-o", os.path.join(scratch.name, "m.fovea"))
-        server = Server(FOVEA, "demo=" + os.path.join(scratch.name, "m.fovea"))
+        if special is not None:
+            path = os.path.join(folder, "tokenizer.json")
+            with open(path, encoding="utf-8") as file:
+                tokenizer = json.load(file)
+            text = next(text for text, token in tokenizer["model"]["vocab"].items() if token == special)
+            tokenizer["added_tokens"].append({**tokenizer["added_tokens"][0], "id": special, "content": text})
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(tokenizer, file)
+        run_fovea("convert", folder, "-o", os.path.join(scratch, "m.fovea"))
+        return os.path.join(scratch, "m.fovea")
+
+    def serve(self, template, *arguments):
+        """A server of that model."""
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        server = Server(FOVEA, "demo=" + self.convert(template, scratch.name), *arguments)
         self.addCleanup(server.stop)
         return server

@@ -122,8 +122,10 @@ class Messages(WithServer):
                               ({"thinking": {"type": "much"}}, "thinking.type: expected adaptive, enabled or disabled"),
                               ({"messages": []}, "messages: expected"), ({"messages": [{"role": "system", "content": "x"}]}, "role"),
                               ({"messages": [{"role": "user", "content": [image]}]}, "messages[0].content[0].type: expected text"),
-                              ({"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]},
-                               "messages[1].role: expected user for the last message")):
+                              ({"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": [
+                                  {"type": "tool_use", "id": "c", "name": "play"}]}]}, "a text of the assistant as the last message"),
+                              ({"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}}, "context_management.edits[0].type"),
+                              ({"temprature": 1}, "looks like temperature")):
             error = self.ask("x", 400, **fields)
             self.assertEqual((error["type"], error["error"]["type"]), ("error", "invalid_request_error"))
             self.assertIn(words, error["error"]["message"])

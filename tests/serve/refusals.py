@@ -34,7 +34,6 @@ class Refusals(WithServer):
             self.assertEqual(error["type"], "invalid_request_error")
             self.assertNotIn("\n", error["message"])
         for body, words in ((complete("x", prompt=[[99999]]), "ids below"), (complete("x", prompt=[]), "prompt"),
-                            (complete("x", echo=True, logprobs=1), "echo"),
                             (complete("x", n=20, prompt=["a", "b"]), "32"), (complete("x", prompt={"a": 1}), "prompt"),
                             (complete("x", grammar='root ::= "a"' + "*" * 50000), "deep within")):
             self.assertIn(words, self.server.post(COMPLETE, body, want=400)["error"]["message"])

@@ -20,7 +20,9 @@ from cases import (
 from adapters import Adapters  # noqa: F401, unittest finds it here
 from attacks import Bodies, FormsOfMany, Http, Places  # noqa: F401, as above
 from client import Server, at_once, http_bytes, wait_until
+from fields import Choices, Fields  # noqa: F401, as above
 from messages import COUNT, MESSAGES, MessageKeys, Messages, MessageTemplates  # noqa: F401, unittest finds them here
+from prompts import Continuations, PromptChances, Seeds, Tools  # noqa: F401, as above
 from reasoning import Dialects, Reasoning, ReasoningTemplates  # noqa: F401, as above
 from refusals import Limits, Refusals  # noqa: F401, unittest finds them here
 from responses import RESPONSES, Responses, ResponseTemplates  # noqa: F401, as above

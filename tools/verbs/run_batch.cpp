@@ -259,12 +259,11 @@ struct BatchRun {
             job->prompts = std::move(request.prompts);
         job->n_new = request.n_new;
         if (request.is_tokens) job->n_likeliest = 0;  // events then have ids
-        job->sampler = request.request.sampler;
-        job->penalized = request.request.penalized;
-        job->stop = request.request.stop;
+        serve::set_choices(request.request, *job);
+        job->token_rules = request.token_rules;
         if (const ModelChat* chat = reader.chat(); chat && request.request.is_chat) {
             job->stop.insert(job->stop.end(), chat->stops().begin(), chat->stops().end());
-            job->end_tokens = chat->end_tokens();
+            job->end_tokens.insert(job->end_tokens.end(), chat->end_tokens().begin(), chat->end_tokens().end());
         }
         job->constrain = reader.form(i, request);
         job->arrived = serve::Clock::now();

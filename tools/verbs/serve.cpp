@@ -1,4 +1,5 @@
 // fovea serve: models behind HTTP, for programs that speak OpenAI's or Ollama's forms, and a page that chats.
+#include <charconv>
 #include <filesystem>
 #include <sstream>
 
@@ -21,7 +22,7 @@ struct ServeOptions {
     CommonOptions common;
     std::vector<std::string> models, keys, origins, hosts;
     std::vector<ScaledPath> loras;
-    std::string host = "127.0.0.1", key_file;
+    std::string host = "127.0.0.1", key_file, seed;
     std::uint32_t port = 8080, queue = 256, n_connections = 2048;
     std::uint32_t seconds = 600, drain_seconds = 30, silent_seconds = 10;
     std::string log_path;
@@ -89,6 +90,16 @@ std::vector<std::string> read_keys(const ServeOptions& options) {
     return keys;
 }
 
+serve::DefaultSeed read_seed(const std::string& text) {
+    if (text == "random") return {.is_random = true};
+    serve::DefaultSeed read;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, read.seed);
+    if (!text.empty() && (error != std::errc() || stop != end))
+        throw UsageError("--seed: expected a number from 0, or random, got " + text.substr(0, 40));
+    return read;
+}
+
 void say_ready(const ServeOptions& options, const serve::Server& server, std::uint16_t port, std::size_t n_models) {
     const std::string url = "http://" + cluster::address_words(options.host, port);
     const std::uint64_t memory_bytes = server.memory_bytes(), http_bytes = server.http_bytes();
@@ -137,6 +148,7 @@ void run_server(ServeOptions& options) {
                                         .api_keys = read_keys(options),
                                         .origins = options.origins,
                                         .hosts = options.hosts,
+                                        .seed = read_seed(options.seed),
                                         .time = std::chrono::seconds(options.seconds),
                                         .drain_time = std::chrono::seconds(options.drain_seconds),
                                         .log_path = options.log_path,
@@ -177,6 +189,8 @@ void add_serve(CLI::App& app) {
         verb.count("--connections", o.n_connections, 1, 1 << 20, "open connections at most (default 2048)");
         verb.size("--body", o.body_bytes, "bytes of a request's body at most (default 1M)");
         verb.size("--upload", o.upload_bytes, "bytes of a request with a recording at most (default 25M)");
+        verb.text("--seed", o.seed,
+                  "seed of requests that say none: a number (default 0), or random, a new one for each", "SEED");
         verb.count("--time", o.seconds, 1, 1 << 24, "seconds a request may take in all (default 600)");
         verb.count("--drain", o.drain_seconds, 0, 1 << 20,
                    "seconds that answers have to end after SIGTERM (default 30)");

@@ -167,12 +167,23 @@ TEST_CASE("batch: what is wrong with a line is said before anything is computed"
     refused("[]", "request: expected a JSON object, got another value");
     refused("{}", "request: expected a prompt, tokens or messages, got neither");
     refused(R"({"prompt": "a", "messages": []})", "request: expected a prompt, tokens or messages, got both");
-    refused(R"({"prompt": "a", "temprature": 1})",
-            "field: expected one of prompt, tokens, messages, id, temperature, top_k, top_p, min_p, seed, "
-            "repetition_penalty, frequency_penalty, presence_penalty, dry_multiplier, dry_base, dry_allowed_length, "
-            "top_n_sigma, typical_p, xtc_probability, xtc_threshold, mirostat, mirostat_tau, mirostat_eta, "
-            "min_tokens, ignore_eos, logit_bias, max_tokens, stop, from, to, response_format, grammar, regex, "
-            "chat_template_kwargs, got temprature; did you mean temperature?");
+    refused(
+        R"({"prompt": "a", "temprature": 1})",
+        "field: expected one of prompt, tokens, messages, id, temperature, top_k, top_p, min_p, seed, "
+        "repetition_penalty, frequency_penalty, presence_penalty, dry_multiplier, dry_base, dry_allowed_length, "
+        "top_n_sigma, typical_p, xtc_probability, xtc_threshold, mirostat, mirostat_tau, mirostat_eta, "
+        "min_tokens, repeat_penalty, ignore_eos, repeat_last_n, logit_bias, allowed_token_ids, bad_words, n_predict, "
+        "max_tokens, max_completion_tokens, stop, stop_token_ids, include_stop_str_in_output, skip_special_tokens, "
+        "from, to, response_format, json_schema, grammar, regex, guided_json, guided_grammar, guided_regex, "
+        "guided_choice, structured_outputs, add_generation_prompt, continue_final_message, chat_template_kwargs, "
+        "enable_thinking, documents, reasoning_effort, add_special_tokens, truncate_prompt_tokens, got temprature; "
+        "did you mean temperature?");
+    refused(R"({"prompt": "a", "messages": null, "tools": []})", "field: expected one of ");
+    refused(R"({"prompt": "a", "continue_final_message": true})",
+            "continue_final_message: expected none, for only other requests have this field");
+    refused(R"({"prompt": "a", "prompt_logprobs": 1})", "prompt_logprobs: expected none, for it is not supported");
+    refused(R"({"prompt": "a", "stop_token_ids": [600]})", "stop_token_ids: expected ids below 512, got 600");
+    refused(R"({"prompt": "a", "allowed_token_ids": []})", "allowed_token_ids: expected 1 token id or more, got none");
     refused(R"({"prompt": 3})", "prompt: expected texts or arrays of token ids");
     refused(R"({"prompt": ["a", "b"]})", "prompt: expected one text, got 2");
     refused(R"({"prompt": "a", "temperature": "hot"})", "temperature: expected a number, got \"hot\"");
