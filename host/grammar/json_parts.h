@@ -12,8 +12,7 @@
 
 namespace fovea::grammar {
 
-/// The pattern of a format by its name. One that JSON Schema has and we do not is refused; any other says nothing of a text:
-/// null.
+/// The pattern of a format by its name; null for a name that JSON Schema does not have, which says nothing of a text.
 [[nodiscard]] const char* pattern_of_format(const Json& name, const std::string& place);
 
 class JsonParts {

@@ -126,6 +126,11 @@ private:
     SourceText& text_;
 };
 
+/// An end of a sequence: whether any text may stand beyond it, and whether an anchor may say that none does.
+struct End {
+    bool open = false, anchors = false;
+};
+
 class RegexReader {
 public:
     RegexReader(Grammar& grammar, std::string_view pattern, const std::string& name, const WriteSet& write, bool search,
@@ -136,7 +141,7 @@ public:
     [[nodiscard]] bool looks_ahead() const { return looks_ahead_; }
 
     RegexPart read() {
-        RegexPart part = alternatives(0);
+        RegexPart part = alternatives(0, {.open = search_, .anchors = true}, {.open = search_, .anchors = true});
         if (!text_.done()) text_.fail("the end of the expression");
         return part;
     }
@@ -147,12 +152,12 @@ private:
         return {.node = write_(set), .min_length = 1, .max_length = 1, .fixed_length = 1};
     }
 
-    RegexPart alternatives(std::uint32_t depth) {
+    RegexPart alternatives(std::uint32_t depth, End left, End right) {
         if (depth > kMostNesting) text_.fail("at most " + std::to_string(kMostNesting) + " groups within groups");
         std::vector<NodeId> all;
         RegexPart out{.min_length = kNoLimit};
         do {
-            const RegexPart part = sequence(depth);
+            const RegexPart part = sequence(depth, left, right);
             out.min_length = std::min(out.min_length, part.min_length);
             out.max_length = std::max(out.max_length, part.max_length);
             out.fixed_length = std::max(out.fixed_length, part.fixed_length);
@@ -164,7 +169,7 @@ private:
         return out;
     }
 
-    RegexPart sequence(std::uint32_t depth) {
+    RegexPart sequence(std::uint32_t depth, End left, End right) {
         std::vector<NodeId> nodes;
         std::vector<std::pair<std::size_t, Language>> ahead;  // where it looks, and what it sees there
         RegexPart out;
@@ -176,27 +181,36 @@ private:
             out.repeats.insert(out.repeats.end(), part.repeats.begin(), part.repeats.end());
             out.one_way = out.one_way && part.one_way;
         };
-        const bool open = depth == 0 && search_;
         const bool starts = text_.peek() == '^';
-        if (starts && depth > 0) text_.fail("^ at the expression's start alone");
+        if (starts && !left.anchors) text_.fail("^ at the expression's start alone");
         if (starts) text_.skip(1);
-        if (open && !starts) append(anything());
-        bool ended = false;
+        left.open = left.open && !starts;
+        const auto begin = [&] {
+            if (left.open) append(anything());
+            left = {};
+        };
         while (!text_.done() && text_.peek() != '|' && text_.peek() != ')') {
             if (text_.peek() == '$') {
-                if (depth > 0 || !(text_.peek(1) == '\0' || text_.peek(1) == '|'))
-                    text_.fail("$ at the expression's end alone");
+                if (!right.anchors || !ends_sequence(1)) text_.fail("$ at the expression's end alone");
                 text_.skip(1);
-                ended = true;
+                right.open = false;
                 if (dialects_ == Dialects::any) append({.node = grammar_.optional(write_({{'\n', '\n'}}))});
                 break;
             }
-            if (depth == 0 && (text_.starts_with("(?=") || text_.starts_with("(?!")))
+            if (depth == 0 && (text_.starts_with("(?=") || text_.starts_with("(?!"))) {
+                begin();
                 ahead.emplace_back(nodes.size(), look_ahead());
-            else
-                append(quantified(atom(depth)));
+                continue;
+            }
+            const Anchors group = anchors_in_group();
+            const bool at_left = group.left && left.anchors, at_right = group.right && right.anchors;
+            if (!at_left) begin();
+            append(quantified(atom(depth, at_left ? left : End{}, at_right ? right : End{})));
+            left = {};
+            if (at_right) right.open = false;
         }
-        if (open && !ended) append(anything());
+        begin();
+        if (right.open) append(anything());
         for (; !ahead.empty(); ahead.pop_back()) {
             const auto& [first, seen] = ahead.back();
             const auto from = nodes.begin() + static_cast<std::ptrdiff_t>(first);
@@ -206,6 +220,39 @@ private:
             out = {};  // lengths are asked of the language
         }
         out.node = grammar_.sequence(std::move(nodes));
+        return out;
+    }
+
+    /// Whether a sequence ends so many bytes on.
+    [[nodiscard]] bool ends_sequence(std::size_t ahead) const {
+        const char c = text_.peek(ahead);
+        return c == '\0' || c == '|' || c == ')';
+    }
+
+    /// Whether the group that begins here, if one does, has anchors that say something of its sequence's ends.
+    struct Anchors {
+        bool left = false, right = false;
+    };
+    [[nodiscard]] Anchors anchors_in_group() const {
+        Anchors out;
+        std::size_t i = 0;
+        std::uint32_t depth = 0;
+        do {
+            const char c = text_.peek(i);
+            depth += c == '(';
+            depth -= c == ')';
+            out.left = out.left || c == '^';
+            out.right = out.right || c == '$';
+            if (c == '\0' || depth == 0) break;
+            if (c == '[')
+                for (i += text_.peek(i + 1) == '^' ? 2 : 1; text_.peek(i) != ']' && text_.peek(i) != '\0'; ++i)
+                    i += text_.peek(i) == '\\';
+            i += c == '\\' ? 2 : 1;
+        } while (true);
+        const char next = text_.peek(i + 1);
+        const bool repeats = next == '*' || next == '+' || next == '?' || next == '{';
+        if (text_.peek() != '(' || text_.peek(i) != ')' || repeats) return {};
+        out.right = out.right && ends_sequence(i + 1);
         return out;
     }
 
@@ -288,9 +335,10 @@ private:
         return out;
     }
 
-    RegexPart atom(std::uint32_t depth) {
+    /// The ends are those of its sequence where it is a group that speaks of them.
+    RegexPart atom(std::uint32_t depth, End left = {}, End right = {}) {
         const char c = text_.peek();
-        if (c == '(') return group(depth);
+        if (c == '(') return group(depth, left, right);
         if (c == '[') return one_of(classes_.bracket());
         if (c == '*' || c == '+' || c == '?') text_.fail("something to repeat");
         if (text_.take(".")) return one_of({complement(kLineEnds), complement({{'\n', '\n'}})});
@@ -300,7 +348,7 @@ private:
         return one_of(exactly({{code, code}}));
     }
 
-    RegexPart group(std::uint32_t depth) {
+    RegexPart group(std::uint32_t depth, End left, End right) {
         text_.skip(1);
         if (text_.take("?")) {
             if (text_.take("P<") || (text_.peek() == '<' && text_.peek(1) != '=' && text_.peek(1) != '!')) {
@@ -309,7 +357,7 @@ private:
                 text_.fail("(?: or (?<name>");
             }
         }
-        RegexPart part = alternatives(depth + 1);
+        RegexPart part = alternatives(depth + 1, left, right);
         text_.expect(")");
         return part;
     }

@@ -1,6 +1,8 @@
 // How many and how long: lengths beside patterns, counts of properties, multiples, and what of more than one rule for names.
 #include <doctest/doctest.h>
 
+#include <regex>
+
 #include "host/base/json.h"
 #include "tests/support/form_cases.h"
 
@@ -37,6 +39,42 @@ TEST_CASE("schemas: lengths beside a pattern") {
     CHECK(allows(R"({"type":"string","maxLength":100000})", "\"a\""));
     CHECK(refused(R"({"properties":{"a":{"minLength":70000}}})") ==
           "schema/properties/a/minLength: expected at most 65534, got 70000");
+}
+
+TEST_CASE("schemas: anchors in groups at a pattern's ends, beside the standard library's expressions") {
+    for (const char* pattern :
+         {"(^a|^b)", "(^a$|b)", "^(a$|b$)", "(^a|b$)", "x|(^a|b)c", "c(a$|b)", "(^$)|(^ab+$)", "((^a)|b)c",
+          "(^a|b)(c|a$)", "(?:^|c)b", "a(?:$|c)", "(^|c)a(c|$)", "^(^a)", "(b|a$|c)", "(\\\\^a|[$^]b$)"}) {
+        CAPTURE(pattern);
+        const Form form(grammar::read_json_schema(R"({"type":"string","pattern":")" + std::string(pattern) + "\"}"),
+                        byte_level());
+        const Json plain = Json::parse("\"" + std::string(pattern) + "\"");
+        const std::regex expected(plain.get<std::string>());
+        for (int i = 0; i < 1 + 5 + 25 + 125; ++i) {  // all texts of up to three characters
+            std::string text;
+            for (int n = i < 1 ? 0 : i < 6 ? 1 : i < 31 ? 2 : 3, rest = i; n > 0; --n, rest /= 5)
+                text += "abc^$"[rest % 5];
+            CAPTURE(text);
+            CHECK(fits(form, "\"" + text + "\"") == std::regex_search(text, expected));
+        }
+    }
+    CHECK(refused(R"({"pattern":"(^a){2}"})") ==
+          "schema/pattern, column 2: expected ^ at the expression's start alone, got ^");
+    CHECK(refused(R"({"pattern":"(a$)b"})") ==
+          "schema/pattern, column 3: expected $ at the expression's end alone, got $");
+}
+
+TEST_CASE("schemas: all of JSON Schema's formats") {
+    const std::pair<const char*, const char*> texts[] = {
+        {"regex", "^(ab+|[a-z]?)*\\\\d$"}, {"iri", "https://a.org/b?c=d"},     {"uri-reference", "../a/b#c"},
+        {"iri-reference", "a/b?c"},        {"uri-template", "http://a.b/{c}"}, {"json-pointer", "/a/0/b c"},
+        {"relative-json-pointer", "1/a"},  {"idn-email", "a.b@c.de"},          {"idn-hostname", "a-b.example"}};
+    for (const auto& one : texts) {
+        CAPTURE(one.first);
+        const std::string schema = R"({"type":"string","format":")" + std::string(one.first) + "\"}";
+        CHECK(allows(schema.c_str(), "\"" + std::string(one.second) + "\""));
+        CHECK_FALSE(allows(schema.c_str(), "\"[ {\""));
+    }
 }
 
 TEST_CASE("schemas: a format beside a pattern is an annotation") {
@@ -199,7 +237,7 @@ TEST_CASE("schemas: identifiers and anchors") {
 }
 
 TEST_CASE("schemas: a refusal names the place that the schema has") {
-    CHECK(refused(R"({"allOf":[{"type":"object"},{"properties":{"a":{"format":"iri"}}}]})")
+    CHECK(refused(R"({"allOf":[{"type":"object"},{"properties":{"a":{"format":3}}}]})")
               .find("schema/allOf/1/properties/a/format: ") == 0);
     CHECK(refused(R"({"if":{"multipleOf":3},"then":{"minimum":1}})")
               .find("schema/if/multipleOf: expected no multipleOf") == 0);
