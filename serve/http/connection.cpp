@@ -311,6 +311,7 @@ void Connection::answered() {
     stream_.socket().cancel(ignored);  // of watch
     glance_.cancel();
     silence_.cancel();
+    silence_words_.clear();
     if (keeps_alive_) return await_request();
     stream_.expires_after(kLingerTime);  // for all of it, however few bytes come at a time
     linger();

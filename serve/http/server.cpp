@@ -125,7 +125,10 @@ void Server::refuse_full(Route& route, std::size_t model) {
 /// Queues the job of a reply, whose events are answered as they come.
 void Server::queue(Route& route, Reply reply) {
     const JobPtr job = reply.job;
-    if (job->cancelled) return;  // while it was prepared
+    if (job->cancelled) {  // while it was prepared
+        if (log_) log_->write(logged(route), kClientLeft);
+        return;
+    }
     const auto pending = std::make_shared<Pending>(
         Pending{std::move(reply.answer), route.exchange, {}, route.call.path, reply.stream, job->n_each, nullptr, {}});
     pending->head.headers = route.headers;
