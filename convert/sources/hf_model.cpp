@@ -114,7 +114,8 @@ private:
 
     void add(const Stack& stack, const TensorSpec& spec) override {
         if (spec.role == Role::rope_frequencies)
-            return weights_.add_computed(spec, rope_frequencies(config_.ropes[spec.layer], stack.blocks[spec.layer].attention.rotary_dim));
+            return weights_.add_computed(
+                spec, rope_frequencies(config_.ropes[spec.layer], stack.blocks[spec.layer].attention.rotary_dim));
         if (spec.role == Role::distance_buckets) return weights_.add_computed(spec, config_.distances.buckets.of);
         if (spec.role == Role::alibi_slopes) return weights_.add_computed(spec, config_.slopes[spec.layer]);
         if (spec.role == Role::position_embedding && !config_.positions.empty())

@@ -42,8 +42,8 @@ void read_as(std::string_view body, const Read& read) try {
 }
 
 void read_all(std::string_view body) {
-    for (const auto read : {read_chat, read_response, read_completion, read_message_request, read_ollama_chat,
-                            read_ollama_generate})
+    for (const auto read :
+         {read_chat, read_response, read_completion, read_message_request, read_ollama_chat, read_ollama_generate})
         read_as(body, read);
     for (const auto read : {read_embeddings, read_ollama_embed}) read_as(body, read);
 }
