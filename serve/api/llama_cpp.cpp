@@ -10,21 +10,17 @@
 namespace fovea::serve {
 namespace {
 
-/// Its fields by OpenAI's names. An answer has all that there is room for where the request does not say.
-Json as_completion(const Json& body) {
-    static constexpr std::pair<const char*, const char*> kNames[] = {
-        {"n_predict", "max_tokens"}, {"n_probs", "logprobs"}, {"repeat_penalty", "repetition_penalty"}};
+/// Its own fields by OpenAI's names, and without what is read here. An answer has all that there is room for where the request does
+/// not say.
+Json as_completion(Json body) {
     (void)Fields(body);  // an object
-    Json json = body;
-    for (const auto& [own, name] : kNames) {
-        if (!body.contains(own) || body.contains(name)) continue;
-        json[name] = body[own];
-        json.erase(own);
-    }
-    if (!json.contains("max_tokens")) json["max_tokens"] = -1;
-    if (json.contains("logprobs") && json["logprobs"] == 0)
-        json.erase("logprobs");  // none, and not those of the tokens
-    return json;
+    body.erase("return_tokens");
+    if (!body.contains("max_tokens") && !body.contains("n_predict")) body["max_tokens"] = -1;
+    const auto probabilities = body.find("n_probs");
+    if (probabilities == body.end()) return body;
+    if (*probabilities != 0) body["logprobs"] = *probabilities;  // 0: none, and not those of the tokens
+    body.erase("n_probs");
+    return body;
 }
 
 Json chance_of(const TokenChance& chance) {
@@ -147,12 +143,11 @@ Json settings_of(const Request& request) {
 
 Reply endpoints::continue_prompt(Call& call, Service& service) {
     const Json body = as_completion(call.json);
-    const Fields fields(body);
-    Request request = read_completion(fields);
+    Request request = read_completion(Fields(body));
     if (request.prompts.size() * request.n_each != 1) refuse("prompt", "one text, or the ids of one", "several");
     ModelEntry& entry = service.find(request.model, Work::text);
     ContinuationForm form{.prompt = {},
-                          .returns_tokens = fields.flag("return_tokens", false),
+                          .returns_tokens = Fields(call.json).flag("return_tokens", false),
                           .returns_chances = request.n_likeliest >= 0,
                           .settings = settings_of(request)};
     const Prompt& prompt = request.prompts.front();
