@@ -81,10 +81,8 @@ LayerShape with_rope(const Fields& fields, Block block, const char* layer_type, 
     const std::size_t n = block.attention.rotary_dim / 2;
     if (rope.scaling == RopeScaling::divided && rope.divisors.size() != n)
         fields.refuse("short_factor", std::to_string(n) + " numbers");
-    if (!rope.long_divisors.empty()) {
-        if (rope.long_divisors.size() != n) fields.refuse("long_factor", std::to_string(n) + " numbers");
-        block.attention.rope_original_positions = static_cast<std::uint32_t>(rope.original_positions);
-    }
+    if (!rope.long_divisors.empty() && rope.long_divisors.size() != n)
+        fields.refuse("long_factor", std::to_string(n) + " numbers");
     return {block, rope, {}};
 }
 
@@ -133,11 +131,17 @@ void set_layers(const Fields& fields, const std::vector<LayerShape>& layers, HfC
     if (shapes.empty()) fields.refuse("layers", "at most " + std::to_string(kMaxBlocks) + " different kinds of layers");
     for (const LayerShape& shape : shapes) {
         end_positions(shape.rope, result);
+        if (!shape.rope.long_divisors.empty())
+            stack.rope_original_positions = static_cast<std::uint32_t>(shape.rope.original_positions);
         result.ropes[stack.n_blocks] = shape.rope;
         result.slopes[stack.n_blocks] = shape.slopes;
         stack.blocks[stack.n_blocks++] = shape.block;
     }
     stack.layer_blocks = numbers;
+    for (const LayerShape& shape : shapes)
+        if (shape.block.attention.position == Position::rope && stack.rope_original_positions &&
+            shape.rope.long_divisors.empty())
+            fields.refuse("rope_parameters", "longrope for all layers that turn or for none");
 }
 
 void set_layers(const Fields& fields, const LayerShape& layer, HfConfig& result) {

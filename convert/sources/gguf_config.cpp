@@ -102,7 +102,7 @@ void read_rope(const GgufReading& from, Stack& stack, Block& block, Rope& rope) 
         const auto original = from.file.count_or(from.key("rope.scaling.original_context_length"), stack.max_positions);
         if (stack.max_positions > original) {
             if (from.has_tensor("rope_factors_long.weight"))
-                block.attention.rope_original_positions = original;
+                stack.rope_original_positions = original;
             else
                 stack.max_positions = original;
         }

@@ -398,7 +398,7 @@ private:
         Rope rope = config_.ropes[block];
         if (rope.scaling == RopeScaling::divided) {
             rope.divisors = divisors("rope_factors_short.weight", n);
-            if (attention.rope_original_positions) rope.long_divisors = divisors("rope_factors_long.weight", n);
+            if (config_.stack.rope_original_positions) rope.long_divisors = divisors("rope_factors_long.weight", n);
         }
         std::vector<float> result = rope_frequencies(rope, attention.rotary_dim);
         if (config_.family->plain_windows && attention.window) return result;

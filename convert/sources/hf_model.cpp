@@ -128,8 +128,7 @@ private:
         const TensorPlace place = names_.place(spec);
         // A family may omit only the weights and biases of norms.
         if (place.name.empty())
-            return weights_.add_computed(spec,
-                                         std::vector<float>(spec.n_cols, is_norm_weight(spec.role) ? 1.0f : 0.0f));
+            return weights_.add_computed(spec, std::vector(spec.n_cols, is_norm_weight(spec.role) ? 1.0f : 0.0f));
         const std::string name = names_.older(names_.full(place.name, spec));
         if (is_head(spec.role)) return add_whole(files_, name, spec);
         if (spec.role == Role::relative_bias) return add_relative(stack.blocks[spec.layer], spec, name);

@@ -42,18 +42,22 @@ struct FieldWriter {
     void wide(const char* name, std::uint32_t field, auto least, auto most) { (*this)(name, field, least, most); }
     void flags(const auto&... flag) { (bytes.push_back(std::byte{flag}), ...); }
     void skip(std::size_t n) { bytes.resize(bytes.size() + n); }
+    /// Leaves out zeros at the end, down to `least` bytes.
+    void shorten(std::size_t least) {
+        while (bytes.size() > least && bytes.back() == std::byte{0}) bytes.pop_back();
+    }
 };
 
 void append_stack(Bytes& bytes, const Stack& s, StackIndex index) {
     if (s.n_layers == 0) return;
     FieldWriter stack;
     for_each_stack_field(s, stack);
+    stack.shorten(kLeastStackRecordBytes);
     append_record(bytes, RecordTag::stack, index, 0, stack.bytes.data(), stack.bytes.size());
     for (std::uint32_t i = 0; i < s.n_blocks; ++i) {
         FieldWriter block;
         for_each_block_field(s.blocks[i], block);
-        while (block.bytes.size() > kLeastBlockRecordBytes && block.bytes.back() == std::byte{0})
-            block.bytes.pop_back();
+        block.shorten(kLeastBlockRecordBytes);
         append_record(bytes, RecordTag::block, index, i, block.bytes.data(), block.bytes.size());
     }
     if (s.adapter_rank) {  // a reader that does not know it would take the file for a model without its tensors

@@ -69,10 +69,11 @@ const KvPages& pages_of(const Pass& pass, const Sequence& s) noexcept {
 
 /// What a block's pairs turn by: one list for all sequences, or one of two by what the cache, or a text without one, has room for.
 const float* frequencies(const Pass& pass, const Sequence& s, std::uint32_t block) noexcept {
-    const AttentionShape& a = pass.stack().blocks[block].attention;
+    const Stack& stack = pass.stack();
     const float* first = pass.workspace.vector(pass.tensors().rope_frequencies[block]);
-    if (!has(Part::block_variants) || !a.rope_original_positions) return first;
-    return first + (takes_long_rope(a, or_else(pages_of(pass, s).max_kv_len, s.n_rows)) ? a.rotary_dim / 2 : 0);
+    if (!has(Part::block_variants) || !stack.rope_original_positions) return first;
+    const bool is_long = takes_long_rope(stack, or_else(pages_of(pass, s).max_kv_len, s.n_rows));
+    return first + (is_long ? stack.blocks[block].attention.rotary_dim / 2 : 0);
 }
 
 /// Where a row of a sequence is in time, height and width.

@@ -48,8 +48,8 @@ PageBytes lay_out_page(const Stack& stack, std::uint64_t page_len, Type type, La
                        bool memory = false) noexcept;
 
 /// Whether the second list of frequencies turns rows that have room for `n_positions`.
-[[nodiscard]] constexpr bool takes_long_rope(const AttentionShape& a, std::uint32_t n_positions) noexcept {
-    return has(Part::block_variants) && a.rope_original_positions && n_positions > a.rope_original_positions;
+[[nodiscard]] constexpr bool takes_long_rope(const Stack& s, std::uint32_t n_positions) noexcept {
+    return has(Part::block_variants) && s.rope_original_positions && n_positions > s.rope_original_positions;
 }
 
 /// One head's keys or values of one layer within a page.

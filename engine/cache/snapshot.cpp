@@ -12,14 +12,6 @@ namespace {
 // In kv_type: a memory's keys and values; keys turned by the second list of frequencies.
 constexpr std::uint32_t kMemory = 256, kLongRope = 512;
 
-/// Whether keys of the pool's caches turn by AttentionShape's second list of frequencies.
-[[nodiscard]] bool has_long_rope(const PoolState& pool) noexcept {
-    const Stack& stack = pool.model->config().decoder;
-    for (std::uint32_t i = 0; has(Part::block_variants) && i < stack.n_blocks; ++i)
-        if (takes_long_rope(stack.blocks[i].attention, pool.limits.max_kv_len)) return true;
-    return false;
-}
-
 struct SavedHeader {
     std::uint64_t magic = 0x1a564b6165766f46;  // "FoveaKV\x1a"
     std::uint32_t version = 1, numerics_version = kNumericsVersion;
@@ -29,7 +21,8 @@ struct SavedHeader {
     SavedHeader(const PoolState& pool, std::uint32_t n) noexcept
         : fingerprint(pool.model->fingerprint()),
           kv_type(static_cast<std::uint32_t>(pool.limits.kv_type) |
-                  (has(Part::vectors) && pool.limits.memory ? kMemory : 0) | (has_long_rope(pool) ? kLongRope : 0)),
+                  (has(Part::vectors) && pool.limits.memory ? kMemory : 0) |
+                  (takes_long_rope(pool.model->config().decoder, pool.limits.max_kv_len) ? kLongRope : 0)),
           kv_len(n) {}
 };
 static_assert(sizeof(SavedHeader) == 32);

@@ -84,11 +84,11 @@ inline constexpr float kMaxFloat = 0x1.fffffep+127f;
 
 /// Whether this build reads the fields of blocks that came last, or refuses them.
 inline constexpr bool kLongBlockRecords = has(Part::experts) || has(Part::latent) || has(Part::columns) || has(Part::layer_inputs);
-inline constexpr std::size_t kStackRecordBytes = 56,
-                             kBlockRecordBytes = kLongBlockRecords ? 152 : 104,
+inline constexpr std::size_t kStackRecordBytes = kLongBlockRecords ? 64 : 56,
+                             kBlockRecordBytes = kLongBlockRecords ? 144 : 104,
                              kHeadMapRecordBytes = 16, kAdapterRecordBytes = 16, kSoundRecordBytes = 24;
-/// Bytes of a block's record that are always written. The rest is left out if it is zero, as older readers want it.
-inline constexpr std::size_t kLeastBlockRecordBytes = 88;
+/// Bytes of a record that are always written. The rest is left out if it is zero, as older readers want it.
+inline constexpr std::size_t kLeastStackRecordBytes = 56, kLeastBlockRecordBytes = 88;
 
 /// Goes through a stack's record in the file's order: field(name, x, least, most) for a field as wide as x,
 /// field.wide(...) for one of four bytes of which fewer are kept, field.flags(x...) for bytes that are 0 or 1,
@@ -110,6 +110,8 @@ void for_each_stack_field(S& s, Field& field) {
     field("embedding_scale", s.embedding_scale, -kMaxFloat, kMaxFloat),
     field("final_norm_epsilon", s.final_norm_epsilon, 0, kMaxFloat),
     field("logit_softcap", s.logit_softcap, 0, kMaxFloat), field("logit_scale", s.logit_scale, -kMaxFloat, kMaxFloat);
+    if (kLongBlockRecords)
+        field("rope_original_positions", s.rope_original_positions, 0, kMaxPositions), field.skip(4);
 }
 
 inline constexpr Position kLastPosition = has(Part::vectors) ? Position::disentangled : Position::alibi;
@@ -158,7 +160,6 @@ void for_each_block_field(B& b, Field& field) {
     field.flags(b.column_scales, a.shared_keys, a.value_norm, b.inputs.layer_scale);
     has(Part::rows) ? field.flags(a.rope_interleaved) : field.skip(1);
     field("layer_input_width", b.inputs.width, 0, kMaxInputWidth);
-    field("rope_original_positions", a.rope_original_positions, 0, kMaxPositions), field.skip(4);
 }
 
 /// The same for a map's record.
@@ -257,8 +258,8 @@ struct TensorSpec {
 }
 
 /// Numbers of a block's frequencies: one list or two, one after the other.
-[[nodiscard]] constexpr std::uint32_t n_rope_frequencies(const AttentionShape& a) noexcept {
-    return a.rotary_dim / 2 * (a.rope_original_positions ? 2 : 1);
+[[nodiscard]] constexpr std::uint32_t n_rope_frequencies(const Stack& s, const AttentionShape& a) noexcept {
+    return a.rotary_dim / 2 * (s.rope_original_positions ? 2 : 1);
 }
 
 /// Rows of `up`: gate and up alternate by whole panels, so each is padded to panels.

@@ -14,7 +14,7 @@ namespace fovea {
     return b.norm_place > NormPlace::post || b.attention.head_norm != HeadNorm::shared ||
            b.attention.position == Position::alibi || b.residual_scale != 0.0f || b.attention.projection_clip != 0.0f ||
            b.attention.score_softcap != 0.0f || b.feed.parallel || b.attention.attention_sinks ||
-           b.feed.activation >= Activation::relu2 || b.attention.rope_original_positions != 0;
+           b.feed.activation >= Activation::relu2;
 }
 
 }  // namespace fovea

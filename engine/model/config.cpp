@@ -167,11 +167,8 @@ void check_block(const Stack& s, const Block& b, Checks& check) {
     if (has(Part::vectors))
         check.needs("relative_buckets", a.relative_buckets != 0, a.position == Position::disentangled);
     if (has(Part::layer_inputs)) check_layer_inputs(b, s, check);
-    if (kLongBlockRecords)
-        check.needs("rope_original_positions", a.rope_original_positions != 0,
-                    a.position == Position::rope && !a.rope_plane);
     if (has(Part::rows)) {
-        check.needs("rope_plane", a.rope_plane != 0, a.position == Position::rope);
+        check.needs("rope_plane", a.rope_plane != 0, a.position == Position::rope && !s.rope_original_positions);
         check.needs("rope_interleaved", a.rope_interleaved, a.rope_plane != 0);
     }
     check.needs("norm_bias", b.norm_bias, b.norm == Norm::layer || a.query_key_norm == Norm::layer);
@@ -278,8 +275,8 @@ struct Absent {
     for (const Stack* s : {&config.encoder, &config.decoder}) {
         if (!has(Part::vectors) && (s->n_head_maps() || s->embedding_width || s->sound.is_speech()))
             return {Code::unsupported, "vectors: left out of this build", 0, 0};
-        bool varies = s->n_layers && (s->logit_scale != 1.0f || s->logit_softcap != 0.0f), routes = false,
-             is_latent = false, scales_columns = s->output_columns, has_inputs = false;
+        bool varies = s->n_layers && (s->logit_scale != 1.0f || s->logit_softcap != 0.0f || s->rope_original_positions),
+             routes = false, is_latent = false, scales_columns = s->output_columns, has_inputs = false;
         for (const Block& b : s->used_blocks()) {
             varies |= is_variant(b);
             routes |= b.experts.n || b.feed.activation == Activation::silu_clamped;

@@ -7,6 +7,7 @@ namespace fovea {
 Status tokenize_around(const Tokenizer& tokenizer, std::string_view text, std::span<const TextRange> plain,
                        const TokenizeOptions& options, std::span<std::byte> scratch, std::span<Token> tokens,
                        std::size_t& n_tokens) noexcept {
+    n_tokens = 0;
     if (!has(Part::plain_parts)) return {Code::unsupported, "plain parts of a text: left out of this build", 0, 0};
     std::size_t at = 0;
     for (const TextRange& range : plain) {

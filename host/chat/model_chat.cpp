@@ -45,7 +45,7 @@ constexpr std::string_view kLastAlone =
 
 std::vector<Token> tokenized(const Tokenizer& tokenizer, std::string_view text, std::span<const TextRange> plain = {}) {
     try {
-        return host::tokenize_around(tokenizer, text, plain, ModelChat::kRead);
+        return host::tokenize_around(tokenizer, text, plain, ModelChat::read_options());
     } catch (const host::Error&) {
         throw ChatTemplateError("prompt: expected a text that can be tokenized, got " + std::to_string(text.size()) +
                                 " bytes that cannot");
@@ -197,6 +197,8 @@ std::vector<Token> ModelChat::read(const TaintedText& prompt, const Tokenize& to
     if (prompt.data().empty() || own_of(read) == own_of(tokens(without_data(prompt), {}))) return read;
     return tokens(prompt.text(), prompt.data());
 }
+
+TokenizeOptions ModelChat::read_options() { return {.add_special = false, .parse_special = true}; }
 
 std::vector<Token> ModelChat::tokens_of(std::string_view prompt) const { return tokenized(tokenizer_, prompt); }
 

@@ -29,7 +29,7 @@ public:
         }
         need(Part::vectors, s.n_head_maps() || s.embedding_width || s.sound.is_speech());
         need(Part::columns, s.output_columns);
-        need(Part::block_variants, s.logit_scale != 1.0f || s.logit_softcap != 0.0f);
+        need(Part::block_variants, s.logit_scale != 1.0f || s.logit_softcap != 0.0f || s.rope_original_positions);
         need(Part::adapters, s.adapter_rank != 0);
     }
     void add(const Tables& tokenizer) {

@@ -76,8 +76,6 @@ void describe_block(std::ostream& out, const Block& b) {
         if (a.window) out << ", window " << with_separators(a.window);
         if (a.position != Position::none) out << ", " << word(a.position);
         if (a.position == Position::rope && a.rotary_dim != a.head_dim) out << " on " << a.rotary_dim << " dims";
-        if (a.rope_original_positions)
-            out << " (others with a context above " << with_separators(a.rope_original_positions) << ")";
         if (a.query_bias || a.key_bias || a.value_bias) out << ", biases";
         if (a.query_key_norm != Norm::none) out << ", " << word(a.query_key_norm) << " of queries and keys";
         if (a.head_norm == HeadNorm::each) out << " each";
@@ -117,8 +115,10 @@ void describe_block(std::ostream& out, const Block& b) {
 void describe_stack(std::ostream& out, const char* name, const Stack& s) {
     if (!s.n_layers) return;
     out << name << ": " << plural(s.n_layers, "layer", "layers") << ", d_model " << with_separators(s.d_model)
-        << ", vocabulary " << with_separators(s.vocab_size) << ", " << plural(s.max_positions, "position", "positions")
-        << "\n";
+        << ", vocabulary " << with_separators(s.vocab_size) << ", " << plural(s.max_positions, "position", "positions");
+    if (s.rope_original_positions)
+        out << ", other frequencies with a context above " << with_separators(s.rope_original_positions);
+    out << "\n";
     for (std::uint32_t i = 0; i < s.n_blocks; ++i) {
         if (s.n_blocks > 1) out << "  block " << i << "\n";
         describe_block(out, s.blocks[i]);

@@ -76,9 +76,6 @@ struct AttentionShape {
     /// Positions of three dimensions (Wang et al. 2024), see Step::positions: of the rotary_dim / 2 frequencies so many turn by a row's
     /// height, as many by its width, the others by its time. 0: all by its position.
     std::uint8_t rope_plane = 0;
-    /// Ding et al. (2024): a model has two lists of frequencies. The first is for caches with room for at most this many positions and
-    /// for texts of at most this many tokens, the second for longer ones. 0: one list, for all.
-    std::uint32_t rope_original_positions = 0;
     /// The first 3 · rope_plane frequencies are in turn of time, height and width. Else those of time come first, then those of height,
     /// then those of width.
     bool rope_interleaved = false;
@@ -247,11 +244,14 @@ struct Stack {
     Pooling pooling = Pooling::none;
     bool normalize_pooled =
         false;  ///< the vector of a sequence, after its head if it has one, is divided by its Euclidean length
+    bool output_columns = false;  ///< the output head's input has column scales, see Block::column_scales
     float embedding_scale = 1.0f;
     float final_norm_epsilon = 1e-5f;
-    float logit_softcap = 0.0f;   ///< 0: unused
-    bool output_columns = false;  ///< the output head's input has column scales, see Block::column_scales
+    float logit_softcap = 0.0f;  ///< 0: unused
     float logit_scale = 1.0f;
+    /// Ding et al. (2024): blocks with rotary positions have two lists of frequencies. The first is for caches with room for at most
+    /// this many positions and for texts of at most this many tokens, the second for longer ones. 0: one list, for all.
+    std::uint32_t rope_original_positions = 0;
     std::array<Block, kMaxBlocks> blocks{};
     /// [n_layers] which of `blocks` each layer is; empty: all are blocks[0]. Points into the file.
     std::span<const std::uint8_t> layer_blocks{};

@@ -64,9 +64,9 @@ public:
     using Tokenize = std::function<std::vector<Token>(std::string_view text, std::span<const TextRange> plain)>;
     /// The tokens of what a template rendered, without a start token of their own: the template has it. The template's
     /// special tokens are read. What a conversation has of that form stays text, and so do other tokens that the template
-    /// names, but for marks of reasoning and calls. tokenize: as tokenize_around does with kRead; null: that.
+    /// names, but for marks of reasoning and calls. tokenize: as tokenize_around does with read_options(); null: that.
     [[nodiscard]] std::vector<Token> read(const TaintedText& prompt, const Tokenize& tokenize = {}) const;
-    static constexpr TokenizeOptions kRead{.add_special = false, .parse_special = true};
+    [[nodiscard]] static TokenizeOptions read_options();
     /// The tokens of a text, special ones read wherever they stand, as transformers does: for prompts from elsewhere.
     [[nodiscard]] std::vector<Token> tokens_of(std::string_view prompt) const;
 

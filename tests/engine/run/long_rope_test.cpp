@@ -16,7 +16,7 @@ constexpr std::uint32_t kOriginal = 20;  // positions, of the first list
 
 Config long_config() {
     Config config = llama_config();
-    config.decoder.blocks[0].attention.rope_original_positions = kOriginal;
+    config.decoder.rope_original_positions = kOriginal;
     return config;
 }
 
@@ -25,7 +25,7 @@ Config encoder_config(std::uint32_t original) {
     Config config;
     config.encoder = llama_config().decoder;
     config.encoder.has_output_head = config.encoder.tied_output = false;
-    config.encoder.blocks[0].attention.rope_original_positions = original;
+    config.encoder.rope_original_positions = original;
     return config;
 }
 
@@ -111,15 +111,10 @@ TEST_CASE("two lists of frequencies: a text without a cache has that of its own 
     CHECK_FALSE(same(second, encoded(plain.model, all.subspan(kOriginal), {lengths + 1, 1})));
 }
 
-TEST_CASE("two lists of frequencies: they turn by one position, of blocks that turn") {
+TEST_CASE("two lists of frequencies: rows turn by one position") {
     Config config = llama_config();
-    AttentionShape& a = config.decoder.blocks[0].attention;
-    a.rope_original_positions = kOriginal;
+    config.decoder.rope_original_positions = kOriginal;
     CHECK(check(config).ok());
-    a.rope_plane = 1;
-    CHECK_FALSE(check(config).ok());
-    a.rope_plane = 0;
-    a.position = Position::alibi;
-    a.rotary_dim = 0;
+    config.decoder.blocks[0].attention.rope_plane = 1;
     CHECK_FALSE(check(config).ok());
 }

@@ -270,7 +270,7 @@ TEST_CASE("tokenize_around: plain ranges have no added token, and others are ref
     const OpenedTokenizer opened = tokenizer_with_marks("qwen2", false, true);
     const std::string text = "<|im_start|>a<|im_start|>b<|im_end|>";
     const auto ids = [&](std::vector<TextRange> plain) {
-        return host::tokenize_around(opened.tokenizer(), text, plain, ModelChat::kRead);
+        return host::tokenize_around(opened.tokenizer(), text, plain, ModelChat::read_options());
     };
     CHECK(marks_of(opened.tokenizer(), ids({})).size() == 3);
     CHECK(marks_of(opened.tokenizer(), ids({{12, 26}})).size() == 2);

@@ -42,7 +42,7 @@ const std::vector<NamedFiles>& all_named_files() {
         {"eval", {"", "--text", "--against"}, {}},
         {"embed", {""}, {"--output"}},
         {"grammar", {"", "--json-schema", "--grammar"}, {"--output"}},
-        {"serve", {"", "--api-key-file", "--lora"}, {}},
+        {"serve", {"", "--api-key-file", "--lora"}, {"--log"}},
         {"worker", {""}, {}}};
     return all;
 }

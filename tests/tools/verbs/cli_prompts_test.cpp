@@ -111,7 +111,7 @@ TEST_CASE("prompts: what sentence-transformers would not take is refused by its 
                    "similarity_fn_name: expected cosine, dot, euclidean or manhattan"));
     CHECK(contains(files.refused("truncate_dim", 0), "truncate_dim"));
     CHECK(contains(files.refused("model_type", "SparseEncoder"), "model_type: expected SentenceTransformer"));
-    CHECK(files.refused("model_type", "SentenceTransformer").empty());
+    CHECK(Prompted().refused("model_type", "SentenceTransformer").empty());
 }
 
 TEST_CASE("prompts: settings of pooling, width and cutting give sentence-transformers' vectors") {
