@@ -99,9 +99,11 @@ private:
 struct TextPiece {
     std::string_view text;
     bool at_start = false;  ///< it begins where the text given to encode begins
+    /// It begins at the border of a part, within the text.
+    [[no_unique_address]] std::conditional_t<has(Part::plain_parts), bool, LeftOut<bool>> at_border = false;
 
     [[nodiscard]] TextPiece part(std::size_t begin, std::size_t end) const noexcept {
-        return {{text.data() + begin, end - begin}, at_start && begin == 0};
+        return {{text.data() + begin, end - begin}, at_start && begin == 0, at_border && begin == 0};
     }
 };
 
@@ -123,8 +125,8 @@ public:
 
     /// A part of a text from `begin` on; `is_plain`: without added tokens. False as below.
     [[nodiscard]] bool run_part(std::string_view text, std::size_t begin, std::size_t end, bool is_plain) noexcept {
-        part_ = (is_plain ? kPlain : 0) | (begin ? kGoesOn : 0);
-        return run({{text.data() + begin, end - begin}, begin == 0}, 0);
+        is_plain_ = is_plain;
+        return run({{text.data() + begin, end - begin}, begin == 0, begin != 0}, 0);
     }
 
     /// False if a table's promise about sizes does not hold.
@@ -134,7 +136,7 @@ public:
         for (; step_index < tables_.steps.size() && rewrites(tables_.steps[step_index]); ++step_index) {
             if (piece.text.empty()) return true;
             if (has(Part::plain_parts))  // what comes first in a text does not come behind a border
-                if ((part_ & kGoesOn) && static_cast<StepKind>(tables_.steps[step_index].kind) == StepKind::prepend)
+                if (piece.at_border && static_cast<StepKind>(tables_.steps[step_index].kind) == StepKind::prepend)
                     continue;
             TextSink out(room.subspan(n_kept));
             if (!rewrite(tables_, characters_, tables_.steps[step_index], piece.text, piece.at_start, out))
@@ -177,7 +179,7 @@ private:
     }
 
     [[nodiscard]] bool take_added(const TextPiece& piece, std::size_t step_index) noexcept {
-        if (has(Part::plain_parts) && (part_ & kPlain)) return run(piece, step_index + 1);
+        if (has(Part::plain_parts) && is_plain_) return run(piece, step_index + 1);
         const bool normalized = tables_.steps[step_index].mode == 1;
         std::size_t taken = 0, space_end = 0;  // up to `taken` the text is dealt with
         for (std::size_t pos = 0; pos < piece.text.size();) {
@@ -188,7 +190,6 @@ private:
             if (match.begin > taken && !run(piece.part(taken, match.begin), step_index + 1)) return false;
             sink_.put(match.token->id);
             taken = match.end;
-            if (has(Part::plain_parts)) part_ = part_ & kPlain;
         }
         return taken >= piece.text.size() || run(piece.part(taken, piece.text.size()), step_index + 1);
     }
@@ -283,9 +284,8 @@ private:
     std::span<std::byte> symbols_;
     std::span<char> texts_;  // what is free of the room for rewritten texts
     TokenSink sink_;
-    // What a part is: without added tokens; behind a border.
-    static constexpr unsigned kPlain = 1, kGoesOn = 2;
-    [[no_unique_address]] std::conditional_t<has(Part::plain_parts), unsigned, LeftOut<unsigned>> part_ = 0;
+    // Whether the part has no added tokens.
+    [[no_unique_address]] std::conditional_t<has(Part::plain_parts), bool, LeftOut<bool>> is_plain_ = false;
 };
 
 constexpr std::uint64_t kMost = ~std::uint64_t{0};

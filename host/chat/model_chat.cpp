@@ -58,12 +58,14 @@ bool is_marked(std::string_view text) {
     return !text.empty() && is_mark(text.front()) && is_mark(text.back());
 }
 
-/// What the template itself wrote, data of any length as one control character.
+constexpr char kData = '\x1a';  // a control character, which stands for data
+
+/// What the template itself wrote, and data of any length as one character.
 std::string without_data(const TaintedText& prompt) {
     std::string own;
     std::size_t at = 0;
     for (const TextRange& range : prompt.data()) {
-        own.append(prompt.text(), at, range.first - at) += '\x1a';
+        own.append(prompt.text(), at, range.first - at) += kData;
         at = range.last;
     }
     return own.append(prompt.text(), at);
@@ -121,6 +123,7 @@ void ModelChat::find_marks(std::string_view shown) {
     for (const Token id : tokenized(tokenizer_, shown))
         if (std::binary_search(added.begin(), added.end(), id) && !tokenizer_.is_special(id)) named_.push_back(id);
     std::sort(named_.begin(), named_.end());
+    unknown_ = tokenized(tokenizer_, {&kData, 1});
 }
 
 ModelChat ModelChat::of(const Model& model, const Tokenizer& tokenizer) {
@@ -184,7 +187,9 @@ TaintedText ModelChat::render(ChatInput input) const {
 std::vector<Token> ModelChat::own_of(const std::vector<Token>& tokens) const {
     std::vector<Token> own;
     for (const Token id : tokens)
-        if (tokenizer_.is_special(id) || std::binary_search(named_.begin(), named_.end(), id)) own.push_back(id);
+        if ((tokenizer_.is_special(id) || std::binary_search(named_.begin(), named_.end(), id)) &&
+            std::find(unknown_.begin(), unknown_.end(), id) == unknown_.end())
+            own.push_back(id);
     return own;
 }
 

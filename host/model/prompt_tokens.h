@@ -38,6 +38,9 @@ public:
     [[nodiscard]] std::uint32_t most() const { return most_; }
     [[nodiscard]] std::uint64_t memory_bytes() const { return scratch_.size(); }
 
+    /// Bytes of a text that read takes, at most.
+    [[nodiscard]] std::size_t most_bytes() const { return most_bytes_; }
+
 private:
     [[noreturn]] void refuse_length(const std::string& got) const;
 

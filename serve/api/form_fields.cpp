@@ -52,11 +52,10 @@ void read_text_format(const Fields&, const char* name, const Json& text, Request
     if (type == "json_schema") request.schema = f.need("schema", "a JSON schema");
 }
 
-void read_output_format(const Fields&, const char* name, const Json& format, Request& request) {
+void read_output_format(const Fields& fields, const char* name, const Json& format, Request& request) {
     const Fields f(format, name);
     (void)f.one_of("type", {"json_schema"});
-    request.form = Form::schema;
-    request.form_field = name;
+    take_form(fields, name, Form::schema, request);
     request.schema = f.need("schema", "a JSON schema");
 }
 

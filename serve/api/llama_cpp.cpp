@@ -128,8 +128,9 @@ const ModelEntry& first_of(const Service& service, Work work) {
     return service.models().front();
 }
 
-Json settings_of(const Request& request) {
-    Json json = {{"n_predict", request.n_new ? Json(*request.n_new) : Json(-1)},
+Json settings_of(Request request, const ModelEntry& entry) {
+    entry.sampling.fill(request.said, request.sampler, request.penalized.n_recent);
+    Json json = {{"n_predict", request.n_new && *request.n_new < kMostNew ? Json(*request.n_new) : Json(-1)},
                  {"stop", request.stop},
                  {"stream", request.stream}};
 #define FOVEA_SAMPLER_REAL(field, ...) json[#field] = request.sampler.field;
@@ -145,11 +146,12 @@ Reply endpoints::continue_prompt(Call& call, Service& service) {
     const Json body = as_completion(call.json);
     Request request = read_completion(Fields(body));
     if (request.prompts.size() * request.n_each != 1) refuse("prompt", "one text, or the ids of one", "several");
+    if (request.echo) refuse("echo", "none, for an answer has the prompt in a field of its own", "true");
     ModelEntry& entry = service.find(request.model, Work::text);
     ContinuationForm form{.prompt = {},
                           .returns_tokens = Fields(call.json).flag("return_tokens", false),
                           .returns_chances = request.n_likeliest >= 0,
-                          .settings = settings_of(request)};
+                          .settings = settings_of(request, entry)};
     const Prompt& prompt = request.prompts.front();
     form.prompt = prompt.is_tokens ? host::detokenize(entry.served.tokenizer, prompt.tokens) : prompt.text;
     if (form.returns_tokens) request.n_likeliest = std::max(request.n_likeliest, 0);
@@ -176,10 +178,12 @@ Reply endpoints::embed_contents(Call& call, Service& service) {
 Reply endpoints::tell_props(Call&, Service& service) {
     const ModelEntry& entry = first_of(service, Work::text);
     const Tokenizer& tokenizer = entry.served.tokenizer;
+    const Json nothing = {{"prompt", ""}};
     const std::string bos(tokenizer.bos() == Tokenizer::kNoToken ? "" : token_bytes(tokenizer, tokenizer.bos()));
     const bool hears = entry.work != Work::text && entry.work != Work::vectors;
     return reply_of(
-        {{"default_generation_settings", {{"id", 0}, {"n_ctx", entry.context}, {"params", settings_of(Request{})}}},
+        {{"default_generation_settings",
+          {{"id", 0}, {"n_ctx", entry.context}, {"params", settings_of(read_completion(Fields(nothing)), entry)}}},
          {"total_slots", service.n_sequences},
          {"model_alias", entry.served.name},
          {"model_path", entry.served.name},

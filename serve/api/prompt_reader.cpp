@@ -54,6 +54,13 @@ void shorten_ids(Json& messages) {
     }
 }
 
+/// The end of a text that is cut in front, as many of its bytes as can be read.
+std::string_view end_of(std::string_view text, const host::PromptTokens& reader) {
+    if (text.size() > reader.most_bytes()) text.remove_prefix(text.size() - reader.most_bytes());
+    while (!text.empty() && (static_cast<unsigned char>(text.front()) & 0xc0) == 0x80) text.remove_prefix(1);
+    return text;
+}
+
 std::vector<Token> checked(const host::PromptTokens& reader, std::vector<Token> tokens) {
     reader.check(tokens);
     return tokens;
@@ -253,7 +260,8 @@ PromptReader::Prompted PromptReader::read(const Request& request) {
     Prompted read;
     for (const Prompt& prompt : request.prompts)
         read.prompts.push_back(named("prompt", [&] {
-            return fitted(prompt.is_tokens ? prompt.tokens : tokens_.read(prompt.text, options), request);
+            const std::string_view text = request.most_prompt ? end_of(prompt.text, tokens_) : prompt.text;
+            return fitted(prompt.is_tokens ? prompt.tokens : tokens_.read(text, options), request);
         }));
     return read;
 }

@@ -45,7 +45,7 @@ RankRequest read_rerank(const Fields& fields, bool is_cohere) {
         request.shows_logits = fields.flag("raw_scores", false);
         return request;
     }
-    request.n_best = static_cast<std::uint32_t>(fields.whole("top_n", 0, 1, 1 << 24));
+    request.n_best = static_cast<std::uint32_t>(fields.whole("top_n", 0, 0, 1 << 24));
     return request;
 }
 

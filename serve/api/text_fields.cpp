@@ -25,9 +25,19 @@ void read_seed(const Fields& fields, const char* name, const Json&, Request& req
 }
 
 /// {"15043": 2.5}: what each token's logit gets.
-void read_biases(const Fields&, const char* name, const Json& given, Request& request) {
+void read_biases(const Fields&, const char* name, const Json& said, Request& request) {
+    if (said.size() > kMostBiases)
+        refuse(name, "at most " + std::to_string(kMostBiases) + " tokens", std::to_string(said.size()));
+    Json given = said;
+    if (said.is_array()) {  // llama.cpp's pairs
+        given = Json::object();
+        for (const Json& pair : said) {
+            if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number_unsigned())
+                refuse(name, "pairs of a token id and a number", "another value");
+            given[std::to_string(pair[0].get<std::uint64_t>())] = pair[1];
+        }
+    }
     const Fields fields(given, name);
-    if (given.size() > kMostBiases) fields.refuse("", "at most " + std::to_string(kMostBiases) + " tokens", given);
     for (const auto& [key, value] : given.items()) {
         Token id = 0;
         const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);

@@ -37,6 +37,10 @@ void read_tool_choice(const Fields& fields, const char* name, const Json& choice
         return;
     }
     if (request.tools.is_null()) fields.refuse(name, "tools beside it", choice);
+    // A format is of what is said, which a call is not; another form would be of the call.
+    if (request.form != Form::any && request.form_field != "response_format" && request.form_field != "text.format" &&
+        !request.form_field.starts_with("output_"))
+        refuse(name, "no call that must be beside " + request.form_field, "one");
     request.form = Form::tool;
     if (choice == "required") return;
     request.tool = Fields(Fields(choice, name).need("function", "a function"), "tool_choice.function").text("name");

@@ -13,13 +13,19 @@ namespace fovea::serve {
 
 /// What a line tells, as it becomes known.
 struct LoggedRequest {
+    struct Tokens {
+        std::uint32_t n_prompt = 0, n_shared = 0, n_new = 0;  ///< n_shared of the prompt's, found in the cache
+    };
+
     std::string id, method, path, user, model = {};
     Clock::time_point arrived = {};
     bool stream = false;
-    std::uint64_t n_prompt = 0, n_shared = 0, n_new = 0;  ///< tokens, n_shared of the prompts' found in the cache
-    std::optional<Clock::time_point> first = {};          ///< when the first of an answer was there
-    Json asked = {};                                      ///< the request, where texts are logged,
-    std::vector<std::string> answered = {};               ///< and the text of each choice
+    std::vector<Tokens> of_choice = {};           ///< as far as they have come
+    std::uint32_t n_each = 1;                     ///< choices for each prompt
+    std::optional<Clock::time_point> first = {};  ///< when the first of an answer was there
+    std::string asked = {};                       ///< the request's JSON, where texts are logged,
+    std::shared_ptr<const void> taken = {};       ///< its place among all bodies,
+    std::vector<std::string> answered = {};       ///< and the text of each choice
 };
 
 /// Lines go to the file's end. Used by one thread.
@@ -28,8 +34,8 @@ public:
     /// Throws host::Error where the file cannot be written. with_texts: lines have requests and answers too.
     RequestLog(const std::string& path, bool with_texts);
     [[nodiscard]] bool with_texts() const { return with_texts_; }
-    /// Takes note of what a pass added. n_each: choices for each prompt.
-    void add(LoggedRequest& request, const std::vector<Event>& events, std::uint32_t n_each) const;
+    /// Takes note of what a pass added.
+    void add(LoggedRequest& request, const std::vector<Event>& events) const;
     /// status: the answer's; 499 where the client had left, as nginx has it. error: why it failed.
     void write(const LoggedRequest& request, int status, const std::string& error = {});
 

@@ -70,7 +70,10 @@ LoggedRequest Server::logged(const Route& route) const {
                           .path = route.request.path,
                           .user = route.call.user,
                           .arrived = route.call.arrived};
-    if (log_ && log_->with_texts()) request.asked = route.call.json;
+    if (log_ && log_->with_texts() && !route.call.json.is_null()) {
+        request.asked = json_text(route.call.json);
+        request.taken = route.call.taken;
+    }
     return request;
 }
 
@@ -142,6 +145,7 @@ void Server::handle(HttpRequest request, const ExchangePtr& exchange, int refuse
     Route route{.request = std::move(request), .exchange = exchange};
     route.endpoint = find_endpoint(route.request.path);
     route.call.id = "fovea-" + std::to_string(service_.started) + "-" + std::to_string(++n_requests_);
+    route.call.user = route.request.peer;
     try {
         if (refused) return refuse_http(route, refused);
         check_allowed(route);

@@ -17,14 +17,13 @@ struct Pending {
     HttpAnswer head;
     std::string path;
     bool stream = false;
-    std::uint32_t n_each = 1;
     RequestLog* log = nullptr;
     LoggedRequest logged;
 
     void take(const std::vector<Event>& events) {
         const ExchangePtr client = exchange.lock();
         if (!client) return;
-        if (log) log->add(logged, events, n_each);
+        if (log) log->add(logged, events);
         const std::string bytes = answer->add(events);
         if (answer->ended() && log) {
             const Failure& failure = answer->failure();
@@ -130,13 +129,14 @@ void Server::queue(Route& route, Reply reply) {
         return;
     }
     const auto pending = std::make_shared<Pending>(
-        Pending{std::move(reply.answer), route.exchange, {}, route.call.path, reply.stream, job->n_each, nullptr, {}});
+        Pending{std::move(reply.answer), route.exchange, {}, route.call.path, reply.stream, nullptr, {}});
     pending->head.headers = route.headers;
     if (log_) {
         pending->log = &*log_;
         pending->logged = logged(route);
         pending->logged.model = models_[reply.model].name;
         pending->logged.stream = reply.stream;
+        pending->logged.n_each = job->n_each;
     }
     job->deliver = [this, pending](std::vector<Event> events) {
         http_.post([pending, events = std::move(events)] { pending->take(events); });
@@ -146,6 +146,7 @@ void Server::queue(Route& route, Reply reply) {
         return refuse_full(route, reply.model);
     }
     route.exchange->on_gone([this, job, pending] {
+        if (pending->answer->ended()) return;  // what is left is only to be sent
         job->cancelled = true;
         ++metrics_.n_cancelled;
         if (pending->log) pending->log->write(pending->logged, kClientLeft);

@@ -4,8 +4,8 @@
 // Headings, paragraphs (whose line breaks stay), fenced code, lists, quotes, tables, rules; emphasis, code, links.
 
 const kDeepest = 12, kMostOpen = 50, kMostColumns = 100;
-const kItem = /^( *)([-*+]|\d{1,9}[.)])([ \t]+|$)/, kFence = /^ {0,3}(`{3,}|~{3,})[ \t]*([^`]*)$/;
-const kRule = /^ {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}$/, kHeading = /^ {0,3}(#{1,6})(?:[ \t]+(.*))?$/, kQuote = /^ {0,3}> ?/;
+const kItem = /^( *)([-*+]|\d{1,9}[.)])([ \t]+|$)/, kFence = /^ {0,3}(`{3,}(?!`)|~{3,}(?!~))([^`]*)$/;
+const kRule = /^ {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}$/, kHeading = /^ {0,3}(#{1,6})(?:[ \t]+([^ \t][^]*)?)?$/, kQuote = /^ {0,3}> ?/;
 
 // "(address)" or "(address "title")"; the address may hold one pair of brackets.
 const kTarget = /\( {0,9}<?([^\s<>()]{1,2000}(?:\([^\s<>()]{0,200}\)[^\s<>()]{0,200})?)>?(?: {1,9}"[^"]{0,300}")? {0,9}\)/y;

@@ -89,7 +89,8 @@ private:
     std::shared_ptr<const ChatTemplate> template_, tools_template_;  // tools_template_: null where it is the same
     std::string bos_, eos_, note_;
     std::vector<Token> end_tokens_, marks_;
-    std::vector<Token> named_;  // by the template, and not special
+    std::vector<Token> named_;    // by the template, and not special
+    std::vector<Token> unknown_;  // what the character that stands for data becomes
     std::vector<std::string> stops_;
     AnswerDialect dialect_;
 };
