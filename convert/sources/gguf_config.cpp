@@ -100,6 +100,7 @@ void read_rope(const GgufReading& from, Stack& stack, Block& block, Rope& rope) 
     if (from.has_tensor("rope_factors_short.weight")) {
         rope.scaling = RopeScaling::divided;  // by that tensor's numbers, up to the original length
         const auto original = from.file.count_or(from.key("rope.scaling.original_context_length"), stack.max_positions);
+        if (original == 0) from.file.refuse(from.key("rope.scaling.original_context_length"), "1 or more");
         if (stack.max_positions > original) {
             if (from.has_tensor("rope_factors_long.weight"))
                 stack.rope_original_positions = original;

@@ -404,7 +404,7 @@ private:
         if (config_.family->plain_windows && attention.window) return result;
         if (!file_.tensors().count("rope_freqs.weight")) return result;
         const std::vector<float> factors = divisors("rope_freqs.weight", n);
-        for (std::uint32_t i = 0; i < n; ++i) result[i] /= factors[i];
+        for (std::size_t i = 0; i < result.size(); ++i) result[i] /= factors[i % n];
         return result;
     }
 

@@ -176,12 +176,21 @@ private:
 
 [[nodiscard]] Status check_merged(const Form& form) noexcept {
     const std::uint64_t n_words = form.words.size(), n_mask = (std::uint64_t{form.header->vocab_size} + 31) / 32;
+    std::uint64_t n_all = 0;  // groups share no words, and no node a group, so that time is bounded by the form's bytes
     for (const GroupRecord& g : form.groups()) {
         const std::uint64_t n = g.n == kNoPlace ? n_mask : g.n;
+        n_all += n;
+        if (n_all > n_words) return wrong("words of all groups", n_words, n_all);
         if (g.tokens > n_words || n > n_words - g.tokens) return wrong("the place of a group", n_words, g.tokens);
         if (g.n == kNoPlace) continue;
         for (const std::uint32_t id : form.words.subspan(g.tokens, g.n))
             if (id >= form.header->vocab_size) return wrong("a group's token", form.header->vocab_size, id);
+    }
+    std::uint32_t next = 0;
+    for (const IndexNode& node : form.merged()) {
+        if (node.token() == kNoNodeToken) continue;
+        if (node.token() < next) return wrong("a node's group", next, node.token());
+        next = node.token() + 1;
     }
     return check_nodes(form.max_token_bytes, static_cast<std::uint32_t>(form.groups().size()), form.merged());
 }

@@ -120,6 +120,7 @@ void leave(ConstraintRun& run, Places& to, std::uint16_t frame) noexcept {
 void follow(ConstraintRun& run, Places& to, Place place) noexcept {
     const StateRecord& s = run.form.states[place.state];
     if (s.accepts && place.frame != kRoot) leave(run, to, place.frame);
+    if (has(Part::known_sets)) run.n_entered += s.n_calls;
     for (std::uint32_t c = s.first_call; c < s.first_call + std::uint32_t{s.n_calls}; ++c)
         enter(run, to, c, place.frame);
 }
@@ -252,6 +253,7 @@ std::uint8_t add_set(ConstraintRun& run, Places places, std::uint32_t key) noexc
         }
     }
     Places places = from.places;
+    if (has(Part::known_sets) && (run.n_compared > kMostWork || run.n_entered > kMostWork)) return {};
     if (has(Part::known_sets) && run.n_compared > kMostCompared) places.n = 1;
     const Places to = step(run, places, byte, free);
     const auto n_frames = static_cast<std::uint16_t>(run.n_frames);
@@ -435,7 +437,7 @@ void make_mask(ConstraintRun& run, bool forcing) noexcept {
     const Form& form = run.form;
     std::memset(run.mask.data(), 0, run.mask.size_bytes());
     run.mask_made = forcing;
-    if (has(Part::known_sets)) run.n_compared = 0;
+    if (has(Part::known_sets)) run.n_compared = run.n_entered = 0;
     if (ends_here(run))
         for (const std::uint32_t id : form.ends) allow_token(run.mask, id);
     else if (forcing && run.n_places == 1 && form.states[run.pool[0].state].forced != kNoPlace)

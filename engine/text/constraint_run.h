@@ -83,6 +83,8 @@ struct Level {
 inline constexpr std::uint32_t kMostPlaces = 64;  // ways to read a text; further ones are not followed
 // What a mask may cost, some 3 ms: beyond it one way of each set is followed, so that fewer tokens than could be are allowed.
 inline constexpr std::uint32_t kMostCompared = 500'000;
+// Calls that a mask may enter and ways it may compare at most. Only hostile forms come to so many: further tokens are not allowed.
+inline constexpr std::uint32_t kMostWork = 64 * kMostCompared;
 
 /// Sets of places that a walk over a large vocabulary has met, and where bytes lead from each. A text that can be read in many ways
 /// is in the same few sets for most tokens, so each step between them is worked out once (as automata are made deterministic while
@@ -117,6 +119,7 @@ struct ConstraintRun {
     std::uint32_t n_frames = 1;  // of those places
     bool mask_made = false;
     std::uint32_t n_compared = 0;  // ways that were held against one another for a mask
+    std::uint32_t n_entered = 0;   // and calls that were entered
 };
 
 [[nodiscard]] inline KnownSets* sets_of(const ConstraintRun& run) noexcept {

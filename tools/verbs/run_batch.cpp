@@ -167,6 +167,7 @@ struct Needs {
     std::uint64_t n_positions = 0;
     std::uint32_t max_source = 0;  ///< the same of what texts are written from
     std::uint64_t n_source_positions = 0;
+    std::uint32_t shortest = 0;  ///< positions of the shortest
 };
 
 /// The longest, and the positions in whole pages of the n longest.
@@ -199,8 +200,23 @@ Needs measure(const serve::BatchLines& lines, serve::BatchReader& reader, std::u
         }
     }
     add_up(lengths, n_sequences, needs.context, needs.n_positions);
+    needs.shortest = lengths.back();
     if (!sources.empty()) add_up(sources, n_sequences, needs.max_source, needs.n_source_positions);
     return needs;
+}
+
+/// Positions that each text has room for. They choose between two lists of rotary frequencies, so that no request may choose for
+/// those beside it: `asked` does, or all need the same.
+std::uint32_t room_of(const Stack& stack, const Needs& needs, std::uint32_t asked) {
+    const std::uint32_t original = stack.rope_original_positions;
+    if (!original) return needs.context;
+    if (asked) return asked;
+    if (needs.shortest <= original && needs.context > original)
+        throw host::Error("--context: expected one, for requests need " + std::to_string(needs.shortest) + " to " +
+                          std::to_string(needs.context) +
+                          " positions and the model's rotary frequencies are others beyond " +
+                          std::to_string(original) + ", got none");
+    return needs.context;
 }
 
 /// How far it is, on standard error.
@@ -344,12 +360,13 @@ void run_batch(const RunOptions& options, const host::Opened& opened) {
                               options.context ? options.context : most);
     const auto n_sequences = static_cast<std::uint32_t>(std::min<std::size_t>(options.n_sequences, lines.size()));
     const Needs needs = measure(lines, reader, n_sequences);
+    const std::uint32_t context = room_of(config.decoder, needs, options.context);
     serve::ModelMetrics metrics;
     const serve::WorkerOptions settings{.n_threads = options.common.n_threads,
                                         .isa = options.common.isa_or_best(),
-                                        .context = needs.context,
+                                        .context = context,
                                         .n_sequences = n_sequences,
-                                        .n_positions = bounded(needs.n_positions, needs.context),
+                                        .n_positions = bounded(needs.n_positions, context),
                                         .max_source = needs.max_source,
                                         .n_source_positions = bounded(needs.n_source_positions, needs.max_source),
                                         .max_batch = kRows,
