@@ -241,6 +241,32 @@ TEST_CASE("batch: ids are answered by ids, with a tokenizer and without, and by 
     }
 }
 
+TEST_CASE("batch: no request chooses the rotary frequencies of those beside it") {
+    const TemporaryFolder folder;
+    const std::string model = (folder / "model.fovea").string(), in = (folder / "in.jsonl").string(),
+                      out = (folder / "out.jsonl").string();
+    output_of({"convert", FOVEA_GOLDEN_DIR "/families/phi3_long", "-o", model});  // its first list is for 12 positions
+    const auto answered = [&](const char* lines, std::vector<std::string> more) {
+        write_text(in, lines);
+        more.insert(more.begin(), {"run", model, "--batch", in, "-o", out});
+        std::filesystem::remove(out);
+        output_of(more);
+        std::istringstream first(read_text(out));
+        std::string line;
+        std::getline(first, line);
+        return json::parse(line)["tokens"];
+    };
+    constexpr const char* kShort = R"({"tokens": [5, 6, 7, 3], "max_tokens": 6})";
+    constexpr const char* kBoth = R"({"tokens": [5, 6, 7, 3], "max_tokens": 6}
+{"tokens": [5, 6, 7, 3, 5, 6, 7, 3, 5, 6, 7, 3, 9], "max_tokens": 6}
+)";
+    CHECK(answered(kBoth, {"--context", "64"}) == answered(kShort, {"--context", "64"}));
+    CHECK(answered(kShort, {"--context", "12"}) == answered(kShort, {}));
+    write_text(in, kBoth);
+    check_refused({"run", model, "--batch", in, "-o", out}, 1,
+                  "--context: expected one, for requests need 10 to 19 positions");
+}
+
 TEST_CASE("batch: what is wrong with ids, and texts where there is no tokenizer") {
     const TemporaryFolder folder;
     const std::string bare = write_bare(folder), in = (folder / "in.jsonl").string();
