@@ -156,7 +156,7 @@ class Vectors(unittest.TestCase):
                 self.assertEqual(many[1::2], [many[1]] * 8)
                 for spoiled, words in (({"query": ""}, "query: expected a text"), ({"documents": []}, "documents: expected 1"),
                                        ({"documents": "x"}, "documents: expected an array"), ({"documents": [3]}, "documents: expected texts"),
-                                       ({"top_n": 0}, "top_n: expected 1 to"), ({"model": "bert"}, "model: expected a reranker")):
+                                       ({"top_n": -1}, "top_n: expected 0 to"), ({"model": "bert"}, "model: expected a reranker")):
                     self.assertIn(words, server.post(RERANK, {**body, **spoiled}, want=400)["error"]["message"])
 
     def test_ollamas_vectors_have_length_1(self):
