@@ -16,21 +16,8 @@ namespace {
 
 constexpr const char* kChunk = "chat.completion.chunk";
 
-Json chance(const TokenChance& token) {
-    Json bytes = Json::array();
-    for (const char c : token.bytes) bytes.push_back(static_cast<unsigned char>(c));
-    return {{"token", token.bytes}, {"logprob", token.logprob}, {"bytes", bytes}};
-}
-
 Json chat_logprobs(const std::vector<ChosenToken>& tokens) {
-    Json content = Json::array();
-    for (const ChosenToken& token : tokens) {
-        Json one = chance(token);
-        one["top_logprobs"] = Json::array();
-        for (const TokenChance& other : token.likeliest) one["top_logprobs"].push_back(chance(other));
-        content.push_back(std::move(one));
-    }
-    return {{"content", std::move(content)}, {"refusal", nullptr}};
+    return {{"content", chances_of(tokens, false)}, {"refusal", nullptr}};
 }
 
 /// What a call's object begins with.

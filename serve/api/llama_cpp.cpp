@@ -23,23 +23,6 @@ Json as_completion(Json body) {
     return body;
 }
 
-Json chance_of(const TokenChance& chance) {
-    Json bytes = Json::array();
-    for (const char c : chance.bytes) bytes.push_back(static_cast<unsigned char>(c));
-    return {{"id", chance.id}, {"token", chance.bytes}, {"bytes", std::move(bytes)}, {"logprob", chance.logprob}};
-}
-
-Json chances_of(const std::vector<ChosenToken>& tokens) {
-    Json all = Json::array();
-    for (const ChosenToken& token : tokens) {
-        Json one = chance_of(token);
-        one["top_logprobs"] = Json::array();
-        for (const TokenChance& other : token.likeliest) one["top_logprobs"].push_back(chance_of(other));
-        all.push_back(std::move(one));
-    }
-    return all;
-}
-
 /// How a request's answers are worded.
 struct ContinuationForm {
     std::string prompt;
@@ -61,7 +44,7 @@ private:
         json["tokens"] = Json::array();
         if (form_.returns_tokens)
             for (const ChosenToken& token : tokens) json["tokens"].push_back(token.id);
-        if (form_.returns_chances) json["completion_probabilities"] = chances_of(tokens);
+        if (form_.returns_chances) json["completion_probabilities"] = chances_of(tokens, true);
     }
     [[nodiscard]] std::string piece(Written& written, const Event& event, const Part& part) override;
 

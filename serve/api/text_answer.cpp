@@ -52,7 +52,26 @@ std::optional<AnswerReading> reading_of(const ModelEntry& entry, const Request& 
                          .tools = request.tools};
 }
 
+Json chance_of(const TokenChance& chance, bool with_id) {
+    Json bytes = Json::array();
+    for (const char c : chance.bytes) bytes.push_back(static_cast<unsigned char>(c));
+    Json one = {{"token", chance.bytes}, {"logprob", chance.logprob}, {"bytes", std::move(bytes)}};
+    if (with_id) one["id"] = chance.id;
+    return one;
+}
+
 }  // namespace
+
+Json chances_of(const std::vector<ChosenToken>& tokens, bool with_ids) {
+    Json all = Json::array();
+    for (const ChosenToken& token : tokens) {
+        Json one = chance_of(token, with_ids);
+        one["top_logprobs"] = Json::array();
+        for (const TokenChance& other : token.likeliest) one["top_logprobs"].push_back(chance_of(other, with_ids));
+        all.push_back(std::move(one));
+    }
+    return all;
+}
 
 TextAnswer::TextAnswer(TextAnswerOptions options)
     : Answer(options.n_choices), options_(std::move(options)), choices_(options_.n_choices) {

@@ -12,6 +12,9 @@
 
 namespace fovea::serve {
 
+/// Chosen tokens with their log probabilities and bytes, each beside the likeliest in its place ("top_logprobs").
+[[nodiscard]] Json chances_of(const std::vector<ChosenToken>& tokens, bool with_ids);
+
 /// What an answer needs to know of its request.
 struct TextAnswerOptions {
     std::string id, model;
