@@ -83,7 +83,7 @@ def main():
             over.append(
                 f"{row}: expected at most {limit:.0f} units ({MOST} times the table in docs/CONTRIBUTING.md), got {got:.0f}"
             )
-    sys.exit("\n".join(over))
+    sys.exit("\n".join(over) or None)
 
 
 if __name__ == "__main__":
