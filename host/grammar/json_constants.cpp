@@ -1,5 +1,6 @@
 // Constants that keep to what stands beside them: a validator of values, which a schema has few of.
 #include <algorithm>
+#include <set>
 
 #include "host/grammar/json_keywords.h"
 #include "host/grammar/json_values.h"
@@ -110,10 +111,12 @@ std::vector<Json> constant_values(const Json& given, References& references, con
     Json one;
     const Json* all = constants_of(given, one);
     if (all == nullptr) refuse_value(place + "/enum", "values", given["enum"]);
+    const Json beside = given.contains("const") ? given : without(given, {"enum"});  // of thousands, each is among them
     Validator validator(references, place);
     std::vector<Json> values;
+    std::set<Json> seen;
     for (const Json& value : *all)
-        if (validator.fits(value, given) && !is_among(values, value)) values.push_back(value);
+        if (validator.fits(value, beside) && seen.insert(value).second) values.push_back(value);
     return values;
 }
 

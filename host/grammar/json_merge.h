@@ -76,9 +76,11 @@ struct Items {
 };
 [[nodiscard]] Items items_of(const Json& schema, const std::string& place);
 
-/// Whether no text fits both, as far as types, constants, bounds and required properties tell. `resolve` follows references.
-template<class Resolve>
-[[nodiscard]] bool are_apart(const Json& a, const Json& b, const Resolve& resolve, int depth = 0);
+/// Whether no text fits both, as far as types, constants, bounds, strings and required properties tell. `resolve` follows
+/// references; `share_a_string` tells of two schemas of strings whether some string may fit both.
+template<class Resolve, class ShareAString>
+[[nodiscard]] bool are_apart(const Json& a, const Json& b, const Resolve& resolve, const ShareAString& share_a_string,
+                             int depth = 0);
 
 /// Whether no text that is written for `a`, which has no parts, fits `b`: an object has only properties that its schema names.
 [[nodiscard]] bool lacks_required(const Json& a, const Json& b);
@@ -108,8 +110,9 @@ struct SizeBounds {
 [[nodiscard]] bool share_a_type(const Json& a, const Json& b);
 [[nodiscard]] bool share_a_number(const Json& a, const Json& b);
 
-template<class Resolve>
-bool are_apart(const Json& given_a, const Json& given_b, const Resolve& resolve, int depth) {
+template<class Resolve, class ShareAString>
+bool are_apart(const Json& given_a, const Json& given_b, const Resolve& resolve, const ShareAString& share_a_string,
+               int depth) {
     const Json a = resolve(given_a), b = resolve(given_b);
     if (depth > 8 || !a.is_object() || !b.is_object()) return a == false || b == false;
     Json one_a, one_b;
@@ -121,8 +124,11 @@ bool are_apart(const Json& given_a, const Json& given_b, const Resolve& resolve,
         return true;
     }
     if (!share_a_type(a, b) || !share_a_number(a, b)) return true;
-    const auto is_object = [](const Json& s) { return types_of(s) == std::vector<std::string>{"object"}; };
-    if (!is_object(a) || !is_object(b)) return false;
+    const auto are_both = [&](const char* type) {
+        return types_of(a) == std::vector<std::string>{type} && types_of(b) == std::vector<std::string>{type};
+    };
+    if (are_both("string")) return !share_a_string(a, b);
+    if (!are_both("object")) return false;
     const auto lacks = [&](const Json& s, const std::string& key) {
         return !property_of(s, key) && s.contains("additionalProperties") && s["additionalProperties"] == false;
     };
@@ -133,7 +139,7 @@ bool are_apart(const Json& given_a, const Json& given_b, const Resolve& resolve,
             if (!key.is_string()) continue;
             if (lacks(other, key)) return true;
             const Json *x = property_of(*s, key), *y = property_of(other, key);
-            if (x && y && are_apart(*x, *y, resolve, depth + 1)) return true;
+            if (x && y && are_apart(*x, *y, resolve, share_a_string, depth + 1)) return true;
         }
     }
     return false;

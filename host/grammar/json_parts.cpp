@@ -61,30 +61,6 @@ constexpr Format kFormats[] = {
 #undef FOVEA_HOST
 #undef FOVEA_OCTET
 
-/// Texts of a language with bounds, or nothing if that takes too many states.
-std::optional<Language> of_lengths(const Language& language, const SizeBounds& bounds) {
-    constexpr std::size_t kMostCost = 6000;
-    constexpr std::uint32_t kMostLength = 4000;
-    if (bounds.min == 0 && bounds.max == kNoLimit) return language;
-    if ((bounds.max == kNoLimit ? bounds.min : bounds.max) > kMostLength) return std::nullopt;
-    try {
-        const Language out = language & Language::of_lengths(bounds.min, bounds.max);
-        if (out.cost() <= kMostCost) return out;
-    } catch (const GrammarError&) {  // too many states
-    }
-    return std::nullopt;
-}
-
-/// Some texts of a language with bounds, the longest of them as long as the number of states allows.
-Language shorter(const Language& language, SizeBounds bounds, const std::string& place) {
-    bounds.max = std::min(bounds.max, std::max(bounds.min, 1024u));
-    for (;; bounds.max /= 2) {
-        if (bounds.max < bounds.min || bounds.max == 0)
-            refuse(place, "a pattern whose texts of these lengths a few thousand states tell apart", "another");
-        if (const auto out = of_lengths(language, bounds); out && !out->empty()) return *out;
-    }
-}
-
 }  // namespace
 
 const char* pattern_of_format(const Json& name, const std::string& place) {
@@ -318,7 +294,7 @@ NodeId JsonParts::narrowed(const std::string& pattern, const RegexPart& part, co
     }
     const Language language = at_place(place, [&] { return language_of_regex(pattern, Dialects::all); });
     count_work(language, place);
-    if (const auto exact = of_lengths(language, bounds)) return exact->write(g, write_set_);
+    if (const auto exact = of_lengths(language, bounds, place)) return exact->write(g, write_set_);
     if (part.repeats.empty() || !long_enough || part.fixed_length > bounds.max)
         return shorter(language, bounds, place).write(g, write_set_);
     std::vector<NodeId> repeats = part.repeats;
@@ -333,15 +309,43 @@ NodeId JsonParts::narrowed(const std::string& pattern, const RegexPart& part, co
     return part.node;
 }
 
+std::optional<Language> JsonParts::of_lengths(const Language& language, const SizeBounds& bounds,
+                                              const std::string& place) {
+    constexpr std::size_t kMostCost = 6000;
+    constexpr std::uint32_t kMostLength = 4000;
+    if (bounds.min == 0 && bounds.max == kNoLimit) return language;
+    if ((bounds.max == kNoLimit ? bounds.min : bounds.max) > kMostLength) return std::nullopt;
+    try {
+        const Language out = language & Language::of_lengths(bounds.min, bounds.max);
+        if (out.cost() <= kMostCost) return out;
+    } catch (const GrammarError&) {  // too many states
+    }
+    count_work(8 * kMostCost, place);
+    return std::nullopt;
+}
+
+Language JsonParts::shorter(const Language& language, SizeBounds bounds, const std::string& place) {
+    bounds.max = std::min(bounds.max, std::max(bounds.min, 1024u));
+    for (;; bounds.max /= 2) {
+        if (bounds.max < bounds.min || bounds.max == 0)
+            refuse(place, "a pattern whose texts of these lengths a few thousand states tell apart", "another");
+        if (const auto out = of_lengths(language, bounds, place); out && !out->empty()) return *out;
+    }
+}
+
 void JsonParts::count_work(const Language& language, const std::string& place) {
+    count_work(language.cost() + 100, place);
+}
+
+void JsonParts::count_work(std::size_t n_states, const std::string& place) {
     constexpr std::size_t kMostWork = 1'000'000;
-    work_ += language.cost() + 100;
+    work_ += n_states;
     if (work_ > kMostWork) refuse(place, "a smaller schema", "one whose patterns and lengths take too many states");
 }
 
 NodeId JsonParts::texts(const Language& language, const SizeBounds& bounds, const std::string& place) {
     count_work(language, place);
-    const auto exact = of_lengths(language, bounds);
+    const auto exact = of_lengths(language, bounds, place);
     return quoted((exact ? *exact : shorter(language, bounds, place)).write(grammar_, write_set_));
 }
 

@@ -29,6 +29,7 @@ public:
     [[nodiscard]] NodeId texts(const Language& language, const SizeBounds& bounds, const std::string& place);
     /// Counts the work that a language was; throws if all together were too much.
     void count_work(const Language& language, const std::string& place);
+    void count_work(std::size_t n_states, const std::string& place);
     [[nodiscard]] NodeId integer(const NumberBounds& bounds);
     [[nodiscard]] NodeId number(const NumberBounds& bounds);
     /// A string that is none of `names`, written without escapes.
@@ -52,6 +53,11 @@ public:
 private:
     [[nodiscard]] NodeId narrowed(const std::string& pattern, const RegexPart& part, const SizeBounds& bounds,
                                   const std::string& place);
+    /// Texts of a language with bounds, or nothing if that takes too many states.
+    [[nodiscard]] std::optional<Language> of_lengths(const Language& language, const SizeBounds& bounds,
+                                                     const std::string& place);
+    /// Some texts of a language with bounds, the longest of them as long as the number of states allows.
+    [[nodiscard]] Language shorter(const Language& language, SizeBounds bounds, const std::string& place);
     [[nodiscard]] NodeId write_set(const CodeSet& set);
     [[nodiscard]] NodeId quoted(NodeId inside);
     [[nodiscard]] NodeId digits(std::uint32_t min, std::uint32_t max);

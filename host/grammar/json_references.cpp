@@ -6,7 +6,7 @@
 namespace fovea::grammar {
 namespace {
 
-constexpr std::size_t kMostCopied = 20'000'000;  // values of schemas that references and merging lead to
+constexpr std::size_t kMostCopied = 2'000'000;  // values of schemas that references and merging lead to
 
 /// Values within a value, itself included.
 std::size_t n_values(const Json& value) {

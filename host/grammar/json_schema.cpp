@@ -154,9 +154,11 @@ private:
     /// The others of which a text that is written for way `i` might fit one, too.
     std::vector<std::size_t> not_apart(const std::vector<Json>& ways, std::size_t i, const std::string& place) {
         const auto resolve = [&](const Json& given) { return references_.expanded(given, place); };
+        const auto share = [&](const Json& a, const Json& b) { return share_a_string(parts_, a, b, place); };
         std::vector<std::size_t> out;
         for (std::size_t j = 0; j < ways.size(); ++j)
-            if (j != i && !are_apart(ways[i], ways[j], resolve) && !lacks_required(resolve(ways[i]), resolve(ways[j])))
+            if (j != i && !are_apart(ways[i], ways[j], resolve, share) &&
+                !lacks_required(resolve(ways[i]), resolve(ways[j])))
                 out.push_back(j);
         return out;
     }

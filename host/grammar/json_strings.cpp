@@ -69,6 +69,17 @@ Language language_of_names(JsonParts& parts, const Json& names, const std::strin
     });
 }
 
+bool share_a_string(JsonParts& parts, const Json& a, const Json& b, const std::string& place) {
+    const Json one = without(a, {"format"}), other = without(b, {"format"});
+    if (!speaks_of_strings(one) || !speaks_of_strings(other)) return true;
+    try {
+        const auto those_of = [&](const Json& s) { return strings_that_fit(parts, s, Dialects::any, place); };
+        return !(those_of(one) & those_of(other)).empty();
+    } catch (const GrammarError&) {  // an expression that is not read, or too many states
+        return true;
+    }
+}
+
 NodeId string_schema(JsonParts& parts, const Json& given, const std::string& place) {
     const SizeBounds b = size_bounds(given, "minLength", "maxLength", place);
     if (b.min > b.max) return parts.grammar().choice({});

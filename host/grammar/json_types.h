@@ -19,6 +19,8 @@ struct SchemaScope {
 [[nodiscard]] NodeId string_schema(JsonParts& parts, const Json& given, const std::string& place);
 /// The names that fit a schema, which speaks of strings alone. Throws if it says more, or too many states would tell them apart.
 [[nodiscard]] Language language_of_names(JsonParts& parts, const Json& names, const std::string& place);
+/// Whether some string may fit both of two schemas of strings; formats are left out.
+[[nodiscard]] bool share_a_string(JsonParts& parts, const Json& a, const Json& b, const std::string& place);
 /// A property's name that fits a schema of strings without references at its top.
 [[nodiscard]] NodeId name_schema(JsonParts& parts, const Json& names, const std::string& place);
 [[nodiscard]] NodeId object_schema(const SchemaScope& in, const Json& given, const std::string& place,

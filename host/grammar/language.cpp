@@ -225,6 +225,7 @@ Language Language::combine(const Language& a, const Language& b, Accepts accepts
     };
     (void)number_of(a.empty() ? kDead : 0, b.empty() ? kDead : 0);
     Language out;
+    std::size_t work = 0;
     for (std::size_t i = 0; i < pairs.size(); ++i) {
         const auto [x, y] = pairs[i];
         std::vector<std::pair<const CodeSet*, std::uint32_t>> edges;
@@ -233,6 +234,8 @@ Language Language::combine(const Language& a, const Language& b, Accepts accepts
             edges.emplace_back(&a.states_[x].edges[e].set, static_cast<std::uint32_t>(e));
         for (std::size_t e = 0; y != kDead && e < b.states_[y].edges.size(); ++e)
             edges.emplace_back(&b.states_[y].edges[e].set, static_cast<std::uint32_t>(n_a + e));
+        for (const auto& [set, which] : edges) work += set->size();
+        if (work > kMostWork) refuse_size();
         State state;
         state.accepts = accepts(x != kDead && a.states_[x].accepts, y != kDead && b.states_[y].accepts);
         for (auto& [codes, which] : parts_of(edges)) {

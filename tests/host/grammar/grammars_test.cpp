@@ -308,7 +308,7 @@ TEST_CASE("grammars: a short text that asks for much is refused at once" * docte
         arrays = R"({"type":"array","items":)" + arrays + "}";
     }
     const char* const last = R"("a40":{"type":"string"},"b40":{"type":"string","minLength":1}}})";
-    CHECK(schema(R"({"$ref":"#/$defs/a0","$defs":{)" + all + last).find("20000000 values") != std::string::npos);
+    CHECK(schema(R"({"$ref":"#/$defs/a0","$defs":{)" + all + last).find("2000000 values") != std::string::npos);
     CHECK(schema(R"({"not":{"$ref":"#/$defs/a0"},"$defs":{)" + not_any + last).find("4000 schemas that are excluded") !=
           std::string::npos);
     CHECK(schema(arrays) == "");
@@ -319,7 +319,7 @@ TEST_CASE("grammars: a short text that asks for much is refused at once" * docte
     };
     CHECK(schema(R"({"oneOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/B"}],"$defs":{)" + itself("A") + "," + itself("B") +
                  "}}")
-              .find("20000000 values") != std::string::npos);
+              .find("2000000 values") != std::string::npos);
 }
 
 TEST_CASE("grammars: bytes that the vocabulary has no token for are not asked for") {
