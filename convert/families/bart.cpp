@@ -169,6 +169,8 @@ void read_bart(const Fields& fields, const std::string& type, HfConfig& result) 
     if (kind.positions == BartTable::by_halves) result.positions = halved_sinusoids(n_positions, d_model);
     if (kind.positions != BartTable::by_halves_after_two) return;
     if (d_model % 2 || d_model < 4) fields.refuse("d_model", "an even number of 4 or more");
+    // Its positions begin behind the padding token's id.
+    if (fields.has("pad_token_id") && fields.count("pad_token_id", 0) != 1) fields.refuse("pad_token_id", "1");
     result.positions = halved_sinusoids_after_two(n_positions, d_model);
 }
 

@@ -69,25 +69,24 @@ void read_gemma2(const Fields& fields, const std::string& type, HfConfig& result
     block.attention.query_key_norm = is_third ? Norm::rms : Norm::none;
     const double scalar = fields.number_or("query_pre_attn_scalar", 1e-6, 1e9, 256.0);
     if (scalar != block.attention.head_dim) block.attention.softmax_scale = static_cast<float>(1.0 / std::sqrt(scalar));
-    block.attention.score_softcap =
-        static_cast<float>(fields.number_or("attn_logit_softcapping", 0.0, 1e9, is_third ? 0.0 : 50.0));
-    stack.logit_softcap =
-        static_cast<float>(fields.number_or("final_logit_softcapping", 0.0, 1e9, is_third ? 0.0 : 30.0));
-    if (fields.json().contains("attn_logit_softcapping") && !fields.has("attn_logit_softcapping"))
-        block.attention.score_softcap = 0.0f;
-    if (fields.json().contains("final_logit_softcapping") && !fields.has("final_logit_softcapping"))
-        stack.logit_softcap = 0.0f;
+    // The third computes without a cap of its scores, whatever the field says.
+    if (is_third && fields.has("attn_logit_softcapping")) fields.refuse("attn_logit_softcapping", "null");
+    block.attention.score_softcap = is_third ? 0.0f : read_softcap(fields, "attn_logit_softcapping", 50.0);
+    stack.logit_softcap = read_softcap(fields, "final_logit_softcapping", is_third ? 0.0 : 30.0);
 
     const std::vector<bool> windowed = gemma_windows(fields, is_third, stack.n_layers);
     std::vector<LayerShape> layers;
     for (const bool has_window : windowed) {
         LayerShape layer = with_rope(fields, block, has_window ? "sliding_attention" : "full_attention");
         // Before settings by kind of layer, the windows' base had a field of its own, and no scaling.
-        if (is_third && has_window && !fields.has("rope_parameters")) {
+        const Fields kinds = fields.has("rope_parameters") ? fields.object("rope_parameters") : Fields({}, "");
+        if (is_third && has_window && !kinds.has("sliding_attention")) {
             layer.rope = {};
-            layer.rope.base = fields.number_or("rope_local_base_freq", 1.01, 1e30, 10000.0);
             layer.block.attention.rope_scale = 1.0f;
         }
+        if (is_third && has_window &&
+            !(kinds.has("sliding_attention") && kinds.object("sliding_attention").has("rope_theta")))
+            layer.rope.base = fields.number_or("rope_local_base_freq", 1.01, 1e30, 10000.0);
         if (has_window) layer.block.attention.window = fields.count("sliding_window");
         // Half of the field's positions lie on each side.
         if (has_window && !block.attention.causal) layer.block.attention.window = layer.block.attention.window / 2 + 1;

@@ -67,7 +67,7 @@ void read_gemma4(const Fields& fields, const std::string&, HfConfig& result) {
     Block block = read_sizes(fields, {}, Norm::rms, stack);
     read_output_head(fields, true, stack);
     stack.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(stack.d_model)));
-    stack.logit_softcap = static_cast<float>(fields.number_or("final_logit_softcapping", 0.0, 1e9, 0.0));
+    stack.logit_softcap = read_softcap(fields, "final_logit_softcapping", 0.0);
     block.feed.activation = read_activation(fields, "hidden_activation", "gelu_pytorch_tanh");
     block.feed.gated = true;
     block.norm_place = NormPlace::both;

@@ -11,14 +11,17 @@ namespace {
 
 constexpr double kLeastBase = 1.01, kMostBase = 1e30, kLeastFactor = 1e-3, kMostFactor = 1e6;
 
-/// The object that holds the scaling, in either spelling; none if positions are not scaled.
+/// The object that holds the scaling, in either spelling; none if positions are not scaled. Beside settings by kind of layer the
+/// older spelling is about full layers.
 std::optional<Fields> scaling_of(const Fields& config, const char* layer_type) {
-    for (const char* name : {"rope_scaling", "rope_parameters"}) {
-        if (!config.has(name) || config.object(name).json().empty()) continue;
-        const Fields all = config.object(name);
-        return layer_type && all.has(layer_type) ? all.object(layer_type) : all;
+    std::optional<Fields> older, newer;
+    for (auto& [name, found] : {std::pair("rope_scaling", &older), std::pair("rope_parameters", &newer)})
+        if (config.has(name) && !config.object(name).json().empty()) *found = config.object(name);
+    if (newer && layer_type && newer->has(layer_type)) {
+        const Fields own = newer->object(layer_type);
+        return older && std::string_view(layer_type) == "full_attention" ? older->or_else(own.json()) : own;
     }
-    return std::nullopt;
+    return older ? older : newer;
 }
 
 void read_yarn(const Fields& fields, std::uint32_t max_positions, Rope& rope) {

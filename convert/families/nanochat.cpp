@@ -24,9 +24,7 @@ void read_nanochat(const Fields& fields, const std::string&, HfConfig& result) {
     Block block = read_sizes(fields, {}, Norm::rms, stack);
     read_output_head(fields, false, stack);
     stack.embedding_norm = Norm::rms;  // its epsilon is final_norm's, as here
-    stack.logit_softcap = static_cast<float>(fields.number_or("final_logit_softcapping", 0.0, 1e9, 15.0));
-    if (fields.json().contains("final_logit_softcapping") && !fields.has("final_logit_softcapping"))
-        stack.logit_softcap = 0.0f;
+    stack.logit_softcap = read_softcap(fields, "final_logit_softcapping", 15.0);
     block.attention.query_key_norm = Norm::rms;  // it norms turned heads: their length is the same before
     block.feed.activation = read_activation(fields, "hidden_act", "relu2");
     set_biases(block.attention, fields.flag_or("attention_bias", false));

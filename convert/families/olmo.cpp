@@ -63,7 +63,7 @@ void read_olmo2(const Fields& fields, const std::string& type, HfConfig& result)
         if (is_exaone && has_window && !is_windowed) layer = {block, {}, {}};
         if (is_windowed) layer.block.attention.window = fields.count("sliding_window");
         // Before settings by kind of layer, OLMo 3's scaling was that of full layers.
-        if (is_windowed && !is_exaone && fields.has("rope_scaling")) {
+        if (is_windowed && !is_exaone && fields.has("rope_scaling") && !fields.has("rope_parameters")) {
             layer.rope = {.base = layer.rope.base};
             layer.block.attention.rope_scale = 1.0f;
         }

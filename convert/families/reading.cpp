@@ -148,6 +148,11 @@ void set_layers(const Fields& fields, const LayerShape& layer, HfConfig& result)
     set_layers(fields, std::vector<LayerShape>(result.stack().n_layers, layer), result);
 }
 
+float read_softcap(const Fields& fields, const char* name, double otherwise) {
+    if (fields.has(name)) return static_cast<float>(fields.number(name, 1e-6, 1e9));
+    return fields.json().contains(name) ? 0.0f : static_cast<float>(otherwise);
+}
+
 Activation read_activation(const Fields& fields, const char* name, const char* otherwise) {
     const std::string spelled = fields.text_or(name, otherwise);
     if (spelled == "silu" || spelled == "swish") return Activation::silu;

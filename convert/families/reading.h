@@ -96,6 +96,8 @@ void set_layers(const Fields& fields, const LayerShape& layer, HfConfig& result)
 [[nodiscard]] std::vector<LayerShape> share_blocks(const std::vector<LayerShape>& layers,
                                                    std::vector<std::uint8_t>& numbers);
 
+/// What logits or scores are capped at by tanh: `otherwise` where the field is not there, 0 (nothing is capped) where it is null.
+[[nodiscard]] float read_softcap(const Fields& fields, const char* name, double otherwise);
 [[nodiscard]] Activation read_activation(const Fields& fields, const char* name, const char* otherwise);
 
 /// From the field `layer_types`, if it is there: which layers are of `sliding_attention`, the others being of

@@ -47,8 +47,6 @@ std::string target_info(const Fields& config, const std::filesystem::path& gener
     SortedJson members = SortedJson::object();
     for (const char* name : kTargetMembers)
         if (said.has(name)) members[name] = said.json()[name];
-    for (const char* name : {"decoder_start_token_id", "eos_token_id", "pad_token_id", "bos_token_id"})
-        if (!members.contains(name) && config.has(name)) members[name] = config.json()[name];
     for (const auto& [name, value] : kNeutral)
         if (said.number_or(name, 0, 1e9, value) != value) said.refuse(name, std::to_string(static_cast<int>(value)));
     for (const char* name : kUnread)

@@ -152,6 +152,7 @@ def pair_changes(name):
 
 def compare_pair(fovea, fields, generation, work):
     folder = work / "model"
+    is_bounded = any(generation.get(name) is not None for name in ("max_length", "max_new_tokens"))
 
     def write():
         (folder / "config.json").write_text(json.dumps(fields))
@@ -172,8 +173,12 @@ def compare_pair(fovea, fields, generation, work):
         model.generation_config = T.GenerationConfig.from_pretrained(folder)
         source.extend(pair_shapes.source_ids(config))
         written = model.generate(torch.tensor([source]), num_beams=1, do_sample=False, early_stopping=False,
-                                 **({} if {"max_length", "max_new_tokens"} & set(generation) else {"max_length": 30}))[0].tolist()
-        return numpy.array([1, *pair_shapes.text_of(written, fields, generation)])
+                                 **({} if is_bounded else {"max_length": 30}))[0].tolist()
+        n_positions = getattr(config, "max_position_embeddings", getattr(config, "n_positions", len(written)))
+        ends = len(written) > n_positions  # a file's positions do
+        if ends or config.model_type == "m2m_100" and config.pad_token_id in written + source:  # it has no position of its own
+            return None
+        return numpy.array([1, *pair_shapes.text_of(written, generation)])
 
     source = []
     expected = computed(expect)
@@ -182,7 +187,8 @@ def compare_pair(fovea, fields, generation, work):
 
     def got():
         run(fovea, "convert", folder, "-o", work / "m.fovea")
-        more = [] if {"max_length", "max_new_tokens"} & set(generation) else ["-n", "29"]
+        n_others = 1 + sum(generation.get(name) is not None for name in ("forced_bos_token_id", "forced_eos_token_id"))
+        more = [] if is_bounded else ["-n", str(30 - n_others)]
         answer = run(fovea, "run", work / "m.fovea", "--tokens", ",".join(map(str, source)), "--beams", "1", "--json", *more)
         return numpy.array([1, *json.loads(answer)["tokens"]])
 

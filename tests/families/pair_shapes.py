@@ -161,10 +161,12 @@ def write_model(model_type, shape, folder, seed, dtype=torch.float32):
     return source, target, logits.numpy(), written[0].tolist()
 
 
-def text_of(ids, config, generation):
-    """What of generate's ids is text: not the start, nor what must follow it, nor the end."""
+def text_of(ids, generation):
+    """What of generate's ids is text: not the start, nor what must follow it, nor the end, which may be forced."""
     n_start = 2 if generation.get("forced_bos_token_id") is not None else 1
-    ends = generation.get("eos_token_id", config["eos_token_id"])
+    if len(ids) == generation.get("max_length") and ids[-1] == generation.get("forced_eos_token_id"):
+        ids = ids[:-1]
+    ends = generation.get("eos_token_id")
     return [i for i in ids[n_start:] if i not in (ends if isinstance(ends, list) else [ends])]
 
 
