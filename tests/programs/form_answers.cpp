@@ -1,0 +1,113 @@
+// Which texts JSON schemas' forms take, and how long they need, beside other programs (bench/scripts/compare_forms.py).
+//
+//     fovea_form_answers < GROUPS          a line {"schema": ..., "texts": [...]}; a line for each: "refused" in its words, or
+//                                          "compiled" (ms), "taken" (of each text: true, or its bytes that fit) and "masks" (µs, each with the step to it)
+//     fovea_form_answers --vocabulary      the tokens' bytes in hexadecimal digits, a token a line
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <string>
+#include <unordered_map>
+
+#include "fovea/host/tokens.h"
+#include "host/base/json.h"
+#include "tests/fuzz/form.h"
+
+namespace {
+
+using namespace fovea;
+
+constexpr std::uint32_t kTokens = 150'000;
+constexpr std::size_t kLongest = 64;  // bytes of the tokens that texts are cut into
+
+/// CPU time of this thread in µs.
+double now() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
+}
+
+struct Vocabulary {
+    std::vector<std::byte> section = write_tokenizer_section(random_vocabulary(kTokens)), index;
+    Tokenizer tokenizer;
+    std::unordered_map<std::string, Token> ids;
+
+    Vocabulary() {
+        fuzz::promise(open_tokenizer(section, tokenizer).ok(), "the vocabulary opens");
+        index = grammar::index_vocabulary(tokenizer);
+        for (Token id = 0; id < tokenizer.vocab_size(); ++id)
+            if (!tokenizer.ends_text(id)) ids.emplace(token_bytes(tokenizer, id), id);
+    }
+
+    /// The longest token at each place, as the script cuts texts for others.
+    std::vector<Token> tokens_of(const std::string& text) const {
+        std::vector<Token> tokens;
+        for (std::size_t at = 0, n; at < text.size(); at += n) {
+            n = std::min(kLongest, text.size() - at);
+            while (!ids.contains(text.substr(at, n))) --n;
+            tokens.push_back(ids.at(text.substr(at, n)));
+        }
+        return tokens;
+    }
+};
+
+/// True if the form takes a text and may end behind it, else the bytes that it took; the time of each step with its mask.
+Json takes(const Vocabulary& v, const Constraint& constraint, const std::string& text, Json& masks) {
+    std::vector<std::uint64_t> memory(constraint_state_bytes(constraint) / 8);
+    ConstraintState state;
+    fuzz::promise(make_constraint_state(constraint, std::as_writable_bytes(std::span(memory)), state).ok(),
+                  "a state is made");
+    std::vector<std::uint32_t> mask((v.tokenizer.vocab_size() + 31) / 32);
+    const auto compute = [&](double began) {
+        std::fill(mask.begin(), mask.end(), 0xffffffffu);
+        allow_tokens(state, mask);
+        masks.push_back(now() - began);
+    };
+    compute(now());
+    std::size_t n_bytes = 0;
+    for (const Token token : v.tokens_of(text)) {
+        const bool allowed = mask[token / 32] >> token % 32 & 1;
+        const double began = now();
+        fuzz::promise(advance(state, token) == allowed, "what a mask allows is taken, and nothing else");
+        if (!allowed) return n_bytes;
+        n_bytes += token_bytes(v.tokenizer, token).size();
+        compute(began);
+    }
+    const Token end = v.tokenizer.vocab_size() - 1;
+    return mask[end / 32] >> end % 32 & 1 ? Json(true) : Json(n_bytes);
+}
+
+Json answer(const Vocabulary& v, const std::string& line) {
+    const Json group = read_json(line);
+    const std::string schema = json_text(group.at("schema"));
+    const double began = now();
+    std::vector<std::byte> form;
+    try {
+        form = grammar::compile(grammar::read_json_schema(schema), v.tokenizer, v.index);
+    } catch (const grammar::GrammarError& error) {
+        return {{"refused", error.what()}, {"compiled", (now() - began) / 1e3}};
+    }
+    const double compiled = (now() - began) / 1e3;
+    Constraint constraint;
+    fuzz::promise(open_constraint(v.tokenizer, form, v.index, constraint).ok(), "a form that was compiled opens");
+    Json taken = Json::array(), masks = Json::array();
+    for (const Json& text : group.at("texts")) taken.push_back(takes(v, constraint, text.get<std::string>(), masks));
+    return {{"compiled", compiled}, {"bytes", form.size()}, {"taken", taken}, {"masks", masks}};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const Vocabulary v;
+    if (argc == 2 && std::string(argv[1]) == "--vocabulary") {
+        for (Token id = 0; id < v.tokenizer.vocab_size(); ++id) {
+            for (const char c : token_bytes(v.tokenizer, id)) std::printf("%02x", static_cast<unsigned char>(c));
+            std::puts("");
+        }
+        return 0;
+    }
+    if (argc != 1) return std::fputs("form_answers: expected no argument or --vocabulary\n", stderr), 2;
+    for (std::string line; std::getline(std::cin, line);) std::cout << json_text(answer(v, line), true) << std::endl;
+}
