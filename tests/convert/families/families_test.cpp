@@ -196,6 +196,10 @@ TEST_CASE("families: fields that they cannot have are refused by name") {
     check_refused("qwen3_moe", "mlp_only_layers", 1, "a list of layers, got 1");
     check_refused("qwen3_moe", "mlp_only_layers", SortedJson::array({-1}), "numbers of layers");
     check_refused("gptj", "activation_function", "mish", "silu, relu, relu2, tanh, gelu, quick_gelu, gelu_new");
+    for (const char* family : {"gemma2", "vaultgemma"})
+        for (const char* cap : {"attn_logit_softcapping", "final_logit_softcapping"})
+            check_refused(family, cap, 0.0, "expected a number from");
+    check_refused("gemma3_text", "attn_logit_softcapping", 50.0, "null");
     check_refused("gpt_oss", "swiglu_alpha", 1.5, "1.702");
     check_refused("gpt_oss", "swiglu_limit", 6.0, "7.0");
     check_refused("gpt_oss", "hidden_act", "gelu", "silu, got \"gelu\"");
@@ -301,10 +305,10 @@ TEST_CASE("families: MXFP4 that is not whole is refused by the tensor's name") {
                    "gate_up_proj_blocks: expected shape [3, 80, 1, 16], got [3, 64, 1, 16]"));
 }
 
-TEST_CASE("families: OLMo 3's scaling is its full layers', in either spelling") {
-    const auto file_of = [](const std::function<void(SortedJson&)>& edit) {
+TEST_CASE("families: OLMo 3's and Gemma 3's scaling is their full layers', in either spelling") {
+    const auto made = [](const char* family, const std::function<void(SortedJson&)>& edit) {
         TemporaryFolder folder;
-        fs::copy(golden_families() / "olmo3", folder / "model");
+        fs::copy(golden_families() / family, folder / "model");
         edit_json(folder / "model/config.json", edit);
         ConvertOptions options;
         options.source = folder / "model";
@@ -313,6 +317,21 @@ TEST_CASE("families: OLMo 3's scaling is its full layers', in either spelling") 
         return read_text(options.output);
     };
     const SortedJson scaling = {{"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 16}};
+    for (const char* family : {"olmo3", "gemma3_text"}) {
+        const auto by_kind = [&](const SortedJson& full, const SortedJson& older) {
+            return made(family, [&](SortedJson& json) {
+                json["rope_parameters"] = {{"full_attention", full}, {"sliding_attention", {{"rope_type", "default"}}}};
+                for (SortedJson& kind : json["rope_parameters"]) kind["rope_theta"] = 500000.0;
+                json["rope_scaling"] = older;
+            });
+        };
+        CHECK(by_kind(scaling, nullptr) == by_kind({{"rope_type", "default"}}, scaling));
+    }
+    const auto with_window_base = [&](const SortedJson& windows) {
+        return made("gemma3_text", [&](SortedJson& json) { json["rope_parameters"]["sliding_attention"] = windows; });
+    };
+    CHECK(with_window_base({{"rope_theta", 10000.0}}) == with_window_base(SortedJson::object()));
+    const auto file_of = [&](const std::function<void(SortedJson&)>& edit) { return made("olmo3", edit); };
     const std::string now = file_of([&](SortedJson& json) {
         json["rope_parameters"] = {{"full_attention", scaling}, {"sliding_attention", {{"rope_type", "default"}}}};
         for (SortedJson& kind : json["rope_parameters"]) kind["rope_theta"] = 500000.0;
