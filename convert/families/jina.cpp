@@ -25,7 +25,7 @@ void read_alibi(const Fields& fields, const std::string&, HfConfig& result) {
     set_layers(fields, with_slopes(block), result);
 }
 
-constexpr ModelType kRotaryTypes[] = {{"jina_embeddings_v3"}};
+constexpr ModelType kRotaryTypes[] = {{"jina_embeddings_v3", R"({"rope_theta": 20000.0})"}};
 constexpr TensorName kRotaryNames[] = {
     {Role::token_embedding, "embeddings.word_embeddings.weight"},
     {Role::type_embedding, "embeddings.token_type_embeddings.weight"},
@@ -45,9 +45,7 @@ void read_rotary(const Fields& fields, const std::string&, HfConfig& result) {
     stack.n_token_types = fields.count_or("type_vocab_size", 1);
     set_biases(block, true);
     block.feed.activation = read_activation(fields, "hidden_act", "gelu");
-    LayerShape layer = with_rope(fields, block);
-    if (!fields.has("rope_parameters") && !fields.has("rope_theta")) layer.rope.base = 20000.0;
-    set_layers(fields, layer, result);
+    set_layers(fields, with_rope(fields, block), result);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace fovea {
 namespace {
 
-constexpr ModelType kNomicBertTypes[] = {{"nomic_bert"}};
+constexpr ModelType kNomicBertTypes[] = {{"nomic_bert", R"({"rope_theta": 1000.0})"}};
 
 constexpr TensorName kNomicBertNames[] = {
     {Role::token_embedding, "embeddings.word_embeddings.weight"},
@@ -44,9 +44,7 @@ void read_nomic_bert(const Fields& fields, const std::string&, HfConfig& result)
     block.feed.activation = read_activation(fields, "hidden_act", "silu");
     block.attention.position = Position::rope;
     block.attention.rotary_dim = block.attention.head_dim;
-    LayerShape layer = first ? LayerShape{block, rope} : with_rope(fields, block);
-    if (!first && !fields.has("rope_parameters") && !fields.has("rope_theta")) layer.rope.base = 1000.0;
-    set_layers(fields, layer, result);
+    set_layers(fields, first ? LayerShape{block, rope} : with_rope(fields, block), result);
 }
 
 constexpr HeadLayer kNomicBertMasked[] = {{.name = "/cls.predictions.transform.dense",
