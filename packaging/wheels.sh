@@ -2,16 +2,6 @@
 # none that is there serves it, from 3.12 on for all later ones; then it installs as somebody does who has no compiler.
 # shellcheck shell=bash  # sourced by dev
 
-# make_wheel PYTHON FOLDER BUILD
-make_wheel() {
-    local log=$2.log
-    say "$1: building in $3"
-    mkdir -p "$2"
-    # The compilers by the names that CMake gives them: a Python's own names would be others to a compiler's cache.
-    CC=${CC-cc} CXX=${CXX-c++} _PYTHON_HOST_PLATFORM=manylinux_2_28-$(uname -m) "$1" -m pip wheel --no-deps -w "$2" . \
-        --config-settings=build-dir="$3" --config-settings=cmake.define.FOVEA_ISAS="${FOVEA_ISAS-}" >"$log" 2>&1 || { cat "$log" >&2 && fail "no wheel: $log"; }
-}
-
 # try_wheel PYTHON VENV: the index folder, the command, the module, the committed logits from both.
 try_wheel() {
     local start
@@ -26,16 +16,18 @@ try_wheel() {
 }
 
 package_wheels() {
-    local python twice name built
+    local python twice name built platform
+    platform=manylinux_2_28-$(uname -m)
     rm -f "$dist"/*.whl
-    [[ $# -gt 0 ]] || set -- python3  # builds are as deep as others, so that a compiler's cache knows their objects
+    [[ $# -gt 0 ]] || set -- python3
     for python; do
         name=build/wheel-$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
         built=
         if ! "$python" -m pip download -q --no-deps --no-index --find-links "$dist" -d "$name-had" fovea-engine 2>/dev/null; then
             rm -rf "$name" "$name-again" "$name-build" "$name-again-build"
-            make_wheel "$python" "$name" "$name-build"
-            make_wheel "$python" "$name-again" "$name-again-build"
+            say "$python: building twice"
+            _PYTHON_HOST_PLATFORM=$platform make_wheel "$python" "$PWD" "$name" "${name#*/}-build"
+            _PYTHON_HOST_PLATFORM=$platform make_wheel "$python" "$PWD" "$name-again" "${name#*/}-again-build"
             twice=$(cd "$name" && sha256sum -- *.whl)
             (cd "$name-again" && sha256sum --quiet -c <<<"$twice") || fail "$name: expected the same wheel of two builds"
             built=$dist/$(cd "$name" && ls)

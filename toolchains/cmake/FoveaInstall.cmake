@@ -17,7 +17,7 @@ if(FOVEA_PORTABLE)  # both kinds of library, the shared one as fovea::shared
     target_link_options(fovea_shared PRIVATE ${fovea_shared_options})
     install(TARGETS fovea_shared EXPORT fovea-targets)
   endif()
-  fovea_install_linked(\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR})
+  fovea_install_linked(\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR})
 endif()
 install(DIRECTORY include/fovea DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
