@@ -31,10 +31,13 @@ try_archive() {
     local newer run=
     case $1 in
         wasm32-wasi) try_c_program "$PWD/$3/$2" "$3" 'clang --target=wasm32-wasi' 'node --no-warnings toolchains/wasi.mjs' ;;
-        windows-x86_64) try_c_program "$PWD/$3/$2" "$3" 'x86_64-w64-mingw32-gcc-posix -static' 'env WINEDEBUG=-all wine64' ;;
+        windows-x86_64)
+            try_c_program "$PWD/$3/$2" "$3" 'x86_64-w64-mingw32-gcc-posix -static' \
+                "env WINEDEBUG=-all PATH=$PATH:/usr/lib/wine wine64"
+            ;;
     esac
     [[ $1 == linux-* ]] || return 0
-    newer=$(find "$3/$2/bin" "$3/$2/lib" \( -name fovea -o -name '*.so' \) -exec readelf -W --dyn-syms {} + |
+    newer=$(find "$3/$2/bin" "$3/$2/lib" -type f \( -name fovea -o -name '*.so.*' \) -exec readelf -W --dyn-syms {} + |
         grep -oE 'GLIBC_2\.(29|[3-9][0-9])' | sort -u || true)
     [[ -z $newer ]] || fail "$2: expected symbols of glibc 2.28 at the latest, got ${newer//$'\n'/ }"
     if [[ $1 == "linux-$(uname -m)" ]]; then
