@@ -1,7 +1,8 @@
 # Installs the library and builds somebody else's program against it, in each way there is.
-#   -D HOW=static|shared|subdirectory|fetchcontent|makefile  -D SOURCE=project  -D BUILD=its build  -D SCRATCH=directory
+#   -D HOW=static|shared|archive|subdirectory|fetchcontent|makefile  -D SOURCE=project  -D BUILD=its build  -D SCRATCH=directory
 #   -D CXX=compiler  -D CC=C compiler  -D FLAGS=the flags of both  -D GENERATOR=...  -D NM=nm
 #   -D BUILD_TYPE=the project's  -D ISA=the one instruction set that the subdirectory's build has; others have scalar alone
+#   -D ARCHIVE=what HOW=archive unpacks, away from where it was built
 cmake_minimum_required(VERSION 3.22)
 
 function(run)
@@ -20,6 +21,9 @@ function(build_consumer how)
   run(${CMAKE_COMMAND} --build ${SCRATCH}/consumer)
   run(${SCRATCH}/consumer/consumer)
   message(STATUS "${output}")
+  if(EXISTS ${SCRATCH}/consumer/shared_consumer)
+    run(${SCRATCH}/consumer/shared_consumer)
+  endif()
   if(EXISTS ${SCRATCH}/consumer/host_consumer)
     run(${SCRATCH}/consumer/host_consumer ${SOURCE}/tools/demo/demo.fovea)
     message(STATUS "${output}")
@@ -69,7 +73,7 @@ file(REMOVE_RECURSE ${SCRATCH})
 file(MAKE_DIRECTORY ${SCRATCH})
 include(${SOURCE}/tests/packaging/plugins.cmake)
 separate_arguments(own UNIX_COMMAND "${FLAGS}")
-if(HOW STREQUAL "static" OR HOW STREQUAL "shared")
+if(HOW MATCHES "^(static|shared|archive)$")
   if(HOW STREQUAL "shared")
     set(BUILD ${SCRATCH}/library)
     run(${CMAKE_COMMAND} -S ${SOURCE} -B ${BUILD} -G ${GENERATOR} -D BUILD_SHARED_LIBS=ON -D CMAKE_BUILD_TYPE=Debug
@@ -77,11 +81,17 @@ if(HOW STREQUAL "static" OR HOW STREQUAL "shared")
         -D FOVEA_EXAMPLES=OFF -D FOVEA_ISAS=${ISA})
     run(${CMAKE_COMMAND} --build ${BUILD})
   endif()
-  run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${SCRATCH}/prefix)
+  if(HOW STREQUAL "archive")
+    file(ARCHIVE_EXTRACT INPUT ${ARCHIVE} DESTINATION ${SCRATCH})
+    file(GLOB unpacked ${SCRATCH}/fovea-*)
+    file(RENAME ${unpacked} ${SCRATCH}/prefix)
+  else()
+    run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${SCRATCH}/prefix)
+  endif()
   build_consumer(installed)
   build_c_consumer()
   build_with_pkg_config()
-  if(CMAKE_HOST_SYSTEM_NAME STREQUAL "Linux")
+  if(CMAKE_HOST_SYSTEM_NAME STREQUAL "Linux" AND NOT HOW STREQUAL "archive")  # which plugins want a build of
     hold_plugins()
   endif()
   file(GLOB_RECURSE libraries ${SCRATCH}/prefix/libfovea.a ${SCRATCH}/prefix/libfovea.so ${SCRATCH}/prefix/libfovea.dylib

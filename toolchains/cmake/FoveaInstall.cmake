@@ -6,6 +6,19 @@ install(TARGETS fovea EXPORT fovea-targets)
 if(TARGET fovea_host)
   install(TARGETS fovea_host EXPORT fovea-targets)
 endif()
+if(FOVEA_PORTABLE)  # both kinds of library, the shared one as fovea::shared
+  if(TARGET fovea_host)
+    add_library(fovea_shared SHARED $<TARGET_OBJECTS:fovea>)
+    set_target_properties(fovea_shared PROPERTIES OUTPUT_NAME fovea EXPORT_NAME shared LINKER_LANGUAGE C LINK_DEPENDS "${fovea_map}"
+                                                  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+    target_compile_features(fovea_shared INTERFACE cxx_std_20)
+    target_include_directories(fovea_shared INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    target_link_libraries(fovea_shared PRIVATE fovea)  # whose archive has the instruction sets' objects, too
+    target_link_options(fovea_shared PRIVATE ${fovea_shared_options})
+    install(TARGETS fovea_shared EXPORT fovea-targets)
+  endif()
+  fovea_install_linked(\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR})
+endif()
 install(DIRECTORY include/fovea DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")  # as README.md has them
