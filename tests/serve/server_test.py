@@ -28,7 +28,7 @@ from refusals import Limits, Refusals  # noqa: F401, unittest finds them here
 from responses import RESPONSES, Responses, ResponseTemplates  # noqa: F401, as above
 from routes import RequestLogs, Routes, SilentStreams, SpecialTokens, VectorRoutes  # noqa: F401, as above
 from sampling import OwnSampling  # noqa: F401, as above
-from speech import FORM_TYPE, TRANSCRIBE, TRANSLATE, Speech, Uploads, form, read_bytes, recording  # noqa: F401, as above
+from speech import FORM_TYPE, TRANSCRIBE, Speech, Uploads, form, read_bytes, recording  # noqa: F401, as above
 from strangers import Strangers  # noqa: F401, as above
 from tokens import DETOKENIZE, TEMPLATE, TOKENIZE, Tokens, TokenTemplates  # noqa: F401, as above
 from translations import Translations, convert_translator  # noqa: F401, as above
