@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "serve/api/fields.h"
+#include "serve/api/model_facts.h"
 #include "serve/api/vector_answer.h"
 
 namespace fovea::serve {
@@ -51,7 +52,7 @@ VectorRequest read_inputs(const Fields& fields, bool is_one) {
 
 Reply embed_inputs(const Call& call, Service& service, bool is_one) {
     const VectorRequest request = read_inputs(Fields(call.json), is_one);
-    ModelEntry& entry = service.find(request.model, Work::vectors);
+    ModelEntry& entry = service.find(request.model, Work::vectors, embeds);
     const std::string& name = entry.served.name;
     if (request.prompts.empty())  // the model is to be loaded
         return reply_of({{"model", name}, {"embeddings", Json::array()}});
@@ -66,7 +67,7 @@ Reply embed_inputs(const Call& call, Service& service, bool is_one) {
 
 Reply endpoints::embed(Call& call, Service& service) {
     const VectorRequest request = read_embeddings(Fields(call.json));
-    ModelEntry& entry = service.find(request.model, Work::vectors);
+    ModelEntry& entry = service.find(request.model, Work::vectors, embeds);
     const auto word = [in_base64 = request.in_base64, name = entry.served.name](const Vectors& vectors) -> Json {
         Json list = Json::array();
         for (const std::vector<float>& vector : vectors.all)

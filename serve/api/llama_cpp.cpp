@@ -148,7 +148,7 @@ Reply endpoints::embed_contents(Call& call, Service& service) {
     const char* name = fields.find("content") ? "content" : "input";
     request.prompts = read_prompts(fields.need(name, "a text"), name, kMostTexts);
     read_vector_options(fields, request, false);
-    ModelEntry& entry = service.find(request.model, Work::vectors);
+    ModelEntry& entry = service.find(request.model, Work::vectors, embeds);
     const bool unit_length = fields.whole("embd_normalize", 2, -1, 2) == 2;
     return vector_reply(call, entry, request, unit_length, [](const Vectors& vectors) {
         Json list = Json::array();

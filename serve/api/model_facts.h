@@ -6,6 +6,10 @@
 
 namespace fovea::serve {
 
+/// What models of vectors are for, where a request names none.
+[[nodiscard]] inline bool embeds(const ModelEntry& entry) { return !entry.served.has_task(); }
+[[nodiscard]] inline bool ranks(const ModelEntry& entry) { return entry.served.scores_pairs(); }
+[[nodiscard]] inline bool classifies(const ModelEntry& entry) { return !embeds(entry) && !ranks(entry); }
 /// What it can be asked for, in Ollama's words.
 [[nodiscard]] Json capabilities_of(const ModelEntry& entry);
 /// Ollama's details: family, parameters as "135M", the type that most of its bytes have.

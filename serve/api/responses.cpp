@@ -271,7 +271,7 @@ std::string ResponseAnswer::finish(FinishReason finish) {
     response_["usage"] = {{"input_tokens", used["prompt_tokens"]},
                           {"input_tokens_details", used["prompt_tokens_details"]},
                           {"output_tokens", used["completion_tokens"]},
-                          {"output_tokens_details", {{"reasoning_tokens", 0}}},
+                          {"output_tokens_details", used["completion_tokens_details"]},
                           {"total_tokens", used["total_tokens"]}};
     return out + event(is_cut ? "response.incomplete" : "response.completed", {{"response", response_}});
 }

@@ -25,10 +25,10 @@ std::uint64_t Service::memory_bytes() const {
     return bytes;
 }
 
-ModelEntry& Service::find(const std::string& name, std::optional<Work> work) {
+ModelEntry& Service::find(const std::string& name, std::optional<Work> work, bool (*suits)(const ModelEntry&)) {
     std::string names;
-    std::size_t n_fit = 0;
-    ModelEntry* fit = nullptr;
+    std::size_t n_fit = 0, n_suit = 0;
+    ModelEntry *fit = nullptr, *suit = nullptr;
     for (ModelEntry& entry : models_) {
         const std::string& its = entry.served.name;
         const bool is_named = its == name || its + ":latest" == name, fits = !work || entry.work == *work;
@@ -39,8 +39,12 @@ ModelEntry& Service::find(const std::string& name, std::optional<Work> work) {
         if (!fits) continue;
         ++n_fit;
         fit = &entry;
+        if (!suits || !suits(entry)) continue;
+        ++n_suit;
+        suit = &entry;
     }
     if (name.empty() && n_fit == 1) return *fit;
+    if (name.empty() && n_suit == 1) return *suit;
     const std::string expected =
         n_fit || !work ? "one of " + names : "one for " + words_of(*work) + ", which none of " + names + " is";
     throw RequestError(404, "model: expected " + expected + ", got " + (name.empty() ? "none" : name.substr(0, 100)),

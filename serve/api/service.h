@@ -39,8 +39,10 @@ public:
     Service(const std::vector<host::Opened>& models, const Scheduler& scheduler, const Metrics& metrics,
             const WorkerOptions& options, const DefaultSeed& seed);
 
-    /// The model of this name, or where none is named the only one for this work. No work: for any. Throws RequestError.
-    [[nodiscard]] ModelEntry& find(const std::string& name, std::optional<Work> work);
+    /// The model of this name, or where none is named the only one for this work, of several the only one that suits. No
+    /// work: for any. Throws RequestError.
+    [[nodiscard]] ModelEntry& find(const std::string& name, std::optional<Work> work,
+                                   bool (*suits)(const ModelEntry&) = nullptr);
     [[nodiscard]] const std::deque<ModelEntry>& models() const { return models_; }
     [[nodiscard]] std::uint64_t memory_bytes() const;  ///< taken, exactly
 

@@ -54,7 +54,7 @@ Reply endpoints::embed_bare(Call& call, Service& service) {
     request.model = fields.text("model");
     request.prompts = read_prompts(fields.need("inputs", "a text"), "inputs", kMostTexts);
     read_vector_options(fields, request, false);
-    ModelEntry& entry = service.find(request.model, Work::vectors);
+    ModelEntry& entry = service.find(request.model, Work::vectors, embeds);
     return vector_reply(call, entry, request, fields.flag("normalize", true),
                         [](const Vectors& vectors) { return Json(vectors.all); });
 }
@@ -64,7 +64,7 @@ Reply endpoints::predict(Call& call, Service& service) {
     bool is_batch = false;
     const std::vector<Text> texts = read_inputs_of_classes(fields, is_batch);
     const bool is_raw = fields.flag("raw_scores", false);
-    ModelEntry& entry = service.find(fields.text("model"), Work::vectors);
+    ModelEntry& entry = service.find(fields.text("model"), Work::vectors, classifies);
     const Head head = class_head(entry);
     const JobPtr job = job_of(call);
     for (const Text& text : texts) add_prompts(*job, entry.prompts, text);

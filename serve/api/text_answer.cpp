@@ -106,7 +106,11 @@ std::string TextAnswer::take(const Event& event) {
     Written& written = choices_[event.choice];
     if (!written.first) written.first = Clock::now();
     if (event.ended) written.last = event;
+    written.last.n_prompt = event.n_prompt;
+    written.last.n_shared = event.n_shared;
+    written.last.n_new = event.n_new;
     const Part part = visible(written, event);
+    if (!part.thought.empty()) written.n_thought = event.n_new;
     std::string out;
     if (options_.stream) out = piece(written, event, part);
     written.text += part.text;
@@ -116,17 +120,20 @@ std::string TextAnswer::take(const Event& event) {
 }
 
 Json TextAnswer::usage() const {
-    std::uint64_t n_prompt = 0, n_shared = 0, n_new = 0;
+    std::uint64_t n_prompt = 0, n_shared = 0, n_new = 0, n_thought = 0;
     for (std::size_t i = 0; i < choices_.size(); ++i) {
         n_new += choices_[i].last.n_new;
+        n_thought += choices_[i].n_thought;
         if (i % options_.n_each) continue;  // a prompt counts once
         n_prompt += choices_[i].last.n_prompt;
         n_shared += choices_[i].last.n_shared;
     }
-    return {{"prompt_tokens", n_prompt},
-            {"completion_tokens", n_new},
-            {"total_tokens", n_prompt + n_new},
-            {"prompt_tokens_details", {{"cached_tokens", n_shared}}}};
+    Json json = {{"prompt_tokens", n_prompt},
+                 {"completion_tokens", n_new},
+                 {"total_tokens", n_prompt + n_new},
+                 {"prompt_tokens_details", {{"cached_tokens", n_shared}}}};
+    if (options_.reading) json["completion_tokens_details"] = {{"reasoning_tokens", n_thought}};
+    return json;
 }
 
 Json TextAnswer::head(const char* object) const {
@@ -148,6 +155,7 @@ std::string TextAnswer::chunk(const char* object, Json choice, Json logprobs, co
     Json json = head(object);
     json["choices"] = Json::array({ended_choice(std::move(choice), std::move(logprobs), finish)});
     if (finish && options_.with_hash) json["fovea_logits_hash"] = hex16(written.last.logits_hash);
+    if (options_.counts_pieces && written.last.n_prompt) json["usage"] = usage();
     return as_event(json);
 }
 
@@ -216,6 +224,7 @@ TextAnswerOptions text_options(const Call& call, const ModelEntry& entry, const 
             .n_prompt = job.prompts.empty() ? 0 : static_cast<std::uint32_t>(job.prompts[0].size()),
             .stream = request.stream,
             .with_usage = request.with_usage,
+            .counts_pieces = request.counts_pieces,
             .with_hash = job.hash_logits,
             .with_chances = request.n_likeliest >= 0,
             .reading = reading_of(entry, request, made.begun),

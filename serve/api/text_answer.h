@@ -21,7 +21,7 @@ struct TextAnswerOptions {
     std::int64_t created = 0;                 ///< seconds since 1970
     std::uint32_t n_choices = 1, n_each = 1;  ///< in all, and for each prompt
     std::uint32_t n_prompt = 0;               ///< tokens of the first prompt
-    bool stream = false, with_usage = false, with_hash = false, with_chances = false;
+    bool stream = false, with_usage = false, counts_pieces = false, with_hash = false, with_chances = false;
     std::optional<AnswerReading> reading = {};  ///< of a conversation's answer; none: its text as it is
     std::vector<std::string> echo = {};         ///< a text for each choice that comes before its own; empty: none
     Clock::time_point arrived;
@@ -44,7 +44,8 @@ protected:
         std::size_t n_calls_shown = 0, n_pieces_shown = 0;
         std::vector<ChosenToken> tokens;
         std::optional<Clock::time_point> first;  // when the first event came
-        Event last;                              // once it has come
+        Event last;                              // once it has come; its counts before that, too
+        std::uint32_t n_thought = 0;             // tokens up to the end of its reasoning
         std::size_t n_chars = 0;                 // of the text before the next token, for completions' offsets
     };
     /// What an event adds to a stream. `written` is without it, but knows how the text ended if it has.

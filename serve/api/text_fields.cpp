@@ -214,7 +214,7 @@ void read_included(const Fields& fields, const char* name, const Json& include, 
 void read_stream_options(const Fields&, const char* name, const Json& options, Request& request) {
     const Fields members(options, name);
     request.with_usage = members.flag("include_usage", false);
-    members.only("continuous_usage_stats", false);
+    request.counts_pieces = request.with_usage && members.flag("continuous_usage_stats", false);
 }
 
 void check_id(const Fields&, const char* name, const Json& id, Request&) {

@@ -1,4 +1,5 @@
-// POST /tokenize, /detokenize and /apply-template, as llama.cpp's server has them: what the server itself does to texts.
+// POST /tokenize, /detokenize and /apply-template, GET /tokenizer_info: what the server itself does to texts. The forms are those
+// of llama.cpp's server and of vLLM.
 #include "serve/api/endpoint.h"
 #include "serve/api/fields.h"
 
@@ -20,11 +21,37 @@ Json piece_of(const Tokenizer& tokenizer, Token id) {
     return numbers;
 }
 
+/// The model of this name, else the only one, or the only one that writes texts.
+ModelEntry& tokenizer_of(const Fields& fields, Service& service) {
+    return service.find(fields.text("model"), std::nullopt,
+                        [](const ModelEntry& entry) { return entry.work == Work::text; });
+}
+
+/// A prompt's ids as vLLM tells them: of a text, or of a conversation by its template.
+Reply tokenize_prompt(const Fields& fields, ModelEntry& entry) {
+    std::vector<Token> ids;
+    if (fields.find("messages")) {
+        const Request request = read_chat(fields);
+        ids = entry.prompts.read_rendered(entry.prompts.render(request), request);
+    } else {
+        const TokenizeOptions options{.add_special = fields.flag("add_special_tokens", true), .parse_special = true};
+        ids = entry.prompts.read_text(fields.text("prompt"), options, "prompt");
+    }
+    Json json = {{"count", ids.size()}, {"max_model_len", entry.context}, {"tokens", ids}, {"token_strs", nullptr}};
+    if (fields.flag("return_token_strs", false)) {
+        json["token_strs"] = Json::array();
+        for (const Token id : ids) json["token_strs"].push_back(token_bytes(entry.served.tokenizer, id));
+    }
+    return reply_of(json);
+}
+
 }  // namespace
 
 Reply endpoints::tokenize(Call& call, Service& service) {
     const Fields fields(call.json);
-    ModelEntry& entry = service.find(fields.text("model"), std::nullopt);
+    ModelEntry& entry = tokenizer_of(fields, service);
+    if (!fields.find("content") && (fields.find("prompt") || fields.find("messages")))
+        return tokenize_prompt(fields, entry);
     (void)fields.need("content", "a text");
     const TokenizeOptions options{.add_special = fields.flag("add_special", false),
                                   .parse_special = fields.flag("parse_special", true)};
@@ -37,7 +64,7 @@ Reply endpoints::tokenize(Call& call, Service& service) {
 
 Reply endpoints::detokenize(Call& call, Service& service) {
     const Fields fields(call.json);
-    const Tokenizer& tokenizer = service.find(fields.text("model"), std::nullopt).served.tokenizer;
+    const Tokenizer& tokenizer = tokenizer_of(fields, service).served.tokenizer;
     const Json& list = fields.need("tokens", "an array of token ids");
     if (!list.is_array() || list.size() > kMostTokens)
         fields.refuse("tokens", "an array of at most " + std::to_string(kMostTokens) + " token ids", list);
@@ -45,7 +72,29 @@ Reply endpoints::detokenize(Call& call, Service& service) {
     for (const Token id : ids)
         if (id >= tokenizer.vocab_size())
             refuse("tokens", "ids below " + std::to_string(tokenizer.vocab_size()), std::to_string(id));
-    return reply_of({{"content", host::detokenize(tokenizer, ids, {.show_special = true})}});
+    const std::string text = host::detokenize(tokenizer, ids, {.show_special = true});
+    return reply_of({{"content", text}, {"prompt", text}});
+}
+
+/// What clients need of a tokenizer whose files they have not.
+Reply endpoints::tell_tokenizer(Call&, Service& service) {
+    const Json nothing = Json::object();
+    const ModelEntry& entry = tokenizer_of(Fields(nothing), service);
+    const Tokenizer& tokenizer = entry.served.tokenizer;
+    const ModelInfo& info = entry.served.model.info();
+    const auto spelled = [&](Token id) {
+        return id == Tokenizer::kNoToken ? Json() : Json(token_bytes(tokenizer, id));
+    };
+    Token end = 0;
+    while (end < tokenizer.vocab_size() && !tokenizer.ends_text(end)) ++end;
+    Json json = {{"tokenizer_class", "fovea"},
+                 {"bos_token", spelled(tokenizer.bos())},
+                 {"eos_token", spelled(end < tokenizer.vocab_size() ? end : Tokenizer::kNoToken)},
+                 {"model_max_length", entry.context}};
+    if (const Json named = read_json(find_info(entry.served.model, "special_tokens")); named.is_object())
+        json.update(named);
+    if (!info.chat_template.empty()) json["chat_template"] = info.chat_template;
+    return reply_of(json);
 }
 
 Reply endpoints::apply_template(Call& call, Service& service) {

@@ -68,7 +68,7 @@ EXAMPLES = {
     "logprobs": (1, {}), "top_logprobs": (3, {"logprobs": True}), "skip_special_tokens": (False, {"temperature": 0, "max_tokens": 4}),
     "response_format": (JSON_FORM, {}), "text": ({"format": JSON_FORM}, {}), "format": (SCHEMA, {}), "output_format": (JSON_FORM, {}),
     "output_config": ({"format": JSON_FORM}, {}), "json_schema": (SCHEMA, {}), "grammar": ('root ::= "x"', {}), "regex": ("x", {}),
-    "guided_json": (SCHEMA, {}), "guided_grammar": ('root ::= "x"', {}), "guided_regex": ("x", {}), "guided_choice": (["x"], {}),
+    "guided_json": (SCHEMA, {}), "guided_grammar": ('root ::= "x"', {}), "ebnf": ('root ::= "x"', {}), "guided_regex": ("x", {}), "guided_choice": (["x"], {}),
     "structured_outputs": ({"choice": ["x"]}, {}), "json": (SCHEMA, {}), "choice": (["x"], {}), "disable_any_whitespace": (True, {}), "tools": ([TOOL], {}),
     "tool_choice": ("required", {"tools": [TOOL]}), "parallel_tool_calls": (False, {"tools": [TOOL], "grammar": f"root ::= {CALL} {CALL}", "max_tokens": 200, "max_output_tokens": 200}),
     "add_generation_prompt": (False, {}), "continue_final_message": (True, {"messages": [*WORDS, {"role": "assistant", "content": "so"}]}),
@@ -303,7 +303,6 @@ class Choices(WithServer):
         self.server.post("/v1/messages", {**chat("x"), "max_tokens": 2, "context_management": {"edits": [clear]}})
         for path, body, words in ((COMPLETE, complete("x", best_of=3), "best_of: expected none"),
                                   (CHAT, chat("x", top_logprobs=2), "top_logprobs: expected logprobs: true beside it"),
-                                  (CHAT, chat("x", stream=True, stream_options={"continuous_usage_stats": True}), "continuous_usage_stats"),
                                   (CHAT, chat("x", truncate_prompt_tokens=0), "truncate_prompt_tokens: expected -1 or a number from 1"),
                                   (CHAT, chat("x", prompt_logprobs=1), "prompt_logprobs: expected none"),
                                   ("/v1/responses", {"input": "x", "text": {"verbosity": "low"}}, "text.verbosity: expected none"),

@@ -27,6 +27,23 @@ class Reasoning(WithServer):
         self.assertEqual(whole["content"], f"<think>{message['reasoning_content']}</think>\n\n{message['content']}")
         self.assertNotIn("reasoning_content", whole)
 
+    def test_its_tokens_are_counted(self):
+        for tail, n in (("", 4), ("</think>\n\n[0-9]{2}", 4)):
+            whole = self.server.post(CHAT, chat("play jazz", regex="<think>[a-f]{4}" + tail, logprobs=True))
+            tokens = [token["token"] for token in whole["choices"][0]["logprobs"]["content"]]
+            usage = whole["usage"]
+            counted = usage["completion_tokens_details"]["reasoning_tokens"]
+            thought = "".join(tokens[:counted])  # a token may end behind it
+            self.assertTrue(thought.startswith("<think>") and len(thought) >= len("<think>") + n, tokens)
+            self.assertLess(len("".join(tokens[:counted - 1])), len("<think>") + n + len("</think>"))
+            body = {"model": "demo", "input": "play jazz", "regex": "<think>[a-f]{4}" + tail}
+            answer = self.server.post("/v1/responses", body)["usage"]
+            self.assertEqual((answer["output_tokens"], answer["output_tokens_details"]["reasoning_tokens"]),
+                             (usage["completion_tokens"], counted))
+        plain = self.server.post(CHAT, chat("play jazz", temperature=0))["usage"]
+        self.assertEqual(plain["completion_tokens_details"], {"reasoning_tokens": 0})
+        self.assertNotIn("completion_tokens_details", self.server.post(COMPLETE, complete("play jazz"))["usage"])
+
     def test_marks_are_text_where_no_reasoning_begins(self):
         for text in ("a<think>b</think>", "</think>", "<thin", "  <b>", "<think"):
             form = text.replace("<", "[<]")

@@ -84,9 +84,20 @@ class VectorRoutes(unittest.TestCase):
                 models[name] = os.path.join(scratch, name + ".fovea")
                 run_fovea("convert", os.path.join(GOLDEN, source), "-o", models[name])
             with Server(FOVEA, *models.values()) as server:
+                self.check_unnamed(server, texts)
                 self.check_vectors(server, texts)
                 self.check_scores(server, texts)
                 self.check_classes(server, models["classes"], texts)
+
+    def check_unnamed(self, server, texts):
+        """Without a name the only model that suits a route answers."""
+        for path, body, name in (("/v1/embeddings", {"input": texts}, "bert"), ("/embedding", {"content": texts}, "bert"),
+                                 ("/embed", {"inputs": texts}, "bert"), ("/api/embed", {"input": texts}, "bert"),
+                                 ("/rerank", {"query": "who?", "texts": texts}, "ranker"),
+                                 ("/v2/rerank", {"query": "who?", "documents": texts}, "ranker"),
+                                 (PREDICT, {"inputs": texts[0]}, "classes")):
+            drop = lambda answer: [one for key, one in answer.items() if key != "id"] if isinstance(answer, dict) else answer
+            self.assertEqual(drop(server.post(path, body)), drop(server.post(path, {**body, "model": name})))
 
     def check_vectors(self, server, texts):
         known = [one["embedding"] for one in server.post("/v1/embeddings", {"model": "bert", "input": texts})["data"]]

@@ -28,7 +28,8 @@ class Strangers(WithServer):
                             ({"structured_outputs": {"choice": rooms}}, rooms), ({"guided_regex": "ab|cd"}, ["ab", "cd"]),
                             ({"structured_outputs": {"regex": "ab|cd"}}, ["ab", "cd"]),
                             ({"guided_grammar": 'root ::= "x" | "y"'}, ["x", "y"]),
-                            ({"structured_outputs": {"grammar": 'root ::= "x" | "y"'}}, ["x", "y"])):
+                            ({"structured_outputs": {"grammar": 'root ::= "x" | "y"'}}, ["x", "y"]),
+                            ({"ebnf": 'root ::= "x" | "y"'}, ["x", "y"])):  # SGLang's
             seen = set()
             for seed in range(8):
                 text = self.content(chat("play", temperature=9.0, seed=seed, **body))
@@ -58,6 +59,20 @@ class Strangers(WithServer):
             self.assertEqual(self.server.post(path, {**body, "max_tokens": -1})["choices"],
                              self.server.post(path, without)["choices"])
         self.server.post(CHAT, chat("x", max_tokens=-2), want=400)
+
+    def test_tokens_are_counted_in_each_piece(self):
+        counting = {"include_usage": True, "continuous_usage_stats": True}
+        for path, body in ((CHAT, chat("play jazz", temperature=0, n=2)), (COMPLETE, complete("play jazz", temperature=0))):
+            usage = self.server.post(path, body)["usage"]
+            events = list(self.server.stream(path, {**body, "stream_options": counting}))
+            counts = [event["usage"]["completion_tokens"] for event in events if "usage" in event]
+            self.assertEqual((counts, counts[-1]), (sorted(counts), usage["completion_tokens"]))
+            self.assertGreater(len(set(counts)), 5)
+            for event in events:
+                if any(choice["finish_reason"] or choice.get("text") for choice in event["choices"]):
+                    self.assertEqual(event["usage"]["prompt_tokens"], usage["prompt_tokens"])
+            plain = list(self.server.stream(path, {**body, "stream_options": {"continuous_usage_stats": True}}))
+            self.assertFalse([event for event in plain if "usage" in event])
 
     def test_fields_that_are_null_are_not_there(self):
         names = ["stop", "tools", "tool_choice", "response_format", "seed", "n", "temperature", "top_p", "logprobs",

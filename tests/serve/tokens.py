@@ -31,7 +31,8 @@ class Tokens(WithServer):
                         if not known:
                             continue
                         shown = json.loads(run_fovea(*command, "--special", "--decode", " ".join(map(str, known))))["text"]
-                        self.assertEqual(server.post(DETOKENIZE, {"model": name, "tokens": known}), {"content": shown})
+                        self.assertEqual(server.post(DETOKENIZE, {"model": name, "tokens": known}),
+                                         {"content": shown, "prompt": shown})
                 self.assertEqual(server.post(DETOKENIZE, {"model": "whisper", "tokens": [267]})["content"], "<|en|>")
                 error = server.post(TOKENIZE, {"content": "x"}, want=404)["error"]["message"]
                 self.assertIn("one of bert, whisper", error)
@@ -46,6 +47,22 @@ class Tokens(WithServer):
         pieces = self.server.post(TOKENIZE, {"content": "🙂", "with_pieces": True})["tokens"]
         self.assertEqual([type(piece["piece"]) for piece in pieces], [list] * len(pieces))
 
+    def test_prompts_as_vllm_tells_their_tokens(self):
+        for text in TEXTS:
+            for special in (True, False):
+                known = self.server.post(TOKENIZE, {"content": text, "add_special": special})["tokens"]
+                told = self.server.post(TOKENIZE, {"prompt": text, "add_special_tokens": special, "return_token_strs": True})
+                self.assertEqual((told["tokens"], told["count"], told["max_model_len"]), (known, len(known), 256))
+                self.assertEqual(len(told["token_strs"]), len(known))
+        self.assertEqual(self.server.post(TOKENIZE, {"prompt": "a"}), {
+            **self.server.post(TOKENIZE, {"prompt": "a", "add_special_tokens": True}), "token_strs": None})
+        talk = self.server.post(TOKENIZE, chat("play jazz"))
+        self.assertEqual(talk["count"], self.server.post("/v1/messages/count_tokens", chat("play jazz"))["input_tokens"])
+        info = json.loads(self.server.get("/tokenizer_info"))
+        for name in ("bos_token", "eos_token"):
+            self.assertEqual(self.server.post(TOKENIZE, {"prompt": info[name], "add_special_tokens": False})["count"], 1)
+        self.assertNotIn("chat_template", info)
+
     def test_what_is_refused(self):
         for path, body, words in ((TOKENIZE, {}, "content: expected a text, got none"), (TOKENIZE, {"content": [1]}, "content"),
                                   (TOKENIZE, {"content": "x", "add_special": 1}, "add_special: expected true or false"),
@@ -58,7 +75,7 @@ class Tokens(WithServer):
             self.assertIn(words, message)
             self.assertNotIn("\n", message)
             self.assertEqual(self.server.request("GET", path)[0], 405)
-        self.assertEqual(self.server.post(DETOKENIZE, {"tokens": []}), {"content": ""})
+        self.assertEqual(self.server.post(DETOKENIZE, {"tokens": []}), {"content": "", "prompt": ""})
         self.assertEqual(self.server.post(TEMPLATE, chat("play jazz")), {"prompt": "play jazz\n"})
 
 
@@ -66,6 +83,7 @@ class TokenTemplates(WithTemplates):
     def test_a_conversation_by_its_models_template(self):
         server = self.serve("{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}"
                             "{% if tools %}{{ tools[0].function.name }} {% endif %}{{ word }}")
+        self.assertIn("{{ m.role }}", json.loads(server.get("/tokenizer_info"))["chat_template"])
         talk = [{"role": "system", "content": "be kind"}, {"role": "user", "content": [{"type": "text", "text": "hi"}]}]
         tools = [{"type": "function", "function": {"name": "light", "parameters": {"type": "object"}}}]
         for fields, end in (({}, ""), ({"tools": tools}, "light "), ({"chat_template_kwargs": {"word": "now"}}, "now")):
