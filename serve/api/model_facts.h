@@ -1,12 +1,16 @@
 // What a served model is, as the APIs tell it.
 #pragma once
+#include <optional>
 #include <string>
 
+#include "fovea/host/texts.h"
 #include "serve/api/service.h"
 
 namespace fovea::serve {
 
 /// What it can be asked for, in Ollama's words.
+/// Its head, where it says which class a text is of.
+[[nodiscard]] std::optional<Head> class_head_of(const ModelEntry& entry);
 [[nodiscard]] Json capabilities_of(const ModelEntry& entry);
 /// Ollama's details: family, parameters as "135M", the type that most of its bytes have.
 [[nodiscard]] Json details_of(const ModelEntry& entry);

@@ -100,7 +100,15 @@ class VectorRoutes(unittest.TestCase):
         self.assertEqual(len(server.post("/embed", {"model": "bert", "inputs": texts[0]})), 1)
         info = json.loads(server.get("/info"))
         self.assertEqual((info["model_id"], info["model_type"]), ("bert", {"embedding": {"dimensions": len(known[0])}}))
+        for path, field in (("/embed", "inputs"), ("/embedding", "content"), ("/embedding", "input"), ("/v1/embeddings", "input"),
+                            ("/api/embeddings", "prompt")):
+            error = server.post(path, {"model": "bert", field: "word " * 9000, "truncate": False}, want=400)["error"]
+            message = error if isinstance(error, str) else error["message"]  # Ollama's
+            self.assertTrue(message.startswith(field + ": expected"), (path, message))
+            if not isinstance(error, str):
+                self.assertEqual(error["param"], field)
         self.assertIn("inputs", server.post("/embed", {"model": "bert"}, want=400)["error"]["message"])
+        self.assertEqual(server.post("/embedding", {"model": "bert", "content": []}, want=400)["error"]["param"], "content")
 
     def check_scores(self, server, texts):
         body = {"model": "ranker", "query": "who?", "documents": texts}
@@ -119,6 +127,13 @@ class VectorRoutes(unittest.TestCase):
             self.assertAlmostEqual(one["score"], 1 / (1 + math.exp(-logit["score"])), places=6)
 
     def check_classes(self, server, model, texts):
+        self.assertEqual([server.post("/api/show", {"model": name})["capabilities"] for name in ("bert", "ranker", "classes")],
+                         [["embedding"], ["rerank"], ["classification"]])
+        with Server(FOVEA, model) as alone:
+            labels = json.loads(alone.get("/info"))["model_type"]["classifier"]
+            known = {label["label"] for label in alone.post(PREDICT, {"inputs": texts[0]})}
+            self.assertEqual(set(labels["label2id"]), known)
+            self.assertEqual({labels["id2label"][i]: i for i in labels["id2label"]}, labels["label2id"])
         one = server.post(PREDICT, {"model": "classes", "inputs": texts[0]})
         self.assertAlmostEqual(sum(label["score"] for label in one), 1, places=5)
         self.assertEqual([label["score"] for label in one], sorted((label["score"] for label in one), reverse=True))
