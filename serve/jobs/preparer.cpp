@@ -25,8 +25,8 @@ bool Preparer::submit(const JobPtr& job) {
 
 void Preparer::run() {
     while (!stops_) {
-        for (const JobPtr& job : queue_.take_ended(Clock::now()))
-            std::exchange(job->prepared, nullptr)(why_ended(*job));
+        const auto now = Clock::now();
+        for (const JobPtr& job : queue_.take_ended(now)) std::exchange(job->prepared, nullptr)(why_ended(*job, now));
         const JobPtr job = queue_.front();
         if (!job) {
             bell_.wait();

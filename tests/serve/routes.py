@@ -3,12 +3,14 @@ import http.client
 import json
 import math
 import os
+import signal
 import tempfile
 import time
 import unittest
 
 from cases import CHAT, COMPLETE, FOVEA, GOLDEN, WithServer, WithTemplates, chat, complete, run_fovea
 from client import Server, http_bytes, wait_until
+from hostile import heavy_schema, in_form
 
 PREDICT = "/predict"
 
@@ -186,6 +188,27 @@ class RequestLogs(unittest.TestCase):
                 connection.close()
                 self.assertTrue(wait_until(lambda: os.path.getsize(path) > 0))
             self.assertEqual(lines_of(path)[0]["status"], 499)
+
+
+    def test_a_forced_end(self):
+        """A second signal ends what is under way: what was asked is logged still, running, waiting and before its form is ready."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "requests.jsonl")
+            with Server(FOVEA, "demo=", "--log", path, "--sequences", "1") as server:
+                body = complete("play jazz", max_tokens=240, n=32, temperature=5, ignore_eos=True)
+                held = [server.raw(http_bytes(COMPLETE, {**body, "stream": i % 2 == 0})) for i in range(4)]
+                held += [server.raw(http_bytes(CHAT, in_form(heavy_schema(i)))) for i in range(3)]
+                self.assertTrue(wait_until(lambda: server.metric("sequences_running", "requests_waiting") >= 4))
+                n_before = len(lines_of(path))
+                server.process.send_signal(signal.SIGTERM)
+                time.sleep(0.2)
+                server.process.send_signal(signal.SIGTERM)
+                self.assertEqual(server.process.wait(60), 0)
+                for connection in held:
+                    connection.close()
+            lines = lines_of(path)[n_before:]
+            self.assertEqual(len([line for line in lines if line["path"] in (CHAT, COMPLETE)]), len(held), lines)
+            self.assertIn(503, {line["status"] for line in lines})
 
 
 class SilentStreams(unittest.TestCase):
