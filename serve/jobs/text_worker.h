@@ -34,6 +34,8 @@ struct Choice {
 
     [[nodiscard]] bool is_active() const { return job && !paused; }
     [[nodiscard]] bool goes_on() const { return is_active() && !resting; }
+    /// It rests, and its client reads.
+    [[nodiscard]] bool wants_pages() const { return is_active() && resting && !job->is_slow(); }
     [[nodiscard]] std::span<const Token> prompt() const { return job->prompts[index / job->n_each]; }
     /// What its memory is of; only where its job has rules.
     [[nodiscard]] std::span<const Token> source() const { return job->sources[index / job->n_each]; }

@@ -58,7 +58,7 @@ def long_answers(address, server, draw, over):  # S5
 
 def full_queue(address, server, draw, over):  # S6
     data = http_bytes(COMPLETE, {**LONG, "seed": draw.randrange(1 << 30)})
-    held = [from_address(address, server, data) for _ in range(150)]
+    held = [from_address(address, server, data) for _ in range(64)]
     hold(held, 4, over)
 
 
