@@ -45,6 +45,7 @@ void PromptTokens::check(const std::vector<Token>& tokens) const {
 std::vector<Token> PromptTokens::read(std::string_view text, const TokenizeOptions& options,
                                       std::span<const TextRange> plain) {
     if (text.size() > most_bytes_) refuse_length("a text of " + std::to_string(text.size()) + " bytes");
+    const std::lock_guard lock(*turn_);
     return tokenize_around(tokenizer_, text, plain, options, scratch_);
 }
 

@@ -1,6 +1,8 @@
 // Tokens of prompts, within what a model has room for.
 #pragma once
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,7 +21,7 @@ struct PromptError : Error {
     bool too_long;  ///< it has more tokens than there is room for
 };
 
-/// Turns texts into tokens. Its memory is taken once, here. Used by one thread.
+/// Turns texts into tokens. Its memory is taken once, here; threads take turns with it.
 class PromptTokens {
 public:
     /// Texts of 1 to `most` tokens. `context`: positions of a text and what follows it, which is what a refusal speaks of.
@@ -49,6 +51,7 @@ private:
     std::size_t most_bytes_;
     CutAt cut_at_;
     Arena scratch_;
+    std::unique_ptr<std::mutex> turn_ = std::make_unique<std::mutex>();  // of scratch_
 };
 
 }  // namespace fovea::host

@@ -217,7 +217,7 @@ BatchRequest BatchReader::read(std::size_t i) {
 
 Constrain BatchReader::form(std::size_t i, const BatchRequest& request) {
     try {
-        return form_of(request.request, prompts_.chat(), forms_);
+        return form_of(form_text_of(request.request), prompts_.chat(), forms_);
     } catch (const RequestError& error) {
         throw host::Error(lines_.place(i) + ": " + error.what());
     }

@@ -38,12 +38,13 @@ VectorRequest read_inputs(const Fields& fields, bool is_one) {
     VectorRequest request;
     request.model = fields.text("model");
     const bool by_prompt = is_one || (!fields.find("input") && fields.find("prompt"));  // older clients' name
-    const Json& input = fields.need(by_prompt ? "prompt" : "input", "a text");
-    if (is_one && !input.is_string()) fields.refuse("prompt", "a text", input);
+    request.field = by_prompt ? "prompt" : "input";
+    const Json& input = fields.need(request.field, "a text");
+    if (is_one && !input.is_string()) fields.refuse(request.field, "a text", input);
     const Json list = input.is_array() ? input : Json::array({input});
-    if (list.size() > kMostTexts) fields.refuse("input", "at most 2048 texts", input);
+    if (list.size() > kMostTexts) fields.refuse(request.field, "at most 2048 texts", input);
     for (const Json& text : list) {
-        if (!text.is_string()) fields.refuse("input", "a text or an array of texts", text);
+        if (!text.is_string()) fields.refuse(request.field, "a text or an array of texts", text);
         request.prompts.push_back({text.get<std::string>(), {}, false});
     }
     read_vector_options(fields, request, true);

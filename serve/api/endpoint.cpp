@@ -34,6 +34,18 @@ Reply reply_of(const Call& call, const ModelEntry& entry, JobPtr job, std::uniqu
     return reply;
 }
 
+Failure current_failure() {
+    try {
+        throw;
+    } catch (const RequestError& error) {
+        return {error.status, error.what(), error.param, error.code};
+    } catch (const std::bad_alloc&) {
+        return {503, "server: out of memory"};
+    } catch (const std::exception& error) {
+        return {500, error.what()};
+    }
+}
+
 std::uint64_t drawn_seed(bool random, std::uint64_t seed) { return random ? std::random_device{}() : seed; }
 
 }  // namespace fovea::serve

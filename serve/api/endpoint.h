@@ -67,6 +67,8 @@ namespace endpoints {
 [[nodiscard]] JobPtr job_of(const Call& call);
 [[nodiscard]] Reply reply_of(const Call& call, const ModelEntry& entry, JobPtr job, std::unique_ptr<Answer> answer,
                              bool stream);
+/// What the exception under way says of a request.
+[[nodiscard]] Failure current_failure();
 /// The request's seed, or a random one, which a header of the reply tells.
 [[nodiscard]] std::uint64_t drawn_seed(bool random, std::uint64_t seed);
 

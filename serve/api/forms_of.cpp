@@ -39,32 +39,47 @@ Json callable(const Request& request) {
     return tools;
 }
 
+ForcedCall call_of(const Json& functions, const std::string& tool, const ModelChat* chat) {
+    const AnswerDialect dialect = chat ? chat->dialect() : dialect_of({});
+    return ForcedCall(*dialect.calls, functions, tool, chat != nullptr);
+}
+
 }  // namespace
 
 std::optional<ForcedCall> forced_call_of(const Request& request, const ModelChat* chat) {
     if (request.form != Form::tool) return std::nullopt;
-    const AnswerDialect dialect = chat ? chat->dialect() : dialect_of({});
-    return ForcedCall(*dialect.calls, callable(request), request.tool, chat != nullptr);
+    return call_of(callable(request), request.tool, chat);
 }
 
-Constrain form_of(const Request& request, const ModelChat* chat, Forms& forms) {
-    if (request.form == Form::any) return {};
+FormText form_text_of(const Request& request) {
+    FormText form{.form = request.form, .compact = request.compact, .field = request.form_field, .tool = request.tool};
+    switch (request.form) {
+        case Form::any: return form;
+        case Form::tool:
+            form.text = json_text(callable(request));
+            form.field = "tools";
+            break;
+        case Form::grammar:
+        case Form::regex: form.text = request.grammar; break;
+        case Form::schema: form.text = request.schema.dump(); break;
+        case Form::json: form.text = R"({"type": "object"})"; break;
+    }
+    if (form.text.size() > kMostFormText)
+        refuse(form.field, "at most " + std::to_string(kMostFormText) + " bytes", std::to_string(form.text.size()));
+    return form;
+}
+
+Constrain form_of(const FormText& form, const ModelChat* chat, Forms& forms) {
+    if (form.form == Form::any) return {};
     try {
-        if (const std::optional<ForcedCall> call = forced_call_of(request, chat)) {
-            const std::string key = json_text(callable(request));
-            return forms.find(request.form, key, request.compact,
-                              [&] { return call->form({.compact = request.compact}); });
-        }
-        const bool is_written = request.form == Form::grammar || request.form == Form::regex;
-        const std::string text = is_written                     ? request.grammar
-                                 : request.form == Form::schema ? request.schema.dump()
-                                                                : R"({"type": "object"})";
-        return forms.find(request.form, text, request.compact);
+        if (form.form != Form::tool) return forms.find(form.form, form.text, form.compact);
+        return forms.find(form.form, form.text, form.compact, [&] {
+            return call_of(read_json(form.text), form.tool, chat).form({.compact = form.compact});
+        });
     } catch (const FormsBusy& error) {
         throw RequestError(429, error.what());
     } catch (const grammar::GrammarError& error) {
-        const std::string param = request.form == Form::tool ? "tools" : request.form_field;
-        throw RequestError(400, param + ": " + error.what(), param);
+        throw RequestError(400, form.field + ": " + error.what(), form.field);
     }
 }
 

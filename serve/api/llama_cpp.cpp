@@ -145,8 +145,8 @@ Reply endpoints::embed_contents(Call& call, Service& service) {
     const Fields fields(call.json);
     VectorRequest request;
     request.model = fields.text("model");
-    const char* name = fields.find("content") ? "content" : "input";
-    request.prompts = read_prompts(fields.need(name, "a text"), name, kMostTexts);
+    request.field = fields.find("content") ? "content" : "input";
+    request.prompts = read_prompts(fields.need(request.field, "a text"), request.field, kMostTexts);
     read_vector_options(fields, request, false);
     ModelEntry& entry = service.find(request.model, Work::vectors, embeds);
     const bool unit_length = fields.whole("embd_normalize", 2, -1, 2) == 2;

@@ -39,6 +39,14 @@ std::string main_type(const Model& model) {
 
 }  // namespace
 
+std::optional<Head> class_head_of(const ModelEntry& entry) try {
+    if (entry.work != Work::vectors || !entry.served.has_task()) return std::nullopt;
+    Head head = head_of(entry.served);
+    return head.task == HeadTask::classes ? std::optional(std::move(head)) : std::nullopt;
+} catch (const host::Error&) {  // one without words
+    return std::nullopt;
+}
+
 Json capabilities_of(const ModelEntry& entry) {
     const Model& model = entry.served.model;
     const std::string_view chat_template = model.info().chat_template;
@@ -46,6 +54,7 @@ Json capabilities_of(const ModelEntry& entry) {
     Json all = Json::array({entry.work == Work::text      ? "completion"
                             : entry.work != Work::vectors ? "transcription"
                             : entry.served.scores_pairs() ? "rerank"
+                            : class_head_of(entry)        ? "classification"
                                                           : "embedding"});
     if (entry.served.kind() == host::Kind::translation) all.push_back("translation");
     if (mentions("tools") || !find_info(model, "chat_template_tool_use").empty()) all.push_back("tools");

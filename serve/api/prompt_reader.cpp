@@ -190,6 +190,7 @@ std::vector<Token> PromptReader::fitted(std::vector<Token> tokens, const Request
 std::shared_ptr<const ToldLanguages> PromptReader::told(const Languages& languages) {
     constexpr std::size_t kMostKept = 256;
     const auto key = std::pair(languages.from, languages.to);
+    const std::lock_guard lock(*telling_);
     if (const auto found = told_.find(key); found != told_.end()) return found->second;
     if (told_.size() == kMostKept) told_.clear();
     return told_[key] = std::make_shared<const ToldLanguages>(find_languages(languages, served_.tokenizer, *rules_));
@@ -233,13 +234,14 @@ PromptReader::Prompted PromptReader::read_sources(const Request& request) {
     return read;
 }
 
-PromptReader::Prompted PromptReader::read_pairs(const std::string& query, const std::vector<std::string>& documents) {
+PromptReader::Prompted PromptReader::read_pairs(const std::string& query, const std::vector<std::string>& documents,
+                                                const PairFields& fields) {
     const TokenizeOptions bare{.add_special = false};
-    const std::vector<Token> first = named("query", [&] { return tokens_.read_cut(query, bare); });
+    const std::vector<Token> first = named(fields.query, [&] { return tokens_.read_cut(query, bare); });
     Prompted read;
     for (const std::string& document : documents) {
-        const std::vector<Token> second = named("documents", [&] { return tokens_.read_cut(document, bare); });
-        PairTokens pair = refused("query", [&] {
+        const std::vector<Token> second = named(fields.documents, [&] { return tokens_.read_cut(document, bare); });
+        PairTokens pair = refused(fields.query, [&] {
             return join_texts(served_.tokenizer, first, second, tokens_.most(), CutOf::longer, cut_at(served_.model),
                               served_.model.config().encoder.n_token_types);
         });
@@ -281,14 +283,14 @@ PromptReader::Prompted PromptReader::read_conversation(const Request& request) {
 }
 
 PromptReader::Prompted PromptReader::read(const VectorRequest& request) {
-    if (request.prompts.empty()) refuse("input", "a text", "none");
+    if (request.prompts.empty()) refuse(request.field, "a text", "none");
     const auto is_tokens = [](const Prompt& prompt) { return prompt.is_tokens; };
     if (request.prompt_name && std::any_of(request.prompts.begin(), request.prompts.end(), is_tokens))
         refuse("prompt_name", "texts beside it", "token ids");
     const std::string before = refused("prompt_name", [&] { return prompt_before(prompts_, request.prompt_name); });
     Prompted read;
     for (const Prompt& prompt : request.prompts) {
-        std::vector<Token> tokens = named("input", [&] {
+        std::vector<Token> tokens = named(request.field, [&] {
             const std::string text = before + prompt.text;
             return checked(tokens_, prompt.is_tokens ? prompt.tokens
                                     : request.cuts   ? tokens_.read_cut(text)

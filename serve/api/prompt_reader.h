@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,7 +18,7 @@
 
 namespace fovea::serve {
 
-/// Reads the prompts of one model. Its memory is taken once, here. Used by one thread.
+/// Reads the prompts of one model. Its memory is taken once, here. Threads take turns with it.
 class PromptReader {
 public:
     /// Texts that give at most `context` tokens, one of them left for the answer if there is one. A translating
@@ -35,8 +36,13 @@ public:
     /// The prompts of a request. All throw RequestError.
     [[nodiscard]] Prompted read(const Request& request);
     [[nodiscard]] Prompted read(const VectorRequest& request);
+    /// Names of what read_pairs reads, for errors.
+    struct PairFields {
+        const char *query, *documents;
+    };
     /// Pairs of the query and each of the documents.
-    [[nodiscard]] Prompted read_pairs(const std::string& query, const std::vector<std::string>& documents);
+    [[nodiscard]] Prompted read_pairs(const std::string& query, const std::vector<std::string>& documents,
+                                      const PairFields& fields);
     /// The tokens of a text that is no prompt; errors name `param`.
     [[nodiscard]] std::vector<Token> read_text(const std::string& text, const TokenizeOptions& options,
                                                const char* param);
@@ -64,6 +70,7 @@ private:
     Prompts prompts_;                   // of an encoder
     std::optional<TargetRules> rules_;  // of a model that writes texts from others
     std::map<std::pair<std::string, std::string>, std::shared_ptr<const ToldLanguages>> told_;
+    std::unique_ptr<std::mutex> telling_ = std::make_unique<std::mutex>();  // told_ is one thread's at a time
 };
 
 }  // namespace fovea::serve

@@ -88,6 +88,7 @@ struct Request {
 struct VectorRequest {
     std::string model;
     std::vector<Prompt> prompts;
+    const char* field = "input";             ///< that has them
     std::optional<std::string> prompt_name;  ///< of what stands before each text; none: the model's choice
     std::uint32_t n_dimensions = 0;          ///< of each vector; 0: all
     bool cuts = false;                       ///< texts that are too long

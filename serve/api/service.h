@@ -32,7 +32,7 @@ struct ModelEntry {
     DefaultSeed seed;
 };
 
-/// What endpoints answer from. Used by one thread, but for forms.
+/// What endpoints answer from, for the thread that speaks HTTP and the one that reads long requests.
 class Service {
 public:
     /// Takes the memory of reading prompts. Throws host::Error. All three must outlive it.

@@ -1,5 +1,6 @@
 // POST /embed and /predict, GET /info: the forms of Hugging Face's text-embeddings-inference. Its /rerank is in rerank.cpp.
 #include <algorithm>
+#include <optional>
 
 #include "fovea/host/texts.h"
 #include "fovea/version.h"
@@ -27,21 +28,23 @@ std::vector<Text> read_inputs_of_classes(const Fields& fields, bool& is_batch) {
     return texts;
 }
 
-/// A served model's head for classes, or RequestError.
-Head class_head(const ModelEntry& entry) {
-    try {
-        Head head = head_of(entry.served);
-        if (head.task == HeadTask::classes) return head;
-    } catch (const host::Error&) {  // no head, or one without words
+/// A classifier's labels by their ids, and their ids.
+Json classifier_of(const Head& head) {
+    Json words = Json::object(), ids = Json::object();
+    for (std::size_t i = 0; i < head.labels.size(); ++i) {
+        words[std::to_string(i)] = head.labels[i];
+        ids[head.labels[i]] = std::to_string(i);
     }
-    refuse("model", "a model with a head for classes", entry.served.name);
+    return {{"id2label", std::move(words)}, {"label2id", std::move(ids)}};
 }
 
 void add_prompts(Job& job, PromptReader& reader, const Text& text) {
     VectorRequest single;
     single.prompts.push_back({text.text, {}, false});
+    single.field = "inputs";
     single.cuts = true;
-    PromptReader::Prompted read = text.pair ? reader.read_pairs(text.text, {*text.pair}) : reader.read(single);
+    PromptReader::Prompted read =
+        text.pair ? reader.read_pairs(text.text, {*text.pair}, {"inputs", "inputs"}) : reader.read(single);
     job.prompts.push_back(std::move(read.prompts.front()));
     job.types.push_back(read.types.empty() ? std::vector<Token>{} : std::move(read.types.front()));
 }
@@ -52,7 +55,8 @@ Reply endpoints::embed_bare(Call& call, Service& service) {
     const Fields fields(call.json);
     VectorRequest request;
     request.model = fields.text("model");
-    request.prompts = read_prompts(fields.need("inputs", "a text"), "inputs", kMostTexts);
+    request.field = "inputs";
+    request.prompts = read_prompts(fields.need(request.field, "a text"), request.field, kMostTexts);
     read_vector_options(fields, request, false);
     ModelEntry& entry = service.find(request.model, Work::vectors, embeds);
     return vector_reply(call, entry, request, fields.flag("normalize", true),
@@ -65,11 +69,12 @@ Reply endpoints::predict(Call& call, Service& service) {
     const std::vector<Text> texts = read_inputs_of_classes(fields, is_batch);
     const bool is_raw = fields.flag("raw_scores", false);
     ModelEntry& entry = service.find(fields.text("model"), Work::vectors, classifies);
-    const Head head = class_head(entry);
+    const std::optional<Head> head = class_head_of(entry);
+    if (!head) refuse("model", "a model with a head for classes", entry.served.name);
     const JobPtr job = job_of(call);
     for (const Text& text : texts) add_prompts(*job, entry.prompts, text);
     job->scores = true;
-    const auto word = [head, is_batch, is_raw](const Vectors& logits) {
+    const auto word = [head = *head, is_batch, is_raw](const Vectors& logits) {
         Json all = Json::array();
         for (const std::vector<float>& of_text : logits.all) {
             Json labels = Json::array();
@@ -89,6 +94,8 @@ Reply endpoints::tell_info(Call&, Service& service) {
     Json type = Json::object();
     if (entry.served.scores_pairs())
         type["reranker"] = Json::object();
+    else if (const std::optional<Head> head = class_head_of(entry))
+        type["classifier"] = classifier_of(*head);
     else if (entry.work == Work::vectors)
         type["embedding"] = {{"dimensions", entry.served.vector_width()}};
     return reply_of({{"model_id", entry.served.name},

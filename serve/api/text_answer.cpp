@@ -199,14 +199,12 @@ TextJob text_job(const Call& call, ModelEntry& entry, const Request& request, st
     }
     job->hash_logits = call.wants_hash;
     if (request.form != Form::any)
-        job->prepare = [&made = *job, &entry, request] {
+        job->prepare = [&made = *job, &entry, form = form_text_of(request)] {
             try {
-                made.constrain = form_of(request, entry.prompts.chat(), entry.forms);
+                made.constrain = form_of(form, entry.prompts.chat(), entry.forms);
                 return Failure{};
-            } catch (const RequestError& error) {
-                return Failure{error.status, error.what(), error.param};
-            } catch (const std::bad_alloc&) {
-                return Failure{503, "server: out of memory"};
+            } catch (...) {
+                return current_failure();
             }
         };
     job->sampler.seed = request.said.seed ? drawn_seed(request.random_seed, request.sampler.seed)

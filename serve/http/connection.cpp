@@ -53,6 +53,7 @@ Connection::Connection(HttpServer::State& server, tcp::socket socket)
 
 Connection::~Connection() {
     set_idle(false);
+    forget_answer();
     server_.all.erase(place_);
     server_.metrics.n_connections = server_.all.size();
     server_.accept();  // there is a place again
@@ -63,13 +64,6 @@ void Connection::close() {
     beast::error_code ignored;
     stream_.socket().shutdown(tcp::socket::shutdown_both, ignored);
     stream_.close();
-}
-
-void Connection::drop() {
-    const auto self = std::exchange(kept_, nullptr);
-    busy_ = false;
-    gone_ = sent_ = nullptr;
-    close();
 }
 
 void Connection::set_idle(bool idle) {
@@ -147,7 +141,7 @@ void Connection::read_body() {
 
 /// What has come of a body counts; the rest is read until it is whole.
 void Connection::read_piece(const BodyLimits& limits) {
-    if (!taken_->grow_to(parser_->get().body().size(), limits)) return refuse(429);
+    if (!taken_->resize(parser_->get().body().size(), limits)) return refuse(429);
     if (!parser_->is_done())
         return http::async_read_some(stream_, buffer_, *parser_,
                                      [self = shared_from_this(), &limits](beast::error_code error, std::size_t) {
@@ -200,14 +194,20 @@ void Connection::look_again() {
     });
 }
 
+void Connection::forget_answer() {
+    if (std::exchange(n_whole_, 0)) server_.answering.remove(this);
+}
+
 void Connection::give_up() {
+    const auto self = shared_from_this();
     busy_ = false;
+    forget_answer();
     waiting_.clear();
     if (auto call = std::exchange(gone_, nullptr)) call();
     sent_ = nullptr;
     unsent_ = nullptr;
     close();
-    kept_ = nullptr;  // the caller has another
+    kept_ = nullptr;
 }
 
 void Connection::add_head(const HttpAnswer& answer, std::string_view framing) {
@@ -227,7 +227,13 @@ void Connection::answer(HttpAnswer answer) {
     add_head(answer, "Content-Length: " + std::to_string(answer.body.size()) + "\r\n");
     if (!head_only_) waiting_ += answer.body;
     ends_ = true;
+    const bool is_large = waiting_.size() > kMostAhead;
+    if (is_large) {
+        n_whole_ = waiting_.size();
+        server_.answering.push_back(this);
+    }
     send();
+    if (is_large) server_.bound_answers();
 }
 
 void Connection::begin(const HttpAnswer& head, std::shared_ptr<std::atomic<std::size_t>> unsent,
@@ -305,6 +311,7 @@ void Connection::answered() {
     gone_ = nullptr;
     sent_ = nullptr;
     unsent_ = nullptr;
+    forget_answer();
     std::string().swap(waiting_);
     std::string().swap(sending_);
     beast::error_code ignored;

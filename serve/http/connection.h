@@ -33,14 +33,16 @@ struct HttpServer::State {
     void drain(std::chrono::seconds time, const std::function<void()>& out_of_time);
     void await_signal(std::chrono::seconds time, const std::function<void()>& out_of_time);
     void end_if_drained();
+    void bound_answers();
 
     const HttpLimits limits;
     Metrics& metrics;
     const Handler handler;
     const Admits admits;
     const std::shared_ptr<HeldBytes> bodies, uploads;
-    std::list<Connection*> all;   // that exist
-    std::list<Connection*> idle;  // of those, the ones whose next request is not there in full, the longest first
+    std::list<Connection*> all;        // that exist
+    std::list<Connection*> idle;       // of those, the ones whose next request is not there in full, the longest first
+    std::list<Connection*> answering;  // whose whole answers are sent, the oldest first
     bool accepting = false, draining = false, finished = false;
     std::atomic<bool> shows_draining{false};
     asio::io_context context{1};  // its end is that of connections, which leave the lists above
@@ -56,8 +58,8 @@ public:
 
     void await_request();
     void close();
-    /// Gives up what it waits for: the server ends.
-    void drop();
+    /// Its answer has no client any more, or no server.
+    void give_up();
 
     void answer(HttpAnswer answer) override;
     void begin(const HttpAnswer& head, std::shared_ptr<std::atomic<std::size_t>> unsent,
@@ -82,13 +84,15 @@ private:
     void send_piece();
     void answered();
     void linger();
-    void give_up();
+    void forget_answer();
+    friend struct HttpServer::State;
 
     HttpServer::State& server_;
     beast::tcp_stream stream_;
     beast::flat_buffer buffer_;
     std::optional<Parser> parser_;
     std::list<Connection*>::iterator place_, idle_place_;
+    std::size_t n_whole_ = 0;               // bytes of a whole answer that is sent
     std::string peer_, waiting_, sending_;  // bytes to send: not yet begun, begun
     std::size_t n_sent_ = 0;                // of sending_
     std::shared_ptr<BodyBytes> taken_;      // of all bodies' bytes, for a body that is being read

@@ -22,8 +22,9 @@ void HeldBytes::give_back(const std::string& peer, std::size_t n) {
     if ((n_of_[peer] -= n) == 0) n_of_.erase(peer);
 }
 
-bool BodyBytes::grow_to(std::size_t n, const BodyLimits& limits) {
-    if (!held_->take(peer_, n - n_, limits)) return false;
+bool BodyBytes::resize(std::size_t n, const BodyLimits& limits) {
+    if (n < n_) held_->give_back(peer_, n_ - n);
+    if (n > n_ && !held_->take(peer_, n - n_, limits)) return false;
     n_ = n;
     return true;
 }

@@ -26,7 +26,7 @@ private:
     std::map<std::string, std::size_t> n_of_;  // by address, of those that have some
 };
 
-/// What one body takes, byte by byte as they come; given back with this.
+/// What one body takes, byte by byte as they come, then what was read of it; given back with this.
 class BodyBytes {
 public:
     BodyBytes(std::shared_ptr<HeldBytes> held, std::string peer) : held_(std::move(held)), peer_(std::move(peer)) {}
@@ -34,8 +34,8 @@ public:
     BodyBytes(const BodyBytes&) = delete;
     BodyBytes& operator=(const BodyBytes&) = delete;
 
-    /// Whether it may be `n` bytes long by now.
-    [[nodiscard]] bool grow_to(std::size_t n, const BodyLimits& limits);
+    /// Whether it may take `n` bytes from now on, more or fewer than before.
+    [[nodiscard]] bool resize(std::size_t n, const BodyLimits& limits);
 
 private:
     const std::shared_ptr<HeldBytes> held_;  // jobs keep bodies when the server's connections have ended

@@ -3,7 +3,8 @@
 // The bounds: connections; bytes of a request's line and headers; bytes of a body; bytes of all bodies together, of which an address
 // has at most half. They are taken as they come and given back once a body is read. Uploads have bounds of their own. A request's
 // headers and body must arrive in a given time, however small the pieces they come in. What the system sends of an answer ahead of
-// its client is bounded too. Where all connections are in use, the one whose request has been awaited longest is closed for a new one.
+// its client is bounded too, and whole answers together: the oldest of the address that has most of them is closed where they are
+// more. Where all connections are in use, the one whose request has been awaited longest is closed for a new one.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -19,14 +20,16 @@
 
 namespace fovea::serve {
 
+class BodyBytes;  // serve/http/held_bytes.h
+
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpRequest {
     std::string method, path;  ///< the path without what follows '?', and without a '/' at its end
     Headers headers;           ///< names in lower case
     std::string body;
-    std::string peer;                        ///< the client's address
-    std::shared_ptr<const void> taken = {};  ///< while it is kept, the body's bytes count among those of all bodies
+    std::string peer;                       ///< the client's address
+    std::shared_ptr<BodyBytes> taken = {};  ///< while it is kept, the body's bytes count among those of all bodies
 
     /// The first header of this name (in lower case); empty: there is none.
     [[nodiscard]] std::string_view header(std::string_view name) const;
@@ -52,7 +55,7 @@ public:
                        std::function<void()> call) = 0;
     virtual void write(std::string_view bytes) = 0;
     virtual void end() = 0;
-    /// The client has gone without its answer: called once, and not after the answer's end.
+    /// The client has gone without its answer, or the server has ended: called once, and not after the answer's end.
     virtual void on_gone(std::function<void()> call) = 0;
 };
 using ExchangePtr = std::shared_ptr<Exchange>;
@@ -65,12 +68,16 @@ struct BodyLimits {
     std::chrono::milliseconds time;  ///< in which it comes
 };
 
+/// Bytes of an answer that a connection keeps for its client: what a job may be ahead of it, twice. A whole one may be longer.
+inline constexpr std::size_t kMostAhead = 128 << 10;
+
 struct HttpLimits {
     std::size_t header_bytes = 16 << 10;
     BodyLimits body{1 << 20, 64 << 20, std::chrono::seconds{30}};
     BodyLimits upload{25 << 20, 100 << 20, std::chrono::seconds{120}};
     std::uint32_t n_connections = 2048;
-    std::size_t send_buffer = 64 << 10;              ///< bytes that the system keeps for a connection's client
+    std::size_t send_buffer = 64 << 10;  ///< bytes that the system keeps for a connection's client
+    std::size_t answers = 64 << 20;      ///< bytes of whole answers that wait for their clients, if several do
     std::chrono::milliseconds header_time{10'000};   ///< from a request's first byte, or a connection's start
     std::chrono::milliseconds idle_time{30'000};     ///< between requests
     std::chrono::milliseconds write_time{30'000};    ///< in which a client must take at least a byte
@@ -103,6 +110,8 @@ public:
     void run(std::chrono::seconds drain_time, const std::function<void()>& out_of_time);
     /// A signal has come: no request that arrives now is begun.
     [[nodiscard]] bool draining() const;
+    /// It has ended, and gives up all answers under way. Known to the server's thread.
+    [[nodiscard]] bool finished() const;
     /// Has `call` called by the server's thread. From any thread.
     void post(std::function<void()> call);
 

@@ -71,6 +71,22 @@ void HttpServer::State::make_room(const Connection* newest) {
     if (all.size() >= limits.n_connections && !idle.empty() && idle.front() != newest) idle.front()->close();
 }
 
+/// Clients that do not read keep so many bytes of answers at most.
+void HttpServer::State::bound_answers() {
+    const auto sum = [&](auto&& counts) {
+        std::size_t n = 0;
+        for (const Connection* one : answering)
+            if (counts(*one)) n += one->n_whole_;
+        return n;
+    };
+    while (answering.size() > 1 && sum([](const Connection&) { return true; }) > limits.answers) {
+        const auto of_its_address = [&](const Connection* one) {
+            return sum([&](const Connection& other) { return other.peer_ == one->peer_; });
+        };
+        (*std::ranges::max_element(answering, {}, of_its_address))->give_up();
+    }
+}
+
 void HttpServer::State::drain(std::chrono::seconds time, const std::function<void()>& out_of_time) {
     constexpr std::chrono::seconds kLastWords{2};
     if (draining) return context.stop();  // the second signal
@@ -109,10 +125,11 @@ void HttpServer::run(std::chrono::seconds drain_time, const std::function<void()
     s.accept();
     s.context.run();
     s.finished = true;
-    for (Connection* connection : std::list<Connection*>(s.all)) connection->drop();
+    for (Connection* connection : std::list<Connection*>(s.all)) connection->give_up();
 }
 
 bool HttpServer::draining() const { return state_->shows_draining; }
+bool HttpServer::finished() const { return state_->finished; }
 
 void HttpServer::post(std::function<void()> call) { asio::post(state_->context, std::move(call)); }
 

@@ -56,7 +56,9 @@ void Server::refuse(Route& route, int status, const std::string& message, const 
 void Server::answer(Route& route, Reply reply) {
     route.headers.insert(route.headers.end(), reply.headers.begin(), reply.headers.end());
     if (reply.job && http_.draining()) return refuse(route, 503, "server: it is stopping");
-    if (reply.job && reply.job->prepare) return prepare(route, std::move(reply));
+    if (const JobPtr job = reply.job; job && job->prepare)
+        return prepare(preparer_, job, std::make_shared<std::pair<Route, Reply>>(std::move(route), std::move(reply)),
+                       &Server::queue);
     if (reply.job) return queue(route, std::move(reply));
     if (log_) log_->write(logged(route), reply.status, route.refusal);
     route.exchange->answer(
@@ -70,9 +72,9 @@ LoggedRequest Server::logged(const Route& route) const {
                           .path = route.request.path,
                           .user = route.call.user,
                           .arrived = route.call.arrived};
-    if (log_ && log_->with_texts() && !route.call.json.is_null()) {
-        request.asked = json_text(route.call.json);
-        request.taken = route.call.taken;
+    if (!route.asked.empty()) {
+        request.asked = route.asked;
+        request.taken = route.request.taken;
     }
     return request;
 }
@@ -151,12 +153,8 @@ void Server::handle(HttpRequest request, const ExchangePtr& exchange, int refuse
         check_allowed(route);
         if (route.request.method == "OPTIONS") return answer_options(route);
         handle(route);
-    } catch (const RequestError& error) {
-        refuse(route, error.status, error.what(), error.param, error.code);
-    } catch (const std::bad_alloc&) {
-        refuse(route, 503, "server: out of memory");
-    } catch (const std::exception& error) {
-        refuse(route, 500, error.what());
+    } catch (...) {
+        refuse(route, current_failure());
     }
 }
 
@@ -174,6 +172,7 @@ void Server::answer_options(Route& route) {
 }
 
 void Server::handle(Route& route) {
+    constexpr std::size_t kShort = 16 << 10;  // bytes of a body that this thread reads itself
     HttpRequest& request = route.request;
     const Endpoint* endpoint = route.endpoint;
     if (const std::string_view coding = request.header("content-encoding"); !coding.empty() && coding != "identity")
@@ -192,15 +191,12 @@ void Server::handle(Route& route) {
     Call& call = route.call;
     call.path = request.path;
     call.content_type = request.header("content-type");
-    if (endpoint->access == Access::post)
-        call.json = read_body(request.body);
-    else
-        call.body = std::move(request.body);
     call.wants_hash = !request.header("x-fovea-logits-hash").empty();
     call.stopping = http_.draining();
     call.deadline = call.arrived + options_.time;
-    call.taken = std::move(request.taken);
-    answer(route, endpoint->begin(call, service_));
+    call.taken = request.taken;
+    if (endpoint->access == Access::post && request.body.size() > kShort) return read(route);
+    answer(route, begin(route));
 }
 
 }  // namespace fovea::serve

@@ -4,11 +4,10 @@
 #include <algorithm>
 
 #include "host/base/error.h"
+#include "serve/http/held_bytes.h"
 
 namespace fovea::serve {
 namespace {
-
-constexpr int kClientLeft = 499;  // as nginx has it: no status of HTTP
 
 /// An answer under way: the job's events come to it on the HTTP thread.
 struct Pending {
@@ -63,6 +62,7 @@ Server::Server(const std::vector<host::Opened>& models, ServerOptions options)
               handle(std::move(request), exchange, refused);
           },
           [this](const HttpRequest& headers) { return admits(headers); }),
+      reader_(options_.http.n_connections),
       preparer_(options_.worker.queue_capacity) {
     if (!options_.log_path.empty()) log_.emplace(options_.log_path, options_.logs_texts);
 }
@@ -72,13 +72,12 @@ Server::~Server() { scheduler_.stop(); }
 std::uint64_t Server::memory_bytes() const { return scheduler_.memory_bytes() + service_.memory_bytes(); }
 
 std::uint64_t Server::http_bytes() const {
-    constexpr std::uint64_t kUnsent = 128 << 10;  // of a connection: what a sequence may be ahead of it, twice
-    constexpr std::uint64_t kJson = 40;           // times a body's bytes, while it is read: one at a time
+    constexpr std::uint64_t kJson = 40;  // times a body's bytes, while it is read: one at a time
     const HttpLimits& limits = options_.http;
     const bool hears = std::any_of(models_.begin(), models_.end(), [](const host::Opened& served) {
         return served.model.config().encoder.sound.is_speech();
     });
-    return limits.n_connections * (limits.header_bytes + 4096 + kUnsent + 2 * limits.send_buffer) +
+    return limits.n_connections * (limits.header_bytes + 4096 + kMostAhead + 2 * limits.send_buffer) + limits.answers +
            limits.body.all_bytes + kJson * limits.body.bytes + kMostFormBytes * models_.size() +
            (hears ? limits.upload.all_bytes : 0) + scheduler_.later_bytes();
 }
@@ -95,22 +94,60 @@ void Server::run(const std::function<void(std::uint16_t port)>& ready) {
                               " fewer");
 }
 
-/// Has the form of an answer compiled, then queues its job.
-void Server::prepare(Route& route, Reply reply) {
-    const JobPtr job = reply.job;
-    const ExchangePtr exchange = route.exchange;
-    const auto waiting = std::make_shared<std::pair<Route, Reply>>(std::move(route), std::move(reply));
-    job->prepared = [this, waiting](const Failure& failure) {
-        http_.post([this, waiting, failure] {
-            auto& [its_route, its_reply] = *waiting;
-            if (failure.status) return refuse(its_route, failure.status, failure.message, failure.param);
-            queue(its_route, std::move(its_reply));
+/// Has `job` prepared by a thread beside this one, then goes on with what has come of its request.
+void Server::prepare(Preparer& by, const JobPtr& job, const Waiting& waiting, void (Server::*then)(Route&, Reply)) {
+    job->prepared = [this, job, waiting, then](const Failure& failure) {
+        http_.post([this, job, waiting, then, failure] {
+            if (job->cancelled) return;
+            auto& [route, reply] = *waiting;
+            route.exchange->on_gone(nullptr);
+            if (failure.status) return refuse(route, failure);
+            (this->*then)(route, std::move(reply));
         });
     };
-    exchange->on_gone([job] { job->cancelled = true; });
-    if (preparer_.submit(job)) return;
+    waiting->first.exchange->on_gone([this, job, request = logged(waiting->first)] {
+        job->cancelled = true;
+        log_gone(request);
+    });
+    if (by.submit(job)) return;
     job->prepared = nullptr;
     refuse_full(waiting->first, waiting->second.model);
+}
+
+/// What an endpoint makes of a request. Throws RequestError.
+Reply Server::begin(Route& route) {
+    Call& call = route.call;
+    HttpRequest& request = route.request;
+    if (route.endpoint->access == Access::post)
+        call.json = read_body(std::exchange(request.body, {}));
+    else
+        call.body = std::move(request.body);
+    if (log_ && log_->with_texts() && !call.json.is_null()) route.asked = json_text(call.json);
+    Reply reply = route.endpoint->begin(call, service_);
+    call.json = nullptr;
+    return reply;
+}
+
+/// Has a long request read by the thread beside this one.
+void Server::read(Route& route) {
+    const JobPtr job = job_of(route.call);
+    const auto waiting = std::make_shared<std::pair<Route, Reply>>(std::move(route), Reply{});
+    job->prepare = [this, waiting]() -> Failure {
+        try {
+            waiting->second = begin(waiting->first);
+            return {};
+        } catch (...) {
+            waiting->first.call.json = nullptr;
+            return current_failure();
+        }
+    };
+    prepare(reader_, job, waiting, &Server::answer);
+}
+
+/// Writes that an answer is given up: its client has left, or the server ends.
+void Server::log_gone(const LoggedRequest& request) {
+    constexpr int kClientLeft = 499;  // as nginx has it: no status of HTTP
+    if (log_) log_->write(request, http_.finished() ? 503 : kClientLeft);
 }
 
 void Server::refuse_full(Route& route, std::size_t model) {
@@ -124,9 +161,9 @@ void Server::refuse_full(Route& route, std::size_t model) {
 /// Queues the job of a reply, whose events are answered as they come.
 void Server::queue(Route& route, Reply reply) {
     const JobPtr job = reply.job;
-    if (job->cancelled) {  // while it was prepared
-        if (log_) log_->write(logged(route), kClientLeft);
-        return;
+    if (const auto& taken = route.request.taken; taken && !job->recording) {  // whose bytes go when it is decoded
+        if (!taken->resize(job->n_bytes() + route.asked.size(), options_.http.body)) return refuse_http(route, 429);
+        job->taken = taken;
     }
     const auto pending = std::make_shared<Pending>(
         Pending{std::move(reply.answer), route.exchange, {}, route.call.path, reply.stream, nullptr, {}});
@@ -149,7 +186,7 @@ void Server::queue(Route& route, Reply reply) {
         if (pending->answer->ended()) return;  // what is left is only to be sent
         job->cancelled = true;
         ++metrics_.n_cancelled;
-        if (pending->log) pending->log->write(pending->logged, kClientLeft);
+        log_gone(pending->logged);
         scheduler_.ring();
     });
     if (!reply.stream) return;

@@ -57,18 +57,27 @@ private:
         const Endpoint* endpoint = nullptr;
         Headers headers{};      ///< of every answer to it
         std::string refusal{};  ///< why it is refused
+        std::string asked{};    ///< the request's JSON, where texts are logged
     };
+    /// A request that another thread prepares, with what comes of it.
+    using Waiting = std::shared_ptr<std::pair<Route, Reply>>;
     void handle(HttpRequest request, const ExchangePtr& exchange, int refused);
     void handle(Route& route);
     void check_allowed(Route& route);
     [[nodiscard]] BodyKind admits(const HttpRequest& headers);
     void answer_options(Route& route);
     void answer(Route& route, Reply reply);
-    void prepare(Route& route, Reply reply);
+    [[nodiscard]] Reply begin(Route& route);
+    void read(Route& route);
+    void prepare(Preparer& by, const JobPtr& job, const Waiting& waiting, void (Server::*then)(Route&, Reply));
     void queue(Route& route, Reply reply);
     [[nodiscard]] LoggedRequest logged(const Route& route) const;
+    void log_gone(const LoggedRequest& request);
     void refuse(Route& route, int status, const std::string& message, const std::string& param = {},
                 const std::string& code = {});
+    void refuse(Route& route, const Failure& failure) {
+        refuse(route, failure.status, failure.message, failure.param, failure.code);
+    }
     void refuse_http(Route& route, int status);
     void refuse_full(Route& route, std::size_t model);
     [[nodiscard]] std::string retry_after(std::size_t model);
@@ -78,9 +87,9 @@ private:
     Metrics metrics_;
     Scheduler scheduler_;
     Service service_;
-    HttpServer http_;
-    Preparer preparer_;
     std::optional<RequestLog> log_;
+    HttpServer http_;
+    Preparer reader_, preparer_;
     std::uint64_t n_requests_ = 0;
 };
 

@@ -43,11 +43,25 @@ bool FairQueue::push(JobPtr job) {
 
 JobPtr FairQueue::front() {
     const std::lock_guard lock(mutex_);
-    const User* next = nullptr;
-    for (const auto& [name, state] : users_)
-        if (!state.waiting.empty() && state.n_running < max_running_ && (!next || state.n_served < next->n_served))
-            next = &state;
-    return next ? next->waiting.front() : nullptr;
+    std::uint64_t least = 0;
+    JobPtr first;
+    for (const auto& [name, state] : users_) {
+        if (state.n_running >= max_running_ || (first && state.n_served >= least)) continue;
+        const auto is_read = [](const JobPtr& job) { return !job->is_slow(); };
+        const auto found = std::ranges::find_if(state.waiting, is_read);
+        if (found == state.waiting.end()) continue;
+        first = *found;
+        least = state.n_served;
+    }
+    return first;
+}
+
+void FairQueue::put_back(const JobPtr& job) {
+    const std::lock_guard lock(mutex_);
+    std::deque<JobPtr>& waiting = user(job->user).waiting;
+    if (std::ranges::find(waiting, job) != waiting.end()) return;
+    waiting.push_front(job);
+    ++n_waiting_;
 }
 
 void FairQueue::pop(const JobPtr& job) {
@@ -63,8 +77,8 @@ std::vector<JobPtr> FairQueue::take_ended(Clock::time_point now) {
     std::vector<JobPtr> ended = std::exchange(given_up_, {});
     for (auto at = users_.begin(); at != users_.end();) {
         std::deque<JobPtr>& waiting = at->second.waiting;
-        const auto gone = std::stable_partition(waiting.begin(), waiting.end(),
-                                                [&](const JobPtr& job) { return !job->is_over(now); });
+        const auto goes_on = [&](const JobPtr& job) { return !job->is_over(now) && !job->is_unread(now); };
+        const auto gone = std::stable_partition(waiting.begin(), waiting.end(), goes_on);
         n_waiting_ -= static_cast<std::size_t>(waiting.end() - gone);
         ended.insert(ended.end(), gone, waiting.end());
         waiting.erase(gone, waiting.end());

@@ -25,11 +25,13 @@ public:
     /// A full queue gives up the newest job of whoever has the most, where that is at least two more than this user has. False:
     /// it is full of others' turns, and nothing is kept.
     [[nodiscard]] bool push(JobPtr job);
-    /// The job whose turn it is; null: none waits.
+    /// The job whose turn it is; null: none waits, or none whose client reads.
     [[nodiscard]] JobPtr front();
+    /// A job that has started waits again, as its user's first, however full the queue is.
+    void put_back(const JobPtr& job);
     /// That job has started in full, or is given up.
     void pop(const JobPtr& job);
-    /// Takes out all that nobody waits for any more, those whose deadline has passed, and those that were given up for others.
+    /// Takes out all that nobody waits for or reads any more, those whose deadline has passed, and those that were given up for others.
     [[nodiscard]] std::vector<JobPtr> take_ended(Clock::time_point now);
     /// Tokens that were computed for a user who waits or runs.
     [[nodiscard]] std::uint64_t served(const std::string& user);

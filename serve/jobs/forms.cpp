@@ -23,8 +23,7 @@ struct CompiledForm {
 
 namespace {
 
-constexpr std::size_t kMostText = 64 << 10;  // bytes of a schema or grammar
-constexpr std::size_t kMostKept = 32;        // forms
+constexpr std::size_t kMostKept = 32;  // forms
 
 /// One answer's place in a form, with the memory it lives in.
 struct FormPlace {
@@ -50,9 +49,6 @@ grammar::Grammar read(Form form, const std::string& text, bool compact) {
 }  // namespace
 
 Constrain Forms::find(Form form, const std::string& text, bool compact, const std::function<grammar::Grammar()>& make) {
-    if (text.size() > kMostText)
-        throw grammar::GrammarError("expected at most " + std::to_string(kMostText) + " bytes, got " +
-                                    std::to_string(text.size()));
     for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
         if (kept->form != form || kept->compact != compact || kept->text != text) continue;
         kept_.splice(kept_.begin(), kept_, kept);

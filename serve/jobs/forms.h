@@ -22,6 +22,9 @@ struct FormsBusy : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+/// Bytes of a form's text.
+inline constexpr std::size_t kMostFormText = 64 << 10;
+
 /// Bytes of compiled forms of one model, with those that answers under way are held to.
 inline constexpr std::size_t kMostFormBytes = 256 << 20;
 
@@ -31,7 +34,7 @@ public:
     explicit Forms(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
 
     /// What Job::constrain is to be. A form that was asked for lately is not compiled again, nor refused anew.
-    ///   text     a GBNF grammar, a regular expression, or of other forms a JSON schema
+    ///   text     a GBNF grammar, a regular expression, or of other forms a JSON schema; at most kMostFormText bytes
     ///   make     the grammar of a form that has no text of its own, which `text` names
     ///   compact  no space between the parts of JSON
     /// Throws grammar::GrammarError, FormsBusy.

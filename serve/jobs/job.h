@@ -43,6 +43,7 @@ struct Failure {
     int status = 0;
     std::string message;
     std::string param{};  ///< the field of the request
+    std::string code{};   ///< a word for programs
 };
 
 /// What one pass adds to one choice of a job.
@@ -92,6 +93,17 @@ struct Constrained {
 using Constrain = std::function<Constrained()>;
 struct TokenRules;  // serve/jobs/token_rules.h
 
+/// What a client has of a choice.
+struct Told {
+    std::size_t n_bytes = 0, n_chances = 0;  ///< of its text; tokens with probabilities
+    std::uint32_t n_new = 0;                 ///< tokens
+};
+/// A choice that has given its place to another user's. It is computed again from its start, which gives the same text.
+struct ReturnedChoice {
+    std::uint32_t index = 0;
+    Told told{};
+};
+
 struct Job {
     // What is asked for. Nobody changes it once the job is queued.
     std::string user;                         ///< whose turn it is: an API key, or an address
@@ -121,6 +133,7 @@ struct Job {
     std::function<Failure()>
         prepare;  ///< sets `constrain`, beside the threads that others wait for; empty: nothing is to do
     std::function<void(const Failure&)> prepared;  ///< called once after it
+    std::shared_ptr<const void> taken;             ///< the place of its bytes among all bodies'
     Clock::time_point arrived, deadline;
     /// Called by the scheduler's thread after each pass that adds something; a job of a stopped scheduler gets a last failure.
     std::function<void(std::vector<Event>)> deliver;
@@ -133,6 +146,7 @@ struct Job {
 
     // The engine's own.
     std::uint32_t n_started = 0, n_ended = 0;
+    std::vector<ReturnedChoice> returned;         ///< of those that have started: they are to start again
     Clock::duration slow{};                       ///< how long its client has had too much to read, in all
     std::optional<Clock::time_point> slow_since;  ///< and has now
     std::vector<Event> events;                    ///< of this pass
@@ -141,14 +155,29 @@ struct Job {
         constexpr std::size_t kMostUnsent = 64 << 10;  // bytes; above, its choices rest until the client has read some
         return unsent->load(std::memory_order_relaxed) > kMostUnsent;
     }
+    /// The index of the one that starts next.
+    [[nodiscard]] std::uint32_t next_choice() const { return returned.empty() ? n_started : returned.back().index; }
+    [[nodiscard]] bool has_started() const { return n_started == n_choices() && returned.empty(); }
     /// How long it has been slow in all, up to `now`.
     [[nodiscard]] Clock::duration slow_until(Clock::time_point now) {
         if (is_slow() && !slow_since) slow_since = now;
         if (!is_slow() && slow_since) slow += now - *std::exchange(slow_since, std::nullopt);
         return slow + (slow_since ? now - *slow_since : Clock::duration{});
     }
+    /// A client that does not read keeps its place only as long as nobody waits for one.
+    [[nodiscard]] bool is_unread(Clock::time_point now) {
+        constexpr std::chrono::seconds kMostSlow(15);
+        return slow_until(now) > kMostSlow;
+    }
     [[nodiscard]] std::uint32_t n_choices() const {
         return recording ? 1 : static_cast<std::uint32_t>(prompts.size()) * n_each;
+    }
+    /// Bytes of what is read.
+    [[nodiscard]] std::size_t n_bytes() const {
+        std::size_t n = 0;
+        for (const auto* lists : {&prompts, &sources, &types})
+            for (const std::vector<Token>& tokens : *lists) n += sizeof tokens + tokens.size() * sizeof(Token);
+        return n;
     }
     /// Texts are written from these.
     void write_from(std::vector<std::vector<Token>> read, std::shared_ptr<const TargetRules> by) {

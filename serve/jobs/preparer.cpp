@@ -1,5 +1,7 @@
 #include "serve/jobs/preparer.h"
 
+#include <unistd.h>
+
 #include "serve/jobs/worker.h"
 
 namespace fovea::serve {
@@ -24,9 +26,12 @@ bool Preparer::submit(const JobPtr& job) {
 }
 
 void Preparer::run() {
+#if defined(__linux__)
+    (void)!::nice(5);  // this thread alone: others' tokens come first where processors are few
+#endif
     while (!stops_) {
-        for (const JobPtr& job : queue_.take_ended(Clock::now()))
-            std::exchange(job->prepared, nullptr)(why_ended(*job));
+        const auto now = Clock::now();
+        for (const JobPtr& job : queue_.take_ended(now)) std::exchange(job->prepared, nullptr)(why_ended(*job, now));
         const JobPtr job = queue_.front();
         if (!job) {
             bell_.wait();

@@ -200,7 +200,7 @@ void SpeechWorker::start(SpeechPlace& place, const JobPtr& job) {
 /// Ends what nobody waits for, and what has had its time.
 void SpeechWorker::give_up() {
     const Clock::time_point now = Clock::now();
-    for (const JobPtr& job : queue.take_ended(now)) job->fail(why_ended(*job));
+    for (const JobPtr& job : queue.take_ended(now)) job->fail(why_ended(*job, now));
     for (SpeechPlace& place : places_) {
         if (place.job && place.job->is_over(now)) stop(place, kLate);
     }

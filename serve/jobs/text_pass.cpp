@@ -110,9 +110,8 @@ std::vector<Choice*> TextWorker::that_fill() {
     std::vector<Choice*> filling;
     for (Choice& c : choices_) {
         if (!c.is_active()) continue;
-        if (c.resting)
-            c.resting =
-                pool_->n_free_pages() + kept_.n_pages() < pages_of(c.history().size() + 1) + options_.n_sequences;
+        if (c.resting) c.resting = !has_pages(c.history().size());
+        if (c.job->scores_prompt && c.job->is_slow()) continue;
         const bool fills = !c.writes || c.cache.kv_len() < c.history().size();
         if (fills && !c.resting && !c.lacks_memory() && !waits_to_share(c)) filling.push_back(&c);
     }
@@ -226,7 +225,8 @@ void TextWorker::add_generator_step(Choice& c) {
     stepping_.push_back(&c);
 }
 
-/// One forward call. Where pages lack, kept prefixes give theirs, then the youngest text that pauses, then the youngest of all.
+/// One forward call. Where pages lack, kept prefixes give theirs, then the youngest text that pauses, then the youngest of all, or of a
+/// user who had more tokens than others.
 Status TextWorker::compute() {
     // A step's choice may have failed while others were planned.
     for (std::size_t i = steps_.size(); i-- > 0;) {
@@ -242,16 +242,20 @@ Status TextWorker::compute() {
 
 bool TextWorker::take_pages_back() {
     if (kept_.drop_oldest() || take_paused_pages()) return true;
-    Choice* youngest = nullptr;
+    const auto is_behind = [&](const Choice& a, const Choice& b) {
+        const std::uint64_t of_a = queue.served(a.job->user), of_b = queue.served(b.job->user);
+        return of_a > of_b + kSlice || (of_a + kSlice >= of_b && a.order > b.order);
+    };
+    Choice* last = nullptr;
     int n_active = 0;
     for (Choice& c : choices_) {
         if (!c.goes_on() || c.lacks_memory()) continue;
         ++n_active;
-        if (!youngest || c.order > youngest->order) youngest = &c;
+        if (!last || is_behind(c, *last)) last = &c;
     }
     if (n_active < 2) return false;
-    take_pages(*youngest);
-    const auto at = std::find(stepping_.begin(), stepping_.end(), youngest) - stepping_.begin();
+    take_pages(*last);
+    const auto at = std::find(stepping_.begin(), stepping_.end(), last) - stepping_.begin();
     if (at < static_cast<std::ptrdiff_t>(stepping_.size())) {
         steps_.erase(steps_.begin() + at);
         stepping_.erase(stepping_.begin() + at);
@@ -297,11 +301,9 @@ void TextWorker::hand_out(Choice& c) {
     event.logits_hash = c.logits_hash;
     event.stop = piece.stop_text;
     if (job.shows_stop) event.text += event.stop;
-    count(c, event, piece.tokens.size());
-    if (!event.ended && event.text.empty() && event.tokens.empty()) return;
-    job.n_ended += event.ended;
     const bool ended = event.ended;
-    job.events.push_back(std::move(event));
+    job.n_ended += ended;
+    tell(c, std::move(event));
     if (ended) end(c, true);
 }
 
@@ -338,17 +340,30 @@ void TextWorker::hand_out_prompt(Choice& c) {
             chances(served_.tokenizer, logits, prompt[at], static_cast<std::uint32_t>(c.job->n_likeliest)));
     }
     c.n_scored += static_cast<std::uint32_t>(event.tokens.size());
-    if (!event.tokens.empty()) c.job->events.push_back(std::move(event));
+    tell(c, std::move(event));
 }
 
-void TextWorker::count(const Choice& c, const Event& event, std::size_t n_new) {
-    metrics_.n_new_tokens += n_new;
-    if (n_new && event.n_new == n_new) {
-        metrics_.first_token.observe(seconds_since(c.job->arrived));
-        metrics_.n_prompt_tokens += event.n_prompt;
-        metrics_.n_shared_tokens += event.n_shared;
+/// What a pass adds to an answer, without what was told before the choice started again.
+void TextWorker::tell(Choice& c, Event event) {
+    const auto cut = [](auto& parts, std::size_t& n_told, std::size_t& n_made) {
+        const std::size_t n_again = std::min(n_told - n_made, parts.size());
+        n_made += parts.size();
+        n_told = std::max(n_told, n_made);
+        parts.erase(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(n_again));
+    };
+    cut(event.text, c.told.n_bytes, c.made.n_bytes);
+    cut(event.tokens, c.told.n_chances, c.made.n_chances);
+    if (event.n_new > c.told.n_new) {
+        metrics_.n_new_tokens += event.n_new - c.told.n_new;
+        if (c.told.n_new == 0) {
+            metrics_.first_token.observe(seconds_since(c.job->arrived));
+            metrics_.n_prompt_tokens += event.n_prompt;
+            metrics_.n_shared_tokens += event.n_shared;
+        }
+        c.told.n_new = event.n_new;
     }
     if (event.ended) metrics_.request.observe(seconds_since(c.job->arrived));
+    if (event.ended || !event.text.empty() || !event.tokens.empty()) c.job->events.push_back(std::move(event));
 }
 
 }  // namespace fovea::serve

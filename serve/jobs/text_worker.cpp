@@ -2,6 +2,7 @@
 #include "serve/jobs/text_worker.h"
 
 #include <algorithm>
+#include <functional>
 #include <tuple>
 
 #include "fovea/host/generation.h"
@@ -17,9 +18,7 @@ constexpr std::uint32_t kStopBytes = 2048;  // of a request, and those of a chat
 constexpr std::uint32_t kKeptPerSequence = 2;
 constexpr std::uint32_t kStatesPerSequence = 3;  // the present one, one that a pass writes, a mark
 constexpr std::uint32_t kPlacesPerSequence = 2;  // texts that are begun, some of which let others go on
-constexpr std::uint32_t kSlice = 64;             // tokens that a user may be ahead of one whose text rests
 constexpr std::uint32_t kLeastKept = 16;         // tokens that are worth keeping
-constexpr std::chrono::seconds kMostSlow(15);
 
 }  // namespace
 
@@ -75,22 +74,19 @@ std::uint64_t TextWorker::memory_bytes() const {
 
 /// Ends what nobody waits for, and what has had its time.
 void TextWorker::give_up(Clock::time_point now) {
-    for (const JobPtr& job : queue.take_ended(now)) fail(job, why_ended(*job));
-    // A client that does not read keeps its place only as long as nobody waits for one.
-    const Failure unread{
-        504,
-        "client: expected it to read its answer while others waited for the place, got 15 seconds in which it did not"};
+    for (const JobPtr& job : queue.take_ended(now)) fail(job, why_ended(*job, now));
     for (Choice& choice : choices_) {
         const JobPtr job = choice.job;
         if (job && job->is_over(now)) fail(job, kLate);
-        if (choice.job && job->slow_until(now) > kMostSlow && queue.size()) fail(job, unread);
+        if (choice.job && job->is_unread(now) && queue.size()) fail(job, kUnread);
     }
 }
 
 void TextWorker::fail(JobPtr job, const Failure& failure) {  // a copy: its choices let go of theirs
     for (Choice& choice : choices_)
         if (choice.job == job) end(choice, false);
-    if (job->n_started < job->n_choices()) queue.pop(job);
+    queue.pop(job);
+    job->returned.clear();
     job->n_started = job->n_ended = job->n_choices();
     job->fail(failure);
 }
@@ -104,36 +100,94 @@ void TextWorker::fail_all(const Failure& failure) {
     set_gauges();
 }
 
+std::uint32_t TextWorker::n_of(const std::string& user) const {
+    return static_cast<std::uint32_t>(
+        std::ranges::count_if(choices_, [&](const Choice& c) { return c.job && c.job->user == user; }));
+}
+
+/// The last of those that are asked for: a text that its client does not read, then one of who had the most tokens, then a
+/// paused one, then the youngest. Null: there is none.
+template<class Is>
+Choice* TextWorker::heaviest(const Is& is) {
+    const auto rank = [&](const Choice& c) {
+        return std::tuple(c.job->is_slow(), queue.served(c.job->user), c.paused, c.order);
+    };
+    Choice* last = nullptr;
+    for (Choice& c : choices_)
+        if (c.job && std::invoke(is, c) && (!last || rank(c) > rank(*last))) last = &c;
+    return last;
+}
+
 /// Gives the places of a pass to the users who had the fewest tokens: where one waits, the youngest text of the one who had the
 /// most pauses, and goes on where it was. A text that its client does not read pauses first.
 void TextWorker::share_places() {
+    for (std::size_t i = 0; i < 2 * choices_.size() && share_place(); ++i) {
+    }
+}
+
+/// One text fewer or more. False: places are as they should be.
+bool TextWorker::share_place() {
     constexpr std::uint64_t kNobody = ~std::uint64_t{0} - kSlice;
     const auto served = [&](const Choice& c) { return queue.served(c.job->user); };
-    const auto is_free = [](const Choice& c) { return c.job == nullptr; };
-    const JobPtr front = std::ranges::any_of(choices_, is_free) ? queue.front() : nullptr;
-    const std::uint64_t of_front = front ? queue.served(front->user) : kNobody;
-    Choice* next = nullptr;   // of those that pause
-    Choice* heavy = nullptr;  // of those that go on
-    for (Choice& c : choices_) {
-        if (!c.job) continue;
-        const auto rank = [&](const Choice& of) { return std::tuple(of.job->is_slow(), served(of), of.order); };
-        if (c.paused && !c.job->is_slow() && (!next || rank(c) < rank(*next))) next = &c;
-        if (!c.paused && (!heavy || rank(c) > rank(*heavy))) heavy = &c;
+    JobPtr front = queue.front();
+    const std::uint32_t n_fronts = front ? n_of(front->user) : 0;
+    std::uint64_t of_front = front ? queue.served(front->user) : kNobody;
+    const auto is_heavier = [&](const Choice& c, std::uint64_t margin) {
+        return c.job->user != front->user && (c.job->is_slow() || served(c) > of_front + margin);
+    };
+    Choice* giver = nullptr;  // of the place that the waiting one lacks
+    if (front && n_running() == choices_.size()) {
+        giver = heaviest([&](const Choice& c) { return is_heavier(c, 0) && n_of(c.job->user) > n_fronts + 1; });
+        if (!giver) front = nullptr, of_front = kNobody;
     }
+    Choice* next = nullptr;  // of those that pause
+    for (Choice& c : choices_)
+        if (c.job && c.paused && !c.job->is_slow() &&
+            (!next || std::tuple(served(c), c.order) < std::tuple(served(*next), next->order)))
+            next = &c;
+    Choice* rests = nullptr;  // the first of those whose pages went to others
+    for (Choice& c : choices_)
+        if (c.wants_pages() && (!rests || std::tuple(served(c), c.order) < std::tuple(served(*rests), rests->order)))
+            rests = &c;
+    if (!front && !next && !rests) return false;
+    Choice* const heavy = heaviest(&Choice::is_active);
     const std::uint64_t of_next = next ? served(*next) : kNobody;
-    const bool is_fronts = of_front <= of_next;
-    if (n_active() < options_.n_sequences) {
-        if (next && (!is_fronts || n_active() == 0)) next->paused = false;
-        return;
+    const auto pause = [&] {
+        heavy->paused = true;
+        ++metrics_.n_pauses;
+        return true;
+    };
+    if (rests && served(*rests) <= std::min(of_front, of_next)) {
+        const bool yields =
+            heavy->job->user != rests->job->user && (heavy->job->is_slow() || served(*heavy) > served(*rests) + kSlice);
+        if (yields && !has_pages(rests->history().size())) return pause();
     }
-    if (!front && !next) return;
-    const bool is_slow = heavy->job->is_slow();
-    const bool yields = is_fronts ? heavy->job->user != front->user && (is_slow || served(*heavy) > of_front)
-                                  : is_slow || served(*heavy) >= of_next + kSlice;
-    if (!yields) return;
-    heavy->paused = true;
-    ++metrics_.n_pauses;
-    if (!is_fronts) next->paused = false;
+    if (front && of_front <= of_next) {
+        if (giver) return give_back(*giver), true;
+        const bool has_turn = n_active() < options_.n_sequences;
+        if (has_turn && has_pages(front->prompts[front->next_choice() / front->n_each].size())) return false;
+        // What loses pages is computed again.
+        if (heavy && is_heavier(*heavy, has_turn && n_fronts ? kSlice : 0)) return pause();
+        if (!next || n_active()) return false;
+        next->paused = false;
+        return true;
+    }
+    if (!next) return false;
+    if (n_active() >= options_.n_sequences) {
+        if (!heavy->job->is_slow() && served(*heavy) < of_next + kSlice) return false;
+        (void)pause();
+    }
+    next->paused = false;
+    return true;
+}
+
+/// A choice leaves its place, and starts again later.
+void TextWorker::give_back(Choice& choice) {
+    const JobPtr job = choice.job;
+    job->returned.push_back({choice.index, choice.told});
+    queue.put_back(job);
+    ++metrics_.n_rests;
+    end(choice, true);
 }
 
 /// Whether a prompt finds pages beside those that running texts may want for their next tokens.
@@ -148,14 +202,18 @@ bool TextWorker::has_pages(std::size_t n_prompt) {
 /// Starts choices while there are places, and pages for their prompts: what they need beyond, they take as they go. True
 /// where it has computed: a text to look at has no place among the choices.
 bool TextWorker::admit() {
-    const auto rests = [](const Choice& c) { return c.is_active() && c.resting; };
-    if (std::any_of(choices_.begin(), choices_.end(), rests)) return false;  // they were first
     for (JobPtr job; (job = queue.front());) {
-        if (!has_pages(job->prompts[job->n_started / job->n_each].size())) return false;
-        if (job->rules && !memories_.has_room(job->sources[job->n_started / job->n_each], choices_)) return false;
+        const std::uint64_t served = queue.served(job->user);
+        const auto is_before = [&](const Choice& c) {  // it rests, and was first
+            return c.wants_pages() && queue.served(c.job->user) <= served;
+        };
+        if (std::ranges::any_of(choices_, is_before)) return false;
+        const std::uint32_t prompt = job->next_choice() / job->n_each;
+        if (!has_pages(job->prompts[prompt].size())) return false;
+        if (job->rules && !memories_.has_room(job->sources[prompt], choices_)) return false;
         if (job->view) return show_attention(job);
         if (!start_choice(job)) return false;
-        if (job->n_started == job->n_choices()) queue.pop(job);
+        if (job->has_started()) queue.pop(job);
     }
     return false;
 }
@@ -164,7 +222,13 @@ bool TextWorker::start_choice(const JobPtr& job) {
     const auto place = std::find_if(choices_.begin(), choices_.end(), [](auto& c) { return c.job == nullptr; });
     if (place == choices_.end() || n_active() >= options_.n_sequences) return false;
     Choice& choice = *place;
-    choice = {.job = job, .index = job->n_started++, .order = ++n_started_, .logits_hash = kLogitsHashSeed};
+    choice = {.job = job, .index = job->next_choice(), .order = ++n_started_, .logits_hash = kLogitsHashSeed};
+    if (job->returned.empty()) {
+        ++job->n_started;
+    } else {
+        choice.told = job->returned.back().told;
+        job->returned.pop_back();
+    }
     queue.hold(job->user);
     // Where a source was read its text's keys and values are of that source alone: nothing is kept of them.
     // A prompt whose tokens have probabilities is computed whole.

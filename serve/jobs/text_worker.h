@@ -30,9 +30,12 @@ struct Choice {
     std::uint32_t n_scored = 0;  ///< tokens of the prompt that were handed out
     std::uint32_t n_rows = 0;    ///< of this pass
     bool takes = false;          ///< whether its step gives logits
+    Told told{}, made{};  ///< what its client has, and what has come since it started: less where it has started again
 
     [[nodiscard]] bool is_active() const { return job && !paused; }
     [[nodiscard]] bool goes_on() const { return is_active() && !resting; }
+    /// It rests, and its client reads.
+    [[nodiscard]] bool wants_pages() const { return is_active() && resting && !job->is_slow(); }
     [[nodiscard]] std::span<const Token> prompt() const { return job->prompts[index / job->n_each]; }
     /// What its memory is of; only where its job has rules.
     [[nodiscard]] std::span<const Token> source() const { return job->sources[index / job->n_each]; }
@@ -43,6 +46,8 @@ struct Choice {
         return all.first(all.size() - 1);
     }
 };
+
+inline constexpr std::uint32_t kSlice = 64;  // tokens that a user may be ahead of another whose text waits
 
 class TextWorker final : public Worker {
 public:
@@ -63,7 +68,12 @@ public:
 
 private:
     void give_up(Clock::time_point now);
+    [[nodiscard]] std::uint32_t n_of(const std::string& user) const;
+    template<class Is>
+    [[nodiscard]] Choice* heaviest(const Is& is);
     void share_places();
+    [[nodiscard]] bool share_place();
+    void give_back(Choice& choice);
     [[nodiscard]] bool admit();
     [[nodiscard]] bool has_pages(std::size_t n_prompt);
     [[nodiscard]] std::uint64_t attention_bytes() const;
@@ -89,7 +99,7 @@ private:
     [[nodiscard]] std::span<float> prompt_logits(const Choice& choice);
     void hand_out_prompt(Choice& choice);
     [[nodiscard]] ChosenToken end_chances(const Choice& choice, std::size_t row) const;
-    void count(const Choice& choice, const Event& event, std::size_t n_new);
+    void tell(Choice& choice, Event event);
     void set_gauges();
     [[nodiscard]] std::uint32_t n_active() const {
         return static_cast<std::uint32_t>(std::ranges::count_if(choices_, &Choice::is_active));

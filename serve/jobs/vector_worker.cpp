@@ -112,7 +112,8 @@ void VectorWorker::hand_out(std::size_t i) {
 }
 
 bool VectorWorker::turn() {
-    for (const JobPtr& job : queue.take_ended(Clock::now())) job->fail(why_ended(*job));
+    const auto now = Clock::now();
+    for (const JobPtr& job : queue.take_ended(now)) job->fail(why_ended(*job, now));
     gather();
     metrics_.n_waiting = queue.size();
     metrics_.n_running = places_.size();

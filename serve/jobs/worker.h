@@ -33,12 +33,14 @@ struct WorkerOptions {
 
 /// What a job is told whose time is over.
 inline const Failure kLate{504, "time: expected an answer before the server's deadline, got none"};
-/// What a job is told that ends before it begins.
-[[nodiscard]] inline Failure why_ended(const Job& job) {
-    return job.given_up
-               ? Failure{429,
-                         "queue: expected fewer waiting requests of one client, got the most of all; try again later"}
-               : kLate;
+inline const Failure kUnread{
+    504,
+    "client: expected it to read its answer while others waited for the place, got 15 seconds in which it did not"};
+/// What a job is told that ends while it waits.
+[[nodiscard]] inline Failure why_ended(Job& job, Clock::time_point now) {
+    if (job.given_up)
+        return {429, "queue: expected fewer waiting requests of one client, got the most of all; try again later"};
+    return job.is_unread(now) ? kUnread : kLate;
 }
 
 class Worker {

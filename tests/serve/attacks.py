@@ -1,28 +1,15 @@
 """What one client sends to hold the server, and what others get meanwhile; run by server_test.py."""
 import json
-import socket
 import threading
 import time
 import unittest
 
-from cases import CHAT, COMPLETE, FOVEA, WithServer, chat, complete
+from cases import CHAT, COMPLETE, FOVEA, WithServer, complete
 from client import Server, http_bytes, read_all, wait_until
+from hostile import LEFT_EARLY, LONG, MANY_NAMES, PROMISE, SIBLINGS, UNREAD, from_address, heavy_schema, in_form
 
-LONG = complete("sing", temperature=50.0, max_tokens=200)  # noise, which ends late
 SHORT = complete("play jazz", temperature=0, max_tokens=4)
 OTHER = "127.0.0.2"  # another client's address
-
-
-def from_address(address, server, data, receive_buffer=0):
-    """A connection of another client on which these bytes were sent."""
-    connection = socket.socket()
-    if receive_buffer:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-    connection.bind((address, 0))
-    connection.settimeout(300)
-    connection.connect(("127.0.0.1", server.port))
-    connection.sendall(data)
-    return connection
 
 
 def ask(server, body, address="127.0.0.1", path=COMPLETE):
@@ -42,24 +29,20 @@ def read_status(connection):
 class Bodies(WithServer):
     def test_a_body_is_read_in_time_that_grows_with_its_bytes(self):
         """Each object was looked for among its siblings: a minute of everybody's time for 1 MB."""
-        siblings = b'{"a":[' + b"{}," * 349000 + b"1]}"
-        many_names = b'{"a":[' + b",".join(b"{" + b",".join(b'"%d":1' % i for i in range(4000)) + b"}" for _ in range(20)) + b"]}"
-        for body in (siblings, many_names):
+        for body in (SIBLINGS, MANY_NAMES):
             begun = time.monotonic()
             self.server.request("POST", CHAT, body)
             self.assertLess(time.monotonic() - begun, 5)
 
     def test_bodies_that_never_come_take_no_room(self):
-        head = f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n".encode()
-        held = [self.server.raw(head) for _ in range(200)]
+        held = [self.server.raw(PROMISE) for _ in range(200)]
         self.assertEqual(ask(self.server, SHORT)[0], 200)
         self.assertLess(self.server.metric("body_bytes"), 1 << 20)
         for connection in held:
             connection.close()
 
     def test_an_address_has_half_the_room_at_most(self):
-        head = f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n".encode()
-        held = [from_address(OTHER, self.server, head) for _ in range(40)]
+        held = [from_address(OTHER, self.server, PROMISE) for _ in range(40)]
         for connection in held:
             try:
                 connection.sendall(b" " * 999999)
@@ -72,10 +55,44 @@ class Bodies(WithServer):
             connection.close()
         self.assertTrue(wait_until(lambda: self.server.metric("body_bytes") < 1 << 20))
 
+    def test_long_bodies_of_one_address_wait_for_one_another(self):
+        """Others' requests are read meanwhile: those of 64 KB by turns, short ones beside them."""
+        data = http_bytes(CHAT, SIBLINGS, "Connection: close\r\n")
+        held = [from_address(OTHER, self.server, data) for _ in range(24)]
+        begun = time.monotonic()
+        self.assertEqual(ask(self.server, complete("x" * 64000))[0], 400)
+        self.assertEqual(ask(self.server, SHORT)[0], 200)
+        took = time.monotonic() - begun
+        for connection in held:
+            self.assertIn(b" 400 ", read_all(connection)[:20])
+        self.assertLess(took, (time.monotonic() - begun) / 2)
+
+    def test_whole_answers_that_nobody_reads(self):
+        """300 of 400 KB: those that wait take 64 MB at most, and the oldest of the address that has most go."""
+        body = http_bytes("/detokenize", {"model": "demo", "tokens": [300] * 65536})
+        held = [from_address(OTHER, self.server, body, receive_buffer=4096) for _ in range(300)]
+        whole = read_all(from_address("127.0.0.3", self.server, body.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)))
+        self.assertGreater(len(whole), 300000)
+        self.assertTrue(wait_until(lambda: self.server.metric("connections") < 200))
+        self.assertEqual(ask(self.server, SHORT)[0], 200)
+        for connection in held:
+            connection.close()
+
+    def test_probabilities_of_prompts_that_nobody_reads(self):
+        body = {"model": "demo", "prompt": ["sing " * 40] * 32, "max_tokens": 1, "logprobs": 20, "echo": True, "stream": True}
+        before = self.server.rss()
+        held = [from_address(OTHER, self.server, http_bytes(COMPLETE, body), receive_buffer=4096) for _ in range(8)]
+        self.assertTrue(wait_until(lambda: self.server.metric("sequences_running") > 0))
+        for _ in range(4):
+            self.assertEqual(ask(self.server, SHORT)[0], 200)
+        self.assertLess(self.server.rss() - before, 24 << 20)
+        for connection in held:
+            connection.close()
+
     def test_a_client_that_has_sent_more_and_left_is_seen(self):
         before = self.server.metric("cancelled_total")
         for _ in range(4):
-            connection = self.server.raw(http_bytes(COMPLETE, {**LONG, "n": 32}) + b"G")
+            connection = self.server.raw(LEFT_EARLY)
             self.assertTrue(wait_until(lambda: self.server.metric("sequences_running") > 0))
             connection.close()
         self.assertTrue(wait_until(lambda: self.server.metric("cancelled_total") > before, seconds=5))
@@ -103,6 +120,31 @@ class Places(unittest.TestCase):
             self.assertLess(max(times), (time.monotonic() - begun) / 4)
             self.assertGreater(server.metric("pauses_total"), 0)
 
+    def test_eight_greedy_clients_and_a_newcomer(self):
+        """More answers than there are places, and more tokens than pages: a newcomer has both, and no text changes."""
+        with Server(FOVEA, "--context", "256") as server:
+            alone = ask(server, SHORT)[2]
+            lone = [ask(server, {**LONG, "n": 4, "seed": seed})[2] for seed in range(2)]
+            answers = []
+            greedy = [threading.Thread(target=lambda i=i: answers.append(ask(server, {**LONG, "n": 32, "seed": i}, f"127.0.0.{2 + i}")))
+                      for i in range(8)]
+            begun = time.monotonic()
+            for thread in greedy:
+                thread.start()
+            self.assertTrue(wait_until(lambda: server.metric("requests_waiting") >= 6))
+            times = []
+            for i in range(10):
+                status, seconds, text = ask(server, SHORT, f"127.0.1.{i}")
+                self.assertEqual((status, text), (200, alone))
+                times.append(seconds)
+            self.assertTrue(greedy[0].is_alive(), "the greedy clients' answers were too short to show anything")
+            for thread in greedy:
+                thread.join()
+            self.assertEqual([answer[0] for answer in answers], [200] * 8)
+            self.assertEqual([ask(server, {**LONG, "n": 4, "seed": seed})[2] for seed in range(2)], lone)
+            self.assertLess(max(times), (time.monotonic() - begun) / 8)
+            self.assertGreater(server.metric("rests_total"), 0)
+
     def test_users_of_one_place_go_on_by_turns(self):
         with Server(FOVEA, "--context", "256", "--sequences", "1") as server:
             texts = {}
@@ -129,8 +171,7 @@ class Places(unittest.TestCase):
     def test_streams_that_nobody_reads(self):
         """Their bytes wait in bounded buffers, and their texts for others."""
         with Server(FOVEA, "--context", "256", "--sequences", "2") as server:
-            body = {**chat("sing", temperature=50.0, max_tokens=200, n=2), "stream": True, "logprobs": True, "top_logprobs": 20}
-            held = [from_address(OTHER, server, http_bytes(CHAT, body), receive_buffer=4096) for _ in range(2)]
+            held = [from_address(OTHER, server, http_bytes(CHAT, UNREAD), receive_buffer=4096) for _ in range(2)]
             self.assertTrue(wait_until(lambda: server.metric("sequences_running") >= 2))
             time.sleep(1)
             for _ in range(4):
@@ -170,18 +211,6 @@ class Http(WithServer):
                 self.assertEqual(server.request("GET", "/v1/models", None, {"Host": host})[0], want, host)
         with Server(FOVEA, "--context", "64", "--host", "0.0.0.0", "--api-key", "k") as server:
             self.assertNotIn("warning", server.errors())
-
-
-def heavy_schema(seed):
-    """A schema of few bytes that takes a compiler long: each of its parts has three ways, which go with those of all others."""
-    names = [f"p{i}" for i in range(6)]
-    return {"type": "object", "properties": {name: {"type": "integer"} for name in names},
-            "allOf": [{"anyOf": [{"properties": {name: {"minimum": 10 * way + seed}}, "required": [name]} for way in range(3)]}
-                      for name in names]}
-
-
-def in_form(schema, text="play jazz"):
-    return chat(text, max_tokens=2, response_format={"type": "json_schema", "json_schema": {"name": "a", "schema": schema}})
 
 
 class FormsOfMany(WithServer):

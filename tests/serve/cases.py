@@ -9,21 +9,13 @@ import sys
 import tempfile
 import unittest
 
-from client import Server
+from client import CHAT, COMPLETE, Server, chat, complete  # noqa: F401, for the tests
 
 FOVEA, GOLDEN, DOCUMENT = sys.argv[1:4]
-CHAT, COMPLETE, EMBED = "/v1/chat/completions", "/v1/completions", "/v1/embeddings"
+EMBED = "/v1/embeddings"
 COMMANDS = ["turn on the reading lamp", "play jazz in the kitchen", "is the front door locked",
             "set a timer for twenty five minutes", "add olive oil to the shopping list", "wake me up at 7 am",
             "close the blinds in the office", "remind me to water the plants at 6 pm"]
-
-
-def chat(text, **fields):
-    return {"model": "demo", "messages": [{"role": "user", "content": text}], **fields}
-
-
-def complete(text, **fields):
-    return {"model": "demo", "prompt": text + "\n", "max_tokens": 60, **fields}
 
 
 def read_npy(path):

@@ -9,6 +9,16 @@ import tempfile
 import threading
 import time
 
+CHAT, COMPLETE = "/v1/chat/completions", "/v1/completions"
+
+
+def chat(text, **fields):
+    return {"model": "demo", "messages": [{"role": "user", "content": text}], **fields}
+
+
+def complete(text, **fields):
+    return {"model": "demo", "prompt": text + "\n", "max_tokens": 60, **fields}
+
 
 class Server:
     """`fovea serve` on a free port of 127.0.0.1, ended with the block."""

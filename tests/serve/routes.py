@@ -3,12 +3,14 @@ import http.client
 import json
 import math
 import os
+import signal
 import tempfile
 import time
 import unittest
 
 from cases import CHAT, COMPLETE, FOVEA, GOLDEN, WithServer, WithTemplates, chat, complete, run_fovea
 from client import Server, http_bytes, wait_until
+from hostile import heavy_schema, in_form
 
 PREDICT = "/predict"
 
@@ -111,7 +113,15 @@ class VectorRoutes(unittest.TestCase):
         self.assertEqual(len(server.post("/embed", {"model": "bert", "inputs": texts[0]})), 1)
         info = json.loads(server.get("/info"))
         self.assertEqual((info["model_id"], info["model_type"]), ("bert", {"embedding": {"dimensions": len(known[0])}}))
+        for path, field in (("/embed", "inputs"), ("/embedding", "content"), ("/embedding", "input"), ("/v1/embeddings", "input"),
+                            ("/api/embeddings", "prompt")):
+            error = server.post(path, {"model": "bert", field: "word " * 9000, "truncate": False}, want=400)["error"]
+            message = error if isinstance(error, str) else error["message"]  # Ollama's
+            self.assertTrue(message.startswith(field + ": expected"), (path, message))
+            if not isinstance(error, str):
+                self.assertEqual(error["param"], field)
         self.assertIn("inputs", server.post("/embed", {"model": "bert"}, want=400)["error"]["message"])
+        self.assertEqual(server.post("/embedding", {"model": "bert", "content": []}, want=400)["error"]["param"], "content")
 
     def check_scores(self, server, texts):
         body = {"model": "ranker", "query": "who?", "documents": texts}
@@ -130,6 +140,13 @@ class VectorRoutes(unittest.TestCase):
             self.assertAlmostEqual(one["score"], 1 / (1 + math.exp(-logit["score"])), places=6)
 
     def check_classes(self, server, model, texts):
+        self.assertEqual([server.post("/api/show", {"model": name})["capabilities"] for name in ("bert", "ranker", "classes")],
+                         [["embedding"], ["rerank"], ["classification"]])
+        with Server(FOVEA, model) as alone:
+            labels = json.loads(alone.get("/info"))["model_type"]["classifier"]
+            known = {label["label"] for label in alone.post(PREDICT, {"inputs": texts[0]})}
+            self.assertEqual(set(labels["label2id"]), known)
+            self.assertEqual({labels["id2label"][i]: i for i in labels["id2label"]}, labels["label2id"])
         one = server.post(PREDICT, {"model": "classes", "inputs": texts[0]})
         self.assertAlmostEqual(sum(label["score"] for label in one), 1, places=5)
         self.assertEqual([label["score"] for label in one], sorted((label["score"] for label in one), reverse=True))
@@ -182,6 +199,27 @@ class RequestLogs(unittest.TestCase):
                 connection.close()
                 self.assertTrue(wait_until(lambda: os.path.getsize(path) > 0))
             self.assertEqual(lines_of(path)[0]["status"], 499)
+
+
+    def test_a_forced_end(self):
+        """A second signal ends what is under way: what was asked is logged still, running, waiting and before its form is ready."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "requests.jsonl")
+            with Server(FOVEA, "demo=", "--log", path, "--sequences", "1") as server:
+                body = complete("play jazz", max_tokens=240, n=32, temperature=5, ignore_eos=True)
+                held = [server.raw(http_bytes(COMPLETE, {**body, "stream": i % 2 == 0})) for i in range(4)]
+                held += [server.raw(http_bytes(CHAT, in_form(heavy_schema(i)))) for i in range(3)]
+                self.assertTrue(wait_until(lambda: server.metric("sequences_running", "requests_waiting") >= 4))
+                n_before = len(lines_of(path))
+                server.process.send_signal(signal.SIGTERM)
+                time.sleep(0.2)
+                server.process.send_signal(signal.SIGTERM)
+                self.assertEqual(server.process.wait(60), 0)
+                for connection in held:
+                    connection.close()
+            lines = lines_of(path)[n_before:]
+            self.assertEqual(len([line for line in lines if line["path"] in (CHAT, COMPLETE)]), len(held), lines)
+            self.assertIn(503, {line["status"] for line in lines})
 
 
 class SilentStreams(unittest.TestCase):

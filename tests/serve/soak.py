@@ -2,6 +2,7 @@
 request has alone, memory must stay, no page may be lost, and no answer may be other than 200, 4xx or 503 while it drains.
 
     soak.py FOVEA [--seconds S] [--clients N] [--idle N] [--sanitized]   default: 8 seconds, 60 clients, 500 idle connections
+    soak.py FOVEA --attackers TIMES [--seconds S] [--clients N]          honest clients beside attackers (under_attack.py)
 """
 import argparse
 import http.client
@@ -16,6 +17,7 @@ import sys
 import threading
 import time
 
+import under_attack
 from client import Server, http_bytes, read_all, wait_until
 
 PATH = "/v1/completions"
@@ -240,7 +242,11 @@ def main():
     options.add_argument("--clients", type=int, default=60)
     options.add_argument("--idle", type=int, default=500)
     options.add_argument("--sanitized", action="store_true", help="a build whose allocator keeps freed memory")
+    options.add_argument("--attackers", type=float, metavar="TIMES", help="issue 51's S1 to S9 at once beside honest clients, whose "
+                         "first token's p99 may be so many times that without them")
     options = options.parse_args()
+    if options.attackers:
+        return under_attack.run(options.fovea, options.seconds, options.clients, options.attackers, options.sanitized)
     requests = bodies(120)
     arguments = ["--context", "256", "--sequences", "12", "--positions", "1024", "--queue", "64"]
     with Server(options.fovea, *arguments) as server:
