@@ -70,8 +70,8 @@ struct Request {
     bool shows_stop = false;                    ///< and the stop text that ended it
     std::uint32_t n_each = 1;
     int n_likeliest = -1;  ///< -1: no probabilities
-    bool echo = false, stream = false, with_usage = false,
-         counts_pieces = false;  ///< usage at a stream's end, and in each piece
+    bool echo = false, stream = false;
+    bool with_usage = false, counts_pieces = false;  ///< a stream ends with its usage; each piece has it, too
 
     Form form = Form::any;
     Json schema;                                 ///< Form::schema

@@ -31,6 +31,7 @@ ModelEntry& tokenizer_of(const Fields& fields, Service& service) {
 Reply tokenize_prompt(const Fields& fields, ModelEntry& entry) {
     std::vector<Token> ids;
     if (fields.find("messages")) {
+        if (entry.work != Work::text) refuse("messages", "a model that writes texts", entry.served.name);
         const Request request = read_chat(fields);
         ids = entry.prompts.read_rendered(entry.prompts.render(request), request);
     } else {

@@ -34,6 +34,8 @@ class Tokens(WithServer):
                         self.assertEqual(server.post(DETOKENIZE, {"model": name, "tokens": known}),
                                          {"content": shown, "prompt": shown})
                 self.assertEqual(server.post(DETOKENIZE, {"model": "whisper", "tokens": [267]})["content"], "<|en|>")
+                error = server.post(TOKENIZE, {**chat("x"), "model": "bert"}, want=400)["error"]["message"]
+                self.assertEqual(error, "messages: expected a model that writes texts, got bert")
                 error = server.post(TOKENIZE, {"content": "x"}, want=404)["error"]["message"]
                 self.assertIn("one of bert, whisper", error)
 
