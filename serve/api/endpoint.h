@@ -67,6 +67,8 @@ namespace endpoints {
 [[nodiscard]] JobPtr job_of(const Call& call);
 [[nodiscard]] Reply reply_of(const Call& call, const ModelEntry& entry, JobPtr job, std::unique_ptr<Answer> answer,
                              bool stream);
+/// Whether a request of Ollama's lets its model go: its keep_alive is 0, or a text such as "0s".
+[[nodiscard]] bool lets_go(const Json& body);
 /// The request's seed, or a random one, which a header of the reply tells.
 [[nodiscard]] std::uint64_t drawn_seed(bool random, std::uint64_t seed);
 

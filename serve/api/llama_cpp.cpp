@@ -104,13 +104,6 @@ Json ContinuationAnswer::last(const Written& written, bool is_whole) const {
     return json;
 }
 
-/// The first model of that work, for requests that name none.
-const ModelEntry& first_of(const Service& service, Work work) {
-    for (const ModelEntry& entry : service.models())
-        if (entry.work == work) return entry;
-    return service.models().front();
-}
-
 Json settings_of(Request request, const ModelEntry& entry) {
     entry.sampling.fill(request.said, request.sampler, request.penalized.n_recent);
     Json json = {{"n_predict", request.n_new && *request.n_new < kMostNew ? Json(*request.n_new) : Json(-1)},
@@ -159,7 +152,7 @@ Reply endpoints::embed_contents(Call& call, Service& service) {
 }
 
 Reply endpoints::tell_props(Call&, Service& service) {
-    const ModelEntry& entry = first_of(service, Work::text);
+    const ModelEntry& entry = service.first_of(Work::text);
     const Tokenizer& tokenizer = entry.served.tokenizer;
     const Json nothing = {{"prompt", ""}};
     const std::string bos(tokenizer.bos() == Tokenizer::kNoToken ? "" : token_bytes(tokenizer, tokenizer.bos()));
@@ -179,7 +172,7 @@ Reply endpoints::tell_props(Call&, Service& service) {
 }
 
 Reply endpoints::tell_slots(Call&, Service& service) {
-    const ModelEntry& entry = first_of(service, Work::text);
+    const ModelEntry& entry = service.first_of(Work::text);
     const std::uint64_t n_running = service.metrics.models.at(entry.served.name).n_running;
     Json slots = Json::array();
     for (std::uint32_t i = 0; i < service.n_sequences; ++i)

@@ -83,9 +83,7 @@ Reply endpoints::predict(Call& call, Service& service) {
 }
 
 Reply endpoints::tell_info(Call&, Service& service) {
-    const auto& models = service.models();
-    const auto found = std::find_if(models.begin(), models.end(), [](auto& one) { return one.work == Work::vectors; });
-    const ModelEntry& entry = found == models.end() ? models.front() : *found;
+    const ModelEntry& entry = service.first_of(Work::vectors);
     Json type = Json::object();
     if (entry.served.scores_pairs())
         type["reranker"] = Json::object();

@@ -56,6 +56,7 @@ void Server::refuse(Route& route, int status, const std::string& message, const 
 void Server::answer(Route& route, Reply reply) {
     route.headers.insert(route.headers.end(), reply.headers.begin(), reply.headers.end());
     if (reply.job && http_.draining()) return refuse(route, 503, "server: it is stopping");
+    if (reply.job) reply.job->use = service_.slots[reply.model].use;
     if (reply.job && reply.job->prepare) return prepare(route, std::move(reply));
     if (reply.job) return queue(route, std::move(reply));
     if (log_) log_->write(logged(route), reply.status, route.refusal);
@@ -146,11 +147,16 @@ void Server::handle(HttpRequest request, const ExchangePtr& exchange, int refuse
     route.endpoint = find_endpoint(route.request.path);
     route.call.id = "fovea-" + std::to_string(service_.started) + "-" + std::to_string(++n_requests_);
     route.call.user = route.request.peer;
+    if (refused) return refuse_http(route, refused);
+    try_to(route, &Server::handle);
+}
+
+/// A step of a request: whatever it throws is answered, and a model that it wants is awaited.
+void Server::try_to(Route& route, void (Server::*step)(Route&)) {
     try {
-        if (refused) return refuse_http(route, refused);
-        check_allowed(route);
-        if (route.request.method == "OPTIONS") return answer_options(route);
-        handle(route);
+        (this->*step)(route);
+    } catch (const AwaitedModel& model) {
+        await(route, model);
     } catch (const RequestError& error) {
         refuse(route, error.status, error.what(), error.param, error.code);
     } catch (const std::bad_alloc&) {
@@ -174,6 +180,8 @@ void Server::answer_options(Route& route) {
 }
 
 void Server::handle(Route& route) {
+    check_allowed(route);
+    if (route.request.method == "OPTIONS") return answer_options(route);
     HttpRequest& request = route.request;
     const Endpoint* endpoint = route.endpoint;
     if (const std::string_view coding = request.header("content-encoding"); !coding.empty() && coding != "identity")
@@ -200,7 +208,13 @@ void Server::handle(Route& route) {
     call.stopping = http_.draining();
     call.deadline = call.arrived + options_.time;
     call.taken = std::move(request.taken);
-    answer(route, endpoint->begin(call, service_));
+    begin(route);
+}
+
+/// Asks the endpoint. A request whose model is awaited comes here again.
+void Server::begin(Route& route) {
+    answer(route, route.endpoint->begin(route.call, service_));
+    loader_.settle();
 }
 
 }  // namespace fovea::serve

@@ -8,8 +8,6 @@
 namespace fovea::serve {
 namespace {
 
-constexpr int kClientLeft = 499;  // as nginx has it: no status of HTTP
-
 /// An answer under way: the job's events come to it on the HTTP thread.
 struct Pending {
     std::unique_ptr<Answer> answer;
@@ -19,6 +17,7 @@ struct Pending {
     bool stream = false;
     RequestLog* log = nullptr;
     LoggedRequest logged;
+    std::shared_ptr<const void> use;  // of the model, which words it
 
     void take(const std::vector<Event>& events) {
         const ExchangePtr client = exchange.lock();
@@ -53,8 +52,7 @@ struct Pending {
 }  // namespace
 
 Server::Server(const std::vector<host::Opened>& models, ServerOptions options)
-    : models_(models),
-      options_(std::move(options)),
+    : options_(std::move(options)),
       scheduler_(models, options_.worker, metrics_),
       service_(models, scheduler_, metrics_, options_.worker, options_.seed),
       http_(
@@ -63,7 +61,12 @@ Server::Server(const std::vector<host::Opened>& models, ServerOptions options)
               handle(std::move(request), exchange, refused);
           },
           [this](const HttpRequest& headers) { return admits(headers); }),
-      preparer_(options_.worker.queue_capacity) {
+      preparer_(options_.worker.queue_capacity),
+      loader_(options_.offered, options_.models_bytes, options_.worker, options_.seed, metrics_, scheduler_, service_,
+              {[this](std::function<void()> call) { http_.post(std::move(call)); },
+               [this](std::chrono::milliseconds time, std::function<void()> call) {
+                   http_.post_later(time, std::move(call));
+               }}) {
     if (!options_.log_path.empty()) log_.emplace(options_.log_path, options_.logs_texts);
 }
 
@@ -75,12 +78,11 @@ std::uint64_t Server::http_bytes() const {
     constexpr std::uint64_t kUnsent = 128 << 10;  // of a connection: what a sequence may be ahead of it, twice
     constexpr std::uint64_t kJson = 40;           // times a body's bytes, while it is read: one at a time
     const HttpLimits& limits = options_.http;
-    const bool hears = std::any_of(models_.begin(), models_.end(), [](const host::Opened& served) {
-        return served.model.config().encoder.sound.is_speech();
-    });
+    const auto& slots = service_.slots;
+    const bool hears = std::any_of(slots.begin(), slots.end(), [](auto& slot) { return slot.work == Work::speech; });
     return limits.n_connections * (limits.header_bytes + 4096 + kUnsent + 2 * limits.send_buffer) +
-           limits.body.all_bytes + kJson * limits.body.bytes + kMostFormBytes * models_.size() +
-           (hears ? limits.upload.all_bytes : 0) + scheduler_.later_bytes();
+           limits.body.all_bytes + kJson * limits.body.bytes + kMostFormBytes * slots.size() +
+           (hears ? limits.upload.all_bytes : 0) + scheduler_.later_bytes() + loader_.later_bytes();
 }
 
 void Server::run(const std::function<void(std::uint16_t port)>& ready) {
@@ -89,10 +91,21 @@ void Server::run(const std::function<void(std::uint16_t port)>& ready) {
     ready(port);
     http_.run(options_.drain_time, [this] { scheduler_.stop(); });
     scheduler_.stop();
-    for (std::size_t i = 0; i < models_.size(); ++i)
-        if (const std::uint32_t n = scheduler_.worker(i).n_lost_pages())
-            throw host::Error(models_[i].name + ": pages: expected all back at the end, got " + std::to_string(n) +
-                              " fewer");
+    for (const ModelSlot& slot : service_.slots)
+        if (const std::uint32_t n = slot.entry ? scheduler_.worker(slot.index).n_lost_pages() : 0)
+            throw host::Error(slot.name + ": pages: expected all back at the end, got " + std::to_string(n) + " fewer");
+}
+
+/// Has the request read again once its model is as it wants.
+void Server::await(Route& route, const AwaitedModel& model) {
+    const auto waiting = std::make_shared<Route>(std::move(route));
+    const auto gone = std::make_shared<bool>(false);
+    waiting->exchange->on_gone([gone] { *gone = true; });
+    const auto go_on = [this, waiting](const Failure& failure) {
+        if (failure.status) return refuse(*waiting, failure.status, failure.message, failure.param);
+        try_to(*waiting, &Server::begin);
+    };
+    if (!loader_.await({model, waiting->call.user, waiting->call.deadline, gone, go_on})) refuse_full(*waiting, "1");
 }
 
 /// Has the form of an answer compiled, then queues its job.
@@ -110,11 +123,11 @@ void Server::prepare(Route& route, Reply reply) {
     exchange->on_gone([job] { job->cancelled = true; });
     if (preparer_.submit(job)) return;
     job->prepared = nullptr;
-    refuse_full(waiting->first, waiting->second.model);
+    refuse_full(waiting->first, retry_after(waiting->second.model));
 }
 
-void Server::refuse_full(Route& route, std::size_t model) {
-    route.headers.emplace_back("Retry-After", retry_after(model));
+void Server::refuse_full(Route& route, const std::string& retry_after) {
+    route.headers.emplace_back("Retry-After", retry_after);
     refuse(route, 429,
            "queue: expected fewer than " + std::to_string(options_.worker.queue_capacity) +
                " waiting requests, got as many; try again later",
@@ -129,12 +142,12 @@ void Server::queue(Route& route, Reply reply) {
         return;
     }
     const auto pending = std::make_shared<Pending>(
-        Pending{std::move(reply.answer), route.exchange, {}, route.call.path, reply.stream, nullptr, {}});
+        Pending{std::move(reply.answer), route.exchange, {}, route.call.path, reply.stream, nullptr, {}, job->use});
     pending->head.headers = route.headers;
     if (log_) {
         pending->log = &*log_;
         pending->logged = logged(route);
-        pending->logged.model = models_[reply.model].name;
+        pending->logged.model = service_.slots[reply.model].name;
         pending->logged.stream = reply.stream;
         pending->logged.n_each = job->n_each;
     }
@@ -143,7 +156,7 @@ void Server::queue(Route& route, Reply reply) {
     };
     if (!scheduler_.submit(reply.model, job)) {
         job->deliver = nullptr;
-        return refuse_full(route, reply.model);
+        return refuse_full(route, retry_after(reply.model));
     }
     route.exchange->on_gone([this, job, pending] {
         if (pending->answer->ended()) return;  // what is left is only to be sent
@@ -162,7 +175,7 @@ void Server::queue(Route& route, Reply reply) {
 }
 
 std::string Server::retry_after(std::size_t model) {
-    const ModelMetrics& metrics = metrics_.models[models_[model].name];
+    const ModelMetrics& metrics = metrics_.models[service_.slots[model].name];
     const double seconds = metrics.request.mean() * static_cast<double>(scheduler_.worker(model).queue.size()) /
                            options_.worker.n_sequences;
     return std::to_string(std::clamp(static_cast<int>(seconds + 1), 1, 60));
