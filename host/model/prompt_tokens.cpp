@@ -19,11 +19,15 @@ PromptTokens::PromptTokens(const Opened& opened, std::uint32_t context, std::uin
       most_(most),
       most_bytes_(std::size_t{context} * kBytesPerToken),
       cut_at_(cut_at(opened.model)) {
-    const std::uint64_t n_scratch = tokenize_scratch_bytes(tokenizer_, most_bytes_);
+    const std::uint64_t n_scratch = planned_bytes(opened, context);
     scratch_ = Arena(n_scratch);
     if (scratch_.size() < n_scratch)
         throw Error(opened.name + ": memory: expected " + with_separators(n_scratch) +
                     " bytes to read prompts, got less");
+}
+
+std::uint64_t PromptTokens::planned_bytes(const Opened& opened, std::uint32_t context) {
+    return tokenize_scratch_bytes(opened.tokenizer, std::size_t{context} * kBytesPerToken);
 }
 
 void PromptTokens::refuse_length(const std::string& got) const {

@@ -27,6 +27,8 @@ public:
     /// Texts of 1 to `most` tokens. `context`: positions of a text and what follows it, which is what a refusal speaks of.
     /// The opened model must outlive it. Throws Error where memory lacks.
     PromptTokens(const Opened& opened, std::uint32_t context, std::uint32_t most);
+    /// What memory_bytes() will be, before any is taken.
+    [[nodiscard]] static std::uint64_t planned_bytes(const Opened& opened, std::uint32_t context);
 
     /// A text's tokens, however many; `plain` as tokenize_around has it. Throws PromptError where it has too many bytes to be
     /// read.

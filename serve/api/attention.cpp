@@ -67,7 +67,7 @@ Json shown(const Asked& asked, const host::Opened& served, const std::vector<flo
 
 Reply endpoints::show_attention(Call& call, Service& service) {
     const Fields fields(call.json);
-    ModelEntry& entry = service.find(fields.text("model"), Work::text);
+    ModelEntry& entry = service.find(call, fields.text("model"), Work::text);
     const host::Opened& served = entry.served;
     if (served.kind() == host::Kind::translation) refuse("model", "one that continues its prompt", served.name);
     Asked asked = read_view(fields, served.model.config().decoder);

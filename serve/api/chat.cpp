@@ -109,7 +109,7 @@ std::string ChatAnswer::whole() const {
 
 Reply endpoints::chat(Call& call, Service& service) {
     const Request request = read_chat(Fields(call.json));
-    return text_reply<ChatAnswer>(call, service.find(request.model, Work::text), request);
+    return text_reply<ChatAnswer>(call, service.find(call, request.model, Work::text), request);
 }
 
 }  // namespace fovea::serve

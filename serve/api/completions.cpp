@@ -76,7 +76,7 @@ private:
 
 Reply endpoints::complete(Call& call, Service& service) {
     const Request request = read_completion(Fields(call.json));
-    return text_reply<CompletionAnswer>(call, service.find(request.model, Work::text), request, kNewTokens);
+    return text_reply<CompletionAnswer>(call, service.find(call, request.model, Work::text), request, kNewTokens);
 }
 
 }  // namespace fovea::serve

@@ -51,24 +51,30 @@ VectorRequest read_inputs(const Fields& fields, bool is_one) {
     return request;
 }
 
-Reply embed_inputs(const Call& call, Service& service, bool is_one) {
+Reply embed_inputs(Call& call, Service& service, bool is_one) {
     const VectorRequest request = read_inputs(Fields(call.json), is_one);
-    ModelEntry& entry = service.find(request.model, Work::vectors, embeds);
-    const std::string& name = entry.served.name;
+    const bool leaves = lets_go(call.json);
+    if (request.prompts.empty() && leaves)
+        return reply_of({{"model", service.let_go(request.model, Work::vectors, ModelTask::embeds).name},
+                         {"embeddings", Json::array()}});
+    ModelEntry& entry = service.find(call, request.model, Work::vectors, ModelTask::embeds);
+    const std::string name = entry.served.name;
     if (request.prompts.empty())  // the model is to be loaded
         return reply_of({{"model", name}, {"embeddings", Json::array()}});
     const bool unit_length = !is_one && !entry.served.model.config().encoder.normalize_pooled;
-    return vector_reply(call, entry, request, unit_length, [is_one, name](const Vectors& vectors) -> Json {
+    Reply reply = vector_reply(call, entry, request, unit_length, [is_one, name](const Vectors& vectors) -> Json {
         if (is_one) return {{"embedding", vectors.all.front()}};
         return {{"model", name}, {"embeddings", vectors.all}, {"prompt_eval_count", vectors.n_tokens}};
     });
+    if (leaves) service.let_go_later(entry);
+    return reply;
 }
 
 }  // namespace
 
 Reply endpoints::embed(Call& call, Service& service) {
     const VectorRequest request = read_embeddings(Fields(call.json));
-    ModelEntry& entry = service.find(request.model, Work::vectors, embeds);
+    ModelEntry& entry = service.find(call, request.model, Work::vectors, ModelTask::embeds);
     const auto word = [in_base64 = request.in_base64, name = entry.served.name](const Vectors& vectors) -> Json {
         Json list = Json::array();
         for (const std::vector<float>& vector : vectors.all)

@@ -46,6 +46,14 @@ Failure current_failure() {
     }
 }
 
+bool lets_go(const Json& body) {
+    const auto time = body.find("keep_alive");
+    if (time == body.end() || time->is_number()) return time != body.end() && *time == 0;
+    if (!time->is_string()) return false;
+    const std::string& text = time->get_ref<const std::string&>();
+    return text.starts_with('0') && text.find_first_of("123456789") == text.npos;
+}
+
 std::uint64_t drawn_seed(bool random, std::uint64_t seed) { return random ? std::random_device{}() : seed; }
 
 }  // namespace fovea::serve

@@ -25,6 +25,7 @@ struct Call {
     bool stopping = false;    ///< the server takes no more work
     Clock::time_point arrived = Clock::now(), deadline = {};
     std::shared_ptr<const void> taken = {};  ///< the place of the body among all bodies
+    ModelUse use = {};                       ///< of its model, once it is found
 };
 
 /// An answer that is there already; or a job, which is queued next, and what words its events.
@@ -48,7 +49,7 @@ enum class Access { post, upload, get, open };
 struct Endpoint {
     std::string_view path;  ///< where one ends in '/', any name may follow
     Access access;
-    /// Throws RequestError.
+    /// Throws RequestError, AwaitedModel. By the thread that speaks HTTP, or the one that reads long requests.
     Reply (*begin)(Call& call, Service& service);
 };
 
@@ -69,6 +70,8 @@ namespace endpoints {
                              bool stream);
 /// What the exception under way says of a request.
 [[nodiscard]] Failure current_failure();
+/// Whether a request of Ollama's lets its model go: its keep_alive is 0, or a text such as "0s".
+[[nodiscard]] bool lets_go(const Json& body);
 /// The request's seed, or a random one, which a header of the reply tells.
 [[nodiscard]] std::uint64_t drawn_seed(bool random, std::uint64_t seed);
 

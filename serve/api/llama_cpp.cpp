@@ -104,13 +104,6 @@ Json ContinuationAnswer::last(const Written& written, bool is_whole) const {
     return json;
 }
 
-/// The first model of that work, for requests that name none.
-const ModelEntry& first_of(const Service& service, Work work) {
-    for (const ModelEntry& entry : service.models())
-        if (entry.work == work) return entry;
-    return service.models().front();
-}
-
 Json settings_of(Request request, const ModelEntry& entry) {
     entry.sampling.fill(request.said, request.sampler, request.penalized.n_recent);
     Json json = {{"n_predict", request.n_new && *request.n_new < kMostNew ? Json(*request.n_new) : Json(-1)},
@@ -130,7 +123,7 @@ Reply endpoints::continue_prompt(Call& call, Service& service) {
     Request request = read_completion(Fields(body));
     if (request.prompts.size() * request.n_each != 1) refuse("prompt", "one text, or the ids of one", "several");
     if (request.echo) refuse("echo", "none, for an answer has the prompt in a field of its own", "true");
-    ModelEntry& entry = service.find(request.model, Work::text);
+    ModelEntry& entry = service.find(call, request.model, Work::text);
     ContinuationForm form{.prompt = {},
                           .returns_tokens = Fields(call.json).flag("return_tokens", false),
                           .returns_chances = request.n_likeliest >= 0,
@@ -148,7 +141,7 @@ Reply endpoints::embed_contents(Call& call, Service& service) {
     request.field = fields.find("content") ? "content" : "input";
     request.prompts = read_prompts(fields.need(request.field, "a text"), request.field, kMostTexts);
     read_vector_options(fields, request, false);
-    ModelEntry& entry = service.find(request.model, Work::vectors, embeds);
+    ModelEntry& entry = service.find(call, request.model, Work::vectors, ModelTask::embeds);
     const bool unit_length = fields.whole("embd_normalize", 2, -1, 2) == 2;
     return vector_reply(call, entry, request, unit_length, [](const Vectors& vectors) {
         Json list = Json::array();
@@ -159,7 +152,7 @@ Reply endpoints::embed_contents(Call& call, Service& service) {
 }
 
 Reply endpoints::tell_props(Call&, Service& service) {
-    const ModelEntry& entry = first_of(service, Work::text);
+    const ModelEntry& entry = service.first_of(Work::text);
     const Tokenizer& tokenizer = entry.served.tokenizer;
     const Json nothing = {{"prompt", ""}};
     const std::string bos(tokenizer.bos() == Tokenizer::kNoToken ? "" : token_bytes(tokenizer, tokenizer.bos()));
@@ -179,7 +172,7 @@ Reply endpoints::tell_props(Call&, Service& service) {
 }
 
 Reply endpoints::tell_slots(Call&, Service& service) {
-    const ModelEntry& entry = first_of(service, Work::text);
+    const ModelEntry& entry = service.first_of(Work::text);
     const std::uint64_t n_running = service.metrics.models.at(entry.served.name).n_running;
     Json slots = Json::array();
     for (std::uint32_t i = 0; i < service.n_sequences; ++i)

@@ -214,13 +214,13 @@ Reply endpoints::answer_messages(Call& call, Service& service) {
     const Fields fields(call.json);
     (void)fields.need("max_tokens", "a whole number");
     const Request request = read_message_request(fields);
-    return text_reply<MessageAnswer>(call, service.find(request.model, Work::text), request, kAsManyAsFit,
+    return text_reply<MessageAnswer>(call, service.find(call, request.model, Work::text), request, kAsManyAsFit,
                                      request.stop);
 }
 
 Reply endpoints::count_message_tokens(Call& call, Service& service) {
     const Request request = read_message_request(Fields(call.json));
-    ModelEntry& entry = service.find(request.model, Work::text);
+    ModelEntry& entry = service.find(call, request.model, Work::text);
     return reply_of({{"input_tokens", entry.prompts.read_rendered(entry.prompts.render(request), request).size()}});
 }
 

@@ -39,31 +39,37 @@ std::string main_type(const Model& model) {
 
 }  // namespace
 
-std::optional<Head> class_head_of(const ModelEntry& entry) try {
-    if (entry.work != Work::vectors || !entry.served.has_task()) return std::nullopt;
-    Head head = head_of(entry.served);
+std::optional<Head> class_head_of(const PlannedModel& planned) try {
+    if (planned.work != Work::vectors || !planned.served.has_task()) return std::nullopt;
+    Head head = head_of(planned.served);
     return head.task == HeadTask::classes ? std::optional(std::move(head)) : std::nullopt;
 } catch (const host::Error&) {  // one without words
     return std::nullopt;
 }
 
-Json capabilities_of(const ModelEntry& entry) {
-    const Model& model = entry.served.model;
+ModelTask task_of(const PlannedModel& planned) {
+    if (planned.work != Work::vectors) return planned.work == Work::text ? ModelTask::writes : ModelTask::hears;
+    if (planned.served.scores_pairs()) return ModelTask::ranks;
+    return planned.served.has_task() ? ModelTask::classifies : ModelTask::embeds;
+}
+
+Json capabilities_of(const PlannedModel& planned) {
+    const Model& model = planned.served.model;
     const std::string_view chat_template = model.info().chat_template;
     const auto mentions = [&](const char* word) { return chat_template.find(word) != chat_template.npos; };
-    Json all = Json::array({entry.work == Work::text      ? "completion"
-                            : entry.work != Work::vectors ? "transcription"
-                            : entry.served.scores_pairs() ? "rerank"
-                            : class_head_of(entry)        ? "classification"
-                                                          : "embedding"});
-    if (entry.served.kind() == host::Kind::translation) all.push_back("translation");
+    Json all = Json::array({planned.work == Work::text      ? "completion"
+                            : planned.work != Work::vectors ? "transcription"
+                            : planned.served.scores_pairs() ? "rerank"
+                            : class_head_of(planned)        ? "classification"
+                                                            : "embedding"});
+    if (planned.served.kind() == host::Kind::translation) all.push_back("translation");
     if (mentions("tools") || !find_info(model, "chat_template_tool_use").empty()) all.push_back("tools");
     if (mentions("enable_thinking") || mentions("<think>")) all.push_back("thinking");
     return all;
 }
 
-Json details_of(const ModelEntry& entry) {
-    const Model& model = entry.served.model;
+Json details_of(const PlannedModel& planned) {
+    const Model& model = planned.served.model;
     const std::string family(model.info().architecture);
     return {{"format", "fovea"},
             {"family", family},
@@ -73,21 +79,62 @@ Json details_of(const ModelEntry& entry) {
             {"quantization_level", main_type(model)}};
 }
 
-Json meta_of(const ModelEntry& entry) {
-    const Model& model = entry.served.model;
+Json meta_of(const PlannedModel& planned) {
+    const Model& model = planned.served.model;
     const Stack& stack = input_stack(model.config());
     return {{"n_vocab", stack.vocab_size},
-            {"n_ctx", entry.context},
+            {"n_ctx", planned.context},
             {"n_ctx_train", stack.max_positions},
             {"n_embd", stack.d_model},
             {"n_params", count_parameters(model.config()).total},
             {"size", model.bytes().size()}};
 }
 
-std::string digest_of(const ModelEntry& entry) {
+std::string digest_of(const PlannedModel& planned) {
     char digits[65];
-    std::snprintf(digits, sizeof digits, "%064x", entry.served.model.fingerprint());
+    std::snprintf(digits, sizeof digits, "%064x", planned.served.model.fingerprint());
     return digits;
+}
+
+ModelFacts facts_of(const PlannedModel& planned, std::int64_t started) {
+    const std::string& name = planned.served.name;
+    const Model& model = planned.served.model;
+    const ModelInfo& info = model.info();
+    const std::string architecture(info.architecture);
+    const Stack& stack = input_stack(model.config());
+    const Json capabilities = capabilities_of(planned), details = details_of(planned);
+    return {.task = task_of(planned),
+            .openai = {{"id", name},
+                       {"object", "model"},
+                       {"created", started},
+                       {"owned_by", "fovea"},
+                       {"root", name},
+                       {"parent", nullptr},
+                       {"max_model_len", planned.context},
+                       {"capabilities", capabilities},
+                       {"meta", meta_of(planned)},
+                       {"size", model.bytes().size()},
+                       {"memory", planned.memory_bytes}},
+            .ollama = {{"name", name},
+                       {"model", name},
+                       {"modified_at", utc_time(started)},
+                       {"size", model.bytes().size()},
+                       {"digest", digest_of(planned)},
+                       {"details", details},
+                       {"context_length", planned.context}},
+            .shown = {{"modelfile", "FROM " + name},
+                      {"parameters", ""},
+                      {"template", info.chat_template},
+                      {"details", details},
+                      {"model_info",
+                       {{"general.architecture", architecture},
+                        {"general.parameter_count", count_parameters(model.config()).total},
+                        {architecture + ".context_length", planned.context},
+                        {architecture + ".block_count", stack.n_layers},
+                        {architecture + ".embedding_length", stack.d_model},
+                        {architecture + ".vocab_size", stack.vocab_size}}},
+                      {"capabilities", capabilities},
+                      {"modified_at", utc_time(started)}}};
 }
 
 }  // namespace fovea::serve

@@ -8,19 +8,18 @@
 
 namespace fovea::serve {
 
-/// What models of vectors are for, where a request names none.
-[[nodiscard]] inline bool embeds(const ModelEntry& entry) { return !entry.served.has_task(); }
-[[nodiscard]] inline bool ranks(const ModelEntry& entry) { return entry.served.scores_pairs(); }
-[[nodiscard]] inline bool classifies(const ModelEntry& entry) { return !embeds(entry) && !ranks(entry); }
+[[nodiscard]] ModelTask task_of(const PlannedModel& planned);
 /// Its head, where it says which class a text is of.
-[[nodiscard]] std::optional<Head> class_head_of(const ModelEntry& entry);
+[[nodiscard]] std::optional<Head> class_head_of(const PlannedModel& planned);
 /// What it can be asked for, in Ollama's words.
-[[nodiscard]] Json capabilities_of(const ModelEntry& entry);
+[[nodiscard]] Json capabilities_of(const PlannedModel& planned);
 /// Ollama's details: family, parameters as "135M", the type that most of its bytes have.
-[[nodiscard]] Json details_of(const ModelEntry& entry);
+[[nodiscard]] Json details_of(const PlannedModel& planned);
 /// Widths and sizes by the names of llama.cpp's server.
-[[nodiscard]] Json meta_of(const ModelEntry& entry);
+[[nodiscard]] Json meta_of(const PlannedModel& planned);
 /// A number of the file's contents, 64 hexadecimal digits.
-[[nodiscard]] std::string digest_of(const ModelEntry& entry);
+[[nodiscard]] std::string digest_of(const PlannedModel& planned);
+/// All of these as lists have them. `started`: when the server did, in seconds since 1970.
+[[nodiscard]] ModelFacts facts_of(const PlannedModel& planned, std::int64_t started);
 
 }  // namespace fovea::serve

@@ -96,14 +96,21 @@ std::string OllamaAnswer::whole() const {
     return serve::written(json);
 }
 
-Reply answer(const Call& call, Service& service, Request (*read)(const Fields&), bool is_chat) {
+Reply answer(Call& call, Service& service, Request (*read)(const Fields&), bool is_chat) {
     const Request request = read(Fields(call.json));
-    ModelEntry& entry = service.find(request.model, Work::text);
-    if (!request.only_loads) return text_reply<OllamaAnswer>(call, entry, request, kAsManyAsFit, is_chat);
-    Json json = {{"model", entry.served.name}, {"created_at", utc_time(unix_seconds())}};
+    const bool leaves = lets_go(call.json);
+    if (!request.only_loads) {
+        ModelEntry& entry = service.find(call, request.model, Work::text);
+        Reply reply = text_reply<OllamaAnswer>(call, entry, request, kAsManyAsFit, is_chat);
+        if (leaves) service.let_go_later(entry);
+        return reply;
+    }
+    const ModelSlot& slot = leaves ? service.let_go(request.model, Work::text)
+                                   : service.slots[service.find(call, request.model, Work::text).index];
+    Json json = {{"model", slot.name}, {"created_at", utc_time(unix_seconds())}};
     json[is_chat ? "message" : "response"] = is_chat ? Json{{"role", "assistant"}, {"content", ""}} : Json("");
     json["done"] = true;
-    json["done_reason"] = "load";
+    json["done_reason"] = leaves && slot.is_offered ? "unload" : "load";
     return reply_of(json);
 }
 

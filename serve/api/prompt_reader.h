@@ -54,6 +54,10 @@ public:
     /// The model's way to talk; null where it answers one text at a time.
     [[nodiscard]] const ModelChat* chat() const { return chat_ ? &*chat_ : nullptr; }
     [[nodiscard]] std::uint64_t memory_bytes() const { return tokens_.memory_bytes(); }
+    /// What memory_bytes() will be, before any is taken.
+    [[nodiscard]] static std::uint64_t planned_bytes(const host::Opened& served, std::uint32_t context) {
+        return host::PromptTokens::planned_bytes(served, context);
+    }
 
 private:
     [[nodiscard]] TaintedText render_template(const Request& request) const;

@@ -70,7 +70,7 @@ void read_fields(const Fields& fields, SpeechRequest& request) {
 
 }  // namespace
 
-SpeechRequest read_upload(std::string_view content_type, std::string&& body) {
+SpeechRequest read_upload(std::string_view content_type, std::string_view body) {
     const std::vector<FormPart> parts = read_multipart(content_type, body);
     const FormPart* file = nullptr;
     for (const FormPart& part : parts) {
@@ -82,10 +82,15 @@ SpeechRequest read_upload(std::string_view content_type, std::string&& body) {
     SpeechRequest request;
     read_fields(Fields(object), request);
     if (!file || file->begin == file->end) refuse("file", "a recording", file ? "an empty file" : "none");
-    body.erase(file->end);
-    body.erase(0, file->begin);
-    request.sound = std::move(body);
+    request.begin = file->begin;
+    request.end = file->end;
     return request;
+}
+
+void SpeechRequest::take_sound(std::string&& body) {
+    body.erase(end);
+    body.erase(0, begin);
+    sound = std::move(body);
 }
 
 namespace {
@@ -199,8 +204,9 @@ JobPtr speech_job(const Call& call, const host::Opened& served, SpeechRequest& r
 }
 
 Reply hear(Call& call, Service& service, bool translates) {
-    SpeechRequest request = read_upload(call.content_type, std::move(call.body));
-    const ModelEntry& entry = service.find(request.model, Work::speech);
+    SpeechRequest request = read_upload(call.content_type, call.body);
+    const ModelEntry& entry = service.find(call, request.model, Work::speech);
+    request.take_sound(std::move(call.body));
     if (!request.says_seed) request.seed = entry.seed.seed, request.random_seed = entry.seed.is_random;
     const JobPtr job = speech_job(call, entry.served, request, translates);
     Reply reply = reply_of(call, entry, job, std::make_unique<SpeechAnswer>(request, translates), request.stream);

@@ -88,9 +88,9 @@ Json ranked(const RankRequest& request, const std::string& id, const host::Opene
 
 Reply endpoints::rerank(Call& call, Service& service) {
     RankRequest request = read_rerank(Fields(call.json), call.path.starts_with("/v2/"));
-    ModelEntry& entry = service.find(request.model, Work::vectors, ranks);
+    ModelEntry& entry = service.find(call, request.model, Work::vectors, ModelTask::ranks);
     const host::Opened& served = entry.served;
-    if (!ranks(entry)) refuse("model", "a reranker, a CrossEncoder with one label", served.name);
+    if (!served.scores_pairs()) refuse("model", "a reranker, a CrossEncoder with one label", served.name);
     const JobPtr job = job_of(call);
     PromptReader::Prompted read = entry.prompts.read_pairs(
         request.query, request.documents, {"query", request.form == RankForm::tei ? "texts" : "documents"});

@@ -296,7 +296,7 @@ std::string ResponseAnswer::piece(Written& written, const Event& event, const Pa
 Reply endpoints::respond(Call& call, Service& service) {
     const Fields fields(call.json);
     const Request request = read_response(fields);
-    return text_reply<ResponseAnswer>(call, service.find(request.model, Work::text), request, kAsManyAsFit,
+    return text_reply<ResponseAnswer>(call, service.find(call, request.model, Work::text), request, kAsManyAsFit,
                                       echo_of(fields));
 }
 

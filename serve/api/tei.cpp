@@ -58,7 +58,7 @@ Reply endpoints::embed_bare(Call& call, Service& service) {
     request.field = "inputs";
     request.prompts = read_prompts(fields.need(request.field, "a text"), request.field, kMostTexts);
     read_vector_options(fields, request, false);
-    ModelEntry& entry = service.find(request.model, Work::vectors, embeds);
+    ModelEntry& entry = service.find(call, request.model, Work::vectors, ModelTask::embeds);
     return vector_reply(call, entry, request, fields.flag("normalize", true),
                         [](const Vectors& vectors) { return Json(vectors.all); });
 }
@@ -68,7 +68,7 @@ Reply endpoints::predict(Call& call, Service& service) {
     bool is_batch = false;
     const std::vector<Text> texts = read_inputs_of_classes(fields, is_batch);
     const bool is_raw = fields.flag("raw_scores", false);
-    ModelEntry& entry = service.find(fields.text("model"), Work::vectors, classifies);
+    ModelEntry& entry = service.find(call, fields.text("model"), Work::vectors, ModelTask::classifies);
     const std::optional<Head> head = class_head_of(entry);
     if (!head) refuse("model", "a model with a head for classes", entry.served.name);
     const JobPtr job = job_of(call);
@@ -88,9 +88,7 @@ Reply endpoints::predict(Call& call, Service& service) {
 }
 
 Reply endpoints::tell_info(Call&, Service& service) {
-    const auto& models = service.models();
-    const auto found = std::find_if(models.begin(), models.end(), [](auto& one) { return one.work == Work::vectors; });
-    const ModelEntry& entry = found == models.end() ? models.front() : *found;
+    const ModelEntry& entry = service.first_of(Work::vectors);
     Json type = Json::object();
     if (entry.served.scores_pairs())
         type["reranker"] = Json::object();

@@ -22,9 +22,8 @@ Json piece_of(const Tokenizer& tokenizer, Token id) {
 }
 
 /// The model of this name, else the only one, or the only one that writes texts.
-ModelEntry& tokenizer_of(const Fields& fields, Service& service) {
-    return service.find(fields.text("model"), std::nullopt,
-                        [](const ModelEntry& entry) { return entry.work == Work::text; });
+ModelEntry& tokenizer_of(Call& call, const Fields& fields, Service& service) {
+    return service.find(call, fields.text("model"), std::nullopt, ModelTask::writes);
 }
 
 /// A prompt's ids as vLLM tells them: of a text, or of a conversation by its template.
@@ -50,7 +49,7 @@ Reply tokenize_prompt(const Fields& fields, ModelEntry& entry) {
 
 Reply endpoints::tokenize(Call& call, Service& service) {
     const Fields fields(call.json);
-    ModelEntry& entry = tokenizer_of(fields, service);
+    ModelEntry& entry = tokenizer_of(call, fields, service);
     if (!fields.find("content") && (fields.find("prompt") || fields.find("messages")))
         return tokenize_prompt(fields, entry);
     (void)fields.need("content", "a text");
@@ -65,7 +64,7 @@ Reply endpoints::tokenize(Call& call, Service& service) {
 
 Reply endpoints::detokenize(Call& call, Service& service) {
     const Fields fields(call.json);
-    const Tokenizer& tokenizer = tokenizer_of(fields, service).served.tokenizer;
+    const Tokenizer& tokenizer = tokenizer_of(call, fields, service).served.tokenizer;
     const Json& list = fields.need("tokens", "an array of token ids");
     if (!list.is_array() || list.size() > kMostTokens)
         fields.refuse("tokens", "an array of at most " + std::to_string(kMostTokens) + " token ids", list);
@@ -78,9 +77,9 @@ Reply endpoints::detokenize(Call& call, Service& service) {
 }
 
 /// What clients need of a tokenizer whose files they have not.
-Reply endpoints::tell_tokenizer(Call&, Service& service) {
+Reply endpoints::tell_tokenizer(Call& call, Service& service) {
     const Json nothing = Json::object();
-    const ModelEntry& entry = tokenizer_of(Fields(nothing), service);
+    const ModelEntry& entry = tokenizer_of(call, Fields(nothing), service);
     const Tokenizer& tokenizer = entry.served.tokenizer;
     const ModelInfo& info = entry.served.model.info();
     const auto spelled = [&](Token id) {
@@ -100,7 +99,7 @@ Reply endpoints::tell_tokenizer(Call&, Service& service) {
 
 Reply endpoints::apply_template(Call& call, Service& service) {
     const Request request = read_chat(Fields(call.json));
-    const ModelEntry& entry = service.find(request.model, Work::text);
+    const ModelEntry& entry = service.find(call, request.model, Work::text);
     return reply_of({{"prompt", entry.prompts.render(request).text()}});
 }
 

@@ -114,6 +114,8 @@ public:
     [[nodiscard]] bool finished() const;
     /// Has `call` called by the server's thread. From any thread.
     void post(std::function<void()> call);
+    /// The same after a time. By the server's thread.
+    void post_later(std::chrono::milliseconds time, std::function<void()> call);
 
 private:
     friend class Connection;

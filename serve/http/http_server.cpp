@@ -133,4 +133,11 @@ bool HttpServer::finished() const { return state_->finished; }
 
 void HttpServer::post(std::function<void()> call) { asio::post(state_->context, std::move(call)); }
 
+void HttpServer::post_later(std::chrono::milliseconds time, std::function<void()> call) {
+    const auto timer = std::make_shared<asio::steady_timer>(state_->context, time);
+    timer->async_wait([timer, call = std::move(call)](beast::error_code error) {
+        if (!error) call();
+    });
+}
+
 }  // namespace fovea::serve

@@ -56,6 +56,8 @@ void Server::refuse(Route& route, int status, const std::string& message, const 
 void Server::answer(Route& route, Reply reply) {
     route.headers.insert(route.headers.end(), reply.headers.begin(), reply.headers.end());
     if (reply.job && http_.draining()) return refuse(route, 503, "server: it is stopping");
+    const ModelUse use = std::move(route.call.use);  // to this reply's end, or its job's
+    if (reply.job) reply.job->use = use;
     if (const JobPtr job = reply.job; job && job->prepare)
         return prepare(preparer_, job, std::make_shared<std::pair<Route, Reply>>(std::move(route), std::move(reply)),
                        &Server::queue);
@@ -148,11 +150,16 @@ void Server::handle(HttpRequest request, const ExchangePtr& exchange, int refuse
     route.endpoint = find_endpoint(route.request.path);
     route.call.id = "fovea-" + std::to_string(service_.started) + "-" + std::to_string(++n_requests_);
     route.call.user = route.request.peer;
+    if (refused) return refuse_http(route, refused);
+    try_to(route, &Server::handle);
+}
+
+/// A step of a request: whatever it throws is answered, and a model that it wants is awaited.
+void Server::try_to(Route& route, void (Server::*step)(Route&)) {
     try {
-        if (refused) return refuse_http(route, refused);
-        check_allowed(route);
-        if (route.request.method == "OPTIONS") return answer_options(route);
-        handle(route);
+        (this->*step)(route);
+    } catch (const AwaitedModel& model) {
+        await(route, model);
     } catch (...) {
         refuse(route, current_failure());
     }
@@ -172,7 +179,8 @@ void Server::answer_options(Route& route) {
 }
 
 void Server::handle(Route& route) {
-    constexpr std::size_t kShort = 16 << 10;  // bytes of a body that this thread reads itself
+    check_allowed(route);
+    if (route.request.method == "OPTIONS") return answer_options(route);
     HttpRequest& request = route.request;
     const Endpoint* endpoint = route.endpoint;
     if (const std::string_view coding = request.header("content-encoding"); !coding.empty() && coding != "identity")
@@ -195,8 +203,16 @@ void Server::handle(Route& route) {
     call.stopping = http_.draining();
     call.deadline = call.arrived + options_.time;
     call.taken = request.taken;
-    if (endpoint->access == Access::post && request.body.size() > kShort) return read(route);
+    if (endpoint->access == Access::upload) call.body = std::move(request.body);
+    ask(route);
+}
+
+/// Asks the endpoint. A request whose model is awaited comes here again.
+void Server::ask(Route& route) {
+    constexpr std::size_t kShort = 16 << 10;  // bytes of a body that this thread reads itself
+    if (route.endpoint->access == Access::post && route.request.body.size() > kShort) return read(route);
     answer(route, begin(route));
+    loader_.settle();
 }
 
 }  // namespace fovea::serve

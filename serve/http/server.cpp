@@ -18,6 +18,7 @@ struct Pending {
     bool stream = false;
     RequestLog* log = nullptr;
     LoggedRequest logged;
+    std::shared_ptr<const void> use;  // of the model, which words it
 
     void take(const std::vector<Event>& events) {
         const ExchangePtr client = exchange.lock();
@@ -52,8 +53,7 @@ struct Pending {
 }  // namespace
 
 Server::Server(const std::vector<host::Opened>& models, ServerOptions options)
-    : models_(models),
-      options_(std::move(options)),
+    : options_(std::move(options)),
       scheduler_(models, options_.worker, metrics_),
       service_(models, scheduler_, metrics_, options_.worker, options_.seed),
       http_(
@@ -63,7 +63,12 @@ Server::Server(const std::vector<host::Opened>& models, ServerOptions options)
           },
           [this](const HttpRequest& headers) { return admits(headers); }),
       reader_(options_.http.n_connections),
-      preparer_(options_.worker.queue_capacity) {
+      preparer_(options_.worker.queue_capacity),
+      loader_(options_.offered, options_.models_bytes, options_.worker, options_.seed, metrics_, scheduler_, service_,
+              {[this](std::function<void()> call) { http_.post(std::move(call)); },
+               [this](std::chrono::milliseconds time, std::function<void()> call) {
+                   http_.post_later(time, std::move(call));
+               }}) {
     if (!options_.log_path.empty()) log_.emplace(options_.log_path, options_.logs_texts);
 }
 
@@ -74,12 +79,11 @@ std::uint64_t Server::memory_bytes() const { return scheduler_.memory_bytes() + 
 std::uint64_t Server::http_bytes() const {
     constexpr std::uint64_t kJson = 40;  // times a body's bytes, while it is read: one at a time
     const HttpLimits& limits = options_.http;
-    const bool hears = std::any_of(models_.begin(), models_.end(), [](const host::Opened& served) {
-        return served.model.config().encoder.sound.is_speech();
-    });
+    const auto& slots = service_.slots;
+    const bool hears = std::any_of(slots.begin(), slots.end(), [](auto& slot) { return slot.work == Work::speech; });
     return limits.n_connections * (limits.header_bytes + 4096 + kMostAhead + 2 * limits.send_buffer) + limits.answers +
-           limits.body.all_bytes + kJson * limits.body.bytes + kMostFormBytes * models_.size() +
-           (hears ? limits.upload.all_bytes : 0) + scheduler_.later_bytes();
+           limits.body.all_bytes + kJson * limits.body.bytes + kMostFormBytes * slots.size() +
+           (hears ? limits.upload.all_bytes : 0) + scheduler_.later_bytes() + loader_.later_bytes();
 }
 
 void Server::run(const std::function<void(std::uint16_t port)>& ready) {
@@ -88,10 +92,29 @@ void Server::run(const std::function<void(std::uint16_t port)>& ready) {
     ready(port);
     http_.run(options_.drain_time, [this] { scheduler_.stop(); });
     scheduler_.stop();
-    for (std::size_t i = 0; i < models_.size(); ++i)
-        if (const std::uint32_t n = scheduler_.worker(i).n_lost_pages())
-            throw host::Error(models_[i].name + ": pages: expected all back at the end, got " + std::to_string(n) +
-                              " fewer");
+    for (const ModelSlot& slot : service_.slots)
+        if (const std::uint32_t n = slot.entry ? scheduler_.worker(slot.index).n_lost_pages() : 0)
+            throw host::Error(slot.name + ": pages: expected all back at the end, got " + std::to_string(n) + " fewer");
+}
+
+/// Has the request read again once its model is as it wants, which it has the use of from then on.
+void Server::await(Route& route, const AwaitedModel& model) {
+    route.call.use = nullptr;
+    route.asked = {};  // which has no place among all bodies beside the body's own
+    const auto waiting = std::make_shared<Route>(std::move(route));
+    const auto gone = std::make_shared<bool>(false);
+    waiting->exchange->on_gone([this, gone, request = logged(*waiting)] {
+        *gone = true;
+        log_gone(request);
+    });
+    const auto then = [this, waiting, gone, model](const Failure& failure) {
+        if (*gone) return;
+        waiting->exchange->on_gone(nullptr);
+        if (failure.status) return refuse(*waiting, failure);
+        if (model.loaded) waiting->call.use = service_.slots[model.index].use;
+        try_to(*waiting, &Server::ask);
+    };
+    if (!loader_.await({model, waiting->call.user, waiting->call.deadline, gone, then})) refuse_full(*waiting, "1");
 }
 
 /// Has `job` prepared by a thread beside this one, then goes on with what has come of its request.
@@ -111,21 +134,24 @@ void Server::prepare(Preparer& by, const JobPtr& job, const Waiting& waiting, vo
     });
     if (by.submit(job)) return;
     job->prepared = nullptr;
-    refuse_full(waiting->first, waiting->second.model);
+    refuse_full(waiting->first, retry_after(waiting->second.model));
 }
 
-/// What an endpoint makes of a request. Throws RequestError.
+/// What an endpoint makes of a request, which is kept where its model is awaited. Throws RequestError, AwaitedModel.
 Reply Server::begin(Route& route) {
     Call& call = route.call;
-    HttpRequest& request = route.request;
-    if (route.endpoint->access == Access::post)
-        call.json = read_body(std::exchange(request.body, {}));
-    else
-        call.body = std::move(request.body);
-    if (log_ && log_->with_texts() && !call.json.is_null()) route.asked = json_text(call.json);
-    Reply reply = route.endpoint->begin(call, service_);
-    call.json = nullptr;
-    return reply;
+    std::string& body = route.request.body;
+    try {
+        if (route.endpoint->access == Access::post) call.json = read_body(body);
+        if (log_ && log_->with_texts() && !call.json.is_null()) route.asked = json_text(call.json);
+        Reply reply = route.endpoint->begin(call, service_);
+        call.json = nullptr;
+        body = {};
+        return reply;
+    } catch (...) {
+        call.json = nullptr;
+        throw;
+    }
 }
 
 /// Has a long request read by the thread beside this one.
@@ -135,23 +161,30 @@ void Server::read(Route& route) {
     job->prepare = [this, waiting]() -> Failure {
         try {
             waiting->second = begin(waiting->first);
-            return {};
+        } catch (const AwaitedModel& model) {
+            waiting->first.awaited = model;
         } catch (...) {
-            waiting->first.call.json = nullptr;
             return current_failure();
         }
+        return {};
     };
-    prepare(reader_, job, waiting, &Server::answer);
+    prepare(reader_, job, waiting, &Server::go_on);
+}
+
+/// Goes on with a request that has been read beside this thread.
+void Server::go_on(Route& route, Reply reply) {
+    if (const auto model = std::exchange(route.awaited, std::nullopt)) return await(route, *model);
+    answer(route, std::move(reply));
+    loader_.settle();
 }
 
 /// Writes that an answer is given up: its client has left, or the server ends.
 void Server::log_gone(const LoggedRequest& request) {
-    constexpr int kClientLeft = 499;  // as nginx has it: no status of HTTP
     if (log_) log_->write(request, http_.finished() ? 503 : kClientLeft);
 }
 
-void Server::refuse_full(Route& route, std::size_t model) {
-    route.headers.emplace_back("Retry-After", retry_after(model));
+void Server::refuse_full(Route& route, const std::string& retry_after) {
+    route.headers.emplace_back("Retry-After", retry_after);
     refuse(route, 429,
            "queue: expected fewer than " + std::to_string(options_.worker.queue_capacity) +
                " waiting requests, got as many; try again later",
@@ -166,12 +199,12 @@ void Server::queue(Route& route, Reply reply) {
         job->taken = taken;
     }
     const auto pending = std::make_shared<Pending>(
-        Pending{std::move(reply.answer), route.exchange, {}, route.call.path, reply.stream, nullptr, {}});
+        Pending{std::move(reply.answer), route.exchange, {}, route.call.path, reply.stream, nullptr, {}, job->use});
     pending->head.headers = route.headers;
     if (log_) {
         pending->log = &*log_;
         pending->logged = logged(route);
-        pending->logged.model = models_[reply.model].name;
+        pending->logged.model = service_.slots[reply.model].name;
         pending->logged.stream = reply.stream;
         pending->logged.n_each = job->n_each;
     }
@@ -180,7 +213,7 @@ void Server::queue(Route& route, Reply reply) {
     };
     if (!scheduler_.submit(reply.model, job)) {
         job->deliver = nullptr;
-        return refuse_full(route, reply.model);
+        return refuse_full(route, retry_after(reply.model));
     }
     route.exchange->on_gone([this, job, pending] {
         if (pending->answer->ended()) return;  // what is left is only to be sent
@@ -199,7 +232,9 @@ void Server::queue(Route& route, Reply reply) {
 }
 
 std::string Server::retry_after(std::size_t model) {
-    const ModelMetrics& metrics = metrics_.models[models_[model].name];
+    const ModelSlot& slot = service_.slots[model];
+    if (!slot.entry) return "1";  // of a request that has not been read no model is known
+    const ModelMetrics& metrics = metrics_.models[slot.name];
     const double seconds = metrics.request.mean() * static_cast<double>(scheduler_.worker(model).queue.size()) /
                            options_.worker.n_sequences;
     return std::to_string(std::clamp(static_cast<int>(seconds + 1), 1, 60));

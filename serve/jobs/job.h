@@ -38,6 +38,9 @@ struct ChosenToken : TokenChance {
     std::vector<TokenChance> likeliest;  ///< by falling probability, then id
 };
 
+/// A status that only logs have: the client had left, as nginx says it.
+inline constexpr int kClientLeft = 499;
+
 /// Why a job could not be finished, as a status of HTTP and a line for people. status 0: nothing failed.
 struct Failure {
     int status = 0;
@@ -106,6 +109,7 @@ struct ReturnedChoice {
 
 struct Job {
     // What is asked for. Nobody changes it once the job is queued.
+    std::shared_ptr<const void> use;          ///< of its model, which is not unloaded as long as somebody has it
     std::string user;                         ///< whose turn it is: an API key, or an address
     std::vector<std::vector<Token>> prompts;  ///< of choice i: prompts[i / n_each]
     /// Of a model that writes a text from another: what its encoder reads before prompt i, by rules that say the rest.

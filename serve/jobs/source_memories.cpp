@@ -26,13 +26,20 @@ SourceMemories::SourceMemories(const host::Opened& served, const WorkerOptions& 
     const std::uint32_t n = options.n_sequences;
     n_pages_ = pages_of(
         positions_of(options.n_source_positions ? options.n_source_positions : options.n_positions, max_source_, n));
-    pool_ = start_pool(served,
-                       {.max_kv_len = max_source_,
-                        .max_sequences = n,
-                        .n_pages = n_pages_,
-                        .kv_type = options.kv_type,
-                        .memory = true},
-                       Pages::at_once);
+    require(make_pool_plan(served.config(),
+                           {.max_kv_len = max_source_,
+                            .max_sequences = n,
+                            .n_pages = n_pages_,
+                            .kv_type = options.kv_type,
+                            .memory = true},
+                           pool_.plan),
+            served.name);
+}
+
+void SourceMemories::take_memory(const host::Opened& served) {
+    if (!max_source_) return;
+    const std::uint32_t n = pool_.plan.limits.max_sequences;
+    pool_ = start_pool(served, pool_.plan.limits, Pages::at_once);
     ids_.reserve(max_source_);
     lengths_.reserve(n);
     memories_.reserve(n);

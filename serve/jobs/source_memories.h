@@ -16,11 +16,12 @@ struct Choice;
 /// The encoder's results of one worker. If the model has no encoder, it takes no memory, and nothing is ever missing.
 class SourceMemories {
 public:
-    /// `context`: positions of a written text. Throws host::Error.
+    /// Plans. `context`: positions of a written text. Throws host::Error.
     SourceMemories(const host::Opened& served, const WorkerOptions& options, std::uint32_t context);
 
     [[nodiscard]] std::uint32_t max_source() const { return max_source_; }  ///< tokens; 0: sources are not read
-    [[nodiscard]] std::uint64_t memory_bytes() const { return pool_.arena.size(); }
+    void take_memory(const host::Opened& served);
+    [[nodiscard]] std::uint64_t memory_bytes() const { return pool_.plan.arena_bytes; }
     [[nodiscard]] std::uint32_t n_lost_pages() const { return max_source_ ? n_pages_ - pool_->n_free_pages() : 0; }
     /// Whether there is a place for that source beside those of the choices, some of which may have none yet.
     [[nodiscard]] bool has_room(std::span<const Token> source, std::span<const Choice> choices) const;

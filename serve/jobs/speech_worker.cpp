@@ -50,18 +50,17 @@ public:
         places_.resize(std::min(options.n_sequences, n_fit));
     }
 
+    void take_memory() override {}  // begin does: the workspace is made where its memory is taken
     void begin() override {
-        workspace_.emplace(served_, SpeechWorkspace::Options{.n_threads = options_.n_threads,
-                                                             .isa = options_.isa,
-                                                             .kv_type = options_.kv_type,
-                                                             .n_recordings = static_cast<std::uint32_t>(places_.size()),
-                                                             .words = true});
+        workspace_.emplace(served_, how());
         for (SpeechPlace& place : places_) place.logits.resize(served_.model.config().decoder.vocab_size);
     }
     [[nodiscard]] bool turn() override;
     void fail_all(const Failure& failure) override;
     [[nodiscard]] std::uint32_t context() const override { return served_.model.config().decoder.max_positions; }
-    [[nodiscard]] std::uint64_t memory_bytes() const override { return workspace_ ? workspace_->n_bytes() : 0; }
+    [[nodiscard]] std::uint64_t memory_bytes() const override {
+        return SpeechWorkspace::plan(served_, how()).n_bytes();
+    }
     [[nodiscard]] std::uint64_t later_bytes() const override {
         const Sound& sound = served_.model.config().encoder.sound;
         const std::uint64_t n_frames = std::uint64_t{kMostRecordingSeconds} * sound.sample_rate / sound.hop_length;
@@ -71,6 +70,13 @@ public:
 
 private:
     friend class Loop;
+    [[nodiscard]] SpeechWorkspace::Options how() const {
+        return {.n_threads = options_.n_threads,
+                .isa = options_.isa,
+                .kv_type = options_.kv_type,
+                .n_recordings = static_cast<std::uint32_t>(places_.size()),
+                .words = true};
+    }
     void start(SpeechPlace& place, const JobPtr& job);
     void run(SpeechPlace& place) noexcept;
     [[nodiscard]] RecordingFrames frames_of(const SpeechPlace& place, double& seconds);

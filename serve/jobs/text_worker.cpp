@@ -34,31 +34,40 @@ TextWorker::TextWorker(const host::Opened& served, const WorkerOptions& options,
       context_(checked_context(served.name, served.model, options.context, kDefaultContext)),
       memories_(served, options, context_),
       n_kept_(memories_.max_source() ? 0 : options.n_sequences * kKeptPerSequence),
-      kept_(n_kept_, context_),
+      kept_(0, context_),
       choices_(std::size_t{options.n_sequences} * (memories_.max_source() ? 1 : kPlacesPerSequence)) {
     const std::uint32_t n = options.n_sequences;
     const auto n_places = static_cast<std::uint32_t>(choices_.size());
-    workspace_ = plan_workspace(served,
-                                {.max_kv_len = context_,
-                                 .max_batch = std::max({options.max_batch, n, memories_.max_source()}),
-                                 .n_threads = options.n_threads,
-                                 .max_sequences = n},
-                                Pages::at_once);
+    Limits limits{.max_kv_len = context_,
+                  .max_batch = std::max({options.max_batch, n, memories_.max_source()}),
+                  .n_threads = options.n_threads,
+                  .max_sequences = n};
+    served.plan_adapters(limits);
+    require(make_workspace_plan(served.config(), limits, workspace_.plan), served.name);
     n_pages_ = pages_of(positions_of(options.n_positions, context_, n));
-    pool_ = start_pool(served,
-                       {.max_kv_len = context_,
-                        .max_sequences = n_places + n_kept_ + (options.n_viewed ? 1 : 0),
-                        .n_pages = n_pages_,
-                        .kv_type = options.kv_type,
-                        .max_marks = 1,  // a generator's, while it proposes
-                        .n_states = kStatesPerSequence * n_places + n_kept_ + (options.n_viewed ? 2 : 0)},
-                       Pages::at_once);
+    require(make_pool_plan(served.config(),
+                           {.max_kv_len = context_,
+                            .max_sequences = n_places + n_kept_ + (options.n_viewed ? 1 : 0),
+                            .n_pages = n_pages_,
+                            .kv_type = options.kv_type,
+                            .max_marks = 1,  // a generator's, while it proposes
+                            .n_states = kStatesPerSequence * n_places + n_kept_ + (options.n_viewed ? 2 : 0)},
+                           pool_.plan),
+            served.name);
     require(make_generator_plan(served.model, served.tokenizer,
                                 {.max_tokens = context_, .max_stop_bytes = kStopBytes, .max_proposed = host::kForced},
                                 generator_plan_),
             served.name);
-    generator_arena_ = take_arena(served, generator_plan_.arena_bytes * n_places, Pages::at_once);
-    attention_arena_ = take_arena(served, attention_bytes(), Pages::at_once);
+}
+
+void TextWorker::take_memory() {
+    workspace_ = plan_workspace(served_, workspace_.plan.limits, Pages::at_once);
+    memories_.take_memory(served_);
+    pool_ = start_pool(served_, pool_.plan.limits, Pages::at_once);
+    kept_ = KeptPrefixes(n_kept_, context_);
+    generator_arena_ = take_arena(served_, all_generator_bytes(), Pages::at_once);
+    attention_arena_ = take_arena(served_, attention_bytes(), Pages::at_once);
+    const std::uint32_t n = options_.n_sequences;
     steps_.reserve(n);
     stepping_.reserve(n);
     reading_.reserve(n);
@@ -68,8 +77,8 @@ TextWorker::TextWorker(const host::Opened& served, const WorkerOptions& options,
 void TextWorker::begin() { make_workspace(served_, {.isa = options_.isa, .remote = options_.remote}, workspace_); }
 
 std::uint64_t TextWorker::memory_bytes() const {
-    return std::uint64_t{workspace_.arena.size()} + pool_.arena.size() + generator_arena_.size() +
-           attention_arena_.size() + memories_.memory_bytes() + std::uint64_t{n_kept_} * context_ * sizeof(Token);
+    return workspace_.plan.arena_bytes + pool_.plan.arena_bytes + all_generator_bytes() + attention_bytes() +
+           memories_.memory_bytes() + std::uint64_t{n_kept_} * context_ * sizeof(Token);
 }
 
 /// Ends what nobody waits for, and what has had its time.

@@ -53,6 +53,7 @@ class TextWorker final : public Worker {
 public:
     TextWorker(const host::Opened& served, const WorkerOptions& options, ModelMetrics& metrics);
 
+    void take_memory() override;
     [[nodiscard]] bool turn() override;
     void fail_all(const Failure& failure) override;
     void begin() override;
@@ -77,6 +78,7 @@ private:
     [[nodiscard]] bool admit();
     [[nodiscard]] bool has_pages(std::size_t n_prompt);
     [[nodiscard]] std::uint64_t attention_bytes() const;
+    [[nodiscard]] std::uint64_t all_generator_bytes() const { return generator_plan_.arena_bytes * choices_.size(); }
     [[nodiscard]] bool show_attention(const JobPtr& job);
     [[nodiscard]] bool start_choice(const JobPtr& job);
     void end(Choice& choice, bool keep);

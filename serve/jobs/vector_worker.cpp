@@ -33,25 +33,29 @@ public:
           score_width_(find_info(served.model, "task") == "text-classification" ? served.config().encoder.result_width()
                                                                                 : 1),
           context_(most_tokens(served.model)) {
-        workspace_ = plan_workspace(
-            served,
-            {.max_batch = std::max(kRowsAtOnce, context_), .n_threads = options.n_threads, .max_sequences = kTexts},
-            Pages::at_once);
-        ids_.reserve(max_batch());
-        types_.reserve(max_batch());
-        out_.resize(std::size_t{kTexts} * std::max(made_width_, score_width_));
+        Limits limits{
+            .max_batch = std::max(kRowsAtOnce, context_), .n_threads = options.n_threads, .max_sequences = kTexts};
+        served.plan_adapters(limits);
+        require(make_workspace_plan(served.config(), limits, workspace_.plan), served.name);
     }
 
+    void take_memory() override {
+        workspace_ = plan_workspace(served_, workspace_.plan.limits, Pages::at_once);
+        ids_.reserve(max_batch());
+        types_.reserve(max_batch());
+        out_.resize(n_out());
+    }
     void begin() override { make_workspace(served_, how_, workspace_); }
     [[nodiscard]] bool turn() override;
     void fail_all(const Failure& failure) override { fail_waiting(failure); }
     [[nodiscard]] std::uint32_t context() const override { return context_; }
     [[nodiscard]] std::uint64_t memory_bytes() const override {
-        return workspace_.arena.size() + out_.size() * sizeof(float) + 2 * max_batch() * sizeof(Token);
+        return workspace_.plan.arena_bytes + n_out() * sizeof(float) + 2 * max_batch() * sizeof(Token);
     }
     [[nodiscard]] Work work() const override { return Work::vectors; }
 
 private:
+    [[nodiscard]] std::size_t n_out() const { return std::size_t{kTexts} * std::max(made_width_, score_width_); }
     [[nodiscard]] std::uint32_t max_batch() const { return workspace_.plan.limits.max_batch; }
     void gather();
     void hand_out(std::size_t i);

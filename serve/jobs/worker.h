@@ -51,6 +51,8 @@ public:
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
 
+    /// Takes the memory that it has planned. From any thread. Throws host::Error.
+    virtual void take_memory() = 0;
     /// One pass, by the scheduler's thread, always the same one. False: nothing was there to do.
     [[nodiscard]] virtual bool turn() = 0;
     /// Ends everything that runs and waits with this failure. By the scheduler's thread.
@@ -60,7 +62,7 @@ public:
 
     [[nodiscard]] virtual std::uint32_t context() const = 0;  ///< tokens of a prompt and its answer, or of a text
     [[nodiscard]] virtual std::uint32_t max_prompt() const { return context(); }  ///< tokens of one
-    [[nodiscard]] virtual std::uint64_t memory_bytes() const = 0;  ///< taken at the start; nothing is later
+    [[nodiscard]] virtual std::uint64_t memory_bytes() const = 0;  ///< that take_memory takes; nothing is taken later
     [[nodiscard]] virtual Work work() const = 0;
     /// What its requests may take beside that, at most.
     [[nodiscard]] virtual std::uint64_t later_bytes() const { return 0; }
@@ -68,7 +70,8 @@ public:
     [[nodiscard]] virtual std::uint32_t n_lost_pages() const { return 0; }
 
     FairQueue queue;
-    std::function<void()> wake;  ///< has the scheduler's thread come round again; set before begin
+    std::function<void()> wake;                 ///< has the scheduler's thread come round again; set before begin
+    std::shared_ptr<const host::Opened> model;  ///< what it computes with, where it shares that; null: another has it
 
 protected:
     void fail_waiting(const Failure& failure) {
@@ -79,7 +82,8 @@ protected:
     }
 };
 
-/// A model for logits, of one stack or of two: texts. A model that pools: vectors. One that hears and writes: speech. Throws host::Error where it is neither, or memory lacks.
+/// Plans a worker; `take_memory` and `begin` make it ready. A model for logits, of one stack or of two: texts. A model that pools: vectors.
+/// One that hears and writes: speech. Throws host::Error where it is neither.
 [[nodiscard]] std::unique_ptr<Worker> make_text_worker(const host::Opened& served, const WorkerOptions& options,
                                                        ModelMetrics& metrics);
 [[nodiscard]] std::unique_ptr<Worker> make_speech_worker(const host::Opened& served, const WorkerOptions& options,

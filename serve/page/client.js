@@ -53,7 +53,8 @@ export async function* events(response) {
 /** All models of the server: {id, size and memory in bytes, family, context in tokens, work: what it is for}. */
 export async function listModels() {
   const { data } = await askJson("v1/models");
-  return Promise.all(data.map(async ({ id, size, memory }) => {
+  const readable = data.filter(({ size }) => size !== undefined);  // no file that is broken
+  return Promise.all(readable.map(async ({ id, size, memory }) => {
     const { details, model_info = {}, capabilities = ["completion"] } = await askJson("api/show", { model: id });
     const context = Object.entries(model_info).find(([name]) => name.endsWith(".context_length"))?.[1];
     const work = ["translation", "completion"].find((name) => capabilities.includes(name)) ?? capabilities[0];

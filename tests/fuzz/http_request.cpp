@@ -81,7 +81,8 @@ void read_form(std::string_view bytes) {
         for (const FormPart& part : parts)
             fuzz::promise(!part.name.empty() && part.begin <= part.end && part.end <= body.size(),
                           "a field in the form");
-        const SpeechRequest request = read_upload(type, std::string(body));
+        SpeechRequest request = read_upload(type, body);
+        request.take_sound(std::string(body));
         fuzz::promise(!request.sound.empty() && request.sound.size() <= body.size(), "a recording of the form");
         fuzz::promise(request.temperature >= 0 && request.temperature <= 1, "a temperature");
     } catch (const RequestError& error) {

@@ -38,6 +38,7 @@ std::vector<Text> together(const host::Opened& served, const std::shared_ptr<con
                            const std::vector<Tokens>& sources, std::uint32_t n_sequences) {
     serve::ModelMetrics metrics;
     const auto worker = serve::make_text_worker(served, {.n_sequences = n_sequences}, metrics);
+    worker->take_memory();
     worker->begin();
     std::vector<Text> texts(sources.size());
     for (std::size_t i = 0; i < sources.size(); ++i) {

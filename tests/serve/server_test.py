@@ -7,6 +7,7 @@ import math
 import os
 import re
 import shlex
+import shutil
 import socket
 import sys
 import tempfile
@@ -22,6 +23,7 @@ from attacks import Bodies, FormsOfMany, Http, Places  # noqa: F401, as above
 from client import Server, at_once, http_bytes, wait_until
 from fields import Choices, Fields  # noqa: F401, as above
 from messages import COUNT, MESSAGES, MessageKeys, Messages, MessageTemplates  # noqa: F401, unittest finds them here
+from offered import DEMO, LOAD, UNLOAD, Offered, OfferedFiles, OfferedInUse  # noqa: F401, as above
 from prompts import Continuations, PromptChances, Seeds, Tools  # noqa: F401, as above
 from reasoning import Dialects, Reasoning, ReasoningTemplates  # noqa: F401, as above
 from refusals import Limits, Refusals  # noqa: F401, unittest finds them here
@@ -401,7 +403,10 @@ class Document(unittest.TestCase):
             speech = os.path.join(scratch, "whisper.fovea")
             run_fovea("convert", os.path.join(GOLDEN, "speech/whisper_talking"), "-o", speech)
             translator = convert_translator("m2m_100", scratch)
-            with Server(FOVEA, "demo=", model, reranker, speech, translator) as server:
+            folder = os.path.join(scratch, "folder")
+            os.mkdir(folder)
+            shutil.copy(DEMO, os.path.join(folder, "lamp.fovea"))
+            with Server(FOVEA, "demo=", model, reranker, speech, translator, "--models", folder) as server:
                 for command, expected in examples:
                     words = [word for word in shlex.split(command.replace("\\\n", " ")) if word != "-N"]
                     url = next(word for word in words if word.startswith("localhost:8080"))
@@ -417,7 +422,7 @@ class Document(unittest.TestCase):
                     for fragment in (expected or "").strip().split("..."):
                         self.assertIn(re.sub(r"\s+", "", fragment), re.sub(r"\s+", "", answer.decode()), command)
         self.assertLessEqual({CHAT, COMPLETE, EMBED, "/v1/rerank", RESPONSES, MESSAGES, COUNT, TRANSCRIBE, TOKENIZE, DETOKENIZE,
-                              TEMPLATE, "/v1/models", "/api/chat", "/api/generate", "/api/embed"}, paths)
+                              TEMPLATE, "/v1/models", "/api/chat", "/api/generate", "/api/embed", LOAD, UNLOAD}, paths)
 
 
 if __name__ == "__main__":

@@ -374,6 +374,7 @@ void run_batch(const RunOptions& options, const host::Opened& opened) {
                                         .queue_capacity = options.n_sequences,
                                         .kv_type = options.common.kv_type};
     const std::unique_ptr<serve::Worker> worker = serve::make_text_worker(opened, settings, metrics);
+    worker->take_memory();
     const std::uint64_t arena_bytes = worker->memory_bytes() + reader.memory_bytes();
     BatchOutput output(options.output, needs.hashes);
     if (!options.quiet && !options.common.json)

@@ -6,6 +6,7 @@
 #include "host/base/output_file.h"
 #include "host/base/text_file.h"
 #include "serve/jobs/worker.h"
+#include "tools/measure/available_memory.h"
 #include "tools/options/workers.h"
 #include "tools/verbs/verb.h"
 #ifdef FOVEA_SERVE
@@ -22,7 +23,8 @@ struct ServeOptions {
     CommonOptions common;
     std::vector<std::string> models, keys, origins, hosts;
     std::vector<ScaledPath> loras;
-    std::string host = "127.0.0.1", key_file, seed;
+    std::string host = "127.0.0.1", key_file, seed, folder;
+    std::uint64_t models_bytes = 0;
     std::uint32_t port = 8080, queue = 256, n_connections = 2048;
     std::uint32_t seconds = 600, drain_seconds = 30, silent_seconds = 10;
     std::string log_path;
@@ -49,28 +51,74 @@ host::Opened open_served(const std::string& argument, const OpenOptions& how) {
     return opened;
 }
 
-/// Whether an adapter is for this model: NAME=FILE, or FILE for every model. A name is taken off.
-bool is_for(const std::string& name, ScaledPath& lora) {
+/// The adapter, if it is for this model: NAME=FILE, or FILE for every model. A name is taken off.
+std::optional<ScaledPath> adapter_for(const std::string& name, ScaledPath lora) {
     const std::size_t end = end_of_name(lora.path);
-    if (end == lora.path.npos) return true;
-    if (lora.path.compare(0, end, name) != 0) return false;
+    if (end == lora.path.npos) return lora;
+    if (lora.path.compare(0, end, name) != 0) return std::nullopt;
     lora.path.erase(0, end + 1);
-    return true;
+    return lora;
 }
 
-/// Opens the adapters of each model.
-void open_adapters(const ServeOptions& options, std::vector<host::Opened>& models) {
-    std::vector<bool> used(options.loras.size());
-    for (host::Opened& served : models)
-        for (std::size_t i = 0; i < used.size(); ++i)
-            if (ScaledPath lora = options.loras[i]; is_for(served.name, lora)) {
-                served.add_adapter(lora.path, lora.scale, options.common.opening());
-                used[i] = true;
-            }
-    for (std::size_t i = 0; i < used.size(); ++i)
-        if (!used[i])
-            throw UsageError("--lora: expected NAME=FILE with the name of a model that is served, got " +
-                             options.loras[i].path);
+void open_adapters(const std::vector<ScaledPath>& loras, const OpenOptions& how, host::Opened& served) {
+    for (const ScaledPath& lora : loras)
+        if (const auto own = adapter_for(served.name, lora)) served.add_adapter(own->path, own->scale, how);
+}
+
+/// The file of a model in the folder, which nothing in there may lead out of.
+std::string file_in(const std::filesystem::path& folder, const std::filesystem::path& name) {
+    std::error_code error;
+    const std::filesystem::path file = std::filesystem::canonical(folder / name, error);
+    if (error) throw host::Error(name.string() + ": file: expected one that can be read, got none");
+    if (file.parent_path() != folder)
+        throw host::Error(name.string() + ": file: expected one in the folder, got a link out of it");
+    if (!std::filesystem::is_regular_file(file, error))
+        throw host::Error(name.string() + ": file: expected a regular file, got another");
+    return file.string();
+}
+
+/// The .fovea files of a folder, by name.
+std::vector<serve::OfferedModel> offered_in(const ServeOptions& options) {
+    std::vector<serve::OfferedModel> offered;
+    if (options.folder.empty()) return offered;
+    std::error_code error;
+    const std::filesystem::path folder = std::filesystem::canonical(options.folder, error);
+    std::filesystem::directory_iterator files(folder, error);
+    if (error) throw host::Error(options.folder + ": expected a folder that can be read, got " + error.message());
+    for (const auto end = std::filesystem::directory_iterator(); files != end && !error; files.increment(error)) {
+        const std::filesystem::path file = files->path().filename();
+        if (file.extension() != ".fovea" || file.stem().empty()) continue;
+        const std::string name = file.stem().string();
+        offered.push_back({name, [folder, file, name, loras = options.loras, how = options.common.opening()] {
+                               host::Opened opened = host::open_file(file_in(folder, file), how, name);
+                               open_adapters(loras, how, opened);
+                               return opened;
+                           }});
+    }
+    if (offered.empty()) throw host::Error(options.folder + ": expected .fovea files, got none");
+    std::sort(offered.begin(), offered.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+    return offered;
+}
+
+/// Models that are served from the start to the end, and the names of all with those on offer.
+std::vector<host::Opened> open_models(const ServeOptions& options, const std::vector<serve::OfferedModel>& offered) {
+    std::vector<std::string> names;
+    std::vector<host::Opened> models;
+    const auto add_name = [&](const std::string& name) {
+        if (std::find(names.begin(), names.end(), name) != names.end())
+            throw UsageError("MODEL: expected models of different names (NAME=FILE gives one), got two of " + name);
+        names.push_back(name);
+    };
+    for (const std::string& argument : options.models) {
+        models.push_back(open_served(argument, options.common.opening()));
+        add_name(models.back().name);
+    }
+    for (const serve::OfferedModel& one : offered) add_name(one.name);
+    for (host::Opened& model : models) open_adapters(options.loras, options.common.opening(), model);
+    for (const ScaledPath& lora : options.loras)
+        if (std::none_of(names.begin(), names.end(), [&](auto& name) { return adapter_for(name, lora).has_value(); }))
+            throw UsageError("--lora: expected NAME=FILE with the name of a model that is served, got " + lora.path);
+    return models;
 }
 
 /// A key per line, so that no list of processes shows it.
@@ -103,14 +151,22 @@ serve::DefaultSeed read_seed(const std::string& text) {
 void say_ready(const ServeOptions& options, const serve::Server& server, std::uint16_t port, std::size_t n_models) {
     const std::string url = "http://" + cluster::address_words(options.host, port);
     const std::uint64_t memory_bytes = server.memory_bytes(), http_bytes = server.http_bytes();
+    const std::size_t n_offered = server.n_offered();
+    const std::uint64_t models_bytes = server.models_bytes();
+    Json figures = {{"url", url}, {"port", port}, {"memory_bytes", memory_bytes}, {"http_bytes_at_most", http_bytes}};
+    if (n_offered) figures["models_bytes_at_most"] = models_bytes;
     if (options.common.json)
-        print_line({{"url", url}, {"port", port}, {"memory_bytes", memory_bytes}, {"http_bytes_at_most", http_bytes}});
+        print_line(figures);
     else
         std::printf("%s\n", url.c_str());
     flush_output();
     std::fprintf(stderr, "serving %s: %s bytes taken, HTTP at most %s more; Ctrl-C ends\n",
                  counted(n_models, "model").c_str(), with_separators(memory_bytes).c_str(),
                  with_separators(http_bytes).c_str());
+    if (n_offered)
+        std::fprintf(stderr, "%s of %s are loaded when asked for; files and memory of all models: %s bytes at most\n",
+                     counted(n_offered, "model").c_str(), options.folder.c_str(),
+                     with_separators(models_bytes).c_str());
     if (!serve::is_this_machine(options.host) && options.keys.empty() && options.key_file.empty())
         std::fprintf(stderr, "warning: whoever reaches %s may ask; --api-key or --api-key-file asks for a key\n",
                      url.c_str());
@@ -120,39 +176,38 @@ void run_server(ServeOptions& options) {
     settle(options.common);
     if (std::find(options.models.begin(), options.models.end(), "") != options.models.end())
         throw UsageError("MODEL: expected a file, got an empty name");
-    if (options.models.empty()) options.models.emplace_back();  // the built-in one
-    std::vector<host::Opened> models;
-    for (const std::string& argument : options.models) {
-        host::Opened model = open_served(argument, options.common.opening());
-        for (const host::Opened& other : models)
-            if (other.name == model.name)
-                throw UsageError("MODEL: expected models of different names (NAME=FILE gives one), got two of " +
-                                 model.name);
-        models.push_back(std::move(model));
-    }
-    open_adapters(options, models);
-    if (!options.common.workers.empty() && (models.size() != 1 || models.front().kind() == host::Kind::speech ||
-                                            models.front().kind() == host::Kind::translation))
+    if (options.models.empty() && options.folder.empty()) options.models.emplace_back();  // the built-in one
+    if (options.models_bytes && options.folder.empty())
+        throw UsageError("--memory: expected --models FOLDER beside it, got none");
+    const std::vector<serve::OfferedModel> offered = offered_in(options);
+    const std::vector<host::Opened> models = open_models(options, offered);
+    const bool is_one = models.size() == 1 && offered.empty();
+    if (!options.common.workers.empty() &&
+        (!is_one || models.front().kind() == host::Kind::speech || models.front().kind() == host::Kind::translation))
         throw UsageError("--workers: expected one model that continues texts or makes vectors, got " +
-                         std::string(models.size() != 1 ? "several" : "one that writes another text"));
-    const SharedWork shared(options.common, models.front());
+                         std::string(is_one ? "one that writes another text" : "several"));
+    std::optional<SharedWork> shared;
+    if (!options.common.workers.empty()) shared.emplace(options.common, models.front());
     options.worker.n_threads = options.common.n_threads;
     options.worker.isa = options.common.isa_or_best();
-    options.worker.remote = shared.remote();
+    options.worker.remote = shared ? shared->remote() : nullptr;
     options.worker.n_viewed = kViewed;
     options.worker.queue_capacity = options.queue;
-    serve::ServerOptions server_options{.host = options.host,
-                                        .port = static_cast<std::uint16_t>(options.port),
-                                        .worker = options.worker,
-                                        .http = {},
-                                        .api_keys = read_keys(options),
-                                        .origins = options.origins,
-                                        .hosts = options.hosts,
-                                        .seed = read_seed(options.seed),
-                                        .time = std::chrono::seconds(options.seconds),
-                                        .drain_time = std::chrono::seconds(options.drain_seconds),
-                                        .log_path = options.log_path,
-                                        .logs_texts = options.logs_texts};
+    serve::ServerOptions server_options{
+        .host = options.host,
+        .port = static_cast<std::uint16_t>(options.port),
+        .worker = options.worker,
+        .http = {},
+        .api_keys = read_keys(options),
+        .origins = options.origins,
+        .hosts = options.hosts,
+        .seed = read_seed(options.seed),
+        .time = std::chrono::seconds(options.seconds),
+        .drain_time = std::chrono::seconds(options.drain_seconds),
+        .log_path = options.log_path,
+        .logs_texts = options.logs_texts,
+        .offered = offered,
+        .models_bytes = options.models_bytes ? options.models_bytes : available_memory()};
     if (options.logs_texts && options.log_path.empty())
         throw UsageError("--log-texts: expected --log FILE beside it, got none");
     const auto allow = [](serve::BodyLimits& limits, std::uint64_t bytes) {
@@ -178,6 +233,9 @@ void run_server(ServeOptions&) { refuse_without_boost("serve"); }
 void add_serve(CLI::App& app) {
     const auto declare = [](const Verb& verb, ServeOptions& o) {
         verb.input_arguments("MODEL", o.models, "Fovea files, each FILE or NAME=FILE (default: the built-in model)");
+        verb.input("--models", o.folder, "a folder whose .fovea files are loaded when they are asked for", "FOLDER");
+        verb.size("--memory", o.models_bytes,
+                  "with --models: bytes that all models may take, their files too (default: what the machine has)");
         verb.count("--port", o.port, 0, 65535, "port (default 8080; 0: a free one, which is printed)");
         verb.text("--host", o.host, "address to listen on (default 127.0.0.1: this machine alone)", "ADDRESS");
         verb.count("--context", o.worker.context, 1, kAny,
