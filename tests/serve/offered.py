@@ -19,6 +19,7 @@ SENTENCE = os.path.join(GOLDEN, "encoders/bert_sentence")
 LOAD, UNLOAD = "/models/load", "/models/unload"
 HASH = {"X-Fovea-Logits-Hash": "1"}
 WHOLE = ["--context", "256"]
+PADDING = "x" * 40000  # in a field that changes nothing; a request with it is long
 # A chat whose stream has more bytes than buffers between the server and a client that does not read.
 LONG = chat("sing", temperature=0, ignore_eos=True, max_tokens=200, logprobs=True, top_logprobs=20)
 
@@ -38,6 +39,11 @@ def loaded(server):
 
 def text_of(server, name, command="play jazz", **fields):
     return server.post(COMPLETE, complete(command, temperature=0, **fields) | {"model": name}, HASH)["choices"][0]["text"]
+
+
+def read_text(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 class Unread:
@@ -283,6 +289,63 @@ class OfferedInUse(WithFolder):
             self.assertEqual(loaded(server), {"a", "b"})
             self.assertEqual(server.post(path, {"model": "b", "keep_alive": 0})["done_reason"], "unload")
             self.assertEqual(loaded(server), {"a"})
+
+
+class OfferedLong(WithFolder):
+    """Long requests, which another thread reads than the one that loads and unloads."""
+
+    def test_they_wait_for_their_models(self):
+        server = self.serve_n(1)
+        expected = text_of(server, "a")
+        for name in "bcab":
+            self.assertEqual(text_of(server, name, user=PADDING), expected)
+            self.assertEqual(loaded(server), {name})
+        self.assertEqual(server.post(LOAD, {"model": "c", "user": PADDING}), {"success": True})
+        self.assertEqual(loaded(server), {"c"})
+        self.assertIn("capabilities", server.post("/api/show", {"model": "a", "user": PADDING}))
+        self.assertEqual(server.post(UNLOAD, {"model": "c", "user": PADDING}), {"success": True})
+        self.assertEqual(loaded(server), set())
+        error = server.post(COMPLETE, complete("x", user=PADDING) | {"model": "d"}, want=404)["error"]
+        self.assertEqual(error["code"], "model_not_found")
+
+    def test_long_and_short_ones_want_more_models_than_have_room(self):
+        server = self.serve_n(1)
+        body = complete("play jazz", temperature=0, logprobs=1)
+        expected = server.post(COMPLETE, body | {"model": "a"})["choices"]
+
+        def ask(i):
+            if i % 8 == 7:
+                return self.assertEqual(server.post(UNLOAD, {"model": "abc"[i % 3], "user": PADDING}), {"success": True})
+            padded = {"user": PADDING} if i % 4 else {}
+            self.assertEqual(server.post(COMPLETE, body | padded | {"model": "abc"[i % 3]})["choices"], expected)
+
+        at_once([lambda i=i: ask(i) for i in range(48)])
+        self.assertLessEqual(len(loaded(server)), 1)
+        self.assertEqual(server.stop(), 0)
+
+    def test_a_client_that_leaves_while_it_waits(self):
+        log = os.path.join(self.scratch, "log")
+        server = self.serve_n(1, "--log", log)
+        stream = Unread(server, "a")
+        gone = server.raw(http_bytes(COMPLETE, complete("x", user=PADDING) | {"model": "b"}))
+        time.sleep(0.5)
+        gone.close()
+        self.assertTrue(wait_until(lambda: '"status":499' in read_text(log).replace(" ", "")))
+        self.assertEqual(text_of(server, "a", user=PADDING).count("{"), 1)  # the model takes requests again
+        stream.connection.close()
+        self.assertEqual(read_text(log).count("499"), 1)
+
+    def test_the_only_one_for_a_task(self):
+        run_fovea("convert", SENTENCE, "-o", self.path("bert"))
+        run_fovea("convert", os.path.join(GOLDEN, "encoders/bert_sequenceclassification"), "-o", self.path("ranks"))
+        server = self.serve()
+        for padding in ({}, {"user": PADDING}):  # one of two for vectors, neither of them loaded
+            self.assertEqual(len(server.post(EMBED, {"input": "a text", **padding})["data"]), 1)
+            self.assertEqual(loaded(server), {"bert"})
+            server.post(UNLOAD, {"model": "bert"})
+            ranked = server.post("/v1/rerank", {"query": "a", "documents": ["a text", "b"], **padding})
+            self.assertEqual((ranked["model"], loaded(server)), ("ranks", {"ranks"}))
+            server.post(UNLOAD, {"model": "ranks"})
 
 
 class OfferedFiles(WithFolder):

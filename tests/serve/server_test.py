@@ -23,7 +23,7 @@ from attacks import Bodies, FormsOfMany, Http, Places  # noqa: F401, as above
 from client import Server, at_once, http_bytes, wait_until
 from fields import Choices, Fields  # noqa: F401, as above
 from messages import COUNT, MESSAGES, MessageKeys, Messages, MessageTemplates  # noqa: F401, unittest finds them here
-from offered import DEMO, LOAD, UNLOAD, Offered, OfferedFiles, OfferedInUse  # noqa: F401, as above
+from offered import DEMO, LOAD, UNLOAD, Offered, OfferedFiles, OfferedInUse, OfferedLong  # noqa: F401, as above
 from prompts import Continuations, PromptChances, Seeds, Tools  # noqa: F401, as above
 from reasoning import Dialects, Reasoning, ReasoningTemplates  # noqa: F401, as above
 from refusals import Limits, Refusals  # noqa: F401, unittest finds them here
