@@ -119,8 +119,9 @@ void Server::await(Route& route, const AwaitedModel& model) {
 
 /// Has `job` prepared by a thread beside this one, then goes on with what has come of its request.
 void Server::prepare(Preparer& by, const JobPtr& job, const Waiting& waiting, void (Server::*then)(Route&, Reply)) {
-    job->prepared = [this, job, waiting, then](const Failure& failure) {
-        http_.post([this, job, waiting, then, failure] {
+    job->prepared = [this, job, waiting = waiting, then](const Failure& failure) mutable {
+        // Moved, since whoever has the last hold of a connection ends it, which is this thread's to do.
+        http_.post([this, job, waiting = std::move(waiting), then, failure] {
             if (job->cancelled) return;
             auto& [route, reply] = *waiting;
             route.exchange->on_gone(nullptr);

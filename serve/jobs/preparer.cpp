@@ -31,7 +31,10 @@ void Preparer::run() {
 #endif
     while (!stops_) {
         const auto now = Clock::now();
-        for (const JobPtr& job : queue_.take_ended(now)) std::exchange(job->prepared, nullptr)(why_ended(*job, now));
+        for (const JobPtr& job : queue_.take_ended(now)) {
+            job->prepare = nullptr;
+            std::exchange(job->prepared, nullptr)(why_ended(*job, now));
+        }
         const JobPtr job = queue_.front();
         if (!job) {
             bell_.wait();
