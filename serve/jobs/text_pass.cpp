@@ -110,7 +110,9 @@ std::vector<Choice*> TextWorker::that_fill() {
     std::vector<Choice*> filling;
     for (Choice& c : choices_) {
         if (!c.is_active()) continue;
-        if (c.resting) c.resting = !has_pages(c.history().size());
+        if (c.resting)
+            c.resting =
+                pool_->n_free_pages() + kept_.n_pages() < pages_of(c.history().size() + 1) + options_.n_sequences;
         if (c.job->scores_prompt && c.job->is_slow()) continue;
         const bool fills = !c.writes || c.cache.kv_len() < c.history().size();
         if (fills && !c.resting && !c.lacks_memory() && !waits_to_share(c)) filling.push_back(&c);
