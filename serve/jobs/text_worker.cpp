@@ -185,7 +185,7 @@ bool TextWorker::has_pages(std::size_t n_prompt) {
     const std::uint32_t n_others = n_active();
     const auto lacks = [&] { return pool_->n_free_pages() + kept_.n_pages() < pages_of(n_prompt + 1) + n_others; };
     while (n_running() && lacks())
-        if (!take_paused_pages()) return false;
+        if (!take_unread_pages() && !take_paused_pages()) return false;
     return true;
 }
 
