@@ -10,7 +10,7 @@ constexpr const char* kOfLayers[] = {"final_logit_softcapping", "attention.head_
 constexpr const char* kCaps[] = {"attn_logit_softcapping", "final_logit_softcapping"};
 constexpr const char* kSlopes[] = {"attention.max_alibi_bias", "attention.clamp_kqv"};
 constexpr const char* kQueryScales[] = {"attention.temperature_scale", "rope.scaling.yarn_log_multiplier"};
-constexpr const char* kMultipliers[] = {"logit_scale", "residual_scale", "embedding_scale"};
+constexpr const char* kMultipliers[] = {"logit_scale", "residual_scale", "embedding_scale", "attention.scale"};
 
 constexpr TensorName kOutputNorms[] = {{Role::attention_norm, "#post_attention_norm.weight"},
                                        {Role::feed_forward_norm, "#post_ffw_norm.weight"}};

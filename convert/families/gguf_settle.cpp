@@ -32,6 +32,7 @@ void settle_multipliers(const Gguf& file, const std::string& prefix, GgufConfig&
     config.stack.embedding_scale = number(file, prefix + "embedding_scale", 1.0);
     const float logits = number(file, prefix + "logit_scale", 1.0),
                 residual = number(file, prefix + "residual_scale", 1.0);
+    if (config.stack.embedding_scale == 0.0f) file.refuse(prefix + "embedding_scale", "other than 0");
     if (logits == 0.0f) file.refuse(prefix + "logit_scale", "other than 0");
     if (residual == 0.0f) file.refuse(prefix + "residual_scale", "other than 0");
     config.stack.logit_scale = 1.0f / logits;
@@ -73,10 +74,11 @@ void settle_latent(const Gguf& file, const std::string& prefix, GgufConfig& conf
 /// How rows choose experts, in a block that has some; the first layer with experts is `first`.
 void settle_routing(const Gguf& file, const std::string& prefix, std::uint32_t first, Block& b) {
     constexpr std::uint32_t kSoftmax = 1, kSigmoid = 2, kMostShared = 1u << 10;
+    const bool may_choose = prefix != "ernie4_5-moe.";  // which takes the softmax whatever the key says
     const std::uint32_t gating =
         file.count_or(prefix + "expert_gating_func", prefix == "glm4moe." ? kSigmoid : kSoftmax);
-    if (gating != kSoftmax && gating != kSigmoid)
-        file.refuse(prefix + "expert_gating_func", "1 (softmax) or 2 (sigmoid)");
+    if (gating != kSoftmax && (gating != kSigmoid || !may_choose))
+        file.refuse(prefix + "expert_gating_func", may_choose ? "1 (softmax) or 2 (sigmoid)" : "1 (softmax)");
     b.experts.router_score = gating == kSigmoid ? RouterScore::sigmoid : RouterScore::softmax;
     b.experts.choice_bias = file.tensors().count("blk." + std::to_string(first) + ".exp_probs_b.bias") != 0;
     const float scale = number(file, prefix + "expert_weights_scale", 1.0);

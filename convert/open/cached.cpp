@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Raised where conversions of the same source come to something else, so that what older programs made is not used.
-constexpr int kConversions = 6;
+constexpr int kConversions = 7;
 
 /// FNV-1a with 64 bits (Fowler, Noll, Vo), in hexadecimal. Two starts give two hashes of one text.
 std::string hashed(const std::string& text, std::uint64_t start) {

@@ -155,6 +155,8 @@ private:
             const double value = file.number_or(key(name), -1e30, 1e30, 0.0);
             if (value != 0.0 && value != 1.0) file.refuse(key(name), "none");
         }
+        if (!reads("attention.scale") && file.number_or(key("attention.scale"), -1e30, 1e30, 0.0) != 0.0)
+            file.refuse(key("attention.scale"), "none");
         if (file.flag_or(key("attention.causal"), !family->encoder) == family->encoder)
             file.refuse(key("attention.causal"), family->encoder ? "false" : "true");
     }

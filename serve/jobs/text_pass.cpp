@@ -107,10 +107,16 @@ bool TextWorker::waits_to_share(Choice& choice) {
 /// Sequences whose history is to be computed in this pass, the shortest remainder first. A resting one comes back where
 /// there are pages for all it had.
 std::vector<Choice*> TextWorker::that_fill() {
+    const auto lacks = [&](const Choice& c) {
+        return pool_->n_free_pages() + kept_.n_pages() < pages_of(c.history().size() + 1) + options_.n_sequences;
+    };
+    for (Choice& c : choices_)
+        while (c.wants_pages() && lacks(c) && take_unread_pages()) {
+        }
     std::vector<Choice*> filling;
     for (Choice& c : choices_) {
         if (!c.is_active()) continue;
-        if (c.resting) c.resting = !has_pages(c.history().size());
+        c.resting = c.resting && lacks(c);
         if (c.job->scores_prompt && c.job->is_slow()) continue;
         const bool fills = !c.writes || c.cache.kv_len() < c.history().size();
         if (fills && !c.resting && !c.lacks_memory() && !waits_to_share(c)) filling.push_back(&c);
@@ -263,12 +269,20 @@ bool TextWorker::take_pages_back() {
     return !steps_.empty();
 }
 
-bool TextWorker::take_paused_pages() {
+bool TextWorker::take_pages_of_youngest(bool (*is)(const Choice&)) {
     Choice* youngest = nullptr;
     for (Choice& c : choices_)
-        if (c.job && c.paused && c.cache.kv_len() && (!youngest || c.order > youngest->order)) youngest = &c;
+        if (c.job && c.cache.kv_len() && is(c) && (!youngest || c.order > youngest->order)) youngest = &c;
     if (youngest) take_pages(*youngest);
     return youngest != nullptr;
+}
+
+bool TextWorker::take_paused_pages() {
+    return take_pages_of_youngest([](const Choice& c) { return c.paused; });
+}
+
+bool TextWorker::take_unread_pages() {
+    return take_pages_of_youngest([](const Choice& c) { return c.job->is_slow(); });
 }
 
 /// The text is computed again when it goes on.

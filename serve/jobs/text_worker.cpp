@@ -154,11 +154,7 @@ bool TextWorker::share_place() {
         if (c.job && c.paused && !c.job->is_slow() &&
             (!next || std::tuple(served(c), c.order) < std::tuple(served(*next), next->order)))
             next = &c;
-    Choice* rests = nullptr;  // the first of those whose pages went to others
-    for (Choice& c : choices_)
-        if (c.wants_pages() && (!rests || std::tuple(served(c), c.order) < std::tuple(served(*rests), rests->order)))
-            rests = &c;
-    if (!front && !next && !rests) return false;
+    if (!front && !next) return false;
     Choice* const heavy = heaviest(&Choice::is_active);
     const std::uint64_t of_next = next ? served(*next) : kNobody;
     const auto pause = [&] {
@@ -166,11 +162,6 @@ bool TextWorker::share_place() {
         ++metrics_.n_pauses;
         return true;
     };
-    if (rests && served(*rests) <= std::min(of_front, of_next)) {
-        const bool yields =
-            heavy->job->user != rests->job->user && (heavy->job->is_slow() || served(*heavy) > served(*rests) + kSlice);
-        if (yields && !has_pages(rests->history().size())) return pause();
-    }
     if (front && of_front <= of_next) {
         if (giver) return give_back(*giver), true;
         const bool has_turn = n_active() < options_.n_sequences;
@@ -181,7 +172,6 @@ bool TextWorker::share_place() {
         next->paused = false;
         return true;
     }
-    if (!next) return false;
     if (n_active() >= options_.n_sequences) {
         if (!heavy->job->is_slow() && served(*heavy) < of_next + kSlice) return false;
         (void)pause();
@@ -204,7 +194,7 @@ bool TextWorker::has_pages(std::size_t n_prompt) {
     const std::uint32_t n_others = n_active();
     const auto lacks = [&] { return pool_->n_free_pages() + kept_.n_pages() < pages_of(n_prompt + 1) + n_others; };
     while (n_running() && lacks())
-        if (!take_paused_pages()) return false;
+        if (!take_unread_pages() && !take_paused_pages()) return false;
     return true;
 }
 

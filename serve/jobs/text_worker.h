@@ -95,7 +95,11 @@ private:
     void add_generator_step(Choice& choice);
     [[nodiscard]] Status compute();
     [[nodiscard]] bool take_pages_back();
+    /// Takes the pages of the youngest that is asked for. False: none has any.
+    [[nodiscard]] bool take_pages_of_youngest(bool (*is)(const Choice&));
     [[nodiscard]] bool take_paused_pages();
+    /// Those of a text that its client does not read. Between passes alone: what a client reads changes while one runs.
+    [[nodiscard]] bool take_unread_pages();
     void take_pages(Choice& choice);
     void hand_out(Choice& choice);
     [[nodiscard]] std::span<float> prompt_logits(const Choice& choice);

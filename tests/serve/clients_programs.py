@@ -148,10 +148,10 @@ class NodeClient(Client):
 
 
 class NodeOpenAI(NodeClient):
-    PACKAGES, IS_QUICK = ("openai", "zod"), True
+    PACKAGES = ("openai", "zod")
     test_chat = test_stream = test_tools = test_form = test_responses = test_vectors = test_errors = NodeClient.call
 
 
 class VercelAI(NodeClient):
-    PACKAGES, IS_QUICK = ("ai", "@ai-sdk/openai-compatible", "@ai-sdk/openai", "zod"), True
+    PACKAGES = ("ai", "@ai-sdk/openai-compatible", "@ai-sdk/openai", "zod")
     test_chat = test_stream = test_tools = test_form = test_responses = test_vectors = test_errors = NodeClient.call

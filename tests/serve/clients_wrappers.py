@@ -6,7 +6,7 @@ from clients_cases import ANSWER, COMMAND, FORM, FUNCTION, KEY, MESSAGES, SCHEMA
 
 
 class LiteLLM(Client):
-    PACKAGES, IS_QUICK = ("litellm",), True
+    PACKAGES = ("litellm",)
     CHATS = (("openai", "/v1"), ("hosted_vllm", "/v1"), ("anthropic", ""), ("ollama_chat", ""))
 
     def ask(self, kind="completion", provider="openai", end="/v1", model="demo", **fields):
@@ -159,7 +159,7 @@ class LlamaIndex(Client):
 
 
 class Instructor(Client):
-    PACKAGES, IS_QUICK = ("instructor", "anthropic"), True
+    PACKAGES = ("instructor", "anthropic")
 
     def client(self, mode):
         import instructor

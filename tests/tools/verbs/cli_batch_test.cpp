@@ -174,7 +174,7 @@ TEST_CASE("batch: what is wrong with a line is said before anything is computed"
         "top_n_sigma, typical_p, xtc_probability, xtc_threshold, mirostat, mirostat_tau, mirostat_eta, "
         "min_tokens, repeat_penalty, ignore_eos, repeat_last_n, logit_bias, allowed_token_ids, bad_words, n_predict, "
         "max_tokens, max_completion_tokens, stop, stop_token_ids, include_stop_str_in_output, skip_special_tokens, "
-        "from, to, response_format, json_schema, grammar, regex, guided_json, guided_grammar, guided_regex, "
+        "from, to, response_format, json_schema, grammar, regex, guided_json, guided_grammar, ebnf, guided_regex, "
         "guided_choice, structured_outputs, add_generation_prompt, continue_final_message, chat_template_kwargs, "
         "enable_thinking, documents, reasoning_effort, add_special_tokens, truncate_prompt_tokens, got temprature; "
         "did you mean temperature?");
