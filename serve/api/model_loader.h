@@ -33,7 +33,7 @@ struct Waiter {
     Failure failure{};
 };
 
-/// Used by the thread that uses the service, but for its own.
+/// Used by the thread that speaks HTTP, but for its own.
 class ModelLoader {
 public:
     /// Calls of that thread: soon, or after a time.
