@@ -89,6 +89,7 @@ std::vector<serve::OfferedModel> offered_in(const ServeOptions& options) {
         const std::filesystem::path file = files->path().filename();
         if (file.extension() != ".fovea" || file.stem().empty()) continue;
         const std::string name = file.stem().string();
+        keep_from_writing((folder / file).string());
         offered.push_back({name, [folder, file, name, loras = options.loras, how = options.common.opening()] {
                                host::Opened opened = host::open_file(file_in(folder, file), how, name);
                                open_adapters(loras, how, opened);
@@ -96,6 +97,7 @@ std::vector<serve::OfferedModel> offered_in(const ServeOptions& options) {
                            }});
     }
     if (offered.empty()) throw host::Error(options.folder + ": expected .fovea files, got none");
+    if (!options.log_path.empty()) check_outputs({&options.log_path, 1});
     std::sort(offered.begin(), offered.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
     return offered;
 }
@@ -164,7 +166,7 @@ void say_ready(const ServeOptions& options, const serve::Server& server, std::ui
                  counted(n_models, "model").c_str(), with_separators(memory_bytes).c_str(),
                  with_separators(http_bytes).c_str());
     if (n_offered)
-        std::fprintf(stderr, "%s of %s are loaded when asked for; files and memory of all models: %s bytes at most\n",
+        std::fprintf(stderr, "loads %s of %s when asked for; files and memory of all models: %s bytes at most\n",
                      counted(n_offered, "model").c_str(), options.folder.c_str(),
                      with_separators(models_bytes).c_str());
     if (!serve::is_this_machine(options.host) && options.keys.empty() && options.key_file.empty())

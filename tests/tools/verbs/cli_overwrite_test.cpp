@@ -42,7 +42,7 @@ const std::vector<NamedFiles>& all_named_files() {
         {"eval", {"", "--text", "--against"}, {}},
         {"embed", {""}, {"--output"}},
         {"grammar", {"", "--json-schema", "--grammar"}, {"--output"}},
-        {"serve", {"", "--api-key-file", "--lora"}, {"--log"}},
+        {"serve", {"", "--models", "--api-key-file", "--lora"}, {"--log"}},
         {"worker", {""}, {}}};
     return all;
 }
@@ -169,6 +169,11 @@ TEST_CASE("overwriting: a model's folder keeps its files, and results may lie th
             check_refused({"logits", source, "--tokens", "1,2", "-o", model / name}, 1, kRefusal, cached);
             CHECK(read_text(model / name) == before);
         }
+    fs::create_directory(folder / "models");
+    const fs::path served = folder / "models/lamp.fovea";
+    write_text(served, "somebody's work");
+    check_refused({"serve", "--models", folder / "models", "--port", "0", "--log", served}, 1, kRefusal);
+    CHECK(read_text(served) == "somebody's work");
     for (int i = 0; i < 2; ++i) {
         const Ran ran = run_fovea({"logits", model, "--tokens", "1,2", "-o", model / "logits.npy"}, cached);
         CAPTURE(ran.err);
