@@ -9,6 +9,7 @@ from client import Server, http_bytes, read_all, wait_until
 from hostile import LEFT_EARLY, LONG, MANY_NAMES, PROMISE, SIBLINGS, UNREAD, from_address, heavy_schema, in_form
 
 SHORT = complete("play jazz", temperature=0, max_tokens=4)
+GREEDY = {**LONG, "n": 16, "max_tokens": 100}
 OTHER = "127.0.0.2"  # another client's address
 
 
@@ -126,7 +127,7 @@ class Places(unittest.TestCase):
             alone = ask(server, SHORT)[2]
             lone = [ask(server, {**LONG, "n": 4, "seed": seed})[2] for seed in range(2)]
             answers = []
-            greedy = [threading.Thread(target=lambda i=i: answers.append(ask(server, {**LONG, "n": 32, "seed": i}, f"127.0.0.{2 + i}")))
+            greedy = [threading.Thread(target=lambda i=i: answers.append(ask(server, {**GREEDY, "seed": i}, f"127.0.0.{2 + i}")))
                       for i in range(8)]
             begun = time.monotonic()
             for thread in greedy:

@@ -1,6 +1,7 @@
 """`fovea serve` as its clients have it, over 127.0.0.1 alone; Python's standard library and nothing else.
 
-    server_test.py FOVEA GOLDEN_DIR DOCUMENT [NAME...]    the built program, tests/golden, docs/server.md; tests by name
+    server_test.py FOVEA GOLDEN_DIR DOCUMENT [NAME...]    the built program, tests/golden, docs/server.md; tests by name,
+                                                          or all but those of -NAME
 """
 import json
 import math
@@ -426,4 +427,7 @@ class Document(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    for left_out in [name for name in sys.argv[4:] if name.startswith("-")]:
+        del globals()[left_out[1:]]
+        sys.argv.remove(left_out)
     unittest.main(argv=[sys.argv[0], *sys.argv[4:]], verbosity=2, warnings="ignore")
