@@ -22,6 +22,12 @@ namespace fovea {
 
 struct Family;
 
+/// A matrix of a source whose rows are several maps of a recurrent part, one below the other.
+struct RecurrentRows {
+    std::vector<Role> maps;    ///< in their order
+    bool by_key_head = false;  ///< of each key head in turn: its rows of every map
+};
+
 /// A model's config.json, as its family and the readers common to all read it.
 struct HfConfig {
     ModelSource source;  ///< config, layer_blocks and info; the rest is still to come
@@ -48,6 +54,7 @@ struct HfConfig {
     std::vector<Safetensors> map_files;
     /// [max_positions, d_model] if positions follow from a formula: of both stacks, in place of what the source has.
     std::vector<float> positions = {};
+    std::vector<RecurrentRows> recurrent_rows;  ///< matrices that hold several maps of a recurrent part
     std::uint32_t n_skipped_positions = 0;  ///< rows of the source's table of positions before that of position 0
     std::uint32_t n_skipped_layers = 0;     ///< layers of the source behind the stack's, which predict further tokens
     std::optional<Token> bos;
@@ -66,6 +73,8 @@ enum class Within : std::uint8_t {
     grouped,    ///< of each key-value head in turn: its queries, its key, its value
     quartered,  ///< of each quarter of the heads in turn: its queries, its values, its keys
     packed,  ///< all experts' matrices are one tensor, their columns before their rows; rows of a gate and of `up` alternate
+    joined,        ///< one of a recurrent part's maps: see HfConfig::recurrent_rows
+    gate_beside,   ///< of each head in turn: its queries, then its output gate
     fused,         ///< all experts' matrices are one tensor, rows before columns, rows of a gate before those of `up`
     fused_either,  ///< the same, or columns before rows if its shape says so
 };

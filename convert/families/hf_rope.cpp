@@ -118,7 +118,8 @@ void read_hf_sections(const Fields& config, const char* layer_type, Block& block
     const std::uint64_t plane = sections[1];
     if (plane != sections[2] || plane > 255) return;
     block.attention.rope_plane = static_cast<std::uint8_t>(plane);
-    const bool interleaves = config.text_or("model_type", "").starts_with("qwen3_vl");
+    const std::string model_type = config.text_or("model_type", "");
+    const bool interleaves = model_type.starts_with("qwen3_vl") || model_type.starts_with("qwen3_5");
     block.attention.rope_interleaved = plane && fields->flag_or("mrope_interleaved", interleaves);
 }
 

@@ -11,6 +11,7 @@
 #include "convert/sources/lora.h"
 #include "convert/sources/lora_file.h"
 #include "convert/sources/lora_joiner.h"
+#include "convert/sources/recurrent_rows.h"
 #include "convert/sources/source_rows.h"
 #include "convert/sources/source_tensors.h"
 #include "convert/sources/tied_output.h"
@@ -18,6 +19,7 @@
 #include "convert/weights/mapped_weights.h"
 #include "convert/weights/relative_bias.h"
 #include "host/base/error.h"
+#include "host/base/exact_math.h"
 #include "host/base/words.h"
 
 namespace fovea {
@@ -139,11 +141,17 @@ private:
         if (spec.role >= Role::expert_up && spec.role <= Role::expert_down_bias)
             return add_experts(block, spec, place, name);
         if (spec.role == Role::latent_query || spec.role == Role::latent_value) return add_latent(block, spec, name);
+        if (is_remade(spec.role)) return add_remade(stack.recurrent, spec, name);
         const bool shared = spec.role == Role::shared_up;
         if (block.feed.gated && (shared || spec.role == Role::up || spec.role == Role::up_bias))
             return add_gated(shared ? block.experts.shared_d_ff : block.feed.d_ff, spec, place, name);
         SourceRows part{.n_all = vector ? spec.n_cols : spec.n_rows};
-        if (place.within != Within::alone) part = projection_part(block, spec.role, place.within);
+        if (place.within == Within::joined)
+            part = recurrent_part(stack.recurrent, config_.recurrent_rows, spec.role);
+        else if (place.within == Within::gate_beside)
+            part = beside_gate(block.attention, spec.role);
+        else if (place.within != Within::alone)
+            part = projection_part(block, spec.role, place.within);
         if (spec.role == Role::token_embedding) part.n_all += config_.family->n_further_tokens;
         if (spec.role == Role::position_embedding) {
             part.begin = config_.n_skipped_positions;
@@ -157,7 +165,8 @@ private:
         if (name.find('*') != name.npos)
             return weights_.add_computed(spec, of_each_head(name, block, spec.n_cols), order);
         const TensorView found = view(name, vector, part, spec.n_cols, of_heads ? block.attention.head_dim : 0);
-        if (!config_.family->norms_less_one || !is_norm_weight(spec.role)) return weights_.add(spec, found, order);
+        const bool less_one = config_.family->norms_less_one && spec.role != Role::recurrent_state_norm;
+        if (!less_one || !is_norm_weight(spec.role)) return weights_.add(spec, found, order);
         std::vector<float> values(spec.n_cols);
         read_vector(plain(found, name), spec.n_cols, values.data());
         for (float& value : values) value = 1.0f + value;
@@ -215,6 +224,20 @@ private:
         weights_.add(spec, mapped_table(table, matrix, inner, spec.n_cols, is_output));
     }
 
+    /// A recurrent part's vectors, where ours are others than the source's.
+    void add_remade(const RecurrentShape& r, const TensorSpec& spec, const std::string& name) {
+        const bool is_kernel = spec.role == Role::recurrent_kernel;
+        std::vector<float> values(spec.n_cols);
+        std::vector<std::uint64_t> shape = {spec.n_cols};
+        if (is_kernel) shape = {r.n_channels(), 1, r.n_taps};
+        read_vector(plain(floats(files_, name, shape, false), name), spec.n_cols, values.data());
+        if (is_kernel) values = kernel_of(r, config_.recurrent_rows, values);
+        if (spec.role == Role::recurrent_kernel_bias) values = in_our_channels(r, config_.recurrent_rows, values);
+        if (spec.role == Role::recurrent_decay)
+            for (float& a : values) a = static_cast<float>(-exact_exp(a));
+        weights_.add_computed(spec, std::move(values));
+    }
+
     void add_relative(const Block& block, const TensorSpec& spec, const std::string& name) {
         const std::uint32_t n_buckets = config_.n_relative_buckets;
         const TensorView table = plain(view(name, false, {.n_all = n_buckets}, spec.n_cols), name);
@@ -247,11 +270,20 @@ private:
         weights_.add_gated(spec, gate, up, d_ff);
     }
 
+    /// What transformers calls all experts' matrices in one tensor, where a family has one for each.
+    static std::string of_all_experts(const std::string& name, bool up) {
+        const std::size_t number = name.find('*');
+        return number == name.npos ? "" : name.substr(0, number) + (up ? "gate_up_proj" : "down_proj");
+    }
+
     /// A tensor, or a gate and an up, for each expert.
     void add_experts(const Block& block, const TensorSpec& spec, const TensorPlace& place, const std::string& name) {
         const bool up = spec.role == Role::expert_up || spec.role == Role::expert_up_bias,
                    gated = up && block.feed.gated;
         const std::uint32_t n_rows = up ? block.feed.d_ff : config_.stack().d_model;
+        if (const std::string all = of_all_experts(name, up); files_.tensors.count(all))
+            return weights_.add_each(spec, block.experts.n, n_rows, gated,
+                                     experts(block, spec, all, n_rows, gated, Within::fused));
         if (place.within != Within::alone)
             return weights_.add_each(spec, block.experts.n, n_rows, gated,
                                      experts(block, spec, name, n_rows, gated, place.within));

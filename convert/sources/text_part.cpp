@@ -14,6 +14,7 @@ namespace {
 constexpr std::string_view kModelTypes[] = {
     "gemma3",   "gemma4",    "mistral3",   "qwen2_vl",         "qwen2_5_vl",      "qwen3_vl",    "qwen3_vl_moe",
     "mllama",   "llava",     "llava_next", "llava_next_video", "llava_onevision", "video_llava", "vipllava",
+    "qwen3_5",  "qwen3_5_moe",
     "internvl", "idefics2",  "idefics3",   "smolvlm",          "qwen2_audio",     "voxtral",     "glm4v",
     "glm46v",   "exaone4_5", "got_ocr2",   "lighton_ocr",      "ovis2",           "deepseek_vl", "video_llama_3"};
 
@@ -51,6 +52,10 @@ constexpr std::pair<std::string_view, const char*> kSizes[] = {
                             "num_hidden_layers": 80, "num_attention_heads": 64})"},
     {"qwen3_vl_text", R"({"vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016,
                           "num_hidden_layers": 32, "num_attention_heads": 32})"},
+    {"qwen3_5_text", R"({"vocab_size": 248320, "hidden_size": 4096, "intermediate_size": 12288, "num_hidden_layers": 32,
+                         "num_attention_heads": 16})"},
+    {"qwen3_5_moe_text", R"({"vocab_size": 248320, "hidden_size": 2048, "num_hidden_layers": 40,
+                             "num_attention_heads": 16})"},
     {"mllama_text_model", R"({"vocab_size": 128256, "hidden_size": 4096, "intermediate_size": 14336,
                               "num_hidden_layers": 40, "num_attention_heads": 32})"},
     {"glm4v_text", R"({"vocab_size": 151552, "hidden_size": 4096, "intermediate_size": 13696, "num_hidden_layers": 40,

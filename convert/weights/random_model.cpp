@@ -68,7 +68,8 @@ void read_random(const Config& config, std::uint64_t seed, const TensorSpec& spe
                 std::ldexp(1.0f, static_cast<int>(std::floor(3.5f * uniform(key * 0x9e3779b97f4a7c15u, c) + 0.5f)));
         return;
     }
-    const float centre = is_norm_weight(spec.role) || spec.role == Role::layer_scale ? 1.0f : 0.0f;
+    const bool around_one = is_norm_weight(spec.role) || spec.role == Role::layer_scale;
+    const float centre = around_one ? 1.0f : spec.role == Role::recurrent_decay ? -1.0f : 0.0f;
     const float spread = vector ? 0.05f : std::sqrt(3.0f / static_cast<float>(spec.n_cols));
     for (std::uint32_t r = 0; r < n_rows; ++r)
         for (std::uint32_t c = 0; c < spec.n_cols; ++c) {

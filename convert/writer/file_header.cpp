@@ -65,6 +65,11 @@ void append_stack(Bytes& bytes, const Stack& s, StackIndex index) {
         for_each_adapter_field(s, adapter);
         append_record(bytes, RecordTag::adapter, index, 0, adapter.bytes.data(), adapter.bytes.size(), kCritical);
     }
+    if (s.recurrent.kind != Recurrence::none) {
+        FieldWriter recurrent;
+        for_each_recurrent_field(s.recurrent, recurrent);
+        append_record(bytes, RecordTag::recurrent, index, 0, recurrent.bytes.data(), recurrent.bytes.size(), kCritical);
+    }
     if (s.sound.is_speech()) {  // a reader that does not know it would find too many tensors
         FieldWriter sound;
         for_each_sound_field(s.sound, sound);

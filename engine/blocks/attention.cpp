@@ -8,6 +8,7 @@
 #include "engine/blocks/attention_task.h"
 #include "engine/blocks/distances.h"
 #include "engine/blocks/latent.h"
+#include "engine/blocks/output_gate.h"
 #include "engine/blocks/stream.h"
 
 namespace fovea {
@@ -342,6 +343,7 @@ void compute_attention(Pass& pass, const Layer& layer, const Block& b, Reads rea
         rotate_and_cache(a);
     }
     attend_sequences(a);
+    if (has(Part::states) && !memory && b.attention.output_gate) gate_output(pass, layer, b);
 }
 
 void cache_memory(Pass& pass, const Layer& layer, const Block& b) noexcept {

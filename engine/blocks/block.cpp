@@ -12,6 +12,7 @@
 #include "engine/blocks/attention.h"
 #include "engine/blocks/experts.h"
 #include "engine/blocks/layer_inputs.h"
+#include "engine/blocks/recurrent.h"
 #include "engine/blocks/stream.h"
 
 namespace fovea {
@@ -56,6 +57,7 @@ void run_parallel(Pass& pass, const Layer& layer, const Block& block) noexcept {
 
 void run_parts(Pass& pass, const Layer& layer, const Block& block) noexcept {
     if (has(Part::block_variants) && block.feed.parallel) return run_parallel(pass, layer, block);
+    if (has(Part::states) && block.recurrent) Recurrent::run(pass, block);
     for (const Reads reads : {Reads::self, Reads::memory}) {
         if (!(reads == Reads::self ? block.attention.n_heads != 0
                                    : has(Part::vectors) && block.attention.cross_attention))

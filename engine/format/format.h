@@ -55,7 +55,7 @@ static_assert(sizeof(SectionRecord) == 32);
 
 // ---- config: a sequence of records, each 8-byte aligned ------------------------------------------------------------
 
-enum class RecordTag : std::uint32_t { stack = 1, block = 2, layer_blocks = 3, head_map = 4, adapter = 5, sound = 6 };
+enum class RecordTag : std::uint32_t { stack = 1, block = 2, layer_blocks = 3, head_map = 4, adapter = 5, sound = 6, recurrent = 7 };
 enum class StackIndex : std::uint16_t { encoder = 0, decoder = 1 };
 
 struct RecordHeader {
@@ -80,13 +80,15 @@ inline constexpr std::uint32_t kMaxExperts = 1u << 10, kMaxExpertsUsed = 1u << 6
 inline constexpr std::uint32_t kMaxInputWidth = 1u << 10;  // of every layer: of all together 2^22
 inline constexpr std::uint32_t kMaxSampleRate = 1u << 20, kMaxFft = 1u << 16, kMaxHop = 1u << 16;
 inline constexpr std::uint32_t kMaxFilterWeights = 1u << 24;  // n_mels times n_bins
+inline constexpr std::uint32_t kMaxTaps = 16, kMaxState = 1u << 23;  // floats of a layer's state
 inline constexpr float kMaxFloat = 0x1.fffffep+127f;
 
 /// Whether this build reads the fields of blocks that came last, or refuses them.
 inline constexpr bool kLongBlockRecords = has(Part::experts) || has(Part::latent) || has(Part::columns) || has(Part::layer_inputs);
 inline constexpr std::size_t kStackRecordBytes = kLongBlockRecords ? 64 : 56,
-                             kBlockRecordBytes = kLongBlockRecords ? 144 : 104,
-                             kHeadMapRecordBytes = 16, kAdapterRecordBytes = 16, kSoundRecordBytes = 24;
+                             kBlockRecordBytes = has(Part::states) ? 152 : kLongBlockRecords ? 144 : 104,
+                             kHeadMapRecordBytes = 16, kAdapterRecordBytes = 16, kSoundRecordBytes = 24,
+                             kRecurrentRecordBytes = 40;
 /// Bytes of a record that are always written. The rest is left out if it is zero, as older readers want it.
 inline constexpr std::size_t kLeastStackRecordBytes = 56, kLeastBlockRecordBytes = 88;
 
@@ -160,6 +162,7 @@ void for_each_block_field(B& b, Field& field) {
     field.flags(b.column_scales, a.shared_keys, a.value_norm, b.inputs.layer_scale);
     has(Part::rows) ? field.flags(a.rope_interleaved) : field.skip(1);
     field("layer_input_width", b.inputs.width, 0, kMaxInputWidth);
+    if (has(Part::states)) field.flags(a.output_gate, b.recurrent), field.skip(6);
 }
 
 /// The same for a map's record.
@@ -186,6 +189,19 @@ void for_each_sound_field(S& s, Field& field) {
     field("sample_rate", s.sample_rate, 1, kMaxSampleRate), field("n_fft", s.n_fft, 2, kMaxFft),
     field("hop_length", s.hop_length, 1, kMaxHop), field("n_mels", s.n_mels, 1, kMaxWidth),
     field("n_frames", s.n_frames, 1, kMaxPositions), field.skip(4);
+}
+
+/// The same for a recurrent part's record, which is of a stack.
+template <class R, class Field>
+void for_each_recurrent_field(R& r, Field& field) {
+    field("recurrent n_heads", r.n_heads, 1, kMaxHeads), field("recurrent n_key_heads", r.n_key_heads, 1, kMaxHeads),
+    field("key_dim", r.key_dim, 1, kMaxWidth), field("value_dim", r.value_dim, 1, kMaxWidth),
+    field("n_norm_groups", r.n_norm_groups, 0, kMaxHeads), field("step_least", r.step_least, 0, kMaxFloat),
+    field("step_most", r.step_most, 0, kMaxFloat),
+    field("recurrence", r.kind, Recurrence::convolution, Recurrence::delta),
+    field("n_taps", r.n_taps, std::uint8_t{1}, static_cast<std::uint8_t>(kMaxTaps));
+    field.flags(r.shared_norm, r.gate_first, r.input_bias, r.kernel_bias, r.output_bias);
+    field.skip(5);
 }
 
 // A layer_blocks record's payload is n_layers bytes, the number of each layer's block. Absent: every layer is block 0.
@@ -344,6 +360,10 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     const bool scales_layer = inputs && b.inputs.layer_scale, norms_values = inputs && a.value_norm;
     const std::uint32_t input_width = inputs ? b.inputs.width : 0;
     const bool output_columns = has(Part::columns) && s.output_columns && !adapter;
+    const bool gates = has(Part::states) && attends && a.output_gate, recurs = has(Part::states) && b.recurrent && !adapter;
+    const RecurrentShape& r = s.recurrent;
+    const bool has_states = recurs && r.has_states();
+    const std::uint32_t recurrent_norm_width = r.shared_norm && r.n_norm_groups ? r.value_width() / r.n_norm_groups : r.value_width();
     const auto tensor = [&](Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
         visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});
     };

@@ -24,7 +24,7 @@ enum class Part : unsigned {
     latent = 32768,         // latent attention, queries by way of a narrower row
     columns = 65536,        // column scales of quantized matrices' inputs
     layer_inputs = 131072,  // what tokens give each layer, keys of an earlier layer, norms of values, scales of layers
-    states = 262144,        // caches of models with recurrent layers: their states, and marks
+    states = 262144,        // recurrent layers, their states in caches, and marks; gates of attention's output
     rows = 524288,          // steps of vectors in place of tokens, their positions and spans
     samplers = 1048576,     // DRY, top-n-sigma, typical sampling, XTC, Mirostat
     known_sets = 2097152,   // speed of forms that can be read in many ways, over vocabularies of 4,096 tokens and more

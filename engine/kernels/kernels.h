@@ -165,6 +165,42 @@ struct AttendMerge {
     const float *chunk_m, *chunk_l, *chunk_o;  // the next chunk to the right
 };
 
+/// A convolution over a sequence's rows, each channel by itself. An input is x, or x·factor if there are factors. A row's sum starts at
+/// the channel's bias, or at 0, and goes over the inputs of the n_taps − 1 rows before it and its own: sum = fma(kernel, input, sum),
+/// the oldest first. Its output is sum·output_factor, or SiLU of the sum without such factors.
+struct Convolve {
+    const float* x;                      // [n_rows][x_stride]
+    const float* factor = nullptr;       // [n_rows][x_stride]; null: none
+    const float* output_factor = nullptr;  // the same
+    std::size_t x_stride;
+    std::uint32_t n_rows, n_channels, n_taps;
+    const float* kernel;  // [n_taps][kernel_stride]
+    std::size_t kernel_stride;
+    const float* bias;  // [n_channels]; null: none
+    const float* past;  // [n_taps − 1][kernel_stride] inputs before the first row, the oldest first; null: zeros
+    float* kept;        // the same after the last row; may be `past`
+    float* out;         // [n_rows][out_stride]; apart from all others
+    std::size_t out_stride;
+};
+
+/// What rows do to 16 columns of a head's state S, one after another (Recurrence). With g a row's decay, b its rate and v its values:
+///   delta:       S = S·g; m = Sᵀk; d = (v − m)·b; S = fma(k, d, S); out = Sᵀq
+///   state space: d = v·b; S = fma(k, d, S·g); out = fma(skip, v, Sᵀq)
+/// Products with Sᵀ go over key_dim in four chains from 0, element i to chain i mod 4, by fma in order; they become
+/// (chain 0 + chain 2) + (chain 1 + chain 3). Columns of S from n_values on stay zero.
+struct UpdateState {
+    const float *query, *key, *value;  // [n_rows][stride]: [key_dim], [key_dim], [n_values]
+    std::size_t stride;
+    const float *decay, *rate;  // of each row, scalar_stride apart
+    std::size_t scalar_stride;
+    const float* skip;  // one number; null: the delta rule
+    const float* from;  // [key_dim][16] before the first row; null: zeros
+    float* state;       // [key_dim][16] after the last; may be `from`
+    float* out;         // [n_rows][out_stride]: [n_values]; apart from all others
+    std::size_t out_stride;
+    std::uint32_t n_rows, key_dim, n_values;
+};
+
 /// Functions of one value; the activations from GELU on follow.
 enum class Unary : std::uint8_t { exp, tanh, erf, sin, cos };
 inline constexpr int kFirstActivation = 5 - static_cast<int>(Activation::gelu);
@@ -209,6 +245,10 @@ struct UnaryTable {
     void (*functions[kUnaryCount])(const float* x, std::size_t n, float* y) noexcept;
     [[nodiscard]] auto operator[](int i) const noexcept { return functions[i]; }
 };
+
+/// A kernel of builds with states alone.
+template<class T>
+using OfStates = std::conditional_t<has(Part::states), T, LeftOut<T>>;
 
 /// The kernels that multiply no quants. Instruction sets that differ only in integer products share them.
 struct FloatKernels {
@@ -274,6 +314,9 @@ struct FloatKernels {
 
     /// y[i] = cap·tanh(x[i]/cap), in place, canonical.
     void (*softcap)(float* x, std::size_t n, float cap) noexcept;
+
+    [[no_unique_address]] OfStates<void (*)(const Convolve&) noexcept> convolve;
+    [[no_unique_address]] OfStates<void (*)(const UpdateState&) noexcept> update_state;
 };
 
 /// 0, 1, … for the quantized types, from which the tables are made.

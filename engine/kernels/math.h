@@ -126,6 +126,18 @@ FOVEA_LANES V clamped_factor(V x) {
 }
 
 template<class V>
+FOVEA_LANES V sigmoid(V x) {
+    return constant(x, 1.0f) / (constant(x, 1.0f) + exp(-x));
+}
+
+/// Dugas et al. 2001, section 3: max(x, 0) + log(1 + e^−|x|).
+template<class V>
+FOVEA_LANES V softplus(V x) {
+    const V u = exp<true>(-magnitude(x));
+    return fma(u, polynomial(u, kLog1p), relu(x));
+}
+
+template<class V>
 FOVEA_LANES V softcap(V x, V cap) {
     return cap * tanh(x / cap);
 }
@@ -147,6 +159,12 @@ FOVEA_LANES V activate(Activation activation, V x) {
             break;
         case Activation::quick_gelu:
             if constexpr (has(Part::block_variants)) return quick_gelu(x);
+            break;
+        case Activation::sigmoid:
+            if constexpr (has(Part::block_variants)) return sigmoid(x);
+            break;
+        case Activation::softplus:
+            if constexpr (has(Part::block_variants)) return softplus(x);
     }
     return x;
 }

@@ -6,6 +6,7 @@
 #include "engine/format/parts.h"
 #include "engine/format/variants.h"
 #include "engine/model/layers.h"
+#include "engine/model/states.h"
 
 namespace fovea {
 namespace {
@@ -156,9 +157,42 @@ void check_experts(const Block& b, Checks& check) {
           of_group * e.n_groups_used);  // at most n_experts
 }
 
+/// What a gate and a recurrent part of a block need.
+void check_gate_and_recurrence(const Stack& s, const Block& b, Checks& check) {
+    const AttentionShape& a = b.attention;
+    check.needs("output_gate", a.output_gate,
+                a.n_heads && a.has_output_map && !a.no_projections && !a.cross_attention && !b.latent.query_dim);
+    if (!b.recurrent) return;
+    check.expect(s.recurrent.kind != Recurrence::none, "a recurrent part of the stack", 1, 0);
+    check.expect(!a.n_heads && !b.feed.parallel && !b.column_scales && b.norm_place != NormPlace::within,
+                 "a recurrent block with what it cannot have", 0, 1);
+}
+
+/// The bound of a state keeps all sizes of a plan below 2^64, see format.h.
+void check_recurrent(const RecurrentShape& r, Checks& check) {
+    if (r == RecurrentShape{}) return;
+    for_each_recurrent_field(r, check);
+    check.expect(r.n_key_heads && r.n_heads % r.n_key_heads == 0, "n_key_heads that divides recurrent n_heads",
+                 r.n_heads, r.n_key_heads);
+    check("n_key_heads times key_dim", std::uint64_t{r.n_key_heads} * r.key_dim, 1, kMaxMerged);
+    check("recurrent n_heads times value_dim", std::uint64_t{r.n_heads} * r.value_dim, 1, kMaxMerged);
+    if (!check.status.ok()) return;
+    check("elements of a state", recurrent_state_bytes(r) / sizeof(float), 0, kMaxState);
+    check.needs("step_most", r.step_most != 0.0f, r.kind == Recurrence::state_space);
+    check.needs("step_least", r.step_least != 0.0f, r.step_most != 0.0f);
+    check.expect(r.step_least <= r.step_most, "step_least at most step_most", 0, 1);
+    check.needs("shared_norm", r.shared_norm, r.n_norm_groups != 0);
+    check.expect(!r.n_norm_groups || r.value_width() % r.n_norm_groups == 0, "n_norm_groups that divides values",
+                 r.value_width(), r.n_norm_groups);
+    if (r.has_states()) return;
+    const bool plain = r.n_heads == 1 && r.key_dim == r.value_dim && !r.n_norm_groups && !r.gate_first;
+    check.expect(plain, "a short convolution with what it cannot have", 0, 1);
+}
+
 void check_block(const Stack& s, const Block& b, Checks& check) {
     const AttentionShape& a = b.attention;
     for_each_block_field(b, check);
+    if (has(Part::states)) check_gate_and_recurrence(s, b, check);
     if (has(Part::vectors) && has(Part::adapters) && a.position == Position::disentangled && s.adapter_rank)
         check.expect(!s.adapts(Adapted::query) && !s.adapts(Adapted::key),
                      "adapters of queries or keys, of which distances have been computed", 0, 1);
@@ -182,7 +216,7 @@ void check_block(const Stack& s, const Block& b, Checks& check) {
     check.needs("attention_sinks", a.attention_sinks, a.n_heads != 0 && !a.no_projections);
     check.needs("head_norm", a.head_norm != HeadNorm::shared, a.query_key_norm != Norm::none);
     if (a.n_heads == 0) {
-        check.expect(b.feed.d_ff != 0, "n_heads or d_ff", 1, 0);
+        check.expect(b.feed.d_ff != 0 || b.recurrent, "n_heads or d_ff", 1, 0);
         // Their products have no bound without heads, and a plan adds them up.
         check("n_kv_heads", a.n_kv_heads, 0, 0);
         check("head_dim", a.head_dim, 0, 0);
@@ -235,6 +269,7 @@ void check_sound(const Stack& s, Checks& check) {
 void check_stack(const Stack& s, Checks& check) {
     for_each_stack_field(s, check);
     if (has(Part::vectors)) check_head(s, check), check_sound(s, check);
+    if (has(Part::states)) check_recurrent(s.recurrent, check);
     if (has(Part::adapters) && (s.adapter_rank || s.adapted)) for_each_adapter_field(s, check);
     check.needs("embedding_bias", s.embedding_bias, s.embedding_width != 0);
     check.needs("embedding_width", s.embedding_width != 0, s.vocab_size != 0);
@@ -317,8 +352,10 @@ Status check(const Config& config) noexcept {
             for_each_stack_field(*s, absent);
             check.expect(s->n_head_maps() == 0, "n_layers", 1, 0);
             if (has(Part::vectors)) check.expect(s->sound == Sound{}, "n_layers", 1, 0);
+            if (has(Part::states)) check.expect(s->recurrent == RecurrentShape{}, "n_layers", 1, 0);
         }
     if (has(Part::vectors)) check.expect(decoder.sound == Sound{}, "sound of the decoder", 0, 1);
+    if (has(Part::states)) check.expect(encoder.recurrent == RecurrentShape{}, "a recurrent part of the encoder", 0, 1);
     if (encoder.n_layers) check_stack(encoder, check);
     if (!check.status.ok()) return check.status;
     for (const Block& b : encoder.used_blocks())

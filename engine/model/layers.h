@@ -126,6 +126,25 @@ struct InputTensors {
     [[nodiscard]] constexpr std::uint64_t macs(const Block&) const noexcept { return macs_of(map, gate, output); }
 };
 
+/// Those of a gate of attention's output.
+struct GateTensors {
+    FOVEA_KEPT(FOVEA_GATE_TENSORS)
+    [[nodiscard]] static constexpr bool needed(const Stack&, const Block& b) noexcept {
+        return b.attention.output_gate;
+    }
+    [[nodiscard]] constexpr std::uint64_t macs(const Block&) const noexcept { return macs_of(gate); }
+};
+
+/// Those of a recurrent part.
+struct RecurrentTensors {
+    FOVEA_KEPT(FOVEA_RECURRENT_TENSORS)
+    static void plan(const Planning& planning) noexcept;
+    [[nodiscard]] static constexpr bool needed(const Stack&, const Block& b) noexcept { return b.recurrent; }
+    [[nodiscard]] constexpr std::uint64_t macs(const Block&) const noexcept {
+        return macs_of(query, key, value, gate, step, rate, output);
+    }
+};
+
 /// Those of one map of a stack's head.
 struct HeadTensors {
     FOVEA_KEPT(FOVEA_HEAD_TENSORS)

@@ -69,12 +69,17 @@ template<std::size_t kBytes>
 
 /// Whether this build has the part that a record of the format is for.
 [[nodiscard]] constexpr bool reads_record(RecordTag tag) noexcept {
-    return tag == RecordTag::adapter ? has(Part::adapters) : tag == RecordTag::sound ? has(Part::vectors) : true;
+    switch (tag) {
+        case RecordTag::adapter: return has(Part::adapters);
+        case RecordTag::sound: return has(Part::vectors);
+        case RecordTag::recurrent: return has(Part::states);
+        default: return true;
+    }
 }
 
 /// One record of the config section into the stack it belongs to.
 [[nodiscard]] Status read_record(const RecordHeader& header, Bytes payload, Config& config) noexcept {
-    constexpr auto kLastTag = static_cast<std::uint32_t>(RecordTag::sound);
+    constexpr auto kLastTag = static_cast<std::uint32_t>(RecordTag::recurrent);
     const bool known = header.tag >= static_cast<std::uint32_t>(RecordTag::stack) && header.tag <= kLastTag;
     if (!known || !reads_record(static_cast<RecordTag>(header.tag))) {
         if (!(header.flags & kCritical)) return {};
@@ -108,6 +113,11 @@ template<std::size_t kBytes>
             if (!has(Part::vectors)) return {};
             return read_fields<kSoundRecordBytes>(payload, "bytes of a sound's record",
                                                   [&](auto& field) { for_each_sound_field(stack.sound, field); });
+        case RecordTag::recurrent:
+            if (!has(Part::states)) return {};
+            return read_fields<kRecurrentRecordBytes>(payload, "bytes of a recurrent part's record", [&](auto& field) {
+                for_each_recurrent_field(stack.recurrent, field);
+            });
         case RecordTag::layer_blocks:
             stack.layer_blocks = {reinterpret_cast<const std::uint8_t*>(payload.data()), payload.size()};
             return {};

@@ -6,7 +6,7 @@
 namespace fovea {
 
 /// Bytes that a Model takes in an arena, whatever a pointer's size.
-inline constexpr std::uint64_t kModelBytes = 2 * kMaxBlocks * sizeof(Block) + 512;
+inline constexpr std::uint64_t kModelBytes = 2 * kMaxBlocks * sizeof(Block) + 576;
 static_assert(sizeof(Model) <= kModelBytes);
 
 struct ModelAccess {

@@ -15,6 +15,7 @@ constexpr NamedRole kAllRoles[] = {
 /// Whether this build computes with tensors of that role.
 [[nodiscard]] consteval bool is_own(std::uint16_t number) noexcept {
     const auto role = static_cast<Role>(number);
+    if (role >= Role::attention_gate) return has(Part::states);
     if (role >= Role::layer_embedding) return has(Part::layer_inputs);
     if (is_columns(role)) return has(Part::columns);
     if (role >= Role::adapter_query_in) return has(Part::adapters);

@@ -31,6 +31,8 @@ struct ConstRows {
     }
 };
 
+static_assert(has(Part::rows) || !has(Part::states), "a pass finds states by its steps");
+
 /// Fields of builds with a part alone.
 template<class T>
 using OfAdapters = std::conditional_t<has(Part::adapters), T, LeftOut<T>>;

@@ -1,6 +1,7 @@
 // Steps become passes: what is checked, which pages are taken, and which rows go together.
 #include <cstring>
 
+#include "engine/model/states.h"
 #include "engine/pass/pass.h"
 #include "platform/float_env.h"
 
@@ -128,6 +129,7 @@ public:
           steps_(steps),
           reads_memory_(has(Part::vectors) && reads_memory(w.model.config())),
           has_planes_(has_planes(w.model.config().decoder)),
+          has_states_(state_bytes(w.model.config().decoder) != 0),
           lists_(w.map.steps, w.limits, reads_memory_),
           vocab_size_(w.model.config().decoder.vocab_size) {}
 
@@ -155,8 +157,8 @@ private:
                     return static_cast<std::uint32_t>(span.first - n_done_);
         return static_cast<std::uint32_t>(n);
     }
-    [[nodiscard]] bool has_rows(const Step& step) const noexcept {
-        return has(Part::rows) && (has_planes_ || !step.rows.empty() || !step.spans.empty());
+    [[nodiscard]] bool is_asked_for(const Step& step) const noexcept {
+        return has(Part::rows) && (has_planes_ || has_states_ || !step.rows.empty() || !step.spans.empty());
     }
 
     /// The next n rows of a step as rows from `row` on.
@@ -195,7 +197,7 @@ private:
         n_done_ = 0;
     }
 
-    /// One step needs no lists. Whether it has more than tokens; so take_several.
+    /// One step needs no lists. Whether who computes it asks for more than its tokens; so take_several.
     bool take_one(PassInput& pass) noexcept {
         const Step step = steps_[0];
         const std::uint32_t n = n_next(step, w_.limits.max_batch);
@@ -215,11 +217,11 @@ private:
             pass.memory_kv = {&memory_pages_, 1};
         }
         advance(step, n);
-        return has_rows(step);
+        return is_asked_for(step);
     }
 
     bool take_several(PassInput& pass) noexcept {
-        bool any_rows = false;
+        bool asked_for = false;
         Sequence* sequences = w_.sequences();
         auto* kv = reinterpret_cast<KvPages*>(w_.arena + lists_.pages);
         auto* tokens = reinterpret_cast<Token*>(w_.arena + lists_.tokens);
@@ -240,7 +242,7 @@ private:
                 memory_kv[n_sequences] = pages(step.memory);
             }
             ++n_sequences;
-            any_rows |= has_rows(step);
+            asked_for |= is_asked_for(step);
             if (!step.tokens.empty()) std::memcpy(tokens + row, step.tokens.data() + n_done_, n * sizeof(Token));
             const std::uint32_t n_wanted = n_logits(step, n);
             for (std::uint32_t i = 0; i < n_wanted; ++i, ++pass.n_logits) {
@@ -259,12 +261,12 @@ private:
             pass.cross = {cross, n_sequences};
             pass.memory_kv = {memory_kv, n_sequences};
         }
-        return any_rows;
+        return asked_for;
     }
 
     WorkspaceState& w_;
     const StepList& steps_;
-    bool reads_memory_, has_planes_;
+    bool reads_memory_, has_planes_, has_states_;
     StepLists lists_;
     std::size_t vocab_size_, step_ = 0, n_done_ = 0;  // where the next pass starts
     Sequence one_, one_beside_memory_;

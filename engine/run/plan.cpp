@@ -42,6 +42,8 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
             return refuse("projection widths other than d_model in a stack");
     if (kind == Kind::decode && b.attention.n_heads && !b.attention.causal)
         return refuse("logits without a causal mask");
+    if (has(Part::states) && kind != Kind::decode && b.recurrent)
+        return refuse("recurrent blocks of what gives no logits");
     if (has(Part::layer_inputs) && kind != Kind::decode && (b.attention.shared_keys || b.inputs.width))
         return refuse("shared keys or layer inputs of what gives no logits");
     return {};

@@ -54,8 +54,20 @@ const char* word(Activation activation) {
         case Activation::silu_clamped: return "SiLU (clamped)";
         case Activation::relu2: return "squared ReLU";
         case Activation::quick_gelu: return "GELU (sigmoid)";
+        case Activation::sigmoid: return "sigmoid";
+        case Activation::softplus: return "softplus";
     }
     return "unknown activation";
+}
+
+const char* word(Recurrence kind) {
+    switch (kind) {
+        case Recurrence::none: break;
+        case Recurrence::convolution: return "gated short convolution";
+        case Recurrence::state_space: return "state space (Mamba-2)";
+        case Recurrence::delta: return "gated delta rule";
+    }
+    return "unknown recurrence";
 }
 
 std::string plural(std::uint64_t n, const char* one, const char* many) {
@@ -84,10 +96,12 @@ void describe_block(std::ostream& out, const Block& b) {
         if (a.shared_keys) out << ", keys and values of an earlier layer";
         if (a.projection_clip != 0.0f) out << ", projections clipped at " << a.projection_clip;
         if (a.attention_sinks) out << ", sinks";
+        if (a.output_gate) out << ", output gated";
         if (a.score_softcap != 0.0f) out << ", scores capped at " << a.score_softcap;
         if (a.cross_attention) out << ", cross-attention";
         out << "\n";
     }
+    if (b.recurrent) out << "    recurrent     in place of attention\n";
     if (e.n) {
         out << "    experts       " << with_separators(e.n_used) << " of " << with_separators(e.n) << " for each token"
             << (e.normalize ? ", weights normalized" : "")
@@ -122,6 +136,13 @@ void describe_stack(std::ostream& out, const char* name, const Stack& s) {
     for (std::uint32_t i = 0; i < s.n_blocks; ++i) {
         if (s.n_blocks > 1) out << "  block " << i << "\n";
         describe_block(out, s.blocks[i]);
+    }
+    if (const RecurrentShape& r = s.recurrent; r.kind != Recurrence::none) {
+        out << "    recurrent     " << word(r.kind) << ", " << plural(r.n_taps, "tap", "taps");
+        if (r.has_states())
+            out << ", " << plural(r.n_heads, "state", "states") << " of " << r.key_dim << " by " << r.value_dim << ", "
+                << plural(r.n_key_heads, "key head", "key heads");
+        out << "\n";
     }
     if (s.sound.is_speech())
         out << "    sound         " << with_separators(s.sound.sample_rate) << " samples a second, windows of "

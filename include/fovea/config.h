@@ -88,6 +88,7 @@ struct AttentionShape {
     bool bias_kv = false;          ///< one learned key and value appended (PyTorch's add_bias_kv)
     bool zero_attn = false;        ///< one zero key and value appended (PyTorch's add_zero_attn)
     bool value_norm = false;       ///< an RMS norm over each value head, with one weight for all heads
+    bool output_gate = false;      ///< merged heads times the sigmoid of a map of the row (Qwen Team 2025)
     bool attention_sinks = false;  ///< a learned score for each head, of a key whose value is zero
     /// Keys and values are those of the last layer before this one that makes its own, for heads and a window like these (Brandon
     /// et al. 2024). The layer makes only queries, and its keys and values take no room.
@@ -158,6 +159,46 @@ struct InputShape {
     bool operator==(const InputShape&) const = default;
 };
 
+/// What a recurrent part does with a row's query q, key k and value v. Those go through a convolution over time first, each channel by
+/// itself, with SiLU behind it. Each head has a state S of [key_dim, value_dim], which starts at zero.
+enum class Recurrence : std::uint8_t {
+    none = 0,
+    /// out = q · convolution(k · v), without SiLU and without heads (Liquid AI 2025, gated short convolutions).
+    convolution = 1,
+    /// S = e^(A·d)·S + k (d·v)ᵀ;  out = Sᵀ q + D·v;  d: softplus of a map (Dao and Gu 2024, eq. 16, Mamba-2).
+    state_space = 2,
+    /// S = e^(A·d)·S;  S = S + k (b·(v − Sᵀ k))ᵀ;  out = Sᵀ q;  b: sigmoid of a map. q and k have length 1, and q is divided by
+    /// √key_dim (Yang et al. 2025, eq. 10, gated delta rule).
+    delta = 3,
+};
+
+/// The recurrent part that some of a stack's blocks have. What it leaves is gated by the SiLU of a map and normed, then mapped to
+/// d_model.
+struct RecurrentShape {
+    std::uint32_t n_heads = 0;      ///< of values and states
+    std::uint32_t n_key_heads = 0;  ///< of queries and keys; divides n_heads
+    std::uint32_t key_dim = 0;      ///< of a head. Recurrence::convolution has one head
+    std::uint32_t value_dim = 0;
+    std::uint32_t n_norm_groups = 0;  ///< parts of equal size that the norm goes over, each by itself; 0: no norm
+    float step_least = 0.0f;          ///< state_space: d is kept within these; step_most 0: unused
+    float step_most = 0.0f;
+    Recurrence kind = Recurrence::none;
+    std::uint8_t n_taps = 0;   ///< rows that the convolution reads, the row itself among them
+    bool shared_norm = false;  ///< all groups have one weight
+    bool gate_first = false;   ///< the gate multiplies what is normed, not what the norm leaves
+    bool input_bias = false, kernel_bias = false, output_bias = false;  ///< of the maps that read a row, ...
+
+    /// Elements of the queries of a row, which are those of its keys, and of its values.
+    [[nodiscard]] constexpr std::uint32_t query_width() const noexcept { return n_key_heads * key_dim; }
+    [[nodiscard]] constexpr std::uint32_t value_width() const noexcept { return n_heads * value_dim; }
+    /// What the convolution goes over: queries, keys and values side by side; Recurrence::convolution's k · v.
+    [[nodiscard]] constexpr std::uint32_t n_channels() const noexcept {
+        return kind == Recurrence::convolution ? value_width() : 2 * query_width() + value_width();
+    }
+    [[nodiscard]] constexpr bool has_states() const noexcept { return kind > Recurrence::convolution; }
+    bool operator==(const RecurrentShape&) const = default;
+};
+
 /// One transformer block: what its parts have in common, and each part by itself.
 struct Block {
     float norm_epsilon = 1e-5f;
@@ -168,6 +209,7 @@ struct Block {
     /// This block's matrices are quantized with column scales: each column of an input is multiplied by its own power of two
     /// before it is quantized, and the matrices' columns are divided by it (Xiao et al. 2023). Not for experts.
     bool column_scales = false;
+    bool recurrent = false;  ///< in place of attention: the stack's RecurrentShape
     FeedForwardShape feed;
     InputShape inputs;
     LatentShape latent;
@@ -260,6 +302,8 @@ struct Stack {
 
     /// For an encoder whose input is frames of n_mels each in place of vectors of d_model.
     Sound sound{};
+
+    RecurrentShape recurrent{};
 
     /// Above 0 the file is no model but an adapter of one (Hu et al. 2021): it has products of this rank for the
     /// matrices whose bits `adapted` has, and no other tensor. Everything else is as in the model.

@@ -42,7 +42,9 @@ enum class Activation : std::uint8_t {
     silu_clamped = 6,  ///< if gated, the other factor is clamped too, and 1 added to it (OpenAI 2025)
     relu2 = 7,
     quick_gelu = 8,
+    sigmoid = 9,
+    softplus = 10,  ///< log(1 + e^x)
 };
-inline constexpr int kActivationCount = 9;
+inline constexpr int kActivationCount = 11;
 
 }  // namespace fovea

@@ -12,6 +12,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 import dense_shapes
 import expert_shapes
+import recurrent_shapes
 import renamed
 import wholes
 from settings import LAYERS3, TINY, latent, llama_like, rope, without, yarn
@@ -354,7 +355,7 @@ SHAPES = {
                rope_parameters=rope(100.0)),
     ],
 }
-SHAPES |= dense_shapes.SHAPES | expert_shapes.SHAPES | renamed.SHAPES | wholes.SHAPES
+SHAPES |= dense_shapes.SHAPES | expert_shapes.SHAPES | recurrent_shapes.SHAPES | renamed.SHAPES | wholes.SHAPES
 FP4 = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])  # E2M1; the next bit is the sign
 
 

@@ -58,6 +58,7 @@ def main():
     z_max = 0.7855**2
     show("Sin", *fit(lambda z: (mp.sin(root(z)) / root(z) - 1) / z, lambda z: z * root(z) / mp.sin(root(z)), 1e-6, z_max, 2))
     show("Cos", *fit(lambda z: (mp.cos(root(z)) - 1 + z / 2) / z**2, lambda z: z**2 / mp.cos(root(z)), 1e-6, z_max, 2))
+    show("Log1p", *fit(lambda u: mp.log(1 + u) / u, lambda u: u / mp.log(1 + u), 1e-6, 1.0, 9, fixed=(1.0,)))
     split("ln 2", mp.log(2), 2)
     split("1 / ln 2", 1 / mp.log(2), 1)
     split("pi / 2", mp.pi / 2, 3)

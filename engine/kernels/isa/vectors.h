@@ -6,6 +6,7 @@
 #include "engine/kernels/simd/matmul.h"
 #include "engine/kernels/simd/matmul_broad.h"
 #include "engine/kernels/simd/quantize.h"
+#include "engine/kernels/simd/recurrence.h"
 #include "engine/kernels/simd/rows.h"
 
 namespace fovea {
@@ -40,7 +41,9 @@ constexpr FloatKernels make_floats() {
             .attend_merge = attend_merge,
             .attend_finish = attend_finish,
             .unary = unary_table(),
-            .softcap = softcap_row};
+            .softcap = softcap_row,
+            .convolve = convolve,
+            .update_state = update_state};
 }
 
 /// Products of a quantized type, and attention over caches of q8 and q4.

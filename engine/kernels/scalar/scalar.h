@@ -12,6 +12,7 @@
 #include "engine/kernels/scalar/math.h"
 #include "engine/kernels/scalar/pack.h"
 #include "engine/kernels/scalar/quant_dots.h"
+#include "engine/kernels/scalar/recurrence.h"
 #include "engine/kernels/scalar/rows.h"
 #include "engine/kernels/scalar/storage.h"
 
@@ -320,6 +321,13 @@ constexpr auto weights_of() -> decltype(TypeKernels::attend_weights) {
     return nullptr;
 }
 
+/// The kernels of states, if the build has them.
+template<auto kernel>
+constexpr decltype(kernel) of_states() {
+    if constexpr (has(Part::states)) return kernel;
+    return nullptr;
+}
+
 template<int kNumber = 0>
 constexpr void fill_unary(UnaryTable& table) {
     constexpr bool kClamped = kNumber == static_cast<int>(unary_of(Activation::silu_clamped));  // experts' alone
@@ -350,7 +358,9 @@ constexpr FloatKernels make_floats() {
             .attend_merge = attend_merge,
             .attend_finish = attend_finish,
             .unary = unary_table(),
-            .softcap = softcap_row};
+            .softcap = softcap_row,
+            .convolve = of_states<convolve>(),
+            .update_state = of_states<update_state>()};
 }
 
 /// Products of a quantized type, and attention over caches of q8 and q4.

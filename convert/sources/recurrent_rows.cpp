@@ -1,0 +1,96 @@
+#include "convert/sources/recurrent_rows.h"
+
+#include <algorithm>
+
+#include "host/base/error.h"
+
+namespace fovea {
+namespace {
+
+/// The map that a bias belongs to.
+Role map_of(Role role) {
+    switch (role) {
+        case Role::recurrent_query_bias: return Role::recurrent_query;
+        case Role::recurrent_key_bias: return Role::recurrent_key;
+        case Role::recurrent_value_bias: return Role::recurrent_value;
+        case Role::recurrent_gate_bias: return Role::recurrent_gate;
+        case Role::recurrent_step_bias: return Role::recurrent_step;
+        default: return role;
+    }
+}
+
+/// Our channels in the source's order.
+std::vector<std::uint32_t> channel_order(const RecurrentShape& r, std::span<const RecurrentRows> all) {
+    std::vector<std::uint32_t> order;
+    const auto add = [&](std::uint32_t first, std::uint32_t n) {
+        for (std::uint32_t i = 0; i < n; ++i) order.push_back(first + i);
+    };
+    for (const RecurrentRows& rows : all)
+        for (const Role map : rows.maps) {
+            if (map == Role::recurrent_value) add(r.n_channels() - r.value_width(), r.value_width());
+            if (!r.has_states()) continue;
+            if (map == Role::recurrent_query) add(0, r.query_width());
+            if (map == Role::recurrent_key) add(r.query_width(), r.query_width());
+        }
+    return order;
+}
+
+}  // namespace
+
+std::uint32_t recurrent_width(const RecurrentShape& r, Role role) {
+    switch (map_of(role)) {
+        case Role::recurrent_query:
+        case Role::recurrent_key: return r.query_width();
+        case Role::recurrent_step:
+        case Role::recurrent_rate: return r.n_heads;
+        default: return r.value_width();
+    }
+}
+
+SourceRows recurrent_part(const RecurrentShape& r, std::span<const RecurrentRows> all, Role role) {
+    const Role map = map_of(role);
+    for (const RecurrentRows& rows : all) {
+        if (std::ranges::find(rows.maps, map) == rows.maps.end()) continue;
+        const std::uint32_t n_parts = rows.by_key_head ? r.n_key_heads : 1;
+        SourceRows part;
+        for (const Role other : rows.maps) {
+            if (other == map) part.begin = part.n_all;
+            part.n_all += recurrent_width(r, other) / n_parts;
+        }
+        if (n_parts > 1) {
+            part.run = recurrent_width(r, map) / n_parts;
+            part.stride = static_cast<std::uint32_t>(part.n_all);
+        }
+        part.n_all *= n_parts;
+        return part;
+    }
+    return {.n_all = recurrent_width(r, map)};
+}
+
+SourceRows beside_gate(const AttentionShape& a, Role role) {
+    const std::uint32_t head = a.head_dim;
+    return {.n_all = std::uint64_t{2} * a.n_heads * head,
+            .begin = role == Role::attention_gate ? head : 0,
+            .run = head,
+            .stride = 2 * head};
+}
+
+std::vector<float> in_our_channels(const RecurrentShape& r, std::span<const RecurrentRows> all,
+                                   std::span<const float> source) {
+    const std::vector<std::uint32_t> order = channel_order(r, all);
+    std::vector<float> ours(r.n_channels());
+    for (std::size_t i = 0; i < order.size(); ++i) ours[order[i]] = source[i];
+    return ours;
+}
+
+std::vector<float> kernel_of(const RecurrentShape& r, std::span<const RecurrentRows> all,
+                             std::span<const float> source) {
+    const std::vector<std::uint32_t> order = channel_order(r, all);
+    std::vector<float> ours(std::size_t{r.n_taps} * r.n_channels());
+    for (std::size_t i = 0; i < order.size(); ++i)
+        for (std::uint32_t tap = 0; tap < r.n_taps; ++tap)
+            ours[std::size_t{tap} * r.n_channels() + order[i]] = source[i * r.n_taps + tap];
+    return ours;
+}
+
+}  // namespace fovea

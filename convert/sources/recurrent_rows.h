@@ -1,0 +1,33 @@
+// Where a source has what a recurrent part is made of.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "convert/families/family.h"
+#include "convert/sources/source_rows.h"
+
+namespace fovea {
+
+/// Outputs of a recurrent part's map, or of its bias.
+[[nodiscard]] std::uint32_t recurrent_width(const RecurrentShape& r, Role role);
+
+/// Whether a source's vector is not ours as it is.
+[[nodiscard]] constexpr bool is_remade(Role role) noexcept {
+    return role == Role::recurrent_kernel || role == Role::recurrent_kernel_bias || role == Role::recurrent_decay;
+}
+
+/// One map among the rows of the matrix that holds it.
+[[nodiscard]] SourceRows recurrent_part(const RecurrentShape& r, std::span<const RecurrentRows> all, Role map);
+
+/// Of attention whose query map has an output gate's rows behind each head's: the rows of the one or the other.
+[[nodiscard]] SourceRows beside_gate(const AttentionShape& a, Role role);
+
+/// Our kernel [n_taps][n_channels], of a source's [n_channels][n_taps] whose channels are those of queries, keys and values as its
+/// matrix has them.
+[[nodiscard]] std::vector<float> kernel_of(const RecurrentShape& r, std::span<const RecurrentRows> all,
+                                           std::span<const float> source);
+/// A number for each channel, from the source's order to ours.
+[[nodiscard]] std::vector<float> in_our_channels(const RecurrentShape& r, std::span<const RecurrentRows> all,
+                                                 std::span<const float> source);
+
+}  // namespace fovea

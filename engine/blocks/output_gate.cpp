@@ -1,0 +1,23 @@
+#include "engine/blocks/output_gate.h"
+
+#include "engine/blocks/stream.h"
+
+namespace fovea {
+
+void gate_output(Pass& pass, const Layer& layer, const Block& block) noexcept {
+    const Matrix& matrix = pass.of_layer(pass.workspace.gates()).gate;
+    const std::uint32_t width = matrix.n_rows;
+    const Linear gate{
+        .matrix = matrix, .out = pass.projected(), .n_stored = width, .activation = Activation::sigmoid};
+    const void* rows = pass.operand(matrix.type, pass.hidden(), pass.seq_len, pass.stack().d_model,
+                                    part_norms(block, layer.self).before);
+    pass.multiply("attention gate", {}, {&gate, 1}, rows, pass.seq_len);
+    pass.phase("gated", pass.all(pass.attended(), width), in_parts(pass.seq_len), [&](Pass::Share mine) {
+        for (std::uint32_t row = mine.begin; row < mine.end; ++row) {
+            float *to = pass.attended()[row], *from = pass.projected()[row];
+            for (std::uint32_t i = 0; i < width; ++i) to[i] = to[i] * from[i];
+        }
+    });
+}
+
+}  // namespace fovea

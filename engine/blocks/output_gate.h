@@ -1,0 +1,10 @@
+// Gates of attention's output.
+#pragma once
+#include "engine/pass/pass.h"
+
+namespace fovea {
+
+/// Multiplies the merged heads of every row by sigmoid(W·norm(x)), which goes by way of `projected`.
+void gate_output(Pass& pass, const Layer& layer, const Block& block) noexcept;
+
+}  // namespace fovea

@@ -1,0 +1,271 @@
+// A recurrent part (see RecurrentShape and Recurrence), row by row in a sequence's order:
+//
+//     [q, k, v] = SiLU(convolution of W·norm(x) over time);  z = SiLU(W_z · norm(x))
+//     d = softplus(W_d · norm(x) + bias);  b = sigmoid(W_b · norm(x));  g = e^(A·d)
+//     o = what the head's state gives for q, once k and v have changed it     (kernels.h: UpdateState)
+//     x = x + W_o · norm'(o)·z, or W_o · norm'(o·z)
+//
+// or, where it has no states, q · convolution(k · v) in place of o and z. One row after another is the definition: it does not depend
+// on how a prompt is split. Channels, heads and columns of states are shared out among members.
+#include "engine/blocks/recurrent.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "engine/blocks/stream.h"
+#include "engine/model/states.h"
+
+namespace fovea {
+namespace {
+
+/// Where the parts of a row lie: what maps make, in `projected`; what the convolution leaves, in `attended`.
+struct RowParts {
+    std::uint64_t key, value, gate, rate, decay, end;
+
+    explicit constexpr RowParts(const RecurrentShape& r) noexcept
+        : key(r.query_width()),
+          value(key + r.query_width()),
+          gate(pad(value + r.value_width())),
+          rate(gate + (r.has_states() ? pad(r.value_width()) : 0)),
+          decay(rate + (r.has_states() ? pad(r.n_heads) : 0)),
+          end(decay + (r.has_states() ? pad(r.n_heads) : 0)) {}
+};
+
+class RecurrentPart {
+public:
+    RecurrentPart(Pass& p, const Block& b) noexcept
+        : pass_(p),
+          block_(b),
+          r_(p.stack().recurrent),
+          t_(p.of_layer(p.workspace.recurrent())),
+          at_(r_),
+          state_offset_(state_bytes(p.stack(), p.layer)) {}
+
+    void run() noexcept {
+        const PartNorms norms = part_norms(block_, t_);
+        project(norms.before);
+        convolve();
+        if (r_.has_states()) {
+            update_states();
+            gate_and_norm();
+        }
+        const Linear output{.matrix = t_.output,
+                            .bias = t_.output_bias,
+                            .out = pass_.hidden(),
+                            .n_stored = pass_.stack().d_model,
+                            .epilogue = Epilogue::add};
+        const void* mixed = pass_.operand(t_.output.type, pass_.attended(), pass_.seq_len, r_.value_width());
+        add_to_stream(pass_, "recurrent", output, mixed, block_, norms);
+    }
+
+private:
+    /// A sequence's state of this layer.
+    struct LayerState {
+        const float* from;  // null: zeros
+        float* to;
+    };
+    [[nodiscard]] LayerState state_of(const Sequence& s) const noexcept {
+        const auto [step, first] = pass_.step_of(s);
+        const StateStep state =
+            CacheAccess::pool(step.cache)->states->step(CacheAccess::slot(step.cache), first == 0);
+        const auto at = [&](auto* bytes) { return bytes ? bytes + state_offset_ : nullptr; };
+        return {reinterpret_cast<const float*>(at(state.from)), reinterpret_cast<float*>(at(state.to))};
+    }
+
+    /// Products of weights whose operands have one kind go together.
+    void project(const NormWeights& norm) noexcept {
+        const Rows out = pass_.projected();
+        const bool heads = r_.has_states(), by_delta = r_.kind == Recurrence::delta;
+        const auto part = [&](const Matrix& matrix, VectorOffset bias, std::uint64_t at, Activation activation) {
+            return Linear{.matrix = matrix,
+                          .bias = bias,
+                          .out = {out.data + at, out.stride},
+                          .n_stored = matrix.n_rows,
+                          .activation = activation};
+        };
+        const Linear parts[] = {part(t_.query, t_.query_bias, 0, Activation::none),
+                                part(t_.key, t_.key_bias, at_.key, Activation::none),
+                                part(t_.value, t_.value_bias, at_.value, Activation::none),
+                                part(t_.gate, t_.gate_bias, at_.gate, Activation::silu),
+                                part(t_.step, t_.step_bias, by_delta ? at_.decay : at_.rate, Activation::softplus),
+                                part(t_.rate, 0, at_.rate, Activation::sigmoid)};
+        const std::size_t n = !heads ? 3 : by_delta ? 6 : 5;
+        for (std::size_t first = 0, end; first < n; first = end) {
+            const Type type = parts[first].matrix.type;
+            for (end = first + 1; end < n && operand_kind(parts[end].matrix.type) == operand_kind(type);) ++end;
+            const void* operand = pass_.operand(type, pass_.hidden(), pass_.seq_len, pass_.stack().d_model, norm);
+            pass_.multiply("recurrent projections", {}, std::span(parts).subspan(first, end - first), operand,
+                           pass_.seq_len);
+        }
+    }
+
+    /// Units: of each sequence its heads of queries, keys and values, or its panels of channels; then rows, whose rates and decays
+    /// follow from the step.
+    void convolve() noexcept {
+        const std::uint32_t n_queries = r_.n_key_heads, n_of_channels = 2 * n_queries + r_.n_heads;
+        const std::uint32_t n_each = r_.has_states() ? n_of_channels : static_cast<std::uint32_t>(n_panels());
+        const auto n_sequences = static_cast<std::uint32_t>(pass_.self.size());
+        const std::uint32_t n_convolved = n_each * n_sequences, n_rows = r_.has_states() ? pass_.seq_len : 0;
+        fill_norms();
+        pass_.phase("convolution", pass_.all(pass_.attended(), r_.n_channels()), in_parts(n_convolved + n_rows),
+                    [&](Pass::Share mine) {
+                        for (std::uint32_t i = mine.begin; i < mine.end; ++i)
+                            i < n_convolved ? convolve(pass_.self[i / n_each], i % n_each) : make_decays(i - n_convolved);
+                    });
+    }
+    [[nodiscard]] std::uint64_t n_panels() const noexcept { return (r_.n_channels() + kLanes - 1) / kLanes; }
+
+    /// Channels [first, first + n) of one head, or of one panel.
+    void convolve(const Sequence& s, std::uint32_t unit) noexcept {
+        const std::uint32_t n_queries = r_.n_key_heads;
+        std::uint32_t first = unit * kLanes, n = r_.n_channels() - first < kLanes ? r_.n_channels() - first : kLanes;
+        if (r_.has_states()) {
+            const bool is_value = unit >= 2 * n_queries;
+            first = is_value ? 2 * r_.query_width() + (unit - 2 * n_queries) * r_.value_dim : unit * r_.key_dim;
+            n = is_value ? r_.value_dim : r_.key_dim;
+        }
+        const Rows projected = pass_.projected(), out = pass_.attended();
+        const float* row = projected[s.row];
+        const LayerState state = state_of(s);
+        const auto of_channels = [&](const float* all) { return all ? all + first : nullptr; };
+        const bool gated = !r_.has_states();
+        pass_.workspace.kernels->floats.convolve(
+            {.x = row + (gated ? at_.value : 0) + first,
+             .factor = gated ? row + at_.key + first : nullptr,
+             .output_factor = gated ? row + first : nullptr,
+             .x_stride = static_cast<std::size_t>(projected.stride),
+             .n_rows = s.n_rows,
+             .n_channels = n,
+             .n_taps = r_.n_taps,
+             .kernel = pass_.workspace.vector(t_.kernel) + first,
+             .kernel_stride = r_.n_channels(),
+             .bias = of_channels(pass_.workspace.vector(t_.kernel_bias)),
+             .past = of_channels(state.from),
+             .kept = state.to + first,
+             .out = out[s.row] + first,
+             .out_stride = static_cast<std::size_t>(out.stride)});
+        if (unit == 0) clear_padding(state);
+        if (r_.kind == Recurrence::delta && unit < 2 * n_queries)
+            for (std::uint32_t i = 0; i < s.n_rows; ++i) norm_head(out[s.row + i] + first, unit < n_queries);
+    }
+    /// Behind what the convolution remembers.
+    void clear_padding(const LayerState& state) const noexcept {
+        const std::uint64_t used = std::uint64_t{r_.n_taps - 1u} * r_.n_channels();
+        std::memset(state.to + used, 0, static_cast<std::size_t>(kept_inputs(r_) - used) * sizeof(float));
+    }
+
+    /// Length 1 is an RMS norm with a weight of 1/√key_dim. Each member has the weights of keys, then those of queries, in its scratch.
+    void fill_norms() noexcept {
+        if (r_.kind != Recurrence::delta) return;
+        const float of_key = 1.0f / std::sqrt(static_cast<float>(r_.key_dim)), of_query = of_key * of_key;
+        for (std::uint32_t i = 0; i < r_.key_dim; ++i) {
+            pass_.scratch()[i] = of_key;
+            pass_.scratch()[pad(r_.key_dim) + i] = of_query;
+        }
+    }
+    void norm_head(float* head, bool is_query) const noexcept {
+        constexpr float kEpsilon = 1e-6f;  // added to a squared length
+        const float* weight = pass_.scratch() + (is_query ? pad(r_.key_dim) : 0);
+        pass_.workspace.kernels->floats.rms_norm(head, r_.key_dim, weight,
+                                                 kEpsilon / static_cast<float>(r_.key_dim), head);
+    }
+
+    /// e^(A·d) of each head, beside the rate. Where d is the rate itself, it is kept within its bounds.
+    void make_decays(std::uint32_t row) noexcept {
+        float *rate = pass_.projected()[row] + at_.rate, *decay = pass_.projected()[row] + at_.decay;
+        const float* a = pass_.workspace.vector(t_.decay);
+        for (std::uint32_t head = 0; head < r_.n_heads; ++head) {
+            if (r_.kind == Recurrence::state_space) {
+                float d = rate[head];
+                if (r_.step_most != 0.0f) d = d < r_.step_least ? r_.step_least : d > r_.step_most ? r_.step_most : d;
+                rate[head] = decay[head] = d;
+            }
+            decay[head] = a[head] * decay[head];
+        }
+        pass_.workspace.kernels->floats.unary[static_cast<int>(Unary::exp)](decay, r_.n_heads, decay);
+    }
+
+    /// Units: the panels of each head's state, of one sequence after another. What they give goes where the values were.
+    void update_states() noexcept {
+        const std::uint32_t n_panels = state_panels(r_), n_each = r_.n_heads * n_panels;
+        const auto n_sequences = static_cast<std::uint32_t>(pass_.self.size());
+        const Output output = pass_.all({pass_.projected().data, pass_.projected().stride}, r_.value_width());
+        pass_.phase("states", output, in_parts(n_each * n_sequences), [&](Pass::Share mine) {
+            for (std::uint32_t i = mine.begin; i < mine.end; ++i)
+                update(pass_.self[i / n_each], i % n_each / n_panels, i % n_panels);
+        });
+    }
+    void update(const Sequence& s, std::uint32_t head, std::uint32_t panel) noexcept {
+        const std::uint32_t key_head = head / (r_.n_heads / r_.n_key_heads), column = panel * kLanes,
+                            left = r_.value_dim - column;
+        const Rows projected = pass_.projected(), convolved = pass_.attended();
+        const float* row = convolved[s.row];
+        const LayerState state = state_of(s);
+        const std::uint64_t at = kept_inputs(r_) +
+                                 (std::uint64_t{head} * state_panels(r_) + panel) * r_.key_dim * kLanes;
+        const std::uint64_t of_value = std::uint64_t{head} * r_.value_dim + column;
+        const float* skip = pass_.workspace.vector(t_.skip);
+        pass_.workspace.kernels->floats.update_state(
+            {.query = row + std::uint64_t{key_head} * r_.key_dim,
+             .key = row + at_.key + std::uint64_t{key_head} * r_.key_dim,
+             .value = row + at_.value + of_value,
+             .stride = static_cast<std::size_t>(convolved.stride),
+             .decay = projected[s.row] + at_.decay + head,
+             .rate = projected[s.row] + at_.rate + head,
+             .scalar_stride = static_cast<std::size_t>(projected.stride),
+             .skip = skip ? skip + head : nullptr,
+             .from = state.from ? state.from + at : nullptr,
+             .state = state.to + at,
+             .out = projected[s.row] + of_value,
+             .out_stride = static_cast<std::size_t>(projected.stride),
+             .n_rows = s.n_rows,
+             .key_dim = r_.key_dim,
+             .n_values = left < kLanes ? left : kLanes});
+    }
+
+    void gate_and_norm() noexcept {
+        const std::uint32_t width = r_.value_width(), n_groups = r_.n_norm_groups,
+                            n = n_groups ? width / n_groups : width;
+        pass_.phase("recurrent norm", pass_.all(pass_.attended(), width), in_parts(pass_.seq_len),
+                    [&](Pass::Share mine) {
+                        for (std::uint32_t row = mine.begin; row < mine.end; ++row) {
+                            const float *from = pass_.projected()[row], *gate = from + at_.gate;
+                            float* to = pass_.attended()[row];
+                            if (r_.gate_first || !n_groups)
+                                for (std::uint32_t i = 0; i < width; ++i) to[i] = from[i] * gate[i];
+                            for (std::uint32_t group = 0; group < n_groups; ++group) {
+                                const std::uint64_t first = std::uint64_t{group} * n, of_weight = r_.shared_norm ? 0 : first;
+                                const NormWeights norm{Norm::rms, t_.state_norm + of_weight * sizeof(float), 0,
+                                                       block_.norm_epsilon};
+                                pass_.norm(norm, (r_.gate_first ? to : from) + first, n, to + first);
+                            }
+                            if (n_groups && !r_.gate_first)
+                                for (std::uint32_t i = 0; i < width; ++i) to[i] = to[i] * gate[i];
+                        }
+                    });
+    }
+
+    Pass& pass_;
+    const Block& block_;
+    const RecurrentShape& r_;
+    const RecurrentTensors& t_;
+    RowParts at_;
+    std::uint64_t state_offset_;
+};
+
+}  // namespace
+
+void RecurrentTensors::plan(const Planning& p) noexcept {
+    bool any = false;
+    for (const Block& b : p.stack.used_blocks()) any |= b.recurrent;
+    if (!any) return;
+    const RecurrentShape& r = p.stack.recurrent;
+    grow_to(p.map.projected_stride, RowParts(r).end);
+    grow_to(p.map.attended_stride, pad(r.n_channels()));
+    grow_to(p.map.scratch_stride, 2 * pad(r.key_dim));
+    grow_to(p.widest.operand, r.value_width());
+}
+
+void Recurrent::run(Pass& pass, const Block& block) noexcept { RecurrentPart(pass, block).run(); }
+
+}  // namespace fovea
