@@ -9,7 +9,7 @@ namespace {
 constexpr ModelType kLfm2Types[] = {
     {"lfm2", R"({"max_position_embeddings": 128000, "num_key_value_heads": 8, "rope_theta": 1000000.0,
                  "block_multiple_of": 256, "block_ffn_dim_multiplier": 1.0, "block_auto_adjust_ff_dim": true})"}};
-constexpr ModelType kMoeTypes[] = {
+constexpr ModelType kLfm2MoeTypes[] = {
     {"lfm2_moe",
      R"({"max_position_embeddings": 128000, "num_key_value_heads": 8, "rope_theta": 1000000.0, "num_dense_layers": 2,
          "num_experts_per_tok": 4, "num_experts": 32, "moe_intermediate_size": 1792, "norm_topk_prob": true})"}};
@@ -31,7 +31,7 @@ constexpr auto kLfm2Names = kLlamaNames.with({
     {Role::recurrent_output, "#conv.out_proj.weight"},
 });
 
-constexpr auto kMoeNames = kLfm2Names.with({
+constexpr auto kLfm2MoeNames = kLfm2Names.with({
     {Role::router, "#feed_forward.gate.weight"},
     {Role::choice_bias, "#feed_forward.expert_bias"},
     {Role::expert_up, "#feed_forward.experts.*.w3.weight", Within::alone, "#feed_forward.experts.*.w1.weight"},
@@ -105,6 +105,6 @@ void read_lfm2(const Fields& all, const std::string& type, HfConfig& result) {
 }  // namespace
 
 const Family families::lfm2 = {.types = kLfm2Types, .names = kLfm2Names, .read = read_lfm2};
-const Family families::lfm2_moe = {.types = kMoeTypes, .names = kMoeNames, .read = read_lfm2};
+const Family families::lfm2_moe = {.types = kLfm2MoeTypes, .names = kLfm2MoeNames, .read = read_lfm2};
 
 }  // namespace fovea

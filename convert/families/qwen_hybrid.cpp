@@ -101,8 +101,7 @@ void read_hybrid(const Fields& fields, const std::string& type, HfConfig& result
     std::vector<LayerShape> layers;
     for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
         const Block& own = is_sparse[i] ? sparse : block;
-        layers.push_back(recurs[i] ? LayerShape{recurrent_block(own), {}, {}}
-                                   : with_rope(fields, own, nullptr, 0.25));
+        layers.push_back(recurs[i] ? LayerShape{recurrent_block(own), {}, {}} : with_rope(fields, own, nullptr, 0.25));
     }
     set_layers(fields, layers, result);
 }

@@ -19,13 +19,28 @@
 #include "convert/weights/mapped_weights.h"
 #include "convert/weights/relative_bias.h"
 #include "host/base/error.h"
-#include "host/base/exact_math.h"
 #include "host/base/words.h"
 
 namespace fovea {
 namespace {
 
 bool is_head(Role role) { return role >= Role::head_map && role <= Role::head_norm_bias; }
+
+/// What follows from the configuration alone.
+std::optional<std::vector<float>> computed_values(const HfConfig& config, const Stack& stack, const TensorSpec& spec) {
+    if (spec.role == Role::rope_frequencies)
+        return rope_frequencies(config.ropes[spec.layer], stack.blocks[spec.layer].attention.rotary_dim);
+    if (spec.role == Role::distance_buckets) return config.distances.buckets.of;
+    if (spec.role == Role::alibi_slopes) return config.slopes[spec.layer];
+    if (spec.role == Role::position_embedding && !config.positions.empty()) return config.positions;
+    return {};
+}
+
+/// What transformers calls all experts' matrices in one tensor, where a family has one for each.
+std::string of_all_experts(const std::string& name, bool up) {
+    const std::size_t number = name.find('*');
+    return number == name.npos ? "" : name.substr(0, number) + (up ? "gate_up_proj" : "down_proj");
+}
 
 /// What quantizers add to modules that have no bias.
 bool is_empty_bias(const Safetensors& files, const std::string& name, const SourceTensor& tensor) {
@@ -115,13 +130,7 @@ private:
     }
 
     void add(const Stack& stack, const TensorSpec& spec) override {
-        if (spec.role == Role::rope_frequencies)
-            return weights_.add_computed(
-                spec, rope_frequencies(config_.ropes[spec.layer], stack.blocks[spec.layer].attention.rotary_dim));
-        if (spec.role == Role::distance_buckets) return weights_.add_computed(spec, config_.distances.buckets.of);
-        if (spec.role == Role::alibi_slopes) return weights_.add_computed(spec, config_.slopes[spec.layer]);
-        if (spec.role == Role::position_embedding && !config_.positions.empty())
-            return weights_.add_computed(spec, config_.positions);
+        if (auto values = computed_values(config_, stack, spec)) return weights_.add_computed(spec, std::move(*values));
         if (!config_.map_files.empty() && is_head(spec.role))
             return add_whole(config_.map_files.at(spec.layer),
                              spec.role == Role::head_map ? "linear.weight" : "linear.bias", spec);
@@ -145,18 +154,7 @@ private:
         const bool shared = spec.role == Role::shared_up;
         if (block.feed.gated && (shared || spec.role == Role::up || spec.role == Role::up_bias))
             return add_gated(shared ? block.experts.shared_d_ff : block.feed.d_ff, spec, place, name);
-        SourceRows part{.n_all = vector ? spec.n_cols : spec.n_rows};
-        if (place.within == Within::joined)
-            part = recurrent_part(stack.recurrent, config_.recurrent_rows, spec.role);
-        else if (place.within == Within::gate_beside)
-            part = beside_gate(block.attention, spec.role);
-        else if (place.within != Within::alone)
-            part = projection_part(block, spec.role, place.within);
-        if (spec.role == Role::token_embedding) part.n_all += config_.family->n_further_tokens;
-        if (spec.role == Role::position_embedding) {
-            part.begin = config_.n_skipped_positions;
-            part.n_all += part.begin;
-        }
+        const SourceRows part = rows_of(config_, spec, place.within);
         RowOrder order = rotary_order(stack, spec, config_.ropes);
         order.run = part.run;
         order.stride = part.stride;
@@ -224,18 +222,11 @@ private:
         weights_.add(spec, mapped_table(table, matrix, inner, spec.n_cols, is_output));
     }
 
-    /// A recurrent part's vectors, where ours are others than the source's.
     void add_remade(const RecurrentShape& r, const TensorSpec& spec, const std::string& name) {
-        const bool is_kernel = spec.role == Role::recurrent_kernel;
         std::vector<float> values(spec.n_cols);
-        std::vector<std::uint64_t> shape = {spec.n_cols};
-        if (is_kernel) shape = {r.n_channels(), 1, r.n_taps};
-        read_vector(plain(floats(files_, name, shape, false), name), spec.n_cols, values.data());
-        if (is_kernel) values = kernel_of(r, config_.recurrent_rows, values);
-        if (spec.role == Role::recurrent_kernel_bias) values = in_our_channels(r, config_.recurrent_rows, values);
-        if (spec.role == Role::recurrent_decay)
-            for (float& a : values) a = static_cast<float>(-exact_exp(a));
-        weights_.add_computed(spec, std::move(values));
+        const TensorView found = floats(files_, name, shape_before(r, spec.role, spec.n_cols), false);
+        read_vector(plain(found, name), spec.n_cols, values.data());
+        weights_.add_computed(spec, remade(config_, spec.role, std::move(values)));
     }
 
     void add_relative(const Block& block, const TensorSpec& spec, const std::string& name) {
@@ -268,12 +259,6 @@ private:
         if (gate.type != up.type && !gate.dequantize && !up.dequantize)
             throw host::Error("tensor " + gate_name + ": expected the type of " + name);
         weights_.add_gated(spec, gate, up, d_ff);
-    }
-
-    /// What transformers calls all experts' matrices in one tensor, where a family has one for each.
-    static std::string of_all_experts(const std::string& name, bool up) {
-        const std::size_t number = name.find('*');
-        return number == name.npos ? "" : name.substr(0, number) + (up ? "gate_up_proj" : "down_proj");
     }
 
     /// A tensor, or a gate and an up, for each expert.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "host/base/error.h"
+#include "host/base/exact_math.h"
 
 namespace fovea {
 namespace {
@@ -91,6 +91,19 @@ std::vector<float> kernel_of(const RecurrentShape& r, std::span<const RecurrentR
         for (std::uint32_t tap = 0; tap < r.n_taps; ++tap)
             ours[std::size_t{tap} * r.n_channels() + order[i]] = source[i * r.n_taps + tap];
     return ours;
+}
+
+std::vector<float> remade(const HfConfig& config, Role role, std::vector<float> values) {
+    const RecurrentShape& r = config.stack().recurrent;
+    if (role == Role::recurrent_kernel) return kernel_of(r, config.recurrent_rows, values);
+    if (role == Role::recurrent_kernel_bias) return in_our_channels(r, config.recurrent_rows, values);
+    for (float& a : values) a = static_cast<float>(-exact_exp(a));
+    return values;
+}
+
+std::vector<std::uint64_t> shape_before(const RecurrentShape& r, Role role, std::uint64_t n) {
+    if (role == Role::recurrent_kernel) return {r.n_channels(), 1, r.n_taps};
+    return {n};
 }
 
 }  // namespace fovea

@@ -19,8 +19,13 @@ namespace fovea {
 /// One map among the rows of the matrix that holds it.
 [[nodiscard]] SourceRows recurrent_part(const RecurrentShape& r, std::span<const RecurrentRows> all, Role map);
 
-/// Of attention whose query map has an output gate's rows behind each head's: the rows of the one or the other.
+/// Queries or the output gate, where one matrix has each head's gate behind its queries.
 [[nodiscard]] SourceRows beside_gate(const AttentionShape& a, Role role);
+
+/// Such a vector of ours, of the source's values: the decay −e^A of each head; or what kernel_of and in_our_channels make.
+[[nodiscard]] std::vector<float> remade(const HfConfig& config, Role role, std::vector<float> values);
+/// The shape that the source has it in, where ours has n elements.
+[[nodiscard]] std::vector<std::uint64_t> shape_before(const RecurrentShape& r, Role role, std::uint64_t n);
 
 /// Our kernel [n_taps][n_channels], of a source's [n_channels][n_taps] whose channels are those of queries, keys and values as its
 /// matrix has them.

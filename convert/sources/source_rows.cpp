@@ -2,10 +2,27 @@
 
 #include "convert/packed/module.h"
 #include "convert/sources/lora.h"
+#include "convert/sources/recurrent_rows.h"
 #include "host/base/error.h"
 #include "host/base/words.h"
 
 namespace fovea {
+
+SourceRows rows_of(const HfConfig& config, const TensorSpec& spec, Within within) {
+    const Stack& stack =
+        spec.stack == StackIndex::encoder ? config.source.config.encoder : config.source.config.decoder;
+    const Block& block = stack.block(spec.role < Role::attention_norm ? 0 : spec.layer);
+    if (within == Within::joined) return recurrent_part(stack.recurrent, config.recurrent_rows, spec.role);
+    if (within == Within::gate_beside) return beside_gate(block.attention, spec.role);
+    if (within != Within::alone) return projection_part(block, spec.role, within);
+    SourceRows rows{.n_all = spec.layout == Layout::vector ? spec.n_cols : spec.n_rows};
+    if (spec.role == Role::token_embedding) rows.n_all += config.family->n_further_tokens;
+    if (spec.role == Role::position_embedding) {
+        rows.begin = config.n_skipped_positions;
+        rows.n_all += rows.begin;
+    }
+    return rows;
+}
 
 SourceRows projection_part(const Block& b, Role role, Within within) {
     const std::uint32_t in_group = b.attention.n_heads / b.attention.n_kv_heads;

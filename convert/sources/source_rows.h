@@ -15,6 +15,9 @@ struct SourceRows {
     std::uint32_t run = 0, stride = 0;   ///< as in RowOrder
 };
 
+/// The rows that are the tensor of a spec, by the place that a family's list says.
+[[nodiscard]] SourceRows rows_of(const HfConfig& config, const TensorSpec& spec, Within within);
+
 /// Query, key or value of a block among the rows of all three.
 [[nodiscard]] SourceRows projection_part(const Block& b, Role role, Within within);
 

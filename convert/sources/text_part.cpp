@@ -12,11 +12,11 @@ namespace {
 
 /// Those whose text model sees texts alone as it would without the rest: causal, with the same positions.
 constexpr std::string_view kModelTypes[] = {
-    "gemma3",   "gemma4",    "mistral3",   "qwen2_vl",         "qwen2_5_vl",      "qwen3_vl",    "qwen3_vl_moe",
-    "mllama",   "llava",     "llava_next", "llava_next_video", "llava_onevision", "video_llava", "vipllava",
-    "qwen3_5",  "qwen3_5_moe",
-    "internvl", "idefics2",  "idefics3",   "smolvlm",          "qwen2_audio",     "voxtral",     "glm4v",
-    "glm46v",   "exaone4_5", "got_ocr2",   "lighton_ocr",      "ovis2",           "deepseek_vl", "video_llama_3"};
+    "gemma3",      "gemma4",       "mistral3",   "qwen2_vl",         "qwen2_5_vl",      "qwen3_vl",    "qwen3_vl_moe",
+    "mllama",      "llava",        "llava_next", "llava_next_video", "llava_onevision", "video_llava", "vipllava",
+    "qwen3_5",     "qwen3_5_moe",  "internvl",   "idefics2",         "idefics3",        "smolvlm",     "qwen2_audio",
+    "voxtral",     "glm4v",        "glm46v",     "exaone4_5",        "got_ocr2",        "lighton_ocr", "ovis2",
+    "deepseek_vl", "video_llama_3"};
 
 /// Those whose published files have the text model's fields among their own, and its type.
 constexpr std::pair<std::string_view, const char*> kFlat[] = {{"qwen2_vl", "qwen2_vl_text"},

@@ -12,8 +12,8 @@
 #include "engine/blocks/attention.h"
 #include "engine/blocks/experts.h"
 #include "engine/blocks/layer_inputs.h"
-#include "engine/blocks/recurrent.h"
 #include "engine/blocks/stream.h"
+#include "engine/recurrent/recurrent.h"
 
 namespace fovea {
 namespace {
@@ -55,9 +55,22 @@ void run_parallel(Pass& pass, const Layer& layer, const Block& block) noexcept {
     add_inner(pass, t, block);
 }
 
+void run_recurrent(Pass& pass, const Block& block) noexcept {
+    const RecurrentTensors& t = pass.of_layer(pass.workspace.recurrent());
+    const PartNorms norms = part_norms(block, t);
+    Recurrent::mix(pass, block, norms.before);
+    const Linear output{.matrix = t.output,
+                        .bias = t.output_bias,
+                        .out = pass.hidden(),
+                        .n_stored = pass.stack().d_model,
+                        .epilogue = Epilogue::add};
+    const void* mixed = pass.operand(t.output.type, pass.attended(), pass.seq_len, t.output.n_cols);
+    add_to_stream(pass, "recurrent", output, mixed, block, norms);
+}
+
 void run_parts(Pass& pass, const Layer& layer, const Block& block) noexcept {
     if (has(Part::block_variants) && block.feed.parallel) return run_parallel(pass, layer, block);
-    if (has(Part::states) && block.recurrent) Recurrent::run(pass, block);
+    if (has(Part::states) && block.recurrent) run_recurrent(pass, block);
     for (const Reads reads : {Reads::self, Reads::memory}) {
         if (!(reads == Reads::self ? block.attention.n_heads != 0
                                    : has(Part::vectors) && block.attention.cross_attention))

@@ -7,8 +7,7 @@ namespace fovea {
 void gate_output(Pass& pass, const Layer& layer, const Block& block) noexcept {
     const Matrix& matrix = pass.of_layer(pass.workspace.gates()).gate;
     const std::uint32_t width = matrix.n_rows;
-    const Linear gate{
-        .matrix = matrix, .out = pass.projected(), .n_stored = width, .activation = Activation::sigmoid};
+    const Linear gate{.matrix = matrix, .out = pass.projected(), .n_stored = width, .activation = Activation::sigmoid};
     const void* rows = pass.operand(matrix.type, pass.hidden(), pass.seq_len, pass.stack().d_model,
                                     part_norms(block, layer.self).before);
     pass.multiply("attention gate", {}, {&gate, 1}, rows, pass.seq_len);

@@ -33,8 +33,9 @@ constexpr float kErfc[] = {-0x1.a0615ap-13f, -0x1.20ae92p+0f, -0x1.463f62p-1f, -
                            0x1.6c06dap-6f,   -0x1.8e9a44p-9f, 0x1.9a75e4p-13f};
 
 // log(1 + u) / u for 0 <= u <= 1
-constexpr float kLog1p[] = {1.0f,           -0x1.ffffd2p-2f, 0x1.554dd8p-2f,  -0x1.ff2518p-3f, 0x1.9353f2p-3f,
-                            -0x1.3a62aap-3f, 0x1.b52c4ap-4f,  -0x1.d7cf8ep-5f, 0x1.4a6fd6p-6f,  -0x1.b1ee3ep-9f};
+constexpr float kLog1p[] = {1.0f,           -0x1.ffffd2p-2f, 0x1.554dd8p-2f, -0x1.ff2518p-3f,
+                            0x1.9353f2p-3f, -0x1.3a62aap-3f, 0x1.b52c4ap-4f, -0x1.d7cf8ep-5f,
+                            0x1.4a6fd6p-6f, -0x1.b1ee3ep-9f};
 
 constexpr float kSinMax = 0x1p+22f;  // radians; beyond, n would not fit kRound's low bits
 constexpr float kTwoOverPi = 0x1.45f306p-1f;

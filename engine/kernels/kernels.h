@@ -169,8 +169,8 @@ struct AttendMerge {
 /// the channel's bias, or at 0, and goes over the inputs of the n_taps − 1 rows before it and its own: sum = fma(kernel, input, sum),
 /// the oldest first. Its output is sum·output_factor, or SiLU of the sum without such factors.
 struct Convolve {
-    const float* x;                      // [n_rows][x_stride]
-    const float* factor = nullptr;       // [n_rows][x_stride]; null: none
+    const float* x;                        // [n_rows][x_stride]
+    const float* factor = nullptr;         // [n_rows][x_stride]; null: none
     const float* output_factor = nullptr;  // the same
     std::size_t x_stride;
     std::uint32_t n_rows, n_channels, n_taps;

@@ -216,17 +216,11 @@ void check_block(const Stack& s, const Block& b, Checks& check) {
     check.needs("attention_sinks", a.attention_sinks, a.n_heads != 0 && !a.no_projections);
     check.needs("head_norm", a.head_norm != HeadNorm::shared, a.query_key_norm != Norm::none);
     if (a.n_heads == 0) {
-        check.expect(b.feed.d_ff != 0 || b.recurrent, "n_heads or d_ff", 1, 0);
+        check.expect(b.feed.d_ff != 0 || (has(Part::states) && b.recurrent), "n_heads or d_ff", 1, 0);
         // Their products have no bound without heads, and a plan adds them up.
-        check("n_kv_heads", a.n_kv_heads, 0, 0);
-        check("head_dim", a.head_dim, 0, 0);
-        check("value_head_dim", a.value_head_dim, 0, 0);
-        if (has(Part::latent)) {
-            check("query_rank", b.latent.query_rank, 0, 0);
-            check("latent_query_dim", b.latent.query_dim, 0, 0);
-            check("latent_value_dim", b.latent.value_dim, 0, 0);
-        }
-        return check.expect(a.position == Position::none, "n_heads", 1, 0);
+        std::uint32_t sizes = a.n_kv_heads | a.head_dim | a.value_head_dim;
+        if (has(Part::latent)) sizes |= b.latent.query_rank | b.latent.query_dim | b.latent.value_dim;
+        return check.expect(a.position == Position::none && !sizes, "n_heads", 1, 0);
     }
     check("n_kv_heads", a.n_kv_heads, 1, a.n_heads);
     check("head_dim", a.head_dim, 1, kMaxWidth);

@@ -69,17 +69,12 @@ template<std::size_t kBytes>
 
 /// Whether this build has the part that a record of the format is for.
 [[nodiscard]] constexpr bool reads_record(RecordTag tag) noexcept {
-    switch (tag) {
-        case RecordTag::adapter: return has(Part::adapters);
-        case RecordTag::sound: return has(Part::vectors);
-        case RecordTag::recurrent: return has(Part::states);
-        default: return true;
-    }
+    return tag == RecordTag::adapter ? has(Part::adapters) : tag == RecordTag::sound ? has(Part::vectors) : true;
 }
 
 /// One record of the config section into the stack it belongs to.
 [[nodiscard]] Status read_record(const RecordHeader& header, Bytes payload, Config& config) noexcept {
-    constexpr auto kLastTag = static_cast<std::uint32_t>(RecordTag::recurrent);
+    constexpr auto kLastTag = static_cast<std::uint32_t>(has(Part::states) ? RecordTag::recurrent : RecordTag::sound);
     const bool known = header.tag >= static_cast<std::uint32_t>(RecordTag::stack) && header.tag <= kLastTag;
     if (!known || !reads_record(static_cast<RecordTag>(header.tag))) {
         if (!(header.flags & kCritical)) return {};
@@ -100,6 +95,7 @@ template<std::size_t kBytes>
                 kBlockRecordBytes > 104 ? "bytes of a block record" : "bytes of a block record without experts",
                 [&](auto& field) { for_each_block_field(stack.blocks[header.index], field); });
         case RecordTag::head_map:
+            if (!has(Part::vectors)) return {Code::unsupported, "vectors: left out of this build", 0, 0};
             if (header.index >= kMaxHeadMaps)
                 return invalid("maps of a head at most", kMaxHeadMaps, header.index + std::uint64_t{1});
             return read_fields<kHeadMapRecordBytes>(payload, "bytes of a head map's record", [&](auto& field) {

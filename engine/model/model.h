@@ -11,7 +11,7 @@ static_assert(sizeof(Model) <= kModelBytes);
 
 struct ModelAccess {
     /// Runs every check of open_model; on success fills `model`.
-    [[nodiscard]] static Status read(std::span<const std::byte> bytes, Model & model) noexcept;
+    [[nodiscard]] static Status read(std::span<const std::byte> bytes, Model& model) noexcept;
 
     /// The tensor of that role, or null. The directory is sorted: O(log n).
     [[nodiscard]] static const TensorRecord* find(const Model& model, StackIndex stack, std::uint32_t layer,
@@ -31,12 +31,12 @@ struct ModelAccess {
     }
 
     /// The configuration of a model of no tensors, to be filled in.
-    [[nodiscard]] static Config& config(Model & model) noexcept { return model.config_; }
+    [[nodiscard]] static Config& config(Model& model) noexcept { return model.config_; }
 
 private:
-    [[nodiscard]] static Status read_sections(Model & model) noexcept;
+    [[nodiscard]] static Status read_sections(Model& model) noexcept;
     [[nodiscard]] static Status read_tensors(std::span<const std::byte> section, std::uint64_t weights_bytes,
-                                             Model & model) noexcept;
+                                             Model& model) noexcept;
 };
 
 /// Whether a number in a file is a role that this reader knows (names.cpp).

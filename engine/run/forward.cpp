@@ -1,7 +1,6 @@
 // Steps become passes: what is checked, which pages are taken, and which rows go together.
 #include <cstring>
 
-#include "engine/model/states.h"
 #include "engine/pass/pass.h"
 #include "platform/float_env.h"
 
@@ -129,7 +128,6 @@ public:
           steps_(steps),
           reads_memory_(has(Part::vectors) && reads_memory(w.model.config())),
           has_planes_(has_planes(w.model.config().decoder)),
-          has_states_(state_bytes(w.model.config().decoder) != 0),
           lists_(w.map.steps, w.limits, reads_memory_),
           vocab_size_(w.model.config().decoder.vocab_size) {}
 
@@ -158,7 +156,8 @@ private:
         return static_cast<std::uint32_t>(n);
     }
     [[nodiscard]] bool is_asked_for(const Step& step) const noexcept {
-        return has(Part::rows) && (has_planes_ || has_states_ || !step.rows.empty() || !step.spans.empty());
+        if (has(Part::states) && has_states(*CacheAccess::pool(step.cache))) return true;
+        return has(Part::rows) && (has_planes_ || !step.rows.empty() || !step.spans.empty());
     }
 
     /// The next n rows of a step as rows from `row` on.
@@ -266,7 +265,7 @@ private:
 
     WorkspaceState& w_;
     const StepList& steps_;
-    bool reads_memory_, has_planes_, has_states_;
+    bool reads_memory_, has_planes_;
     StepLists lists_;
     std::size_t vocab_size_, step_ = 0, n_done_ = 0;  // where the next pass starts
     Sequence one_, one_beside_memory_;

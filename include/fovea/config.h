@@ -303,8 +303,6 @@ struct Stack {
     /// For an encoder whose input is frames of n_mels each in place of vectors of d_model.
     Sound sound{};
 
-    RecurrentShape recurrent{};
-
     /// Above 0 the file is no model but an adapter of one (Hu et al. 2021): it has products of this rank for the
     /// matrices whose bits `adapted` has, and no other tensor. Everything else is as in the model.
     std::uint32_t adapter_rank = 0;
@@ -312,6 +310,8 @@ struct Stack {
     /// The CRC-32C of the vectors (norms, biases) of the model that the adapter is for, which are the same in files of every
     /// type of weights. 0: not known.
     std::uint32_t adapter_base = 0;
+
+    RecurrentShape recurrent{};
 
     [[nodiscard]] bool adapts(Adapted matrix) const noexcept {
         return (adapted & static_cast<std::uint32_t>(matrix)) != 0;

@@ -99,6 +99,8 @@ inline constexpr FloatOperation kOperations[] = {
     {"silu_clamped", kFloatBytes, unary<unary_of(Activation::silu_clamped)>},
     {"relu2", kFloatBytes, unary<unary_of(Activation::relu2)>},
     {"quick_gelu", kFloatBytes, unary<unary_of(Activation::quick_gelu)>},
+    {"sigmoid", kFloatBytes, unary<unary_of(Activation::sigmoid)>},
+    {"softplus", kFloatBytes, unary<unary_of(Activation::softplus)>},
     {"softcap", kFloatBytes, softcap},
     {"matmul_relu", kFloatBytes, activate<Activation::relu>},
     {"matmul_gelu", kFloatBytes, activate<Activation::gelu>},

@@ -211,6 +211,58 @@ struct NamedConfig {
     return all;
 }
 
+/// One of each recurrent part, beside layers that attend, whose output is gated.
+[[nodiscard]] inline std::vector<NamedConfig> recurrent_configs() {
+    static constexpr std::uint8_t kLayers[] = {1, 0, 1};
+    const auto with = [](const RecurrentShape& r) {
+        Config config = llama_config(3, 40, 4, 2, 10, 56, 90);
+        Stack& s = config.decoder;
+        s.n_blocks = 2;
+        s.layer_blocks = kLayers;
+        s.recurrent = r;
+        s.blocks[1] = s.blocks[0];
+        s.blocks[1].attention = {.causal = true};
+        s.blocks[1].recurrent = true;
+        s.blocks[0].attention.output_gate = true;
+        return config;
+    };
+    const RecurrentShape convolution{.n_heads = 1,
+                                     .n_key_heads = 1,
+                                     .key_dim = 40,
+                                     .value_dim = 40,
+                                     .kind = Recurrence::convolution,
+                                     .n_taps = 3,
+                                     .input_bias = true,
+                                     .kernel_bias = true,
+                                     .output_bias = true};
+    const RecurrentShape space{.n_heads = 6,
+                               .n_key_heads = 2,
+                               .key_dim = 18,
+                               .value_dim = 9,
+                               .n_norm_groups = 2,
+                               .step_least = 0.3f,
+                               .step_most = 0.9f,
+                               .kind = Recurrence::state_space,
+                               .n_taps = 4,
+                               .gate_first = true,
+                               .kernel_bias = true};
+    const RecurrentShape delta{.n_heads = 4,
+                               .n_key_heads = 2,
+                               .key_dim = 17,
+                               .value_dim = 20,
+                               .n_norm_groups = 4,
+                               .kind = Recurrence::delta,
+                               .n_taps = 2,
+                               .shared_norm = true};
+    Config experts = with(delta);
+    experts.decoder.blocks[1].experts.n = 5, experts.decoder.blocks[1].experts.n_used = 2;
+    experts.decoder.blocks[1].norm_place = NormPlace::both;
+    return {{"short convolutions", with(convolution)},
+            {"state space", with(space)},
+            {"delta rule", with(delta)},
+            {"delta rule, experts, norms on both sides", experts}};
+}
+
 /// A model in memory and the file it is in.
 struct SmallModel {
     AlignedBytes file;

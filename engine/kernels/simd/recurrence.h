@@ -27,9 +27,8 @@ FOVEA_LANES F32x16 input_before(const Convolve& c, std::uint32_t row, std::uint3
             for (std::uint32_t tap = 0; tap < c.n_taps; ++tap)
                 sum = fma(load_up_to(c.kernel + tap * c.kernel_stride + channel, width),
                           input_before(c, row, c.n_taps - 1 - tap, channel, width), sum);
-            const F32x16 y = c.output_factor
-                                 ? sum * load_up_to(c.output_factor + row * c.x_stride + channel, width)
-                                 : silu(sum);
+            const F32x16 y =
+                c.output_factor ? sum * load_up_to(c.output_factor + row * c.x_stride + channel, width) : silu(sum);
             store_up_to(canonical(y), c.out + row * c.out_stride + channel, width);
         }
         for (std::uint32_t i = 0; i + 1 < c.n_taps; ++i)

@@ -41,6 +41,14 @@ Bounded activate(Activation f, Bounded x) {
             return {v / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v))), error};
         case Activation::silu: return {v / (1 + std::exp(-v)), error};
         case Activation::tanh: return {std::tanh(v), x.error + 0x1.8p-23 * (std::abs(v) + x.error)};
+        case Activation::sigmoid: {
+            const double y = 1 / (1 + std::exp(-v));
+            return {y, 0.25 * x.error + 0x1p-22 * y + 0x1p-127};
+        }
+        case Activation::softplus: {
+            const double y = std::max(v, 0.0) + std::log1p(std::exp(-std::abs(v)));
+            return {y, x.error + 0x1p-22 * (y + x.error) + 0x1p-115};
+        }
         case Activation::quick_gelu: return {v / (1 + std::exp(-1.702 * v)), error};
         case Activation::relu2: {  // steeper the larger it is
             const double y = std::max(v, 0.0), most = y + x.error;
@@ -107,9 +115,9 @@ TEST_CASE("scalar matmul: within the bound of its roundings") {
         for (const std::uint32_t n_cols : {1u, 2u, 100u, 512u, 513u, 1300u})
             check({.n_rows = 35, .n_cols = n_cols, .seq_len = 3}, type, ++seed);
         for (const Epilogue epilogue : {Epilogue::store, Epilogue::add, Epilogue::gate})
-            for (const Activation f :
-                 {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu,
-                  Activation::tanh, Activation::silu_clamped, Activation::relu2, Activation::quick_gelu})
+            for (const Activation f : {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh,
+                                       Activation::silu, Activation::tanh, Activation::silu_clamped, Activation::relu2,
+                                       Activation::quick_gelu, Activation::sigmoid, Activation::softplus})
                 for (const bool bias : {false, true})
                     check({.n_rows = 50,
                            .n_cols = 30,

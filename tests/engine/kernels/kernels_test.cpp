@@ -444,14 +444,15 @@ void check_unary_sizes(const Kernels& k) {
 void check_table(const Kernels& k) {
     const auto& [isa, needs, floats, quants, tiles] = k;
     const auto& [types, pack, pack_q8, pack_broad, rms_norm, layer_norm, rope_table, rotate, write_key, write_value,
-                 attend_merge, attend_finish, unary, softcap] = floats;
+                 attend_merge, attend_finish, unary, softcap, convolve, update_state] = floats;
     const auto& [matmul, attend, attend_weights] = types[0];
     CAPTURE(std::string(k.isa));
     CHECK(covers(detect_features(), needs));
     REQUIRE((matmul && attend && attend_weights));
     for (const TypeKernels& of : quants.types) REQUIRE(bool(of.matmul != nullptr));
     REQUIRE((pack && pack_q8 && pack_broad && rms_norm && layer_norm && rope_table && rotate));
-    REQUIRE((write_key[0] && write_value[0] && attend_merge && attend_finish && unary[0] && softcap));
+    REQUIRE((write_key[0] && write_value[0] && attend_merge && attend_finish && unary[0] && softcap && convolve &&
+             update_state));
     check_matmul(k);
     check_pack(k);
     check_pack_quants(k, Type::q8);

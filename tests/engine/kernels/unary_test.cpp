@@ -36,6 +36,8 @@ double exact(Unary f, double x) {
         case Activation::silu_clamped: return std::min(x, 7.0) / (1 + std::exp(-1.702 * std::min(x, 7.0)));
         case Activation::relu2: return std::max(x, 0.0) * std::max(x, 0.0);
         case Activation::quick_gelu: return x / (1 + std::exp(-1.702 * x));
+        case Activation::sigmoid: return 1 / (1 + std::exp(-x));
+        case Activation::softplus: return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
         case Activation::none:
         case Activation::relu: break;
     }
@@ -54,6 +56,8 @@ double allowed(Unary f, double x, double y) {
     }
     if (f == unary_of(Activation::tanh)) return 1.4 * ulp(y);
     if (f == unary_of(Activation::relu2)) return 0.5 * ulp(y);
+    if (f == unary_of(Activation::sigmoid)) return 0x1p-22 * y + 0x1p-127;
+    if (f == unary_of(Activation::softplus)) return 0x1p-22 * y + 0x1p-115;
     return 0x1p-23 * size + 0x1p-149;  // another activation
 }
 

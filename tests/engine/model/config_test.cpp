@@ -139,9 +139,9 @@ TEST_CASE("config: a stack that is not there has no blocks, a block without head
     config.encoder = {};
     config.encoder.max_positions = 1;
     CHECK(std::string(check(config).what) == "n_layers");
-    check_invalid("n_kv_heads", [](Stack&, Block& b) { b.attention.n_heads = 0; });
-    check_invalid("head_dim", [](Stack&, Block& b) { b.attention.n_heads = b.attention.n_kv_heads = 0; });
-    check_invalid("value_head_dim",
+    check_invalid("n_heads", [](Stack&, Block& b) { b.attention.n_heads = 0; });
+    check_invalid("n_heads", [](Stack&, Block& b) { b.attention.n_heads = b.attention.n_kv_heads = 0; });
+    check_invalid("n_heads",
                   [](Stack&, Block& b) { b.attention.n_heads = b.attention.n_kv_heads = b.attention.head_dim = 0; });
 }
 

@@ -2,8 +2,10 @@
 // prompt into calls, or the session's batch.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cfenv>
 #include <cstring>
+#include <iterator>
 #include <vector>
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -50,7 +52,8 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 }  // namespace
 
 TEST_CASE("logits have the same bits on every instruction set, thread count, prompt split and batch") {
-    const std::vector<NamedConfig> all_configs = decoder_configs();
+    std::vector<NamedConfig> all_configs = decoder_configs();
+    std::ranges::copy(recurrent_configs(), std::back_inserter(all_configs));
     for (const NamedConfig& named : all_configs)
         for (const Type type : kTypes)
             for (const Type kv_type : {Type::f32, Type::f16, Type::q8, Type::q4}) {

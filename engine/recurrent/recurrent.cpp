@@ -7,12 +7,11 @@
 //
 // or, where it has no states, q · convolution(k · v) in place of o and z. One row after another is the definition: it does not depend
 // on how a prompt is split. Channels, heads and columns of states are shared out among members.
-#include "engine/blocks/recurrent.h"
+#include "engine/recurrent/recurrent.h"
 
 #include <cmath>
 #include <cstring>
 
-#include "engine/blocks/stream.h"
 #include "engine/model/states.h"
 
 namespace fovea {
@@ -41,21 +40,12 @@ public:
           at_(r_),
           state_offset_(state_bytes(p.stack(), p.layer)) {}
 
-    void run() noexcept {
-        const PartNorms norms = part_norms(block_, t_);
-        project(norms.before);
+    void run(const NormWeights& norm) noexcept {
+        project(norm);
         convolve();
-        if (r_.has_states()) {
-            update_states();
-            gate_and_norm();
-        }
-        const Linear output{.matrix = t_.output,
-                            .bias = t_.output_bias,
-                            .out = pass_.hidden(),
-                            .n_stored = pass_.stack().d_model,
-                            .epilogue = Epilogue::add};
-        const void* mixed = pass_.operand(t_.output.type, pass_.attended(), pass_.seq_len, r_.value_width());
-        add_to_stream(pass_, "recurrent", output, mixed, block_, norms);
+        if (!r_.has_states()) return;
+        update_states();
+        gate_and_norm();
     }
 
 private:
@@ -66,8 +56,7 @@ private:
     };
     [[nodiscard]] LayerState state_of(const Sequence& s) const noexcept {
         const auto [step, first] = pass_.step_of(s);
-        const StateStep state =
-            CacheAccess::pool(step.cache)->states->step(CacheAccess::slot(step.cache), first == 0);
+        const StateStep state = CacheAccess::pool(step.cache)->states->step(CacheAccess::slot(step.cache), first == 0);
         const auto at = [&](auto* bytes) { return bytes ? bytes + state_offset_ : nullptr; };
         return {reinterpret_cast<const float*>(at(state.from)), reinterpret_cast<float*>(at(state.to))};
     }
@@ -110,7 +99,8 @@ private:
         pass_.phase("convolution", pass_.all(pass_.attended(), r_.n_channels()), in_parts(n_convolved + n_rows),
                     [&](Pass::Share mine) {
                         for (std::uint32_t i = mine.begin; i < mine.end; ++i)
-                            i < n_convolved ? convolve(pass_.self[i / n_each], i % n_each) : make_decays(i - n_convolved);
+                            i < n_convolved ? convolve(pass_.self[i / n_each], i % n_each)
+                                            : make_decays(i - n_convolved);
                     });
     }
     [[nodiscard]] std::uint64_t n_panels() const noexcept { return (r_.n_channels() + kLanes - 1) / kLanes; }
@@ -129,21 +119,20 @@ private:
         const LayerState state = state_of(s);
         const auto of_channels = [&](const float* all) { return all ? all + first : nullptr; };
         const bool gated = !r_.has_states();
-        pass_.workspace.kernels->floats.convolve(
-            {.x = row + (gated ? at_.value : 0) + first,
-             .factor = gated ? row + at_.key + first : nullptr,
-             .output_factor = gated ? row + first : nullptr,
-             .x_stride = static_cast<std::size_t>(projected.stride),
-             .n_rows = s.n_rows,
-             .n_channels = n,
-             .n_taps = r_.n_taps,
-             .kernel = pass_.workspace.vector(t_.kernel) + first,
-             .kernel_stride = r_.n_channels(),
-             .bias = of_channels(pass_.workspace.vector(t_.kernel_bias)),
-             .past = of_channels(state.from),
-             .kept = state.to + first,
-             .out = out[s.row] + first,
-             .out_stride = static_cast<std::size_t>(out.stride)});
+        pass_.workspace.kernels->floats.convolve({.x = row + (gated ? at_.value : 0) + first,
+                                                  .factor = gated ? row + at_.key + first : nullptr,
+                                                  .output_factor = gated ? row + first : nullptr,
+                                                  .x_stride = static_cast<std::size_t>(projected.stride),
+                                                  .n_rows = s.n_rows,
+                                                  .n_channels = n,
+                                                  .n_taps = r_.n_taps,
+                                                  .kernel = pass_.workspace.vector(t_.kernel) + first,
+                                                  .kernel_stride = r_.n_channels(),
+                                                  .bias = of_channels(pass_.workspace.vector(t_.kernel_bias)),
+                                                  .past = of_channels(state.from),
+                                                  .kept = state.to + first,
+                                                  .out = out[s.row] + first,
+                                                  .out_stride = static_cast<std::size_t>(out.stride)});
         if (unit == 0) clear_padding(state);
         if (r_.kind == Recurrence::delta && unit < 2 * n_queries)
             for (std::uint32_t i = 0; i < s.n_rows; ++i) norm_head(out[s.row + i] + first, unit < n_queries);
@@ -166,8 +155,8 @@ private:
     void norm_head(float* head, bool is_query) const noexcept {
         constexpr float kEpsilon = 1e-6f;  // added to a squared length
         const float* weight = pass_.scratch() + (is_query ? pad(r_.key_dim) : 0);
-        pass_.workspace.kernels->floats.rms_norm(head, r_.key_dim, weight,
-                                                 kEpsilon / static_cast<float>(r_.key_dim), head);
+        pass_.workspace.kernels->floats.rms_norm(head, r_.key_dim, weight, kEpsilon / static_cast<float>(r_.key_dim),
+                                                 head);
     }
 
     /// e^(A·d) of each head, beside the rate. Where d is the rate itself, it is kept within its bounds.
@@ -201,48 +190,47 @@ private:
         const Rows projected = pass_.projected(), convolved = pass_.attended();
         const float* row = convolved[s.row];
         const LayerState state = state_of(s);
-        const std::uint64_t at = kept_inputs(r_) +
-                                 (std::uint64_t{head} * state_panels(r_) + panel) * r_.key_dim * kLanes;
+        const std::uint64_t at =
+            kept_inputs(r_) + (std::uint64_t{head} * state_panels(r_) + panel) * r_.key_dim * kLanes;
         const std::uint64_t of_value = std::uint64_t{head} * r_.value_dim + column;
         const float* skip = pass_.workspace.vector(t_.skip);
-        pass_.workspace.kernels->floats.update_state(
-            {.query = row + std::uint64_t{key_head} * r_.key_dim,
-             .key = row + at_.key + std::uint64_t{key_head} * r_.key_dim,
-             .value = row + at_.value + of_value,
-             .stride = static_cast<std::size_t>(convolved.stride),
-             .decay = projected[s.row] + at_.decay + head,
-             .rate = projected[s.row] + at_.rate + head,
-             .scalar_stride = static_cast<std::size_t>(projected.stride),
-             .skip = skip ? skip + head : nullptr,
-             .from = state.from ? state.from + at : nullptr,
-             .state = state.to + at,
-             .out = projected[s.row] + of_value,
-             .out_stride = static_cast<std::size_t>(projected.stride),
-             .n_rows = s.n_rows,
-             .key_dim = r_.key_dim,
-             .n_values = left < kLanes ? left : kLanes});
+        pass_.workspace.kernels->floats.update_state({.query = row + std::uint64_t{key_head} * r_.key_dim,
+                                                      .key = row + at_.key + std::uint64_t{key_head} * r_.key_dim,
+                                                      .value = row + at_.value + of_value,
+                                                      .stride = static_cast<std::size_t>(convolved.stride),
+                                                      .decay = projected[s.row] + at_.decay + head,
+                                                      .rate = projected[s.row] + at_.rate + head,
+                                                      .scalar_stride = static_cast<std::size_t>(projected.stride),
+                                                      .skip = skip ? skip + head : nullptr,
+                                                      .from = state.from ? state.from + at : nullptr,
+                                                      .state = state.to + at,
+                                                      .out = projected[s.row] + of_value,
+                                                      .out_stride = static_cast<std::size_t>(projected.stride),
+                                                      .n_rows = s.n_rows,
+                                                      .key_dim = r_.key_dim,
+                                                      .n_values = left < kLanes ? left : kLanes});
     }
 
     void gate_and_norm() noexcept {
         const std::uint32_t width = r_.value_width(), n_groups = r_.n_norm_groups,
                             n = n_groups ? width / n_groups : width;
-        pass_.phase("recurrent norm", pass_.all(pass_.attended(), width), in_parts(pass_.seq_len),
-                    [&](Pass::Share mine) {
-                        for (std::uint32_t row = mine.begin; row < mine.end; ++row) {
-                            const float *from = pass_.projected()[row], *gate = from + at_.gate;
-                            float* to = pass_.attended()[row];
-                            if (r_.gate_first || !n_groups)
-                                for (std::uint32_t i = 0; i < width; ++i) to[i] = from[i] * gate[i];
-                            for (std::uint32_t group = 0; group < n_groups; ++group) {
-                                const std::uint64_t first = std::uint64_t{group} * n, of_weight = r_.shared_norm ? 0 : first;
-                                const NormWeights norm{Norm::rms, t_.state_norm + of_weight * sizeof(float), 0,
-                                                       block_.norm_epsilon};
-                                pass_.norm(norm, (r_.gate_first ? to : from) + first, n, to + first);
-                            }
-                            if (n_groups && !r_.gate_first)
-                                for (std::uint32_t i = 0; i < width; ++i) to[i] = to[i] * gate[i];
-                        }
-                    });
+        pass_.phase(
+            "recurrent norm", pass_.all(pass_.attended(), width), in_parts(pass_.seq_len), [&](Pass::Share mine) {
+                for (std::uint32_t row = mine.begin; row < mine.end; ++row) {
+                    const float *from = pass_.projected()[row], *gate = from + at_.gate;
+                    float* to = pass_.attended()[row];
+                    if (r_.gate_first || !n_groups)
+                        for (std::uint32_t i = 0; i < width; ++i) to[i] = from[i] * gate[i];
+                    for (std::uint32_t group = 0; group < n_groups; ++group) {
+                        const std::uint64_t first = std::uint64_t{group} * n, of_weight = r_.shared_norm ? 0 : first;
+                        const NormWeights norm{Norm::rms, t_.state_norm + of_weight * sizeof(float), 0,
+                                               block_.norm_epsilon};
+                        pass_.norm(norm, (r_.gate_first ? to : from) + first, n, to + first);
+                    }
+                    if (n_groups && !r_.gate_first)
+                        for (std::uint32_t i = 0; i < width; ++i) to[i] = to[i] * gate[i];
+                }
+            });
     }
 
     Pass& pass_;
@@ -266,6 +254,8 @@ void RecurrentTensors::plan(const Planning& p) noexcept {
     grow_to(p.widest.operand, r.value_width());
 }
 
-void Recurrent::run(Pass& pass, const Block& block) noexcept { RecurrentPart(pass, block).run(); }
+void Recurrent::mix(Pass& pass, const Block& block, const NormWeights& norm) noexcept {
+    RecurrentPart(pass, block).run(norm);
+}
 
 }  // namespace fovea
