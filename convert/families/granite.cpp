@@ -2,9 +2,11 @@
 // SWA, with windows and a learned score for no key, HyperCLOVA X (NAVER 2024), with norms behind its parts, and MiniCPM (Hu et al.
 // 2024). SmolLM 3 (Hugging Face 2025) has layers without positions. ERNIE 4.5 (Baidu 2025) and Helium (Kyutai 2025) turn adjacent
 // dims.
+#include <algorithm>
 #include <cmath>
 
 #include "convert/families/llama_names.h"
+#include "convert/families/recurrent.h"
 #include "convert/families/routing.h"
 
 namespace fovea {
@@ -33,7 +35,8 @@ constexpr ModelType kMoeTypes[] = {
     {"granitemoeshared", R"({"max_position_embeddings": 2048, "num_experts_per_tok": 2})"},
     {"granitemoehybrid",
      R"({"max_position_embeddings": 2048, "num_local_experts": 8, "num_experts_per_tok": 2,
-         "shared_intermediate_size": 1024})"}};
+         "shared_intermediate_size": 1024, "mamba_n_heads": 128, "mamba_n_groups": 1, "mamba_d_state": 256,
+         "mamba_d_conv": 4, "mamba_expand": 2})"}};
 
 /// The feed-forward part of layers without experts is the shared one.
 constexpr auto kMoeNames = kLlamaNames.with({
@@ -44,6 +47,8 @@ constexpr auto kMoeNames = kLlamaNames.with({
     {Role::shared_down, "#shared_mlp.output_linear.weight"},
     {Role::up, "#shared_mlp.input_linear.weight", Within::stacked},
     {Role::down, "#shared_mlp.output_linear.weight"},
+    {Role::recurrent_norm, "#input_layernorm.weight"},
+    FOVEA_MAMBA2_NAMES("#mamba"),
 });
 
 void read_multipliers(const Fields& fields, bool divides_logits, Stack& stack, Block& block) {
@@ -147,16 +152,6 @@ void read_granite(const Fields& fields, const std::string& type, HfConfig& resul
     set_layers(fields, layers, result);
 }
 
-/// Granite 4's hybrids: those whose layers all are attention.
-void check_layers(const Fields& fields, std::uint32_t n_layers) {
-    const char* const name = fields.has("layers_block_type") ? "layers_block_type" : "layer_types";
-    const std::vector<std::string> types = fields.has(name) ? fields.texts(name) : std::vector<std::string>{};
-    for (const std::string& type : types)
-        if (type != "attention" && type != "full_attention")
-            fields.refuse(name, "attention alone, and no layer of mamba");
-    if (types.size() != n_layers) fields.refuse(name, "attention for each of " + std::to_string(n_layers) + " layers");
-}
-
 void read_moe(const Fields& fields, const std::string& type, HfConfig& result) {
     constexpr std::uint32_t kMostWidth = 1u << 20;
     Stack& stack = result.stack();
@@ -171,9 +166,15 @@ void read_moe(const Fields& fields, const std::string& type, HfConfig& result) {
         block.experts.shared_d_ff = number_or(fields, "shared_intermediate_size", 0, kMostWidth);
     const std::string position = is_hybrid ? fields.text_or("position_embedding_type", "nope") : "rope";
     if (position != "rope" && position != "nope") fields.refuse("position_embedding_type", "rope or nope");
-    if (is_hybrid) check_layers(fields, stack.n_layers);
-    const LayerShape layer = position == "rope" ? with_rope(fields, block) : LayerShape{block, {}, {}};
-    set_layers(fields, layer, result);
+    const LayerShape attending = position == "rope" ? with_rope(fields, block) : LayerShape{block, {}, {}};
+    std::vector<bool> recurs(stack.n_layers, is_hybrid);
+    if (is_hybrid && (fields.has("layer_types") || fields.has("layers_block_type")))
+        recurs = read_recurrent_layers(fields, "linear_attention", stack.n_layers);
+    if (std::ranges::find(recurs, true) != recurs.end()) read_mamba2(fields, {}, result);
+    std::vector<LayerShape> layers;
+    for (const bool is_recurrent : recurs)
+        layers.push_back(is_recurrent ? LayerShape{recurrent_block(block), {}, {}} : attending);
+    set_layers(fields, layers, result);
 }
 
 }  // namespace

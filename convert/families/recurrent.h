@@ -7,9 +7,39 @@
 
 namespace fovea {
 
-/// Which layers are recurrent: those that layer_types calls `recurrent`, the others being of full_attention.
+/// Which layers are recurrent: those that layer_types or layers_block_type calls `recurrent` or "mamba", the others being of
+/// full_attention or attention.
 [[nodiscard]] std::vector<bool> read_recurrent_layers(const Fields& fields, const std::string& recurrent,
                                                       std::uint32_t n_layers);
+
+/// config.json's names for the sizes of Mamba-2 (Dao and Gu 2024).
+struct MambaNames {
+    const char* n_heads = "mamba_n_heads";
+    const char* head_dim = "mamba_d_head";  ///< missing or "auto": all heads are `expand` times d_model
+    const char* n_groups = "mamba_n_groups";
+    const char* state_size = "mamba_d_state";
+    const char* n_taps = "mamba_d_conv";
+    const char* expand = "mamba_expand";
+    const char* kernel_bias = "mamba_conv_bias";
+    const char* bias = "mamba_proj_bias";
+    const char* step_least = nullptr;  ///< of a step without an upper bound; null: time_step_limit has both
+};
+
+/// Gives the stack Mamba-2's recurrent part, all of whose maps are one matrix of the source.
+void read_mamba2(const Fields& fields, const MambaNames& names, HfConfig& result);
+
+/// Its tensors, in a module of that name.
+#define FOVEA_MAMBA2_NAMES(module)                                                                         \
+    {Role::recurrent_query, module ".in_proj.weight", Within::joined},                                     \
+        {Role::recurrent_key, module ".in_proj.weight", Within::joined},                                   \
+        {Role::recurrent_value, module ".in_proj.weight", Within::joined},                                 \
+        {Role::recurrent_gate, module ".in_proj.weight", Within::joined},                                  \
+        {Role::recurrent_step, module ".in_proj.weight", Within::joined},                                  \
+        {Role::recurrent_step_bias, module ".dt_bias"}, {Role::recurrent_kernel, module ".conv1d.weight"}, \
+        {Role::recurrent_decay, module ".A_log"}, {Role::recurrent_skip, module ".D"},                     \
+        {Role::recurrent_state_norm, module ".norm.weight"}, {                                             \
+        Role::recurrent_output, module ".out_proj.weight"                                                  \
+    }
 
 /// The same block with the stack's recurrent part in place of attention.
 [[nodiscard]] Block recurrent_block(Block block);

@@ -42,6 +42,25 @@ std::string of_all_experts(const std::string& name, bool up) {
     return number == name.npos ? "" : name.substr(0, number) + (up ? "gate_up_proj" : "down_proj");
 }
 
+/// A table's rows, each with the first row of another added.
+std::vector<float> with_first_row(const TensorView& table, const TensorView& others, const TensorSpec& spec) {
+    std::vector<float> row(spec.n_cols), rows(std::size_t{spec.n_rows} * spec.n_cols);
+    read_strided_row(others, 0, spec.n_cols, row.data());
+    for (std::uint32_t i = 0; i < spec.n_rows; ++i) {
+        float* own = rows.data() + std::size_t{i} * spec.n_cols;
+        read_strided_row(table, i, spec.n_cols, own);
+        for (std::uint32_t col = 0; col < spec.n_cols; ++col) own[col] += row[col];
+    }
+    return rows;
+}
+
+/// Adds to `values` what a vector has.
+void add_vector(const TensorView& view, std::vector<float>& values) {
+    std::vector<float> added(values.size());
+    read_vector(view, static_cast<std::uint32_t>(values.size()), added.data());
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] += added[i];
+}
+
 /// What quantizers add to modules that have no bias.
 bool is_empty_bias(const Safetensors& files, const std::string& name, const SourceTensor& tensor) {
     if (!name.ends_with(".bias")) return false;
@@ -200,14 +219,7 @@ private:
         const std::string name = names_.full(names_.place(spec).name), others_name = names_.full(other_name);
         const TensorView table = plain(view(name, false, {.n_all = spec.n_rows}, spec.n_cols), name),
                          others = plain(view(others_name, false, {.n_all = n_others}, spec.n_cols), others_name);
-        std::vector<float> row(spec.n_cols), rows(std::size_t{spec.n_rows} * spec.n_cols);
-        read_strided_row(others, 0, spec.n_cols, row.data());
-        for (std::uint32_t i = 0; i < spec.n_rows; ++i) {
-            float* own = rows.data() + std::size_t{i} * spec.n_cols;
-            read_strided_row(table, i, spec.n_cols, own);
-            for (std::uint32_t col = 0; col < spec.n_cols; ++col) own[col] += row[col];
-        }
-        weights_.add_computed(spec, std::move(rows));
+        weights_.add_computed(spec, with_first_row(table, others, spec));
     }
 
     /// A table times the matrix that the source has behind it or, of an output head, before it.
@@ -222,10 +234,15 @@ private:
         weights_.add(spec, mapped_table(table, matrix, inner, spec.n_cols, is_output));
     }
 
+    /// A recurrent part's vector that is another in the source. A bias of all maps is the step's too.
     void add_remade(const RecurrentShape& r, const TensorSpec& spec, const std::string& name) {
         std::vector<float> values(spec.n_cols);
-        const TensorView found = floats(files_, name, shape_before(r, spec.role, spec.n_cols), false);
-        read_vector(plain(found, name), spec.n_cols, values.data());
+        add_vector(plain(floats(files_, name, shape_before(r, spec.role, spec.n_cols), false), name), values);
+        if (spec.role == Role::recurrent_step_bias && r.input_bias) {
+            const std::string maps =
+                names_.full(place_of(config_.family->names, Role::recurrent_query_bias).name, spec);
+            add_vector(plain(view(maps, true, rows_of(config_, spec, Within::joined), 1), maps), values);
+        }
         weights_.add_computed(spec, remade(config_, spec.role, std::move(values)));
     }
 

@@ -97,7 +97,8 @@ std::vector<float> remade(const HfConfig& config, Role role, std::vector<float> 
     const RecurrentShape& r = config.stack().recurrent;
     if (role == Role::recurrent_kernel) return kernel_of(r, config.recurrent_rows, values);
     if (role == Role::recurrent_kernel_bias) return in_our_channels(r, config.recurrent_rows, values);
-    for (float& a : values) a = static_cast<float>(-exact_exp(a));
+    if (role == Role::recurrent_decay)
+        for (float& a : values) a = static_cast<float>(-exact_exp(a));
     return values;
 }
 

@@ -13,7 +13,8 @@ namespace fovea {
 
 /// Whether a source's vector is not ours as it is.
 [[nodiscard]] constexpr bool is_remade(Role role) noexcept {
-    return role == Role::recurrent_kernel || role == Role::recurrent_kernel_bias || role == Role::recurrent_decay;
+    return role == Role::recurrent_kernel || role == Role::recurrent_kernel_bias || role == Role::recurrent_decay ||
+           role == Role::recurrent_step_bias;
 }
 
 /// One map among the rows of the matrix that holds it.

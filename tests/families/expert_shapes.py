@@ -73,6 +73,13 @@ SHAPES = {
         llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, num_local_experts=5, num_experts_per_tok=3,
                    shared_intermediate_size=17, layer_types=["full_attention"] * 2, attention_multiplier=0.35,
                    tie_word_embeddings=True, mamba_n_heads=2),
+        llama_like(**TINY, num_local_experts=4, num_experts_per_tok=2, shared_intermediate_size=11,
+                   layer_types=["linear_attention", "full_attention"], residual_multiplier=0.4, mamba_n_heads=2,
+                   mamba_n_groups=1, mamba_d_state=5),
+        llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=3, num_local_experts=0, num_experts_per_tok=0,
+                   shared_intermediate_size=50, position_embedding_type="rope", attention_multiplier=0.3,
+                   layer_types=["linear_attention", "full_attention", "linear_attention"], mamba_n_heads=6,
+                   mamba_n_groups=3, mamba_d_state=17, mamba_d_conv=3, mamba_proj_bias=True),
     ],
     "minimax_m2": [
         llama_like(**TINY, head_dim=8, num_local_experts=4, num_experts_per_tok=2, rotary_dim=4),

@@ -11,6 +11,24 @@ def delta(key_heads, value_heads, key_dim, value_dim, kernel=4):
                 linear_value_head_dim=value_dim, linear_conv_kernel_dim=kernel)
 
 
+def mamba(heads, dim, groups, state, kernel=4, **more):
+    return dict(mamba_n_heads=heads, mamba_d_head=dim, mamba_n_groups=groups, mamba_d_state=state, mamba_d_conv=kernel,
+                **more)
+
+
+def mamba2(hidden, heads, groups, state, layers=2, vocab=37, **more):
+    return dict(hidden_size=hidden, num_heads=heads, head_dim=2 * hidden // heads, n_groups=groups, state_size=state,
+                num_hidden_layers=layers, vocab_size=vocab, **more)
+
+
+def nemotron(kinds, n_states, dim, groups, state, **more):
+    return without(llama_like(layers_block_type=kinds, mamba_num_heads=n_states, mamba_head_dim=dim, n_groups=groups,
+                              ssm_state_size=state, **more), "num_hidden_layers")
+
+
+MAMBA, ATTENDS, FEEDS, MOE = "linear_attention", "full_attention", "mlp", "moe"
+
+
 def partly(share, theta=10000.0):
     return rope(theta, partial_rotary_factor=share)
 
@@ -53,6 +71,27 @@ SHAPES = {
         llama_like(hidden=40, heads=5, kv_heads=1, head_dim=16, d_ff=33, layers=3,
                    layer_types=layers("linear_attention", 0, of=3), rope_parameters=partly(0.25, 100.0),
                    tie_word_embeddings=True, **delta(3, 3, 16, 32, 2)),
+    ],
+    "mamba2": [
+        mamba2(12, 2, 1, 5, vocab=23),
+        mamba2(36, 6, 3, 17, layers=3, conv_kernel=3, use_bias=True, time_step_limit=[0.2, 0.9]),
+        mamba2(40, 5, 1, 16, conv_kernel=2, use_conv_bias=False, tie_word_embeddings=True),
+    ],
+    "bamba": [
+        llama_like(hidden=16, heads=2, kv_heads=1, d_ff=14, vocab=23, attn_layer_indices=[1], **mamba(2, 16, 1, 5)),
+        llama_like(hidden=48, heads=6, kv_heads=3, d_ff=41, layers=3, attn_layer_indices=[0], attention_bias=True,
+                   mlp_bias=True, rope_parameters=rope(100.0), **mamba(6, 16, 3, 17, 3, mamba_proj_bias=True)),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, layers=3, attn_layer_indices=[1, 2],
+                   tie_word_embeddings=True, **mamba(5, 16, 1, 16, 2, mamba_conv_bias=False)),
+    ],
+    "nemotron_h": [
+        nemotron([MAMBA, FEEDS, ATTENDS], 2, 6, 1, 5, **TINY, head_dim=8),
+        nemotron([MAMBA, FEEDS, MAMBA, ATTENDS, FEEDS], 6, 7, 3, 17, hidden=36, heads=6, kv_heads=3, head_dim=10,
+                 d_ff=41, mlp_bias=True, use_bias=True, conv_kernel=3, time_step_min=0.4),
+        nemotron([MAMBA, MOE, ATTENDS, MOE], 4, 16, 2, 16, hidden=40, heads=5, kv_heads=1, head_dim=8, d_ff=33,
+                 n_routed_experts=5, num_experts_per_tok=3, moe_intermediate_size=9,
+                 moe_shared_expert_intermediate_size=11, routed_scaling_factor=2.5, use_conv_bias=False,
+                 tie_word_embeddings=True),
     ],
     "qwen3_5_moe_text": [
         without(llama_like(**TINY, head_dim=8, layer_types=layers("linear_attention", 1, of=2), num_experts=4,
