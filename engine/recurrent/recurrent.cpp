@@ -96,8 +96,8 @@ private:
         const auto n_sequences = static_cast<std::uint32_t>(pass_.self.size());
         const std::uint32_t n_convolved = n_each * n_sequences, n_rows = r_.has_states() ? pass_.seq_len : 0;
         fill_norms();
-        pass_.phase("convolution", pass_.all(pass_.attended(), r_.n_channels()), in_parts(n_convolved + n_rows),
-                    [&](Pass::Share mine) {
+        pass_.phase("recurrent convolution", pass_.all(pass_.attended(), r_.n_channels()),
+                    in_parts(n_convolved + n_rows), [&](Pass::Share mine) {
                         for (std::uint32_t i = mine.begin; i < mine.end; ++i)
                             i < n_convolved ? convolve(pass_.self[i / n_each], i % n_each)
                                             : make_decays(i - n_convolved);
@@ -212,25 +212,24 @@ private:
     }
 
     void gate_and_norm() noexcept {
-        const std::uint32_t width = r_.value_width(), n_groups = r_.n_norm_groups,
-                            n = n_groups ? width / n_groups : width;
-        pass_.phase(
-            "recurrent norm", pass_.all(pass_.attended(), width), in_parts(pass_.seq_len), [&](Pass::Share mine) {
-                for (std::uint32_t row = mine.begin; row < mine.end; ++row) {
-                    const float *from = pass_.projected()[row], *gate = from + at_.gate;
-                    float* to = pass_.attended()[row];
-                    if (r_.gate_first || !n_groups)
-                        for (std::uint32_t i = 0; i < width; ++i) to[i] = from[i] * gate[i];
-                    for (std::uint32_t group = 0; group < n_groups; ++group) {
-                        const std::uint64_t first = std::uint64_t{group} * n, of_weight = r_.shared_norm ? 0 : first;
-                        const NormWeights norm{Norm::rms, t_.state_norm + of_weight * sizeof(float), 0,
-                                               block_.norm_epsilon};
-                        pass_.norm(norm, (r_.gate_first ? to : from) + first, n, to + first);
-                    }
-                    if (n_groups && !r_.gate_first)
-                        for (std::uint32_t i = 0; i < width; ++i) to[i] = to[i] * gate[i];
-                }
-            });
+        const Output output = pass_.all(pass_.attended(), r_.value_width());
+        pass_.phase("recurrent norm", output, in_parts(pass_.seq_len), [&](Pass::Share mine) {
+            for (std::uint32_t row = mine.begin; row < mine.end; ++row)
+                gate_and_norm(pass_.projected()[row], pass_.attended()[row]);
+        });
+    }
+    void gate_and_norm(const float* from, float* to) const noexcept {
+        const std::uint32_t width = r_.value_width(), n_groups = r_.n_norm_groups;
+        const float* gate = from + at_.gate;
+        if (r_.gate_first || !n_groups)
+            for (std::uint32_t i = 0; i < width; ++i) to[i] = from[i] * gate[i];
+        for (std::uint32_t group = 0; group < n_groups; ++group) {
+            const std::uint32_t n = width / n_groups, first = group * n, of_weight = r_.shared_norm ? 0 : first;
+            const NormWeights norm{Norm::rms, t_.state_norm + of_weight * sizeof(float), 0, block_.norm_epsilon};
+            pass_.norm(norm, (r_.gate_first ? to : from) + first, n, to + first);
+        }
+        if (n_groups && !r_.gate_first)
+            for (std::uint32_t i = 0; i < width; ++i) to[i] = to[i] * gate[i];
     }
 
     Pass& pass_;

@@ -55,7 +55,12 @@ void count_tensor(const Stack& s, const TensorSpec& t, ParameterCount& count) {
         case Role::up_bias:
             count.biases_and_norms += std::uint64_t{b.feed.d_ff} * (b.feed.up_bias + b.feed.gate_bias);
             return;
-        default: (t.layout == Layout::panels ? count.attention : count.biases_and_norms) += size;
+        default:
+            if (t.layout == Layout::panels && t.role >= Role::recurrent_norm) {
+                count.recurrent += size;
+                return;
+            }
+            (t.layout == Layout::panels ? count.attention : count.biases_and_norms) += size;
     }
 }
 
@@ -85,7 +90,8 @@ ParameterCount count_parameters(const Config& config) noexcept {
     if (config.encoder.n_layers) count_stack(config.encoder, StackIndex::encoder, count);
     if (config.decoder.n_layers) count_stack(config.decoder, StackIndex::decoder, count);
     count_first_layer(output_stack(config), count);
-    count.total = count.attention + count.feed_forward + count.embedding + count.output + count.biases_and_norms;
+    count.total = count.attention + count.recurrent + count.feed_forward + count.embedding + count.output +
+                  count.biases_and_norms;
     return count;
 }
 

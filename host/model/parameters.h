@@ -13,6 +13,7 @@ struct ParameterCount {
     std::uint64_t layer_attention = 0;  ///< first layer
     std::uint64_t layer_feed_forward = 0;
     std::uint64_t attention = 0;  ///< all layers
+    std::uint64_t recurrent = 0;
     std::uint64_t feed_forward = 0;
     std::uint64_t idle_experts = 0;  ///< of those: matrices of experts that a token does not use
     std::uint64_t embedding = 0;     ///< token, position and token-type tables

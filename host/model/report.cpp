@@ -8,6 +8,17 @@
 #include "host/model/stacks.h"
 
 namespace fovea {
+
+const char* recurrence_name(Recurrence kind) {
+    switch (kind) {
+        case Recurrence::none: break;
+        case Recurrence::convolution: return "gated short convolution";
+        case Recurrence::state_space: return "state space (Mamba-2)";
+        case Recurrence::delta: return "gated delta rule";
+    }
+    return "unknown recurrence";
+}
+
 namespace {
 
 const char* word(Norm norm) {
@@ -58,16 +69,6 @@ const char* word(Activation activation) {
         case Activation::softplus: return "softplus";
     }
     return "unknown activation";
-}
-
-const char* word(Recurrence kind) {
-    switch (kind) {
-        case Recurrence::none: break;
-        case Recurrence::convolution: return "gated short convolution";
-        case Recurrence::state_space: return "state space (Mamba-2)";
-        case Recurrence::delta: return "gated delta rule";
-    }
-    return "unknown recurrence";
 }
 
 std::string plural(std::uint64_t n, const char* one, const char* many) {
@@ -138,7 +139,7 @@ void describe_stack(std::ostream& out, const char* name, const Stack& s) {
         describe_block(out, s.blocks[i]);
     }
     if (const RecurrentShape& r = s.recurrent; r.kind != Recurrence::none) {
-        out << "    recurrent     " << word(r.kind) << ", " << plural(r.n_taps, "tap", "taps");
+        out << "    recurrent     " << recurrence_name(r.kind) << ", " << plural(r.n_taps, "tap", "taps");
         if (r.has_states())
             out << ", " << plural(r.n_heads, "state", "states") << " of " << r.key_dim << " by " << r.value_dim << ", "
                 << plural(r.n_key_heads, "key head", "key heads");
@@ -248,6 +249,7 @@ std::string describe_parameters(const ParameterCount& count, const Config& confi
     }
     row(out, "a layer's feed-forward part", count.layer_feed_forward);
     share_row(out, "all attention", count.attention, count.total);
+    if (count.recurrent) share_row(out, "all recurrent parts", count.recurrent, count.total);
     share_row(out, "all feed-forward parts", count.feed_forward, count.total);
     share_row(out, "embeddings", count.embedding, count.total);
     share_row(out, "output head", count.output, count.total);

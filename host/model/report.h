@@ -8,6 +8,9 @@
 
 namespace fovea {
 
+/// "gated delta rule"
+[[nodiscard]] const char* recurrence_name(Recurrence kind);
+
 /// A config in words, several lines that end with a line break: widths, heads, positions, norms, activation.
 [[nodiscard]] std::string describe_config(const Config& config);
 

@@ -58,7 +58,7 @@ def model_types(fovea, work):
         text = path.read_text()
         types = {name: re.findall(r'\{\s*"([\w-]+)"(?:,|\})', body)
                  for name, body in re.findall(r"ModelType (k\w+)\[\] = \{(.*?)\};", text, re.S)}
-        for family, array in re.findall(r"const Family families::(\w+) = \{\s*\.types = (\w*)", text):
+        for family, array in re.findall(r"const Family families::(\w+) =.*?\b(k[A-Z]\w*)", text, re.S):
             found[family] = types.get(array, [])
     names = [name for family in re.findall(r"FOVEA_FAMILY\((\w+)\)", written("families.inc")) for name in found[family]]
     (work / "model").mkdir()
@@ -91,10 +91,15 @@ def layer_of(fovea, folder, work):
     """Attention, feed-forward and norm of the first kind of layer, in inspect's words."""
     subprocess.run([fovea, "convert", folder, "-o", work / "golden.fovea"], check=True, capture_output=True)
     text = subprocess.run([fovea, "inspect", work / "golden.fovea"], check=True, capture_output=True, text=True).stdout
-    parts = [re.search(rf"^ +{name} +(.*)$", text, re.M).group(1) for name in ("attention", "feed-forward", "norm")]
+    parts = [found.group(1) if (found := re.search(rf"^    {name:14}(.*)$", text, re.M)) else "none"
+             for name in ("attention", "feed-forward", "norm")]
     attention = re.sub(r"^.* of \d+, ", "", parts[0])
+    if recurrent := re.search(r"^    recurrent     (?!in place)([^,\n]*)", text, re.M):
+        attention = recurrent.group(1) + ("" if parts[0] == "none" else "; attention: " + attention)
     if experts := re.search(r"^ +experts +(.*)$", text, re.M):
         attention += "; experts, " + re.sub(r"shared of [0-9,]+", "shared", experts.group(1))
+    if parts[1] == "none":
+        return f"{attention}; {re.sub(r', epsilon [^,]*', '', parts[2])}"
     return f"{attention}; {re.sub(r'^[0-9,]+ wide, ', '', parts[1])}; {re.sub(r', epsilon [^,]*', '', parts[2])}"
 
 

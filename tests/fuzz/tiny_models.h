@@ -30,11 +30,15 @@ inline Config tiny(Config config, std::uint32_t vocab_size = 300) {
         if (stack->n_blocks > 1) stack->layer_blocks = stack->layer_blocks.first(stack->n_layers = stack->n_blocks);
         for (std::uint32_t i = 0; i < stack->n_blocks; ++i) {
             Block& block = stack->blocks[i];
+            block.feed.d_ff = 8;
+            if (block.recurrent) {
+                stack->recurrent.key_dim = stack->recurrent.value_dim = stack->recurrent.has_states() ? 4 : 8;
+                continue;
+            }
             block.attention.n_heads = 2;
             block.attention.n_kv_heads = block.attention.n_kv_heads > 1 ? 2 : 1;
             block.attention.head_dim = block.attention.value_head_dim = 4;
             block.attention.rotary_dim = block.attention.rotary_dim ? 4 : 0;
-            block.feed.d_ff = 8;
             if (block.experts.n > 4) block.experts.n = 4, block.experts.n_used = 2;
             if (block.experts.n_groups) block.experts.n_groups = 2, block.experts.n_groups_used = 1;
             if (block.latent.query_rank) block.latent.query_rank = 4;
@@ -57,6 +61,7 @@ struct Tiny {
 inline std::vector<Tiny> tiny_models() {
     using namespace testing;
     return {{"llama_f32", tiny(llama_config()), Type::f32, "tokenizer_metaspace.json"},
+            {"delta_f16", tiny(recurrent_configs()[2].config), Type::f16, nullptr},
             {"gpt2_f16", tiny(gpt2_config()), Type::f16, "tokenizer_gpt2.json"},
             {"bert_f32", tiny(bert_config()), Type::f32, "tokenizer_bert.json"},
             {"disentangled_f32", tiny(disentangled_config(6, 4)), Type::f32, nullptr},

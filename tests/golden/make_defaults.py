@@ -22,7 +22,9 @@ logit_scale embedding_multiplier logits_scaling residual_multiplier attention_mu
 decoder_sparse_step first_k_dense_replace routed_scaling_factor topk_method use_qk_norm qk_layernorm
 num_nextn_predict_layers use_parallel_residual clip_qkv original_max_position_embeddings multi_query scale_embedding
  scale_attn_weights use_post_norm rope_interleave moe_k moe_layer_start_index moe_layer_end_index moe_layer_interval
- moe_norm_min is_encoder_decoder share_encoder_decoder_embeddings""".split()
+ norm_eps conv_bias conv_L_cache block_multiple_of block_ffn_dim_multiplier block_auto_adjust_ff_dim num_dense_layers
+ use_expert_bias linear_conv_kernel_dim mamba_d_conv mamba_conv_bias mamba_proj_bias conv_kernel use_conv_bias
+ time_step_min moe_norm_min is_encoder_decoder share_encoder_decoder_embeddings""".split()
 ROTARY = "rope_theta", "partial_rotary_factor"
 
 

@@ -41,7 +41,7 @@ double row_operations(const Stack& stack, Stack Config::*place) {
     Config config;
     config.*place = stack;
     const ParameterCount count = count_parameters(config);
-    return 2.0 * static_cast<double>(count.attention + count.feed_forward - count.idle_experts);
+    return 2.0 * static_cast<double>(count.attention + count.recurrent + count.feed_forward - count.idle_experts);
 }
 
 /// Matrices that each token reads: all of the decoder, but those of what is computed once for a memory.

@@ -61,13 +61,21 @@ Json to_json(const ParameterCount& count) {
             {"output", count.output},
             {"biases_and_norms", count.biases_and_norms},
             {"total", count.total},
-            {"idle_experts", count.idle_experts}};
+            {"idle_experts", count.idle_experts},
+            {"recurrent", count.recurrent}};
 }
 
 Json stack_to_json(const Stack& s) {
     Json object{{"n_layers", s.n_layers},           {"d_model", s.d_model},   {"vocab_size", s.vocab_size},
                 {"max_positions", s.max_positions}, {"n_blocks", s.n_blocks}, {"tied_output", s.tied_output},
                 {"blocks", Json::array()}};
+    if (const RecurrentShape& r = s.recurrent; r.kind != Recurrence::none)
+        object["recurrent"] = {{"recurrence", recurrence_name(r.kind)},
+                               {"n_heads", r.n_heads},
+                               {"n_key_heads", r.n_key_heads},
+                               {"key_dim", r.key_dim},
+                               {"value_dim", r.value_dim},
+                               {"n_taps", r.n_taps}};
     if (s.sound.is_speech())
         object["sound"] = {{"sample_rate", s.sound.sample_rate},
                            {"n_fft", s.sound.n_fft},
@@ -93,7 +101,8 @@ Json stack_to_json(const Stack& s) {
                                     {"rotary_dim", b.attention.rotary_dim},
                                     {"causal", b.attention.causal},
                                     {"gated", b.feed.gated},
-                                    {"column_scales", b.column_scales}});
+                                    {"column_scales", b.column_scales},
+                                    {"recurrent", b.recurrent}});
     }
     return object;
 }

@@ -95,12 +95,15 @@ TEST_CASE("families: K-EXAONE's bias for the choice has two names, and layers fo
     CHECK(read_text(folder / "own.fovea") == read_text(folder / "hub.fovea"));
 }
 
-TEST_CASE("families: Granite's hybrids are read where no layer is of mamba") {
-    check_refused("granitemoehybrid", "layer_types", SortedJson::array({"attention", "mamba"}), "no layer of mamba");
-    check_refused("granitemoehybrid", "layer_types", SortedJson::array({"linear_attention", "full_attention"}),
-                  "mamba");
-    check_refused("granitemoehybrid", "layer_types", SortedJson::array({"attention"}), "for each of 2 layers");
-    check_refused("granitemoehybrid", "layer_types", nullptr, "for each of 2 layers");
+TEST_CASE("families: layers of Granite's hybrids are what config.json says") {
+    check_refused("granitemoehybrid", "layer_types", SortedJson::array({"attention", "sliding"}), "full_attention");
+    check_refused("granitemoehybrid", "layer_types", SortedJson::array({"attention"}), "2 of them");
+    for (const char* recurrent : {"mamba", "linear_attention"})
+        CHECK(contains(line_of("granitemoehybrid",
+                               [&](SortedJson& json) {
+                                   json["layer_types"] = SortedJson::array({"full_attention", recurrent});
+                               }),
+                       "model.layers.1.mamba.in_proj.weight: expected"));
     check_refused("granitemoehybrid", "position_embedding_type", "alibi", "rope or nope");
     const auto hub = [](SortedJson& json) { json["layer_types"] = SortedJson::array({"attention", "attention"}); };
     CHECK(line_of("granitemoehybrid", hub).empty());

@@ -47,6 +47,7 @@ public:
         for (std::uint32_t n = below(6); n > 0; --n) change(below(2) ? config.encoder : config.decoder);
         scale_columns();
         if (below(6) == 0) give_layer_inputs(config.decoder);
+        if (below(4) == 0) give_recurrence(below(8) ? config.decoder : config.encoder);
     }
 
     Config config;
@@ -82,6 +83,35 @@ private:
             b.attention.value_norm = b.attention.n_heads && !b.attention.shared_keys && below(2);
             if (b.attention.shared_keys) b.attention.key_bias = b.attention.value_bias = false;
         }
+    }
+
+    /// A recurrent part that can be, mostly, in place of one block's attention; maybe a gate for the others'.
+    void give_recurrence(Stack& stack) {
+        if (!stack.n_blocks || stack.n_blocks > kMaxBlocks) return;
+        RecurrentShape& r = stack.recurrent;
+        r.kind = static_cast<Recurrence>(1 + below(3));
+        r.n_key_heads = 1 + below(3), r.n_heads = r.n_key_heads * (1 + below(3));
+        r.key_dim = 1 + below(20), r.value_dim = 1 + below(40);
+        r.n_taps = static_cast<std::uint8_t>(1 + below(5));
+        r.input_bias = below(2) != 0, r.kernel_bias = below(2) != 0, r.output_bias = below(2) != 0;
+        if (r.has_states()) {
+            r.n_norm_groups = below(2) * r.n_heads;
+            r.shared_norm = r.n_norm_groups && below(2);
+            r.gate_first = below(2) != 0;
+            if (r.kind == Recurrence::state_space && below(2)) r.step_least = 0.25f, r.step_most = 1.5f;
+        } else {
+            r.n_heads = r.n_key_heads = 1, r.key_dim = r.value_dim = stack.d_model % 64 + 1;
+        }
+        for (Block& gated : stack.blocks)
+            if (below(4) == 0) gated.attention.output_gate = true;
+        Block& b = stack.blocks[below(stack.n_blocks)];
+        b.recurrent = true;
+        b.attention = {.causal = true};
+        b.latent = {}, b.inputs = {};
+        b.feed.parallel = b.feed.shared_norm = b.column_scales = false;
+        if (below(8)) return;
+        Change field{below(16), below(10)};
+        for_each_recurrent_field(r, field);
     }
 
     /// Up to three layers, of as many shapes at most.
@@ -174,7 +204,7 @@ TEST_CASE("any configuration is refused, or has a model that runs with the same 
         REQUIRE(!text.fail());
     }
     int counts[fuzz::kOutcomes] = {};
-    unsigned n_adapted = 0, n_heard = 0;
+    unsigned n_adapted = 0, n_heard = 0, n_recurrent = 0;
     for (unsigned seed = first; seed != first + n; ++seed) {
         CAPTURE(seed);
         const AnyConfig any(seed);
@@ -216,10 +246,12 @@ TEST_CASE("any configuration is refused, or has a model that runs with the same 
         CHECK(outcome != fuzz::Outcome::refused);
         ++counts[static_cast<int>(outcome)];
         n_heard += outcome == fuzz::Outcome::ran && any.config.encoder.sound.is_speech();
+        n_recurrent += outcome == fuzz::Outcome::ran && any.config.decoder.recurrent.kind != Recurrence::none;
     }
     for (int i = 0; asked && i < fuzz::kOutcomes; ++i) MESSAGE(counts[i], " ", std::string(fuzz::kOutcomeNames[i]));
     CHECK((asked || n_adapted > n / 100));
     CHECK((asked || n_heard > n / 100));
+    CHECK((asked || n_recurrent > n / 100));
     CHECK(counts[static_cast<int>(fuzz::Outcome::ran)] > counts[static_cast<int>(fuzz::Outcome::refused)] / 10);
 }
 
