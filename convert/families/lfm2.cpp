@@ -84,7 +84,7 @@ void read_lfm2(const Fields& all, const std::string& type, HfConfig& result) {
                        .input_bias = has_bias,
                        .kernel_bias = has_bias,
                        .output_bias = has_bias};
-    if (stack.recurrent.n_taps == 0) fields.refuse("conv_L_cache", "at least 1");
+    if (stack.recurrent.n_taps < 2) fields.refuse("conv_L_cache", "at least 2");
     result.recurrent_rows = {{{Role::recurrent_key, Role::recurrent_query, Role::recurrent_value}}};
 
     Block experts = block;

@@ -187,6 +187,7 @@ void check_recurrent(const RecurrentShape& r, Checks& check) {
     if (r.has_states()) return;
     const bool plain = r.n_heads == 1 && r.key_dim == r.value_dim && !r.n_norm_groups && !r.gate_first;
     check.expect(plain, "a short convolution with what it cannot have", 0, 1);
+    check("n_taps of a short convolution", std::uint32_t{r.n_taps}, 2, kMaxTaps);  // so that it has a state
 }
 
 void check_block(const Stack& s, const Block& b, Checks& check) {

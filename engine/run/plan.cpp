@@ -29,6 +29,10 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
 /// What a valid configuration may ask for and this version does not compute.
 [[nodiscard]] Status check_block(const Stack& s, const Block& b, Kind kind) noexcept {
     if (b.attention.position == Position::relative && !has(Part::vectors)) return refuse("relative positions");
+    if (has(Part::states) && kind != Kind::decode && b.recurrent)
+        return refuse("recurrent blocks of what gives no logits");
+    if (has(Part::states) && kind == Kind::attend && b.attention.output_gate)
+        return refuse("an output gate without a stack");
     if (kind == Kind::attend && (b.latent.query_rank || b.latent.query_dim))
         return refuse("latent attention without a stack");
     if (kind == Kind::attend) return b.residual_scale != 0.0f ? refuse("a residual scale without a stack") : Status{};
@@ -42,8 +46,6 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
             return refuse("projection widths other than d_model in a stack");
     if (kind == Kind::decode && b.attention.n_heads && !b.attention.causal)
         return refuse("logits without a causal mask");
-    if (has(Part::states) && kind != Kind::decode && b.recurrent)
-        return refuse("recurrent blocks of what gives no logits");
     if (has(Part::layer_inputs) && kind != Kind::decode && (b.attention.shared_keys || b.inputs.width))
         return refuse("shared keys or layer inputs of what gives no logits");
     return {};

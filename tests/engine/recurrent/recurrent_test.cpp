@@ -149,5 +149,10 @@ TEST_CASE("recurrent: a configuration that cannot be is refused by name") {
     refused("a recurrent part of the stack", [](Stack&, RecurrentShape& r) { r = {}; });
     refused("a recurrent block with what it cannot have",
             [](Stack& s, RecurrentShape&) { s.blocks[0].recurrent = true; });
+    refused("n_taps of a short convolution", [](Stack& s, RecurrentShape& r) {
+        r = recurrent_configs()[0].config.decoder.recurrent;
+        s.blocks[1].recurrent = true;
+        r.n_taps = 1;
+    });
     refused("output_gate", [](Stack& s, RecurrentShape&) { s.blocks[1].attention.output_gate = true; });
 }
