@@ -19,6 +19,33 @@ enum Trait : unsigned {
     kNormsWithin = 64
 };
 
+/// What a shape with recurrent layers has in place of attention, and a number for each layer: 0 if it attends, 1 if it is recurrent.
+struct Hybrid {
+    RecurrentShape recurrent;
+    std::span<const std::uint8_t> layers;
+    std::uint32_t rotary_dim;
+    bool output_gate;
+};
+
+constexpr std::uint8_t kFourths[] = {1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0};
+constexpr Hybrid kQwen35 = {{.n_heads = 16,
+                             .n_key_heads = 16,
+                             .key_dim = 128,
+                             .value_dim = 128,
+                             .n_norm_groups = 16,
+                             .kind = Recurrence::delta,
+                             .n_taps = 4,
+                             .shared_norm = true},
+                            kFourths,
+                            64,
+                            true};
+constexpr std::uint8_t kLfm2Layers[] = {1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 0, 1, 0, 1, 0, 1};
+constexpr Hybrid kLfm2 = {
+    {.n_heads = 1, .n_key_heads = 1, .key_dim = 2048, .value_dim = 2048, .kind = Recurrence::convolution, .n_taps = 3},
+    kLfm2Layers,
+    64,
+    false};
+
 /// One row per model, as its own config.json or paper gives it.
 struct Preset {
     const char* name;
@@ -28,6 +55,7 @@ struct Preset {
     float epsilon = 1e-5f;
     std::uint32_t n_experts = 0;
     std::uint16_t n_experts_used = 0;
+    const Hybrid* hybrid = nullptr;
 
     [[nodiscard]] constexpr bool has(Trait trait) const { return (traits & trait) != 0; }
 };
@@ -52,6 +80,8 @@ constexpr Preset kPresets[] = {
     {"olmoe-1b-7b", 16, 2048, 16, 16, 128, 1024, 50304, 4096, kQkNorm | kHeadsTogether, 0, 1e-5f, 64, 8},
     {"qwen3-30b-a3b", 48, 2048, 32, 4, 128, 768, 151936, 40960, kQkNorm | kNormalized, 0, 1e-6f, 128, 8},
     {"mixtral-8x7b", 32, 4096, 32, 8, 128, 14336, 32000, 32768, kNormalized, 0, 1e-5f, 8, 2},
+    {"qwen3.5-0.8b", 24, 1024, 8, 2, 256, 3584, 248320, 262144, kTied | kQkNorm, 0, 1e-6f, 0, 0, &kQwen35},
+    {"lfm2-1.2b", 16, 2048, 32, 8, 64, 8192, 65536, 128000, kTied | kQkNorm, 0, 1e-5f, 0, 0, &kLfm2},
     {"bitnet-b1.58-2b", 30, 2560, 20, 5, 128, 6912, 128256, 4096, kTied | kNormsWithin},
     {"stories260k", 5, 64, 8, 4, 8, 172, 512, 512},
     {"demo", 5, 128, 4, 2, 32, 320, 512, 256},
@@ -87,6 +117,17 @@ void shape_llama(Stack& s, Block& b, const Preset& preset) {
     b.experts.normalize = preset.has(kNormalized);
 }
 
+void add_recurrent(Stack& s, const Hybrid& hybrid) {
+    s.n_blocks = 2;
+    s.blocks[1] = s.blocks[0];
+    s.blocks[1].attention = {.causal = true};
+    s.blocks[1].recurrent = true;
+    s.blocks[0].attention.rotary_dim = hybrid.rotary_dim;
+    s.blocks[0].attention.output_gate = hybrid.output_gate;
+    s.recurrent = hybrid.recurrent;
+    s.layer_blocks = hybrid.layers;
+}
+
 Config config_of(const Preset& preset) {
     Config config;
     Stack& s = config.decoder;
@@ -109,6 +150,7 @@ Config config_of(const Preset& preset) {
         shape_gpt2(s, b);
     else
         shape_llama(s, b, preset);
+    if (preset.hybrid) add_recurrent(s, *preset.hybrid);
     return config;
 }
 

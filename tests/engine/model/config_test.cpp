@@ -258,6 +258,8 @@ TEST_CASE("config: parameters of published models are the published ones") {
         {"mixtral-8x7b", 46702792704},
         {"qwen3-30b-a3b", 30532122624},
         {"bitnet-b1.58-2b", 2412820480},
+        {"qwen3.5-0.8b", 752393024},
+        {"lfm2-1.2b", 1170340608},
     };
     CHECK(std::size(totals) == preset_names().size());
     for (const auto& published : totals) {
