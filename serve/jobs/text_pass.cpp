@@ -166,6 +166,7 @@ void TextWorker::fill(Choice& c, std::uint32_t n_rows) {
     const std::span<float> scores = prompt_logits(c);
     const std::size_t vocab_size = served_.model.config().decoder.vocab_size;
     if (!scores.empty()) n_rows = std::min(n_rows, static_cast<std::uint32_t>(scores.size() / vocab_size));
+    if (!c.writes && has_states()) n_rows = std::min(n_rows, rows_to_mark(c));
     if (!c.writes && c.prompt().size() - n_cached <= (scores.empty() ? n_rows : 1)) {
         if (const Status status = start_generator(c); !status.ok())
             return fail(c.job, {500, StatusLine(status).c_str()});
@@ -177,6 +178,16 @@ void TextWorker::fill(Choice& c, std::uint32_t n_rows) {
     steps_.push_back(
         {c.cache, rest.first(c.n_rows), scores.first(scores.empty() ? 0 : c.n_rows * vocab_size), c.memory});
     stepping_.push_back(&c);
+}
+
+/// Rows of a prompt up to where its state is kept, for a later turn goes on from there: a template seldom writes an answer as the model
+/// did, nor what it put before it. Keeps the state if that is here.
+std::uint32_t TextWorker::rows_to_mark(Choice& c) {
+    constexpr std::uint32_t kOpening = 8;  // tokens that open an answer, at most
+    const auto n_prompt = static_cast<std::uint32_t>(c.prompt().size()), n_cached = c.cache.kv_len();
+    const std::uint32_t at = n_prompt > kOpening ? n_prompt - kOpening : 0;
+    if (n_cached == at) (void)mark(c.cache);  // there is a state for it
+    return n_cached < at ? at - n_cached : n_prompt - n_cached;
 }
 
 std::span<std::byte> TextWorker::generator_bytes(const Choice& c) {

@@ -16,7 +16,8 @@ namespace {
 constexpr std::uint32_t kDefaultContexts = 4;
 constexpr std::uint32_t kStopBytes = 2048;  // of a request, and those of a chat template
 constexpr std::uint32_t kKeptPerSequence = 2;
-constexpr std::uint32_t kStatesPerSequence = 3;  // the present one, one that a pass writes, a mark
+constexpr std::uint32_t kStatesPerSequence = 4;  // the present one, one that a pass writes, two marks
+constexpr std::uint32_t kStatesPerKept = 2;      // its end's, and that of a mark before its answer
 constexpr std::uint32_t kPlacesPerSequence = 2;  // texts that are begun, some of which let others go on
 constexpr std::uint32_t kLeastKept = 16;         // tokens that are worth keeping
 
@@ -45,14 +46,15 @@ TextWorker::TextWorker(const host::Opened& served, const WorkerOptions& options,
     served.plan_adapters(limits);
     require(make_workspace_plan(served.config(), limits, workspace_.plan), served.name);
     n_pages_ = pages_of(positions_of(options.n_positions, context_, n));
-    require(make_pool_plan(served.config(),
-                           {.max_kv_len = context_,
-                            .max_sequences = n_places + n_kept_ + (options.n_viewed ? 1 : 0),
-                            .n_pages = n_pages_,
-                            .kv_type = options.kv_type,
-                            .max_marks = 1,  // a generator's, while it proposes
-                            .n_states = kStatesPerSequence * n_places + n_kept_ + (options.n_viewed ? 2 : 0)},
-                           pool_.plan),
+    require(make_pool_plan(
+                served.config(),
+                {.max_kv_len = context_,
+                 .max_sequences = n_places + n_kept_ + (options.n_viewed ? 1 : 0),
+                 .n_pages = n_pages_,
+                 .kv_type = options.kv_type,
+                 .max_marks = 2,  // a generator's, while it proposes, and one before an answer
+                 .n_states = kStatesPerSequence * n_places + kStatesPerKept * n_kept_ + (options.n_viewed ? 2 : 0)},
+                pool_.plan),
             served.name);
     require(make_generator_plan(served.model, served.tokenizer,
                                 {.max_tokens = context_, .max_stop_bytes = kStopBytes, .max_proposed = host::kForced},
@@ -263,6 +265,10 @@ void TextWorker::share(Choice& choice, const Cache& from, std::uint32_t n_tokens
         (void)make_cache(*pool_, choice.cache);
     }
     choice.n_shared = choice.cache.kv_len();
+    if (!has_states()) return;
+    (void)unmark(choice.cache, choice.n_shared);  // marks are the earlier text's
+    while (const std::uint32_t earlier = choice.n_shared ? choice.cache.reach(choice.n_shared - 1) : 0)
+        (void)unmark(choice.cache, earlier);
 }
 
 std::uint64_t TextWorker::attention_bytes() const {

@@ -89,6 +89,8 @@ private:
     void share(Choice& choice, const Cache& from, std::uint32_t n_tokens);
     [[nodiscard]] std::vector<Choice*> that_fill();
     void plan_pass();
+    [[nodiscard]] bool has_states() const { return pool_.plan.limits.n_states != 0; }
+    [[nodiscard]] std::uint32_t rows_to_mark(Choice& choice);
     void fill(Choice& choice, std::uint32_t n_rows);
     [[nodiscard]] std::span<std::byte> generator_bytes(const Choice& choice);
     [[nodiscard]] Status start_generator(Choice& choice);
