@@ -23,6 +23,7 @@ from adapters import Adapters  # noqa: F401, unittest finds it here
 from attacks import Bodies, FormsOfMany, Http, Places  # noqa: F401, as above
 from client import Server, at_once, http_bytes, wait_until
 from fields import Choices, Fields  # noqa: F401, as above
+from hybrids import Hybrids  # noqa: F401, as above
 from messages import COUNT, MESSAGES, MessageKeys, Messages, MessageTemplates  # noqa: F401, unittest finds them here
 from offered import DEMO, LOAD, UNLOAD, Offered, OfferedFiles, OfferedInUse, OfferedLong  # noqa: F401, as above
 from prompts import Continuations, PromptChances, Seeds, Tools  # noqa: F401, as above
