@@ -164,7 +164,7 @@ void check_gate_and_recurrence(const Stack& s, const Block& b, Checks& check) {
                 a.n_heads && a.has_output_map && !a.no_projections && !a.cross_attention && !b.latent.query_dim);
     if (!b.recurrent) return;
     check.expect(s.recurrent.kind != Recurrence::none, "a recurrent part of the stack", 1, 0);
-    check.expect(!a.n_heads && !b.feed.parallel && !b.column_scales && b.norm_place != NormPlace::within,
+    check.expect(!a.n_heads && !b.feed.parallel && b.norm_place != NormPlace::within,
                  "a recurrent block with what it cannot have", 0, 1);
 }
 

@@ -108,7 +108,7 @@ private:
         b.recurrent = true;
         b.attention = {.causal = true};
         b.latent = {}, b.inputs = {};
-        b.feed.parallel = b.feed.shared_norm = b.column_scales = false;
+        b.feed.parallel = b.feed.shared_norm = false;
         if (below(8)) return;
         Change field{below(16), below(10)};
         for_each_recurrent_field(r, field);
