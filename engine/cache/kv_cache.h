@@ -24,11 +24,9 @@ struct LayerPlace {
     std::uint64_t keys = 0, values = 0;
 };
 
-/// Bytes of one layer's keys or values for n_positions positions, a multiple of 16: of a rank's heads.
-[[nodiscard]] std::uint64_t key_cache_bytes(const Block& block, std::uint64_t n_positions, Type type,
-                                            RankOf rank = {}) noexcept;
-[[nodiscard]] std::uint64_t value_cache_bytes(const Block& block, std::uint64_t n_positions, Type type,
-                                              RankOf rank = {}) noexcept;
+/// Bytes of one layer's keys or values for a page's positions, page_len being a multiple of 16: of a rank's heads.
+[[nodiscard]] std::uint64_t key_cache_bytes(const Block& block, const PoolLimits& limits) noexcept;
+[[nodiscard]] std::uint64_t value_cache_bytes(const Block& block, const PoolLimits& limits) noexcept;
 
 /// Whether rows of a stack have positions of three dimensions.
 [[nodiscard]] constexpr bool has_planes(const Stack& s) noexcept {
@@ -46,9 +44,8 @@ struct PageBytes {
     if (has(Part::vectors) && memory) return block.attention.cross_attention;
     return !has(Part::layer_inputs) || !block.attention.shared_keys;
 }
-/// Lays a page out; `places` [n_layers], or null for the size alone. A layer that shares keys has the place of those.
-PageBytes lay_out_page(const Stack& stack, std::uint64_t page_len, Type type, LayerPlace* places, bool memory = false,
-                       RankOf rank = {}) noexcept;
+/// Lays a pool's page out; `places` [n_layers], or null for the size alone. A layer that shares keys has the place of those.
+PageBytes lay_out_page(const Stack& stack, const PoolLimits& limits, LayerPlace* places) noexcept;
 
 /// Whether the second list of frequencies turns rows that have room for `n_positions`.
 [[nodiscard]] constexpr bool takes_long_rope(const Stack& s, std::uint32_t n_positions) noexcept {

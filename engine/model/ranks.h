@@ -54,6 +54,13 @@ struct RankHeads {
     [[nodiscard]] constexpr std::uint32_t end() const noexcept { return first + n(); }
 };
 
+/// In its place in builds without ranks, where it takes no room and nobody asks it.
+struct NoRankHeads {
+    static constexpr std::uint32_t first_kv = 0, n_kv = 0, first = 0, group = 0;
+    constexpr NoRankHeads(const AttentionShape&, RankOf) noexcept {}
+    [[nodiscard]] static constexpr std::uint32_t n() noexcept { return 0; }
+};
+
 [[nodiscard]] constexpr RankOf rank_of(const auto& limits) noexcept { return {limits.rank, limits.n_ranks}; }
 
 }  // namespace fovea

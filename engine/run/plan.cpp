@@ -122,7 +122,6 @@ template<class Count>
 /// Which rank it is, and whether ranks compute such a model.
 [[nodiscard]] Status check_ranks(const auto& limits) noexcept {
     if (limits.n_ranks < 2 && limits.rank == 0) return {};
-    if (!kRanks) return refuse("ranks: left out of this build");
     if (limits.n_ranks > kMaxRanks) return bad_limit("ranks at most", kMaxRanks, limits.n_ranks);
     if (limits.rank >= limits.n_ranks) return bad_limit("rank below", limits.n_ranks, limits.rank);
     return {};
@@ -154,7 +153,7 @@ template<class Count>
     }
     if (has(Part::adapters))
         if (Status status = check_adapters(config, limits); !status.ok()) return status;
-    if (kRanks || limits.n_ranks)
+    if constexpr (kRanks)
         if (Status status = check_ranks(config, limits); !status.ok()) return status;
     if (limits.n_threads < 1) return bad_limit("threads at least", 1, 0);
     constexpr std::uint32_t kMost = has(Part::teams) ? kMaxThreads : 1;
@@ -228,14 +227,12 @@ void measure(const Config& config, const Limits& limits, ArenaMap& map, Widest& 
                                  const ArenaMap& map) noexcept {
     PageBytes bytes;
     if (planned_kind(config) == Kind::decode)
-        return what == Planned::session
-                   ? lay_out_page(config.decoder, map.capacity, limits.kv_type, nullptr, false, rank_of(limits))
-                   : bytes;
+        return what == Planned::session ? lay_out_page(config.decoder, session_pool(limits, map), nullptr) : bytes;
     for (const Stack* s : {&config.encoder, &config.decoder})
         for (std::uint32_t layer = 0; layer < s->n_layers; ++layer) {
             const Block& b = s->block(layer);
-            grow_to(bytes.keys, key_cache_bytes(b, map.capacity, limits.kv_type, rank_of(limits)));
-            grow_to(bytes.values, value_cache_bytes(b, map.capacity, limits.kv_type, rank_of(limits)));
+            grow_to(bytes.keys, key_cache_bytes(b, session_pool(limits, map)));
+            grow_to(bytes.values, value_cache_bytes(b, session_pool(limits, map)));
         }
     return bytes;
 }

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <memory>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -24,10 +25,12 @@
 namespace fovea {
 namespace {
 
-/// Processes that the launcher says it started, by Open MPI's variable or MPICH's.
+/// Processes that the launcher says it started, by variables of Open MPI, MPICH or, where it starts MPI's processes, Slurm.
 int n_launched() {
-    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
-        if (const char* n = std::getenv(name)) return std::atoi(n);
+    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}) {
+        const bool counts = name != std::string_view("SLURM_NTASKS") || std::getenv("PMIX_RANK");
+        if (const char* n = std::getenv(name); n && counts) return std::atoi(n);
+    }
     return 1;
 }
 
