@@ -2,6 +2,9 @@
 
 #include <mpi.h>
 #include <sched.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 
 #include <algorithm>
 #include <chrono>
@@ -16,25 +19,23 @@ namespace {
 using std::chrono::microseconds;
 using Clock = std::chrono::steady_clock;
 
-// A rank that waits looks for messages all the time at first, for ranks that are even come within microseconds; then it
-// sleeps between two looks, longer and longer, so that a slow network costs no CPU.
-constexpr microseconds kSpin{200}, kFirstSleep{20}, kLongestSleep{500};
+// A rank that waits looks for messages all the time at first, for ranks that are even come within microseconds, and lets others
+// have its CPU between two looks. Then it sleeps between them: for a part of what it has waited, so that it is late by no more
+// than that part, and a slow network costs next to no CPU.
+constexpr microseconds kSpin{200}, kLongestSleep{500};
+constexpr int kSleepPart = 10;
 
 /// Waits until all are done; false: one failed.
-bool wait_for(MPI_Request* requests, int n, bool crowded) noexcept {
+bool wait_for(MPI_Request* requests, int n) noexcept {
     const Clock::time_point started = Clock::now();
-    microseconds sleep = kFirstSleep;
     for (int done = 0;;) {
         if (MPI_Testall(n, requests, &done, MPI_STATUSES_IGNORE) != MPI_SUCCESS) return false;
         if (done) return true;
-        const bool spins = Clock::now() - started < kSpin;
-        if (spins && !crowded) continue;
-        if (spins) {
+        const auto waited = std::chrono::duration_cast<microseconds>(Clock::now() - started);
+        if (waited < kSpin)
             sched_yield();
-            continue;
-        }
-        std::this_thread::sleep_for(sleep);
-        sleep = std::min(sleep * 2, kLongestSleep);
+        else
+            std::this_thread::sleep_for(std::min(waited / kSleepPart, kLongestSleep));
     }
 }
 
@@ -57,7 +58,9 @@ MpiRanks::MpiRanks() {
     MPI_Comm_free(&here);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     n_here_ = static_cast<std::uint32_t>(n_here);
-    crowded_ = n_here_ > std::max(1u, std::thread::hardware_concurrency());
+#ifdef __linux__
+    prctl(PR_SET_TIMERSLACK, 1000ul);  // nanoseconds: sleeps end when they are to
+#endif
     ranks_ = {.context = this,
               .rank = static_cast<std::uint32_t>(rank),
               .n_ranks = static_cast<std::uint32_t>(n),
@@ -101,7 +104,7 @@ bool MpiRanks::gather(std::byte* data, std::span<const std::uint64_t> ends) noex
         ++sent_.n_messages;
         sent_.n_bytes += mine.size();
     }
-    return wait_for(requests, n, crowded_);
+    return wait_for(requests, n);
 }
 
 }  // namespace fovea::ranks

@@ -32,7 +32,6 @@ private:
 
     Ranks ranks_;
     std::uint32_t n_here_ = 1;
-    bool crowded_ = false;  // more ranks than CPUs on this machine: who waits yields at once
     Traffic sent_;
 };
 
