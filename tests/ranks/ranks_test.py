@@ -98,6 +98,14 @@ class Ranks(unittest.TestCase):
         self.assertEqual(ranks(3, "run", DEMO, "--quiet", stdin=b"turn on the reading lamp\n"), (want, ""))
         sampled = [*text, "--temp", "1", "--seed", "7"]
         self.assertEqual(ranks(3, *sampled), run([FOVEA, *sampled]))
+        schema = os.path.join(self.folder.name, "schema.json")
+        with open(schema, "w") as file:
+            file.write('{"type":"object","properties":{"do":{"type":"string"}},"required":["do"]}')
+        formed = [*text, "--json-schema", schema]
+        self.assertEqual(ranks(3, *formed), run([FOVEA, *formed]))
+        # A random seed is the first rank's.
+        _, said = ranks(3, *text[:-1], "--temp", "2", "--seed", "-1", "--quiet")
+        self.assertEqual(said.count("note: --seed"), 1)
 
     def test_file(self):
         wanted, made = (os.path.join(self.folder.name, name) for name in ("wanted.npy", "made.npy"))
