@@ -115,6 +115,19 @@ class Ranks(unittest.TestCase):
         with open(wanted, "rb") as a, open(made, "rb") as b:
             self.assertEqual(a.read(), b.read())
 
+    def test_vectors_and_speech(self):
+        texts, wanted, made = (os.path.join(self.folder.name, name) for name in ("texts.txt", "wanted.npy", "made.npy"))
+        with open(texts, "w") as file:
+            file.write("a text\nanother one, longer than the first\n" * 9)
+        encode = ["encode", self.convert(os.path.join(GOLDEN, "encoders/bert_sentence")), "--texts", texts, "-o"]
+        run([FOVEA, *encode, wanted])
+        ranks(3, *encode, made)
+        with open(wanted, "rb") as a, open(made, "rb") as b:
+            self.assertEqual(a.read(), b.read())
+        transcribe = ["transcribe", self.convert(os.path.join(GOLDEN, "speech/whisper_talking")), "--srt",
+                      os.path.join(GOLDEN, "recordings/three.wav")]
+        self.assertEqual(ranks(3, *transcribe), run([FOVEA, *transcribe]))
+
     def test_plan(self):
         model = self.convert(os.path.join(GOLDEN, "models/llama_tied"))
         alone = json.loads(run([FOVEA, "plan", model, "--json", "--threads", "1"])[0])
@@ -131,6 +144,7 @@ class Ranks(unittest.TestCase):
                                         (["serve", DEMO], 2, "serve"), (["embed", DEMO, "-p", "x"], 2, ""),
                                         (["run", DEMO, "-p", "x", "--session", "s"], 2, "--session"),
                                         (["logits", DEMO, "-p", "x", "--trace"], 2, "--trace"),
+                                        (["transcribe", DEMO, "-"], 2, "FILE -"),
                                         (["run", DEMO, "-p", "x", "--speculate", "4"], 2, "--speculate")):
             _, said = ranks(3, *arguments, want=status)
             lines = [line for line in said.splitlines() if line.startswith("fovea: ")]
