@@ -1,6 +1,7 @@
 // fovea transcribe: what is said in recordings, as text, lines with times, subtitles, tables or JSON.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
