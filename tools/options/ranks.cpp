@@ -95,7 +95,7 @@ RankTraffic rank_traffic() noexcept {
 std::uint32_t threads_of_rank(std::uint32_t by_default) noexcept {
 #if FOVEA_MPI
     // Launchers may bind each rank to CPUs of its own: then they are few.
-    if (mpi && by_default >= std::thread::hardware_concurrency()) return std::max(1u, by_default / mpi->n_here());
+    if (mpi && by_default >= sysconf(_SC_NPROCESSORS_ONLN)) return std::max(1u, by_default / mpi->n_here());
 #endif
     return by_default;
 }

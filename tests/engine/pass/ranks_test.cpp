@@ -186,6 +186,31 @@ TEST_CASE("ranks: each plan holds its own heads, and a byte less is refused") {
           Code::unsupported);
 }
 
+TEST_CASE("ranks: together they read every matrix, and one twice only where heads share a panel or a key-value head") {
+    for (const NamedConfig& named : decoder_configs()) {
+        CAPTURE(named.name);
+        const SmallModel small(named.config, Type::q8);
+        const std::uint64_t whole = rank_bytes(small.model, 0, 1);
+        CHECK(whole > 0);
+        for (const std::uint32_t n_ranks : {2u, 3u, 8u}) {
+            std::uint64_t sum = 0, most = 0;
+            for (std::uint32_t rank = 0; rank < n_ranks; ++rank) {
+                const std::uint64_t bytes = rank_bytes(small.model, rank, n_ranks);
+                sum += bytes;
+                most = std::max(most, bytes);
+            }
+            CHECK(sum >= whole);
+            CHECK(most < whole);
+        }
+    }
+    const SmallModel aligned(llama_config(2, 64, 8, 4, 16, 96, 64), Type::q8);
+    for (const std::uint32_t n_ranks : {2u, 3u, 4u}) {
+        std::uint64_t sum = 0;
+        for (std::uint32_t rank = 0; rank < n_ranks; ++rank) sum += rank_bytes(aligned.model, rank, n_ranks);
+        CHECK(sum == rank_bytes(aligned.model, 0, 1));
+    }
+}
+
 TEST_CASE("ranks: different passes, lost ranks and a flag end the call on all, and what ranks don't do is refused") {
     const SmallModel small(llama_config(), Type::q8);
     const auto tokens = some_tokens(40, small.model.config().decoder.vocab_size);
