@@ -1,7 +1,6 @@
 #include "ranks/mpi_ranks.h"
 
 #include <mpi.h>
-#include <sched.h>
 #ifdef __linux__
 #include <sys/prctl.h>
 #endif
@@ -19,10 +18,10 @@ namespace {
 using std::chrono::microseconds;
 using Clock = std::chrono::steady_clock;
 
-// A rank that waits looks for messages all the time at first, for ranks that are even come within microseconds, and lets others
-// have its CPU between two looks. Then it sleeps between them: for a part of what it has waited, so that it is late by no more
-// than that part, and a slow network costs next to no CPU.
-constexpr microseconds kSpin{200}, kLongestSleep{500};
+// A rank that waits looks for messages all the time at first, for ranks that are even come within microseconds. Then it sleeps
+// between two looks, for a part of what it has waited: it is late by no more than that part, and a slow network costs next to
+// no CPU. It does not yield instead: beside other programs that may give its CPU away for milliseconds.
+constexpr microseconds kSpin{100}, kLongestSleep{500};
 constexpr int kSleepPart = 10;
 
 /// Waits until all are done; false: one failed.
@@ -32,10 +31,7 @@ bool wait_for(MPI_Request* requests, int n) noexcept {
         if (MPI_Testall(n, requests, &done, MPI_STATUSES_IGNORE) != MPI_SUCCESS) return false;
         if (done) return true;
         const auto waited = std::chrono::duration_cast<microseconds>(Clock::now() - started);
-        if (waited < kSpin)
-            sched_yield();
-        else
-            std::this_thread::sleep_for(std::min(waited / kSleepPart, kLongestSleep));
+        if (waited >= kSpin) std::this_thread::sleep_for(std::min(waited / kSleepPart, kLongestSleep));
     }
 }
 
@@ -43,6 +39,7 @@ bool wait_for(MPI_Request* requests, int n) noexcept {
 
 MpiRanks::MpiRanks() {
     int has_threads = 0, rank = 0, n = 1, n_here = 1;
+    setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);  // Open MPI's, where ranks are more than CPUs: see kSpin
     if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &has_threads) != MPI_SUCCESS)
         throw std::runtime_error("MPI: cannot be started");
     if (has_threads < MPI_THREAD_SERIALIZED)
