@@ -171,13 +171,21 @@ class Ranks(unittest.TestCase):
         model = self.convert(DEMO, "--type", "f32")
         job = subprocess.Popen([*MPIRUN, "-n", str(n), FOVEA, "bench", model, "-p", "8", "-n", "100", "--repeat", "1000",
                                 "--threads", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.addCleanup(self.end, job)
         children, end = [], time.monotonic() + 60
         while len(children) < n and time.monotonic() < end:
             found = subprocess.run(["ps", "--ppid", str(job.pid), "-o", "pid=,comm="], capture_output=True, text=True)
-            children = [int(line.split()[0]) for line in found.stdout.splitlines() if line.split()[1] == "fovea"]
+            lines = [line.split() for line in found.stdout.splitlines()]
+            children = [int(pid) for pid, name in lines if name == os.path.basename(FOVEA)[:15]]
         self.assertEqual(len(children), n)
         time.sleep(3)
         return job, children
+
+    @staticmethod
+    def end(job):
+        if job.poll() is None:
+            job.terminate()
+            job.communicate(timeout=60)
 
     def test_death(self):
         for victim in range(3):
@@ -206,8 +214,6 @@ class Ranks(unittest.TestCase):
             self.assertLess(used() - before, 0.45)
         finally:
             os.kill(children[1], signal.SIGCONT)
-            job.terminate()
-            job.communicate(timeout=60)
 
 
 if __name__ == "__main__":
