@@ -288,7 +288,12 @@ void attend_chunks(const Attention& a, const char* name, const Output& output) n
 }  // namespace
 
 Attention::Attention(Pass& p, const Layer& l, const Block& b, Reads r) noexcept
-    : pass(p), layer(l), tensors(is_memory(r) ? p.workspace.cross()[p.layer] : l.self), block(b), reads(r) {
+    : pass(p),
+      layer(l),
+      tensors(is_memory(r) ? p.workspace.cross()[p.layer] : l.self),
+      block(b),
+      reads(r),
+      rank_heads(b.attention, p.rank()) {
     const AttentionShape& heads = b.attention;
     const bool memory = is_memory(reads);
     sequences = memory ? pass.cross : pass.self;
@@ -326,9 +331,15 @@ Attention::Attention(Pass& p, const Layer& l, const Block& b, Reads r) noexcept
 void attend_sequences(const Attention& a) noexcept {
     const char* name = is_memory(a.reads) ? "attended memory" : "attended";
     const Pass& pass = a.pass;
-    const Output output =
-        pass.heads ? Output{} : pass.all(pass.attended(), a.shape().n_heads * a.shape().value_head_dim);
-    has(Part::teams) && splits(a) ? attend_chunks(a, name, output) : attend_whole(a, name, output);
+    const std::uint32_t width = a.shape().value_head_dim;
+    const Output output = pass.heads ? Output{} : pass.all(pass.attended(), a.shape().n_heads * width);
+    if (!pass.by_ranks()) {
+        has(Part::teams) && splits(a) ? attend_chunks(a, name, output) : attend_whole(a, name, output);
+        return;
+    }
+    splits(a) ? attend_chunks(a, name, {}) : attend_whole(a, name, {});
+    // Each rank maps its own heads' latent values, which are gathered then.
+    if (!a.is_latent()) a.pass.gather_heads(name, output, pass.attended(), a.shape(), width);
 }
 
 void compute_attention(Pass& pass, const Layer& layer, const Block& b, Reads reads) noexcept {

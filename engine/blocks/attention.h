@@ -51,10 +51,20 @@ struct Attention {
     HeadRows<const float> query, key, value, past_key, past_value;
     HeadRows<float> out;
     std::uint32_t value_stride;
+    [[no_unique_address]] std::conditional_t<kRanks, RankHeads, NoRankHeads> rank_heads;  // this rank's
 
     Attention(Pass& p, const Layer& l, const Block& b, Reads r) noexcept;
 
     [[nodiscard]] const AttentionShape& shape() const noexcept { return block.attention; }
+    /// Heads that are computed here: all, or those of this rank.
+    [[nodiscard]] std::uint32_t first_kv_head() const noexcept { return kRanks ? rank_heads.first_kv : 0; }
+    [[nodiscard]] std::uint32_t n_kv_heads() const noexcept { return kRanks ? rank_heads.n_kv : shape().n_kv_heads; }
+    [[nodiscard]] std::uint32_t first_head() const noexcept { return kRanks ? rank_heads.first : 0; }
+    [[nodiscard]] std::uint32_t n_heads() const noexcept { return kRanks ? rank_heads.n() : shape().n_heads; }
+    /// Query heads of each key-value head.
+    [[nodiscard]] std::uint32_t group() const noexcept {
+        return kRanks ? rank_heads.group : shape().n_heads / shape().n_kv_heads;
+    }
 
     /// Whether its values are what its keys are behind the dims that turn.
     [[nodiscard]] bool is_latent() const noexcept {

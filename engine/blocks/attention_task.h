@@ -125,7 +125,7 @@ private:
 class Tasks {
 public:
     Tasks(const Attention& a, const Sequence& s) noexcept
-        : n_rows_(s.n_rows), n_heads_(a.shape().n_heads), group_(a.shape().n_heads / a.shape().n_kv_heads) {
+        : n_rows_(s.n_rows), n_heads_(a.n_heads()), group_(a.group()) {
         const ArenaMap& map = a.pass.workspace.map;
         const std::uint64_t pairs_floats =
             query_floats(a.shape().head_dim) + kRowBlock * std::uint64_t{a.shape().head_dim};
@@ -140,16 +140,17 @@ public:
 
     /// Pieces of work, each of `together` tasks.
     [[nodiscard]] std::uint32_t n_pieces() const noexcept {
+        if (kRanks && n_heads_ == 0) return 0;
         return n_blocks_ * (grouped_ ? n_heads_ / group_ : n_heads_ / together_);
     }
     [[nodiscard]] std::uint32_t together() const noexcept { return together_; }
     [[nodiscard]] Task task(const Attention& a, const Sequence& s, std::uint32_t piece,
                             std::uint32_t of_together) const noexcept {
-        const std::uint32_t from = piece % n_blocks_ * kRowBlock, head = piece / n_blocks_;
+        const std::uint32_t from = piece % n_blocks_ * kRowBlock, head = piece / n_blocks_, first = a.first_head();
         const std::uint32_t left = (grouped_ ? n_rows_ * group_ : n_rows_) - from;
         const std::uint32_t n = left < kRowBlock ? left : kRowBlock;
-        if (grouped_) return {a, s, {.head = head * group_, .n_rows = n, .group = group_, .first_pair = from}};
-        return {a, s, {.head = head + of_together, .row = from, .n_rows = n}};
+        if (grouped_) return {a, s, {.head = first + head * group_, .n_rows = n, .group = group_, .first_pair = from}};
+        return {a, s, {.head = first + head + of_together, .row = from, .n_rows = n}};
     }
 
 private:

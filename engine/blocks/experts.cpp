@@ -99,7 +99,14 @@ private:
     void multiply(const char* name, const Wave& wave, const Of& product_of) noexcept;
     void make_inner(const Wave& wave) noexcept;
     void make_outputs(const Wave& wave) noexcept;
+    void gather_outputs(const Wave& wave) noexcept;
     void add_up(const Wave& wave) noexcept;
+    /// Whether a wave's batch is computed here: by all, or by the rank whose experts have it among them.
+    [[nodiscard]] bool is_here(std::uint32_t batch) const noexcept {
+        if (!pass_.by_ranks()) return true;
+        const UnitShare own = pass_.rank().of(routes_.n_batches());
+        return batch >= own.begin && batch < own.end;
+    }
     void sum(const Wave& wave, std::uint32_t row, std::uint32_t begin, std::uint32_t end) noexcept;
     void finish() noexcept;
     [[nodiscard]] bool is_added_by_rows() const noexcept { return has(Part::block_variants) && adds_by_rows(b_); }
@@ -143,10 +150,12 @@ std::byte* Mixture::packed_inner(const Wave& wave, const Batch& batch) const noe
 template<class Pack>
 void Mixture::pack(const Wave& wave, const Pack& pack_rows) noexcept {
     std::uint32_t n_blocks = 0;
-    for (std::uint32_t i = wave.begin; i < wave.end; ++i) n_blocks += RowBlocks(routes_.n_slots(i)).n;
+    for (std::uint32_t i = wave.begin; i < wave.end; ++i)
+        if (is_here(i)) n_blocks += RowBlocks(routes_.n_slots(i)).n;
     pass_.phase("operand", {}, in_parts(n_blocks), [&](Pass::Share mine) {
         std::uint32_t first_block = 0;
         for (std::uint32_t i = wave.begin; i < wave.end && first_block < mine.end; ++i) {
+            if (!is_here(i)) continue;
             const RowBlocks blocks(routes_.n_slots(i));
             const Pass::Share its = mine.within(first_block, blocks.n);
             for (std::uint32_t block = its.begin; block < its.end; ++block) pack_rows(batch_of(i), blocks[block]);
@@ -203,11 +212,11 @@ template<class Of>
 void Mixture::multiply(const char* name, const Wave& wave, const Of& product_of) noexcept {
     std::uint32_t total = 0;
     for (std::uint32_t i = wave.begin; i < wave.end; ++i)
-        if (routes_.n_slots(i)) total += n_pairs(product_of(batch_of(i)).linear.matrix);
+        if (routes_.n_slots(i) && is_here(i)) total += n_pairs(product_of(batch_of(i)).linear.matrix);
     const auto work = [&](Pass::Share mine) {
         std::uint32_t first = 0;
         for (std::uint32_t i = wave.begin; i < wave.end && first < mine.end; ++i) {
-            if (routes_.n_slots(i) == 0) continue;
+            if (routes_.n_slots(i) == 0 || !is_here(i)) continue;
             const Batch batch = batch_of(i);
             const Product product = product_of(batch);
             const std::uint32_t n = n_pairs(product.linear.matrix);
@@ -221,6 +230,7 @@ void Mixture::multiply(const char* name, const Wave& wave, const Of& product_of)
 void Mixture::run_wave(const Wave& wave) noexcept {
     make_inner(wave);
     make_outputs(wave);
+    if (pass_.by_ranks()) gather_outputs(wave);
     add_up(wave);
 }
 
@@ -251,6 +261,17 @@ void Mixture::make_outputs(const Wave& wave) noexcept {
         return Product{{.matrix = batch.down, .bias = batch.down_bias, .out = out, .n_stored = d_model_},
                        inner_operand(wave, batch)};
     });
+}
+
+/// Slots are ordered by expert, so that a rank's are successive rows.
+void Mixture::gather_outputs(const Wave& wave) noexcept {
+    Pass::RankEnds ends;
+    for (std::uint32_t r = 0; r < pass_.rank().n; ++r) {
+        const UnitShare its = RankOf{static_cast<std::uint8_t>(r), pass_.rank().n}.of(routes_.n_batches());
+        const std::uint32_t end = its.end < wave.begin ? wave.begin : its.end < wave.end ? its.end : wave.end;
+        ends[r] = (end == wave.end ? wave.slot_end : routes_.first_slot(end)) - wave.slot_begin;
+    }
+    pass_.gather_rows(pass_.projected(), ends);
 }
 
 /// A phase: a wave's outputs to `attended`; after the last wave that to the stream, where nothing is done to it before.

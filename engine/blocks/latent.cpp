@@ -27,6 +27,7 @@ struct HeadMaps {
     Epilogue epilogue = Epilogue::store;
     const std::byte* file = nullptr;  // an adapter's; null: the model's
     bool shared = false;
+    std::uint32_t first = 0, end = n_heads;  // heads that are computed here
 
     [[nodiscard]] Matrix of(std::uint32_t head) const noexcept {
         Matrix one = all;
@@ -47,15 +48,16 @@ void HeadMaps::multiply(const char* name, const Rows& from, std::uint32_t from_s
     const RowBlocks blocks(n_rows);
     std::byte* operand = pass.workspace.arena + pass.workspace.map.operand;
     const std::uint64_t of_head = operand_bytes(all.type, n_rows, n_cols);
-    pass.phase("operand", {}, in_parts(n_heads * blocks.n), [&](Pass::Share mine) {
+    pass.phase("operand", {}, in_parts((end - first) * blocks.n), [&](Pass::Share mine) {
         for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
-            const std::uint32_t head = i / blocks.n;
+            const std::uint32_t head = first + i / blocks.n;
             const RowBlocks::Block block = blocks[i % blocks.n];
             pass.pack({all.type, n_rows, n_cols}, from[block.first] + std::uint64_t{head} * from_stride, from.stride,
                       block, operand + head * of_head);
         }
     });
-    pass.phase(name, {}, pass.pairs(n_heads * n_of_head, n_rows), [&](Pass::Share mine) {
+    pass.phase(name, {}, pass.pairs((end - first) * n_of_head, n_rows), [&](Pass::Share own) {
+        const Pass::Share mine{own.begin + first * n_of_head, own.end + first * n_of_head};
         for (std::uint32_t head = mine.begin / n_of_head; head * n_of_head < mine.end; ++head) {
             const Linear linear{.matrix = of(head),
                                 .out = {to.data + std::uint64_t{head} * to_stride, to.stride},
@@ -65,6 +67,15 @@ void HeadMaps::multiply(const char* name, const Rows& from, std::uint32_t from_s
             pass.multiply({&linear, 1}, operand + head * of_head, n_rows, mine.within(head * n_of_head, n_of_head));
         }
     });
+}
+
+/// The model's maps of this rank's heads.
+[[nodiscard]] HeadMaps own_maps(Pass& pass, const Matrix& all, const Block& b, std::uint32_t n_stored) noexcept {
+    HeadMaps maps{pass, all, b.attention.n_heads, n_stored};
+    if (!pass.by_ranks()) return maps;
+    const RankHeads own(b.attention, pass.rank());
+    maps.first = own.first, maps.end = own.end();
+    return maps;
 }
 
 /// What each adapter adds to the heads' maps: queries' where `queries`, else values'. Rows' heads as HeadMaps::multiply has them.
@@ -146,7 +157,7 @@ void Latent::project(const Attention& a, const Input& in) noexcept {
         add_adapters(pass, {adapted, 1}, pass.inner(), in.n_rows, b.latent.query_rank, norm);
     }
     if (!a.is_latent()) return;
-    const HeadMaps maps{pass, l.query, b.attention.n_heads, b.attention.value_head_dim};
+    const HeadMaps maps = own_maps(pass, l.query, b, b.attention.value_head_dim);
     const Rows from{raw.data + b.attention.rotary_dim, raw.stride};
     maps.multiply("latent queries", from, query_head_dim(b), part(b.attention.rotary_dim), b.attention.head_dim);
     adapt_heads(pass, b, true, from, query_head_dim(b), part(b.attention.rotary_dim), b.attention.head_dim);
@@ -164,8 +175,9 @@ void Latent::norm(const Attention& a, float* head) noexcept {
 }
 
 Rows Latent::map_values(Pass& pass, const Block& b) noexcept {
-    const HeadMaps maps{pass, tensors_of(pass).value, b.attention.n_heads, b.latent.value_dim};
+    const HeadMaps maps = own_maps(pass, tensors_of(pass).value, b, b.latent.value_dim);
     maps.multiply("latent values", pass.attended(), b.attention.value_head_dim, pass.inner(), b.latent.value_dim);
+    if (pass.by_ranks()) pass.gather_heads("latent values", {}, pass.inner(), b.attention, b.latent.value_dim);
     adapt_heads(pass, b, false, pass.attended(), b.attention.value_head_dim, pass.inner(), b.latent.value_dim);
     return pass.inner();
 }

@@ -91,8 +91,7 @@ struct Writes {
         : begin(has(Part::vectors) && a.past_key.data ? 0 : s.pos),
           end(a.n_cached(s)),
           first_panel(begin / kLanes),
-          n_pieces(begin == end || !a.makes_keys() ? 0
-                                                   : ((end - 1) / kLanes - first_panel + 1) * a.shape().n_kv_heads) {}
+          n_pieces(begin == end || !a.makes_keys() ? 0 : ((end - 1) / kLanes - first_panel + 1) * a.n_kv_heads()) {}
 };
 
 /// Asks for the lines of the head behind x, which the next piece reads: rows lie too far apart for a CPU to foresee them.
@@ -108,7 +107,8 @@ void write_piece(const Attention& a, const Sequence& s, const Writes& writes, st
     const KvPages& pages = a.pages(s);
     const FloatKernels& k = pass.workspace.kernels->floats;
     const auto type = static_cast<int>(pages.type);
-    const std::uint32_t panel = writes.first_panel + piece / b.n_kv_heads, kv_head = piece % b.n_kv_heads;
+    const std::uint32_t n_heads = a.n_kv_heads(), panel = writes.first_panel + piece / n_heads;
+    const std::uint32_t kv_head = a.first_kv_head() + piece % n_heads;
     const std::uint32_t from = panel * kLanes > writes.begin ? panel * kLanes : writes.begin;
     const std::uint32_t to = (panel + 1) * kLanes < writes.end ? (panel + 1) * kLanes : writes.end;
     std::byte* keys = pages.panel(pages.keys(a.block, pass.layer, kv_head), s.cache_start + panel * kLanes);
@@ -129,6 +129,21 @@ void write_piece(const Attention& a, const Sequence& s, const Writes& writes, st
         k.write_key[type](key, b.head_dim, pos % kLanes, keys);
         k.write_value[type](value, b.value_head_dim, pos % kLanes, values);
     }
+}
+
+/// The panels of a map that make this rank's heads: of queries, keys or values (kind 0, 1, 2).
+[[nodiscard]] Linear own_rows(const Attention& a, Linear map, std::size_t kind) noexcept {
+    const std::uint32_t width = kind == 2 ? a.shape().value_head_dim : a.shape().head_dim;
+    const std::uint32_t first = (kind ? a.first_kv_head() : a.first_head()) * width,
+                        end = first + (kind ? a.n_kv_heads() : a.n_heads()) * width;
+    const std::uint32_t panel = first / kLanes, row = panel * kLanes;
+    const std::uint32_t n_rows = end == first ? 0 : static_cast<std::uint32_t>(round_up(end, kLanes)) - row;
+    map.matrix.offset += panel * map.matrix.panel_stride;
+    map.matrix.n_rows = n_rows < map.matrix.n_rows - row ? n_rows : map.matrix.n_rows - row;
+    map.n_stored = map.matrix.n_rows;
+    map.bias += map.bias ? row * sizeof(float) : 0;
+    map.out.data += row;
+    return map;
 }
 
 void adapt_projections(const Attention& a, const Input (&inputs)[3]) noexcept {
@@ -171,7 +186,11 @@ void project(const Attention& a, const Input (&inputs)[3]) noexcept {
                            : first == 0           ? &ColumnTensors::cross_query
                                                   : &ColumnTensors::memory;
         const void* operand = pass.operand(type, in.rows, in.n_rows, in.width, in.norm.with(pass.columns(input)));
-        if (first == 0 && end == 3 && one_matrix) {
+        if (pass.by_ranks() && a.shape().head_norm != HeadNorm::together) {
+            Linear own[3];
+            for (std::size_t i = first; i < end; ++i) own[i] = own_rows(a, parts[i], i);
+            pass.multiply_here("projections", std::span(own).subspan(first, end - first), operand, in.n_rows);
+        } else if (first == 0 && end == 3 && one_matrix) {
             Matrix all = t.query;
             all.n_rows += t.key.n_rows + t.value.n_rows;
             const Linear linear = part(all, 0, 0);
@@ -206,16 +225,16 @@ void rotate_and_cache(const Attention& a) noexcept {
     };
     const auto rotate_queries = [&](Pass::Share mine) {
         for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
-            const std::uint32_t row = i / b.n_heads, head = i % b.n_heads;
+            const std::uint32_t row = i / a.n_heads(), head = a.first_head() + i % a.n_heads();
             norm_and_rotate(a, false, row, head, pass.projected()[row] + std::uint64_t{head} * b.head_dim);
         }
     };
     Output projected;
-    if (a.reads == Reads::self && pass.self.size() == 1 && !b.no_projections)
+    if (a.reads == Reads::self && pass.self.size() == 1 && !b.no_projections && !pass.by_ranks())
         projected = pass.all(pass.projected(), a.projected_width());
     pass.phase("projected", positions ? Output{} : projected, in_parts(n_pieces), write_panels,
                positions ? Then::go_on : Then::meet);
-    if (positions) pass.phase("projected", projected, in_parts(pass.seq_len * b.n_heads), rotate_queries);
+    if (positions) pass.phase("projected", projected, in_parts(pass.seq_len * a.n_heads()), rotate_queries);
 }
 
 }  // namespace fovea

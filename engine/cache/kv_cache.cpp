@@ -15,9 +15,16 @@ namespace {
 
 /// The panels of `from` that hold its first n_positions positions, of every layer and head.
 void copy_page(const PoolState& pool, std::uint32_t from, std::uint32_t to, std::uint32_t n_positions) noexcept {
-    const KvPages pages[] = {
-        {pool.pages, &from, pool.places, pool.page_bytes, pool.limits.page_len, false, pool.limits.kv_type},
-        {pool.pages, &to, pool.places, pool.page_bytes, pool.limits.page_len, false, pool.limits.kv_type}};
+    const auto page = [&](const std::uint32_t& number) -> KvPages {
+        return {.pages = pool.pages,
+                .table = &number,
+                .places = pool.places,
+                .page_bytes = pool.page_bytes,
+                .page_len = pool.limits.page_len,
+                .type = pool.limits.kv_type,
+                .rank = rank_of(pool.limits)};
+    };
+    const KvPages pages[] = {page(from), page(to)};
     const std::uint64_t n_panels = (n_positions + kLanes - 1) / kLanes;
     for_each_head(pool, [&](std::uint32_t layer, const Block& b, std::uint32_t head) {
         for (const HeadPanels& panels : {pages[0].keys(b, layer, head), pages[0].values(b, layer, head)})
@@ -36,17 +43,20 @@ void copy_page(const PoolState& pool, std::uint32_t from, std::uint32_t to, std:
 
 }  // namespace
 
-std::uint64_t key_cache_bytes(const Block& b, std::uint64_t n_positions, Type type) noexcept {
-    return round_up(b.attention.n_kv_heads * n_positions / kLanes * key_panel_bytes(type, b.attention.head_dim), 64);
+std::uint64_t key_cache_bytes(const Block& b, const PoolLimits& limits) noexcept {
+    const std::uint64_t n_panels =
+        std::uint64_t{RankHeads(b.attention, rank_of(limits)).n_kv} * limits.page_len / kLanes;
+    return round_up(n_panels * key_panel_bytes(limits.kv_type, b.attention.head_dim), 64);
 }
 
-std::uint64_t value_cache_bytes(const Block& b, std::uint64_t n_positions, Type type) noexcept {
-    return round_up(b.attention.n_kv_heads * n_positions / kLanes * value_panel_bytes(type, b.attention.value_head_dim),
-                    64);
+std::uint64_t value_cache_bytes(const Block& b, const PoolLimits& limits) noexcept {
+    const std::uint64_t n_panels =
+        std::uint64_t{RankHeads(b.attention, rank_of(limits)).n_kv} * limits.page_len / kLanes;
+    return round_up(n_panels * value_panel_bytes(limits.kv_type, b.attention.value_head_dim), 64);
 }
 
-PageBytes lay_out_page(const Stack& stack, std::uint64_t page_len, Type type, LayerPlace* places,
-                       bool memory) noexcept {
+PageBytes lay_out_page(const Stack& stack, const PoolLimits& limits, LayerPlace* places) noexcept {
+    const bool memory = limits.memory;
     PageBytes bytes;
     for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
         if (places) {
@@ -54,12 +64,12 @@ PageBytes lay_out_page(const Stack& stack, std::uint64_t page_len, Type type, La
             places[layer] = of == layer ? LayerPlace{bytes.keys, bytes.values} : places[of];
         }
         if (!is_cached(stack.block(layer), memory)) continue;
-        bytes.keys += key_cache_bytes(stack.block(layer), page_len, type);
-        bytes.values += value_cache_bytes(stack.block(layer), page_len, type);
+        bytes.keys += key_cache_bytes(stack.block(layer), limits);
+        bytes.values += value_cache_bytes(stack.block(layer), limits);
     }
     if (places)
         for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) places[layer].values += bytes.keys;
-    if (!memory && has_planes(stack)) bytes.values += page_len * sizeof(std::uint32_t);
+    if (!memory && has_planes(stack)) bytes.values += limits.page_len * std::uint64_t{4};
     return bytes;
 }
 
@@ -69,7 +79,7 @@ PoolMap lay_out_pool(const Config& config, const PoolLimits& limits) noexcept {
         offset = map.bytes;
         map.bytes += round_up(bytes, kArenaAlignment);
     };
-    const PageBytes page = lay_out_page(config.decoder, limits.page_len, limits.kv_type, nullptr, limits.memory);
+    const PageBytes page = lay_out_page(config.decoder, limits, nullptr);
     map.page_bytes = page.keys + page.values;
     map.max_pages = (limits.max_kv_len - 1) / limits.page_len + 1;
     take(map.state, kPoolStateBytes);
@@ -96,7 +106,7 @@ PoolState* start_pool(const Model* model, const PoolLimits& limits, const PoolMa
     pool->page_bytes = map.page_bytes;
     pool->max_pages = map.max_pages;
     pool->n_free = limits.n_pages;
-    lay_out_page(model->config().decoder, limits.page_len, limits.kv_type, pool->places, limits.memory);
+    lay_out_page(model->config().decoder, limits, pool->places);
     for (std::uint32_t i = 0; i < limits.max_sequences; ++i) new (pool->slots + i) CacheSlot;
     for (std::uint32_t i = 0; i < limits.n_pages; ++i) {
         pool->n_users[i] = 0;

@@ -12,6 +12,7 @@
 #include "engine/cache/states.h"
 #include "engine/format/format.h"
 #include "engine/kernels/kernels.h"
+#include "engine/model/ranks.h"
 #include "fovea/cache.h"
 
 namespace fovea {
@@ -23,9 +24,9 @@ struct LayerPlace {
     std::uint64_t keys = 0, values = 0;
 };
 
-/// Bytes of one layer's keys or values for n_positions positions, a multiple of 16.
-[[nodiscard]] std::uint64_t key_cache_bytes(const Block& block, std::uint64_t n_positions, Type type) noexcept;
-[[nodiscard]] std::uint64_t value_cache_bytes(const Block& block, std::uint64_t n_positions, Type type) noexcept;
+/// Bytes of one layer's keys or values for a page's positions, page_len being a multiple of 16: of a rank's heads.
+[[nodiscard]] std::uint64_t key_cache_bytes(const Block& block, const PoolLimits& limits) noexcept;
+[[nodiscard]] std::uint64_t value_cache_bytes(const Block& block, const PoolLimits& limits) noexcept;
 
 /// Whether rows of a stack have positions of three dimensions.
 [[nodiscard]] constexpr bool has_planes(const Stack& s) noexcept {
@@ -43,9 +44,8 @@ struct PageBytes {
     if (has(Part::vectors) && memory) return block.attention.cross_attention;
     return !has(Part::layer_inputs) || !block.attention.shared_keys;
 }
-/// Lays a page out; `places` [n_layers], or null for the size alone. A layer that shares keys has the place of those.
-PageBytes lay_out_page(const Stack& stack, std::uint64_t page_len, Type type, LayerPlace* places,
-                       bool memory = false) noexcept;
+/// Lays a pool's page out; `places` [n_layers], or null for the size alone. A layer that shares keys has the place of those.
+PageBytes lay_out_page(const Stack& stack, const PoolLimits& limits, LayerPlace* places) noexcept;
 
 /// Whether the second list of frequencies turns rows that have room for `n_positions`.
 [[nodiscard]] constexpr bool takes_long_rope(const Stack& s, std::uint32_t n_positions) noexcept {
@@ -70,14 +70,22 @@ struct KvPages {
     // Positions that a sequence may have; 0: it has no cache.
     [[no_unique_address]] std::conditional_t<has(Part::block_variants), std::uint32_t, LeftOut<std::uint32_t>>
         max_kv_len = 0;
+    [[no_unique_address]] std::conditional_t<kRanks, RankOf, LeftOut<RankOf>> rank{};  // whose heads it has
 
+    /// A head's place among those that a page has.
+    [[nodiscard]] std::uint32_t place_of(const Block& b, std::uint32_t kv_head) const noexcept {
+        const RankOf its = rank;
+        return its.several() ? kv_head - RankHeads(b.attention, its).first_kv : kv_head;
+    }
     [[nodiscard]] HeadPanels keys(const Block& b, std::uint32_t layer, std::uint32_t kv_head) const noexcept {
         const std::uint64_t bytes = key_panel_bytes(type, b.attention.head_dim);
-        return {places[one_place ? 0 : layer].keys + std::uint64_t{kv_head} * (page_len / kLanes) * bytes, bytes};
+        return {places[one_place ? 0 : layer].keys + place_of(b, kv_head) * std::uint64_t{page_len / kLanes} * bytes,
+                bytes};
     }
     [[nodiscard]] HeadPanels values(const Block& b, std::uint32_t layer, std::uint32_t kv_head) const noexcept {
         const std::uint64_t bytes = value_panel_bytes(type, b.attention.value_head_dim);
-        return {places[one_place ? 0 : layer].values + std::uint64_t{kv_head} * (page_len / kLanes) * bytes, bytes};
+        return {places[one_place ? 0 : layer].values + place_of(b, kv_head) * std::uint64_t{page_len / kLanes} * bytes,
+                bytes};
     }
     /// What lies behind keys and values where positions have three dimensions: panels of 16 u32. Each is the position that follows
     /// those cached up to its own.
@@ -123,7 +131,14 @@ struct PoolState {
         return tables + std::uint64_t{slot} * max_pages;
     }
     [[nodiscard]] KvPages view(std::uint32_t slot) const noexcept {
-        return {pages, table(slot), places, page_bytes, limits.page_len, false, limits.kv_type, limits.max_kv_len};
+        return {.pages = pages,
+                .table = table(slot),
+                .places = places,
+                .page_bytes = page_bytes,
+                .page_len = limits.page_len,
+                .type = limits.kv_type,
+                .max_kv_len = limits.max_kv_len,
+                .rank = rank_of(limits)};
     }
 };
 [[nodiscard]] inline bool has_states(const PoolState& pool) noexcept { return has(Part::states) && pool.states; }
@@ -138,7 +153,8 @@ void for_each_head(const PoolState& pool, Visit&& visit) noexcept {
     for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
         const Block& b = stack.block(layer);
         if (!is_cached(b, pool.limits.memory)) continue;
-        for (std::uint32_t head = 0; head < b.attention.n_kv_heads; ++head) visit(layer, b, head);
+        const RankHeads own(b.attention, rank_of(pool.limits));
+        for (std::uint32_t head = own.first_kv; head < own.first_kv + own.n_kv; ++head) visit(layer, b, head);
     }
 }
 

@@ -56,6 +56,12 @@ void for_each_run(const PoolState& pool, std::uint32_t kv_len, Visit&& visit) no
     if (has_positions(pool)) runs(Type::f32, pages.next_positions(), 1, true);
 }
 
+/// A rank has a part of the heads alone.
+[[nodiscard]] Status check_whole(const PoolState& pool) noexcept {
+    if (!rank_of(pool.limits).several()) return {};
+    return {Code::unsupported, "saved sessions of several ranks", 1, pool.limits.n_ranks};
+}
+
 /// The run's place in a cache.
 [[nodiscard]] std::byte* place(const PoolState& pool, std::uint32_t slot, const Run& run) noexcept {
     return pool.view(slot).panel(run.panels, run.pos);
@@ -215,6 +221,7 @@ std::uint64_t cache_bytes(const Cache& cache) noexcept {
 Status save_cache(const Cache& cache, std::span<std::byte> out, std::size_t& written) noexcept {
     if (!cache.valid()) return no_such_cache();
     const PoolState& pool = *CacheAccess::pool(cache);
+    if (Status status = check_whole(pool); !status.ok()) return status;
     const std::uint32_t kv_len = cache.kv_len();
     const std::uint64_t bytes = cache_bytes(cache);
     if (out.size() < bytes) return {Code::buffer_too_small, "bytes of a saved session", bytes, out.size()};
@@ -241,6 +248,7 @@ Status save_cache(const Cache& cache, std::span<std::byte> out, std::size_t& wri
 Status restore_cache(Cache& cache, std::span<const std::byte> saved) noexcept {
     if (!cache.valid()) return no_such_cache();
     PoolState& pool = *CacheAccess::pool(cache);
+    if (Status status = check_whole(pool); !status.ok()) return status;
     const std::uint32_t slot = CacheAccess::slot(cache);
     SavedHeader header(pool, 0);
     if (saved.size() < sizeof header)

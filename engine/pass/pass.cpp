@@ -28,9 +28,10 @@ void Pass::run_phase(const char* name, const Output& output, const Units& units,
 void Pass::meet(const char* name, const Output& output) noexcept {
     // Member 0 asks for all. Its answers have two places in turn, for members still read one while the next is written.
     bool& answer = workspace.cancelled[n_met++ % 2];
-    if (workspace.cancel && member == 0) answer = workspace.cancel->load(std::memory_order_relaxed);
+    // Ranks agree on it elsewhere, and may be lost besides.
+    if (workspace.cancel && member == 0 && !by_ranks()) answer = workspace.cancel->load(std::memory_order_relaxed);
     if (!alone()) barrier(*workspace.team);
-    stopped = workspace.cancel && answer;
+    stopped = (workspace.cancel || by_ranks()) && answer;
     if (!stopped) show(name, output);
 }
 
@@ -100,10 +101,11 @@ const void* Pass::operand(Type type, const ConstRows& rows, std::uint32_t n_rows
 
 void Pass::multiply(const char* name, const Output& output, std::span<const Linear> products, const void* operand,
                     std::uint32_t n_rows, Then then) noexcept {
+    if (by_ranks() && may_be_shared(products)) return multiply_by_ranks(name, output, products, operand, n_rows);
     std::uint32_t total = 0;
     for (const Linear& p : products) total += n_pairs(p.matrix);
     const auto work = [&](Share mine) { multiply(products, operand, n_rows, mine); };
-    if (has(Part::teams) && workspace.remote && !stopped && may_be_shared(products)) {
+    if (has(Part::teams) && workspace.remote && !by_ranks() && !stopped && may_be_shared(products)) {
         const Remote& remote = *workspace.remote;
         const RemoteState state{*this, products, operand};
         const RemoteJob job = job_of(state, n_rows, total);

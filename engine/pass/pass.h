@@ -183,6 +183,9 @@ struct Pass : PassInput {
         : PassInput(input), workspace(w), member(m), n_members(n) {}
 
     [[nodiscard]] bool alone() const noexcept { return !has(Part::teams) || n_members == 1; }
+    /// Whether other ranks compute a share of the pass; which share is this one's.
+    [[nodiscard]] bool by_ranks() const noexcept { return workspace.by_ranks(); }
+    [[nodiscard]] RankOf rank() const noexcept { return rank_of(workspace.limits); }
 
     /// Units [begin, end) of a phase's work.
     struct Share {
@@ -273,10 +276,28 @@ struct Pass : PassInput {
     void multiply(const char* name, const Output& output, std::span<const Linear> products, const void* operand,
                   std::uint32_t n_rows, Then then = Then::meet) noexcept;
 
+    /// The same for products that this rank alone needs: nothing is gathered.
+    void multiply_here(const char* name, std::span<const Linear> products, const void* operand,
+                       std::uint32_t n_rows) noexcept;
+
     /// The same products' pairs of panels [begin, end), without a phase; and how members share n of them, for n_rows rows.
     void multiply(std::span<const Linear> products, const void* operand, std::uint32_t n_rows,
                   Share pairs) const noexcept;
     [[nodiscard]] Units pairs(std::uint32_t n, std::uint32_t n_rows) const noexcept;
+
+    /// Where each rank's part of rows ends, for gather: columns, of which the first rank's begin at 0.
+    using RankEnds = std::uint32_t[kMaxRanks];
+    /// A phase: all ranks get what each has made of n_rows rows, its columns of every one. The operand is of no use then. Does
+    /// nothing where there are no others.
+    void gather(const char* name, const Output& output, const Rows& rows, std::uint32_t n_rows,
+                const RankEnds& ends) noexcept;
+    /// The same of successive whole rows, `ends` being rows.
+    void gather_rows(const Rows& rows, const RankEnds& ends) noexcept;
+    /// The same of an attention's heads, width elements each.
+    void gather_heads(const char* name, const Output& output, const Rows& rows, const AttentionShape& shape,
+                      std::uint32_t width) noexcept;
+    /// If any rank's flag is set, the pass ends on all. To be called between phases, by all members.
+    void agree() noexcept;
 
     /// Shows the tap, if there is one, what the phases before have left. All have met.
     void show(const char* name, const Output& output) noexcept;
@@ -292,6 +313,10 @@ private:
                                           const NormWeights& weights) const noexcept;
     void run_phase(const char* name, const Output& output, const Units& units, const WorkCall& work,
                    Then then) noexcept;
+    void multiply_by_ranks(const char* name, const Output& output, std::span<const Linear> products,
+                           const void* operand, std::uint32_t n_rows) noexcept;
+    /// Member 0's call of the other ranks, `ends` in bytes; a failure ends the pass at the next meeting.
+    void exchange(std::byte* data, std::span<const std::uint64_t> ends) noexcept;
     [[nodiscard]] bool is_shown(const Output& output) const noexcept { return output.n_rows && workspace.trace.call; }
     /// All wait for all; then the flag is obeyed, or the tap is shown the output.
     void meet(const char* name, const Output& output) noexcept;

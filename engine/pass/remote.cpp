@@ -22,16 +22,6 @@ RemoteJob job_of(const RemoteState& state, std::uint32_t n_rows, std::uint32_t n
 
 namespace {
 
-/// Columns that `n_panels` panels from `begin` on have in the rows of a product's outputs.
-struct OutputColumns {
-    std::uint32_t first, n;
-};
-[[nodiscard]] OutputColumns columns_of(const Linear& p, std::uint32_t begin, std::uint32_t n_panels) noexcept {
-    const std::uint32_t panels_each = p.epilogue == Epilogue::gate ? 2 : 1;
-    const std::uint32_t first = std::min(begin / panels_each * kLanes, p.n_stored);
-    return {first, std::min(n_panels / panels_each * kLanes, p.n_stored - first)};
-}
-
 /// Calls each(product, first panel, number of panels) for every product that has some of units [begin, end).
 template<class Each>
 void for_each_part(const RemoteJob& job, std::uint32_t begin, std::uint32_t end, Each each) noexcept {
@@ -47,6 +37,12 @@ void for_each_part(const RemoteJob& job, std::uint32_t begin, std::uint32_t end,
 }
 
 }  // namespace
+
+OutputColumns columns_of(const Linear& p, std::uint32_t begin, std::uint32_t n_panels) noexcept {
+    const std::uint32_t panels_each = p.epilogue == Epilogue::gate ? 2 : 1;
+    const std::uint32_t first = std::min(begin / panels_each * kLanes, p.n_stored);
+    return {first, std::min(n_panels / panels_each * kLanes, p.n_stored - first)};
+}
 
 std::size_t cut(const RemoteJob& job, std::uint32_t begin, std::uint32_t end,
                 std::span<MatrixPart, kMostParts> parts) noexcept {

@@ -12,6 +12,12 @@ struct RemoteState {
     const void* operand;
 };
 
+/// Columns that `n_panels` panels from `begin` on have in the rows of a product's outputs.
+struct OutputColumns {
+    std::uint32_t first, n;
+};
+[[nodiscard]] OutputColumns columns_of(const Linear& product, std::uint32_t begin, std::uint32_t n_panels) noexcept;
+
 /// Whether all of a product's matrices lie in the model's file, and are no more than a job has parts.
 [[nodiscard]] bool may_be_shared(std::span<const Linear> products) noexcept;
 /// `n_units`: pairs of panels of all its matrices. `state` must outlive the job.

@@ -2,6 +2,7 @@
 #include "engine/pass/workspace.h"
 
 #include "engine/pass/pass.h"
+#include "engine/pass/ranks.h"
 #include "fovea/remote.h"
 
 namespace fovea {
@@ -34,12 +35,16 @@ void end_threads() noexcept { drop_threads(); }
 
 Status run(WorkspaceState& workspace, const PassInput& input, std::uint64_t macs) noexcept {
     workspace.cancelled[0] = workspace.cancelled[1] = false;
+    if (workspace.by_ranks())
+        if (Status status = start_ranks(workspace, input); !status.ok()) return status;
     TeamWork w{workspace, input, !has(Part::teams) || workspace.limits.n_threads == 1 || macs < kSerialMacs};
-    if (has(Part::teams) && workspace.remote) workspace.remote->settle(workspace.remote->context);
+    if (has(Part::teams) && workspace.remote && !workspace.by_ranks())
+        workspace.remote->settle(workspace.remote->context);
     if (!has(Part::teams) || w.serial)
         work(&w, 0);
     else
         run_team(*workspace.team, work, &w);
+    if (workspace.by_ranks() && workspace.ranks_end != RanksEnd::none) return end_of_ranks(workspace);
     return workspace.cancelled[0] || workspace.cancelled[1] ? Status{Code::cancelled, "", 0, 0} : Status{};
 }
 
@@ -53,6 +58,8 @@ Status capture_attention(Workspace& workspace, const AttentionWeights& weights) 
     if (!workspace.valid()) return {Code::bad_argument, "workspace: not made", 0, 0};
     if (!has(Part::attention_weights)) return {Code::unsupported, "attention weights: left out of this build", 0, 0};
     WorkspaceState& w = *WorkspaceAccess::state(workspace);
+    if (w.by_ranks() && !weights.out.empty())
+        return {Code::unsupported, "attention weights of several ranks", 1, w.limits.n_ranks};
     const AttentionWeights before = w.attention_capture;
     w.attention_capture = weights;
     if (weights.out.empty()) return {};

@@ -4,6 +4,7 @@
 #include "engine/kernels/kernels.h"
 #include "engine/model/kind.h"
 #include "engine/model/layers.h"
+#include "engine/model/ranks.h"
 #include "engine/pass/arena_map.h"
 #include "fovea/workspace.h"
 #include "platform/team.h"
@@ -26,6 +27,9 @@ static_assert(sizeof(Sequence) == 32);
 
 inline constexpr std::uint64_t kWorkspaceStateBytes = round_up(kModelBytes + sizeof(ArenaMap) + 744, kArenaAlignment);
 
+/// What else than the caller's flag ends a pass of several ranks: they were not asked for the same pass, or cannot be reached.
+enum class RanksEnd : std::uint8_t { none, differ, lost };
+
 struct WorkspaceState {
     Model model;
     Limits limits;
@@ -36,11 +40,18 @@ struct WorkspaceState {
     Trace trace;
     AttentionWeights attention_capture;         // see capture_attention
     const std::atomic<bool>* cancel = nullptr;  // the caller's flag, see set_cancel
-    const Remote* remote = nullptr;             // what shares products with others; null: nothing
-    std::uint32_t n_adapters = 0;               // in use, see AdapterUse
-    bool fetches_to_second_level = false;       // this CPU, see CpuFeatures
-    bool cancelled[2] = {};                     // what member 0 saw of it at two phases' ends, see Pass::meet
-    StackTensors stacks[2];                     // by StackIndex
+    union {
+        const Remote* remote = nullptr;  // what shares products with others; null: nothing
+        const Ranks* ranks;              // in its place, where the limits have several: see by_ranks
+    };
+    std::uint32_t n_adapters = 0;          // in use, see AdapterUse
+    bool fetches_to_second_level = false;  // this CPU, see CpuFeatures
+    bool cancelled[2] = {};                // what member 0 saw of it at two phases' ends, see Pass::meet
+    [[no_unique_address]] std::conditional_t<kRanks, RanksEnd, LeftOut<RanksEnd>> ranks_end{};
+    StackTensors stacks[2];  // by StackIndex
+
+    /// Whether other ranks compute a share of its passes.
+    [[nodiscard]] bool by_ranks() const noexcept { return rank_of(limits).several(); }
 
     // layers(), latent() and so on: the tensors of parts.inc's parts.
 #define FOVEA_TENSOR_PART(there, field, name, Tensors, n) \

@@ -14,6 +14,7 @@ void run_pass(Pass& pass) noexcept {
     for (pass.layer = 0; pass.layer < pass.stack().n_layers && !pass.stopped; ++pass.layer) {
         const Layer& layer = layers[pass.layer];
         const Block& block = pass.stack().blocks[layer.block];
+        if (pass.by_ranks() && pass.seq_len > kFewRows) pass.agree();  // few rows take no time worth ending sooner
         if (!fills_memory)
             run_block(pass, layer);
         else if (block.attention.cross_attention)

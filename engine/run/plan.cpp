@@ -123,6 +123,19 @@ template<class Count>
     return {};
 }
 
+/// Which rank it is, and whether ranks compute such a model.
+[[nodiscard]] Status check_ranks(const auto& limits) noexcept {
+    if (limits.n_ranks < 2 && limits.rank == 0) return {};
+    if (limits.n_ranks > kMaxRanks) return bad_limit("ranks at most", kMaxRanks, limits.n_ranks);
+    if (limits.rank >= limits.n_ranks) return bad_limit("rank below", limits.n_ranks, limits.rank);
+    return {};
+}
+[[nodiscard]] Status check_ranks(const Config& config, const Limits& limits) noexcept {
+    if (limits.n_ranks > 1 && planned_kind(config) == Kind::attend) return refuse("several ranks for attention alone");
+    if (limits.n_ranks > 1 && limits.max_adapters) return refuse("several ranks with adapters");
+    return check_ranks(limits);
+}
+
 [[nodiscard]] Status resolve_defaults(Planned what, const Config& config, Limits& limits) noexcept {
     if (planned_kind(config) == Kind::decode) {
         if (Status status = resolve_decode_defaults(what, config, limits); !status.ok()) return status;
@@ -144,6 +157,8 @@ template<class Count>
     }
     if (has(Part::adapters))
         if (Status status = check_adapters(config, limits); !status.ok()) return status;
+    if constexpr (kRanks)
+        if (Status status = check_ranks(config, limits); !status.ok()) return status;
     if (limits.n_threads < 1) return bad_limit("threads at least", 1, 0);
     constexpr std::uint32_t kMost = has(Part::teams) ? kMaxThreads : 1;
     if (limits.n_threads > kMost) return bad_limit("threads at most", kMost, limits.n_threads);
@@ -169,6 +184,7 @@ PoolLimits session_pool(const Limits& limits, const ArenaMap& map) noexcept {
                     .page_len = static_cast<std::uint32_t>(map.capacity),
                     .n_pages = 1,
                     .kv_type = limits.kv_type};
+    if (kRanks) pool.rank = limits.rank, pool.n_ranks = limits.n_ranks;
     if (has(Part::states)) pool.max_marks = limits.max_marks, pool.n_states = 2u + limits.max_marks;
     return pool;
 }
@@ -215,11 +231,12 @@ void measure(const Config& config, const Limits& limits, ArenaMap& map, Widest& 
                                  const ArenaMap& map) noexcept {
     PageBytes bytes;
     if (planned_kind(config) == Kind::decode)
-        return what == Planned::session ? lay_out_page(config.decoder, map.capacity, limits.kv_type, nullptr) : bytes;
+        return what == Planned::session ? lay_out_page(config.decoder, session_pool(limits, map), nullptr) : bytes;
     for (const Stack* s : {&config.encoder, &config.decoder})
         for (std::uint32_t layer = 0; layer < s->n_layers; ++layer) {
-            grow_to(bytes.keys, key_cache_bytes(s->block(layer), map.capacity, limits.kv_type));
-            grow_to(bytes.values, value_cache_bytes(s->block(layer), map.capacity, limits.kv_type));
+            const Block& b = s->block(layer);
+            grow_to(bytes.keys, key_cache_bytes(b, session_pool(limits, map)));
+            grow_to(bytes.values, value_cache_bytes(b, session_pool(limits, map)));
         }
     return bytes;
 }
@@ -314,6 +331,8 @@ Status plan_pool(const Config& config, const PoolLimits& asked, std::uint64_t st
     if (limits.page_len % kTile || !limits.page_len || limits.page_len > kMaxRows)
         return bad_limit("positions of a page as a multiple of", kTile, limits.page_len);
     if (Status status = check_kv_type(limits.kv_type); !status.ok()) return status;
+    if (kRanks)
+        if (Status status = check_ranks(limits); !status.ok()) return status;
     const std::uint64_t wanted = std::uint64_t{limits.max_sequences} * ((limits.max_kv_len - 1) / limits.page_len + 1);
     const std::uint64_t n_pages = limits.n_pages ? limits.n_pages : wanted;
     if (n_pages * limits.page_len > kMostPositions)

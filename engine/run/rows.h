@@ -16,7 +16,8 @@ struct OwnPage {
                  .places = &place,
                  .page_len = static_cast<std::uint32_t>(w.map.capacity),
                  .one_place = true,
-                 .type = w.limits.kv_type};
+                 .type = w.limits.kv_type,
+                 .rank = rank_of(w.limits)};
     }
     OwnPage(const OwnPage&) = delete;
     OwnPage& operator=(const OwnPage&) = delete;

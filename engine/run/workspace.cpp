@@ -33,11 +33,22 @@ void find_ends(WorkspaceState& w) noexcept {
     for (std::uint32_t i = 0; i < stack_of(config, last).n_head_maps(); ++i) find_to(w.head() + i, {w.model, last, i});
 }
 
+/// Whether the plan is of the rank that computes.
+[[nodiscard]] Status check_ranks(const Limits& limits, const Ranks* ranks, const Remote* remote) noexcept {
+    const std::uint32_t planned = limits.n_ranks > 1 ? limits.n_ranks : 1, given = ranks ? ranks->n_ranks : 1;
+    if (planned != given) return {Code::bad_argument, "ranks of the limits", given, planned};
+    if (planned == 1) return {};
+    if (ranks->rank != limits.rank) return {Code::bad_argument, "rank of the limits", ranks->rank, limits.rank};
+    return remote ? Status{Code::unsupported, "remote: of several ranks", 0, 0} : Status{};
+}
+
 }  // namespace
 
 Status start_workspace(WorkspaceState* state, const Model& model, const Limits& limits, const ArenaMap& map,
                        std::byte* arena, const SessionOptions& options) noexcept {
     const Remote* remote = has(Part::teams) ? options.remote : nullptr;
+    if (kRanks)
+        if (Status status = check_ranks(limits, options.ranks, remote); !status.ok()) return status;
     const Kernels* kernels = find_kernels(options.isa, gains_by_tiles(model, limits) && !remote);
     if (!kernels) return {Code::isa_unavailable, "instruction set of that name", 1, 0};
     if (kMayHaveTiles && kernels->tiles && remote)  // rows are packed for them in another way
@@ -56,6 +67,7 @@ Status start_workspace(WorkspaceState* state, const Model& model, const Limits& 
     state->arena = arena;
     state->kernels = kernels;
     state->remote = remote;
+    if (kRanks && limits.n_ranks > 1) state->ranks = options.ranks;
     state->fetches_to_second_level = has(Part::teams) && detect_features().fetches_to_second_level;
     const std::uint32_t n_encoder = kept.config().encoder.n_layers;
     state->stacks[0] = find_stack(kept, StackIndex::encoder, state->layers());

@@ -1,11 +1,17 @@
 #include "fovea/host/runtime.h"
 
+#include <array>
+#include <cstdio>
 #include <cstring>
+#include <set>
+#include <vector>
 
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
 
+#include "fovea/version.h"
+#include "host/base/error.h"
 #include "host/base/status_error.h"
 #include "host/base/words.h"
 
@@ -13,15 +19,64 @@ namespace fovea::host {
 namespace {
 
 Executor chosen_executor;
+const Ranks* chosen_ranks = nullptr;
 
 [[nodiscard]] SessionOptions with_executor(SessionOptions options) noexcept {
     if (!options.executor.run) options.executor = chosen_executor;
+    if (!options.ranks) options.ranks = chosen_ranks;
     return options;
+}
+
+/// What ranks must have alike.
+struct RankModel {
+    std::array<char, 24> version{};
+    std::uint32_t numerics = kNumericsVersion, fingerprint = 0;
+    std::uint64_t file_bytes = 0;
+};
+
+/// Throws host::Error on all ranks where one has another model, version or numerics than the first.
+void compare_ranks(const Opened& opened) {
+    static std::set<std::uint32_t> compared;  // fingerprints
+    const Ranks& ranks = *chosen_ranks;
+    RankModel mine{.fingerprint = opened.model.fingerprint(), .file_bytes = opened.model.bytes().size()};
+    if (!compared.insert(mine.fingerprint).second) return;
+    std::snprintf(mine.version.data(), mine.version.size(), "%s", FOVEA_VERSION);
+    std::vector<RankModel> all(ranks.n_ranks);
+    std::vector<std::uint64_t> ends;
+    for (std::uint32_t r = 1; r <= ranks.n_ranks; ++r) ends.push_back(r * sizeof(RankModel));
+    all[ranks.rank] = mine;
+    if (!ranks.gather(ranks.context, reinterpret_cast<std::byte*>(all.data()), ends))
+        throw Error("ranks: the others cannot be reached");
+    const RankModel& first = all[0];
+    const auto refuse = [&](std::size_t r, const char* what, const std::string& wanted, const std::string& had) {
+        throw Error(opened.name + ": rank " + std::to_string(r) + ": " + what + ": expected " + wanted +
+                    ", which rank 0 has, got " + had);
+    };
+    for (std::size_t r = 1; r < all.size(); ++r) {
+        const auto number = [&](const char* what, std::uint64_t wanted, std::uint64_t had) {
+            if (wanted != had) refuse(r, what, with_separators(wanted), with_separators(had));
+        };
+        if (all[r].version != first.version) refuse(r, "version", first.version.data(), all[r].version.data());
+        number("numerics version", first.numerics, all[r].numerics);
+        number("bytes of the model", first.file_bytes, all[r].file_bytes);
+        number("the model's fingerprint", first.fingerprint, all[r].fingerprint);
+    }
+}
+
+/// Limits of this process's rank, once the ranks have the same model.
+template<class L>
+[[nodiscard]] L of_rank(const Opened& opened, L limits) {
+    if (!chosen_ranks) return limits;
+    compare_ranks(opened);
+    limits.rank = static_cast<std::uint8_t>(chosen_ranks->rank);
+    limits.n_ranks = static_cast<std::uint8_t>(chosen_ranks->n_ranks);
+    return limits;
 }
 
 }  // namespace
 
 void use_executor(const Executor& executor) noexcept { chosen_executor = executor; }
+void use_ranks(const Ranks* ranks) noexcept { chosen_ranks = ranks; }
 
 Arena take_arena(const Opened& opened, std::uint64_t n_bytes, Pages pages) {
     Arena arena(n_bytes, Pages::at_use);
@@ -42,6 +97,7 @@ Arena take_arena(const Opened& opened, std::uint64_t n_bytes, Pages pages) {
 
 Runtime<Session> start_session(const Opened& opened, Limits limits, const SessionOptions& options) {
     Runtime<Session> running;
+    limits = of_rank(opened, limits);
     opened.plan_adapters(limits);
     require(make_plan(opened.config(), limits, running.plan), opened.name);
     running.arena = take_arena(opened, running.plan.arena_bytes);
@@ -52,6 +108,7 @@ Runtime<Session> start_session(const Opened& opened, Limits limits, const Sessio
 
 Runtime<Workspace> plan_workspace(const Opened& opened, Limits limits, Pages pages) {
     Runtime<Workspace> workspace;
+    limits = of_rank(opened, limits);
     opened.plan_adapters(limits);
     require(make_workspace_plan(opened.config(), limits, workspace.plan), opened.name);
     workspace.arena = take_arena(opened, workspace.plan.arena_bytes, pages);
@@ -72,7 +129,7 @@ Runtime<Workspace> start_workspace(const Opened& opened, Limits limits, const Se
 
 Runtime<CachePool> start_pool(const Opened& opened, const PoolLimits& limits, Pages pages) {
     Runtime<CachePool> pool;
-    require(make_pool_plan(opened.config(), limits, pool.plan), opened.name);
+    require(make_pool_plan(opened.config(), of_rank(opened, limits), pool.plan), opened.name);
     pool.arena = take_arena(opened, pool.plan.arena_bytes, pages);
     require(make_pool(opened.model, pool.plan.limits, pool.arena, *pool), opened.name);
     return pool;

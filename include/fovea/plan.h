@@ -29,6 +29,7 @@ struct Limits {
     /// Marks that a session has at a time, see mark in fovea/cache.h; each costs a state. 0: 2 for a model with recurrent
     /// layers. Other models need none, and plan none whatever this says.
     std::uint8_t max_marks = 0;
+    std::uint8_t rank = 0, n_ranks = 0;  ///< which rank's share is planned, see fovea/ranks.h. 0 of 0 or 1: all
     /// encode, attend: sequences in one call. 0: 1. A workspace: steps in one pass. 0: max_batch.
     std::uint32_t max_sequences = 0;
     /// encode, attend: rows of the memory, or keys, past ones too, of all sequences. 0: max_batch.
@@ -51,6 +52,7 @@ struct PoolLimits {
     /// Caches hold the keys and values of a memory for a decoder's cross-attention, a position for each of the memory's
     /// rows. max_kv_len 0: the encoder's max_positions, or 512.
     bool memory = false;
+    std::uint8_t rank = 0, n_ranks = 0;  ///< see Limits: a rank's pages hold its heads alone
     /// Marks that a cache has at a time, see mark in fovea/cache.h. 0: 2 for a model with recurrent layers. Other models need
     /// none, and plan none whatever this and n_states say.
     std::uint32_t max_marks = 0;

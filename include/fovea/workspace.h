@@ -72,6 +72,7 @@ struct Executor {
 };
 
 struct Remote;  // fovea/remote.h
+struct Ranks;   // fovea/ranks.h
 
 /// How a session or a workspace is run. Nothing here changes a bit of any result, or the plan.
 struct SessionOptions {
@@ -80,6 +81,8 @@ struct SessionOptions {
     /// Other machines that compute a part of every product. It must outlive the session or workspace. nullptr: none. Builds that
     /// leave out teams (FOVEA_WITHOUT) ignore it.
     const Remote* remote = nullptr;
+    /// The other ranks, where the limits have several. It must outlive the session or workspace.
+    const Ranks* ranks = nullptr;
 };
 
 /// Carves `arena` (kArenaAlignment-aligned, at least plan.arena_bytes long) into a workspace and starts its threads.

@@ -1,5 +1,6 @@
 #include "tools/options/opened.h"
 
+#include "tools/options/ranks.h"
 #include "tools/terminal/progress.h"
 
 extern "C" {
@@ -13,7 +14,8 @@ namespace fovea {
 std::span<const std::byte> demo_model_bytes() noexcept { return {fovea_demo_model_begin, fovea_demo_model_end}; }
 
 host::Opened open_path(const std::string& path, const OpenOptions& options) {
-    return host::open(path, options, progress_line("converting " + path));
+    // What is converted on the way lies in a cache, which ranks of one machine share.
+    return first_rank_first([&] { return host::open(path, options, progress_line("converting " + path)); });
 }
 
 host::Opened open_path_or_demo(const std::string& path, const OpenOptions& options) {

@@ -18,6 +18,7 @@
 #include "host/base/error.h"
 #include "host/base/output_file.h"
 #include "host/base/words.h"
+#include "tools/options/ranks.h"
 #include "tools/terminal/usage_error.h"
 
 namespace fovea {
@@ -87,7 +88,9 @@ void Option::each(std::function<void()> seen) const {
 Verb::Verb(CLI::App& app, const char* name, const char* description) : app_(*app.add_subcommand(name, description)) {}
 
 void Verb::set_action(std::function<void()> action) const {
-    app_.callback([action = std::move(action), outputs = outputs_] {
+    app_.callback([action = std::move(action), outputs = outputs_, name = app_.get_name()] {
+        static constexpr const char* kByRanks[] = {"run", "logits", "bench", "certify", "eval", "encode", "transcribe"};
+        if (std::find(std::begin(kByRanks), std::end(kByRanks), name) == std::end(kByRanks)) refuse_by_ranks(name);
         check_outputs(*outputs);
         action();
     });
@@ -167,7 +170,8 @@ Option Verb::input(const char* names, Into<std::string> value, std::string_view 
 }
 
 Option Verb::output(const char* names, Into<std::string> value, std::string_view help) const {
-    const Option made = text(names, value, help, "FILE");
+    const auto set = [value](const std::string& path) { value.set(output_of_rank(path)); };
+    const Option made = option(names, help, "FILE", set);
     made.option_->each([outputs = outputs_](const std::string& path) { outputs->push_back(path); });
     return made;
 }
@@ -311,7 +315,7 @@ void settle(CommonOptions& common) {
     const char* threads = std::getenv(kThreads);
     if (common.n_threads == 0 && threads && *threads)
         common.n_threads = static_cast<std::uint32_t>(read_count(kThreads, threads, 1, kMaxThreads));
-    if (common.n_threads == 0) common.n_threads = default_threads();
+    if (common.n_threads == 0) common.n_threads = threads_of_rank(default_threads());
 }
 
 }  // namespace fovea

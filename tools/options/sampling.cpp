@@ -4,10 +4,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <random>
+#include <string>
 
 #include "host/base/error.h"
 #include "host/model/penalized.h"
 #include "tools/options/options.h"
+#include "tools/options/ranks.h"
 #include "tools/terminal/usage_error.h"
 
 namespace fovea {
@@ -34,7 +36,8 @@ void add_seed(const Verb& verb, SamplingOptions& options) {
                         options.sampler.seed = read_count("--seed", text, 0, ~0ull);
                         return;
                     }
-                    options.sampler.seed = std::random_device()();
+                    const auto drawn = from_first_rank(std::to_string(std::random_device()()));
+                    options.sampler.seed = std::stoull(*drawn);
                     std::fprintf(stderr, "note: --seed %llu\n", static_cast<unsigned long long>(options.sampler.seed));
                 });
 }

@@ -12,6 +12,7 @@
 #include "tools/measure/median.h"
 #include "tools/measure/source.h"
 #include "tools/options/presets.h"
+#include "tools/options/ranks.h"
 #include "tools/options/workers.h"
 #include "tools/terminal/progress.h"
 #include "tools/verbs/verb.h"
@@ -64,6 +65,7 @@ struct Sample {
     std::uint32_t n_streams = 0;     // that were read at read_peak
     double prefill = 0, decode = 0;  // tokens per second
     double prefill_share = 0, decode_share = 0;
+    RankTraffic sent;  // by this rank while the new tokens came
 };
 
 Sample measure_ceilings(const host::Opened& opened, const char* isa, std::uint32_t n_threads) {
@@ -78,9 +80,12 @@ Sample measure_once(BenchSubject& subject, std::uint32_t n_new) {
     const double started = host::seconds_now();
     subject.read_prompt();
     const double read = host::seconds_now();
+    const RankTraffic before = rank_traffic();
     for (std::uint32_t i = 0; i < n_new; ++i) subject.write_token();
     sample.prefill = subject.n_prompt / (read - started);
     sample.decode = n_new / (host::seconds_now() - read);
+    const RankTraffic after = rank_traffic();
+    sample.sent = {after.n_messages - before.n_messages, after.n_bytes - before.n_bytes};
     return sample;
 }
 
@@ -123,6 +128,9 @@ void measure_and_print(const BenchOptions& options, const host::Opened& opened, 
                            {"isa", subject.isa},
                            {"n_threads", options.common.n_threads},
                            {"n_workers", n_workers},
+                           {"n_ranks", joined_ranks() ? joined_ranks()->n_ranks : 1},
+                           {"sent_messages", samples.back().sent.n_messages},
+                           {"sent_bytes", samples.back().sent.n_bytes},
                            {"n_prompt_tokens", subject.n_prompt},
                            {"n_tokens", options.n_new},
                            {"n_repeats", options.n_repeats},
@@ -140,6 +148,10 @@ void measure_and_print(const BenchOptions& options, const host::Opened& opened, 
     std::printf("prefill %5u tokens %12.1f tokens/s  %5.1f %% of the %s peak, %.1f %s/s\n", subject.n_prompt,
                 of(&Sample::prefill), 100 * of(&Sample::prefill_share), quantized ? "int8" : "FMA",
                 of(&Sample::peak) * 1e-9, quantized ? "GOP" : "GFLOP");
+    if (const Ranks* ranks = joined_ranks(); ranks && options.n_new)
+        std::printf("%u ranks; for each new token this one sends %.1f messages, %s bytes\n", ranks->n_ranks,
+                    static_cast<double>(samples.back().sent.n_messages) / options.n_new,
+                    with_separators(samples.back().sent.n_bytes / options.n_new).c_str());
     if (options.n_new)
         std::printf("decode  %5u tokens %12.1f tokens/s  %5.1f %% of the read bandwidth, %.1f GB/s (%u streams)\n",
                     options.n_new, of(&Sample::decode), 100 * of(&Sample::decode_share), of(&Sample::read_peak) * 1e-9,
@@ -186,6 +198,8 @@ void bench(BenchOptions& options) {
     options.n_prompt = options.asked_prompt.value_or(options.n_prompt);
     options.n_new = options.asked_new.value_or(options.n_new);
     check_given(options);
+    if (!options.counts.empty()) refuse_by_ranks("--sequences");
+    if (!options.common.workers.empty()) refuse_by_ranks("--workers");
     settle(options.common);
     const host::Opened opened = options.preset.empty() ? open_path(options.model) : open_random(options);
     if (has_two_stacks(opened.model.config()))

@@ -2,6 +2,7 @@
 #include "fovea/host/runtime.h"
 #include "host/model/stacks.h"
 #include "host/model/texts.h"
+#include "tools/options/ranks.h"
 #include "tools/show/arrays.h"
 #include "tools/show/view.h"
 #include "tools/terminal/progress.h"
@@ -122,6 +123,7 @@ struct EncodeJob {
 };
 
 void need_text(const VectorOptions& options) {
+    if (options.texts == "-" || options.text == "-") refuse_by_ranks("standard input");
     const int n_given = options.text.has_value() + !options.texts.empty() + !options.tokens.empty();
     if (n_given != 1)
         throw UsageError("-p, --texts or --tokens: expected one of them, got " +

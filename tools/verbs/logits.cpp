@@ -7,6 +7,7 @@
 #include "host/base/output_file.h"
 #include "tools/measure/trace_hash.h"
 #include "tools/options/adapters.h"
+#include "tools/options/ranks.h"
 #include "tools/options/workers.h"
 #include "tools/show/arrays.h"
 #include "tools/show/view.h"
@@ -141,6 +142,11 @@ void logits(LogitsOptions& options) {
     check_view(options.view, options.common);
     const bool prints_other = !options.output.empty() || options.view.wanted() || options.trace;
     if (!options.top) options.top = prints_other ? 0 : 10;
+    if (const char* other = first_given({{!options.loras.empty(), "--lora"},
+                                         {!options.common.workers.empty(), "--workers"},
+                                         {options.trace, "--trace"},
+                                         {options.view.wanted(), "--weights or --picture"}}))
+        refuse_by_ranks(other);
     need_model(options.model);
     if (options.text.has_value() == options.tokens.has_value())
         throw UsageError(std::string("--tokens or -p: expected one of them, got ") +

@@ -20,6 +20,7 @@
 #include "host/base/output_file.h"
 #include "host/base/unfinished.h"
 #include "host/base/words.h"
+#include "tools/options/ranks.h"
 #include "tools/terminal/end_signals.h"
 #include "tools/terminal/usage_error.h"
 #include "tools/verbs/verbs.h"
@@ -157,6 +158,15 @@ static void keep_standard_descriptors() {
             (void)open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);  // the lowest that is free: fd
 }
 
+/// The one line of an error, by the first of several ranks.
+static int fail(const std::string& line, int status) {
+    std::fflush(stdout);
+    const fovea::Ranks* ranks = fovea::joined_ranks();
+    if (!ranks || ranks->rank == 0) std::fprintf(stderr, "fovea: %s\n", line.c_str());
+    fovea::end_ranks(line, status);
+    return status;
+}
+
 int main(int argc, char** argv) {
     keep_standard_descriptors();
     fovea::heed_end_signals();
@@ -165,17 +175,15 @@ int main(int argc, char** argv) {
     static char buffer[1 << 16];
     std::setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
     try {
-        return fovea::run_command_line(argc, argv);
+        fovea::join_ranks();
+        const int status = fovea::run_command_line(argc, argv);
+        fovea::leave_ranks();
+        return status;
     } catch (const fovea::host::Error& error) {
-        std::fflush(stdout);
-        std::fprintf(stderr, "fovea: %s\n", error.what());
-        return dynamic_cast<const fovea::host::ArgumentError*>(&error) ? 2 : 1;
+        return fail(error.what(), dynamic_cast<const fovea::host::ArgumentError*>(&error) ? 2 : 1);
     } catch (const std::bad_alloc&) {
-        std::fflush(stdout);
-        std::fprintf(stderr, "fovea: out of memory\n");
+        return fail("out of memory", 1);
     } catch (const std::exception& error) {
-        std::fflush(stdout);
-        std::fprintf(stderr, "fovea: %s\n", fovea::one_line(error.what()).c_str());
+        return fail(fovea::one_line(error.what()), 1);
     }
-    return 1;
 }

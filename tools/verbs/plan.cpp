@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "fovea/mapping.h"
+#include "fovea/ranks.h"
 #include "fovea/sound.h"
 #include "host/grammar/grammar.h"
 #include "host/model/report.h"
@@ -27,6 +28,7 @@ struct PlanOptions {
     bool words = false;
     std::uint64_t flash = 0, ram = 0;  ///< what a board has; 0: not asked
     std::uint32_t max_text_bytes = 64;
+    std::uint32_t n_machines = 0;  ///< 0: not asked
 };
 
 /// All that the verb for a model takes beside its file.
@@ -203,7 +205,27 @@ void print_plan(const std::string& name, const Config& config, const MemoryPlan&
     if (board && !board->fits()) throw host::Error(name + ": " + board->verdict());
 }
 
+/// What each of several ranks takes: its arena, and the bytes of the file that its products read.
+void print_ranks(const host::Opened& opened, const PlanOptions& options) {
+    Json all = Json::array();
+    for (std::uint32_t rank = 0; rank < options.n_machines; ++rank) {
+        Limits limits = options.limits;
+        limits.rank = static_cast<std::uint8_t>(rank), limits.n_ranks = static_cast<std::uint8_t>(options.n_machines);
+        const MemoryPlan memory = plan_session(opened.name, opened.config(), limits);
+        if (rank == 0 && !options.common.json)
+            std::printf("%s\n%s\n  %-6s %20s %20s\n", one_line(opened.name).c_str(), one_line(memory.heading).c_str(),
+                        "rank", "arena bytes", "matrices' bytes");
+        const std::uint64_t arena = memory.plan.arena_bytes, file = rank_bytes(opened.model, rank, options.n_machines);
+        all.push_back({{"rank", rank}, {"arena_bytes", arena}, {"matrix_bytes", file}});
+        if (!options.common.json)
+            std::printf("  %-6u %20s %20s\n", rank, with_separators(arena).c_str(), with_separators(file).c_str());
+    }
+    if (options.common.json) print_line({{"model", opened.name}, {"ranks", all}});
+}
+
 void make_and_print(PlanOptions& options) {
+    if (options.n_machines && (!options.preset.empty() || options.flash || options.ram || !options.picture.empty()))
+        throw UsageError("--machines: expected a MODEL with --context, --batch and --kv at most, got more");
     check_one_source(options.model, options.preset);
     if (!options.picture.empty() && picture_kind(options.picture) == PictureKind::text && options.common.json)
         throw UsageError("--picture: expected a file beside --json, got -");
@@ -222,6 +244,7 @@ void make_and_print(PlanOptions& options) {
                           options);
     }
     const host::Opened opened = open_path(options.model);
+    if (options.n_machines) return print_ranks(opened, options);
     const MemoryPlan memory = plan_memory(opened, options);
     const Mapping form = map_given_form(options.form);
     std::optional<Board> board;
@@ -249,6 +272,8 @@ void add_plan(CLI::App& app) {
             "--seconds", o.seconds, 0.01f, 86400,
             "of a recording, by a model that hears (default: a window, 30); transcribe decodes files beside that");
         verb.flag("--words", o.words, "and the times of its words");
+        verb.count("--machines", o.n_machines, 2, kMaxRanks,
+                   "what each of so many ranks takes (mpirun fovea run MODEL)");
         verb.output("--picture", o.picture, "draw the arena: .svg, .html or - (here)");
         verb.size("--flash", o.flash, "do the model and the library fit into this: 2M");
         verb.size("--ram", o.ram, "does all that a program needs fit into this: 512K");

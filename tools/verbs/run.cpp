@@ -8,6 +8,7 @@
 #include "host/model/context.h"
 #include "host/text/session_file.h"
 #include "tools/options/given_prompt.h"
+#include "tools/options/ranks.h"
 #include "tools/verbs/run_options.h"
 #include "tools/verbs/verb.h"
 
@@ -256,6 +257,14 @@ void check_batch(const RunOptions& options) {
 /// Refuses options that do not go together.
 void check_given(const RunOptions& options) {
     options.form.check();
+    if (const char* other = first_given({{!options.batch.empty(), "--batch"},
+                                         {!options.session.empty(), "--session"},
+                                         {!options.draft.empty(), "--draft"},
+                                         {options.n_proposed() > 0, "--speculate"},
+                                         {!options.loras.empty(), "--lora"},
+                                         {!options.common.workers.empty(), "--workers"},
+                                         {options.view.wanted(), "--weights or --picture"}}))
+        refuse_by_ranks(other);
     if (options.form.compact && options.form.schema_path.empty() && options.batch.empty())
         throw UsageError("--compact: expected --json-schema beside it, got none");
     if (options.n_others && options.n_prompts + options.n_others > 1)  // the last -p counts
@@ -298,12 +307,16 @@ void run(RunOptions& options) {
         options.n_new = options.n_new.value_or(kMostNew);
         return run_batch(options, opened);
     }
-    if (const auto prompt = asked_prompt(options.has_prompt, options.prompt, options.prompt_file);
+    const Ranks* ranks = joined_ranks();
+    const bool asks = !ranks || ranks->rank == 0;  // the others have no input
+    if (const auto prompt = from_first_rank(asks ? asked_prompt(options.has_prompt, options.prompt, options.prompt_file)
+                                                 : std::nullopt);
         prompt && (options.has_prompt || !prompt->empty())) {
         options.prompt = *prompt;
         return run_once(options, opened);
     }
     if (options.common.json) throw UsageError("prompt: expected -p TEXT with --json, got none");
+    refuse_by_ranks("run without a prompt");
     if (options.model.empty()) return show_demo(options, opened);
     if (isatty(STDIN_FILENO)) return answer_lines(options, opened);
     throw UsageError("prompt: expected -p TEXT, or one on standard input, got none");

@@ -1,6 +1,7 @@
 // fovea transcribe: what is said in recordings, as text, lines with times, subtitles, tables or JSON.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
@@ -10,6 +11,7 @@
 #include "host/speech/frame_source.h"
 #include "host/speech/speech_engine.h"
 #include "host/speech/transcript_text.h"
+#include "tools/options/ranks.h"
 #include "tools/terminal/progress.h"
 #include "tools/verbs/verb.h"
 
@@ -126,6 +128,8 @@ std::vector<SpeechClip> read_clips(const std::string& text) {
 
 void check_options(const TranscribeOptions& options) {
     if (options.files.empty()) throw UsageError("FILE: expected a recording, or - for standard input, got none");
+    if (std::find(options.files.begin(), options.files.end(), "-") != options.files.end()) refuse_by_ranks("FILE -");
+    if (options.needs_words()) refuse_by_ranks("times of words");
     const int n_forms = options.timestamps + options.srt + options.vtt + options.tsv + options.common.json;
     if (options.words && n_forms == 0)
         throw UsageError("--words: expected --timestamps, --srt, --vtt, --tsv or --json beside it, got none");

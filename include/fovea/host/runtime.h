@@ -7,6 +7,7 @@
 #include "fovea/host/arena.h"
 #include "fovea/host/opened.h"
 #include "fovea/plan.h"
+#include "fovea/ranks.h"
 #include "fovea/session.h"
 #include "fovea/workspace.h"
 
@@ -57,6 +58,10 @@ struct Runtime {
 /// What computes, in this process, the sessions and workspaces that are started with no executor from here on: translators',
 /// transcribers' and all others'. By default the engine's own threads. To be called before other threads start any.
 void use_executor(const Executor& executor) noexcept;
+
+/// The ranks that this process is one of: what is started from here on has its share. Null: it is alone. The first start with
+/// a model compares it, the version and the numerics with the other ranks'. To be called before anything is started.
+void use_ranks(const Ranks* ranks) noexcept;
 
 /// Sessions and workspaces are planned for the model's adapters, and use them. All throw host::Error.
 [[nodiscard]] Runtime<Session> start_session(const Opened& opened, Limits limits, const SessionOptions& options = {});

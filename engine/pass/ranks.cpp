@@ -1,0 +1,183 @@
+// Products and heads shared by ranks, and what they make gathered: see fovea/ranks.h.
+#include "engine/pass/ranks.h"
+
+#include <cstring>
+
+#include "engine/pass/remote.h"
+
+namespace fovea {
+namespace {
+
+/// What ranks tell each other of a pass: a hash of what they were asked for, and their caller's flag.
+struct Word {
+    std::uint32_t hash = 0, cancel = 0;
+};
+
+/// FNV-1a over words (Fowler, Noll and Vo 1991).
+struct Hash {
+    std::uint32_t value = 0x811c9dc5u;
+    void add(std::uint32_t word) noexcept { value = (value ^ word) * 0x01000193u; }
+};
+
+[[nodiscard]] std::uint32_t hash_of(const PassInput& input) noexcept {
+    Hash hash;
+    for (const std::uint32_t n : {static_cast<std::uint32_t>(input.index), input.seq_len, input.n_logits, input.pos,
+                                  std::uint32_t{input.fills_memory}})
+        hash.add(n);
+    for (const Token token : input.tokens) hash.add(token);
+    for (const Sequence& s : input.self) {
+        hash.add(s.pos);
+        hash.add(s.n_rows);
+    }
+    return hash.value;
+}
+
+[[nodiscard]] std::uint32_t flag_of(const WorkspaceState& w) noexcept {
+    return w.cancel && w.cancel->load(std::memory_order_relaxed) ? 1 : 0;
+}
+
+/// Gathers a word of each rank. False: they cannot be reached.
+[[nodiscard]] bool gather_words(const WorkspaceState& w, Word mine, Word (&all)[kMaxRanks]) noexcept {
+    std::uint64_t ends[kMaxRanks];
+    for (std::uint32_t r = 0; r < w.limits.n_ranks; ++r) ends[r] = (r + 1) * sizeof(Word);
+    all[w.limits.rank] = mine;
+    return w.ranks->gather(w.ranks->context, reinterpret_cast<std::byte*>(all), {ends, w.limits.n_ranks});
+}
+
+/// A product's pairs of panels that a rank computes.
+[[nodiscard]] UnitShare pairs_of(const Linear& p, RankOf rank) noexcept { return rank.of(n_pairs(p.matrix)); }
+
+}  // namespace
+
+Status start_ranks(WorkspaceState& w, const PassInput& input) noexcept {
+    w.ranks_end = RanksEnd::none;
+    Word all[kMaxRanks];
+    const Word mine{hash_of(input), flag_of(w)};
+    if (!gather_words(w, mine, all)) w.ranks_end = RanksEnd::lost;
+    bool cancel = false;
+    for (std::uint32_t r = 0; r < w.limits.n_ranks && w.ranks_end != RanksEnd::lost; ++r) {
+        if (all[r].hash != all[0].hash) w.ranks_end = RanksEnd::differ;
+        cancel |= all[r].cancel != 0;
+    }
+    if (w.ranks_end != RanksEnd::none) return end_of_ranks(w);
+    return cancel ? Status{Code::cancelled, "", 0, 0} : Status{};
+}
+
+Status end_of_ranks(const WorkspaceState& w) noexcept {
+    if (w.ranks_end == RanksEnd::differ)
+        return {Code::session_mismatch, "ranks: expected the same pass of all, got others", w.limits.n_ranks, 0};
+    return {Code::io_error, "ranks", w.limits.n_ranks, 0};
+}
+
+void Pass::exchange(std::byte* data, std::span<const std::uint64_t> ends) noexcept {
+    if (workspace.ranks->gather(workspace.ranks->context, data, ends)) return;
+    workspace.ranks_end = RanksEnd::lost;
+    workspace.cancelled[n_met % 2] = true;  // all members see it as they meet
+}
+
+void Pass::agree() noexcept {
+    if (!by_ranks() || stopped) return;
+    if (member == 0) {
+        Word all[kMaxRanks];
+        if (!gather_words(workspace, {0, flag_of(workspace)}, all)) workspace.ranks_end = RanksEnd::lost;
+        bool& answer = workspace.cancelled[n_met % 2];
+        answer = workspace.ranks_end == RanksEnd::lost;
+        for (std::uint32_t r = 0; r < workspace.limits.n_ranks && !answer; ++r) answer = all[r].cancel != 0;
+    }
+    meet("", {});
+}
+
+void Pass::gather(const char* name, const Output& output, const Rows& rows, std::uint32_t n_rows,
+                  const RankEnds& ends) noexcept {
+    if (!by_ranks() || stopped) return;
+    const std::uint32_t n = rank().n, width = ends[n - 1];
+    const auto begin_of = [&](std::uint32_t r) { return r ? ends[r - 1] : 0; };
+    std::uint64_t bytes[kMaxRanks];
+    const auto in_bytes = [&](std::uint32_t rows_each) {
+        for (std::uint32_t r = 0; r < n; ++r) bytes[r] = std::uint64_t{ends[r]} * rows_each * sizeof(float);
+        return std::span<const std::uint64_t>{bytes, n};
+    };
+    // Each rank's columns of several rows are brought together where the operand was, [rank][row][column]: as many rows
+    // at a time as have room. One row, or rows too wide for that, are gathered where they lie.
+    const std::uint64_t room = (workspace.map.rotations - workspace.map.operand) / sizeof(float) / width;
+    if (n_rows == 1 || room < 2) {
+        if (member == 0)
+            for (std::uint32_t row = 0; row < n_rows; ++row)
+                exchange(reinterpret_cast<std::byte*>(rows[row]), in_bytes(1));
+        return meet(name, output);
+    }
+    float* together = workspace.floats(workspace.map.operand);
+    for (std::uint32_t first = 0; first < n_rows && !stopped;) {
+        const std::uint32_t n_now = n_rows - first < room ? n_rows - first : static_cast<std::uint32_t>(room);
+        const auto place = [&](std::uint32_t r, std::uint32_t row) {
+            return together + std::uint64_t{begin_of(r)} * n_now + std::uint64_t{row} * (ends[r] - begin_of(r));
+        };
+        const auto columns = [&](std::uint32_t r) { return (ends[r] - begin_of(r)) * sizeof(float); };
+        const std::uint32_t own = rank().rank;
+        phase(name, {}, in_parts(n_now), [&](Share mine) {
+            for (std::uint32_t row = mine.begin; row < mine.end; ++row)
+                std::memcpy(place(own, row), rows[first + row] + begin_of(own), columns(own));
+        });
+        if (member == 0 && !stopped) exchange(reinterpret_cast<std::byte*>(together), in_bytes(n_now));
+        meet(name, {});
+        const bool is_last = first + n_now == n_rows;
+        phase(name, is_last ? output : Output{}, in_parts(n_now), [&](Share mine) {
+            for (std::uint32_t row = mine.begin; row < mine.end; ++row)
+                for (std::uint32_t r = 0; r < n; ++r)
+                    if (r != own) std::memcpy(rows[first + row] + begin_of(r), place(r, row), columns(r));
+        });
+        first += n_now;
+    }
+}
+
+void Pass::gather_rows(const Rows& rows, const RankEnds& ends) noexcept {
+    if (!by_ranks() || stopped) return;
+    std::uint64_t bytes[kMaxRanks];
+    for (std::uint32_t r = 0; r < rank().n; ++r) bytes[r] = ends[r] * rows.stride * sizeof(float);
+    if (member == 0) exchange(reinterpret_cast<std::byte*>(rows.data), {bytes, rank().n});
+    meet("", {});
+}
+
+void Pass::gather_heads(const char* name, const Output& output, const Rows& rows, const AttentionShape& shape,
+                        std::uint32_t width) noexcept {
+    if (!by_ranks()) return;
+    RankEnds ends;
+    for (std::uint32_t r = 0; r < rank().n; ++r)
+        ends[r] = RankHeads(shape, {static_cast<std::uint8_t>(r), rank().n}).end() * width;
+    gather(name, output, rows, seq_len, ends);
+}
+
+void Pass::multiply_here(const char* name, std::span<const Linear> products, const void* operand,
+                         std::uint32_t n_rows) noexcept {
+    std::uint32_t total = 0;
+    for (const Linear& p : products) total += n_pairs(p.matrix);
+    phase(name, {}, pairs(total, n_rows), [&](Share mine) { multiply(products, operand, n_rows, mine); });
+}
+
+void Pass::multiply_by_ranks(const char* name, const Output& output, std::span<const Linear> products,
+                             const void* operand, std::uint32_t n_rows) noexcept {
+    std::uint32_t total = 0;
+    for (const Linear& p : products) total += pairs_of(p, rank()).size();
+    phase(name, {}, pairs(total, n_rows), [&](Share mine) {
+        std::uint32_t first = 0;
+        for (const Linear& p : products) {
+            const UnitShare own = pairs_of(p, rank());
+            const Share its = mine.within(first, own.size());
+            first += own.size();
+            if (its.begin != its.end)
+                multiply({&p, 1}, operand, n_rows, Share{own.begin + its.begin, own.begin + its.end});
+        }
+    });
+    for (const Linear& p : products) {
+        RankEnds ends;
+        for (std::uint32_t r = 0; r < rank().n; ++r) {
+            const std::uint32_t end = pairs_of(p, {static_cast<std::uint8_t>(r), rank().n}).end * kPair;
+            const std::uint32_t n_panels = p.matrix.n_panels();
+            ends[r] = columns_of(p, 0, end < n_panels ? end : n_panels).n;
+        }
+        gather(name, {}, p.out, n_rows, ends);
+    }
+    show(name, output);
+}
+
+}  // namespace fovea

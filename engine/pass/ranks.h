@@ -1,0 +1,13 @@
+// A pass of several ranks, before its first phase and behind its last.
+#pragma once
+#include "engine/pass/pass.h"
+
+namespace fovea {
+
+/// Holds this rank's pass against the others', and their flags. Errors: cancelled, session_mismatch (not the same pass on all
+/// ranks), io_error (ranks that cannot be reached).
+[[nodiscard]] Status start_ranks(WorkspaceState& workspace, const PassInput& input) noexcept;
+/// What became of a pass that ended for another reason than the flag.
+[[nodiscard]] Status end_of_ranks(const WorkspaceState& workspace) noexcept;
+
+}  // namespace fovea

@@ -1,0 +1,250 @@
+// Several ranks, each a thread here: the bits of one, in arenas of their own shares.
+#include "fovea/ranks.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <barrier>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "fovea/encode.h"
+#include "tests/support/encoded.h"
+#include "tests/support/encoder_models.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/small_models.h"
+
+using namespace fovea;
+using namespace fovea::testing;
+
+namespace {
+
+/// Ranks within one process: each copies the others' parts from their memory.
+class Group {
+public:
+    explicit Group(std::uint32_t n) : meeting_(n), data_(n), ends_(n) {
+        for (std::uint32_t r = 0; r < n; ++r) {
+            places_.push_back(std::make_unique<Place>(Place{this, r}));
+            ranks.push_back({.context = places_.back().get(),
+                             .rank = r,
+                             .n_ranks = n,
+                             .gather = [](void* place, std::byte* data, std::span<const std::uint64_t> ends) {
+                                 const Place& p = *static_cast<Place*>(place);
+                                 return p.group->gather(p.rank, data, ends);
+                             }});
+        }
+    }
+
+    std::vector<Ranks> ranks;
+    std::atomic<std::uint32_t> n_gathers = 0;
+    std::atomic<bool> lost = false;
+
+private:
+    struct Place {
+        Group* group;
+        std::uint32_t rank;
+    };
+
+    bool gather(std::uint32_t rank, std::byte* data, std::span<const std::uint64_t> ends) {
+        data_[rank] = data;
+        ends_[rank].assign(ends.begin(), ends.end());
+        ++n_gathers;
+        meeting_.arrive_and_wait();
+        bool same_parts = ends_[rank] == ends_[0];
+        for (std::size_t r = 0; r < data_.size() && same_parts; ++r) {
+            const std::uint64_t begin = r ? ends[r - 1] : 0;
+            if (r != rank) std::memcpy(data + begin, data_[r] + begin, ends[r] - begin);
+        }
+        meeting_.arrive_and_wait();
+        return same_parts && !lost;
+    }
+
+    std::barrier<> meeting_;
+    std::vector<std::byte*> data_;
+    std::vector<std::vector<std::uint64_t>> ends_;
+    std::vector<std::unique_ptr<Place>> places_;
+};
+
+/// Calls act(rank) for each rank, all at once.
+void for_all_ranks(Group& group, const auto& act) {
+    std::vector<std::thread> threads;
+    for (const Ranks& ranks : group.ranks) threads.emplace_back([&] { act(ranks); });
+    for (std::thread& thread : threads) thread.join();
+}
+
+/// A session of a rank, or without one alone.
+struct RankSession {
+    Plan plan;
+    AlignedBytes arena;
+    Session session;
+    Status status;
+
+    RankSession(const Model& model, Limits limits, const Ranks* ranks) {
+        if (ranks) limits.rank = static_cast<std::uint8_t>(ranks->rank);
+        if (ranks) limits.n_ranks = static_cast<std::uint8_t>(ranks->n_ranks);
+        status = make_plan(model.config(), limits, plan);
+        arena.resize(plan.arena_bytes, std::byte{0xee});
+        if (status.ok()) status = make_session(model, limits, arena, session, {.ranks = ranks});
+    }
+};
+
+/// Logits of a prompt in two pieces, then of five more tokens one by one. Empty where a call fails.
+std::vector<float> logits_of(const Model& model, const Limits& limits, const Ranks* ranks) {
+    RankSession own(model, limits, ranks);
+    const std::uint32_t vocab_size = model.config().decoder.vocab_size;
+    const std::uint32_t n = std::min(45u, model.config().decoder.max_positions), n_prompt = n - 5;
+    const auto tokens = some_tokens(n, vocab_size);
+    std::vector<float> all(n * std::size_t{vocab_size});
+    const std::span<const Token> text(tokens);
+    const std::span<float> out(all);
+    bool ok = own.status.ok();
+    for (std::size_t i = 0, n_now; ok && i < n; i += n_now) {
+        n_now = i < n_prompt ? n_prompt : 1;
+        ok = forward(own.session, text.subspan(i, n_now), out.subspan(i * vocab_size, n_now * vocab_size)).ok();
+    }
+    if (!ok) all.clear();
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("ranks: logits have the bits of one, for every model and number of ranks") {
+    for (const NamedConfig& named : decoder_configs())
+        for (const Type type : {Type::f32, Type::q8, Type::q4_k}) {
+            if (kSanitized && type != Type::f32) continue;
+            CAPTURE(named.name);
+            CAPTURE(static_cast<int>(type));
+            const SmallModel small(named.config, type);
+            const std::vector<float> want = logits_of(small.model, {.max_batch = 32}, nullptr);
+            REQUIRE(!want.empty());
+            for (const std::uint32_t n_ranks : {2u, 3u, 8u}) {
+                CAPTURE(n_ranks);
+                Group group(n_ranks);
+                std::vector<std::vector<float>> got(n_ranks);
+                for_all_ranks(group, [&](const Ranks& ranks) {
+                    const Limits limits{.max_batch = 32, .n_threads = ranks.rank % 2 + 1};
+                    got[ranks.rank] = logits_of(small.model, limits, &ranks);
+                });
+                for (const std::vector<float>& of_rank : got) CHECK(same(want, of_rank));
+                CHECK(group.n_gathers > 7 * n_ranks);
+            }
+        }
+}
+
+TEST_CASE("ranks: an encoder's vectors have the bits of one") {
+    for (const Config& config : {bert_config(), disentangled_config(8, 12)}) {
+        const SmallModel small(config, Type::f16);
+        const Stack& stack = small.model.config().encoder;
+        const auto tokens = some_tokens(30, stack.vocab_size);
+        const std::vector<std::uint32_t> lengths{17, 13};
+        const EncodeInput in{.source = {.ids = tokens, .lengths = lengths}};
+        const std::size_t n_out = 30 * std::size_t{stack.d_model};
+        const std::vector<float> want = encoded(small.model, in, n_out);
+        Group group(3);
+        std::vector<std::vector<float>> got(3, std::vector<float>(n_out));
+        std::atomic<int> n_ok = 0;
+        for_all_ranks(group, [&](const Ranks& ranks) {
+            RankSession own(small.model, {.max_batch = 60, .max_sequences = 3}, &ranks);
+            n_ok += own.status.ok() && encode(own.session, in, got[ranks.rank]).ok();
+        });
+        CHECK(n_ok == 3);
+        for (const std::vector<float>& of_rank : got) CHECK(same(want, of_rank));
+    }
+}
+
+TEST_CASE("ranks: each plan holds its own heads, and a byte less is refused") {
+    const SmallModel small(llama_config(2, 64, 8, 4, 16, 96, 4096), Type::q8);
+    Plan alone, of_rank;
+    REQUIRE(make_plan(small.model.config(), {}, alone).ok());
+    const auto bytes_of = [](const Plan& plan, std::string_view name) {
+        for (std::uint32_t i = 0; i < plan.n_parts; ++i)
+            if (plan.parts[i].name == name) return plan.parts[i].bytes;
+        return std::uint64_t{0};
+    };
+    for (std::uint8_t rank = 0; rank < 4; ++rank) {
+        const Limits limits{.rank = rank, .n_ranks = 4};
+        REQUIRE(make_plan(small.model.config(), limits, of_rank).ok());
+        CHECK(bytes_of(of_rank, "keys") * 4 == bytes_of(alone, "keys"));
+        CHECK(bytes_of(of_rank, "values") * 4 == bytes_of(alone, "values"));
+        const Ranks ranks{.rank = rank, .n_ranks = 4, .gather = [](void*, std::byte*, std::span<const std::uint64_t>) {
+                              return true;
+                          }};
+        AlignedBytes arena(of_rank.arena_bytes);
+        Session session;
+        const std::span<std::byte> bytes = arena;
+        CHECK(make_session(small.model, limits, bytes.first(bytes.size() - 1), session, {.ranks = &ranks}).code ==
+              Code::arena_too_small);
+        CHECK(make_session(small.model, limits, bytes, session, {.ranks = &ranks}).ok());
+        CHECK(make_session(small.model, limits, bytes, session).code == Code::bad_argument);
+    }
+    for (const auto& [rank, n_ranks] : {std::pair{4, 4}, std::pair{1, 1}, std::pair{0, 65}}) {
+        const Limits bad{.rank = static_cast<std::uint8_t>(rank), .n_ranks = static_cast<std::uint8_t>(n_ranks)};
+        CHECK(make_plan(small.model.config(), bad, of_rank).code == Code::bad_limits);
+    }
+    CHECK(make_plan(small.model.config(), {.n_ranks = 2, .max_adapters = 1, .max_adapter_rank = 4}, of_rank).code ==
+          Code::unsupported);
+}
+
+TEST_CASE("ranks: together they read every matrix, and one twice only where heads share a panel or a key-value head") {
+    for (const NamedConfig& named : decoder_configs()) {
+        CAPTURE(named.name);
+        const SmallModel small(named.config, Type::q8);
+        const std::uint64_t whole = rank_bytes(small.model, 0, 1);
+        CHECK(whole > 0);
+        for (const std::uint32_t n_ranks : {2u, 3u, 8u}) {
+            std::uint64_t sum = 0, most = 0;
+            for (std::uint32_t rank = 0; rank < n_ranks; ++rank) {
+                const std::uint64_t bytes = rank_bytes(small.model, rank, n_ranks);
+                sum += bytes;
+                most = std::max(most, bytes);
+            }
+            CHECK(sum >= whole);
+            CHECK(most < whole);
+        }
+    }
+    const SmallModel aligned(llama_config(2, 64, 8, 4, 16, 96, 64), Type::q8);
+    for (const std::uint32_t n_ranks : {2u, 3u, 4u}) {
+        std::uint64_t sum = 0;
+        for (std::uint32_t rank = 0; rank < n_ranks; ++rank) sum += rank_bytes(aligned.model, rank, n_ranks);
+        CHECK(sum == rank_bytes(aligned.model, 0, 1));
+    }
+}
+
+TEST_CASE("ranks: different passes, lost ranks and a flag end the call on all, and what ranks don't do is refused") {
+    const SmallModel small(llama_config(), Type::q8);
+    const auto tokens = some_tokens(40, small.model.config().decoder.vocab_size);
+    Group group(2);
+    const auto all_end_with = [&](Code code, const auto& call) {
+        std::vector<Code> codes(2);
+        for_all_ranks(group, [&](const Ranks& ranks) {
+            RankSession own(small.model, {.max_batch = 20}, &ranks);
+            codes[ranks.rank] = call(own.session, ranks).code;
+        });
+        CHECK(codes[0] == code);
+        CHECK(codes[1] == code);
+    };
+    all_end_with(Code::session_mismatch, [&](Session& s, const Ranks& r) {
+        return forward(s, std::span<const Token>(tokens).subspan(r.rank, 5), {});
+    });
+    all_end_with(Code::cancelled, [&](Session& s, const Ranks& r) {
+        const std::atomic<bool> flag = r.rank == 1;
+        set_cancel(s, &flag);
+        const Status status = forward(s, tokens, {});
+        set_cancel(s, nullptr);
+        CHECK(s.kv_len() == 0);
+        CHECK((forward(s, tokens, {}).ok() && s.kv_len() == 40));
+        return status;
+    });
+    all_end_with(Code::unsupported, [&](Session& s, const Ranks&) {
+        std::vector<std::byte> bytes(1 << 16);
+        std::size_t written = 0;
+        return save_session(s, bytes, written);
+    });
+    all_end_with(Code::unsupported, [&](Session& s, const Ranks&) {
+        std::vector<float> out(1);
+        return capture_attention(s, {.n_queries = 1, .n_keys = 1, .out = out});
+    });
+    group.lost = true;
+    all_end_with(Code::io_error, [&](Session& s, const Ranks&) { return forward(s, tokens, {}); });
+}

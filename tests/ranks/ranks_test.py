@@ -1,0 +1,220 @@
+"""Ranks of MPI: the bits, the text and the errors of one process.
+
+    ranks_test.py FOVEA DEMO_MODEL GOLDEN_FOLDER
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+FOVEA, DEMO, GOLDEN = sys.argv[1:4]
+MPIRUN = ["mpirun", "-q", "--oversubscribe", "--allow-run-as-root"]
+COUNTS = (1, 2, 3, 4, 7, 8)
+TYPES = ("f32", "f16", "bf16", "q8", "q4", "q4_1", "q5", "q5_1", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs",
+         "mxfp4", "tq2_0", "q8_128")
+# Golden models, and what of ranks each has: head counts that ranks divide and do not, one key-value head, experts, latent
+# attention, norms over all heads, keys of earlier layers, two stacks.
+MODELS = ("models/gpt2_tied", "models/llama_wide_heads", "models/qwen3", "families/gpt_bigcode", "families/falcon",
+          "families/mixtral", "families/gpt_oss", "families/qwen2_moe", "families/deepseek_v2", "families/deepseek_v3",
+          "families/olmo2", "families/gemma4_text", "families/mpt", "pairs/t5", "pairs/marian", "speech/whisper_bare")
+
+
+def run(command, want=0, stdin=b"", timeout=600):
+    done = subprocess.run(command, input=stdin, capture_output=True, timeout=timeout)
+    said = done.stderr.decode()
+    assert done.returncode == want, f"{command}: expected {want}, got {done.returncode}: {said}"
+    return done.stdout.decode(), said
+
+
+def ranks(n, *arguments, **how):
+    return run([*MPIRUN, "-n", str(n), FOVEA, *arguments], **how)
+
+
+def parts(*each, **how):
+    """Ranks that are each given arguments of their own."""
+    command = MPIRUN[:]
+    for arguments in each:
+        command += [":"] * (len(command) > len(MPIRUN)) + ["-n", "1", FOVEA, *arguments]
+    return run(command, **how)
+
+
+def runs(process):
+    try:
+        with open(f"/proc/{process}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+class Ranks(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.isa = json.loads(run([FOVEA, "run", DEMO, "-p", "hi", "-n", "1", "--json"])[0])["isa"]
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def convert(self, source, *arguments):
+        model = os.path.join(self.folder.name, "_".join([os.path.basename(source), *arguments]).replace("--", "") + ".fovea")
+        if not os.path.exists(model):
+            run([FOVEA, "convert", source, "-o", model, *arguments])
+        return model
+
+    def hold(self, model, counts):
+        """One hash for every number of ranks, that of the process alone."""
+        certify = ["certify", model, "--threads", "1", "--isa", self.isa, "--json"]
+        want = json.loads(run([FOVEA, *certify])[0])
+        for n in counts:
+            with self.subTest(model=model, n=n):
+                got = json.loads(ranks(n, *certify)[0])
+                self.assertTrue(got["equal"])
+                self.assertEqual(got["hash"], want["hash"])
+
+    def test_types(self):
+        for kind in TYPES:
+            self.hold(self.convert(DEMO, "--type", kind), COUNTS if kind in ("q8", "q4_k") else (2, 3))
+
+    def test_models(self):
+        for source in MODELS:
+            self.hold(self.convert(os.path.join(GOLDEN, source)), (2, 3, 8))
+
+    def test_instruction_sets(self):
+        certify = ["logits", DEMO, "-p", "turn on the lamp", "--json"]
+        want = json.loads(run([FOVEA, *certify])[0])["hash"]
+        got, _ = parts([*certify, "--isa", "scalar"], [*certify, "--threads", "2"])
+        self.assertEqual(json.loads(got)["hash"], want)
+
+    def test_text(self):
+        text = ["run", DEMO, "-p", "turn on the reading lamp", "--quiet"]
+        want, _ = run([FOVEA, *text])
+        for n in (2, 5):
+            self.assertEqual(ranks(n, *text), (want, ""))
+        self.assertEqual(ranks(3, "run", DEMO, "--quiet", stdin=b"turn on the reading lamp\n"), (want, ""))
+        sampled = [*text, "--temp", "1", "--seed", "7"]
+        self.assertEqual(ranks(3, *sampled), run([FOVEA, *sampled]))
+        schema = os.path.join(self.folder.name, "schema.json")
+        with open(schema, "w") as file:
+            file.write('{"type":"object","properties":{"do":{"type":"string"}},"required":["do"]}')
+        formed = [*text, "--json-schema", schema]
+        self.assertEqual(ranks(3, *formed), run([FOVEA, *formed]))
+        # A random seed is the first rank's.
+        _, said = ranks(3, *text[:-1], "--temp", "2", "--seed", "-1", "--quiet")
+        self.assertEqual(said.count("note: --seed"), 1)
+
+    def test_file(self):
+        wanted, made = (os.path.join(self.folder.name, name) for name in ("wanted.npy", "made.npy"))
+        logits = ["logits", DEMO, "-p", "close the blinds", "-o"]
+        run([FOVEA, *logits, wanted])
+        ranks(3, *logits, made)
+        with open(wanted, "rb") as a, open(made, "rb") as b:
+            self.assertEqual(a.read(), b.read())
+
+    def test_vectors_and_speech(self):
+        texts, wanted, made = (os.path.join(self.folder.name, name) for name in ("texts.txt", "wanted.npy", "made.npy"))
+        with open(texts, "w") as file:
+            file.write("a text\nanother one, longer than the first\n" * 9)
+        encode = ["encode", self.convert(os.path.join(GOLDEN, "encoders/bert_sentence")), "--texts", texts, "-o"]
+        run([FOVEA, *encode, wanted])
+        ranks(3, *encode, made)
+        with open(wanted, "rb") as a, open(made, "rb") as b:
+            self.assertEqual(a.read(), b.read())
+        transcribe = ["transcribe", self.convert(os.path.join(GOLDEN, "speech/whisper_talking")), "--srt",
+                      os.path.join(GOLDEN, "recordings/three.wav")]
+        self.assertEqual(ranks(3, *transcribe), run([FOVEA, *transcribe]))
+
+    def test_plan(self):
+        model = self.convert(os.path.join(GOLDEN, "models/llama_tied"))
+        alone = json.loads(run([FOVEA, "plan", model, "--json", "--threads", "1"])[0])
+        planned = json.loads(run([FOVEA, "plan", model, "--json", "--threads", "1", "--machines", "2"])[0])["ranks"]
+        self.assertEqual([of["rank"] for of in planned], [0, 1])
+        for of in planned:
+            self.assertLess(of["arena_bytes"], alone["arena_bytes"])
+        made = json.loads(ranks(2, "run", model, "--tokens", "1,2,3", "-n", "2", "--threads", "1", "--json", "--context",
+                                str(alone["max_kv_len"]))[0])
+        self.assertEqual(made["arena_bytes"], planned[0]["arena_bytes"])
+
+    def test_errors(self):
+        for arguments, status, word in ((["run", "no_such.fovea", "-p", "x"], 1, "no_such.fovea"),
+                                        (["serve", DEMO], 2, "serve"), (["embed", DEMO, "-p", "x"], 2, ""),
+                                        (["run", DEMO, "-p", "x", "--session", "s"], 2, "--session"),
+                                        (["logits", DEMO, "-p", "x", "--trace"], 2, "--trace"),
+                                        (["transcribe", DEMO, "-"], 2, "FILE -"),
+                                        (["run", DEMO, "-p", "x", "--speculate", "4"], 2, "--speculate")):
+            _, said = ranks(3, *arguments, want=status)
+            lines = [line for line in said.splitlines() if line.startswith("fovea: ")]
+            self.assertEqual(len(lines), 1, said)
+            self.assertIn(word, lines[0])
+        # One rank alone fails.
+        _, said = parts(["logits", DEMO, "-p", "x"], ["logits", "no_such.fovea", "-p", "x"], want=1)
+        self.assertEqual([line for line in said.splitlines() if line.startswith("fovea: ")],
+                         ["fovea: rank 1: no_such.fovea: no such file"], said)
+
+    def test_differences(self):
+        other = self.convert(DEMO, "--type", "q4")
+        _, said = parts(["logits", DEMO, "-p", "x"], ["logits", DEMO, "-p", "x"], ["logits", other, "-p", "x"], want=1)
+        lines = [line for line in said.splitlines() if line.startswith("fovea: ")]
+        self.assertEqual(len(lines), 1, said)
+        self.assertIn("rank 2: bytes of the model: expected", lines[0])
+        _, said = parts(["logits", DEMO, "-p", "x"], ["logits", DEMO, "-p", "y"], want=1)
+        lines = [line for line in said.splitlines() if line.startswith("fovea: ")]
+        self.assertEqual(len(lines), 1, said)
+        self.assertIn("ranks: expected the same pass", lines[0])
+
+    def long(self, n):
+        """A job of minutes, and its ranks' processes."""
+        model = self.convert(DEMO, "--type", "f32")
+        job = subprocess.Popen([*MPIRUN, "-n", str(n), FOVEA, "bench", model, "-p", "8", "-n", "100", "--repeat", "1000",
+                                "--threads", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.addCleanup(self.end, job)
+        children, end = [], time.monotonic() + 60
+        while len(children) < n and time.monotonic() < end:
+            found = subprocess.run(["ps", "--ppid", str(job.pid), "-o", "pid=,comm="], capture_output=True, text=True)
+            lines = [line.split() for line in found.stdout.splitlines()]
+            children = [int(pid) for pid, name in lines if name == os.path.basename(FOVEA)[:15]]
+        self.assertEqual(len(children), n)
+        time.sleep(3)
+        return job, children
+
+    @staticmethod
+    def end(job):
+        if job.poll() is None:
+            job.terminate()
+            job.communicate(timeout=60)
+
+    def test_death(self):
+        for victim in range(3):
+            job, children = self.long(3)
+            os.kill(children[victim], signal.SIGKILL)
+            started = time.monotonic()
+            job.communicate(timeout=10)
+            self.assertNotEqual(job.returncode, 0)
+            while (left := [child for child in children if runs(child)]) and time.monotonic() < started + 10:
+                time.sleep(0.05)
+            self.assertEqual(left, [])
+
+    def test_sleep(self):
+        job, children = self.long(2)
+        os.kill(children[1], signal.SIGSTOP)
+        try:
+            time.sleep(0.5)
+
+            def used():
+                with open(f"/proc/{children[0]}/stat") as file:
+                    fields = file.read().rsplit(")", 1)[1].split()
+                return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+            before = used()
+            time.sleep(3)
+            self.assertLess(used() - before, 0.45)
+        finally:
+            os.kill(children[1], signal.SIGCONT)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:])

@@ -1,0 +1,140 @@
+#include "tools/options/ranks.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "fovea/host/runtime.h"
+#include "host/base/error.h"
+#include "host/base/output_file.h"
+#include "tools/terminal/usage_error.h"
+
+#if FOVEA_MPI
+#include "ranks/mpi_ranks.h"
+#endif
+
+namespace fovea {
+namespace {
+
+/// Processes that the launcher says it started, by variables of Open MPI, MPICH or, where it starts MPI's processes, Slurm.
+int n_launched() {
+    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}) {
+        const bool counts = name != std::string_view("SLURM_NTASKS") || std::getenv("PMIX_RANK");
+        if (const char* n = std::getenv(name); n && counts) return std::atoi(n);
+    }
+    return 1;
+}
+
+/// The first rank's bytes, on all.
+void broadcast(const Ranks& ranks, std::byte* data, std::uint64_t n) {
+    const std::vector<std::uint64_t> ends(ranks.n_ranks, n);
+    if (!ranks.gather(ranks.context, data, ends)) throw host::Error("ranks: the others cannot be reached");
+}
+
+#if FOVEA_MPI
+std::unique_ptr<ranks::MpiRanks> mpi;
+int error_output = STDERR_FILENO;  // where a rank that is silent says its last line
+
+void be_silent() {
+    const int nowhere = open("/dev/null", O_RDWR);
+    if (nowhere < 0) return;
+    error_output = dup(STDERR_FILENO);
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nowhere, fd);
+    close(nowhere);
+}
+#endif
+
+}  // namespace
+
+void join_ranks() {
+    if (n_launched() < 2) return;
+#if FOVEA_MPI
+    try {
+        mpi = std::make_unique<ranks::MpiRanks>();
+    } catch (const std::runtime_error& error) {
+        throw host::Error(error.what());
+    }
+    if (mpi->ranks().n_ranks < 2) return mpi.reset();
+    host::use_ranks(&mpi->ranks());
+    if (mpi->ranks().rank) be_silent();
+#else
+    throw host::Error("ranks: expected a build with MPI (-D FOVEA_MPI=ON), got one without");
+#endif
+}
+
+void leave_ranks() noexcept {
+    host::use_ranks(nullptr);
+#if FOVEA_MPI
+    mpi.reset();
+#endif
+}
+
+const Ranks* joined_ranks() noexcept {
+#if FOVEA_MPI
+    if (mpi) return &mpi->ranks();
+#endif
+    return nullptr;
+}
+
+RankTraffic rank_traffic() noexcept {
+#if FOVEA_MPI
+    if (mpi) return {mpi->sent().n_messages, mpi->sent().n_bytes};
+#endif
+    return {};
+}
+
+std::uint32_t threads_of_rank(std::uint32_t by_default) noexcept {
+#if FOVEA_MPI
+    // Launchers may bind each rank to CPUs of its own: then they are few.
+    if (mpi && by_default >= sysconf(_SC_NPROCESSORS_ONLN)) return std::max(1u, by_default / mpi->n_here());
+#endif
+    return by_default;
+}
+
+void refuse_by_ranks(const std::string& what) {
+    if (const Ranks* ranks = joined_ranks())
+        throw UsageError(what + ": expected one process, got " + std::to_string(ranks->n_ranks) +
+                         " ranks, which do not do that");
+}
+
+std::optional<std::string> from_first_rank(std::optional<std::string> text) {
+    const Ranks* ranks = joined_ranks();
+    if (!ranks) return text;
+    std::uint64_t head[2] = {text.has_value(), text ? text->size() : 0};
+    broadcast(*ranks, reinterpret_cast<std::byte*>(head), sizeof head);
+    if (!head[0]) return std::nullopt;
+    std::string all = std::move(text).value_or("");
+    all.resize(static_cast<std::size_t>(head[1]));
+    if (head[1]) broadcast(*ranks, reinterpret_cast<std::byte*>(all.data()), head[1]);
+    return all;
+}
+
+std::string output_of_rank(std::string path) {
+    const Ranks* ranks = joined_ranks();
+    return !ranks || !ranks->rank || is_standard_output(path) ? path : "/dev/null";
+}
+
+void end_ranks([[maybe_unused]] const std::string& line, [[maybe_unused]] int status) noexcept {
+#if FOVEA_MPI
+    if (!mpi) return;
+    const Ranks& r = mpi->ranks();
+    if (r.rank) {
+        // What the others have too they say sooner, and end this rank.
+        std::this_thread::sleep_for(std::chrono::milliseconds(1000 + 100 * r.rank));
+        dprintf(error_output, "fovea: rank %u: %s\n", r.rank, line.c_str());
+    }
+    std::fflush(stderr);
+    ranks::MpiRanks::end_all(status);
+#endif
+}
+
+}  // namespace fovea
