@@ -77,8 +77,8 @@ EXAMPLES = {
     "thinking": ({"type": "enabled"}, {}), "think": ("low", {}), "add_special_tokens": (None, {}), "truncate_prompt_tokens": (2, {}),
 }
 # Fields that tests of their own are about.
-ELSEWHERE = {"model", "include", "store", "context_management", "id", "tokens", "best_of", "stream", "stream_options", "from", "to",
-             "options"}
+ELSEWHERE = {"model", "include", "store", "previous_response_id", "suffix", "context_management", "id", "tokens", "best_of",
+             "stream", "stream_options", "from", "to", "options"}
 
 
 class Fields(WithTemplates):
