@@ -65,6 +65,21 @@ AnswerDialect dialect_of(std::string_view chat_template, const std::function<boo
     return dialect;
 }
 
+CallWords call_words(const Dialect& d, bool plain_names) {
+    const std::string space = d.lead.starts_with('\n') ? "\n" : "", close = space + std::string(d.close);
+    if (d.syntax == CallSyntax::channels)
+        return {std::string(kHeaderBegins[1]) + "commentary to=functions.",
+                " " + std::string(d.beside) + "json" + std::string(kHeaderEnd), "", ""};
+    const bool has_mark = d.bare != "{";
+    const std::string open(has_mark ? d.open : std::string_view{});
+    if (d.syntax == CallSyntax::named && plain_names)
+        return {open + std::string(d.call_open) + std::string(d.name_open), std::string(d.name_close), "",
+                std::string(d.call_close) + std::string(d.close)};
+    return {open + std::string(d.lead) + "{\"" + std::string(d.name_key) + "\": \"",
+            "\", \"" + std::string(d.arguments_key) + "\": ", d.lead.ends_with('[') ? "}]" : "}",
+            has_mark && !d.close.empty() ? close : ""};
+}
+
 bool has_in_marks(const AnswerDialect& dialect, std::string_view text) {
     const Dialect& d = *dialect.calls;
     const auto is_in = [&](std::string_view mark) { return has(mark, text); };

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "fovea/host/chat.h"
@@ -54,6 +55,13 @@ struct ReasoningMarks {
 /// What a template is written for. `is_special`: whether a text is one of the model's special tokens.
 [[nodiscard]] AnswerDialect dialect_of(std::string_view chat_template,
                                        const std::function<bool(std::string_view)>& is_special = {});
+
+/// A call's words in a dialect: what stands before its name, between that and its arguments, behind these, and at the calls' end.
+struct CallWords {
+    std::string before, between, after, end;
+};
+/// Arguments are JSON in all of them. plain_names: names are letters, digits and "_-." alone; else they are texts of JSON.
+[[nodiscard]] CallWords call_words(const Dialect& dialect, bool plain_names);
 
 /// Marks of messages in channels: what begins a header, what ends it, and what ends a message.
 inline constexpr std::string_view kHeaderBegins[] = {"<|start|>", "<|channel|>"};

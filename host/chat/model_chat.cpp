@@ -10,6 +10,7 @@
 #include "host/base/tokens_around.h"
 #include "host/chat/chat_template.h"
 #include "host/chat/dialect.h"
+#include "host/chat/told_tools.h"
 
 namespace fovea {
 namespace {
@@ -109,6 +110,15 @@ ModelChat::ModelChat(const Model& model, const Tokenizer& tokenizer) : tokenizer
     std::sort(end_tokens_.begin(), end_tokens_.end());
 }
 
+/// What the template shows by itself.
+void ModelChat::find_shown(std::string_view text) {
+    if (tools_template_ || dialect_.calls->syntax == CallSyntax::channels) return;  // both are for tools
+    ChatInput input;
+    input.bos_token = bos_;
+    input.eos_token = eos_;
+    shown_ = std::make_shared<const ShownParts>(shown_parts(*template_, text, std::move(input)));
+}
+
 /// The dialect that templates show, which of its marks are special tokens, and which other tokens part a prompt.
 void ModelChat::find_marks(std::string_view shown) {
     dialect_ = dialect_of(shown, [&](auto text) { return special_token(tokenizer_, text) != Tokenizer::kNoToken; });
@@ -142,12 +152,15 @@ ModelChat ModelChat::of(const Model& model, const Tokenizer& tokenizer) {
         const std::string suffix = json_text(Json(model.info().prompt_suffix));  // quoted as templates do
         chat.template_ = parsed(std::string(kLastAlone) + "{{ " + suffix + " }}");
         chat.note_ = "no chat template: it answers each message by itself, without a system text";
+        chat.find_marks(text);
+        return chat;  // it is told of no tools
     } else {
         chat.template_ = parsed(kPlain);
         chat.note_ = "no chat template: turns as plain text";
         chat.stops_ = {"\nUser:", "\nAssistant:"};
     }
     chat.find_marks(text);
+    chat.find_shown(text);
     return chat;
 }
 
@@ -155,6 +168,7 @@ ModelChat ModelChat::with(const Model& model, const Tokenizer& tokenizer, std::s
     ModelChat chat(model, tokenizer);
     chat.template_ = parsed(text);
     chat.find_marks(text);
+    chat.find_shown(text);
     return chat;
 }
 
@@ -180,6 +194,16 @@ TaintedText ModelChat::render(const ChatText& conversation) const {
 TaintedText ModelChat::render(ChatInput input) const {
     if (input.bos_token.empty()) input.bos_token = bos_;
     if (input.eos_token.empty()) input.eos_token = eos_;
+    const auto is_of_tools = [](const Json& one) {
+        return one.is_object() && (one.contains("tool_calls") || one.value("role", Json()) == "tool");
+    };
+    const bool tells = shown_ && !shown_->tools && input.tools.is_array() && !input.tools.empty();
+    if (shown_ && (tells || std::any_of(input.messages.begin(), input.messages.end(), is_of_tools))) {
+        ShownParts shown = *shown_;
+        if (tells) shown.calls = shown.results = false;  // all in one form
+        input.messages = tell_tools(input.messages, tells ? input.tools : Json(), *dialect_.calls, shown, input.limits);
+    }
+    if (tells) input.tools = nullptr;
     const bool has_tools = tools_template_ && input.tools.is_array() && !input.tools.empty();
     return (has_tools ? tools_template_ : template_)->render(input);
 }

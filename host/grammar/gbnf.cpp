@@ -1,4 +1,5 @@
 // Grammars as llama.cpp has them: rules of literals, character classes, groups, alternatives and repetitions.
+#include <algorithm>
 #include <optional>
 #include <unordered_map>
 
@@ -212,8 +213,31 @@ private:
     std::vector<bool> defined_;
 };
 
+/// Whether a grammar is written as Lark has it: "start: a | b", "%import common.WORD". Rules of GBNF have "::=".
+bool is_lark(std::string_view text) {
+    if (text.find("::=") != text.npos) return false;
+    while (!text.empty()) {
+        std::string_view line = text.substr(0, text.find('\n'));
+        text.remove_prefix(std::min(text.size(), line.size() + 1));
+        line.remove_prefix(std::min(line.size(), line.find_first_not_of(" \t")));
+        if (line.starts_with("%")) return true;
+        const auto is_of_name = [](char c) { return is_name(c) || c == '.'; };
+        const std::size_t begin = std::min(line.find_first_not_of("?!"), line.size());
+        const auto end = std::find_if_not(line.begin() + static_cast<std::ptrdiff_t>(begin), line.end(), is_of_name);
+        const std::size_t colon = line.find_first_not_of(" \t", static_cast<std::size_t>(end - line.begin()));
+        if (end != line.begin() + static_cast<std::ptrdiff_t>(begin) && colon != line.npos && line[colon] == ':')
+            return true;
+    }
+    return false;
+}
+
 }  // namespace
 
-Grammar read_gbnf(std::string_view text) { return GbnfReader(text).read(); }
+Grammar read_gbnf(std::string_view text) {
+    if (is_lark(text))
+        throw GrammarError(
+            "grammar: expected a GBNF grammar (root ::= ...), a regex or a JSON schema, got a Lark grammar");
+    return GbnfReader(text).read();
+}
 
 }  // namespace fovea::grammar

@@ -1,6 +1,7 @@
 #include "host/text/conversation.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -20,12 +21,19 @@ bool has_system(const Json& messages) { return !messages.empty() && messages[0][
 
 Json message(const char* role, const std::string& text) { return {{"role", role}, {"content", text}}; }
 
+bool are_calls(const Json& calls) {
+    return calls.is_array() && std::all_of(calls.begin(), calls.end(), [](const Json& call) {
+               return call.is_object() && call.value("id", Json()).is_string() &&
+                      call.value("function", Json()).is_object() && call["function"].value("name", Json()).is_string();
+           });
+}
+
 /// The messages of a saved conversation, or a Error.
 Json read_messages(std::string_view text, const std::string& path) {
     Json messages = read_json(text);
     const auto is_message = [](const Json& one) {
         return one.is_object() && one.contains("role") && one["role"].is_string() && one.contains("content") &&
-               one["content"].is_string();
+               one["content"].is_string() && (!one.contains("tool_calls") || are_calls(one["tool_calls"]));
     };
     if (!messages.is_array() || !std::all_of(messages.begin(), messages.end(), is_message))
         throw Error(path + ": messages: expected those of a saved conversation, got others");
@@ -38,6 +46,7 @@ ChatInput Conversation::input() const {
     ChatInput input;
     input.messages = messages_;
     input.extra = extra_;
+    input.tools = tools_;
     return input;
 }
 
@@ -65,14 +74,16 @@ std::vector<Token> Conversation::fitting_prompt(Answer& answer) {
         if (tokens.empty()) throw Error("prompt: expected 1 token or more, got none");
         if (tokens.size() + std::max(room, 1u) <= most) return tokens;
         const std::size_t first = has_system(messages_) ? 1 : 0;
-        if (messages_.size() <= first + 2) {  // one message and maybe the system's: nothing to leave out
+        // The oldest turn: a message, its answer, and results of calls with the answers to them.
+        const auto at = messages_.begin() + static_cast<std::ptrdiff_t>(first);
+        const auto next = std::find_if(at + 1, messages_.end(), [](const Json& one) { return one["role"] == "user"; });
+        if (next == messages_.end()) {  // the last turn: nothing to leave out
             if (tokens.size() + 1 <= most) return tokens;
             throw Error("message: expected one that a context of " + std::to_string(most) +
                         " tokens has room for, got " + std::to_string(tokens.size()) + " tokens");
         }
-        const auto at = messages_.begin() + static_cast<std::ptrdiff_t>(first);
-        messages_.erase(at, at + 2);
-        answer.n_forgotten += 2;
+        answer.n_forgotten += static_cast<std::size_t>(next - at);
+        messages_.erase(at, next);
     }
 }
 
@@ -80,7 +91,13 @@ Answer Conversation::say(const std::string& text, const AnswerReader::OnText& on
                          const std::atomic<bool>* cancel) {
     Answer answer;
     const Json before = messages_;
-    messages_.push_back(message("user", text));
+    const Json calls = open_calls();
+    messages_.push_back(calls.empty() ? message("user", text) : message("tool", text));
+    if (!calls.empty()) {
+        messages_.back()["tool_call_id"] = calls[0]["id"];
+        messages_.back()["name"] = calls[0]["function"]["name"];
+    }
+    if (calls.size() > 1) return answer;  // others want their results, too
     std::vector<Token> prompt;
     try {
         prompt = fitting_prompt(answer);
@@ -94,8 +111,10 @@ Answer Conversation::say(const std::string& text, const AnswerReader::OnText& on
     GenerateOptions options = options_;
     options.end_tokens = chat_.end_tokens();
     options.shown = chat_.marks();
-    AnswerReader reader(
-        {.dialect = chat_.dialect(), .begun = std::string(begun_answer(chat_.dialect(), answer.prompt))});
+    AnswerReader reader({.dialect = chat_.dialect(),
+                         .begun = std::string(begun_answer(chat_.dialect(), answer.prompt)),
+                         .reads_calls = !tools_.empty(),
+                         .tools = tools_});
     const auto on_part = [&](std::string_view part, bool is_thought) {
         (is_thought ? answer.thought : answer.said) += part;
         on_text(part, is_thought);
@@ -117,11 +136,31 @@ Answer Conversation::say(const std::string& text, const AnswerReader::OnText& on
         messages_.back()["content"] = answer.said;
         messages_.back()["thinking"] = answer.thought;
     }
+    answer.calls = reader.calls();
+    if (!answer.calls.empty()) messages_.back()["content"] = answer.said;
+    for (std::size_t i = 0; i < answer.calls.size(); ++i) {
+        char id[10];  // nine letters and digits, as Mistral's templates want them
+        std::snprintf(id, sizeof id, "call%05zu", (messages_.size() + i) % 100000);
+        messages_.back()["tool_calls"].push_back(
+            {{"id", id},
+             {"type", "function"},
+             {"function", {{"name", answer.calls[i].name}, {"arguments", answer.calls[i].arguments}}}});
+    }
     known_text_ = answer.prompt + answer.text;
     const std::span<const Token> all = generation_.all_tokens();
     known_tokens_.assign(all.begin(), all.end());
     if (answer.made.finish == FinishReason::stop_text) known_text_.clear();  // has fewer characters than its tokens
     return answer;
+}
+
+Json Conversation::open_calls() const {
+    std::size_t last = messages_.size();
+    while (last > 0 && messages_[last - 1]["role"] == "tool") --last;
+    Json open = Json::array();
+    if (last == 0 || !messages_[last - 1].contains("tool_calls")) return open;
+    const Json& calls = messages_[last - 1]["tool_calls"];
+    for (std::size_t i = messages_.size() - last; i < calls.size(); ++i) open.push_back(calls[i]);
+    return open;
 }
 
 void Conversation::set_system(const std::string& text) {

@@ -16,8 +16,9 @@
 namespace fovea::host {
 
 struct Answer {
-    std::string prompt, text;   ///< what the template gave; all of the answer, reasoning and its marks too
-    std::string said, thought;  ///< its parts
+    std::string prompt, text;          ///< what the template gave; all of the answer, reasoning and its marks too
+    std::string said, thought;         ///< its parts,
+    std::vector<ToolCall> calls = {};  ///< and the calls of tools in it
     Generated made;
     bool ended = false;           ///< by the model: a token or a text that ends a turn
     std::size_t n_forgotten = 0;  ///< messages that were left out, for the context was full
@@ -29,7 +30,7 @@ public:
     Conversation(const Opened& opened, const ModelChat& chat, Generation& generation, const GenerateOptions& options)
         : opened_(opened), chat_(chat), generation_(generation), options_(options) {}
 
-    /// The model's answer to `text`, handed out as it is made. Where `*cancel` becomes true it ends there, and what there is
+    /// The model's answer to `text`, which is what a call of a tool gave while calls() has any, handed out as it is made. Where `*cancel` becomes true it ends there, and what there is
     /// of it stays in the conversation. Throws Error where the template refuses or the message is too long; the
     /// conversation is then as before.
     Answer say(const std::string& text, const AnswerReader::OnText& on_text, const std::atomic<bool>* cancel);
@@ -43,6 +44,10 @@ public:
 
     [[nodiscard]] const Json& messages() const { return messages_; }
     void set_extra(Json extra) { extra_ = std::move(extra); }
+    /// Functions that answers may call, as OpenAI's API has them.
+    void set_tools(Json tools) { tools_ = std::move(tools); }
+    /// Calls of the last answer that have no result yet. say() runs the model once all have theirs.
+    [[nodiscard]] Json open_calls() const;
 
     /// Replaces the file at `path`, a saved conversation if there is one, by the messages and the session, or leaves it as it
     /// is and throws Error.
@@ -64,7 +69,7 @@ private:
     GenerateOptions options_;
     std::string known_text_;           // the last prompt and its answer
     std::vector<Token> known_tokens_;  // theirs
-    Json messages_ = Json::array(), extra_ = Json::object();
+    Json messages_ = Json::array(), extra_ = Json::object(), tools_;
 };
 
 }  // namespace fovea::host

@@ -6,25 +6,9 @@
 namespace fovea {
 namespace {
 
-/// A call's words: before its name, between that and its arguments, and behind them.
-struct CallWords {
-    std::string before, between, after;
-};
-
 bool is_plain(std::string_view name) {
     return std::all_of(name.begin(), name.end(),
                        [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-' || c == '.'; });
-}
-
-CallWords words_of(const Dialect& d, bool plain_names) {
-    if (d.syntax == CallSyntax::channels)
-        return {std::string(kHeaderBegins[1]) + "commentary to=functions.",
-                " " + std::string(d.beside) + "json" + std::string(kHeaderEnd), ""};
-    const std::string open(d.bare.empty() ? d.open : std::string_view{});
-    if (d.syntax == CallSyntax::named && plain_names)
-        return {open + std::string(d.call_open) + std::string(d.name_open), std::string(d.name_close), ""};
-    return {open + std::string(d.lead) + "{\"" + std::string(d.name_key) + "\": \"",
-            "\", \"" + std::string(d.arguments_key) + "\": ", d.lead.ends_with('[') ? "}]" : "}"};
 }
 
 /// Whether a function has no parameters: its schema names none, and allows none by another word.
@@ -56,7 +40,7 @@ ForcedCall::ForcedCall(const Dialect& dialect, const Json& tools, std::string_vi
         plain = plain && is_plain(own);
     }
     if (functions_.empty()) throw grammar::GrammarError("expected a tool of the name, got none");
-    CallWords words = words_of(dialect, plain);
+    CallWords words = call_words(dialect, plain);
     const auto spelled = [&](const Json& function) {  // as a member of JSON has it, quotes left out
         const std::string text = json_text(function["name"]);
         return plain ? function["name"].get<std::string>() : text.substr(1, text.size() - 2);

@@ -22,6 +22,7 @@ struct Call {
     std::string id;           ///< of its answer
     std::string user;         ///< whose turn its work is
     bool wants_hash = false;  ///< of the logits that an answer's tokens are chosen from
+    bool deletes = false;     ///< what the path names
     bool stopping = false;    ///< the server takes no more work
     Clock::time_point arrived = Clock::now(), deadline = {};
     std::shared_ptr<const void> taken = {};  ///< the place of the body among all bodies
@@ -43,8 +44,8 @@ struct Reply {
     void tell_seed() { headers.emplace_back("X-Fovea-Seed", std::to_string(job->sampler.seed)); }
 };
 
-/// POST, also of a file, which is longer than other bodies; GET, also without a key.
-enum class Access { post, upload, get, open };
+/// POST, also of a file, which is longer than other bodies; GET, also without a key, or of what may be deleted, too.
+enum class Access { post, upload, get, open, item };
 
 struct Endpoint {
     std::string_view path;  ///< where one ends in '/', any name may follow

@@ -17,15 +17,6 @@ void take_form(const Fields& fields, const char* name, Form form, Request& reque
     request.form_field = fields.path(name);
 }
 
-/// Whether a grammar is written as Lark has it, "start: a | b", which no reader here takes: rules of GBNF have "::=".
-bool is_lark(std::string_view grammar) {
-    if (grammar.starts_with("%llguidance")) return true;
-    if (grammar.find("::=") != grammar.npos) return false;
-    const std::size_t begin = std::min(grammar.find("start"), grammar.size());
-    const std::size_t colon = grammar.find_first_not_of(" \t", std::min(begin + 5, grammar.size()));
-    return begin < grammar.size() && colon < grammar.size() && grammar[colon] == ':';
-}
-
 }  // namespace
 
 void read_response_format(const Fields&, const char* name, const Json& format, Request& request) {
@@ -80,8 +71,6 @@ void read_schema(const Fields& fields, const char* name, const Json& given, Requ
 void read_grammar(const Fields& fields, const char* name, const Json&, Request& request) {
     std::string grammar = fields.text(name);
     if (grammar.empty()) return;
-    if (is_lark(grammar))
-        refuse(fields.path(name), "a GBNF grammar (root ::= ...), a regex or a JSON schema", "a Lark grammar");
     take_form(fields, name, Form::grammar, request);
     request.grammar = std::move(grammar);
 }

@@ -116,11 +116,7 @@ Json settings_of(Request request, const ModelEntry& entry) {
     return json;
 }
 
-}  // namespace
-
-Reply endpoints::continue_prompt(Call& call, Service& service) {
-    const Json body = as_completion(call.json);
-    Request request = read_completion(Fields(body));
+Reply continuation(Call& call, Service& service, Request request) {
     if (request.prompts.size() * request.n_each != 1) refuse("prompt", "one text, or the ids of one", "several");
     if (request.echo) refuse("echo", "none, for an answer has the prompt in a field of its own", "true");
     ModelEntry& entry = service.find(call, request.model, Work::text);
@@ -132,6 +128,40 @@ Reply endpoints::continue_prompt(Call& call, Service& service) {
     form.prompt = prompt.is_tokens ? host::detokenize(entry.served.tokenizer, prompt.tokens) : prompt.text;
     if (form.returns_tokens) request.n_likeliest = std::max(request.n_likeliest, 0);
     return text_reply<ContinuationAnswer>(call, entry, request, kAsManyAsFit, std::move(form));
+}
+
+/// Other files that a text to be filled in is beside.
+std::vector<InfillFile> read_files(const Fields& fields) {
+    std::vector<InfillFile> files;
+    const Json* extra = fields.find("input_extra");
+    if (extra && !extra->is_array()) fields.refuse("input_extra", "an array of files", *extra);
+    for (std::size_t i = 0; extra && i < extra->size(); ++i) {
+        const Fields file((*extra)[i], at("input_extra", i));
+        files.push_back({file.text("filename"), file.text("text")});
+    }
+    return files;
+}
+
+}  // namespace
+
+Reply endpoints::continue_prompt(Call& call, Service& service) {
+    return continuation(call, service, read_completion(Fields(as_completion(call.json))));
+}
+
+Reply endpoints::fill_in(Call& call, Service& service) {
+    Json body = as_completion(call.json);
+    const Fields fields(body);
+    const std::string beginning = fields.text("input_prefix"), end = fields.text("input_suffix");
+    std::string begun = fields.text("prompt");
+    std::vector<InfillFile> files = read_files(fields);
+    for (const char* name : {"input_prefix", "input_suffix", "input_extra"}) body.erase(name);
+    body["prompt"] = beginning;
+    Request request = read_completion(Fields(body));
+    request.infills = true;
+    request.suffix = end;
+    request.begun = std::move(begun);
+    request.files = std::move(files);
+    return continuation(call, service, std::move(request));
 }
 
 Reply endpoints::embed_contents(Call& call, Service& service) {

@@ -1,5 +1,7 @@
 #include "serve/api/model_facts.h"
 
+#include "serve/api/infill.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -63,7 +65,9 @@ Json capabilities_of(const PlannedModel& planned) {
                             : class_head_of(planned)        ? "classification"
                                                             : "embedding"});
     if (planned.served.kind() == host::Kind::translation) all.push_back("translation");
-    if (mentions("tools") || !find_info(model, "chat_template_tool_use").empty()) all.push_back("tools");
+    const bool talks = planned.served.kind() == host::Kind::text && planned.work == Work::text;
+    if (talks && !chat_template.empty()) all.push_back("tools");
+    if (talks && Infill(planned.served)) all.push_back("insert");
     if (mentions("enable_thinking") || mentions("<think>")) all.push_back("thinking");
     return all;
 }

@@ -79,6 +79,7 @@ PromptReader::PromptReader(const host::Opened& served, std::uint32_t context, bo
     }
     if (!has_answer) prompts_ = prompts_of(served.model, served.name);
     const ModelInfo& info = served.model.info();
+    if (has_answer) infill_ = Infill(served);
     if (!has_answer || (info.chat_template.empty() && !info.prompt_suffix.empty())) return;
     try {
         chat_ = ModelChat::of(served.model, served.tokenizer);
@@ -199,6 +200,7 @@ std::shared_ptr<const ToldLanguages> PromptReader::told(const Languages& languag
 PromptReader::Prompted PromptReader::read_sources(const Request& request) {
     if (request.prompts.empty()) refuse("prompt", "a text", "none");
     const std::string field = request.form != Form::any ? request.form_field
+                              : request.infills         ? "suffix"
                               : request.echo            ? "echo"
                               : request.adds_special    ? "add_special_tokens"
                               : request.allowed         ? "allowed_token_ids"
@@ -262,10 +264,22 @@ PromptReader::Prompted PromptReader::read(const Request& request) {
     Prompted read;
     for (const Prompt& prompt : request.prompts)
         read.prompts.push_back(named("prompt", [&] {
+            if (request.infills) return read_infill(prompt, request);
             const std::string_view text = request.most_prompt ? end_of(prompt.text, tokens_) : prompt.text;
             return fitted(prompt.is_tokens ? prompt.tokens : tokens_.read(text, options), request);
         }));
     return read;
+}
+
+std::vector<Token> PromptReader::read_infill(const Prompt& prompt, const Request& request) {
+    if (!infill_) refuse("suffix", "a model with tokens for texts that are filled in", served_.name);
+    if (prompt.is_tokens) refuse("prompt", "a text beside suffix", "token ids");
+    if (request.echo) refuse("echo", "none beside suffix", "true");
+    if (request.most_prompt) refuse("truncate_prompt_tokens", "none beside suffix", "one");
+    const TaintedText text = infill_.prompt(
+        {.beginning = prompt.text, .end = request.suffix, .begun = request.begun, .files = request.files});
+    const TokenizeOptions options{.add_special = request.adds_special.value_or(true), .parse_special = true};
+    return checked(tokens_, tokens_.read(text.text(), options, text.data()));
 }
 
 PromptReader::Prompted PromptReader::read_conversation(const Request& request) {

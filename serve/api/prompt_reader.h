@@ -53,6 +53,8 @@ public:
     [[nodiscard]] std::shared_ptr<const TokenRules> token_rules(const Request& request);
     /// The model's way to talk; null where it answers one text at a time.
     [[nodiscard]] const ModelChat* chat() const { return chat_ ? &*chat_ : nullptr; }
+    /// How it fills in texts.
+    [[nodiscard]] const Infill& infill() const { return infill_; }
     [[nodiscard]] std::uint64_t memory_bytes() const { return tokens_.memory_bytes(); }
     /// What memory_bytes() will be, before any is taken.
     [[nodiscard]] static std::uint64_t planned_bytes(const host::Opened& served, std::uint32_t context) {
@@ -64,12 +66,14 @@ private:
     [[nodiscard]] std::vector<Token> fitted(std::vector<Token> tokens, const Request& request) const;
     void check_ids(const char* name, std::span<const Token> ids) const;
     [[nodiscard]] Prompted read_conversation(const Request& request);
+    [[nodiscard]] std::vector<Token> read_infill(const Prompt& prompt, const Request& request);
     [[nodiscard]] Prompted read_sources(const Request& request);
     [[nodiscard]] std::shared_ptr<const ToldLanguages> told(const Languages& languages);
 
     const host::Opened& served_;
     host::PromptTokens tokens_;
     std::optional<ModelChat> chat_;
+    Infill infill_;
     std::string no_chat_;               // why there is none
     Prompts prompts_;                   // of an encoder
     std::optional<TargetRules> rules_;  // of a model that writes texts from others

@@ -13,6 +13,7 @@
 #include "host/model/penalized.h"
 #include "host/model/sampling_options.h"
 #include "host/translate/translation.h"
+#include "serve/api/infill.h"
 #include "serve/jobs/job.h"
 
 namespace fovea::serve {
@@ -44,12 +45,18 @@ struct Request {
     std::string model;
     bool is_chat = false;  ///< `messages` by the model's template, else `prompts` as they are
     Json messages = Json::array();
-    Json tools;  ///< null: none
+    std::string previous;  ///< a stored response that the messages go on from; empty: none
+    bool stores = true;    ///< a response is kept
+    Json tools;            ///< null: none
     Json template_extra = Json::object();
     Json documents;                 ///< null: none
     bool opens_answer = true;       ///< of a chat: its prompt ends with what begins an answer,
     bool continues_answer = false;  ///< or goes on to the end of the last message, the assistant's
     std::vector<Prompt> prompts;
+    bool infills = false;                      ///< answers are between prompts and a suffix,
+    std::string suffix;                        ///< which may be empty
+    std::string begun;                         ///< of an answer that is filled in,
+    std::vector<InfillFile> files;             ///< and other files beside it
     std::optional<bool> adds_special;          ///< start and end tokens around prompts; none: as their kind has them
     std::optional<std::uint32_t> most_prompt;  ///< tokens of a prompt, whose last ones are kept
     Languages languages{.from = {}, .to = {}, .from_name = "from", .to_name = "to"};  ///< of texts written from others

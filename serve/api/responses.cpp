@@ -1,4 +1,7 @@
 // POST /v1/responses: items instead of messages, of which a conversation is made for the model's template.
+#include <algorithm>
+#include <map>
+
 #include "serve/api/field_readers.h"
 #include "serve/api/text_answer.h"
 #include "serve/api/text_fields.h"
@@ -53,6 +56,67 @@ void add_reasoning(const Fields& item, Json& messages) {
     messages.push_back({{"role", "assistant"}, {"content", ""}, {"reasoning_content", std::move(text)}});
 }
 
+/// Where an answer is kept, and as what.
+struct Keeping {
+    std::shared_ptr<StoredResponses> stored;  ///< null: it is not
+    StoredResponse response;
+};
+
+/// Puts the messages of the response that this one goes on from behind the system's text, which goes with each request alone.
+Keeping go_on(const Fields& fields, const Call& call, Service& service, Request& request) {
+    Keeping keeping{.stored = request.stores ? service.stored : nullptr,
+                    .response = {.id = new_response_id(), .user = call.user, .messages = {}}};
+    const std::ptrdiff_t n_own = fields.text("instructions").empty() ? 0 : 1;
+    if (!request.previous.empty()) {
+        const std::optional<StoredResponse> before = service.stored->find(request.previous, call.user);
+        if (!before)
+            throw RequestError(
+                400, "previous_response_id: expected a stored response, got " + request.previous.substr(0, 60),
+                "previous_response_id", "previous_response_not_found");
+        const Json messages = read_json(before->messages);
+        if (messages.size() + request.messages.size() > kMostMessages)
+            refuse("input", "at most " + std::to_string(kMostMessages) + " messages with those before", "more");
+        request.messages.insert(request.messages.begin() + n_own, messages.begin(), messages.end());
+    }
+    Json messages = Json::array();
+    if (keeping.stored) messages.insert(messages.end(), request.messages.begin() + n_own, request.messages.end());
+    keeping.response.messages = written(messages);
+    return keeping;
+}
+
+/// The stored item of this id, which ends with the number of its response and its own: "msg_ID_0". Responses are read once.
+const Json& referred(const Fields& item, const std::string& user, const StoredResponses& stored,
+                     std::map<std::string, Json>& read, std::size_t& n_bytes) {
+    const std::string id = item.text("id");
+    const std::size_t first = std::min(id.find('_'), id.size()), last = id.rfind('_');
+    const std::string response = last > first && last != id.npos ? "resp" + id.substr(first, last - first) : "";
+    auto place = read.find(response);
+    if (place == read.end()) {
+        const std::optional<StoredResponse> found = stored.find(response, user);
+        n_bytes += found ? found->response.size() : 0;
+        if (n_bytes > kMostConversation)
+            refuse("input", "references to responses of at most " + std::to_string(kMostConversation) + " bytes",
+                   "more");
+        place = read.emplace(response, found ? read_json(found->response)["output"] : Json::array()).first;
+    }
+    for (const Json& one : place->second)
+        if (one["id"] == id) return one;
+    item.refuse("id", "an item of a stored response", id);
+}
+
+/// A request with items in place of references to them.
+Json resolved(const Json& asked, const std::string& user, const StoredResponses& stored) {
+    Json body = asked;
+    const auto input = body.find("input");
+    if (input == body.end() || !input->is_array() || input->size() > kMostMessages) return body;
+    std::map<std::string, Json> read;
+    std::size_t n_bytes = 0;
+    for (std::size_t i = 0; i < input->size(); ++i)
+        if (Json& item = (*input)[i]; item.is_object() && item.value("type", Json()) == "item_reference")
+            item = Json(referred(Fields(item, at("input", i)), user, stored, read, n_bytes));
+    return body;
+}
+
 /// The settings that an answer repeats.
 Json echo_of(const Fields& fields) {
     Json echo = Json::object();
@@ -64,7 +128,9 @@ Json echo_of(const Fields& fields) {
     keep("max_output_tokens", nullptr);
     keep("metadata", Json::object());
     keep("parallel_tool_calls", true);
+    keep("previous_response_id", nullptr);
     keep("reasoning", {{"effort", nullptr}, {"summary", nullptr}});
+    keep("store", true);
     keep("text", {{"format", {{"type", "text"}}}});
     keep("tool_choice", "auto");
     keep("tools", Json::array());
@@ -112,7 +178,10 @@ constexpr std::string_view kMessage = "message", kReasoning = "reasoning";
 class ResponseAnswer final : public TextAnswer {
 public:
     /// `echoed`: settings of the request, which the answer repeats.
-    ResponseAnswer(TextAnswerOptions options, const Json& echoed);
+    ResponseAnswer(TextAnswerOptions options, const Json& echoed, Keeping keeping);
+    ~ResponseAnswer() override;
+    ResponseAnswer(const ResponseAnswer&) = delete;
+    ResponseAnswer& operator=(const ResponseAnswer&) = delete;
     [[nodiscard]] std::string begin() override;
     [[nodiscard]] std::string end() override;
     [[nodiscard]] std::string whole() const override { return written(response_); }
@@ -124,6 +193,7 @@ private:
     [[nodiscard]] std::string write(std::string_view text, std::string_view type);
     [[nodiscard]] std::string call(const CallPiece& piece, bool is_last);
     [[nodiscard]] std::string finish(FinishReason finish);
+    void store();
     [[nodiscard]] std::string open_text(std::string_view type);
     [[nodiscard]] std::string open(Json item);
     [[nodiscard]] std::string close(const char* status);
@@ -134,26 +204,25 @@ private:
     [[nodiscard]] std::string text_event(const char* what, const char* name, Json value);
 
     Json response_;
-    bool is_open_ = false;  // the last item may go on
+    std::string user_;
+    std::shared_ptr<StoredResponses> stored_;  // null: it is not kept, or is already
+    bool is_open_ = false;                     // the last item may go on
     std::uint64_t n_events_ = 0;
 };
 
-ResponseAnswer::ResponseAnswer(TextAnswerOptions options, const Json& echoed)
-    : TextAnswer(in_pieces(std::move(options))) {
-    response_ = {{"id", "resp_" + options_.id},
-                 {"object", "response"},
-                 {"created_at", options_.created},
-                 {"status", "in_progress"},
-                 {"background", false},
-                 {"error", nullptr},
-                 {"incomplete_details", nullptr},
-                 {"model", options_.model},
-                 {"output", Json::array()},
-                 {"previous_response_id", nullptr},
-                 {"store", false},
-                 {"truncation", "disabled"},
-                 {"usage", nullptr}};
+ResponseAnswer::ResponseAnswer(TextAnswerOptions options, const Json& echoed, Keeping keeping)
+    : TextAnswer(in_pieces(std::move(options))), user_(keeping.response.user), stored_(std::move(keeping.stored)) {
+    response_ = {{"id", keeping.response.id},     {"object", "response"},    {"created_at", options_.created},
+                 {"status", "in_progress"},       {"background", false},     {"error", nullptr},
+                 {"incomplete_details", nullptr}, {"model", options_.model}, {"output", Json::array()},
+                 {"truncation", "disabled"},      {"usage", nullptr}};
     response_.update(echoed);
+    if (stored_) stored_->begin(std::move(keeping.response));
+}
+
+/// One that did not come to its end is not kept.
+ResponseAnswer::~ResponseAnswer() {
+    if (stored_) stored_->remove(response_["id"], user_);
 }
 
 std::string ResponseAnswer::event(const std::string& type, Json members) {
@@ -163,7 +232,8 @@ std::string ResponseAnswer::event(const std::string& type, Json members) {
 }
 
 std::string ResponseAnswer::next_id(const char* prefix) const {
-    return prefix + options_.id + '_' + std::to_string(response_["output"].size());
+    const std::string id = response_["id"];
+    return prefix + id.substr(id.find('_') + 1) + '_' + std::to_string(response_["output"].size());
 }
 
 /// Where the open item's text is, and one thing of it.
@@ -273,7 +343,17 @@ std::string ResponseAnswer::finish(FinishReason finish) {
                           {"output_tokens", used["completion_tokens"]},
                           {"output_tokens_details", used["completion_tokens_details"]},
                           {"total_tokens", used["total_tokens"]}};
+    store();
     return out + event(is_cut ? "response.incomplete" : "response.completed", {{"response", response_}});
+}
+
+/// Keeps the response and the conversation up to its end.
+void ResponseAnswer::store() {
+    if (!stored_) return;
+    Request said;
+    read_items(Fields(response_), "output", response_["output"], said);
+    stored_->finish(response_["id"], written(response_), written(said.messages));
+    stored_ = nullptr;
 }
 
 std::string ResponseAnswer::end() {
@@ -294,10 +374,21 @@ std::string ResponseAnswer::piece(Written& written, const Event& event, const Pa
 }  // namespace
 
 Reply endpoints::respond(Call& call, Service& service) {
-    const Fields fields(call.json);
-    const Request request = read_response(fields);
+    const Json body = resolved(call.json, call.user, *service.stored);
+    const Fields fields(body);
+    Request request = read_response(fields);
+    Keeping keeping = go_on(fields, call, service, request);
     return text_reply<ResponseAnswer>(call, service.find(call, request.model, Work::text), request, kAsManyAsFit,
-                                      echo_of(fields));
+                                      echo_of(fields), std::move(keeping));
+}
+
+Reply endpoints::tell_response(Call& call, Service& service) {
+    const std::string id = call.path.substr(call.path.rfind('/') + 1);
+    if (call.deletes && service.stored->remove(id, call.user))
+        return reply_of({{"id", id}, {"object", "response"}, {"deleted", true}});
+    std::optional<StoredResponse> found = call.deletes ? std::nullopt : service.stored->find(id, call.user);
+    if (!found) throw RequestError(404, "response: expected a stored one, got " + id.substr(0, 60), "", "not_found");
+    return {.body = std::move(found->response)};
 }
 
 }  // namespace fovea::serve

@@ -11,8 +11,11 @@ std::string words_of(Work work) { return work == Work::text ? "text" : work == W
 }  // namespace
 
 Service::Service(const std::vector<host::Opened>& models, const Scheduler& scheduler, const Metrics& metrics_,
-                 const WorkerOptions& options, const DefaultSeed& seed)
-    : metrics(metrics_), n_viewed(options.n_viewed), n_sequences(options.n_sequences) {
+                 const WorkerOptions& options, const DefaultSeed& seed, std::uint64_t stored_bytes)
+    : metrics(metrics_),
+      n_viewed(options.n_viewed),
+      n_sequences(options.n_sequences),
+      stored(std::make_shared<StoredResponses>(stored_bytes)) {
     for (const host::Opened& served : models) {
         auto entry = std::make_unique<ModelEntry>(served, scheduler.worker(slots.size()), slots.size(), seed);
         ModelFacts facts = facts_of(*entry, started);

@@ -10,6 +10,7 @@
 
 #include "serve/api/answer.h"
 #include "serve/api/prompt_reader.h"
+#include "serve/api/stored_responses.h"
 #include "serve/jobs/forms.h"
 #include "serve/jobs/metrics.h"
 #include "serve/jobs/scheduler.h"
@@ -102,7 +103,7 @@ class Service {
 public:
     /// Takes the memory of reading prompts. Throws host::Error. All three must outlive it.
     Service(const std::vector<host::Opened>& models, const Scheduler& scheduler, const Metrics& metrics,
-            const WorkerOptions& options, const DefaultSeed& seed);
+            const WorkerOptions& options, const DefaultSeed& seed, std::uint64_t stored_bytes);
 
     /// The model of this name, or where none is named the only one for this work, of several the only one for this task, whether
     /// it is loaded or not. No work: for any. The call has its use from now on. Throws RequestError; AwaitedModel where it is not
@@ -128,10 +129,11 @@ public:
 
     const Metrics& metrics;
     const std::int64_t started = unix_seconds();
-    const std::uint32_t n_viewed;     ///< tokens of a text whose attention is shown, at most
-    const std::uint32_t n_sequences;  ///< answers of a model that are computed at once
-    std::deque<ModelSlot> slots;      ///< by the scheduler's numbers; those on offer are the last
-    std::mutex changes;               ///< of slots
+    const std::uint32_t n_viewed;                   ///< tokens of a text whose attention is shown, at most
+    const std::uint32_t n_sequences;                ///< answers of a model that are computed at once
+    std::deque<ModelSlot> slots;                    ///< by the scheduler's numbers; those on offer are the last
+    std::mutex changes;                             ///< of slots
+    const std::shared_ptr<StoredResponses> stored;  ///< an answer may outlive the service
 
 private:
     std::uint64_t n_uses_ = 0;

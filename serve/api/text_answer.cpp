@@ -197,6 +197,10 @@ TextJob text_job(const Call& call, ModelEntry& entry, const Request& request, st
         job->end_tokens.insert(job->end_tokens.end(), chat->end_tokens().begin(), chat->end_tokens().end());
         job->shown = chat->marks();
     }
+    if (request.infills) {
+        const std::vector<Token>& ends = entry.prompts.infill().end_tokens();
+        job->end_tokens.insert(job->end_tokens.end(), ends.begin(), ends.end());
+    }
     job->hash_logits = call.wants_hash;
     if (request.form != Form::any)
         job->prepare = [&made = *job, &entry, form = form_text_of(request)] {

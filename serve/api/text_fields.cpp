@@ -132,6 +132,16 @@ void read_ollama_prompt(const Fields& fields, const char* name, const Json&, Req
         request.prompts.push_back({prompt, {}, false});
 }
 
+/// The answer is between the prompt and this.
+void read_suffix(const Fields& fields, const char* name, const Json&, Request& request) {
+    request.suffix = fields.text(name);
+    if (request.suffix.empty()) return;
+    request.infills = true;
+    for (const Json& message : request.messages)  // of Ollama's: no conversation is filled in
+        if (message["role"] == "user") request.prompts.push_back({message["content"].get<std::string>(), {}, false});
+    request.is_chat = false;
+}
+
 void read_system(const Fields& fields, const char* name, const Json&, Request& request) {
     if (const std::string text = fields.text(name); !text.empty())
         request.messages.push_back({{"role", "system"}, {"content", text}});

@@ -172,7 +172,7 @@ void Server::answer_options(Route& route) {
     answer(route,
            {.status = 204,
             .content_type = "",
-            .headers = {{"Access-Control-Allow-Methods", "GET, POST, OPTIONS"},
+            .headers = {{"Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS"},
                         {"Access-Control-Allow-Headers",
                          named.empty() ? "Authorization, Content-Type, X-Fovea-Logits-Hash" : std::string(named)},
                         {"Access-Control-Max-Age", "86400"}}});
@@ -190,13 +190,19 @@ void Server::handle(Route& route) {
             route, 404,
             "path: expected an endpoint such as /v1/chat/completions or /api/chat, got " + request.path.substr(0, 100));
     const bool posts = endpoint->access == Access::post || endpoint->access == Access::upload;
-    const bool fits = posts ? request.method == "POST" : request.method == "GET" || request.method == "HEAD";
+    const bool is_item = endpoint->access == Access::item, deletes = is_item && request.method == "DELETE";
+    const bool fits = posts ? request.method == "POST" : request.method == "GET" || request.method == "HEAD" || deletes;
     if (!fits) {
-        route.headers.emplace_back("Allow", posts ? "POST" : "GET, HEAD");
+        route.headers.emplace_back("Allow", posts ? "POST" : is_item ? "GET, HEAD, DELETE" : "GET, HEAD");
         return refuse(route, 405,
-                      std::string("method: expected ") + (posts ? "POST" : "GET") + ", got " + request.method);
+                      std::string("method: expected ") +
+                          (posts     ? "POST"
+                           : is_item ? "GET or DELETE"
+                                     : "GET") +
+                          ", got " + request.method);
     }
     Call& call = route.call;
+    call.deletes = deletes;
     call.path = request.path;
     call.content_type = request.header("content-type");
     call.wants_hash = !request.header("x-fovea-logits-hash").empty();
@@ -210,7 +216,10 @@ void Server::handle(Route& route) {
 /// Asks the endpoint. A request whose model is awaited comes here again.
 void Server::ask(Route& route) {
     constexpr std::size_t kShort = 16 << 10;  // bytes of a body that this thread reads itself
-    if (route.endpoint->access == Access::post && route.request.body.size() > kShort) return read(route);
+    const std::string& body = route.request.body;
+    const bool is_long = body.size() > kShort || body.find("previous_response_id") != body.npos ||
+                         body.find("item_reference") != body.npos;  // as what they name
+    if (route.endpoint->access == Access::post && is_long) return read(route);
     answer(route, begin(route));
     loader_.settle();
 }

@@ -55,7 +55,7 @@ struct Pending {
 Server::Server(const std::vector<host::Opened>& models, ServerOptions options)
     : options_(std::move(options)),
       scheduler_(models, options_.worker, metrics_),
-      service_(models, scheduler_, metrics_, options_.worker, options_.seed),
+      service_(models, scheduler_, metrics_, options_.worker, options_.seed, options_.stored_bytes),
       http_(
           options_.http, metrics_,
           [this](HttpRequest request, ExchangePtr exchange, int refused) {
@@ -83,7 +83,8 @@ std::uint64_t Server::http_bytes() const {
     const bool hears = std::any_of(slots.begin(), slots.end(), [](auto& slot) { return slot.work == Work::speech; });
     return limits.n_connections * (limits.header_bytes + 4096 + kMostAhead + 2 * limits.send_buffer) + limits.answers +
            limits.body.all_bytes + kJson * limits.body.bytes + kMostFormBytes * slots.size() +
-           (hears ? limits.upload.all_bytes : 0) + scheduler_.later_bytes() + loader_.later_bytes();
+           (hears ? limits.upload.all_bytes : 0) + service_.stored->most_bytes() + scheduler_.later_bytes() +
+           loader_.later_bytes();
 }
 
 void Server::run(const std::function<void(std::uint16_t port)>& ready) {

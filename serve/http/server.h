@@ -27,7 +27,8 @@ struct ServerOptions {
     std::vector<std::string>
         hosts;  ///< names by which clients may call this server beside this machine's own and addresses
     DefaultSeed seed;
-    std::chrono::seconds time{600};  ///< from a request's arrival to its end
+    std::uint64_t stored_bytes = 64 << 20;  ///< of responses that are kept
+    std::chrono::seconds time{600};         ///< from a request's arrival to its end
     std::chrono::seconds drain_time{30};
     std::string log_path;               ///< of the request log; empty: there is none
     bool logs_texts = false;            ///< it has requests and answers, too

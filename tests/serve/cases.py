@@ -50,11 +50,19 @@ MODEL_FOLDER = os.path.join(GOLDEN, "../../../shared/demo/model")  # the built-i
 
 @unittest.skipUnless(os.path.isdir(MODEL_FOLDER), "the built-in model's source is not there")
 class WithTemplates(unittest.TestCase):
-    @staticmethod
-    def convert(template, scratch, special=None):
+    POSITIONS = None  # in place of the model's own
+
+    @classmethod
+    def convert(cls, template, scratch, special=None):
         """The path of the built-in model with a chat template, and maybe a token that is special."""
         folder = os.path.join(scratch, "model")
         shutil.copytree(MODEL_FOLDER, folder)
+        if cls.POSITIONS:
+            path = os.path.join(folder, "config.json")
+            with open(path, encoding="utf-8") as file:
+                config = json.load(file)
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump({**config, "max_position_embeddings": cls.POSITIONS}, file)
         path = os.path.join(folder, "tokenizer_config.json")
         settings = {}
         if os.path.exists(path):

@@ -65,9 +65,13 @@ class OpenAI(Client):
         self.assertTrue(ask(model="demo", input=back, tools=[tool], max_output_tokens=8).output)
         form = {"format": {"type": "json_schema", "name": "music", "schema": SCHEMA, "strict": True}}
         self.assertIn(json.loads(ask(model="demo", input=COMMAND, text=form).output_text)["what"], ["jazz", "rock"])
+        first = ask(model="demo", input="play jazz")
+        self.assertEqual(self.client.responses.retrieve(first.id).output_text, first.output_text)
+        self.assertEqual(ask(model="demo", input=COMMAND, previous_response_id=first.id).output_text, ANSWER)
+        self.client.responses.delete(first.id)
         import openai
         with self.assertRaises(openai.BadRequestError):
-            ask(model="demo", input=COMMAND, previous_response_id="resp_1")
+            ask(model="demo", input=COMMAND, previous_response_id=first.id)
 
     def test_tools_stream(self):
         chunks = [call for chunk in self.chat(tools=[TOOL], tool_choice="required", stream=True)

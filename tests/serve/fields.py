@@ -77,8 +77,8 @@ EXAMPLES = {
     "thinking": ({"type": "enabled"}, {}), "think": ("low", {}), "add_special_tokens": (None, {}), "truncate_prompt_tokens": (2, {}),
 }
 # Fields that tests of their own are about.
-ELSEWHERE = {"model", "include", "store", "context_management", "id", "tokens", "best_of", "stream", "stream_options", "from", "to",
-             "options"}
+ELSEWHERE = {"model", "include", "store", "previous_response_id", "suffix", "context_management", "id", "tokens", "best_of",
+             "stream", "stream_options", "from", "to", "options"}
 
 
 class Fields(WithTemplates):
@@ -318,7 +318,8 @@ class Choices(WithServer):
         self.assertIn("messages[0].function_call", self.server.post(CHAT, {"model": "demo", "messages": old}, want=400)["error"]["message"])
 
     def test_a_lark_grammar_is_told_so(self):
-        for grammar in ('start: "a" | "b"\n', '%llguidance {}\nstart: "a"', '// words\nstart : WORD\nWORD: /a+/\n'):
+        for grammar in ('start: "a" | "b"\n', '%llguidance {}\nstart: "a"', '// words\nstart : WORD\nWORD: /a+/\n',
+                        '%import common.WORD\n?start.2: WORD', 'TEXT: /a+/'):
             for fields in ({"grammar": grammar}, {"guided_grammar": grammar}, {"structured_outputs": {"grammar": grammar}}):
                 error = self.server.post(CHAT, chat("x", **fields), want=400)["error"]
                 self.assertIn("expected a GBNF grammar (root ::= ...), a regex or a JSON schema, got a Lark grammar", error["message"])

@@ -137,7 +137,7 @@ class Continuations(WithTemplates):
         server = self.serve("{{ bos_token }}{% for m in messages %}{% for c in m.tool_calls or [] %}{% if c.id|length != 9 %}"
                             "{{ raise_exception('ids have nine characters') }}{% endif %}{{ c.id }}{% endfor %}"
                             "{% if m.role == 'tool' and m.tool_call_id|length != 9 %}{{ raise_exception('results, too') }}{% endif %}"
-                            "{{ m.content }}{% endfor %}{# [TOOL_CALLS]f[ARGS] #}")
+                            "{{ m.content }}{% endfor %}{{ tools[0].function.name if tools }}{# [TOOL_CALLS]f[ARGS] #}")
         tool = {"type": "function", "function": {"name": "play", "parameters": {"type": "object", "properties": {}}}}
         seen = set()
         for stream in (False, True):

@@ -113,6 +113,7 @@ class ReasoningTemplates(WithTemplates):
 class Dialects(WithTemplates):
     """Calls and reasoning as a family's template shows them."""
 
+    SHOWN = "{{ bos_token }}{{ messages[-1].content }}{{ tools[0].function.name }}"  # else a text would list the tools
     PARAMETERS = {"type": "object", "properties": {"what": {"enum": ["jazz", "rock"]}}, "required": ["what"],
                   "additionalProperties": False}
     TOOLS = [{"type": "function", "function": {"name": "play", "parameters": PARAMETERS}},
@@ -146,7 +147,7 @@ class Dialects(WithTemplates):
         self.assertEqual((message["content"], message["reasoning_content"], calls), (None, "A", [("play", {"what": "jazz"})]))
 
     def test_calls_side_by_side(self):
-        server = self.serve("{{ bos_token }}{{ messages[-1].content }}{# [TOOL_CALLS]f[ARGS] #}")
+        server = self.serve(self.SHOWN + "{# [TOOL_CALLS]f[ARGS] #}")
         text = "".join(f'[TOOL_CALLS]{name}[ARGS]{{\\"what\\": \\"{what}\\"}}'
                        for name, what in (("play", "jazz"), ("stop", "rock")))
         message, calls = self.asked(server, grammar=f'root ::= "so{text}"')
@@ -155,9 +156,59 @@ class Dialects(WithTemplates):
     def test_a_call_that_must_be_is_begun_in_the_prompt(self):
         for shown in ("<tool_call>", "<tool_call><function=", "[TOOL_CALLS]", "[TOOL_CALLS][ARGS]", "<|channel|><|message|>",
                       "<|tool_call_start|>", "<|tool_call>", "ipython parameters", "<|tool_call|>"):
-            server = self.serve("{{ bos_token }}{{ messages[-1].content }}<think>{# " + shown + " #}")
+            server = self.serve(self.SHOWN + "<think>{# " + shown + " #}")
             for choice in ("required", {"type": "function", "function": {"name": "stop"}}):
                 message, calls = self.asked(server, tool_choice=choice, temperature=2.0, max_tokens=200)
                 self.assertEqual((message["content"], len(calls)), (None, 1))
                 self.assertIn(calls[0][0], ("play", "stop") if choice == "required" else ("stop",))
                 self.assertIn(calls[0][1]["what"], ("jazz", "rock"))
+
+
+class ToldTools(WithTemplates):
+    """Tools of a model whose template knows none, through every API."""
+
+    POSITIONS = 1024  # for the text that lists them
+    TEMPLATE = "{{ bos_token }}{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}"
+    TOOL = {"type": "function", "function": {"name": "play", "parameters": {"type": "object", "properties": {
+        "what": {"enum": ["jazz", "rock"]}}, "required": ["what"], "additionalProperties": False}}}
+    CALL = 'root ::= "<tool_call>\\n{\\"name\\": \\"play\\", \\"arguments\\": {\\"what\\": \\"jazz\\"}}\\n</tool_call>"'
+
+    def test_a_text_lists_them_and_answers_call_them(self):
+        server = self.serve(self.TEMPLATE)
+        tools, asked = [self.TOOL], {"messages": [{"role": "user", "content": "play jazz"}]}
+        prompt = server.post("/apply-template", {"model": "demo", **asked, "tools": tools})["prompt"]
+        self.assertIn('<system>You may call functions.', prompt)
+        self.assertIn('<tools>\n{"type": "function", "function": {"name": "play", ', prompt)
+        self.assertTrue(prompt.endswith("<user>play jazz\n"))
+        n_prompt = len(server.post("/tokenize", {"model": "demo", "content": prompt})["tokens"])
+        own = {"name": "play", "input_schema": self.TOOL["function"]["parameters"]}
+        flat = {"type": "function", **self.TOOL["function"]}
+        forms = ({"grammar": self.CALL}, {"tool_choice": "required", "temperature": 3.0, "seed": 5})
+        for form in forms:
+            answer = server.post(CHAT, {"model": "demo", **asked, "tools": tools, "max_tokens": 99, **form})
+            [call] = answer["choices"][0]["message"]["tool_calls"]
+            self.assertEqual(call["function"]["name"], "play")
+            arguments = json.loads(call["function"]["arguments"])
+            self.assertIn(arguments, ({"what": "jazz"}, {"what": "rock"}))
+            if "grammar" in form:
+                self.assertEqual(answer["usage"]["prompt_tokens"], n_prompt)
+            item = server.post("/v1/responses", {"input": "play jazz", "tools": [flat], "max_output_tokens": 99, **form})
+            self.assertEqual([(one["type"], json.loads(one["arguments"])) for one in item["output"]], [("function_call", arguments)])
+            if "tool_choice" in form:
+                form = {**form, "tool_choice": {"type": "any"}}
+            block = server.post("/v1/messages", {**asked, "tools": [own], "max_tokens": 99, **form})["content"]
+            self.assertEqual([(one["type"], one["input"]) for one in block], [("tool_use", arguments)])
+        counted = server.post("/v1/messages/count_tokens", {**asked, "tools": [own]})
+        self.assertGreater(counted["input_tokens"], n_prompt - 20)
+        ollama = server.post("/api/chat", {**asked, "model": "demo", "tools": tools, "stream": False, "options": {"num_predict": 1}})
+        self.assertEqual(ollama["prompt_eval_count"], n_prompt)
+        self.assertIn("tools", server.post("/api/show", {"model": "demo"})["capabilities"])
+
+    def test_results_are_texts(self):
+        server = self.serve(self.TEMPLATE)
+        call = {"id": "abcdefghi", "type": "function", "function": {"name": "play", "arguments": '{"what": "jazz"}'}}
+        back = [{"role": "user", "content": "x"}, {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": "abcdefghi", "content": "on"}]
+        self.assertEqual(server.post("/apply-template", {"model": "demo", "messages": back})["prompt"],
+                         '<|endoftext|><user>x\n<assistant><tool_call>\n{"name": "play", "arguments": {"what": "jazz"}}\n</tool_call>\n'
+                         "<user><tool_response>\non\n</tool_response>\n")

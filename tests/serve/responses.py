@@ -1,8 +1,9 @@
 """Responses as OpenAI's clients ask for them: the texts of chats, as items and typed events; run by server_test.py."""
 import json
+import re
 
-from cases import CHAT, COMMANDS, COMPLETE, WithServer, WithTemplates, chat
-from client import at_once
+from cases import CHAT, COMMANDS, COMPLETE, FOVEA, WithServer, WithTemplates, chat
+from client import Server, at_once, http_bytes, wait_until
 
 RESPONSES = "/v1/responses"
 SCHEMA = {"type": "object", "properties": {"what": {"enum": ["jazz", "rock"]}}, "required": ["what"],
@@ -142,7 +143,8 @@ class Responses(WithResponses):
 
     def test_what_is_refused_and_what_is_taken(self):
         web = {"type": "web_search"}
-        for fields, words in (({"previous_response_id": "resp_1"}, "previous_response_id: expected none"),
+        for fields, words in (({"previous_response_id": "resp_1"}, "previous_response_id: expected a stored response, got resp_1"),
+                              ({"previous_response_id": 3}, "previous_response_id: expected a string"),
                               ({"conversation": "c"}, "conversation: expected none"), ({"background": True}, "background"),
                               ({"truncation": "auto"}, "truncation: expected none"), ({"prompt": {"id": "p"}}, "prompt: expected none"),
                               ({"tools": [web]}, "tools[0].type: expected function, got web_search"),
@@ -158,7 +160,7 @@ class Responses(WithResponses):
                               ({"input": None}, "input: expected"), ({"input": [3]}, "input[0]: expected an object"),
                               ({"input": [{"role": "user"}]}, "input[0].content: expected"),
                               ({"input": [{"content": "x"}]}, "input[0].role: expected"),
-                              ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0].type: expected message, function_call"),
+                              ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0].id: expected an item of a stored response, got"),
                               ({"input": [{"type": "function_call", "call_id": "1"}]}, "input[0].name: expected"),
                               ({"input": [{"type": "function_call_output", "call_id": "1"}]}, "input[0].output: expected"),
                               ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}, "expected text")):
@@ -169,10 +171,38 @@ class Responses(WithResponses):
                        {"parallel_tool_calls": False}, {"truncation": "disabled"}, {"user": "u", "service_tier": "auto"},
                        {"previous_response_id": None, "tools": [], "reasoning": {"effort": None}}):
             response = self.ask("play jazz", max_output_tokens=2, **fields)
-            self.assertEqual(response["store"], False)
+            self.assertEqual(response["store"], fields.get("store", True))
             self.assertEqual(response["metadata"], fields.get("metadata", {}))
         self.assertEqual(self.server.request("GET", RESPONSES)[0], 405)
         self.assertEqual(self.server.request("GET", RESPONSES + "/resp_1")[0], 404)
+
+    def test_a_response_is_kept_and_deleted(self):
+        for response in (self.ask("play jazz", temperature=0), self.events("play jazz", temperature=0)[-1]["response"]):
+            self.assertRegex(response["id"], "^resp_[0-9a-f]{32}$")
+            place = RESPONSES + "/" + response["id"]
+            self.assertEqual(json.loads(self.server.get(place)), response)
+            self.assertEqual(self.server.request("POST", place, {})[0], 405)
+            status, _, answer = self.server.request("DELETE", place)
+            self.assertEqual((status, json.loads(answer)), (200, {"id": response["id"], "object": "response", "deleted": True}))
+            for method in ("GET", "DELETE"):
+                self.assertEqual(self.server.request(method, place)[0], 404)
+            self.ask("x", 400, previous_response_id=response["id"])
+        hidden = self.ask("play jazz", store=False)
+        self.assertEqual(self.server.request("GET", RESPONSES + "/" + hidden["id"])[0], 404)
+        self.assertEqual(self.server.request("DELETE", RESPONSES)[0], 405)
+        self.assertEqual(self.server.request("DELETE", "/v1/models")[0], 405)
+
+    def test_a_stream_that_is_left_is_not_kept(self):
+        body = {"model": "demo", "input": "sing", "temperature": 9.0, "stream": True, "ignore_eos": True}
+        connection = self.server.raw(http_bytes(RESPONSES, body))
+        begun = b""
+        while b"response.in_progress" not in begun:
+            begun += connection.recv(65536)
+        place = RESPONSES + "/" + re.search(rb"resp_[0-9a-f]{32}", begun)[0].decode()
+        self.assertEqual(self.server.request("GET", place)[0], 404)
+        connection.close()
+        self.assertTrue(wait_until(lambda: self.server.metric("sequences_running") == 0))
+        self.assertEqual(self.server.request("GET", place)[0], 404)
 
     def test_many_at_once_are_those_alone(self):
         calls = [lambda c=c, s=s: self.kept(self.ask(c, temperature=1.5, seed=s, max_output_tokens=30))
@@ -181,7 +211,66 @@ class Responses(WithResponses):
         self.assertEqual(list(map(cut, at_once(calls))), [cut(call()) for call in calls])
 
 
+class StoredResponses(WithServer):
+    arguments = ["--context", "256", "--stored", "40K", "--api-key", "one", "--api-key", "two"]
+
+    def asked(self, key, given, want=200, **fields):
+        body = {"model": "demo", "input": given, "max_output_tokens": 2, **fields}
+        return self.server.post(RESPONSES, body, {"Authorization": "Bearer " + key}, want)
+
+    def kept(self, key, response):
+        headers = {"Authorization": "Bearer " + key}
+        return self.server.request("GET", RESPONSES + "/" + response["id"], None, headers)[0] == 200
+
+    def test_each_user_has_its_own_within_a_bound(self):
+        first = self.asked("one", "play jazz")
+        self.assertTrue(self.kept("one", first))
+        self.assertFalse(self.kept("two", first))
+        error = self.asked("two", "x", 400, previous_response_id=first["id"])["error"]
+        self.assertEqual((error["param"], error["code"]), ("previous_response_id", "previous_response_not_found"))
+        many = [self.asked("two", "play jazz") for _ in range(60)]
+        kept = [self.kept("two", one) for one in many]
+        self.assertEqual(kept, sorted(kept))  # the oldest of who has most are gone
+        self.assertTrue(0 < sum(kept) < 60)
+        self.assertTrue(self.kept("one", first))
+        long = self.asked("one", "x", metadata={"a": "b" * 45000})  # more than all may be
+        self.assertFalse(self.kept("one", long))
+
+    def test_it_counts_in_what_is_printed(self):
+        with Server(FOVEA, "--context", "256", "--stored", "1M") as other:
+            self.assertEqual(other.figures["http_bytes_at_most"] - self.server.figures["http_bytes_at_most"], (1 << 20) - 40960)
+
+
 class ResponseTemplates(WithTemplates):
+    def test_a_response_goes_on_from_another(self):
+        server = self.serve("{{ bos_token }}{% for m in messages %}<{{ m.role }}>{{ m.reasoning_content or '' }}|{{ m.content }}"
+                            "{% for c in m.tool_calls or [] %}[{{ c.function.name }} {{ c.function.arguments.what }}]{% endfor %}"
+                            "{{ m.tool_call_id or '' }}\n{% endfor %}{{ tools[0].function.name if tools }}")
+        def ask(given, **fields):
+            return server.post(RESPONSES, {"model": "demo", "input": given, "temperature": 0, "max_output_tokens": 40, **fields})
+        marked = ('root ::= "<think>hm</think>so <tool_call>" "{\\"name\\": \\"play\\", \\"arguments\\": {\\"what\\": \\"jazz\\"}}" '
+                  '"</tool_call>"')
+        first = ask("play jazz", instructions="be kind", tools=[TOOL], grammar=marked, max_output_tokens=150)
+        call = first["output"][-1]
+        self.assertEqual([item["type"] for item in first["output"]], ["reasoning", "message", "function_call"])
+        second = ask([{"type": "function_call_output", "call_id": call["call_id"], "output": "on"}],
+                     previous_response_id=first["id"], instructions="be brief")
+        self.assertEqual(second["previous_response_id"], first["id"])
+        third = ask("thanks", previous_response_id=second["id"])
+        text = f"<user>|play jazz\n<assistant>hm|so [play jazz]\n<tool>|on{call['call_id']}\n"
+        for response, prompt in ((second, "<system>|be brief\n" + text),
+                                 (third, text + f"<assistant>|{texts(second)}\n<user>|thanks\n")):
+            known = server.post(COMPLETE, {"model": "demo", "prompt": prompt, "temperature": 0, "max_tokens": 40})
+            self.assertEqual(response["usage"]["input_tokens"], known["usage"]["prompt_tokens"])
+            self.assertEqual(texts(response), known["choices"][0]["text"])
+        items = [{"role": "user", "content": "play jazz"}, *({"type": "item_reference", "id": item["id"]} for item in first["output"]),
+                 {"type": "function_call_output", "call_id": call["call_id"], "output": "on"}]
+        self.assertEqual(texts(ask(items, instructions="be brief")), texts(second))
+        # What is deleted is gone by itself: those that went on from it have all of it.
+        server.request("DELETE", RESPONSES + "/" + first["id"])
+        again = ask("thanks", previous_response_id=second["id"])
+        self.assertEqual(texts(again), texts(third))
+
     def test_items_are_a_conversation(self):
         server = self.serve("{{ bos_token }}{% for m in messages %}<{{ m.role }}>{{ m.reasoning_content or '' }}|{{ m.content }}"
                             "{% for c in m.tool_calls or [] %}[{{ c.function.name }} {{ c.function.arguments.what }}]{% endfor %}"

@@ -24,12 +24,13 @@ from attacks import Bodies, FormsOfMany, Http, Places  # noqa: F401, as above
 from client import Server, at_once, http_bytes, wait_until
 from fields import Choices, Fields  # noqa: F401, as above
 from hybrids import Hybrids  # noqa: F401, as above
+from infill import Infill, NoInfill  # noqa: F401, as above
 from messages import COUNT, MESSAGES, MessageKeys, Messages, MessageTemplates  # noqa: F401, unittest finds them here
 from offered import DEMO, LOAD, UNLOAD, Offered, OfferedFiles, OfferedInUse, OfferedLong  # noqa: F401, as above
 from prompts import Continuations, PromptChances, Seeds, Tools  # noqa: F401, as above
-from reasoning import Dialects, Reasoning, ReasoningTemplates  # noqa: F401, as above
+from reasoning import Dialects, Reasoning, ReasoningTemplates, ToldTools  # noqa: F401, as above
 from refusals import Limits, Refusals  # noqa: F401, unittest finds them here
-from responses import RESPONSES, Responses, ResponseTemplates  # noqa: F401, as above
+from responses import RESPONSES, Responses, ResponseTemplates, StoredResponses  # noqa: F401, as above
 from routes import RequestLogs, Routes, SilentStreams, SpecialTokens, VectorRoutes  # noqa: F401, as above
 from sampling import OwnSampling  # noqa: F401, as above
 from speech import FORM_TYPE, TRANSCRIBE, Speech, Uploads, form, read_bytes, recording  # noqa: F401, as above

@@ -1,5 +1,6 @@
 // fovea chat: a conversation by the model's own template.
 #include <unistd.h>
+#include <algorithm>
 #include <filesystem>
 #include <string_view>
 
@@ -39,7 +40,9 @@ public:
         while (!done_) {
             CatchInterrupt::forget();
             if (CatchInterrupt::ends()) break;
-            std::optional<std::string> line = editor.read("> ");
+            const Json calls = conversation_.open_calls();
+            const std::string asks = calls.empty() ? "> " : calls[0]["function"]["name"].get<std::string>() + " gave> ";
+            std::optional<std::string> line = editor.read(asks.c_str());
             bool begun = editor.had_text();
             while (line && line->ends_with('\\')) {
                 line->back() = '\n';
@@ -74,8 +77,10 @@ public:
         };
         const host::Answer made = conversation_.say(text, on_part, &CatchInterrupt::came());
         const bool stopped = CatchInterrupt::forget();
+        if (made.made.figures.n_prompt == 0) return;  // calls wait for their results
         if (options_.common.json) return print_json(made);
-        std::fputs("\n", stdout);
+        if (made.calls.empty() || !made.said.empty()) std::fputs("\n", stdout);
+        for (const ToolCall& call : made.calls) print_line(call_of(call));
         flush_output();
         report(made, stopped);
     }
@@ -148,8 +153,11 @@ private:
                      f.n_tokens, answer.made.tokens_per_second(), f.n_prompt, f.n_kept);
     }
 
+    static Json call_of(const ToolCall& call) { return {{"name", call.name}, {"arguments", call.arguments}}; }
+
     void print_json(const host::Answer& answer) const {
         Json object{{"text", answer.said}};
+        for (const ToolCall& call : answer.calls) object["tool_calls"].push_back(call_of(call));
         if (!answer.thought.empty()) object["thinking"] = answer.thought;
         object.update(Json{{"finish", answer.ended ? "end" : host::name_of(answer.made.finish)},
                            {"n_tokens", answer.made.figures.n_tokens},
@@ -174,6 +182,19 @@ ModelChat open_chat(const ChatOptions& options, const host::Opened& opened) {
         throw host::Error((options.template_path.empty() ? opened.name : options.template_path) +
                           ": chat template: " + error.what());
     }
+}
+
+/// Functions with names, as OpenAI's API has them.
+Json read_tools(const std::string& path) {
+    Json tools = read_json(read_text_file(path));
+    const auto is_tool = [](const Json& tool) {
+        return tool.is_object() && tool.value("function", Json()).is_object() &&
+               tool["function"].value("name", Json()).is_string();
+    };
+    if (!tools.is_array() || tools.empty() || !std::all_of(tools.begin(), tools.end(), is_tool))
+        throw host::Error(
+            path + R"(: tools: expected [{"type": "function", "function": {"name": ...}}, ...], got other text)");
+    return tools;
 }
 
 }  // namespace
@@ -205,6 +226,7 @@ void hold_conversation(const ChatOptions& given, const host::Opened& opened) {
     GenerateOptions generating{.n_new = options.n_new.value_or(kAny), .stop = stop_views};
     options.sampling.apply(generating);
     host::Conversation conversation(opened, chat, generation, generating);
+    if (!options.tools.empty()) conversation.set_tools(read_tools(options.tools));
     if (options.no_thinking) conversation.set_extra({{"enable_thinking", false}});
     if (!options.session.empty()) {
         check_can_write(options.session);
@@ -263,6 +285,9 @@ void add_chat(CLI::App& app) {
             verb.texts("--stop", o.stop, "a text that ends an answer; may be repeated");
             verb.count("--context", o.context, 1, kAny, "positions to hold (default: the model's, at most 4096)");
             verb.kv(o.common.kv_type);
+            verb.input(
+                "--tools", o.tools,
+                "functions that answers may call, as OpenAI's API has them (JSON); the next line is what a call gave");
             verb.flag("--show-thinking", o.show_thinking, "show the reasoning before an answer");
             verb.flag("--no-thinking", o.no_thinking, "tell the template that the model is not to reason first");
             verb.flag("--quiet", o.quiet, "answers alone: no notes and no figures");

@@ -29,7 +29,7 @@ struct TextOptions {
 };
 
 struct ChatOptions : TextOptions {
-    std::string system, template_path;
+    std::string system, template_path, tools;
     bool show_thinking = false, no_thinking = false;
 };
 

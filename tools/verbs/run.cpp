@@ -195,7 +195,7 @@ void answer_lines(const RunOptions& options, const host::Opened& opened) {
     const bool by_lines =
         options.form.wanted() || options.n_proposed() || !options.draft.empty() || options.special || options.echo;
     if (!talks || by_lines) return run_interactively(options, opened);
-    hold_conversation({options, {}, {}, false, false}, opened);
+    hold_conversation({options, {}, {}, {}, false, false}, opened);
 }
 
 /// A few commands with their answers, and what else the built-in model understands.

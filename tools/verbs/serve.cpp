@@ -29,7 +29,7 @@ struct ServeOptions {
     std::uint32_t seconds = 600, drain_seconds = 30, silent_seconds = 10;
     std::string log_path;
     bool logs_texts = false;
-    std::uint64_t body_bytes = 1 << 20, upload_bytes = 25 << 20;
+    std::uint64_t body_bytes = 1 << 20, upload_bytes = 25 << 20, stored_bytes = 64 << 20;
     serve::WorkerOptions worker;
 };
 
@@ -204,6 +204,7 @@ void run_server(ServeOptions& options) {
         .origins = options.origins,
         .hosts = options.hosts,
         .seed = read_seed(options.seed),
+        .stored_bytes = options.stored_bytes,
         .time = std::chrono::seconds(options.seconds),
         .drain_time = std::chrono::seconds(options.drain_seconds),
         .log_path = options.log_path,
@@ -249,6 +250,8 @@ void add_serve(CLI::App& app) {
         verb.count("--connections", o.n_connections, 1, 1 << 20, "open connections at most (default 2048)");
         verb.size("--body", o.body_bytes, "bytes of a request's body at most (default 1M)");
         verb.size("--upload", o.upload_bytes, "bytes of a request with a recording at most (default 25M)");
+        verb.size("--stored", o.stored_bytes,
+                  "bytes of responses that are kept for previous_response_id at most (default 64M)");
         verb.text("--seed", o.seed,
                   "seed of requests that say none: a number (default 0), or random, a new one for each", "SEED");
         verb.count("--time", o.seconds, 1, 1 << 24, "seconds a request may take in all (default 600)");

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Message = Mapping[str, Any]
 Schema = Union[str, Mapping[str, Any], Any]
-_NOT_READ = "tools: the chat template does not read them, and so the model is told of none"
+_NOT_READ = "tools: the model answers each message by itself, and so it is told of none"
 
 
 def form_of(
@@ -189,15 +189,6 @@ def prompt_of(
     conversation, extra = json_text(checked, "messages"), json_text(template_arguments or {}, "template_arguments")
     call = forced_call(tools, tool_choice, chat)
     ids, reader = chat.begin(conversation, given, extra, call or "", has_form)
-    if tools and _NOT_READ not in model._told and chat_template not in model._reads_tools:
-        try:
-            untold = chat.prompt(conversation, "null", extra) == chat.prompt(conversation, given, extra)
-        except ValueError:  # a template may refuse a conversation without them
-            untold = False
-        if untold:
-            _tell(model, _NOT_READ)
-        else:
-            model._reads_tools.add(chat_template)
     return BegunChat(ids, chat, reader, call)
 
 

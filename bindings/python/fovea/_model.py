@@ -147,9 +147,9 @@ class Model(SpeechModel, TranslationModel, VectorModel):
         schema, grammar, regex and the others: as :meth:`generate` has them. What is not named of how tokens are chosen
             is as the model's file has it (`config["sampling"]`).
 
-        Where the model ends its turn the answer ends. A warning says, once, that a model has no template, or that its
-        template does not read the tools. FullError where the conversation is longer than the context:
-        nothing is left out of it unasked.
+        Where the model ends its turn the answer ends. A template that knows no tools gets them as a text of the
+        system. A warning says, once, that a model has no template, or is told of no tools. FullError where the
+        conversation is longer than the context: nothing is left out of it unasked.
         """
         return self.stream_chat(messages, **options).answer
 

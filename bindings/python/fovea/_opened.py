@@ -21,7 +21,7 @@ _FORMS = 32  # compiled forms of answers that a model keeps
 # What `_set` gives a model. A pickle has the rest, which is a subclass's.
 OF_OPENED = frozenset(
     (
-        *("_native", "_path", "_arguments", "_n_threads", "_isa", "_kept", "_form", "_chat", "_told", "_reads_tools"),
+        *("_native", "_path", "_arguments", "_n_threads", "_isa", "_kept", "_form", "_chat", "_told"),
         *("_facts", "_stack"),
     )
 )
@@ -36,7 +36,6 @@ class OpenedModel:
         self._isa: str = arguments.get("isa", "")
         self._kept = threading.local()
         self._told: set[str] = set()  # what it was warned of
-        self._reads_tools: set[str | None] = set()  # templates that do
         self._forget_forms()
         facts = native.facts()
         facts["default_prompt_name"] = facts["default_prompt_name"] or None

@@ -210,12 +210,11 @@ def test_a_template_shows_how_calls_are_written(talker):
     mistral = "{% for m in messages %}[INST]{{ m.content }}[/INST]{% endfor %}{# [TOOL_CALLS]f[ARGS] #}"
     channels = "{% for m in messages %}<|start|>user<|message|>{{ m.content }}<|end|>{% endfor %}<|start|>assistant"
     channels += "{# <|channel|> #}"
-    for template in (mistral, channels, "{{ messages[0].content }}{# <|tool_call_start|> #}"):
+    reads = "{{ tools[0].function.name }}"  # else a text would list them
+    for template in (mistral + reads, channels, "{{ messages[0].content }}{# <|tool_call_start|> #}" + reads):
         for choice in ("required", "lamp", "clock"):
             options = {"tools": TOOLS, "tool_choice": choice, "chat_template": template, "temperature": 2.0}
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # they do not read the tools
-                answer = talker.chat(says("light"), **options)
+            answer = talker.chat(says("light"), **options)
             assert (answer.content, answer.reasoning, len(answer.tool_calls)) == ("", "", 1)
             assert answer.tool_calls[0].name in (("lamp", "clock") if choice == "required" else (choice,))
 
@@ -299,9 +298,9 @@ def told(*calls):
 def test_what_a_template_does_not_say_is_warned_of_once(tmp_path):
     model = fovea.Model(write_talker(tmp_path), n_threads=1)
     few, deaf = {"max_new_tokens": 2}, {"chat_template": "{{ messages[0].content }}", "max_new_tokens": 2}
-    not_read = "tools: the chat template does not read them, and so the model is told of none"
+    not_read = "tools: the model answers each message by itself, and so it is told of none"
     assert told(lambda: model.chat(says("light"), **few), lambda: model.chat(says("light"), tools=TOOLS, **few)) == []
-    assert told(*[lambda: model.chat(says("light"), tools=TOOLS, **deaf)] * 2) == [not_read]
+    assert told(*[lambda: model.chat(says("light"), tools=TOOLS, **deaf)] * 2) == []
     (tmp_path / "tokenizer_config.json").unlink()
     model = fovea.Model(tmp_path, n_threads=1)
     words = f"{tmp_path}: no chat template: ChatML, for which it has tokens"
@@ -309,6 +308,32 @@ def test_what_a_template_does_not_say_is_warned_of_once(tmp_path):
     demo = fovea.Model(DEMO, n_threads=1)
     words = f"{DEMO}: no chat template: it answers each message by itself, without a system text"
     assert told(*[lambda: demo.chat(says(COMMAND), tools=TOOLS)] * 2) == [words, not_read]
+
+
+def test_a_template_that_knows_no_tools_gets_them_as_a_text(tmp_path):
+    model = fovea.Model(write_talker(tmp_path), n_threads=1)
+    plain = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+
+    def prompt(messages, tools):
+        chat = model._chat(plain)
+        return model.detokenize(chat.prompt(json.dumps(messages), json.dumps(tools), "{}"))
+
+    told = prompt(says("light"), TOOLS)
+    assert told.startswith("<system>You may call functions.")
+    assert '{"name": "lamp", ' in told
+    assert told.endswith("<user>light")
+    call = {"function": {"name": "lamp", "arguments": {"on": True}}}
+    back = [
+        *says("light"),
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": "lit"},
+    ]
+    assert prompt(back, None) == (
+        '<user>light<assistant><tool_call>\n{"name": "lamp", "arguments": {"on": true}}\n</tool_call>'
+        "<user><tool_response>\nlit\n</tool_response>"
+    )
+    answer = model.chat(says("time"), tools=TOOLS[1:], tool_choice="clock", chat_template=plain, max_new_tokens=20)
+    assert [(call.name, call.arguments) for call in answer.tool_calls] == [("clock", {})]
 
 
 def test_what_is_not_named_is_sampled_as_the_file_says(tmp_path):

@@ -25,6 +25,7 @@ class TaintedText;  // host/chat/tainted_text.h
 class ChatTemplate;
 struct Dialect;         // host/chat/dialect.h
 struct ReasoningMarks;  // there too
+struct ShownParts;      // host/chat/told_tools.h
 
 /// How a model's answers have reasoning and calls of tools.
 struct AnswerDialect {
@@ -52,7 +53,8 @@ public:
     /// A note to the user about the template: "no chat template: ..."; empty if it is the model's own.
     [[nodiscard]] const std::string& note() const { return note_; }
 
-    /// The prompt as text. With tools, the model's template for them is used, if it has one. Throws host::ArgumentError for
+    /// The prompt as text. With tools, the model's template for them is used, if it has one. Where it knows none, a text lists
+    /// them, and calls and results are texts. Throws host::ArgumentError for
     /// what is not JSON, host::Error where the template refuses the conversation.
     [[nodiscard]] std::string prompt(const ChatText& conversation) const;
     /// Its tokens, as read() gives them. Throws what prompt() does.
@@ -82,6 +84,7 @@ public:
 private:
     ModelChat(const Model& model, const Tokenizer& tokenizer);
     void find_marks(std::string_view shown);
+    void find_shown(std::string_view text);
     [[nodiscard]] TaintedText render(const ChatText& conversation) const;
     [[nodiscard]] std::vector<Token> own_of(const std::vector<Token>& tokens) const;
 
@@ -93,6 +96,7 @@ private:
     std::vector<Token> unknown_;  // what the character that stands for data becomes
     std::vector<std::string> stops_;
     AnswerDialect dialect_;
+    std::shared_ptr<const ShownParts> shown_;  // by the template; null: all, or nobody is told of tools
 };
 
 }  // namespace fovea

@@ -3,9 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <thread>
 
@@ -110,7 +112,9 @@ std::vector<float> logits_of(const Model& model, const Limits& limits, const Ran
 }  // namespace
 
 TEST_CASE("ranks: logits have the bits of one, for every model and number of ranks") {
-    for (const NamedConfig& named : decoder_configs())
+    std::vector<NamedConfig> all_configs = decoder_configs();
+    std::ranges::copy(recurrent_configs(), std::back_inserter(all_configs));
+    for (const NamedConfig& named : all_configs)
         for (const Type type : {Type::f32, Type::q8, Type::q4_k}) {
             if (kSanitized && type != Type::f32) continue;
             CAPTURE(named.name);

@@ -11,9 +11,9 @@
 #endif
 
 #include "convert/sources/chat_info.h"
-#include "convert/tokenizers/tokenizer_json.h"
 #include "fovea/host/chat.h"
 #include "host/text/conversation.h"
+#include "tests/support/chat_model.h"
 #include "tests/support/command_line.h"
 #include "tests/support/small_models.h"
 #include "tools/options/opened.h"
@@ -22,49 +22,6 @@ namespace fovea::testing {
 namespace {
 
 using nlohmann::json;
-
-constexpr char kTemplate[] =
-    "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
-
-/// A small model with random weights that has ChatML's tokens and the template above.
-struct ChatModel {
-    TemporaryFolder folder;
-    std::string path = (folder / "chat.fovea").string(), adapter = (folder / "adapter.fovea").string();
-
-    explicit ChatModel(const char* chat_template = kTemplate, std::uint32_t max_positions = 400, bool has_ends = true,
-                       const std::vector<std::pair<std::string, std::string>>& info = {},
-                       const std::vector<std::string>& marks = {}) {
-        const std::string name = FOVEA_GOLDEN_DIR "/tokenizer_smollm.json";
-        std::string given = read_text(name);
-        for (std::size_t at = 0; !has_ends && (at = given.find("<|end|>", at)) != std::string::npos;)
-            given.replace(at, 7, "<|fin|>");  // which ends no turn
-        json tokenizer = json::parse(given);
-        const std::size_t n_vocab = tokenizer["model"]["vocab"].size();
-        Config config = llama_config(1, 32, 2, 1, 16, 64, max_positions);
-        config.decoder.vocab_size = static_cast<std::uint32_t>(n_vocab);
-        std::vector<std::string> specials = {"<|im_start|>", has_ends ? "<|im_end|>" : "<|im_fin|>"};
-        specials.insert(specials.end(), marks.begin(), marks.end());
-        for (const std::string& special : specials) {
-            json token = tokenizer["added_tokens"][0];
-            token["id"] = config.decoder.vocab_size++;
-            token["content"] = special;
-            tokenizer["added_tokens"].push_back(token);
-        }
-        const std::string text = tokenizer.dump();
-        write_adapter(config);
-        ModelSource source = random_model(config, 3);
-        source.tokenizer = tokenizer_section_from_json(text, name, {config.decoder.vocab_size, {}, {}}, source.notes);
-        if (*chat_template) source.info.emplace_back("chat_template", chat_template);
-        source.info.insert(source.info.end(), info.begin(), info.end());
-        write_file(source, path, {});
-    }
-    void write_adapter(Config config) const {
-        config.decoder.adapter_rank = 2;
-        config.decoder.adapted = kAllAdapted;
-        write_file(random_model(config, 4), adapter, {});
-    }
-};
 
 /// What it prints where `input` is piped into it.
 Ran piped(const std::string& input, std::vector<std::string> arguments) {
@@ -492,6 +449,44 @@ TEST_CASE("chat: an empty file is a new session's, as mktemp makes one") {
     write_text(file, "");
     CHECK(output_of({"run", model.path, "-p", "hello", "-n", "4", "--quiet", "--session", file}) == text);
     CHECK(fs::file_size(file) > 0);
+}
+
+TEST_CASE("chat: calls of tools are shown, and the next line is what a call gave") {
+    // A token that is a call, and the only one that the model writes.
+    const ChatModel model(kTemplate, 1000, true, {},
+                          {R"(<tool_call>{"name": "lamp", "arguments": {"on": true}}</tool_call>)"});
+    const std::size_t id =
+        json::parse(read_text(FOVEA_GOLDEN_DIR "/tokenizer_smollm.json"))["model"]["vocab"].size() + 2;
+    const std::string tools = (model.folder / "tools.json").string(), session = (model.folder / "talk").string();
+    write_text(tools, R"([{"type": "function", "function": {"name": "lamp", "description": "Lights."}}])");
+    const std::vector<std::string> asked = {
+        "chat", model.path, "--tools", tools, "--logit-bias", std::to_string(id) + "+100", "-n", "1", "--quiet"};
+    const auto with = [&](std::vector<std::string> more) {
+        std::vector<std::string> all = asked;
+        all.insert(all.end(), more.begin(), more.end());
+        return all;
+    };
+    const std::string line = R"({"name":"lamp","arguments":{"on":true}})";
+    const Ran ran = piped("light\nlit\n", with({"--session", session}));
+    CAPTURE(ran.err);
+    REQUIRE(ran.status == 0);
+    CHECK(ran.out == line + '\n' + line + '\n');
+    const std::string saved = read_text(session);
+    CHECK(
+        saved.find(
+            R"({"role":"user","content":"light"},{"role":"assistant","content":"","tool_calls":[{"id":"call00002")") !=
+        saved.npos);
+    CHECK(saved.find(R"({"role":"tool","content":"lit","tool_call_id":"call00002","name":"lamp"})") != saved.npos);
+    const Ran next = piped("off\n", with({"--session", session, "--json"}));
+    REQUIRE(next.status == 0);
+    CHECK(json::parse(next.out)["tool_calls"] == json::array({json::parse(line)}));
+    CHECK(read_text(session).find(R"({"role":"tool","content":"off",)") != saved.npos);
+    for (const char* wrong : {"{}", "[]", "[3]", R"([{"function": {}}])", "x"}) {
+        write_text(tools, wrong);
+        const Ran refused = piped("light\n", asked);
+        CHECK(refused.status == 1);
+        CHECK(refused.err.find("tools: expected [") != refused.err.npos);
+    }
 }
 
 }  // namespace

@@ -1,0 +1,62 @@
+// Responses that clients may ask for again or go on from, within a bound of bytes.
+#pragma once
+#include <cstdint>
+#include <list>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace fovea::serve {
+
+inline constexpr std::size_t kMostConversation = 1 << 20;  // bytes of its messages
+
+struct StoredResponse {
+    std::string id, user;
+    std::string messages;       ///< up to its end, as JSON: an array as requests have them, the system's text left out
+    std::string response = {};  ///< as JSON; empty: it is still being made
+};
+
+/// Each is its user's alone. Where there is no room, the oldest of the user who has most bytes goes. Any thread may call.
+class StoredResponses {
+public:
+    /// Bytes of all of them together.
+    explicit StoredResponses(std::uint64_t most) : most_(most) {}
+
+    [[nodiscard]] std::uint64_t most_bytes() const { return most_; }
+    /// One that is being made, with the messages before it.
+    void begin(StoredResponse response);
+    /// It is there, and these messages are its own. One that had to go is not kept.
+    void finish(const std::string& id, std::string response, std::string_view messages);
+    /// Those that are there.
+    [[nodiscard]] std::optional<StoredResponse> find(const std::string& id, const std::string& user) const;
+    /// Whether there was one.
+    bool remove(const std::string& id, const std::string& user);
+
+private:
+    struct User {
+        std::list<StoredResponse> kept;  // the oldest first
+        std::uint64_t n_bytes = 0;
+    };
+    using Users = std::map<std::string, User>;
+    struct Place {
+        Users::iterator user;
+        std::list<StoredResponse>::iterator response;
+    };
+    static std::uint64_t bytes_of(const StoredResponse& response);
+    void count(const Place& place, std::uint64_t before);
+    void erase(std::unordered_map<std::string, Place>::iterator found);
+
+    const std::uint64_t most_;
+    mutable std::mutex changes_;
+    Users users_;
+    std::unordered_map<std::string, Place> places_;  // by id
+    std::uint64_t n_bytes_ = 0;
+};
+
+/// An id that nobody can guess.
+[[nodiscard]] std::string new_response_id();
+
+}  // namespace fovea::serve
