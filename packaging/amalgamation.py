@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the engine as one file, FOLDER/fovea.cpp, beside the public headers in FOLDER/fovea.
+"""Writes the engine as one file, FOLDER/fovea.cpp, beside the public headers in FOLDER/fovea and Meson's files.
 
     amalgamation.py CHECKOUT FOLDER
 
@@ -24,7 +24,7 @@ HEAD = """// Fovea {version}, an embeddable CPU inference engine for attention m
 //
 // This has the scalar kernels, which every CPU runs. Faster ones are of the same file, compiled once more for each set:
 //
-//     c++ -std=c++20 -O2 -I . {flags} -D FOVEA_ISA={isa} -D xsimd=xsimd_{isa} -c fovea.cpp -o {isa}.o
+//     c++ -std=c++20 -O2 -ffp-contract=off -D FOVEA_UNCONTRACTED -I . {flags} -D FOVEA_ISA={isa} -D xsimd=xsimd_{isa} -c fovea.cpp -o {isa}.o
 //     c++ -std=c++20 -O2 -I . -D 'FOVEA_TABLES=FOVEA_TABLE({isa})' -c fovea.cpp
 //
 // x86 sets want the headers of xsimd. FOVEA_TABLES lists sets, best first, and the engine takes the first that the CPU has. A set
@@ -32,6 +32,7 @@ HEAD = """// Fovea {version}, an embeddable CPU inference engine for attention m
 //
 {sets}
 //
+// A sum a·b + c must not become one operation. GCC is told so here; -ffp-contract=off with -D FOVEA_UNCONTRACTED makes faster code.
 // -fno-exceptions lets a C compiler link it. -D FOVEA_THREADS=0 leaves threads out; with them, older C libraries want -lpthread.
 """
 SETTINGS = """
@@ -40,8 +41,8 @@ SETTINGS = """
 #endif
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
-#elif defined(__GNUC__) && !defined(__STRICT_ANSI__) && defined(__FP_FAST_FMAF)
-#error "expected -std=c++20 or -ffp-contract=off, got a standard with extensions: sums would be contracted"
+#elif defined(__GNUC__) && defined(__FP_FAST_FMAF) && !defined(FOVEA_UNCONTRACTED)
+#pragma GCC optimize("fp-contract=off")  // the same bits, in code that is larger than the option's
 #endif
 """
 THREADS = """
@@ -90,6 +91,16 @@ def read_sets(cmake):
     return sets
 
 
+def write_meson(root, folder, version, sets):
+    """Files by which Meson builds it."""
+    meson = root / "packaging/meson"
+    text = (meson / "meson.build.in").read_text().replace("@VERSION@", version)
+    text = text.replace("@FLAGS@", "".join(f"  '{name}': {flags.split()},\n" for name, (flags, _, _) in sets.items()))
+    text = text.replace("@NEEDS@", "".join(f"  '{name}': {others},\n" for name, (_, _, others) in sets.items()))
+    (folder / "meson.build").write_text(text)
+    shutil.copy(meson / "meson_options.txt", folder)
+
+
 def main():
     root, folder = map(pathlib.Path, sys.argv[1:])
     version = re.search(r'FOVEA_VERSION "(.*)"', (root / "include/fovea/version.h").read_text())[1]
@@ -112,6 +123,7 @@ def main():
     out += [inlined(root, file.relative_to(root).as_posix(), seen) for file in sorted(files)]
     out.append("#endif\n")
     folder.mkdir(parents=True, exist_ok=True)
+    write_meson(root, folder, version, sets)
     (folder / "fovea.cpp").write_text("\n".join(out))
     shutil.rmtree(folder / "fovea", ignore_errors=True)
     shutil.copytree(root / "include/fovea", folder / "fovea", ignore=shutil.ignore_patterns("host", "fovea_host.h"))

@@ -1,7 +1,24 @@
-# ./dev package amalgamation: the engine as one file and its public headers, which one compiler call builds, as an archive.
+# ./dev package amalgamation: the engine as one file and its public headers, which one compiler call builds, as an archive; and
+# Meson's wrap of it.
 # shellcheck shell=bash disable=SC2154  # sourced by dev
 
 amalgamation_most=$((320 << 10)) # bytes, packed
+
+# try_meson FOLDER NAME: FOLDER/fovea.wrap, and somebody's program by Meson with it, if this machine has Meson.
+try_meson() {
+    local user=$1/user
+    sed "s/@NAME@/$2/g; s/@HASH@/$(sha256sum "$1/$2.tar.gz" | cut -d ' ' -f 1)/" packaging/meson/fovea.wrap.in >"$1/fovea.wrap"
+    command -v meson >/dev/null || { say 'without Meson' && return; }
+    say 'a program by Meson'
+    mkdir -p "$user/subprojects/packagecache"
+    cp "$1/fovea.wrap" "$user/subprojects/"
+    cp "$1/$2.tar.gz" "$user/subprojects/packagecache/"
+    cp tests/consumers/c/main.c "$user/"
+    printf '%s\n' "project('user', 'c')" "executable('app', 'main.c', dependencies: dependency('fovea'))" >"$user/meson.build"
+    meson setup "$user/build" "$user" >"$user/setup.log" || fail "meson: $user/setup.log"
+    meson compile -C "$user/build" >&2
+    "$user/build/app" >&2
+}
 
 package_amalgamation() {
     local name folder=build/amalgamation cc
@@ -20,5 +37,6 @@ package_amalgamation() {
         cmake -D SOURCE="$PWD" -D SCRATCH="$PWD/$folder-$cc" -D FOLDER="$PWD/$folder/$name" -D CC="$cc" -D CXX="${cc/%gcc/g}++" \
             -D FOVEA="$PWD/build/release/fovea" -P tests/packaging/amalgamation.cmake
     done
-    mv "$folder/$name.tar.gz" "$dist/"
+    try_meson "$folder" "$name"
+    mv "$folder/$name.tar.gz" "$folder/fovea.wrap" "$dist/"
 }

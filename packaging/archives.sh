@@ -29,7 +29,7 @@ try_c_programs() {
     # shellcheck disable=SC2086
     answer=$($4 "$2/complete.exe" "$PWD/tools/demo/demo.fovea" 'turn on the lights in the kitchen' | tr -d '\r')
     [[ $answer == '{"do":"on","device":"lights","room":"kitchen"}' ]] || fail "$1: expected the lights' command, got $answer"
-    hold_to_hashes "$2" "${4// /;};$2/logits.exe" "$(host_cli)"
+    hold_to_hashes "$PWD/$2" "${4// /;};$PWD/$2/logits.exe" "$(host_cli)"
 }
 
 # The command line of this machine's archive, if there is one, else of the release build.
