@@ -31,8 +31,8 @@ package_image() {
     mkdir -p build/image
     for architecture in amd64 arm64; do
         [[ ${image_presets[$architecture]} == release ]] || need_cross "${image_presets[$architecture]}"
-        FOVEA_ISAS=${image_isas[$architecture]} make_archive "${image_presets[$architecture]}" tree "build/image/$architecture"
-        trees+=("$architecture=build/image/$architecture/tree")
+        FOVEA_ISAS=${image_isas[$architecture]} make_archive "${image_presets[$architecture]}" tree "build/image-$architecture"
+        trees+=("$architecture=build/image-$architecture/tree")
         python3 -B packaging/image.py "$name-$architecture.tar" "$version" "${trees[-1]}"
         [[ $(stat -c %s "$name-$architecture.tar") -le $image_most ]] || fail "$name-$architecture.tar: expected at most $image_most bytes"
     done
