@@ -6,19 +6,21 @@ declare -A image_isas=([amd64]=avx2 [arm64]='neon;neon_dotprod') image_presets=(
 
 # try_image ROOT SETTINGS: the image's files as a container's process sees them: nobody, and nothing else of this machine.
 try_image() {
-    local root=$1 nobody=(chroot --userspec=65534:65534 "$1" /usr/bin/fovea) port=18080 server said
+    local root=$1 nobody=(chroot --userspec=65534:65534 "$1" /usr/bin/fovea) port server said
     [[ $2 == *'"Entrypoint": ["/usr/bin/fovea"]'* ]] || fail "image: expected fovea as its entry point, got $2"
     said=$(as_root "${nobody[@]}" run -p 'turn on the lights in the kitchen')
     [[ $said == '{"do":"on","device":"lights","room":"kitchen"}' ]] || fail "image: expected the lights' command, got $said"
     hold_demo as_root "${nobody[@]}"
-    as_root "${nobody[@]}" serve --host 0.0.0.0 --port "$port" >"$root.log" 2>&1 &
+    # `timeout` ends it as a container's host does, by SIGTERM, whatever becomes of this script.
+    as_root timeout 30 "${nobody[@]}" serve --host 0.0.0.0 --port 0 >"$root.log" 2>&1 &
     server=$!
-    # shellcheck disable=SC2034
-    for second in 1 2 3 4 5 6 7 8 9 10; do
-        said=$(curl -s "http://127.0.0.1:$port/v1/models") && break
+    said=
+    while kill -0 "$server" 2>/dev/null && [[ -z $said ]]; do
         sleep 1
+        port=$(sed -n 's|^http://0.0.0.0:||p' "$root.log")
+        [[ -z $port ]] || said=$(curl -s "http://127.0.0.1:$port/v1/models" || true)
     done
-    kill "$server" && wait "$server" || true
+    wait "$server" || true
     [[ $said == *'"demo"'* ]] || fail "image: expected a server's list of models, got $said: $root.log"
 }
 
@@ -28,6 +30,7 @@ package_image() {
     source packaging/archives.sh
     version=$(sed -n 's/.*FOVEA_VERSION "\(.*\)"/\1/p' include/fovea/version.h)
     name=build/image/fovea-$version-image
+    need curl
     mkdir -p build/image
     for architecture in amd64 arm64; do
         [[ ${image_presets[$architecture]} == release ]] || need_cross "${image_presets[$architecture]}"

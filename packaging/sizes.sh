@@ -16,15 +16,16 @@ package_sizes() {
     # shellcheck source=/dev/null
     source packaging/image.sh
     wheel=$(ls -t build/python/wheels/*.whl build/python/wheels/*/*.whl "$dist"/*.whl 2>/dev/null | head -n 1 || true)
+    need curl
     [[ -n $wheel ]] || fail 'sizes: expected a wheel (./dev python), got none'
     rm -rf "$folder"
     mkdir -p "$folder"
     hold_size "${wheel##*/}" "$(stat -c %s "$wheel")" "$wheel_most"
 
-    configure "$folder/library" --preset release -D FOVEA_TOOLS=OFF -D FOVEA_HOST=OFF -D FOVEA_TESTS=OFF -D FOVEA_EXAMPLES=OFF \
+    configure "$folder-library" --preset release -D FOVEA_TOOLS=OFF -D FOVEA_HOST=OFF -D FOVEA_TESTS=OFF -D FOVEA_EXAMPLES=OFF \
         -D FOVEA_ISAS="$size_isa"
-    build "$folder/library" fovea >&2
-    strip --strip-debug -o "$folder/libfovea.a" "$folder/library/libfovea.a"
+    build "$folder-library" fovea >&2
+    strip --strip-debug -o "$folder/libfovea.a" "$folder-library/libfovea.a"
     hold_size libfovea.a "$(stat -c %s "$folder/libfovea.a")" "$library_most"
     hold_size 'libfovea.a, packed' "$(gzip -9nc "$folder/libfovea.a" | wc -c)" "$library_packed_most"
 
