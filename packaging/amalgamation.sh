@@ -2,7 +2,7 @@
 # Meson's wrap of it.
 # shellcheck shell=bash disable=SC2154  # sourced by dev
 
-amalgamation_most=$((320 << 10)) # bytes, packed
+amalgamation_most=$((448 << 10)) # bytes, packed
 
 # try_meson FOLDER NAME: FOLDER/fovea.wrap, and somebody's program by Meson with it, if this machine has Meson.
 try_meson() {
@@ -21,9 +21,11 @@ try_meson() {
 }
 
 package_amalgamation() {
-    local name folder=build/amalgamation cc
+    local name folder=build/amalgamation cc fovea
+    # shellcheck source=/dev/null
+    source packaging/archives.sh
     name=fovea-$(sed -n 's/.*FOVEA_VERSION "\(.*\)"/\1/p' include/fovea/version.h)-amalgamation
-    build_host_cli
+    fovea=$(host_cli)
     for twice in "$folder" "$folder-again"; do
         rm -rf "$twice"
         python3 -B packaging/amalgamation.py . "$twice/$name"
@@ -35,7 +37,7 @@ package_amalgamation() {
         command -v "$cc" >/dev/null || continue
         say "$cc: one call"
         cmake -D SOURCE="$PWD" -D SCRATCH="$PWD/$folder-$cc" -D FOLDER="$PWD/$folder/$name" -D CC="$cc" -D CXX="${cc/%gcc/g}++" \
-            -D FOVEA="$PWD/build/release/fovea" -P tests/packaging/amalgamation.cmake
+            -D FOVEA="$PWD/$fovea" -P tests/packaging/amalgamation.cmake
     done
     try_meson "$folder" "$name"
     mv "$folder/$name.tar.gz" "$folder/fovea.wrap" "$dist/"
