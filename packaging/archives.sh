@@ -14,25 +14,38 @@ make_archive() {
     build "$3-build" >&2
     cmake --install "$3-build" --prefix "$3/$2" --strip >"$3/install.log"
     [[ -f $3/$2/share/doc/fovea/sboms/fovea.spdx.json ]] || fail "$2: expected a bill of materials, got none: $3/install.log"
-    tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --format=gnu \
-        -C "$3" -c "$2" | gzip -9n >"$3/$2.tar.gz"
+    pack_folder "$3" "$2"
 }
 
-# try_c_program PREFIX FOLDER COMPILER EMULATOR: a C program, built by what pkg-config says of PREFIX.
-try_c_program() {
-    local flags
+# try_c_programs PREFIX FOLDER COMPILER EMULATOR: C programs, built by what pkg-config says of PREFIX: the example's answer, and the
+# committed logits, of models that this machine's command line converts.
+try_c_programs() {
+    local flags program answer
     flags=$(PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config --cflags --libs fovea)
-    # shellcheck disable=SC2086  # lists of words
-    $3 tests/consumers/c/main.c $flags -o "$2/c-program" && $4 "$2/c-program"
+    for program in examples/complete tests/packaging/logits; do
+        # shellcheck disable=SC2086  # lists of words
+        $3 -std=gnu11 "$program.c" $flags -o "$2/${program##*/}.exe"
+    done
+    # shellcheck disable=SC2086
+    answer=$($4 "$2/complete.exe" "$PWD/tools/demo/demo.fovea" 'turn on the lights in the kitchen' | tr -d '\r')
+    [[ $answer == '{"do":"on","device":"lights","room":"kitchen"}' ]] || fail "$1: expected the lights' command, got $answer"
+    hold_to_hashes "$PWD/$2" "${4// /;};$PWD/$2/logits.exe" "$(host_cli)"
+}
+
+# The command line of this machine's archive, if there is one, else of the release build.
+host_cli() {
+    local found
+    found=$(ls -d build/archive-linux-"$(uname -m)"/fovea-*/bin/fovea 2>/dev/null) || { build_host_cli >&2 && found=build/release/fovea; }
+    printf '%s' "$found"
 }
 
 # try_archive TARGET NAME FOLDER: which glibc it wants; others' programs with what is unpacked elsewhere; the committed logits.
 try_archive() {
     local newer run=
     case $1 in
-        wasm32-wasi) try_c_program "$PWD/$3/$2" "$3" 'clang --target=wasm32-wasi' 'node --no-warnings toolchains/wasi.mjs' ;;
+        wasm32-wasi) try_c_programs "$PWD/$3/$2" "$3" 'clang --target=wasm32-wasi' 'node --no-warnings toolchains/wasi.mjs' ;;
         windows-x86_64)
-            try_c_program "$PWD/$3/$2" "$3" 'x86_64-w64-mingw32-gcc-posix -static' \
+            try_c_programs "$PWD/$3/$2" "$3" 'x86_64-w64-mingw32-gcc-posix -static' \
                 "env WINEDEBUG=-all PATH=$PATH:/usr/lib/wine wine64"
             ;;
     esac
@@ -66,8 +79,7 @@ package_archives() {
         folder=build/archive-$target
         make_archive "$preset" "$name" "$folder"
         make_archive "$preset" "$name" "$folder-again"
-        cmp "$folder/$name.tar.gz" "$folder-again/$name.tar.gz" || fail "$name: expected the same archive of two builds"
-        [[ $(stat -c %s "$folder/$name.tar.gz") -le $archive_most ]] || fail "$name: expected at most $archive_most bytes"
+        hold_to_same "$folder/$name.tar.gz" "$folder-again/$name.tar.gz" "$archive_most"
         try_archive "$target" "$name" "$folder"
         mv "$folder/$name.tar.gz" "$dist/"
     done

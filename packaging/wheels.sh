@@ -15,22 +15,29 @@ try_wheel() {
     "$2/bin/python" -m pytest -q bindings/python/tests/test_command.py
 }
 
+# build_wheel PYTHON FOLDER PLATFORM: a wheel in FOLDER, whose name says that platform.
+build_wheel() {
+    rm -rf "$2" "$2-build"
+    make_wheel "$1" "$PWD" "$2" "${2#*/}-build"
+    build/wheel-tools/bin/python -m wheel tags --remove --platform-tag "$3" "$2"/*.whl >"$2/tags.log"
+}
+
 package_wheels() {
     local python twice name built platform
-    platform=manylinux_2_28-$(uname -m)
+    platform=manylinux_2_28_$(uname -m)
     rm -f "$dist"/*.whl
     [[ $# -gt 0 ]] || set -- python3
+    [[ -d build/wheel-tools ]] || { "$1" -m venv build/wheel-tools && build/wheel-tools/bin/pip install -q wheel; }
     for python; do
         name=build/wheel-$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
         built=
         if ! "$python" -m pip download -q --no-deps --no-index --find-links "$dist" -d "$name-had" fovea-engine 2>/dev/null; then
-            rm -rf "$name" "$name-again" "$name-build" "$name-again-build"
             say "$python: building twice"
-            _PYTHON_HOST_PLATFORM=$platform make_wheel "$python" "$PWD" "$name" "${name#*/}-build"
-            _PYTHON_HOST_PLATFORM=$platform make_wheel "$python" "$PWD" "$name-again" "${name#*/}-again-build"
+            build_wheel "$python" "$name" "$platform"
+            build_wheel "$python" "$name-again" "$platform"
             twice=$(cd "$name" && sha256sum -- *.whl)
             (cd "$name-again" && sha256sum --quiet -c <<<"$twice") || fail "$name: expected the same wheel of two builds"
-            built=$dist/$(cd "$name" && ls)
+            built=$dist/$(cd "$name" && ls -- *.whl)
             mv "$name"/*.whl "$built"
         fi
         try_wheel "$python" "$name-try"

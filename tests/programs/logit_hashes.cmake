@@ -21,6 +21,7 @@ foreach(line IN LISTS lines)
   execute_process(COMMAND ${FOVEA} convert ${source} -o ${SCRATCH}/model.fovea ERROR_QUIET COMMAND_ERROR_IS_FATAL ANY)
   if(HASH)
     execute_process(COMMAND ${HASH} ${SCRATCH}/model.fovea ${text} OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
+    string(REPLACE "\r" "" output "${output}")  # of Windows
     if(NOT output STREQUAL "${wanted}\n")
       message(FATAL_ERROR "${name}: expected logits ${wanted}, got ${output}")
     endif()

@@ -9,7 +9,7 @@ from typing import Any, Union
 
 from . import _convert, _fovea
 from ._arguments import byte_string, isa_name, real, whole, words
-from ._arrays import Ids, counted, new_array
+from ._arrays import Floats, Ids, counted, new_array
 from ._attention import AttentionPattern, labels_of
 from ._chat import (
     ChatAnswer,
@@ -180,7 +180,7 @@ class Model(SpeechModel, TranslationModel, VectorModel):
         pieces = self._stream(begun.ids, {"max_new_tokens": max_new_tokens, **own, **options}, ends, begun.chat)
         return ChatStream(pieces, begun.reader, ends)
 
-    def logits(self, ids: str | Ids, *, out: Any = None) -> Any:
+    def logits(self, ids: str | Ids, *, out: Any = None) -> Floats:
         """Return the logits after every token: [seq_len, vocab_size] float32, unnormalised.
 
         ids: [seq_len] whole numbers: a list, an array, whatever gives them one by one; or a text.

@@ -44,7 +44,7 @@ class Session:
         self._vocab_size = model.vocab_size
         self.finish_reason = ""
 
-    def forward(self, ids: Ids | Floats, *, out: Any = None) -> Any:
+    def forward(self, ids: Ids | Floats, *, out: Any = None) -> Floats:
         """Append `ids` to the text and compute the logits that follow the last of them.
 
         ids: [seq_len] whole numbers below vocab_size; or in their place [seq_len, d_model] float32, C-contiguous: rows
@@ -56,15 +56,15 @@ class Session:
         if out is None:
             out = np.empty(self._vocab_size, dtype=np.float32)
         self._native.forward(counted(ids, "ids"), out)
-        return out
+        return out  # type: ignore[no-any-return]
 
-    def forward_all(self, ids: Ids | Floats, *, out: Any = None) -> Any:
+    def forward_all(self, ids: Ids | Floats, *, out: Any = None) -> Floats:
         """Do the same, with the logits after every id: [seq_len, vocab_size]."""
         known = counted(ids, "ids")
         if out is None:
             out = np.empty((len(known), self._vocab_size), dtype=np.float32)
         self._native.forward(known, out, True)
-        return out
+        return out  # type: ignore[no-any-return]
 
     def append(self, ids: Ids | Floats) -> None:
         """Append `ids` without computing logits."""

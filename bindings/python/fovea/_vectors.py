@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sized
 from contextlib import AbstractContextManager
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from ._arguments import whole, word
-from ._arrays import float_array, new_array, packed, shape_of
+from ._arrays import Floats, float_array, new_array, packed, shape_of
 from ._heads import Ranked, result_of
 from ._opened import OpenedModel
 from ._progress import CHUNK, checked_texts, chunks, listed, progress_bar
@@ -34,7 +34,7 @@ class VectorModel(OpenedModel):
         parse_special: bool = False,
         show_progress_bar: bool | None = None,
         out: Any = None,
-    ) -> Any:
+    ) -> Floats:
         """Return a vector for each text: [n, vector_width] float32; [vector_width] for one str.
 
         texts: a list, a pandas Series, or anything that gives str; read in pieces, so that memory beyond the result
@@ -74,7 +74,7 @@ class VectorModel(OpenedModel):
         if to is not None and done != len(to):
             raise _not_as_many(n, done, to)
         if out is not None:
-            return out
+            return out  # type: ignore[no-any-return]
         if to is None:
             return np.concatenate(pieces or [new_array((0, self.vector_width), "texts")])
         return to[0] if one else to
@@ -87,11 +87,11 @@ class VectorModel(OpenedModel):
         n = whole(batch_size, "batch_size", least=1)
         return self._session("texts", max_batch=max(_ROWS, self.max_positions), max_sequences=n)
 
-    def encode_query(self, texts: str | Iterable[str], **options: Any) -> Any:
+    def encode_query(self, texts: str | Iterable[str], **options: Any) -> Floats:
         """Return what :meth:`encode` does with the model's prompt for queries before each text, if it has one."""
         return self.encode(texts, **self._with_prompt(options, "query"))
 
-    def encode_document(self, texts: str | Iterable[str], **options: Any) -> Any:
+    def encode_document(self, texts: str | Iterable[str], **options: Any) -> Floats:
         """Return what :meth:`encode` does with the model's prompt for what is searched, if it has one."""
         return self.encode(texts, **self._with_prompt(options, "document", "passage", "corpus"))
 
@@ -101,14 +101,15 @@ class VectorModel(OpenedModel):
         name = next((name for name in names if name in self.prompts), None)
         return {**options, "prompt_name": name} if name is not None else {**options, "prompt": ""}
 
-    def similarity(self, first: Any, second: Any) -> Any:
+    def similarity(self, first: Any, second: Any) -> Floats:
         """Return how like each vector is to each: [n, m] float32, of vectors [n, width] and [m, width].
 
         It is the cosine, or what the model's folder says (similarity_fn_name): the product, or the distance, euclidean
         or manhattan, less than 0. One vector [width] counts as one row. A vector of zeros is like none. The product is
         numpy's, whose last bits depend on the machine and on how many rows there are.
         """
-        a, b = (_rows_of_vectors(array, name) for array, name in ((first, "first"), (second, "second")))
+        a: Floats = _rows_of_vectors(first, "first")
+        b: Floats = _rows_of_vectors(second, "second")
         if a.shape[1] != b.shape[1]:
             raise ValueError(f"second: expected vectors of width {a.shape[1]}, got {b.shape[1]}")
         function = self._facts["similarity"]
@@ -116,10 +117,11 @@ class VectorModel(OpenedModel):
             return a @ b.T
         if function in ("euclidean", "manhattan"):
             order = 2 if function == "euclidean" else 1
-            return -np.stack([np.linalg.norm(a - row, order, axis=1) for row in b], axis=1)
+            distances: Floats = np.stack([np.linalg.norm(a - row, order, axis=1) for row in b], axis=1)
+            return -distances
         return _with_length_1(a) @ _with_length_1(b).T
 
-    def _rows_of(self, out: Any, n: int | None, one: bool) -> Any:
+    def _rows_of(self, out: Any, n: int | None, one: bool) -> Floats:
         """Return the caller's array as rows for n vectors: the same memory, of a tensor too."""
         shape, width = shape_of(out, "out"), self.vector_width
         if shape != ((width,) if one else ((shape[0] if n is None and shape else n), width)):
@@ -205,7 +207,17 @@ class VectorModel(OpenedModel):
         self._warn_cut(n_cut, len(many), self.max_seq_length)
         return [result_of(self._facts["task"], result, top is not None) for result in results]
 
-    def encode_tokens(self, texts: str | Iterable[str], *, parse_special: bool = False, batch_size: int = 64) -> Any:
+    @overload
+    def encode_tokens(  # type: ignore[overload-overlap]  # a str gives strs, too
+        self, texts: str, *, parse_special: bool = False, batch_size: int = 64
+    ) -> Floats: ...
+    @overload
+    def encode_tokens(
+        self, texts: Iterable[str], *, parse_special: bool = False, batch_size: int = 64
+    ) -> list[Floats]: ...
+    def encode_tokens(
+        self, texts: str | Iterable[str], *, parse_special: bool = False, batch_size: int = 64
+    ) -> Floats | list[Floats]:
         """Return the vectors of each text's tokens, the template's too: [n_tokens, d_model] float32, or a list of them.
 
         They are what pooling would read, in the order of ``model.tokenize(text)``.
@@ -214,6 +226,19 @@ class VectorModel(OpenedModel):
             return self.encode_tokens([texts], parse_special=parse_special, batch_size=batch_size)[0]
         return self._rows(listed(texts, "texts"), None, False, parse_special, batch_size)
 
+    @overload
+    def head_logits(  # type: ignore[overload-overlap]
+        self, texts: str, pairs: str | None = None, *, parse_special: bool = False, batch_size: int = 64
+    ) -> Floats: ...
+    @overload
+    def head_logits(
+        self,
+        texts: Iterable[str],
+        pairs: str | Iterable[str] | None = None,
+        *,
+        parse_special: bool = False,
+        batch_size: int = 64,
+    ) -> list[Floats]: ...
     def head_logits(
         self,
         texts: str | Iterable[str],
@@ -221,7 +246,7 @@ class VectorModel(OpenedModel):
         *,
         parse_special: bool = False,
         batch_size: int = 64,
-    ) -> Any:
+    ) -> Floats | list[Floats]:
         """Return the logits that the model's head makes of each text, or of each with its pair.
 
         A head for classes gives [n_labels] float32; one for words [n_tokens, n_labels]; one for answers [n_tokens, 2],
@@ -239,9 +264,9 @@ class VectorModel(OpenedModel):
 
     def _rows(
         self, texts: list[str], pairs: list[str] | None, of_head: bool, special: bool, batch_size: int
-    ) -> list[Any]:
+    ) -> list[Floats]:
         width = int(self._stack["result_width"]) if of_head else self.d_model
-        rows: list[Any] = []
+        rows: list[Floats] = []
         n_cut = 0
         with self._text_session(batch_size) as session:
             for at in range(0, max(len(texts), 1), CHUNK):
@@ -356,5 +381,6 @@ def _rows_of_vectors(array: Any, name: str) -> Any:
     return vectors
 
 
-def _with_length_1(vectors: Any) -> Any:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-12))
+def _with_length_1(vectors: Floats) -> Floats:
+    lengths: Floats = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-12))
+    return vectors / lengths

@@ -187,7 +187,7 @@ inline void dot_cells(const std::byte* cells, const QuantGroup& x, std::uint32_t
 
 #else  // without such instructions: a product in each half of a word, of two of the panel's rows
 
-constexpr Word kLowest = static_cast<Word>(0x0000000100000001);  // in each half
+constexpr Word kLowBits = static_cast<Word>(0x0000000100000001);  // in each half
 constexpr std::size_t kHalves = sizeof(Word) / 4, kWords = 4;
 
 /// A half is a sum of (code·quant), and the lower one borrows from the upper. q8's codes are its quants plus 128.
@@ -210,8 +210,8 @@ inline void dot_cells(const std::byte* cells, const QuantGroup& x, std::uint32_t
                 const Word word = load<Word>(cells + cell / kStep * kCellBytes + lane * 4 + i * sizeof(Word));
                 const Word codes = kQ8 ? word ^ kOnes << 7 : word;
                 for (std::size_t j = 0; j < 4; ++j) {
-                    sums[i] += (codes >> 8 * j & kLowest * (kQ8 ? 255 : 15)) * quants[cell][j];
-                    if (!kQ8) sums[i] += (codes >> (8 * j + 4) & kLowest * 15) * quants[cell + 1][j];
+                    sums[i] += (codes >> 8 * j & kLowBits * (kQ8 ? 255 : 15)) * quants[cell][j];
+                    if (!kQ8) sums[i] += (codes >> (8 * j + 4) & kLowBits * 15) * quants[cell + 1][j];
                 }
             }
         for (std::size_t i = 0; i < kWords; ++i)
