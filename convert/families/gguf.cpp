@@ -11,6 +11,9 @@ constexpr const char* kCaps[] = {"attn_logit_softcapping", "final_logit_softcapp
 constexpr const char* kSlopes[] = {"attention.max_alibi_bias", "attention.clamp_kqv"};
 constexpr const char* kQueryScales[] = {"attention.temperature_scale", "rope.scaling.yarn_log_multiplier"};
 constexpr const char* kMultipliers[] = {"logit_scale", "residual_scale", "embedding_scale", "attention.scale"};
+constexpr const char* kHeadsOfLayers[] = {"attention.head_count_kv"};
+constexpr const char* kHybridMultipliers[] = {"logit_scale", "residual_scale", "embedding_scale", "attention.scale",
+                                              "attention.head_count_kv"};
 
 constexpr TensorName kOutputNorms[] = {{Role::attention_norm, "#post_attention_norm.weight"},
                                        {Role::feed_forward_norm, "#post_ffw_norm.weight"}};
@@ -28,6 +31,26 @@ constexpr TensorName kLatent[] = {
     {Role::query_down, "#attn_q_a.weight"},   {Role::query_down_norm, "#attn_q_a_norm.weight"},
     {Role::key, "#attn_kv_a_mqa.weight"},     {Role::latent_norm, "#attn_kv_a_norm.weight"},
     {Role::latent_query, "#attn_k_b.weight"}, {Role::latent_value, "#attn_v_b.weight"}};
+
+constexpr TensorName kShortConvolutions[] = {{Role::final_norm, "token_embd_norm.weight"},
+                                             {Role::recurrent_norm, "#attn_norm.weight"},
+                                             {Role::recurrent_query, "#shortconv.in_proj.weight", Within::joined},
+                                             {Role::recurrent_key, "#shortconv.in_proj.weight", Within::joined},
+                                             {Role::recurrent_value, "#shortconv.in_proj.weight", Within::joined},
+                                             {Role::recurrent_kernel, "#shortconv.conv.weight"},
+                                             {Role::recurrent_output, "#shortconv.out_proj.weight"}};
+constexpr TensorName kMamba[] = {{Role::recurrent_norm, "#attn_norm.weight"},
+                                 {Role::recurrent_query, "#ssm_in.weight", Within::joined},
+                                 {Role::recurrent_key, "#ssm_in.weight", Within::joined},
+                                 {Role::recurrent_value, "#ssm_in.weight", Within::joined},
+                                 {Role::recurrent_gate, "#ssm_in.weight", Within::joined},
+                                 {Role::recurrent_step, "#ssm_in.weight", Within::joined},
+                                 {Role::recurrent_step_bias, "#ssm_dt.bias"},
+                                 {Role::recurrent_kernel, "#ssm_conv1d.weight"},
+                                 {Role::recurrent_decay, "#ssm_a"},
+                                 {Role::recurrent_skip, "#ssm_d"},
+                                 {Role::recurrent_state_norm, "#ssm_norm.weight"},
+                                 {Role::recurrent_output, "#ssm_out.weight"}};
 
 using enum GgufWindows;
 constexpr GgufFamily kGgufFamilies[] = {
@@ -274,6 +297,18 @@ constexpr GgufFamily kGgufFamilies[] = {
      .routed = true,
      .normalize_experts = true,
      .settle = settle_routed},
+    {.architecture = "granitehybrid",
+     .halves = false,
+     .experts = true,
+     .normalize_experts = true,
+     .keys = kHybridMultipliers,
+     .names = kMamba,
+     .settle = settle_granite_hybrid},
+    {.architecture = "lfm2",
+     .head_norm = Norm::rms,
+     .keys = kHeadsOfLayers,
+     .names = kShortConvolutions,
+     .settle = settle_lfm2},
     {.architecture = "granitemoe",
      .halves = false,
      .experts = true,

@@ -26,11 +26,12 @@ struct GgufConfig {
     std::array<Rope, kMaxBlocks> ropes;      ///< of each block that rotates
     std::vector<float> slopes;               ///< if positions are ALiBi
     const GgufFamily* family = nullptr;
-    std::uint32_t n_relative_buckets = 0;      ///< if positions are relative
-    std::vector<std::uint32_t> layer_numbers;  ///< the file's, of each layer; empty: the same
-    std::uint32_t n_skipped_layers = 0;        ///< layers of the file behind the stack's, which predict further tokens
-    std::vector<std::string> notes;            ///< for the user
-    bool usual_names = false;                  ///< the family's own names are not this file's
+    std::vector<RecurrentRows> recurrent_rows;  ///< as HfConfig has them
+    std::uint32_t n_relative_buckets = 0;       ///< if positions are relative
+    std::vector<std::uint32_t> layer_numbers;   ///< the file's, of each layer; empty: the same
+    std::uint32_t n_skipped_layers = 0;         ///< layers of the file behind the stack's, which predict further tokens
+    std::vector<std::string> notes;             ///< for the user
+    bool usual_names = false;                   ///< the family's own names are not this file's
     std::string name;
 };
 

@@ -96,8 +96,25 @@ void settle_routing(const Gguf& file, const std::string& prefix, std::uint32_t f
         b.experts.n_groups_used = static_cast<std::uint16_t>(n_used);
 }
 
-/// Each layer's block and rotary settings.
-std::vector<LayerShape> layers_of(const GgufConfig& config) {
+/// The first layers' blocks have one feed-forward part for all rows.
+void split_dense_layers(const Gguf& file, const std::string& prefix, std::uint32_t n_dense, GgufConfig& config) {
+    const std::uint32_t d_ff = n_dense ? file.count(prefix + "feed_forward_length") : 0;
+    std::vector<LayerShape> layers = gguf_layers(config);
+    for (std::uint32_t i = 0; i < n_dense; ++i) {
+        Block& b = layers[i].block;
+        b.feed.d_ff = d_ff;
+        b.experts.n = b.experts.shared_d_ff = 0;
+        b.experts.n_used = b.experts.n_groups = b.experts.n_groups_used = 0;
+        b.experts.normalize = b.experts.choice_bias = b.experts.router_bias = b.experts.shared_gate = false;
+        b.experts.router_score = RouterScore::softmax;
+        b.experts.routed_scale = 0.0f;
+    }
+    set_gguf_layers(file, prefix + "block_count", layers, config);
+}
+
+}  // namespace
+
+std::vector<LayerShape> gguf_layers(const GgufConfig& config) {
     std::vector<LayerShape> layers;
     for (std::uint32_t i = 0; i < config.stack.n_layers; ++i) {
         const std::size_t at = config.layer_blocks.empty() ? 0 : config.layer_blocks[i];
@@ -106,8 +123,8 @@ std::vector<LayerShape> layers_of(const GgufConfig& config) {
     return layers;
 }
 
-/// `key` is refused if the layers are of too many kinds.
-void set_layers(const Gguf& file, const std::string& key, const std::vector<LayerShape>& layers, GgufConfig& config) {
+void set_gguf_layers(const Gguf& file, const std::string& key, const std::vector<LayerShape>& layers,
+                     GgufConfig& config) {
     const std::vector<LayerShape> shapes = share_blocks(layers, config.layer_blocks);
     if (shapes.empty()) file.refuse(key, "at most " + std::to_string(kMaxBlocks) + " different kinds of layers");
     Stack& stack = config.stack;
@@ -118,24 +135,6 @@ void set_layers(const Gguf& file, const std::string& key, const std::vector<Laye
     }
     stack.layer_blocks = config.layer_blocks;
 }
-
-/// The first layers' blocks have one feed-forward part for all rows.
-void split_dense_layers(const Gguf& file, const std::string& prefix, std::uint32_t n_dense, GgufConfig& config) {
-    const std::uint32_t d_ff = n_dense ? file.count(prefix + "feed_forward_length") : 0;
-    std::vector<LayerShape> layers = layers_of(config);
-    for (std::uint32_t i = 0; i < n_dense; ++i) {
-        Block& b = layers[i].block;
-        b.feed.d_ff = d_ff;
-        b.experts.n = b.experts.shared_d_ff = 0;
-        b.experts.n_used = b.experts.n_groups = b.experts.n_groups_used = 0;
-        b.experts.normalize = b.experts.choice_bias = b.experts.router_bias = b.experts.shared_gate = false;
-        b.experts.router_score = RouterScore::softmax;
-        b.experts.routed_scale = 0.0f;
-    }
-    set_layers(file, prefix + "block_count", layers, config);
-}
-
-}  // namespace
 
 void settle_gemma(const Gguf&, const std::string&, GgufConfig& config) {
     config.stack.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(config.stack.d_model)));
@@ -176,7 +175,7 @@ void settle_gemma4(const Gguf& file, const std::string& prefix, GgufConfig& conf
                                                       : std::vector<std::uint32_t>(stack.n_layers, n_heads);
     Rope windows;
     windows.base = file.number_or(prefix + "rope.freq_base_swa", 1.01, 1e30, 10000.0);
-    std::vector<LayerShape> layers = layers_of(config);
+    std::vector<LayerShape> layers = gguf_layers(config);
     for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
         Block& b = layers[i].block;
         if (b.attention.window) {
@@ -194,7 +193,7 @@ void settle_gemma4(const Gguf& file, const std::string& prefix, GgufConfig& conf
         b.attention.shared_keys = i >= stack.n_layers - n_shared;
         b.attention.value_norm = !b.attention.shared_keys;
     }
-    set_layers(file, prefix + "feed_forward_length", layers, config);
+    set_gguf_layers(file, prefix + "feed_forward_length", layers, config);
 }
 
 void settle_gemma_embedding(const Gguf& file, const std::string& prefix, GgufConfig& config) {
@@ -266,9 +265,9 @@ void settle_cohere(const Gguf& file, const std::string& prefix, GgufConfig& conf
 }
 
 void settle_smollm3(const Gguf& file, const std::string& prefix, GgufConfig& config) {
-    std::vector<LayerShape> layers = layers_of(config);
+    std::vector<LayerShape> layers = gguf_layers(config);
     for (std::size_t i = 3; i < layers.size(); i += 4) leave_out_positions(layers[i].block);
-    set_layers(file, prefix + "block_count", layers, config);
+    set_gguf_layers(file, prefix + "block_count", layers, config);
 }
 
 void settle_granite_moe(const Gguf& file, const std::string& prefix, GgufConfig& config) {
@@ -341,7 +340,7 @@ void settle_modern_bert(const Gguf& file, const std::string& prefix, GgufConfig&
         config.layer_numbers.push_back(i);
     }
     stack.n_layers += 1;
-    set_layers(file, prefix + "block_count", layers, config);
+    set_gguf_layers(file, prefix + "block_count", layers, config);
 }
 
 void settle_t5(const Gguf& file, const std::string& prefix, GgufConfig& config) {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "convert/families/gguf.h"
+#include "convert/families/reading.h"
 
 namespace fovea {
 
@@ -60,6 +61,16 @@ void settle_modern_bert(const Gguf& file, const std::string& prefix, GgufConfig&
 void settle_t5(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// Tensors that a T5's encoder has no use for.
 [[nodiscard]] bool is_t5_decoder(std::string_view name);
+
+/// Each layer's block and rotary settings; and the same the other way. `key` is refused if the layers are of too many kinds.
+[[nodiscard]] std::vector<LayerShape> gguf_layers(const GgufConfig& config);
+void set_gguf_layers(const Gguf& file, const std::string& key, const std::vector<LayerShape>& layers,
+                     GgufConfig& config);
+
+/// Layers without key-value heads are short convolutions.
+void settle_lfm2(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// Layers without key-value heads are Mamba-2's; the rest is settle_granite_moe's.
+void settle_granite_hybrid(const Gguf& file, const std::string& prefix, GgufConfig& config);
 
 /// Its ramp's ends are not rounded, which no key says.
 void settle_gpt_oss(const Gguf& file, const std::string& prefix, GgufConfig& config);

@@ -264,8 +264,8 @@ private:
         block.norm_place = family->norm_place;
         block.norm_epsilon = stack.final_norm_epsilon;
         block.attention.softmax_scale = static_cast<float>(file.number_or(key("attention.scale"), 0.0, 1e6, 0.0));
-        // Qwen 3 has them always; where others have none, none are read.
-        if (architecture == "qwen3" || has_tensor("blk.0.attn_q_norm.weight")) {
+        // Qwen 3 and LFM2 have them always; where others have none, none are read.
+        if (architecture == "qwen3" || architecture == "lfm2" || has_tensor("blk.0.attn_q_norm.weight")) {
             if (family->head_norm == Norm::none) file.refuse("tensor blk.0.attn_q_norm.weight", "none");
             block.attention.query_key_norm = family->head_norm;
             block.attention.head_norm = family->heads;
@@ -281,10 +281,13 @@ private:
         if (family->position == Position::rope) read_rope(*this, result_.stack, block, result_.ropes[0]);
     }
 
-    /// A number of all layers or, where the family's `settle` reads those of each, the first layer's.
+    /// A number of all layers or, where the family's `settle` reads those of each, the first that is not 0.
     std::uint32_t first_count(const char* name, std::uint32_t most) const {
-        return reads(name) ? file.counts(key(name), result_.stack.n_layers, 1, most).front()
-                           : file.count(key(name), 1, most);
+        if (!reads(name)) return file.count(key(name), 1, most);
+        const std::vector<std::uint32_t> counts = file.counts(key(name), result_.stack.n_layers, 0, most);
+        const auto first = std::ranges::find_if(counts, [](std::uint32_t n) { return n != 0; });
+        if (first == counts.end()) file.refuse(key(name), "a number above 0 for a layer");
+        return *first;
     }
 
     /// Layers of one kind, or windows and full layers.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "convert/families/gguf.h"
+#include "convert/families/gguf_names.h"
 #include "convert/formats/gguf.h"
 #include "convert/formats/gguf_split.h"
 #include "convert/sources/chat_info.h"
@@ -16,6 +17,7 @@
 #include "convert/sources/latent_rows.h"
 #include "convert/sources/lora_file.h"
 #include "convert/sources/lora_joiner.h"
+#include "convert/sources/recurrent_rows.h"
 #include "convert/sources/sampling_info.h"
 #include "convert/sources/source_rows.h"
 #include "convert/sources/source_tensors.h"
@@ -30,43 +32,35 @@
 namespace fovea {
 namespace {
 
-/// What tensors of ours are called there, but for a family's own names.
-constexpr TensorName kNames[] = {
-    {Role::token_embedding, "token_embd.weight"},
-    {Role::position_embedding, "position_embd.weight"},
-    {Role::type_embedding, "token_types.weight"},
-    {Role::embedding_norm, "token_embd_norm.weight"},
-    {Role::final_norm, "output_norm.weight"},
-    {Role::output, "output.weight"},
-    {Role::output_bias, "output.bias"},
-    {Role::attention_norm, "#attn_norm.weight"},
-    {Role::attention_post_norm, "#post_attention_norm.weight"},
-    {Role::query, "#attn_q.weight"},
-    {Role::key, "#attn_k.weight"},
-    {Role::value, "#attn_v.weight"},
-    {Role::query_norm, "#attn_q_norm.weight"},
-    {Role::key_norm, "#attn_k_norm.weight"},
-    {Role::attention_output, "#attn_output.weight"},
-    {Role::feed_forward_norm, "#ffn_norm.weight"},
-    {Role::feed_forward_post_norm, "#post_ffw_norm.weight"},
-    {Role::layer_embedding, "per_layer_token_embd.weight"},
-    {Role::layer_input_map, "per_layer_model_proj.weight"},
-    {Role::layer_input_norm, "per_layer_proj_norm.weight"},
-    {Role::layer_gate, "#inp_gate.weight"},
-    {Role::layer_output, "#proj.weight"},
-    {Role::layer_output_norm, "#post_norm.weight"},
-    {Role::layer_scale, "#layer_output_scale.weight"},
-    {Role::up, "#ffn_up.weight", Within::alone, "#ffn_gate.weight"},
-    {Role::down, "#ffn_down.weight"},
-    {Role::router, "#ffn_gate_inp.weight"},
-    {Role::attention_sinks, "#attn_sinks.weight"},
-    {Role::choice_bias, "#exp_probs_b.bias"},
-    {Role::expert_up, "#ffn_up_exps.weight", Within::alone, "#ffn_gate_exps.weight"},
-    {Role::expert_down, "#ffn_down_exps.weight"},
-    {Role::shared_gate, "#ffn_gate_inp_shexp.weight"},
-    {Role::shared_up, "#ffn_up_shexp.weight", Within::alone, "#ffn_gate_shexp.weight"},
-    {Role::shared_down, "#ffn_down_shexp.weight"},
-};
+/// The name that older files have for one expert.
+std::string alone_name(std::string all, std::uint64_t number) {
+    constexpr std::string_view kAll = "_exps.";
+    return all.replace(all.find(kAll), kAll.size(), "." + std::to_string(number) + ".");
+}
+
+std::vector<float> positive_numbers(const TensorView& view, std::uint32_t n, const std::string& place) {
+    if (view.type != Type::f32) throw host::Error(place + ": expected F32, got another type");
+    std::vector<float> numbers(n);
+    read_vector(view, n, numbers.data());
+    for (const float number : numbers)
+        if (!(number > 0) || !std::isfinite(number))
+            throw host::Error(place + ": expected positive numbers, got " + std::to_string(number));
+    return numbers;
+}
+
+/// Without columns that of a vector.
+std::vector<std::uint64_t> wanted_shape(std::uint64_t n_all, std::uint64_t n_cols, std::uint64_t in_rows,
+                                        std::uint64_t n_experts) {
+    std::vector<std::uint64_t> wanted = {n_all};
+    if (in_rows) wanted = {n_all / in_rows, in_rows};
+    if (n_experts) wanted = {n_experts, n_all / n_experts};
+    if (n_cols) wanted.push_back(n_cols);
+    return wanted;
+}
+
+const char* end_of_head(Role role) {
+    return role == Role::head_norm ? ".norm.weight" : role == Role::head_map_bias ? ".bias" : ".weight";
+}
 
 /// The type that holds what the blocks hold: all of it where one can, nearly all in q8 where none can.
 Type type_for(const GgufBlocks& blocks) { return blocks.dequantize ? blocks.group_type : blocks.plain; }
@@ -224,10 +218,7 @@ private:
     TensorView view(const std::string& name, bool vector, std::uint64_t n_cols, std::uint64_t row_begin,
                     std::uint64_t n_all, std::uint64_t in_rows = 0, std::uint64_t n_experts = 0) {
         if (products_) return products_->view(name, {.n_all = n_all, .begin = row_begin});
-        std::vector<std::uint64_t> wanted = {n_all};
-        if (in_rows) wanted = {n_all / in_rows, in_rows};
-        if (n_experts) wanted = {n_experts, n_all / n_experts};
-        if (!vector) wanted.push_back(n_cols);
+        std::vector<std::uint64_t> wanted = wanted_shape(n_all, vector ? 0 : n_cols, in_rows, n_experts);
         const auto found = file_.tensors().find(name);
         if (found == file_.tensors().end()) refuse(name, "expected " + shape_words(wanted) + ", got none");
         const GgufTensor& tensor = found->second;
@@ -261,7 +252,7 @@ private:
 
     TensorPlace place(Role role) const {
         const TensorPlace own = config_.usual_names ? TensorPlace{} : place_of(config_.family->names, role);
-        return own.name.empty() ? place_of(kNames, role) : own;
+        return own.name.empty() ? place_of(kGgufNames, role) : own;
     }
 
     void add(const Stack& stack, const TensorSpec& spec) {
@@ -287,8 +278,24 @@ private:
             return add_gated(block.feed.d_ff, spec, name, gate);
         if (spec.role == Role::shared_up && block.feed.gated)
             return add_gated(block.experts.shared_d_ff, spec, name, gate);
-        const std::uint64_t n_rows = vector ? spec.n_cols : spec.n_rows;
-        weights_.add(spec, projection_view(block, spec, name, n_rows), rotary_order(stack, spec, config_.ropes));
+        if (is_remade(spec.role) || spec.role == Role::recurrent_skip) return add_remade(stack.recurrent, spec, name);
+        if (within == Within::joined) {
+            const SourceRows part = recurrent_part(stack.recurrent, config_.recurrent_rows, spec.role);
+            return weights_.add(spec, view(name, vector, spec.n_cols, part.begin, part.n_all),
+                                {.run = part.run, .stride = part.stride});
+        }
+        if (spec.role == Role::recurrent_state_norm && !stack.recurrent.shared_norm)
+            return weights_.add(spec, view(name, true, 1, 0, spec.n_cols, spec.n_cols / stack.recurrent.n_norm_groups));
+        weights_.add(spec, projection_view(block, spec, name, vector ? spec.n_cols : spec.n_rows),
+                     rotary_order(stack, spec, config_.ropes));
+    }
+
+    /// A recurrent part's vector. Kernels have a row for each channel, decays and skips one for each head.
+    void add_remade(const RecurrentShape& r, const TensorSpec& spec, const std::string& name) {
+        const bool is_vector = spec.role == Role::recurrent_kernel_bias || spec.role == Role::recurrent_step_bias;
+        const std::uint32_t n_cols = spec.role == Role::recurrent_kernel ? r.n_taps : 1;
+        weights_.add_computed(spec, recurrent_vector(r, config_.recurrent_rows, spec,
+                                                     view(name, is_vector, n_cols, 0, spec.n_cols / n_cols)));
     }
 
     /// A matrix behind the pooling, or what follows it.
@@ -296,10 +303,8 @@ private:
         const std::string map =
             config_.head.empty() ? "dense_" + std::to_string(spec.layer + 2) : config_.head.at(spec.layer);
         const bool vector = spec.layout == Layout::vector;
-        const char* const end = spec.role == Role::head_norm       ? ".norm.weight"
-                                : spec.role == Role::head_map_bias ? ".bias"
-                                                                   : ".weight";
-        weights_.add(spec, view(map + end, vector, spec.n_cols, 0, vector ? spec.n_cols : spec.n_rows));
+        weights_.add(spec,
+                     view(map + end_of_head(spec.role), vector, spec.n_cols, 0, vector ? spec.n_cols : spec.n_rows));
     }
 
     void add_relative(const Block& block, const TensorSpec& spec, const std::string& name) {
@@ -331,13 +336,9 @@ private:
                    gated = up && block.feed.gated;
         const bool vector = spec.layout == Layout::vector;
         const std::uint32_t n_rows = up ? block.feed.d_ff : config_.stack.d_model;
-        const auto alone = [](std::string all, std::uint64_t number) {  // older files have a tensor an expert
-            constexpr std::string_view kAll = "_exps.";
-            return all.replace(all.find(kAll), kAll.size(), "." + std::to_string(number) + ".");
-        };
         const auto of = [&](const std::string& all, std::uint64_t number) {
-            if (file_.tensors().count(alone(all, 0)) != 0)
-                return view(alone(all, number), vector, spec.n_cols, 0, n_rows);
+            if (file_.tensors().count(alone_name(all, 0)) != 0)
+                return view(alone_name(all, number), vector, spec.n_cols, 0, n_rows);
             return view(all, vector, spec.n_cols, number * n_rows, std::uint64_t{n_rows} * block.experts.n, 0,
                         block.experts.n);
         };
@@ -379,16 +380,8 @@ private:
         return view(name, vector, spec.n_cols, 0, n_rows, of_heads ? b.attention.head_dim : 0);
     }
 
-    /// A vector of divisors.
     std::vector<float> divisors(const std::string& name, std::uint32_t n) {
-        const TensorView view_of = view(name, true, n, 0, n);
-        if (view_of.type != Type::f32) refuse(name, "expected F32, got another type");
-        std::vector<float> factors(n);
-        read_vector(view_of, n, factors.data());
-        for (const float factor : factors)
-            if (!(factor > 0) || !std::isfinite(factor))
-                refuse(name, "expected positive numbers, got " + std::to_string(factor));
-        return factors;
+        return positive_numbers(view(name, true, n, 0, n), n, file_.path().string() + ": tensor " + name);
     }
 
     /// Radians per position; Llama 3 divides them by the numbers of a tensor of its own, Phi 3 by one of two.

@@ -102,6 +102,16 @@ std::vector<float> remade(const HfConfig& config, Role role, std::vector<float> 
     return values;
 }
 
+std::vector<float> recurrent_vector(const RecurrentShape& r, std::span<const RecurrentRows> all, const TensorSpec& spec,
+                                    const TensorView& found) {
+    const std::uint32_t n_cols = spec.role == Role::recurrent_kernel ? r.n_taps : 1;
+    std::vector<float> values(spec.n_cols);
+    for (std::uint32_t i = 0; i < spec.n_cols / n_cols; ++i)
+        read_row(found, i, n_cols, values.data() + std::size_t{i} * n_cols);
+    if (spec.role == Role::recurrent_kernel) return kernel_of(r, all, values);
+    return spec.role == Role::recurrent_kernel_bias ? in_our_channels(r, all, values) : values;
+}
+
 std::vector<std::uint64_t> shape_before(const RecurrentShape& r, Role role, std::uint64_t n) {
     if (role == Role::recurrent_kernel) return {r.n_channels(), 1, r.n_taps};
     return {n};

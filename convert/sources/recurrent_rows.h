@@ -25,6 +25,9 @@ namespace fovea {
 
 /// Such a vector of ours, of the source's values: the decay −e^A of each head; or what kernel_of and in_our_channels make.
 [[nodiscard]] std::vector<float> remade(const HfConfig& config, Role role, std::vector<float> values);
+/// The same of GGUF's, whose decays are ready, of a view with a row for each channel or head.
+[[nodiscard]] std::vector<float> recurrent_vector(const RecurrentShape& r, std::span<const RecurrentRows> all,
+                                                  const TensorSpec& spec, const TensorView& found);
 /// The shape that the source has it in, where ours has n elements.
 [[nodiscard]] std::vector<std::uint64_t> shape_before(const RecurrentShape& r, Role role, std::uint64_t n);
 

@@ -22,10 +22,10 @@ ARCHITECTURES = {"gemma3_text": "gemma3", "gemma4_text": "gemma4", "phi": "phi2"
 # Architectures that no type of transformers is, and the type that computes the same: shapes are that type's.
 TWINS = {"internlm2": "llama", "xverse": "llama", "baichuan": "llama", "pangu-embedded": "llama",
          "qwen": "qwen2", "orion": "stablelm", "minicpm": "granite", "codeshell": "starcoder2",
-         "bailingmoe2": "glm4_moe"}
+         "bailingmoe2": "glm4_moe", "granitehybrid": "granitemoehybrid"}
 # Query and key rows of halves become adjacent pairs.
 PERMUTED = ("llama", "arcee", "olmo", "granite", "smollm3", "mistral3", "internlm2", "xverse", "baichuan", "minicpm",
-            "granitemoe")
+            "granitemoe", "granitehybrid")
 
 SHAPES = {  # the first of each is the smallest
     "gemma": shapes.SHAPES["gemma"][:2],
@@ -116,6 +116,9 @@ SHAPES = {  # the first of each is the smallest
     "granitemoeshared": shapes.SHAPES["granitemoeshared"],
     "granitemoehybrid": shapes.SHAPES["granitemoehybrid"][:2],
     "qwen3_vl_moe_text": shapes.SHAPES["qwen3_vl_moe_text"][:1],
+    "lfm2": [shapes.SHAPES["lfm2"][0], shapes.SHAPES["lfm2"][2]],
+    "granitehybrid": [shapes.SHAPES["granitemoehybrid"][3] | dict(position_embedding_type="rope"),
+                      shapes.SHAPES["granitemoehybrid"][4] | dict(mamba_proj_bias=False)],
     # Ling 2.0, which transformers has no class of, computes what GLM 4.5 does.
     "bailingmoe2": [llama_like(hidden=16, heads=2, kv_heads=1, d_ff=14, vocab=23, n_routed_experts=4,
                                num_experts_per_tok=2, moe_intermediate_size=9, n_shared_experts=1, n_group=2,
@@ -201,7 +204,7 @@ def converted_tensors(config, folder, architecture, alone=False):
     if kind == "falcon":
         n_kv_heads = config["num_kv_heads"] if config["new_decoder_architecture"] else 1
     # The architecture's names, of which others are a part, but for those of Ling.
-    own = architecture if architecture == "bailingmoe2" else ARCHITECTURES.get(kind, kind)
+    own = architecture if architecture in ("bailingmoe2", "granitehybrid") else ARCHITECTURES.get(kind, kind)
     names = gguf.get_tensor_name_map(next(a for a, n in gguf.MODEL_ARCH_NAMES.items() if n == own), n_layers)
     heads, experts = {}, {}
     saved = load_file(folder / "model.safetensors")
@@ -220,6 +223,15 @@ def converted_tensors(config, folder, architecture, alone=False):
         if kind == "gpt_oss" and ".experts." in name:
             yield from of_packed_experts(name, weight)
             continue
+        if name.endswith((".A_log", ".D")):
+            values = -numpy.exp(weight.astype(numpy.float64)) if name.endswith("A_log") else weight
+            yield names.get_name(name), values.astype(numpy.float32).reshape(-1, 1)
+            continue
+        if name.endswith((".conv.weight", ".conv1d.weight")):
+            weight = weight.squeeze(1)
+        if name.endswith(".mamba.norm.weight"):
+            weight = weight.reshape(config["mamba_n_groups"], -1)
+        name = name.replace(".dt_bias", ".dt_proj.bias")
         if name.endswith((".sinks", ".layer_scalar")):
             name += ".weight"
         if ".norms." in name:  # a tensor a head
@@ -343,6 +355,15 @@ def add_granite_keys(writer, config):
         writer.add_expert_shared_feed_forward_length(config["shared_intermediate_size"])
 
 
+def add_mamba_keys(writer, config):
+    writer.add_ssm_conv_kernel(config["mamba_d_conv"])
+    writer.add_ssm_state_size(config["mamba_d_state"])
+    writer.add_ssm_group_count(config["mamba_n_groups"])
+    writer.add_ssm_inner_size(config["mamba_expand"] * config["hidden_size"])
+    writer.add_ssm_time_step_rank(config["mamba_n_heads"])
+    writer.add_rope_scaling_finetuned(config.get("position_embedding_type") == "rope")
+
+
 def add_keys(writer, config, architecture):
     """The metadata of that configuration."""
     kind = config["model_type"]
@@ -360,6 +381,10 @@ def add_keys(writer, config, architecture):
         n_kv_heads = config["num_kv_heads"] if config["new_decoder_architecture"] else 1
     if kind == "gpt_bigcode":
         n_kv_heads = 1
+    if kind == "lfm2" or architecture == "granitehybrid":
+        kinds = config.get("layer_types") or [
+            "full_attention" if i in config["full_attn_idxs"] else "conv" for i in range(config["num_hidden_layers"])]
+        n_kv_heads = [n_kv_heads if kind_of == "full_attention" else 0 for kind_of in kinds]
     writer.add_head_count_kv(n_kv_heads)
     head_dim = first("head_dim", otherwise=d_model // n_heads)
     if head_dim * n_heads != d_model and "kv_lora_rank" not in config:
@@ -367,12 +392,19 @@ def add_keys(writer, config, architecture):
         writer.add_value_length(head_dim)
     writer.add_layer_norm_eps(1e-5 if kind == "olmo" else first("layer_norm_eps", "norm_epsilon", "layer_norm_epsilon",
                                                                otherwise=1e-5))
-    writer.add_layer_norm_rms_eps(first("rms_norm_eps", otherwise=1e-5))
+    writer.add_layer_norm_rms_eps(first("rms_norm_eps", "norm_eps", otherwise=1e-5))
     d_ff = first("intermediate_size", "ffn_hidden_size", "n_inner", otherwise=4 * d_model)
+    if kind == "lfm2" and config["block_auto_adjust_ff_dim"]:
+        multiple = config["block_multiple_of"]
+        d_ff = -(-int(config["block_ffn_dim_multiplier"] * int(2 * d_ff / 3)) // multiple) * multiple
     n_experts = first("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
     if kind == "granitemoehybrid" and not n_experts:
         d_ff = config["shared_intermediate_size"]
     writer.add_feed_forward_length(2 * d_ff if architecture == "qwen" else d_ff)
+    if kind == "lfm2":
+        writer.add_shortconv_l_cache(config["conv_L_cache"])
+    if architecture == "granitehybrid":
+        add_mamba_keys(writer, config)
     if n_experts:
         writer.add_expert_count(n_experts)
         writer.add_expert_used_count(first("num_experts_per_tok", "moe_k"))
@@ -463,7 +495,7 @@ def write_gguf(folder, path, narrow=False, alone=False, architecture=None, more=
         weight = numpy.ascontiguousarray(weight)
         if weight.dtype == numpy.uint8:
             writer.add_tensor(name, weight, raw_dtype=gguf.GGMLQuantizationType.MXFP4)
-        elif narrow and weight.ndim >= 2 and "norm" not in name:
+        elif narrow and weight.ndim >= 2 and not any(part in name for part in ("norm", "ssm_a", "ssm_d", "conv1d", ".conv.")):
             kind = gguf.GGMLQuantizationType.BF16
             writer.add_tensor(name, gguf.quants.quantize(weight, kind), raw_dtype=kind)
         else:

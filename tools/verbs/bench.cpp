@@ -65,7 +65,7 @@ struct Sample {
     std::uint32_t n_streams = 0;     // that were read at read_peak
     double prefill = 0, decode = 0;  // tokens per second
     double prefill_share = 0, decode_share = 0;
-    RankTraffic sent;  // by this rank while the new tokens came
+    RankTraffic sent = {};  // by this rank while the new tokens came
 };
 
 Sample measure_ceilings(const host::Opened& opened, const char* isa, std::uint32_t n_threads) {

@@ -43,10 +43,6 @@ constexpr ShownParts kNothing{.tools = false, .calls = false, .results = false, 
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
-std::string template_text(const std::string& name) {
-    return read_text(FOVEA_GOLDEN_DIR "/chat/templates/" + name + ".jinja");
-}
-
 const Tokenizer& plain_tokenizer() {
     static const OpenedTokenizer opened(golden_text("tokenizer_qwen2.json"));
     return opened.tokenizer();

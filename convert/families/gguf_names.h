@@ -1,0 +1,45 @@
+// The names that tensors have in GGUF files.
+#pragma once
+#include "convert/families/family.h"
+
+namespace fovea {
+
+/// What tensors of ours are called, but for a family's own names.
+inline constexpr TensorName kGgufNames[] = {
+    {Role::token_embedding, "token_embd.weight"},
+    {Role::position_embedding, "position_embd.weight"},
+    {Role::type_embedding, "token_types.weight"},
+    {Role::embedding_norm, "token_embd_norm.weight"},
+    {Role::final_norm, "output_norm.weight"},
+    {Role::output, "output.weight"},
+    {Role::output_bias, "output.bias"},
+    {Role::attention_norm, "#attn_norm.weight"},
+    {Role::attention_post_norm, "#post_attention_norm.weight"},
+    {Role::query, "#attn_q.weight"},
+    {Role::key, "#attn_k.weight"},
+    {Role::value, "#attn_v.weight"},
+    {Role::query_norm, "#attn_q_norm.weight"},
+    {Role::key_norm, "#attn_k_norm.weight"},
+    {Role::attention_output, "#attn_output.weight"},
+    {Role::feed_forward_norm, "#ffn_norm.weight"},
+    {Role::feed_forward_post_norm, "#post_ffw_norm.weight"},
+    {Role::layer_embedding, "per_layer_token_embd.weight"},
+    {Role::layer_input_map, "per_layer_model_proj.weight"},
+    {Role::layer_input_norm, "per_layer_proj_norm.weight"},
+    {Role::layer_gate, "#inp_gate.weight"},
+    {Role::layer_output, "#proj.weight"},
+    {Role::layer_output_norm, "#post_norm.weight"},
+    {Role::layer_scale, "#layer_output_scale.weight"},
+    {Role::up, "#ffn_up.weight", Within::alone, "#ffn_gate.weight"},
+    {Role::down, "#ffn_down.weight"},
+    {Role::router, "#ffn_gate_inp.weight"},
+    {Role::attention_sinks, "#attn_sinks.weight"},
+    {Role::choice_bias, "#exp_probs_b.bias"},
+    {Role::expert_up, "#ffn_up_exps.weight", Within::alone, "#ffn_gate_exps.weight"},
+    {Role::expert_down, "#ffn_down_exps.weight"},
+    {Role::shared_gate, "#ffn_gate_inp_shexp.weight"},
+    {Role::shared_up, "#ffn_up_shexp.weight", Within::alone, "#ffn_gate_shexp.weight"},
+    {Role::shared_down, "#ffn_down_shexp.weight"},
+};
+
+}  // namespace fovea

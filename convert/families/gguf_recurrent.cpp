@@ -1,0 +1,57 @@
+// GGUF's models with recurrent layers: what a row of gguf.cpp cannot say.
+#include "convert/families/gguf_settle.h"
+#include "convert/families/recurrent.h"
+
+namespace fovea {
+namespace {
+
+/// Which layers are recurrent: those without key-value heads.
+void set_recurrent_layers(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    const std::string key = prefix + "attention.head_count_kv";
+    std::vector<LayerShape> layers = gguf_layers(config);
+    const std::vector<std::uint32_t> n_heads =
+        file.counts(key, static_cast<std::uint32_t>(layers.size()), 0, kMaxHeads);
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+        if (n_heads[i] == 0)
+            layers[i] = {recurrent_block(layers[i].block), {}, {}};
+        else
+            layers[i].block.attention.n_kv_heads = n_heads[i];
+    }
+    set_gguf_layers(file, key, layers, config);
+}
+
+}  // namespace
+
+void settle_lfm2(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    Stack& stack = config.stack;
+    stack.recurrent = {.n_heads = 1,
+                       .n_key_heads = 1,
+                       .key_dim = stack.d_model,
+                       .value_dim = stack.d_model,
+                       .kind = Recurrence::convolution,
+                       .n_taps = static_cast<std::uint8_t>(file.count(prefix + "shortconv.l_cache", 2, kMaxTaps))};
+    config.recurrent_rows = {{{Role::recurrent_key, Role::recurrent_query, Role::recurrent_value}}};
+    set_recurrent_layers(file, prefix, config);
+}
+
+void settle_granite_hybrid(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    settle_granite_moe(file, prefix, config);
+    const std::uint32_t width = file.count(prefix + "ssm.inner_size", 1, kMaxMerged);
+    RecurrentShape& r = config.stack.recurrent;
+    r = {.n_heads = file.count(prefix + "ssm.time_step_rank", 1, kMaxHeads),
+         .n_key_heads = file.count(prefix + "ssm.group_count", 1, kMaxHeads),
+         .key_dim = file.count(prefix + "ssm.state_size", 1, kMaxWidth),
+         .kind = Recurrence::state_space,
+         .n_taps = static_cast<std::uint8_t>(file.count(prefix + "ssm.conv_kernel", 1, kMaxTaps)),
+         .gate_first = true};
+    if (width % r.n_heads) file.refuse(prefix + "ssm.inner_size", "a multiple of " + std::to_string(r.n_heads));
+    r.value_dim = width / r.n_heads;
+    r.n_norm_groups = r.n_key_heads;
+    for (std::uint32_t i = 0; i < config.stack.n_layers; ++i)
+        r.kernel_bias |= file.tensors().count("blk." + std::to_string(i) + ".ssm_conv1d.bias") != 0;
+    config.recurrent_rows = {{{Role::recurrent_gate, Role::recurrent_value, Role::recurrent_key, Role::recurrent_query,
+                               Role::recurrent_step}}};
+    set_recurrent_layers(file, prefix, config);
+}
+
+}  // namespace fovea
