@@ -8,7 +8,8 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForImageTextToText, AutoModelForMultimodalLM
 
 from dense_shapes import gemma4, llama3_rope, ministral_rope
-from settings import LAYERS3, TINY, llama_like, rope
+from recurrent_shapes import delta, layers
+from settings import LAYERS3, TINY, llama_like, rope, without
 
 WIDTHS = "hidden_size", "embed_dim", "d_model", "width", "out_hidden_size", "output_dim", "projection_dim", "hidden_dim"
 SMALL = dict.fromkeys(WIDTHS, 16) | dict.fromkeys(("intermediate_size", "ffn_dim", "mlp_dim"), 16) | dict.fromkeys(
@@ -60,6 +61,15 @@ SHAPES = {
                                                        layer_types=LAYERS3[:2] * 2))],
     "mistral3": [whole("mistral3", "mistral", **llama_like(**TINY, sliding_window=None, head_dim=8)),
                  whole("mistral3", "ministral3", **llama_like(**TINY, head_dim=6, rope_parameters=ministral_rope()))],
+    "qwen3_5": [
+        whole("qwen3_5", "qwen3_5_text", **llama_like(
+            **TINY, head_dim=8, layer_types=layers("linear_attention", 1, of=2), **delta(1, 2, 4, 6),
+            rope_parameters=sections(100.0, 1, 1, 0) | dict(partial_rotary_factor=0.5))),
+        whole("qwen3_5_moe", "qwen3_5_moe_text", **without(llama_like(
+            hidden=36, heads=6, kv_heads=3, head_dim=12, layers=4, num_experts=7, num_experts_per_tok=3,
+            moe_intermediate_size=19, shared_expert_intermediate_size=20, **delta(2, 6, 17, 18, 3),
+            rope_parameters=sections(9000.0, 1, 1, 1) | dict(partial_rotary_factor=0.5)), "intermediate_size")),
+    ],
     "llava": [whole("llava", "llama", **llama_like())],
     "llava_next": [whole("llava_next", "mistral", **llama_like(sliding_window=None))],
     "llava_next_video": [whole("llava_next_video", "qwen2", **llama_like())],
