@@ -28,7 +28,9 @@ class Conversation {
 public:
     /// Borrows all of them. `options` has the sampler, n_new and stop texts of every answer.
     Conversation(const Opened& opened, const ModelChat& chat, Generation& generation, const GenerateOptions& options)
-        : opened_(opened), chat_(chat), generation_(generation), options_(options) {}
+        : opened_(opened), chat_(chat), generation_(generation), options_(options) {
+        generation_.keep_turns();
+    }
 
     /// The model's answer to `text`, which is what a call of a tool gave while calls() has any, handed out as it is made. Where `*cancel` becomes true it ends there, and what there is
     /// of it stays in the conversation. Throws Error where the template refuses or the message is too long; the

@@ -6,6 +6,7 @@
 #include "host/base/clock.h"
 #include "host/base/error.h"
 #include "host/text/session_file.h"
+#include "host/text/turn_state.h"
 
 namespace fovea::host {
 namespace {
@@ -49,17 +50,25 @@ Generated Generation::generate(const Prompt& prompt, const GenerateOptions& opti
     });
 }
 
-Status Generation::compute_rows(const Prompt& prompt) {
+Status Generation::compute_ahead(const Prompt& prompt, std::uint32_t& n_kept) {
     const std::span<const Token> keys = prompt.keys(), have = tokens();
     const auto n_same = std::mismatch(keys.begin(), keys.end(), have.begin(), have.end()).first - keys.begin();
-    if (n_same >= prompt.n_with_rows()) return {};
+    const std::uint32_t mark_at = keeps_turns_ && plan().limits.max_marks ? turn_begin(keys.size()) : 0;
+    const std::uint32_t n = std::max(prompt.n_with_rows(), mark_at);
+    n_kept = session_->cache().reach(prompt.whole(static_cast<std::uint32_t>(n_same)));
+    if (n_kept >= n) return {};
     Workspace workspace = session_->workspace();
-    Status status = rewind(*session_, prompt.whole(static_cast<std::uint32_t>(n_same)));
-    while (status.ok() && session_->kv_len() < prompt.n_with_rows()) {
-        const Step step = prompt.step(session_->cache());
+    Status status = rewind(*session_, n_kept);
+    while (status.ok() && session_->kv_len() < n) {
+        const Step step = prompt.step(session_->cache(), n - session_->kv_len());
         status = forward(workspace, {&step, 1});
     }
     require(fovea::resume(*generator_, keys.first(session_->kv_len())), opened_.name);
+    if (status.ok() && n == mark_at) {
+        Cache cache = session_->cache();
+        unmark_before(cache, n);
+        (void)mark(cache);  // there is a state for it
+    }
     return status;
 }
 
@@ -74,7 +83,8 @@ Generated Generation::generate_until(const Prompt& prompt, const GenerateOptions
     set_cancel(workspace, cancel);
     const std::uint64_t n_faults = page_faults();
     double started = seconds_now();
-    Status status = compute_rows(prompt);
+    std::uint32_t n_kept = 0;
+    Status status = compute_ahead(prompt, n_kept);
     if (status.ok()) status = start(*generator_, prompt.keys(), timed);
     if (!status.ok()) set_cancel(workspace, nullptr);
     if (cancel && status.code == Code::cancelled) return made;
@@ -94,6 +104,7 @@ Generated Generation::generate_until(const Prompt& prompt, const GenerateOptions
     set_cancel(workspace, nullptr);
     made.decode_seconds = seconds_now() - started;
     made.figures = generator_->figures();
+    made.figures.n_kept = std::min(made.figures.n_kept, n_kept);
     made.finish = generator_->finish();
     made.n_decoded =
         session_->kv_len() - std::min(session_->kv_len(), made.figures.n_prompt);  // fewer where it was cancelled

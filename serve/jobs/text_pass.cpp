@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "host/text/turn_state.h"
 #include "serve/jobs/logits_hash.h"
 #include "serve/jobs/text_worker.h"
 #include "serve/jobs/token_rules.h"
@@ -180,12 +181,10 @@ void TextWorker::fill(Choice& c, std::uint32_t n_rows) {
     stepping_.push_back(&c);
 }
 
-/// Rows of a prompt up to where its state is kept, for a later turn goes on from there: a template seldom writes an answer as the model
-/// did, nor what it put before it. Keeps the state if that is here.
+/// Rows of a prompt up to where a later turn goes on from. Keeps the state if that is here.
 std::uint32_t TextWorker::rows_to_mark(Choice& c) {
-    constexpr std::uint32_t kOpening = 8;  // tokens that open an answer, at most
     const auto n_prompt = static_cast<std::uint32_t>(c.prompt().size()), n_cached = c.cache.kv_len();
-    const std::uint32_t at = n_prompt > kOpening ? n_prompt - kOpening : 0;
+    const std::uint32_t at = host::turn_begin(n_prompt);
     if (n_cached == at) (void)mark(c.cache);  // there is a state for it
     return n_cached < at ? at - n_cached : n_prompt - n_cached;
 }

@@ -8,6 +8,7 @@
 #include "fovea/host/generation.h"
 #include "host/base/error.h"
 #include "host/model/context.h"
+#include "host/text/turn_state.h"
 #include "serve/jobs/logits_hash.h"
 
 namespace fovea::serve {
@@ -267,8 +268,7 @@ void TextWorker::share(Choice& choice, const Cache& from, std::uint32_t n_tokens
     choice.n_shared = choice.cache.kv_len();
     if (!has_states()) return;
     (void)unmark(choice.cache, choice.n_shared);  // marks are the earlier text's
-    while (const std::uint32_t earlier = choice.n_shared ? choice.cache.reach(choice.n_shared - 1) : 0)
-        (void)unmark(choice.cache, earlier);
+    host::unmark_before(choice.cache, choice.n_shared);
 }
 
 std::uint64_t TextWorker::attention_bytes() const {

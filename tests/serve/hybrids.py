@@ -7,7 +7,7 @@ import unittest
 from cases import CHAT, FOVEA, GOLDEN, run_fovea
 from client import Server
 
-OPENING = 8  # tokens before an answer that a later turn may compute again, see serve/jobs/text_pass.cpp
+OPENING = 8  # tokens before an answer that a later turn may compute again, see host/text/turn_state.h
 
 
 class Hybrids(unittest.TestCase):

@@ -56,6 +56,10 @@ public:
     /// From here on `draft` proposes tokens, which must mean the same to it. It must outlive this.
     void propose_by(const Opened& draft, const Limits& limits, const SessionOptions& how);
 
+    /// From here on recurrent layers' state before each answer is kept: a later prompt that goes on otherwise than the answer
+    /// did is computed from there, not anew.
+    void keep_turns() { keeps_turns_ = true; }
+
     /// The session becomes the saved one: the next prompt is computed from the first token on that differs. `path` is what
     /// a refusal names.
     void resume(const SavedText& saved, const std::string& path);
@@ -78,12 +82,14 @@ public:
     [[nodiscard]] std::span<const Token> all_tokens() const { return generator_->tokens(); }  ///< and the last
 
 private:
-    /// Has the session hold the prompt up to its last row.
-    [[nodiscard]] Status compute_rows(const Prompt& prompt);
+    /// Has the session hold the prompt up to its last row, and to where a later turn goes on from. `n_kept`: what it held
+    /// already.
+    [[nodiscard]] Status compute_ahead(const Prompt& prompt, std::uint32_t& n_kept);
 
     const Opened& opened_;
     Runtime<Session> session_, draft_;
     Runtime<Generator> generator_;
+    bool keeps_turns_ = false;
 };
 
 }  // namespace host

@@ -127,7 +127,7 @@ TEST_CASE("generation: a text goes on behind an image, which is computed once") 
         CHECK(made.figures.n_kept == n_kept);
         return tokens;
     };
-    const std::vector<Token> got = tokens_of(prompt, n_before + 6);
+    const std::vector<Token> got = tokens_of(prompt, 0);
     want.resize(got.size());  // it may end before
     CHECK(got == want);
     CHECK(tokens_of(prompt, static_cast<std::uint32_t>(prompt.keys().size()) - 1) == want);
@@ -136,9 +136,9 @@ TEST_CASE("generation: a text goes on behind an image, which is computed once") 
     other.add(demo, image);
     CHECK_THROWS(other.add(demo, {}));
     other.add(demo, {.tokens = after});
-    (void)tokens_of(other, n_before + 6);
+    (void)tokens_of(other, n_before);
     CHECK(generation.tokens()[n_before] == other.keys()[n_before]);
-    CHECK(tokens_of(prompt, n_before + 6) == want);
+    CHECK(tokens_of(prompt, n_before) == want);
 
     const AlignedBytes file = write_bytes(random_model(bert_config(), 1), {.type = Type::f32});
     host::Prompt refused;
