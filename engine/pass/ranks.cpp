@@ -9,7 +9,7 @@ namespace fovea {
 namespace {
 
 /// What ranks tell each other of a pass: a hash of what they were asked for, and their caller's flag.
-struct Word {
+struct RankWord {
     std::uint32_t hash = 0, cancel = 0;
 };
 
@@ -37,9 +37,9 @@ struct Hash {
 }
 
 /// Gathers a word of each rank. False: they cannot be reached.
-[[nodiscard]] bool gather_words(const WorkspaceState& w, Word mine, Word (&all)[kMaxRanks]) noexcept {
+[[nodiscard]] bool gather_words(const WorkspaceState& w, RankWord mine, RankWord (&all)[kMaxRanks]) noexcept {
     std::uint64_t ends[kMaxRanks];
-    for (std::uint32_t r = 0; r < w.limits.n_ranks; ++r) ends[r] = (r + 1) * sizeof(Word);
+    for (std::uint32_t r = 0; r < w.limits.n_ranks; ++r) ends[r] = (r + 1) * sizeof(RankWord);
     all[w.limits.rank] = mine;
     return w.ranks->gather(w.ranks->context, reinterpret_cast<std::byte*>(all), {ends, w.limits.n_ranks});
 }
@@ -51,8 +51,8 @@ struct Hash {
 
 Status start_ranks(WorkspaceState& w, const PassInput& input) noexcept {
     w.ranks_end = RanksEnd::none;
-    Word all[kMaxRanks];
-    const Word mine{hash_of(input), flag_of(w)};
+    RankWord all[kMaxRanks];
+    const RankWord mine{hash_of(input), flag_of(w)};
     if (!gather_words(w, mine, all)) w.ranks_end = RanksEnd::lost;
     bool cancel = false;
     for (std::uint32_t r = 0; r < w.limits.n_ranks && w.ranks_end != RanksEnd::lost; ++r) {
@@ -78,7 +78,7 @@ void Pass::exchange(std::byte* data, std::span<const std::uint64_t> ends) noexce
 void Pass::agree() noexcept {
     if (!by_ranks() || stopped) return;
     if (member == 0) {
-        Word all[kMaxRanks];
+        RankWord all[kMaxRanks];
         if (!gather_words(workspace, {0, flag_of(workspace)}, all)) workspace.ranks_end = RanksEnd::lost;
         bool& answer = workspace.cancelled[n_met % 2];
         answer = workspace.ranks_end == RanksEnd::lost;
