@@ -52,6 +52,24 @@ constexpr TensorName kMamba[] = {{Role::recurrent_norm, "#attn_norm.weight"},
                                  {Role::recurrent_state_norm, "#ssm_norm.weight"},
                                  {Role::recurrent_output, "#ssm_out.weight"}};
 
+constexpr TensorName kDelta[] = {{Role::query, "#attn_q.weight", Within::gate_beside},
+                                 {Role::attention_gate, "#attn_q.weight", Within::gate_beside},
+                                 {Role::key, "#attn_k.weight"},
+                                 {Role::value, "#attn_v.weight"},
+                                 {Role::feed_forward_norm, "#post_attention_norm.weight"},
+                                 {Role::recurrent_norm, "#attn_norm.weight"},
+                                 {Role::recurrent_query, "#attn_qkv.weight", Within::joined},
+                                 {Role::recurrent_key, "#attn_qkv.weight", Within::joined},
+                                 {Role::recurrent_value, "#attn_qkv.weight", Within::joined},
+                                 {Role::recurrent_gate, "#attn_gate.weight"},
+                                 {Role::recurrent_step, "#ssm_alpha.weight"},
+                                 {Role::recurrent_rate, "#ssm_beta.weight"},
+                                 {Role::recurrent_step_bias, "#ssm_dt.bias"},
+                                 {Role::recurrent_kernel, "#ssm_conv1d.weight"},
+                                 {Role::recurrent_decay, "#ssm_a"},
+                                 {Role::recurrent_state_norm, "#ssm_norm.weight"},
+                                 {Role::recurrent_output, "#ssm_out.weight"}};
+
 using enum GgufWindows;
 constexpr GgufFamily kGgufFamilies[] = {
     {.architecture = "llama", .halves = false, .windows = all, .experts = true, .normalize_experts = true},
@@ -315,6 +333,13 @@ constexpr GgufFamily kGgufFamilies[] = {
      .normalize_experts = true,
      .keys = kMultipliers,
      .settle = settle_granite_moe},
+    {.architecture = "qwen35", .head_norm = Norm::rms, .names = kDelta, .settle = settle_qwen35},
+    {.architecture = "qwen35moe",
+     .head_norm = Norm::rms,
+     .experts = true,
+     .normalize_experts = true,
+     .names = kDelta,
+     .settle = settle_qwen35},
     {.architecture = "qwen3vlmoe", .head_norm = Norm::rms, .experts = true, .normalize_experts = true},
 };
 

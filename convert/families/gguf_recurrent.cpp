@@ -20,6 +20,21 @@ void set_recurrent_layers(const Gguf& file, const std::string& prefix, GgufConfi
     set_gguf_layers(file, key, layers, config);
 }
 
+/// Sizes of a recurrent part with states.
+RecurrentShape read_states(const Gguf& file, const std::string& prefix, Recurrence kind) {
+    const std::uint32_t width = file.count(prefix + "ssm.inner_size", 1, kMaxMerged);
+    RecurrentShape r{.n_heads = file.count(prefix + "ssm.time_step_rank", 1, kMaxHeads),
+                     .n_key_heads = file.count(prefix + "ssm.group_count", 1, kMaxHeads),
+                     .key_dim = file.count(prefix + "ssm.state_size", 1, kMaxWidth),
+                     .kind = kind,
+                     .n_taps = static_cast<std::uint8_t>(file.count(prefix + "ssm.conv_kernel", 1, kMaxTaps))};
+    if (r.n_heads % r.n_key_heads)
+        file.refuse(prefix + "ssm.time_step_rank", "a multiple of " + std::to_string(r.n_key_heads));
+    if (width % r.n_heads) file.refuse(prefix + "ssm.inner_size", "a multiple of " + std::to_string(r.n_heads));
+    r.value_dim = width / r.n_heads;
+    return r;
+}
+
 }  // namespace
 
 void settle_lfm2(const Gguf& file, const std::string& prefix, GgufConfig& config) {
@@ -36,22 +51,33 @@ void settle_lfm2(const Gguf& file, const std::string& prefix, GgufConfig& config
 
 void settle_granite_hybrid(const Gguf& file, const std::string& prefix, GgufConfig& config) {
     settle_granite_moe(file, prefix, config);
-    const std::uint32_t width = file.count(prefix + "ssm.inner_size", 1, kMaxMerged);
     RecurrentShape& r = config.stack.recurrent;
-    r = {.n_heads = file.count(prefix + "ssm.time_step_rank", 1, kMaxHeads),
-         .n_key_heads = file.count(prefix + "ssm.group_count", 1, kMaxHeads),
-         .key_dim = file.count(prefix + "ssm.state_size", 1, kMaxWidth),
-         .kind = Recurrence::state_space,
-         .n_taps = static_cast<std::uint8_t>(file.count(prefix + "ssm.conv_kernel", 1, kMaxTaps)),
-         .gate_first = true};
-    if (width % r.n_heads) file.refuse(prefix + "ssm.inner_size", "a multiple of " + std::to_string(r.n_heads));
-    r.value_dim = width / r.n_heads;
+    r = read_states(file, prefix, Recurrence::state_space);
+    r.gate_first = true;
     r.n_norm_groups = r.n_key_heads;
     for (std::uint32_t i = 0; i < config.stack.n_layers; ++i)
         r.kernel_bias |= file.tensors().count("blk." + std::to_string(i) + ".ssm_conv1d.bias") != 0;
     config.recurrent_rows = {{{Role::recurrent_gate, Role::recurrent_value, Role::recurrent_key, Role::recurrent_query,
                                Role::recurrent_step}}};
     set_recurrent_layers(file, prefix, config);
+}
+
+void settle_qwen35(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    RecurrentShape& r = config.stack.recurrent;
+    r = read_states(file, prefix, Recurrence::delta);
+    r.n_norm_groups = r.n_heads;
+    r.shared_norm = true;
+    r.keys_in_turn = r.n_heads != r.n_key_heads;
+    config.recurrent_rows = {{{Role::recurrent_query, Role::recurrent_key, Role::recurrent_value}}};
+    const std::uint32_t period = file.count_or(prefix + "full_attention_interval", 4);
+    std::vector<LayerShape> layers = gguf_layers(config);
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+        AttentionShape& a = layers[i].block.attention;
+        a.query_key_norm = Norm::rms;
+        a.output_gate = true;
+        if (period == 0 || (i + 1) % period) layers[i] = {recurrent_block(layers[i].block), {}, {}};
+    }
+    set_gguf_layers(file, prefix + "full_attention_interval", layers, config);
 }
 
 }  // namespace fovea

@@ -69,6 +69,8 @@ void set_gguf_layers(const Gguf& file, const std::string& key, const std::vector
 
 /// Layers without key-value heads are short convolutions.
 void settle_lfm2(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// All layers but every few have a gated delta rule, whose heads' keys are in turn; the others an output gate.
+void settle_qwen35(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// Layers without key-value heads are Mamba-2's; the rest is settle_granite_moe's.
 void settle_granite_hybrid(const Gguf& file, const std::string& prefix, GgufConfig& config);
 

@@ -259,7 +259,8 @@ private:
         block.attention.head_dim = file.count_or(key("attention.key_length"), stack.d_model / block.attention.n_heads);
         block.attention.value_head_dim =
             file.count_or(key("attention.value_length"), stack.d_model / block.attention.n_heads);
-        block.feed.d_ff = first_count("feed_forward_length", kMostWidth);
+        const bool all_experts = family->experts && !file.has(key("feed_forward_length"));
+        block.feed.d_ff = first_count(all_experts ? "expert_feed_forward_length" : "feed_forward_length", kMostWidth);
         block.norm = family->norm;
         block.norm_place = family->norm_place;
         block.norm_epsilon = stack.final_norm_epsilon;

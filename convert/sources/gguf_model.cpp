@@ -58,6 +58,19 @@ std::vector<std::uint64_t> wanted_shape(std::uint64_t n_all, std::uint64_t n_col
     return wanted;
 }
 
+/// Whether what is made of a tensor is a vector there too, not a matrix.
+bool is_plain_vector(const RecurrentShape& r, Role role) {
+    return role == Role::recurrent_kernel_bias || role == Role::recurrent_step_bias ||
+           (role == Role::recurrent_decay && r.kind == Recurrence::delta);
+}
+
+/// The rows that are the tensor of a spec, of a tensor that holds others too.
+SourceRows part_of(const GgufConfig& config, const TensorSpec& spec, Within within) {
+    const Stack& stack = config.stack;
+    if (within == Within::joined) return recurrent_part(stack.recurrent, config.recurrent_rows, spec.role);
+    return beside_gate(stack.block(spec.layer).attention, spec.role);
+}
+
 const char* end_of_head(Role role) {
     return role == Role::head_norm ? ".norm.weight" : role == Role::head_map_bias ? ".bias" : ".weight";
 }
@@ -279,10 +292,11 @@ private:
         if (spec.role == Role::shared_up && block.feed.gated)
             return add_gated(block.experts.shared_d_ff, spec, name, gate);
         if (is_remade(spec.role) || spec.role == Role::recurrent_skip) return add_remade(stack.recurrent, spec, name);
-        if (within == Within::joined) {
-            const SourceRows part = recurrent_part(stack.recurrent, config_.recurrent_rows, spec.role);
-            return weights_.add(spec, view(name, vector, spec.n_cols, part.begin, part.n_all),
-                                {.run = part.run, .stride = part.stride});
+        if (within != Within::alone) {
+            const SourceRows part = part_of(config_, spec, within);
+            RowOrder order = rotary_order(stack, spec, config_.ropes);
+            order.run = part.run, order.stride = part.stride;
+            return weights_.add(spec, view(name, vector, spec.n_cols, part.begin, part.n_all), order);
         }
         if (spec.role == Role::recurrent_state_norm && !stack.recurrent.shared_norm)
             return weights_.add(spec, view(name, true, 1, 0, spec.n_cols, spec.n_cols / stack.recurrent.n_norm_groups));
@@ -292,10 +306,10 @@ private:
 
     /// A recurrent part's vector. Kernels have a row for each channel, decays and skips one for each head.
     void add_remade(const RecurrentShape& r, const TensorSpec& spec, const std::string& name) {
-        const bool is_vector = spec.role == Role::recurrent_kernel_bias || spec.role == Role::recurrent_step_bias;
         const std::uint32_t n_cols = spec.role == Role::recurrent_kernel ? r.n_taps : 1;
-        weights_.add_computed(spec, recurrent_vector(r, config_.recurrent_rows, spec,
-                                                     view(name, is_vector, n_cols, 0, spec.n_cols / n_cols)));
+        weights_.add_computed(
+            spec, recurrent_vector(r, config_.recurrent_rows, spec,
+                                   view(name, is_plain_vector(r, spec.role), n_cols, 0, spec.n_cols / n_cols)));
     }
 
     /// A matrix behind the pooling, or what follows it.

@@ -200,8 +200,8 @@ void for_each_recurrent_field(R& r, Field& field) {
     field("step_most", r.step_most, 0, kMaxFloat),
     field("recurrence", r.kind, Recurrence::convolution, Recurrence::delta),
     field("n_taps", r.n_taps, std::uint8_t{1}, static_cast<std::uint8_t>(kMaxTaps));
-    field.flags(r.shared_norm, r.gate_first, r.input_bias, r.kernel_bias, r.output_bias);
-    field.skip(5);
+    field.flags(r.shared_norm, r.gate_first, r.input_bias, r.kernel_bias, r.output_bias, r.keys_in_turn);
+    field.skip(4);
 }
 
 // A layer_blocks record's payload is n_layers bytes, the number of each layer's block. Absent: every layer is block 0.

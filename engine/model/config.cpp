@@ -185,7 +185,8 @@ void check_recurrent(const RecurrentShape& r, Checks& check) {
     check.expect(!r.n_norm_groups || r.value_width() % r.n_norm_groups == 0, "n_norm_groups that divides values",
                  r.value_width(), r.n_norm_groups);
     if (r.has_states()) return;
-    const bool plain = r.n_heads == 1 && r.key_dim == r.value_dim && !r.n_norm_groups && !r.gate_first;
+    const bool plain =
+        r.n_heads == 1 && r.key_dim == r.value_dim && !r.n_norm_groups && !r.gate_first && !r.keys_in_turn;
     check.expect(plain, "a short convolution with what it cannot have", 0, 1);
     check("n_taps of a short convolution", std::uint32_t{r.n_taps}, 2, kMaxTaps);  // so that it has a state
 }

@@ -185,8 +185,8 @@ private:
         });
     }
     void update(const Sequence& s, std::uint32_t head, std::uint32_t panel) noexcept {
-        const std::uint32_t key_head = head / (r_.n_heads / r_.n_key_heads), column = panel * kLanes,
-                            left = r_.value_dim - column;
+        const std::uint32_t key_head = r_.keys_in_turn ? head % r_.n_key_heads : head / (r_.n_heads / r_.n_key_heads);
+        const std::uint32_t column = panel * kLanes, left = r_.value_dim - column;
         const Rows projected = pass_.projected(), convolved = pass_.attended();
         const float* row = convolved[s.row];
         const LayerState state = state_of(s);

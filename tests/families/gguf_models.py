@@ -9,6 +9,7 @@ import numpy
 from safetensors.torch import load_file
 
 import shapes
+from recurrent_shapes import delta
 from settings import TINY, llama_like, rope
 
 TOKENS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
@@ -18,7 +19,8 @@ ARCHITECTURES = {"gemma3_text": "gemma3", "gemma4_text": "gemma4", "phi": "phi2"
                  "qwen2_vl_text": "qwen2vl", "qwen2_5_vl_text": "qwen2vl", "qwen3_vl_text": "qwen3vl",
                  "glm4v_text": "glm4", "ministral3": "mistral3", "gpt_bigcode": "starcoder",
                  "glm4_moe": "glm4moe", "ernie4_5_moe": "ernie4_5-moe", "exaone_moe": "exaone-moe", "minimax_m2": "minimax-m2",
-                 "granitemoeshared": "granitemoe", "granitemoehybrid": "granitemoe", "qwen3_vl_moe_text": "qwen3vlmoe"}
+                 "granitemoeshared": "granitemoe", "granitemoehybrid": "granitemoe", "qwen3_vl_moe_text": "qwen3vlmoe",
+                 "qwen3_5_text": "qwen35", "qwen3_5_moe_text": "qwen35moe"}
 # Architectures that no type of transformers is, and the type that computes the same: shapes are that type's.
 TWINS = {"internlm2": "llama", "xverse": "llama", "baichuan": "llama", "pangu-embedded": "llama",
          "qwen": "qwen2", "orion": "stablelm", "minicpm": "granite", "codeshell": "starcoder2",
@@ -26,6 +28,13 @@ TWINS = {"internlm2": "llama", "xverse": "llama", "baichuan": "llama", "pangu-em
 # Query and key rows of halves become adjacent pairs.
 PERMUTED = ("llama", "arcee", "olmo", "granite", "smollm3", "mistral3", "internlm2", "xverse", "baichuan", "minicpm",
             "granitemoe", "granitehybrid")
+
+
+
+def at_intervals(fields, interval):
+    """All layers recurrent but every so many."""
+    return {key: value for key, value in fields.items() if key != "layer_types"} | {"full_attention_interval": interval}
+
 
 SHAPES = {  # the first of each is the smallest
     "gemma": shapes.SHAPES["gemma"][:2],
@@ -116,6 +125,9 @@ SHAPES = {  # the first of each is the smallest
     "granitemoeshared": shapes.SHAPES["granitemoeshared"],
     "granitemoehybrid": shapes.SHAPES["granitemoehybrid"][:2],
     "qwen3_vl_moe_text": shapes.SHAPES["qwen3_vl_moe_text"][:1],
+    "qwen3_5_text": [at_intervals(fields, 2) for fields in
+                     [llama_like(**TINY, head_dim=8, **delta(2, 4, 4, 6)), *shapes.SHAPES["qwen3_5_text"]]],
+    "qwen3_5_moe_text": [at_intervals(fields, 2) for fields in shapes.SHAPES["qwen3_5_moe_text"]],
     "lfm2": [shapes.SHAPES["lfm2"][0], shapes.SHAPES["lfm2"][2]],
     "granitehybrid": [shapes.SHAPES["granitemoehybrid"][3] | dict(position_embedding_type="rope"),
                       shapes.SHAPES["granitemoehybrid"][4] | dict(mamba_proj_bias=False)],
@@ -195,6 +207,24 @@ def fused(pairs):
         yield f"{layer}.attn_qkv.{suffix}", numpy.concatenate([parts[layer, suffix, part] for part in "qkv"])
 
 
+def has_other_order(fields):
+    """Whether in_turn changes anything: a sum over heads is then rounded otherwise."""
+    return 1 < fields.get("linear_num_key_heads", 1) < fields["linear_num_value_heads"]
+
+
+def in_turn(name, weight, config):
+    """Heads of values, of which those of one key follow each other, in the order in which each key has one in turn."""
+    n_keys, n_values = config["linear_num_key_heads"], config["linear_num_value_heads"]
+    if ".linear_attn." not in name or name.endswith("linear_attn.norm.weight"):
+        return weight
+    axis = 1 if ".out_proj." in name else 0
+    n_others = 2 * n_keys * config["linear_key_head_dim"] if name.endswith(("in_proj_qkv.weight", "conv1d.weight")) else 0
+    others, values = numpy.split(weight, [n_others], axis)
+    shape = values.shape
+    turned = values.reshape(*shape[:axis], n_keys, n_values // n_keys, -1, *shape[axis + 1:]).swapaxes(axis, axis + 1)
+    return numpy.concatenate([others, turned.reshape(shape)], axis)
+
+
 def converted_tensors(config, folder, architecture, alone=False):
     """(name, array) of every tensor of the folder as the file has it; with `alone` each expert has its own, as once."""
     kind = config["model_type"]
@@ -223,9 +253,12 @@ def converted_tensors(config, folder, architecture, alone=False):
         if kind == "gpt_oss" and ".experts." in name:
             yield from of_packed_experts(name, weight)
             continue
+        if kind.startswith("qwen3_5"):
+            weight = in_turn(name, weight, config)
         if name.endswith((".A_log", ".D")):
             values = -numpy.exp(weight.astype(numpy.float64)) if name.endswith("A_log") else weight
-            yield names.get_name(name), values.astype(numpy.float32).reshape(-1, 1)
+            values = values.astype(numpy.float32)
+            yield names.get_name(name), values if kind.startswith("qwen3_5") else values.reshape(-1, 1)
             continue
         if name.endswith((".conv.weight", ".conv1d.weight")):
             weight = weight.squeeze(1)
@@ -252,7 +285,7 @@ def converted_tensors(config, folder, architecture, alone=False):
             name, weight = name.replace("correction_bias", "correction.bias"), weight.reshape(-1)
         if "shared_expert_gate" in name:
             weight = weight[0]
-        if kind.startswith(("gemma", "nemotron")) and kind != "gemma4_text" and "norm" in name and name.endswith(".weight"):
+        if kind.startswith(("gemma", "nemotron", "qwen3_5")) and ".linear_attn.norm" not in name and kind != "gemma4_text" and "norm" in name and name.endswith(".weight"):
             weight = weight + numpy.float32(1)
         if "query_key_value" in name:
             weight = stacked(weight, n_heads, n_kv_heads)
@@ -355,6 +388,16 @@ def add_granite_keys(writer, config):
         writer.add_expert_shared_feed_forward_length(config["shared_intermediate_size"])
 
 
+def add_delta_keys(writer, config):
+    n_heads = config["linear_num_value_heads"]
+    writer.add_ssm_conv_kernel(config["linear_conv_kernel_dim"])
+    writer.add_ssm_state_size(config["linear_key_head_dim"])
+    writer.add_ssm_group_count(config["linear_num_key_heads"])
+    writer.add_ssm_inner_size(config["linear_value_head_dim"] * n_heads)
+    writer.add_ssm_time_step_rank(n_heads)
+    writer.add_full_attention_interval(config["layer_types"].index("full_attention") + 1)
+
+
 def add_mamba_keys(writer, config):
     writer.add_ssm_conv_kernel(config["mamba_d_conv"])
     writer.add_ssm_state_size(config["mamba_d_state"])
@@ -400,7 +443,10 @@ def add_keys(writer, config, architecture):
     n_experts = first("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
     if kind == "granitemoehybrid" and not n_experts:
         d_ff = config["shared_intermediate_size"]
-    writer.add_feed_forward_length(2 * d_ff if architecture == "qwen" else d_ff)
+    if kind != "qwen3_5_moe_text":
+        writer.add_feed_forward_length(2 * d_ff if architecture == "qwen" else d_ff)
+    if kind.startswith("qwen3_5"):
+        add_delta_keys(writer, config)
     if kind == "lfm2":
         writer.add_shortconv_l_cache(config["conv_L_cache"])
     if architecture == "granitehybrid":

@@ -257,6 +257,7 @@ struct NamedConfig {
     Config experts = with(delta);
     experts.decoder.blocks[1].experts.n = 5, experts.decoder.blocks[1].experts.n_used = 2;
     experts.decoder.blocks[1].norm_place = NormPlace::both;
+    experts.decoder.recurrent.keys_in_turn = true;
     return {{"short convolutions", with(convolution)},
             {"state space", with(space)},
             {"delta rule", with(delta)},

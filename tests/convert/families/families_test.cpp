@@ -117,7 +117,7 @@ TEST_CASE("families: masks in a checkpoint of GPT-NeoX are left out, as Pythia's
 }
 
 TEST_CASE("families: a GGUF file has the logits of the folder that it was made from, in every bit") {
-    std::size_t n_models = 0;
+    std::size_t n_models = 0, n_in_turn = 0;
     for (const auto& entry : fs::directory_iterator(fs::path(FOVEA_GOLDEN_DIR) / "families_gguf")) {
         const std::string name = entry.path().filename();
         CAPTURE(name);
@@ -125,10 +125,13 @@ TEST_CASE("families: a GGUF file has the logits of the folder that it was made f
         ConvertOptions options;
         options.output = folder / "model.fovea";
         options.type = Type::f32;
+        bool in_turn = false;  // sums over heads are then rounded otherwise
         const auto logits_of = [&](const fs::path& source) {
             options.source = source;
             convert_source(options);
             const Converted converted(options.output);
+            const RecurrentShape& r = converted.model.config().decoder.recurrent;
+            in_turn |= r.keys_in_turn && r.n_key_heads > 1;
             std::vector<Token> tokens;
             for (Token i = 0; i < 16; ++i) tokens.push_back((7 * i + 3) % converted.model.config().decoder.vocab_size);
             return all_logits(converted.model, tokens);
@@ -138,11 +141,20 @@ TEST_CASE("families: a GGUF file has the logits of the folder that it was made f
             if (file.path().extension() != ".gguf") continue;
             const std::vector<float> got = logits_of(file.path());
             REQUIRE(got.size() == expected.size());
-            CHECK(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)) == 0);
-            ++n_models;
+            float error = 0, largest = 0;
+            for (std::size_t i = 0; i < got.size(); ++i) {
+                error = std::max(error, std::abs(got[i] - expected[i]));
+                largest = std::max(largest, std::abs(expected[i]));
+            }
+            if (in_turn)
+                CHECK(error < 1e-5f * largest);
+            else
+                CHECK(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)) == 0);
+            ++n_models, n_in_turn += in_turn;
         }
     }
-    CHECK(n_models >= 58);
+    CHECK(n_models >= 60);
+    CHECK(n_in_turn == 1);
 }
 
 TEST_CASE("families: GGUF files with slopes have llama.cpp's logits") {

@@ -97,7 +97,7 @@ private:
         if (r.has_states()) {
             r.n_norm_groups = below(2) * r.n_heads;
             r.shared_norm = r.n_norm_groups && below(2);
-            r.gate_first = below(2) != 0;
+            r.gate_first = below(2) != 0, r.keys_in_turn = below(2) != 0;
             if (r.kind == Recurrence::state_space && below(2)) r.step_least = 0.25f, r.step_most = 1.5f;
         } else {
             r.n_heads = r.n_key_heads = 1, r.key_dim = r.value_dim = stack.d_model % 64 + 1;
