@@ -15,9 +15,9 @@ constexpr char kForgetful[] =
 constexpr const char* kTurns[] = {"What is the sea, and what lies beyond it?", "Who has been there?", "Why?"};
 
 TEST_CASE("conversation: with recurrent layers a turn goes on from before an answer that its template leaves out") {
-    for (const auto& [name, config] : recurrent_configs()) {
-        CAPTURE(name);
-        const ChatModel model(kForgetful, 400, true, {}, {}, config);
+    for (const NamedConfig& named : recurrent_configs()) {
+        CAPTURE(named.name);
+        const ChatModel model(kForgetful, 400, true, {}, {}, named.config);
         const host::Opened opened = open_path(model.path);
         const ModelChat chat = ModelChat::of(opened.model, opened.tokenizer);
         host::Generation generation(opened, {.max_kv_len = 400});
