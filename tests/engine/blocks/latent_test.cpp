@@ -91,7 +91,7 @@ TEST_CASE("latent attention: a configuration that cannot be is refused by the fi
         {kOther, [](Block& b) { b.feed.parallel = true; }},
         {kOther, [](Block& b) { b.attention.query_key_norm = Norm::rms; }},
         {kOther, [](Block& b) { b.attention.projection_clip = 1.0f; }},
-        {"query_rank",
+        {"n_heads",
          [](Block& b) {
              b.attention.n_heads = b.attention.n_kv_heads = b.attention.head_dim = b.attention.value_head_dim = 0;
          }},
