@@ -17,13 +17,14 @@ import llama_cpp
 import numpy
 
 import gguf_models
+import gguf_shapes
 import shapes
 from gguf_slopes import SLOPING, SlopingModel
 from sweep import logits_of
 
 LIMIT = 1e-3
 N_THREADS = 1
-SHAPES = {name: gguf_models.SHAPES.get(name, []) + SLOPING.get(name, []) for name in gguf_models.SHAPES | SLOPING}
+SHAPES = {name: gguf_shapes.SHAPES.get(name, []) + SLOPING.get(name, []) for name in gguf_shapes.SHAPES | SLOPING}
 
 
 def add_vocabulary(writer, config):
@@ -65,7 +66,7 @@ def compare(fovea, name, number, fields, work):
         tokens = fields.write(work / "model.gguf", add_vocabulary)
         fields.write(work / "plain.gguf")
     else:
-        twin = gguf_models.TWINS.get(name)
+        twin = gguf_shapes.TWINS.get(name)
         tokens, _ = shapes.write_model(twin or name, fields, work / "model", seed=200 + number)
         architecture = name if twin else None
         gguf_models.write_gguf(work / "model", work / "model.gguf", architecture=architecture, more=add_vocabulary)
@@ -75,7 +76,7 @@ def compare(fovea, name, number, fields, work):
 
 
 def main():
-    fovea, asked = sys.argv[1], sys.argv[2:] or list(gguf_models.TWINS | SLOPING)
+    fovea, asked = sys.argv[1], sys.argv[2:] or list(gguf_shapes.TWINS | SLOPING)
     silent = llama_cpp.llama_log_callback(lambda *_: None)
     llama_cpp.llama_log_set(silent, ctypes.c_void_p(0))
     n_wrong = 0

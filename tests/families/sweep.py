@@ -6,7 +6,8 @@
 The largest difference must be below 1e-4 of the largest logit. Of the same model in bf16 and q8 the logits after a token, as a
 vector, must be within BOUNDS of transformers' in float32, as a share of its length, for half of the tokens or more: where
 experts are chosen a rounding may choose others, which no bound on numbers holds. Families that llama.cpp has are written as GGUF files too
-(gguf_models.py), whose logits must be those of the folder in every bit, but where heads have another order there. Needs torch, transformers, gguf and numpy.
+(gguf_models.py), whose logits must be those of the folder in every bit, but where heads have another order there. Needs torch,
+transformers, gguf and numpy.
 """
 import logging
 import pathlib
@@ -21,6 +22,7 @@ warnings.filterwarnings("ignore")
 logging.disable(logging.WARNING)
 
 import gguf_models  # noqa: E402
+import gguf_shapes  # noqa: E402
 import shapes  # noqa: E402
 
 LIMIT = 1e-4
@@ -54,7 +56,7 @@ def compare(fovea, model_type, number, fields, work):
 
 def compare_gguf(fovea, model_type, number, fields, work):
     """Whether the model has the same logits from a GGUF file."""
-    twin = gguf_models.TWINS.get(model_type)
+    twin = gguf_shapes.TWINS.get(model_type)
     tokens, _ = shapes.write_model(twin or model_type, fields, work / "model", seed=200 + number)
     gguf_models.write_gguf(work / "model", work / "model.gguf", alone=model_type == "mixtral" and number % 2 != 0,
                            architecture=model_type if twin else None)
@@ -67,12 +69,12 @@ def compare_gguf(fovea, model_type, number, fields, work):
 
 
 def main():
-    fovea, asked = sys.argv[1], sys.argv[2:] or list(shapes.SHAPES | gguf_models.TWINS)
+    fovea, asked = sys.argv[1], sys.argv[2:] or list(shapes.SHAPES | gguf_shapes.TWINS)
     n_wrong = 0
     for model_type in asked:
         words = []
         tasks = [(compare, i, fields) for i, fields in enumerate(shapes.SHAPES.get(model_type, []))]
-        tasks += [(compare_gguf, i, fields) for i, fields in enumerate(gguf_models.SHAPES.get(model_type, []))]
+        tasks += [(compare_gguf, i, fields) for i, fields in enumerate(gguf_shapes.SHAPES.get(model_type, []))]
         for task, number, fields in tasks:
             with tempfile.TemporaryDirectory() as work:
                 try:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/families and families_gguf: the smallest models of tests/families/shapes.py and gguf_models.py, in
+"""Makes tests/golden/families and families_gguf: the smallest models of tests/families/shapes.py and gguf_shapes.py, in
 bfloat16.
 
     make_families.py [MODEL_TYPE...]     all that are missing, or those
@@ -18,6 +18,7 @@ import torch
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "families"))
 import gguf_models  # noqa: E402
+import gguf_shapes  # noqa: E402
 import shapes  # noqa: E402
 import wholes  # noqa: E402
 
@@ -35,15 +36,15 @@ def make(parent, name, fields, more, model_type=None):
     (folder / "model.safetensors").chmod(0o644)
 
 
-ALL = [name for name in shapes.SHAPES | gguf_models.TWINS if name not in PLAIN and name not in wholes.ALONE]
+ALL = [name for name in shapes.SHAPES | gguf_shapes.TWINS if name not in PLAIN and name not in wholes.ALONE]
 
 for name in sys.argv[1:] or ALL:
     if name in shapes.SHAPES:
         make("families", name, shapes.SHAPES[name][0],
              lambda folder, logits: numpy.save(folder / "expected_logits.npy", logits))
-    if name in gguf_models.SHAPES:
-        twin = gguf_models.TWINS.get(name)
-        make("families_gguf", name, gguf_models.SHAPES[name][0],
+    if name in gguf_shapes.SHAPES:
+        twin = gguf_shapes.TWINS.get(name)
+        make("families_gguf", name, gguf_shapes.SHAPES[name][0],
              lambda folder, _: gguf_models.write_gguf(folder, folder / "model.gguf", narrow=True,
                                                       architecture=name if twin else None), twin)
     if name == "mixtral":  # as the first files with experts were
