@@ -187,8 +187,8 @@ struct RecurrentShape {
     bool shared_norm = false;  ///< all groups have one weight
     bool gate_first = false;   ///< the gate multiplies what is normed, not what the norm leaves
     bool input_bias = false, kernel_bias = false, output_bias = false;  ///< of the maps that read a row, ...
-    bool keys_in_turn =
-        false;  ///< head h has the queries and keys of h mod n_key_heads, not of h·n_key_heads / n_heads
+    /// Head h has the queries and keys of h mod n_key_heads, not of h·n_key_heads / n_heads.
+    bool keys_in_turn = false;
 
     /// Elements of the queries of a row, which are those of its keys, and of its values.
     [[nodiscard]] constexpr std::uint32_t query_width() const noexcept { return n_key_heads * key_dim; }

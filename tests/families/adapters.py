@@ -31,7 +31,6 @@ of_transformers.disable_progress_bar()
 
 import renamed  # noqa: E402
 import shapes  # noqa: E402
-import wholes  # noqa: E402
 
 LIMIT = 1e-4
 MERGES = "convert MODEL --lora merges it"  # what is said of products that no file beside the model can hold
