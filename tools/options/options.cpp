@@ -170,8 +170,8 @@ Option Verb::input(const char* names, Into<std::string> value, std::string_view 
 }
 
 Option Verb::output(const char* names, Into<std::string> value, std::string_view help) const {
-    const auto set = [value](const std::string& path) { value.set(output_of_rank(path)); };
-    const Option made = option(names, help, "FILE", set);
+    const Option made = text(names, value, help, "FILE");
+    made.option_->transform(output_of_rank);
     made.option_->each([outputs = outputs_](const std::string& path) { outputs->push_back(path); });
     return made;
 }

@@ -21,7 +21,7 @@ const std::vector<NamedFiles>& all_named_files() {
         {"run",
          {"", "--file", "--json-schema", "--grammar", "--draft", "--lora", "--batch"},
          {"--session", "--weights", "--picture", "--output"}},
-        {"chat", {"", "--template", "--lora"}, {"--session"}},
+        {"chat", {"", "--template", "--tools", "--lora"}, {"--session"}},
         {"convert", {"", "--tokenizer", "--config", "--lora", "--base", "--calibrate"}, {"--output"}},
         {"inspect", {""}, {}},
         {"plan", {"", "--form"}, {"--picture"}},
