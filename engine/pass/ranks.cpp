@@ -49,6 +49,18 @@ struct Hash {
 
 }  // namespace
 
+Status lead_ranks(const WorkspaceState& w, const StepList& steps) noexcept {
+    if (steps.read) return {Code::unsupported, "steps of the C interface with ranks that follow", 1, w.limits.n_ranks};
+    const std::span<const Step> all{static_cast<const Step*>(steps.steps), steps.n};
+    for (const Step& step : all) {
+        if (!step.rows.empty() || !step.spans.empty() || !step.positions.empty() || step.memory.valid())
+            return {Code::unsupported, "rows, positions or a memory with ranks that follow", 1, w.limits.n_ranks};
+        if (CacheAccess::pool(step.cache) != CacheAccess::pool(all[0].cache))
+            return {Code::unsupported, "caches of several pools with ranks that follow", 1, w.limits.n_ranks};
+    }
+    return w.ranks->lead(w.ranks->context, all) ? Status{} : Status{Code::io_error, "ranks", w.limits.n_ranks, 0};
+}
+
 Status start_ranks(WorkspaceState& w, const PassInput& input) noexcept {
     w.ranks_end = RanksEnd::none;
     RankWord all[kMaxRanks];

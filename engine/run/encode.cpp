@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/model/model.h"
+#include "engine/pass/ranks.h"
 #include "engine/run/rows.h"
 #include "platform/float_env.h"
 
@@ -14,7 +15,12 @@ Status bad_shape(const char* what, std::uint64_t wanted, std::uint64_t had) noex
     return {Code::bad_shape, what, wanted, had};
 }
 
-[[nodiscard]] Status no_workspace() noexcept { return {Code::bad_argument, "workspace: not made", 0, 0}; }
+[[nodiscard]] Status check_workspace(const Workspace& workspace) noexcept {
+    if (!workspace.valid()) return {Code::bad_argument, "workspace: not made", 0, 0};
+    const WorkspaceState& w = *WorkspaceAccess::state(workspace);
+    if (leads(w)) return {Code::unsupported, "calls beside forward with ranks that follow", 1, w.limits.n_ranks};
+    return {};
+}
 
 struct Total {
     std::uint64_t rows = 0, longest = 0, given = 0;
@@ -184,7 +190,7 @@ struct Total {
 }  // namespace
 
 Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> out) noexcept {
-    if (!workspace.valid()) return no_workspace();
+    if (Status status = check_workspace(workspace); !status.ok()) return status;
     WorkspaceState& w = *WorkspaceAccess::state(workspace);
     const Config& config = w.model.config();
     if (kind_of(config) != Kind::encode) return {Code::unsupported, "vectors of this model", 0, 0};
@@ -232,7 +238,7 @@ Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> o
 }
 
 Status cache_memory(Workspace& workspace, const EncodeInput& input, std::span<const Cache> memories) noexcept {
-    if (!workspace.valid()) return no_workspace();
+    if (Status status = check_workspace(workspace); !status.ok()) return status;
     WorkspaceState& w = *WorkspaceAccess::state(workspace);
     const Config& config = w.model.config();
     if (!steps_with_memory(config)) return {Code::unsupported, "a memory for steps of this model", 0, 0};
@@ -265,7 +271,7 @@ Status cache_memory(Workspace& workspace, const EncodeInput& input, std::span<co
 }
 
 Status attend(Workspace& workspace, const AttendInput& input, std::span<float> out) noexcept {
-    if (!workspace.valid()) return no_workspace();
+    if (Status status = check_workspace(workspace); !status.ok()) return status;
     WorkspaceState& w = *WorkspaceAccess::state(workspace);
     const Config& config = w.model.config();
     if (kind_of(config) != Kind::attend) return {Code::unsupported, "attention alone of this model", 0, 0};

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "engine/pass/pass.h"
+#include "engine/pass/ranks.h"
 #include "platform/float_env.h"
 
 namespace fovea {
@@ -297,6 +298,8 @@ Status run_steps(WorkspaceState& w, const StepList& steps) noexcept {
     for (std::size_t i = 0; i < steps.n; ++i)
         if (Status status = check_step(w, steps[i]); !status.ok()) return status;
     if (Status status = check_capture(w, steps); !status.ok()) return status;
+    if (leads(w))
+        if (Status status = lead_ranks(w, steps); !status.ok()) return status;
     const auto cache = [&](std::size_t i) { return steps[i].cache; };
     const auto n_new = [&](std::size_t i) {
         return static_cast<std::uint32_t>(n_rows(w.model.config().decoder, steps[i]));

@@ -6,6 +6,9 @@
 //     Limits limits{.max_kv_len = 4096, .rank = 1, .n_ranks = 4};      // the plan is of this rank's share
 //     SessionOptions options{.ranks = &ranks};                         // and these carry it to the others
 //
+// Where only the first rank can know what comes next, as a server does, it leads: the others follow its calls of forward, see
+// Ranks::lead.
+//
 // The engine knows no network: a host brings these functions. The command line's are MPI's.
 #pragma once
 #include <cstddef>
@@ -13,6 +16,7 @@
 #include <span>
 
 #include "fovea/model.h"
+#include "fovea/workspace.h"
 
 #if defined(FOVEA_SHARED)
 #pragma GCC visibility push(default)  // a shared library shows what is declared here
@@ -23,7 +27,7 @@ namespace fovea {
 inline constexpr std::uint32_t kMaxRanks = 64;
 
 /// A host's way from one rank to the others. It must outlive what is made with it. The functions are called within
-/// forward, encode and cache_memory, by one thread at a time, in the same order on every rank; they do not throw.
+/// forward, encode and cache_memory, by one thread at a time, gather in the same order on every rank; they do not throw.
 struct Ranks {
     void* context = nullptr;  ///< handed to each function
     std::uint32_t rank = 0, n_ranks = 1;
@@ -31,11 +35,42 @@ struct Ranks {
     ///   ends  [n_ranks]  bytes from data's start where each rank's part ends; it begins where the part before ends
     /// False: the others cannot be reached, and the call ends with io_error.
     bool (*gather)(void* context, std::byte* data, std::span<const std::uint64_t> ends) = nullptr;
+    /// On the first rank, where the others follow it: called in each forward before caches take pages. It hands write_call's
+    /// bytes of these steps to the others, which call read_call and forward. Then caches are forked, marked, rewound and ended
+    /// by the first rank alone; steps have tokens alone, and what else makes a pass is refused as unsupported. False: as gather.
+    /// Null: every rank makes every call.
+    bool (*lead)(void* context, std::span<const Step> steps) = nullptr;
 };
 
 /// Bytes of the model's matrices that a rank's products read; tables that rows are looked up in come beside them. Needs
 /// rank < n_ranks <= kMaxRanks.
 [[nodiscard]] std::uint64_t rank_bytes(const Model& model, std::uint32_t rank, std::uint32_t n_ranks) noexcept;
+
+/// A call of forward as bytes: the steps' tokens and how many logits each has, and which pages and states every cache of
+/// their pool holds. Steps of tokens alone, at least one, with caches of one pool.
+[[nodiscard]] std::uint64_t call_bytes(std::span<const Step> steps) noexcept;
+///   out  [call_bytes]
+void write_call(std::span<const Step> steps, std::span<std::byte> out) noexcept;
+
+/// How many steps a call has, and logits of all of them.
+struct CallSize {
+    std::uint32_t n_steps = 0;
+    std::uint64_t n_logits = 0;
+};
+/// Errors: truncated.
+[[nodiscard]] Status call_size(std::span<const std::byte> call, CallSize& size) noexcept;
+/// The caches of a pool become what they are on the rank that wrote the call, and `steps` the steps to go on with.
+///
+///   call    what write_call wrote, aligned to 8 bytes; it must stay as it is while the steps are used
+///   pool    of the same limits as the one that the call is of
+///   logits  [n_logits] where the steps' logits go
+///   steps   [n_steps]
+///
+/// Errors, nothing changed: bad_argument (no pool, no such cache), truncated, bad_shape, session_mismatch (a pool of other limits).
+[[nodiscard]] Status read_call(std::span<const std::byte> call, CachePool& pool, std::span<float> logits,
+                               std::span<Step> steps) noexcept;
+/// The pool that a cache is of, a session's too. Not valid if the cache is not.
+[[nodiscard]] CachePool pool_of(const Cache& cache) noexcept;
 
 }  // namespace fovea
 #if defined(FOVEA_SHARED)

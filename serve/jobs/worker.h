@@ -9,6 +9,7 @@
 #include "fovea/host/opened.h"
 #include "fovea/model.h"
 #include "fovea/tokenizer.h"
+#include "fovea/workspace.h"
 #include "serve/jobs/fair_queue.h"
 #include "serve/jobs/job.h"
 #include "serve/jobs/metrics.h"
@@ -86,6 +87,9 @@ protected:
 /// One that hears and writes: speech. Throws host::Error where it is neither.
 [[nodiscard]] std::unique_ptr<Worker> make_text_worker(const host::Opened& served, const WorkerOptions& options,
                                                        ModelMetrics& metrics);
+/// A rank's part in a text worker that the first rank has: the same plan and memory, then `follow`.
+void follow_text_worker(const host::Opened& served, const WorkerOptions& options,
+                        const std::function<void(const Workspace&, const CachePool&)>& follow);
 [[nodiscard]] std::unique_ptr<Worker> make_speech_worker(const host::Opened& served, const WorkerOptions& options,
                                                          ModelMetrics& metrics);
 [[nodiscard]] std::unique_ptr<Worker> make_worker(const host::Opened& served, const WorkerOptions& options,

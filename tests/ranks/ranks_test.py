@@ -2,14 +2,18 @@
 
     ranks_test.py FOVEA DEMO_MODEL GOLDEN_FOLDER
 """
+import concurrent.futures
 import json
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import urllib.request
 
 FOVEA, DEMO, GOLDEN = sys.argv[1:4]
 MPIRUN = ["mpirun", "-q", "--oversubscribe", "--allow-run-as-root"]
@@ -107,6 +111,61 @@ class Ranks(unittest.TestCase):
         _, said = ranks(3, *text[:-1], "--temp", "2", "--seed", "-1", "--quiet")
         self.assertEqual(said.count("note: --seed"), 1)
 
+    def test_chat(self):
+        chat = ["chat", DEMO, "--system", "You switch things.", "--json", "-n", "12"]
+        said = b"turn on the lamp\nand the radio\n/retry\n/undo\nclose the blinds\n/reset\nturn off the fan\n"
+
+        def answers(out):
+            return [{key: value for key, value in json.loads(line).items() if "second" not in key}
+                    for line in out.splitlines()]
+
+        want = answers(run([FOVEA, *chat], stdin=said)[0])
+        self.assertEqual(len(want), 5)
+        for n in (2, 3):
+            self.assertEqual(answers(ranks(n, *chat, stdin=said)[0]), want)
+
+    def ask(self, url, i):
+        """Texts of one request among many, with the hashes of all their logits."""
+        request = {"prompt": [1 + i % 5] * (20 + 30 * (i % 3)) + [i, i + 1, i + 2], "max_tokens": 12, "n": 1 + i % 2,
+                   "temperature": i % 2, "seed": i, "ignore_eos": True}
+        asked = urllib.request.Request(f"{url}/v1/completions", json.dumps(request).encode(),
+                                       {"Content-Type": "application/json", "X-Fovea-Logits-Hash": "1"})
+        with urllib.request.urlopen(asked, timeout=120) as answer:
+            texts = [choice["text"] for choice in json.load(answer)["choices"]]
+            return texts, answer.headers["X-Fovea-Logits-Hash"]
+
+    def answers(self, command):
+        """Answers of a server to requests that come together, where there are pages for a few; and to one that hangs up."""
+        server = subprocess.Popen([*command, "--port", "0", "--threads", "1", "--sequences", "4", "--context", "128",
+                                   "--positions", "384"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, server)
+        url = server.stdout.readline().strip()
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            asked = [pool.submit(self.ask, url, i) for i in range(24)]
+            host, port = url.removeprefix("http://").split(":")
+            body = json.dumps({"prompt": [3], "max_tokens": 100, "stream": True, "ignore_eos": True}).encode()
+            with socket.create_connection((host, int(port))) as connection:
+                connection.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                                   b"Content-Length: %d\r\n\r\n" % len(body) + body)
+                connection.recv(100)
+            got = [one.result() for one in asked]
+        return server, got
+
+    def test_serve(self):
+        folder = os.path.join(self.folder.name, "recurrent")
+        shutil.copytree(os.path.join(GOLDEN, "hybrid"), folder)
+        shutil.copy(os.path.join(GOLDEN, "tokenizer_qwen2.json"), os.path.join(folder, "tokenizer.json"))
+        for model in (DEMO, self.convert(folder, "--type", "q8")):
+            alone, want = self.answers([FOVEA, "serve", model])
+            self.end(alone)
+            self.assertTrue(all(logits for _, logits in want))
+            for n in (2, 3):
+                server, got = self.answers([*MPIRUN, "-n", str(n), FOVEA, "serve", model])
+                self.assertEqual(got, want)
+                server.send_signal(signal.SIGTERM)
+                _, said = server.communicate(timeout=30)
+                self.assertNotIn("rank", said)
+
     def test_file(self):
         wanted, made = (os.path.join(self.folder.name, name) for name in ("wanted.npy", "made.npy"))
         logits = ["logits", DEMO, "-p", "close the blinds", "-o"]
@@ -141,7 +200,9 @@ class Ranks(unittest.TestCase):
 
     def test_errors(self):
         for arguments, status, word in ((["run", "no_such.fovea", "-p", "x"], 1, "no_such.fovea"),
-                                        (["serve", DEMO], 2, "serve"), (["embed", DEMO, "-p", "x"], 2, ""),
+                                        (["serve", DEMO, "b=" + DEMO], 2, "several models"),
+                                        (["inspect", DEMO], 2, "inspect"), (["embed", DEMO, "-p", "x"], 2, ""),
+                                        (["chat", DEMO, "-p", "x", "--session", "s"], 2, "--session"),
                                         (["run", DEMO, "-p", "x", "--session", "s"], 2, "--session"),
                                         (["logits", DEMO, "-p", "x", "--trace"], 2, "--trace"),
                                         (["transcribe", DEMO, "-"], 2, "FILE -"),
@@ -185,7 +246,7 @@ class Ranks(unittest.TestCase):
     def end(job):
         if job.poll() is None:
             job.terminate()
-            job.communicate(timeout=60)
+        job.communicate(timeout=60)
 
     def test_death(self):
         for victim in range(3):

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "fovea/host/runtime.h"
 #include "host/base/error.h"
 #include "host/base/output_file.h"
+#include "host/model/leading.h"
 #include "tools/terminal/usage_error.h"
 
 #if FOVEA_MPI
@@ -24,6 +26,8 @@
 
 namespace fovea {
 namespace {
+
+std::optional<host::Leading> leading;
 
 /// Processes that the launcher says it started, by variables of Open MPI, MPICH or, where it starts MPI's processes, Slurm.
 int n_launched() {
@@ -72,10 +76,26 @@ void join_ranks() {
 }
 
 void leave_ranks() noexcept {
+    leading.reset();
     host::use_ranks(nullptr);
 #if FOVEA_MPI
     mpi.reset();
 #endif
+}
+
+void lead_ranks() {
+    const Ranks* ranks = joined_ranks();
+    if (!ranks || ranks->rank) return;
+    leading.emplace(*ranks);
+    host::use_ranks(&leading->ranks());
+}
+
+bool follow_first_rank(const Workspace& workspace, const CachePool& pool) {
+    const Ranks* ranks = joined_ranks();
+    if (!ranks || !ranks->rank) return false;
+    for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_IGN);  // the first rank ends in its own time
+    host::follow(*ranks, workspace, pool);
+    return true;
 }
 
 const Ranks* joined_ranks() noexcept {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "fovea/ranks.h"
+#include "fovea/workspace.h"
 
 namespace fovea {
 
@@ -13,6 +14,12 @@ namespace fovea {
 void join_ranks();
 /// Leaves them. To be called when all is done.
 void leave_ranks() noexcept;
+
+/// From here on the first rank leads, and the others follow its passes (host/model/leading.h): what one of several ranks starts
+/// next is to be followed by the others. Does nothing in a process alone.
+void lead_ranks();
+/// On another rank than the first: makes its passes to the end, and says so by true.
+[[nodiscard]] bool follow_first_rank(const Workspace& workspace, const CachePool& pool);
 
 /// Null for a process alone.
 [[nodiscard]] const Ranks* joined_ranks() noexcept;

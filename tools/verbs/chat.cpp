@@ -8,6 +8,7 @@
 #include "host/base/text_file.h"
 #include "host/model/context.h"
 #include "host/text/conversation.h"
+#include "tools/options/ranks.h"
 #include "tools/options/workers.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/line_editor.h"
@@ -220,8 +221,10 @@ void hold_conversation(const ChatOptions& given, const host::Opened& opened) {
     ChatOptions options = given;
     options.stop.insert(options.stop.end(), chat.stops().begin(), chat.stops().end());
     options.sampling.take(OwnSampling::of(opened.model, opened.name));
+    lead_ranks();
     host::Generation generation(opened, options.common.limits(context), options.common.session(shared.remote()),
                                 {.max_stop_bytes = std::max(options.n_stop_bytes(), 1u)});
+    if (follow_first_rank(generation.session().workspace(), pool_of(generation.session().cache()))) return;
     const std::vector<std::string_view> stop_views(options.stop.begin(), options.stop.end());
     GenerateOptions generating{.n_new = options.n_new.value_or(kAny), .stop = stop_views};
     options.sampling.apply(generating);
@@ -264,6 +267,8 @@ static void run_chat(ChatOptions& options) {
     settle(options.common);
     need_model(options.model);
     check_sessions(options.session, options.loras);
+    if (!options.session.empty()) refuse_by_ranks("--session");
+    if (!options.loras.empty()) refuse_by_ranks("--lora");
     host::Opened opened = open_path(options.model, options.common.opening());
     open_loras(opened, options.loras, options.common.opening());
     hold_conversation(options, opened);

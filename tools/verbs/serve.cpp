@@ -7,6 +7,7 @@
 #include "host/base/text_file.h"
 #include "serve/jobs/worker.h"
 #include "tools/measure/available_memory.h"
+#include "tools/options/ranks.h"
 #include "tools/options/workers.h"
 #include "tools/verbs/verb.h"
 #ifdef FOVEA_SERVE
@@ -174,6 +175,21 @@ void say_ready(const ServeOptions& options, const serve::Server& server, std::ui
                      url.c_str());
 }
 
+/// Whether this is a rank that follows the first, which serves; then it has done so to the end.
+bool follows(const ServeOptions& options, const std::vector<host::Opened>& models) {
+    if (!joined_ranks()) return false;
+    if (!options.folder.empty()) refuse_by_ranks("--models");
+    if (!options.loras.empty()) refuse_by_ranks("--lora");
+    if (models.size() > 1) refuse_by_ranks("several models");
+    if (models.front().kind() != host::Kind::text) refuse_by_ranks("a model that does not continue texts");
+    lead_ranks();
+    if (joined_ranks()->rank == 0) return false;
+    serve::follow_text_worker(models.front(), options.worker, [](const Workspace& workspace, const CachePool& pool) {
+        (void)follow_first_rank(workspace, pool);
+    });
+    return true;
+}
+
 void run_server(ServeOptions& options) {
     settle(options.common);
     if (std::find(options.models.begin(), options.models.end(), "") != options.models.end())
@@ -193,7 +209,7 @@ void run_server(ServeOptions& options) {
     options.worker.n_threads = options.common.n_threads;
     options.worker.isa = options.common.isa_or_best();
     options.worker.remote = shared ? shared->remote() : nullptr;
-    options.worker.n_viewed = kViewed;
+    options.worker.n_viewed = joined_ranks() ? 0 : kViewed;
     options.worker.queue_capacity = options.queue;
     serve::ServerOptions server_options{
         .host = options.host,
@@ -213,6 +229,7 @@ void run_server(ServeOptions& options) {
         .models_bytes = options.models_bytes ? options.models_bytes : available_memory()};
     if (options.logs_texts && options.log_path.empty())
         throw UsageError("--log-texts: expected --log FILE beside it, got none");
+    if (follows(options, models)) return;
     const auto allow = [](serve::BodyLimits& limits, std::uint64_t bytes) {
         limits.bytes = static_cast<std::size_t>(bytes);
         limits.all_bytes = std::max(limits.all_bytes, limits.bytes);

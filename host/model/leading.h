@@ -1,0 +1,40 @@
+// Ranks that follow the first: it alone knows what comes next, as a server or a chat does, and hands each of its passes to the others.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "fovea/ranks.h"
+#include "fovea/workspace.h"
+
+namespace fovea::host {
+
+/// The first rank while it leads: a workspace or session made with its ranks() hands calls of forward to the others. There is one at
+/// a time. When this ends, so do the others' calls of follow.
+class Leading {
+public:
+    /// Ranks that carry what is said; they must outlive this.
+    explicit Leading(const Ranks& through);
+    ~Leading();
+    Leading(const Leading&) = delete;
+    Leading& operator=(const Leading&) = delete;
+
+    [[nodiscard]] const Ranks& ranks() const noexcept { return ranks_; }
+
+private:
+    [[nodiscard]] bool hand_over(std::span<const Step> steps) noexcept;
+
+    const Ranks& through_;
+    Ranks ranks_;
+    std::vector<std::byte> call_;  // grows to the largest
+};
+
+/// On the other ranks: makes the calls that the first makes, until it ends.
+///
+///   workspace, pool  what the first rank has as well, planned alike
+///
+/// Throws host::Error where the ranks differ, or the first cannot be reached.
+void follow(const Ranks& through, Workspace workspace, CachePool pool);
+
+}  // namespace fovea::host
