@@ -3,8 +3,6 @@
 
 #include <cstring>
 
-#include "engine/pass/remote.h"
-
 namespace fovea {
 
 Pass::Share Pass::share(std::uint32_t n, std::uint32_t i, std::uint32_t n_parts) noexcept {
@@ -101,23 +99,11 @@ const void* Pass::operand(Type type, const ConstRows& rows, std::uint32_t n_rows
 
 void Pass::multiply(const char* name, const Output& output, std::span<const Linear> products, const void* operand,
                     std::uint32_t n_rows, Then then) noexcept {
-    if (by_ranks() && may_be_shared(products)) return multiply_by_ranks(name, output, products, operand, n_rows);
+    if (by_ranks()) return multiply_by_ranks(name, output, products, operand, n_rows);
     std::uint32_t total = 0;
     for (const Linear& p : products) total += n_pairs(p.matrix);
-    const auto work = [&](Share mine) { multiply(products, operand, n_rows, mine); };
-    if (has(Part::teams) && workspace.remote && !by_ranks() && !stopped && may_be_shared(products)) {
-        const Remote& remote = *workspace.remote;
-        const RemoteState state{*this, products, operand};
-        const RemoteJob job = job_of(state, n_rows, total);
-        if (const std::uint32_t n_here = remote.n_here(remote.context, job); n_here < total) {
-            if (member == 0) remote.begin(remote.context, job);
-            phase(name, {}, pairs(n_here, n_rows), work, Then::go_on);
-            if (member == 0) remote.finish(remote.context, job);
-            if (then == Then::meet || is_shown(output)) meet(name, output);
-            return;
-        }
-    }
-    phase(name, output, pairs(total, n_rows), work, then);
+    phase(
+        name, output, pairs(total, n_rows), [&](Share mine) { multiply(products, operand, n_rows, mine); }, then);
 }
 
 Units Pass::pairs(std::uint32_t n, std::uint32_t n_rows) const noexcept {

@@ -270,9 +270,7 @@ struct Pass : PassInput {
     [[nodiscard]] const void* operand(Type type, const ConstRows& rows, std::uint32_t n_rows, std::uint32_t width,
                                       const NormWeights& weights = {}) noexcept;
 
-    /// A phase: all products of one operand of n_rows rows, their panels shared out as if they were one matrix. Where there is a
-    /// Remote, some of them are computed by it while the team is at the others.
-    /// Their types differ by no more than their operands allow, see layers.cpp.
+    /// A phase: all products of one operand of n_rows rows, their panels shared out as if they were one matrix. Their types differ by no more than their operands allow, see layers.cpp.
     void multiply(const char* name, const Output& output, std::span<const Linear> products, const void* operand,
                   std::uint32_t n_rows, Then then = Then::meet) noexcept;
 

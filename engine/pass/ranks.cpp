@@ -1,9 +1,8 @@
 // Products and heads shared by ranks, and what they make gathered: see fovea/ranks.h.
 #include "engine/pass/ranks.h"
 
+#include <algorithm>
 #include <cstring>
-
-#include "engine/pass/remote.h"
 
 namespace fovea {
 namespace {
@@ -42,6 +41,11 @@ struct Hash {
     for (std::uint32_t r = 0; r < w.limits.n_ranks; ++r) ends[r] = (r + 1) * sizeof(RankWord);
     all[w.limits.rank] = mine;
     return w.ranks->gather(w.ranks->context, reinterpret_cast<std::byte*>(all), {ends, w.limits.n_ranks});
+}
+
+/// Columns that a product's first n_panels panels have in the rows of its outputs.
+[[nodiscard]] std::uint32_t columns_of(const Linear& p, std::uint32_t n_panels) noexcept {
+    return std::min(n_panels / (p.epilogue == Epilogue::gate ? 2 : 1) * kLanes, p.n_stored);
 }
 
 /// A product's pairs of panels that a rank computes.
@@ -184,8 +188,7 @@ void Pass::multiply_by_ranks(const char* name, const Output& output, std::span<c
         RankEnds ends;
         for (std::uint32_t r = 0; r < rank().n; ++r) {
             const std::uint32_t end = pairs_of(p, {static_cast<std::uint8_t>(r), rank().n}).end * kPair;
-            const std::uint32_t n_panels = p.matrix.n_panels();
-            ends[r] = columns_of(p, 0, end < n_panels ? end : n_panels).n;
+            ends[r] = columns_of(p, std::min(end, p.matrix.n_panels()));
         }
         gather(name, {}, p.out, n_rows, ends);
     }

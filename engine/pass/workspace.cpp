@@ -3,7 +3,6 @@
 
 #include "engine/pass/pass.h"
 #include "engine/pass/ranks.h"
-#include "fovea/remote.h"
 
 namespace fovea {
 namespace {
@@ -38,8 +37,6 @@ Status run(WorkspaceState& workspace, const PassInput& input, std::uint64_t macs
     if (workspace.by_ranks())
         if (Status status = start_ranks(workspace, input); !status.ok()) return status;
     TeamWork w{workspace, input, !has(Part::teams) || workspace.limits.n_threads == 1 || macs < kSerialMacs};
-    if (has(Part::teams) && workspace.remote && !workspace.by_ranks())
-        workspace.remote->settle(workspace.remote->context);
     if (!has(Part::teams) || w.serial)
         work(&w, 0);
     else

@@ -40,13 +40,10 @@ struct WorkspaceState {
     Trace trace;
     AttentionWeights attention_capture;         // see capture_attention
     const std::atomic<bool>* cancel = nullptr;  // the caller's flag, see set_cancel
-    union {
-        const Remote* remote = nullptr;  // what shares products with others; null: nothing
-        const Ranks* ranks;              // in its place, where the limits have several: see by_ranks
-    };
-    std::uint32_t n_adapters = 0;          // in use, see AdapterUse
-    bool fetches_to_second_level = false;  // this CPU, see CpuFeatures
-    bool cancelled[2] = {};                // what member 0 saw of it at two phases' ends, see Pass::meet
+    const Ranks* ranks = nullptr;               // where the limits have several, see by_ranks
+    std::uint32_t n_adapters = 0;               // in use, see AdapterUse
+    bool fetches_to_second_level = false;       // this CPU, see CpuFeatures
+    bool cancelled[2] = {};                     // what member 0 saw of it at two phases' ends, see Pass::meet
     [[no_unique_address]] std::conditional_t<kRanks, RanksEnd, LeftOut<RanksEnd>> ranks_end{};
     StackTensors stacks[2];  // by StackIndex
 

@@ -34,25 +34,22 @@ void find_ends(WorkspaceState& w) noexcept {
 }
 
 /// Whether the plan is of the rank that computes.
-[[nodiscard]] Status check_ranks(const Limits& limits, const Ranks* ranks, const Remote* remote) noexcept {
+[[nodiscard]] Status check_ranks(const Limits& limits, const Ranks* ranks) noexcept {
     const std::uint32_t planned = limits.n_ranks > 1 ? limits.n_ranks : 1, given = ranks ? ranks->n_ranks : 1;
     if (planned != given) return {Code::bad_argument, "ranks of the limits", given, planned};
     if (planned == 1) return {};
     if (ranks->rank != limits.rank) return {Code::bad_argument, "rank of the limits", ranks->rank, limits.rank};
-    return remote ? Status{Code::unsupported, "remote: of several ranks", 0, 0} : Status{};
+    return {};
 }
 
 }  // namespace
 
 Status start_workspace(WorkspaceState* state, const Model& model, const Limits& limits, const ArenaMap& map,
                        std::byte* arena, const SessionOptions& options) noexcept {
-    const Remote* remote = has(Part::teams) ? options.remote : nullptr;
     if (kRanks)
-        if (Status status = check_ranks(limits, options.ranks, remote); !status.ok()) return status;
-    const Kernels* kernels = find_kernels(options.isa, gains_by_tiles(model, limits) && !remote);
+        if (Status status = check_ranks(limits, options.ranks); !status.ok()) return status;
+    const Kernels* kernels = find_kernels(options.isa, gains_by_tiles(model, limits));
     if (!kernels) return {Code::isa_unavailable, "instruction set of that name", 1, 0};
-    if (kMayHaveTiles && kernels->tiles && remote)  // rows are packed for them in another way
-        return {Code::unsupported, "remote: instruction sets with tiles", 0, 0};
     // Before the arena is touched: a session that is there already stays whole where this fails.
     if (!options.executor.run && !make_threads(limits.n_threads))
         return {Code::threads_unavailable, "threads", limits.n_threads, 1};
@@ -66,7 +63,6 @@ Status start_workspace(WorkspaceState* state, const Model& model, const Limits& 
     state->map = map;
     state->arena = arena;
     state->kernels = kernels;
-    state->remote = remote;
     if (kRanks && limits.n_ranks > 1) state->ranks = options.ranks;
     state->fetches_to_second_level = has(Part::teams) && detect_features().fetches_to_second_level;
     const std::uint32_t n_encoder = kept.config().encoder.n_layers;

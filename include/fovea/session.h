@@ -59,8 +59,7 @@ private:
 /// get new ones. With an executor no thread is made here, except by OpenMP. Code that has made threads must stay loaded: a
 /// plugin that links the static library wants -Wl,-z,nodelete, which CMake gives it.
 /// Errors, `session` and what the arena holds unchanged: those of make_plan, arena_too_small, misaligned,
-/// isa_unavailable, threads_unavailable (the system gives fewer threads, or this build makes none), unsupported (a Remote beside
-/// an instruction set with tiles, amx).
+/// isa_unavailable, threads_unavailable (the system gives fewer threads, or this build makes none).
 [[nodiscard]] Status make_session(const Model& model, const Limits& limits, std::span<std::byte> arena,
                                   Session& session, const SessionOptions& options = {}) noexcept;
 

@@ -71,16 +71,12 @@ struct Executor {
     void* context = nullptr;                ///< handed to run; must outlive the session or workspace
 };
 
-struct Remote;  // fovea/remote.h
-struct Ranks;   // fovea/ranks.h
+struct Ranks;  // fovea/ranks.h
 
 /// How a session or a workspace is run. Nothing here changes a bit of any result, or the plan.
 struct SessionOptions {
     const char* isa = nullptr;  ///< one of isa_names(); nullptr: the best of them for the model
     Executor executor{};        ///< the host's threads; by default the engine makes its own
-    /// Other machines that compute a part of every product. It must outlive the session or workspace. nullptr: none. Builds that
-    /// leave out teams (FOVEA_WITHOUT) ignore it.
-    const Remote* remote = nullptr;
     /// The other ranks, where the limits have several. It must outlive the session or workspace.
     const Ranks* ranks = nullptr;
 };

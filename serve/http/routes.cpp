@@ -45,6 +45,10 @@ BodyKind body_kind(const Endpoint* endpoint) {
 
 }  // namespace
 
+std::string address_words(const std::string& host, std::uint16_t port) {
+    return (host.find(':') == host.npos ? host : '[' + host + ']') + ":" + std::to_string(port);
+}
+
 bool is_this_machine(std::string_view host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
 
 void Server::refuse(Route& route, int status, const std::string& message, const std::string& param,

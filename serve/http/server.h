@@ -38,6 +38,8 @@ struct ServerOptions {
 
 /// Whether only this machine's programs can reach what listens on this address.
 [[nodiscard]] bool is_this_machine(std::string_view host);
+/// Host and port as a URL has them.
+[[nodiscard]] std::string address_words(const std::string& host, std::uint16_t port);
 
 class Server {
 public:

@@ -77,7 +77,7 @@ void TextWorker::take_memory() {
     set_gauges();
 }
 
-void TextWorker::begin() { make_workspace(served_, {.isa = options_.isa, .remote = options_.remote}, workspace_); }
+void TextWorker::begin() { make_workspace(served_, {.isa = options_.isa}, workspace_); }
 
 std::uint64_t TextWorker::memory_bytes() const {
     return workspace_.plan.arena_bytes + pool_.plan.arena_bytes + all_generator_bytes() + attention_bytes() +

@@ -25,7 +25,7 @@ public:
     VectorWorker(const host::Opened& served, const WorkerOptions& options, ModelMetrics& metrics)
         : Worker(options.queue_capacity),
           served_(served),
-          how_{.isa = options.isa, .remote = options.remote},
+          how_{.isa = options.isa},
           metrics_(metrics),
           wanted_(*vector_of_text(served)),
           made_width_(wanted_.before_head ? served.config().encoder.d_model : served.config().encoder.result_width()),

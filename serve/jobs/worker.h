@@ -19,7 +19,6 @@ namespace fovea::serve {
 struct WorkerOptions {
     std::uint32_t n_threads = 1;
     const char* isa = nullptr;             ///< nullptr: the best
-    const Remote* remote = nullptr;        ///< machines that compute a part of the products of texts and vectors
     std::uint32_t context = 0;             ///< positions of a sequence; 0: the model's, at most 4,096
     std::uint32_t n_sequences = 8;         ///< that are computed at the same time
     std::uint32_t n_positions = 0;         ///< of all caches together; 0: four whole contexts, or n_sequences if fewer

@@ -8,7 +8,7 @@ measures may do by hand what the library does for programs.
 """
 import argparse, pathlib, re
 
-TOPS = "include platform engine host convert serve cluster ranks tools bindings".split()
+TOPS = "include platform engine host convert serve ranks tools bindings".split()
 SUFFIXES = (".h", ".cpp", ".inc", ".c")
 
 HOSTS = "host convert serve tools bindings".split()

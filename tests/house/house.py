@@ -133,7 +133,7 @@ def check_names(files, say):
 
 def check_touched(root, say_wrong):
     endings = (".h", ".c", ".cpp", ".inc", ".py", ".pyi", ".html", ".S")
-    rooms = "include engine platform host convert cluster ranks serve tools bindings".split()
+    rooms = "include engine platform host convert ranks serve tools bindings".split()
     texts = {"CMakeLists.txt": (root / "CMakeLists.txt").read_text()}
     for room in rooms:
         for path in (root / room).rglob("*"):

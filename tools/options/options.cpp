@@ -89,8 +89,8 @@ Verb::Verb(CLI::App& app, const char* name, const char* description) : app_(*app
 
 void Verb::set_action(std::function<void()> action) const {
     app_.callback([action = std::move(action), outputs = outputs_, name = app_.get_name()] {
-        static constexpr const char* kByRanks[] = {"run",  "chat",   "serve",     "logits", "bench", "certify",
-                                                   "eval", "encode", "transcribe"};
+        static constexpr const char* kByRanks[] = {"run",     "chat", "serve",  "logits",    "bench",
+                                                   "certify", "eval", "encode", "transcribe"};
         if (std::find(std::begin(kByRanks), std::end(kByRanks), name) == std::end(kByRanks)) refuse_by_ranks(name);
         check_outputs(*outputs);
         action();

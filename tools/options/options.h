@@ -53,7 +53,6 @@ struct CommonOptions {
     std::string cpus;
     std::string executor;  ///< empty: OpenMP's team where it is built in
     std::string isa;       ///< empty: the best
-    std::string workers;   ///< see SharedWork; empty: none
     Type kv_type = Type::f32;
     bool json = false, verify = false;
 
@@ -64,9 +63,7 @@ struct CommonOptions {
     [[nodiscard]] Limits limits(std::uint32_t max_kv_len = 0) const {
         return {.max_kv_len = max_kv_len, .n_threads = n_threads, .kv_type = kv_type};
     }
-    [[nodiscard]] SessionOptions session(const Remote* remote = nullptr) const {
-        return {.isa = isa_or_best(), .remote = remote};
-    }
+    [[nodiscard]] SessionOptions session() const { return {.isa = isa_or_best()}; }
 };
 
 /// An option of a verb.

@@ -13,7 +13,6 @@
 #include "tools/measure/source.h"
 #include "tools/options/presets.h"
 #include "tools/options/ranks.h"
-#include "tools/options/workers.h"
 #include "tools/terminal/progress.h"
 #include "tools/verbs/verb.h"
 
@@ -111,8 +110,7 @@ std::vector<Sample> measure(const host::Opened& opened, BenchSubject& subject, c
     return samples;
 }
 
-void measure_and_print(const BenchOptions& options, const host::Opened& opened, BenchSubject& subject,
-                       std::uint32_t n_workers) {
+void measure_and_print(const BenchOptions& options, const host::Opened& opened, BenchSubject& subject) {
     const std::vector<Sample> samples = measure(opened, subject, options);
     const auto of = [&](double Sample::*member) {
         std::vector<double> values;
@@ -127,7 +125,6 @@ void measure_and_print(const BenchOptions& options, const host::Opened& opened, 
                            {"arena_bytes", subject.arena_bytes},
                            {"isa", subject.isa},
                            {"n_threads", options.common.n_threads},
-                           {"n_workers", n_workers},
                            {"n_ranks", joined_ranks() ? joined_ranks()->n_ranks : 1},
                            {"sent_messages", samples.back().sent.n_messages},
                            {"sent_bytes", samples.back().sent.n_bytes},
@@ -143,8 +140,6 @@ void measure_and_print(const BenchOptions& options, const host::Opened& opened, 
     std::printf("%s: %s file bytes, %s arena bytes, %s, %s; median of %u\n", one_line(opened.name).c_str(),
                 with_separators(file_bytes).c_str(), with_separators(subject.arena_bytes).c_str(), subject.isa,
                 counted(options.common.n_threads, "thread").c_str(), options.n_repeats);
-    if (n_workers)
-        std::printf("with %s; shares are of this machine's own limits\n", counted(n_workers, "worker").c_str());
     std::printf("prefill %5u tokens %12.1f tokens/s  %5.1f %% of the %s peak, %.1f %s/s\n", subject.n_prompt,
                 of(&Sample::prefill), 100 * of(&Sample::prefill_share), quantized ? "int8" : "FMA",
                 of(&Sample::peak) * 1e-9, quantized ? "GOP" : "GFLOP");
@@ -168,9 +163,8 @@ void fit(const char* name, bool given, std::uint32_t most, std::uint32_t& n) {
 }
 
 std::unique_ptr<BenchSubject> make_two_stacks(BenchOptions& options, const host::Opened& opened) {
-    if (const char* other = first_given({{options.context != 0, "--context"},
-                                         {!options.counts.empty(), "--sequences"},
-                                         {!options.common.workers.empty(), "--workers"}}))
+    if (const char* other =
+            first_given({{options.context != 0, "--context"}, {!options.counts.empty(), "--sequences"}}))
         throw UsageError(std::string(other) + ": expected a model that continues its prompt, got " + opened.name +
                          ", which has two stacks");
     const Stack &encoder = opened.model.config().encoder, &decoder = opened.model.config().decoder;
@@ -187,8 +181,6 @@ void check_given(BenchOptions& options) {
     if (!options.sequences.empty()) options.counts = read_list("--sequences", options.sequences, 1024);
     for (const std::uint32_t n : options.counts)
         if (n == 0) throw UsageError("--sequences: expected 1 or more, got 0");
-    if (!options.counts.empty() && !options.common.workers.empty())
-        throw UsageError("--workers: expected one text alone with it, got --sequences");
     if (!options.counts.empty() && options.n_new == 0)
         throw UsageError("--sequences: expected -n 1 or more with it, got 0");
     check_one_source(options.model, options.preset);
@@ -199,17 +191,14 @@ void bench(BenchOptions& options) {
     options.n_new = options.asked_new.value_or(options.n_new);
     check_given(options);
     if (!options.counts.empty()) refuse_by_ranks("--sequences");
-    if (!options.common.workers.empty()) refuse_by_ranks("--workers");
     settle(options.common);
     const host::Opened opened = options.preset.empty() ? open_path(options.model) : open_random(options);
     if (has_two_stacks(opened.model.config()))
-        return measure_and_print(options, opened, *make_two_stacks(options, opened), 0);
+        return measure_and_print(options, opened, *make_two_stacks(options, opened));
     opened.need_logits();
     const Limits limits = limits_of(options, opened.model.config());
     if (!options.counts.empty()) return bench_sequences(opened, options);
-    const SharedWork shared(options.common, opened);
-    const auto subject = bench_session(opened, options, limits, shared.remote());
-    measure_and_print(options, opened, *subject, shared.n_workers());
+    measure_and_print(options, opened, *bench_session(opened, options, limits));
 }
 
 }  // namespace
@@ -226,7 +215,6 @@ void add_bench(CLI::App& app) {
         verb.count("--repeat", o.n_repeats, 1, 1000, "repetitions to take the median of (default 5)");
         verb.text("--sequences", o.sequences, "decode so many sequences together, beside one alone: 8, or 2,4,8",
                   "N[,N]");
-        add_workers(verb, o.common);
         verb.common(o.common);
     };
     add_verb<BenchOptions>(app, "bench", "Tokens per second, beside the machine's own ceilings", bench, declare);

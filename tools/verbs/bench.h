@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "fovea/host/opened.h"
-#include "fovea/remote.h"
 #include "tools/options/options.h"
 
 namespace fovea {
@@ -41,9 +40,9 @@ public:
     const char* isa = "";
 };
 
-/// `opened` must outlive it, and `remote` where there is one. Throws host::Error.
+/// `opened` must outlive it. Throws host::Error.
 [[nodiscard]] std::unique_ptr<BenchSubject> bench_session(const host::Opened& opened, const BenchOptions& options,
-                                                          const Limits& limits, const Remote* remote);
+                                                          const Limits& limits);
 /// The same of a model of two stacks; one that hears reads a window.
 [[nodiscard]] std::unique_ptr<BenchSubject> bench_two_stacks(const host::Opened& opened, const BenchOptions& options);
 

@@ -118,9 +118,9 @@ protected:
 
 class SessionSubject final : public TokenSubject {
 public:
-    SessionSubject(const host::Opened& opened, const BenchOptions& options, const Limits& limits, const Remote* remote)
+    SessionSubject(const host::Opened& opened, const BenchOptions& options, const Limits& limits)
         : TokenSubject(opened, std::size_t{options.n_prompt} + options.n_new),
-          running_(start_session(opened, limits, options.common.session(remote))) {
+          running_(start_session(opened, limits, options.common.session())) {
         work = session_work(opened, options);
         n_prompt = options.n_prompt;
         arena_bytes = running_.plan.arena_bytes;
@@ -176,8 +176,8 @@ private:
 }  // namespace
 
 std::unique_ptr<BenchSubject> bench_session(const host::Opened& opened, const BenchOptions& options,
-                                            const Limits& limits, const Remote* remote) {
-    return std::make_unique<SessionSubject>(opened, options, limits, remote);
+                                            const Limits& limits) {
+    return std::make_unique<SessionSubject>(opened, options, limits);
 }
 
 std::unique_ptr<BenchSubject> bench_two_stacks(const host::Opened& opened, const BenchOptions& options) {

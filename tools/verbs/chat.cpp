@@ -9,7 +9,6 @@
 #include "host/model/context.h"
 #include "host/text/conversation.h"
 #include "tools/options/ranks.h"
-#include "tools/options/workers.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/line_editor.h"
 #include "tools/verbs/chat.h"
@@ -217,12 +216,11 @@ void hold_conversation(const ChatOptions& given, const host::Opened& opened) {
     check_biases(given.sampling, opened.model);
     const ModelChat chat = open_chat(given, opened);
     const std::uint32_t context = checked_context(opened.name, opened.model, given.context, kDefaultContext);
-    const SharedWork shared(given.common, opened);
     ChatOptions options = given;
     options.stop.insert(options.stop.end(), chat.stops().begin(), chat.stops().end());
     options.sampling.take(OwnSampling::of(opened.model, opened.name));
     lead_ranks();
-    host::Generation generation(opened, options.common.limits(context), options.common.session(shared.remote()),
+    host::Generation generation(opened, options.common.limits(context), options.common.session(),
                                 {.max_stop_bytes = std::max(options.n_stop_bytes(), 1u)});
     if (follow_first_rank(generation.session().workspace(), pool_of(generation.session().cache()))) return;
     const std::vector<std::string_view> stop_views(options.stop.begin(), options.stop.end());
@@ -296,7 +294,6 @@ void add_chat(CLI::App& app) {
             verb.flag("--show-thinking", o.show_thinking, "show the reasoning before an answer");
             verb.flag("--no-thinking", o.no_thinking, "tell the template that the model is not to reason first");
             verb.flag("--quiet", o.quiet, "answers alone: no notes and no figures");
-            add_workers(verb, o.common);
             verb.opening(o.common);
         });
 }

@@ -8,7 +8,6 @@
 #include "tools/measure/trace_hash.h"
 #include "tools/options/adapters.h"
 #include "tools/options/ranks.h"
-#include "tools/options/workers.h"
 #include "tools/show/arrays.h"
 #include "tools/show/view.h"
 #include "tools/verbs/verb.h"
@@ -143,7 +142,6 @@ void logits(LogitsOptions& options) {
     const bool prints_other = !options.output.empty() || options.view.wanted() || options.trace;
     if (!options.top) options.top = prints_other ? 0 : 10;
     if (const char* other = first_given({{!options.loras.empty(), "--lora"},
-                                         {!options.common.workers.empty(), "--workers"},
                                          {options.trace, "--trace"},
                                          {options.view.wanted(), "--weights or --picture"}}))
         refuse_by_ranks(other);
@@ -158,10 +156,8 @@ void logits(LogitsOptions& options) {
     check_layer(options.view, opened.model.config().decoder);
     const LogitsInput input = read_input(options, opened);
     open_loras(opened, options.loras, options.common.opening());
-    const SharedWork shared(options.common, opened);
     const std::uint32_t max_kv_len = options.context ? options.context : static_cast<std::uint32_t>(input.seq_len());
-    host::Runtime<Session> running =
-        start_session(opened, options.common.limits(max_kv_len), options.common.session(shared.remote()));
+    host::Runtime<Session> running = start_session(opened, options.common.limits(max_kv_len), options.common.session());
 
     Sink sink;
     sink.n_vocab = opened.model.config().decoder.vocab_size;
@@ -199,7 +195,6 @@ void add_logits(CLI::App& app) {
         verb.flag("--special", o.special, "read <|name|> in the text as that special token");
         verb.count("--context", o.context, 1, kAny, "positions to hold (default: what the tokens need)");
         verb.kv(o.common.kv_type);
-        add_workers(verb, o.common);
         verb.opening(o.common);
     };
     add_verb<LogitsOptions>(app, "logits", "The logits after every token, or what comes next", logits, declare);

@@ -44,7 +44,7 @@ struct Answering {
     Answering(const RunOptions& options, const host::Opened& opened, std::uint32_t n_positions,
               const SavedText* before = nullptr)
         : generation(opened, options.common.limits(options.context ? options.context : n_positions),
-                     options.common.session(options.shared->remote()), options.limits()),
+                     options.common.session(), options.limits()),
           form(options.form, opened) {
         if (before) generation.resume(*before, options.session);
         if (options.draft.empty()) return;
@@ -243,7 +243,6 @@ void check_batch(const RunOptions& options) {
     }
     if (const char* other = first_given({{options.has_prompt, "a prompt"},
                                          {!options.session.empty(), "--session"},
-                                         {!options.common.workers.empty(), "--workers"},
                                          {!options.draft.empty(), "--draft"},
                                          {options.n_proposed() > 0, "--speculate"},
                                          {options.view.wanted(), "--weights or --picture"},
@@ -262,7 +261,6 @@ void check_given(const RunOptions& options) {
                                          {!options.draft.empty(), "--draft"},
                                          {options.n_proposed() > 0, "--speculate"},
                                          {!options.loras.empty(), "--lora"},
-                                         {!options.common.workers.empty(), "--workers"},
                                          {options.view.wanted(), "--weights or --picture"}}))
         refuse_by_ranks(other);
     if (options.form.compact && options.form.schema_path.empty() && options.batch.empty())
@@ -287,10 +285,7 @@ void run(RunOptions& options) {
     if (!options.has_prompt) refuse_text_as_model(options.model);
     host::Opened opened = open_path_or_demo(options.model, options.common.opening());
     check_biases(options.sampling, opened.model);
-    const bool translates = opened.kind() == host::Kind::translation;
-    if (translates && !options.common.workers.empty())
-        throw UsageError("--workers: expected a model that continues its prompt, got one that writes another text");
-    if (translates) return write_target(options, opened);
+    if (opened.kind() == host::Kind::translation) return write_target(options, opened);
     if (!options.languages.from.empty() || !options.languages.to.empty())
         throw UsageError("--from, --to: expected a model that translates, got one that continues its prompt");
     if (options.n_beams)
@@ -298,7 +293,6 @@ void run(RunOptions& options) {
             "--beams: expected a model that writes one text from another, got one that continues its prompt");
     opened.need_logits();
     open_loras(opened, options.loras, options.common.opening());
-    options.shared = std::make_shared<const SharedWork>(options.common, opened);
     // A batch may be of ids.
     if (options.form.wanted() || (options.tokens.empty() && options.batch.empty())) (void)opened.need_tokenizer();
     if (!options.tokens.empty()) return run_once(options, opened);
@@ -380,7 +374,6 @@ void add_run(CLI::App& app) {
         verb.output("-o,--output", o.output,
                     "with --batch: a file for the answers (default: standard output); an unfinished one is continued");
         verb.count("--sequences", o.n_sequences, 1, 1024, "with --batch: requests computed at once (default 16)");
-        add_workers(verb, o.common);
         verb.opening(o.common);
     };
     add_verb<RunOptions>(app, "run", "Continue a prompt, or show the built-in model", run, declare);

@@ -7,7 +7,6 @@
 #include "fovea/host/generation.h"
 #include "fovea/host/translator.h"
 #include "tools/options/answer_form.h"
-#include "tools/options/workers.h"
 #include "tools/show/view.h"
 #include "tools/verbs/chat.h"
 
@@ -17,9 +16,8 @@ struct RunOptions : TextOptions {
     ViewOptions view;
     FormOptions form;
     std::string prompt_file, draft, batch, output;
-    std::vector<Token> tokens;                // of --tokens
-    std::size_t n_prompts = 0, n_others = 0;  // times that -p was given, and PROMPT, -f and --tokens
-    std::shared_ptr<const SharedWork> shared;
+    std::vector<Token> tokens;                 // of --tokens
+    std::size_t n_prompts = 0, n_others = 0;   // times that -p was given, and PROMPT, -f and --tokens
     std::vector<std::string_view> stop_views;  // of stop
     bool echo = false, special = false;
     std::optional<std::uint32_t> speculate;

@@ -8,10 +8,8 @@
 #include "serve/jobs/worker.h"
 #include "tools/measure/available_memory.h"
 #include "tools/options/ranks.h"
-#include "tools/options/workers.h"
 #include "tools/verbs/verb.h"
 #ifdef FOVEA_SERVE
-#include "cluster/link.h"
 #include "serve/http/server.h"
 #endif
 
@@ -152,7 +150,7 @@ serve::DefaultSeed read_seed(const std::string& text) {
 }
 
 void say_ready(const ServeOptions& options, const serve::Server& server, std::uint16_t port, std::size_t n_models) {
-    const std::string url = "http://" + cluster::address_words(options.host, port);
+    const std::string url = "http://" + serve::address_words(options.host, port);
     const std::uint64_t memory_bytes = server.memory_bytes(), http_bytes = server.http_bytes();
     const std::size_t n_offered = server.n_offered();
     const std::uint64_t models_bytes = server.models_bytes();
@@ -199,16 +197,8 @@ void run_server(ServeOptions& options) {
         throw UsageError("--memory: expected --models FOLDER beside it, got none");
     const std::vector<serve::OfferedModel> offered = offered_in(options);
     const std::vector<host::Opened> models = open_models(options, offered);
-    const bool is_one = models.size() == 1 && offered.empty();
-    if (!options.common.workers.empty() &&
-        (!is_one || models.front().kind() == host::Kind::speech || models.front().kind() == host::Kind::translation))
-        throw UsageError("--workers: expected one model that continues texts or makes vectors, got " +
-                         std::string(is_one ? "one that writes another text" : "several"));
-    std::optional<SharedWork> shared;
-    if (!options.common.workers.empty()) shared.emplace(options.common, models.front());
     options.worker.n_threads = options.common.n_threads;
     options.worker.isa = options.common.isa_or_best();
-    options.worker.remote = shared ? shared->remote() : nullptr;
     options.worker.n_viewed = joined_ranks() ? 0 : kViewed;
     options.worker.queue_capacity = options.queue;
     serve::ServerOptions server_options{
@@ -244,7 +234,12 @@ void run_server(ServeOptions& options) {
 
 #else
 
-void run_server(ServeOptions&) { refuse_without_boost("serve"); }
+void run_server(ServeOptions&) {
+    throw host::Error(
+        "serve: expected a build with Boost 1.74 or newer (Debian and Ubuntu: libboost-dev; then configure and build "
+        "again), "
+        "got one without");
+}
 
 #endif
 
@@ -289,7 +284,6 @@ void add_serve(CLI::App& app) {
             "--lora", o.loras,
             "an adapter's file (convert ADAPTER --base MODEL) for every model, or NAME=FILE for one; maybe several");
         verb.kv(o.worker.kv_type);
-        add_workers(verb, o.common);
         verb.opening(o.common);
     };
     add_verb<ServeOptions>(app, "serve", "Answer requests over HTTP, as OpenAI's and Ollama's servers do", run_server,

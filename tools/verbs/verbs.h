@@ -12,11 +12,11 @@ namespace fovea {
 
 using AddVerb = void(CLI::App& app);
 AddVerb add_run, add_chat, add_convert, add_inspect, add_plan, add_logits, add_attend, add_encode, add_tokenize,
-    add_bench, add_certify, add_eval, add_embed, add_classify, add_transcribe, add_grammar, add_serve, add_worker;
+    add_bench, add_certify, add_eval, add_embed, add_classify, add_transcribe, add_grammar, add_serve;
 
 /// Every verb, in the order that `fovea --help` lists them.
 inline constexpr AddVerb* kVerbs[] = {add_run,     add_chat,   add_convert,  add_inspect,    add_plan,     add_logits,
                                       add_attend,  add_encode, add_classify, add_transcribe, add_tokenize, add_bench,
-                                      add_certify, add_eval,   add_embed,    add_grammar,    add_serve,    add_worker};
+                                      add_certify, add_eval,   add_embed,    add_grammar,    add_serve};
 
 }  // namespace fovea
