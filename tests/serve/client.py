@@ -20,40 +20,11 @@ def complete(text, **fields):
     return {"model": "demo", "prompt": text + "\n", "max_tokens": 60, **fields}
 
 
-class Server:
-    """`fovea serve` on a free port of 127.0.0.1, ended with the block."""
+class Client:
+    """What asks a port of 127.0.0.1."""
 
-    def __init__(self, fovea, *arguments, port=0, folder=None):
-        self.stderr = tempfile.TemporaryFile()
-        self.process = subprocess.Popen([fovea, "serve", *arguments, "--port", str(port), "--json"],
-                                        stdout=subprocess.PIPE, stderr=self.stderr, cwd=folder)
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError("the server ended: " + self.errors())
-        self.figures = json.loads(line)
-        self.port = self.figures["port"]
-        self.url = self.figures["url"]
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.stop()
-
-    def stop(self, how=signal.SIGTERM, seconds=60):
-        """Ends the server; returns its exit status."""
-        self.process.send_signal(how)
-        return self.process.wait(seconds)
-
-    def errors(self):
-        self.stderr.seek(0)
-        return self.stderr.read().decode()
-
-    def rss(self):
-        """Resident bytes."""
-        with open(f"/proc/{self.process.pid}/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    def __init__(self, port):
+        self.port = port
 
     def request(self, method, path, body=None, headers=None, timeout=120):
         """Status, headers and bytes of an answer. A body that is no bytes goes as JSON."""
@@ -105,6 +76,42 @@ class Server:
             if line and line != b"[DONE]" and not line.startswith(b":"):  # a comment
                 yield json.loads(line)
         connection.close()
+
+
+class Server(Client):
+    """`fovea serve` on a free port of 127.0.0.1, ended with the block."""
+
+    def __init__(self, fovea, *arguments, port=0, folder=None):
+        self.stderr = tempfile.TemporaryFile()
+        self.process = subprocess.Popen([fovea, "serve", *arguments, "--port", str(port), "--json"],
+                                        stdout=subprocess.PIPE, stderr=self.stderr, cwd=folder)
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError("the server ended: " + self.errors())
+        self.figures = json.loads(line)
+        super().__init__(self.figures["port"])
+        self.url = self.figures["url"]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.stop()
+
+    def stop(self, how=signal.SIGTERM, seconds=60):
+        """Ends the server; returns its exit status."""
+        self.process.send_signal(how)
+        return self.process.wait(seconds)
+
+    def errors(self):
+        self.stderr.seek(0)
+        return self.stderr.read().decode()
+
+    def rss(self):
+        """Resident bytes."""
+        with open(f"/proc/{self.process.pid}/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def http_bytes(path, body, headers=""):
