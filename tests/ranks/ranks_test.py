@@ -107,6 +107,8 @@ class Ranks(unittest.TestCase):
             file.write('{"type":"object","properties":{"do":{"type":"string"}},"required":["do"]}')
         formed = [*text, "--json-schema", schema]
         self.assertEqual(ranks(3, *formed), run([FOVEA, *formed]))
+        guessed = [*text[:-1], "--speculate", "4", "--json"]
+        self.assertEqual(json.loads(ranks(3, *guessed)[0])["text"], json.loads(run([FOVEA, *guessed])[0])["text"])
         # A random seed is the first rank's.
         _, said = ranks(3, *text[:-1], "--temp", "2", "--seed", "-1", "--quiet")
         self.assertEqual(said.count("note: --seed"), 1)
@@ -123,6 +125,17 @@ class Ranks(unittest.TestCase):
         self.assertEqual(len(want), 5)
         for n in (2, 3):
             self.assertEqual(answers(ranks(n, *chat, stdin=said)[0]), want)
+
+    def test_batch(self):
+        asked, wanted, made = (os.path.join(self.folder.name, name) for name in ("asked.jsonl", "want.jsonl", "made.jsonl"))
+        with open(asked, "w") as file:
+            for i in range(30):
+                print(json.dumps({"prompt": f"turn on lamp {i}", "max_tokens": 3 + i, "temperature": i % 2, "seed": i}), file=file)
+        batch = ["run", DEMO, "--batch", asked, "--quiet", "-o"]
+        run([FOVEA, *batch, wanted])
+        ranks(3, *batch, made)
+        with open(wanted) as a, open(made) as b:
+            self.assertEqual(a.read(), b.read())
 
     def ask(self, url, i):
         """Texts of one request among many, with the hashes of all their logits."""
@@ -206,7 +219,7 @@ class Ranks(unittest.TestCase):
                                         (["run", DEMO, "-p", "x", "--session", "s"], 2, "--session"),
                                         (["logits", DEMO, "-p", "x", "--trace"], 2, "--trace"),
                                         (["transcribe", DEMO, "-"], 2, "FILE -"),
-                                        (["run", DEMO, "-p", "x", "--speculate", "4"], 2, "--speculate")):
+                                        (["run", DEMO, "-p", "x", "--draft", DEMO], 2, "--draft")):
             _, said = ranks(3, *arguments, want=status)
             lines = [line for line in said.splitlines() if line.startswith("fovea: ")]
             self.assertEqual(len(lines), 1, said)

@@ -90,11 +90,15 @@ void lead_ranks() {
     host::use_ranks(&leading->ranks());
 }
 
-bool follow_first_rank(const Workspace& workspace, const CachePool& pool) {
+void follow_first_rank(const Workspace& workspace, const CachePool& pool) {
+    for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_IGN);  // the first rank ends in its own time
+    host::follow(*joined_ranks(), workspace, pool);
+}
+
+bool follows_first_rank(const Session& session) {
     const Ranks* ranks = joined_ranks();
     if (!ranks || !ranks->rank) return false;
-    for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_IGN);  // the first rank ends in its own time
-    host::follow(*ranks, workspace, pool);
+    follow_first_rank(session.workspace(), pool_of(session.cache()));
     return true;
 }
 

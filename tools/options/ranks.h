@@ -5,7 +5,7 @@
 #include <string>
 
 #include "fovea/ranks.h"
-#include "fovea/workspace.h"
+#include "fovea/session.h"
 
 namespace fovea {
 
@@ -18,8 +18,10 @@ void leave_ranks() noexcept;
 /// From here on the first rank leads, and the others follow its passes (host/model/leading.h): what one of several ranks starts
 /// next is to be followed by the others. Does nothing in a process alone.
 void lead_ranks();
-/// On another rank than the first: makes its passes to the end, and says so by true.
-[[nodiscard]] bool follow_first_rank(const Workspace& workspace, const CachePool& pool);
+/// Makes the first rank's passes to their end. On another rank.
+void follow_first_rank(const Workspace& workspace, const CachePool& pool);
+/// The same with a session, and true. Does nothing on the first rank and in a process alone.
+[[nodiscard]] bool follows_first_rank(const Session& session);
 
 /// Null for a process alone.
 [[nodiscard]] const Ranks* joined_ranks() noexcept;

@@ -222,7 +222,7 @@ void hold_conversation(const ChatOptions& given, const host::Opened& opened) {
     lead_ranks();
     host::Generation generation(opened, options.common.limits(context), options.common.session(),
                                 {.max_stop_bytes = std::max(options.n_stop_bytes(), 1u)});
-    if (follow_first_rank(generation.session().workspace(), pool_of(generation.session().cache()))) return;
+    if (follows_first_rank(generation.session())) return;
     const std::vector<std::string_view> stop_views(options.stop.begin(), options.stop.end());
     GenerateOptions generating{.n_new = options.n_new.value_or(kAny), .stop = stop_views};
     options.sampling.apply(generating);

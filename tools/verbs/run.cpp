@@ -137,8 +137,10 @@ void run_once(const RunOptions& options, const host::Opened& opened) {
     const std::uint64_t n_positions = std::max<std::uint64_t>(
         tokens.size() + n_new,
         before ? std::min<std::uint64_t>(before->tokens.size(), opened.model.config().decoder.max_positions) : 0);
+    lead_ranks();
     Answering answering(options, opened, static_cast<std::uint32_t>(n_positions), before ? &*before : nullptr);
     host::Generation& generation = answering.generation;
+    if (follows_first_rank(generation.session())) return;
     const bool json = options.common.json;
     PieceWriter writer(opened);
     if (options.echo && !json && !opened.tokenizer.valid())
@@ -256,10 +258,9 @@ void check_batch(const RunOptions& options) {
 /// Refuses options that do not go together.
 void check_given(const RunOptions& options) {
     options.form.check();
-    if (const char* other = first_given({{!options.batch.empty(), "--batch"},
+    if (const char* other = first_given({{options.batch == "-", "--batch -"},
                                          {!options.session.empty(), "--session"},
                                          {!options.draft.empty(), "--draft"},
-                                         {options.n_proposed() > 0, "--speculate"},
                                          {!options.loras.empty(), "--lora"},
                                          {options.view.wanted(), "--weights or --picture"}}))
         refuse_by_ranks(other);

@@ -12,6 +12,7 @@
 #include "host/base/output_file.h"
 #include "serve/api/batch_requests.h"
 #include "serve/jobs/worker.h"
+#include "tools/options/ranks.h"
 #include "tools/terminal/progress.h"
 #include "tools/verbs/run_options.h"
 #include "tools/verbs/verb.h"
@@ -373,6 +374,9 @@ void run_batch(const RunOptions& options, const host::Opened& opened) {
                                         .n_beside = kRows,
                                         .queue_capacity = options.n_sequences,
                                         .kv_type = options.common.kv_type};
+    lead_ranks();
+    if (const Ranks* ranks = joined_ranks(); ranks && ranks->rank)
+        return serve::follow_text_worker(opened, settings, follow_first_rank);
     const std::unique_ptr<serve::Worker> worker = serve::make_text_worker(opened, settings, metrics);
     worker->take_memory();
     const std::uint64_t arena_bytes = worker->memory_bytes() + reader.memory_bytes();

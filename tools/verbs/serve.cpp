@@ -182,9 +182,7 @@ bool follows(const ServeOptions& options, const std::vector<host::Opened>& model
     if (models.front().kind() != host::Kind::text) refuse_by_ranks("a model that does not continue texts");
     lead_ranks();
     if (joined_ranks()->rank == 0) return false;
-    serve::follow_text_worker(models.front(), options.worker, [](const Workspace& workspace, const CachePool& pool) {
-        (void)follow_first_rank(workspace, pool);
-    });
+    serve::follow_text_worker(models.front(), options.worker, follow_first_rank);
     return true;
 }
 
