@@ -264,7 +264,7 @@ private:
     }
 
     TensorPlace place(Role role) const {
-        const TensorPlace own = config_.usual_names ? TensorPlace{} : place_of(config_.family->names, role);
+        const TensorPlace own = place_of(config_.names, role);
         return own.name.empty() ? place_of(kGgufNames, role) : own;
     }
 
