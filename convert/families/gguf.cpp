@@ -300,6 +300,7 @@ constexpr GgufFamily kGgufFamilies[] = {
      .names = kShortConvolutions,
      .settle = settle_lfm2},
     {.architecture = "mamba2", .attends = false, .names = kMamba, .settle = settle_mamba2},
+    {.architecture = "falcon-h1", .names = kFalconH1, .settle = settle_falcon_h1},
     {.architecture = "nemotron_h",
      .position = Position::none,
      .activation = Activation::relu2,

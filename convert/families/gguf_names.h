@@ -81,6 +81,8 @@ inline constexpr auto kDelta = names_of({{Role::query, "#attn_q.weight", Within:
                                          {Role::recurrent_decay, "#ssm_a"},
                                          {Role::recurrent_state_norm, "#ssm_norm.weight"},
                                          {Role::recurrent_output, "#ssm_out.weight"}});
+/// Files have no ending there.
+inline constexpr auto kFalconH1 = kMamba.with({{Role::feed_forward_norm, "#ffn_norm"}});
 /// What is normed alike comes in one layer or the other.
 inline constexpr auto kNemotronH = kMamba.with({{Role::feed_forward_norm, "#attn_norm.weight"}});
 /// Steps and rates of each key head in turn; in older files also queries, keys, values and gates.

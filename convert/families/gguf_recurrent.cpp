@@ -83,6 +83,13 @@ void settle_mamba2(const Gguf& file, const std::string& prefix, GgufConfig& conf
     config.stack.blocks[0] = recurrent_block(config.stack.blocks[0]);
 }
 
+void settle_falcon_h1(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    read_mamba2(file, prefix, config);
+    RecurrentShape& r = config.stack.recurrent;
+    if (!has_tensor(file, config, "ssm_norm.weight")) r.gate_first = false, r.n_norm_groups = 0;
+    config.stack.blocks[0].recurrent = true;
+}
+
 void settle_nemotron_h(const Gguf& file, const std::string& prefix, GgufConfig& config) {
     read_mamba2(file, prefix, config);
     settle_routed(file, prefix, config);

@@ -67,6 +67,10 @@ void read_mamba2(const Fields& fields, const MambaNames& names, HfConfig& result
                                Role::recurrent_step}}};
 }
 
+void refuse_other_activation(const Fields& fields, const char* name) {
+    if (read_activation(fields, name, "silu") != Activation::silu) fields.refuse(name, "silu");
+}
+
 Block recurrent_block(Block block) {
     block.attention = {};
     block.attention.causal = true;

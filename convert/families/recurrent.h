@@ -41,6 +41,9 @@ void read_mamba2(const Fields& fields, const MambaNames& names, HfConfig& result
         Role::recurrent_output, module ".out_proj.weight"                                                  \
     }
 
+/// Refuses what is not SiLU behind the convolution.
+void refuse_other_activation(const Fields& fields, const char* name);
+
 /// The same block with the stack's recurrent part in place of attention.
 [[nodiscard]] Block recurrent_block(Block block);
 

@@ -27,8 +27,9 @@ def of_attending(config, n, attending="full_attention"):
 
 
 def rounds_otherwise(fields):
-    """Whether in_turn changes anything: the order of a sum over heads."""
-    return 1 < fields.get("linear_num_key_heads", 1) < fields["linear_num_value_heads"]
+    """Whether in_turn changes the order of a sum over heads, or matrices hold factors that are no powers of 2."""
+    multiplied = numpy.frexp(fields.get("lm_head_multiplier", 1.0))[0] != 0.5
+    return multiplied or 1 < fields.get("linear_num_key_heads", 1) < fields["linear_num_value_heads"]
 
 
 def in_turn(name, weight, config):
@@ -53,6 +54,19 @@ def apart(weight, config):
     return numpy.concatenate(queries_to_values), gates
 
 
+def multiplied(name, weight, config):
+    """Falcon-H1's matrices, with what their results are multiplied by."""
+    attends, recurs = config["attention_in_multiplier"], config["ssm_in_multiplier"]
+    inner, states = config["mamba_d_ssm"], config["mamba_n_groups"] * config["mamba_d_state"]
+    maps = numpy.repeat(config["ssm_multipliers"], [inner, inner, states, states, config["mamba_n_heads"]])
+    factors = {"q_proj": attends, "k_proj": attends * config["key_multiplier"], "v_proj": attends,
+               "o_proj": config["attention_out_multiplier"], "out_proj": config["ssm_out_multiplier"],
+               "in_proj": recurs * maps[:, None], "gate_proj": config["mlp_multipliers"][0],
+               "down_proj": config["mlp_multipliers"][1], "lm_head": config["lm_head_multiplier"],
+               "embed_tokens": config["embedding_multiplier"]}
+    return (weight * factors.get(name.split(".")[-2], 1.0)).astype(numpy.float32)
+
+
 def converted(name, weight, config, older=False):
     """(name, array): the folder's tensor as the file has it, still by a folder's name; `older` files keep one matrix."""
     kind = config["model_type"]
@@ -60,6 +74,8 @@ def converted(name, weight, config, older=False):
         weight = in_turn(name, weight, config)
     if name.endswith(".A_log"):
         weight = -numpy.exp(weight.astype(numpy.float64)).astype(numpy.float32)
+    if config["model_type"] == "falcon_h1":
+        weight = multiplied(name, weight, config)
     if name.endswith((".A_log", ".D")) and kind not in DELTA:
         weight = weight.reshape(-1, 1)
     if name.endswith((".conv.weight", ".conv1d.weight")):
@@ -125,7 +141,7 @@ def add_keys(writer, config, architecture):
     if kind == "lfm2_moe":
         writer.add_leading_dense_block_count(config["num_dense_layers"])
         writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
-    if architecture in ("granitehybrid", "mamba2", "nemotron_h", "nemotron_h_moe"):
+    if architecture in ("granitehybrid", "falcon-h1", "mamba2", "nemotron_h", "nemotron_h_moe"):
         add_mamba_keys(writer, config)
     if architecture == "granitehybrid":
         writer.add_rope_scaling_finetuned(config.get("position_embedding_type") == "rope")
