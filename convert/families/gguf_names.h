@@ -81,6 +81,14 @@ inline constexpr auto kDelta = names_of({{Role::query, "#attn_q.weight", Within:
                                          {Role::recurrent_decay, "#ssm_a"},
                                          {Role::recurrent_state_norm, "#ssm_norm.weight"},
                                          {Role::recurrent_output, "#ssm_out.weight"}});
+/// Mamba's, which files call as Mamba-2's where both have it.
+inline constexpr auto kSelective = kMamba.with({{Role::recurrent_query, "#ssm_x.weight", Within::joined},
+                                                {Role::recurrent_key, "#ssm_x.weight", Within::joined},
+                                                {Role::recurrent_step_down, "#ssm_x.weight", Within::joined},
+                                                {Role::recurrent_step, "#ssm_dt.weight"}});
+inline constexpr auto kJamba = kSelective.with({{Role::recurrent_query_norm, "#ssm_c_norm.weight"},
+                                                {Role::recurrent_key_norm, "#ssm_b_norm.weight"},
+                                                {Role::recurrent_step_norm, "#ssm_dt_norm.weight"}});
 /// Files have no ending there.
 inline constexpr auto kFalconH1 = kMamba.with({{Role::feed_forward_norm, "#ffn_norm"}});
 /// What is normed alike comes in one layer or the other.

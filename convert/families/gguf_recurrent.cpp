@@ -57,6 +57,23 @@ void read_mamba2(const Gguf& file, const std::string& prefix, GgufConfig& config
                                Role::recurrent_step}}};
 }
 
+/// Mamba's.
+void read_selective(const Gguf& file, const std::string& prefix, bool norms, GgufConfig& config) {
+    config.stack.recurrent = {
+        .n_heads = 1,
+        .n_key_heads = 1,
+        .key_dim = file.count(prefix + "ssm.state_size", 1, kMaxWidth),
+        .value_dim = file.count(prefix + "ssm.inner_size", 1, kMaxWidth),
+        .kind = Recurrence::selective,
+        .n_taps = static_cast<std::uint8_t>(file.count(prefix + "ssm.conv_kernel", 1, kMaxTaps)),
+        .kernel_bias = has_tensor(file, config, "ssm_conv1d.bias"),
+        .step_rank = file.count(prefix + "ssm.time_step_rank", 1, kMaxWidth),
+        .inner_norm_epsilon = norms ? config.stack.final_norm_epsilon : 0.0f,
+    };
+    config.recurrent_rows = {{{Role::recurrent_value, Role::recurrent_gate}},
+                             {{Role::recurrent_step_down, Role::recurrent_key, Role::recurrent_query}}};
+}
+
 }  // namespace
 
 void settle_lfm2(const Gguf& file, const std::string& prefix, GgufConfig& config) {
@@ -88,6 +105,20 @@ void settle_falcon_h1(const Gguf& file, const std::string& prefix, GgufConfig& c
     RecurrentShape& r = config.stack.recurrent;
     if (!has_tensor(file, config, "ssm_norm.weight")) r.gate_first = false, r.n_norm_groups = 0;
     config.stack.blocks[0].recurrent = true;
+}
+
+void settle_mamba(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    read_selective(file, prefix, file.flag_or(prefix + "ssm.dt_b_c_rms", false), config);
+    config.stack.blocks[0] = recurrent_block(config.stack.blocks[0]);
+}
+
+void settle_jamba(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    read_selective(file, prefix, has_tensor(file, config, "ssm_dt_norm.weight"), config);
+    std::vector<LayerShape> layers = gguf_layers(config);
+    for (std::size_t i = 0; i < layers.size(); ++i)
+        if (!has_tensor(file, i, "ffn_gate_inp.weight")) layers[i].block.experts = {};
+    set_gguf_layers(file, prefix + "expert_count", layers, config);
+    set_recurrent_layers(file, prefix, config);
 }
 
 void settle_nemotron_h(const Gguf& file, const std::string& prefix, GgufConfig& config) {

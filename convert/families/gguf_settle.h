@@ -75,6 +75,10 @@ void settle_qwen35(const Gguf& file, const std::string& prefix, GgufConfig& conf
 void settle_qwen3_next(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// All layers are Mamba-2's alone.
 void settle_mamba2(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// All layers are Mamba's alone, whose inner norms may have no weights.
+void settle_mamba(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// Layers without key-value heads are Mamba's; those with a router have experts.
+void settle_jamba(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// All layers have Mamba-2's part beside attention, maybe without a norm.
 void settle_falcon_h1(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// Each layer is one part: Mamba-2's, attention where it has key-value heads, feed-forward or experts where it has a width.

@@ -239,7 +239,7 @@ private:
     void add_remade(const RecurrentShape& r, const TensorSpec& spec, const std::string& name) {
         std::vector<float> values(spec.n_cols);
         add_vector(plain(floats(files_, name, shape_before(r, spec.role, spec.n_cols), false), name), values);
-        if (spec.role == Role::recurrent_step_bias && r.input_bias) {
+        if (spec.role == Role::recurrent_step_bias && r.input_bias && r.convolves_keys()) {
             const std::string maps =
                 names_.full(place_of(config_.family->names, Role::recurrent_query_bias).name, spec);
             add_vector(plain(view(maps, true, rows_of(config_, spec, Within::joined), 1), maps), values);

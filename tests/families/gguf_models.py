@@ -17,7 +17,7 @@ ARCHITECTURES = {"gemma3_text": "gemma3", "gemma4_text": "gemma4", "phi": "phi2"
                  "glm4_moe": "glm4moe", "ernie4_5_moe": "ernie4_5-moe", "exaone_moe": "exaone-moe", "minimax_m2": "minimax-m2",
                  "granitemoeshared": "granitemoe", "granitemoehybrid": "granitemoe", "qwen3_vl_moe_text": "qwen3vlmoe",
                  "qwen3_5_text": "qwen35", "qwen3_5_moe_text": "qwen35moe", "qwen3_next": "qwen3next", "lfm2_moe": "lfm2moe",
-                 "falcon_h1": "falcon-h1"}
+                 "falcon_mamba": "mamba", "falcon_h1": "falcon-h1"}
 # Query and key rows of halves become adjacent pairs.
 PERMUTED = ("llama", "arcee", "olmo", "granite", "smollm3", "mistral3", "internlm2", "xverse", "baichuan", "minicpm",
             "granitemoe", "granitehybrid")

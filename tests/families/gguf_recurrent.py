@@ -3,7 +3,8 @@ import gguf
 import numpy
 
 DELTA = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
-NAMED_BY_LAYERS = ("lfm2", "lfm2_moe")  # files say which layers attend by their key-value heads
+SELECTIVE = ("mamba", "falcon_mamba", "jamba")
+NAMED_BY_LAYERS = ("lfm2", "lfm2_moe", "jamba")  # files say which layers attend by their key-value heads
 
 
 def architecture_of(config, architecture):
@@ -13,6 +14,9 @@ def architecture_of(config, architecture):
 
 def kinds(config):
     """What each layer is."""
+    if "attn_layer_period" in config:
+        return ["full_attention" if i % config["attn_layer_period"] == config["attn_layer_offset"] else "linear_attention"
+                for i in range(config["num_hidden_layers"])]
     kinds = config.get("layers_block_type") or config.get("layer_types")
     return kinds or ["full_attention" if i in config["full_attn_idxs"] else "conv" for i in range(config["num_hidden_layers"])]
 
@@ -76,7 +80,7 @@ def converted(name, weight, config, older=False):
         weight = -numpy.exp(weight.astype(numpy.float64)).astype(numpy.float32)
     if config["model_type"] == "falcon_h1":
         weight = multiplied(name, weight, config)
-    if name.endswith((".A_log", ".D")) and kind not in DELTA:
+    if name.endswith((".A_log", ".D")) and kind not in DELTA + SELECTIVE:
         weight = weight.reshape(-1, 1)
     if name.endswith((".conv.weight", ".conv1d.weight")):
         weight = weight.squeeze(1)
@@ -114,6 +118,17 @@ def add_mamba_keys(writer, config):
     writer.add_ssm_time_step_rank(n_heads)
 
 
+def add_selective_keys(writer, config):
+    def first(*keys):
+        return next(config[key] for key in keys if config.get(key) is not None)
+
+    writer.add_ssm_conv_kernel(first("mamba_d_conv", "conv_kernel"))
+    writer.add_ssm_state_size(first("mamba_d_state", "state_size"))
+    writer.add_ssm_inner_size(first("mamba_expand", "expand") * config["hidden_size"])
+    writer.add_ssm_time_step_rank(first("mamba_dt_rank", "time_step_rank"))
+    writer.add_ssm_dt_b_c_rms(config["model_type"] == "falcon_mamba")
+
+
 def add_nemotron_keys(writer, config):
     sparse = "moe" in kinds(config)
     d_ff = config["moe_intermediate_size" if sparse else "intermediate_size"]
@@ -141,6 +156,8 @@ def add_keys(writer, config, architecture):
     if kind == "lfm2_moe":
         writer.add_leading_dense_block_count(config["num_dense_layers"])
         writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+    if kind in SELECTIVE:
+        add_selective_keys(writer, config)
     if architecture in ("granitehybrid", "falcon-h1", "mamba2", "nemotron_h", "nemotron_h_moe"):
         add_mamba_keys(writer, config)
     if architecture == "granitehybrid":

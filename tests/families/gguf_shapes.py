@@ -115,6 +115,10 @@ SHAPES = {  # the first of each is the smallest
     "lfm2_moe": [shapes.SHAPES["lfm2_moe"][0], shapes.SHAPES["lfm2_moe"][2] | dict(tie_word_embeddings=True)],
     # Such files do not bound steps, and have no biases of maps.
     "mamba2": [shapes.SHAPES["mamba2"][0], mamba2(36, 6, 3, 17, layers=3, conv_kernel=3), shapes.SHAPES["mamba2"][2]],
+    "mamba": [shapes.SHAPES["mamba"][0], shapes.SHAPES["mamba"][1] | dict(use_bias=False), shapes.SHAPES["mamba"][2]],
+    # Such files have one epsilon.
+    "falcon_mamba": [fields | dict(use_bias=False, mixer_rms_eps=1e-5) for fields in shapes.SHAPES["falcon_mamba"]],
+    "jamba": [fields | dict(mamba_proj_bias=False) for fields in shapes.SHAPES["jamba"]],
     "falcon_h1": shapes.SHAPES["falcon_h1"][:2],
     "nemotron_h": [fields | dict(use_bias=False, time_step_min=1e-9, tie_word_embeddings=False) for fields in shapes.SHAPES["nemotron_h"]],
     "granitehybrid": [shapes.SHAPES["granitemoehybrid"][3] | dict(position_embedding_type="rope"),

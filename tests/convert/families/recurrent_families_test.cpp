@@ -17,3 +17,13 @@ TEST_CASE("families: Falcon-H1's factors and widths must be what its layers can 
     CHECK(contains(line_of("falcon_h1", [](SortedJson& json) { json["mamba_rms_norm"] = true; }),
                    "mamba.norm.weight: expected [24], got none"));
 }
+
+TEST_CASE("families: Jamba's periods and ranks must be what its tensors can have") {
+    check_refused("jamba", "attn_layer_offset", 2, "from 0 to 1");
+    check_refused("jamba", "expert_layer_period", 0, "from 1 to");
+    check_refused("jamba", "hidden_act", "relu", "silu");
+    CHECK(contains(line_of("jamba", [](SortedJson& json) { json["mamba_dt_rank"] = 2; }),
+                   "mamba.x_proj.weight: expected shape [12, 24], got [13, 24]"));
+    CHECK(contains(line_of("jamba", [](SortedJson& json) { json["mamba_d_state"] = 4; }),
+                   "mamba.x_proj.weight: expected shape [11, 24], got [13, 24]"));
+}
