@@ -55,6 +55,7 @@ struct HfConfig {
     /// [max_positions, d_model] if positions follow from a formula: of both stacks, in place of what the source has.
     std::vector<float> positions = {};
     std::vector<RecurrentRows> recurrent_rows;  ///< matrices that hold several maps of a recurrent part
+    std::map<Role, float> factors;              ///< what a matrix is multiplied by; of up: its gate
     std::uint32_t n_skipped_positions = 0;      ///< rows of the source's table of positions before that of position 0
     std::uint32_t n_skipped_layers = 0;  ///< layers of the source behind the stack's, which predict further tokens
     std::optional<Token> bos;

@@ -1,6 +1,7 @@
 #include "convert/families/gguf.h"
 
 #include "convert/families/family.h"
+#include "convert/families/gguf_names.h"
 #include "convert/families/gguf_settle.h"
 
 namespace fovea {
@@ -12,6 +13,7 @@ constexpr const char* kSlopes[] = {"attention.max_alibi_bias", "attention.clamp_
 constexpr const char* kQueryScales[] = {"attention.temperature_scale", "rope.scaling.yarn_log_multiplier"};
 constexpr const char* kMultipliers[] = {"logit_scale", "residual_scale", "embedding_scale", "attention.scale"};
 constexpr const char* kHeadsOfLayers[] = {"attention.head_count_kv"};
+constexpr const char* kSizesOfLayers[] = {"attention.head_count_kv", "feed_forward_length"};
 constexpr const char* kHybridMultipliers[] = {"logit_scale", "residual_scale", "embedding_scale", "attention.scale",
                                               "attention.head_count_kv"};
 
@@ -31,44 +33,6 @@ constexpr TensorName kLatent[] = {
     {Role::query_down, "#attn_q_a.weight"},   {Role::query_down_norm, "#attn_q_a_norm.weight"},
     {Role::key, "#attn_kv_a_mqa.weight"},     {Role::latent_norm, "#attn_kv_a_norm.weight"},
     {Role::latent_query, "#attn_k_b.weight"}, {Role::latent_value, "#attn_v_b.weight"}};
-
-constexpr TensorName kShortConvolutions[] = {{Role::final_norm, "token_embd_norm.weight"},
-                                             {Role::recurrent_norm, "#attn_norm.weight"},
-                                             {Role::recurrent_query, "#shortconv.in_proj.weight", Within::joined},
-                                             {Role::recurrent_key, "#shortconv.in_proj.weight", Within::joined},
-                                             {Role::recurrent_value, "#shortconv.in_proj.weight", Within::joined},
-                                             {Role::recurrent_kernel, "#shortconv.conv.weight"},
-                                             {Role::recurrent_output, "#shortconv.out_proj.weight"}};
-constexpr TensorName kMamba[] = {{Role::recurrent_norm, "#attn_norm.weight"},
-                                 {Role::recurrent_query, "#ssm_in.weight", Within::joined},
-                                 {Role::recurrent_key, "#ssm_in.weight", Within::joined},
-                                 {Role::recurrent_value, "#ssm_in.weight", Within::joined},
-                                 {Role::recurrent_gate, "#ssm_in.weight", Within::joined},
-                                 {Role::recurrent_step, "#ssm_in.weight", Within::joined},
-                                 {Role::recurrent_step_bias, "#ssm_dt.bias"},
-                                 {Role::recurrent_kernel, "#ssm_conv1d.weight"},
-                                 {Role::recurrent_decay, "#ssm_a"},
-                                 {Role::recurrent_skip, "#ssm_d"},
-                                 {Role::recurrent_state_norm, "#ssm_norm.weight"},
-                                 {Role::recurrent_output, "#ssm_out.weight"}};
-
-constexpr TensorName kDelta[] = {{Role::query, "#attn_q.weight", Within::gate_beside},
-                                 {Role::attention_gate, "#attn_q.weight", Within::gate_beside},
-                                 {Role::key, "#attn_k.weight"},
-                                 {Role::value, "#attn_v.weight"},
-                                 {Role::feed_forward_norm, "#post_attention_norm.weight"},
-                                 {Role::recurrent_norm, "#attn_norm.weight"},
-                                 {Role::recurrent_query, "#attn_qkv.weight", Within::joined},
-                                 {Role::recurrent_key, "#attn_qkv.weight", Within::joined},
-                                 {Role::recurrent_value, "#attn_qkv.weight", Within::joined},
-                                 {Role::recurrent_gate, "#attn_gate.weight"},
-                                 {Role::recurrent_step, "#ssm_alpha.weight"},
-                                 {Role::recurrent_rate, "#ssm_beta.weight"},
-                                 {Role::recurrent_step_bias, "#ssm_dt.bias"},
-                                 {Role::recurrent_kernel, "#ssm_conv1d.weight"},
-                                 {Role::recurrent_decay, "#ssm_a"},
-                                 {Role::recurrent_state_norm, "#ssm_norm.weight"},
-                                 {Role::recurrent_output, "#ssm_out.weight"}};
 
 using enum GgufWindows;
 constexpr GgufFamily kGgufFamilies[] = {
@@ -327,12 +291,52 @@ constexpr GgufFamily kGgufFamilies[] = {
      .keys = kHeadsOfLayers,
      .names = kShortConvolutions,
      .settle = settle_lfm2},
+    {.architecture = "lfm2moe",
+     .head_norm = Norm::rms,
+     .experts = true,
+     .routed = true,
+     .normalize_experts = true,
+     .keys = kHeadsOfLayers,
+     .names = kShortConvolutions,
+     .settle = settle_lfm2},
+    {.architecture = "mamba2", .attends = false, .names = kMamba, .settle = settle_mamba2},
+    {.architecture = "mamba", .attends = false, .names = kSelective, .settle = settle_mamba},
+    {.architecture = "jamba",
+     .position = Position::none,
+     .experts = true,
+     .keys = kHeadsOfLayers,
+     .names = kJamba,
+     .settle = settle_jamba},
+    {.architecture = "falcon-h1", .names = kFalconH1, .settle = settle_falcon_h1},
+    {.architecture = "nemotron_h",
+     .position = Position::none,
+     .activation = Activation::relu2,
+     .gated = false,
+     .keys = kSizesOfLayers,
+     .names = kNemotronH,
+     .settle = settle_nemotron_h},
+    {.architecture = "nemotron_h_moe",
+     .position = Position::none,
+     .activation = Activation::relu2,
+     .gated = false,
+     .experts = true,
+     .routed = true,
+     .normalize_experts = true,
+     .keys = kSizesOfLayers,
+     .names = kNemotronH,
+     .settle = settle_nemotron_h},
     {.architecture = "granitemoe",
      .halves = false,
      .experts = true,
      .normalize_experts = true,
      .keys = kMultipliers,
      .settle = settle_granite_moe},
+    {.architecture = "qwen3next",
+     .head_norm = Norm::rms,
+     .experts = true,
+     .normalize_experts = true,
+     .names = kQwenNext,
+     .settle = settle_qwen3_next},
     {.architecture = "qwen35", .head_norm = Norm::rms, .names = kDelta, .settle = settle_qwen35},
     {.architecture = "qwen35moe",
      .head_norm = Norm::rms,

@@ -31,7 +31,7 @@ struct GgufConfig {
     std::vector<std::uint32_t> layer_numbers;   ///< the file's, of each layer; empty: the same
     std::uint32_t n_skipped_layers = 0;         ///< layers of the file behind the stack's, which predict further tokens
     std::vector<std::string> notes;             ///< for the user
-    bool usual_names = false;                   ///< the family's own names are not this file's
+    std::span<const TensorName> names;          ///< in place of the usual ones: the family's, or those of some files
     std::string name;
 };
 
@@ -62,6 +62,7 @@ struct GgufFamily {
     bool norm_weights = true;    ///< else they are 1
     bool encoder = false;
     bool experts = false;  ///< if expert_count is there
+    bool attends = true;   ///< else no layer does, and `settle` reads what its layers are
     bool latent = false;   ///< DeepSeek's attention; `settle` reads it
     bool routed = false;   ///< `settle` reads how rows choose experts, and which layers have none
     bool normalize_experts = false;

@@ -42,4 +42,63 @@ inline constexpr TensorName kGgufNames[] = {
     {Role::shared_down, "#ffn_down_shexp.weight"},
 };
 
+// Names beside the usual ones, in models with recurrent layers.
+inline constexpr auto kShortConvolutions =
+    names_of({{Role::final_norm, "token_embd_norm.weight"},
+              {Role::recurrent_norm, "#attn_norm.weight"},
+              {Role::recurrent_query, "#shortconv.in_proj.weight", Within::joined},
+              {Role::recurrent_key, "#shortconv.in_proj.weight", Within::joined},
+              {Role::recurrent_value, "#shortconv.in_proj.weight", Within::joined},
+              {Role::recurrent_kernel, "#shortconv.conv.weight"},
+              {Role::recurrent_output, "#shortconv.out_proj.weight"}});
+inline constexpr auto kMamba = names_of({{Role::recurrent_norm, "#attn_norm.weight"},
+                                         {Role::recurrent_query, "#ssm_in.weight", Within::joined},
+                                         {Role::recurrent_key, "#ssm_in.weight", Within::joined},
+                                         {Role::recurrent_value, "#ssm_in.weight", Within::joined},
+                                         {Role::recurrent_gate, "#ssm_in.weight", Within::joined},
+                                         {Role::recurrent_step, "#ssm_in.weight", Within::joined},
+                                         {Role::recurrent_step_bias, "#ssm_dt.bias"},
+                                         {Role::recurrent_kernel, "#ssm_conv1d.weight"},
+                                         {Role::recurrent_decay, "#ssm_a"},
+                                         {Role::recurrent_skip, "#ssm_d"},
+                                         {Role::recurrent_state_norm, "#ssm_norm.weight"},
+                                         {Role::recurrent_output, "#ssm_out.weight"}});
+
+inline constexpr auto kDelta = names_of({{Role::query, "#attn_q.weight", Within::gate_beside},
+                                         {Role::attention_gate, "#attn_q.weight", Within::gate_beside},
+                                         {Role::key, "#attn_k.weight"},
+                                         {Role::value, "#attn_v.weight"},
+                                         {Role::feed_forward_norm, "#post_attention_norm.weight"},
+                                         {Role::recurrent_norm, "#attn_norm.weight"},
+                                         {Role::recurrent_query, "#attn_qkv.weight", Within::joined},
+                                         {Role::recurrent_key, "#attn_qkv.weight", Within::joined},
+                                         {Role::recurrent_value, "#attn_qkv.weight", Within::joined},
+                                         {Role::recurrent_gate, "#attn_gate.weight"},
+                                         {Role::recurrent_step, "#ssm_alpha.weight"},
+                                         {Role::recurrent_rate, "#ssm_beta.weight"},
+                                         {Role::recurrent_step_bias, "#ssm_dt.bias"},
+                                         {Role::recurrent_kernel, "#ssm_conv1d.weight"},
+                                         {Role::recurrent_decay, "#ssm_a"},
+                                         {Role::recurrent_state_norm, "#ssm_norm.weight"},
+                                         {Role::recurrent_output, "#ssm_out.weight"}});
+/// Mamba's, which files call as Mamba-2's where both have it.
+inline constexpr auto kSelective = kMamba.with({{Role::recurrent_query, "#ssm_x.weight", Within::joined},
+                                                {Role::recurrent_key, "#ssm_x.weight", Within::joined},
+                                                {Role::recurrent_step_down, "#ssm_x.weight", Within::joined},
+                                                {Role::recurrent_step, "#ssm_dt.weight"}});
+inline constexpr auto kJamba = kSelective.with({{Role::recurrent_query_norm, "#ssm_c_norm.weight"},
+                                                {Role::recurrent_key_norm, "#ssm_b_norm.weight"},
+                                                {Role::recurrent_step_norm, "#ssm_dt_norm.weight"}});
+/// Files have no ending there.
+inline constexpr auto kFalconH1 = kMamba.with({{Role::feed_forward_norm, "#ffn_norm"}});
+/// What is normed alike comes in one layer or the other.
+inline constexpr auto kNemotronH = kMamba.with({{Role::feed_forward_norm, "#attn_norm.weight"}});
+/// Steps and rates of each key head in turn; in older files also queries, keys, values and gates.
+inline constexpr auto kQwenNext = kDelta.with({{Role::recurrent_step, "#ssm_ba.weight", Within::joined},
+                                               {Role::recurrent_rate, "#ssm_ba.weight", Within::joined}});
+inline constexpr auto kOlderQwenNext = kQwenNext.with({{Role::recurrent_query, "#ssm_in.weight", Within::joined},
+                                                       {Role::recurrent_key, "#ssm_in.weight", Within::joined},
+                                                       {Role::recurrent_value, "#ssm_in.weight", Within::joined},
+                                                       {Role::recurrent_gate, "#ssm_in.weight", Within::joined}});
+
 }  // namespace fovea

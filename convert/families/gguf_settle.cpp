@@ -75,8 +75,8 @@ void settle_latent(const Gguf& file, const std::string& prefix, GgufConfig& conf
 void settle_routing(const Gguf& file, const std::string& prefix, std::uint32_t first, Block& b) {
     constexpr std::uint32_t kSoftmax = 1, kSigmoid = 2, kMostShared = 1u << 10;
     const bool may_choose = prefix != "ernie4_5-moe.";  // which takes the softmax whatever the key says
-    const std::uint32_t gating =
-        file.count_or(prefix + "expert_gating_func", prefix == "glm4moe." ? kSigmoid : kSoftmax);
+    const std::uint32_t gating = file.count_or(
+        prefix + "expert_gating_func", prefix == "glm4moe." || prefix == "nemotron_h_moe." ? kSigmoid : kSoftmax);
     if (gating != kSoftmax && (gating != kSigmoid || !may_choose))
         file.refuse(prefix + "expert_gating_func", may_choose ? "1 (softmax) or 2 (sigmoid)" : "1 (softmax)");
     b.experts.router_score = gating == kSigmoid ? RouterScore::sigmoid : RouterScore::softmax;
@@ -277,8 +277,9 @@ void settle_granite_moe(const Gguf& file, const std::string& prefix, GgufConfig&
 }
 
 void settle_falcon(const Gguf& file, const std::string&, GgufConfig& config) {
-    config.usual_names = file.tensors().count("blk.0.attn_norm_2.weight") == 0;
-    for_blocks(config, [&](Block& b) { b.feed.shared_norm = config.usual_names; });
+    const bool one_norm = file.tensors().count("blk.0.attn_norm_2.weight") == 0;
+    if (one_norm) config.names = {};
+    for_blocks(config, [&](Block& b) { b.feed.shared_norm = one_norm; });
 }
 
 void settle_olmo2(const Gguf&, const std::string&, GgufConfig& config) {

@@ -67,10 +67,22 @@ void settle_t5(const Gguf& file, const std::string& prefix, GgufConfig& config);
 void set_gguf_layers(const Gguf& file, const std::string& key, const std::vector<LayerShape>& layers,
                      GgufConfig& config);
 
-/// Layers without key-value heads are short convolutions.
+/// Layers without key-value heads are short convolutions; rows may choose experts.
 void settle_lfm2(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// All layers but every few have a gated delta rule, whose heads' keys are in turn; the others an output gate.
 void settle_qwen35(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// The same of files whose heads are not in turn.
+void settle_qwen3_next(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// All layers are Mamba-2's alone.
+void settle_mamba2(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// All layers are Mamba's alone, whose inner norms may have no weights.
+void settle_mamba(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// Layers without key-value heads are Mamba's; those with a router have experts.
+void settle_jamba(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// All layers have Mamba-2's part beside attention, maybe without a norm.
+void settle_falcon_h1(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// Each layer is one part: Mamba-2's, attention where it has key-value heads, feed-forward or experts where it has a width.
+void settle_nemotron_h(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// Layers without key-value heads are Mamba-2's; the rest is settle_granite_moe's.
 void settle_granite_hybrid(const Gguf& file, const std::string& prefix, GgufConfig& config);
 

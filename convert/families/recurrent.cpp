@@ -67,6 +67,26 @@ void read_mamba2(const Fields& fields, const MambaNames& names, HfConfig& result
                                Role::recurrent_step}}};
 }
 
+void read_mamba(const Fields& fields, const MambaNames& names, HfConfig& result) {
+    const std::uint32_t d_model = result.stack().d_model;
+    RecurrentShape& r = result.stack().recurrent;
+    r.kind = Recurrence::selective;
+    r.n_heads = r.n_key_heads = 1;
+    r.key_dim = fields.count(names.state_size, 1, kMaxWidth);
+    r.value_dim = fields.count(names.expand, 1, 64) * d_model;
+    const bool says = fields.has(names.step_rank) && !fields.json()[names.step_rank].is_string();
+    r.step_rank = says ? fields.count(names.step_rank, 1, kMaxWidth) : (d_model + 15) / 16;
+    r.n_taps = static_cast<std::uint8_t>(fields.count(names.n_taps, 1, kMaxTaps));
+    r.kernel_bias = fields.flag_or(names.kernel_bias, true);
+    r.input_bias = r.output_bias = fields.flag_or(names.bias, false);
+    result.recurrent_rows = {{{Role::recurrent_value, Role::recurrent_gate}},
+                             {{Role::recurrent_step_down, Role::recurrent_key, Role::recurrent_query}}};
+}
+
+void refuse_other_activation(const Fields& fields, const char* name) {
+    if (read_activation(fields, name, "silu") != Activation::silu) fields.refuse(name, "silu");
+}
+
 Block recurrent_block(Block block) {
     block.attention = {};
     block.attention.causal = true;

@@ -12,7 +12,7 @@ namespace fovea {
 [[nodiscard]] std::vector<bool> read_recurrent_layers(const Fields& fields, const std::string& recurrent,
                                                       std::uint32_t n_layers);
 
-/// config.json's names for the sizes of Mamba-2 (Dao and Gu 2024).
+/// config.json's names for the sizes of Mamba-2 (Dao and Gu 2024), and of Mamba, which has neither heads nor groups.
 struct MambaNames {
     const char* n_heads = "mamba_n_heads";
     const char* head_dim = "mamba_d_head";  ///< missing or "auto": all heads are `expand` times d_model
@@ -22,13 +22,28 @@ struct MambaNames {
     const char* expand = "mamba_expand";
     const char* kernel_bias = "mamba_conv_bias";
     const char* bias = "mamba_proj_bias";
-    const char* step_least = nullptr;  ///< of a step without an upper bound; null: time_step_limit has both
+    const char* step_least = nullptr;         ///< of a step without an upper bound; null: time_step_limit has both
+    const char* step_rank = "mamba_dt_rank";  ///< Mamba's; missing or "auto": a sixteenth of d_model
 };
 
 /// Gives the stack Mamba-2's recurrent part, all of whose maps are one matrix of the source.
 void read_mamba2(const Fields& fields, const MambaNames& names, HfConfig& result);
 
-/// Its tensors, in a module of that name.
+/// Gives it Mamba's (Gu and Dao 2023).
+void read_mamba(const Fields& fields, const MambaNames& names, HfConfig& result);
+
+/// The tensors of both, in a module of that name.
+#define FOVEA_MAMBA_NAMES(module)                                                                              \
+    {Role::recurrent_query, module ".x_proj.weight", Within::joined},                                          \
+        {Role::recurrent_key, module ".x_proj.weight", Within::joined},                                        \
+        {Role::recurrent_step_down, module ".x_proj.weight", Within::joined},                                  \
+        {Role::recurrent_value, module ".in_proj.weight", Within::joined},                                     \
+        {Role::recurrent_gate, module ".in_proj.weight", Within::joined},                                      \
+        {Role::recurrent_step, module ".dt_proj.weight"}, {Role::recurrent_step_bias, module ".dt_proj.bias"}, \
+        {Role::recurrent_kernel, module ".conv1d.weight"}, {Role::recurrent_decay, module ".A_log"},           \
+        {Role::recurrent_skip, module ".D"}, {                                                                 \
+        Role::recurrent_output, module ".out_proj.weight"                                                      \
+    }
 #define FOVEA_MAMBA2_NAMES(module)                                                                         \
     {Role::recurrent_query, module ".in_proj.weight", Within::joined},                                     \
         {Role::recurrent_key, module ".in_proj.weight", Within::joined},                                   \
@@ -40,6 +55,9 @@ void read_mamba2(const Fields& fields, const MambaNames& names, HfConfig& result
         {Role::recurrent_state_norm, module ".norm.weight"}, {                                             \
         Role::recurrent_output, module ".out_proj.weight"                                                  \
     }
+
+/// Refuses what is not SiLU behind the convolution.
+void refuse_other_activation(const Fields& fields, const char* name);
 
 /// The same block with the stack's recurrent part in place of attention.
 [[nodiscard]] Block recurrent_block(Block block);

@@ -125,6 +125,7 @@ public:
     GgufConfig read() {
         family = result_.family = find_gguf_family(architecture);
         if (!family) file.refuse("general.architecture", known_gguf_architectures());
+        result_.names = family->names;
         classifies_ = has_tensor("cls.output.weight");
         is_encoder_ = result_.is_encoder = family->encoder || classifies_;
         refuse_others();
@@ -249,6 +250,10 @@ private:
     void read_block() {
         const Stack& stack = result_.stack;
         Block& block = result_.stack.blocks[0];
+        block.norm = family->norm;
+        block.norm_place = family->norm_place;
+        block.norm_epsilon = stack.final_norm_epsilon;
+        if (!family->attends) return;
         block.attention.n_heads = file.count(key("attention.head_count"), 1, kMostWidth);
         block.attention.n_kv_heads = file.has(key("attention.head_count_kv"))
                                          ? first_count("attention.head_count_kv", block.attention.n_heads)
@@ -261,12 +266,9 @@ private:
             file.count_or(key("attention.value_length"), stack.d_model / block.attention.n_heads);
         const bool all_experts = family->experts && !file.has(key("feed_forward_length"));
         block.feed.d_ff = first_count(all_experts ? "expert_feed_forward_length" : "feed_forward_length", kMostWidth);
-        block.norm = family->norm;
-        block.norm_place = family->norm_place;
-        block.norm_epsilon = stack.final_norm_epsilon;
         block.attention.softmax_scale = static_cast<float>(file.number_or(key("attention.scale"), 0.0, 1e6, 0.0));
         // Qwen 3 and LFM2 have them always; where others have none, none are read.
-        if (architecture == "qwen3" || architecture == "lfm2" || has_tensor("blk.0.attn_q_norm.weight")) {
+        if (architecture == "qwen3" || architecture.starts_with("lfm2") || has_tensor("blk.0.attn_q_norm.weight")) {
             if (family->head_norm == Norm::none) file.refuse("tensor blk.0.attn_q_norm.weight", "none");
             block.attention.query_key_norm = family->head_norm;
             block.attention.head_norm = family->heads;

@@ -61,7 +61,8 @@ std::vector<std::uint64_t> wanted_shape(std::uint64_t n_all, std::uint64_t n_col
 /// Whether what is made of a tensor is a vector there too, not a matrix.
 bool is_plain_vector(const RecurrentShape& r, Role role) {
     return role == Role::recurrent_kernel_bias || role == Role::recurrent_step_bias ||
-           (role == Role::recurrent_decay && r.kind == Recurrence::delta);
+           (role == Role::recurrent_decay && r.kind == Recurrence::delta) ||
+           (role == Role::recurrent_skip && r.kind == Recurrence::selective);
 }
 
 /// The rows that are the tensor of a spec, of a tensor that holds others too.
@@ -264,7 +265,7 @@ private:
     }
 
     TensorPlace place(Role role) const {
-        const TensorPlace own = config_.usual_names ? TensorPlace{} : place_of(config_.family->names, role);
+        const TensorPlace own = place_of(config_.names, role);
         return own.name.empty() ? place_of(kGgufNames, role) : own;
     }
 
@@ -306,7 +307,7 @@ private:
 
     /// A recurrent part's vector. Kernels have a row for each channel, decays and skips one for each head.
     void add_remade(const RecurrentShape& r, const TensorSpec& spec, const std::string& name) {
-        const std::uint32_t n_cols = spec.role == Role::recurrent_kernel ? r.n_taps : 1;
+        const std::uint32_t n_cols = row_length(r, spec.role);
         weights_.add_computed(
             spec, recurrent_vector(r, config_.recurrent_rows, spec,
                                    view(name, is_plain_vector(r, spec.role), n_cols, 0, spec.n_cols / n_cols)));

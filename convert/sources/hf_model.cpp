@@ -181,7 +181,8 @@ private:
             is_turned(spec.role) && is_norm_weight(spec.role) && block.attention.head_norm == HeadNorm::each;
         if (name.find('*') != name.npos)
             return weights_.add_computed(spec, of_each_head(name, block, spec.n_cols), order);
-        const TensorView found = view(name, vector, part, spec.n_cols, of_heads ? block.attention.head_dim : 0);
+        TensorView found = view(name, vector, part, spec.n_cols, of_heads ? block.attention.head_dim : 0);
+        scale_rows(config_, spec, found);
         const bool less_one = config_.family->norms_less_one && spec.role != Role::recurrent_state_norm;
         if (!less_one || !is_norm_weight(spec.role)) return weights_.add(spec, found, order);
         std::vector<float> values(spec.n_cols);
@@ -238,7 +239,7 @@ private:
     void add_remade(const RecurrentShape& r, const TensorSpec& spec, const std::string& name) {
         std::vector<float> values(spec.n_cols);
         add_vector(plain(floats(files_, name, shape_before(r, spec.role, spec.n_cols), false), name), values);
-        if (spec.role == Role::recurrent_step_bias && r.input_bias) {
+        if (spec.role == Role::recurrent_step_bias && r.input_bias && r.convolves_keys()) {
             const std::string maps =
                 names_.full(place_of(config_.family->names, Role::recurrent_query_bias).name, spec);
             add_vector(plain(view(maps, true, rows_of(config_, spec, Within::joined), 1), maps), values);
@@ -269,6 +270,7 @@ private:
         const std::uint64_t n_all = stacked ? 2 * std::uint64_t{d_ff} : d_ff;
         TensorView up = view(name, vector, {.n_all = n_all, .begin = stacked ? d_ff : 0}, spec.n_cols);
         TensorView gate = view(gate_name, vector, {.n_all = n_all}, spec.n_cols);
+        scale_rows(config_, spec, gate);
         if (products_) {
             widen_product(gate, spec.n_cols / 2, 0);
             widen_product(up, spec.n_cols / 2, spec.n_cols / 2);
@@ -340,6 +342,10 @@ ModelSource join_lora(HfConfig config, Safetensors weights, LoraFolder folder) {
                           "; convert MODEL --lora merges it");
     if (folder.products.empty())
         throw host::Error(folder.config.string() + ": expected at least one product, got none");
+    for (const auto& [role, factor] : config.factors)
+        if (factor != 1.0f)
+            throw host::Error(folder.config.string() + ": expected a model without multipliers of maps, got one of " +
+                              std::string(role_word(role)) + "; convert MODEL --lora merges it");
     return HfTensors(std::move(config), std::move(weights)).join_products(std::move(folder));
 }
 

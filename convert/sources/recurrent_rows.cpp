@@ -19,6 +19,15 @@ Role map_of(Role role) {
     }
 }
 
+/// Our decays [key_dim][value_dim] of the source's [value_dim][key_dim].
+std::vector<float> turned_decays(const RecurrentShape& r, const std::vector<float>& source) {
+    std::vector<float> ours(source.size());
+    for (std::size_t value = 0; value < r.value_dim; ++value)
+        for (std::size_t key = 0; key < r.key_dim; ++key)
+            ours[key * r.value_dim + value] = source[value * r.key_dim + key];
+    return ours;
+}
+
 /// Our channels in the source's order.
 std::vector<std::uint32_t> channel_order(const RecurrentShape& r, std::span<const RecurrentRows> all) {
     std::vector<std::uint32_t> order;
@@ -28,7 +37,7 @@ std::vector<std::uint32_t> channel_order(const RecurrentShape& r, std::span<cons
     for (const RecurrentRows& rows : all)
         for (const Role map : rows.maps) {
             if (map == Role::recurrent_value) add(r.n_channels() - r.value_width(), r.value_width());
-            if (!r.has_states()) continue;
+            if (!r.convolves_keys()) continue;
             if (map == Role::recurrent_query) add(0, r.query_width());
             if (map == Role::recurrent_key) add(r.query_width(), r.query_width());
         }
@@ -41,8 +50,9 @@ std::uint32_t recurrent_width(const RecurrentShape& r, Role role) {
     switch (map_of(role)) {
         case Role::recurrent_query:
         case Role::recurrent_key: return r.query_width();
+        case Role::recurrent_step_down: return r.step_rank;
         case Role::recurrent_step:
-        case Role::recurrent_rate: return r.n_heads;
+        case Role::recurrent_rate: return r.kind == Recurrence::selective ? r.value_width() : r.n_heads;
         default: return r.value_width();
     }
 }
@@ -99,21 +109,23 @@ std::vector<float> remade(const HfConfig& config, Role role, std::vector<float> 
     if (role == Role::recurrent_kernel_bias) return in_our_channels(r, config.recurrent_rows, values);
     if (role == Role::recurrent_decay)
         for (float& a : values) a = static_cast<float>(-exact_exp(a));
-    return values;
+    return has_decays_of_values(r, role) ? turned_decays(r, values) : values;
 }
 
 std::vector<float> recurrent_vector(const RecurrentShape& r, std::span<const RecurrentRows> all, const TensorSpec& spec,
                                     const TensorView& found) {
-    const std::uint32_t n_cols = spec.role == Role::recurrent_kernel ? r.n_taps : 1;
+    const std::uint32_t n_cols = row_length(r, spec.role);
     std::vector<float> values(spec.n_cols);
     for (std::uint32_t i = 0; i < spec.n_cols / n_cols; ++i)
         read_row(found, i, n_cols, values.data() + std::size_t{i} * n_cols);
     if (spec.role == Role::recurrent_kernel) return kernel_of(r, all, values);
+    if (has_decays_of_values(r, spec.role)) return turned_decays(r, values);
     return spec.role == Role::recurrent_kernel_bias ? in_our_channels(r, all, values) : values;
 }
 
 std::vector<std::uint64_t> shape_before(const RecurrentShape& r, Role role, std::uint64_t n) {
     if (role == Role::recurrent_kernel) return {r.n_channels(), 1, r.n_taps};
+    if (has_decays_of_values(r, role)) return {r.value_dim, r.key_dim};
     return {n};
 }
 

@@ -17,15 +17,24 @@ namespace fovea {
            role == Role::recurrent_step_bias;
 }
 
+/// Whether it is a decay for each value and dim of a key, not for each head.
+[[nodiscard]] constexpr bool has_decays_of_values(const RecurrentShape& r, Role role) noexcept {
+    return role == Role::recurrent_decay && r.kind == Recurrence::selective;
+}
+/// Elements that a row of the source has, of a vector of ours that has rows there.
+[[nodiscard]] constexpr std::uint32_t row_length(const RecurrentShape& r, Role role) noexcept {
+    return role == Role::recurrent_kernel ? r.n_taps : has_decays_of_values(r, role) ? r.key_dim : 1;
+}
+
 /// One map among the rows of the matrix that holds it.
 [[nodiscard]] SourceRows recurrent_part(const RecurrentShape& r, std::span<const RecurrentRows> all, Role map);
 
 /// Queries or the output gate, where one matrix has each head's gate behind its queries.
 [[nodiscard]] SourceRows beside_gate(const AttentionShape& a, Role role);
 
-/// Such a vector of ours, of the source's values: the decay −e^A of each head; or what kernel_of and in_our_channels make.
+/// Such a vector of ours, of the source's values: the decay −e^A of each head or [value][key dim], or what kernel_of and in_our_channels make.
 [[nodiscard]] std::vector<float> remade(const HfConfig& config, Role role, std::vector<float> values);
-/// The same of GGUF's, whose decays are ready, of a view with a row for each channel or head.
+/// The same of GGUF's, whose decays' exponentials are ready, of a view with a row for each channel, value or head.
 [[nodiscard]] std::vector<float> recurrent_vector(const RecurrentShape& r, std::span<const RecurrentRows> all,
                                                   const TensorSpec& spec, const TensorView& found);
 /// The shape that the source has it in, where ours has n elements.

@@ -67,6 +67,18 @@ void add_low_ranks(const std::vector<LowRank>& all, const std::string& file, con
     view.col_stride = 1;  // rows come whole now
 }
 
+void scale_rows(const HfConfig& config, const TensorSpec& spec, TensorView& view) {
+    const auto found = config.factors.find(spec.role);
+    if (found == config.factors.end() || found->second == 1.0f) return;
+    if (!view.dequantize) view.group_type = view.type;
+    view.dequantize = [plain = view, factor = found->second, n = spec.n_cols](std::uint64_t row, float* out) {
+        read_row(plain, row, n, out);
+        for (std::uint32_t i = 0; i < n; ++i) out[i] *= factor;
+    };
+    view.groups = {};
+    view.col_stride = 1;  // rows come whole now
+}
+
 void read_packed(const SourceTensor& tensor, std::uint64_t first, TensorView& view) {
     const auto packed = tensor.packed;
     view.group_type = packed->type;

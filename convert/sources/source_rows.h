@@ -25,6 +25,9 @@ struct SourceRows {
 void add_low_ranks(const std::vector<LowRank>& all, const std::string& file, const SourceRows& part,
                    std::uint64_t n_cols, bool vector, TensorView& view);
 
+/// Makes `view` one of the rows times the factor of their role, if they have one.
+void scale_rows(const HfConfig& config, const TensorSpec& spec, TensorView& view);
+
 /// Makes `view` one of the rows of a packed matrix from `first` on.
 void read_packed(const SourceTensor& tensor, std::uint64_t first, TensorView& view);
 

@@ -68,6 +68,7 @@ void append_stack(Bytes& bytes, const Stack& s, StackIndex index) {
     if (s.recurrent.kind != Recurrence::none) {
         FieldWriter recurrent;
         for_each_recurrent_field(s.recurrent, recurrent);
+        recurrent.shorten(kLeastRecurrentRecordBytes);
         append_record(bytes, RecordTag::recurrent, index, 0, recurrent.bytes.data(), recurrent.bytes.size(), kCritical);
     }
     if (s.sound.is_speech()) {  // a reader that does not know it would find too many tensors

@@ -353,6 +353,7 @@ void compute_attention(Pass& pass, const Layer& layer, const Block& b, Reads rea
         project(a, {rows, source, source});
         rotate_and_cache(a);
     }
+    if (has(Part::states) && !memory && b.recurrent) add_recurrent(pass, b);
     attend_sequences(a);
     if (has(Part::states) && !memory && b.attention.output_gate) gate_output(pass, layer, b);
 }

@@ -10,6 +10,9 @@ enum class Reads : std::uint8_t { self, memory };
 
 /// Attention's first half, to the merged heads of every row.
 void compute_attention(Pass& pass, const Layer& layer, const Block& block, Reads reads) noexcept;
+/// A recurrent part's output map, added to the residual stream. Attention beside the part has read the stream by then, and attends
+/// afterwards to where the part's result was.
+void add_recurrent(Pass& pass, const Block& block) noexcept;  // block.cpp
 /// Keys and values of pass.memory alone, to their caches.
 void cache_memory(Pass& pass, const Layer& layer, const Block& block) noexcept;
 /// Its output map, added to the residual stream.

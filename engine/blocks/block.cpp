@@ -6,6 +6,7 @@
 //     W_o · attention, W_o · attention to the memory, and W_down · inner
 //                                          inner(y) = act(W_up · y), or act(W_gate · y) · (W_up · y)
 //     parallel: x = (x + attention(norm(x))) + inner'(norm'(x))                (Wang and Komatsuzaki 2021)
+//     beside a recurrent part: x = (x + recurrent(norm(x))) + attention(norm(x))   (Zuo et al. 2025)
 #include "engine/blocks/block.h"
 
 #include "engine/blocks/adapters.h"
@@ -55,22 +56,12 @@ void run_parallel(Pass& pass, const Layer& layer, const Block& block) noexcept {
     add_inner(pass, t, block);
 }
 
-void run_recurrent(Pass& pass, const Block& block) noexcept {
-    const RecurrentTensors& t = pass.of_layer(pass.workspace.recurrent());
-    const PartNorms norms = part_norms(block, t);
-    Recurrent::mix(pass, block, norms.before);
-    const Linear output{.matrix = t.output,
-                        .bias = t.output_bias,
-                        .out = pass.hidden(),
-                        .n_stored = pass.stack().d_model,
-                        .epilogue = Epilogue::add};
-    const void* mixed = pass.operand(t.output.type, pass.attended(), pass.seq_len, t.output.n_cols);
-    add_to_stream(pass, "recurrent", output, mixed, block, norms);
-}
-
 void run_parts(Pass& pass, const Layer& layer, const Block& block) noexcept {
     if (has(Part::block_variants) && block.feed.parallel) return run_parallel(pass, layer, block);
-    if (has(Part::states) && block.recurrent) run_recurrent(pass, block);
+    if (has(Part::states) && block.recurrent) {
+        Recurrent::mix(pass, block, part_norms(block, pass.of_layer(pass.workspace.recurrent())).before);
+        if (!block.attention.n_heads) add_recurrent(pass, block);
+    }
     for (const Reads reads : {Reads::self, Reads::memory}) {
         if (!(reads == Reads::self ? block.attention.n_heads != 0
                                    : has(Part::vectors) && block.attention.cross_attention))
@@ -85,6 +76,18 @@ void run_parts(Pass& pass, const Layer& layer, const Block& block) noexcept {
 }
 
 }  // namespace
+
+void add_recurrent(Pass& pass, const Block& block) noexcept {
+    if (!has(Part::states)) return;
+    const RecurrentTensors& t = pass.of_layer(pass.workspace.recurrent());
+    const Linear output{.matrix = t.output,
+                        .bias = t.output_bias,
+                        .out = pass.hidden(),
+                        .n_stored = pass.stack().d_model,
+                        .epilogue = Epilogue::add};
+    const void* mixed = pass.operand(t.output.type, pass.attended(), pass.seq_len, t.output.n_cols);
+    add_to_stream(pass, "recurrent", output, mixed, block, part_norms(block, t));
+}
 
 /// What attention and a feed-forward part ask for.
 void Layer::plan(const Planning& p) noexcept {

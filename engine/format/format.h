@@ -88,9 +88,9 @@ inline constexpr bool kLongBlockRecords = has(Part::experts) || has(Part::latent
 inline constexpr std::size_t kStackRecordBytes = kLongBlockRecords ? 64 : 56,
                              kBlockRecordBytes = has(Part::states) ? 152 : kLongBlockRecords ? 144 : 104,
                              kHeadMapRecordBytes = 16, kAdapterRecordBytes = 16, kSoundRecordBytes = 24,
-                             kRecurrentRecordBytes = 40;
+                             kRecurrentRecordBytes = 48;
 /// Bytes of a record that are always written. The rest is left out if it is zero, as older readers want it.
-inline constexpr std::size_t kLeastStackRecordBytes = 56, kLeastBlockRecordBytes = 88;
+inline constexpr std::size_t kLeastStackRecordBytes = 56, kLeastBlockRecordBytes = 88, kLeastRecurrentRecordBytes = 40;
 
 /// Goes through a stack's record in the file's order: field(name, x, least, most) for a field as wide as x,
 /// field.wide(...) for one of four bytes of which fewer are kept, field.flags(x...) for bytes that are 0 or 1,
@@ -198,9 +198,10 @@ void for_each_recurrent_field(R& r, Field& field) {
     field("key_dim", r.key_dim, 1, kMaxWidth), field("value_dim", r.value_dim, 1, kMaxWidth),
     field("n_norm_groups", r.n_norm_groups, 0, kMaxHeads), field("step_least", r.step_least, 0, kMaxFloat),
     field("step_most", r.step_most, 0, kMaxFloat),
-    field("recurrence", r.kind, Recurrence::convolution, Recurrence::delta),
+    field("recurrence", r.kind, Recurrence::convolution, Recurrence::selective),
     field("n_taps", r.n_taps, std::uint8_t{1}, static_cast<std::uint8_t>(kMaxTaps));
     field.flags(r.shared_norm, r.gate_first, r.input_bias, r.kernel_bias, r.output_bias, r.keys_in_turn);
+    field("step_rank", r.step_rank, 0, kMaxWidth), field("inner_norm_epsilon", r.inner_norm_epsilon, 0, kMaxFloat);
     field.skip(4);
 }
 
@@ -362,7 +363,9 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     const bool output_columns = has(Part::columns) && s.output_columns && !adapter;
     const bool gates = has(Part::states) && attends && a.output_gate, recurs = has(Part::states) && b.recurrent && !adapter;
     const RecurrentShape& r = s.recurrent;
-    const bool has_states = recurs && r.has_states();
+    const bool has_states = recurs && r.has_states(), selects = recurs && r.kind == Recurrence::selective;
+    const bool norms_inner = selects && r.inner_norm_epsilon != 0.0f;
+    const std::uint32_t recurrent_cols = selects ? r.value_width() : s.d_model, n_steps = selects ? r.value_width() : r.n_heads;
     const std::uint32_t recurrent_norm_width = r.shared_norm && r.n_norm_groups ? r.value_width() / r.n_norm_groups : r.value_width();
     const auto tensor = [&](Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
         visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});

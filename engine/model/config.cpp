@@ -164,7 +164,9 @@ void check_gate_and_recurrence(const Stack& s, const Block& b, Checks& check) {
                 a.n_heads && a.has_output_map && !a.no_projections && !a.cross_attention && !b.latent.query_dim);
     if (!b.recurrent) return;
     check.expect(s.recurrent.kind != Recurrence::none, "a recurrent part of the stack", 1, 0);
-    check.expect(!a.n_heads && !b.feed.parallel && b.norm_place != NormPlace::within,
+    const bool beside = b.norm_place == NormPlace::pre && b.residual_scale == 0.0f && !a.output_gate &&
+                        !a.cross_attention && !b.latent.query_dim && a.has_output_map && !a.no_projections;
+    check.expect((!a.n_heads || beside) && !b.feed.parallel && b.norm_place != NormPlace::within,
                  "a recurrent block with what it cannot have", 0, 1);
 }
 
@@ -182,12 +184,15 @@ void check_recurrent(const RecurrentShape& r, Checks& check) {
     check.needs("step_least", r.step_least != 0.0f, r.step_most != 0.0f);
     check.expect(r.step_least <= r.step_most, "step_least at most step_most", 0, 1);
     check.needs("shared_norm", r.shared_norm, r.n_norm_groups != 0);
+    const bool selects = r.kind == Recurrence::selective;
+    check("step_rank", r.step_rank, selects, selects ? kMaxWidth : 0);
+    check.needs("inner_norm_epsilon", r.inner_norm_epsilon != 0.0f, selects);
     check.expect(!r.n_norm_groups || r.value_width() % r.n_norm_groups == 0, "n_norm_groups that divides values",
                  r.value_width(), r.n_norm_groups);
-    if (r.has_states()) return;
-    const bool plain =
-        r.n_heads == 1 && r.key_dim == r.value_dim && !r.n_norm_groups && !r.gate_first && !r.keys_in_turn;
-    check.expect(plain, "a short convolution with what it cannot have", 0, 1);
+    if (r.convolves_keys()) return;
+    const bool plain = r.n_heads == 1 && !r.n_norm_groups && !r.gate_first && !r.keys_in_turn;
+    if (selects) return check.expect(plain, "a selective state space with what it cannot have", 0, 1);
+    check.expect(plain && r.key_dim == r.value_dim, "a short convolution with what it cannot have", 0, 1);
     check("n_taps of a short convolution", std::uint32_t{r.n_taps}, 2, kMaxTaps);  // so that it has a state
 }
 

@@ -141,7 +141,7 @@ struct RecurrentTensors {
     static void plan(const Planning& planning) noexcept;
     [[nodiscard]] static constexpr bool needed(const Stack&, const Block& b) noexcept { return b.recurrent; }
     [[nodiscard]] constexpr std::uint64_t macs(const Block&) const noexcept {
-        return macs_of(query, key, value, gate, step, rate, output);
+        return macs_of(query, key, value, gate, step, rate, output, step_down);
     }
 };
 

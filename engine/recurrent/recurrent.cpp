@@ -5,8 +5,9 @@
 //     o = what the head's state gives for q, once k and v have changed it     (kernels.h: UpdateState)
 //     x = x + W_o · norm'(o)·z, or W_o · norm'(o·z)
 //
-// or, where it has no states, q · convolution(k · v) in place of o and z. One row after another is the definition: it does not depend
-// on how a prompt is split. Channels, heads and columns of states are shared out among members.
+// or, where it has no states, q · convolution(k · v) in place of o and z. A selective part has q, k and d of maps of v, and a d and an A
+// for each value. One row after another is the definition: it does not depend on how a prompt is split. Channels, heads and columns of
+// states are shared out among members.
 #include "engine/recurrent/recurrent.h"
 
 #include <cmath>
@@ -17,17 +18,20 @@
 namespace fovea {
 namespace {
 
-/// Where the parts of a row lie: what maps make, in `projected`; what the convolution leaves, in `attended`.
+/// Where the parts of a row lie: what maps make, in `projected`; what the convolution leaves, in `attended`, and what selects behind it.
+/// Where a decay follows from the step, selective parts have the step's first map.
 struct RowParts {
-    std::uint64_t key, value, gate, rate, decay, end;
+    std::uint64_t query, key, value, gate, rate, decay, end;
 
-    explicit constexpr RowParts(const RecurrentShape& r) noexcept
-        : key(r.query_width()),
-          value(key + r.query_width()),
-          gate(pad(value + r.value_width())),
+    explicit constexpr RowParts(const RecurrentShape& r, bool selects) noexcept
+        : query(selects ? pad(r.value_width()) : 0),
+          key(query + r.query_width()),
+          value(selects ? 0 : key + r.query_width()),
+          gate(pad(selects ? key + r.query_width() : value + r.value_width())),
           rate(gate + (r.has_states() ? pad(r.value_width()) : 0)),
-          decay(rate + (r.has_states() ? pad(r.n_heads) : 0)),
-          end(decay + (r.has_states() ? pad(r.n_heads) : 0)) {}
+          decay(rate + (r.has_states() ? pad(selects ? r.value_width() : r.n_heads) : 0)),
+          end(decay + (r.has_states() ? pad(selects ? r.step_rank : r.n_heads) : 0)) {}
+    explicit constexpr RowParts(const RecurrentShape& r) noexcept : RowParts(r, r.kind == Recurrence::selective) {}
 };
 
 class RecurrentPart {
@@ -44,6 +48,7 @@ public:
         project(norm);
         convolve();
         if (!r_.has_states()) return;
+        if (selects()) select();
         update_states();
         gate_and_norm();
     }
@@ -61,40 +66,68 @@ private:
         return {reinterpret_cast<const float*>(at(state.from)), reinterpret_cast<float*>(at(state.to))};
     }
 
-    /// Products of weights whose operands have one kind go together.
+    [[nodiscard]] bool selects() const noexcept { return r_.kind == Recurrence::selective; }
+
+    [[nodiscard]] static Linear part(const Matrix& matrix, VectorOffset bias, const Rows& rows, std::uint64_t at,
+                                     Activation activation = Activation::none) noexcept {
+        return {.matrix = matrix,
+                .bias = bias,
+                .out = {rows.data + at, rows.stride},
+                .n_stored = matrix.n_rows,
+                .activation = activation};
+    }
     void project(const NormWeights& norm) noexcept {
         const Rows out = pass_.projected();
-        const bool heads = r_.has_states(), by_delta = r_.kind == Recurrence::delta;
-        const auto part = [&](const Matrix& matrix, VectorOffset bias, std::uint64_t at, Activation activation) {
-            return Linear{.matrix = matrix,
-                          .bias = bias,
-                          .out = {out.data + at, out.stride},
-                          .n_stored = matrix.n_rows,
-                          .activation = activation};
-        };
-        const Linear parts[] = {part(t_.query, t_.query_bias, 0, Activation::none),
-                                part(t_.key, t_.key_bias, at_.key, Activation::none),
-                                part(t_.value, t_.value_bias, at_.value, Activation::none),
-                                part(t_.gate, t_.gate_bias, at_.gate, Activation::silu),
-                                part(t_.step, t_.step_bias, by_delta ? at_.decay : at_.rate, Activation::softplus),
-                                part(t_.rate, 0, at_.rate, Activation::sigmoid)};
-        const std::size_t n = !heads ? 3 : by_delta ? 6 : 5;
-        for (std::size_t first = 0, end; first < n; first = end) {
+        const bool by_delta = r_.kind == Recurrence::delta;
+        const Linear parts[] = {part(t_.query, t_.query_bias, out, 0),
+                                part(t_.key, t_.key_bias, out, at_.key),
+                                part(t_.value, t_.value_bias, out, at_.value),
+                                part(t_.gate, t_.gate_bias, out, at_.gate, Activation::silu),
+                                part(t_.step, t_.step_bias, out, by_delta ? at_.decay : at_.rate, Activation::softplus),
+                                part(t_.rate, 0, out, at_.rate, Activation::sigmoid)};
+        const std::size_t first = selects() ? 2 : 0, end = selects() ? 4 : !r_.has_states() ? 3 : by_delta ? 6 : 5;
+        multiply(std::span(parts).subspan(first, end - first), pass_.hidden(), pass_.stack().d_model, norm);
+    }
+    /// Products of weights whose operands have one kind go together.
+    void multiply(std::span<const Linear> parts, const ConstRows& rows, std::uint32_t width,
+                  const NormWeights& norm = {}) noexcept {
+        for (std::size_t first = 0, end; first < parts.size(); first = end) {
             const Type type = parts[first].matrix.type;
-            for (end = first + 1; end < n && operand_kind(parts[end].matrix.type) == operand_kind(type);) ++end;
-            const void* operand = pass_.operand(type, pass_.hidden(), pass_.seq_len, pass_.stack().d_model, norm);
-            pass_.multiply("recurrent projections", {}, std::span(parts).subspan(first, end - first), operand,
-                           pass_.seq_len);
+            for (end = first + 1; end < parts.size() && operand_kind(parts[end].matrix.type) == operand_kind(type);)
+                ++end;
+            const void* operand = pass_.operand(type, rows, pass_.seq_len, width, norm);
+            pass_.multiply("recurrent projections", {}, parts.subspan(first, end - first), operand, pass_.seq_len);
         }
+    }
+
+    /// Queries, keys and steps from what the convolution leaves.
+    void select() noexcept {
+        const Rows values = pass_.attended(), out = pass_.projected(), narrow = {out.data + at_.decay, out.stride};
+        const Linear first[] = {part(t_.query, 0, values, at_.query), part(t_.key, 0, values, at_.key),
+                                part(t_.step_down, 0, narrow, 0)};
+        multiply(first, values, r_.value_width());
+        if (r_.inner_norm_epsilon != 0.0f)
+            pass_.phase("recurrent norm", {}, in_parts(pass_.seq_len), [&](Pass::Share mine) {
+                for (std::uint32_t row = mine.begin; row < mine.end; ++row) {
+                    norm_part(t_.query_norm, r_.key_dim, values[row] + at_.query);
+                    norm_part(t_.key_norm, r_.key_dim, values[row] + at_.key);
+                    norm_part(t_.step_norm, r_.step_rank, narrow[row]);
+                }
+            });
+        const Linear step = part(t_.step, t_.step_bias, out, at_.rate, Activation::softplus);
+        multiply({&step, 1}, narrow, r_.step_rank);
+    }
+    void norm_part(VectorOffset weight, std::uint32_t n, float* x) const noexcept {
+        pass_.norm({Norm::rms, weight, 0, r_.inner_norm_epsilon}, x, n, x);
     }
 
     /// Units: of each sequence its heads of queries, keys and values, or its panels of channels; then rows, whose rates and decays
     /// follow from the step.
     void convolve() noexcept {
         const std::uint32_t n_queries = r_.n_key_heads, n_of_channels = 2 * n_queries + r_.n_heads;
-        const std::uint32_t n_each = r_.has_states() ? n_of_channels : static_cast<std::uint32_t>(n_panels());
+        const std::uint32_t n_each = r_.convolves_keys() ? n_of_channels : static_cast<std::uint32_t>(n_panels());
         const auto n_sequences = static_cast<std::uint32_t>(pass_.self.size());
-        const std::uint32_t n_convolved = n_each * n_sequences, n_rows = r_.has_states() ? pass_.seq_len : 0;
+        const std::uint32_t n_convolved = n_each * n_sequences, n_rows = r_.convolves_keys() ? pass_.seq_len : 0;
         fill_norms();
         pass_.phase("recurrent convolution", pass_.all(pass_.attended(), r_.n_channels()),
                     in_parts(n_convolved + n_rows), [&](Pass::Share mine) {
@@ -109,7 +142,7 @@ private:
     void convolve(const Sequence& s, std::uint32_t unit) noexcept {
         const std::uint32_t n_queries = r_.n_key_heads;
         std::uint32_t first = unit * kLanes, n = r_.n_channels() - first < kLanes ? r_.n_channels() - first : kLanes;
-        if (r_.has_states()) {
+        if (r_.convolves_keys()) {
             const bool is_value = unit >= 2 * n_queries;
             first = is_value ? 2 * r_.query_width() + (unit - 2 * n_queries) * r_.value_dim : unit * r_.key_dim;
             n = is_value ? r_.value_dim : r_.key_dim;
@@ -194,14 +227,18 @@ private:
             kept_inputs(r_) + (std::uint64_t{head} * state_panels(r_) + panel) * r_.key_dim * kLanes;
         const std::uint64_t of_value = std::uint64_t{head} * r_.value_dim + column;
         const float* skip = pass_.workspace.vector(t_.skip);
-        pass_.workspace.kernels->floats.update_state({.query = row + std::uint64_t{key_head} * r_.key_dim,
+        const float* exponent = selects() ? pass_.workspace.vector(t_.decay) + of_value : nullptr;
+        const std::uint64_t own = selects() ? of_value : head;  // rates and skips
+        pass_.workspace.kernels->floats.update_state({.query = row + at_.query + std::uint64_t{key_head} * r_.key_dim,
                                                       .key = row + at_.key + std::uint64_t{key_head} * r_.key_dim,
                                                       .value = row + at_.value + of_value,
                                                       .stride = static_cast<std::size_t>(convolved.stride),
                                                       .decay = projected[s.row] + at_.decay + head,
-                                                      .rate = projected[s.row] + at_.rate + head,
+                                                      .rate = projected[s.row] + at_.rate + own,
                                                       .scalar_stride = static_cast<std::size_t>(projected.stride),
-                                                      .skip = skip ? skip + head : nullptr,
+                                                      .skip = skip ? skip + own : nullptr,
+                                                      .exponent = exponent,
+                                                      .exponent_stride = r_.value_width(),
                                                       .from = state.from ? state.from + at : nullptr,
                                                       .state = state.to + at,
                                                       .out = projected[s.row] + of_value,
@@ -247,10 +284,11 @@ void RecurrentTensors::plan(const Planning& p) noexcept {
     for (const Block& b : p.stack.used_blocks()) any |= b.recurrent;
     if (!any) return;
     const RecurrentShape& r = p.stack.recurrent;
-    grow_to(p.map.projected_stride, RowParts(r).end);
-    grow_to(p.map.attended_stride, pad(r.n_channels()));
+    const RowParts at(r);
+    grow_to(p.map.projected_stride, at.end);
+    grow_to(p.map.attended_stride, r.kind == Recurrence::selective ? at.gate : pad(r.n_channels()));
     grow_to(p.map.scratch_stride, 2 * pad(r.key_dim));
-    grow_to(p.widest.operand, r.value_width());
+    grow_to(p.widest.operand, r.value_width(), r.step_rank);
 }
 
 void Recurrent::mix(Pass& pass, const Block& block, const NormWeights& norm) noexcept {

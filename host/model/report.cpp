@@ -15,6 +15,7 @@ const char* recurrence_name(Recurrence kind) {
         case Recurrence::convolution: return "gated short convolution";
         case Recurrence::state_space: return "state space (Mamba-2)";
         case Recurrence::delta: return "gated delta rule";
+        case Recurrence::selective: return "selective state space (Mamba)";
     }
     return "unknown recurrence";
 }
@@ -102,7 +103,7 @@ void describe_block(std::ostream& out, const Block& b) {
         if (a.cross_attention) out << ", cross-attention";
         out << "\n";
     }
-    if (b.recurrent) out << "    recurrent     in place of attention\n";
+    if (b.recurrent) out << "    recurrent     " << (a.n_heads ? "beside" : "in place of") << " attention\n";
     if (e.n) {
         out << "    experts       " << with_separators(e.n_used) << " of " << with_separators(e.n) << " for each token"
             << (e.normalize ? ", weights normalized" : "")

@@ -161,6 +161,7 @@ struct InputShape {
 
 /// What a recurrent part does with a row's query q, key k and value v. Those go through a convolution over time first, each channel by
 /// itself, with SiLU behind it. Each head has a state S of [key_dim, value_dim], which starts at zero.
+/// ⊙ multiplies element by element.
 enum class Recurrence : std::uint8_t {
     none = 0,
     /// out = q · convolution(k · v), without SiLU and without heads (Liquid AI 2025, gated short convolutions).
@@ -170,6 +171,9 @@ enum class Recurrence : std::uint8_t {
     /// S = e^(A·d)·S;  S = S + k (b·(v − Sᵀ k))ᵀ;  out = Sᵀ q;  b: sigmoid of a map. q and k have length 1, and q is divided by
     /// √key_dim (Yang et al. 2025, eq. 10, gated delta rule).
     delta = 3,
+    /// S = e^(A ⊙ 1dᵀ) ⊙ S + k (d ⊙ v)ᵀ;  out = Sᵀ q + D ⊙ v. A is [key_dim, value_dim], D and d have a number for each value. The
+    /// convolution goes over values alone; q, k and d are maps of what it leaves (Gu and Dao 2023, algorithm 2, Mamba). One head.
+    selective = 4,
 };
 
 /// The recurrent part that some of a stack's blocks have. What it leaves is gated by the SiLU of a map and normed, then mapped to
@@ -189,13 +193,19 @@ struct RecurrentShape {
     bool input_bias = false, kernel_bias = false, output_bias = false;  ///< of the maps that read a row, ...
     /// Head h has the queries and keys of h mod n_key_heads, not of h·n_key_heads / n_heads.
     bool keys_in_turn = false;
+    std::uint32_t step_rank = 0;      ///< selective: d is softplus of a map of a map to this width
+    float inner_norm_epsilon = 0.0f;  ///< selective: q, k and that map's rows have an RMS norm each; 0: none
 
+    /// Whether q and k go through the convolution, and not only values.
+    [[nodiscard]] constexpr bool convolves_keys() const noexcept {
+        return kind == Recurrence::state_space || kind == Recurrence::delta;
+    }
     /// Elements of the queries of a row, which are those of its keys, and of its values.
     [[nodiscard]] constexpr std::uint32_t query_width() const noexcept { return n_key_heads * key_dim; }
     [[nodiscard]] constexpr std::uint32_t value_width() const noexcept { return n_heads * value_dim; }
-    /// What the convolution goes over: queries, keys and values side by side; Recurrence::convolution's k · v.
+    /// What the convolution goes over: queries, keys and values side by side; values alone; Recurrence::convolution's k · v.
     [[nodiscard]] constexpr std::uint32_t n_channels() const noexcept {
-        return kind == Recurrence::convolution ? value_width() : 2 * query_width() + value_width();
+        return convolves_keys() ? 2 * query_width() + value_width() : value_width();
     }
     [[nodiscard]] constexpr bool has_states() const noexcept { return kind > Recurrence::convolution; }
     bool operator==(const RecurrentShape&) const = default;
@@ -211,7 +221,9 @@ struct Block {
     /// This block's matrices are quantized with column scales: each column of an input is multiplied by its own power of two
     /// before it is quantized, and the matrices' columns are divided by it (Xiao et al. 2023). Not for experts.
     bool column_scales = false;
-    bool recurrent = false;  ///< in place of attention: the stack's RecurrentShape
+    /// The stack's RecurrentShape is in place of attention or, where there are heads, beside it: both read norm(x), and x becomes
+    /// (x + recurrent) + attention.
+    bool recurrent = false;
     FeedForwardShape feed;
     InputShape inputs;
     LatentShape latent;

@@ -5,6 +5,7 @@ Needs gguf, torch and transformers. Shapes are those of gguf_shapes.py.
 import json
 
 import gguf
+import gguf_recurrent
 import numpy
 from safetensors.torch import load_file
 
@@ -15,7 +16,8 @@ ARCHITECTURES = {"gemma3_text": "gemma3", "gemma4_text": "gemma4", "phi": "phi2"
                  "glm4v_text": "glm4", "ministral3": "mistral3", "gpt_bigcode": "starcoder",
                  "glm4_moe": "glm4moe", "ernie4_5_moe": "ernie4_5-moe", "exaone_moe": "exaone-moe", "minimax_m2": "minimax-m2",
                  "granitemoeshared": "granitemoe", "granitemoehybrid": "granitemoe", "qwen3_vl_moe_text": "qwen3vlmoe",
-                 "qwen3_5_text": "qwen35", "qwen3_5_moe_text": "qwen35moe"}
+                 "qwen3_5_text": "qwen35", "qwen3_5_moe_text": "qwen35moe", "qwen3_next": "qwen3next", "lfm2_moe": "lfm2moe",
+                 "falcon_mamba": "mamba", "falcon_h1": "falcon-h1"}
 # Query and key rows of halves become adjacent pairs.
 PERMUTED = ("llama", "arcee", "olmo", "granite", "smollm3", "mistral3", "internlm2", "xverse", "baichuan", "minicpm",
             "granitemoe", "granitehybrid")
@@ -86,34 +88,17 @@ def fused(pairs):
         yield f"{layer}.attn_qkv.{suffix}", numpy.concatenate([parts[layer, suffix, part] for part in "qkv"])
 
 
-def has_other_order(fields):
-    """Whether in_turn changes anything: a sum over heads is then rounded otherwise."""
-    return 1 < fields.get("linear_num_key_heads", 1) < fields["linear_num_value_heads"]
-
-
-def in_turn(name, weight, config):
-    """Heads of values, of which those of one key follow each other, in the order in which each key has one in turn."""
-    n_keys, n_values = config["linear_num_key_heads"], config["linear_num_value_heads"]
-    if ".linear_attn." not in name or name.endswith("linear_attn.norm.weight"):
-        return weight
-    axis = 1 if ".out_proj." in name else 0
-    n_others = 2 * n_keys * config["linear_key_head_dim"] if name.endswith(("in_proj_qkv.weight", "conv1d.weight")) else 0
-    others, values = numpy.split(weight, [n_others], axis)
-    shape = values.shape
-    turned = values.reshape(*shape[:axis], n_keys, n_values // n_keys, -1, *shape[axis + 1:]).swapaxes(axis, axis + 1)
-    return numpy.concatenate([others, turned.reshape(shape)], axis)
-
-
 def converted_tensors(config, folder, architecture, alone=False):
-    """(name, array) of every tensor of the folder as the file has it; with `alone` each expert has its own, as once."""
+    """(name, array) of every tensor of the folder as the file has it; with `alone` as once: each expert has its own."""
     kind = config["model_type"]
-    n_layers = next(config[k] for k in ("num_hidden_layers", "n_layer", "n_layers") if k in config)
-    n_heads = next(config[k] for k in ("num_attention_heads", "n_head", "n_heads") if k in config)
+    n_layers = gguf_recurrent.n_layers(config)
+    n_heads = next((config[k] for k in ("num_attention_heads", "n_head", "n_heads") if k in config), 0)
     n_kv_heads = config.get("num_key_value_heads", n_heads)
     if kind == "falcon":
         n_kv_heads = config["num_kv_heads"] if config["new_decoder_architecture"] else 1
     # The architecture's names, of which others are a part, but for those of Ling.
-    own = architecture if architecture in ("bailingmoe2", "granitehybrid") else ARCHITECTURES.get(kind, kind)
+    with_own = "bailingmoe2", "granitehybrid", "nemotron_h_moe"
+    own = architecture if architecture in with_own else ARCHITECTURES.get(kind, kind)
     names = gguf.get_tensor_name_map(next(a for a, n in gguf.MODEL_ARCH_NAMES.items() if n == own), n_layers)
     heads, experts = {}, {}
     saved = load_file(folder / "model.safetensors")
@@ -132,18 +117,9 @@ def converted_tensors(config, folder, architecture, alone=False):
         if kind == "gpt_oss" and ".experts." in name:
             yield from of_packed_experts(name, weight)
             continue
-        if kind.startswith("qwen3_5"):
-            weight = in_turn(name, weight, config)
-        if name.endswith((".A_log", ".D")):
-            values = -numpy.exp(weight.astype(numpy.float64)) if name.endswith("A_log") else weight
-            values = values.astype(numpy.float32)
-            yield names.get_name(name), values if kind.startswith("qwen3_5") else values.reshape(-1, 1)
-            continue
-        if name.endswith((".conv.weight", ".conv1d.weight")):
-            weight = weight.squeeze(1)
-        if name.endswith(".mamba.norm.weight"):
-            weight = weight.reshape(config["mamba_n_groups"], -1)
-        name = name.replace(".dt_bias", ".dt_proj.bias")
+        *others, (name, weight) = gguf_recurrent.converted(name, weight, config, alone)
+        for other, array in others:
+            yield names.get_name(other, try_suffixes=(".weight",)), array
         if name.endswith((".sinks", ".layer_scalar")):
             name += ".weight"
         if ".norms." in name:  # a tensor a head
@@ -152,6 +128,7 @@ def converted_tensors(config, folder, architecture, alone=False):
             continue
         if ".experts." in name:  # a tensor an expert
             start, number, part, _ = name.replace("block_sparse_moe", "mlp").rsplit(".", 3)
+            start = start.removesuffix(".experts") if part.startswith("ffn_") else start
             experts.setdefault(f"{start}.{EXPERT_PARTS.get(part, part)}", {})[int(number)] = weight
             continue
         if "kv_b_proj" in name and kind == "deepseek_v3":
@@ -164,7 +141,8 @@ def converted_tensors(config, folder, architecture, alone=False):
             name, weight = name.replace("correction_bias", "correction.bias"), weight.reshape(-1)
         if "shared_expert_gate" in name:
             weight = weight[0]
-        if kind.startswith(("gemma", "nemotron", "qwen3_5")) and ".linear_attn.norm" not in name and kind != "gemma4_text" and "norm" in name and name.endswith(".weight"):
+        less_one = kind.startswith(("gemma", "nemotron")) or kind in gguf_recurrent.DELTA
+        if less_one and ".linear_attn.norm" not in name and kind not in ("gemma4_text", "nemotron_h") and "norm" in name and name.endswith(".weight"):
             weight = weight + numpy.float32(1)
         if "query_key_value" in name:
             weight = stacked(weight, n_heads, n_kv_heads)
@@ -183,7 +161,7 @@ def converted_tensors(config, folder, architecture, alone=False):
             yield f"blk.{name.split('.')[2]}.attn_{name[-len('q_proj.weight')]}.weight", weight  # to be one
             continue
         yield names.get_name(name, try_suffixes=(".weight", ".bias")), weight
-    if alone:
+    if alone and kind not in gguf_recurrent.DELTA:
         for start, parts in experts.items():
             name = names.get_name(start + ".weight", try_suffixes=(".weight",))
             yield from ((name.replace("_exps", f".{i}"), weight) for i, weight in parts.items())
@@ -267,25 +245,6 @@ def add_granite_keys(writer, config):
         writer.add_expert_shared_feed_forward_length(config["shared_intermediate_size"])
 
 
-def add_delta_keys(writer, config):
-    n_heads = config["linear_num_value_heads"]
-    writer.add_ssm_conv_kernel(config["linear_conv_kernel_dim"])
-    writer.add_ssm_state_size(config["linear_key_head_dim"])
-    writer.add_ssm_group_count(config["linear_num_key_heads"])
-    writer.add_ssm_inner_size(config["linear_value_head_dim"] * n_heads)
-    writer.add_ssm_time_step_rank(n_heads)
-    writer.add_full_attention_interval(config["layer_types"].index("full_attention") + 1)
-
-
-def add_mamba_keys(writer, config):
-    writer.add_ssm_conv_kernel(config["mamba_d_conv"])
-    writer.add_ssm_state_size(config["mamba_d_state"])
-    writer.add_ssm_group_count(config["mamba_n_groups"])
-    writer.add_ssm_inner_size(config["mamba_expand"] * config["hidden_size"])
-    writer.add_ssm_time_step_rank(config["mamba_n_heads"])
-    writer.add_rope_scaling_finetuned(config.get("position_embedding_type") == "rope")
-
-
 def add_keys(writer, config, architecture):
     """The metadata of that configuration."""
     kind = config["model_type"]
@@ -293,9 +252,10 @@ def add_keys(writer, config, architecture):
     def first(*keys, otherwise=None):
         return next((config[key] for key in keys if config.get(key) is not None), otherwise)
 
-    d_model, n_heads = first("hidden_size", "d_model", "n_embd"), first("num_attention_heads", "n_head", "n_heads")
+    d_model = first("hidden_size", "d_model", "n_embd")
+    n_heads = first("num_attention_heads", "n_head", "n_heads", otherwise=0)
     writer.add_embedding_length(d_model)
-    writer.add_block_count(first("num_hidden_layers", "n_layer", "n_layers"))
+    writer.add_block_count(gguf_recurrent.n_layers(config))
     writer.add_context_length(first("max_position_embeddings", "max_seq_len", "n_positions", otherwise=2048))
     writer.add_head_count(n_heads)
     n_kv_heads = first("num_key_value_heads", otherwise=n_heads)
@@ -303,33 +263,28 @@ def add_keys(writer, config, architecture):
         n_kv_heads = config["num_kv_heads"] if config["new_decoder_architecture"] else 1
     if kind == "gpt_bigcode":
         n_kv_heads = 1
-    if kind == "lfm2" or architecture == "granitehybrid":
-        kinds = config.get("layer_types") or [
-            "full_attention" if i in config["full_attn_idxs"] else "conv" for i in range(config["num_hidden_layers"])]
-        n_kv_heads = [n_kv_heads if kind_of == "full_attention" else 0 for kind_of in kinds]
+    if kind in gguf_recurrent.NAMED_BY_LAYERS or architecture == "granitehybrid":
+        n_kv_heads = gguf_recurrent.of_attending(config, n_kv_heads)
     writer.add_head_count_kv(n_kv_heads)
-    head_dim = first("head_dim", otherwise=d_model // n_heads)
-    if head_dim * n_heads != d_model and "kv_lora_rank" not in config:
+    head_dim = first("head_dim", otherwise=d_model // n_heads if n_heads else 0)
+    if n_heads and head_dim * n_heads != d_model and "kv_lora_rank" not in config:
         writer.add_key_length(head_dim)
         writer.add_value_length(head_dim)
     writer.add_layer_norm_eps(1e-5 if kind == "olmo" else first("layer_norm_eps", "norm_epsilon", "layer_norm_epsilon",
                                                                otherwise=1e-5))
-    writer.add_layer_norm_rms_eps(first("rms_norm_eps", "norm_eps", otherwise=1e-5))
+    writer.add_layer_norm_rms_eps(first("rms_norm_eps", "norm_eps", "layer_norm_epsilon", otherwise=1e-5))
     d_ff = first("intermediate_size", "ffn_hidden_size", "n_inner", otherwise=4 * d_model)
     if kind == "lfm2" and config["block_auto_adjust_ff_dim"]:
         multiple = config["block_multiple_of"]
         d_ff = -(-int(config["block_ffn_dim_multiplier"] * int(2 * d_ff / 3)) // multiple) * multiple
     n_experts = first("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+    if kind == "nemotron_h":  # which has the number without experts too
+        n_experts = None
     if kind == "granitemoehybrid" and not n_experts:
         d_ff = config["shared_intermediate_size"]
     if kind != "qwen3_5_moe_text":
         writer.add_feed_forward_length(2 * d_ff if architecture == "qwen" else d_ff)
-    if kind.startswith("qwen3_5"):
-        add_delta_keys(writer, config)
-    if kind == "lfm2":
-        writer.add_shortconv_l_cache(config["conv_L_cache"])
-    if architecture == "granitehybrid":
-        add_mamba_keys(writer, config)
+    gguf_recurrent.add_keys(writer, config, architecture)
     if n_experts:
         writer.add_expert_count(n_experts)
         writer.add_expert_used_count(first("num_experts_per_tok", "moe_k"))
@@ -410,7 +365,8 @@ def write_gguf(folder, path, narrow=False, alone=False, architecture=None, more=
     """
     whole = json.loads((folder / "config.json").read_text())
     config = whole.get("text_config", whole) | {"tie_word_embeddings": whole.get("tie_word_embeddings", False)}
-    architecture = architecture or ARCHITECTURES.get(config["model_type"], config["model_type"])
+    usual = ARCHITECTURES.get(config["model_type"], config["model_type"])
+    architecture = gguf_recurrent.architecture_of(config, architecture or usual)
     writer = gguf.GGUFWriter(path, architecture)
     add_keys(writer, config, architecture)
     if more:

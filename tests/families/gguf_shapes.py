@@ -1,6 +1,6 @@
 """What models of gguf_models.py there are: what such a file can say, for some numbers follow from the architecture's name."""
 import shapes
-from recurrent_shapes import delta
+from recurrent_shapes import delta, mamba2, partly
 from settings import TINY, llama_like, rope
 
 TOKENS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
@@ -107,7 +107,20 @@ SHAPES = {  # the first of each is the smallest
     "qwen3_5_text": [at_intervals(fields, 2) for fields in
                      [llama_like(**TINY, head_dim=8, **delta(2, 4, 4, 6)), *shapes.SHAPES["qwen3_5_text"]]],
     "qwen3_5_moe_text": [at_intervals(fields, 2) for fields in shapes.SHAPES["qwen3_5_moe_text"]],
+    "qwen3_next": [at_intervals(shapes.SHAPES["qwen3_next"][0], 2),
+                   at_intervals(llama_like(hidden=36, heads=6, kv_heads=3, head_dim=12, d_ff=41, layers=3, num_experts=7,
+                                           num_experts_per_tok=3, moe_intermediate_size=19, rope_parameters=partly(0.5),
+                                           shared_expert_intermediate_size=20, **delta(2, 6, 17, 18, 3)), 3)],
     "lfm2": [shapes.SHAPES["lfm2"][0], shapes.SHAPES["lfm2"][2]],
+    "lfm2_moe": [shapes.SHAPES["lfm2_moe"][0], shapes.SHAPES["lfm2_moe"][2] | dict(tie_word_embeddings=True)],
+    # Such files do not bound steps, and have no biases of maps.
+    "mamba2": [shapes.SHAPES["mamba2"][0], mamba2(36, 6, 3, 17, layers=3, conv_kernel=3), shapes.SHAPES["mamba2"][2]],
+    "mamba": [shapes.SHAPES["mamba"][0], shapes.SHAPES["mamba"][1] | dict(use_bias=False), shapes.SHAPES["mamba"][2]],
+    # Such files have one epsilon.
+    "falcon_mamba": [fields | dict(use_bias=False, mixer_rms_eps=1e-5) for fields in shapes.SHAPES["falcon_mamba"]],
+    "jamba": [fields | dict(mamba_proj_bias=False) for fields in shapes.SHAPES["jamba"]],
+    "falcon_h1": shapes.SHAPES["falcon_h1"][:2],
+    "nemotron_h": [fields | dict(use_bias=False, time_step_min=1e-9, tie_word_embeddings=False) for fields in shapes.SHAPES["nemotron_h"]],
     "granitehybrid": [shapes.SHAPES["granitemoehybrid"][3] | dict(position_embedding_type="rope"),
                       shapes.SHAPES["granitemoehybrid"][4] | dict(mamba_proj_bias=False)],
     # Ling 2.0, which transformers has no class of, computes what GLM 4.5 does.

@@ -94,8 +94,9 @@ def layer_of(fovea, folder, work):
     parts = [found.group(1) if (found := re.search(rf"^    {name:14}(.*)$", text, re.M)) else "none"
              for name in ("attention", "feed-forward", "norm")]
     attention = re.sub(r"^.* of \d+, ", "", parts[0])
-    if recurrent := re.search(r"^    recurrent     (?!in place)([^,\n]*)", text, re.M):
-        attention = recurrent.group(1) + ("" if parts[0] == "none" else "; attention: " + attention)
+    if recurrent := re.search(r"^    recurrent     (?!in place|beside)([^,\n]*)", text, re.M):
+        beside = " beside attention: " if "beside attention\n" in text else "; attention: "
+        attention = recurrent.group(1) + ("" if parts[0] == "none" else beside + attention)
     if experts := re.search(r"^ +experts +(.*)$", text, re.M):
         attention += "; experts, " + re.sub(r"shared of [0-9,]+", "shared", experts.group(1))
     if parts[1] == "none":

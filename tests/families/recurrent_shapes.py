@@ -21,6 +21,24 @@ def mamba2(hidden, heads, groups, state, layers=2, vocab=37, **more):
                 num_hidden_layers=layers, vocab_size=vocab, **more)
 
 
+def selective(hidden, state, layers=2, vocab=37, **more):
+    return dict(hidden_size=hidden, state_size=state, num_hidden_layers=layers, vocab_size=vocab, **more)
+
+
+def jamba(period, offset, state, rank, kernel=4, expert_period=2, expert_offset=1, **more):
+    return llama_like(attn_layer_period=period, attn_layer_offset=offset, expert_layer_period=expert_period,
+                      expert_layer_offset=expert_offset, mamba_d_state=state, mamba_dt_rank=rank, mamba_d_conv=kernel,
+                      **more)
+
+
+def falcon_h1(inner, n_states, groups, state, *, attends=(1.0, 1.0, 1.0), recurs=(1.0, 1.0), maps=(1.0,) * 5,
+              feeds=(1.0, 1.0), **more):
+    return llama_like(mamba_d_ssm=inner, mamba_n_heads=n_states, mamba_d_head=inner // n_states, mamba_n_groups=groups,
+                      mamba_d_state=state, attention_in_multiplier=attends[0], key_multiplier=attends[1],
+                      attention_out_multiplier=attends[2], ssm_in_multiplier=recurs[0], ssm_out_multiplier=recurs[1],
+                      ssm_multipliers=list(maps), mlp_multipliers=list(feeds), **more)
+
+
 def nemotron(kinds, n_states, dim, groups, state, **more):
     return without(llama_like(layers_block_type=kinds, mamba_num_heads=n_states, mamba_head_dim=dim, n_groups=groups,
                               ssm_state_size=state, **more), "num_hidden_layers")
@@ -83,6 +101,32 @@ SHAPES = {
                    mlp_bias=True, rope_parameters=rope(100.0), **mamba(6, 16, 3, 17, 3, mamba_proj_bias=True)),
         llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, layers=3, attn_layer_indices=[1, 2],
                    tie_word_embeddings=True, **mamba(5, 16, 1, 16, 2, mamba_conv_bias=False)),
+    ],
+    "mamba": [
+        selective(12, 5, vocab=23),
+        selective(36, 17, layers=3, conv_kernel=3, use_bias=True, time_step_rank=7, tie_word_embeddings=False),
+        selective(40, 16, conv_kernel=2, use_conv_bias=False, expand=3, layer_norm_epsilon=1e-3),
+    ],
+    "falcon_mamba": [
+        selective(12, 5, vocab=23),
+        selective(36, 17, layers=3, conv_kernel=3, use_bias=True, time_step_rank=7, mixer_rms_eps=1e-2),
+        selective(40, 16, conv_kernel=2, use_conv_bias=False, tie_word_embeddings=False),
+    ],
+    "jamba": [
+        jamba(2, 1, 5, 3, **TINY, num_experts=4, num_experts_per_tok=2),
+        jamba(3, 0, 17, "auto", 3, 2, 0, hidden=36, heads=6, kv_heads=3, d_ff=41, layers=3, num_experts=7,
+              num_experts_per_tok=6, mamba_proj_bias=True),
+        jamba(2, 0, 16, 20, 2, hidden=40, heads=5, kv_heads=1, d_ff=33, layers=3, num_experts=1,
+              num_experts_per_tok=1, mamba_conv_bias=False, mamba_expand=1, tie_word_embeddings=True),
+    ],
+    "falcon_h1": [
+        falcon_h1(24, 2, 1, 5, **TINY, maps=(0.5, 2.0, 0.25, 4.0, 0.5), recurs=(2.0, 0.5), attends=(0.5, 2.0, 4.0),
+                  feeds=(2.0, 0.5), embedding_multiplier=4.0, lm_head_multiplier=0.25),
+        falcon_h1(54, 6, 3, 17, hidden=36, heads=6, kv_heads=3, d_ff=41, layers=3, mamba_d_conv=3,
+                  mamba_rms_norm=True, mamba_norm_before_gate=False, maps=(0.35, 0.7, 1.4, 2.1, 0.6), recurs=(1.3, 0.3),
+                  attends=(0.9, 0.4, 1.7), feeds=(0.9, 0.6), embedding_multiplier=5.6, lm_head_multiplier=0.04),
+        falcon_h1(80, 5, 1, 16, hidden=40, heads=5, kv_heads=1, head_dim=16, d_ff=33, mamba_rms_norm=True,
+                  mamba_conv_bias=False, time_step_limit=[0.3, 0.9], rope_parameters=rope(100.0)),
     ],
     "nemotron_h": [
         nemotron([MAMBA, FEEDS, ATTENDS], 2, 6, 1, 5, **TINY, head_dim=8),

@@ -6,7 +6,7 @@
 The largest difference must be below 1e-4 of the largest logit. Of the same model in bf16 and q8 the logits after a token, as a
 vector, must be within BOUNDS of transformers' in float32, as a share of its length, for half of the tokens or more: where
 experts are chosen a rounding may choose others, which no bound on numbers holds. Families that llama.cpp has are written as GGUF files too
-(gguf_models.py), whose logits must be those of the folder in every bit, but where heads have another order there. Needs torch,
+(gguf_models.py), whose logits must be those of the folder in every bit, but where files round otherwise. Needs torch,
 transformers, gguf and numpy.
 """
 import logging
@@ -22,6 +22,7 @@ warnings.filterwarnings("ignore")
 logging.disable(logging.WARNING)
 
 import gguf_models  # noqa: E402
+import gguf_recurrent  # noqa: E402
 import gguf_shapes  # noqa: E402
 import shapes  # noqa: E402
 
@@ -58,14 +59,14 @@ def compare_gguf(fovea, model_type, number, fields, work):
     """Whether the model has the same logits from a GGUF file."""
     twin = gguf_shapes.TWINS.get(model_type)
     tokens, _ = shapes.write_model(twin or model_type, fields, work / "model", seed=200 + number)
-    gguf_models.write_gguf(work / "model", work / "model.gguf", alone=model_type == "mixtral" and number % 2 != 0,
+    gguf_models.write_gguf(work / "model", work / "model.gguf", alone=model_type in ("mixtral", "qwen3_next") and number % 2 != 0,
                            architecture=model_type if twin else None)
     sources = (work / "model", work / "model.gguf")
     folder, file = (logits_of(fovea, source, tokens, work) for source in sources)
     if folder.tobytes() == file.tobytes():
         return "gguf: same bits", True
     error = float(numpy.abs(folder - file).max() / numpy.abs(folder).max())
-    return f"gguf: {error:.1e}", gguf_models.has_other_order(fields) and error < LIMIT
+    return f"gguf: {error:.1e}", gguf_recurrent.rounds_otherwise(fields) and error < LIMIT
 
 
 def main():

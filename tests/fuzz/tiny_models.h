@@ -33,7 +33,7 @@ inline Config tiny(Config config, std::uint32_t vocab_size = 300) {
             block.feed.d_ff = 8;
             if (block.recurrent) {
                 stack->recurrent.key_dim = stack->recurrent.value_dim = stack->recurrent.has_states() ? 4 : 8;
-                continue;
+                if (!block.attention.n_heads) continue;
             }
             block.attention.n_heads = 2;
             block.attention.n_kv_heads = block.attention.n_kv_heads > 1 ? 2 : 1;
@@ -62,6 +62,7 @@ inline std::vector<Tiny> tiny_models() {
     using namespace testing;
     return {{"llama_f32", tiny(llama_config()), Type::f32, "tokenizer_metaspace.json"},
             {"delta_f16", tiny(recurrent_configs()[2].config), Type::f16, nullptr},
+            {"selective_f32", tiny(recurrent_configs()[5].config), Type::f32, nullptr},
             {"gpt2_f16", tiny(gpt2_config()), Type::f16, "tokenizer_gpt2.json"},
             {"bert_f32", tiny(bert_config()), Type::f32, "tokenizer_bert.json"},
             {"disentangled_f32", tiny(disentangled_config(6, 4)), Type::f32, nullptr},

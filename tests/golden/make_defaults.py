@@ -24,7 +24,9 @@ num_nextn_predict_layers use_parallel_residual clip_qkv original_max_position_em
  scale_attn_weights use_post_norm rope_interleave moe_k moe_layer_start_index moe_layer_end_index moe_layer_interval
  norm_eps conv_bias conv_L_cache block_multiple_of block_ffn_dim_multiplier block_auto_adjust_ff_dim num_dense_layers
  use_expert_bias linear_conv_kernel_dim mamba_d_conv mamba_conv_bias mamba_proj_bias conv_kernel use_conv_bias
- time_step_min moe_norm_min is_encoder_decoder share_encoder_decoder_embeddings""".split()
+ mamba_rms_norm mamba_norm_before_gate mixer_rms_eps lm_head_multiplier key_multiplier attention_in_multiplier
+ attention_out_multiplier ssm_in_multiplier ssm_out_multiplier attn_layer_period attn_layer_offset expert_layer_period
+ expert_layer_offset time_step_min moe_norm_min is_encoder_decoder share_encoder_decoder_embeddings""".split()
 ROTARY = "rope_theta", "partial_rotary_factor"
 
 

@@ -211,7 +211,7 @@ struct NamedConfig {
     return all;
 }
 
-/// One of each recurrent part, beside layers that attend, whose output is gated.
+/// One of each recurrent part, among layers that attend, whose output is gated.
 [[nodiscard]] inline std::vector<NamedConfig> recurrent_configs() {
     static constexpr std::uint8_t kLayers[] = {1, 0, 1};
     const auto with = [](const RecurrentShape& r) {
@@ -254,6 +254,20 @@ struct NamedConfig {
                                .kind = Recurrence::delta,
                                .n_taps = 2,
                                .shared_norm = true};
+    const RecurrentShape selective{.n_heads = 1,
+                                   .n_key_heads = 1,
+                                   .key_dim = 5,
+                                   .value_dim = 37,
+                                   .kind = Recurrence::selective,
+                                   .n_taps = 3,
+                                   .input_bias = true,
+                                   .kernel_bias = true,
+                                   .step_rank = 19};
+    RecurrentShape normed = selective;
+    normed.inner_norm_epsilon = 1e-6f;
+    Config beside = with(space);
+    beside.decoder.blocks[1].attention = beside.decoder.blocks[0].attention;
+    beside.decoder.blocks[1].attention.output_gate = false;
     Config experts = with(delta);
     experts.decoder.blocks[1].experts.n = 5, experts.decoder.blocks[1].experts.n_used = 2;
     experts.decoder.blocks[1].norm_place = NormPlace::both;
@@ -261,7 +275,10 @@ struct NamedConfig {
     return {{"short convolutions", with(convolution)},
             {"state space", with(space)},
             {"delta rule", with(delta)},
-            {"delta rule, experts, norms on both sides", experts}};
+            {"delta rule, experts, norms on both sides", experts},
+            {"selective state space", with(selective)},
+            {"selective state space with inner norms", with(normed)},
+            {"state space beside attention", beside}};
 }
 
 /// A model in memory and the file it is in.

@@ -48,15 +48,20 @@ void update_state(const UpdateState& u) noexcept {
         for (std::size_t i = 0; i < u.key_dim; ++i)
             u.state[i * kLanes + lane] = u.from && lane < u.n_values ? u.from[i * kLanes + lane] : 0.0f;
         for (std::size_t row = 0; row < u.n_rows && lane < u.n_values; ++row) {
-            const float decay = u.decay[row * u.scalar_stride], rate = u.rate[row * u.scalar_stride];
+            const std::size_t own = u.exponent ? lane : 0;
+            const float rate = u.rate[row * u.scalar_stride + own];
+            const auto decay = [&](std::size_t i) {
+                return u.exponent ? exp(u.exponent[i * u.exponent_stride + lane] * rate)
+                                  : u.decay[row * u.scalar_stride];
+            };
             const float *key = u.key + row * u.stride, value = u.value[row * u.stride + lane];
             float* state = u.state + lane;
-            for (std::size_t i = 0; i < u.key_dim; ++i) state[i * kLanes] = state[i * kLanes] * decay;
+            for (std::size_t i = 0; i < u.key_dim; ++i) state[i * kLanes] = state[i * kLanes] * decay(i);
             const float known = u.skip ? 0.0f : dot_column(key, u.state, u.key_dim, lane);
             const float d = u.skip ? value * rate : (value - known) * rate;
             for (std::size_t i = 0; i < u.key_dim; ++i) state[i * kLanes] = fma_f32(key[i], d, state[i * kLanes]);
             const float y = dot_column(u.query + row * u.stride, u.state, u.key_dim, lane);
-            u.out[row * u.out_stride + lane] = canonical(u.skip ? fma_f32(*u.skip, value, y) : y);
+            u.out[row * u.out_stride + lane] = canonical(u.skip ? fma_f32(u.skip[own], value, y) : y);
         }
     }
 }

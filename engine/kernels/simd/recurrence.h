@@ -37,11 +37,21 @@ FOVEA_LANES F32x16 input_before(const Convolve& c, std::uint32_t row, std::uint3
     });
 }
 
-/// One row. kDelta: the rule. `in` is the state before it, which goes to u.state.
-template<bool kDelta>
+enum class Rule : std::uint8_t { delta, space, selective };
+
+/// One row. `in` is the state before it, which goes to u.state.
+template<Rule kRule>
 FOVEA_LANES void update_row(const UpdateState& u, std::size_t row, const float* in) {
     const float *query = u.query + row * u.stride, *key = u.key + row * u.stride;
-    const F32x16 decay = splat(u.decay[row * u.scalar_stride]), rate = splat(u.rate[row * u.scalar_stride]);
+    constexpr bool kDelta = kRule == Rule::delta, kSelective = kRule == Rule::selective;
+    const float* rates = u.rate + row * u.scalar_stride;
+    const F32x16 rate = kSelective ? load_up_to(rates, u.n_values) : splat(*rates);
+    F32x16 of_row = rate;
+    if constexpr (!kSelective) of_row = splat(u.decay[row * u.scalar_stride]);
+    const auto decay = [&](std::uint32_t i) {
+        if constexpr (kSelective) return exp(load_up_to(u.exponent + i * u.exponent_stride, u.n_values) * rate);
+        return of_row;
+    };
     const F32x16 value = load_up_to(u.value + row * u.stride, u.n_values);
     const std::uint32_t whole = u.key_dim / 4 * 4;
     const auto join = [](const F32x16(&chain)[4]) { return (chain[0] + chain[2]) + (chain[1] + chain[3]); };
@@ -49,7 +59,7 @@ FOVEA_LANES void update_row(const UpdateState& u, std::size_t row, const float* 
     if constexpr (kDelta) {
         F32x16 known[4] = {splat(0.0f), splat(0.0f), splat(0.0f), splat(0.0f)};
         const auto add = [&](std::uint32_t i, F32x16& chain) {
-            chain = fma(key[i], load(in + std::size_t{i} * kLanes) * decay, chain);
+            chain = fma(key[i], load(in + std::size_t{i} * kLanes) * decay(i), chain);
         };
         for (std::uint32_t i = 0; i < whole; i += 4)
             add(i, known[0]), add(i + 1, known[1]), add(i + 2, known[2]), add(i + 3, known[3]);
@@ -60,7 +70,7 @@ FOVEA_LANES void update_row(const UpdateState& u, std::size_t row, const float* 
     }
     F32x16 sums[4] = {splat(0.0f), splat(0.0f), splat(0.0f), splat(0.0f)};
     const auto step = [&](std::uint32_t i, F32x16& chain) {
-        const F32x16 s = fma(key[i], d, load(in + std::size_t{i} * kLanes) * decay);
+        const F32x16 s = fma(key[i], d, load(in + std::size_t{i} * kLanes) * decay(i));
         store(s, u.state + std::size_t{i} * kLanes);
         chain = fma(query[i], s, chain);
     };
@@ -70,18 +80,20 @@ FOVEA_LANES void update_row(const UpdateState& u, std::size_t row, const float* 
     if (whole + 1 < u.key_dim) step(whole + 1, sums[1]);
     if (whole + 2 < u.key_dim) step(whole + 2, sums[2]);
     const F32x16 y = join(sums);
-    store_up_to(canonical(kDelta ? y : fma(splat(*u.skip), value, y)), u.out + row * u.out_stride, u.n_values);
+    F32x16 out = y;
+    if constexpr (!kDelta) out = fma(kSelective ? load_up_to(u.skip, u.n_values) : splat(*u.skip), value, y);
+    store_up_to(canonical(out), u.out + row * u.out_stride, u.n_values);
 }
 
 /// The columns behind n_values are zero before, and what is added there is zero times a finite number or NaN: so they are cleared.
-template<bool kDelta>
+template<Rule kRule>
 FOVEA_LANES void update_rows(const UpdateState& u) {
     const float* in = u.from;
     if (!in) {
         for (std::uint32_t i = 0; i < u.key_dim; ++i) store(splat(0.0f), u.state + std::size_t{i} * kLanes);
         in = u.state;
     }
-    for (std::size_t row = 0; row < u.n_rows; ++row, in = u.state) update_row<kDelta>(u, row, in);
+    for (std::size_t row = 0; row < u.n_rows; ++row, in = u.state) update_row<kRule>(u, row, in);
     if (u.n_values == kLanes) return;
     const Mask16 real = lanes_between(0, static_cast<int>(u.n_values));
     for (std::uint32_t i = 0; i < u.key_dim; ++i) {
@@ -89,10 +101,13 @@ FOVEA_LANES void update_rows(const UpdateState& u) {
         store(select(real, load(state), splat(0.0f)), state);
     }
 }
-[[gnu::flatten]] void update_by_delta(const UpdateState& u) noexcept { update_rows<true>(u); }
-[[gnu::flatten]] void update_by_space(const UpdateState& u) noexcept { update_rows<false>(u); }
+[[gnu::flatten]] void update_by_delta(const UpdateState& u) noexcept { update_rows<Rule::delta>(u); }
+[[gnu::flatten]] void update_by_space(const UpdateState& u) noexcept { update_rows<Rule::space>(u); }
+[[gnu::flatten]] void update_by_selection(const UpdateState& u) noexcept { update_rows<Rule::selective>(u); }
 
-void update_state(const UpdateState& u) noexcept { u.skip ? update_by_space(u) : update_by_delta(u); }
+void update_state(const UpdateState& u) noexcept {
+    u.exponent ? update_by_selection(u) : u.skip ? update_by_space(u) : update_by_delta(u);
+}
 
 }  // namespace
 }  // namespace fovea

@@ -215,8 +215,8 @@ TEST_CASE("gguf refusals: metadata") {
               {"general.architecture: expected a text, got nothing"});
     Spoiled other;
     const std::size_t architecture = other.after("general.architecture") + 12;
-    other.bytes().replace(architecture, 5, "mamba");
-    check_has(other.line(), {"general.architecture: expected llama, qwen2", "got \"mamba\""});
+    other.bytes().replace(architecture, 5, "rwkv6");
+    check_has(other.line(), {"general.architecture: expected llama, qwen2", "got \"rwkv6\""});
     check_has(
         Spoiled().rename("llama.attention.layer_norm_rms_epsilon", "llama.attention.layer_norm_rms_epsilom").line(),
         {"llama.attention.layer_norm_rms_epsilon: expected a number from 0 to 1, got nothing"});

@@ -78,7 +78,7 @@ TEST_CASE("refusals: config.json") {
     check_has(with("hidden_size", 1ull << 60), {"hidden_size", "got 1152921504606846976"});
     check_has(with("num_key_value_heads", 3), {"num_key_value_heads: expected a divisor of num_attention_heads, 4"});
     check_has(with("head_dim", 7), {"config.json", "head_dim, even"});
-    check_has(with("model_type", "mamba"), {"model_type: expected llama, mistral", "got \"mamba\""});
+    check_has(with("model_type", "rwkv"), {"model_type: expected llama, mistral", "got \"rwkv\""});
     check_has(with("hidden_act", "swiglu"), {"hidden_act: expected silu", "swiglu"});
     check_has(with("quantization_config", SortedJson::object({{"bits", 4}})),
               {"quantization_config: quant_method: expected a text"});

@@ -54,21 +54,27 @@ void compare(const Kernels& k, const ConvolveCase& c, Fill fill, std::uint32_t s
     CHECK(same(want_kept, got_kept));
 }
 
+enum class Rule : std::uint8_t { space, delta, selective };
+
 struct StateCase {
     std::uint32_t n_rows, key_dim, n_values;
-    bool delta, from;
+    Rule rule;
+    bool from;
 };
 
 void compare(const Kernels& k, const StateCase& c, Fill fill, std::uint32_t seed) {
     Random random(seed);
     const std::size_t stride = c.key_dim + c.n_values + seed % 2, rows = (c.n_rows - 1) * stride;
+    const bool selective = c.rule == Rule::selective;
+    const std::size_t own = selective ? c.n_values : 1, exponents = (c.key_dim - 1) * stride + c.n_values;
     Guarded<float> query(rows + c.key_dim), key(rows + c.key_dim), value(rows + c.n_values), decay(c.n_rows),
-        rate(c.n_rows), skip(1);
+        rate((c.n_rows - 1) * own + own), skip(own), exponent(exponents);
     const std::size_t n_state = std::size_t{c.key_dim} * kLanes;
     Guarded<float> from(n_state, Flush::end, 64), want_state(n_state, Flush::end, 64),
         got_state(n_state, Flush::end, 64);
     Guarded<float> want(rows + c.n_values), got(rows + c.n_values);
-    for (Guarded<float>* each : {&query, &key, &value, &decay, &rate, &skip, &from}) random.fill(*each, fill);
+    for (Guarded<float>* each : {&query, &key, &value, &decay, &rate, &skip, &exponent, &from})
+        random.fill(*each, fill);
     for (std::size_t i = 0; i < n_state; ++i)
         if (i % kLanes >= c.n_values) from[i] = 0.0f;
     std::fill(want.begin(), want.end(), 0.5f), std::fill(got.begin(), got.end(), 0.5f);
@@ -76,10 +82,12 @@ void compare(const Kernels& k, const StateCase& c, Fill fill, std::uint32_t seed
                      .key = key.data(),
                      .value = value.data(),
                      .stride = stride,
-                     .decay = decay.data(),
+                     .decay = selective ? nullptr : decay.data(),
                      .rate = rate.data(),
-                     .scalar_stride = 1,
-                     .skip = c.delta ? nullptr : skip.data(),
+                     .scalar_stride = own,
+                     .skip = c.rule == Rule::delta ? nullptr : skip.data(),
+                     .exponent = selective ? exponent.data() : nullptr,
+                     .exponent_stride = stride,
                      .from = c.from ? from.data() : nullptr,
                      .state = want_state.data(),
                      .out = want.data(),
@@ -116,9 +124,9 @@ TEST_CASE("recurrence: every instruction set convolves and updates states as sca
                                 fill, ++seed);
                     if (width > kLanes) continue;
                     for (const std::uint32_t key_dim : {1u, 3u, 4u, 6u, 7u, 33u})
-                        for (unsigned bits = 0; bits < 4; ++bits)
-                            compare(*tables[i], StateCase{n_rows, key_dim, width, bits % 2 != 0, bits / 2 != 0}, fill,
-                                    ++seed);
+                        for (const Rule rule : {Rule::space, Rule::delta, Rule::selective})
+                            for (const bool from : {false, true})
+                                compare(*tables[i], StateCase{n_rows, key_dim, width, rule, from}, fill, ++seed);
                 }
     }
 }

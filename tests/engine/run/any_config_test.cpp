@@ -85,16 +85,20 @@ private:
         }
     }
 
-    /// A recurrent part that can be, mostly, in place of one block's attention; maybe a gate for the others'.
+    /// A recurrent part that can be, mostly, in place of one block's attention or beside it; maybe a gate for the others'.
     void give_recurrence(Stack& stack) {
         if (!stack.n_blocks || stack.n_blocks > kMaxBlocks) return;
         RecurrentShape& r = stack.recurrent;
-        r.kind = static_cast<Recurrence>(1 + below(3));
+        r.kind = static_cast<Recurrence>(1 + below(4));
         r.n_key_heads = 1 + below(3), r.n_heads = r.n_key_heads * (1 + below(3));
         r.key_dim = 1 + below(20), r.value_dim = 1 + below(40);
         r.n_taps = static_cast<std::uint8_t>(1 + below(5));
         r.input_bias = below(2) != 0, r.kernel_bias = below(2) != 0, r.output_bias = below(2) != 0;
-        if (r.has_states()) {
+        if (r.kind == Recurrence::selective) {
+            r.n_heads = r.n_key_heads = 1;
+            r.step_rank = 1 + below(20);
+            if (below(2)) r.inner_norm_epsilon = 0.25f;
+        } else if (r.has_states()) {
             r.n_norm_groups = below(2) * r.n_heads;
             r.shared_norm = r.n_norm_groups && below(2);
             r.gate_first = below(2) != 0, r.keys_in_turn = below(2) != 0;
@@ -106,11 +110,14 @@ private:
             if (below(4) == 0) gated.attention.output_gate = true;
         Block& b = stack.blocks[below(stack.n_blocks)];
         b.recurrent = true;
-        b.attention = {.causal = true};
+        if (below(3) || !b.attention.n_heads)
+            b.attention = {.causal = true};
+        else
+            b.attention.output_gate = b.attention.cross_attention = false;
         b.latent = {}, b.inputs = {};
         b.feed.parallel = b.feed.shared_norm = false;
         if (below(8)) return;
-        Change field{below(16), below(10)};
+        Change field{below(18), below(10)};
         for_each_recurrent_field(r, field);
     }
 

@@ -1,0 +1,29 @@
+// Families with recurrent layers: what of them is refused.
+#include <doctest/doctest.h>
+
+#include "tests/convert/families/family_cases.h"
+
+using namespace fovea;
+using namespace fovea::testing;
+
+TEST_CASE("families: Falcon-H1's factors and widths must be what its layers can have") {
+    for (const char* bias : {"attention_bias", "mlp_bias", "mamba_proj_bias", "projectors_bias"})
+        check_refused("falcon_h1", bias, true, "false");
+    check_refused("falcon_h1", "ssm_multipliers", SortedJson::array({1, 2}), "5 numbers");
+    check_refused("falcon_h1", "mlp_multipliers", SortedJson::array({1, "2"}), "2 numbers");
+    check_refused("falcon_h1", "ssm_out_multiplier", "1", "a number");
+    check_refused("falcon_h1", "mamba_d_ssm", 25, "24, as mamba_n_heads of mamba_d_head have");
+    CHECK(line_of("falcon_h1", [](SortedJson& json) { json["mamba_d_head"] = "auto"; }).empty());
+    CHECK(contains(line_of("falcon_h1", [](SortedJson& json) { json["mamba_rms_norm"] = true; }),
+                   "mamba.norm.weight: expected [24], got none"));
+}
+
+TEST_CASE("families: Jamba's periods and ranks must be what its tensors can have") {
+    check_refused("jamba", "attn_layer_offset", 2, "from 0 to 1");
+    check_refused("jamba", "expert_layer_period", 0, "from 1 to");
+    check_refused("jamba", "hidden_act", "relu", "silu");
+    CHECK(contains(line_of("jamba", [](SortedJson& json) { json["mamba_dt_rank"] = 2; }),
+                   "mamba.x_proj.weight: expected shape [12, 24], got [13, 24]"));
+    CHECK(contains(line_of("jamba", [](SortedJson& json) { json["mamba_d_state"] = 4; }),
+                   "mamba.x_proj.weight: expected shape [11, 24], got [13, 24]"));
+}
