@@ -7,7 +7,6 @@
 #include "convert/families/family.h"
 #include "convert/families/reading.h"
 #include "convert/families/torch_ends.h"
-#include "host/base/exact_math.h"
 
 namespace fovea {
 namespace {
@@ -96,24 +95,6 @@ std::vector<float> halved_sinusoids(std::uint32_t n_positions, std::uint32_t d_m
     std::vector<float> table(turns.size());
     for (std::size_t at = 0; at < turns.size(); at += d_model)
         for (std::uint32_t i = 0; i < d_model; ++i) table[at + i / 2 + (i % 2 ? n_sines : 0)] = turns[at + i];
-    return table;
-}
-
-/// M2M-100's: the same with frequencies from 1 to 1/10000, in steps and positions that PyTorch rounds to float32. Two positions
-/// come before the first.
-std::vector<float> halved_sinusoids_after_two(std::uint32_t n_positions, std::uint32_t d_model) {
-    const std::uint32_t half = d_model / 2;
-    std::vector<float> table(std::size_t{n_positions} * d_model);
-    const auto step = static_cast<float>(exact_log(10000.0) / (half - 1));
-    for (std::uint32_t i = 0; i < half; ++i) {
-        const auto frequency = static_cast<float>(exact_exp(static_cast<float>(i) * -step));
-        for (std::uint32_t pos = 0; pos < n_positions; ++pos) {
-            const float angle = static_cast<float>(pos + 2) * frequency;
-            float* row = table.data() + std::size_t{pos} * d_model;
-            row[i] = static_cast<float>(std::sin(static_cast<double>(angle)));
-            row[half + i] = static_cast<float>(std::cos(static_cast<double>(angle)));
-        }
-    }
     return table;
 }
 

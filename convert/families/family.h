@@ -74,10 +74,11 @@ enum class Within : std::uint8_t {
     grouped,    ///< of each key-value head in turn: its queries, its key, its value
     quartered,  ///< of each quarter of the heads in turn: its queries, its values, its keys
     packed,  ///< all experts' matrices are one tensor, their columns before their rows; rows of a gate and of `up` alternate
-    joined,        ///< one of a recurrent part's maps: see HfConfig::recurrent_rows
-    gate_beside,   ///< of each head in turn: its queries, then its output gate
-    fused,         ///< all experts' matrices are one tensor, rows before columns, rows of a gate before those of `up`
-    fused_either,  ///< the same, or columns before rows if its shape says so
+    joined,         ///< one of a recurrent part's maps: see HfConfig::recurrent_rows
+    gate_beside,    ///< of each head in turn: its queries, then its output gate
+    fused,          ///< all experts' matrices are one tensor, rows before columns, rows of a gate before those of `up`
+    fused_either,   ///< the same, or columns before rows if its shape says so
+    fused_columns,  ///< the same, columns before rows
 };
 
 /// The name there of a tensor of ours. "#" stands for the layer's prefix; a name that starts with "/" has no outer

@@ -1,5 +1,6 @@
 // Gemma 4's text model (Gemma Team 2026): windows and full layers with heads of their own width, values that are
-// normed, last layers that read keys and values of earlier ones, and an input of each token to every layer.
+// normed, last layers that read keys and values of earlier ones, and an input of each token to every layer; without that input
+// in its unified models.
 #include <cmath>
 
 #include "convert/families/llama_names.h"
@@ -12,6 +13,11 @@ constexpr ModelType kGemma4[] = {
     {"gemma4_text",
      R"({"max_position_embeddings": 131072, "sliding_window": 512, "num_key_value_heads": 4, "head_dim": 256,
          "hidden_size_per_layer_input": 256,
+         "rope_parameters": {"sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+                             "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25,
+                                                "rope_theta": 1000000.0}}})"},
+    {"gemma4_unified_text",
+     R"({"max_position_embeddings": 262144, "sliding_window": 1024, "num_key_value_heads": 4, "head_dim": 256,
          "rope_parameters": {"sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
                              "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25,
                                                 "rope_theta": 1000000.0}}})"}};
@@ -58,8 +64,11 @@ void read_heads(const Fields& fields, std::uint32_t layer, bool has_window, Bloc
                       "a divisor of num_attention_heads, " + std::to_string(block.attention.n_heads));
 }
 
-void read_gemma4(const Fields& fields, const std::string&, HfConfig& result) {
+void read_gemma4(const Fields& all_fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
+    const bool is_unified = type == "gemma4_unified_text";  // whose class has no such fields
+    const Fields fields =
+        is_unified ? all_fields.with("hidden_size_per_layer_input", 0u).with("enable_moe_block", false) : all_fields;
     for (const char* name : {"enable_moe_block", "attention_bias"}) refuse_true(fields, name);
     // "vision" concerns only pictures' tokens, which a text has none of.
     if (fields.has("use_bidirectional_attention") && fields.text("use_bidirectional_attention") != "vision")

@@ -34,6 +34,9 @@ constexpr TensorName kLatent[] = {
     {Role::key, "#attn_kv_a_mqa.weight"},     {Role::latent_norm, "#attn_kv_a_norm.weight"},
     {Role::latent_query, "#attn_k_b.weight"}, {Role::latent_value, "#attn_v_b.weight"}};
 
+constexpr TensorName kGate[] = {{Role::attention_gate, "#attn_gate.weight"}};
+constexpr TensorName kTurnedNorms[] = {{Role::query_norm, ""}, {Role::key_norm, ""}};
+
 using enum GgufWindows;
 constexpr GgufFamily kGgufFamilies[] = {
     {.architecture = "llama", .halves = false, .windows = all, .experts = true, .normalize_experts = true},
@@ -250,6 +253,31 @@ constexpr GgufFamily kGgufFamilies[] = {
      .routed = true,
      .names = kLatent,
      .settle = settle_deepseek},
+    {.architecture = "minicpm3", .latent = true, .names = kLatent, .settle = settle_minicpm3},
+    {.architecture = "deepseek", .halves = false, .experts = true, .routed = true, .settle = settle_routed},
+    {.architecture = "hunyuan-dense", .head_norm = Norm::rms, .settle = settle_hunyuan},
+    {.architecture = "hunyuan-moe",
+     .head_norm = Norm::rms,
+     .experts = true,
+     .normalize_experts = true,
+     .settle = settle_hunyuan},
+    {.architecture = "llama4",
+     .halves = false,
+     .experts = true,
+     .routed = true,
+     .names = kTurnedNorms,
+     .settle = settle_llama4},
+    {.architecture = "afmoe",
+     .norm_place = NormPlace::both,
+     .head_norm = Norm::rms,
+     .windows = one_in,
+     .period = 4,
+     .only_windows_turn = true,
+     .experts = true,
+     .routed = true,
+     .normalize_experts = true,
+     .names = kGate,
+     .settle = settle_afmoe},
     {.architecture = "glm4moe",
      .head_norm = Norm::rms,
      .experts = true,

@@ -45,38 +45,12 @@ void leave_out_positions(Block& b) {
     b.attention.rope_scale = 1.0f;
 }
 
-/// Attention's widths. If the usual keys hold the widths of cached rows, files have a head's widths in other keys.
-void settle_latent(const Gguf& file, const std::string& prefix, GgufConfig& config) {
-    constexpr std::uint32_t kMostDim = 1u << 16;
-    Block& b = config.stack.blocks[0];
-    const auto width = [&](const char* own, const char* usual) {
-        const std::string key = prefix + (file.has(prefix + own) ? own : usual);
-        return file.count(key, 1, kMostDim);
-    };
-    const std::uint32_t query = width("attention.key_length_mla", "attention.key_length");
-    if (file.has(prefix + "attention.q_lora_rank"))
-        b.latent.query_rank = file.count(prefix + "attention.q_lora_rank", 1, kMostDim);
-    b.attention.rotary_dim = file.count(prefix + "rope.dimension_count", 2, kMostDim);
-    if (query <= b.attention.rotary_dim)
-        file.refuse(prefix + "rope.dimension_count", "less than a head's " + std::to_string(query));
-    b.latent.query_dim = query - b.attention.rotary_dim;
-    b.latent.value_dim = width("attention.value_length_mla", "attention.value_length");
-    b.attention.value_head_dim = file.count(prefix + "attention.kv_lora_rank", 1, kMostDim);
-    b.attention.head_dim = b.attention.rotary_dim + b.attention.value_head_dim;
-    b.attention.n_kv_heads = 1;
-    const Rope& rope = config.ropes[0];
-    const double log_multiplier = file.number_or(prefix + "rope.scaling.yarn_log_multiplier", -1e3, 1e3, 0.0);
-    const double factor =
-        rope.scaling == RopeScaling::yarn ? yarn_attention_factor(rope.factor, 10 * log_multiplier) : 1.0;
-    b.attention.softmax_scale = static_cast<float>(factor * factor / std::sqrt(static_cast<double>(query)));
-}
-
 /// How rows choose experts, in a block that has some; the first layer with experts is `first`.
 void settle_routing(const Gguf& file, const std::string& prefix, std::uint32_t first, Block& b) {
     constexpr std::uint32_t kSoftmax = 1, kSigmoid = 2, kMostShared = 1u << 10;
     const bool may_choose = prefix != "ernie4_5-moe.";  // which takes the softmax whatever the key says
-    const std::uint32_t gating = file.count_or(
-        prefix + "expert_gating_func", prefix == "glm4moe." || prefix == "nemotron_h_moe." ? kSigmoid : kSoftmax);
+    const bool sigmoid = prefix == "glm4moe." || prefix == "nemotron_h_moe." || prefix == "afmoe.";
+    const std::uint32_t gating = file.count_or(prefix + "expert_gating_func", sigmoid ? kSigmoid : kSoftmax);
     if (gating != kSoftmax && (gating != kSigmoid || !may_choose))
         file.refuse(prefix + "expert_gating_func", may_choose ? "1 (softmax) or 2 (sigmoid)" : "1 (softmax)");
     b.experts.router_score = gating == kSigmoid ? RouterScore::sigmoid : RouterScore::softmax;
@@ -113,6 +87,36 @@ void split_dense_layers(const Gguf& file, const std::string& prefix, std::uint32
 }
 
 }  // namespace
+
+void settle_latent(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    constexpr std::uint32_t kMostDim = 1u << 16;
+    Block& b = config.stack.blocks[0];
+    const auto width = [&](const char* own, const char* usual) {
+        const std::string key = prefix + (file.has(prefix + own) ? own : usual);
+        return file.count(key, 1, kMostDim);
+    };
+    const std::uint32_t query = width("attention.key_length_mla", "attention.key_length");
+    if (file.has(prefix + "attention.q_lora_rank"))
+        b.latent.query_rank = file.count(prefix + "attention.q_lora_rank", 1, kMostDim);
+    b.attention.rotary_dim = file.count(prefix + "rope.dimension_count", 2, kMostDim);
+    if (query <= b.attention.rotary_dim)
+        file.refuse(prefix + "rope.dimension_count", "less than a head's " + std::to_string(query));
+    b.latent.query_dim = query - b.attention.rotary_dim;
+    // Which is a head's share of the model without a key.
+    const bool has_value = file.has(prefix + "attention.value_length");
+    b.latent.value_dim =
+        has_value ? width("attention.value_length_mla", "attention.value_length") : b.attention.value_head_dim;
+    constexpr float kWithin = 1e-6f;  // of the norms within attention, whatever the key says
+    b.latent.norm_epsilon = b.norm_epsilon == kWithin ? 0.0f : kWithin;
+    b.attention.value_head_dim = file.count(prefix + "attention.kv_lora_rank", 1, kMostDim);
+    b.attention.head_dim = b.attention.rotary_dim + b.attention.value_head_dim;
+    b.attention.n_kv_heads = 1;
+    const Rope& rope = config.ropes[0];
+    const double log_multiplier = file.number_or(prefix + "rope.scaling.yarn_log_multiplier", -1e3, 1e3, 0.0);
+    const double factor =
+        rope.scaling == RopeScaling::yarn ? yarn_attention_factor(rope.factor, 10 * log_multiplier) : 1.0;
+    b.attention.softmax_scale = static_cast<float>(factor * factor / std::sqrt(static_cast<double>(query)));
+}
 
 std::vector<LayerShape> gguf_layers(const GgufConfig& config) {
     std::vector<LayerShape> layers;

@@ -67,6 +67,9 @@ void settle_t5(const Gguf& file, const std::string& prefix, GgufConfig& config);
 void set_gguf_layers(const Gguf& file, const std::string& key, const std::vector<LayerShape>& layers,
                      GgufConfig& config);
 
+/// Latent attention's widths. If the usual keys hold those of cached rows, files have a head's in other keys.
+void settle_latent(const Gguf& file, const std::string& prefix, GgufConfig& config);
+
 /// Layers without key-value heads are short convolutions; rows may choose experts.
 void settle_lfm2(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// All layers but every few have a gated delta rule, whose heads' keys are in turn; the others an output gate.
@@ -94,6 +97,14 @@ void settle_routed(const Gguf& file, const std::string& prefix, GgufConfig& conf
 void settle_ernie_moe(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// Windows may have a rotary base of their own, besides.
 void settle_exaone_moe(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// Embeddings are scaled, and attention's output has a gate.
+void settle_afmoe(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// Queries and keys are normed behind their rotation; beside experts there is a shared one.
+void settle_hunyuan(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// Chunks of positions and layers that see all, with experts or without: mostly numbers that no key says.
+void settle_llama4(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// Attention's widths, and the published model's factors, which no key says.
+void settle_minicpm3(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// Attention's widths, and the same.
 void settle_deepseek(const Gguf& file, const std::string& prefix, GgufConfig& config);
 

@@ -38,6 +38,9 @@ constexpr ModelType kMoeTypes[] = {
          "shared_intermediate_size": 1024, "mamba_n_heads": 128, "mamba_n_groups": 1, "mamba_d_state": 256,
          "mamba_d_conv": 4, "mamba_expand": 2})"}};
 
+constexpr ModelType kMoeSwaTypes[] = {
+    {"granitemoe_swa", R"({"max_position_embeddings": 2048, "num_experts_per_tok": 2, "sliding_window": 128})"}};
+
 /// The feed-forward part of layers without experts is the shared one.
 constexpr auto kMoeNames = kLlamaNames.with({
     {Role::router, "#block_sparse_moe.router.layer.weight"},
@@ -51,6 +54,13 @@ constexpr auto kMoeNames = kLlamaNames.with({
     FOVEA_MAMBA2_NAMES("#mamba"),
 });
 
+constexpr auto kMoeSwaNames = kMoeNames.with({
+    {Role::attention_sinks, "#self_attn.sinks"},
+    {Role::router, "#block_sparse_moe.router.weight"},
+    {Role::expert_up, "#block_sparse_moe.experts.gate_up_proj", Within::fused},
+    {Role::expert_down, "#block_sparse_moe.experts.down_proj", Within::fused},
+});
+
 void read_multipliers(const Fields& fields, bool divides_logits, Stack& stack, Block& block) {
     const auto number = [&](const char* name) { return static_cast<float>(fields.number_or(name, -1e9, 1e9, 1.0)); };
     stack.embedding_scale = number("embedding_multiplier");
@@ -62,20 +72,6 @@ void read_multipliers(const Fields& fields, bool divides_logits, Stack& stack, B
     if (block.residual_scale == 1.0f) block.residual_scale = 0.0f;
     block.attention.softmax_scale = number("attention_multiplier");
     if (block.attention.softmax_scale == 0.0f) fields.refuse("attention_multiplier", "other than 0");
-}
-
-/// Layers without positions: 0 in a list, or one in so many.
-std::vector<bool> rotated_layers(const Fields& fields, std::uint32_t n_layers) {
-    if (!fields.has("no_rope_layers")) return all_but_every(fields.count_or("no_rope_layer_interval", 4), n_layers);
-    std::vector<bool> rotated(n_layers);
-    const SortedJson& list = fields.json()["no_rope_layers"];
-    if (!list.is_array() || list.size() != n_layers)
-        fields.refuse("no_rope_layers", std::to_string(n_layers) + " numbers");
-    for (std::uint32_t i = 0; i < n_layers; ++i) {
-        if (!list[i].is_number_integer()) fields.refuse("no_rope_layers", "0 or 1 for each layer");
-        rotated[i] = list[i] != 0;
-    }
-    return rotated;
 }
 
 /// MiniCPM's factors, two of which are shares of the model's depth and width. Its models with experts are another
@@ -92,7 +88,7 @@ void read_minicpm_multipliers(const Fields& fields, Stack& stack, Block& block) 
 /// SmolLM 3's: those without positions, and windows.
 void settle_smollm3(const Fields& fields, const Block& block, std::vector<LayerShape>& layers) {
     const auto n_layers = static_cast<std::uint32_t>(layers.size());
-    const std::vector<bool> is_rotated = rotated_layers(fields, n_layers);
+    const std::vector<bool> is_rotated = read_rotated_layers(fields, n_layers);
     const bool has_window = fields.flag_or("use_sliding_window", false) && fields.has("sliding_window");
     std::vector<bool> windowed(n_layers, false);
     if (fields.has("layer_types"))
@@ -166,6 +162,7 @@ void read_moe(const Fields& fields, const std::string& type, HfConfig& result) {
         block.experts.shared_d_ff = number_or(fields, "shared_intermediate_size", 0, kMostWidth);
     const std::string position = is_hybrid ? fields.text_or("position_embedding_type", "nope") : "rope";
     if (position != "rope" && position != "nope") fields.refuse("position_embedding_type", "rope or nope");
+    block.attention.attention_sinks = type == "granitemoe_swa";
     const LayerShape attending = position == "rope" ? with_rope(fields, block) : LayerShape{block, {}, {}};
     std::vector<bool> recurs(stack.n_layers, is_hybrid);
     if (is_hybrid && (fields.has("layer_types") || fields.has("layers_block_type")))
@@ -174,12 +171,15 @@ void read_moe(const Fields& fields, const std::string& type, HfConfig& result) {
     std::vector<LayerShape> layers;
     for (const bool is_recurrent : recurs)
         layers.push_back(is_recurrent ? LayerShape{recurrent_block(block), {}, {}} : attending);
+    if (type == "granitemoe_swa") settle_granite_swa(fields, block, layers);
     set_layers(fields, layers, result);
 }
 
 }  // namespace
 
 const Family families::granite_moe = {.types = kMoeTypes, .names = kMoeNames, .read = read_moe};
+
+const Family families::granite_moe_swa = {.types = kMoeSwaTypes, .names = kMoeSwaNames, .read = read_moe};
 
 const Family families::granite = {.types = kGraniteTypes, .names = kGraniteNames, .read = read_granite};
 

@@ -159,4 +159,8 @@ void read_head(const Fields& fields, const HeadForms& forms, HfConfig& result) {
     }
 }
 
+void read_word_head(const Fields& fields, const HeadForms& forms, HfConfig& result) {
+    HeadReader(fields, result).add_masked(forms);
+}
+
 }  // namespace fovea

@@ -49,4 +49,7 @@ extern const HeadForms kDecoderHeads, kOlderDecoderHeads;
 /// without a head of these kinds leaves all as it is, with a note if it has another.
 void read_head(const Fields& fields, const HeadForms& forms, HfConfig& result);
 
+/// Adds the maps before the output head, and the head, of a model that predicts words.
+void read_word_head(const Fields& fields, const HeadForms& forms, HfConfig& result);
+
 }  // namespace fovea

@@ -1,6 +1,7 @@
 // The names that Llama's classes in Hugging Face's transformers have, and with them most decoders after it.
 #pragma once
 #include <array>
+#include <string_view>
 
 #include "convert/families/family.h"
 
@@ -32,5 +33,8 @@ inline constexpr auto kSharedExpertNames = kExpertNames.with({
     {Role::shared_up, "#mlp.shared_experts.up_proj.weight", Within::alone, "#mlp.shared_experts.gate_proj.weight"},
     {Role::shared_down, "#mlp.shared_experts.down_proj.weight"},
 });
+
+/// Tensors that predict tokens behind the next.
+inline bool is_of_further_tokens(std::string_view name) { return name.starts_with("mtp."); }
 
 }  // namespace fovea

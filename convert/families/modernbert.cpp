@@ -1,5 +1,5 @@
 // ModernBERT (Warner et al. 2024): norms before each part, gates, and rotary positions with one base for layers that
-// see all and one for layers that see a window on both sides.
+// see all and one for layers that see a window on both sides; and its decoders (Weller et al. 2025), with windows behind.
 #include "convert/families/bert_names.h"
 
 namespace fovea {
@@ -7,7 +7,9 @@ namespace {
 
 constexpr ModelType kModernbertTypes[] = {{"modernbert", R"({"max_position_embeddings": 8192})"}};
 
-constexpr TensorName kModernbertNames[] = {
+constexpr ModelType kDecoderTypes[] = {{"modernbert-decoder", R"({"max_position_embeddings": 8192})"}};
+
+constexpr auto kModernbertNames = names_of({
     {Role::token_embedding, "embeddings.tok_embeddings.weight"},
     {Role::embedding_norm, "embeddings.norm.weight"},
     {Role::final_norm, "final_norm.weight"},
@@ -17,7 +19,13 @@ constexpr TensorName kModernbertNames[] = {
     {Role::feed_forward_norm, "#mlp_norm.weight"},
     {Role::up, "#mlp.Wi.weight", Within::stacked},
     {Role::down, "#mlp.Wo.weight"},
-};
+});
+
+constexpr auto kModernbertDecoderNames = kModernbertNames.with({
+    {Role::query, "#attn.q_proj.weight"},
+    {Role::key, "#attn.k_proj.weight"},
+    {Role::value, "#attn.v_proj.weight"},
+});
 
 /// A kind of layer's rotary base, in the newer spelling or the older, which has no other settings.
 double read_base(const Fields& fields, const char* kind, const char* older, double otherwise) {
@@ -60,14 +68,24 @@ std::vector<LayerShape> split_first(const std::vector<LayerShape>& layers, HfCon
     return split;
 }
 
-void read_modernbert(const Fields& fields, const std::string&, HfConfig& result) {
+constexpr HeadLayer kWord[] = {{.name = "/lm_head.dense",
+                                .activation = Activation::gelu,
+                                .norm = "/lm_head.norm",
+                                .activation_field = "classifier_activation",
+                                .bias_field = "classifier_bias",
+                                .norm_bias_field = "norm_bias"}};
+constexpr HeadForms kWordHead = {
+    .masked = kWord, .decoder = "/decoder", .decoder_bias = "/decoder.bias", .decoder_bias_field = "decoder_bias"};
+
+void read_modernbert(const Fields& fields, const std::string& type, HfConfig& result) {
+    const bool decodes = type == "modernbert-decoder";
     constexpr SizeNames kSizes = {.n_kv_heads = nullptr, .epsilon = "norm_eps", .default_epsilon = 1e-5};
     Stack& stack = result.stack();
     Block block = read_sizes(fields, kSizes, Norm::layer, stack);
     const bool norm_bias = fields.flag_or("norm_bias", false), mlp_bias = fields.flag_or("mlp_bias", false);
     stack.embedding_norm = Norm::layer;
     stack.embedding_norm_bias = stack.final_norm_bias = block.norm_bias = norm_bias;
-    block.attention.causal = false;
+    block.attention.causal = decodes;
     block.feed.gated = true;
     block.feed.activation = read_activation(fields, "hidden_activation", "gelu");
     set_biases(block.attention, fields.flag_or("attention_bias", false));
@@ -77,15 +95,17 @@ void read_modernbert(const Fields& fields, const std::string&, HfConfig& result)
     Rope global, local;
     global.base = read_base(fields, "full_attention", "global_rope_theta", 160000.0);
     local.base = read_base(fields, "sliding_attention", "local_rope_theta", 10000.0);
-    const std::uint32_t half_window =
-        fields.has("sliding_window") ? fields.count("sliding_window") : fields.count_or("local_attention", 128) / 2;
-    const std::uint32_t window = half_window + 1;
+    const std::uint32_t half = fields.count_or("local_attention", 128) / 2;
+    const std::uint32_t window =
+        decodes ? half : (fields.has("sliding_window") ? fields.count("sliding_window") : half) + 1;
+    if (window == 0) fields.refuse("local_attention", "2 or more");
     const std::vector<bool> is_local = read_local_layers(fields, stack.n_layers);
     std::vector<LayerShape> layers(stack.n_layers, {block, global});
     for (std::uint32_t i = 0; i < stack.n_layers; ++i)
         if (is_local[i]) layers[i].rope = local, layers[i].block.attention.window = window;
     stack.n_layers += 1;
     set_layers(fields, split_first(layers, result), result);
+    if (decodes && !result.encodes) read_word_head(fields, kWordHead, result);
 }
 
 constexpr HeadLayer kPrediction = {.name = "/head.dense",
@@ -106,6 +126,9 @@ constexpr HeadForms kModernbertHeads = {.classes = kModernbertClasses,
                                         .pooling_field = "classifier_pooling"};
 
 }  // namespace
+
+const Family families::modernbert_decoder = {
+    .types = kDecoderTypes, .names = kModernbertDecoderNames, .read = read_modernbert};
 
 const Family families::modernbert = {.types = kModernbertTypes,
                                      .names = kModernbertNames,

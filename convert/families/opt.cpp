@@ -1,16 +1,19 @@
 // OPT (Zhang et al. 2022): learned positions whose table starts with two that no position has. Its model of 350M has norms behind
-// each part, and tables of tokens that are narrower than the model. BioGPT (Luo et al. 2022) scales its embeddings.
+// each part, and tables of tokens that are narrower than the model. BioGPT (Luo et al. 2022) scales its embeddings, as XGLM does
+// (Lin et al. 2022), whose positions are computed.
 #include <array>
 #include <cmath>
 
 #include "convert/families/family.h"
 #include "convert/families/reading.h"
+#include "convert/families/torch_ends.h"
 
 namespace fovea {
 namespace {
 
 constexpr ModelType kOptTypes[] = {{"opt", R"({"max_position_embeddings": 2048})"}};
 constexpr ModelType kBioGpt[] = {{"biogpt", R"({"max_position_embeddings": 1024})"}};
+constexpr ModelType kXglm[] = {{"xglm", R"({"max_position_embeddings": 2048})"}};
 
 constexpr auto kOptNames = names_of({
     {Role::token_embedding, "embed_tokens.weight"},
@@ -30,6 +33,10 @@ constexpr auto kOptNames = names_of({
 constexpr auto kBioGptNames = kOptNames.with({
     {Role::final_norm, "layer_norm.weight"},
     {Role::output, "/output_projection.weight"},
+});
+
+constexpr auto kXglmNames = kOptNames.with({
+    {Role::final_norm, "layer_norm.weight"},
 });
 
 constexpr SizeNames kOptSizes = {
@@ -75,24 +82,45 @@ void read_opt(const Fields& fields, const std::string&, HfConfig& result) {
     set_layers(fields, LayerShape{block}, result);
 }
 
-void read_biogpt(const Fields& fields, const std::string&, HfConfig& result) {
+/// What both have. Their norms have this epsilon whatever the field says.
+void read_scaled(const Fields& fields, SizeNames names, const char* activation, HfConfig& result) {
     Stack& stack = result.stack();
-    // Its norms have this epsilon whatever the field says.
-    const Fields usual = fields.with("layer_norm_eps", 1e-5);
-    Block block = read_sizes(usual, {.n_kv_heads = nullptr, .epsilon = "layer_norm_eps"}, Norm::layer, stack);
+    names.n_kv_heads = nullptr;
+    names.epsilon = "layer_norm_eps";
+    Block block = read_sizes(fields.with("layer_norm_eps", 1e-5), names, Norm::layer, stack);
     read_output_head(fields, true, stack);
     stack.position = Position::learned;
     if (fields.flag_or("scale_embedding", true))
         stack.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(stack.d_model)));
-    result.n_skipped_positions = 2;
-    block.feed.activation = read_activation(fields, "hidden_act", "gelu");
+    block.feed.activation = read_activation(fields, activation, "gelu");
     set_biases(block, true);
     set_layers(fields, LayerShape{block}, result);
+}
+
+void read_biogpt(const Fields& fields, const std::string&, HfConfig& result) {
+    read_scaled(fields, {}, "hidden_act", result);
+    result.n_skipped_positions = 2;
+}
+
+void read_xglm(const Fields& fields, const std::string&, HfConfig& result) {
+    refuse_true(fields, "add_cross_attention");
+    read_scaled(fields,
+                {.d_model = "d_model", .n_layers = "num_layers", .n_heads = "attention_heads", .d_ff = "ffn_dim"},
+                "activation_function", result);
+    const Stack& stack = result.stack();
+    if (stack.d_model < 4) fields.refuse("d_model", "4 or more");
+    if (std::uint64_t{stack.max_positions} * stack.d_model > std::uint64_t{1} << 28)
+        fields.refuse("max_position_embeddings", "a table of at most 268,435,456 numbers");
+    // A padding token's position is zero, and is none of a text's if its id is below two.
+    if (fields.has("pad_token_id")) static_cast<void>(fields.count("pad_token_id", 0, 1));
+    result.positions = halved_sinusoids_after_two(stack.max_positions, stack.d_model);
 }
 
 }  // namespace
 
 const Family families::opt = {.types = kOptTypes, .names = kOptNames, .outer = "model.decoder.", .read = read_opt};
+
+const Family families::xglm = {.types = kXglm, .names = kXglmNames, .read = read_xglm};
 
 const Family families::biogpt = {.types = kBioGpt, .names = kBioGptNames, .outer = "biogpt.", .read = read_biogpt};
 

@@ -106,9 +106,6 @@ void read_hybrid(const Fields& fields, const std::string& type, HfConfig& result
     set_layers(fields, layers, result);
 }
 
-/// Tensors that predict tokens behind the next.
-bool is_of_further_tokens(std::string_view name) { return name.starts_with("mtp."); }
-
 }  // namespace
 
 const Family families::qwen3_next = {.types = kNextTypes,

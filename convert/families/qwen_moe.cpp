@@ -1,8 +1,9 @@
 // Qwen's mixtures: 1.5 and 2 (Yang et al. 2024), with a shared expert and a gate for it; 3 (Yang et al. 2025) with norms of
 // queries and keys. Some of their layers may have one feed-forward part for all rows. The text model of Qwen 3 VL has its experts
-// in one tensor, and reads plain texts as 3 does: a position's three numbers are equal then.
+// in one tensor, and reads plain texts as 3 does: a position's three numbers are equal then. Mellum 2 (JetBrains 2025) is 3 with
+// rotary settings of their own for windows.
 #include "convert/families/llama_names.h"
-#include "convert/families/reading.h"
+#include "convert/families/routing.h"
 
 namespace fovea {
 namespace {
@@ -18,6 +19,13 @@ constexpr ModelType kVlTypes[] = {
     {"qwen3_vl_moe_text",
      R"({"max_position_embeddings": 128000, "num_key_value_heads": 16, "num_experts_per_tok": 4,
          "moe_intermediate_size": 1408, "rope_theta": 500000.0})"}};
+
+constexpr ModelType kMellum[] = {
+    {"mellum",
+     R"({"max_position_embeddings": 131072, "num_key_value_heads": 4, "head_dim": 128, "num_experts_per_tok": 8,
+         "moe_intermediate_size": 896, "norm_topk_prob": true, "sliding_window": 1024,
+         "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 500000.0},
+                             "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}})"}};
 
 constexpr auto kQwenMoeNames = kExpertNames.with({
     {Role::shared_gate, "#mlp.shared_expert_gate.weight"},
@@ -65,7 +73,27 @@ void read_qwen_moe(const Fields& fields, const std::string& type, HfConfig& resu
     set_layers(fields, layers, result);
 }
 
+void read_mellum(const Fields& fields, const std::string&, HfConfig& result) {
+    Stack& stack = result.stack();
+    Block block = read_gated(fields, {}, false, stack);
+    block.attention.query_key_norm = Norm::rms;
+    set_biases(block.attention, fields.flag_or("attention_bias", false));
+    Block sparse = block;
+    read_experts(fields, {.d_ff = "moe_intermediate_size"}, false, sparse);
+    const std::vector<bool> is_sparse = read_layers_with_experts(fields, stack.n_layers),
+                            windowed = sliding_layers_or(fields, std::vector<bool>(stack.n_layers));
+    std::vector<LayerShape> layers;
+    for (std::uint32_t i = 0; i < stack.n_layers; ++i)
+        layers.push_back(
+            with_rope(fields, is_sparse[i] ? sparse : block, windowed[i] ? "sliding_attention" : "full_attention"));
+    set_windows(fields, windowed, layers);
+    set_layers(fields, layers, result);
+}
+
 }  // namespace
+
+const Family families::mellum = {
+    .types = kMellum, .names = kExpertNames, .read = read_mellum, .ignores = is_of_further_tokens};
 
 const Family families::qwen_moe = {.types = kQwenMoeTypes, .names = kQwenMoeNames, .read = read_qwen_moe};
 

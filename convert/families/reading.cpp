@@ -78,12 +78,15 @@ LayerShape with_rope(const Fields& fields, Block block, const char* layer_type, 
     const Rope rope = read_hf_rope(fields, layer_type);
     block.attention.rope_scale = rope.attention_factor;
     read_hf_sections(fields, layer_type, block);
-    const std::size_t n = block.attention.rotary_dim / 2;
+    check_divisors(fields, rope, block.attention.rotary_dim / 2);
+    return {block, rope, {}};
+}
+
+void check_divisors(const Fields& fields, const Rope& rope, std::size_t n) {
     if (rope.scaling == RopeScaling::divided && rope.divisors.size() != n)
         fields.refuse("short_factor", std::to_string(n) + " numbers");
     if (!rope.long_divisors.empty() && rope.long_divisors.size() != n)
         fields.refuse("long_factor", std::to_string(n) + " numbers");
-    return {block, rope, {}};
 }
 
 LayerShape with_adjacent_rope(const Fields& fields, const Block& block, std::optional<double> part) {
@@ -193,6 +196,19 @@ std::vector<bool> all_but_every(std::uint32_t period, std::uint32_t n_layers) {
 void set_windows(const Fields& fields, const std::vector<bool>& windowed, std::vector<LayerShape>& layers) {
     for (std::size_t i = 0; i < layers.size(); ++i)
         if (windowed[i]) layers[i].block.attention.window = fields.count("sliding_window");
+}
+
+std::vector<bool> read_rotated_layers(const Fields& fields, std::uint32_t n_layers) {
+    if (!fields.has("no_rope_layers")) return all_but_every(fields.count_or("no_rope_layer_interval", 4), n_layers);
+    std::vector<bool> rotated(n_layers);
+    const SortedJson& list = fields.json()["no_rope_layers"];
+    if (!list.is_array() || list.size() != n_layers)
+        fields.refuse("no_rope_layers", std::to_string(n_layers) + " numbers");
+    for (std::uint32_t i = 0; i < n_layers; ++i) {
+        if (!list[i].is_number_integer()) fields.refuse("no_rope_layers", "0 or 1 for each layer");
+        rotated[i] = list[i] != 0;
+    }
+    return rotated;
 }
 
 std::vector<bool> read_windows_of_all(const Fields& fields, std::uint32_t n_layers) {

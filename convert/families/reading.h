@@ -73,6 +73,9 @@ void read_hf_sections(const Fields& config, const char* layer_type, Block& block
 [[nodiscard]] std::uint32_t read_hf_rotary_dim(const Fields& config, std::uint32_t head_dim, const char* layer_type,
                                                std::optional<double> part);
 
+/// Refuses lists of divisors that are not of so many frequencies.
+void check_divisors(const Fields& fields, const Rope& rope, std::size_t n);
+
 /// Makes `block` rotate its heads as config.json's rotary settings say, and returns the shape. Settings may differ by kind of
 /// layer: `layer_type` is the kind's name. `part` is as read_hf_rotary_dim has it.
 [[nodiscard]] LayerShape with_rope(const Fields& fields, Block block, const char* layer_type = nullptr,
@@ -109,6 +112,9 @@ void set_layers(const Fields& fields, const LayerShape& layer, HfConfig& result)
 [[nodiscard]] std::vector<bool> all_but_every(std::uint32_t period, std::uint32_t n_layers);
 /// Gives those layers the window that config.json has.
 void set_windows(const Fields& fields, const std::vector<bool>& windowed, std::vector<LayerShape>& layers);
+
+/// Layers with rotary positions: those that no_rope_layers does not call 0 or, without it, all but one in so many.
+[[nodiscard]] std::vector<bool> read_rotated_layers(const Fields& fields, std::uint32_t n_layers);
 
 /// The layers that see only a window: Mistral's "all of them", if there is a window; or as Qwen's settings say.
 [[nodiscard]] std::vector<bool> read_windows_of_all(const Fields& fields, std::uint32_t n_layers);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/format/format.h"
+#include "host/base/exact_math.h"
 
 namespace fovea {
 namespace {
@@ -70,6 +71,22 @@ std::vector<float> sinusoids(std::uint32_t n_positions, std::uint32_t d_model) {
             const double angle = pos / std::pow(10000.0, static_cast<double>(i / 2 * 2) / d_model);
             table[std::size_t{pos} * d_model + i] = static_cast<float>(i % 2 ? std::cos(angle) : std::sin(angle));
         }
+    return table;
+}
+
+std::vector<float> halved_sinusoids_after_two(std::uint32_t n_positions, std::uint32_t d_model) {
+    const std::uint32_t half = d_model / 2;
+    std::vector<float> table(std::size_t{n_positions} * d_model);
+    const auto step = static_cast<float>(exact_log(10000.0) / (half - 1));
+    for (std::uint32_t i = 0; i < half; ++i) {
+        const auto frequency = static_cast<float>(exact_exp(static_cast<float>(i) * -step));
+        for (std::uint32_t pos = 0; pos < n_positions; ++pos) {
+            const float angle = static_cast<float>(pos + 2) * frequency;
+            float* row = table.data() + std::size_t{pos} * d_model;
+            row[i] = static_cast<float>(std::sin(static_cast<double>(angle)));
+            row[half + i] = static_cast<float>(std::cos(static_cast<double>(angle)));
+        }
+    }
     return table;
 }
 

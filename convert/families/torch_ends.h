@@ -27,5 +27,8 @@ void read_torch_output(const Fields& fields, Stack& stack, TorchEnds& ends);
 
 /// Positions as Vaswani et al. 2017, section 3.5 have them: [n_positions][d_model], sines at even columns.
 [[nodiscard]] std::vector<float> sinusoids(std::uint32_t n_positions, std::uint32_t d_model);
+/// Those of M2M-100 and XGLM: all sines, then all cosines, of frequencies from 1 to 1/10000 in steps and positions that PyTorch
+/// rounds to float32. Two positions come before the first. d_model is at least 4; the last column of an odd one is 0.
+[[nodiscard]] std::vector<float> halved_sinusoids_after_two(std::uint32_t n_positions, std::uint32_t d_model);
 
 }  // namespace fovea

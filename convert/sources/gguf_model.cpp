@@ -194,6 +194,13 @@ void set_type(const Gguf& file, ModelSource& source) {
     source.info.emplace_back("source_type", most->first->name);
 }
 
+/// By the file's own list, in which a name may be of nothing, or by the usual one.
+TensorPlace place_in(const GgufConfig& config, Role role) {
+    const std::span<const TensorName> own = config.names;
+    const bool says = std::ranges::find(own, role, &TensorName::role) != own.end();
+    return says || !place_of(own, role).name.empty() ? place_of(own, role) : place_of(kGgufNames, role);
+}
+
 class GgufTensors {
 public:
     GgufTensors(const std::filesystem::path& path, Mapping mapping)
@@ -264,10 +271,7 @@ private:
         return std::string(config_.family->prefix) + "blk." + std::to_string(layer) + "." + name.substr(1);
     }
 
-    TensorPlace place(Role role) const {
-        const TensorPlace own = place_of(config_.names, role);
-        return own.name.empty() ? place_of(kGgufNames, role) : own;
-    }
+    TensorPlace place(Role role) const { return place_in(config_, role); }
 
     void add(const Stack& stack, const TensorSpec& spec) {
         if (spec.role == Role::rope_frequencies) return weights_.add_computed(spec, frequencies(spec.layer));

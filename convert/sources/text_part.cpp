@@ -12,10 +12,12 @@ namespace {
 
 /// Those whose text model sees texts alone as it would without the rest: causal, with the same positions.
 constexpr std::string_view kModelTypes[] = {
-    "gemma3",      "gemma4",       "mistral3",   "qwen2_vl",         "qwen2_5_vl",      "qwen3_vl",    "qwen3_vl_moe",
-    "mllama",      "llava",        "llava_next", "llava_next_video", "llava_onevision", "video_llava", "vipllava",
-    "qwen3_5",     "qwen3_5_moe",  "internvl",   "idefics2",         "idefics3",        "smolvlm",     "qwen2_audio",
-    "voxtral",     "glm4v",        "glm46v",     "exaone4_5",        "got_ocr2",        "lighton_ocr", "ovis2",
+    "gemma3",      "gemma4",       "gemma4_unified",   "llama4",          "mistral3",
+    "qwen2_vl",    "qwen2_5_vl",   "qwen3_vl",         "qwen3_vl_moe",    "mllama",
+    "llava",       "llava_next",   "llava_next_video", "llava_onevision", "video_llava",
+    "vipllava",    "qwen3_5",      "qwen3_5_moe",      "internvl",        "idefics2",
+    "idefics3",    "smolvlm",      "qwen2_audio",      "voxtral",         "glm4v",
+    "glm46v",      "exaone4_5",    "got_ocr2",         "lighton_ocr",     "ovis2",
     "deepseek_vl", "video_llama_3"};
 
 /// Those whose published files have the text model's fields among their own, and its type.
@@ -56,6 +58,9 @@ constexpr std::pair<std::string_view, const char*> kSizes[] = {
                          "num_attention_heads": 16})"},
     {"qwen3_5_moe_text", R"({"vocab_size": 248320, "hidden_size": 2048, "num_hidden_layers": 40,
                              "num_attention_heads": 16})"},
+    {"llama4_text",
+     R"({"vocab_size": 202048, "hidden_size": 5120, "intermediate_size": 8192, "intermediate_size_mlp": 16384,
+                        "num_hidden_layers": 48, "num_attention_heads": 40})"},
     {"mllama_text_model", R"({"vocab_size": 128256, "hidden_size": 4096, "intermediate_size": 14336,
                               "num_hidden_layers": 40, "num_attention_heads": 32})"},
     {"glm4v_text", R"({"vocab_size": 151552, "hidden_size": 4096, "intermediate_size": 13696, "num_hidden_layers": 40,
@@ -64,6 +69,8 @@ constexpr std::pair<std::string_view, const char*> kSizes[] = {
                     "num_attention_heads": 32, "num_key_value_heads": 32})"},
     {"gemma4_text", R"({"vocab_size": 262144, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 30,
                         "num_attention_heads": 8})"},
+    {"gemma4_unified_text", R"({"vocab_size": 262144, "hidden_size": 2304, "intermediate_size": 9216,
+                                "num_hidden_layers": 30, "num_attention_heads": 8})"},
     {"gemma3_text", R"({"vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
                         "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256})"},
 };

@@ -56,7 +56,9 @@ struct Task : TaskRows {
             const std::int64_t pos =
                 std::int64_t{s.causal_offset} + row_of(i);  // the query's own; maybe beyond the keys
             std::int64_t seen = a.causal ? pos + 1 : window ? pos + window : s.n_keys;
-            const std::int64_t from = window && pos + 1 > window ? pos + 1 - window : 0;
+            const std::int64_t of_chunk =
+                has(Part::states) && a.shape().chunked ? pos - pos % window : pos + 1 - window;
+            const std::int64_t from = window && of_chunk > 0 ? of_chunk : 0;
             if (has(Part::rows)) seen = end_of_span(of, pos, seen);
             const bool any = from < s.n_keys && from < seen;
             first[i] = any ? static_cast<std::uint32_t>(from) : 0;

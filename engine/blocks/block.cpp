@@ -51,6 +51,11 @@ void run_parallel(Pass& pass, const Layer& layer, const Block& block) noexcept {
     const FeedForwardTensors& t = layer.feed_forward;
     const NormWeights before = part_norms(block, layer.self).before;
     compute_attention(pass, layer, block, Reads::self);
+    if (has(Part::experts) && block.experts.n) {
+        Experts::compute(pass, layer, block);
+        add_attention(pass, layer, block, Reads::self);
+        return Experts::add(pass, layer, block);
+    }
     compute_inner(pass, t, block, block.feed.shared_norm ? before : part_norms(block, t).before);
     add_attention(pass, layer, block, Reads::self);
     add_inner(pass, t, block);
@@ -70,7 +75,10 @@ void run_parts(Pass& pass, const Layer& layer, const Block& block) noexcept {
         add_attention(pass, layer, block, reads);
     }
     if (!block.feed.d_ff) return pass.show("block", pass.all(pass.hidden(), pass.stack().d_model));
-    if (has(Part::experts) && block.experts.n) return Experts::run(pass, layer, block);
+    if (has(Part::experts) && block.experts.n) {
+        Experts::compute(pass, layer, block);
+        return Experts::add(pass, layer, block);
+    }
     compute_inner(pass, layer.feed_forward, block, part_norms(block, layer.feed_forward).before);
     add_inner(pass, layer.feed_forward, block);
 }

@@ -3,8 +3,9 @@
 //     p = softmax(W_router · norm(x)) over all experts, or the sigmoid of each
 //     C: the k experts with the largest p; of equal ones, the lower number. A learned number may be added to p for the choice
 //     alone. With groups of experts (DeepSeek-AI 2024, section 2.1.2) only those of the best groups are chosen from
-//     w_e = p_e, or p_e / Σ of p over C; times routed_scale
-//     sum = Σ over e in C, ascending, of w_e·f_e(norm(x));  then + sigmoid(gate · norm(x))·f_shared(norm(x))
+//     w_e = p_e, or p_e / Σ of p over C; times routed_scale. Or (Liu et al. 2023) C is chosen one by one, and w_e is e's share of e^p
+//     among what is left then and close to it
+//     sum = Σ over e in C, ascending, of w_e·f_e(norm(x)), or of f_e(w_e·norm(x));  then + sigmoid(gate · norm(x))·f_shared(norm(x))
 //     x = x + sum, with the norms and the scale that a block's other parts have too
 //
 // A row's sum has one order, whoever computes it and whatever rows are in the pass. The rows that chose an expert are its
@@ -20,23 +21,29 @@ namespace {
 
 constexpr std::uint32_t kSumColumns = 256;  // of few rows' sums, a unit of work: a row alone still has some to share
 
+/// Where a row's sum lies in `attended`.
+[[nodiscard]] std::uint64_t experts_sum_at(const Block& b) noexcept {
+    const std::uint64_t merged = std::uint64_t{b.attention.n_heads} * b.attention.value_head_dim;
+    return has(Part::block_variants) && b.feed.parallel ? round_up(merged, kLanes) : 0;
+}
+
 class Mixture {
 public:
     Mixture(Pass& p, const Layer& layer, const Block& block) noexcept
         : pass_(p),
           t_(p.of_layer(p.workspace.experts())),
           b_(block),
-          norms_(part_norms(block, layer.feed_forward)),
+          norms_(norms_of(layer, block)),
           n_rows_(p.seq_len),
           d_model_(p.stack().d_model),
           routes_(p, t_, block.experts, norms_.before) {}
 
-    void run() noexcept {
+    void compute() noexcept {
         routes_.choose();
         Wave wave;
         while (next(wave)) run_wave(wave);
-        finish();
     }
+    void finish() noexcept;
 
 private:
     /// Batches [begin, end), slots [slot_begin, slot_end): those of experts, then as many as there are rows of the shared one.
@@ -108,8 +115,22 @@ private:
         return batch >= own.begin && batch < own.end;
     }
     void sum(const Wave& wave, std::uint32_t row, std::uint32_t begin, std::uint32_t end) noexcept;
-    void finish() noexcept;
-    [[nodiscard]] bool is_added_by_rows() const noexcept { return has(Part::block_variants) && adds_by_rows(b_); }
+    [[nodiscard]] static PartNorms norms_of(const Layer& layer, const Block& b) noexcept {
+        return has(Part::block_variants) && b.feed.shared_norm ? part_norms(b, layer.self)
+                                                               : part_norms(b, layer.feed_forward);
+    }
+    [[nodiscard]] bool is_added_by_rows() const noexcept {
+        return has(Part::block_variants) && (b_.feed.parallel || adds_by_rows(b_));
+    }
+    /// The sums of rows: behind attention's heads, which are still to come, where both are parallel.
+    [[nodiscard]] Rows sums() const noexcept {
+        const Rows rows = pass_.attended();
+        return {rows.data + experts_sum_at(b_), rows.stride};
+    }
+    /// Whether experts read rows as they are, so that a single row is one operand for all.
+    [[nodiscard]] bool shares_operand() const noexcept {
+        return n_rows_ == 1 && !(has(Part::states) && b_.experts.weigh_inputs);
+    }
     [[nodiscard]] Output stream() const noexcept { return pass_.all(pass_.hidden(), d_model_); }
 
     Pass& pass_;
@@ -171,6 +192,10 @@ void Mixture::pack_stream(const Wave& wave) noexcept {
         for (std::uint32_t i = 0; i < block.n_rows; ++i) {
             const float* row = pass_.hidden()[routes_.row_of(batch.slot + block.first + i)];
             pass_.norm(norms_.before, row, d_model_, pass_.scratch() + i * stride);
+            if (!has(Part::states) || !b_.experts.weigh_inputs) continue;
+            const float weight = routes_.weight_of(batch.slot + block.first + i);
+            for (std::uint32_t col = 0; col < d_model_; ++col)
+                pass_.scratch()[i * stride + col] = pass_.scratch()[i * stride + col] * weight;
         }
         pass_.pack({batch.up.type, batch.n_rows, d_model_}, pass_.scratch(), stride, block, packed_stream(wave, batch));
     });
@@ -237,7 +262,7 @@ void Mixture::run_wave(const Wave& wave) noexcept {
 /// To `inner`, by slots.
 void Mixture::make_inner(const Wave& wave) noexcept {
     RowOperands of_row;
-    if (n_rows_ == 1)
+    if (shares_operand())
         of_row = pack_row(wave);
     else
         pack_stream(wave);
@@ -249,7 +274,7 @@ void Mixture::make_inner(const Wave& wave) noexcept {
                         .n_stored = batch.d_ff,
                         .epilogue = b_.feed.gated ? Epilogue::gate : Epilogue::store,
                         .activation = b_.feed.activation};
-        return Product{up, n_rows_ == 1 ? of_row.of(batch.up.type) : packed_stream(wave, batch)};
+        return Product{up, shares_operand() ? of_row.of(batch.up.type) : packed_stream(wave, batch)};
     });
 }
 
@@ -283,7 +308,7 @@ void Mixture::add_up(const Wave& wave) noexcept {
             const std::uint32_t row = i / n_parts, begin = n_parts > 1 ? i % n_parts * kSumColumns : 0;
             const std::uint32_t end = n_parts > 1 && begin + kSumColumns < d_model_ ? begin + kSumColumns : d_model_;
             sum(wave, row, begin, end);
-            float *x = pass_.hidden()[row], *y = pass_.attended()[row];
+            float *x = pass_.hidden()[row], *y = sums()[row];
             if (is_block)
                 for (std::uint32_t col = begin; col < end; ++col) x[col] = x[col] + y[col];
         }
@@ -298,7 +323,7 @@ void Mixture::add_up(const Wave& wave) noexcept {
 /// Adds the wave's outputs of one row to what `attended` has of those before: columns [begin, end).
 void Mixture::sum(const Wave& wave, std::uint32_t row, std::uint32_t begin, std::uint32_t end) noexcept {
     const std::uint32_t k = b_.experts.n_used;
-    float* total = pass_.attended()[row];
+    float* total = sums()[row];
     const float* weights = routes_.weights(row);
     if (wave.slot_begin == 0)
         for (std::uint32_t col = begin; col < end; ++col) total[col] = 0.0f;
@@ -307,7 +332,8 @@ void Mixture::sum(const Wave& wave, std::uint32_t row, std::uint32_t begin, std:
         const std::uint32_t slot = routes_.slot(row, i);
         if (slot < wave.slot_begin || slot >= wave.slot_end) continue;
         const float* y = pass_.projected()[slot - wave.slot_begin];
-        for (std::uint32_t col = begin; col < end; ++col) total[col] = total[col] + y[col] * weights[i];
+        const float weight = has(Part::states) && b_.experts.weigh_inputs ? 1.0f : weights[i];
+        for (std::uint32_t col = begin; col < end; ++col) total[col] = total[col] + y[col] * weight;
     }
 }
 
@@ -315,14 +341,18 @@ void Mixture::sum(const Wave& wave, std::uint32_t row, std::uint32_t begin, std:
 void Mixture::finish() noexcept {
     if (is_added_by_rows())
         pass_.phase("block", norms_.after.kind == Norm::none ? stream() : Output{}, in_parts(n_rows_),
-                    [&](Pass::Share mine) { add_rows(pass_, b_, norms_, pass_.attended(), mine); });
+                    [&](Pass::Share mine) { add_rows(pass_, b_, norms_, sums(), mine); });
     norm_rows(pass_, "block", stream(), norms_.after, pass_.hidden(), pass_.stack().d_model);
 }
 
 }  // namespace
 
-void Experts::run(Pass& pass, const Layer& layer, const Block& block) noexcept {
-    if (has(Part::experts)) Mixture(pass, layer, block).run();
+void Experts::compute(Pass& pass, const Layer& layer, const Block& block) noexcept {
+    if (has(Part::experts)) Mixture(pass, layer, block).compute();
+}
+
+void Experts::add(Pass& pass, const Layer& layer, const Block& block) noexcept {
+    if (has(Part::experts)) Mixture(pass, layer, block).finish();
 }
 
 /// A row's logits, and that of the shared one's gate; what experts make of a row, and its sum.
@@ -333,7 +363,7 @@ void ExpertTensors::plan(const Planning& p) noexcept {
         const bool copied = e.choice_bias || e.n_groups;  // scores that are compared beside those that weigh
         grow_to(p.map.inner_stride, pad(e.n) + kLanes + (copied ? pad(e.n) + pad(e.n_groups) : 0), pad(e.shared_d_ff));
         grow_to(p.map.projected_stride, pad(p.stack.d_model));
-        grow_to(p.map.attended_stride, pad(p.stack.d_model));
+        grow_to(p.map.attended_stride, experts_sum_at(b) + pad(p.stack.d_model));
         grow_to(p.widest.operand, e.shared_d_ff);
         grow_to(p.map.n_experts, e.n);
         grow_to(p.map.n_experts_used, e.n_used);

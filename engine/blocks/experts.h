@@ -5,8 +5,10 @@
 namespace fovea {
 
 struct Experts {
-    /// A block's feed-forward part where it has experts, added to the residual stream.
-    static void run(Pass& pass, const Layer& layer, const Block& block) noexcept;
+    /// A block's feed-forward part where it has experts, added to the residual stream. One parallel to attention is computed before
+    /// attention's output is added, and added behind it.
+    static void compute(Pass& pass, const Layer& layer, const Block& block) noexcept;
+    static void add(Pass& pass, const Layer& layer, const Block& block) noexcept;
 };
 
 }  // namespace fovea

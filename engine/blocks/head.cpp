@@ -97,11 +97,12 @@ void finish_results(Pass& pass, std::uint32_t n, bool taken) noexcept {
         Then::go_on);
 }
 
-/// One product of the head, n rows of `from`, and the norm that may follow.
-void map_rows(Pass& pass, const Linear& linear, const Rows& from, std::uint32_t n, const NormWeights& norm) noexcept {
+/// One product of the head, n rows of `from`, which may be normed before, and the norm that may follow.
+void map_rows(Pass& pass, const Linear& linear, const ConstRows& from, std::uint32_t n, const NormWeights& before,
+              const NormWeights& norm) noexcept {
     const Output output{linear.out, n, linear.n_stored};
     const bool normed = norm.kind != Norm::none;
-    const void* operand = pass.operand(linear.matrix.type, from, n, linear.matrix.n_cols, {});
+    const void* operand = pass.operand(linear.matrix.type, from, n, linear.matrix.n_cols, before);
     pass.multiply("head", normed ? Output{} : output, {&linear, 1}, operand, n);
     if (!normed) return;
     pass.phase("head", output, in_parts(n), [&](Pass::Share mine) {
@@ -137,17 +138,11 @@ void write_logits(Pass& pass, const ConstRows& from, const NormWeights& norm, co
     pass.phase("logits", logits, in_parts(logits.n_rows), scale_and_cap, then);
 }
 
-void run_head(Pass& pass, std::uint32_t n) noexcept {
+/// All maps: of n rows `from` to `to` and `next` in turn, the last without an output head to the caller. Returns the last one's.
+ConstRows map_all(Pass& pass, ConstRows from, Rows to, Rows next, std::uint32_t n, NormWeights before) noexcept {
     const Stack& stack = pass.stack();
     const std::uint32_t n_maps = stack.n_head_maps();
     const HeadTensors* maps = pass.workspace.head();
-    Rows from = pass.hidden(), to = pass.inner();
-    if (pass.pooling != Pooling::none || !pass.chosen.empty()) {
-        pass.phase("pooled", {to, n, stack.d_model}, in_parts(n), [&](Pass::Share mine) {
-            for (std::uint32_t i = mine.begin; i < mine.end; ++i) take_result(pass, i, to[i]);
-        });
-        from = pass.inner(), to = pass.hidden();
-    }
     for (std::uint32_t i = 0; i < n_maps; ++i) {
         const HeadMap& map = stack.head[i];
         const bool is_last = i + 1 == n_maps && !stack.has_output_head;
@@ -157,11 +152,26 @@ void run_head(Pass& pass, std::uint32_t n) noexcept {
                             .n_stored = map.width,
                             .activation = map.activation,
                             .canonical = is_last};
-        map_rows(pass, linear, from, n, {map.norm, maps[i].norm, maps[i].norm_bias, map.norm_epsilon});
-        const Rows read = from;
-        from = to, to = read;
+        map_rows(pass, linear, from, n, before, {map.norm, maps[i].norm, maps[i].norm_bias, map.norm_epsilon});
+        before = {};
+        from = to;
+        const Rows read = next;
+        next = to, to = read;
     }
-    if (stack.has_output_head) write_logits(pass, from, {}, {pass.out, n, stack.vocab_size}, Then::meet);
+    return from;
+}
+
+void run_head(Pass& pass, std::uint32_t n) noexcept {
+    const Stack& stack = pass.stack();
+    Rows from = pass.hidden(), to = pass.inner();
+    if (pass.pooling != Pooling::none || !pass.chosen.empty()) {
+        pass.phase("pooled", {to, n, stack.d_model}, in_parts(n), [&](Pass::Share mine) {
+            for (std::uint32_t i = mine.begin; i < mine.end; ++i) take_result(pass, i, to[i]);
+        });
+        from = pass.inner(), to = pass.hidden();
+    }
+    const ConstRows made = map_all(pass, from, to, from, n, {});
+    if (stack.has_output_head) write_logits(pass, made, {}, {pass.out, n, stack.vocab_size}, Then::meet);
 }
 
 }  // namespace
@@ -182,10 +192,13 @@ void HeadTensors::plan(const Planning& p) noexcept {
 void StackHead::logits(Pass& pass) noexcept {
     const std::uint32_t n_rows = pass.n_logits, first = pass.seq_len - n_rows;
     if (n_rows == 0) return;
-    const ConstRows hidden =
-        pass.logit_rows.each ? pass.logit_rows : ConstRows(pass.hidden()[first], pass.hidden().stride);
-    write_logits(pass, hidden, final_norm(pass), {pass.logits, n_rows, pass.stack().vocab_size, pass.pos + first},
-                 Then::go_on);
+    ConstRows rows = pass.logit_rows.each ? pass.logit_rows : ConstRows(pass.hidden()[first], pass.hidden().stride);
+    NormWeights norm = final_norm(pass);
+    if (has(Part::vectors) && pass.stack().n_head_maps()) {
+        rows = map_all(pass, rows, pass.inner(), pass.hidden(), n_rows, norm);
+        norm = {};
+    }
+    write_logits(pass, rows, norm, {pass.logits, n_rows, pass.stack().vocab_size, pass.pos + first}, Then::go_on);
 }
 
 void StackHead::vectors(Pass& pass) noexcept {

@@ -105,6 +105,10 @@ void adapt_heads(Pass& pass, const Block& b, bool queries, const Rows& from, std
     }
 }
 
+[[nodiscard]] float norm_epsilon(const Block& b) noexcept {
+    return has(Part::states) && b.latent.norm_epsilon != 0.0f ? b.latent.norm_epsilon : b.norm_epsilon;
+}
+
 [[nodiscard]] Linear to(const Matrix& matrix, const Rows& rows, VectorOffset bias = 0) noexcept {
     return {.matrix = matrix, .bias = bias, .out = rows, .n_stored = matrix.n_rows};
 }
@@ -151,7 +155,7 @@ void Latent::project(const Attention& a, const Input& in) noexcept {
     const AdaptedProduct first_adapted[] = {adapted[narrow ? 1 : 0], adapted[2], adapted[3]};
     add_adapters(pass, std::span(first_adapted).first(n_parts), in.rows, in.n_rows, in.width, in.norm);
     if (narrow) {
-        const NormWeights norm{Norm::rms, l.query_down_norm, 0, b.norm_epsilon};
+        const NormWeights norm{Norm::rms, l.query_down_norm, 0, norm_epsilon(b)};
         const void* operand = pass.operand(query.matrix.type, pass.inner(), in.n_rows, b.latent.query_rank, norm);
         pass.multiply("projections", {}, {&query, 1}, operand, in.n_rows);
         add_adapters(pass, {adapted, 1}, pass.inner(), in.n_rows, b.latent.query_rank, norm);
@@ -169,7 +173,7 @@ void Latent::take_turning(const Attention& a, std::uint32_t row, std::uint32_t n
 }
 
 void Latent::norm(const Attention& a, float* head) noexcept {
-    const NormWeights norm{Norm::rms, tensors_of(a.pass).norm, 0, a.block.norm_epsilon};
+    const NormWeights norm{Norm::rms, tensors_of(a.pass).norm, 0, norm_epsilon(a.block)};
     float* latent = head + a.shape().rotary_dim;
     a.pass.norm(norm, latent, a.shape().value_head_dim, latent);
 }

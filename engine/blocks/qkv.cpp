@@ -5,6 +5,9 @@
 #include "engine/blocks/attention.h"
 #include "engine/blocks/block.h"
 #include "engine/blocks/latent.h"
+#include "engine/kernels/scalar/math.h"
+
+#include "engine/kernels/math.h"
 
 namespace fovea {
 namespace {
@@ -28,12 +31,33 @@ namespace {
     return {b.query_key_norm, weight + own, bias ? bias + own : 0, a.block.norm_epsilon};
 }
 
+/// log(1 + n), of 1 + n = 2^e·(1 + u).
+[[nodiscard]] float log_of_next(std::uint32_t n) noexcept {
+    constexpr float kLn2 = 0.693147181f;
+    const auto e = 31 - static_cast<std::uint32_t>(__builtin_clz(n + 1));
+    const float u = static_cast<float>(n + 1) / static_cast<float>(1u << e) - 1.0f;
+    return static_cast<float>(e) * kLn2 + u * polynomial(u, kLog1p);
+}
+
+/// What a row's queries are multiplied with.
+[[nodiscard]] float growth(const Attention& a, std::uint32_t row) noexcept {
+    const Sequence* s = a.sequences.data();
+    while (row >= s->row + s->n_rows) ++s;
+    const std::uint32_t pos = s->pos + row - s->row;
+    return 1.0f + a.shape().query_growth * log_of_next((pos + 1) / a.shape().growth_period);
+}
+
 /// A query or key head's norm and rotation, in place. A latent query's dims that turn come from elsewhere.
 void norm_and_rotate(const Attention& a, bool is_key, std::uint32_t row, std::uint32_t number, float* head) noexcept {
-    if (a.shape().head_norm != HeadNorm::together)
-        a.pass.norm(head_norm(a, is_key, number), head, a.shape().head_dim, head);
+    const AttentionShape& b = a.shape();
+    const bool turned_first = has(Part::states) && b.norm_turned;
+    if (turned_first) rotate_head(a.pass, a.layer, row, head);
+    if (b.head_norm != HeadNorm::together) a.pass.norm(head_norm(a, is_key, number), head, b.head_dim, head);
     if (a.is_latent()) is_key ? Latent::norm(a, head) : Latent::take_turning(a, row, number, head);
-    rotate_head(a.pass, a.layer, row, head);
+    if (!turned_first) rotate_head(a.pass, a.layer, row, head);
+    if (!has(Part::states) || is_key || b.query_growth == 0.0f) return;
+    const float factor = growth(a, row);
+    for (std::uint32_t i = 0; i < b.head_dim; ++i) head[i] = head[i] * factor;
 }
 
 /// A value head's norm, in place.
@@ -208,7 +232,8 @@ void rotate_and_cache(const Attention& a) noexcept {
     Pass& pass = a.pass;
     const bool normed = b.query_key_norm != Norm::none && b.head_norm != HeadNorm::together;
     const bool norms_values = has(Part::layer_inputs) && b.value_norm;
-    const bool positions = a.reads == Reads::self && (normed || norms_values || b.position == Position::rope);
+    const bool grows = has(Part::states) && b.query_growth != 0.0f;
+    const bool positions = a.reads == Reads::self && (normed || norms_values || grows || b.position == Position::rope);
     float* zeros = pass.scratch();
     if (has(Part::vectors) && b.zero_attn)
         std::memset(zeros, 0, (b.head_dim > b.value_head_dim ? b.head_dim : b.value_head_dim) * 4u);

@@ -14,6 +14,10 @@ constexpr float kLeastTotal = 1e-20f;  // what a sum of sigmoids is at least div
     return left;
 }
 
+[[nodiscard]] bool mixes(const ExpertShape& shape) noexcept {
+    return has(Part::states) && shape.router_score == RouterScore::sparse_mixer;
+}
+
 }  // namespace
 
 Routes::Routes(Pass& pass, const ExpertTensors& tensors, const ExpertShape& shape, const NormWeights& norm) noexcept
@@ -61,6 +65,7 @@ float Routes::score(float* p) const noexcept {
     const std::uint32_t n = shape_.n;
     const UnaryTable& unary = pass_.workspace.kernels->floats.unary;
     const bool sigmoid = shape_.router_score == RouterScore::sigmoid;
+    if (mixes(shape_)) return 1.0f;
     float largest = p[0], total = 0.0f;
     for (std::uint32_t i = 1; i < n; ++i) largest = p[i] > largest ? p[i] : largest;
     for (std::uint32_t i = 0; i < n; ++i) p[i] = sigmoid ? -p[i] : p[i] - largest;
@@ -69,6 +74,21 @@ float Routes::score(float* p) const noexcept {
         for (std::uint32_t i = 0; i < n; ++i) p[i] = 1.0f / (1.0f + p[i]);
     for (std::uint32_t i = 0; i < n; ++i) total = total + p[i];
     return sigmoid ? 1.0f : total;
+}
+
+/// The share that the logit of `best`, the largest left, has among those left that are close to it.
+float Routes::mixed(const float* p, std::uint32_t best) const noexcept {
+    const UnaryTable& unary = pass_.workspace.kernels->floats.unary;
+    const float largest = p[best];
+    float total = 0.0f;
+    for (std::uint32_t i = 0; i < shape_.n; ++i) {
+        const float size = p[i] < 0.0f ? -p[i] : p[i];
+        if ((largest - p[i]) / (size < largest ? largest : size) > shape_.margin) continue;
+        float x = p[i] - largest;
+        unary[static_cast<int>(Unary::exp)](&x, 1, &x);
+        total = total + x;
+    }
+    return 1.0f / total;
 }
 
 /// What decides a row's choice: its scores themselves or, behind them, a copy to which more is added and in which experts of
@@ -126,7 +146,7 @@ void Routes::choose(std::uint32_t row) noexcept {
         std::uint32_t at = n_chosen;
         for (; at > 0 && chosen[at - 1] > best; --at) chosen[at] = chosen[at - 1], weights[at] = weights[at - 1];
         chosen[at] = best;
-        weights[at] = p[best];
+        weights[at] = mixes(shape_) ? mixed(p, best) : p[best];
         c[best] = kLowest;
     }
     if (shape_.normalize) {

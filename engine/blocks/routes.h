@@ -49,6 +49,13 @@ public:
     [[nodiscard]] std::uint32_t slot(std::uint32_t row, std::uint32_t i) const noexcept {
         return i < shape_.n_used ? slots_[std::uint64_t{row} * shape_.n_used + i] : n_chosen() + row;
     }
+    /// What the expert of a slot gives, or reads, is multiplied with.
+    [[nodiscard]] float weight_of(std::uint32_t slot) const noexcept {
+        const std::uint32_t row = row_of(slot);
+        std::uint32_t i = 0;
+        while (i < shape_.n_used && this->slot(row, i) != slot) ++i;
+        return weights(row)[i];
+    }
     /// [n_experts_used + 1]: what a row's outputs are multiplied with; last, the shared one's.
     [[nodiscard]] const float* weights(std::uint32_t row) const noexcept {
         return weights_ + std::uint64_t{row} * (shape_.n_used + 1u);
@@ -63,6 +70,7 @@ private:
     void choose(std::uint32_t row) noexcept;
     float score(float* p) const noexcept;
     float* compared(float* p, float total) const noexcept;
+    [[nodiscard]] float mixed(const float* p, std::uint32_t best) const noexcept;
     [[nodiscard]] float group_score(const float* c) const noexcept;
     void leave_out_groups(float* c, float* scores) const noexcept;
     void sort_by_expert() noexcept;

@@ -86,7 +86,7 @@ inline constexpr float kMaxFloat = 0x1.fffffep+127f;
 /// Whether this build reads the fields of blocks that came last, or refuses them.
 inline constexpr bool kLongBlockRecords = has(Part::experts) || has(Part::latent) || has(Part::columns) || has(Part::layer_inputs);
 inline constexpr std::size_t kStackRecordBytes = kLongBlockRecords ? 64 : 56,
-                             kBlockRecordBytes = has(Part::states) ? 152 : kLongBlockRecords ? 144 : 104,
+                             kBlockRecordBytes = has(Part::states) ? 168 : kLongBlockRecords ? 144 : 104,
                              kHeadMapRecordBytes = 16, kAdapterRecordBytes = 16, kSoundRecordBytes = 24,
                              kRecurrentRecordBytes = 48;
 /// Bytes of a record that are always written. The rest is left out if it is zero, as older readers want it.
@@ -158,11 +158,17 @@ void for_each_block_field(B& b, Field& field) {
     field("n_expert_groups", e.n_groups, 0, kMaxExperts), field("n_groups_used", e.n_groups_used, 0, kMaxExperts);
     field("query_rank", b.latent.query_rank, 0, kMaxWidth), field("latent_query_dim", b.latent.query_dim, 0, kMaxWidth),
     field("latent_value_dim", b.latent.value_dim, 0, kMaxWidth);
-    field("router_score", e.router_score, RouterScore::softmax, RouterScore::sigmoid);
+    field("router_score", e.router_score, RouterScore::softmax,
+          has(Part::states) ? RouterScore::sparse_mixer : RouterScore::sigmoid);
     field.flags(b.column_scales, a.shared_keys, a.value_norm, b.inputs.layer_scale);
     has(Part::rows) ? field.flags(a.rope_interleaved) : field.skip(1);
     field("layer_input_width", b.inputs.width, 0, kMaxInputWidth);
-    if (has(Part::states)) field.flags(a.output_gate, b.recurrent), field.skip(6);
+    if (!has(Part::states)) return;
+    field.flags(a.output_gate, b.recurrent, a.norm_turned, a.chunked, e.weigh_inputs);
+    field.skip(3);
+    field("latent_norm_epsilon", b.latent.norm_epsilon, 0, kMaxFloat),
+    field("query_growth", a.query_growth, -kMaxFloat, kMaxFloat),
+    field("growth_period", a.growth_period, 0, kMaxPositions), field("router_margin", e.margin, 0, kMaxFloat);
 }
 
 /// The same for a map's record.

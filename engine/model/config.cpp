@@ -140,13 +140,17 @@ void check_experts(const Block& b, Checks& check) {
     check.needs("shared_d_ff", e.shared_d_ff != 0, any);
     check.needs("normalize_experts", e.normalize, any);
     check.needs("shared_gate", e.shared_gate, e.shared_d_ff != 0);
-    check.expect(!any || !b.feed.parallel, "experts in parallel with attention", 0, e.n);
     check.expect(!any || b.norm_place != NormPlace::within, "experts with norms within", 0, e.n);
     check.needs("router_bias", e.router_bias, any);
     check.expect(!e.shared_d_ff || !(b.feed.up_bias || b.feed.gate_bias || b.feed.down_bias),
                  "biases of a shared expert", 0, 1);
     check.needs("choice_bias", e.choice_bias, any);
     check.needs("router_score", e.router_score != RouterScore::softmax, any);
+    check.needs("weigh_inputs", e.weigh_inputs, any && !e.shared_gate);
+    const bool mixes = e.router_score == RouterScore::sparse_mixer;
+    check.needs("router_margin", e.margin != 0.0f, mixes);
+    check.expect(!mixes || !(e.normalize || e.choice_bias || e.n_groups), "scores one by one, or what orders all", 0,
+                 1);
     check.needs("routed_scale", e.routed_scale != 0.0f, any);
     check.needs("n_expert_groups", e.n_groups != 0, any);
     check("n_groups_used", e.n_groups_used, e.n_groups != 0, e.n_groups);
@@ -157,11 +161,18 @@ void check_experts(const Block& b, Checks& check) {
           of_group * e.n_groups_used);  // at most n_experts
 }
 
-/// What a gate and a recurrent part of a block need.
-void check_gate_and_recurrence(const Stack& s, const Block& b, Checks& check) {
+/// What the last fields of a block's record need.
+void check_last_fields(const Stack& s, const Block& b, Checks& check) {
     const AttentionShape& a = b.attention;
     check.needs("output_gate", a.output_gate,
                 a.n_heads && a.has_output_map && !a.no_projections && !a.cross_attention && !b.latent.query_dim);
+    check.needs("norm_turned", a.norm_turned,
+                a.query_key_norm != Norm::none && a.head_norm != HeadNorm::together && a.position == Position::rope);
+    check.needs("chunked", a.chunked, a.window && a.causal);
+    check.needs("query_growth", a.query_growth != 0.0f,
+                a.growth_period && a.n_heads && !a.cross_attention && !a.no_projections && !b.latent.query_dim);
+    check.needs("growth_period", a.growth_period != 0, a.query_growth != 0.0f);
+    check.needs("latent_norm_epsilon", b.latent.norm_epsilon != 0.0f, b.latent.query_rank || b.latent.query_dim);
     if (!b.recurrent) return;
     check.expect(s.recurrent.kind != Recurrence::none, "a recurrent part of the stack", 1, 0);
     const bool beside = b.norm_place == NormPlace::pre && b.residual_scale == 0.0f && !a.output_gate &&
@@ -199,7 +210,7 @@ void check_recurrent(const RecurrentShape& r, Checks& check) {
 void check_block(const Stack& s, const Block& b, Checks& check) {
     const AttentionShape& a = b.attention;
     for_each_block_field(b, check);
-    if (has(Part::states)) check_gate_and_recurrence(s, b, check);
+    if (has(Part::states)) check_last_fields(s, b, check);
     if (has(Part::vectors) && has(Part::adapters) && a.position == Position::disentangled && s.adapter_rank)
         check.expect(!s.adapts(Adapted::query) && !s.adapts(Adapted::key),
                      "adapters of queries or keys, of which distances have been computed", 0, 1);

@@ -44,7 +44,7 @@ std::uint32_t key_layer(const Stack& s, std::uint32_t layer) noexcept {
     for (std::uint32_t i = layer; i-- > 0;) {
         const AttentionShape& other = s.block(i).attention;
         if (other.n_heads && !other.shared_keys && other.n_kv_heads == b.n_kv_heads && other.head_dim == b.head_dim &&
-            other.value_head_dim == b.value_head_dim && other.window == b.window)
+            other.value_head_dim == b.value_head_dim && other.window == b.window && other.chunked == b.chunked)
             return i;
     }
     return s.n_layers;

@@ -33,6 +33,8 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
         return refuse("recurrent blocks of what gives no logits");
     if (has(Part::states) && kind == Kind::attend && b.attention.output_gate)
         return refuse("an output gate without a stack");
+    if (has(Part::states) && kind == Kind::attend && b.attention.query_growth != 0.0f)
+        return refuse("queries that grow without a stack");
     if (kind == Kind::attend && (b.latent.query_rank || b.latent.query_dim))
         return refuse("latent attention without a stack");
     if (kind == Kind::attend) return b.residual_scale != 0.0f ? refuse("a residual scale without a stack") : Status{};
@@ -54,7 +56,6 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
 [[nodiscard]] Status check_stack(const Stack& s, Kind kind, bool is_last) noexcept {
     if (s.position == Position::sinusoidal) return refuse("sinusoidal positions");
     if (!is_last && (s.has_output_head || s.n_head_maps())) return refuse("a head before the last stack");
-    if (kind == Kind::decode && s.n_head_maps()) return refuse("a head's maps before logits");
     if (kind != Kind::decode && !s.has_output_head && (s.logit_softcap != 0.0f || s.logit_scale != 1.0f))
         return refuse("scaled or capped logits without an output head");
     if ((kind == Kind::decode || !is_last) && s.pooling != Pooling::none)

@@ -19,7 +19,7 @@ public:
         need(Part::columns, b.column_scales);
         need(Part::layer_inputs, has_layer_inputs(b));
         need(Part::block_variants, is_variant(b));
-        need(Part::states, b.recurrent || b.attention.output_gate);
+        need(Part::states, has_last_fields(b));
     }
     void add(const Stack& s) {
         if (!s.n_layers) return;

@@ -87,17 +87,19 @@ void describe_block(std::ostream& out, const Block& b) {
             out << ", latent: heads of " << a.rotary_dim + b.latent.query_dim << ", values of " << b.latent.value_dim;
         if (b.latent.query_rank) out << ", queries through " << with_separators(b.latent.query_rank);
         out << (a.causal ? ", causal" : ", unmasked");
-        if (a.window) out << ", window " << with_separators(a.window);
+        if (a.window) out << ", window " << with_separators(a.window) << (a.chunked ? " in chunks" : "");
         if (a.position != Position::none) out << ", " << word(a.position);
         if (a.position == Position::rope && a.rotary_dim != a.head_dim) out << " on " << a.rotary_dim << " dims";
         if (a.query_bias || a.key_bias || a.value_bias) out << ", biases";
         if (a.query_key_norm != Norm::none) out << ", " << word(a.query_key_norm) << " of queries and keys";
+        if (a.norm_turned) out << " when turned";
         if (a.head_norm == HeadNorm::each) out << " each";
         if (a.head_norm == HeadNorm::together) out << " together";
         if (a.value_norm) out << ", RMS norm of values";
         if (a.shared_keys) out << ", keys and values of an earlier layer";
         if (a.projection_clip != 0.0f) out << ", projections clipped at " << a.projection_clip;
         if (a.attention_sinks) out << ", sinks";
+        if (a.query_growth != 0.0f) out << ", queries that grow every " << with_separators(a.growth_period);
         if (a.output_gate) out << ", output gated";
         if (a.score_softcap != 0.0f) out << ", scores capped at " << a.score_softcap;
         if (a.cross_attention) out << ", cross-attention";
@@ -108,7 +110,8 @@ void describe_block(std::ostream& out, const Block& b) {
         out << "    experts       " << with_separators(e.n_used) << " of " << with_separators(e.n) << " for each token"
             << (e.normalize ? ", weights normalized" : "")
             << (e.router_score == RouterScore::sigmoid ? ", scored by sigmoids" : "")
-            << (e.choice_bias ? ", a bias for the choice" : "");
+            << (e.router_score == RouterScore::sparse_mixer ? ", scored one by one" : "")
+            << (e.weigh_inputs ? ", inputs weighted" : "") << (e.choice_bias ? ", a bias for the choice" : "");
         if (e.n_groups) out << ", in " << e.n_groups_used << " of " << e.n_groups << " groups";
         if (e.routed_scale != 0.0f) out << ", weights times " << e.routed_scale;
         if (e.shared_d_ff)

@@ -26,8 +26,9 @@ enum class NormPlace : std::uint8_t { pre = 0, post = 1, both = 2, output = 3, w
 /// Scope of a norm of queries and keys: each head with one weight for all heads, each with a weight of its own, or all
 /// heads of a row together.
 enum class HeadNorm : std::uint8_t { shared = 0, each = 1, together = 2 };
-/// A router's logits become scores before experts are compared: probabilities over all experts, or a sigmoid of each.
-enum class RouterScore : std::uint8_t { softmax = 0, sigmoid = 1 };
+/// A router's logits become scores before experts are compared: probabilities over all experts, or a sigmoid of each. Or a choice's
+/// score is its probability among what was not chosen before it and is close to it: see ExpertShape::margin (Liu et al. 2023).
+enum class RouterScore : std::uint8_t { softmax = 0, sigmoid = 1, sparse_mixer = 2 };
 enum class Position : std::uint8_t {
     none = 0,
     learned = 1,
@@ -65,8 +66,11 @@ struct AttentionShape {
     /// Position::relative (Raffel et al. 2020): each head has a table of numbers to add to its scores, one for each difference
     /// of the key's position and the query's. Differences beyond this many positions have the last one.
     std::uint32_t relative_max_distance = 0;
-    float softmax_scale = 0.0f;    ///< multiplies scores; 0: 1/sqrt(head_dim)
-    float score_softcap = 0.0f;    ///< scores become c·tanh(score/c); 0: unused
+    float softmax_scale = 0.0f;  ///< multiplies scores; 0: 1/sqrt(head_dim)
+    float score_softcap = 0.0f;  ///< scores become c·tanh(score/c); 0: unused
+    /// Queries are multiplied by 1 + query_growth · log(1 + ⌊(pos + 1) / growth_period⌋) (Nakanishi 2025). 0: unused.
+    float query_growth = 0.0f;
+    std::uint32_t growth_period = 0;
     float rope_scale = 1.0f;       ///< multiplies sine and cosine (YaRN's attention factor, Peng et al. 2023)
     float projection_clip = 0.0f;  ///< queries, keys and values are kept within plus and minus this; 0: unused
     /// Position::disentangled (He et al. 2021): differences share this many buckets, and each head has two vectors for each
@@ -81,6 +85,8 @@ struct AttentionShape {
     bool rope_interleaved = false;
     Norm query_key_norm = Norm::none;       ///< a norm over each query and key head before positions
     HeadNorm head_norm = HeadNorm::shared;  ///< what query_key_norm goes over
+    bool norm_turned = false;               ///< that norm goes over what rotary positions have turned
+    bool chunked = false;  ///< positions are in chunks of `window`; a query sees those of its own before it, and itself
     bool causal = false;
     bool cross_attention = false;  ///< a second attention over the encoder's output
     bool has_output_map = true;    ///< out = W_o · merged heads
@@ -106,6 +112,7 @@ struct LatentShape {
     std::uint32_t query_dim =
         0;  ///< each query head's own map goes from this many dims to the key's; 0: attention is not latent
     std::uint32_t value_dim = 0;  ///< what each head's own map makes of its output
+    float norm_epsilon = 0.0f;    ///< of the norms within; 0: the block's
 
     bool operator==(const LatentShape&) const = default;
 };
@@ -128,17 +135,19 @@ struct FeedForwardShape {
 struct ExpertShape {
     std::uint32_t shared_d_ff = 0;  ///< hidden width of the shared expert, which every row adds; 0: none
     float routed_scale = 0.0f;      ///< multiplies the chosen experts' weights; 0: 1
-    std::uint16_t n = 0;            ///< experts; 0: the block has one feed-forward part for all rows
+    float margin = 0.0f;  ///< sparse_mixer: what share of a logit another may be below it and still be close to it
+    std::uint16_t n = 0;  ///< experts; 0: the block has one feed-forward part for all rows
     /// Groups of equal size that the experts are in (DeepSeek-AI 2024). A row's experts are in n_groups_used of them:
     /// those with the largest score or, with choice_bias, the largest sum of two. 0: no groups.
     std::uint16_t n_groups = 0;
     std::uint16_t n_groups_used = 0;
     std::uint8_t n_used = 0;  ///< by a row; those with the largest router logits, the lower of equal ones
     RouterScore router_score = RouterScore::softmax;
-    bool normalize = false;    ///< a row's weights, its experts' probabilities, are divided by their sum
-    bool shared_gate = false;  ///< the shared expert's output times the sigmoid of a learned dot product with the row
-    bool router_bias = false;  ///< of the router's logits
-    bool choice_bias = false;  ///< a learned number for each expert, added to its score only for the choice
+    bool normalize = false;     ///< a row's weights, its experts' probabilities, are divided by their sum
+    bool shared_gate = false;   ///< the shared expert's output times the sigmoid of a learned dot product with the row
+    bool router_bias = false;   ///< of the router's logits
+    bool choice_bias = false;   ///< a learned number for each expert, added to its score only for the choice
+    bool weigh_inputs = false;  ///< a row is multiplied by its weights before experts read it, not what they make of it
 
     bool operator==(const ExpertShape&) const = default;
 };

@@ -1,15 +1,10 @@
 """More of shapes.py: decoders without experts."""
-from settings import LAYERS3, TINY, latent, llama_like, rope, without
+from settings import LAYERS3, TINY, latent, llama3_rope, llama_like, rope, without
 
 
 def ministral_rope(**more):
     return rope(5000.0, "yarn", factor=4.0, original_max_position_embeddings=44, mscale=1.0, mscale_all_dim=1.0,
                 llama_4_scaling_beta=0.1, **more)
-
-
-def llama3_rope():
-    return rope(5000.0, "llama3", factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0,
-                original_max_position_embeddings=16)
 
 
 def gemma4(full, n_shared=0, width=0, **more):
@@ -18,6 +13,14 @@ def gemma4(full, n_shared=0, width=0, **more):
                       num_global_key_value_heads=full[1], attention_k_eq_v=full[1] is not None,
                       vocab_size_per_layer_input=more["vocab"])
 
+
+def unified(full, n_shared=0, **more):
+    """The same without an input to every layer."""
+    return llama_like(**more, num_kv_shared_layers=n_shared, global_head_dim=full[0],
+                      num_global_key_value_heads=full[1], attention_k_eq_v=full[1] is not None, bos_token_id=1)
+
+
+SPECIAL = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2)
 
 SHAPES = {
     "gemma4_text": [
@@ -31,6 +34,16 @@ SHAPES = {
                    9000.0, "proportional", partial_rotary_factor=0.6)}),
         gemma4((4, None), 1, 34, hidden=20, heads=5, kv_heads=1, d_ff=33, vocab=37, layers=3, head_dim=4,
                sliding_window=39, layer_types=["sliding_attention", "full_attention", "full_attention"]),
+    ],
+    "gemma4_unified_text": [
+        unified((16, None), 3, hidden=24, heads=2, kv_heads=1, d_ff=28, vocab=23, layers=6, head_dim=8,
+                sliding_window=7, use_double_wide_mlp=True, final_logit_softcapping=30.0,
+                layer_types=LAYERS3[:2] * 3),
+        unified((10, 2), hidden=30, heads=6, kv_heads=3, d_ff=41, layers=7, head_dim=6, sliding_window=13,
+                rope_parameters={"sliding_attention": rope(50.0), "full_attention": rope(
+                    9000.0, "proportional", partial_rotary_factor=0.6)}),
+        unified((4, None), 1, hidden=20, heads=5, kv_heads=1, d_ff=33, layers=3, head_dim=4, sliding_window=39,
+                layer_types=["sliding_attention", "full_attention", "full_attention"]),
     ],
     "ministral": [
         llama_like(**TINY, sliding_window=5, head_dim=6),
@@ -138,5 +151,48 @@ SHAPES = {
                            rope_parameters=rope(100.0, partial_rotary_factor=1.0)), "num_key_value_heads"),
         without(llama_like(hidden=40, heads=5, d_ff=33, tie_word_embeddings=True, layer_norm_eps=1e-3),
                 "num_key_value_heads"),
+    ],
+    "gpt_neox_japanese": [
+        without(llama_like(hidden=16, heads=2, vocab=23, intermediate_multiple_size=2), "num_key_value_heads",
+                "intermediate_size"),
+        without(llama_like(hidden=36, heads=3, layers=3, hidden_act="relu", intermediate_multiple_size=1,
+                           rope_parameters=rope(100.0, partial_rotary_factor=0.5)), "num_key_value_heads",
+                "intermediate_size"),
+        without(llama_like(hidden=40, heads=5, layers=1, tie_word_embeddings=False, layer_norm_eps=1e-3),
+                "num_key_value_heads", "intermediate_size"),
+    ],
+    "xglm": [
+        dict(vocab_size=23, d_model=12, num_layers=2, attention_heads=2, ffn_dim=14, max_position_embeddings=64),
+        dict(vocab_size=37, d_model=27, num_layers=3, attention_heads=3, ffn_dim=41, max_position_embeddings=64,
+             activation_function="relu", scale_embedding=False, tie_word_embeddings=False),
+        dict(vocab_size=37, d_model=40, num_layers=2, attention_heads=5, ffn_dim=33, max_position_embeddings=40),
+    ],
+    "modernbert-decoder": [
+        without(llama_like(hidden=12, heads=2, d_ff=14, vocab=23, layers=3, local_attention=14, **SPECIAL),
+                "num_key_value_heads"),
+        without(llama_like(hidden=36, heads=6, d_ff=41, layers=5, local_attention=26, norm_bias=True, mlp_bias=True,
+                           attention_bias=True, classifier_bias=True, decoder_bias=False,
+                           classifier_activation="relu", hidden_activation="silu", **SPECIAL), "num_key_value_heads"),
+        without(llama_like(hidden=40, heads=5, d_ff=33, layers=2, local_attention=78, tie_word_embeddings=False,
+                           layer_types=LAYERS3[:2], norm_eps=1e-3, **SPECIAL,
+                           rope_parameters={"sliding_attention": rope(50.0), "full_attention": rope(9000.0)}),
+                "num_key_value_heads"),
+    ],
+    "hunyuan_v1_dense": [
+        llama_like(**TINY, head_dim=8, rope_parameters=rope(50.0, "dynamic", factor=1.0, alpha=20.0)),
+        llama_like(hidden=36, heads=6, kv_heads=3, head_dim=10, d_ff=41, layers=3, attention_bias=True,
+                   rms_norm_eps=1e-3, rope_parameters=rope(5000.0, "dynamic", factor=6.0)),
+        llama_like(hidden=40, heads=5, kv_heads=1, head_dim=8, d_ff=33, tie_word_embeddings=True,
+                   rope_parameters=rope(5000.0, "yarn", factor=4.0, original_max_position_embeddings=16)),
+    ],
+    "minicpm3": [
+        latent(hidden=12, heads=2, d_ff=14, vocab=23, q_rank=11, kv_rank=10, nope=5, turning=4, value=6),
+        latent(hidden=36, heads=6, d_ff=41, layers=3, q_rank=None, kv_rank=18, nope=8, turning=6, value=None,
+               tie_word_embeddings=False, scale_emb=3.0, scale_depth=None, dim_model_base=None, rms_norm_eps=1e-3,
+               rope_parameters=rope(100.0)),
+        latent(hidden=40, heads=5, d_ff=33, q_rank=50, kv_rank=33, nope=16, turning=8, value=4, scale_depth=0.7,
+               dim_model_base=7, rope_parameters=rope(
+                   kind="longrope", short_factor=[1.0, 1.25, 2.0, 2.5], long_factor=[2.0, 4.0, 8.0, 9.0],
+                   original_max_position_embeddings=44)),
     ],
 }

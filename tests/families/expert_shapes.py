@@ -1,5 +1,5 @@
 """More configurations of shapes.py: decoders with experts that came after DeepSeek 3."""
-from settings import LAYERS3, TINY, llama_like, rope, seeing, without
+from settings import LAYERS3, TINY, latent, llama3_rope, llama_like, rope, seeing, without
 
 SHAPES = {
     "glm4_moe": [
@@ -115,5 +115,92 @@ SHAPES = {
                    moe_layer_interval=2, rope_parameters=rope(100.0)),
         llama_like(hidden=40, heads=5, kv_heads=1, head_dim=8, d_ff=33, layers=3, moe_num_experts=17, moe_k=5,
                    moe_intermediate_size=5, moe_num_shared_experts=0, moe_layer_start_index=0),
+    ],
+    "granitemoe_swa": [
+        llama_like(**TINY, num_local_experts=4, num_experts_per_tok=2, sliding_window=7, embedding_multiplier=3.0,
+                   logits_scaling=2.5, residual_multiplier=0.4, attention_multiplier=0.2, layer_rope_theta=[0, 500.0]),
+        llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=6, num_local_experts=9, num_experts_per_tok=4,
+                   shared_intermediate_size=17, sliding_window=13, attention_bias=True, attention_multiplier=0.5),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, layers=3, num_local_experts=5, num_experts_per_tok=1,
+                   shared_intermediate_size=50, tie_word_embeddings=True, sliding_window=39, layer_types=LAYERS3,
+                   attention_multiplier=0.3, layer_rope_theta=[100.0, 0, 9000.0]),
+    ],
+    "afmoe": [
+        llama_like(**TINY, head_dim=8, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=9,
+                   num_shared_experts=1, num_dense_layers=1, sliding_window=7, layer_types=LAYERS3[:2],
+                   mup_enabled=True, route_scale=2.5),
+        llama_like(hidden=36, heads=6, kv_heads=3, head_dim=10, d_ff=41, layers=5, num_experts=9,
+                   num_experts_per_tok=4, moe_intermediate_size=19, num_shared_experts=2, num_dense_layers=2,
+                   sliding_window=13, global_attn_every_n_layers=3, attention_bias=True),
+        llama_like(hidden=40, heads=5, kv_heads=5, head_dim=8, d_ff=33, num_experts=6, num_experts_per_tok=6,
+                   moe_intermediate_size=5, num_shared_experts=1, num_dense_layers=0, sliding_window=39,
+                   tie_word_embeddings=True, rope_parameters=rope(
+                       5000.0, "yarn", factor=4.0, original_max_position_embeddings=16)),
+    ],
+    "mellum": [
+        llama_like(**TINY, head_dim=8, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=9,
+                   sliding_window=7, layer_types=LAYERS3[:2], mlp_layer_types=["dense", "sparse"],
+                   rope_parameters={"sliding_attention": rope(50.0), "full_attention": rope(
+                       9000.0, "yarn", factor=4.0, original_max_position_embeddings=16)}),
+        llama_like(hidden=36, heads=6, kv_heads=3, head_dim=10, d_ff=41, layers=4, num_experts=9,
+                   num_experts_per_tok=4, moe_intermediate_size=20, attention_bias=True, norm_topk_prob=False),
+        llama_like(hidden=40, heads=5, kv_heads=1, head_dim=8, d_ff=33, layers=3, num_experts=17,
+                   num_experts_per_tok=1, moe_intermediate_size=5, sliding_window=13, layer_types=LAYERS3,
+                   tie_word_embeddings=True),
+    ],
+    "cohere2_moe": [
+        llama_like(**TINY, head_dim=8, num_experts=4, num_experts_per_tok=2, prefix_dense_intermediate_size=19,
+                   first_k_dense_replace=1, num_shared_experts=1, shared_expert_combination_strategy="sum",
+                   sliding_window=7, sliding_window_pattern=2, expert_selection_fn="sigmoid"),
+        llama_like(hidden=36, heads=6, kv_heads=3, head_dim=10, d_ff=21, layers=5, num_experts=9,
+                   num_experts_per_tok=4, num_shared_experts=2, shared_expert_combination_strategy="average",
+                   prefix_dense_intermediate_size=50, first_k_dense_replace=2, sliding_window=13,
+                   prefix_dense_sliding_window_pattern=2, attention_bias=True, logit_scale=0.5, rms_norm_eps=1e-4),
+        llama_like(hidden=40, heads=5, kv_heads=1, head_dim=8, d_ff=33, layers=3, num_experts=5,
+                   num_experts_per_tok=5, sliding_window=39, tie_word_embeddings=False, norm_topk_prob=False,
+                   expert_selection_fn="sigmoid", layer_types=LAYERS3, mlp_layer_types=["dense", "sparse", "dense"],
+                   prefix_dense_intermediate_size=11, rope_parameters=rope(100.0)),
+    ],
+    "hunyuan_v1_moe": [
+        llama_like(**TINY, head_dim=8, num_experts=4, moe_topk=2),
+        llama_like(hidden=36, heads=6, kv_heads=3, head_dim=10, d_ff=19, layers=3, num_experts=9,
+                   moe_topk=[4, 1, 4], attention_bias=True, rope_parameters=rope(50.0, "dynamic", factor=1.0, alpha=20.0)),
+        llama_like(hidden=40, heads=5, kv_heads=1, head_dim=8, d_ff=33, num_experts=5, moe_topk=5,
+                   tie_word_embeddings=True, rope_parameters=rope(
+                       5000.0, "yarn", factor=4.0, original_max_position_embeddings=16)),
+    ],
+    "glm4_moe_lite": [
+        latent(hidden=12, heads=2, d_ff=14, vocab=23, q_rank=11, kv_rank=10, nope=5, turning=4, value=6,
+               n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=9, n_shared_experts=1),
+        latent(hidden=36, heads=6, d_ff=41, layers=3, q_rank=50, kv_rank=18, nope=8, turning=6, value=10,
+               n_routed_experts=12, num_experts_per_tok=3, moe_intermediate_size=19, n_shared_experts=2, n_group=4,
+               topk_group=2, mlp_layer_types=["sparse", "dense", "sparse"], norm_topk_prob=False,
+               routed_scaling_factor=1.0, rms_norm_eps=1e-3, rope_interleave=False),
+        latent(hidden=40, heads=5, d_ff=33, q_rank=None, kv_rank=33, nope=16, turning=8, value=4, n_routed_experts=8,
+               num_experts_per_tok=4, moe_intermediate_size=5, n_shared_experts=1, tie_word_embeddings=True,
+               rope_parameters=rope(kind="yarn", factor=40.0, original_max_position_embeddings=16, mscale=1.0,
+                                    mscale_all_dim=0.8)),
+    ],
+    "phimoe": [
+        llama_like(**TINY, num_local_experts=4, num_experts_per_tok=2, attention_bias=True, lm_head_bias=True,
+                   sliding_window=7),
+        llama_like(hidden=36, heads=6, kv_heads=3, d_ff=19, layers=3, num_local_experts=9, num_experts_per_tok=2,
+                   router_jitter_noise=0.3, rope_parameters=rope(
+                       kind="longrope", factor=1.5, short_factor=[1.0, 1.25, 2.0], long_factor=[2.0, 4.0, 8.0],
+                       original_max_position_embeddings=44, short_mscale=1.2, long_mscale=1.2)),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, num_local_experts=2, num_experts_per_tok=2,
+                   tie_word_embeddings=True, router_jitter_noise=0.0, rope_parameters=rope(100.0)),
+    ],
+    "llama4_text": [
+        llama_like(**TINY, head_dim=8, num_local_experts=4, num_experts_per_tok=1, intermediate_size_mlp=19,
+                   attention_chunk_size=7, no_rope_layers=[1, 0], floor_scale=5, attn_scale=0.4,
+                   interleave_moe_layer_step=2),
+        llama_like(hidden=36, heads=6, kv_heads=3, head_dim=10, d_ff=21, layers=5, num_local_experts=9,
+                   num_experts_per_tok=3, intermediate_size_mlp=41, attention_chunk_size=13, moe_layers=[0, 3, 4],
+                   floor_scale=3, attn_scale=-0.2, attention_bias=True, use_qk_norm=False, rope_parameters=llama3_rope()),
+        llama_like(hidden=40, heads=5, kv_heads=1, head_dim=8, d_ff=33, layers=4, num_local_experts=5,
+                   num_experts_per_tok=5, intermediate_size_mlp=11, attention_chunk_size=39, tie_word_embeddings=True,
+                   no_rope_layer_interval=2, attn_temperature_tuning=False, rms_norm_eps=1e-3,
+                   layer_types=["full_attention", "chunked_attention"] * 2),
     ],
 }

@@ -56,7 +56,7 @@ def expected_logits(fields, folder, model_type, n_tokens):
         if n > MOST_PARAMETERS:
             return None
         model = AutoModelForCausalLM.from_config(config, attn_implementation=attention, dtype=torch.float32).eval()
-        if "num_experts_per_tok" in fields or "moe_k" in fields:
+        if any(name in fields for name in shapes.CHOSEN):
             model.set_experts_implementation("eager")
         shapes.randomize(model, 7)
         tokens = [(7 * i + 3) % config.vocab_size for i in range(n_tokens)]

@@ -17,11 +17,14 @@ ARCHITECTURES = {"gemma3_text": "gemma3", "gemma4_text": "gemma4", "phi": "phi2"
                  "glm4_moe": "glm4moe", "ernie4_5_moe": "ernie4_5-moe", "exaone_moe": "exaone-moe", "minimax_m2": "minimax-m2",
                  "granitemoeshared": "granitemoe", "granitemoehybrid": "granitemoe", "qwen3_vl_moe_text": "qwen3vlmoe",
                  "qwen3_5_text": "qwen35", "qwen3_5_moe_text": "qwen35moe", "qwen3_next": "qwen3next", "lfm2_moe": "lfm2moe",
-                 "falcon_mamba": "mamba", "falcon_h1": "falcon-h1"}
+                 "falcon_mamba": "mamba", "falcon_h1": "falcon-h1",
+                 "glm4_moe_lite": "deepseek2", "hunyuan_v1_dense": "hunyuan-dense", "hunyuan_v1_moe": "hunyuan-moe",
+                 "llama4_text": "llama4"}
 # Query and key rows of halves become adjacent pairs.
 PERMUTED = ("llama", "arcee", "olmo", "granite", "smollm3", "mistral3", "internlm2", "xverse", "baichuan", "minicpm",
             "granitemoe", "granitehybrid")
-ROUTED = ("glm4_moe", "dots1", "exaone_moe", "minimax_m2")  # as DeepSeek 3
+ROUTED = ("glm4_moe", "dots1", "exaone_moe", "minimax_m2", "afmoe")  # as DeepSeek 3
+LATENT = ("deepseek_v2", "deepseek_v3", "glm4_moe_lite", "minicpm3")  # of which some have keys' and values' maps apart
 EXPERT_PARTS = {"w1": "gate_proj", "w3": "up_proj", "w2": "down_proj"}  # Mixtral's words for them
 
 
@@ -112,7 +115,7 @@ def converted_tensors(config, folder, architecture, alone=False):
             continue
         weight = tensor.float().numpy()
         if name.endswith((".gate_up_proj", ".down_proj", ".input_linear.weight", ".output_linear.weight")):
-            yield from of_fused(name, weight.swapaxes(1, 2) if kind == "qwen3_vl_moe_text" else weight, config)
+            yield from of_fused(name, weight.swapaxes(1, 2) if kind in ("qwen3_vl_moe_text", "llama4_text") else weight, config)
             continue
         if kind == "gpt_oss" and ".experts." in name:
             yield from of_packed_experts(name, weight)
@@ -131,12 +134,14 @@ def converted_tensors(config, folder, architecture, alone=False):
             start = start.removesuffix(".experts") if part.startswith("ffn_") else start
             experts.setdefault(f"{start}.{EXPERT_PARTS.get(part, part)}", {})[int(number)] = weight
             continue
-        if "kv_b_proj" in name and kind == "deepseek_v3":
+        if "kv_b_proj" in name and kind in ("deepseek_v3", "glm4_moe_lite"):
             both = weight.reshape(n_heads, -1, weight.shape[-1])
             n_key = config["qk_nope_head_dim"]
             yield names.get_name(name.replace("kv_b", "k_b"), try_suffixes=(".weight",)), both[:, :n_key].swapaxes(1, 2)
             yield names.get_name(name.replace("kv_b", "v_b"), try_suffixes=(".weight",)), both[:, n_key:]
             continue
+        if name.endswith(".expert_bias"):
+            name += ".bias"
         if name.endswith("e_score_correction_bias"):
             name, weight = name.replace("correction_bias", "correction.bias"), weight.reshape(-1)
         if "shared_expert_gate" in name:
@@ -173,7 +178,7 @@ def converted_tensors(config, folder, architecture, alone=False):
 
 def add_deepseek_keys(writer, config):
     """The second's as files of 2024 have it: a head's widths where later ones have those of what is cached."""
-    is_third = config["model_type"] == "deepseek_v3"
+    is_third = config["model_type"] in ("deepseek_v3", "glm4_moe_lite")
     rank, turning = config["kv_lora_rank"], config["qk_rope_head_dim"]
     key, value = config["qk_nope_head_dim"] + turning, config["v_head_dim"]
     if config.get("q_lora_rank"):
@@ -189,14 +194,18 @@ def add_deepseek_keys(writer, config):
 def add_routing_keys(writer, config, softmax):
     """How experts are chosen, as DeepSeek's files have it and others after them."""
     n_shared = config.get("n_shared_experts", config.get("num_shared_experts"))
-    if "first_k_dense_replace" in config:
-        writer.add_leading_dense_block_count(config["first_k_dense_replace"])
+    n_dense = config.get("first_k_dense_replace", config.get("num_dense_layers"))
+    if config["model_type"] == "glm4_moe_lite":
+        n_dense = config["mlp_layer_types"].count("dense")
+    if n_dense is not None:
+        writer.add_leading_dense_block_count(n_dense)
     if n_shared is not None:
         writer.add_expert_shared_count(n_shared)
-    if "num_shared_experts" in config:
+    if config["model_type"] == "exaone_moe":
         writer.add_expert_shared_feed_forward_length(n_shared * config["moe_intermediate_size"])
-    if "routed_scaling_factor" in config:
-        writer.add_expert_weights_scale(config["routed_scaling_factor"])
+    scale = config.get("routed_scaling_factor", config.get("route_scale"))
+    if scale is not None:
+        writer.add_expert_weights_scale(scale)
     if config.get("norm_topk_prob"):
         writer.add_expert_weights_norm(True)
     if config["model_type"] == "glm4_moe":
@@ -283,21 +292,29 @@ def add_keys(writer, config, architecture):
     if kind == "granitemoehybrid" and not n_experts:
         d_ff = config["shared_intermediate_size"]
     if kind != "qwen3_5_moe_text":
+        d_ff = first("intermediate_size_mlp", otherwise=d_ff)
         writer.add_feed_forward_length(2 * d_ff if architecture == "qwen" else d_ff)
     gguf_recurrent.add_keys(writer, config, architecture)
     if n_experts:
         writer.add_expert_count(n_experts)
-        writer.add_expert_used_count(first("num_experts_per_tok", "moe_k"))
+        writer.add_expert_used_count(first("num_experts_per_tok", "moe_k", "moe_topk"))
     if config.get("moe_intermediate_size"):
         writer.add_expert_feed_forward_length(config["moe_intermediate_size"])
     if config.get("shared_expert_intermediate_size"):
         writer.add_expert_shared_feed_forward_length(config["shared_expert_intermediate_size"])
-    if kind.startswith("deepseek"):
+    if kind in LATENT:
         add_deepseek_keys(writer, config)
-    if kind.startswith("deepseek") or kind in ROUTED:
+    if kind in ROUTED or kind in LATENT and kind != "minicpm3":
         add_routing_keys(writer, config, kind == "deepseek_v2")
+    if kind == "llama4_text":
+        writer.add_interleave_moe_layer_step(config["interleave_moe_layer_step"])
+        writer.add_expert_feed_forward_length(config["intermediate_size"])
+    if kind == "hunyuan_v1_moe":
+        writer.add_expert_shared_count(1)
     if kind == "minimax_m2":
         writer.add_expert_feed_forward_length(config["intermediate_size"])
+    if architecture == "deepseek":  # its own models' are not
+        writer.add_expert_weights_norm(True)
     if kind == "ernie4_5_moe":
         writer.add_leading_dense_block_count(config["moe_layer_start_index"])
         writer.add_interleave_moe_layer_step(config["moe_layer_interval"])

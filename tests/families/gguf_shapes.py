@@ -1,13 +1,13 @@
 """What models of gguf_models.py there are: what such a file can say, for some numbers follow from the architecture's name."""
 import shapes
 from recurrent_shapes import delta, mamba2, partly
-from settings import TINY, llama_like, rope
+from settings import TINY, latent, llama_like, rope
 
 TOKENS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
 # Architectures that no type of transformers is, and the type that computes the same: shapes are that type's.
 TWINS = {"internlm2": "llama", "xverse": "llama", "baichuan": "llama", "pangu-embedded": "llama",
          "qwen": "qwen2", "orion": "stablelm", "minicpm": "granite", "codeshell": "starcoder2",
-         "bailingmoe2": "glm4_moe", "granitehybrid": "granitemoehybrid"}
+         "bailingmoe2": "glm4_moe", "granitehybrid": "granitemoehybrid", "deepseek": "ernie4_5_moe"}
 
 
 def at_intervals(fields, interval):
@@ -123,6 +123,27 @@ SHAPES = {  # the first of each is the smallest
     "nemotron_h": [fields | dict(use_bias=False, time_step_min=1e-9, tie_word_embeddings=False) for fields in shapes.SHAPES["nemotron_h"]],
     "granitehybrid": [shapes.SHAPES["granitemoehybrid"][3] | dict(position_embedding_type="rope"),
                       shapes.SHAPES["granitemoehybrid"][4] | dict(mamba_proj_bias=False)],
+    "minicpm3": [latent(hidden=12, heads=2, d_ff=14, vocab=23, q_rank=11, kv_rank=10, nope=5, turning=4, value=6),
+                 latent(hidden=36, heads=6, d_ff=41, layers=3, q_rank=20, kv_rank=18, nope=8, turning=6, value=6,
+                        tie_word_embeddings=False, rms_norm_eps=1e-3, rope_parameters=rope(100.0))],
+    "glm4_moe_lite": [shapes.SHAPES["glm4_moe_lite"][0],
+                      shapes.SHAPES["glm4_moe_lite"][2] | dict(rope_parameters=rope(
+                          kind="yarn", factor=40.0, original_max_position_embeddings=16, mscale=1.0,
+                          mscale_all_dim=1.0))],
+    "deepseek": [shapes.SHAPES["ernie4_5_moe"][0], shapes.SHAPES["ernie4_5_moe"][2]],
+    # The base that alpha makes is rounded to float32 there: bits would be others.
+    "hunyuan_v1_dense": [llama_like(**TINY, head_dim=8, rope_parameters=rope(50.0)),
+                         shapes.SHAPES["hunyuan_v1_dense"][2]],
+    "hunyuan_v1_moe": [shapes.SHAPES["hunyuan_v1_moe"][0], shapes.SHAPES["hunyuan_v1_moe"][2]],
+    "llama4_text": [llama_like(**TINY, head_dim=8, layers=4, num_local_experts=4, num_experts_per_tok=1,
+                               intermediate_size_mlp=19, interleave_moe_layer_step=2),
+                    llama_like(hidden=36, heads=6, kv_heads=3, head_dim=10, d_ff=21, layers=5, num_local_experts=9,
+                               num_experts_per_tok=3, intermediate_size_mlp=41, attention_bias=True)],
+    "afmoe": [llama_like(**TINY, head_dim=8, layers=4, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=9,
+                         num_shared_experts=1, num_dense_layers=1, sliding_window=7, mup_enabled=True, route_scale=2.5),
+              llama_like(hidden=36, heads=6, kv_heads=3, head_dim=10, d_ff=41, layers=5, num_experts=9,
+                         num_experts_per_tok=4, moe_intermediate_size=19, num_shared_experts=2, num_dense_layers=2,
+                         sliding_window=13, mup_enabled=True, attention_bias=True)],
     # Ling 2.0, which transformers has no class of, computes what GLM 4.5 does.
     "bailingmoe2": [llama_like(hidden=16, heads=2, kv_heads=1, d_ff=14, vocab=23, n_routed_experts=4,
                                num_experts_per_tok=2, moe_intermediate_size=9, n_shared_experts=1, n_group=2,

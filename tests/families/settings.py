@@ -14,6 +14,11 @@ def rope(theta=10000.0, kind="default", **more):
     return {"rope_type": kind, "rope_theta": theta, **more}
 
 
+def llama3_rope():
+    return rope(5000.0, "llama3", factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                original_max_position_embeddings=16)
+
+
 def yarn(factor):
     """gpt-oss' settings."""
     return rope(150000.0, "yarn", factor=factor, original_max_position_embeddings=16, truncate=False)

@@ -18,6 +18,7 @@ import wholes
 from settings import LAYERS3, TINY, latent, llama_like, rope, without, yarn
 
 N_TOKENS = 40
+CHOSEN = "num_experts_per_tok", "moe_k", "moe_topk"  # names of how many experts a row has
 
 SHAPES = {
     "llama": [
@@ -433,7 +434,7 @@ def model_of(model_type, fields, seed):
         attention = "sdpa" if model_type == "falcon" else "eager"
         model = AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval()
     text = fields.get("text_config", fields)
-    if "num_experts_per_tok" in text or "moe_k" in text:  # one expert after another: grouped products want rows of whole 16 bytes
+    if any(name in text for name in CHOSEN):  # one expert after another: grouped products want rows of whole 16 bytes
         model.set_experts_implementation("eager")
     randomize(model, seed)
     return model, config
@@ -463,5 +464,7 @@ def write_model(model_type, fields, folder, seed, dtype=torch.float32, n_tokens=
     vocab_size = config.get_text_config().vocab_size
     tokens = [(7 * i + 3) % vocab_size for i in range(n_tokens)]
     with torch.no_grad():
-        logits = model(torch.tensor([tokens]), use_cache=False).logits[0]
+        # Its class around both parts fails where there is no picture.
+        of_texts = model.language_model if model_type == "llama4" else model
+        logits = of_texts(torch.tensor([tokens]), use_cache=False).logits[0]
     return tokens, logits.numpy()

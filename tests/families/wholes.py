@@ -7,7 +7,7 @@ whole's.
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForImageTextToText, AutoModelForMultimodalLM
 
-from dense_shapes import gemma4, llama3_rope, ministral_rope
+from dense_shapes import gemma4, llama3_rope, ministral_rope, unified
 from recurrent_shapes import delta, layers
 from settings import LAYERS3, TINY, llama_like, rope, without
 
@@ -56,6 +56,11 @@ SHAPES = {
               cross_attention_layers=[0, 5, 3], pad_token_id=0, rope_parameters=llama3_rope())),
     ],
     "gemma3": [whole("gemma3", "gemma3_text", **llama_like(**TINY, head_dim=8, sliding_window=7, layers=6))],
+    "gemma4_unified": [whole("gemma4_unified", "gemma4_unified_text", **unified(
+        (16, None), hidden=24, heads=2, kv_heads=1, d_ff=28, vocab=23, layers=6, head_dim=8, sliding_window=7))],
+    "llama4": [whole("llama4", "llama4_text", **llama_like(
+        **TINY, head_dim=8, layers=4, num_local_experts=4, num_experts_per_tok=1, intermediate_size_mlp=19,
+        attention_chunk_size=7, floor_scale=5, attn_scale=0.4))],
     "gemma4": [whole("gemma4", "gemma4_text", **gemma4((16, None), 2, 6, hidden=24, heads=2, kv_heads=1, d_ff=28, vocab=23,
                                                        layers=4, head_dim=8, sliding_window=7,
                                                        layer_types=LAYERS3[:2] * 2))],

@@ -26,7 +26,11 @@ num_nextn_predict_layers use_parallel_residual clip_qkv original_max_position_em
  use_expert_bias linear_conv_kernel_dim mamba_d_conv mamba_conv_bias mamba_proj_bias conv_kernel use_conv_bias
  mamba_rms_norm mamba_norm_before_gate mixer_rms_eps lm_head_multiplier key_multiplier attention_in_multiplier
  attention_out_multiplier ssm_in_multiplier ssm_out_multiplier attn_layer_period attn_layer_offset expert_layer_period
- expert_layer_offset time_step_min moe_norm_min is_encoder_decoder share_encoder_decoder_embeddings""".split()
+ expert_layer_offset time_step_min moe_norm_min is_encoder_decoder share_encoder_decoder_embeddings scale_emb scale_depth dim_model_base
+ attention_chunk_size floor_scale attn_scale attn_temperature_tuning interleave_moe_layer_step lm_head_bias
+ router_jitter_noise local_attention classifier_activation decoder_bias expert_selection_fn num_shared_experts
+ shared_expert_combination_strategy mup_enabled route_scale global_attn_every_n_layers moe_topk
+ intermediate_multiple_size""".split()
 ROTARY = "rope_theta", "partial_rotary_factor"
 
 

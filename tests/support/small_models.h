@@ -189,7 +189,7 @@ struct NamedConfig {
     latent.decoder.n_blocks = 2;
     Block& l = latent.decoder.blocks[0];
     l.attention.value_head_dim = 20, l.attention.rotary_dim = 8;
-    l.latent.query_dim = 11, l.latent.value_dim = 9;
+    l.latent.query_dim = 11, l.latent.value_dim = 9, l.latent.norm_epsilon = 1e-3f;
     l.attention.softmax_scale = 0.3f;
     latent.decoder.blocks[1] = l;
     l.latent.query_rank = 70;
@@ -208,6 +208,23 @@ struct NamedConfig {
     q.experts.n = 6, q.experts.n_used = 2, q.experts.n_groups = 3, q.experts.n_groups_used = 1;
     q.experts.routed_scale = 16.0f;
     all.push_back({"queries by way of a narrower row, experts of one group of three", ranked});
+    Config chunked = llama_config(3, 48, 6, 2, 8, 40, 600);
+    chunked.decoder.n_blocks = 3;
+    Block* c = chunked.decoder.blocks.data();
+    c[1] = c[2] = c[0];
+    c[0].attention.window = 37, c[0].attention.chunked = true;
+    c[0].attention.query_key_norm = Norm::rms, c[0].attention.norm_turned = true;
+    c[0].experts = {.shared_d_ff = 24, .n = 5, .n_used = 2, .router_score = RouterScore::sigmoid, .weigh_inputs = true};
+    c[1].attention.position = Position::none, c[1].attention.rotary_dim = 0;
+    c[1].attention.query_growth = 0.3f, c[1].attention.growth_period = 5;
+    c[1].feed.parallel = c[1].feed.shared_norm = true;
+    c[1].experts = {.shared_d_ff = 16, .margin = 0.5f, .n = 4, .n_used = 2, .router_score = RouterScore::sparse_mixer};
+    c[2].feed.parallel = true;
+    c[2].residual_scale = 0.5f;
+    c[2].experts = {.n = 7, .n_used = 3, .normalize = true};
+    static constexpr std::uint8_t kChunkedLayers[] = {0, 1, 2};
+    chunked.decoder.layer_blocks = kChunkedLayers;
+    all.push_back({"chunks, queries that grow, experts whose inputs are weighted, one by one, in parallel", chunked});
     return all;
 }
 

@@ -270,7 +270,10 @@ TEST_CASE("experts: a configuration that cannot be is refused by the field's nam
          [](Block& b) { b.experts.n = b.experts.n_used = 0, b.experts.shared_d_ff = 4, b.experts.normalize = false; }},
         {"normalize_experts", [](Block& b) { b.experts.n = b.experts.n_used = 0; }},
         {"shared_gate", [](Block& b) { b.experts.shared_gate = true; }},
-        {"experts in parallel with attention", [](Block& b) { b.feed.parallel = true; }},
+        {"weigh_inputs",
+         [](Block& b) { b.experts.weigh_inputs = b.experts.shared_gate = true, b.experts.shared_d_ff = 4; }},
+        {"router_margin", [](Block& b) { b.experts.margin = 0.5f; }},
+        {"scores one by one, or what orders all", [](Block& b) { b.experts.router_score = RouterScore::sparse_mixer; }},
         {"biases of a shared expert", [](Block& b) { b.experts.shared_d_ff = 4, b.feed.up_bias = true; }},
         {"biases of a shared expert", [](Block& b) { b.experts.shared_d_ff = 4, b.feed.down_bias = true; }},
         {"n_groups_used", [](Block& b) { b.experts.n_groups = 4; }},
@@ -278,7 +281,7 @@ TEST_CASE("experts: a configuration that cannot be is refused by the field's nam
         {"n_expert_groups that divides n_experts",
          [](Block& b) { b.experts.n_groups = 3, b.experts.n_groups_used = 2; }},
         {"n_experts_used of the groups used", [](Block& b) { b.experts.n_groups = 8, b.experts.n_groups_used = 1; }},
-        {"router_score", [](Block& b) { b.experts.router_score = static_cast<RouterScore>(2); }},
+        {"router_score", [](Block& b) { b.experts.router_score = static_cast<RouterScore>(3); }},
         {"router_score",
          [](Block& b) {
              b.experts.n = b.experts.n_used = 0, b.experts.normalize = false;

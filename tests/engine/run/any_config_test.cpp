@@ -47,6 +47,7 @@ public:
         for (std::uint32_t n = below(6); n > 0; --n) change(below(2) ? config.encoder : config.decoder);
         scale_columns();
         if (below(6) == 0) give_layer_inputs(config.decoder);
+        if (below(4) == 0) give_last_fields(config.decoder);
         if (below(4) == 0) give_recurrence(below(8) ? config.decoder : config.encoder);
     }
 
@@ -82,6 +83,23 @@ private:
             b.attention.shared_keys = i > 0 && below(2);
             b.attention.value_norm = b.attention.n_heads && !b.attention.shared_keys && below(2);
             if (b.attention.shared_keys) b.attention.key_bias = b.attention.value_bias = false;
+        }
+    }
+
+    /// What the last fields of a block's record say, as it can be.
+    void give_last_fields(Stack& stack) {
+        for (Block& b : stack.blocks) {
+            AttentionShape& a = b.attention;
+            ExpertShape& e = b.experts;
+            a.chunked = a.window && a.causal && below(2);
+            a.norm_turned = a.query_key_norm != Norm::none && a.head_norm != HeadNorm::together &&
+                            a.position == Position::rope && below(2);
+            const bool grows = a.n_heads && !a.cross_attention && !a.no_projections && !b.latent.query_dim && below(2);
+            a.query_growth = grows ? 0.25f : 0.0f, a.growth_period = grows ? 1 + below(9) : 0;
+            b.latent.norm_epsilon = (b.latent.query_rank || b.latent.query_dim) && below(2) ? 0.25f : 0.0f;
+            e.weigh_inputs = e.n && !e.shared_gate && below(2);
+            if (!e.n || e.normalize || e.choice_bias || e.n_groups || below(2)) continue;
+            e.router_score = RouterScore::sparse_mixer, e.margin = below(2) ? 0.5f : 0.0f;
         }
     }
 
@@ -154,7 +172,7 @@ private:
             b.experts.n_groups = below(2) ? b.experts.n : 0;
             b.experts.n_groups_used = b.experts.n_groups ? b.experts.n_used : 0;
             b.experts.routed_scale = below(2) ? 1.5f : 0.0f;
-            b.feed.parallel = b.feed.shared_norm = false;
+            b.feed.parallel = below(4) == 0, b.feed.shared_norm = false;
         }
         if (Block& b = stack.blocks[below(3)]; below(10) == 0 && b.attention.n_heads) {  // latent attention that can be
             b.latent.query_rank = below(2) * (1 + below(30));
