@@ -1,6 +1,7 @@
 // A Hugging Face folder's config.json as a Config.
 #pragma once
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "convert/families/family.h"
@@ -18,6 +19,7 @@ struct SentenceModules {
     std::filesystem::path encoder;  ///< its folder
     Pooling pooling = Pooling::none;
     bool normalize = false;
+    std::optional<ScoredTokens> scored;  ///< of a LogitScore, in place of pooling and what follows it
     std::vector<HeadMap> maps;           ///< Dense modules,
     std::vector<Safetensors> map_files;  ///< and the weights of each
 };

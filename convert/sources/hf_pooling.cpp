@@ -81,6 +81,16 @@ HeadMap read_dense(const fs::path& path, std::uint32_t width) {
     return map;
 }
 
+/// A CrossEncoder's LogitScore: of the last row the logit of a token, maybe less that of another.
+ScoredTokens read_logit_score(const fs::path& path) {
+    const Fields fields = Fields::read(path);
+    if (fields.text_or("module_input_name", "causal_logits") != "causal_logits")
+        fields.refuse("module_input_name", "causal_logits");
+    ScoredTokens tokens{fields.count("true_token_id", 0)};
+    if (fields.has("false_token_id")) tokens.no = fields.count("false_token_id", 0);
+    return tokens;
+}
+
 }  // namespace
 
 SentenceModules read_sentence_modules(const fs::path& modules) {
@@ -88,9 +98,9 @@ SentenceModules read_sentence_modules(const fs::path& modules) {
     check_json_depth(text_of(mapping), modules.string());
     const SortedJson list = read_sorted_json(text_of(mapping));
     const auto refuse = [&](const std::string& had) {
-        throw host::Error(modules.string() + ": expected a Transformer, a Pooling, at most " +
-                          std::to_string(kMaxHeadMaps) + " Dense and a Normalize or nothing, in this order, got " +
-                          had);
+        throw host::Error(
+            modules.string() + ": expected a Transformer, a Pooling, at most " + std::to_string(kMaxHeadMaps) +
+            " Dense and a Normalize or nothing, in this order, or a Transformer and a LogitScore, got " + had);
     };
     if (!list.is_array() || list.empty()) refuse("no list of modules");
     SentenceModules result;
@@ -108,6 +118,10 @@ SentenceModules read_sentence_modules(const fs::path& modules) {
             refuse("a path out of the folder, " + path);
         const std::string name = type.substr(type.find_last_of('.') + 1);
         if (name == "Dropout") continue;  // of training
+        if (name == "LogitScore" && n_read == 1 && i + 1 == list.size()) {
+            result.scored = read_logit_score(modules.parent_path() / path / "config.json");
+            break;
+        }
         const auto found =
             static_cast<std::size_t>(std::find(std::begin(kOrder), std::end(kOrder), name) - std::begin(kOrder));
         const bool in_order = n_read < 2 ? found == n_read : found >= next;

@@ -44,7 +44,7 @@ void add_prompts(Job& job, PromptReader& reader, const Text& text) {
     single.field = "inputs";
     single.cuts = true;
     PromptReader::Prompted read =
-        text.pair ? reader.read_pairs(text.text, {*text.pair}, {"inputs", "inputs"}) : reader.read(single);
+        text.pair ? reader.read_pairs(text.text, {*text.pair}, "inputs") : reader.read(single);
     job.prompts.push_back(std::move(read.prompts.front()));
     job.types.push_back(read.types.empty() ? std::vector<Token>{} : std::move(read.types.front()));
 }

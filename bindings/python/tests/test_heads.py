@@ -150,6 +150,14 @@ def test_labels_in_the_order_of_their_ids_and_documents_by_their_scores():
         model.classify("s z y", documents)
 
 
+def test_a_causal_reranker_scores_as_its_model_card_does(recwarn):
+    cases = json.loads((GOLDEN / "rerankers/causal/expected.json").read_text())
+    model = fovea.Model(GOLDEN / "rerankers/causal", n_threads=1)
+    for case in cases:
+        best = model.rank(case["query"], [case["document"]])[0]
+        assert best.score == pytest.approx(1 / (1 + np.exp(-case["logit"])), abs=1e-4)
+
+
 def test_what_is_cut_is_said():
     model = fovea.Model(ENCODERS / "bert_sequenceclassification", n_threads=1)
     assert model.max_seq_length == 40
