@@ -13,6 +13,7 @@
 #include "convert/open/convert.h"
 #include "convert/open/foreign.h"
 #include "convert/open/hub_cache.h"
+#include "convert/open/other_heads.h"
 #include "convert/open/pair_template.h"
 #include "convert/sources/chat_info.h"
 #include "convert/sources/fovea_file.h"
@@ -101,6 +102,7 @@ void read_score_function(const fs::path& folder, bool messages, HfConfig& config
 /// What sentence-transformers adds to an encoder, into its stack. Without a Pooling it is a CrossEncoder, whose head is the
 /// model's own.
 void add_modules(SentenceModules modules, const fs::path& given, bool messages, HfConfig& config) {
+    if (!modules.sparse.empty()) return use_as_sparse(modules.sparse, given, config);
     if (modules.pooling == Pooling::none) return read_score_function(given, messages, config);
     if (messages)
         throw host::Error(given.string() +
@@ -198,23 +200,6 @@ ModelSource read_speech(const ConvertOptions& options, const Fields& fields, con
     return source;
 }
 
-/// A reranker in the form of Qwen3-Reranker, where the folder's modules do not say so: of a model for logits those of "yes" and "no".
-void add_reranker(const fs::path& config_path, const std::vector<std::byte>& tokenizer, HfConfig& config) {
-    const Fields fields = Fields::read(config_path);
-    Tokenizer reader;
-    if (tokenizer.empty()) throw host::Error("--reranker: expected a tokenizer beside the model, got none");
-    require(open_tokenizer(tokenizer, reader), "tokenizer");
-    const auto token = [&](const char* word) {
-        const std::vector<Token> ids = host::tokenize(reader, word, {.add_special = false});
-        if (ids.size() != 1)
-            throw host::Error(std::string("--reranker: expected \"") + word + "\" to be one token, got " +
-                              std::to_string(ids.size()));
-        return ids[0];
-    };
-    if (config.stack().head[0].width == 0) score_tokens(fields, {token("yes"), token("no")}, config);
-    if (config.stack().result_width() != 1) fields.refuse("num_labels", "1 with --reranker");
-}
-
 /// What the folder says of the texts of a model that gives vectors or classes.
 TokenizerFacts facts_of(const std::optional<TextSettings>& settings, HfConfig& config, std::uint32_t& n_left_out) {
     TokenizerFacts facts = {config.stack().vocab_size, config.bos, config.eos};
@@ -264,6 +249,7 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, const 
     if (config.stack_index() == StackIndex::encoder) settings = read_text_settings(folder);
     const bool messages = settings && settings->messages;
     if (has_modules) add_modules(std::move(modules), given, messages, config);
+    if (options.sparse) add_sparse_head(folder, config);
     std::uint32_t n_left_out = 0;
     const TokenizerFacts facts = facts_of(settings, config, n_left_out);
     ModelSource texts;  // the tokenizer, and notes of it
@@ -310,9 +296,9 @@ Mapping map_model(const ConvertOptions& options, bool takes_adapters = false) {
     if (!options.config.empty())
         throw host::ArgumentError(options.source.string() +
                                   ": --config: expected a Hugging Face source, got another kind");
-    if (options.reranker)
-        throw host::ArgumentError(options.source.string() +
-                                  ": --reranker: expected a Hugging Face source, got another kind");
+    if (options.reranker || options.sparse)
+        throw host::ArgumentError(options.source.string() + (options.sparse ? ": --sparse" : ": --reranker") +
+                                  ": expected a Hugging Face source, got another kind");
     Mapping mapping = map_source(options.source);
     if (mapping.bytes().empty()) throw host::Error(options.source.string() + ": expected a model, got an empty file");
     return mapping;

@@ -2,6 +2,7 @@
 #pragma once
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "convert/families/family.h"
@@ -19,6 +20,7 @@ struct SentenceModules {
     std::filesystem::path encoder;  ///< its folder
     Pooling pooling = Pooling::none;
     bool normalize = false;
+    std::string sparse;                  ///< of a SpladePooling: the metadata's "scores"
     std::optional<ScoredTokens> scored;  ///< of a LogitScore, in place of pooling and what follows it
     std::vector<HeadMap> maps;           ///< Dense modules,
     std::vector<Safetensors> map_files;  ///< and the weights of each

@@ -17,6 +17,7 @@ namespace {
 constexpr std::uint32_t kBatchRows =
     1024;  // enough for the matrices to be read seldom; a text that is longer is one batch
 constexpr std::uint32_t kBatchTexts = 256;
+constexpr std::uint64_t kBatchValues = 1u << 24;  // of results that nothing pools: 64 MB, or one text's
 
 /// What is no JSON object is a text as it stands, unless it was begun as one with a text.
 Text text_of(const std::string& line, const std::string& place) {
@@ -214,10 +215,14 @@ TextBatches::TextBatches(const host::Opened& opened, std::span<const TextTokens>
         n_rows += text.ids.size();
         longest = std::max<std::uint64_t>(longest, text.ids.size());
     }
+    const Stack& stack = encoder_of(opened);
+    const std::uint32_t width = wanted_.before_head ? stack.d_model : stack.result_width();
+    const bool pools = wanted_.pooling.value_or(stack.pooling) != Pooling::none;
+    const std::uint64_t most = pools ? kBatchRows : std::clamp<std::uint64_t>(kBatchValues / width, 1, kBatchRows);
     Limits limits;
     limits.n_threads = options.n_threads;
     limits.kv_type = options.kv_type;
-    limits.max_batch = static_cast<std::uint32_t>(std::max(longest, std::min<std::uint64_t>(n_rows, kBatchRows)));
+    limits.max_batch = static_cast<std::uint32_t>(std::max(longest, std::min(n_rows, most)));
     limits.max_sequences = static_cast<std::uint32_t>(std::clamp<std::size_t>(texts.size(), 1, kBatchTexts));
     running = start_session(opened, limits, {.isa = options.isa});
 }

@@ -95,7 +95,7 @@ Reply endpoints::rerank(Call& call, Service& service) {
     PromptReader::Prompted read = entry.prompts.read_pairs(request.query, request.documents, "query");
     job->prompts = std::move(read.prompts);
     job->types = std::move(read.types);
-    job->scores = true;
+    job->result = EncoderResult::scores;
     const auto word = [request = std::move(request), id = call.id, &served](const Vectors& scores) {
         return ranked(request, id, served, scores);
     };
