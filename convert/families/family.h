@@ -28,13 +28,27 @@ struct RecurrentRows {
     bool by_key_head = false;  ///< of each key head in turn: its rows of every map
 };
 
+/// Tokens whose logits behind a text are its score: that of `yes`, less that of `no` if there is one.
+struct ScoredTokens {
+    Token yes = 0;
+    std::optional<Token> no = {};
+};
+
+/// What made logits of a decoder's rows, where they become vectors or classes.
+struct LeftOutLogits {
+    bool tied = false, bias = false;
+    float softcap = 0.0f, scale = 1.0f;
+};
+
 /// A model's config.json, as its family and the readers common to all read it.
 struct HfConfig {
     ModelSource source;  ///< config, layer_blocks and info; the rest is still to come
     const Family* family = nullptr;
     bool encodes = false;  ///< a decoder whose rows become vectors or classes, not logits: its stack is the encoder's
-    std::optional<Token> unpooled = {};  ///< pads, behind whose last other token classes are read
-    bool is_text_part = false;           ///< the rest of the source's tensors are left out: see keep_text_part
+    LeftOutLogits left_out = {};              ///< of such a decoder
+    std::optional<ScoredTokens> scored = {};  ///< its head is one row, made of those of the output head
+    std::optional<Token> unpooled = {};       ///< pads, behind whose last other token classes are read
+    bool is_text_part = false;                ///< the rest of the source's tensors are left out: see keep_text_part
     std::optional<Quantization> quantization = {};      ///< how the weights are packed
     std::array<Rope, kMaxBlocks> ropes;                 ///< of each of the stack's blocks that rotates
     std::array<std::vector<float>, kMaxBlocks> slopes;  ///< of each that has ALiBi

@@ -23,6 +23,8 @@ struct GgufConfig {
     bool is_encoder = false;                 ///< else a decoder; classifiers of a decoder's family are encoders too
     std::vector<std::string> head;           ///< names of a classifier's maps; empty: dense_2, dense_3, …
     std::vector<std::string> labels;         ///< of a classifier
+    std::string pair_template;               ///< of a reranker that reads a chat
+    bool subtracts_labels = false;           ///< the classifier's row is the first of the file's less its second
     std::array<Rope, kMaxBlocks> ropes;      ///< of each block that rotates
     std::vector<float> slopes;               ///< if positions are ALiBi
     const GgufFamily* family = nullptr;

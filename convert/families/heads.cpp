@@ -129,6 +129,24 @@ bool has_classes(const Fields& fields, const HeadForms& forms) {
            (kind == "TokenClassification" && !forms.words.empty());
 }
 
+bool gives_logits(const Fields& fields) { return head_class(fields) == "CausalLM"; }
+
+void score_tokens(const Fields& fields, const ScoredTokens& tokens, HfConfig& config) {
+    Stack& stack = config.stack();
+    if (!config.encodes) fields.refuse("model_type", "a decoder, whose logits make a score");
+    if (config.left_out.softcap != 0.0f)
+        fields.refuse("final_logit_softcapping", "none of a model whose logits make a score");
+    if (config.left_out.bias) fields.refuse("model_type", "an output head without a bias, where logits make a score");
+    for (const Token token : {tokens.yes, tokens.no.value_or(0)})
+        if (token >= stack.vocab_size)
+            fields.refuse("vocab_size", "more than " + std::to_string(token) + ", a token whose logit makes the score");
+    config.scored = tokens;
+    stack.pooling = Pooling::last;
+    stack.head[0].width = 1;
+    config.source.info.insert(config.source.info.end(),
+                              {{"task", "text-classification"}, {"labels", "yes\n"}, {"scores", "sigmoid"}});
+}
+
 void read_head(const Fields& fields, const HeadForms& forms, HfConfig& result) {
     const std::string kind = head_class(fields);
     Stack& stack = result.stack();

@@ -40,10 +40,16 @@ extern const HeadForms kDecoderHeads, kOlderDecoderHeads;
 /// Whether config.json's `architectures` names a head of these for classes of a sequence or of its words.
 [[nodiscard]] bool has_classes(const Fields& fields, const HeadForms& forms);
 
+/// Whether it names a class that goes on with texts.
+[[nodiscard]] bool gives_logits(const Fields& fields);
+
 /// "none" or "sigmoid": CrossEncoder's function of logits, by the name of PyTorch's class. Null: the field is missing,
 /// or names a custom class, which sentence-transformers does not trust either. Throws host::Error for another of
 /// PyTorch's.
 [[nodiscard]] const char* scores_of_activation(const Fields& fields, const char* name);
+
+/// Makes a decoder that is read as an encoder a classifier with one label, the score of a text by the logits of those tokens.
+void score_tokens(const Fields& fields, const ScoredTokens& tokens, HfConfig& config);
 
 /// Adds the head that config.json's `architectures` names to the stack, its labels and its task to the metadata. A class
 /// without a head of these kinds leaves all as it is, with a note if it has another.

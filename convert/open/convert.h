@@ -27,6 +27,9 @@ struct ConvertOptions {
     std::filesystem::path config = {};      ///< a config.json; empty: the one beside the model
     std::filesystem::path base = {};        ///< the folder whose adapter `source` is; empty: it is a model
     std::vector<ScaledAdapter> loras = {};  ///< PEFT's folders, merged into the weights, see convert/sources/lora.h
+    bool sparse = false;                    ///< the head is that of the folder's sparse_linear.pt (bge-m3)
+    bool reranker =
+        false;  ///< of a Hugging Face model, whose folder does not say so: it scores pairs as Qwen3-Reranker does
     std::optional<std::string> calibration_text = {};  ///< to quantize by, see convert/calibrate/calibration.h
     bool calibrates_itself = false;                    ///< without that text: by one that the model writes
     bool column_scales = true;    ///< chosen by that text too, see convert/calibrate/column_scales.h

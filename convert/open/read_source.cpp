@@ -13,6 +13,8 @@
 #include "convert/open/convert.h"
 #include "convert/open/foreign.h"
 #include "convert/open/hub_cache.h"
+#include "convert/open/other_heads.h"
+#include "convert/open/pair_template.h"
 #include "convert/sources/chat_info.h"
 #include "convert/sources/fovea_file.h"
 #include "convert/sources/gguf_model.h"
@@ -51,6 +53,15 @@ void add_tokenizer(const fs::path& named, std::initializer_list<fs::path> beside
     source.tokenizer = tokenizer_section_from_file(path, facts, source.notes);
 }
 
+/// The same of a folder of transformers'.
+void add_tokenizer_of(const fs::path& folder, const fs::path& named, const TokenizerFacts& facts, ModelSource& source) {
+    const bool has_vocabulary = reads_vocab_json(folder) || !numbered_pieces(folder).empty();
+    add_tokenizer(named,
+                  {folder / "tokenizer.json", folder / "vocab.txt", folder / "tokenizer.model",
+                   folder / "tokenizer.bin", has_vocabulary ? folder / "vocab.json" : fs::path()},
+                  facts, source);
+}
+
 [[nodiscard]] bool is_distance(Position position) {
     return position == Position::relative || position == Position::disentangled;
 }
@@ -77,10 +88,11 @@ void lower_text_limit(std::uint32_t n, ModelSource& source) {
 }
 
 /// A CrossEncoder says beside config.json how its logits become scores.
-void read_score_function(const fs::path& folder, HfConfig& config) {
+void read_score_function(const fs::path& folder, bool messages, HfConfig& config) {
+    if (messages) add_prompts(folder, "CrossEncoder", config.source);
     if (!is_there(folder / "config_sentence_transformers.json")) return;
     const Fields fields = Fields::read(folder / "config_sentence_transformers.json");
-    if (!fields.text_or("default_prompt_name", "").empty())
+    if (!messages && !fields.text_or("default_prompt_name", "").empty())
         config.source.notes.push_back(fields.place() + ": default_prompt_name: no prompt is put before pairs");
     if (const char* scores = scores_of_activation(fields, "activation_fn"))
         for (auto& [key, value] : config.source.info)
@@ -89,9 +101,13 @@ void read_score_function(const fs::path& folder, HfConfig& config) {
 
 /// What sentence-transformers adds to an encoder, into its stack. Without a Pooling it is a CrossEncoder, whose head is the
 /// model's own.
-void add_modules(SentenceModules modules, const fs::path& given, const fs::path& folder, HfConfig& config) {
-    if (modules.pooling == Pooling::none) return read_score_function(folder, config);
-    add_prompts(given, config.source);
+void add_modules(SentenceModules modules, const fs::path& given, bool messages, HfConfig& config) {
+    if (!modules.sparse.empty()) return use_as_sparse(modules.sparse, given, config);
+    if (modules.pooling == Pooling::none) return read_score_function(given, messages, config);
+    if (messages)
+        throw host::Error(given.string() +
+                          ": modality_config: message: expected texts as they are before a Pooling, got messages");
+    add_prompts(given, "SentenceTransformer", config.source);
     Stack& stack = config.stack();
     stack.pooling = modules.pooling;
     stack.normalize_pooled = modules.normalize;
@@ -184,6 +200,21 @@ ModelSource read_speech(const ConvertOptions& options, const Fields& fields, con
     return source;
 }
 
+/// What the folder says of the texts of a model that gives vectors or classes.
+TokenizerFacts facts_of(const std::optional<TextSettings>& settings, HfConfig& config, std::uint32_t& n_left_out) {
+    TokenizerFacts facts = {config.stack().vocab_size, config.bos, config.eos};
+    if (!settings) return facts;
+    set_text_limit(*settings, config);
+    if (settings->cuts_front) config.source.info.emplace_back("truncation_side", "left");
+    if (config.unpooled) config.source.info.emplace_back("unpooled", std::to_string(*config.unpooled));
+    facts.lower_case = settings->lower_case, facts.has_token_types = settings->has_token_types;
+    facts.adds_bos = settings->adds_bos, facts.adds_eos = settings->adds_eos;
+    facts.appends_eos = settings->appends_eos, facts.bert = settings->bert;
+    facts.left_out_last = config.unpooled;
+    facts.n_left_out = &n_left_out;
+    return facts;
+}
+
 /// What gives the weights of a model whose configuration lies in `folder`.
 using ReadWeights = std::function<Safetensors(const fs::path& folder)>;
 
@@ -208,23 +239,22 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, const 
     if (hears && !options.loras.empty()) fields.refuse("model_type", "a model of one stack for --lora");
     if (is_torch_module(type)) return read_torch_module(fields, weights({}));
     if (hears) return read_speech(options, fields, folder, weights({}));
-    HfConfig config = read_hf_config(config_path, folder / "generation_config.json", modules.pooling != Pooling::none);
+    const bool becomes_reranker = options.reranker && gives_logits(fields);
+    HfConfig config = read_hf_config(config_path, folder / "generation_config.json",
+                                     modules.pooling != Pooling::none || modules.scored || becomes_reranker);
     if (has_modules && config.stack_index() != StackIndex::encoder)
         throw host::Error((given / "modules.json").string() + ": expected a Pooling behind a decoder, got none");
-    if (has_modules) add_modules(std::move(modules), given, folder, config);
-    TokenizerFacts facts = {config.stack().vocab_size, config.bos, config.eos};
+    if (modules.scored) score_tokens(fields, *modules.scored, config);
+    std::optional<TextSettings> settings;
+    if (config.stack_index() == StackIndex::encoder) settings = read_text_settings(folder);
+    const bool messages = settings && settings->messages;
+    if (has_modules) add_modules(std::move(modules), given, messages, config);
+    if (options.sparse) add_sparse_head(folder, config);
     std::uint32_t n_left_out = 0;
-    if (config.stack_index() == StackIndex::encoder) {
-        const TextSettings settings = read_text_settings(folder);
-        set_text_limit(settings, config);
-        if (settings.cuts_front) config.source.info.emplace_back("truncation_side", "left");
-        if (config.unpooled) config.source.info.emplace_back("unpooled", std::to_string(*config.unpooled));
-        facts.lower_case = settings.lower_case, facts.has_token_types = settings.has_token_types;
-        facts.adds_bos = settings.adds_bos, facts.adds_eos = settings.adds_eos;
-        facts.appends_eos = settings.appends_eos, facts.bert = settings.bert;
-        facts.left_out_last = config.unpooled;
-        facts.n_left_out = &n_left_out;
-    }
+    const TokenizerFacts facts = facts_of(settings, config, n_left_out);
+    ModelSource texts;  // the tokenizer, and notes of it
+    add_tokenizer_of(folder, options.tokenizer, facts, texts);
+    if (options.reranker) add_reranker(config_path, texts.tokenizer, config);
     Safetensors files = weights(config.quantization);
     settle_quantization(config);
     if (config.is_text_part) keep_text_part(files);
@@ -235,11 +265,12 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, const 
     }
     ModelSource source = join_hf_model(std::move(config), std::move(files));
     add_chat_info(folder, source);
-    add_tokenizer(
-        options.tokenizer,
-        {folder / "tokenizer.json", folder / "vocab.txt", folder / "tokenizer.model", folder / "tokenizer.bin",
-         reads_vocab_json(folder) || !numbered_pieces(folder).empty() ? folder / "vocab.json" : fs::path()},
-        facts, source);
+    source.tokenizer = std::move(texts.tokenizer);
+    source.notes.insert(source.notes.end(), texts.notes.begin(), texts.notes.end());
+    if (messages)
+        add_pair_template(*settings->messages, source);
+    else if (options.reranker)
+        source.info.emplace_back("pair_template", kQwenRerankerPair);
     if (n_left_out) lower_text_limit(n_left_out, source);
     if (const fs::path pieces = folder / "spm.model"; source.tokenizer.empty() && is_there(pieces))
         source.notes.push_back(
@@ -265,6 +296,9 @@ Mapping map_model(const ConvertOptions& options, bool takes_adapters = false) {
     if (!options.config.empty())
         throw host::ArgumentError(options.source.string() +
                                   ": --config: expected a Hugging Face source, got another kind");
+    if (options.reranker || options.sparse)
+        throw host::ArgumentError(options.source.string() + (options.sparse ? ": --sparse" : ": --reranker") +
+                                  ": expected a Hugging Face source, got another kind");
     Mapping mapping = map_source(options.source);
     if (mapping.bytes().empty()) throw host::Error(options.source.string() + ": expected a model, got an empty file");
     return mapping;

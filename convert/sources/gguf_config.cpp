@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "host/base/error.h"
+#include "host/model/pair_template.h"
 
 namespace fovea {
 namespace {
@@ -245,6 +246,21 @@ private:
             result_.labels.push_back("LABEL_" + std::to_string(i));
         if (result_.labels.size() != n_labels)
             file.refuse(key_of_labels, std::to_string(n_labels) + " labels, as cls.output.weight has rows");
+        read_pair_template();
+    }
+
+    /// Qwen3-Reranker's: of two labels the first one's probability is the score.
+    void read_pair_template() {
+        const char* const name = "tokenizer.chat_template.rerank";
+        result_.pair_template = file.text_or(name, "");
+        if (result_.pair_template.empty()) return;
+        if (!PairTemplate::read(result_.pair_template))
+            file.refuse(name, "{query} and behind it {document}, once each");
+        HeadMap& map = result_.stack.head[0];
+        if (result_.head.size() != 1 || map.width != 2 || map.bias) return;
+        map.width = 1;
+        result_.labels.resize(1);
+        result_.subtracts_labels = true;
     }
 
     void read_block() {

@@ -19,6 +19,7 @@
 #include "convert/sources/lora_joiner.h"
 #include "convert/sources/recurrent_rows.h"
 #include "convert/sources/sampling_info.h"
+#include "convert/sources/score_row.h"
 #include "convert/sources/source_rows.h"
 #include "convert/sources/source_tensors.h"
 #include "convert/tokenizers/gguf_tokenizer.h"
@@ -74,6 +75,11 @@ SourceRows part_of(const GgufConfig& config, const TensorSpec& spec, Within with
 
 const char* end_of_head(Role role) {
     return role == Role::head_norm ? ".norm.weight" : role == Role::head_map_bias ? ".bias" : ".weight";
+}
+
+std::string name_in_head(const GgufConfig& config, const TensorSpec& spec) {
+    return (config.head.empty() ? "dense_" + std::to_string(spec.layer + 2) : config.head.at(spec.layer)) +
+           end_of_head(spec.role);
 }
 
 /// The type that holds what the blocks hold: all of it where one can, nearly all in q8 where none can.
@@ -176,6 +182,7 @@ void add_task(const GgufConfig& config, ModelSource& source) {
     source.info.emplace_back("task", "text-classification");
     source.info.emplace_back("labels", lines);
     source.info.emplace_back("scores", config.labels.size() == 1 ? "sigmoid" : "softmax");
+    if (!config.pair_template.empty()) source.info.emplace_back("pair_template", config.pair_template);
 }
 
 /// The model's type is that of most of its layers' matrices, by their elements.
@@ -319,11 +326,11 @@ private:
 
     /// A matrix behind the pooling, or what follows it.
     void add_head(const TensorSpec& spec) {
-        const std::string map =
-            config_.head.empty() ? "dense_" + std::to_string(spec.layer + 2) : config_.head.at(spec.layer);
         const bool vector = spec.layout == Layout::vector;
-        weights_.add(spec,
-                     view(map + end_of_head(spec.role), vector, spec.n_cols, 0, vector ? spec.n_cols : spec.n_rows));
+        const std::uint32_t n_rows = vector ? spec.n_cols : spec.n_rows + config_.subtracts_labels;
+        const TensorView found = view(name_in_head(config_, spec), vector, spec.n_cols, 0, n_rows);
+        if (!config_.subtracts_labels) return weights_.add(spec, found);
+        weights_.add_computed(spec, score_row(found, {0, 1}, 1.0f, spec.n_cols));
     }
 
     void add_relative(const Block& block, const TensorSpec& spec, const std::string& name) {

@@ -30,6 +30,7 @@ void add_ids(const Fields& fields, const char* name, std::uint32_t vocab_size, s
 /// What makes logits of a decoder's rows.
 void leave_out_logits(const Fields& fields, HfConfig& result) {
     Stack& stack = result.stack();
+    result.left_out = {stack.tied_output, stack.output_bias, stack.logit_softcap, stack.logit_scale};
     stack.has_output_head = stack.tied_output = stack.output_bias = false;
     stack.logit_softcap = 0.0f;
     stack.logit_scale = Stack{}.logit_scale;

@@ -1,6 +1,8 @@
 // A Hugging Face folder's config.json as a Config.
 #pragma once
 #include <filesystem>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "convert/families/family.h"
@@ -18,6 +20,8 @@ struct SentenceModules {
     std::filesystem::path encoder;  ///< its folder
     Pooling pooling = Pooling::none;
     bool normalize = false;
+    std::string sparse;                  ///< of a SpladePooling: the metadata's "scores"
+    std::optional<ScoredTokens> scored;  ///< of a LogitScore, in place of pooling and what follows it
     std::vector<HeadMap> maps;           ///< Dense modules,
     std::vector<Safetensors> map_files;  ///< and the weights of each
 };

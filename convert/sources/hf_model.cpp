@@ -12,6 +12,7 @@
 #include "convert/sources/lora_file.h"
 #include "convert/sources/lora_joiner.h"
 #include "convert/sources/recurrent_rows.h"
+#include "convert/sources/score_row.h"
 #include "convert/sources/source_rows.h"
 #include "convert/sources/source_tensors.h"
 #include "convert/sources/tied_output.h"
@@ -210,8 +211,10 @@ private:
 
     void add_whole(const Safetensors& from, const std::string& name, const TensorSpec& spec) {
         const bool vector = spec.layout == Layout::vector;
-        const SourceRows all{.n_all = vector ? spec.n_cols : spec.n_rows};
-        weights_.add(spec, view_in(from, name, vector, all, spec.n_cols));
+        const SourceRows all{.n_all = vector ? spec.n_cols : config_.scored ? config_.stack().vocab_size : spec.n_rows};
+        const TensorView found = view_in(from, name, vector, all, spec.n_cols);
+        if (!config_.scored) return weights_.add(spec, found);
+        weights_.add_computed(spec, score_row(found, *config_.scored, config_.left_out.scale, spec.n_cols));
     }
 
     /// A table whose every row has the first row of another added.

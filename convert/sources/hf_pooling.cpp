@@ -81,6 +81,25 @@ HeadMap read_dense(const fs::path& path, std::uint32_t width) {
     return map;
 }
 
+/// A CrossEncoder's LogitScore: of the last row the logit of a token, maybe less that of another.
+ScoredTokens read_logit_score(const fs::path& path) {
+    const Fields fields = Fields::read(path);
+    if (fields.text_or("module_input_name", "causal_logits") != "causal_logits")
+        fields.refuse("module_input_name", "causal_logits");
+    ScoredTokens tokens{fields.count("true_token_id", 0)};
+    if (fields.has("false_token_id")) tokens.no = fields.count("false_token_id", 0);
+    return tokens;
+}
+
+/// A SparseEncoder's SpladePooling: what becomes of the largest logit of each token.
+const char* read_splade(const fs::path& path) {
+    const Fields fields = Fields::read(path);
+    if (fields.text_or("pooling_strategy", "max") != "max") fields.refuse("pooling_strategy", "max");
+    const std::string function = fields.text_or("activation_function", "relu");
+    if (function != "relu" && function != "log1p_relu") fields.refuse("activation_function", "relu or log1p_relu");
+    return function == "relu" ? "log1p" : "log1p twice";
+}
+
 }  // namespace
 
 SentenceModules read_sentence_modules(const fs::path& modules) {
@@ -89,7 +108,9 @@ SentenceModules read_sentence_modules(const fs::path& modules) {
     const SortedJson list = read_sorted_json(text_of(mapping));
     const auto refuse = [&](const std::string& had) {
         throw host::Error(modules.string() + ": expected a Transformer, a Pooling, at most " +
-                          std::to_string(kMaxHeadMaps) + " Dense and a Normalize or nothing, in this order, got " +
+                          std::to_string(kMaxHeadMaps) +
+                          " Dense and a Normalize or nothing, in this order, or a Transformer and a LogitScore or a "
+                          "SpladePooling, got " +
                           had);
     };
     if (!list.is_array() || list.empty()) refuse("no list of modules");
@@ -106,8 +127,17 @@ SentenceModules read_sentence_modules(const fs::path& modules) {
         const fs::path inner = path;
         if (inner.is_absolute() || std::find(inner.begin(), inner.end(), "..") != inner.end())
             refuse("a path out of the folder, " + path);
-        const std::string name = type.substr(type.find_last_of('.') + 1);
-        if (name == "Dropout") continue;  // of training
+        std::string name = type.substr(type.find_last_of('.') + 1);
+        if (name == "MLMTransformer") name = "Transformer";  // an older name
+        if (name == "Dropout") continue;                     // of training
+        const fs::path config = modules.parent_path() / path / "config.json";
+        if (n_read == 1 && i + 1 == list.size() && (name == "LogitScore" || name == "SpladePooling")) {
+            if (name == "LogitScore")
+                result.scored = read_logit_score(config);
+            else
+                result.sparse = read_splade(config);
+            break;
+        }
         const auto found =
             static_cast<std::size_t>(std::find(std::begin(kOrder), std::end(kOrder), name) - std::begin(kOrder));
         const bool in_order = n_read < 2 ? found == n_read : found >= next;

@@ -28,14 +28,14 @@ constexpr const char* kSimilarities[] = {"cosine", "dot", "euclidean", "manhatta
 
 }  // namespace
 
-void add_prompts(const fs::path& folder, ModelSource& source) {
+void add_prompts(const fs::path& folder, const char* kind, ModelSource& source) {
     if (!pools_prompts_of(folder)) source.info.emplace_back("include_prompt", "false");
     const fs::path path = folder / "config_sentence_transformers.json";
     if (!is_there(path)) return;
     const Fields fields = Fields::read(path);
     // Modules of another kind are left aside by sentence-transformers, which makes some of its own.
-    if (fields.json().contains("model_type") && fields.text_or("model_type", "none") != "SentenceTransformer")
-        fields.refuse("model_type", "SentenceTransformer");
+    if (fields.json().contains("model_type") && fields.text_or("model_type", "none") != kind)
+        fields.refuse("model_type", kind);
     if (fields.has("truncate_dim"))
         source.info.emplace_back("truncate_dim", std::to_string(fields.count("truncate_dim", 1, kMaxWidth)));
     if (const std::string likeness = fields.text_or("similarity_fn_name", ""); !likeness.empty()) {

@@ -25,6 +25,21 @@ constexpr double kMostTokens = std::numeric_limits<std::uint32_t>::max();
     return {};
 }
 
+/// How a Transformer module has its chat template make prompts of messages.
+TextSettings::Messages read_messages(const Fields& fields, const Fields& message) {
+    TextSettings::Messages messages{.structured = message.text_or("format", "structured") == "structured"};
+    if (!fields.has("processing_kwargs")) return messages;
+    const Fields kwargs = fields.object("processing_kwargs");
+    if (!kwargs.has("chat_template")) return messages;
+    const Fields given = kwargs.object("chat_template");
+    messages.opens_answer = given.flag_or("add_generation_prompt", false);
+    messages.variables = given.json();
+    for (const char* other :
+         {"add_generation_prompt", "restore_suffix", "padding", "truncation", "max_length", "return_tensors"})
+        messages.variables.erase(other);
+    return messages;
+}
+
 /// What a Transformer module does to texts.
 void read_module(const fs::path& path, TextSettings& settings) {
     const Fields fields = Fields::read(path);
@@ -32,7 +47,7 @@ void read_module(const fs::path& path, TextSettings& settings) {
     settings.lower_case = fields.flag_or("do_lower_case", false);
     if (fields.has("modality_config")) {
         const Fields modalities = fields.object("modality_config");
-        if (modalities.has("message")) modalities.refuse("message", "texts as they are, without the chat template");
+        if (modalities.has("message")) settings.messages = read_messages(fields, modalities.object("message"));
         if (modalities.has("text")) {
             const Fields text = modalities.object("text");  // a CrossEncoder's are logits
             const std::string output = text.text_or("method_output_name", "last_hidden_state");

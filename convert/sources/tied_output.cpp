@@ -46,6 +46,12 @@ std::string note_of_own_head(const std::string& head) {
 
 void settle_tied_output(const std::string& table, const std::string& head, HfConfig& config, Safetensors& weights) {
     Stack& stack = config.stack();
+    if (config.scored && !stack.has_output_head) {  // of the head a row or two are left
+        stack.has_output_head = true, stack.tied_output = config.left_out.tied;
+        settle_tied_output(table, head, config, weights);
+        config.names[{Role::head_map, 0}] = "/" + (stack.tied_output ? table : head.empty() ? kHead : head);
+        stack.has_output_head = stack.tied_output = false;
+    }
     if (!stack.has_output_head) return;
     const bool ties = stack.tied_output || config.output_from_embedding;
     const std::string own_name = head.empty() ? kHead : head;

@@ -3,6 +3,7 @@
 
 #include "host/base/error.h"
 #include "host/model/head_results.h"
+#include "host/model/sparse_vectors.h"
 
 namespace fovea {
 
@@ -67,6 +68,21 @@ std::vector<float> embed(const Opened& opened, std::span<const std::string> text
     std::vector<float> vectors(texts.size() * width);
     run_texts(opened, tokens, options, *wanted, [&](std::size_t i, std::span<const float> vector) {
         std::copy(vector.begin(), vector.end(), vectors.begin() + static_cast<std::ptrdiff_t>(i * width));
+    });
+    return vectors;
+}
+
+std::vector<std::vector<TokenWeight>> embed_sparse(const Opened& opened, std::span<const std::string> texts,
+                                                   const TextOptions& options) {
+    if (!opened.makes_sparse())
+        throw Error(opened.name + ": model: expected one that makes sparse vectors of texts, got another");
+    const std::string before = prompt_before(prompts_of(opened.model, opened.name), options.prompt);
+    std::vector<TextTokens> tokens;
+    for (const std::string& text : texts)
+        tokens.push_back(tokens_behind(opened, before, text, {.parse_special = options.parse_special}));
+    std::vector<std::vector<TokenWeight>> vectors(texts.size());
+    run_texts(opened, tokens, options, {}, [&](std::size_t i, std::span<const float> rows) {
+        vectors[i] = sparse_vector(opened, tokens[i].ids, rows);
     });
     return vectors;
 }

@@ -17,6 +17,7 @@ namespace {
 constexpr std::uint32_t kBatchRows =
     1024;  // enough for the matrices to be read seldom; a text that is longer is one batch
 constexpr std::uint32_t kBatchTexts = 256;
+constexpr std::uint64_t kBatchValues = 1u << 24;  // of results that nothing pools: 64 MB, or one text's
 
 /// What is no JSON object is a text as it stands, unless it was begun as one with a text.
 Text text_of(const std::string& line, const std::string& place) {
@@ -40,25 +41,6 @@ Text text_of(const std::string& line, const std::string& place) {
 }
 
 const Stack& encoder_of(const host::Opened& opened) { return opened.model.config().encoder; }
-
-std::vector<Token> bare_tokens(const host::Opened& opened, const std::string& text, bool parse_special) {
-    return opened.tokens(text, {.add_special = false, .parse_special = parse_special});
-}
-
-TextTokens tokens_of_pair(const host::Opened& opened, const Text& text, std::size_t most, const ReadOptions& options) {
-    const Tokenizer& tokenizer = opened.need_tokenizer();
-    std::vector<Token> first = bare_tokens(opened, text.text, options.parse_special),
-                       second = bare_tokens(opened, *text.pair, options.parse_special);
-    PairTokens pair = join_texts(tokenizer, std::move(first), std::move(second), most, options.cut,
-                                 cut_at(opened.model), encoder_of(opened).n_token_types);
-    return {.ids = std::move(pair.ids),
-            .types = std::move(pair.types),
-            .second_begin = pair.second_begin,
-            .second_end = pair.second_end,
-            .n_whole = pair.n_whole,
-            .n_before = pair.n_before,
-            .rows = {}};
-}
 
 /// Texts that are computed together.
 struct TextBatch {
@@ -112,9 +94,35 @@ std::vector<Text> read_text_lines(const std::string& path) {
     return texts;
 }
 
-TextTokens tokens_of(const host::Opened& opened, const Text& text, const ReadOptions& options) {
+TextTokens tokens_of_pair(const host::Opened& opened, const std::string& first, const std::string& second,
+                          const ReadOptions& options, const PairReader& reader) {
+    const Tokenizer& tokenizer = opened.need_tokenizer();
     const std::size_t most = options.n_most ? options.n_most : most_tokens(opened.model);
-    if (text.pair) return tokens_of_pair(opened, text, most, options);
+    TextTokens tokens;
+    if (const auto form = PairTemplate::read(find_info(opened.model, "pair_template"))) {
+        TemplatedPair pair = templated_pair(*form, first, second, most, options.parse_special, tokenizer, reader);
+        tokens.ids = std::move(pair.ids);
+        tokens.n_whole = pair.n_whole;
+        return tokens;
+    }
+    const auto bare = [&](const std::string& text) {
+        return reader.read(std::string_view(text).substr(0, reader.most_bytes),
+                           {.add_special = false, .parse_special = options.parse_special}, {});
+    };
+    PairTokens pair = join_texts(tokenizer, bare(first), bare(second), most, options.cut, cut_at(opened.model),
+                                 encoder_of(opened).n_token_types);
+    return {.ids = std::move(pair.ids),
+            .types = std::move(pair.types),
+            .second_begin = pair.second_begin,
+            .second_end = pair.second_end,
+            .n_whole = pair.n_whole,
+            .n_before = pair.n_before,
+            .rows = {}};
+}
+
+TextTokens tokens_of(const host::Opened& opened, const Text& text, const ReadOptions& options) {
+    if (text.pair) return tokens_of_pair(opened, text.text, *text.pair, options, PairReader::of(opened));
+    const std::size_t most = options.n_most ? options.n_most : most_tokens(opened.model);
     TextTokens result;
     result.ids = opened.tokens(text.text, {.parse_special = options.parse_special});
     drop_pads(opened.model, result.ids);
@@ -207,10 +215,14 @@ TextBatches::TextBatches(const host::Opened& opened, std::span<const TextTokens>
         n_rows += text.ids.size();
         longest = std::max<std::uint64_t>(longest, text.ids.size());
     }
+    const Stack& stack = encoder_of(opened);
+    const std::uint32_t width = wanted_.before_head ? stack.d_model : stack.result_width();
+    const bool pools = wanted_.pooling.value_or(stack.pooling) != Pooling::none;
+    const std::uint64_t most = pools ? kBatchRows : std::clamp<std::uint64_t>(kBatchValues / width, 1, kBatchRows);
     Limits limits;
     limits.n_threads = options.n_threads;
     limits.kv_type = options.kv_type;
-    limits.max_batch = static_cast<std::uint32_t>(std::max(longest, std::min<std::uint64_t>(n_rows, kBatchRows)));
+    limits.max_batch = static_cast<std::uint32_t>(std::max(longest, std::min(n_rows, most)));
     limits.max_sequences = static_cast<std::uint32_t>(std::clamp<std::size_t>(texts.size(), 1, kBatchTexts));
     running = start_session(opened, limits, {.isa = options.isa});
 }

@@ -11,6 +11,7 @@
 #include "fovea/host/opened.h"
 #include "fovea/host/runtime.h"
 #include "fovea/host/texts.h"
+#include "host/model/pair_template.h"
 #include "host/model/text_pairs.h"
 #include "host/model/text_prompts.h"
 
@@ -40,6 +41,10 @@ struct ReadOptions {
 /// Tokens with the model's template around them, cut where they are too many: the template's own stay. Throws host::Error where
 /// nothing is left, or where the model has no types for a pair's.
 [[nodiscard]] TextTokens tokens_of(const host::Opened& opened, const Text& text, const ReadOptions& options = {});
+
+/// The same of two texts, by the model's pair_template if it has one.
+[[nodiscard]] TextTokens tokens_of_pair(const host::Opened& opened, const std::string& first, const std::string& second,
+                                        const ReadOptions& options, const PairReader& reader);
 
 /// How many tokens of a text of n_tokens, which begins with the prompt, are not pooled: none, or those of the prompt.
 [[nodiscard]] std::uint32_t n_unpooled(const host::Opened& opened, const std::string& prompt, std::size_t n_tokens,

@@ -52,6 +52,7 @@ std::optional<Head> class_head_of(const PlannedModel& planned) try {
 ModelTask task_of(const PlannedModel& planned) {
     if (planned.work != Work::vectors) return planned.work == Work::text ? ModelTask::writes : ModelTask::hears;
     if (planned.served.scores_pairs()) return ModelTask::ranks;
+    if (planned.served.makes_sparse()) return ModelTask::weighs;
     return planned.served.has_task() ? ModelTask::classifies : ModelTask::embeds;
 }
 

@@ -237,16 +237,15 @@ PromptReader::Prompted PromptReader::read_sources(const Request& request) {
 }
 
 PromptReader::Prompted PromptReader::read_pairs(const std::string& query, const std::vector<std::string>& documents,
-                                                const PairFields& fields) {
-    const TokenizeOptions bare{.add_special = false};
-    const std::vector<Token> first = named(fields.query, [&] { return tokens_.read_cut(query, bare); });
+                                                const char* query_field) {
+    const PairReader reader{
+        .read = [&](std::string_view text, const TokenizeOptions& options,
+                    std::span<const TextRange> plain) { return tokens_.read(text, options, plain); },
+        .most_bytes = tokens_.most_bytes()};
     Prompted read;
     for (const std::string& document : documents) {
-        const std::vector<Token> second = named(fields.documents, [&] { return tokens_.read_cut(document, bare); });
-        PairTokens pair = refused(fields.query, [&] {
-            return join_texts(served_.tokenizer, first, second, tokens_.most(), CutOf::longer, cut_at(served_.model),
-                              served_.model.config().encoder.n_token_types);
-        });
+        TextTokens pair = refused(
+            query_field, [&] { return tokens_of_pair(served_, query, document, {.n_most = tokens_.most()}, reader); });
         read.prompts.push_back(std::move(pair.ids));
         read.types.push_back(std::move(pair.types));
     }

@@ -36,13 +36,9 @@ public:
     /// The prompts of a request. All throw RequestError.
     [[nodiscard]] Prompted read(const Request& request);
     [[nodiscard]] Prompted read(const VectorRequest& request);
-    /// Names of what read_pairs reads, for errors.
-    struct PairFields {
-        const char *query, *documents;
-    };
-    /// Pairs of the query and each of the documents.
+    /// Pairs of the query and each of the documents; errors name `query_field`.
     [[nodiscard]] Prompted read_pairs(const std::string& query, const std::vector<std::string>& documents,
-                                      const PairFields& fields);
+                                      const char* query_field);
     /// The tokens of a text that is no prompt; errors name `param`.
     [[nodiscard]] std::vector<Token> read_text(const std::string& text, const TokenizeOptions& options,
                                                const char* param);

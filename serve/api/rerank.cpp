@@ -92,11 +92,10 @@ Reply endpoints::rerank(Call& call, Service& service) {
     const host::Opened& served = entry.served;
     if (!served.scores_pairs()) refuse("model", "a reranker, a CrossEncoder with one label", served.name);
     const JobPtr job = job_of(call);
-    PromptReader::Prompted read = entry.prompts.read_pairs(
-        request.query, request.documents, {"query", request.form == RankForm::tei ? "texts" : "documents"});
+    PromptReader::Prompted read = entry.prompts.read_pairs(request.query, request.documents, "query");
     job->prompts = std::move(read.prompts);
     job->types = std::move(read.types);
-    job->scores = true;
+    job->result = EncoderResult::scores;
     const auto word = [request = std::move(request), id = call.id, &served](const Vectors& scores) {
         return ranked(request, id, served, scores);
     };

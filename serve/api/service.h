@@ -53,7 +53,7 @@ struct ModelEntry : PlannedModel {
 };
 
 /// What a model makes of texts or recordings.
-enum class ModelTask { writes, hears, embeds, ranks, classifies };
+enum class ModelTask { writes, hears, embeds, weighs, ranks, classifies };
 
 /// What the APIs tell of a model, loaded or not.
 struct ModelFacts {

@@ -44,20 +44,45 @@ void add_prompts(Job& job, PromptReader& reader, const Text& text) {
     single.field = "inputs";
     single.cuts = true;
     PromptReader::Prompted read =
-        text.pair ? reader.read_pairs(text.text, {*text.pair}, {"inputs", "inputs"}) : reader.read(single);
+        text.pair ? reader.read_pairs(text.text, {*text.pair}, "inputs") : reader.read(single);
     job.prompts.push_back(std::move(read.prompts.front()));
     job.types.push_back(read.types.empty() ? std::vector<Token>{} : std::move(read.types.front()));
 }
 
-}  // namespace
-
-Reply endpoints::embed_bare(Call& call, Service& service) {
-    const Fields fields(call.json);
+VectorRequest read_texts(const Fields& fields) {
     VectorRequest request;
     request.model = fields.text("model");
     request.field = "inputs";
     request.prompts = read_prompts(fields.need(request.field, "a text"), request.field, kMostTexts);
     read_vector_options(fields, request, false);
+    return request;
+}
+
+}  // namespace
+
+Reply endpoints::embed_sparse(Call& call, Service& service) {
+    const VectorRequest request = read_texts(Fields(call.json));
+    ModelEntry& entry = service.find(call, request.model, Work::vectors, ModelTask::weighs);
+    if (!entry.served.makes_sparse()) refuse("model", "one that makes sparse vectors", entry.served.name);
+    const JobPtr job = job_of(call);
+    job->prompts = entry.prompts.read(request).prompts;
+    job->result = EncoderResult::weights;
+    const auto word = [](const Vectors& vectors) {
+        Json all = Json::array();
+        for (const std::vector<float>& of_text : vectors.all) {
+            Json weights = Json::array();
+            for (std::size_t i = 0; i < of_text.size(); i += 2)
+                weights.push_back({{"index", static_cast<Token>(of_text[i])}, {"value", of_text[i + 1]}});
+            all.push_back(std::move(weights));
+        }
+        return all;
+    };
+    return reply_of(call, entry, job, std::make_unique<VectorAnswer>(job->n_choices(), word), false);
+}
+
+Reply endpoints::embed_bare(Call& call, Service& service) {
+    const Fields fields(call.json);
+    const VectorRequest request = read_texts(fields);
     ModelEntry& entry = service.find(call, request.model, Work::vectors, ModelTask::embeds);
     return vector_reply(call, entry, request, fields.flag("normalize", true),
                         [](const Vectors& vectors) { return Json(vectors.all); });
@@ -73,7 +98,7 @@ Reply endpoints::predict(Call& call, Service& service) {
     if (!head) refuse("model", "a model with a head for classes", entry.served.name);
     const JobPtr job = job_of(call);
     for (const Text& text : texts) add_prompts(*job, entry.prompts, text);
-    job->scores = true;
+    job->result = EncoderResult::scores;
     const auto word = [head = *head, is_batch, is_raw](const Vectors& logits) {
         Json all = Json::array();
         for (const std::vector<float>& of_text : logits.all) {

@@ -82,6 +82,10 @@ struct AttentionView {
     std::int32_t head = -1;  ///< -1: the mean of all
 };
 
+/// What of an encoder a job is about: vectors, before a head if there is one; its head's numbers, one for each label; or sparse
+/// vectors, each a token's id and its weight in turn.
+enum class EncoderResult { vectors, scores, weights };
+
 /// What a model is for.
 enum class Work { text, vectors, speech };
 
@@ -118,7 +122,7 @@ struct Job {
     std::vector<std::uint32_t> n_unpooled;     ///< of prompt i: tokens that its vector leaves out; empty: none
     std::vector<std::vector<Token>> types;     ///< of prompt i's tokens, where they have any but 0; empty: of none
     std::shared_ptr<Recording> recording;      ///< instead of prompts
-    bool scores = false;       ///< an encoder's head gives the results, a number for each label, not what it would read
+    EncoderResult result = EncoderResult::vectors;
     std::uint32_t n_each = 1;  ///< choices for each prompt; the seed of the j-th is seed + j
     std::uint32_t n_new = 0;   ///< tokens at most
     TextSampler sampler;

@@ -4,6 +4,7 @@
 #include "fovea/encode.h"
 #include "fovea/host/runtime.h"
 #include "host/base/error.h"
+#include "host/model/sparse_vectors.h"
 #include "host/model/text_prompts.h"
 #include "host/model/texts.h"
 #include "serve/jobs/worker.h"
@@ -32,6 +33,7 @@ public:
           width_(served.vector_width()),
           score_width_(find_info(served.model, "task") == "text-classification" ? served.config().encoder.result_width()
                                                                                 : 1),
+          row_width_(served.makes_sparse() ? served.config().encoder.result_width() : 0),
           context_(most_tokens(served.model)) {
         Limits limits{
             .max_batch = std::max(kRowsAtOnce, context_), .n_threads = options.n_threads, .max_sequences = kTexts};
@@ -55,21 +57,30 @@ public:
     [[nodiscard]] Work work() const override { return Work::vectors; }
 
 private:
-    [[nodiscard]] std::size_t n_out() const { return std::size_t{kTexts} * std::max(made_width_, score_width_); }
+    [[nodiscard]] std::size_t n_out() const {
+        return std::max(std::size_t{kTexts} * std::max(made_width_, score_width_),
+                        std::size_t{max_batch()} * row_width_);
+    }
+    /// Values of a text's result in out_.
+    [[nodiscard]] std::size_t n_values(std::size_t i) const {
+        if (result_ == EncoderResult::weights) return std::size_t{lengths_[i]} * row_width_;
+        return result_ == EncoderResult::scores ? score_width_ : made_width_;
+    }
+    [[nodiscard]] std::vector<float> vector_of(std::size_t i, std::span<const float> values) const;
     [[nodiscard]] std::uint32_t max_batch() const { return workspace_.plan.limits.max_batch; }
     void gather();
-    void hand_out(std::size_t i);
+    void hand_out(std::size_t i, std::span<const float> values);
 
     const host::Opened& served_;
     SessionOptions how_;
     ModelMetrics& metrics_;
     WantedRows wanted_;
-    std::uint32_t made_width_, width_;  // of a vector as it is computed, and as it is given
-    std::uint32_t score_width_, context_;
+    std::uint32_t made_width_, width_;                 // of a vector as it is computed, and as it is given
+    std::uint32_t score_width_, row_width_, context_;  // row_width_: of rows that become weights; 0: none do
     host::Runtime<Workspace> workspace_;
     std::vector<VectorPlace> places_;  // of this pass
     std::vector<Token> ids_, types_;
-    bool scores_ = false;  // all texts of the pass are scored
+    EncoderResult result_ = EncoderResult::vectors;  // of all texts of the pass
     std::vector<std::uint32_t> lengths_, n_unpooled_;
     std::vector<float> out_;
 };
@@ -83,8 +94,8 @@ void VectorWorker::gather() {
     for (JobPtr job; places_.size() < kTexts && (job = queue.front());) {
         const std::vector<Token>& text = job->prompts[job->n_started];
         if (ids_.size() + text.size() > max_batch()) return;
-        if (!places_.empty() && job->scores != scores_) return;
-        scores_ = job->scores;
+        if (!places_.empty() && job->result != result_) return;
+        result_ = job->result;
         ids_.insert(ids_.end(), text.begin(), text.end());
         types_.resize(ids_.size());
         if (!job->types.empty() && !job->types[job->n_started].empty())
@@ -99,13 +110,21 @@ void VectorWorker::gather() {
     }
 }
 
-void VectorWorker::hand_out(std::size_t i) {
+std::vector<float> VectorWorker::vector_of(std::size_t i, std::span<const float> values) const {
+    if (result_ == EncoderResult::vectors) return {values.begin(), values.begin() + width_};
+    if (result_ == EncoderResult::scores) return {values.begin(), values.end()};
+    const auto& [job, choice] = places_[i];
+    std::vector<float> pairs;
+    for (const auto& [id, weight] : sparse_vector(served_, job->prompts[choice], values))
+        pairs.insert(pairs.end(), {static_cast<float>(id), weight});  // ids are below 2²⁴: exact
+    return pairs;
+}
+
+void VectorWorker::hand_out(std::size_t i, std::span<const float> values) {
     const auto& [job, choice] = places_[i];
     queue.release(job->user);
     if (!job->deliver) return;
-    const std::uint32_t width = scores_ ? score_width_ : width_;
-    const auto from = out_.begin() + static_cast<std::ptrdiff_t>(i * (scores_ ? score_width_ : made_width_));
-    Event event{.choice = choice, .vector = {from, from + width}, .finish = FinishReason::length, .ended = true};
+    Event event{.choice = choice, .vector = vector_of(i, values), .finish = FinishReason::length, .ended = true};
     event.n_prompt = lengths_[i];
     metrics_.n_prompt_tokens += lengths_[i];
     job->events.push_back(std::move(event));
@@ -126,10 +145,13 @@ bool VectorWorker::turn() {
     Sequences texts{.ids = ids_, .lengths = lengths_};
     if (has_types) texts.types = types_;
     EncodeInput input{.source = texts, .n_unpooled = n_unpooled_};
-    if (!scores_) input.before_head = wanted_.before_head;
-    if (!scores_ && wanted_.pooling) input.pooling = &*wanted_.pooling;
-    const Status status =
-        encode(*workspace_, input, std::span(out_).first(places_.size() * (scores_ ? score_width_ : made_width_)));
+    const bool vectors = result_ == EncoderResult::vectors;
+    if (vectors) input.before_head = wanted_.before_head;
+    if (vectors && wanted_.pooling) input.pooling = &*wanted_.pooling;
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < places_.size(); ++i) n += n_values(i);
+    const Status status = encode(*workspace_, input, std::span(out_).first(n));
+    std::span<const float> left(out_);
     ++metrics_.n_passes;
     metrics_.n_rows += ids_.size();
     for (std::size_t i = 0; i < places_.size(); ++i) {
@@ -137,7 +159,8 @@ bool VectorWorker::turn() {
             queue.pop(places_[i].job);
             places_[i].job->fail({500, StatusLine(status).c_str()});
         }
-        hand_out(i);
+        hand_out(i, left.first(n_values(i)));
+        left = left.subspan(n_values(i));
     }
     places_.clear();
     return true;

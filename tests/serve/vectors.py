@@ -126,6 +126,42 @@ class Vectors(unittest.TestCase):
             self.assertNear(server.post(OLLAMA, {"input": "the lamp", "dimensions": 5})["embeddings"][0], cut)
             self.assertEqual(server.post(EMBED, {"input": "the lamp", "dimensions": len(whole)})["data"][0]["embedding"], whole)
 
+    def test_a_causal_rerankers_scores_are_the_model_cards(self):
+        golden = os.path.join(GOLDEN, "rerankers/causal")
+        with open(os.path.join(golden, "expected.json"), encoding="utf-8") as file:
+            cases = json.load(file)
+        with tempfile.TemporaryDirectory() as scratch, Server(FOVEA, converted(scratch, "m", source=golden)) as server:
+            for case in filter(lambda case: case["query"], cases):  # a request has a query
+                body = {"query": case["query"], "documents": [case["document"]]}
+                score = server.post(RERANK, body)["results"][0]["relevance_score"]
+                self.assertAlmostEqual(score, 1 / (1 + math.exp(-case["logit"])), delta=1e-4)
+                predicted = server.post("/predict", {"inputs": [[case["query"], case["document"]]], "raw_scores": True})
+                self.assertAlmostEqual(predicted[0][0]["score"], case["logit"], delta=4e-4)
+            error = server.post(RERANK, {"query": "why " * 200, "documents": ["x"]}, want=400)["error"]
+            self.assertIn("leaves room for a document in 150 tokens", error["message"])
+
+    def test_sparse_vectors_are_ids_and_weights(self):
+        for name, option in (("splade", []), ("m3", ["--sparse"])):
+            golden = os.path.join(GOLDEN, "sparse", name)
+            with open(os.path.join(golden, "expected.json"), encoding="utf-8") as file:
+                cases = json.load(file)
+            with tempfile.TemporaryDirectory() as scratch:
+                model = os.path.join(scratch, "m.fovea")
+                run_fovea("convert", golden, "-o", model, *option)
+                with Server(FOVEA, model) as server:
+                    for prompt in sorted({case["prompt"] for case in cases}):
+                        mine = [case for case in cases if case["prompt"] == prompt]
+                        body = {"inputs": [case["text"] for case in mine], "prompt_name": prompt, "truncate": True}
+                        answer = server.post("/embed_sparse", body)
+                        for got, case in zip(answer, mine, strict=True):
+                            weights = {str(one["index"]): one["value"] for one in got}
+                            self.assertEqual(weights.keys(), case["weights"].keys())
+                            for token, weight in weights.items():
+                                self.assertAlmostEqual(weight, case["weights"][token], delta=3e-4)
+        with tempfile.TemporaryDirectory() as scratch, Server(FOVEA, converted(scratch, "m")) as server:
+            error = server.post("/embed_sparse", {"inputs": "a"}, want=400)["error"]
+            self.assertIn("expected one that makes sparse vectors", error["message"])
+
     def test_documents_are_ranked_by_the_rerankers_scores(self):
         golden = os.path.join(GOLDEN, "encoders/bert_sequenceclassification")
         documents = ["a b", "c d e f", "b", "z z z z z z z"]

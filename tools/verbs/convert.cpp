@@ -16,7 +16,7 @@ struct Arguments {
     CommonOptions common;
     std::string source, output, tokenizer, config, calibrate, base;
     std::vector<ScaledPath> loras;
-    bool keeps_columns = false;
+    bool keeps_columns = false, reranker = false, sparse = false;
     std::optional<Type> type;
     std::optional<float> bits;
     std::optional<std::uint64_t> bytes;
@@ -112,6 +112,8 @@ void convert_as_asked(Arguments& arguments) {
                            .tokenizer = arguments.tokenizer,
                            .config = arguments.config,
                            .base = arguments.base,
+                           .sparse = arguments.sparse,
+                           .reranker = arguments.reranker,
                            .column_scales = !arguments.keeps_columns,
                            .n_threads = arguments.common.n_threads,
                            .progress = progress_line("writing " + arguments.output),
@@ -179,6 +181,9 @@ void add_convert(CLI::App& app) {
             "--base", o.base,
             "SOURCE is an adapter, a PEFT folder or a GGUF file, and this its model: makes a file for run --lora",
             "PATH");
+        verb.flag("--sparse", o.sparse, "sparse vectors, by the head in SOURCE's sparse_linear.pt (bge-m3)");
+        verb.flag("--reranker", o.reranker,
+                  "SOURCE scores pairs as Qwen3-Reranker does, and its folder does not say so");
         verb.input(
             "--calibrate", o.calibrate,
             "quantize so that outputs change least on a text like this one (its first 8,192 tokens); self: on one "

@@ -1,5 +1,6 @@
 // fovea encode: vectors of encoders, of decoders beside a memory, of both; of texts where the model reads ids.
 #include "fovea/host/runtime.h"
+#include "host/model/sparse_vectors.h"
 #include "host/model/stacks.h"
 #include "host/model/texts.h"
 #include "tools/options/ranks.h"
@@ -314,10 +315,34 @@ FloatArray room_for(const VectorOptions& options, const Stack& stack, const Want
     return {options.output, shape, std::vector<float>(n * n_rows * width)};
 }
 
+/// The same of a model that makes sparse vectors: lines of ids and weights, or rows of the vocabulary.
+void encode_sparse(const VectorOptions& options, const host::Opened& opened, const std::vector<TextTokens>& texts) {
+    TextBatches batches(opened, texts,
+                        {options.common.n_threads, options.common.isa_or_best(), options.common.kv_type});
+    std::vector<std::vector<TokenWeight>> vectors(texts.size());
+    batches.run(
+        [&](std::size_t i, std::span<const float> rows) { vectors[i] = sparse_vector(opened, texts[i].ids, rows); });
+    if (!options.output.empty()) {
+        const std::size_t width = opened.config().encoder.vocab_size;
+        std::vector<float> rows(texts.size() * width);
+        for (std::size_t i = 0; i < texts.size(); ++i)
+            for (const auto& [id, weight] : vectors[i]) rows[i * width + id] = weight;
+        const Shape shape = is_one(options) ? Shape{width} : Shape{texts.size(), width};
+        write_npy(options.output, shape, rows);
+    }
+    if (!options.common.json) return;
+    for (const auto& vector : vectors) {
+        Json weights = Json::object();
+        for (const auto& [id, weight] : vector) weights[std::to_string(id)] = weight;
+        print_line({{"weights", std::move(weights)}});
+    }
+}
+
 /// Texts in batches: the memory is one batch's and the result's, however many there are.
 void encode_texts(const VectorOptions& options, const host::Opened& opened) {
     need_text(options);
     const std::vector<TextTokens> texts = read_texts(options, opened);
+    if (opened.makes_sparse() && !options.head && options.pooling.empty()) return encode_sparse(options, opened, texts);
     const WantedRows wanted = wanted_of(options, opened);
     TextBatches batches(opened, texts,
                         {options.common.n_threads, options.common.isa_or_best(), options.common.kv_type, wanted});

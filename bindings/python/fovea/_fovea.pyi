@@ -70,6 +70,9 @@ class Session:
     def encode_texts(
         self, texts: list[str], prompt: str, most_tokens: int, parse_special: bool, out: object
     ) -> int: ...
+    def encode_sparse(
+        self, texts: list[str], prompt: str, parse_special: bool
+    ) -> tuple[list[dict[int, float]], int]: ...
     def rows_of_texts(
         self, texts: list[str], pairs: list[str] | None, of_head: bool, parse_special: bool
     ) -> tuple[list[bytes], int]: ...

@@ -87,6 +87,33 @@ class VectorModel(OpenedModel):
         n = whole(batch_size, "batch_size", least=1)
         return self._session("texts", max_batch=max(_ROWS, self.max_positions), max_sequences=n)
 
+    def encode_sparse(
+        self,
+        texts: str | Iterable[str],
+        *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        batch_size: int = 64,
+        parse_special: bool = False,
+    ) -> Any:
+        """Return the weights of each text's tokens by id, of a model that makes sparse vectors; one dict for one str.
+
+        It is a SPLADE, or bge-m3 converted with `--sparse`. The arguments are those of :meth:`encode`.
+        """
+        if not self._facts["makes_sparse"]:
+            raise self._refused("expected one that makes sparse vectors of texts, got another")
+        before = self._prompt_before(prompt_name, prompt)
+        many = listed([texts] if isinstance(texts, str) else texts, "texts")
+        vectors: list[dict[int, float]] = []
+        n_cut = 0
+        with self._text_session(batch_size) as session:
+            for at in range(0, len(many), CHUNK):
+                found, cut = session._native.encode_sparse(many[at : at + CHUNK], before, bool(parse_special))
+                vectors += found
+                n_cut += cut
+        self._warn_cut(n_cut, len(many), self.max_seq_length)
+        return vectors[0] if isinstance(texts, str) else vectors
+
     def encode_query(self, texts: str | Iterable[str], **options: Any) -> Floats:
         """Return what :meth:`encode` does with the model's prompt for queries before each text, if it has one."""
         return self.encode(texts, **self._with_prompt(options, "query"))

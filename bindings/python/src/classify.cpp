@@ -2,6 +2,7 @@
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/session.h"
 #include "host/model/head_results.h"
+#include "host/model/sparse_vectors.h"
 
 namespace fovea::python {
 namespace {
@@ -87,6 +88,30 @@ nb::tuple PySession::classify(const nb::list& texts_object, const nb::object& pa
     });
     nb::list list;
     for (const HeadResult& result : results) list.append(object_of(head, result));
+    return nb::make_tuple(list, n_cut(tokens));
+}
+
+nb::tuple PySession::encode_sparse(const nb::list& texts, const std::string& prompt, bool parse_special) {
+    const std::vector<Text> read = read_texts(texts, nb::none());
+    std::vector<TextTokens> tokens;
+    {
+        const WithoutGil released;
+        InterruptibleWork work;
+        for (const Text& text : read) {
+            work.next(text.text.size());
+            tokens.push_back(tokens_behind(*opened_, prompt, text.text, {.parse_special = parse_special}));
+        }
+    }
+    std::vector<std::vector<TokenWeight>> vectors(read.size());
+    run_batches(tokens, {}, [&](std::size_t i, std::span<const float> rows) {
+        vectors[i] = sparse_vector(*opened_, tokens[i].ids, rows);
+    });
+    nb::list list;
+    for (const std::vector<TokenWeight>& vector : vectors) {
+        nb::dict weights;
+        for (const TokenWeight& token : vector) weights[nb::int_(token.id)] = token.weight;
+        list.append(weights);
+    }
     return nb::make_tuple(list, n_cut(tokens));
 }
 

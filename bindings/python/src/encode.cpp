@@ -204,6 +204,7 @@ void bind_session(nb::module_& module) {
         .def("attention", &PySession::attention, nb::arg("ids"), nb::arg("layers"), nb::arg("out"))
         .def("encode_texts", &PySession::encode_texts, nb::arg("texts"), nb::arg("prompt"), nb::arg("most_tokens"),
              nb::arg("parse_special"), nb::arg("out"))
+        .def("encode_sparse", &PySession::encode_sparse, nb::arg("texts"), nb::arg("prompt"), nb::arg("parse_special"))
         .def("rows_of_texts", &PySession::rows_of_texts, nb::arg("texts"), nb::arg("pairs").none(), nb::arg("of_head"),
              nb::arg("parse_special"))
         .def("classify", &PySession::classify, nb::arg("texts"), nb::arg("pairs").none(), nb::arg("options"))

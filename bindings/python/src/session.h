@@ -61,6 +61,8 @@ public:
     /// makes of it, of a head for classes one row.
     [[nodiscard]] nb::tuple rows_of_texts(const nb::list& texts, const nb::object& pairs, bool of_head,
                                           bool parse_special);
+    /// Sparse vectors, a dict of ids and weights each, and how many texts were cut.
+    [[nodiscard]] nb::tuple encode_sparse(const nb::list& texts, const std::string& prompt, bool parse_special);
     /// What a head says of each text, or of each with its pair, and how many were cut: see classify.cpp.
     [[nodiscard]] nb::tuple classify(const nb::list& texts, const nb::object& pairs, const nb::dict& options);
     void encode_ids(nb::handle ids, nb::handle out);

@@ -150,6 +150,27 @@ def test_labels_in_the_order_of_their_ids_and_documents_by_their_scores():
         model.classify("s z y", documents)
 
 
+def test_a_causal_reranker_scores_as_its_model_card_does(recwarn):
+    cases = json.loads((GOLDEN / "rerankers/causal/expected.json").read_text())
+    model = fovea.Model(GOLDEN / "rerankers/causal", n_threads=1)
+    for case in cases:
+        best = model.rank(case["query"], [case["document"]])[0]
+        assert best.score == pytest.approx(1 / (1 + np.exp(-case["logit"])), abs=1e-4)
+
+
+def test_sparse_vectors_are_ids_and_weights(recwarn):
+    cases = json.loads((GOLDEN / "sparse/splade/expected.json").read_text())
+    model = fovea.Model(GOLDEN / "sparse/splade", n_threads=1)
+    for prompt in ("", "query"):
+        mine = [case for case in cases if case["prompt"] == prompt]
+        vectors = model.encode_sparse([case["text"] for case in mine], prompt_name=prompt or None)
+        for weights, case in zip(vectors, mine):
+            assert {str(token): weight for token, weight in weights.items()} == pytest.approx(case["weights"], abs=3e-4)
+    assert model.encode_sparse(cases[0]["text"]) == model.encode_sparse([cases[0]["text"]])[0]
+    with pytest.raises(ValueError, match="expected one that makes sparse vectors"):
+        fovea.Model(ENCODERS / "bert_sequenceclassification").encode_sparse("a")
+
+
 def test_what_is_cut_is_said():
     model = fovea.Model(ENCODERS / "bert_sequenceclassification", n_threads=1)
     assert model.max_seq_length == 40

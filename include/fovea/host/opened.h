@@ -64,6 +64,8 @@ struct Opened : OpenedFile {
     [[nodiscard]] bool has_task() const { return !find_info(model, "task").empty(); }
     /// Whether it scores pairs of texts: a head for classes with one label, as CrossEncoders have for rerankers.
     [[nodiscard]] bool scores_pairs() const;
+    /// Whether it makes sparse vectors: a weight for each token that a text calls for.
+    [[nodiscard]] bool makes_sparse() const { return find_info(model, "task") == "sparse"; }
     /// Values of each vector that is made of a text: all, or the first as truncate_dim says.
     [[nodiscard]] std::uint32_t vector_width() const;
 

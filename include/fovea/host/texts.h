@@ -73,6 +73,12 @@ struct HeadResult {
     std::vector<std::vector<LabelScore>> masks = {};  ///< for each mask the likeliest tokens
 };
 
+/// A token of a sparse vector; those that it lacks weigh 0.
+struct TokenWeight {
+    Token id = 0;
+    float weight = 0;  ///< above 0
+};
+
 namespace host {
 
 struct TextOptions {
@@ -92,6 +98,10 @@ struct TextOptions {
 /// host::Error.
 [[nodiscard]] std::vector<float> embed(const Opened& opened, std::span<const std::string> texts,
                                        const TextOptions& options = {});
+/// The sparse vector of each text, by ids, of a model that makes such (Opened::makes_sparse). Throws host::Error.
+[[nodiscard]] std::vector<std::vector<TokenWeight>> embed_sparse(const Opened& opened,
+                                                                 std::span<const std::string> texts,
+                                                                 const TextOptions& options = {});
 /// What the model's head says of each text, or of each pair: an answer is found in the second text. Throws host::Error.
 [[nodiscard]] std::vector<HeadResult> classify(const Opened& opened, const Head& head, std::span<const Text> texts,
                                                const TextOptions& options = {});
