@@ -1,6 +1,6 @@
 // A GGUF file's metadata as a configuration.
 #pragma once
-#include "convert/families/gguf.h"
+#include "convert/gguf/architectures.h"
 
 namespace fovea {
 

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "convert/families/gguf.h"
-#include "convert/families/gguf_names.h"
 #include "convert/formats/gguf.h"
 #include "convert/formats/gguf_split.h"
+#include "convert/gguf/architectures.h"
+#include "convert/gguf/names.h"
 #include "convert/sources/chat_info.h"
 #include "convert/sources/gguf_config.h"
 #include "convert/sources/latent_rows.h"
@@ -202,8 +202,7 @@ void set_type(const Gguf& file, ModelSource& source) {
 }
 
 /// By the file's own list, in which a name may be of nothing, or by the usual one.
-TensorPlace place_in(const GgufConfig& config, Role role) {
-    const std::span<const TensorName> own = config.names;
+TensorPlace place_in(std::span<const TensorName> own, Role role) {
     const bool says = std::ranges::find(own, role, &TensorName::role) != own.end();
     return says || !place_of(own, role).name.empty() ? place_of(own, role) : place_of(kGgufNames, role);
 }
@@ -278,7 +277,7 @@ private:
         return std::string(config_.family->prefix) + "blk." + std::to_string(layer) + "." + name.substr(1);
     }
 
-    TensorPlace place(Role role) const { return place_in(config_, role); }
+    TensorPlace place(Role role) const { return place_in(config_.names, role); }
 
     void add(const Stack& stack, const TensorSpec& spec) {
         if (spec.role == Role::rope_frequencies) return weights_.add_computed(spec, frequencies(spec.layer));

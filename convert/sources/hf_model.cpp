@@ -80,6 +80,14 @@ std::vector<std::uint64_t> wanted_shape(const SourceTensor* found, bool vector, 
     return wanted;
 }
 
+/// A vector's values, each with 1 added.
+std::vector<float> one_more(const TensorView& vector, std::uint32_t n) {
+    std::vector<float> values(n);
+    read_vector(vector, n, values.data());
+    for (float& value : values) value = 1.0f + value;
+    return values;
+}
+
 class HfTensors : private SourceTensors {
 public:
     HfTensors(HfConfig config, Safetensors weights)
@@ -186,10 +194,7 @@ private:
         scale_rows(config_, spec, found);
         const bool less_one = config_.family->norms_less_one && spec.role != Role::recurrent_state_norm;
         if (!less_one || !is_norm_weight(spec.role)) return weights_.add(spec, found, order);
-        std::vector<float> values(spec.n_cols);
-        read_vector(plain(found, name), spec.n_cols, values.data());
-        for (float& value : values) value = 1.0f + value;
-        weights_.add_computed(spec, std::move(values), order);
+        weights_.add_computed(spec, one_more(plain(found, name), spec.n_cols), order);
     }
 
     /// A vector whose parts, one for each head, are tensors.

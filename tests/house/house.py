@@ -35,7 +35,7 @@ TOUCHED = {
     "top_p": "include/fovea/sampler.h include/fovea/sampler_options.inc include/fovea/fovea.h engine/text/sampler.cpp"
     " bindings/python/fovea/_options.py",
     r"endpoints::rerank|post, rerank": "serve/api/endpoints.inc serve/api/rerank.cpp",
-    r"nemotron\b(?!_)": "convert/families/nemotron.cpp convert/families/families.inc convert/families/gguf.cpp",
+    r"nemotron\b(?!_)": "convert/families/nemotron.cpp convert/families/families.inc convert/gguf/architectures.cpp",
 }
 
 

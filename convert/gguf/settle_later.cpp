@@ -1,7 +1,7 @@
-// Architectures that came after those of gguf_settle.cpp.
+// Architectures that came after those of settle.cpp.
 #include <cmath>
 
-#include "convert/families/gguf_settle.h"
+#include "convert/gguf/settle.h"
 
 namespace fovea {
 

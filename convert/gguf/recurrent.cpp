@@ -1,7 +1,7 @@
 // GGUF's models with recurrent layers: what a row of gguf.cpp cannot say.
-#include "convert/families/gguf_names.h"
-#include "convert/families/gguf_settle.h"
 #include "convert/families/recurrent.h"
+#include "convert/gguf/names.h"
+#include "convert/gguf/settle.h"
 
 namespace fovea {
 namespace {

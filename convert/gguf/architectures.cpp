@@ -1,8 +1,8 @@
-#include "convert/families/gguf.h"
+#include "convert/gguf/architectures.h"
 
 #include "convert/families/family.h"
-#include "convert/families/gguf_names.h"
-#include "convert/families/gguf_settle.h"
+#include "convert/gguf/names.h"
+#include "convert/gguf/settle.h"
 
 namespace fovea {
 namespace {

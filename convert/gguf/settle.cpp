@@ -1,4 +1,4 @@
-#include "convert/families/gguf_settle.h"
+#include "convert/gguf/settle.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,11 +1,11 @@
 // Functions for what a row of the table of GGUF architectures cannot say: keys of an architecture's own, and numbers
-// that it implies. The rows of convert/families/gguf.h name them.
+// that it implies. The rows of convert/gguf/architectures.h name them.
 #pragma once
 #include <string>
 #include <string_view>
 
-#include "convert/families/gguf.h"
 #include "convert/families/reading.h"
+#include "convert/gguf/architectures.h"
 
 namespace fovea {
 
