@@ -281,7 +281,7 @@ private:
 
 void RecurrentTensors::plan(const Planning& p) noexcept {
     bool any = false;
-    for (const Block& b : p.stack.used_blocks()) any |= b.recurrent;
+    for (const Block& b : p.stack.used_blocks()) any |= has(Part::states) && b.recurrent;
     if (!any) return;
     const RecurrentShape& r = p.stack.recurrent;
     const RowParts at(r);
@@ -292,7 +292,7 @@ void RecurrentTensors::plan(const Planning& p) noexcept {
 }
 
 void Recurrent::mix(Pass& pass, const Block& block, const NormWeights& norm) noexcept {
-    RecurrentPart(pass, block).run(norm);
+    if (has(Part::states)) RecurrentPart(pass, block).run(norm);
 }
 
 }  // namespace fovea
