@@ -1,4 +1,4 @@
-// GGUF's models with recurrent layers: what a row of gguf.cpp cannot say.
+// GGUF's models with recurrent layers: what a row of architectures.cpp cannot say.
 #include "convert/families/recurrent.h"
 #include "convert/gguf/names.h"
 #include "convert/gguf/settle.h"

@@ -48,7 +48,7 @@ def refused_name(fovea, source, field, name):
 
 
 def written(name):
-    return (ROOT / "convert" / "families" / name).read_text()
+    return (ROOT / "convert" / name).read_text()
 
 
 def model_types(fovea, work):
@@ -60,7 +60,7 @@ def model_types(fovea, work):
                  for name, body in re.findall(r"ModelType (k\w+)\[\] = \{(.*?)\};", text, re.S)}
         for family, array in re.findall(r"const Family families::(\w+) =.*?\b(k[A-Z]\w*)", text, re.S):
             found[family] = types.get(array, [])
-    names = [name for family in re.findall(r"FOVEA_FAMILY\((\w+)\)", written("families.inc")) for name in found[family]]
+    names = [name for family in re.findall(r"FOVEA_FAMILY\((\w+)\)", written("families/families.inc")) for name in found[family]]
     (work / "model").mkdir()
     (work / "model" / "model.safetensors").write_bytes(b"\x02\0\0\0\0\0\0\0{}")
     for name in ["none", *names, "whisper"]:
@@ -71,7 +71,7 @@ def model_types(fovea, work):
 
 
 def gguf_architectures(fovea, work):
-    names = re.findall(r'\.architecture = "([^"]+)"', written("gguf.cpp"))
+    names = re.findall(r'\.architecture = "([^"]+)"', written("gguf/architectures.cpp"))
     for name in ["none", *names]:
         write_empty_gguf(work / "empty.gguf", name)
         if refused_name(fovea, work / "empty.gguf", "general.architecture", name) != (name == "none"):
