@@ -82,10 +82,11 @@ struct HfConfig {
 
 /// Where in a source's tensor one of ours lies.
 enum class Within : std::uint8_t {
-    alone,      ///< it is all of it
-    stacked,    ///< query, key and value one below the other; or a gate above `up`
-    grouped,    ///< of each key-value head in turn: its queries, its key, its value
-    quartered,  ///< of each quarter of the heads in turn: its queries, its values, its keys
+    alone,       ///< it is all of it
+    stacked,     ///< query, key and value one below the other; or a gate above `up`
+    above_gate,  ///< `up`, above its gate
+    grouped,     ///< of each key-value head in turn: its queries, its key, its value
+    quartered,   ///< of each quarter of the heads in turn: its queries, its values, its keys
     packed,  ///< all experts' matrices are one tensor, their columns before their rows; rows of a gate and of `up` alternate
     joined,        ///< one of a recurrent part's maps: see HfConfig::recurrent_rows
     gate_beside,   ///< of each head in turn: its queries, then its output gate

@@ -102,8 +102,7 @@ public:
         Stack& stack = config_.stack();
         if (config_.family->settle) config_.family->settle(names_, config_);
         LoraJoiner& products = products_.emplace(products_of(folder, files_));
-        stack.adapter_rank = products.rank();
-        stack.adapted = kAllAdapted;
+        stack.adapter_rank = products.rank(), stack.adapted = kAllAdapted;
         for_each_tensor(stack, config_.stack_index(), [&](const TensorSpec& spec) {
             const auto add_matrix = [&](const TensorSpec& of_model) { add(stack, of_model); };
             if (const Adapted matrix = adapted_by(spec.role); matrix != Adapted::none)
@@ -267,11 +266,12 @@ private:
 
     /// A gate and `up`, in a tensor each or one above the other.
     void add_gated(std::uint32_t d_ff, const TensorSpec& spec, const TensorPlace& place, const std::string& name) {
-        const bool vector = spec.layout == Layout::vector, stacked = place.within == Within::stacked;
+        const bool vector = spec.layout == Layout::vector, first = place.within == Within::above_gate,
+                   stacked = place.within == Within::stacked || first;
         const std::string gate_name = stacked ? name : names_.full(place.gate, spec);
         const std::uint64_t n_all = stacked ? 2 * std::uint64_t{d_ff} : d_ff;
-        TensorView up = view(name, vector, {.n_all = n_all, .begin = stacked ? d_ff : 0}, spec.n_cols);
-        TensorView gate = view(gate_name, vector, {.n_all = n_all}, spec.n_cols);
+        TensorView up = view(name, vector, {.n_all = n_all, .begin = stacked && !first ? d_ff : 0}, spec.n_cols);
+        TensorView gate = view(gate_name, vector, {.n_all = n_all, .begin = first ? d_ff : 0}, spec.n_cols);
         if (products_) {
             widen_product(gate, spec.n_cols / 2, 0);
             widen_product(up, spec.n_cols / 2, spec.n_cols / 2);

@@ -8,8 +8,9 @@ import gguf
 import numpy
 from safetensors.torch import load_file
 
-ENCODERS = {"nomic_bert": "nomic-bert", "modernbert": "modern-bert", "t5": "t5encoder", "gemma_embedding": "gemma-embedding"}
-KINDS = {"gemma3_text": "gemma_embedding"}  # of encoders whose model_type is another family's too
+ENCODERS = {"nomic_bert": "nomic-bert", "modernbert": "modern-bert", "t5": "t5encoder", "gemma_embedding": "gemma-embedding",
+            "eurobert": "eurobert", "jina_bert": "jina-bert-v2", "jina_v3": "jina-bert-v3"}
+KINDS = {"gemma3_text": "gemma_embedding", "bert": "jina_bert", "jina_embeddings_v3": "jina_v3"}  # where the type is another name
 
 
 def add_sentence_modules(writer, folder):
@@ -45,6 +46,8 @@ def write_encoder(folder, path):
         writer.add_key_length(config["d_kv"])
         writer.add_value_length(config["d_kv"])
         writer.add_relative_attn_buckets_count(config["relative_attention_num_buckets"])
+    elif kind == "jina_bert":
+        writer.add_causal_attention(False)
     else:
         writer.add_causal_attention(False)
         writer.add_rope_freq_base(rotary.get("full_attention", rotary)["rope_theta"])
@@ -56,16 +59,25 @@ def write_encoder(folder, path):
         writer.add_rope_freq_base_swa(rotary["sliding_attention"]["rope_theta"])
         writer.add_sliding_window(config["sliding_window"])
         add_sentence_modules(writer, folder)
+    if kind == "eurobert":
+        writer.add_layer_norm_rms_eps(epsilon)
+        writer.add_head_count_kv(config["num_key_value_heads"])
     if kind == "modernbert":
         writer.add_rope_freq_base_swa(rotary["sliding_attention"]["rope_theta"])
         writer.add_sliding_window(config["local_attention"])
     architecture = next(a for a, name in gguf.MODEL_ARCH_NAMES.items() if name == ENCODERS[kind])
     names = gguf.get_tensor_name_map(architecture, n_layers)
     for name, tensor in load_file(folder / "model.safetensors").items():
+        if name.startswith("pooler."):  # of which vectors are not made
+            continue
         weight = numpy.ascontiguousarray(tensor.float().numpy())
         if kind == "gemma_embedding":
             name = "model." + name
             weight = weight + numpy.float32(1) if "norm" in name else weight
+        if "gated_layers" in name:  # the gate's rows are the first
+            for part, rows in zip("wv", numpy.split(weight, 2)):
+                writer.add_tensor(names.get_name(name.replace("layers", f"layers_{part}"), try_suffixes=(".weight",)), rows)
+            continue
         writer.add_tensor(names.get_name(name, try_suffixes=(".weight", ".bias")), weight)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

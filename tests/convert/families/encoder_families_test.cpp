@@ -107,7 +107,7 @@ TEST_CASE("a GGUF file of an encoder gives the vectors of the folder that it was
         CHECK(std::memcmp(vectors[0].data(), vectors[1].data(), vectors[0].size() * sizeof(float)) == 0);
         ++n_models;
     }
-    CHECK(n_models == 4);
+    CHECK(n_models == 7);
 }
 
 TEST_CASE("a GGUF file of a reranker is a classifier with the logits of the folder that it was made from") {
@@ -223,6 +223,9 @@ TEST_CASE("values of config.json that no encoder can have are refused by their n
         {"jina_v3_sequenceclassification", "hidden_act", "silu_clamped", "hidden_act"},
         {"modernbert_sequenceclassification", "layer_types", {"full_attention"}, "layer_types"},
         {"electra_maskedlm", "embedding_size", 13, "expected shape"},
+        {"gte_sequenceclassification", "pack_qkv", false, "pack_qkv: expected true"},
+        {"gte_sequenceclassification", "logn_attention_scale", true, "logn_attention_scale: expected false"},
+        {"gte_sequenceclassification", "rope_scaling", {{"type", "ntk"}, {"factor", 2}, {"mixed_b", 0.5}}, "mixed_b"},
         {"gemma_embedding_model", "use_bidirectional_attention", 1, "use_bidirectional_attention"},
         {"gemma_embedding_model", "sliding_window", 0, "sliding_window: expected a whole number of at least 1"},
         {"gemma_embedding_model", "hidden_size", 14, "expected shape [31, 14], got [31, 12]"},
