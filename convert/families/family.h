@@ -173,6 +173,8 @@ struct Family {
     bool (*ignores)(std::string_view name) = nullptr;
     /// Settles what only the tensors say. Null: nothing.
     void (*settle)(const Lookup& tensors, HfConfig& result) = nullptr;
+    /// Changes a checkpoint's tensors before they are looked for. Null: nothing.
+    void (*prepare)(const HfConfig& config, Safetensors& files) = nullptr;
     /// Chooses another family by other fields of config.json. It returns null for this one. A null pointer: always this one.
     const Family* (*variant)(const Fields& fields) = nullptr;
     std::uint32_t n_further_tokens = 0;  ///< rows of its table of tokens behind the vocabulary's

@@ -334,6 +334,7 @@ private:
 }  // namespace
 
 ModelSource join_hf_model(HfConfig config, Safetensors weights) {
+    if (config.family->prepare) config.family->prepare(config, weights);
     return HfTensors(std::move(config), std::move(weights)).join();
 }
 

@@ -11,6 +11,7 @@ import transformers as T
 
 from gte import Config, Gte
 from jina_bert import JinaBert
+from nomic_moe import NomicMoe
 
 LETTERS = [a for a in "abcdefghijklmnopqrstuvwxyz"]
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS]
@@ -188,6 +189,24 @@ def gte(rng):
                 rope_theta=rng.choice([100.0, 20000.0]), rope_scaling=rng.choice([None, {"type": "ntk", "factor": 2.5}]))
 
 
+class NomicMoeFamily(Family):
+    def model(self, head, seed):
+        fields = dict(model_type="nomic_bert", architectures=["NomicBertModel"], vocab_size=len(VOCABULARY))
+        model = NomicMoe(Config(**fields, **self.draw(random.Random(seed))))
+        randomize(model, seed)
+        return model
+
+
+def nomic_moe(rng):
+    n_heads, width = heads_of(rng, (4, 8, 10, 16))
+    n_experts = rng.choice([3, 4, 8])
+    return dict(n_embd=width, n_layer=rng.choice([2, 3, 4]), n_head=n_heads, n_inner=rng.choice([24, 33, 64]), n_positions=90,
+                type_vocab_size=rng.choice([1, 2]), layer_norm_epsilon=rng.choice([1e-12, 1e-5]), activation_function="gelu",
+                rotary_emb_base=rng.choice([100.0, 10000.0]), num_experts=n_experts, moe_top_k=rng.choice([1, 2]),
+                moe_every_n_layers=rng.choice([2, 3]), qkv_proj_bias=True, mlp_fc1_bias=True, mlp_fc2_bias=True,
+                moe_normalize_expert_weights=False)
+
+
 def jina_v3(rng):
     n_heads, width = heads_of(rng, (4, 8, 10, 16))
     return dict(hidden_size=width, num_hidden_layers=rng.choice([1, 2, 3]), num_attention_heads=n_heads,
@@ -256,6 +275,7 @@ FAMILIES = {
     "gpt2": Family(T.GPT2Config, "GPT2", ["SequenceClassification", "TokenClassification"], gpt2, types=0),
     "jina_bert": JinaFamily(None, "", ["Model"], bert),
     "gte": GteFamily(None, "", ["Model", "SequenceClassification"], gte),
+    "nomic_moe": NomicMoeFamily(None, "", ["Model"], nomic_moe),
     "jina_v3": Family(T.JinaEmbeddingsV3Config, "JinaEmbeddingsV3", USUAL, jina_v3),
     "gemma_embedding": Family(T.Gemma3TextConfig, "Gemma3Text", ["Model"], gemma_embedding, types=0),
 }

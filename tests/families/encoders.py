@@ -143,6 +143,9 @@ def plain_encoder(name, seed, **more):
     family.draw = lambda rng: draw(rng) | more | own
     model = family.model("Model", seed)
     family.draw = draw
+    if name == "nomic_moe":  # experts' bias is not in GGUF files
+        for tensor in (p for key, p in model.named_parameters() if key.endswith("experts.bias")):
+            tensor.data.zero_()
     if name == "t5" and model.config.feed_forward_proj == "gated-silu":
         return plain_encoder(name, seed, **more, feed_forward_proj="gated-gelu")
     return model
@@ -248,7 +251,7 @@ GOLDEN = [("distilbert", "SequenceClassification", 0), ("roberta", "SequenceClas
           ("roformer", "MaskedLM", 1), ("megatron_bert", "SequenceClassification", 2), ("xlm_roberta_xl", "MaskedLM", 0),
           ("roberta_prelayernorm", "SequenceClassification", 0), ("bert_generation", "Encoder", 0),
           ("eurobert", "SequenceClassification", 0), ("deberta_v2", "SequenceClassification", 0),
-          ("gte", "SequenceClassification", 0)]
+          ("gte", "SequenceClassification", 0), ("nomic_moe", "Model", 0)]
 
 # Golden models with sentence-transformers' modules: their widths, and what pools.
 SENTENCES = {"gemma_embedding": ([12, 20, 13], "mean_tokens"), "llama": ([12], "lasttoken")}
@@ -330,6 +333,8 @@ def smaller(name):
     if name == "mt5":
         return dict(d_model=12, d_kv=4, d_ff=24, num_heads=2, num_layers=1, feed_forward_proj="gated-gelu",
                     relative_attention_num_buckets=8, relative_attention_max_distance=12)
+    if name == "nomic_moe":
+        return dict(n_embd=12, n_head=2, n_layer=2, n_inner=20, n_positions=40, num_experts=3, moe_top_k=2, moe_every_n_layers=2)
     if name == "gpt2":
         return dict(n_embd=12, n_head=2, n_layer=2, n_inner=14, n_positions=40)
     if name == "deberta_v2":  # texts longer than distances go, which end within the longest
