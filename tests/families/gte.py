@@ -60,17 +60,19 @@ class Gte(JinaBert):
             kinds = torch.zeros_like(input_ids[0]) if token_type_ids is None else token_type_ids[0]
             x = x + self.p[self.of + "embeddings.token_type_embeddings.weight"][kinds]
         x = self.norm(self.of + "embeddings.LayerNorm", x)
+        attentions = []
         act = {"gelu": torch.nn.functional.gelu, "silu": torch.nn.functional.silu}[c.hidden_act]
         for i in range(c.num_hidden_layers):
             layer = f"{self.of}encoder.layer.{i}."
             q, k, v = (part.unflatten(-1, (c.num_attention_heads, -1)).transpose(0, 1)
                        for part in self.linear(layer + "attention.qkv_proj", x).chunk(3, -1))
             weights = (self.turned(q) @ self.turned(k).transpose(1, 2) / q.shape[-1]**0.5).softmax(-1)
+            attentions.append(weights[None])
             merged = (weights @ v).transpose(0, 1).flatten(1)
             x = self.norm(layer + "attn_ln", x + self.linear(layer + "attention.o_proj", merged))
             up, gate = self.linear(layer + "mlp.up_gate_proj", x).chunk(2, -1)
             x = self.norm(layer + "mlp_ln", x + self.linear(layer + "mlp.down_proj", act(gate) * up))
         if not self.n_labels:
-            return types.SimpleNamespace(last_hidden_state=x[None])
+            return types.SimpleNamespace(last_hidden_state=x[None], attentions=attentions)
         pooled = torch.tanh(self.linear("new.pooler.dense", x[:1]))
-        return types.SimpleNamespace(logits=self.linear("classifier", pooled))
+        return types.SimpleNamespace(logits=self.linear("classifier", pooled), attentions=attentions)

@@ -3,7 +3,7 @@ import types
 
 import torch
 
-from gte import Gte
+from gte import Config, Gte  # noqa: F401
 
 
 class NomicMoe(Gte):
@@ -56,11 +56,13 @@ class NomicMoe(Gte):
         x = self.p["embeddings.word_embeddings.weight"][input_ids[0]]
         kinds = torch.zeros_like(input_ids[0]) if token_type_ids is None else token_type_ids[0]
         x = self.norm("emb_ln", x + self.p["embeddings.token_type_embeddings.weight"][kinds])
+        attentions = []
         for i in range(c.n_layer):
             layer = f"encoder.layers.{i}."
             q, k, v = (part.unflatten(-1, (c.n_head, -1)).transpose(0, 1)
                        for part in self.linear(layer + "attn.Wqkv", x).chunk(3, -1))
             weights = (self.turned(q) @ self.turned(k).transpose(1, 2) / q.shape[-1]**0.5).softmax(-1)
+            attentions.append(weights[None])
             merged = (weights @ v).transpose(0, 1).flatten(1)
             x = self.norm(layer + "norm1", x + self.linear(layer + "attn.out_proj", merged))
             if self.is_sparse(i):
@@ -68,4 +70,4 @@ class NomicMoe(Gte):
             else:
                 inner = self.linear(layer + "mlp.fc2", torch.nn.functional.gelu(self.linear(layer + "mlp.fc1", x)))
             x = self.norm(layer + "norm2", x + inner)
-        return types.SimpleNamespace(last_hidden_state=x[None])
+        return types.SimpleNamespace(last_hidden_state=x[None], attentions=attentions)
