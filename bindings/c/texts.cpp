@@ -66,6 +66,20 @@ int fovea_host_embed(const fovea_host_model* model, const char* const* texts, si
     });
 }
 
+int fovea_host_embed_sparse(const fovea_host_model* model, const char* text, const fovea_host_text_options* options,
+                            fovea_host_weight** weights, size_t* n_weights) {
+    return run([&] {
+        need(weights, "weights"), need(n_weights, "n_weights");
+        const std::string read = need(text, "text");
+        const host::Opened& opened = need(model, "model")->opened;
+        const auto made = host::embed_sparse(opened, {&read, 1}, options_of(read_struct(options), 1));
+        std::vector<fovea_host_weight> found;
+        for (const TokenWeight& token : made.front()) found.push_back({token.id, token.weight});
+        *weights = copy_of(std::span<const fovea_host_weight>(found));
+        *n_weights = found.size();
+    });
+}
+
 int fovea_host_classify(const fovea_host_model* model, const char* const* texts, const char* const* pairs,
                         size_t n_texts, const fovea_host_text_options* options, float* scores) {
     return run([&] {

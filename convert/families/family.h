@@ -83,10 +83,11 @@ struct HfConfig {
 
 /// Where in a source's tensor one of ours lies.
 enum class Within : std::uint8_t {
-    alone,      ///< it is all of it
-    stacked,    ///< query, key and value one below the other; or a gate above `up`
-    grouped,    ///< of each key-value head in turn: its queries, its key, its value
-    quartered,  ///< of each quarter of the heads in turn: its queries, its values, its keys
+    alone,       ///< it is all of it
+    stacked,     ///< query, key and value one below the other; or a gate above `up`
+    above_gate,  ///< `up`, above its gate
+    grouped,     ///< of each key-value head in turn: its queries, its key, its value
+    quartered,   ///< of each quarter of the heads in turn: its queries, its values, its keys
     packed,  ///< all experts' matrices are one tensor, their columns before their rows; rows of a gate and of `up` alternate
     joined,         ///< one of a recurrent part's maps: see HfConfig::recurrent_rows
     gate_beside,    ///< of each head in turn: its queries, then its output gate
@@ -174,6 +175,8 @@ struct Family {
     bool (*ignores)(std::string_view name) = nullptr;
     /// Settles what only the tensors say. Null: nothing.
     void (*settle)(const Lookup& tensors, HfConfig& result) = nullptr;
+    /// Changes a checkpoint's tensors before they are looked for. Null: nothing.
+    void (*prepare)(const HfConfig& config, Safetensors& files) = nullptr;
     /// Chooses another family by other fields of config.json. It returns null for this one. A null pointer: always this one.
     const Family* (*variant)(const Fields& fields) = nullptr;
     std::uint32_t n_further_tokens = 0;  ///< rows of its table of tokens behind the vocabulary's

@@ -71,17 +71,21 @@ void settle_routing(const Gguf& file, const std::string& prefix, std::uint32_t f
 }
 
 /// The first layers' blocks have one feed-forward part for all rows.
+void leave_out_experts(Block& b) {
+    b.experts.n = b.experts.shared_d_ff = 0;
+    b.experts.n_used = b.experts.n_groups = b.experts.n_groups_used = 0;
+    b.experts.normalize = b.experts.choice_bias = b.experts.router_bias = b.experts.shared_gate = false;
+    b.experts.router_score = RouterScore::softmax;
+    b.experts.routed_scale = 0.0f;
+}
+
 void split_dense_layers(const Gguf& file, const std::string& prefix, std::uint32_t n_dense, GgufConfig& config) {
     const std::uint32_t d_ff = n_dense ? file.count(prefix + "feed_forward_length") : 0;
     std::vector<LayerShape> layers = gguf_layers(config);
     for (std::uint32_t i = 0; i < n_dense; ++i) {
         Block& b = layers[i].block;
         b.feed.d_ff = d_ff;
-        b.experts.n = b.experts.shared_d_ff = 0;
-        b.experts.n_used = b.experts.n_groups = b.experts.n_groups_used = 0;
-        b.experts.normalize = b.experts.choice_bias = b.experts.router_bias = b.experts.shared_gate = false;
-        b.experts.router_score = RouterScore::softmax;
-        b.experts.routed_scale = 0.0f;
+        leave_out_experts(b);
     }
     set_gguf_layers(file, prefix + "block_count", layers, config);
 }
@@ -377,6 +381,19 @@ void settle_routed(const Gguf& file, const std::string& prefix, GgufConfig& conf
     const std::uint32_t n_dense = std::min(file.count_or(prefix + "leading_dense_block_count", 0), stack.n_layers);
     for_blocks(config, [&](Block& b) { settle_routing(file, prefix, n_dense, b); });
     split_dense_layers(file, prefix, n_dense, config);
+}
+
+void settle_nomic_moe(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    const std::uint32_t every = file.count(prefix + "moe_every_n_layers");
+    std::vector<LayerShape> layers = gguf_layers(config);
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+        if (i % every == 1) continue;
+        Block& b = layers[i].block;
+        leave_out_experts(b);
+        b.feed.up_bias = file.tensors().count("blk.0.ffn_up.bias") != 0;
+        b.feed.down_bias = file.tensors().count("blk.0.ffn_down.bias") != 0;
+    }
+    set_gguf_layers(file, prefix + "moe_every_n_layers", layers, config);
 }
 
 void settle_deepseek(const Gguf& file, const std::string& prefix, GgufConfig& config) {

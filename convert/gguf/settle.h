@@ -91,6 +91,8 @@ void settle_granite_hybrid(const Gguf& file, const std::string& prefix, GgufConf
 
 /// Its ramp's ends are not rounded, which no key says.
 void settle_gpt_oss(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// One layer of so many has experts, the second of them.
+void settle_nomic_moe(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// How rows choose experts, and that the first layers have none.
 void settle_routed(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// The same, if every layer after those has them.

@@ -80,6 +80,13 @@ std::vector<std::uint64_t> wanted_shape(const SourceTensor* found, bool vector, 
     return wanted;
 }
 
+/// Whether the model leaves out the source's tensor of that name.
+bool has_no_use(const HfConfig& config, const HfNames& names, const std::string& name) {
+    const bool without_head = config.stack().tied_output || config.output_from_embedding || config.encodes;
+    return (without_head && names.is_at(Role::output, name)) || names.is_unused(name) ||
+           (config.encodes && names.is_at(Role::output_bias, name));
+}
+
 /// A vector's values, each with 1 added.
 std::vector<float> one_more(const TensorView& vector, std::uint32_t n) {
     std::vector<float> values(n);
@@ -110,8 +117,7 @@ public:
         Stack& stack = config_.stack();
         if (config_.family->settle) config_.family->settle(names_, config_);
         LoraJoiner& products = products_.emplace(products_of(folder, files_));
-        stack.adapter_rank = products.rank();
-        stack.adapted = kAllAdapted;
+        stack.adapter_rank = products.rank(), stack.adapted = kAllAdapted;
         for_each_tensor(stack, config_.stack_index(), [&](const TensorSpec& spec) {
             const auto add_matrix = [&](const TensorSpec& of_model) { add(stack, of_model); };
             if (const Adapted matrix = adapted_by(spec.role); matrix != Adapted::none)
@@ -273,11 +279,12 @@ private:
 
     /// A gate and `up`, in a tensor each or one above the other.
     void add_gated(std::uint32_t d_ff, const TensorSpec& spec, const TensorPlace& place, const std::string& name) {
-        const bool vector = spec.layout == Layout::vector, stacked = place.within == Within::stacked;
+        const bool vector = spec.layout == Layout::vector, first = place.within == Within::above_gate,
+                   stacked = place.within == Within::stacked || first;
         const std::string gate_name = stacked ? name : names_.full(place.gate, spec);
         const std::uint64_t n_all = stacked ? 2 * std::uint64_t{d_ff} : d_ff;
-        TensorView up = view(name, vector, {.n_all = n_all, .begin = stacked ? d_ff : 0}, spec.n_cols);
-        TensorView gate = view(gate_name, vector, {.n_all = n_all}, spec.n_cols);
+        TensorView up = view(name, vector, {.n_all = n_all, .begin = stacked && !first ? d_ff : 0}, spec.n_cols);
+        TensorView gate = view(gate_name, vector, {.n_all = n_all, .begin = first ? d_ff : 0}, spec.n_cols);
         scale_rows(config_, spec, gate);
         if (products_) {
             widen_product(gate, spec.n_cols / 2, 0);
@@ -327,10 +334,7 @@ private:
             throw host::Error(tensor.added.front().name + ": expected a matrix that the model multiplies by, got " +
                               name + ", which it leaves out");
         if (is_saved_buffer(name, tensor) || is_empty_bias(files_, name, tensor)) return Unviewed::computed;
-        const bool without_head = config_.stack().tied_output || config_.output_from_embedding || config_.encodes;
-        const bool is_unused = (without_head && names_.is_at(Role::output, name)) || names_.is_unused(name) ||
-                               (config_.encodes && names_.is_at(Role::output_bias, name));
-        return is_unused ? Unviewed::noted : Unviewed::refused;
+        return has_no_use(config_, names_, name) ? Unviewed::noted : Unviewed::refused;
     }
 
     HfConfig config_;
@@ -341,6 +345,7 @@ private:
 }  // namespace
 
 ModelSource join_hf_model(HfConfig config, Safetensors weights) {
+    if (config.family->prepare) config.family->prepare(config, weights);
     return HfTensors(std::move(config), std::move(weights)).join();
 }
 

@@ -92,6 +92,8 @@ std::function<TensorView(std::uint32_t i, bool up)> SourceTensors::experts(const
         throw host::Error(files_.files.front().string() + ": tensor " + name +
                           ": expected a shape that tells rows from columns, got a square one");
     if (fused) wanted = rows_first;
+    if (!vector && found != files_.tensors.end() && found->second.shape.size() == 2)  // experts one below the other
+        wanted = {wanted[0] * wanted[1], wanted[2]};
     if (vector) wanted = {block.experts.n, n_all};
     TensorView all = floats(files_, name, wanted, !vector);
     if (!found->second.added.empty())

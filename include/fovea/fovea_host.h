@@ -78,7 +78,8 @@ enum {
     FOVEA_HOST_SPEECH = 3,       ///< recordings become text: fovea_host_make_transcriber
     FOVEA_HOST_TRANSLATION = 4,  ///< one text becomes another: fovea_host_make_translator
     FOVEA_HOST_OTHER = 5,        ///< attention alone; layers from vectors to vectors
-    FOVEA_HOST_FINDINGS = 6      ///< heads for words, answers and masks: fovea_host_find
+    FOVEA_HOST_FINDINGS = 6,     ///< heads for words, answers and masks: fovea_host_find
+    FOVEA_HOST_SPARSE = 7        ///< texts become sparse vectors: fovea_host_embed_sparse
 };
 uint32_t fovea_host_kind(const fovea_host_model* model);
 /// The same model for the engine's functions of fovea.h. It stays as long as `model` does.
@@ -164,6 +165,15 @@ size_t fovea_host_width(const fovea_host_model* model);
 /// The vector of each text, pooled and normalised as the model's source says: vectors [n_texts][width].
 int fovea_host_embed(const fovea_host_model* model, const char* const* texts, size_t n_texts,
                      const fovea_host_text_options* options, float* vectors);
+
+/// A token of a sparse vector; those that it lacks weigh 0.
+typedef struct {
+    uint32_t id;
+    float weight;
+} fovea_host_weight;
+/// The sparse vector of a text, by ids: weights [*n_weights], for fovea_host_free.
+int fovea_host_embed_sparse(const fovea_host_model* model, const char* text, const fovea_host_text_options* options,
+                            fovea_host_weight** weights, size_t* n_weights);
 
 /// The name of label i; NULL from fovea_host_width on.
 const char* fovea_host_label(const fovea_host_model* model, size_t i);

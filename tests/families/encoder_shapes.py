@@ -9,7 +9,9 @@ import random
 import torch
 import transformers as T
 
+from gte import Config, Gte
 from jina_bert import JinaBert
+from nomic_moe import NomicMoe
 
 LETTERS = [a for a in "abcdefghijklmnopqrstuvwxyz"]
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS]
@@ -166,6 +168,45 @@ class JinaFamily(Family):
         return model
 
 
+class GteFamily(Family):
+    def model(self, head, seed):
+        rng = random.Random(seed)
+        n_labels = 0 if head == "Model" else 1 if seed % 3 == 1 else rng.choice([2, 3, 17])
+        fields = dict(model_type="new", architectures=[f"New{'For' * bool(n_labels)}{head}"], vocab_size=len(VOCABULARY),
+                      position_embedding_type="rope") | self.draw(rng)
+        if n_labels:
+            fields["num_labels"] = n_labels
+        model = Gte(Config(**fields), n_labels)
+        randomize(model, seed)
+        return model
+
+
+def gte(rng):
+    n_heads, width = heads_of(rng, (4, 8, 10, 16))
+    return dict(hidden_size=width, num_hidden_layers=rng.choice([1, 2, 3]), num_attention_heads=n_heads,
+                intermediate_size=rng.choice([24, 33, 64]), max_position_embeddings=90, type_vocab_size=rng.choice([0, 1, 2]),
+                layer_norm_eps=rng.choice([1e-12, 1e-5]), hidden_act=rng.choice(["gelu", "silu"]),
+                rope_theta=rng.choice([100.0, 20000.0]), rope_scaling=rng.choice([None, {"type": "ntk", "factor": 2.5}]))
+
+
+class NomicMoeFamily(Family):
+    def model(self, head, seed):
+        fields = dict(model_type="nomic_bert", architectures=["NomicBertModel"], vocab_size=len(VOCABULARY))
+        model = NomicMoe(Config(**fields, **self.draw(random.Random(seed))))
+        randomize(model, seed)
+        return model
+
+
+def nomic_moe(rng):
+    n_heads, width = heads_of(rng, (4, 8, 10, 16))
+    n_experts = rng.choice([3, 4, 8])
+    return dict(n_embd=width, n_layer=rng.choice([2, 3, 4]), n_head=n_heads, n_inner=rng.choice([24, 33, 64]), n_positions=90,
+                type_vocab_size=rng.choice([1, 2]), layer_norm_epsilon=rng.choice([1e-12, 1e-5]), activation_function="gelu",
+                rotary_emb_base=rng.choice([100.0, 10000.0]), num_experts=n_experts, moe_top_k=rng.choice([1, 2]),
+                moe_every_n_layers=rng.choice([2, 3]), qkv_proj_bias=True, mlp_fc1_bias=True, mlp_fc2_bias=True,
+                moe_normalize_expert_weights=False)
+
+
 def jina_v3(rng):
     n_heads, width = heads_of(rng, (4, 8, 10, 16))
     return dict(hidden_size=width, num_hidden_layers=rng.choice([1, 2, 3]), num_attention_heads=n_heads,
@@ -233,6 +274,8 @@ FAMILIES = {
     "llama": Family(T.LlamaConfig, "Llama", ["Model"], qwen3, types=0),
     "gpt2": Family(T.GPT2Config, "GPT2", ["SequenceClassification", "TokenClassification"], gpt2, types=0),
     "jina_bert": JinaFamily(None, "", ["Model"], bert),
+    "gte": GteFamily(None, "", ["Model", "SequenceClassification"], gte),
+    "nomic_moe": NomicMoeFamily(None, "", ["Model"], nomic_moe),
     "jina_v3": Family(T.JinaEmbeddingsV3Config, "JinaEmbeddingsV3", USUAL, jina_v3),
     "gemma_embedding": Family(T.Gemma3TextConfig, "Gemma3Text", ["Model"], gemma_embedding, types=0),
 }

@@ -136,10 +136,16 @@ def plain_encoder(name, seed, **more):
     draw = family.draw
     own = {"modernbert": dict(norm_bias=False, attention_bias=False, mlp_bias=False),
            "t5": dict(relative_attention_max_distance=128),
+           "eurobert": dict(attention_bias=False, mlp_bias=False, head_dim=None),
+           "jina_bert": dict(feed_forward_type="geglu"),
+           "jina_v3": dict(hidden_act="gelu"),
            "gemma_embedding": dict(query_pre_attn_scalar=8, head_dim=8)}.get(name, {})
     family.draw = lambda rng: draw(rng) | more | own
     model = family.model("Model", seed)
     family.draw = draw
+    if name == "nomic_moe":  # experts' bias is not in GGUF files
+        for tensor in (p for key, p in model.named_parameters() if key.endswith("experts.bias")):
+            tensor.data.zero_()
     if name == "t5" and model.config.feed_forward_proj == "gated-silu":
         return plain_encoder(name, seed, **more, feed_forward_proj="gated-gelu")
     return model
@@ -156,6 +162,7 @@ def sweep_gguf(fovea, n_shapes):
         for seed in range(n_shapes):
             with tempfile.TemporaryDirectory() as scratch:
                 scratch = pathlib.Path(scratch)
+                (scratch / "model").mkdir()
                 plain_encoder(name, seed).save_pretrained(scratch / "model")
                 gguf_encoders.write_encoder(scratch / "model", scratch / "model.gguf")
                 ids, rows = [(7 * i + 3) % len(VOCABULARY) for i in range(50)], []
@@ -243,7 +250,8 @@ GOLDEN = [("distilbert", "SequenceClassification", 0), ("roberta", "SequenceClas
           ("ernie", "SequenceClassification", 0), ("data2vec_text", "MaskedLM", 0), ("rembert", "TokenClassification", 0),
           ("roformer", "MaskedLM", 1), ("megatron_bert", "SequenceClassification", 2), ("xlm_roberta_xl", "MaskedLM", 0),
           ("roberta_prelayernorm", "SequenceClassification", 0), ("bert_generation", "Encoder", 0),
-          ("eurobert", "SequenceClassification", 0), ("deberta_v2", "SequenceClassification", 0)]
+          ("eurobert", "SequenceClassification", 0), ("deberta_v2", "SequenceClassification", 0),
+          ("gte", "SequenceClassification", 0), ("nomic_moe", "Model", 0)]
 
 # Golden models with sentence-transformers' modules: their widths, and what pools.
 SENTENCES = {"gemma_embedding": ([12, 20, 13], "mean_tokens"), "llama": ([12], "lasttoken")}
@@ -287,6 +295,7 @@ def make_gguf(folder, only):
             continue
         shutil.rmtree(folder / name, ignore_errors=True)
         fields = {key: value for key, value in smaller(name).items() if key != "relative_attention_max_distance"}
+        (folder / name).mkdir()
         plain_encoder(name, 1, **fields).save_pretrained(folder / name)
         (folder / name / "generation_config.json").unlink(missing_ok=True)
         (folder / name / "model.safetensors").chmod(0o644)
@@ -324,6 +333,8 @@ def smaller(name):
     if name == "mt5":
         return dict(d_model=12, d_kv=4, d_ff=24, num_heads=2, num_layers=1, feed_forward_proj="gated-gelu",
                     relative_attention_num_buckets=8, relative_attention_max_distance=12)
+    if name == "nomic_moe":
+        return dict(n_embd=12, n_head=2, n_layer=2, n_inner=20, n_positions=40, num_experts=3, moe_top_k=2, moe_every_n_layers=2)
     if name == "gpt2":
         return dict(n_embd=12, n_head=2, n_layer=2, n_inner=14, n_positions=40)
     if name == "deberta_v2":  # texts longer than distances go, which end within the longest

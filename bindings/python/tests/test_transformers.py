@@ -35,7 +35,11 @@ def opened(folder, auto=None):
     rounds = narrow or "quantization_config" in config
     model = fovea.Model(folder, n_threads=1, type="f32" if rounds else None)
     if config.get("position_embedding_type") == "alibi":
-        return model, jina_bert(folder)
+        return model, own_model(folder, "jina_bert", lambda own: own.JinaBert(transformers.BertConfig(**config)))
+    if config["model_type"] == "new":
+        return model, own_model(folder, "gte", lambda own: own.Gte(own.Config(**config), config.get("num_labels", 0)))
+    if "moe_every_n_layers" in config:
+        return model, own_model(folder, "nomic_moe", lambda own: own.NomicMoe(own.Config(**config)))
     of = auto or getattr(transformers, config["architectures"][0])
     given = {"attn_implementation": "eager", "experts_implementation": "eager", "dtype": torch.float32}
     if "quantization_config" in config:
@@ -54,16 +58,15 @@ def unpacked(folder, of, given):
     return theirs.eval()
 
 
-def jina_bert(folder):
-    """Jina's second model, which transformers does not have, as the families' own sweep writes it down."""
+def own_model(folder, name, make):
+    """A model that transformers does not have, as the families' own sweep writes it down."""
     sys.path.append(str(ROOT / "tests" / "families"))
-    own = pytest.importorskip("jina_bert")
     safetensors = pytest.importorskip("safetensors.torch")
-    theirs = own.JinaBert(transformers.BertConfig.from_pretrained(folder))
+    theirs = make(pytest.importorskip(name))
     arrays = safetensors.load_file(folder / "model.safetensors")
     assert set(theirs.p) == set(arrays)
-    for name, parameter in theirs.p.items():
-        parameter.data = arrays[name]
+    for parameter_name, parameter in theirs.p.items():
+        parameter.data = arrays[parameter_name]
     return lambda ids, **_: theirs(ids, torch.zeros_like(ids))
 
 

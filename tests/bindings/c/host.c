@@ -48,6 +48,22 @@ static size_t read_npy(const char* name, float* numbers, size_t most) {
     return n;
 }
 
+/* What an expected.json says behind that key, from `from` on. */
+static const char* behind(const char* from, const char* key) {
+    const char* found = from ? strstr(from, key) : NULL;
+    if (!found) exit(1);
+    return found + strlen(key);
+}
+
+static const char* read_json(const char* name) {
+    static char text[16384];
+    FILE* file = fopen(path_of(name), "rb");
+    if (!file) exit(1);
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    return text;
+}
+
 static int near(double a, double b) { return fabs(a - b) <= 2e-5; }
 
 static void test_vectors(void) {
@@ -100,6 +116,44 @@ static void test_classes(void) {
     fovea_host_free(task);
     GIVES(FOVEA_HOST_OK, fovea_host_metadata(model, "no such key", &task));
     CHECK(!task);
+    fovea_host_close(model);
+}
+
+static void test_reranker(void) {
+    const char* json = read_json("rerankers/causal/expected.json");
+    char query[100], document[100];
+    if (sscanf(behind(json, "\"query\": \""), "%99[^\"]", query) != 1) exit(1);
+    if (sscanf(behind(json, "\"document\": \""), "%99[^\"]", document) != 1) exit(1);
+    const double logit = strtod(behind(json, "\"logit\": "), NULL);
+    const char *texts[] = {query}, *pairs[] = {document};
+    float score = 0;
+    fovea_host_model* model = open_golden("rerankers/causal");
+    CHECK(fovea_host_kind(model) == FOVEA_HOST_CLASSES && fovea_host_width(model) == 1);
+    GIVES(FOVEA_HOST_OK, fovea_host_classify(model, texts, pairs, 1, NULL, &score));
+    CHECK(near(score, 1 / (1 + exp(-logit))));
+    fovea_host_close(model);
+}
+
+static void test_sparse(void) {
+    const char* json = read_json("sparse/splade/expected.json");
+    char text[100];
+    if (sscanf(behind(json, "\"text\": \""), "%99[^\"]", text) != 1) exit(1);
+    fovea_host_weight* weights = NULL;
+    size_t n_weights = 0, n = 0;
+    fovea_host_model* model = open_golden("sparse/splade");
+    CHECK(fovea_host_kind(model) == FOVEA_HOST_SPARSE);
+    GIVES(FOVEA_HOST_OK, fovea_host_embed_sparse(model, text, NULL, &weights, &n_weights));
+    for (const char* at = behind(json, "\"weights\": {"); *at == '"'; ++n) {
+        char* end = NULL;
+        const unsigned long id = strtoul(at + 1, &end, 10);
+        const double weight = strtod(end + 3, &end);
+        CHECK(n < n_weights && weights[n].id == id && near(weights[n].weight, weight));
+        at = *end == ',' ? end + 2 : end;
+    }
+    CHECK(n > 9 && n == n_weights);
+    fovea_host_free(weights), fovea_host_close(model);
+    model = open_golden("encoders/bert_sentence");
+    GIVES(FOVEA_HOST_FAILED, fovea_host_embed_sparse(model, text, NULL, &weights, &n_weights));
     fovea_host_close(model);
 }
 
@@ -312,6 +366,8 @@ int main(int argc, char** argv) {
     golden = argv[1];
     test_vectors();
     test_classes();
+    test_reranker();
+    test_sparse();
     test_findings();
     test_translations(argv[3]);
     if (argc > 4) test_adapters(argv[4]);

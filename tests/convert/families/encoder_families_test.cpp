@@ -82,7 +82,8 @@ TEST_CASE("every family's encoder and head give transformers' numbers, single te
         CHECK(worst_error(folder, model.opened) <= 1e-4f);
         const auto config = nlohmann::json::parse(read_text(folder / "config.json"));
         types.insert(config["model_type"].get<std::string>() +
-                     config.value("feed_forward_type", ""));  // Jina's says bert
+                     config.value("feed_forward_type", "") +  // Jina's says bert
+                     (config.contains("num_experts") ? " with experts" : ""));
     }
     CHECK(types.size() == folders.size());  // a family each
     CHECK(types.size() >= 12);
@@ -107,7 +108,7 @@ TEST_CASE("a GGUF file of an encoder gives the vectors of the folder that it was
         CHECK(std::memcmp(vectors[0].data(), vectors[1].data(), vectors[0].size() * sizeof(float)) == 0);
         ++n_models;
     }
-    CHECK(n_models == 4);
+    CHECK(n_models == 8);
 }
 
 TEST_CASE("a GGUF file of a reranker is a classifier with the logits of the folder that it was made from") {
@@ -223,6 +224,13 @@ TEST_CASE("values of config.json that no encoder can have are refused by their n
         {"jina_v3_sequenceclassification", "hidden_act", "silu_clamped", "hidden_act"},
         {"modernbert_sequenceclassification", "layer_types", {"full_attention"}, "layer_types"},
         {"electra_maskedlm", "embedding_size", 13, "expected shape"},
+        {"gte_sequenceclassification", "pack_qkv", false, "pack_qkv: expected true"},
+        {"gte_sequenceclassification", "logn_attention_scale", true, "logn_attention_scale: expected false"},
+        {"gte_sequenceclassification", "rope_scaling", {{"type", "ntk"}, {"factor", 2}, {"mixed_b", 0.5}}, "mixed_b"},
+        {"nomic_moe_model", "expert_choice_router", true, "expert_choice_router: expected none"},
+        {"nomic_moe_model", "num_shared_experts", 1, "num_shared_experts: expected none"},
+        {"nomic_moe_model", "moe_top_k", 4, "moe_top_k"},
+        {"nomic_moe_model", "mlp_fc2_bias", false, "mlp_fc2_bias: expected true"},
         {"gemma_embedding_model", "use_bidirectional_attention", 1, "use_bidirectional_attention"},
         {"gemma_embedding_model", "sliding_window", 0, "sliding_window: expected a whole number of at least 1"},
         {"gemma_embedding_model", "hidden_size", 14, "expected shape [31, 14], got [31, 12]"},
