@@ -356,6 +356,8 @@ def add_keys(writer, config, architecture):
         writer.add_expert_feed_forward_length(config["intermediate_size"])
     if kind == "hunyuan_v1_moe":
         writer.add_expert_shared_count(1)
+        writer.add_expert_feed_forward_length(config["intermediate_size"])
+        writer.add_expert_shared_feed_forward_length(config["intermediate_size"])
     if kind == "minimax_m2":
         writer.add_expert_feed_forward_length(config["intermediate_size"])
     if architecture == "deepseek":  # its own models' are not

@@ -84,6 +84,7 @@ TEST_CASE("families: fields that later models with experts cannot have are refus
     check_refused("hunyuan_v1_moe", "moe_topk", SortedJson::array({1}), "2 numbers");
     check_refused("hunyuan_v1_moe", "moe_topk", SortedJson::array({1, "2"}), "a whole number");
     check_refused("glm4_moe_lite", "mlp_layer_types", SortedJson::array({"dense", "hash"}), "dense or sparse");
+    check_refused("glm4_moe_lite", "partial_rotary_factor", 0.5, "1, got 0.5");
     check_refused("llama4_text", "layer_types", SortedJson::array({"full_attention", "sliding_attention"}),
                   "full_attention or chunked_attention");
     check_refused("llama4_text", "no_rope_layers", SortedJson::array({1}), "2 numbers");
