@@ -70,6 +70,7 @@ constexpr TensorName kDelta[] = {{Role::query, "#attn_q.weight", Within::gate_be
                                  {Role::recurrent_state_norm, "#ssm_norm.weight"},
                                  {Role::recurrent_output, "#ssm_out.weight"}};
 
+constexpr TensorName kOutputNorm[] = {{Role::feed_forward_norm, "#attn_output_norm.weight"}};
 constexpr TensorName kGate[] = {{Role::attention_gate, "#attn_gate.weight"}};
 constexpr TensorName kTurnedNorms[] = {{Role::query_norm, ""}, {Role::key_norm, ""}};
 
@@ -273,6 +274,13 @@ constexpr GgufFamily kGgufFamilies[] = {
      .heads = HeadNorm::together,
      .experts = true,
      .keys = kSlopes,
+     .settle = settle_clip},
+    {.architecture = "dbrx",
+     .norm = Norm::layer,
+     .experts = true,
+     .normalize_experts = true,
+     .keys = kSlopes,
+     .names = kOutputNorm,
      .settle = settle_clip},
     {.architecture = "gpt-oss",
      .activation = Activation::silu_clamped,

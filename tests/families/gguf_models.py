@@ -129,12 +129,15 @@ def converted_tensors(config, folder, architecture, alone=False):
             yield from of_packed_experts(name, mxfp4_blocks(tensor.numpy(), scales.numpy()))
             continue
         weight = tensor.float().numpy()
-        if name.endswith((".gate_up_proj", ".down_proj", ".input_linear.weight", ".output_linear.weight")):
-            yield from of_fused(name, weight.swapaxes(1, 2) if kind in ("qwen3_vl_moe_text", "llama4_text") else weight, config)
-            continue
         if kind == "gpt_oss" and ".experts." in name:
             yield from of_packed_experts(name, weight)
             continue
+        if name.endswith((".gate_up_proj", ".down_proj", ".input_linear.weight", ".output_linear.weight")):
+            yield from of_fused(name, weight.swapaxes(1, 2) if kind in ("qwen3_vl_moe_text", "llama4_text") else weight, config)
+            continue
+        if kind == "dbrx" and ".experts." in name:
+            each = weight.reshape(config["ffn_config"]["moe_num_experts"], -1, config["d_model"])
+            name, weight = name + ".weight", each.swapaxes(1, 2) if name.endswith("w2") else each
         if kind.startswith("qwen3_5"):
             weight = in_turn(name, weight, config)
         if name.endswith((".A_log", ".D")):
@@ -153,7 +156,7 @@ def converted_tensors(config, folder, architecture, alone=False):
             start, rest = name.split(".norms.")
             heads.setdefault(start, {})[int(rest.split(".")[0])] = weight
             continue
-        if ".experts." in name:  # a tensor an expert
+        if ".experts." in name and kind != "dbrx":  # a tensor an expert
             start, number, part, _ = name.replace("block_sparse_moe", "mlp").rsplit(".", 3)
             experts.setdefault(f"{start}.{EXPERT_PARTS.get(part, part)}", {})[int(number)] = weight
             continue
@@ -312,6 +315,11 @@ def add_keys(writer, config, architecture):
         n_kv_heads = config["num_kv_heads"] if config["new_decoder_architecture"] else 1
     if kind == "gpt_bigcode":
         n_kv_heads = 1
+    if kind == "dbrx":
+        n_kv_heads = config["attn_config"]["kv_n_heads"]
+        config = config | {"intermediate_size": config["ffn_config"]["ffn_hidden_size"],
+                           "num_experts": config["ffn_config"]["moe_num_experts"],
+                           "num_experts_per_tok": config["ffn_config"]["moe_top_k"]}
     if kind == "lfm2" or architecture == "granitehybrid":
         kinds = config.get("layer_types") or [
             "full_attention" if i in config["full_attn_idxs"] else "conv" for i in range(config["num_hidden_layers"])]
