@@ -52,6 +52,8 @@ LayerShape read_attention(const Fields& fields, const std::string& type, Block b
     Rope rope = read_hf_rope(fields);
     if (rope.scaling == RopeScaling::divided && !is_minicpm)
         fields.refuse("rope_scaling", "another type than longrope");
+    const std::uint32_t turns = read_hf_rotary_dim(fields, block.attention.rotary_dim, nullptr, 1.0);
+    if (type == "glm4_moe_lite" && turns != block.attention.rotary_dim) fields.refuse("partial_rotary_factor", "1");
     if (is_minicpm) check_divisors(fields, rope, block.attention.rotary_dim / 2);
     rope.halves = is_minicpm || !fields.flag_or("rope_interleave", true);
     block.attention.rope_scale = rope.attention_factor;

@@ -94,6 +94,7 @@ enum class Within : std::uint8_t {
     fused,          ///< all experts' matrices are one tensor, rows before columns, rows of a gate before those of `up`
     fused_either,   ///< the same, or columns before rows if its shape says so
     fused_columns,  ///< the same, columns before rows
+    below,          ///< each expert's hidden units below those of the one before it, whatever reads or makes them
 };
 
 /// The name there of a tensor of ours. "#" stands for the layer's prefix; a name that starts with "/" has no outer

@@ -95,9 +95,9 @@ void read_modernbert(const Fields& fields, const std::string& type, HfConfig& re
     Rope global, local;
     global.base = read_base(fields, "full_attention", "global_rope_theta", 160000.0);
     local.base = read_base(fields, "sliding_attention", "local_rope_theta", 10000.0);
-    const std::uint32_t half = fields.count_or("local_attention", 128) / 2;
-    const std::uint32_t window =
-        decodes ? half : (fields.has("sliding_window") ? fields.count("sliding_window") : half) + 1;
+    const std::uint32_t half_window =
+        fields.has("sliding_window") ? fields.count("sliding_window") : fields.count_or("local_attention", 128) / 2;
+    const std::uint32_t window = half_window + (decodes ? 0 : 1);
     if (window == 0) fields.refuse("local_attention", "2 or more");
     const std::vector<bool> is_local = read_local_layers(fields, stack.n_layers);
     std::vector<LayerShape> layers(stack.n_layers, {block, global});

@@ -77,9 +77,9 @@ constexpr TensorName kNomicMoeNames[] = {
     {Role::up, "#mlp.fc1.weight"},
     {Role::down, "#mlp.fc2.weight"},
     {Role::router, "#mlp.router.layer.weight"},
-    {Role::expert_up, "#mlp.experts.mlp.w1", Within::fused},
+    {Role::expert_up, "#mlp.experts.mlp.w1", Within::below},
     {Role::expert_up_bias, "#mlp.experts.mlp.b1", Within::fused},
-    {Role::expert_down, "#mlp.experts.mlp.w2", Within::packed},
+    {Role::expert_down, "#mlp.experts.mlp.w2", Within::below},
 };
 
 /// Every so many layers, from the second of them on, have experts (Nussbaum and Duderstadt 2025).

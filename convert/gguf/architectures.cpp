@@ -34,6 +34,7 @@ constexpr TensorName kLatent[] = {
     {Role::key, "#attn_kv_a_mqa.weight"},     {Role::latent_norm, "#attn_kv_a_norm.weight"},
     {Role::latent_query, "#attn_k_b.weight"}, {Role::latent_value, "#attn_v_b.weight"}};
 
+constexpr TensorName kOutputNorm[] = {{Role::feed_forward_norm, "#attn_output_norm.weight"}};
 constexpr TensorName kGate[] = {{Role::attention_gate, "#attn_gate.weight"}};
 constexpr TensorName kTurnedNorms[] = {{Role::query_norm, ""}, {Role::key_norm, ""}};
 
@@ -263,6 +264,13 @@ constexpr GgufFamily kGgufFamilies[] = {
      .heads = HeadNorm::together,
      .experts = true,
      .keys = kSlopes,
+     .settle = settle_clip},
+    {.architecture = "dbrx",
+     .norm = Norm::layer,
+     .experts = true,
+     .normalize_experts = true,
+     .keys = kSlopes,
+     .names = kOutputNorm,
      .settle = settle_clip},
     {.architecture = "gpt-oss",
      .activation = Activation::silu_clamped,

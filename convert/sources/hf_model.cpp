@@ -305,7 +305,8 @@ private:
                                      experts(block, spec, all, n_rows, gated, Within::fused));
         if (place.within != Within::alone)
             return weights_.add_each(spec, block.experts.n, n_rows, gated,
-                                     experts(block, spec, name, n_rows, gated, place.within));
+                                     experts(block, spec, name, n_rows, gated, place.within,
+                                             place.gate.empty() ? "" : names_.full(place.gate, spec)));
         const std::string gate_name = gated ? names_.full(place.gate, spec) : name;
         Type of_gate = Type::f32;
         weights_.add_each(spec, block.experts.n, n_rows, gated, [&](std::uint32_t i, bool is_up) {

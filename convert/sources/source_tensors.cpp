@@ -77,7 +77,12 @@ TensorView SourceTensors::floats(const Safetensors& from, const std::string& nam
 std::function<TensorView(std::uint32_t i, bool up)> SourceTensors::experts(const Block& block, const TensorSpec& spec,
                                                                            const std::string& name,
                                                                            std::uint32_t n_rows, bool gated,
-                                                                           Within within) {
+                                                                           Within within, const std::string& gate) {
+    if (gated && !gate.empty())
+        return [up = experts(block, spec, name, n_rows, false, within),
+                of_gate = experts(block, spec, gate, n_rows, false, within)](std::uint32_t i, bool is_up) {
+            return (is_up ? up : of_gate)(i, false);
+        };
     const bool vector = spec.layout == Layout::vector;
     const std::uint32_t n_parts = gated ? 2 : 1, step = within == Within::packed ? n_parts : 1;
     const std::uint64_t n_all = std::uint64_t{n_rows} * n_parts, n_cols = vector ? 1 : spec.n_cols;
@@ -86,14 +91,14 @@ std::function<TensorView(std::uint32_t i, bool up)> SourceTensors::experts(const
     std::vector<std::uint64_t> wanted = {block.experts.n, n_cols, n_all};
     const std::vector<std::uint64_t> rows_first = {block.experts.n, n_all, n_cols};
     const auto found = files_.tensors.find(name);
-    const bool fused = within == Within::fused || (within == Within::fused_either && found != files_.tensors.end() &&
-                                                   found->second.shape == rows_first);
+    const bool fused =
+        within == Within::fused || (within == Within::below && spec.role == Role::expert_up) ||
+        (within == Within::fused_either && found != files_.tensors.end() && found->second.shape == rows_first);
     if (within == Within::fused_either && wanted == rows_first)
         throw host::Error(files_.files.front().string() + ": tensor " + name +
                           ": expected a shape that tells rows from columns, got a square one");
     if (fused) wanted = rows_first;
-    if (!vector && found != files_.tensors.end() && found->second.shape.size() == 2)  // experts one below the other
-        wanted = {wanted[0] * wanted[1], wanted[2]};
+    if (within == Within::below) wanted = {wanted[0] * wanted[1], wanted[2]};
     if (vector) wanted = {block.experts.n, n_all};
     TensorView all = floats(files_, name, wanted, !vector);
     if (!found->second.added.empty())

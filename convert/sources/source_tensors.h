@@ -51,10 +51,11 @@ protected:
     TensorView floats(const Safetensors& from, const std::string& name, const std::vector<std::uint64_t>& wanted,
                       bool is_matrix);
     /// Every expert's part of one tensor: of floats [expert, column, row] or [expert, row, column], of a bias [expert, row],
-    /// or MXFP4's two. `gated`: each has n_rows of a gate and as many of an up.
+    /// or MXFP4's two. `gated`: each has n_rows of a gate and as many of an up, in one tensor or in another of that name.
     std::function<TensorView(std::uint32_t i, bool up)> experts(const Block& block, const TensorSpec& spec,
                                                                 const std::string& name, std::uint32_t n_rows,
-                                                                bool gated, Within within);
+                                                                bool gated, Within within,
+                                                                const std::string& gate = "");
     [[noreturn]] static void refuse(const Safetensors& from, const std::string& name, const std::string& wanted,
                                     const std::string& got);
 

@@ -1,6 +1,13 @@
 """More configurations of shapes.py: decoders with experts that came after DeepSeek 3."""
 from settings import LAYERS3, TINY, latent, llama3_rope, llama_like, rope, seeing, without
 
+
+
+def dbrx(d_model, n_heads, n_layers, d_ff, n_experts, n_used, attn, ffn={}, vocab_size=37, **more):
+    return dict(d_model=d_model, n_heads=n_heads, n_layers=n_layers, max_seq_len=64, vocab_size=vocab_size, attn_config=attn,
+                ffn_config=dict(ffn_hidden_size=d_ff, moe_num_experts=n_experts, moe_top_k=n_used, **ffn), **more)
+
+
 SHAPES = {
     "glm4_moe": [
         llama_like(**TINY, head_dim=8, n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=9,
@@ -202,5 +209,12 @@ SHAPES = {
                    num_experts_per_tok=5, intermediate_size_mlp=11, attention_chunk_size=39, tie_word_embeddings=True,
                    no_rope_layer_interval=2, attn_temperature_tuning=False, rms_norm_eps=1e-3,
                    layer_types=["full_attention", "chunked_attention"] * 2),
+    ],
+    "dbrx": [
+        dbrx(12, 2, 2, 9, 4, 2, vocab_size=23, attn=dict(kv_n_heads=1, clip_qkv=0.8, rope_theta=10000.0)),
+        dbrx(36, 6, 3, 19, 9, 4, rope_parameters=rope(500.0), attn=dict(kv_n_heads=3, clip_qkv=8.0, rope_theta=500.0),
+             ffn=dict(moe_normalize_expert_weights=None)),
+        dbrx(40, 5, 2, 33, 5, 5, rope_parameters=rope(kind="linear", factor=2.0),
+             attn=dict(kv_n_heads=5, clip_qkv=0.5, rope_theta=10000.0), ffn=dict(ffn_act_fn={"name": "gelu"})),
     ],
 }

@@ -114,12 +114,15 @@ def converted_tensors(config, folder, architecture, alone=False):
             yield from of_packed_experts(name, mxfp4_blocks(tensor.numpy(), scales.numpy()))
             continue
         weight = tensor.float().numpy()
-        if name.endswith((".gate_up_proj", ".down_proj", ".input_linear.weight", ".output_linear.weight")):
-            yield from of_fused(name, weight.swapaxes(1, 2) if kind in ("qwen3_vl_moe_text", "llama4_text") else weight, config)
-            continue
         if kind == "gpt_oss" and ".experts." in name:
             yield from of_packed_experts(name, weight)
             continue
+        if name.endswith((".gate_up_proj", ".down_proj", ".input_linear.weight", ".output_linear.weight")):
+            yield from of_fused(name, weight.swapaxes(1, 2) if kind in ("qwen3_vl_moe_text", "llama4_text") else weight, config)
+            continue
+        if kind == "dbrx" and ".experts." in name:
+            each = weight.reshape(config["ffn_config"]["moe_num_experts"], -1, config["d_model"])
+            name, weight = name + ".weight", each.swapaxes(1, 2) if name.endswith("w2") else each
         *others, (name, weight) = gguf_recurrent.converted(name, weight, config, alone)
         for other, array in others:
             yield names.get_name(other, try_suffixes=(".weight",)), array
@@ -129,7 +132,7 @@ def converted_tensors(config, folder, architecture, alone=False):
             start, rest = name.split(".norms.")
             heads.setdefault(start, {})[int(rest.split(".")[0])] = weight
             continue
-        if ".experts." in name:  # a tensor an expert
+        if ".experts." in name and kind != "dbrx":  # a tensor an expert
             start, number, part, _ = name.replace("block_sparse_moe", "mlp").rsplit(".", 3)
             start = start.removesuffix(".experts") if part.startswith("ffn_") else start
             experts.setdefault(f"{start}.{EXPERT_PARTS.get(part, part)}", {})[int(number)] = weight
@@ -272,6 +275,11 @@ def add_keys(writer, config, architecture):
         n_kv_heads = config["num_kv_heads"] if config["new_decoder_architecture"] else 1
     if kind == "gpt_bigcode":
         n_kv_heads = 1
+    if kind == "dbrx":
+        n_kv_heads = config["attn_config"]["kv_n_heads"]
+        config = config | {"intermediate_size": config["ffn_config"]["ffn_hidden_size"],
+                           "num_experts": config["ffn_config"]["moe_num_experts"],
+                           "num_experts_per_tok": config["ffn_config"]["moe_top_k"]}
     if kind in gguf_recurrent.NAMED_BY_LAYERS or architecture == "granitehybrid":
         n_kv_heads = gguf_recurrent.of_attending(config, n_kv_heads)
     writer.add_head_count_kv(n_kv_heads)
@@ -311,6 +319,8 @@ def add_keys(writer, config, architecture):
         writer.add_expert_feed_forward_length(config["intermediate_size"])
     if kind == "hunyuan_v1_moe":
         writer.add_expert_shared_count(1)
+        writer.add_expert_feed_forward_length(config["intermediate_size"])
+        writer.add_expert_shared_feed_forward_length(config["intermediate_size"])
     if kind == "minimax_m2":
         writer.add_expert_feed_forward_length(config["intermediate_size"])
     if architecture == "deepseek":  # its own models' are not

@@ -139,6 +139,8 @@ SHAPES = {  # the first of each is the smallest
                                intermediate_size_mlp=19, interleave_moe_layer_step=2),
                     llama_like(hidden=36, heads=6, kv_heads=3, head_dim=10, d_ff=21, layers=5, num_local_experts=9,
                                num_experts_per_tok=3, intermediate_size_mlp=41, attention_bias=True)],
+    "dbrx": [shapes.SHAPES["dbrx"][0],
+             shapes.SHAPES["dbrx"][1] | dict(ffn_config=dict(ffn_hidden_size=19, moe_num_experts=9, moe_top_k=4))],
     "afmoe": [llama_like(**TINY, head_dim=8, layers=4, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=9,
                          num_shared_experts=1, num_dense_layers=1, sliding_window=7, mup_enabled=True, route_scale=2.5),
               llama_like(hidden=36, heads=6, kv_heads=3, head_dim=10, d_ff=41, layers=5, num_experts=9,

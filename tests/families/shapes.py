@@ -366,7 +366,8 @@ def randomize(model, seed):
     scales_queries = "gemma4" in model.config.model_type  # where nothing else divides its scores
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
-        is_norm = "norm" in name or "ln_" in name
+        own = name.rpartition("norm_attn_norm.")[2]  # DBRX's name for both
+        is_norm = "norm" in own or "ln_" in own
         if name.endswith("e_score_correction_bias"):  # where it is no buffer
             parameter.data = (noise * 0.05).bfloat16().float()
             continue

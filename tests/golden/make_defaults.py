@@ -43,6 +43,8 @@ def defaults_of(model_type):
             named[name] = None
     if named.get("num_experts_per_tok", 0) is None:  # its code wants a number
         named.pop("num_experts_per_tok")
+    if hasattr(config, "local_attention"):  # of which half is the window
+        named.pop("sliding_window", None)
     if hasattr(config, "kv_lora_rank"):  # all heads share the latent vector, whatever the field says
         named.pop("num_key_value_heads")
         named = {name: value for name, value in named.items() if value is not None}  # of routing: its code wants numbers

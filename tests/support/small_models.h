@@ -224,7 +224,10 @@ struct NamedConfig {
     c[2].experts = {.n = 7, .n_used = 3, .normalize = true};
     static constexpr std::uint8_t kChunkedLayers[] = {0, 1, 2};
     chunked.decoder.layer_blocks = kChunkedLayers;
-    all.push_back({"chunks, queries that grow, experts whose inputs are weighted, one by one, in parallel", chunked});
+    chunked.decoder.head[0] = {.width = 48, .activation = Activation::gelu, .norm = Norm::layer, .bias = true};
+    all.push_back(
+        {"chunks, queries that grow, experts whose inputs are weighted, one by one, in parallel, a map before logits",
+         chunked});
     return all;
 }
 

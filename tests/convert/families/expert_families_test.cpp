@@ -77,6 +77,11 @@ TEST_CASE("families: fields that later models with experts cannot have are refus
     check_refused("cohere2_moe", "expert_selection_fn", "relu", "softmax or sigmoid");
     check_refused("cohere2_moe", "shared_expert_combination_strategy", "product", "average or sum");
     check_refused("cohere2_moe", "prefix_dense_intermediate_size", nullptr, "got null");
+    check_refused("dbrx", "tie_word_embeddings", true, "false");
+    CHECK(contains(line_of("dbrx", [](SortedJson& json) { json["ffn_config"]["moe_normalize_expert_weights"] = 2.0; }),
+                   "moe_normalize_expert_weights: expected 1 or null, got 2.0"));
+    CHECK(contains(line_of("dbrx", [](SortedJson& json) { json["ffn_config"]["moe_num_experts"] = 5; }),
+                   "ffn.router.layer.weight: expected shape [5, 12], got [4, 12]"));
     check_refused("afmoe", "global_attn_every_n_layers", 0, "got 0");
     check_refused("afmoe", "num_shared_experts", 1025, "from 0 to 1024");
     check_refused("mellum", "mlp_layer_types", SortedJson::array({"dense"}), "2 of them");
@@ -84,6 +89,7 @@ TEST_CASE("families: fields that later models with experts cannot have are refus
     check_refused("hunyuan_v1_moe", "moe_topk", SortedJson::array({1}), "2 numbers");
     check_refused("hunyuan_v1_moe", "moe_topk", SortedJson::array({1, "2"}), "a whole number");
     check_refused("glm4_moe_lite", "mlp_layer_types", SortedJson::array({"dense", "hash"}), "dense or sparse");
+    check_refused("glm4_moe_lite", "partial_rotary_factor", 0.5, "1, got 0.5");
     check_refused("llama4_text", "layer_types", SortedJson::array({"full_attention", "sliding_attention"}),
                   "full_attention or chunked_attention");
     check_refused("llama4_text", "no_rope_layers", SortedJson::array({1}), "2 numbers");

@@ -410,6 +410,16 @@ TEST_CASE("gguf refusals: experts that are chosen as DeepSeek 3's, and layers fo
               {"interleave_moe_layer_step: expected 1, got 2"});
     CHECK(u32("glm4moe.nextn_predict_layers", 1).empty());  // the second layer
     check_has(u32("glm4moe.nextn_predict_layers", 2), {"nextn_predict_layers: expected a whole number from 0 to 1"});
+    check_has(u32("hunyuan-moe.expert_shared_feed_forward_length", 8, "hunyuan_v1_moe"),
+              {"ffn_up_shexp.weight: expected shape [8, 12], got [14, 12]"});
+    check_has(u32("llama4.interleave_moe_layer_step", 0, "llama4_text"),
+              {"tensor blk.1.ffn_up.weight: expected [19, 12], got none"});
+    check_has(u32("afmoe.leading_dense_block_count", 2, "afmoe"), {"tensor blk.1.ffn_", "got none"});
+    check_has(u32("afmoe.expert_gating_func", 3, "afmoe"), {"expert_gating_func: expected 1 (softmax) or 2 (sigmoid)"});
+    check_has(u32("minicpm3.attention.kv_lora_rank", 9, "minicpm3"), {"attn_kv_a_mqa.weight: expected shape [13, 12]"});
+    check_has(
+        Spoiled("../families_gguf/hunyuan_v1_dense/model.gguf").rename("blk.0.attn_q_norm", "blk.0.attn_q_nerm").line(),
+        {"tensor blk.0.attn_q_norm.weight: expected a vector"});
     check_has(u32("exaone-moe.expert_shared_feed_forward_length", 8, "exaone_moe"),
               {"ffn_up_shexp.weight: expected shape [8, 12], got [9, 12]"});
     check_has(u32("granitemoe.expert_shared_feed_forward_length", 12, "granitemoeshared"),
