@@ -1,6 +1,7 @@
 // How a matrix lies in a file: panels of sixteen rows, column after column. For quantized types one row of a table says
 // all that the kernels, the reader and the writer need to know. docs/format.md has the same in words.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -113,12 +114,20 @@ inline constexpr QuantFormat kQuantFormats[] = {
 };
 inline constexpr int kQuantTypeCount = kTypeCount - static_cast<int>(Type::q8);
 static_assert(sizeof kQuantFormats / sizeof *kQuantFormats == kQuantTypeCount);
+/// Those that a build has: without the types after q4, which it refuses, q8's and q4's.
+inline constexpr int kQuantTypesBuilt = has(Part::gguf_types) ? kQuantTypeCount : 2;
+inline constexpr auto kBuiltFormats = [] {
+    std::array<QuantFormat, kQuantTypesBuilt> built{};
+    for (int i = 0; i < kQuantTypesBuilt; ++i) built[static_cast<std::size_t>(i)] = kQuantFormats[i];
+    return built;
+}();
 
 /// The i-th of them.
 [[nodiscard]] constexpr Type quant_type(int i) noexcept { return static_cast<Type>(static_cast<int>(Type::q8) + i); }
 /// The format of a quantized type.
 [[nodiscard]] constexpr const QuantFormat& format_of(Type type) noexcept {
-    return kQuantFormats[static_cast<int>(type) - static_cast<int>(Type::q8)];
+    const auto i = static_cast<std::size_t>(type) - static_cast<std::size_t>(Type::q8);
+    return kBuiltFormats[has(Part::gguf_types) || i < kBuiltFormats.size() ? i : 0];
 }
 
 /// The operand that products with a type want: floats, or quants that share a scale over so many columns.
