@@ -23,6 +23,8 @@ inline Config tiny(Config config, std::uint32_t vocab_size = 300) {
     for (Stack* stack : {&config.encoder, &config.decoder}) {
         if (!stack->n_layers) continue;
         stack->n_layers = 1;
+        for (auto& map : stack->head)
+            if (map.width == stack->d_model) map.width = 8;
         stack->d_model = 8;
         if (stack->vocab_size) stack->vocab_size = vocab_size;
         if (stack->max_positions) stack->max_positions = 12;
