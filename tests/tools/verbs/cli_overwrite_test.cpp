@@ -42,8 +42,7 @@ const std::vector<NamedFiles>& all_named_files() {
         {"eval", {"", "--text", "--against"}, {}},
         {"embed", {""}, {"--output"}},
         {"grammar", {"", "--json-schema", "--grammar"}, {"--output"}},
-        {"serve", {"", "--models", "--api-key-file", "--lora"}, {"--log"}},
-        {"worker", {""}, {}}};
+        {"serve", {"", "--models", "--api-key-file", "--lora"}, {"--log"}}};
     return all;
 }
 
