@@ -1,7 +1,6 @@
 // Ranks that follow the first: it alone knows what comes next, as a server or a chat does, and hands each of its passes to the others.
 #pragma once
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <vector>
 
