@@ -275,8 +275,9 @@ void Verb::common(CommonOptions& common) const {
     count("--threads", common.n_threads, 1, kMaxThreads,
           "threads (default: FOVEA_THREADS, or this machine's fast cores)");
     text("--cpus", common.cpus, "run on these CPUs only, such as 0,2-3", "LIST");
-    text("--executor", common.executor, "whose threads compute (default: the first): " + joined(executor_names()),
-         "NAME");
+    const std::string executor = common.executor.empty() ? executor_names()[0] : common.executor;
+    text("--executor", common.executor,
+         "whose threads compute (default: " + executor + "): " + joined(executor_names()), "NAME");
     text("--isa", common.isa, "instruction set (default: the best): " + joined(isa_names()), "NAME");
     flag("--json", common.json, "print one JSON object on standard output");
 }

@@ -51,8 +51,9 @@ struct ScaledPath {
 struct CommonOptions {
     std::uint32_t n_threads = 0;  ///< 0 until settled
     std::string cpus;
-    std::string executor;  ///< empty: OpenMP's team where it is built in
-    std::string isa;       ///< empty: the best
+    std::string
+        executor;     ///< empty: OpenMP's team where it is built in; a verb may name another before it adds the options
+    std::string isa;  ///< empty: the best
     Type kv_type = Type::f32;
     bool json = false, verify = false;
 

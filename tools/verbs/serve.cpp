@@ -282,6 +282,7 @@ void add_serve(CLI::App& app) {
             "--lora", o.loras,
             "an adapter's file (convert ADAPTER --base MODEL) for every model, or NAME=FILE for one; maybe several");
         verb.kv(o.worker.kv_type);
+        o.common.executor = "own";  // OpenMP's threads wait for the next pass on CPUs that clients and requests want
         verb.opening(o.common);
     };
     add_verb<ServeOptions>(app, "serve", "Answer requests over HTTP, as OpenAI's and Ollama's servers do", run_server,
