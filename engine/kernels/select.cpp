@@ -14,6 +14,8 @@ const FloatKernels FloatsOf<Isa::avx512>::kernels;
 template<>
 const FloatKernels FloatsOf<Isa::neon>::kernels;
 template<>
+const FloatKernels FloatsOf<Isa::simd128>::kernels;
+template<>
 const TileKernels TilesOf<Isa::amx>::kernels;
 
 namespace {
@@ -55,7 +57,8 @@ constexpr Set kSets[] = {
      {.avx2 = true, .fma = true, .f16c = true, .avx512 = true, .avx512vnni = true, .amx = true}},
     {"neon", Isa::neon, Isa::neon, false, {.neon = true}},
     {"neon_dotprod", Isa::neon, Isa::neon_dotprod, false, {.neon = true, .dotprod = true}},
-    {"neon_i8mm", Isa::neon, Isa::neon_i8mm, false, {.neon = true, .dotprod = true, .i8mm = true}}};
+    {"neon_i8mm", Isa::neon, Isa::neon_i8mm, false, {.neon = true, .dotprod = true, .i8mm = true}},
+    {"simd128", Isa::simd128, Isa::simd128, false, {}}};  // a machine without it refuses the whole module
 
 template<Isa kIsa>
 constexpr Kernels make_table() {

@@ -2,10 +2,9 @@
 # logits' hash against the one in HASHES, its stack against what `fovea plan --ram` counts. With SCHEMA, that of a program
 # whose answers are of a form, each answer is held against it too.
 #   -D FOVEA=the command line  -D MODEL=file  -D TYPE=its weights'  -D HASHES=golden/logit_hashes.txt
-#   -D EMULATOR=command  -D PROGRAM=elf  -D SIZE=size  -D SCHEMA=JSON schema
+#   -D EMULATOR=command  -D PROGRAM=elf  -D SIZE=size  -D MOST_STACK=bytes  -D SCHEMA=JSON schema
 cmake_minimum_required(VERSION 3.22)
 set(prompts "turn on the garden dehumidifier" "open the fridge and play chess" "write a poem about the sea")  # of main.c
-set(most_stack 8192)
 
 # The desktop's answers, a line each, with further options.
 function(answer_here out)
@@ -120,6 +119,6 @@ foreach(wanted "${answers}" "logits ${hash}\n")
   endif()
 endforeach()
 string(REGEX MATCH "stack bytes ([0-9]+)" line "${output}")
-if(NOT line OR CMAKE_MATCH_1 GREATER most_stack)
-  message(FATAL_ERROR "${PROGRAM}: expected at most ${most_stack} bytes of stack, got '${line}'")
+if(NOT line OR CMAKE_MATCH_1 GREATER MOST_STACK)
+  message(FATAL_ERROR "${PROGRAM}: expected at most ${MOST_STACK} bytes of stack, got '${line}'")
 endif()

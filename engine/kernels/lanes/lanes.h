@@ -53,6 +53,8 @@ struct Bfloat {
 #include "engine/kernels/lanes/avx2.h"
 #elif defined(__aarch64__)
 #include "engine/kernels/lanes/neon.h"
+#elif defined(__wasm_simd128__)
+#include "engine/kernels/lanes/simd128.h"
 #else
 #error "no lanes for this instruction set"
 #endif

@@ -5,6 +5,15 @@
 
 namespace fovea {
 namespace {
+using Floats4 = float32x4_t;
+using Words4 = uint32x4_t;
+}  // namespace
+}  // namespace fovea
+
+#include "engine/kernels/lanes/four.h"
+
+namespace fovea {
+namespace {
 
 /// Tile shapes: 32 registers hold 6 x 1 sums of four registers each, a column and operands.
 struct Tiling {
@@ -15,27 +24,6 @@ struct Tiling {
     static constexpr std::uint32_t kLiveVectors = 7;         // sums and columns that are kept in registers together
     static constexpr std::size_t kOperandBytes = 256 << 10;  // of rows taken together, in the L2
 };
-
-#define FOVEA_LANES [[gnu::always_inline]] inline
-
-template<class Q>
-struct Four {
-    Q q[4];
-};
-using F32x16 = Four<float32x4_t>;
-using U32x16 = Four<uint32x4_t>;
-using Mask16 = Four<uint32x4_t>;
-
-/// f of the first registers of all x, of the second, the third, the fourth.
-template<class F, class... Q>
-FOVEA_LANES auto each(F f, Four<Q>... x) -> Four<decltype(f(x.q[0]...))> {
-    return {f(x.q[0]...), f(x.q[1]...), f(x.q[2]...), f(x.q[3]...)};
-}
-/// f(0), f(4), f(8), f(12): of each register's first lane.
-template<class F>
-FOVEA_LANES auto each_lane(F f) -> Four<decltype(f(0))> {
-    return {f(0), f(4), f(8), f(12)};
-}
 
 FOVEA_LANES Mask16 lanes_between(int begin, int end) {
     return each_lane([=](int lane) {
@@ -66,37 +54,14 @@ template<int kFrom>
 FOVEA_LANES F32x16 load_nibbles(const std::int8_t* p) {
     return widen(vandq_s8(vshlq_s8(vld1q_s8(p), vdupq_n_s8(-kFrom)), vdupq_n_s8(15)));
 }
-FOVEA_LANES F32x16 load_part(const float* p, std::size_t n) {
-    float part[16] = {};
-    __builtin_memcpy(part, p, n * sizeof *p);
-    return load(part);
-}
 FOVEA_LANES void store(F32x16 x, float* p) {
     for (int i = 0; i < 4; ++i) vst1q_f32(p + 4 * i, x.q[i]);
 }
 FOVEA_LANES void store(F32x16 x, Half* p) {
     for (int i = 0; i < 4; ++i) vst1_u16(&p[4 * i].bits, vreinterpret_u16_f16(vcvt_f16_f32(x.q[i])));
 }
-FOVEA_LANES void store_part(F32x16 x, float* p, std::size_t n) {
-    float part[16];
-    store(x, part);
-    __builtin_memcpy(p, part, n * sizeof *p);
-}
-
 FOVEA_LANES void keep(F32x16& x) { asm("" : "+w"(x.q[0]), "+w"(x.q[1]), "+w"(x.q[2]), "+w"(x.q[3])); }
 
-FOVEA_LANES F32x16 operator+(F32x16 a, F32x16 b) {
-    return each([](auto x, auto y) { return x + y; }, a, b);
-}
-FOVEA_LANES F32x16 operator-(F32x16 a, F32x16 b) {
-    return each([](auto x, auto y) { return x - y; }, a, b);
-}
-FOVEA_LANES F32x16 operator*(F32x16 a, F32x16 b) {
-    return each([](auto x, auto y) { return x * y; }, a, b);
-}
-FOVEA_LANES F32x16 operator/(F32x16 a, F32x16 b) {
-    return each([](auto x, auto y) { return x / y; }, a, b);
-}
 FOVEA_LANES F32x16 sqrt(F32x16 a) {
     return each([](auto x) { return vsqrtq_f32(x); }, a);
 }
@@ -132,22 +97,6 @@ FOVEA_LANES U32x16 splat_bits(std::uint32_t x) {
 }
 FOVEA_LANES U32x16 even_signs() {
     return each_lane([](int) { return uint32x4_t{0x80000000u, 0, 0x80000000u, 0}; });
-}
-FOVEA_LANES U32x16 operator+(U32x16 a, U32x16 b) {
-    return each([](auto x, auto y) { return x + y; }, a, b);
-}
-FOVEA_LANES U32x16 operator&(U32x16 a, U32x16 b) {
-    return each([](auto x, auto y) { return x & y; }, a, b);
-}
-FOVEA_LANES U32x16 operator|(U32x16 a, U32x16 b) {
-    return each([](auto x, auto y) { return x | y; }, a, b);
-}
-FOVEA_LANES U32x16 operator^(U32x16 a, U32x16 b) {
-    return each([](auto x, auto y) { return x ^ y; }, a, b);
-}
-template<int n>
-FOVEA_LANES U32x16 shift_left(U32x16 a) {
-    return each([](auto x) { return x << n; }, a);
 }
 FOVEA_LANES Mask16 nonzero(U32x16 a) {
     return each([](auto x) { return vtstq_u32(x, x); }, a);

@@ -13,10 +13,10 @@ template<std::uint32_t kRows, class W>
 void score_rows(const Attend& a, std::uint32_t row, Tile& t) {
     constexpr std::uint32_t kPanels = smaller(panels_for<typename ColumnGroup<W>::Shape>(kRows), kTilePanels);
     const std::uint32_t n = (a.head_dim + ColumnGroup<W>::kCols - 1) / ColumnGroup<W>::kCols;
-    const std::size_t reference_size = kHasReferences<W> ? round_up(a.head_dim, kSuperblock) : 0;
+    const auto reference_size = static_cast<std::size_t>(kHasReferences<W> ? round_up(a.head_dim, kSuperblock) : 0);
     const std::size_t panel_size = n * kUnitBytes<W> / sizeof(W) + reference_size;
     const W* keys = reinterpret_cast<const W*>(a.keys_at(t.base));
-    const std::size_t value_step = value_panel_bytes(kCacheType<W>, a.value_head_dim) / n;
+    const auto value_step = static_cast<std::size_t>(value_panel_bytes(kCacheType<W>, a.value_head_dim)) / n;
     for (std::uint32_t panel = t.panel / kPanels * kPanels; panel < t.panel_end; panel += kPanels)
         for (std::uint32_t unit = 0; unit < n; unit += kBlockUnits<W>) {
             Block<W, kPanels> b{.weight = {},

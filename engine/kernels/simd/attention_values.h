@@ -18,7 +18,8 @@ template<class W>
 class NextKeys {
 public:
     NextKeys(const Attend& a, const Tile& t, std::uint32_t n_groups) : second_level_(a.second_level) {
-        const std::size_t tile_bytes = kTilePanels * key_panel_bytes(kCacheType<W>, a.head_dim);
+        const std::size_t tile_bytes =
+            kTilePanels * static_cast<std::size_t>(key_panel_bytes(kCacheType<W>, a.head_dim));
         const std::uint32_t next = t.base + kTile;
         keys_ = next % kChunk ? a.keys_at(next) : nullptr;
         if (!keys_) keys_ = a.keys_at(t.base) + tile_bytes;  // of another chunk: most often right behind

@@ -312,7 +312,8 @@ FOVEA_LANES void fetch_pair(const Q (&weight)[kPanels], std::size_t group, std::
     const auto fetch_lines = [&]<int kLocality>() __attribute__((always_inline)) {
         FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
             const std::byte* quants = weight[p].quants(group) + ahead;
-            FOVEA_UNROLL for (std::size_t line = round_up(pair * Q::kPairBytes, kLine); line < end; line += kLine) {
+            const auto begin = static_cast<std::size_t>(round_up(pair * Q::kPairBytes, kLine));
+            FOVEA_UNROLL for (std::size_t line = begin; line < end; line += kLine) {
                 if (line % (2 * kLine) == 0 || every_line) __builtin_prefetch(quants + line, 0, kLocality);
             }
             const std::size_t line =

@@ -125,6 +125,8 @@ struct StartsOf<kType, kRows, true, false> {
 
 #if defined(__aarch64__)
 #include "engine/kernels/simd/quants_neon.h"
+#elif defined(__wasm_simd128__)
+#include "engine/kernels/simd/quants_simd128.h"
 #else
 #include "engine/kernels/simd/quants_x86.h"
 #endif
