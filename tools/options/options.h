@@ -53,6 +53,7 @@ struct CommonOptions {
     std::string cpus;
     std::string executor;  ///< empty: OpenMP's team where it is built in
     std::string isa;       ///< empty: the best
+    std::string shares;    ///< of ranks; empty: even ones
     Type kv_type = Type::f32;
     bool json = false, verify = false;
 
