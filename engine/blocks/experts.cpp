@@ -292,7 +292,7 @@ void Mixture::make_outputs(const Wave& wave) noexcept {
 void Mixture::gather_outputs(const Wave& wave) noexcept {
     Pass::RankEnds ends;
     for (std::uint32_t r = 0; r < pass_.rank().n; ++r) {
-        const UnitShare its = RankOf{static_cast<std::uint8_t>(r), pass_.rank().n}.of(routes_.n_batches());
+        const UnitShare its = pass_.rank().other(r).of(routes_.n_batches());
         const std::uint32_t end = its.end < wave.begin ? wave.begin : its.end < wave.end ? its.end : wave.end;
         ends[r] = (end == wave.end ? wave.slot_end : routes_.first_slot(end)) - wave.slot_begin;
     }

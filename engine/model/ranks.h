@@ -9,23 +9,45 @@ namespace fovea {
 /// Builds without teams have no ranks either.
 inline constexpr bool kRanks = has(Part::teams);
 
-/// Part i of n_parts of n units.
+/// Units [begin, end).
 struct UnitShare {
     std::uint32_t begin, end;
-    constexpr UnitShare(std::uint32_t n, std::uint32_t i, std::uint32_t n_parts) noexcept
-        : begin(static_cast<std::uint32_t>(std::uint64_t{n} * i / n_parts)),
-          end(static_cast<std::uint32_t>(std::uint64_t{n} * (i + 1) / n_parts)) {}
     [[nodiscard]] constexpr std::uint32_t size() const noexcept { return end - begin; }
 };
 
 /// One of several ranks. n below 2: there is one alone.
 struct RankOf {
     std::uint8_t rank = 0, n = 0;
+    const std::uint8_t* shares = nullptr;  // [n]; null: evenly
 
     [[nodiscard]] constexpr bool several() const noexcept { return kRanks && n > 1; }
+    /// Another one of them.
+    [[nodiscard]] constexpr RankOf other(std::uint32_t r) const noexcept {
+        return {static_cast<std::uint8_t>(r), n, shares};
+    }
+    /// The first of n units that is not one of the first n_ranks ranks'.
+    [[nodiscard]] constexpr std::uint32_t end_of(std::uint32_t n_ranks, std::uint32_t units) const noexcept {
+        std::uint32_t before = 0, all = 0;
+        for (std::uint32_t r = 0; r < n; ++r) {
+            const std::uint32_t share = shares ? shares[r] : 1;
+            all += share;
+            if (r < n_ranks) before += share;
+        }
+        return static_cast<std::uint32_t>(std::uint64_t{units} * before / all);
+    }
     /// This rank's part of n units.
     [[nodiscard]] constexpr UnitShare of(std::uint32_t units) const noexcept {
-        return several() ? UnitShare(units, rank, n) : UnitShare(units, 0, 1);
+        return several() ? UnitShare{end_of(rank, units), end_of(rank + 1u, units)} : UnitShare{0, units};
+    }
+    /// The same where each rank has a unit at least. units: at least n.
+    [[nodiscard]] constexpr UnitShare of_some(std::uint32_t units) const noexcept {
+        if (!shares) return of(units);
+        UnitShare own{0, 0};
+        for (std::uint32_t r = 0; r <= rank; ++r) {
+            const std::uint32_t least = own.end + 1, most = units - (n - 1 - r), end = end_of(r + 1, units);
+            own = {own.end, end < least ? least : end > most ? most : end};
+        }
+        return own;
     }
 };
 
@@ -39,7 +61,7 @@ struct RankHeads {
         : first_kv(0), n_kv(a.n_kv_heads), first(0), group(a.n_heads / (a.n_kv_heads ? a.n_kv_heads : 1)) {
         if (!of.several() || !n_kv) return;
         if (n_kv >= of.n) {
-            const UnitShare own = of.of(n_kv);
+            const UnitShare own = of.of_some(n_kv);
             first_kv = own.begin, n_kv = own.size(), first = first_kv * group;
             return;
         }
@@ -47,7 +69,8 @@ struct RankHeads {
         first_kv = of.rank * all / of.n, n_kv = 1;
         // The ranks [begin, end) keep that head.
         const std::uint32_t begin = (first_kv * of.n + all - 1) / all, end = ((first_kv + 1) * of.n + all - 1) / all;
-        const UnitShare own(group, of.rank - begin, end - begin);
+        const RankOf among{static_cast<std::uint8_t>(of.rank - begin), static_cast<std::uint8_t>(end - begin)};
+        const UnitShare own = among.of(group);
         first = first_kv * group + own.begin, group = own.size();
     }
     [[nodiscard]] constexpr std::uint32_t n() const noexcept { return n_kv * group; }
@@ -61,6 +84,8 @@ struct NoRankHeads {
     [[nodiscard]] static constexpr std::uint32_t n() noexcept { return 0; }
 };
 
-[[nodiscard]] constexpr RankOf rank_of(const auto& limits) noexcept { return {limits.rank, limits.n_ranks}; }
+[[nodiscard]] constexpr RankOf rank_of(const auto& limits) noexcept {
+    return {limits.rank, limits.n_ranks, limits.shares};
+}
 
 }  // namespace fovea

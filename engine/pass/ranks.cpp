@@ -158,8 +158,7 @@ void Pass::gather_heads(const char* name, const Output& output, const Rows& rows
                         std::uint32_t width) noexcept {
     if (!by_ranks()) return;
     RankEnds ends;
-    for (std::uint32_t r = 0; r < rank().n; ++r)
-        ends[r] = RankHeads(shape, {static_cast<std::uint8_t>(r), rank().n}).end() * width;
+    for (std::uint32_t r = 0; r < rank().n; ++r) ends[r] = RankHeads(shape, rank().other(r)).end() * width;
     gather(name, output, rows, seq_len, ends);
 }
 
@@ -187,7 +186,7 @@ void Pass::multiply_by_ranks(const char* name, const Output& output, std::span<c
     for (const Linear& p : products) {
         RankEnds ends;
         for (std::uint32_t r = 0; r < rank().n; ++r) {
-            const std::uint32_t end = pairs_of(p, {static_cast<std::uint8_t>(r), rank().n}).end * kPair;
+            const std::uint32_t end = pairs_of(p, rank().other(r)).end * kPair;
             ends[r] = columns_of(p, std::min(end, p.matrix.n_panels()));
         }
         gather(name, {}, p.out, n_rows, ends);

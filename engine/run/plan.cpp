@@ -129,6 +129,8 @@ template<class Count>
     if (limits.n_ranks < 2 && limits.rank == 0) return {};
     if (limits.n_ranks > kMaxRanks) return bad_limit("ranks at most", kMaxRanks, limits.n_ranks);
     if (limits.rank >= limits.n_ranks) return bad_limit("rank below", limits.n_ranks, limits.rank);
+    for (std::uint32_t r = 0; limits.shares && r < limits.n_ranks; ++r)
+        if (!limits.shares[r]) return bad_limit("share of each rank at least", 1, 0);
     return {};
 }
 [[nodiscard]] Status check_ranks(const Config& config, const Limits& limits) noexcept {
@@ -185,7 +187,7 @@ PoolLimits session_pool(const Limits& limits, const ArenaMap& map) noexcept {
                     .page_len = static_cast<std::uint32_t>(map.capacity),
                     .n_pages = 1,
                     .kv_type = limits.kv_type};
-    if (kRanks) pool.rank = limits.rank, pool.n_ranks = limits.n_ranks;
+    if (kRanks) pool.rank = limits.rank, pool.n_ranks = limits.n_ranks, pool.shares = limits.shares;
     if (has(Part::states)) pool.max_marks = limits.max_marks, pool.n_states = 2u + limits.max_marks;
     return pool;
 }

@@ -66,12 +66,12 @@ struct RankExperts {
 
 }  // namespace
 
-std::uint64_t rank_bytes(const Model& model, std::uint32_t rank, std::uint32_t n_ranks) noexcept {
+std::uint64_t rank_bytes(const Model& model, const Limits& limits) noexcept {
     std::uint64_t bytes = 0;
     for (const TensorRecord& t : ModelAccess::tensors(model)) {
         if (t.layout != static_cast<std::uint8_t>(Layout::panels)) continue;
         const Stack& s = stack_of(model.config(), static_cast<StackIndex>(t.stack));
-        bytes += t.panel_stride * panels_of(s, t, {static_cast<std::uint8_t>(rank), static_cast<std::uint8_t>(n_ranks)});
+        bytes += t.panel_stride * panels_of(s, t, rank_of(limits));
     }
     return bytes;
 }

@@ -1,75 +1,43 @@
 #include "fovea/host/runtime.h"
 
-#include <array>
-#include <cstdio>
 #include <cstring>
-#include <set>
-#include <vector>
+#include <utility>
 
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
 
-#include "fovea/version.h"
 #include "host/base/error.h"
 #include "host/base/status_error.h"
 #include "host/base/words.h"
+#include "host/model/compared_ranks.h"
 
 namespace fovea::host {
 namespace {
 
 Executor chosen_executor;
 const Ranks* chosen_ranks = nullptr;
+RankShares chosen_shares;
 
 [[nodiscard]] SessionOptions with_executor(SessionOptions options) noexcept {
     if (!options.executor.run) options.executor = chosen_executor;
+    return options;
+}
+
+[[nodiscard]] SessionOptions with_ranks(SessionOptions options) noexcept {
     if (!options.ranks) options.ranks = chosen_ranks;
     return options;
 }
 
-/// What ranks must have alike.
-struct RankModel {
-    std::array<char, 24> version{};
-    std::uint32_t numerics = kNumericsVersion, fingerprint = 0;
-    std::uint64_t file_bytes = 0;
-};
-
-/// Throws host::Error on all ranks where one has another model, version or numerics than the first.
-void compare_ranks(const Opened& opened) {
-    static std::set<std::uint32_t> compared;  // fingerprints
-    const Ranks& ranks = *chosen_ranks;
-    RankModel mine{.fingerprint = opened.model.fingerprint(), .file_bytes = opened.model.bytes().size()};
-    if (!compared.insert(mine.fingerprint).second) return;
-    std::snprintf(mine.version.data(), mine.version.size(), "%s", FOVEA_VERSION);
-    std::vector<RankModel> all(ranks.n_ranks);
-    std::vector<std::uint64_t> ends;
-    for (std::uint32_t r = 1; r <= ranks.n_ranks; ++r) ends.push_back(r * sizeof(RankModel));
-    all[ranks.rank] = mine;
-    if (!ranks.gather(ranks.context, reinterpret_cast<std::byte*>(all.data()), ends))
-        throw Error("ranks: the others cannot be reached");
-    const RankModel& first = all[0];
-    const auto refuse = [&](std::size_t r, const char* what, const std::string& wanted, const std::string& had) {
-        throw Error(opened.name + ": rank " + std::to_string(r) + ": " + what + ": expected " + wanted +
-                    ", which rank 0 has, got " + had);
-    };
-    for (std::size_t r = 1; r < all.size(); ++r) {
-        const auto number = [&](const char* what, std::uint64_t wanted, std::uint64_t had) {
-            if (wanted != had) refuse(r, what, with_separators(wanted), with_separators(had));
-        };
-        if (all[r].version != first.version) refuse(r, "version", first.version.data(), all[r].version.data());
-        number("numerics version", first.numerics, all[r].numerics);
-        number("bytes of the model", first.file_bytes, all[r].file_bytes);
-        number("the model's fingerprint", first.fingerprint, all[r].fingerprint);
-    }
-}
-
 /// Limits of this process's rank, once the ranks have the same model.
 template<class L>
-[[nodiscard]] L of_rank(const Opened& opened, L limits) {
+[[nodiscard]] L of_rank(const Opened& opened, L limits, const char* isa = nullptr) {
     if (!chosen_ranks) return limits;
-    compare_ranks(opened);
+    std::uint32_t n_threads = 1;
+    if constexpr (requires { limits.n_threads; }) n_threads = limits.n_threads;
     limits.rank = static_cast<std::uint8_t>(chosen_ranks->rank);
     limits.n_ranks = static_cast<std::uint8_t>(chosen_ranks->n_ranks);
+    limits.shares = compare_ranks(*chosen_ranks, opened, chosen_shares, isa, n_threads);
     return limits;
 }
 
@@ -77,6 +45,7 @@ template<class L>
 
 void use_executor(const Executor& executor) noexcept { chosen_executor = executor; }
 void use_ranks(const Ranks* ranks) noexcept { chosen_ranks = ranks; }
+void use_shares(RankShares shares) noexcept { chosen_shares = std::move(shares); }
 
 Arena take_arena(const Opened& opened, std::uint64_t n_bytes, Pages pages) {
     Arena arena(n_bytes, Pages::at_use);
@@ -96,13 +65,18 @@ Arena take_arena(const Opened& opened, std::uint64_t n_bytes, Pages pages) {
 }
 
 Runtime<Session> start_session(const Opened& opened, Limits limits, const SessionOptions& options) {
-    Runtime<Session> running;
-    limits = of_rank(opened, limits);
+    limits = of_rank(opened, limits, options.isa);
     opened.plan_adapters(limits);
+    Runtime<Session> running = start_alone(opened, limits, with_ranks(options));
+    opened.use_adapters(running->workspace());
+    return running;
+}
+
+Runtime<Session> start_alone(const Opened& opened, const Limits& limits, const SessionOptions& options) {
+    Runtime<Session> running;
     require(make_plan(opened.config(), limits, running.plan), opened.name);
     running.arena = take_arena(opened, running.plan.arena_bytes);
     require(make_session(opened.model, limits, running.arena, *running, with_executor(options)), opened.name);
-    opened.use_adapters(running->workspace());
     return running;
 }
 
@@ -116,7 +90,8 @@ Runtime<Workspace> plan_workspace(const Opened& opened, Limits limits, Pages pag
 }
 
 void make_workspace(const Opened& opened, const SessionOptions& options, Runtime<Workspace>& workspace) {
-    require(make_workspace(opened.model, workspace.plan.limits, workspace.arena, *workspace, with_executor(options)),
+    require(make_workspace(opened.model, workspace.plan.limits, workspace.arena, *workspace,
+                           with_executor(with_ranks(options))),
             opened.name);
     opened.use_adapters(*workspace);
 }

@@ -30,6 +30,9 @@ struct Limits {
     /// layers. Other models need none, and plan none whatever this says.
     std::uint8_t max_marks = 0;
     std::uint8_t rank = 0, n_ranks = 0;  ///< which rank's share is planned, see fovea/ranks.h. 0 of 0 or 1: all
+    /// [n_ranks] how the work is shared out, each at least 1: {3, 1} gives the first rank three quarters. Must outlive what is
+    /// made with it. Null: evenly. Key-value heads are shared out evenly where they are fewer than ranks.
+    const std::uint8_t* shares = nullptr;
     /// encode, attend: sequences in one call. 0: 1. A workspace: steps in one pass. 0: max_batch.
     std::uint32_t max_sequences = 0;
     /// encode, attend: rows of the memory, or keys, past ones too, of all sequences. 0: max_batch.
@@ -53,6 +56,7 @@ struct PoolLimits {
     /// rows. max_kv_len 0: the encoder's max_positions, or 512.
     bool memory = false;
     std::uint8_t rank = 0, n_ranks = 0;  ///< see Limits: a rank's pages hold its heads alone
+    const std::uint8_t* shares = nullptr;
     /// Marks that a cache has at a time, see mark in fovea/cache.h. 0: 2 for a model with recurrent layers. Other models need
     /// none, and plan none whatever this and n_states say.
     std::uint32_t max_marks = 0;

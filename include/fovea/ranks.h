@@ -16,6 +16,7 @@
 #include <span>
 
 #include "fovea/model.h"
+#include "fovea/plan.h"
 #include "fovea/workspace.h"
 
 #if defined(FOVEA_SHARED)
@@ -42,9 +43,9 @@ struct Ranks {
     bool (*lead)(void* context, std::span<const Step> steps) = nullptr;
 };
 
-/// Bytes of the model's matrices that a rank's products read; tables that rows are looked up in come beside them. Needs
-/// rank < n_ranks <= kMaxRanks.
-[[nodiscard]] std::uint64_t rank_bytes(const Model& model, std::uint32_t rank, std::uint32_t n_ranks) noexcept;
+/// Bytes of the model's matrices that the products of the limits' rank read; tables that rows are looked up in come beside
+/// them. Needs limits that a plan is made for.
+[[nodiscard]] std::uint64_t rank_bytes(const Model& model, const Limits& limits) noexcept;
 
 /// A call of forward as bytes: the steps' tokens and how many logits each has, and which pages and states every cache of
 /// their pool holds. Steps of tokens alone, at least one, with caches of one pool.

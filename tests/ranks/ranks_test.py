@@ -70,13 +70,13 @@ class Ranks(unittest.TestCase):
             run([FOVEA, "convert", source, "-o", model, *arguments])
         return model
 
-    def hold(self, model, counts):
-        """One hash for every number of ranks, that of the process alone."""
+    def hold(self, model, counts, shares=()):
+        """One hash for every number of ranks and all shares, that of the process alone."""
         certify = ["certify", model, "--threads", "1", "--isa", self.isa, "--json"]
         want = json.loads(run([FOVEA, *certify])[0])
-        for n in counts:
-            with self.subTest(model=model, n=n):
-                got = json.loads(ranks(n, *certify)[0])
+        for n, how in [(n, []) for n in counts] + [(len(each.split(",")), ["--shares", each]) for each in shares]:
+            with self.subTest(model=model, n=n, how=how):
+                got = json.loads(ranks(n, *certify, *how)[0])
                 self.assertTrue(got["equal"])
                 self.assertEqual(got["hash"], want["hash"])
 
@@ -86,7 +86,7 @@ class Ranks(unittest.TestCase):
 
     def test_models(self):
         for source in MODELS:
-            self.hold(self.convert(os.path.join(GOLDEN, source)), (2, 3, 8))
+            self.hold(self.convert(os.path.join(GOLDEN, source)), (2, 3, 8), ("3,1", "1,9,2"))
 
     def test_instruction_sets(self):
         certify = ["logits", DEMO, "-p", "turn on the lamp", "--json"]
@@ -210,6 +210,21 @@ class Ranks(unittest.TestCase):
         made = json.loads(ranks(2, "run", model, "--tokens", "1,2,3", "-n", "2", "--threads", "1", "--json", "--context",
                                 str(alone["max_kv_len"]))[0])
         self.assertEqual(made["arena_bytes"], planned[0]["arena_bytes"])
+        model = self.convert(os.path.join(GOLDEN, "models/llama_wide_heads"))
+        alone, plan = (json.loads(run([FOVEA, "plan", model, "--json", "--threads", "1", *how])[0])
+                       for how in ([], ["--machines", "2", "--shares", "1,3"]))
+        first, second = plan["ranks"]
+        self.assertLess(2 * first["matrix_bytes"], second["matrix_bytes"])
+        made = json.loads(ranks(2, "run", model, "--tokens", "1,2,3", "-n", "2", "--threads", "1", "--json", "--shares", "1,3",
+                                "--context", str(alone["max_kv_len"]))[0])
+        self.assertEqual(made["arena_bytes"], first["arena_bytes"])
+
+    def test_speed(self):
+        """A rank that computes with plain loops gets less to do, and the bits stay."""
+        logits = ["logits", DEMO, "-p", "turn on the lamp", "--threads", "1", "--json"]
+        want = json.loads(run([FOVEA, *logits])[0])["hash"]
+        got, _ = parts([*logits, "--shares", "speed"], [*logits, "--shares", "speed", "--isa", "scalar"])
+        self.assertEqual(json.loads(got)["hash"], want)
 
     def test_errors(self):
         for arguments, status, word in ((["run", "no_such.fovea", "-p", "x"], 1, "no_such.fovea"),
@@ -219,7 +234,9 @@ class Ranks(unittest.TestCase):
                                         (["run", DEMO, "-p", "x", "--session", "s"], 2, "--session"),
                                         (["logits", DEMO, "-p", "x", "--trace"], 2, "--trace"),
                                         (["transcribe", DEMO, "-"], 2, "FILE -"),
-                                        (["run", DEMO, "-p", "x", "--draft", DEMO], 2, "--draft")):
+                                        (["run", DEMO, "-p", "x", "--draft", DEMO], 2, "--draft"),
+                                        (["logits", DEMO, "-p", "x", "--shares", "3,1"], 2, "3 numbers"),
+                                        (["logits", DEMO, "-p", "x", "--shares", "3,1,0"], 2, "from 1 to 255")):
             _, said = ranks(3, *arguments, want=status)
             lines = [line for line in said.splitlines() if line.startswith("fovea: ")]
             self.assertEqual(len(lines), 1, said)
@@ -235,6 +252,22 @@ class Ranks(unittest.TestCase):
         lines = [line for line in said.splitlines() if line.startswith("fovea: ")]
         self.assertEqual(len(lines), 1, said)
         self.assertIn("rank 2: bytes of the model: expected", lines[0])
+        # The same directory, and a weight of the first layer that is damaged on one disk.
+        damaged = os.path.join(self.folder.name, "damaged.fovea")
+        shutil.copy(DEMO, damaged)
+        query = next(tensor for tensor in json.loads(run([FOVEA, "inspect", DEMO, "--json"])[0])["tensors"]
+                     if (tensor["role"], tensor["layer"]) == ("query", 0))
+        with open(damaged, "r+b") as file:
+            file.seek(query["offset"] + 3)
+            byte = file.read(1)[0]
+            file.seek(query["offset"] + 3)
+            file.write(bytes([byte ^ 1]))
+        _, said = parts(["logits", DEMO, "-p", "x"], ["logits", damaged, "-p", "x"], want=1)
+        lines = [line for line in said.splitlines() if line.startswith("fovea: ")]
+        self.assertEqual(len(lines), 1, said)
+        self.assertIn("rank 1: hash of the first layer: expected", lines[0])
+        _, said = parts(["logits", DEMO, "-p", "x", "--shares", "3,1"], ["logits", DEMO, "-p", "x"], want=1)
+        self.assertIn("rank 1: shares: expected 3,1, which rank 0 has, got even ones", said)
         _, said = parts(["logits", DEMO, "-p", "x"], ["logits", DEMO, "-p", "y"], want=1)
         lines = [line for line in said.splitlines() if line.startswith("fovea: ")]
         self.assertEqual(len(lines), 1, said)

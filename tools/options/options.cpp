@@ -79,6 +79,12 @@ std::string usual_spelling(const std::string& given) {
     return is_mixed ? text.substr(0, text.size() - 2) : text;
 }
 
+bool works_by_ranks(std::string_view verb) {
+    static constexpr std::string_view kVerbs[] = {"run",     "chat", "serve",  "logits",    "bench",
+                                                  "certify", "eval", "encode", "transcribe"};
+    return std::find(std::begin(kVerbs), std::end(kVerbs), verb) != std::end(kVerbs);
+}
+
 }  // namespace
 
 void Option::each(std::function<void()> seen) const {
@@ -89,9 +95,7 @@ Verb::Verb(CLI::App& app, const char* name, const char* description) : app_(*app
 
 void Verb::set_action(std::function<void()> action) const {
     app_.callback([action = std::move(action), outputs = outputs_, name = app_.get_name()] {
-        static constexpr const char* kByRanks[] = {"run",     "chat", "serve",  "logits",    "bench",
-                                                   "certify", "eval", "encode", "transcribe"};
-        if (std::find(std::begin(kByRanks), std::end(kByRanks), name) == std::end(kByRanks)) refuse_by_ranks(name);
+        if (!works_by_ranks(name)) refuse_by_ranks(name);
         check_outputs(*outputs);
         action();
     });
@@ -280,6 +284,9 @@ void Verb::common(CommonOptions& common) const {
          "whose threads compute (default: " + executor + "): " + joined(executor_names()), "NAME");
     text("--isa", common.isa, "instruction set (default: the best): " + joined(isa_names()), "NAME");
     flag("--json", common.json, "print one JSON object on standard output");
+    if (works_by_ranks(app_.get_name()))
+        text("--shares", common.shares, "parts of the work for each rank, such as 3,1, or speed: as fast as each is",
+             "LIST");
 }
 
 void Verb::opening(CommonOptions& options) const {
@@ -305,6 +312,7 @@ void settle(CommonOptions& common) {
         throw host::Error("--cpus: expected a system that can pin threads, got one that cannot");
 #endif
     }
+    share_by_ranks(common.shares);
     const std::span<const char* const> executors = executor_names();
     if (!common.executor.empty() && std::find(executors.begin(), executors.end(), common.executor) == executors.end())
         throw host::Error("--executor: expected one of " + joined(executors) + ", got " + common.executor);

@@ -51,9 +51,10 @@ struct ScaledPath {
 struct CommonOptions {
     std::uint32_t n_threads = 0;  ///< 0 until settled
     std::string cpus;
-    std::string
-        executor;     ///< empty: OpenMP's team where it is built in; a verb may name another before it adds the options
-    std::string isa;  ///< empty: the best
+    /// Empty: OpenMP's team where it is built in. A verb may name another before it adds the options.
+    std::string executor;
+    std::string isa;     ///< empty: the best
+    std::string shares;  ///< of ranks; empty: even ones
     Type kv_type = Type::f32;
     bool json = false, verify = false;
 

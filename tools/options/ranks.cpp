@@ -14,10 +14,10 @@
 #include <thread>
 #include <vector>
 
-#include "fovea/host/runtime.h"
 #include "host/base/error.h"
 #include "host/base/output_file.h"
 #include "host/model/leading.h"
+#include "tools/options/options.h"
 #include "tools/terminal/usage_error.h"
 
 #if FOVEA_MPI
@@ -122,6 +122,26 @@ std::uint32_t threads_of_rank(std::uint32_t by_default) noexcept {
     if (mpi && by_default >= sysconf(_SC_NPROCESSORS_ONLN)) return std::max(1u, by_default / mpi->n_here());
 #endif
     return by_default;
+}
+
+host::RankShares read_shares(const std::string& text, std::uint32_t n_ranks) {
+    if (text == "speed") return {.by_speed = true};
+    host::RankShares shares;
+    for (const std::uint32_t share : read_list("--shares", text, 255)) {
+        if (!share) throw UsageError("--shares: expected numbers from 1 to 255, got 0");
+        shares.each.push_back(static_cast<std::uint8_t>(share));
+    }
+    if (shares.each.size() != n_ranks)
+        throw UsageError("--shares: expected " + std::to_string(n_ranks) + " numbers, one for each rank, got " +
+                         std::to_string(shares.each.size()));
+    return shares;
+}
+
+void share_by_ranks(const std::string& shares) {
+    if (shares.empty()) return;
+    const Ranks* ranks = joined_ranks();
+    if (!ranks) throw UsageError("--shares: expected several ranks, got one process");
+    host::use_shares(read_shares(shares, ranks->n_ranks));
 }
 
 void refuse_by_ranks(const std::string& what) {

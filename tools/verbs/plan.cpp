@@ -13,6 +13,7 @@
 #include "host/translate/source_memory.h"
 #include "tools/measure/board.h"
 #include "tools/options/presets.h"
+#include "tools/options/ranks.h"
 #include "tools/verbs/run_options.h"
 #include "tools/verbs/verb.h"
 
@@ -29,6 +30,7 @@ struct PlanOptions {
     std::uint64_t flash = 0, ram = 0;  ///< what a board has; 0: not asked
     std::uint32_t max_text_bytes = 64;
     std::uint32_t n_machines = 0;  ///< 0: not asked
+    std::string shares;            ///< empty: even ones
 };
 
 /// All that the verb for a model takes beside its file.
@@ -208,14 +210,18 @@ void print_plan(const std::string& name, const Config& config, const MemoryPlan&
 /// What each of several ranks takes: its arena, and the bytes of the file that its products read.
 void print_ranks(const host::Opened& opened, const PlanOptions& options) {
     Json all = Json::array();
+    host::RankShares shares;
+    if (!options.shares.empty()) shares = read_shares(options.shares, options.n_machines);
+    if (shares.by_speed) throw UsageError("--shares: expected numbers, got speed, which a plan does not know");
     for (std::uint32_t rank = 0; rank < options.n_machines; ++rank) {
         Limits limits = options.limits;
         limits.rank = static_cast<std::uint8_t>(rank), limits.n_ranks = static_cast<std::uint8_t>(options.n_machines);
+        if (!shares.each.empty()) limits.shares = shares.each.data();
         const MemoryPlan memory = plan_session(opened.name, opened.config(), limits);
         if (rank == 0 && !options.common.json)
             std::printf("%s\n%s\n  %-6s %20s %20s\n", one_line(opened.name).c_str(), one_line(memory.heading).c_str(),
                         "rank", "arena bytes", "matrices' bytes");
-        const std::uint64_t arena = memory.plan.arena_bytes, file = rank_bytes(opened.model, rank, options.n_machines);
+        const std::uint64_t arena = memory.plan.arena_bytes, file = rank_bytes(opened.model, limits);
         all.push_back({{"rank", rank}, {"arena_bytes", arena}, {"matrix_bytes", file}});
         if (!options.common.json)
             std::printf("  %-6u %20s %20s\n", rank, with_separators(arena).c_str(), with_separators(file).c_str());
@@ -224,6 +230,8 @@ void print_ranks(const host::Opened& opened, const PlanOptions& options) {
 }
 
 void make_and_print(PlanOptions& options) {
+    if (!options.shares.empty() && !options.n_machines)
+        throw UsageError("--shares: expected --machines with it, got none");
     if (options.n_machines && (!options.preset.empty() || options.flash || options.ram || !options.picture.empty()))
         throw UsageError("--machines: expected a MODEL with --context, --batch and --kv at most, got more");
     check_one_source(options.model, options.preset);
@@ -274,6 +282,8 @@ void add_plan(CLI::App& app) {
         verb.flag("--words", o.words, "and the times of its words");
         verb.count("--machines", o.n_machines, 2, kMaxRanks,
                    "what each of so many ranks takes (mpirun fovea run MODEL)");
+        verb.text("--shares", o.shares, "with --machines: parts of the work for each, such as 3,1 (default: even)",
+                  "LIST");
         verb.output("--picture", o.picture, "draw the arena: .svg, .html or - (here)");
         verb.size("--flash", o.flash, "do the model and the library fit into this: 2M");
         verb.size("--ram", o.ram, "does all that a program needs fit into this: 512K");

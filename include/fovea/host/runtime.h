@@ -1,6 +1,7 @@
 // What runs a model, with the memory it lives in: planned, taken, made in this order, and refused in one way.
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "fovea/cache.h"
 #include "fovea/generator.h"
@@ -60,8 +61,15 @@ struct Runtime {
 void use_executor(const Executor& executor) noexcept;
 
 /// The ranks that this process is one of: what is started from here on has its share. Null: it is alone. The first start with
-/// a model compares it, the version and the numerics with the other ranks'. To be called before anything is started.
+/// a model compares it, the version, the numerics and the bits of its first layer with the other ranks'. To be called before
+/// anything is started.
 void use_ranks(const Ranks* ranks) noexcept;
+/// How ranks share the work: Limits::shares, or none, then evenly or by the time that each takes for the first layer.
+struct RankShares {
+    std::vector<std::uint8_t> each{};
+    bool by_speed = false;
+};
+void use_shares(RankShares shares) noexcept;
 
 /// Sessions and workspaces are planned for the model's adapters, and use them. All throw host::Error.
 [[nodiscard]] Runtime<Session> start_session(const Opened& opened, Limits limits, const SessionOptions& options = {});

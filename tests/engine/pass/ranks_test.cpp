@@ -19,6 +19,11 @@ using namespace fovea::testing;
 
 namespace {
 
+/// Limits of a rank's share.
+Limits rank_of(std::uint32_t rank, std::uint32_t n_ranks, const std::uint8_t* shares = nullptr) {
+    return {.rank = static_cast<std::uint8_t>(rank), .n_ranks = static_cast<std::uint8_t>(n_ranks), .shares = shares};
+}
+
 /// A session of a rank, or without one alone.
 struct RankSession {
     Plan plan;
@@ -80,6 +85,55 @@ TEST_CASE("ranks: logits have the bits of one, for every model and number of ran
         }
 }
 
+TEST_CASE("ranks: shares of any size have the same bits") {
+    std::vector<NamedConfig> all_configs = decoder_configs();
+    std::ranges::copy(recurrent_configs(), std::back_inserter(all_configs));
+    const std::vector<std::vector<std::uint8_t>> all_shares{{3, 1}, {1, 255}, {1, 5, 2}, {1, 1, 9, 1, 1, 1}};
+    for (const NamedConfig& named : all_configs) {
+        CAPTURE(named.name);
+        const SmallModel small(named.config, Type::q8);
+        const std::vector<float> want = logits_of(small.model, {.max_batch = 32}, nullptr);
+        REQUIRE(!want.empty());
+        for (const std::vector<std::uint8_t>& shares : all_shares) {
+            CAPTURE(shares.size());
+            Group group(static_cast<std::uint32_t>(shares.size()));
+            std::vector<std::vector<float>> got(shares.size());
+            for_all_ranks(group, [&](const Ranks& ranks) {
+                got[ranks.rank] = logits_of(small.model, {.max_batch = 32, .shares = shares.data()}, &ranks);
+            });
+            for (const std::vector<float>& of_rank : got) CHECK(same(want, of_rank));
+        }
+    }
+}
+
+TEST_CASE("ranks: a plan is of the rank's share, and each rank has a head where there are as many") {
+    const SmallModel small(llama_config(2, 64, 8, 8, 16, 96, 4096), Type::q8);
+    const auto keys = [&](const Limits& limits) {
+        Plan plan;
+        REQUIRE(make_plan(small.model.config(), limits, plan).ok());
+        for (std::uint32_t i = 0; i < plan.n_parts; ++i)
+            if (plan.parts[i].name == std::string_view("keys")) return plan.parts[i].bytes;
+        return std::uint64_t{0};
+    };
+    const std::uint64_t head = keys({}) / 8, whole = rank_bytes(small.model, {});
+    const std::uint8_t by_three[] = {3, 1}, small_last[] = {200, 55, 1, 1};
+    CHECK(keys(rank_of(0, 2, by_three)) == 6 * head);
+    CHECK(keys(rank_of(1, 2, by_three)) == 2 * head);
+    std::uint64_t n_heads = 0;
+    for (std::uint32_t r = 0; r < 4; ++r) {
+        const std::uint64_t n = keys(rank_of(r, 4, small_last)) / head;
+        CHECK(n >= 1);
+        n_heads += n;
+    }
+    CHECK(n_heads == 8);
+    const std::uint64_t larger = rank_bytes(small.model, rank_of(0, 2, by_three));
+    CHECK(larger + rank_bytes(small.model, rank_of(1, 2, by_three)) == whole);
+    CHECK(static_cast<double>(larger) == doctest::Approx(0.75 * static_cast<double>(whole)).epsilon(0.15));
+    const std::uint8_t none[] = {1, 0};
+    Plan plan;
+    CHECK(make_plan(small.model.config(), rank_of(0, 2, none), plan).code == Code::bad_limits);
+}
+
 TEST_CASE("ranks: an encoder's vectors have the bits of one") {
     for (const Config& config : {bert_config(), disentangled_config(8, 12)}) {
         const SmallModel small(config, Type::f16);
@@ -138,12 +192,12 @@ TEST_CASE("ranks: together they read every matrix, and one twice only where head
     for (const NamedConfig& named : decoder_configs()) {
         CAPTURE(named.name);
         const SmallModel small(named.config, Type::q8);
-        const std::uint64_t whole = rank_bytes(small.model, 0, 1);
+        const std::uint64_t whole = rank_bytes(small.model, {});
         CHECK(whole > 0);
         for (const std::uint32_t n_ranks : {2u, 3u, 8u}) {
             std::uint64_t sum = 0, most = 0;
             for (std::uint32_t rank = 0; rank < n_ranks; ++rank) {
-                const std::uint64_t bytes = rank_bytes(small.model, rank, n_ranks);
+                const std::uint64_t bytes = rank_bytes(small.model, rank_of(rank, n_ranks));
                 sum += bytes;
                 most = std::max(most, bytes);
             }
@@ -154,8 +208,8 @@ TEST_CASE("ranks: together they read every matrix, and one twice only where head
     const SmallModel aligned(llama_config(2, 64, 8, 4, 16, 96, 64), Type::q8);
     for (const std::uint32_t n_ranks : {2u, 3u, 4u}) {
         std::uint64_t sum = 0;
-        for (std::uint32_t rank = 0; rank < n_ranks; ++rank) sum += rank_bytes(aligned.model, rank, n_ranks);
-        CHECK(sum == rank_bytes(aligned.model, 0, 1));
+        for (std::uint32_t rank = 0; rank < n_ranks; ++rank) sum += rank_bytes(aligned.model, rank_of(rank, n_ranks));
+        CHECK(sum == rank_bytes(aligned.model, {}));
     }
 }
 
