@@ -42,7 +42,8 @@ if(NOT FOLDER)
 endif()
 execute_process(COMMAND ${FOVEA} run -p ${prompt} OUTPUT_VARIABLE answer COMMAND_ERROR_IS_FATAL ANY)
 
-set(compile ${CXX} -std=c++20 -O2 -I ${FOLDER} -c ${FOLDER}/fovea.cpp)
+# Bits depend on no level of optimization, and this one compiles in 3/5 of the time of -O2.
+set(compile ${CXX} -std=c++20 -O1 -I ${FOLDER} -c ${FOLDER}/fovea.cpp)
 run(${compile} -o scalar.o)
 hold(scalar ${CXX} scalar.o)
 
