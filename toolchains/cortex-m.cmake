@@ -1,5 +1,5 @@
 # Bare-metal Cortex-M with GCC and newlib: what cortex-m7.cmake and its like have in common. They name the CPU's flags,
-# the emulator's machine, and for the example a linker script and the clock.
+# the emulator's machine, for the example a linker script and the clock, and FOVEA_FLOAT_ABI=soft where there is no FPU.
 set(CMAKE_SYSTEM_NAME Generic)
 set(CMAKE_SYSTEM_PROCESSOR arm)
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)  # nothing links without a linker script
@@ -7,7 +7,10 @@ set(CMAKE_C_COMPILER arm-none-eabi-gcc)
 set(CMAKE_CXX_COMPILER arm-none-eabi-g++)
 set(CMAKE_ASM_COMPILER arm-none-eabi-gcc)
 set(FOVEA_SIZE arm-none-eabi-size)  # for the tests
-string(JOIN " " FOVEA_CPU_FLAGS ${FOVEA_CPU_FLAGS} -mthumb -mfloat-abi=hard -mfp16-format=ieee -ffunction-sections -fdata-sections)
+if(NOT FOVEA_FLOAT_ABI)
+  set(FOVEA_FLOAT_ABI hard)
+endif()
+string(JOIN " " FOVEA_CPU_FLAGS ${FOVEA_CPU_FLAGS} -mthumb -mfloat-abi=${FOVEA_FLOAT_ABI} -mfp16-format=ieee -ffunction-sections -fdata-sections)
 foreach(language C CXX ASM)
   set(CMAKE_${language}_FLAGS_INIT ${FOVEA_CPU_FLAGS})
 endforeach()

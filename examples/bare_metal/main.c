@@ -10,11 +10,19 @@
 
 extern const unsigned char fovea_model[], fovea_model_end[];
 
+#ifndef BOARD_ARENA_BYTES
+#define BOARD_ARENA_BYTES (448 * 1024)  // `fovea plan` and `fovea grammar` tell it before there is a board
+#define BOARD_POSITIONS 128
+#define BOARD_BATCH 16
+#define BOARD_ARENA __attribute__((section(".arena"), aligned(64)))
+#define BOARD_MAIN main
+#endif
+
 enum {
-    kPositions = 128,
-    kBatch = 16,
-    kMostText = 64,           // bytes of a prompt with its suffix
-    kArenaBytes = 448 * 1024  // `fovea plan` and `fovea grammar` tell it before there is a board
+    kPositions = BOARD_POSITIONS,
+    kBatch = BOARD_BATCH,
+    kMostText = 64,  // bytes of a prompt with its suffix
+    kArenaBytes = BOARD_ARENA_BYTES
 };
 // The model knows nothing of the last two: without a form one answer is of a "towel rinkler", which no house has.
 static const char kPrompts[][32] = {"turn on the garden dehumidifier", "open the fridge and play chess",
@@ -25,7 +33,7 @@ static const char kDigits[] = "0123456789abcdef", kLogits[] = "logits ", kTime[]
 static const char kLongPrompt[] = "a prompt with its suffix: expected fewer bytes\n";
 static const char kCutAnswer[] = "an answer: expected one of the form, got its beginning\n";
 
-__attribute__((section(".arena"), aligned(64))) static unsigned char arena[kArenaBytes];
+BOARD_ARENA static unsigned char arena[kArenaBytes];
 __attribute__((aligned(64))) static unsigned char model_memory[FOVEA_MODEL_BYTES];
 static uint32_t tokens[kPositions];
 
@@ -119,7 +127,7 @@ static int read_prompt(fovea_session* session, const fovea_plan* plan, const cha
     return failed(fovea_tokenize(session, text, n + n_suffix, 0, tokens, kPositions, n_tokens));
 }
 
-int main(void) {
+int BOARD_MAIN(void) {
     const size_t file_bytes = (size_t)(fovea_model_end - fovea_model);
     const fovea_limits limits = {
         .struct_size = sizeof limits, .max_positions = kPositions, .max_batch = kBatch, .max_text_bytes = kMostText};
@@ -140,6 +148,6 @@ int main(void) {
         if (read_prompt(session, &plan, kPrompts[i], &n_tokens) || print_answer(session, generator, n_tokens)) return 1;
     print_line(kModelBytes, file_bytes, 10);
     print_line(kArena, used, 10);
-    print_line(kStack, board_stack_used(), 10);
+    if (board_stack_used()) print_line(kStack, board_stack_used(), 10);
     return 0;
 }

@@ -34,14 +34,20 @@ __attribute__((naked)) static void fault(void) {
     __asm__ volatile(
         "mrs r0, ipsr\n"
         "mov r1, sp\n"
-        "b board_fault");
+        "ldr r2, =board_fault\n"
+        "bx r2");
 }
 
 /// The first code to run. Loops rather than memcpy and memset, which may be elsewhere and use what is not there yet.
 __attribute__((noreturn)) static void reset(void) {
+#ifdef __ARM_ARCH_6M__  // words at odd addresses: a fault on an emulator's larger CPU too
+    *(volatile uint32_t*)0xe000ed14u |= 8;
+#endif
+#ifdef __ARM_FP
     volatile uint32_t* const cpacr = (volatile uint32_t*)0xe000ed88u;
     *cpacr |= 0xfu << 20;  // coprocessors 10 and 11: the FPU, and Helium
     __asm__ volatile("dsb\nisb" ::: "memory");
+#endif
     for (volatile uint32_t* p = board_stack_limit; p < (uint32_t*)__builtin_frame_address(0); ++p) *p = kPaint;
     const uint32_t* from = board_data_load;
     for (volatile uint32_t* p = board_data_begin; p < board_data_end; ++p) *p = *from++;

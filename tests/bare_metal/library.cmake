@@ -1,6 +1,6 @@
 # Fails where a program for a microcontroller has more than MOST_BYTES of code beside its model, or the library for
 # WebAssembly; where the library wants anything that such a system lacks, or has work to do before main.
-#   -D NM=nm  -D SIZE=size  -D LIBRARY=libfovea.a  -D PROGRAM=one that is linked with it  -D MOST_BYTES=number
+#   -D NM=nm  -D SIZE=size  -D FLOATS=soft, without an FPU  -D LIBRARY=libfovea.a  -D PROGRAM=one that is linked with it  -D MOST_BYTES=number
 cmake_minimum_required(VERSION 3.22)
 
 function(run out)
@@ -13,7 +13,12 @@ function(run out)
 endfunction()
 
 # The library may call others' functions that copy, compare and search bytes, and the compiler's arithmetic of wide
-# numbers.
+# numbers; without an FPU, of floats too, and what such a CPU's compiler has in place of instructions.
+set(foreign "mem(cpy|set|cmp|chr|move)|strlen|__aeabi_u?l(divmod|2f)|__(clz|ctz|popcount)[sd]i2|__(u?div|u?mod|mul|ashl|ashr|lshr|floatun)[sd]i(sf|3)|__multi3|__stack_pointer|__aeabi_mem(cpy|set|clr|move)[48]?")
+if(FLOATS STREQUAL "soft")
+  string(APPEND foreign "|sqrtf|__aeabi_[a-z]+[0-9a-z]*|__atomic_[a-z_]+_4|__gnu_(thumb1_case_[us][hq]i|h2f_ieee|f2h_ieee)"
+         "|__(add|sub|mul|div|eq|ne|lt|le|gt|ge|unord|fix|fixuns|float|floatun|extend|trunc)[sd][a-z]*[23]?")
+endif()
 run(symbols ${NM} --undefined-only --format=posix ${LIBRARY})
 run(defined ${NM} --defined-only --extern-only --format=posix ${LIBRARY})
 string(REGEX MATCHALL "[^\n]+ U [^\n]*" lines "${symbols}")
@@ -21,7 +26,7 @@ set(strangers "")
 foreach(line IN LISTS lines)
   string(REGEX REPLACE " U.*" "" name "${line}")
   string(FIND "\n${defined}" "\n${name} " own)
-  if(own EQUAL -1 AND NOT name MATCHES "^(mem(cpy|set|cmp|chr|move)|strlen|__aeabi_u?l(divmod|2f)|__multi3|__stack_pointer|__aeabi_mem(cpy|set|clr|move)[48]?)$")
+  if(own EQUAL -1 AND NOT name MATCHES "^(${foreign})$")
     string(APPEND strangers "\n  ${name}")
   endif()
 endforeach()

@@ -45,9 +45,52 @@ inline float fma_in_double(float a, float b, float c) {
     return static_cast<float>(sum);
 }
 
+/// The same in integers, for CPUs whose doubles are software. Both terms stand in 62 bits of the larger one's unit; what is shifted
+/// out of the other is kept as its last bit. That happens only where no leading bits cancel, so that rounding sees enough.
+inline float fma_in_integers(float a, float b, float c) {
+    constexpr std::uint32_t kMantissa = 0x7fffffu, kHidden = 0x800000u, kSign = 0x80000000u;
+    const std::uint32_t product_sign = (bits(a) ^ bits(b)) & kSign, addend_sign = bits(c) & kSign;
+    const auto exponent = [](float x) { return static_cast<std::int32_t>(bits(x) >> 23 & 255u); };
+    const auto mantissa = [](float x) { return static_cast<std::uint64_t>((bits(x) & kMantissa) | kHidden); };
+    const auto is_normal = [&](float x) { return static_cast<std::uint32_t>(exponent(x) - 1) < 254u; };
+    if (!is_normal(a) || !is_normal(b) || !is_normal(c)) return fma_in_double(a, b, c);
+    std::uint64_t product = (mantissa(a) * mantissa(b)) << 14, addend = mantissa(c) << 38;
+    const auto shift = [](std::uint64_t& term, std::int32_t n) {
+        const std::uint64_t kept = n < 64 ? term >> n : 0;
+        term = kept | (n >= 64 || kept << n != term);
+    };
+    std::int32_t unit = exponent(c) - 188;  // a power of two
+    const std::int32_t distance = exponent(a) + exponent(b) - 314 - unit;
+    if (distance >= 0) {
+        shift(addend, distance);
+        unit += distance;
+    } else {
+        shift(product, -distance);
+    }
+    std::uint32_t sign = product_sign;
+    std::uint64_t sum = product + addend;
+    if (product_sign != addend_sign) {
+        sum = product - addend;
+        if (product == addend) return 0;
+        if (product < addend) {
+            sum = addend - product;
+            sign = addend_sign;
+        }
+    }
+    const std::int32_t n_leading = __builtin_clzll(sum), result_exponent = unit + 190 - n_leading;
+    if (static_cast<std::uint32_t>(result_exponent - 1) >= 254u)
+        return fma_in_double(a, b, c);  // subnormal or infinite
+    sum <<= n_leading;
+    const auto high = static_cast<std::uint32_t>(sum >> 32), rest = high & 255u;
+    const bool up = rest > 128 || (rest == 128 && (static_cast<std::uint32_t>(sum) != 0 || (high & 256u) != 0));
+    return float_of(sign | ((static_cast<std::uint32_t>(result_exponent) << 23) + (high >> 8 & kMantissa) + up));
+}
+
 inline float fma_f32(float a, float b, float c) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__riscv_flen)
     return __builtin_fmaf(a, b, c);  // never libm's: without the instruction some targets round twice
+#elif (defined(__arm__) && !defined(__ARM_FP)) || defined(__riscv) || defined(__XTENSA__)
+    return fma_in_integers(a, b, c);
 #else
     return fma_in_double(a, b, c);
 #endif

@@ -18,10 +18,11 @@
 namespace fovea {
 namespace {
 
+/// Words of four bytes lie at multiples of four, which CPUs without unaligned loads want to know.
 template<class T>
 inline T load(const std::byte* bytes) {
     T x;
-    __builtin_memcpy(&x, bytes, sizeof x);
+    __builtin_memcpy(&x, __builtin_assume_aligned(bytes, sizeof x == 4 ? 4 : 1), sizeof x);
     return x;
 }
 
@@ -219,7 +220,7 @@ inline void dot_cells(const std::byte* cells, const QuantGroup& x, std::uint32_t
                 const auto low = static_cast<std::int32_t>(sums[i]);
                 dots[lane + i * kHalves + half] = low - (kQ8 ? 128 : 8) * total;
                 if constexpr (kHalves == 2)
-                    sums[i] = (sums[i] - static_cast<Word>(static_cast<std::int64_t>(low))) >> 32;
+                    sums[i] = (sums[i] - static_cast<Word>(static_cast<std::int64_t>(low))) >> 16 >> 16;
             }
     }
 }

@@ -171,44 +171,46 @@ TEST_CASE("unary: what is exact is exact") {
 }
 
 TEST_CASE("fma without an instruction for it is rounded once") {
-    // Sums that lie by less than a double can hold above or below the middle between two floats.
-    CHECK(fma_in_double(1.0f + 0x1p-12f, 1.0f + 0x1p-12f, 0x1p-60f) == 1.0f + 0x1p-11f + 0x1p-23f);
-    CHECK(fma_in_double(1.0f + 0x1p-12f, 1.0f + 0x1p-12f, -0x1p-60f) == 1.0f + 0x1p-11f);
-    CHECK(fma_in_double(1.0f + 0x1p-12f, 1.0f + 0x1p-12f, 0.0f) == 1.0f + 0x1p-11f);  // the middle itself: to even
-    CHECK(fma_in_double(-1.0f - 0x1p-12f, 1.0f + 0x1p-12f, -0x1p-60f) == -1.0f - 0x1p-11f - 0x1p-23f);
-    // The same among subnormals: 2^-150 is half of the least one.
-    CHECK(fma_in_double(0x1p-75f, 0x1p-75f, 0.0f) == 0.0f);
-    CHECK(fma_in_double(0x1p-75f, 0x1p-75f * (1 + 0x1p-23f), 0.0f) == 0x1p-149f);
-    CHECK(fma_in_double(0x1.8p-75f, 0x1p-75f, 0x1p-149f) == 0x1p-148f);
-    CHECK(bits(fma_in_double(-0x1p-100f, 0x1p-100f, 0.0f)) == bits(-0.0f));
-    CHECK(bits(fma_in_double(-1.0f, 1.0f, 1.0f)) == bits(0.0f));
-    CHECK(bits(fma_in_double(-1.0f, 0.0f, -0.0f)) == bits(-0.0f));
-    CHECK(fma_in_double(0x1p127f, 2.0f, -0x1.fffffep127f) == 0x1p104f);
-    CHECK(fma_in_double(0x1p127f, 2.0f, -0x1p102f) == kInfinity);
-    CHECK(fma_in_double(0x1p127f, 2.0f, -0x1.000002p103f) == 0x1.fffffep127f);
-    CHECK(std::isnan(fma_in_double(kInfinity, 0.0f, 1.0f)));
-    CHECK(std::isnan(fma_in_double(kInfinity, 1.0f, -kInfinity)));
-    CHECK(fma_in_double(-kInfinity, 1.0f, 1.0f) == -kInfinity);
+    for (float (*const rounded_once)(float, float, float) : {fma_in_double, fma_in_integers}) {
+        // Sums that lie by less than a double can hold above or below the middle between two floats.
+        CHECK(rounded_once(1.0f + 0x1p-12f, 1.0f + 0x1p-12f, 0x1p-60f) == 1.0f + 0x1p-11f + 0x1p-23f);
+        CHECK(rounded_once(1.0f + 0x1p-12f, 1.0f + 0x1p-12f, -0x1p-60f) == 1.0f + 0x1p-11f);
+        CHECK(rounded_once(1.0f + 0x1p-12f, 1.0f + 0x1p-12f, 0.0f) == 1.0f + 0x1p-11f);  // the middle itself: to even
+        CHECK(rounded_once(-1.0f - 0x1p-12f, 1.0f + 0x1p-12f, -0x1p-60f) == -1.0f - 0x1p-11f - 0x1p-23f);
+        // The same among subnormals: 2^-150 is half of the least one.
+        CHECK(rounded_once(0x1p-75f, 0x1p-75f, 0.0f) == 0.0f);
+        CHECK(rounded_once(0x1p-75f, 0x1p-75f * (1 + 0x1p-23f), 0.0f) == 0x1p-149f);
+        CHECK(rounded_once(0x1.8p-75f, 0x1p-75f, 0x1p-149f) == 0x1p-148f);
+        CHECK(bits(rounded_once(-0x1p-100f, 0x1p-100f, 0.0f)) == bits(-0.0f));
+        CHECK(bits(rounded_once(-1.0f, 1.0f, 1.0f)) == bits(0.0f));
+        CHECK(bits(rounded_once(-1.0f, 0.0f, -0.0f)) == bits(-0.0f));
+        CHECK(rounded_once(0x1p127f, 2.0f, -0x1.fffffep127f) == 0x1p104f);
+        CHECK(rounded_once(0x1p127f, 2.0f, -0x1p102f) == kInfinity);
+        CHECK(rounded_once(0x1p127f, 2.0f, -0x1.000002p103f) == 0x1.fffffep127f);
+        CHECK(std::isnan(rounded_once(kInfinity, 0.0f, 1.0f)));
+        CHECK(std::isnan(rounded_once(kInfinity, 1.0f, -kInfinity)));
+        CHECK(rounded_once(-kInfinity, 1.0f, 1.0f) == -kInfinity);
 
-    // Against the C library's, whose method is its own. Exponents near one another and short fractions make ties
-    // likely.
-    std::mt19937 random(1);
-    int wrong = 0;
-    for (int i = 0; i < 3000000; ++i) {
-        std::uint32_t a = random(), b = random(), c = random();
-        if (i % 8) {
-            const std::uint32_t ea = 1 + random() % 254, eb = i % 2 ? 127 - random() % 60 : 1 + random() % 254;
-            const int sum = static_cast<int>(ea + eb) - 127 + static_cast<int>(random() % 60) - 30;
-            const auto ec = static_cast<std::uint32_t>(std::min(std::max(i % 8 == 7 ? i % 3 : sum, 0), 254));
-            a = (a & 0x807fffffu) | ea << 23;
-            b = (b & 0x807fffffu) | eb << 23;
-            c = (c & 0x807fffffu) | ec << 23;
-            if (i % 8 > 3) a &= ~0u << random() % 23, b &= ~0u << random() % 23, c &= ~0u << random() % 23;
+        // Against the C library's, whose method is its own. Exponents near one another and short fractions make ties
+        // likely.
+        std::mt19937 random(1);
+        int wrong = 0;
+        for (int i = 0; i < 3000000; ++i) {
+            std::uint32_t a = random(), b = random(), c = random();
+            if (i % 8) {
+                const std::uint32_t ea = 1 + random() % 254, eb = i % 2 ? 127 - random() % 60 : 1 + random() % 254;
+                const int sum = static_cast<int>(ea + eb) - 127 + static_cast<int>(random() % 60) - 30;
+                const auto ec = static_cast<std::uint32_t>(std::min(std::max(i % 8 == 7 ? i % 3 : sum, 0), 254));
+                a = (a & 0x807fffffu) | ea << 23;
+                b = (b & 0x807fffffu) | eb << 23;
+                c = (c & 0x807fffffu) | ec << 23;
+                if (i % 8 > 3) a &= ~0u << random() % 23, b &= ~0u << random() % 23, c &= ~0u << random() % 23;
+            }
+            const float x = float_of(a), y = float_of(b), z = float_of(c);
+            wrong += bits(canonical(rounded_once(x, y, z))) != bits(canonical(std::fma(x, y, z)));
         }
-        const float x = float_of(a), y = float_of(b), z = float_of(c);
-        wrong += bits(canonical(fma_in_double(x, y, z))) != bits(canonical(std::fma(x, y, z)));
+        CHECK(wrong == 0);
     }
-    CHECK(wrong == 0);
 }
 
 TEST_CASE("halves: nearest, ties to even, finite if they were, and back exactly") {

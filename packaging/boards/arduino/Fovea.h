@@ -1,0 +1,3 @@
+// What a sketch includes.
+#pragma once
+#include "fovea/fovea.h"
