@@ -3,8 +3,10 @@
     ranks_test.py FOVEA DEMO_MODEL GOLDEN_FOLDER
 """
 import concurrent.futures
+import itertools
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -273,19 +275,24 @@ class Ranks(unittest.TestCase):
         self.assertEqual(len(lines), 1, said)
         self.assertIn("ranks: expected the same pass", lines[0])
 
-    def long(self, n):
-        """A job of minutes, and its ranks' processes."""
-        model = self.convert(DEMO, "--type", "f32")
-        job = subprocess.Popen([*MPIRUN, "-n", str(n), FOVEA, "bench", model, "-p", "8", "-n", "100", "--repeat", "1000",
-                                "--threads", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        self.addCleanup(self.end, job)
+    def children(self, job, n):
+        """The processes of a job's ranks, in their order."""
         children, end = [], time.monotonic() + 60
         while len(children) < n and time.monotonic() < end:
             found = subprocess.run(["ps", "--ppid", str(job.pid), "-o", "pid=,comm="], capture_output=True, text=True)
             lines = [line.split() for line in found.stdout.splitlines()]
             children = [int(pid) for pid, name in lines if name == os.path.basename(FOVEA)[:15]]
         self.assertEqual(len(children), n)
-        time.sleep(3)
+        return children
+
+    def long(self, n, mpirun=MPIRUN, seconds=3.0):
+        """A job of minutes, and its ranks' processes, so many seconds later."""
+        model = self.convert(DEMO, "--type", "f32")
+        job = subprocess.Popen([*mpirun, "-n", str(n), FOVEA, "bench", model, "-p", "8", "-n", "100", "--repeat", "1000",
+                                "--threads", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.addCleanup(self.end, job)
+        children = self.children(job, n)
+        time.sleep(seconds)
         return job, children
 
     @staticmethod
@@ -294,16 +301,74 @@ class Ranks(unittest.TestCase):
             job.terminate()
         job.communicate(timeout=60)
 
+    def ended(self, job, children, before):
+        """What was said at the end, within ten seconds, with nothing left."""
+        started = time.monotonic()
+        said = job.communicate(timeout=10)[1].decode()
+        self.assertNotEqual(job.returncode, 0)
+        while (left := [child for child in children if runs(child)]) and time.monotonic() < started + 10:
+            time.sleep(0.05)
+        self.assertEqual(left, [])
+        self.assertEqual(set(os.listdir("/dev/shm")) - before, set())
+        return said
+
     def test_death(self):
-        for victim in range(3):
-            job, children = self.long(3)
+        """The launcher names a rank that is killed, as it starts or computes. With -q it would not."""
+        moments = int(os.environ.get("FOVEA_DEATHS", "3"))
+        for victim, moment in itertools.product(range(3), range(moments)):
+            before = set(os.listdir("/dev/shm"))
+            job, children = self.long(3, MPIRUN[:1] + MPIRUN[2:], random.random() * 2)
             os.kill(children[victim], signal.SIGKILL)
-            started = time.monotonic()
+            with self.subTest(victim=victim, moment=moment):
+                said = self.ended(job, children, before)
+                self.assertEqual(said.count(f"process rank {victim} "), 1, said)
+                self.assertNotIn("fovea: ", said)
+
+    def test_silence(self):
+        for victim in range(3):
+            before = set(os.listdir("/dev/shm"))
+            job, children = self.long(3)
+            os.kill(children[victim], signal.SIGSTOP)
+            said = self.ended(job, children, before)
+            self.assertEqual(said.count("fovea: "), 1, said)
+            self.assertIn(f"fovea: rank {victim} on {socket.gethostname()}: expected a sign of life", said)
+
+    def test_batch_again(self):
+        """What was answered before a rank was killed stays, and another number of ranks goes on."""
+        asked, wanted = (os.path.join(self.folder.name, name) for name in ("many.jsonl", "many_wanted.jsonl"))
+        with open(asked, "w") as file:
+            for i in range(400):
+                print(json.dumps({"prompt": f"turn on lamp {i}", "max_tokens": 40, "ignore_eos": True}), file=file)
+        batch = ["run", DEMO, "--batch", asked, "--quiet", "--threads", "1", "-o"]
+        run([FOVEA, *batch, wanted])
+        with open(wanted, "rb") as file:
+            want = file.read()
+        for victim in range(3):
+            made = os.path.join(self.folder.name, f"many_{victim}.jsonl")
+            job = subprocess.Popen([*MPIRUN, "-n", "3", FOVEA, *batch, made], stderr=subprocess.PIPE)
+            self.addCleanup(self.end, job)
+            end = time.monotonic() + 60
+            while time.monotonic() < end and (not os.path.exists(made) or os.path.getsize(made) < 2000):
+                time.sleep(0.01)
+            os.kill(self.children(job, 3)[victim], signal.SIGKILL)
             job.communicate(timeout=10)
-            self.assertNotEqual(job.returncode, 0)
-            while (left := [child for child in children if runs(child)]) and time.monotonic() < started + 10:
-                time.sleep(0.05)
-            self.assertEqual(left, [])
+            with open(made, "rb") as file:
+                begun = file.read()
+            self.assertTrue(want.startswith(begun[:begun.rindex(b"\n") + 1]))
+            self.assertLess(len(begun), len(want))
+            ranks(2, *batch, made)
+            with open(made, "rb") as file:
+                self.assertEqual(file.read(), want)
+
+    def test_full_disk(self):
+        texts = os.path.join(self.folder.name, "full.jsonl")
+        with open(texts, "w") as file:
+            print(json.dumps({"prompt": "turn on the lamp"}), file=file)
+        for arguments in (["run", DEMO, "--batch", texts, "--quiet", "-o", "/dev/full"],
+                          ["logits", DEMO, "-p", "x", "-o", "/dev/full"]):
+            _, said = ranks(3, *arguments, want=1)
+            self.assertEqual(said.count("fovea: "), 1, said)
+            self.assertIn("fovea: /dev/full: ", said)
 
     def test_sleep(self):
         job, children = self.long(2)

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <memory>
 #include <stdexcept>
 #include <string_view>
@@ -16,6 +17,7 @@
 
 #include "host/base/error.h"
 #include "host/base/output_file.h"
+#include "host/base/unfinished.h"
 #include "host/model/leading.h"
 #include "tools/options/options.h"
 #include "tools/terminal/usage_error.h"
@@ -29,13 +31,17 @@ namespace {
 
 std::optional<host::Leading> leading;
 
-/// Processes that the launcher says it started, by variables of Open MPI, MPICH or, where it starts MPI's processes, Slurm.
+/// A number that the launcher hands its processes by a variable of one of these names.
+int launched(std::initializer_list<const char*> names, int otherwise) {
+    for (const char* name : names)
+        if (const char* n = std::getenv(name)) return std::atoi(n);
+    return otherwise;
+}
+
+/// Processes that the launcher says it started: Open MPI, MPICH or, where it starts MPI's processes, Slurm.
 int n_launched() {
-    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}) {
-        const bool counts = name != std::string_view("SLURM_NTASKS") || std::getenv("PMIX_RANK");
-        if (const char* n = std::getenv(name); n && counts) return std::atoi(n);
-    }
-    return 1;
+    const int n = launched({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}, 0);
+    return n ? n : std::getenv("PMIX_RANK") ? launched({"SLURM_NTASKS"}, 1) : 1;
 }
 
 /// The first rank's bytes, on all.
@@ -55,6 +61,26 @@ void be_silent() {
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nowhere, fd);
     close(nowhere);
 }
+
+/// Has a process that waits for others to start end in a line. Who they are MPI does not know by then.
+void limit_start() {
+    constexpr unsigned kSeconds = 60;
+    std::signal(SIGALRM, [](int) {
+        constexpr std::string_view kLine = "fovea: ranks: expected all to start within a minute, got fewer\n";
+        (void)!write(error_output, kLine.data(), kLine.size());
+        _exit(1);
+    });
+    // The first that says it ends the others.
+    alarm(kSeconds + static_cast<unsigned>(launched({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}, 0)));
+}
+
+/// Ends all ranks because one gives no sign. By a thread beside the one that computes.
+void end_by_silence(std::uint32_t rank) {
+    dprintf(error_output, "fovea: rank %u on %s: expected a sign of life each second, got none for %d\n", rank,
+            mpi->machine(rank).c_str(), ranks::MpiRanks::silence_seconds());
+    remove_unfinished_files();
+    ranks::MpiRanks::end_all(1);
+}
 #endif
 
 }  // namespace
@@ -62,11 +88,14 @@ void be_silent() {
 void join_ranks() {
     if (n_launched() < 2) return;
 #if FOVEA_MPI
+    limit_start();
     try {
-        mpi = std::make_unique<ranks::MpiRanks>();
+        mpi = std::make_unique<ranks::MpiRanks>(end_by_silence);
     } catch (const std::runtime_error& error) {
         throw host::Error(error.what());
     }
+    alarm(0);
+    std::signal(SIGALRM, SIG_DFL);
     if (mpi->ranks().n_ranks < 2) return mpi.reset();
     host::use_ranks(&mpi->ranks());
     if (mpi->ranks().rank) be_silent();
