@@ -27,7 +27,7 @@ enum class Part : unsigned {
     states = 262144,        // recurrent layers, their states in caches, and marks; gates of attention's output
     rows = 524288,          // steps of vectors in place of tokens, their positions and spans
     samplers = 1048576,     // DRY, top-n-sigma, typical sampling, XTC, Mirostat
-    known_sets = 2097152,   // speed of forms that can be read in many ways, over vocabularies of 4,096 tokens and more
+    known_sets = 2097152,   // speed: long texts' tokens, forms that can be read in many ways over 4,096 tokens and more
     plain_parts = 4194304,  // tokenize_around: texts of which parts have no special tokens
 };
 

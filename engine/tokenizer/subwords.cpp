@@ -1,6 +1,7 @@
 #include "engine/tokenizer/subwords.h"
 
 #include <cstring>
+#include "engine/format/parts.h"
 #include "engine/format/utf8.h"
 
 namespace fovea {
@@ -33,6 +34,7 @@ public:
 
     void merge_all() noexcept {
         if (n_ < 2) return;
+        if (has(Part::known_sets) && n_ <= kFew) return merge_few();
         for (std::uint32_t i = 0; i < n_; ++i) rank(i);
         for (std::uint32_t node = n_ - 1; node > 0; --node) play(node);
         for (std::uint32_t best = winner_[1]; rank_[best] != kNoId; best = winner_[1]) {
@@ -102,6 +104,31 @@ private:
         rank_[left] = merge ? merge->rank : kNoId;
     }
 
+    /// Symbols stay side by side, and the lowest rank is found by looking at all: faster than a tournament if they are few.
+    void merge_few() noexcept {
+        std::uint32_t* const merged = winner_;
+        const auto look = [&](std::uint32_t left) {
+            const TokenizerMerge* merge = left + 1 < n_ ? tables_.merge(id_[left], id_[left + 1]) : nullptr;
+            rank_[left] = merge ? merge->rank : kNoId;
+            merged[left] = merge ? merge->merged : kNoId;
+        };
+        for (std::uint32_t i = 0; i < n_; ++i) look(i);
+        for (;;) {
+            std::uint32_t best = 0;
+            for (std::uint32_t i = 1; i < n_; ++i) best = rank_[i] < rank_[best] ? i : best;
+            if (rank_[best] == kNoId) return;
+            id_[best] = merged[best];
+            --n_;
+            for (std::uint32_t i = best + 1; i < n_; ++i) {
+                id_[i] = id_[i + 1];
+                rank_[i] = rank_[i + 1];
+                merged[i] = merged[i + 1];
+            }
+            look(best);
+            if (best > 0) look(best - 1);
+        }
+    }
+
     /// The winner of the match at a tournament's node: the lower rank, the leftmost of equals.
     void play(std::uint64_t node) noexcept {
         const auto entrant = [&](std::uint64_t i) { return i < n_ ? winner_[i] : static_cast<std::uint32_t>(i - n_); };
@@ -116,6 +143,8 @@ private:
             if (winner_[node] == before && before != symbol) return;
         }
     }
+
+    static constexpr std::uint32_t kFew = 32;
 
     const Tables& tables_;
     std::uint32_t capacity_, n_ = 0;

@@ -19,6 +19,11 @@ public:
     }
     [[nodiscard]] std::uint64_t n() const noexcept { return n_; }
     void go_back(std::uint64_t n) noexcept { n_ = n; }
+    /// The ids put after the first n; none if there was no room for all of them.
+    [[nodiscard]] std::span<const Token> since(std::uint64_t n) const noexcept {
+        if (overflow()) return {};
+        return tokens_.subspan(static_cast<std::size_t>(n), static_cast<std::size_t>(n_ - n));
+    }
     [[nodiscard]] bool overflow() const noexcept { return n_ > tokens_.size(); }
 
 private:

@@ -4,6 +4,7 @@
 
 #include "engine/format/parts.h"
 #include "engine/tokenizer/automaton.h"
+#include "engine/tokenizer/known_words.h"
 #include "engine/tokenizer/rewrite.h"
 #include "engine/tokenizer/subwords.h"
 #include "engine/tokenizer/text.h"
@@ -107,17 +108,38 @@ struct TextPiece {
     }
 };
 
+constexpr std::uint64_t kMost = ~std::uint64_t{0};
+
+std::uint64_t times(std::uint64_t a, std::uint64_t b) noexcept { return b != 0 && a > kMost / b ? kMost : a * b; }
+std::uint64_t plus(std::uint64_t a, std::uint64_t b) noexcept { return a > kMost - b ? kMost : a + b; }
+
+/// For byte-pair encoding and unigrams; a word's pieces need no room.
+std::uint64_t word_bytes(const TokenizerHeader& header, std::uint64_t n_symbols) noexcept {
+    switch (static_cast<TokenizerModel>(header.model)) {
+        case TokenizerModel::bpe: return times(n_symbols, kBytesPerSymbol);
+        case TokenizerModel::unigram: return plus(times(n_symbols, 2), unigram_window_bytes(header.max_token_bytes));
+        default: return 0;
+    }
+}
+/// For a text's longest word, and known words. With byte-pair encoding both share the room.
+std::uint64_t symbol_bytes(const TokenizerHeader& header, std::uint64_t text_bytes) noexcept {
+    const std::uint64_t longest = word_bytes(header, times(text_bytes, header.token_growth));
+    const bool shares = static_cast<TokenizerModel>(header.model) == TokenizerModel::bpe;
+    return shares ? longest : plus(longest, KnownWordsOrNone::bytes_for(text_bytes));
+}
+
 /// Takes pieces through the steps one after the other, depth first: nothing is kept but the rewritten texts on the way
 /// to the current word.
 class Splitter {
 public:
-    Splitter(const Tables& tables, const TokenizeOptions& options, std::span<std::byte> symbols, std::span<char> texts,
-             std::span<Token> tokens) noexcept
+    Splitter(const Tables& tables, const TokenizeOptions& options, std::span<std::byte> symbols,
+             std::uint64_t text_bytes, std::span<char> texts, std::span<Token> tokens) noexcept
         : tables_(tables),
           classes_(tables.classes),
           characters_(tables.characters),
           added_(tables, classes_, options.parse_special),
           symbols_(symbols),
+          known_(symbols, text_bytes),
           texts_(texts),
           sink_(tokens) {}
 
@@ -130,7 +152,18 @@ public:
     }
 
     /// False if a table's promise about sizes does not hold.
-    [[nodiscard]] bool run(TextPiece piece, std::size_t step_index) noexcept {
+    [[nodiscard]] bool run(const TextPiece& piece, std::size_t step_index) noexcept {
+        const bool is_rewritten = step_index < tables_.steps.size() && rewrites(tables_.steps[step_index]);
+        return has(Part::known_sets) && !is_rewritten ? pass_on(piece, step_index) : run_rewritten(piece, step_index);
+    }
+
+private:
+    [[nodiscard]] bool pass_on(const TextPiece& piece, std::size_t step_index) noexcept {
+        if (piece.text.empty()) return true;
+        return step_index == tables_.steps.size() ? put_word(piece.text) : cut(piece, step_index);
+    }
+    /// A piece that a step changes is a copy, which would cost the others more than their step does.
+    [[nodiscard]] bool run_rewritten(TextPiece piece, std::size_t step_index) noexcept {
         const std::span<char> room = texts_;
         std::size_t n_kept = 0;  // of the room, where the piece lies once it is rewritten
         for (; step_index < tables_.steps.size() && rewrites(tables_.steps[step_index]); ++step_index) {
@@ -147,14 +180,11 @@ public:
             if (n_kept) std::memmove(room.data(), out.text().data(), n_kept);
             piece.text = {room.data(), n_kept};
         }
-        if (piece.text.empty()) return true;
         texts_ = room.subspan(n_kept);
-        const bool done = step_index == tables_.steps.size() ? put_word(piece.text) : cut(piece, step_index);
+        const bool done = pass_on(piece, step_index);
         texts_ = room;
         return done;
     }
-
-private:
     /// Whether a step that takes characters away took the first. A text then does not begin where it began, as the
     /// `tokenizers` package sees it.
     static bool drops_start(const TokenizerStep& step, std::string_view before, std::string_view after) noexcept {
@@ -164,9 +194,23 @@ private:
     }
 
     [[nodiscard]] bool put_word(std::string_view word) noexcept {
+        if (!has(Part::known_sets)) return put_new_word(word, symbols_);
+        if (known_.put(word, sink_)) return true;
+        const std::uint64_t n_before = sink_.n();
+        const std::uint64_t n_symbols = word_bytes(*tables_.header, word.size());
+        if (n_symbols > known_.n_before()) {  // more than half of the text
+            const bool done = put_new_word(word, symbols_);
+            known_.forget();
+            return done;
+        }
+        if (!put_new_word(word, symbols_.first(known_.n_before()))) return false;
+        known_.keep(word, sink_.since(n_before));
+        return true;
+    }
+    [[nodiscard]] bool put_new_word(std::string_view word, std::span<std::byte> symbols) noexcept {
         if (has(Part::unigram) && tables_.model() == TokenizerModel::unigram)
-            return put_unigram(tables_, word, symbols_, sink_);
-        if (!has(Part::word_piece) || !tables_.is_word_piece()) return put_byte_pairs(tables_, word, symbols_, sink_);
+            return put_unigram(tables_, word, symbols, sink_);
+        if (!has(Part::word_piece) || !tables_.is_word_piece()) return put_byte_pairs(tables_, word, symbols, sink_);
         put_word_pieces(tables_, word, sink_);
         return true;
     }
@@ -282,26 +326,12 @@ private:
     Classes classes_, characters_;
     AddedTokens added_;
     std::span<std::byte> symbols_;
+    [[no_unique_address]] KnownWordsOrNone known_;
     std::span<char> texts_;  // what is free of the room for rewritten texts
     TokenSink sink_;
     // Whether the part has no added tokens.
     [[no_unique_address]] std::conditional_t<has(Part::plain_parts), bool, LeftOut<bool>> is_plain_ = false;
 };
-
-constexpr std::uint64_t kMost = ~std::uint64_t{0};
-
-std::uint64_t times(std::uint64_t a, std::uint64_t b) noexcept { return b != 0 && a > kMost / b ? kMost : a * b; }
-std::uint64_t plus(std::uint64_t a, std::uint64_t b) noexcept { return a > kMost - b ? kMost : a + b; }
-
-/// For byte-pair encoding and unigrams; a word's pieces need no room.
-std::uint64_t symbol_bytes(const TokenizerHeader& header, std::uint64_t text_bytes) noexcept {
-    const std::uint64_t n_symbols = times(text_bytes, header.token_growth);
-    switch (static_cast<TokenizerModel>(header.model)) {
-        case TokenizerModel::bpe: return times(n_symbols, kBytesPerSymbol);
-        case TokenizerModel::unigram: return plus(times(n_symbols, 2), unigram_window_bytes(header.max_token_bytes));
-        default: return 0;
-    }
-}
 
 /// Checks the scratch of a call with texts of at most `text_bytes`.
 Status check_room(const Tables& tables, const Tokenizer& tokenizer, std::uint64_t text_bytes,
@@ -321,7 +351,7 @@ Splitter make_splitter(const Tables& tables, const TokenizeOptions& options, std
                        std::span<std::byte> scratch, std::span<Token> tokens) noexcept {
     const auto symbols = scratch.first(static_cast<std::size_t>(symbol_bytes(*tables.header, text_bytes)));
     const auto rest = scratch.subspan(symbols.size());
-    return {tables, options, symbols, {reinterpret_cast<char*>(rest.data()), rest.size()}, tokens};
+    return {tables, options, symbols, text_bytes, {reinterpret_cast<char*>(rest.data()), rest.size()}, tokens};
 }
 
 Status finish(const TokenSink& sink, std::span<Token> tokens, std::size_t& n_tokens) noexcept {

@@ -1,4 +1,5 @@
 // fovea tokenize: a text's ids, and the text of ids.
+#include <ctime>
 #include <sstream>
 
 #include "convert/open/open.h"
@@ -12,7 +13,7 @@ struct IdsOptions {
     CommonOptions common;
     std::string model, file, lines;
     std::optional<std::string> text, pair, ids;
-    bool special = false, pieces = false;
+    bool special = false, pieces = false, speed = false;
 };
 
 /// An id's bytes, as they stand in a text; what is no UTF-8 as "<0xE2>".
@@ -74,19 +75,35 @@ void print_text(const IdsOptions& options, const Tokenizer& tokenizer, const std
         std::printf("%s\n", text.c_str());
 }
 
-/// A line of JSON each, a string; a line of answer each.
-void print_each_line(const IdsOptions& options, const host::Opened& opened) {
-    std::istringstream lines(read_text_file(options.lines));
-    std::size_t number = 0;
+/// The texts of a file with a JSON string on each line.
+std::vector<std::string> read_lines(const std::string& path) {
+    std::istringstream lines(read_text_file(path));
+    std::vector<std::string> texts;
     for (std::string text; std::getline(lines, text);) {
         const Json line = read_json(text);
-        ++number;
         if (!line.is_string())
-            throw host::Error(options.lines + ": line " + std::to_string(number) + ": expected a JSON string, got " +
+            throw host::Error(path + ": line " + std::to_string(texts.size() + 1) + ": expected a JSON string, got " +
                               text.substr(0, 40));
-        print_ids(options, opened.tokenizer,
-                  {opened.tokens(line.get<std::string>(), {.parse_special = options.special}), {}});
+        texts.push_back(line.get<std::string>());
     }
+    return texts;
+}
+
+/// CPU time: the verb has one thread, and what else the machine does takes none of it.
+void print_speed(const IdsOptions& options, const host::Opened& opened, const std::vector<std::string>& texts) {
+    std::size_t n_bytes = 0, n_tokens = 0;
+    const std::clock_t begin = std::clock();
+    for (const std::string& text : texts) {
+        n_bytes += text.size();
+        n_tokens += opened.tokens(text, {.parse_special = options.special}).size();
+    }
+    const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+    if (options.common.json)
+        std::printf("%s\n", Json{{"n_bytes", n_bytes}, {"n_tokens", n_tokens}, {"seconds", seconds}}.dump().c_str());
+    else
+        std::printf("%s bytes, %s tokens, %.3f s, %.1f MB/s\n", with_separators(n_bytes).c_str(),
+                    with_separators(n_tokens).c_str(), seconds,
+                    static_cast<double>(n_bytes) / 1e6 / std::max(seconds, 1e-9));
 }
 
 void tokenize(IdsOptions& options) {
@@ -96,6 +113,7 @@ void tokenize(IdsOptions& options) {
     if (n_given > 1) throw UsageError("-p, -f, --jsonl, --decode: expected one of them, got several");
     if (options.pair && !options.text && options.file.empty())
         throw UsageError("--pair: expected with -p or -f, got neither");
+    if (options.speed && options.ids) throw UsageError("--speed: expected with -p, -f or --jsonl, got --decode");
     need_model(options.model);
     settle(options.common);
     const convert::OpenedTokenizer in_use = convert::open_tokenizer(options.model);
@@ -105,14 +123,16 @@ void tokenize(IdsOptions& options) {
         for (std::string line; read_input_line(line);) print_text(options, tokenizer, line);
     else if (options.ids)
         print_text(options, tokenizer, *options.ids);
-    else if (!options.lines.empty())
-        print_each_line(options, opened);
     else {
-        const std::string text = options.text ? *options.text : read_text_file(options.file);
+        const std::vector<std::string> texts =
+            !options.lines.empty() ? read_lines(options.lines)
+                                   : std::vector{options.text ? *options.text : read_text_file(options.file)};
+        if (options.speed) return print_speed(options, opened, texts);
         const TokenizeOptions how{.parse_special = options.special};
-        print_ids(
-            options, tokenizer,
-            options.pair ? opened.tokens(text, *options.pair, how) : host::TokenizedPair{opened.tokens(text, how), {}});
+        for (const std::string& text : texts)
+            print_ids(options, tokenizer,
+                      options.pair ? opened.tokens(text, *options.pair, how)
+                                   : host::TokenizedPair{opened.tokens(text, how), {}});
     }
 }
 
@@ -130,6 +150,7 @@ void add_tokenize(CLI::App& app) {
         verb.text("--decode", o.ids, "the text of these ids (- reads a list from each line)", "IDS");
         verb.flag("--special", o.special, "read <|name|> in the text as that special token, and show it with --decode");
         verb.flag("--pieces", o.pieces, "the bytes that each id stands for, beside it");
+        verb.flag("--speed", o.speed, "print the CPU time that the texts take instead of their ids");
         verb.common(o.common);
     };
     add_verb<IdsOptions>(app, "tokenize", "A text's token ids on one line, or the text of ids", tokenize, declare);

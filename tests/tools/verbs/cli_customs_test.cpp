@@ -132,6 +132,11 @@ TEST_CASE("customs: tokenize names each token's piece, of a tokenizer without a 
     }
     CHECK(pieces == "<s> " + text);
     CHECK(output_of({"tokenize", llama, "--decode", ids}) == text + "\n");
+    const json speed = json::parse(output_of({"tokenize", llama, "-p", text, "--speed", "--json"}));
+    CHECK(speed["n_bytes"] == text.size());
+    CHECK(speed["n_tokens"] == object["n_tokens"]);
+    CHECK(speed["seconds"] >= 0.0);
+    check_refused({"tokenize", llama, "--decode", "1", "--speed"}, 2, "--speed: expected with -p, -f or --jsonl, got ");
     check_refused({"tokenize", llama, "--decode", "1 99999"}, 1, "--decode: expected ids below ");
     check_refused({"tokenize", llama, "--decode", "x"}, 2, "--decode: expected ids, got x");
 }
