@@ -7,7 +7,7 @@ namespace fovea {
 
 void settle_afmoe(const Gguf& file, const std::string& prefix, GgufConfig& config) {
     settle_gemma(file, prefix, config);
-    for (std::uint32_t i = 0; i < config.stack.n_blocks; ++i) config.stack.blocks[i].attention.output_gate = true;
+    for (std::uint32_t i = 0; i < config.stack.n_blocks; ++i) config.stack.blocks[i].attention.output_gate = OutputGate::sigmoid;
     settle_routed(file, prefix, config);
 }
 
