@@ -30,7 +30,7 @@ void read_afmoe(const Fields& fields, const std::string&, HfConfig& result) {
         stack.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(stack.d_model)));
     block.norm_place = NormPlace::both;
     block.attention.query_key_norm = Norm::rms;
-    block.attention.output_gate = true;
+    block.attention.output_gate = OutputGate::sigmoid;
     set_biases(block.attention, fields.flag_or("attention_bias", false));
     Block experts = block;
     const RoutingNames names{.n_experts = "num_experts", .n_shared = "num_shared_experts", .scale = "route_scale"};

@@ -1,6 +1,6 @@
 // DeepSeek 2 and 3 (DeepSeek-AI 2024): latent attention, first layers without experts, then many small experts and shared ones,
 // which 2 chooses by probabilities, 3 by sigmoids and a learned bias; both maybe only among a few groups of experts.
-// GLM 4.7 Flash (Zhipu 2026) is 3 with other defaults. Youtu-LLM (Tencent 2025) has that attention and no experts, as MiniCPM 3 has
+// GLM 4.7 Flash (Zhipu 2026) and Sarvam's larger model (Sarvam AI 2026) are 3 with other defaults. Youtu-LLM (Tencent 2025) has that attention and no experts, as MiniCPM 3 has
 // (OpenBMB 2024), with MiniCPM's factors.
 #include <cmath>
 
@@ -19,6 +19,9 @@ constexpr ModelType kDeepseekTypes[] = {
     {"glm4_moe_lite",
      R"({"max_position_embeddings": 202752, "num_experts_per_tok": 4, "n_shared_experts": 1, "n_group": 1,
          "topk_group": 1, "norm_topk_prob": true, "routed_scaling_factor": 1.8, "rms_norm_eps": 1e-5})"},
+    {"sarvam_mla",
+     R"({"max_position_embeddings": 4096, "num_experts_per_tok": 8, "n_shared_experts": 1, "n_group": 1,
+         "topk_group": 1, "norm_topk_prob": true, "routed_scaling_factor": 2.5, "first_k_dense_replace": 1})"},
     {"youtu", R"({"max_position_embeddings": 131072, "tie_word_embeddings": true})"},
     {"minicpm3",
      R"({"max_position_embeddings": 32768, "tie_word_embeddings": true, "rms_norm_eps": 1e-5, "scale_emb": 12,
@@ -92,11 +95,26 @@ void read_deepseek_choice(const Fields& fields, bool is_third, Block& block) {
     if (method != "greedy") read_expert_groups(fields, names, block);
 }
 
+/// Sarvam's published files have other names, and head_dim for what is cached.
+Fields without_sarvam_names(const Fields& all) {
+    Fields fields = all.with("head_dim", nullptr);
+    for (const auto& [theirs, usual] :
+         {std::pair{"num_experts", "n_routed_experts"}, {"num_shared_experts", "n_shared_experts"}})
+        if (all.has(theirs)) fields = fields.with(usual, all.json()[theirs]);
+    if (!all.has("rope_scaling")) return fields;
+    const Fields scaling = all.object("rope_scaling");
+    if (scaling.text_or("type", scaling.text_or("rope_type", "")) != "deepseek_yarn") return fields;
+    return fields.with("rope_scaling", scaling.with("type", "yarn").with("rope_type", "yarn").json());
+}
+
 void read_deepseek(const Fields& all_fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
-    const bool is_lite = type == "glm4_moe_lite", is_third = type == "deepseek_v3" || is_lite;
+    const bool is_lite = type == "glm4_moe_lite", is_sarvam = type == "sarvam_mla",
+               is_third = type == "deepseek_v3" || is_lite || is_sarvam;
     // Without a list all its layers but the first have experts.
-    const Fields fields = is_lite ? all_fields.with("first_k_dense_replace", 1u) : all_fields;
+    const Fields fields = is_lite     ? all_fields.with("first_k_dense_replace", 1u)
+                          : is_sarvam ? without_sarvam_names(all_fields)
+                                      : all_fields;
     // Its class makes positions of head_dim where a file has it; the second's does not.
     if (const std::uint32_t turns = fields.count("qk_rope_head_dim");
         is_third && fields.has("head_dim") && fields.count("head_dim") != turns)

@@ -1,6 +1,7 @@
 // Gemma 4's text model (Gemma Team 2026): windows and full layers with heads of their own width, values that are
 // normed, last layers that read keys and values of earlier ones, and an input of each token to every layer; without that input
-// in its unified models.
+// in its unified models. Or experts beside the feed-forward part, which is the shared one then.
+#include <algorithm>
 #include <cmath>
 
 #include "convert/families/llama_names.h"
@@ -33,6 +34,16 @@ constexpr auto kGemma4Names = kLlamaNames.with({
     {Role::layer_output, "#per_layer_projection.weight"},
     {Role::layer_output_norm, "#post_per_layer_input_norm.weight"},
     {Role::layer_scale, "#layer_scalar"},
+    {Role::router_norm, "#router.scale"},
+    {Role::router, "#router.proj.weight"},
+    {Role::expert_scale, "#router.per_expert_scale"},
+    {Role::expert_norm, "#pre_feedforward_layernorm_2.weight"},
+    {Role::expert_up, "#experts.*.up_proj.weight", Within::alone, "#experts.*.gate_proj.weight"},
+    {Role::expert_down, "#experts.*.down_proj.weight"},
+    {Role::expert_post_norm, "#post_feedforward_layernorm_2.weight"},
+    {Role::shared_up, "#mlp.up_proj.weight", Within::alone, "#mlp.gate_proj.weight"},
+    {Role::shared_down, "#mlp.down_proj.weight"},
+    {Role::shared_post_norm, "#post_feedforward_layernorm_1.weight"},
 });
 
 /// Full layers are the last of six if no field says which.
@@ -64,12 +75,23 @@ void read_heads(const Fields& fields, std::uint32_t layer, bool has_window, Bloc
                       "a divisor of num_attention_heads, " + std::to_string(block.attention.n_heads));
 }
 
+/// The feed-forward part becomes the one that all rows add to their experts.
+void read_gemma4_experts(const Fields& fields, Block& block) {
+    constexpr std::uint32_t kMost = kMaxExpertsUsed;
+    block.experts.shared_d_ff = block.feed.d_ff;
+    block.feed.d_ff = fields.count("moe_intermediate_size", 1, kMaxWidth);
+    block.experts.n = static_cast<std::uint16_t>(fields.count("num_experts", 1, kMaxExperts));
+    block.experts.n_used =
+        static_cast<std::uint8_t>(fields.count("top_k_experts", 1, std::min<std::uint32_t>(kMost, block.experts.n)));
+    block.experts.normalize = block.experts.own_norms = true;
+}
+
 void read_gemma4(const Fields& all_fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
     const bool is_unified = type == "gemma4_unified_text";  // whose class has no such fields
     const Fields fields =
         is_unified ? all_fields.with("hidden_size_per_layer_input", 0u).with("enable_moe_block", false) : all_fields;
-    for (const char* name : {"enable_moe_block", "attention_bias"}) refuse_true(fields, name);
+    refuse_true(fields, "attention_bias");
     // "vision" concerns only pictures' tokens, which a text has none of.
     if (fields.has("use_bidirectional_attention") && fields.text("use_bidirectional_attention") != "vision")
         fields.refuse("use_bidirectional_attention", "null or vision");
@@ -103,6 +125,7 @@ void read_gemma4(const Fields& all_fields, const std::string& type, HfConfig& re
         own.attention.shared_keys = i >= stack.n_layers - n_shared;
         own.attention.value_norm = !own.attention.shared_keys;
         if (own.attention.shared_keys && wide) own.feed.d_ff *= 2;
+        if (fields.flag_or("enable_moe_block", false)) read_gemma4_experts(fields, own);
         read_heads(fields, i, windowed[i], own);
         if (windowed[i]) own.attention.window = fields.count("sliding_window");
         if (values_are_keys && !windowed[i]) result.names[{Role::value, i}] = "#self_attn.k_proj.weight";

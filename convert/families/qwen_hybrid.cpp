@@ -62,19 +62,6 @@ std::vector<bool> recurrent_layers(const Fields& fields, std::uint32_t n_layers)
     return all_but_every(fields.count_or("full_attention_interval", 4), n_layers);
 }
 
-RecurrentShape read_delta(const Fields& fields) {
-    RecurrentShape r{.n_heads = fields.count("linear_num_value_heads", 1, kMaxHeads),
-                     .n_key_heads = fields.count("linear_num_key_heads", 1, kMaxHeads),
-                     .key_dim = fields.count("linear_key_head_dim", 1, kMaxWidth),
-                     .value_dim = fields.count("linear_value_head_dim", 1, kMaxWidth),
-                     .kind = Recurrence::delta,
-                     .n_taps = static_cast<std::uint8_t>(fields.count("linear_conv_kernel_dim", 1, kMaxTaps)),
-                     .shared_norm = true};
-    if (r.n_heads % r.n_key_heads) fields.refuse("linear_num_value_heads", "a multiple of linear_num_key_heads");
-    r.n_norm_groups = r.n_heads;
-    return r;
-}
-
 void read_hybrid(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
     const bool is_next = type == "qwen3_next", has_experts = type != "qwen3_5_text";
@@ -82,7 +69,7 @@ void read_hybrid(const Fields& fields, const std::string& type, HfConfig& result
     if (block.feed.activation != Activation::silu) fields.refuse("hidden_act", "silu");
     refuse_true(fields, "attention_bias");
     block.attention.query_key_norm = Norm::rms;
-    block.attention.output_gate = true;
+    block.attention.output_gate = OutputGate::sigmoid;
     stack.recurrent = read_delta(fields);
     if (is_next)
         result.recurrent_rows = {

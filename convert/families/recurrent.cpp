@@ -1,6 +1,9 @@
 #include "convert/families/recurrent.h"
 
+#include <algorithm>
 #include <limits>
+
+#include "host/base/error.h"
 
 namespace fovea {
 namespace {
@@ -81,6 +84,52 @@ void read_mamba(const Fields& fields, const MambaNames& names, HfConfig& result)
     r.input_bias = r.output_bias = fields.flag_or(names.bias, false);
     result.recurrent_rows = {{{Role::recurrent_value, Role::recurrent_gate}},
                              {{Role::recurrent_step_down, Role::recurrent_key, Role::recurrent_query}}};
+}
+
+RecurrentShape read_delta(const Fields& fields) {
+    RecurrentShape r{.n_heads = fields.count("linear_num_value_heads", 1, kMaxHeads),
+                     .n_key_heads = fields.count("linear_num_key_heads", 1, kMaxHeads),
+                     .key_dim = fields.count("linear_key_head_dim", 1, kMaxWidth),
+                     .value_dim = fields.count("linear_value_head_dim", 1, kMaxWidth),
+                     .kind = Recurrence::delta,
+                     .n_taps = static_cast<std::uint8_t>(fields.count("linear_conv_kernel_dim", 1, kMaxTaps)),
+                     .shared_norm = true};
+    if (r.n_heads % r.n_key_heads) fields.refuse("linear_num_value_heads", "a multiple of linear_num_key_heads");
+    r.n_norm_groups = r.n_heads;
+    return r;
+}
+
+void join_kernels(const HfConfig&, Safetensors& files) {
+    constexpr std::string_view kFirst = "q_conv1d.weight";
+    std::vector<std::string> modules;
+    for (const auto& [name, tensor] : files.tensors)
+        if (name.ends_with("." + std::string(kFirst))) modules.push_back(name.substr(0, name.size() - kFirst.size()));
+    for (const std::string& module : modules) {
+        SourceTensor joined;
+        std::vector<std::byte> bytes;
+        for (const char part : {'q', 'k', 'v'}) {
+            const std::string name = module + part + std::string(kFirst.substr(1));
+            const auto found = files.tensors.find(name);
+            const bool first = part == 'q';
+            const auto refuse = [&](const std::string& got) {
+                throw host::Error(files.files.front().string() + ": tensor " + name +
+                                  ": expected a kernel like that of queries, got " + got);
+            };
+            if (found == files.tensors.end()) refuse("none");
+            const SourceTensor& tensor = found->second;
+            if (!tensor.data || tensor.shape.size() < 2 || !tensor.added.empty()) refuse("another tensor");
+            if (first) joined = tensor;
+            if (tensor.dtype != joined.dtype ||
+                !std::equal(tensor.shape.begin() + 1, tensor.shape.end(), joined.shape.begin() + 1, joined.shape.end()))
+                refuse("another shape or type");
+            if (!first) joined.shape[0] += tensor.shape[0];
+            bytes.insert(bytes.end(), tensor.data, tensor.data + tensor.bytes);
+            files.tensors.erase(found);
+        }
+        joined.bytes = bytes.size();
+        joined.data = files.copies.emplace_back(std::move(bytes)).data();
+        files.tensors.emplace(module + "conv1d.weight", std::move(joined));
+    }
 }
 
 void refuse_other_activation(const Fields& fields, const char* name) {

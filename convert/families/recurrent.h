@@ -32,6 +32,12 @@ void read_mamba2(const Fields& fields, const MambaNames& names, HfConfig& result
 /// Gives it Mamba's (Gu and Dao 2023).
 void read_mamba(const Fields& fields, const MambaNames& names, HfConfig& result);
 
+/// The gated delta rule by the linear_* fields of Qwen 3 Next (Yang et al. 2025).
+[[nodiscard]] RecurrentShape read_delta(const Fields& fields);
+
+/// Makes the kernels of queries, keys and values of each layer one tensor, conv1d.weight, where they are three.
+void join_kernels(const HfConfig& config, Safetensors& files);
+
 /// The tensors of both, in a module of that name.
 #define FOVEA_MAMBA_NAMES(module)                                                                              \
     {Role::recurrent_query, module ".x_proj.weight", Within::joined},                                          \

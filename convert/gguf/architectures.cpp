@@ -29,6 +29,13 @@ constexpr TensorName kFalconNorms[] = {{Role::attention_norm, "#attn_norm_2.weig
                                        {Role::feed_forward_norm, "#attn_norm.weight"}};
 constexpr TensorName kSubNorms[] = {{Role::attention_post_norm, "#attn_sub_norm.weight"},
                                     {Role::feed_forward_post_norm, "#ffn_sub_norm.weight"}};
+constexpr TensorName kNormsApart[] = {{Role::router_norm, "#ffn_gate_inp.scale"},
+                                      {Role::expert_scale, "#ffn_down_exps.scale"},
+                                      {Role::expert_norm, "#pre_ffw_norm_2.weight"},
+                                      {Role::expert_post_norm, "#post_ffw_norm_2.weight"},
+                                      {Role::shared_post_norm, "#post_ffw_norm_1.weight"},
+                                      {Role::shared_up, "#ffn_up.weight", Within::alone, "#ffn_gate.weight"},
+                                      {Role::shared_down, "#ffn_down.weight"}};
 constexpr TensorName kLatent[] = {
     {Role::query_down, "#attn_q_a.weight"},   {Role::query_down_norm, "#attn_q_a_norm.weight"},
     {Role::key, "#attn_kv_a_mqa.weight"},     {Role::latent_norm, "#attn_kv_a_norm.weight"},
@@ -151,7 +158,9 @@ constexpr GgufFamily kGgufFamilies[] = {
      .windows = one_in,
      .period = 6,
      .plain_windows = true,
+     .experts = true,
      .keys = kOfLayers,
+     .names = kNormsApart,
      .settle = settle_gemma4},
     {.architecture = "gemma-embedding",
      .norm_place = NormPlace::both,
@@ -246,6 +255,11 @@ constexpr GgufFamily kGgufFamilies[] = {
      .settle = settle_cohere},
     {.architecture = "smollm3", .halves = false, .settle = settle_smollm3},
     {.architecture = "arcee", .halves = false, .activation = Activation::relu2, .gated = false},
+    {.architecture = "apertus",
+     .activation = Activation::none,
+     .gated = false,
+     .head_norm = Norm::rms,
+     .settle = settle_apertus},
     {.architecture = "seed_oss", .names = kPostNorms},
     {.architecture = "nemotron", .norm = Norm::layer, .activation = Activation::relu2, .gated = false},
     {.architecture = "bitnet", .norm_place = NormPlace::within, .names = kSubNorms},

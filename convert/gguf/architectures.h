@@ -27,6 +27,7 @@ struct GgufConfig {
     bool subtracts_labels = false;           ///< the classifier's row is the first of the file's less its second
     std::array<Rope, kMaxBlocks> ropes;      ///< of each block that rotates
     std::vector<float> slopes;               ///< if positions are ALiBi
+    std::vector<std::vector<float>> xielu;   ///< of each layer, if its activation is that
     const GgufFamily* family = nullptr;
     std::vector<RecurrentRows> recurrent_rows;  ///< as HfConfig has them
     std::uint32_t n_relative_buckets = 0;       ///< if positions are relative

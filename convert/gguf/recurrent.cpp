@@ -162,7 +162,7 @@ void settle_qwen35(const Gguf& file, const std::string& prefix, GgufConfig& conf
     for (std::size_t i = 0; i < layers.size(); ++i) {
         AttentionShape& a = layers[i].block.attention;
         a.query_key_norm = Norm::rms;
-        a.output_gate = true;
+        a.output_gate = OutputGate::sigmoid;
         if (period == 0 || (i + 1) % period) layers[i] = {recurrent_block(layers[i].block), {}, {}};
     }
     set_gguf_layers(file, prefix + "full_attention_interval", layers, config);

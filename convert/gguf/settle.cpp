@@ -193,7 +193,8 @@ void settle_gemma4(const Gguf& file, const std::string& prefix, GgufConfig& conf
             b.attention.rotary_dim = file.count_or(prefix + "rope.dimension_count_swa", b.attention.head_dim);
             layers[i].rope = windows;
         }
-        b.feed.d_ff = d_ff[i];
+        (b.experts.n ? b.experts.shared_d_ff : b.feed.d_ff) = d_ff[i];
+        b.experts.normalize = b.experts.own_norms = b.experts.n != 0;
         b.attention.n_kv_heads = n_kv_heads[i];
         b.attention.softmax_scale = 1.0f;
         b.inputs.layer_scale = true;

@@ -99,6 +99,8 @@ void settle_routed(const Gguf& file, const std::string& prefix, GgufConfig& conf
 void settle_ernie_moe(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// Windows may have a rotary base of their own, besides.
 void settle_exaone_moe(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// xIELU, each layer with numbers of its own.
+void settle_apertus(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// Embeddings are scaled, and attention's output has a gate.
 void settle_afmoe(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// Queries and keys are normed behind their rotation; beside experts there is a shared one.

@@ -1,13 +1,44 @@
 // Architectures that came after those of settle.cpp.
 #include <cmath>
+#include <cstring>
 
+#include "convert/families/xielu.h"
 #include "convert/gguf/settle.h"
 
 namespace fovea {
+namespace {
+
+/// A number for each layer; one for all is there as often.
+std::vector<float> numbers_of_layers(const Gguf& file, const std::string& key, std::uint32_t n_layers) {
+    std::vector<float> numbers(n_layers);
+    if (!file.has_list(key, GgufKind::f32)) {
+        std::fill(numbers.begin(), numbers.end(), static_cast<float>(file.number(key, -1e9, 1e9)));
+        return numbers;
+    }
+    const std::span<const std::byte> bytes = file.list_bytes(key, GgufKind::f32);
+    if (bytes.size() != numbers.size() * sizeof(float)) file.refuse(key, "a number for each layer");
+    std::memcpy(numbers.data(), bytes.data(), bytes.size());
+    for (const float number : numbers)
+        if (!(std::fabs(number) <= 1e9f)) file.refuse(key, "finite numbers");
+    return numbers;
+}
+
+}  // namespace
+
+void settle_apertus(const Gguf& file, const std::string&, GgufConfig& config) {
+    const std::uint32_t n = config.stack.n_layers;
+    const auto read = [&](const char* name) { return numbers_of_layers(file, "xielu." + std::string(name), n); };
+    const std::vector<float> alphas = read("alpha_p"), negatives = read("alpha_n"), betas = read("beta"),
+                             epsilons = read("eps");
+    for (std::uint32_t i = 0; i < n; ++i)
+        config.xielu.push_back(xielu_numbers(alphas[i], negatives[i], betas[i], epsilons[i]));
+    config.stack.blocks[0].feed.xielu = true;
+}
 
 void settle_afmoe(const Gguf& file, const std::string& prefix, GgufConfig& config) {
     settle_gemma(file, prefix, config);
-    for (std::uint32_t i = 0; i < config.stack.n_blocks; ++i) config.stack.blocks[i].attention.output_gate = true;
+    for (std::uint32_t i = 0; i < config.stack.n_blocks; ++i)
+        config.stack.blocks[i].attention.output_gate = OutputGate::sigmoid;
     settle_routed(file, prefix, config);
 }
 

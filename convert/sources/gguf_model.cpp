@@ -59,13 +59,6 @@ std::vector<std::uint64_t> wanted_shape(std::uint64_t n_all, std::uint64_t n_col
     return wanted;
 }
 
-/// Whether what is made of a tensor is a vector there too, not a matrix.
-bool is_plain_vector(const RecurrentShape& r, Role role) {
-    return role == Role::recurrent_kernel_bias || role == Role::recurrent_step_bias ||
-           (role == Role::recurrent_decay && r.kind == Recurrence::delta) ||
-           (role == Role::recurrent_skip && r.kind == Recurrence::selective);
-}
-
 /// The rows that are the tensor of a spec, of a tensor that holds others too.
 SourceRows part_of(const GgufConfig& config, const TensorSpec& spec, Within within) {
     const Stack& stack = config.stack;
@@ -282,6 +275,7 @@ private:
     void add(const Stack& stack, const TensorSpec& spec) {
         if (spec.role == Role::rope_frequencies) return weights_.add_computed(spec, frequencies(spec.layer));
         if (spec.role == Role::alibi_slopes) return weights_.add_computed(spec, config_.slopes);
+        if (spec.role == Role::xielu) return weights_.add_computed(spec, config_.xielu.at(spec.layer));
         if (is_norm_weight(spec.role) && !config_.family->norm_weights)
             return weights_.add_computed(spec, std::vector<float>(spec.n_cols, 1.0f));
         if (spec.role >= Role::head_map && spec.role <= Role::head_norm_bias) return add_head(spec);
@@ -361,15 +355,16 @@ private:
                    gated = up && block.feed.gated;
         const bool vector = spec.layout == Layout::vector;
         const std::uint32_t n_rows = up ? block.feed.d_ff : config_.stack.d_model;
-        const auto of = [&](const std::string& all, std::uint64_t number) {
+        const std::string both = full_name("#ffn_gate_up_exps.weight", spec.layer);  // a gate above an up
+        const bool fused = gated && !vector && file_.tensors().count(both) != 0;
+        const std::uint64_t n_all = (fused ? 2 : 1) * std::uint64_t{n_rows} * block.experts.n;
+        weights_.add_each(spec, block.experts.n, n_rows, gated, [&](std::uint64_t expert, bool is_up) {
+            const std::string all = fused ? both : gated && !is_up ? full_name(gate_name, spec.layer) : name;
             if (file_.tensors().count(alone_name(all, 0)) != 0)
-                return view(alone_name(all, number), vector, spec.n_cols, 0, n_rows);
-            return view(all, vector, spec.n_cols, number * n_rows, std::uint64_t{n_rows} * block.experts.n, 0,
+                return view(alone_name(all, expert), vector, spec.n_cols, 0, n_rows);
+            return view(all, vector, spec.n_cols, (fused ? 2 * expert + is_up : expert) * n_rows, n_all, 0,
                         block.experts.n);
-        };
-        const std::string gate = full_name(gate_name, spec.layer);
-        weights_.add_each(spec, block.experts.n, n_rows, gated,
-                          [&](std::uint32_t expert, bool is_up) { return of(gated && !is_up ? gate : name, expert); });
+        });
     }
 
     /// Each head's map, in a tensor for keys and one for values; older files have both one below the other, keys' transposed.

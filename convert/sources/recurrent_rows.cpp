@@ -1,6 +1,7 @@
 #include "convert/sources/recurrent_rows.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "host/base/exact_math.h"
 
@@ -28,6 +29,13 @@ std::vector<float> turned_decays(const RecurrentShape& r, const std::vector<floa
     return ours;
 }
 
+/// A row that is normed so has length 1.
+std::vector<float> over_root(std::vector<float> values) {
+    const auto root = static_cast<float>(1.0 / std::sqrt(static_cast<double>(values.size())));
+    for (float& x : values) x *= root;
+    return values;
+}
+
 /// Our channels in the source's order.
 std::vector<std::uint32_t> channel_order(const RecurrentShape& r, std::span<const RecurrentRows> all) {
     std::vector<std::uint32_t> order;
@@ -51,8 +59,8 @@ std::uint32_t recurrent_width(const RecurrentShape& r, Role role) {
         case Role::recurrent_query:
         case Role::recurrent_key: return r.query_width();
         case Role::recurrent_step_down: return r.step_rank;
-        case Role::recurrent_step:
-        case Role::recurrent_rate: return r.kind == Recurrence::selective ? r.value_width() : r.n_heads;
+        case Role::recurrent_step: return r.n_steps();
+        case Role::recurrent_rate: return r.n_heads;
         default: return r.value_width();
     }
 }
@@ -105,6 +113,7 @@ std::vector<float> kernel_of(const RecurrentShape& r, std::span<const RecurrentR
 
 std::vector<float> remade(const HfConfig& config, Role role, std::vector<float> values) {
     const RecurrentShape& r = config.stack().recurrent;
+    if (role == Role::router_norm) return over_root(std::move(values));
     if (role == Role::recurrent_kernel) return kernel_of(r, config.recurrent_rows, values);
     if (role == Role::recurrent_kernel_bias) return in_our_channels(r, config.recurrent_rows, values);
     if (role == Role::recurrent_decay)
@@ -118,6 +127,7 @@ std::vector<float> recurrent_vector(const RecurrentShape& r, std::span<const Rec
     std::vector<float> values(spec.n_cols);
     for (std::uint32_t i = 0; i < spec.n_cols / n_cols; ++i)
         read_row(found, i, n_cols, values.data() + std::size_t{i} * n_cols);
+    if (spec.role == Role::router_norm) return over_root(std::move(values));
     if (spec.role == Role::recurrent_kernel) return kernel_of(r, all, values);
     if (has_decays_of_values(r, spec.role)) return turned_decays(r, values);
     return spec.role == Role::recurrent_kernel_bias ? in_our_channels(r, all, values) : values;

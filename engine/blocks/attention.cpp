@@ -355,7 +355,7 @@ void compute_attention(Pass& pass, const Layer& layer, const Block& b, Reads rea
     }
     if (has(Part::states) && !memory && b.recurrent) add_recurrent(pass, b);
     attend_sequences(a);
-    if (has(Part::states) && !memory && b.attention.output_gate) gate_output(pass, layer, b);
+    if (has(Part::states) && !memory && b.attention.output_gate != OutputGate::none) gate_output(pass, layer, b);
 }
 
 void cache_memory(Pass& pass, const Layer& layer, const Block& b) noexcept {

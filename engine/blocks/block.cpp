@@ -14,6 +14,7 @@
 #include "engine/blocks/experts.h"
 #include "engine/blocks/layer_inputs.h"
 #include "engine/blocks/stream.h"
+#include "engine/pass/xielu.h"
 #include "engine/recurrent/recurrent.h"
 
 namespace fovea {
@@ -29,8 +30,11 @@ void compute_inner(Pass& pass, const FeedForwardTensors& t, const Block& block, 
     pass.multiply("inner", pass.all(pass.inner(), block.feed.d_ff), {&up, 1}, normed, pass.seq_len);
 }
 
-/// W_down · inner, added.
+/// W_down · inner, added; or W_down · xIELU(inner).
 void add_inner(Pass& pass, const FeedForwardTensors& t, const Block& block) noexcept {
+    if (has(Part::states) && block.feed.xielu)
+        apply_xielu(pass, pass.workspace.vector(pass.of_layer(pass.workspace.gates()).xielu), pass.inner(),
+                    block.feed.d_ff);
     const PartNorms norms = part_norms(block, t);
     if (has(Part::block_variants))
         norm_rows(pass, "inner norm", pass.all(pass.inner(), block.feed.d_ff), norms.within, pass.inner(),

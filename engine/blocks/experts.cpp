@@ -8,6 +8,9 @@
 //     sum = Σ over e in C, ascending, of w_e·f_e(norm(x)), or of f_e(w_e·norm(x));  then + sigmoid(gate · norm(x))·f_shared(norm(x))
 //     x = x + sum, with the norms and the scale that a block's other parts have too
 //
+// With norms of their own the router, the experts and the shared one read router_norm(x), expert_norm(x) and norm(x); w_e is multiplied
+// by a learned number; and sum = post_norm(the chosen ones' sum) + shared_post_norm(f_shared).
+//
 // A row's sum has one order, whoever computes it and whatever rows are in the pass. The rows that chose an expert are its
 // *batch* (section 3.1), so that each chosen expert's weights are read once and others' not at all. Batches that together
 // have no more slots than the arena has rows are a *wave*. Waves are computed one after another.
@@ -36,7 +39,7 @@ public:
           norms_(norms_of(layer, block)),
           n_rows_(p.seq_len),
           d_model_(p.stack().d_model),
-          routes_(p, t_, block.experts, norms_.before) {}
+          routes_(p, t_, block.experts, has_own_norms() ? own_norm(t_.router_norm) : norms_.before) {}
 
     void compute() noexcept {
         routes_.choose();
@@ -129,7 +132,11 @@ private:
     }
     /// Whether experts read rows as they are, so that a single row is one operand for all.
     [[nodiscard]] bool shares_operand() const noexcept {
-        return n_rows_ == 1 && !(has(Part::states) && b_.experts.weigh_inputs);
+        return n_rows_ == 1 && !(has(Part::states) && b_.experts.weigh_inputs) && !has_own_norms();
+    }
+    [[nodiscard]] bool has_own_norms() const noexcept { return has(Part::states) && b_.experts.own_norms; }
+    [[nodiscard]] NormWeights own_norm(VectorOffset weight) const noexcept {
+        return {b_.norm, weight, 0, b_.norm_epsilon};
     }
     [[nodiscard]] Output stream() const noexcept { return pass_.all(pass_.hidden(), d_model_); }
 
@@ -185,13 +192,15 @@ void Mixture::pack(const Wave& wave, const Pack& pack_rows) noexcept {
     });
 }
 
-/// Rows of the stream, normed.
+/// Rows of the stream, normed. Slots of the shared expert are the last.
 void Mixture::pack_stream(const Wave& wave) noexcept {
     pack(wave, [&](const Batch& batch, RowBlocks::Block block) {
         const std::uint64_t stride = pass_.workspace.map.hidden_stride;
+        const bool is_own = has_own_norms() && batch.slot < routes_.first_slot(b_.experts.n);
+        const NormWeights norm = is_own ? own_norm(t_.norm) : norms_.before;
         for (std::uint32_t i = 0; i < block.n_rows; ++i) {
             const float* row = pass_.hidden()[routes_.row_of(batch.slot + block.first + i)];
-            pass_.norm(norms_.before, row, d_model_, pass_.scratch() + i * stride);
+            pass_.norm(norm, row, d_model_, pass_.scratch() + i * stride);
             if (!has(Part::states) || !b_.experts.weigh_inputs) continue;
             const float weight = routes_.weight_of(batch.slot + block.first + i);
             for (std::uint32_t col = 0; col < d_model_; ++col)
@@ -301,7 +310,8 @@ void Mixture::gather_outputs(const Wave& wave) noexcept {
 
 /// A phase: a wave's outputs to `attended`; after the last wave that to the stream, where nothing is done to it before.
 void Mixture::add_up(const Wave& wave) noexcept {
-    const std::uint32_t n_parts = n_rows_ <= kFewRows ? (d_model_ + kSumColumns - 1) / kSumColumns : 1;
+    const std::uint32_t n_parts =
+        n_rows_ <= kFewRows && !has_own_norms() ? (d_model_ + kSumColumns - 1) / kSumColumns : 1;
     const bool is_last = wave.end == routes_.n_batches(), is_block = is_last && !is_added_by_rows();
     const auto add = [&](Pass::Share mine) {
         for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
@@ -331,7 +341,11 @@ void Mixture::sum(const Wave& wave, std::uint32_t row, std::uint32_t begin, std:
         if (i == k && !b_.experts.shared_d_ff) break;
         const std::uint32_t slot = routes_.slot(row, i);
         if (slot < wave.slot_begin || slot >= wave.slot_end) continue;
-        const float* y = pass_.projected()[slot - wave.slot_begin];
+        float* y = pass_.projected()[slot - wave.slot_begin];
+        if (i == k && has_own_norms()) {  // what all others give is there
+            pass_.norm(own_norm(t_.post_norm), total, d_model_, total);
+            pass_.norm(own_norm(t_.shared_post_norm), y, d_model_, y);
+        }
         const float weight = has(Part::states) && b_.experts.weigh_inputs ? 1.0f : weights[i];
         for (std::uint32_t col = begin; col < end; ++col) total[col] = total[col] + y[col] * weight;
     }

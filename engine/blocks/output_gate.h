@@ -4,7 +4,7 @@
 
 namespace fovea {
 
-/// Multiplies the merged heads of every row by sigmoid(W·norm(x)), which goes by way of `projected`.
+/// Multiplies the merged heads of every row by sigmoid(W·norm(x)) or softplus(W·norm(x)), which goes by way of `projected`.
 void gate_output(Pass& pass, const Layer& layer, const Block& block) noexcept;
 
 }  // namespace fovea

@@ -157,6 +157,8 @@ void Routes::choose(std::uint32_t row) noexcept {
     for (std::uint32_t i = 0; i < k; ++i) weights[i] = weights[i] / total;
     if (shape_.routed_scale != 0.0f)
         for (std::uint32_t i = 0; i < k; ++i) weights[i] = weights[i] * shape_.routed_scale;
+    if (const float* scale = has(Part::states) ? pass_.workspace.vector(t_.scale) : nullptr)
+        for (std::uint32_t i = 0; i < k; ++i) weights[i] = weights[i] * scale[chosen[i]];
     weights[k] = 1.0f;
     if (!shape_.shared_gate) return;
     float gate = -p[round_up(n, kLanes)];

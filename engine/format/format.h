@@ -164,8 +164,9 @@ void for_each_block_field(B& b, Field& field) {
     has(Part::rows) ? field.flags(a.rope_interleaved) : field.skip(1);
     field("layer_input_width", b.inputs.width, 0, kMaxInputWidth);
     if (!has(Part::states)) return;
-    field.flags(a.output_gate, b.recurrent, a.norm_turned, a.chunked, e.weigh_inputs);
-    field.skip(3);
+    field("output_gate", a.output_gate, OutputGate::none, OutputGate::softplus_of_heads);
+    field.flags(b.recurrent, a.norm_turned, a.chunked, e.weigh_inputs, e.own_norms, b.feed.xielu);
+    field.skip(1);
     field("latent_norm_epsilon", b.latent.norm_epsilon, 0, kMaxFloat),
     field("query_growth", a.query_growth, -kMaxFloat, kMaxFloat),
     field("growth_period", a.growth_period, 0, kMaxPositions), field("router_margin", e.margin, 0, kMaxFloat);
@@ -204,11 +205,12 @@ void for_each_recurrent_field(R& r, Field& field) {
     field("key_dim", r.key_dim, 1, kMaxWidth), field("value_dim", r.value_dim, 1, kMaxWidth),
     field("n_norm_groups", r.n_norm_groups, 0, kMaxHeads), field("step_least", r.step_least, 0, kMaxFloat),
     field("step_most", r.step_most, 0, kMaxFloat),
-    field("recurrence", r.kind, Recurrence::convolution, Recurrence::selective),
+    field("recurrence", r.kind, Recurrence::convolution, Recurrence::delta_by_dim),
     field("n_taps", r.n_taps, std::uint8_t{1}, static_cast<std::uint8_t>(kMaxTaps));
     field.flags(r.shared_norm, r.gate_first, r.input_bias, r.kernel_bias, r.output_bias, r.keys_in_turn);
     field("step_rank", r.step_rank, 0, kMaxWidth), field("inner_norm_epsilon", r.inner_norm_epsilon, 0, kMaxFloat);
-    field.skip(4);
+    field.flags(r.sigmoid_gate, r.double_rate);
+    field.skip(2);
 }
 
 // A layer_blocks record's payload is n_layers bytes, the number of each layer's block. Absent: every layer is block 0.
@@ -339,7 +341,8 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     const bool projects = a.n_heads && !a.no_projections, attends = projects && !adapter;
     const bool reads_memory = attends && a.cross_attention, feeds = b.feed.d_ff != 0 && !adapter;
     const bool routes = has(Part::experts) && b.experts.n != 0 && !adapter;
-    const bool feeds_all = feeds && !routes, shares = routes && b.experts.shared_d_ff;
+    const bool feeds_all = feeds && !routes, shares = routes && b.experts.shared_d_ff, norms_apart = routes && b.experts.own_norms;
+    const bool curves = has(Part::states) && feeds_all && b.feed.xielu;
     const bool latent = has(Part::latent) && attends && b.latent.query_dim;
     const bool narrow = has(Part::latent) && attends && b.latent.query_rank;
     const bool disentangled = has(Part::vectors) && attends && a.position == Position::disentangled;
@@ -358,6 +361,7 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     const bool adapts_narrow = has(Part::latent) && adapts_attention && b.latent.query_rank;
     const std::uint32_t query_cols = narrow || adapts_narrow ? b.latent.query_rank : or_else(a.query_width, s.d_model);
     const std::uint32_t value_rows = a.n_kv_heads * a.value_head_dim, merged = a.n_heads * merged_head_dim(b);
+    const std::uint32_t gate_rows = a.output_gate == OutputGate::softplus_of_heads ? a.n_heads : merged;
     const std::uint32_t normed_query = one_head ? a.head_dim : query_rows, normed_key = one_head ? a.head_dim : key_rows;
     const std::uint32_t output_rows = or_else(a.output_width, s.d_model);
     const std::uint32_t post_attention = within ? merged : s.d_model, post_feed_forward = within ? b.feed.d_ff : s.d_model;
@@ -367,11 +371,12 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     const bool scales_layer = inputs && b.inputs.layer_scale, norms_values = inputs && a.value_norm;
     const std::uint32_t input_width = inputs ? b.inputs.width : 0;
     const bool output_columns = has(Part::columns) && s.output_columns && !adapter;
-    const bool gates = has(Part::states) && attends && a.output_gate, recurs = has(Part::states) && b.recurrent && !adapter;
+    const bool gates = has(Part::states) && attends && a.output_gate != OutputGate::none, recurs = has(Part::states) && b.recurrent && !adapter;
     const RecurrentShape& r = s.recurrent;
     const bool has_states = recurs && r.has_states(), selects = recurs && r.kind == Recurrence::selective;
-    const bool norms_inner = selects && r.inner_norm_epsilon != 0.0f;
-    const std::uint32_t recurrent_cols = selects ? r.value_width() : s.d_model, n_steps = selects ? r.value_width() : r.n_heads;
+    const bool norms_inner = selects && r.inner_norm_epsilon != 0.0f, by_dim = recurs && r.kind == Recurrence::delta_by_dim;
+    const std::uint32_t recurrent_cols = selects ? r.value_width() : s.d_model, n_steps = r.n_steps();
+    const std::uint32_t step_cols = selects || by_dim ? r.step_rank : s.d_model, gate_cols = by_dim ? r.step_rank : s.d_model;
     const std::uint32_t recurrent_norm_width = r.shared_norm && r.n_norm_groups ? r.value_width() / r.n_norm_groups : r.value_width();
     const auto tensor = [&](Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
         visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});

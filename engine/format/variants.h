@@ -20,8 +20,8 @@ namespace fovea {
 /// Part::states: what the last fields of a block's record say.
 [[nodiscard]] constexpr bool has_last_fields(const Block& b) noexcept {
     const AttentionShape& a = b.attention;
-    return b.recurrent || a.output_gate || a.norm_turned || a.chunked || a.query_growth != 0.0f ||
-           b.latent.norm_epsilon != 0.0f || b.experts.weigh_inputs ||
+    return b.recurrent || a.output_gate != OutputGate::none || a.norm_turned || a.chunked || a.query_growth != 0.0f ||
+           b.latent.norm_epsilon != 0.0f || b.experts.weigh_inputs || b.experts.own_norms || b.feed.xielu ||
            b.experts.router_score == RouterScore::sparse_mixer;
 }
 

@@ -186,20 +186,23 @@ struct Convolve {
 /// What rows do to 16 columns of a head's state S, one after another (Recurrence). With g a row's decay, b its rate and v its values:
 ///   delta:       S = S·g; m = Sᵀk; d = (v − m)·b; S = fma(k, d, S); out = Sᵀq
 ///   state space: d = v·b; S = fma(k, d, S·g); out = fma(skip, v, Sᵀq)
-///   selective: the same, each column having its own b and skip, and each element of S its own g = e^(exponent·b)
+///   delta by dim: as delta, each row of S having its own g
+///   selective: as a state space, each column having its own b and skip, and each element of S its own g = e^(exponent·b)
 /// Products with Sᵀ go over key_dim in four chains from 0, element i to chain i mod 4, by fma in order; they become
 /// (chain 0 + chain 2) + (chain 1 + chain 3). Columns of S from n_values on stay zero.
 struct UpdateState {
     const float *query, *key, *value;  // [n_rows][stride]: [key_dim], [key_dim], [n_values]
     std::size_t stride;
-    const float *decay, *rate;  // of each row, scalar_stride apart; selective: no decay, and [n_values] rates
+    const float *decay,
+        *rate;  // of each row, scalar_stride apart; by dim: [key_dim] decays; selective: none, and [n_values] rates
     std::size_t scalar_stride;
     const float* skip;                // one number; null: the delta rule; selective: [n_values]
     const float* exponent = nullptr;  // [key_dim][exponent_stride]: [n_values]; null: not selective
     std::size_t exponent_stride = 0;
-    const float* from;  // [key_dim][16] before the first row; null: zeros
-    float* state;       // [key_dim][16] after the last; may be `from`
-    float* out;         // [n_rows][out_stride]: [n_values]; apart from all others
+    bool decays_dims = false;  // delta by dim
+    const float* from;         // [key_dim][16] before the first row; null: zeros
+    float* state;              // [key_dim][16] after the last; may be `from`
+    float* out;                // [n_rows][out_stride]: [n_values]; apart from all others
     std::size_t out_stride;
     std::uint32_t n_rows, key_dim, n_values;
 };

@@ -147,6 +147,9 @@ void check_experts(const Block& b, Checks& check) {
     check.needs("choice_bias", e.choice_bias, any);
     check.needs("router_score", e.router_score != RouterScore::softmax, any);
     check.needs("weigh_inputs", e.weigh_inputs, any && !e.shared_gate);
+    check.needs("own_norms", e.own_norms,
+                e.shared_d_ff && b.norm_place == NormPlace::both && b.norm == Norm::rms && !b.feed.parallel &&
+                    !e.shared_gate && !e.weigh_inputs);
     const bool mixes = e.router_score == RouterScore::sparse_mixer;
     check.needs("router_margin", e.margin != 0.0f, mixes);
     check.expect(!mixes || !(e.normalize || e.choice_bias || e.n_groups), "scores one by one, or what orders all", 0,
@@ -164,19 +167,22 @@ void check_experts(const Block& b, Checks& check) {
 /// What the last fields of a block's record need.
 void check_last_fields(const Stack& s, const Block& b, Checks& check) {
     const AttentionShape& a = b.attention;
-    check.needs("output_gate", a.output_gate,
+    check.needs("output_gate", a.output_gate != OutputGate::none,
                 a.n_heads && a.has_output_map && !a.no_projections && !a.cross_attention && !b.latent.query_dim);
     check.needs("norm_turned", a.norm_turned,
                 a.query_key_norm != Norm::none && a.head_norm != HeadNorm::together && a.position == Position::rope);
     check.needs("chunked", a.chunked, a.window && a.causal);
+    check.needs("xielu", b.feed.xielu,
+                b.feed.d_ff && !b.feed.gated && b.feed.activation == Activation::none && !b.experts.n);
     check.needs("query_growth", a.query_growth != 0.0f,
                 a.growth_period && a.n_heads && !a.cross_attention && !a.no_projections && !b.latent.query_dim);
     check.needs("growth_period", a.growth_period != 0, a.query_growth != 0.0f);
     check.needs("latent_norm_epsilon", b.latent.norm_epsilon != 0.0f, b.latent.query_rank || b.latent.query_dim);
     if (!b.recurrent) return;
     check.expect(s.recurrent.kind != Recurrence::none, "a recurrent part of the stack", 1, 0);
-    const bool beside = b.norm_place == NormPlace::pre && b.residual_scale == 0.0f && !a.output_gate &&
-                        !a.cross_attention && !b.latent.query_dim && a.has_output_map && !a.no_projections;
+    const bool beside = b.norm_place == NormPlace::pre && b.residual_scale == 0.0f &&
+                        a.output_gate == OutputGate::none && !a.cross_attention && !b.latent.query_dim &&
+                        a.has_output_map && !a.no_projections;
     check.expect((!a.n_heads || beside) && !b.feed.parallel && b.norm_place != NormPlace::within,
                  "a recurrent block with what it cannot have", 0, 1);
 }
@@ -196,8 +202,12 @@ void check_recurrent(const RecurrentShape& r, Checks& check) {
     check.expect(r.step_least <= r.step_most, "step_least at most step_most", 0, 1);
     check.needs("shared_norm", r.shared_norm, r.n_norm_groups != 0);
     const bool selects = r.kind == Recurrence::selective;
-    check("step_rank", r.step_rank, selects, selects ? kMaxWidth : 0);
-    check.needs("inner_norm_epsilon", r.inner_norm_epsilon != 0.0f, selects);
+    const bool narrows = selects || r.kind == Recurrence::delta_by_dim;
+    check("step_rank", r.step_rank, narrows, narrows ? kMaxWidth : 0);
+    check("recurrent n_heads times key_dim", std::uint64_t{r.n_heads} * r.key_dim, 1, kMaxMerged);
+    check.needs("inner_norm_epsilon", r.inner_norm_epsilon != 0.0f, selects || r.n_norm_groups);
+    check.needs("sigmoid_gate", r.sigmoid_gate, r.has_states());
+    check.needs("double_rate", r.double_rate, r.is_delta());
     check.expect(!r.n_norm_groups || r.value_width() % r.n_norm_groups == 0, "n_norm_groups that divides values",
                  r.value_width(), r.n_norm_groups);
     if (r.convolves_keys()) return;

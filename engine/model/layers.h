@@ -126,11 +126,11 @@ struct InputTensors {
     [[nodiscard]] constexpr std::uint64_t macs(const Block&) const noexcept { return macs_of(map, gate, output); }
 };
 
-/// Those of a gate of attention's output.
+/// Those of a gate of attention's output, and of xIELU.
 struct GateTensors {
     FOVEA_KEPT(FOVEA_GATE_TENSORS)
     [[nodiscard]] static constexpr bool needed(const Stack&, const Block& b) noexcept {
-        return b.attention.output_gate;
+        return b.attention.output_gate != OutputGate::none || b.feed.xielu;
     }
     [[nodiscard]] constexpr std::uint64_t macs(const Block&) const noexcept { return macs_of(gate); }
 };
@@ -141,7 +141,7 @@ struct RecurrentTensors {
     static void plan(const Planning& planning) noexcept;
     [[nodiscard]] static constexpr bool needed(const Stack&, const Block& b) noexcept { return b.recurrent; }
     [[nodiscard]] constexpr std::uint64_t macs(const Block&) const noexcept {
-        return macs_of(query, key, value, gate, step, rate, output, step_down);
+        return macs_of(query, key, value, gate, step, rate, output, step_down, gate_down);
     }
 };
 

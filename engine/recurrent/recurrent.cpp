@@ -6,7 +6,7 @@
 //     x = x + W_o · norm'(o)·z, or W_o · norm'(o·z)
 //
 // or, where it has no states, q · convolution(k · v) in place of o and z. A selective part has q, k and d of maps of v, and a d and an A
-// for each value. One row after another is the definition: it does not depend on how a prompt is split. Channels, heads and columns of
+// for each value; a delta rule by dim has d and z of maps of narrower rows, and a d for each dim of a key. z may be a sigmoid. One row after another is the definition: it does not depend on how a prompt is split. Channels, heads and columns of
 // states are shared out among members.
 #include "engine/recurrent/recurrent.h"
 
@@ -19,9 +19,9 @@ namespace fovea {
 namespace {
 
 /// Where the parts of a row lie: what maps make, in `projected`; what the convolution leaves, in `attended`, and what selects behind it.
-/// Where a decay follows from the step, selective parts have the step's first map.
+/// Where a decay follows from the step, selective parts have the step's first map; parts by dim have that and the gate's behind it.
 struct RowParts {
-    std::uint64_t query, key, value, gate, rate, decay, end;
+    std::uint64_t query, key, value, gate, rate, decay, narrow, end;
 
     explicit constexpr RowParts(const RecurrentShape& r, bool selects) noexcept
         : query(selects ? pad(r.value_width()) : 0),
@@ -30,9 +30,19 @@ struct RowParts {
           gate(pad(selects ? key + r.query_width() : value + r.value_width())),
           rate(gate + (r.has_states() ? pad(r.value_width()) : 0)),
           decay(rate + (r.has_states() ? pad(selects ? r.value_width() : r.n_heads) : 0)),
-          end(decay + (r.has_states() ? pad(selects ? r.step_rank : r.n_heads) : 0)) {}
+          narrow(decay + (r.has_states() && !selects ? pad(r.n_steps()) : 0)),
+          end(narrow + (r.kind == Recurrence::delta_by_dim ? 2 : 1) * pad(r.step_rank)) {}
     explicit constexpr RowParts(const RecurrentShape& r) noexcept : RowParts(r, r.kind == Recurrence::selective) {}
 };
+
+[[nodiscard]] Linear part(const Matrix& matrix, VectorOffset bias, const Rows& rows, std::uint64_t at,
+                          Activation activation = Activation::none) noexcept {
+    return {.matrix = matrix,
+            .bias = bias,
+            .out = {rows.data + at, rows.stride},
+            .n_stored = matrix.n_rows,
+            .activation = activation};
+}
 
 class RecurrentPart {
 public:
@@ -68,25 +78,24 @@ private:
 
     [[nodiscard]] bool selects() const noexcept { return r_.kind == Recurrence::selective; }
 
-    [[nodiscard]] static Linear part(const Matrix& matrix, VectorOffset bias, const Rows& rows, std::uint64_t at,
-                                     Activation activation = Activation::none) noexcept {
-        return {.matrix = matrix,
-                .bias = bias,
-                .out = {rows.data + at, rows.stride},
-                .n_stored = matrix.n_rows,
-                .activation = activation};
-    }
     void project(const NormWeights& norm) noexcept {
         const Rows out = pass_.projected();
-        const bool by_delta = r_.kind == Recurrence::delta;
+        const bool by_delta = r_.is_delta(), by_dim = r_.kind == Recurrence::delta_by_dim;
+        const std::uint64_t of_step = at_.narrow, of_gate = of_step + pad(r_.step_rank);
+        const Linear step = part(t_.step, t_.step_bias, out, by_delta ? at_.decay : at_.rate, Activation::softplus);
+        const Linear gate =
+            part(t_.gate, t_.gate_bias, out, at_.gate, r_.sigmoid_gate ? Activation::sigmoid : Activation::silu);
         const Linear parts[] = {part(t_.query, t_.query_bias, out, 0),
                                 part(t_.key, t_.key_bias, out, at_.key),
                                 part(t_.value, t_.value_bias, out, at_.value),
-                                part(t_.gate, t_.gate_bias, out, at_.gate, Activation::silu),
-                                part(t_.step, t_.step_bias, out, by_delta ? at_.decay : at_.rate, Activation::softplus),
+                                by_dim ? part(t_.gate_down, 0, out, of_gate) : gate,
+                                by_dim ? part(t_.step_down, 0, out, of_step) : step,
                                 part(t_.rate, 0, out, at_.rate, Activation::sigmoid)};
         const std::size_t first = selects() ? 2 : 0, end = selects() ? 4 : !r_.has_states() ? 3 : by_delta ? 6 : 5;
         multiply(std::span(parts).subspan(first, end - first), pass_.hidden(), pass_.stack().d_model, norm);
+        if (!by_dim) return;
+        multiply({&step, 1}, {out.data + of_step, out.stride}, r_.step_rank);
+        multiply({&gate, 1}, {out.data + of_gate, out.stride}, r_.step_rank);
     }
     /// Products of weights whose operands have one kind go together.
     void multiply(std::span<const Linear> parts, const ConstRows& rows, std::uint32_t width,
@@ -102,7 +111,7 @@ private:
 
     /// Queries, keys and steps from what the convolution leaves.
     void select() noexcept {
-        const Rows values = pass_.attended(), out = pass_.projected(), narrow = {out.data + at_.decay, out.stride};
+        const Rows values = pass_.attended(), out = pass_.projected(), narrow = {out.data + at_.narrow, out.stride};
         const Linear first[] = {part(t_.query, 0, values, at_.query), part(t_.key, 0, values, at_.key),
                                 part(t_.step_down, 0, narrow, 0)};
         multiply(first, values, r_.value_width());
@@ -167,7 +176,7 @@ private:
                                                   .out = out[s.row] + first,
                                                   .out_stride = static_cast<std::size_t>(out.stride)});
         if (unit == 0) clear_padding(state);
-        if (r_.kind == Recurrence::delta && unit < 2 * n_queries)
+        if (r_.is_delta() && unit < 2 * n_queries)
             for (std::uint32_t i = 0; i < s.n_rows; ++i) norm_head(out[s.row + i] + first, unit < n_queries);
     }
     /// Behind what the convolution remembers.
@@ -178,7 +187,7 @@ private:
 
     /// Length 1 is an RMS norm with a weight of 1/√key_dim. Each member has the weights of keys, then those of queries, in its scratch.
     void fill_norms() noexcept {
-        if (r_.kind != Recurrence::delta) return;
+        if (!r_.is_delta()) return;
         const float of_key = 1.0f / std::sqrt(static_cast<float>(r_.key_dim)), of_query = of_key * of_key;
         for (std::uint32_t i = 0; i < r_.key_dim; ++i) {
             pass_.scratch()[i] = of_key;
@@ -192,19 +201,21 @@ private:
                                                  head);
     }
 
-    /// e^(A·d) of each head, beside the rate. Where d is the rate itself, it is kept within its bounds.
+    /// e^(A·d) of each head or of its dims, beside the rate. Where d is the rate itself, it is kept within its bounds.
     void make_decays(std::uint32_t row) noexcept {
         float *rate = pass_.projected()[row] + at_.rate, *decay = pass_.projected()[row] + at_.decay;
         const float* a = pass_.workspace.vector(t_.decay);
+        const std::uint32_t n_each = r_.n_steps() / r_.n_heads;
         for (std::uint32_t head = 0; head < r_.n_heads; ++head) {
             if (r_.kind == Recurrence::state_space) {
                 float d = rate[head];
                 if (r_.step_most != 0.0f) d = d < r_.step_least ? r_.step_least : d > r_.step_most ? r_.step_most : d;
                 rate[head] = decay[head] = d;
             }
-            decay[head] = a[head] * decay[head];
+            if (r_.double_rate) rate[head] = 2.0f * rate[head];
+            for (std::uint32_t i = head * n_each; i < (head + 1) * n_each; ++i) decay[i] = a[head] * decay[i];
         }
-        pass_.workspace.kernels->floats.unary[static_cast<int>(Unary::exp)](decay, r_.n_heads, decay);
+        pass_.workspace.kernels->floats.unary[static_cast<int>(Unary::exp)](decay, r_.n_steps(), decay);
     }
 
     /// Units: the panels of each head's state, of one sequence after another. What they give goes where the values were.
@@ -229,23 +240,25 @@ private:
         const float* skip = pass_.workspace.vector(t_.skip);
         const float* exponent = selects() ? pass_.workspace.vector(t_.decay) + of_value : nullptr;
         const std::uint64_t own = selects() ? of_value : head;  // rates and skips
-        pass_.workspace.kernels->floats.update_state({.query = row + at_.query + std::uint64_t{key_head} * r_.key_dim,
-                                                      .key = row + at_.key + std::uint64_t{key_head} * r_.key_dim,
-                                                      .value = row + at_.value + of_value,
-                                                      .stride = static_cast<std::size_t>(convolved.stride),
-                                                      .decay = projected[s.row] + at_.decay + head,
-                                                      .rate = projected[s.row] + at_.rate + own,
-                                                      .scalar_stride = static_cast<std::size_t>(projected.stride),
-                                                      .skip = skip ? skip + own : nullptr,
-                                                      .exponent = exponent,
-                                                      .exponent_stride = r_.value_width(),
-                                                      .from = state.from ? state.from + at : nullptr,
-                                                      .state = state.to + at,
-                                                      .out = projected[s.row] + of_value,
-                                                      .out_stride = static_cast<std::size_t>(projected.stride),
-                                                      .n_rows = s.n_rows,
-                                                      .key_dim = r_.key_dim,
-                                                      .n_values = left < kLanes ? left : kLanes});
+        pass_.workspace.kernels->floats.update_state(
+            {.query = row + at_.query + std::uint64_t{key_head} * r_.key_dim,
+             .key = row + at_.key + std::uint64_t{key_head} * r_.key_dim,
+             .value = row + at_.value + of_value,
+             .stride = static_cast<std::size_t>(convolved.stride),
+             .decay = projected[s.row] + at_.decay + std::uint64_t{head} * (r_.n_steps() / r_.n_heads),
+             .rate = projected[s.row] + at_.rate + own,
+             .scalar_stride = static_cast<std::size_t>(projected.stride),
+             .skip = skip ? skip + own : nullptr,
+             .exponent = exponent,
+             .exponent_stride = r_.value_width(),
+             .decays_dims = r_.kind == Recurrence::delta_by_dim,
+             .from = state.from ? state.from + at : nullptr,
+             .state = state.to + at,
+             .out = projected[s.row] + of_value,
+             .out_stride = static_cast<std::size_t>(projected.stride),
+             .n_rows = s.n_rows,
+             .key_dim = r_.key_dim,
+             .n_values = left < kLanes ? left : kLanes});
     }
 
     void gate_and_norm() noexcept {
@@ -262,7 +275,8 @@ private:
             for (std::uint32_t i = 0; i < width; ++i) to[i] = from[i] * gate[i];
         for (std::uint32_t group = 0; group < n_groups; ++group) {
             const std::uint32_t n = width / n_groups, first = group * n, of_weight = r_.shared_norm ? 0 : first;
-            const NormWeights norm{Norm::rms, t_.state_norm + of_weight * sizeof(float), 0, block_.norm_epsilon};
+            const float epsilon = r_.inner_norm_epsilon != 0.0f ? r_.inner_norm_epsilon : block_.norm_epsilon;
+            const NormWeights norm{Norm::rms, t_.state_norm + of_weight * sizeof(float), 0, epsilon};
             pass_.norm(norm, (r_.gate_first ? to : from) + first, n, to + first);
         }
         if (n_groups && !r_.gate_first)

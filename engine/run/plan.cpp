@@ -31,7 +31,7 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
     if (b.attention.position == Position::relative && !has(Part::vectors)) return refuse("relative positions");
     if (has(Part::states) && kind != Kind::decode && b.recurrent)
         return refuse("recurrent blocks of what gives no logits");
-    if (has(Part::states) && kind == Kind::attend && b.attention.output_gate)
+    if (has(Part::states) && kind == Kind::attend && b.attention.output_gate != OutputGate::none)
         return refuse("an output gate without a stack");
     if (has(Part::states) && kind == Kind::attend && b.attention.query_growth != 0.0f)
         return refuse("queries that grow without a stack");

@@ -16,6 +16,7 @@ const char* recurrence_name(Recurrence kind) {
         case Recurrence::state_space: return "state space (Mamba-2)";
         case Recurrence::delta: return "gated delta rule";
         case Recurrence::selective: return "selective state space (Mamba)";
+        case Recurrence::delta_by_dim: return "delta rule by dims";
     }
     return "unknown recurrence";
 }
@@ -100,7 +101,8 @@ void describe_block(std::ostream& out, const Block& b) {
         if (a.projection_clip != 0.0f) out << ", projections clipped at " << a.projection_clip;
         if (a.attention_sinks) out << ", sinks";
         if (a.query_growth != 0.0f) out << ", queries that grow every " << with_separators(a.growth_period);
-        if (a.output_gate) out << ", output gated";
+        if (a.output_gate != OutputGate::none)
+            out << ", output gated" << (a.output_gate == OutputGate::sigmoid ? "" : " by softplus");
         if (a.score_softcap != 0.0f) out << ", scores capped at " << a.score_softcap;
         if (a.cross_attention) out << ", cross-attention";
         out << "\n";
@@ -111,7 +113,8 @@ void describe_block(std::ostream& out, const Block& b) {
             << (e.normalize ? ", weights normalized" : "")
             << (e.router_score == RouterScore::sigmoid ? ", scored by sigmoids" : "")
             << (e.router_score == RouterScore::sparse_mixer ? ", scored one by one" : "")
-            << (e.weigh_inputs ? ", inputs weighted" : "") << (e.choice_bias ? ", a bias for the choice" : "");
+            << (e.weigh_inputs ? ", inputs weighted" : "") << (e.own_norms ? ", normed apart" : "")
+            << (e.choice_bias ? ", a bias for the choice" : "");
         if (e.n_groups) out << ", in " << e.n_groups_used << " of " << e.n_groups << " groups";
         if (e.routed_scale != 0.0f) out << ", weights times " << e.routed_scale;
         if (e.shared_d_ff)
@@ -119,8 +122,9 @@ void describe_block(std::ostream& out, const Block& b) {
         out << "\n";
     }
     if (b.feed.d_ff)
-        out << "    feed-forward  " << with_separators(b.feed.d_ff) << " wide, " << word(b.feed.activation)
-            << (b.feed.gated ? ", gated" : "") << (b.feed.up_bias || b.feed.down_bias ? ", biases" : "") << "\n";
+        out << "    feed-forward  " << with_separators(b.feed.d_ff) << " wide, "
+            << (b.feed.xielu ? "xIELU" : word(b.feed.activation)) << (b.feed.gated ? ", gated" : "")
+            << (b.feed.up_bias || b.feed.down_bias ? ", biases" : "") << "\n";
     if (b.inputs.width) out << "    layer inputs  " << with_separators(b.inputs.width) << " numbers of each token\n";
     if (b.column_scales) out << "    inputs        columns scaled before they are quantized\n";
     out << "    norm          " << word(b.norm);

@@ -38,6 +38,8 @@ enum class Position : std::uint8_t {
     alibi = 5,
     disentangled = 6,
 };
+/// What gates attention's output: the sigmoid of each element of a map, its softplus, or the softplus of a number for each head.
+enum class OutputGate : std::uint8_t { none = 0, sigmoid = 1, softplus = 2, softplus_of_heads = 3 };
 /// How a sequence's rows become one vector (Reimers and Gurevych 2019, section 3). max: the largest of each element;
 /// weighted_mean: a mean in which row i has weight i + 1 (Muennighoff 2022); mean_sqrt_len: the sum over √n_rows.
 enum class Pooling : std::uint8_t {
@@ -91,10 +93,11 @@ struct AttentionShape {
     bool cross_attention = false;  ///< a second attention over the encoder's output
     bool has_output_map = true;    ///< out = W_o · merged heads
     bool query_bias = false, key_bias = false, value_bias = false, output_bias = false;
-    bool bias_kv = false;          ///< one learned key and value appended (PyTorch's add_bias_kv)
-    bool zero_attn = false;        ///< one zero key and value appended (PyTorch's add_zero_attn)
-    bool value_norm = false;       ///< an RMS norm over each value head, with one weight for all heads
-    bool output_gate = false;      ///< merged heads times the sigmoid of a map of the row (Qwen Team 2025)
+    bool bias_kv = false;     ///< one learned key and value appended (PyTorch's add_bias_kv)
+    bool zero_attn = false;   ///< one zero key and value appended (PyTorch's add_zero_attn)
+    bool value_norm = false;  ///< an RMS norm over each value head, with one weight for all heads
+    /// Merged heads are multiplied by a function of a map of the row (Qwen Team 2025).
+    OutputGate output_gate = OutputGate::none;
     bool attention_sinks = false;  ///< a learned score for each head, of a key whose value is zero
     /// Keys and values are those of the last layer before this one that makes its own, for heads and a window like these (Brandon
     /// et al. 2024). The layer makes only queries, and its keys and values take no room.
@@ -126,6 +129,9 @@ struct FeedForwardShape {
     /// Attention and feed-forward both read x, and x becomes (x + attention) + feed-forward (Wang and Komatsuzaki 2021).
     bool parallel = false;
     bool shared_norm = false;  ///< parallel: the feed-forward reads attention's norm
+    /// The activation is xIELU, whose four numbers each layer has (Huang and Schlag 2024, eq. 10): with α, α', β and ε, α·x² + β·x for
+    /// x > 0, else α'·(e^min(x, ε) − 1 − x) + β·x. `activation` is none.
+    bool xielu = false;
 
     bool operator==(const FeedForwardShape&) const = default;
 };
@@ -148,6 +154,10 @@ struct ExpertShape {
     bool router_bias = false;   ///< of the router's logits
     bool choice_bias = false;   ///< a learned number for each expert, added to its score only for the choice
     bool weigh_inputs = false;  ///< a row is multiplied by its weights before experts read it, not what they make of it
+    /// The router and the chosen experts read norms of their own, the part's norm being the shared expert's. What that makes and the
+    /// sum of the others are normed, each by itself, before they are added; an expert's weight is multiplied by a learned number
+    /// (Gemma Team 2026).
+    bool own_norms = false;
 
     bool operator==(const ExpertShape&) const = default;
 };
@@ -183,6 +193,9 @@ enum class Recurrence : std::uint8_t {
     /// S = e^(A ⊙ 1dᵀ) ⊙ S + k (d ⊙ v)ᵀ;  out = Sᵀ q + D ⊙ v. A is [key_dim, value_dim], D and d have a number for each value. The
     /// convolution goes over values alone; q, k and d are maps of what it leaves (Gu and Dao 2023, algorithm 2, Mamba). One head.
     selective = 4,
+    /// As delta, with a d for each dim of a key: S = e^(A·d) 1ᵀ ⊙ S. d and the gate are maps of a narrower row each (Kimi Team 2025,
+    /// eq. 1, Kimi delta attention).
+    delta_by_dim = 5,
 };
 
 /// The recurrent part that some of a stack's blocks have. What it leaves is gated by the SiLU of a map and normed, then mapped to
@@ -202,12 +215,24 @@ struct RecurrentShape {
     bool input_bias = false, kernel_bias = false, output_bias = false;  ///< of the maps that read a row, ...
     /// Head h has the queries and keys of h mod n_key_heads, not of h·n_key_heads / n_heads.
     bool keys_in_turn = false;
-    std::uint32_t step_rank = 0;      ///< selective: d is softplus of a map of a map to this width
-    float inner_norm_epsilon = 0.0f;  ///< selective: q, k and that map's rows have an RMS norm each; 0: none
+    std::uint32_t step_rank = 0;  ///< selective, delta_by_dim: d is softplus of a map of a map to this width
+    /// selective: q, k and that map's rows have an RMS norm each; 0: none. Else of the norm behind the states; 0: the block's.
+    float inner_norm_epsilon = 0.0f;
+    bool sigmoid_gate = false;  ///< the gate is the sigmoid of its map, not its SiLU
+    bool double_rate = false;   ///< b is twice the sigmoid (Grazzi et al. 2024)
 
     /// Whether q and k go through the convolution, and not only values.
     [[nodiscard]] constexpr bool convolves_keys() const noexcept {
-        return kind == Recurrence::state_space || kind == Recurrence::delta;
+        return kind == Recurrence::state_space || is_delta();
+    }
+    [[nodiscard]] constexpr bool is_delta() const noexcept {
+        return kind == Recurrence::delta || kind == Recurrence::delta_by_dim;
+    }
+    /// Numbers d of a row.
+    [[nodiscard]] constexpr std::uint32_t n_steps() const noexcept {
+        return kind == Recurrence::selective      ? value_width()
+               : kind == Recurrence::delta_by_dim ? n_heads * key_dim
+                                                  : n_heads;
     }
     /// Elements of the queries of a row, which are those of its keys, and of its values.
     [[nodiscard]] constexpr std::uint32_t query_width() const noexcept { return n_key_heads * key_dim; }

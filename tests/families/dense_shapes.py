@@ -35,6 +35,22 @@ SHAPES = {
         gemma4((4, None), 1, 34, hidden=20, heads=5, kv_heads=1, d_ff=33, vocab=37, layers=3, head_dim=4,
                sliding_window=39, layer_types=["sliding_attention", "full_attention", "full_attention"]),
     ],
+    "gemma4_text_experts": [
+        gemma4((16, None), hidden=24, heads=2, kv_heads=1, d_ff=21, vocab=23, layers=3, head_dim=8,
+               sliding_window=7, bos_token_id=1, layer_types=LAYERS3,
+               enable_moe_block=True, num_experts=4, top_k_experts=2, moe_intermediate_size=9),
+        gemma4((16, None), 3, 6, hidden=24, heads=2, kv_heads=1, d_ff=28, vocab=23, layers=6, head_dim=8,
+               sliding_window=7, use_double_wide_mlp=True, bos_token_id=1, layer_types=LAYERS3[:2] * 3,
+               enable_moe_block=True, num_experts=5, top_k_experts=2, moe_intermediate_size=9),
+        gemma4((10, 2), hidden=30, heads=6, kv_heads=3, d_ff=21, vocab=37, layers=3, head_dim=6, sliding_window=13,
+               bos_token_id=1, enable_moe_block=True, num_experts=9, top_k_experts=9, moe_intermediate_size=19),
+    ],
+    "apertus": [
+        llama_like(**TINY, head_dim=6),
+        llama_like(hidden=36, heads=6, kv_heads=3, head_dim=10, d_ff=600, layers=3, attention_bias=True,
+                   rms_norm_eps=1e-3, rope_parameters=rope(100.0)),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, tie_word_embeddings=True, hidden_act="relu2"),
+    ],
     "gemma4_unified_text": [
         unified((16, None), 3, hidden=24, heads=2, kv_heads=1, d_ff=28, vocab=23, layers=6, head_dim=8,
                 sliding_window=7, use_double_wide_mlp=True, final_logit_softcapping=30.0,

@@ -25,6 +25,8 @@ PERMUTED = ("llama", "arcee", "olmo", "granite", "smollm3", "mistral3", "internl
             "granitemoe", "granitehybrid")
 ROUTED = ("glm4_moe", "dots1", "exaone_moe", "minimax_m2", "afmoe")  # as DeepSeek 3
 LATENT = ("deepseek_v2", "deepseek_v3", "glm4_moe_lite", "minicpm3")  # of which some have keys' and values' maps apart
+GEMMA4_EXPERTS = {"gate_up_proj": "ffn_gate_up_exps.weight", "down_proj": "ffn_down_exps.weight", "scale": "ffn_gate_inp.scale",
+                  "per_expert_scale": "ffn_down_exps.scale", "weight": "ffn_gate_inp.weight"}
 EXPERT_PARTS = {"w1": "gate_proj", "w3": "up_proj", "w2": "down_proj"}  # Mixtral's words for them
 
 
@@ -106,7 +108,7 @@ def converted_tensors(config, folder, architecture, alone=False):
     heads, experts = {}, {}
     saved = load_file(folder / "model.safetensors")
     for name, tensor in saved.items():
-        if name.endswith("_scales") or "visual" in name:
+        if name.endswith("_scales") or "visual" in name or ".act_fn." in name:
             continue
         name = name.replace("language_model.", "")
         if name.endswith("_blocks"):
@@ -116,6 +118,9 @@ def converted_tensors(config, folder, architecture, alone=False):
         weight = tensor.float().numpy()
         if kind == "gpt_oss" and ".experts." in name:
             yield from of_packed_experts(name, weight)
+            continue
+        if kind == "gemma4_text" and (".experts." in name or ".router." in name):
+            yield f"blk.{name.split('.')[2]}.{GEMMA4_EXPERTS[name.split('.')[-1]]}", weight
             continue
         if name.endswith((".gate_up_proj", ".down_proj", ".input_linear.weight", ".output_linear.weight")):
             yield from of_fused(name, weight.swapaxes(1, 2) if kind in ("qwen3_vl_moe_text", "llama4_text") else weight, config)
@@ -249,6 +254,13 @@ def add_gemma4_keys(writer, config):
     writer.add_tensor("rope_freqs.weight", divisors)
 
 
+def add_xielu_keys(writer, folder, n_layers):
+    saved = load_file(folder / "model.safetensors")
+    for key in ("alpha_p", "alpha_n", "beta", "eps"):
+        numbers = (saved[f"model.layers.{i}.mlp.act_fn.{key}"].float().item() for i in range(n_layers))
+        getattr(writer, f"add_xielu_{key}")(list(numbers))
+
+
 def add_granite_keys(writer, config):
     writer.add_logit_scale(config["logits_scaling"])
     writer.add_residual_scale(config["residual_multiplier"])
@@ -305,7 +317,7 @@ def add_keys(writer, config, architecture):
     gguf_recurrent.add_keys(writer, config, architecture)
     if n_experts:
         writer.add_expert_count(n_experts)
-        writer.add_expert_used_count(first("num_experts_per_tok", "moe_k", "moe_topk"))
+        writer.add_expert_used_count(first("num_experts_per_tok", "moe_k", "moe_topk", "top_k_experts"))
     if config.get("moe_intermediate_size"):
         writer.add_expert_feed_forward_length(config["moe_intermediate_size"])
     if config.get("shared_expert_intermediate_size"):
@@ -396,6 +408,8 @@ def write_gguf(folder, path, narrow=False, alone=False, architecture=None, more=
     architecture = gguf_recurrent.architecture_of(config, architecture or usual)
     writer = gguf.GGUFWriter(path, architecture)
     add_keys(writer, config, architecture)
+    if architecture == "apertus":
+        add_xielu_keys(writer, folder, config["num_hidden_layers"])
     if more:
         more(writer, config)
     tensors = converted_tensors(config, folder, architecture, alone)

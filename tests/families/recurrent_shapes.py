@@ -1,5 +1,5 @@
 """More configurations of shapes.py: decoders with recurrent layers."""
-from settings import TINY, llama_like, rope, without
+from settings import TINY, latent, llama_like, rope, without
 
 
 def layers(kind, *attending, of):
@@ -42,6 +42,11 @@ def falcon_h1(inner, n_states, groups, state, *, attends=(1.0, 1.0, 1.0), recurs
 def nemotron(kinds, n_states, dim, groups, state, **more):
     return without(llama_like(layers_block_type=kinds, mamba_num_heads=n_states, mamba_head_dim=dim, n_groups=groups,
                               ssm_state_size=state, **more), "num_hidden_layers")
+
+
+def kimi(fields, heads, dim, kernel=4, **more):
+    return fields | dict(linear_num_heads=heads, linear_head_dim=dim, linear_conv_kernel_dim=kernel, pad_token_id=0,
+                         bos_token_id=1, eos_token_id=2, **more)
 
 
 MAMBA, ATTENDS, FEEDS, MOE = "linear_attention", "full_attention", "mlp", "moe"
@@ -89,6 +94,26 @@ SHAPES = {
         llama_like(hidden=40, heads=5, kv_heads=1, head_dim=16, d_ff=33, layers=3,
                    layer_types=layers("linear_attention", 0, of=3), rope_parameters=partly(0.25, 100.0),
                    tie_word_embeddings=True, **delta(3, 3, 16, 32, 2)),
+    ],
+    "olmo_hybrid": [
+        llama_like(**TINY, pad_token_id=0, eos_token_id=1, layer_types=layers("linear_attention", 1, of=2),
+                   rope_parameters=rope(None), **delta(2, 2, 4, 6)),
+        llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=4, pad_token_id=0, eos_token_id=1,
+                   rope_parameters=rope(50.0), attention_bias=True, rms_norm_eps=1e-3, **delta(2, 6, 17, 18, 3)),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, layers=3, pad_token_id=0, eos_token_id=1,
+                   layer_types=layers("linear_attention", 0, of=3), tie_word_embeddings=True,
+                   linear_allow_neg_eigval=False, linear_conv_kernel_dim=2),
+    ],
+    "kimi_linear": [
+        kimi(latent(hidden=12, heads=2, d_ff=14, vocab=23, q_rank=None, kv_rank=10, nope=5, turning=4, value=6),
+             2, 6, layer_types=layers("linear_attention", 1, of=2), mlp_layer_types=["dense", "sparse"],
+             num_local_experts=4, num_experts_per_tok=2, moe_intermediate_size=9),
+        kimi(latent(hidden=36, heads=6, d_ff=41, layers=5, q_rank=20, kv_rank=18, nope=8, turning=6, value=10), 6, 17,
+             kernel=3, num_local_experts=6, num_experts_per_tok=4, moe_intermediate_size=19, n_shared_experts=2,
+             n_group=3, topk_group=2, norm_topk_prob=False, rms_norm_eps=1e-3, routed_scaling_factor=1.5),
+        kimi(latent(hidden=40, heads=5, d_ff=33, layers=3, q_rank=None, kv_rank=33, nope=16, turning=8, value=4), 3, 16,
+             kernel=2, layer_types=layers("linear_attention", 0, of=3), mlp_layer_types=["sparse"] * 3,
+             num_local_experts=5, num_experts_per_tok=5, moe_intermediate_size=5, routed_scaling_factor=1.0),
     ],
     "mamba2": [
         mamba2(12, 2, 1, 5, vocab=23),

@@ -18,7 +18,7 @@ import wholes
 from settings import LAYERS3, TINY, latent, llama_like, rope, without, yarn
 
 N_TOKENS = 40
-CHOSEN = "num_experts_per_tok", "moe_k", "moe_topk"  # names of how many experts a row has
+CHOSEN = "num_experts_per_tok", "moe_k", "moe_topk", "top_k_experts"  # names of how many experts a row has
 
 SHAPES = {
     "llama": [
@@ -420,7 +420,7 @@ def quantize_experts(model, folder):
 
 def plain_type(name):
     """Without what tells several lists of shapes of one type apart."""
-    for ending in ("_mxfp4", "_narrow", "_relu2", "_quick_gelu", "_long"):
+    for ending in ("_mxfp4", "_experts", "_narrow", "_relu2", "_quick_gelu", "_long"):
         name = name.removesuffix(ending)
     return renamed.TWINS.get(name, name)
 

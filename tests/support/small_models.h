@@ -228,6 +228,18 @@ struct NamedConfig {
     all.push_back(
         {"chunks, queries that grow, experts whose inputs are weighted, one by one, in parallel, a map before logits",
          chunked});
+    Config apart = llama_config(3, 44, 4, 2, 12, 37, 70);
+    apart.decoder.n_blocks = 2;
+    apart.decoder.blocks[1] = apart.decoder.blocks[0];
+    Block& n = apart.decoder.blocks[0];
+    n.norm_place = NormPlace::both;
+    n.experts = {.shared_d_ff = 23, .n = 6, .n_used = 2, .normalize = true, .own_norms = true};
+    n.attention.output_gate = OutputGate::softplus_of_heads;
+    apart.decoder.blocks[1].feed = {.d_ff = 600, .xielu = true};
+    apart.decoder.blocks[1].attention.output_gate = OutputGate::softplus;
+    static constexpr std::uint8_t kApart[] = {0, 1, 0};
+    apart.decoder.layer_blocks = kApart;
+    all.push_back({"experts with norms of their own, xIELU, gates by softplus", apart});
     return all;
 }
 
@@ -243,7 +255,7 @@ struct NamedConfig {
         s.blocks[1] = s.blocks[0];
         s.blocks[1].attention = {.causal = true};
         s.blocks[1].recurrent = true;
-        s.blocks[0].attention.output_gate = true;
+        s.blocks[0].attention.output_gate = OutputGate::sigmoid;
         return config;
     };
     const RecurrentShape convolution{.n_heads = 1,
@@ -285,9 +297,14 @@ struct NamedConfig {
                                    .step_rank = 19};
     RecurrentShape normed = selective;
     normed.inner_norm_epsilon = 1e-6f;
+    RecurrentShape by_dim = delta;
+    by_dim.kind = Recurrence::delta_by_dim;
+    by_dim.step_rank = 11;
+    by_dim.inner_norm_epsilon = 1e-3f;
+    by_dim.sigmoid_gate = by_dim.double_rate = true;
     Config beside = with(space);
     beside.decoder.blocks[1].attention = beside.decoder.blocks[0].attention;
-    beside.decoder.blocks[1].attention.output_gate = false;
+    beside.decoder.blocks[1].attention.output_gate = OutputGate::none;
     Config experts = with(delta);
     experts.decoder.blocks[1].experts.n = 5, experts.decoder.blocks[1].experts.n_used = 2;
     experts.decoder.blocks[1].norm_place = NormPlace::both;
@@ -296,6 +313,7 @@ struct NamedConfig {
             {"state space", with(space)},
             {"delta rule", with(delta)},
             {"delta rule, experts, norms on both sides", experts},
+            {"delta rule by dims", with(by_dim)},
             {"selective state space", with(selective)},
             {"selective state space with inner norms", with(normed)},
             {"state space beside attention", beside}};

@@ -24,7 +24,7 @@ struct Hybrid {
     RecurrentShape recurrent;
     std::span<const std::uint8_t> layers;
     std::uint32_t rotary_dim;
-    bool output_gate;
+    OutputGate output_gate;
 };
 
 constexpr std::uint8_t kFourths[] = {1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0};
@@ -38,13 +38,13 @@ constexpr Hybrid kQwen35 = {{.n_heads = 16,
                              .shared_norm = true},
                             kFourths,
                             64,
-                            true};
+                            OutputGate::sigmoid};
 constexpr std::uint8_t kLfm2Layers[] = {1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 0, 1, 0, 1, 0, 1};
 constexpr Hybrid kLfm2 = {
     {.n_heads = 1, .n_key_heads = 1, .key_dim = 2048, .value_dim = 2048, .kind = Recurrence::convolution, .n_taps = 3},
     kLfm2Layers,
     64,
-    false};
+    OutputGate::none};
 
 /// One row per model, as its own config.json or paper gives it.
 struct Preset {

@@ -52,7 +52,7 @@ void update_state(const UpdateState& u) noexcept {
             const float rate = u.rate[row * u.scalar_stride + own];
             const auto decay = [&](std::size_t i) {
                 return u.exponent ? exp(u.exponent[i * u.exponent_stride + lane] * rate)
-                                  : u.decay[row * u.scalar_stride];
+                                  : u.decay[row * u.scalar_stride + (u.decays_dims ? i : 0)];
             };
             const float *key = u.key + row * u.stride, value = u.value[row * u.stride + lane];
             float* state = u.state + lane;

@@ -37,19 +37,22 @@ FOVEA_LANES F32x16 input_before(const Convolve& c, std::uint32_t row, std::uint3
     });
 }
 
-enum class Rule : std::uint8_t { delta, space, selective };
+enum class Rule : std::uint8_t { delta, delta_by_dim, space, selective };
 
 /// One row. `in` is the state before it, which goes to u.state.
 template<Rule kRule>
 FOVEA_LANES void update_row(const UpdateState& u, std::size_t row, const float* in) {
     const float *query = u.query + row * u.stride, *key = u.key + row * u.stride;
-    constexpr bool kDelta = kRule == Rule::delta, kSelective = kRule == Rule::selective;
+    constexpr bool kByDim = kRule == Rule::delta_by_dim, kDelta = kByDim || kRule == Rule::delta,
+                   kSelective = kRule == Rule::selective;
     const float* rates = u.rate + row * u.scalar_stride;
     const F32x16 rate = kSelective ? load_up_to(rates, u.n_values) : splat(*rates);
     F32x16 of_row = rate;
-    if constexpr (!kSelective) of_row = splat(u.decay[row * u.scalar_stride]);
+    const float* decays = u.decay + row * u.scalar_stride;
+    if constexpr (!kSelective && !kByDim) of_row = splat(*decays);
     const auto decay = [&](std::uint32_t i) {
         if constexpr (kSelective) return exp(load_up_to(u.exponent + i * u.exponent_stride, u.n_values) * rate);
+        if constexpr (kByDim) return splat(decays[i]);
         return of_row;
     };
     const F32x16 value = load_up_to(u.value + row * u.stride, u.n_values);
@@ -102,11 +105,15 @@ FOVEA_LANES void update_rows(const UpdateState& u) {
     }
 }
 [[gnu::flatten]] void update_by_delta(const UpdateState& u) noexcept { update_rows<Rule::delta>(u); }
+[[gnu::flatten]] void update_by_dim(const UpdateState& u) noexcept { update_rows<Rule::delta_by_dim>(u); }
 [[gnu::flatten]] void update_by_space(const UpdateState& u) noexcept { update_rows<Rule::space>(u); }
 [[gnu::flatten]] void update_by_selection(const UpdateState& u) noexcept { update_rows<Rule::selective>(u); }
 
 void update_state(const UpdateState& u) noexcept {
-    u.exponent ? update_by_selection(u) : u.skip ? update_by_space(u) : update_by_delta(u);
+    u.exponent      ? update_by_selection(u)
+    : u.skip        ? update_by_space(u)
+    : u.decays_dims ? update_by_dim(u)
+                    : update_by_delta(u);
 }
 
 }  // namespace

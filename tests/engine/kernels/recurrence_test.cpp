@@ -54,7 +54,7 @@ void compare(const Kernels& k, const ConvolveCase& c, Fill fill, std::uint32_t s
     CHECK(same(want_kept, got_kept));
 }
 
-enum class Rule : std::uint8_t { space, delta, selective };
+enum class Rule : std::uint8_t { space, delta, delta_by_dim, selective };
 
 struct StateCase {
     std::uint32_t n_rows, key_dim, n_values;
@@ -65,10 +65,13 @@ struct StateCase {
 void compare(const Kernels& k, const StateCase& c, Fill fill, std::uint32_t seed) {
     Random random(seed);
     const std::size_t stride = c.key_dim + c.n_values + seed % 2, rows = (c.n_rows - 1) * stride;
-    const bool selective = c.rule == Rule::selective;
-    const std::size_t own = selective ? c.n_values : 1, exponents = (c.key_dim - 1) * stride + c.n_values;
-    Guarded<float> query(rows + c.key_dim), key(rows + c.key_dim), value(rows + c.n_values), decay(c.n_rows),
-        rate((c.n_rows - 1) * own + own), skip(own), exponent(exponents);
+    const bool selective = c.rule == Rule::selective, by_dim = c.rule == Rule::delta_by_dim;
+    const std::size_t own = selective ? c.n_values
+                            : by_dim  ? c.key_dim
+                                      : 1,
+                      exponents = (c.key_dim - 1) * stride + c.n_values;
+    Guarded<float> query(rows + c.key_dim), key(rows + c.key_dim), value(rows + c.n_values), decay(c.n_rows * own),
+        rate(c.n_rows * own), skip(own), exponent(exponents);
     const std::size_t n_state = std::size_t{c.key_dim} * kLanes;
     Guarded<float> from(n_state, Flush::end, 64), want_state(n_state, Flush::end, 64),
         got_state(n_state, Flush::end, 64);
@@ -85,9 +88,10 @@ void compare(const Kernels& k, const StateCase& c, Fill fill, std::uint32_t seed
                      .decay = selective ? nullptr : decay.data(),
                      .rate = rate.data(),
                      .scalar_stride = own,
-                     .skip = c.rule == Rule::delta ? nullptr : skip.data(),
+                     .skip = c.rule == Rule::delta || by_dim ? nullptr : skip.data(),
                      .exponent = selective ? exponent.data() : nullptr,
                      .exponent_stride = stride,
+                     .decays_dims = by_dim,
                      .from = c.from ? from.data() : nullptr,
                      .state = want_state.data(),
                      .out = want.data(),
@@ -124,7 +128,7 @@ TEST_CASE("recurrence: every instruction set convolves and updates states as sca
                                 fill, ++seed);
                     if (width > kLanes) continue;
                     for (const std::uint32_t key_dim : {1u, 3u, 4u, 6u, 7u, 33u})
-                        for (const Rule rule : {Rule::space, Rule::delta, Rule::selective})
+                        for (const Rule rule : {Rule::space, Rule::delta, Rule::delta_by_dim, Rule::selective})
                             for (const bool from : {false, true})
                                 compare(*tables[i], StateCase{n_rows, key_dim, width, rule, from}, fill, ++seed);
                 }

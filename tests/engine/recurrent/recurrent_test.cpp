@@ -145,19 +145,28 @@ TEST_CASE("recurrent: a configuration that cannot be is refused by name") {
     refused("elements of a state", [](Stack&, RecurrentShape& r) { r.key_dim = r.value_dim = 1u << 12; });
     refused("step_most", [](Stack&, RecurrentShape& r) { r.step_most = 1.0f; });
     refused("n_norm_groups that divides values", [](Stack&, RecurrentShape& r) { r.n_norm_groups = 7; });
-    refused("recurrence", [](Stack&, RecurrentShape& r) { r.kind = Recurrence{5}; });
+    refused("recurrence", [](Stack&, RecurrentShape& r) { r.kind = Recurrence{6}; });
     refused("step_rank", [](Stack&, RecurrentShape& r) { r.step_rank = 1; });
-    refused("inner_norm_epsilon", [](Stack&, RecurrentShape& r) { r.inner_norm_epsilon = 1.0f; });
+    refused("inner_norm_epsilon", [](Stack&, RecurrentShape& r) {
+        r.n_norm_groups = 0, r.shared_norm = false;
+        r.inner_norm_epsilon = 1.0f;
+    });
+    refused("step_rank", [](Stack&, RecurrentShape& r) { r.kind = Recurrence::delta_by_dim; });
+    refused("double_rate", [](Stack&, RecurrentShape& r) { r.kind = Recurrence::state_space, r.double_rate = true; });
+    refused("sigmoid_gate", [](Stack&, RecurrentShape& r) {
+        r = recurrent_configs()[0].config.decoder.recurrent;
+        r.sigmoid_gate = true;
+    });
     refused("step_rank", [](Stack&, RecurrentShape& r) { r.kind = Recurrence::selective, r.shared_norm = false; });
     refused("a selective state space with what it cannot have",
             [](Stack&, RecurrentShape& r) { r.kind = Recurrence::selective, r.step_rank = 3; });
     refused("a recurrent part of the stack", [](Stack&, RecurrentShape& r) { r = {}; });
     for (const auto change :
-         {+[](Block& b) { b.attention.output_gate = true; }, +[](Block& b) { b.norm_place = NormPlace::both; },
-          +[](Block& b) { b.residual_scale = 2.0f; }})
+         {+[](Block& b) { b.attention.output_gate = OutputGate::sigmoid; },
+          +[](Block& b) { b.norm_place = NormPlace::both; }, +[](Block& b) { b.residual_scale = 2.0f; }})
         refused("a recurrent block with what it cannot have", [&](Stack& s, RecurrentShape&) {
             s.blocks[0].recurrent = true;
-            s.blocks[0].attention.output_gate = false;
+            s.blocks[0].attention.output_gate = OutputGate::none;
             change(s.blocks[0]);
         });
     refused("n_taps of a short convolution", [](Stack& s, RecurrentShape& r) {
@@ -165,5 +174,5 @@ TEST_CASE("recurrent: a configuration that cannot be is refused by name") {
         s.blocks[1].recurrent = true;
         r.n_taps = 1;
     });
-    refused("output_gate", [](Stack& s, RecurrentShape&) { s.blocks[1].attention.output_gate = true; });
+    refused("output_gate", [](Stack& s, RecurrentShape&) { s.blocks[1].attention.output_gate = OutputGate::sigmoid; });
 }

@@ -98,6 +98,10 @@ private:
             a.query_growth = grows ? 0.25f : 0.0f, a.growth_period = grows ? 1 + below(9) : 0;
             b.latent.norm_epsilon = (b.latent.query_rank || b.latent.query_dim) && below(2) ? 0.25f : 0.0f;
             e.weigh_inputs = e.n && !e.shared_gate && below(2);
+            e.own_norms = e.shared_d_ff && b.norm_place == NormPlace::both && b.norm == Norm::rms && !b.feed.parallel &&
+                          !e.shared_gate && !e.weigh_inputs && below(2);
+            if (b.feed.d_ff && !b.feed.gated && !e.n && below(4) == 0)
+                b.feed.activation = Activation::none, b.feed.xielu = true;
             if (!e.n || e.normalize || e.choice_bias || e.n_groups || below(2)) continue;
             e.router_score = RouterScore::sparse_mixer, e.margin = below(2) ? 0.5f : 0.0f;
         }
@@ -107,7 +111,7 @@ private:
     void give_recurrence(Stack& stack) {
         if (!stack.n_blocks || stack.n_blocks > kMaxBlocks) return;
         RecurrentShape& r = stack.recurrent;
-        r.kind = static_cast<Recurrence>(1 + below(4));
+        r.kind = static_cast<Recurrence>(1 + below(5));
         r.n_key_heads = 1 + below(3), r.n_heads = r.n_key_heads * (1 + below(3));
         r.key_dim = 1 + below(20), r.value_dim = 1 + below(40);
         r.n_taps = static_cast<std::uint8_t>(1 + below(5));
@@ -120,18 +124,21 @@ private:
             r.n_norm_groups = below(2) * r.n_heads;
             r.shared_norm = r.n_norm_groups && below(2);
             r.gate_first = below(2) != 0, r.keys_in_turn = below(2) != 0;
+            r.sigmoid_gate = below(2) != 0, r.double_rate = r.is_delta() && below(2);
+            if (r.n_norm_groups && below(2)) r.inner_norm_epsilon = 0.25f;
+            if (r.kind == Recurrence::delta_by_dim) r.step_rank = 1 + below(20);
             if (r.kind == Recurrence::state_space && below(2)) r.step_least = 0.25f, r.step_most = 1.5f;
         } else {
             r.n_heads = r.n_key_heads = 1, r.key_dim = r.value_dim = stack.d_model % 64 + 1;
         }
         for (Block& gated : stack.blocks)
-            if (below(4) == 0) gated.attention.output_gate = true;
+            if (below(4) == 0) gated.attention.output_gate = static_cast<OutputGate>(1 + below(3));
         Block& b = stack.blocks[below(stack.n_blocks)];
         b.recurrent = true;
         if (below(3) || !b.attention.n_heads)
             b.attention = {.causal = true};
         else
-            b.attention.output_gate = b.attention.cross_attention = false;
+            b.attention.output_gate = OutputGate::none, b.attention.cross_attention = false;
         b.latent = {}, b.inputs = {};
         b.feed.parallel = b.feed.shared_norm = false;
         if (below(8)) return;
