@@ -25,6 +25,7 @@
 #include "convert/sources/llama2c.h"
 #include "convert/sources/lora.h"
 #include "convert/sources/lora_file.h"
+#include "convert/sources/next_head.h"
 #include "convert/sources/source_names.h"
 #include "convert/sources/text_part.h"
 #include "convert/sources/torch_module.h"
@@ -215,6 +216,13 @@ TokenizerFacts facts_of(const std::optional<TextSettings>& settings, HfConfig& c
     return facts;
 }
 
+/// Leaves out what is not of the text model, or of its next-token head.
+void keep_parts(const ConvertOptions& options, HfConfig& config, Safetensors& files) {
+    if (options.mtp) name_next_head(config, files);
+    if (config.is_text_part) keep_text_part(files);
+    if (options.mtp) keep_next_head(config, files);
+}
+
 /// What gives the weights of a model whose configuration lies in `folder`.
 using ReadWeights = std::function<Safetensors(const fs::path& folder)>;
 
@@ -257,7 +265,7 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, const 
     if (options.reranker) add_reranker(config_path, texts.tokenizer, config);
     Safetensors files = weights(config.quantization);
     settle_quantization(config);
-    if (config.is_text_part) keep_text_part(files);
+    keep_parts(options, config, files);
     for (const ScaledAdapter& lora : options.loras) {
         LoraFolder adapter = read_lora_folder(lora.folder);
         if (config.is_text_part) keep_text_part(adapter, config.source.notes);
@@ -296,8 +304,11 @@ Mapping map_model(const ConvertOptions& options, bool takes_adapters = false) {
     if (!options.config.empty())
         throw host::ArgumentError(options.source.string() +
                                   ": --config: expected a Hugging Face source, got another kind");
-    if (options.reranker || options.sparse)
-        throw host::ArgumentError(options.source.string() + (options.sparse ? ": --sparse" : ": --reranker") +
+    if (options.reranker || options.sparse || options.mtp)
+        throw host::ArgumentError(options.source.string() +
+                                  (options.mtp      ? ": --mtp"
+                                   : options.sparse ? ": --sparse"
+                                                    : ": --reranker") +
                                   ": expected a Hugging Face source, got another kind");
     Mapping mapping = map_source(options.source);
     if (mapping.bytes().empty()) throw host::Error(options.source.string() + ": expected a model, got an empty file");

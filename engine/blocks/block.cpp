@@ -107,8 +107,8 @@ void Layer::plan(const Planning& p) noexcept {
     ArenaMap& map = p.map;
     Widest& widest = p.widest;
     grow_to(map.hidden_stride, pad(s.d_model));
-    grow_to(widest.operand, s.d_model, s.embedding_width);
-    grow_to(map.inner_stride, pad(s.embedding_width));
+    grow_to(widest.operand, s.d_model, embedding_cols(s));
+    grow_to(map.inner_stride, pad(embedding_cols(s)));
     for (const Block& b : s.used_blocks()) {
         const AttentionShape& a = b.attention;
         const std::uint64_t queries = std::uint64_t{a.n_heads} * a.head_dim,

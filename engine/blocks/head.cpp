@@ -189,7 +189,30 @@ void HeadTensors::plan(const Planning& p) noexcept {
     }
 }
 
+namespace {
+
+/// Step::vectors of the pass's rows.
+void keep_vectors(Pass& pass) noexcept {
+    const Stack& stack = pass.stack();
+    const auto keep = [&](Pass::Share mine) {
+        for (const Sequence& s : pass.self) {
+            const StepRows its = pass.step_of(s);
+            const std::size_t first = n_rows(stack, its.step) - its.step.vectors.size() / stack.d_model;
+            for (auto [row, end] = mine.within(s.row, s.n_rows); row < end; ++row) {
+                if (its.first + row < first) continue;
+                float* out = &its.step.vectors[(its.first + row - first) * stack.d_model];
+                pass.norm(final_norm(pass), pass.hidden()[s.row + row], stack.d_model, out);
+                make_canonical(out, stack.d_model);
+            }
+        }
+    };
+    if (PassSteps(pass.steps).list) pass.phase("vectors", {}, in_parts(pass.seq_len), keep, Then::go_on);
+}
+
+}  // namespace
+
 void StackHead::logits(Pass& pass) noexcept {
+    if (has(Part::rows)) keep_vectors(pass);
     const std::uint32_t n_rows = pass.n_logits, first = pass.seq_len - n_rows;
     if (n_rows == 0) return;
     ConstRows rows = pass.logit_rows.each ? pass.logit_rows : ConstRows(pass.hidden()[first], pass.hidden().stride);

@@ -53,12 +53,12 @@ void fill_distances(const Pass& pass, std::uint32_t block) noexcept {
     return frequency < n_time ? 0 : frequency < n_time + a.rope_plane ? 1 : 2;
 }
 
-/// The rows of what `embed` makes are embedding_width wide there, and become d_model wide here.
+/// The rows of what `embed` makes are embedding_cols wide there, and become d_model wide here.
 void map_embeddings(Pass& pass) noexcept {
     const Stack& stack = pass.stack();
     const Matrix& matrix = pass.tensors().embedding_map;
     const Linear linear{matrix, pass.tensors().embedding_map_bias, pass.hidden(), stack.d_model};
-    const void* operand = pass.operand(matrix.type, pass.inner(), pass.seq_len, stack.embedding_width);
+    const void* operand = pass.operand(matrix.type, pass.inner(), pass.seq_len, matrix.n_cols);
     pass.multiply("embedding map", pass.all(pass.hidden(), stack.d_model), {&linear, 1}, operand, pass.seq_len);
 }
 
@@ -120,16 +120,18 @@ void embed(Pass& pass) noexcept {
     const Stack& stack = pass.stack();
     const StackTensors& t = pass.tensors();
     const NormWeights norm{stack.embedding_norm, t.embedding_norm, t.embedding_norm_bias, stack.final_norm_epsilon};
-    const bool mapped = has(Part::vectors) && stack.embedding_width;
+    const bool mapped = has(Part::vectors) && embedding_cols(stack), joins = has(Part::rows) && stack.joins_rows;
     const Rows rows_made = mapped ? pass.inner() : pass.hidden();
-    const std::uint32_t width = mapped ? stack.embedding_width : stack.d_model;
+    const std::uint32_t width = mapped && !joins ? stack.embedding_width : stack.d_model;
+    const NormWeights of_rows{norm.kind, norm.weight + width * sizeof(float), 0, norm.epsilon};
+    const Output made = pass.all(rows_made, joins ? 2 * width : width);
     const auto make_row = [&](std::uint32_t row, const Sequence& s) {
         const std::uint32_t in_sequence = row - s.row, pos = s.pos + in_sequence;
         const StepRows of = pass.step_of(s);
         float* x = rows_made[row];
         const auto scaled = [&](std::uint32_t i, float value) { x[i] = value * stack.embedding_scale; };
         const auto added = [&](std::uint32_t i, float value) { x[i] = x[i] + value; };
-        if (has(Part::rows) && !of.step.rows.empty())
+        if (has(Part::rows) && !joins && !of.step.rows.empty())
             std::memcpy(x, &of.step.rows[(of.first + in_sequence) * width], width * sizeof(float));
         else if (!has(Part::vectors) || t.token_embedding)
             read_row(w, *t.token_embedding, pass.tokens[row], scaled);
@@ -141,6 +143,7 @@ void embed(Pass& pass) noexcept {
         if (has(Part::vectors) && t.type_embedding)
             read_row(w, *t.type_embedding, pass.types.empty() ? 0 : pass.types[row], added);
         if (norm.kind != Norm::none) pass.norm(norm, x, width, x);
+        if (joins) pass.norm(of_rows, &of.step.rows[(of.first + in_sequence) * width], width, x + width);
         for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
             const AttentionShape& b = stack.blocks[i].attention;
             if (b.position != Position::rope) continue;
@@ -153,7 +156,7 @@ void embed(Pass& pass) noexcept {
         }
     };
     if (has(Part::vectors) && stack.sound.is_speech()) Hearing::convolve(pass);
-    pass.phase("embedding", pass.all(rows_made, width), in_parts(pass.seq_len), [&](Pass::Share rows) {
+    pass.phase("embedding", made, in_parts(pass.seq_len), [&](Pass::Share rows) {
         const bool is_first = rows.begin == 0 && rows.end != 0;  // of more members than rows some have none
         if (has(Part::vectors) && is_first)
             for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
@@ -164,7 +167,7 @@ void embed(Pass& pass) noexcept {
             make_row(row, *sequence);
         }
     });
-    if (has(Part::vectors) && stack.embedding_width) map_embeddings(pass);
+    if (mapped) map_embeddings(pass);
 }
 
 void rotate_head(const Pass& pass, const Layer& layer, std::uint32_t row, float* head) noexcept {

@@ -92,6 +92,13 @@ inline constexpr std::size_t kStackRecordBytes = kLongBlockRecords ? 64 : 56,
 /// Bytes of a record that are always written. The rest is left out if it is zero, as older readers want it.
 inline constexpr std::size_t kLeastStackRecordBytes = 56, kLeastBlockRecordBytes = 88, kLeastRecurrentRecordBytes = 40;
 
+/// The last fields of a stack's record.
+template <class S, class Field>
+void last_stack_fields(S& s, Field& field) {
+    if (!has(Part::rows)) return field.skip(4);
+    field.flags(s.joins_rows), field.skip(3);
+}
+
 /// Goes through a stack's record in the file's order: field(name, x, least, most) for a field as wide as x,
 /// field.wide(...) for one of four bytes of which fewer are kept, field.flags(x...) for bytes that are 0 or 1,
 /// field.skip(n) for reserved bytes. Readers, checkers and writers of configurations all use this list. S is Stack or
@@ -113,7 +120,7 @@ void for_each_stack_field(S& s, Field& field) {
     field("final_norm_epsilon", s.final_norm_epsilon, 0, kMaxFloat),
     field("logit_softcap", s.logit_softcap, 0, kMaxFloat), field("logit_scale", s.logit_scale, -kMaxFloat, kMaxFloat);
     if (kLongBlockRecords)
-        field("rope_original_positions", s.rope_original_positions, 0, kMaxPositions), field.skip(4);
+        field("rope_original_positions", s.rope_original_positions, 0, kMaxPositions), last_stack_fields(s, field);
 }
 
 inline constexpr Position kLastPosition = has(Part::vectors) ? Position::disentangled : Position::alibi;
@@ -384,12 +391,18 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     FOVEA_LAYER_TENSORS(FOVEA_TENSOR)
 }
 
+/// Columns of the map of what embeddings are made of; 0: there is none.
+[[nodiscard]] constexpr std::uint32_t embedding_cols(const Stack& s) noexcept {
+    return has(Part::rows) && s.joins_rows ? 2 * s.d_model : s.embedding_width;
+}
+
 /// Calls visit(TensorSpec) for every tensor a checked stack calls for, in the order the directory holds them.
 template <class Visit>
 void for_each_tensor(const Stack& s, StackIndex stack, Visit&& visit) {
     using enum Layout;
     const Layout rows_or_panels = s.has_output_head && s.tied_output ? panels : rows;  // also the output head, or not
     const std::uint32_t embedded = or_else(s.embedding_width, s.d_model);
+    const bool joins = has(Part::rows) && s.joins_rows;
     const bool whole = !has(Part::adapters) || !s.adapter_rank;  // an adapter has only its layers' tensors
     const std::uint32_t n_maps = has(Part::vectors) && whole ? s.n_head_maps() : 0;
     for (std::uint32_t layer = 0; layer < s.n_layers || layer < n_maps; ++layer) {

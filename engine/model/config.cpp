@@ -296,6 +296,10 @@ void check_stack(const Stack& s, Checks& check) {
     check.needs("embedding_bias", s.embedding_bias, s.embedding_width != 0);
     check.needs("embedding_width", s.embedding_width != 0, s.vocab_size != 0);
     check.needs("embedding_norm_bias", s.embedding_norm_bias, s.embedding_norm == Norm::layer);
+    if (has(Part::rows) && s.joins_rows)
+        check.expect(s.embedding_norm == Norm::rms && s.has_output_head && !s.embedding_width && !s.n_token_types &&
+                         s.position == Position::none && !s.adapter_rank,
+                     "a head that joins rows with what it cannot have", 0, 1);
     check.needs("final_norm_bias", s.final_norm_bias, s.final_norm == Norm::layer);
     check.needs("has_output_head", s.has_output_head, s.vocab_size != 0);
     check.needs("tied_output", s.tied_output, s.has_output_head);
@@ -330,7 +334,7 @@ struct Absent {
 /// What a valid configuration asks for and this build leaves out.
 [[nodiscard]] Status check_parts(const Config& config) noexcept {
     for (const Stack* s : {&config.encoder, &config.decoder}) {
-        if (!has(Part::vectors) && (s->n_head_maps() || s->embedding_width || s->sound.is_speech()))
+        if (!has(Part::vectors) && (s->n_head_maps() || embedding_cols(*s) || s->sound.is_speech()))
             return {Code::unsupported, "vectors: left out of this build", 0, 0};
         bool varies = s->n_layers && (s->logit_scale != 1.0f || s->logit_softcap != 0.0f || s->rope_original_positions),
              routes = false, is_latent = false, scales_columns = s->output_columns, has_inputs = false;

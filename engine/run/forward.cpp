@@ -67,11 +67,15 @@ void keep_positions(const Step& step, std::uint32_t n) noexcept {
 
 [[nodiscard]] Status check_rows(const WorkspaceState& w, const Step& step) noexcept {
     if (!has(Part::rows)) {
-        const bool any = step.rows.size() | step.positions.size() | step.spans.size();
+        const bool any = step.rows.size() | step.positions.size() | step.spans.size() | step.vectors.size();
         return any ? Status{Code::unsupported, "rows: left out of this build", 0, 0} : Status{};
     }
     const Stack& stack = w.model.config().decoder;
-    if (!step.rows.empty()) {
+    const std::uint64_t d_model = stack.d_model;
+    if (stack.joins_rows && step.rows.size() != step.tokens.size() * d_model)
+        return {Code::bad_shape, "elements of rows, one row for each token of a next-token head",
+                step.tokens.size() * d_model, step.rows.size()};
+    if (!stack.joins_rows && !step.rows.empty()) {
         if (!step.tokens.empty()) return {Code::bad_argument, "a step: expected tokens or rows, got both", 0, 0};
         if (has(Part::layer_inputs) && stack.blocks[0].inputs.width)
             return {Code::unsupported, "rows of a model whose tokens give each layer an input", 0, 0};
@@ -79,6 +83,10 @@ void keep_positions(const Step& step, std::uint32_t n) noexcept {
             return {Code::bad_shape, "elements of rows as a multiple of", width, step.rows.size()};
     }
     const std::uint64_t n = n_rows(stack, step);
+    if (step.vectors.size() % d_model)
+        return {Code::bad_shape, "elements of vectors as a multiple of", d_model, step.vectors.size()};
+    if (step.vectors.size() / d_model > n)
+        return {Code::bad_shape, "elements of vectors at most", n * d_model, step.vectors.size()};
     if (Status status = check_spans(w, step.spans, n); !status.ok()) return status;
     return check_positions(stack, step, n);
 }
@@ -158,7 +166,8 @@ private:
     }
     [[nodiscard]] bool is_asked_for(const Step& step) const noexcept {
         if (has(Part::states) && has_states(*CacheAccess::pool(step.cache))) return true;
-        return has(Part::rows) && (has_planes_ || !step.rows.empty() || !step.spans.empty());
+        if (!has(Part::rows)) return false;
+        return has_planes_ || !step.rows.empty() || !step.spans.empty() || !step.vectors.empty();
     }
 
     /// The next n rows of a step as rows from `row` on.

@@ -89,6 +89,15 @@ struct Kept {
     return {};
 }
 
+/// What a draft has read of the first n_same tokens stays.
+void start_draft(GeneratorState& s, std::uint32_t n_same) noexcept {
+    DraftModel& draft = s.speculation.draft;
+    if (!draft.workspace.valid() || !WorkspaceAccess::state(draft.workspace)->model.config().decoder.joins_rows)
+        draft.vectors = {};
+    if (s.has_head()) return start_head(s, n_same);
+    if (s.n_drafted > n_same) s.n_drafted = n_same;
+}
+
 /// The checks of start.
 [[nodiscard]] Status check_start(const GeneratorState& s, std::span<const Token> prompt,
                                  const GenerateOptions& options) noexcept {
@@ -105,7 +114,7 @@ struct Kept {
     if (!has(Part::speculation)) return {};
     if (!(speculation.row_cost >= 0 && speculation.row_cost <= 100))  // NaN fails too
         return {Code::bad_argument, "row_cost: expected 0 to 100", 0, 0};
-    return check_draft(s, speculation.draft);
+    return check_draft(s, speculation);
 }
 
 }  // namespace
@@ -134,6 +143,7 @@ Status make_generator(const Model& model, const Tokenizer& tokenizer, const Cach
     s->cache = own_cache;
     s->limits = plan.limits;
     s->vocab_size = static_cast<std::uint32_t>(vocab_size);
+    s->d_model = model.config().decoder.d_model;
     s->text = reinterpret_cast<Token*>(base + map.tokens);
     s->logits = {reinterpret_cast<float*>(base + map.logits), (std::size_t{1} + plan.limits.max_proposed) * vocab_size};
     s->candidates = {reinterpret_cast<Candidate*>(base + map.candidates), vocab_size};
@@ -154,6 +164,7 @@ Status resume(Generator& generator, std::span<const Token> tokens) noexcept {
     if (!tokens.empty()) std::memmove(s.text, tokens.data(), tokens.size_bytes());
     s.n_text = s.n_cached = static_cast<std::uint32_t>(tokens.size());
     s.n_drafted = 0;
+    s.vectors = {};
     s.figures = {};
     s.finish = FinishReason::none;
     s.running = s.stepped = false;
@@ -172,7 +183,6 @@ Status start(Generator& generator, std::span<const Token> prompt, const Generate
     const Kept kept = kept_of(s, prompt, options.memory);
     const bool same_draft =
         has(Part::speculation) && same_cache(options.speculation.draft.cache, s.speculation.draft.cache);
-    s.n_drafted = !same_draft ? 0 : s.n_drafted < kept.n_same ? s.n_drafted : kept.n_same;
     (void)rewind(s.cache, kept.n);
     std::memmove(s.text, prompt.data(), prompt.size_bytes());
     s.n_text = n_prompt;
@@ -188,6 +198,7 @@ Status start(Generator& generator, std::span<const Token> prompt, const Generate
     if (has(Part::samplers)) s.mirostat_mu = 2 * settled(sampler.options.more).mirostat_tau;
     s.filter = options.filter;
     s.speculation = options.speculation;
+    if (has(Part::speculation)) start_draft(s, same_draft ? kept.n_same : 0);
     if (has(Part::vectors)) s.memory = options.memory;
     if (has(Part::speculation)) s.economy.start(options.speculation, draft_cost(s, options.speculation.draft));
     s.n_recent = options.n_recent;

@@ -45,14 +45,6 @@ void propose_match(GeneratorState& s, std::uint32_t most) noexcept {
     }
 }
 
-/// The highest logit's token, the first of equals; the vocabulary's size if there is none.
-[[nodiscard]] Token likeliest(std::span<const float> logits) noexcept {
-    std::size_t best = logits.size();
-    for (std::size_t i = 0; i < logits.size(); ++i)
-        if (best == logits.size() ? logits[i] == logits[i] : logits[i] > logits[best]) best = i;
-    return static_cast<Token>(best);
-}
-
 [[nodiscard]] Status propose_drafted(GeneratorState& s, std::uint32_t most) noexcept {
     DraftModel& draft = s.speculation.draft;
     const std::uint32_t room = draft.cache.max_kv_len();
@@ -93,6 +85,16 @@ void propose_match(GeneratorState& s, std::uint32_t most) noexcept {
     return true;
 }
 
+/// A next-token head reads this model's vectors, and there is room for those of a step.
+[[nodiscard]] Status check_head(const GeneratorState& s, const Model& head, const Speculation& options) noexcept {
+    const std::uint32_t d_model = head.config().decoder.d_model;
+    if (d_model != s.d_model) return {Code::bad_argument, "a next-token head of the model's width", s.d_model, d_model};
+    const std::uint64_t least = (std::uint64_t{2} + options.n_proposed) * d_model;
+    const std::size_t n = options.draft.vectors.size();
+    if (n < least || n % d_model) return {Code::bad_shape, "elements of a draft's vectors at least", least, n};
+    return {};
+}
+
 constexpr std::size_t kBlock = 16;
 
 /// Which of n <= kBlock tokens are this one, as bits. Whole blocks take a few instructions.
@@ -106,6 +108,13 @@ constexpr std::size_t kBlock = 16;
 }
 
 }  // namespace
+
+Token likeliest(std::span<const float> logits) noexcept {
+    std::size_t best = logits.size();
+    for (std::size_t i = 0; i < logits.size(); ++i)
+        if (best == logits.size() ? logits[i] == logits[i] : logits[i] > logits[best]) best = i;
+    return static_cast<Token>(best);
+}
 
 Match find_match(std::span<const Token> text) noexcept {
     constexpr std::size_t kLongest = 16, kFarthest = 8192;
@@ -129,7 +138,8 @@ Match find_match(std::span<const Token> text) noexcept {
     return match;
 }
 
-Status check_draft(const GeneratorState& s, const DraftModel& draft) noexcept {
+Status check_draft(const GeneratorState& s, const Speculation& options) noexcept {
+    const DraftModel& draft = options.draft;
     if (!draft.workspace.valid()) return {};
     if (!draft.cache.valid()) return {Code::bad_argument, "the draft's cache: not made, or ended", 0, 0};
     if (CacheAccess::pool(draft.cache) == CacheAccess::pool(s.cache) &&
@@ -141,7 +151,7 @@ Status check_draft(const GeneratorState& s, const DraftModel& draft) noexcept {
         return {Code::bad_argument, "tokens in the draft's vocabulary", s.vocab_size, vocab_size};
     if (CacheAccess::pool(draft.cache)->model->bytes().data() != model.bytes().data())
         return {Code::session_mismatch, "a cache of the draft's model", 0, 0};
-    return {};
+    return has(Part::rows) && model.config().decoder.joins_rows ? check_head(s, model, options) : Status{};
 }
 
 float draft_cost(const GeneratorState& s, const DraftModel& draft) noexcept {
@@ -163,6 +173,7 @@ Status propose(GeneratorState& s) noexcept {
     if (!keep_state(s) || propose_forced(s)) return {};
     const std::uint32_t most = most_proposals(s, s.speculation.n_proposed);
     if (most == 0) return {};
+    if (s.has_head()) return propose_by_head(s, most);
     if (s.speculation.draft.workspace.valid()) return propose_drafted(s, most);
     propose_match(s, most);
     return {};

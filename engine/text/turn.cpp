@@ -167,6 +167,7 @@ Status next_step(Generator& generator, Step& step) noexcept {
             s.economy.begin_pass();
             if (Status status = propose(s); !status.ok()) return status;
         }
+        if (s.has_head()) place_vectors(s);
         s.stepped = true;
     }
     step = s.step();
@@ -195,6 +196,7 @@ Status take(Generator& generator, Piece& piece) noexcept {
     s.n_cached = s.finish == FinishReason::end_token || n_new == 0 ? s.n_text : s.n_text - 1;
     (void)rewind(s.cache, s.n_cached, &s.n_cached);  // what is not reached is computed again, with the next step
     if (has(Part::speculation)) forget_mark(s);
+    if (s.has_head()) keep_vectors(s);
     s.stepped = false;
     s.n_proposed = 0;
     piece.text = show(s);

@@ -28,7 +28,8 @@ public:
             need(Part::experts, map.activation == Activation::silu_clamped);
             need(Part::block_variants, map.activation >= Activation::relu2);
         }
-        need(Part::vectors, s.n_head_maps() || s.embedding_width || s.sound.is_speech());
+        need(Part::vectors, s.n_head_maps() || embedding_cols(s) || s.sound.is_speech());
+        need(Part::rows, s.joins_rows);
         need(Part::columns, s.output_columns);
         need(Part::block_variants, s.logit_scale != 1.0f || s.logit_softcap != 0.0f || s.rope_original_positions);
         need(Part::adapters, s.adapter_rank != 0);

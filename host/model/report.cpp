@@ -165,6 +165,7 @@ void describe_stack(std::ostream& out, const char* name, const Stack& s) {
     if (s.position != Position::none) out << ", " << word(s.position);
     if (s.embedding_norm != Norm::none) out << ", " << word(s.embedding_norm);
     if (s.embedding_width) out << ", a map from " << with_separators(s.embedding_width);
+    if (s.joins_rows) out << ", a map of each beside the model's vector of the token before";
     out << "\n    output        " << word(s.final_norm);
     static constexpr const char* kPooled[] = {"",
                                               ", the mean of all rows",

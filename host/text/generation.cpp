@@ -11,6 +11,9 @@
 namespace fovea::host {
 namespace {
 
+/// Rows that a next-token head reads of a prompt at most.
+constexpr std::size_t kVectorRows = 512;
+
 /// Page faults of this process so far, of all its threads.
 std::uint64_t page_faults() {
     rusage usage{};
@@ -35,6 +38,9 @@ void Generation::propose_by(const Opened& draft, const Limits& limits, const Ses
     draft.need_logits();
     opened_.check_same_tokens(draft);
     draft_ = start_session(draft, limits, how);
+    const std::size_t least = generator_.plan.limits.max_proposed + std::size_t{2},
+                      n_rows = std::max(least, std::min<std::size_t>(draft_->max_kv_len(), kVectorRows));
+    vectors_.assign(draft.config().decoder.joins_rows ? n_rows * draft.config().decoder.d_model : 0, 0.0f);
 }
 
 void Generation::resume(const SavedText& saved, const std::string& path) {
@@ -77,7 +83,7 @@ Generated Generation::generate_until(const Prompt& prompt, const GenerateOptions
                                      const std::atomic<bool>* cancel) {
     GenerateOptions timed = options;
     timed.speculation.clock = ticks_now;
-    if (draft_->valid()) timed.speculation.draft = {draft_->workspace(), draft_->cache()};
+    if (draft_->valid()) timed.speculation.draft = {draft_->workspace(), draft_->cache(), vectors_};
     Generated made;
     Workspace workspace = session_->workspace();
     set_cancel(workspace, cancel);

@@ -331,6 +331,9 @@ struct Stack {
     bool has_output_head = false;
     bool output_bias = false;
     bool embedding_bias = false;  ///< of the map from embedding_width
+    /// A head that predicts the token behind the next (multi-token prediction, DeepSeek-AI 2024, section 2.2): a step has tokens and
+    /// rows, what Step::vectors gave of the token before. Each is normed, and a map of both side by side becomes the stream.
+    bool joins_rows = false;
     Pooling pooling = Pooling::none;
     bool normalize_pooled =
         false;  ///< the vector of a sequence, after its head if it has one, is divided by its Euclidean length

@@ -54,11 +54,14 @@ struct TokenFilter {
     std::size_t (*forced)(void* context, std::span<Token> tokens) = nullptr;
 };
 
-/// A smaller model with the same vocabulary that proposes tokens. Its cache is the generator's while a text goes on, and
-/// belongs to the same calling thread as its workspace.
+/// A smaller model with the same vocabulary that proposes tokens, or the model's next-token head (Stack::joins_rows). Its cache
+/// is the generator's while a text goes on, and belongs to the same calling thread as its workspace.
 struct DraftModel {
     Workspace workspace;
     Cache cache;
+    /// For a next-token head: room for the model's vectors, [n, d_model], n at least n_proposed + 2. The head reads a prompt's last
+    /// n rows at most, and refuses nothing where it has read less than the text.
+    std::span<float> vectors = {};
 };
 
 /// Tokens proposed in advance and verified in one pass, which reads the weights once for all of them. Each position's

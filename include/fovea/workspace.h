@@ -108,6 +108,7 @@ struct Step {
     /// They join the stream as they are, behind embedding_scale: a token's embedding times the scale gives the token's logits.
     /// Learned positions and norms of embeddings follow. `inputs_embeds` of transformers 5 are such rows, Gemma's too; but
     /// Granite and Marian's decoder multiply those: multiply by embedding_scale what you have for them.
+    /// Where Stack::joins_rows, tokens and as many rows.
     std::span<const float> rows = {};
     /// [n, 3] time, height and width of each token or row, below 2^22, for models whose rotary positions have three
     /// dimensions (AttentionShape::rope_plane; Wang et al. 2024); others refuse them. Empty: all three are the position after
@@ -116,6 +117,8 @@ struct Step {
     /// Ascending, apart. A row of a span sees the rows behind it in its span, too. A pass ends before a span that has no room in it.
     /// To rewind into a span leaves keys and values that have seen what was forgotten.
     std::span<const RowSpan> spans = {};
+    /// Gets what the final norm makes of the step's last rows, [k, d_model], k at most n: the output head reads it. Empty: none.
+    std::span<float> vectors = {};
 };
 
 /// Appends each step's tokens or rows to its cache and computes its logits, all steps together: the weights are read once for
@@ -126,10 +129,10 @@ struct Step {
 /// split into steps; only a span must be within one. Allocates nothing; takes pages from the caches' pools.
 /// Errors, nothing changed: bad_argument (not made; a cache that is not valid, or comes twice; a memory that the model
 /// does not read; tokens and rows), session_mismatch (a cache of another model), bad_shape (no steps, more than
-/// max_sequences, no tokens, part of a row, logits or positions of another size, a position too large, an empty memory,
+/// max_sequences, no tokens, part of a row, logits, vectors or positions of another size, a position too large, an empty memory,
 /// spans that are not within the step or have more than max_batch rows), token_out_of_range, context_full, pool_full
 /// (pages needed), unsupported (not a model for logits; positions of a model without three dimensions; rows of a model
-/// whose tokens give each layer an input; rows left out of this build). On `cancelled` the caches are as before the call
+/// whose tokens give each layer an input; rows or vectors left out of this build). On `cancelled` the caches are as before the call
 /// and the logits of no use.
 /// Source: Vaswani et al. 2017, eq. 1 (attention); Su et al. 2021, eq. 34 (rotary positions); Kwon et al. 2023 (pages).
 [[nodiscard]] Status forward(Workspace& workspace, std::span<const Step> steps) noexcept;

@@ -16,7 +16,7 @@ struct Arguments {
     CommonOptions common;
     std::string source, output, tokenizer, config, calibrate, base;
     std::vector<ScaledPath> loras;
-    bool keeps_columns = false, reranker = false, sparse = false;
+    bool keeps_columns = false, reranker = false, sparse = false, mtp = false;
     std::optional<Type> type;
     std::optional<float> bits;
     std::optional<std::uint64_t> bytes;
@@ -113,6 +113,7 @@ void convert_as_asked(Arguments& arguments) {
                            .config = arguments.config,
                            .base = arguments.base,
                            .sparse = arguments.sparse,
+                           .mtp = arguments.mtp,
                            .reranker = arguments.reranker,
                            .column_scales = !arguments.keeps_columns,
                            .n_threads = arguments.common.n_threads,
@@ -181,6 +182,7 @@ void add_convert(CLI::App& app) {
             "--base", o.base,
             "SOURCE is an adapter, a PEFT folder or a GGUF file, and this its model: makes a file for run --lora",
             "PATH");
+        verb.flag("--mtp", o.mtp, "the next-token head (multi-token prediction) alone, a --draft of SOURCE's model");
         verb.flag("--sparse", o.sparse, "sparse vectors, by the head in SOURCE's sparse_linear.pt (bge-m3)");
         verb.flag("--reranker", o.reranker,
                   "SOURCE scores pairs as Qwen3-Reranker does, and its folder does not say so");

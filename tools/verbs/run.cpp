@@ -104,6 +104,8 @@ void print_json(const std::string& text, const std::vector<Token>& tokens, const
                        {"n_proposed_tokens", f.n_proposed},
                        {"n_accepted_tokens", f.n_accepted},
                        {"n_draft_passes", f.n_draft_passes},
+                       {"acceptance_rate", f.n_proposed ? 1.0 * f.n_accepted / f.n_proposed : 0.0},
+                       {"tokens_per_pass", f.n_passes ? 1.0 * made.n_decoded / f.n_passes : 0.0},
                        {"tokens_per_second", made.tokens_per_second()},
                        {"prefill_tokens_per_second", made.prefill_tokens_per_second()},
                        {"prefill_page_faults", made.n_page_faults},

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fovea/generator.h"
 #include "fovea/host/prompt.h"
@@ -53,7 +54,8 @@ public:
     Generation(const Opened& opened, const Limits& limits, const SessionOptions& how = {},
                GeneratorLimits generator = {});
 
-    /// From here on `draft` proposes tokens, which must mean the same to it. It must outlive this.
+    /// From here on `draft` proposes tokens, which must mean the same to it: a smaller model, or the model's next-token head. It must
+    /// outlive this.
     void propose_by(const Opened& draft, const Limits& limits, const SessionOptions& how);
 
     /// From here on recurrent layers' state before each answer is kept: a later prompt that goes on otherwise than the answer
@@ -89,6 +91,7 @@ private:
     const Opened& opened_;
     Runtime<Session> session_, draft_;
     Runtime<Generator> generator_;
+    std::vector<float> vectors_;  // a next-token head's DraftModel::vectors
     bool keeps_turns_ = false;
 };
 
