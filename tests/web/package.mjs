@@ -4,7 +4,8 @@ import {existsSync, mkdirSync} from 'node:fs';
 import {fileURLToPath} from 'node:url';
 
 export const root = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
-const cli = process.env.FOVEA ?? `${root}/build/release/fovea`, folder = process.env.PACKAGE ?? `${root}/build/web/package`;
+const cli = process.env.FOVEA ?? `${root}/build/release/fovea`;
+export const folder = process.env.PACKAGE ?? `${root}/build/web/package`;
 export const models = `${folder}/../models`;
 mkdirSync(models, {recursive: true});
 export const demo = `${root}/tools/demo/demo.fovea`;
