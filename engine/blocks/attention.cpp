@@ -9,7 +9,7 @@
 #include "engine/blocks/distances.h"
 #include "engine/blocks/latent.h"
 #include "engine/blocks/output_gate.h"
-#include "engine/blocks/stream.h"
+#include "engine/stream/stream.h"
 
 namespace fovea {
 namespace {

@@ -9,13 +9,13 @@
 //     beside a recurrent part: x = (x + recurrent(norm(x))) + attention(norm(x))   (Zuo et al. 2025)
 #include "engine/blocks/block.h"
 
-#include "engine/blocks/adapters.h"
 #include "engine/blocks/attention.h"
 #include "engine/blocks/experts.h"
 #include "engine/blocks/layer_inputs.h"
-#include "engine/blocks/stream.h"
 #include "engine/pass/xielu.h"
 #include "engine/recurrent/recurrent.h"
+#include "engine/stream/adapters.h"
+#include "engine/stream/stream.h"
 
 namespace fovea {
 namespace {

@@ -17,7 +17,7 @@
 #include "engine/blocks/experts.h"
 
 #include "engine/blocks/routes.h"
-#include "engine/blocks/stream.h"
+#include "engine/stream/stream.h"
 
 namespace fovea {
 namespace {

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "engine/blocks/stream.h"
+#include "engine/stream/stream.h"
 
 namespace fovea {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <cstring>
 
-#include "engine/blocks/adapters.h"
+#include "engine/stream/adapters.h"
 
 namespace fovea {
 namespace {

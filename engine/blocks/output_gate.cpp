@@ -1,6 +1,6 @@
 #include "engine/blocks/output_gate.h"
 
-#include "engine/blocks/stream.h"
+#include "engine/stream/stream.h"
 
 namespace fovea {
 

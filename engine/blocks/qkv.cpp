@@ -1,11 +1,11 @@
 // Queries, keys and values: their maps, norms and rotations, and the caches' writing.
 #include <cstring>
 
-#include "engine/blocks/adapters.h"
 #include "engine/blocks/attention.h"
 #include "engine/blocks/block.h"
 #include "engine/blocks/latent.h"
 #include "engine/kernels/scalar/math.h"
+#include "engine/stream/adapters.h"
 
 #include "engine/kernels/math.h"
 

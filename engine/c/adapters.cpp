@@ -1,5 +1,5 @@
 // The C interface's adapters.
-#include "engine/blocks/adapters.h"
+#include "engine/stream/adapters.h"
 #include "engine/c/handles.h"
 #include "engine/format/parts.h"
 #include "fovea/adapter.h"

@@ -78,7 +78,7 @@ struct ExpertTensors {
     }
 };
 
-/// Bytes of an AdapterUse (blocks/adapters.h) in the arena, whatever a pointer's size.
+/// Bytes of an AdapterUse (stream/adapters.h) in the arena, whatever a pointer's size.
 inline constexpr std::uint64_t kAdapterUseBytes = 64;
 
 /// Those of one layer of an adapter, by their offsets in its own file.

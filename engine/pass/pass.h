@@ -53,7 +53,7 @@ struct Linear {
     Activation activation = Activation::none;
     bool canonical = false;
     [[no_unique_address]] OfAdapters<Adapted>
-        adapted{};  // which of a layer's matrices it is, see engine/blocks/stream.h
+        adapted{};  // which of a layer's matrices it is, see engine/stream/stream.h
     [[no_unique_address]] OfAdapters<const std::byte*> file{};  // that the matrix is in; null: the model's
 };
 

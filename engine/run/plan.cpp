@@ -2,16 +2,16 @@
 // instruction set, on pointer sizes or on the number of cores.
 #include "engine/run/plan.h"
 
-#include "engine/blocks/adapters.h"
 #include "engine/blocks/layer_inputs.h"
 #include "engine/blocks/routes.h"
-#include "engine/blocks/stream.h"
 #include "engine/format/parts.h"
 #include "engine/model/kind.h"
 #include "engine/model/layers.h"
 #include "engine/model/states.h"
 #include "engine/pass/pass.h"
 #include "engine/run/session.h"
+#include "engine/stream/adapters.h"
+#include "engine/stream/stream.h"
 
 namespace fovea {
 namespace {

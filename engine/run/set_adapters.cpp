@@ -2,9 +2,9 @@
 #include <cmath>
 #include <new>
 
-#include "engine/blocks/adapters.h"
 #include "engine/pass/pass.h"
 #include "engine/run/session.h"
+#include "engine/stream/adapters.h"
 #include "fovea/adapter.h"
 #include "fovea/checksum.h"
 

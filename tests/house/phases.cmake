@@ -1,7 +1,7 @@
 # The phases of a pass, by the names that the code gives them, are those of docs/architecture.md's table.
 #   -D SOURCE=project
 cmake_minimum_required(VERSION 3.22)
-file(GLOB files ${SOURCE}/engine/pass/*.cpp ${SOURCE}/engine/blocks/*.cpp ${SOURCE}/engine/recurrent/*.cpp ${SOURCE}/engine/run/*.cpp)
+file(GLOB files ${SOURCE}/engine/pass/*.cpp ${SOURCE}/engine/stream/*.cpp ${SOURCE}/engine/blocks/*.cpp ${SOURCE}/engine/recurrent/*.cpp ${SOURCE}/engine/run/*.cpp)
 set(in_code "")
 foreach(file IN LISTS files)
   file(READ ${file} text)

@@ -1,6 +1,6 @@
-#include "engine/blocks/stream.h"
+#include "engine/stream/stream.h"
 
-#include "engine/blocks/adapters.h"
+#include "engine/stream/adapters.h"
 
 namespace fovea {
 

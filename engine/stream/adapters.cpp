@@ -1,4 +1,4 @@
-#include "engine/blocks/adapters.h"
+#include "engine/stream/adapters.h"
 
 #include "engine/kernels/scalar/math.h"
 
