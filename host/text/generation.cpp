@@ -5,6 +5,7 @@
 
 #include "host/base/clock.h"
 #include "host/base/error.h"
+#include "host/model/compared_ranks.h"
 #include "host/text/session_file.h"
 #include "host/text/turn_state.h"
 
@@ -34,7 +35,7 @@ Generation::Generation(const Opened& opened, const Limits& limits, const Session
 void Generation::propose_by(const Opened& draft, const Limits& limits, const SessionOptions& how) {
     draft.need_logits();
     opened_.check_same_tokens(draft);
-    draft_ = start_session(draft, limits, how);
+    draft_ = start_alone(draft, limits, how);  // of ranks the first alone guesses
 }
 
 void Generation::resume(const SavedText& saved, const std::string& path) {
