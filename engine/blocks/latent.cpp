@@ -181,8 +181,8 @@ void Latent::norm(const Attention& a, float* head) noexcept {
 Rows Latent::map_values(Pass& pass, const Block& b) noexcept {
     const HeadMaps maps = own_maps(pass, tensors_of(pass).value, b, b.latent.value_dim);
     maps.multiply("latent values", pass.attended(), b.attention.value_head_dim, pass.inner(), b.latent.value_dim);
-    if (pass.by_ranks()) pass.gather_heads("latent values", {}, pass.inner(), b.attention, b.latent.value_dim);
     adapt_heads(pass, b, false, pass.attended(), b.attention.value_head_dim, pass.inner(), b.latent.value_dim);
+    if (pass.by_ranks()) pass.gather_heads("latent values", {}, pass.inner(), b.attention, b.latent.value_dim);
     return pass.inner();
 }
 

@@ -26,7 +26,7 @@ void copy_page(const PoolState& pool, std::uint32_t from, std::uint32_t to, std:
     };
     const KvPages pages[] = {page(from), page(to)};
     const std::uint64_t n_panels = (n_positions + kLanes - 1) / kLanes;
-    for_each_head(pool, [&](std::uint32_t layer, const Block& b, std::uint32_t head) {
+    for_each_head(pool, false, [&](std::uint32_t layer, const Block& b, std::uint32_t head) {
         for (const HeadPanels& panels : {pages[0].keys(b, layer, head), pages[0].values(b, layer, head)})
             std::memcpy(pages[1].panel(panels, 0), pages[0].panel(panels, 0),
                         static_cast<std::size_t>(n_panels * panels.panel_bytes));

@@ -146,15 +146,16 @@ struct PoolState {
 [[nodiscard]] inline bool has_positions(const PoolState& pool) noexcept {
     return has(Part::rows) && !pool.limits.memory && has_planes(pool.model->config().decoder);
 }
-/// Calls visit(layer, Block, kv_head) for each head whose keys and values a page holds, in the order in which they lie there.
+/// Calls visit(layer, Block, kv_head) for each head whose keys and values a page holds, or of all ranks' pages, in the order in
+/// which they lie there.
 template<class Visit>
-void for_each_head(const PoolState& pool, Visit&& visit) noexcept {
+void for_each_head(const PoolState& pool, bool of_all_ranks, Visit&& visit) noexcept {
     const Stack& stack = pool.model->config().decoder;
     for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
         const Block& b = stack.block(layer);
         if (!is_cached(b, pool.limits.memory)) continue;
-        const RankHeads own(b.attention, rank_of(pool.limits));
-        for (std::uint32_t head = own.first_kv; head < own.first_kv + own.n_kv; ++head) visit(layer, b, head);
+        const RankHeads those(b.attention, of_all_ranks ? RankOf{} : rank_of(pool.limits));
+        for (std::uint32_t head = those.first_kv; head < those.first_kv + those.n_kv; ++head) visit(layer, b, head);
     }
 }
 

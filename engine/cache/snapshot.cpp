@@ -34,6 +34,7 @@ struct Run {
     std::size_t bytes;
     Type type;               // of its elements; next positions are as wide as values of f32
     bool is_value, is_last;  // of its head
+    bool is_own;             // it is in this rank's pages
 };
 
 /// Calls visit(Run) for each in order. `kv_len` is within the cache's capacity, so that no size overflows.
@@ -41,30 +42,47 @@ template<class Visit>
 void for_each_run(const PoolState& pool, std::uint32_t kv_len, Visit&& visit) noexcept {
     const KvPages pages = pool.view(0);  // any cache's: heads lie alike in all pages
     const std::uint32_t page_len = pool.limits.page_len;
-    const auto runs = [&](Type type, const HeadPanels& panels, std::uint32_t head_dim, bool is_value) {
+    const auto runs = [&](Type type, const HeadPanels& panels, std::uint32_t head_dim, bool is_value, bool is_own) {
         for (std::uint32_t pos = 0; pos < kv_len; pos += page_len) {
             const std::uint32_t n = kv_len - pos < page_len ? kv_len - pos : page_len;
             visit(Run{panels, pos, head_dim, static_cast<std::size_t>((n + kLanes - 1) / kLanes * panels.panel_bytes),
-                      type, is_value, pos + n == kv_len});
+                      type, is_value, pos + n == kv_len, is_own});
         }
     };
-    for_each_head(pool, [&](std::uint32_t layer, const Block& b, std::uint32_t head) {
+    for_each_head(pool, true, [&](std::uint32_t layer, const Block& b, std::uint32_t head) {
         for (const bool is_value : {false, true})
             runs(pool.limits.kv_type, is_value ? pages.values(b, layer, head) : pages.keys(b, layer, head),
-                 b.attention.head_dim, is_value);
+                 b.attention.head_dim, is_value, RankHeads(b.attention, rank_of(pool.limits)).keeps(head));
     });
-    if (has_positions(pool)) runs(Type::f32, pages.next_positions(), 1, true);
-}
-
-/// A rank has a part of the heads alone.
-[[nodiscard]] Status check_whole(const PoolState& pool) noexcept {
-    if (!rank_of(pool.limits).several()) return {};
-    return {Code::unsupported, "saved sessions of several ranks", 1, pool.limits.n_ranks};
+    if (has_positions(pool)) runs(Type::f32, pages.next_positions(), 1, true, true);
 }
 
 /// The run's place in a cache.
 [[nodiscard]] std::byte* place(const PoolState& pool, std::uint32_t slot, const Run& run) noexcept {
     return pool.view(slot).panel(run.panels, run.pos);
+}
+
+/// Each rank has written its heads' panels; `at` is where the first layer's go. The first of those that
+/// keep the same head gives it. False: they cannot be reached.
+[[nodiscard]] bool gather_heads(const PoolState& pool, std::uint32_t kv_len, std::byte* at,
+                                const Ranks& ranks) noexcept {
+    const Stack& stack = pool.model->config().decoder;
+    const RankOf own = rank_of(pool.limits);
+    std::uint64_t ends[kMaxRanks];
+    for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
+        const Block& b = stack.block(layer);
+        if (!is_cached(b, pool.limits.memory)) continue;
+        const std::uint64_t panels = (std::uint64_t{kv_len} + kLanes - 1) / kLanes;
+        const std::uint64_t of_head = panels * (key_panel_bytes(pool.limits.kv_type, b.attention.head_dim) +
+                                                value_panel_bytes(pool.limits.kv_type, b.attention.value_head_dim));
+        for (std::uint32_t r = 0; r < own.n; ++r) {
+            const RankHeads its(b.attention, own.other(r));
+            ends[r] = (its.first_kv + its.n_kv) * of_head;
+        }
+        if (!ranks.gather(ranks.context, at, {ends, own.n})) return false;
+        at += ends[own.n - 1];
+    }
+    return true;
 }
 
 /// Bytes up to the last panel.
@@ -218,19 +236,24 @@ std::uint64_t cache_bytes(const Cache& cache) noexcept {
     return bytes;
 }
 
-Status save_cache(const Cache& cache, std::span<std::byte> out, std::size_t& written) noexcept {
+namespace {
+
+/// `ranks`: null for a cache of all heads.
+[[nodiscard]] Status save(const Cache& cache, std::span<std::byte> out, std::size_t& written,
+                          const Ranks* ranks) noexcept {
     if (!cache.valid()) return no_such_cache();
     const PoolState& pool = *CacheAccess::pool(cache);
-    if (Status status = check_whole(pool); !status.ok()) return status;
+    if (!ranks && rank_of(pool.limits).several())  // it has a part of the heads alone
+        return {Code::unsupported, "a rank's cache saved without the others", 1, pool.limits.n_ranks};
     const std::uint32_t kv_len = cache.kv_len();
     const std::uint64_t bytes = cache_bytes(cache);
     if (out.size() < bytes) return {Code::buffer_too_small, "bytes of a saved session", bytes, out.size()};
     SavedHeader header(pool, kv_len);
     std::byte* at = out.data() + sizeof header;
     for_each_run(pool, kv_len, [&](const Run& run) {
-        std::memcpy(at, place(pool, CacheAccess::slot(cache), run), run.bytes);
+        if (run.is_own) std::memcpy(at, place(pool, CacheAccess::slot(cache), run), run.bytes);
         at += run.bytes;
-        if (!run.is_last || kv_len % kLanes == 0) return;
+        if (!run.is_own || !run.is_last || kv_len % kLanes == 0) return;
         std::byte* const panel = at - run.panels.panel_bytes;
         if (run.is_value)
             clear_unused_values(run.type, panel, run.panels.panel_bytes, kv_len % kLanes);
@@ -238,6 +261,9 @@ Status save_cache(const Cache& cache, std::span<std::byte> out, std::size_t& wri
             clear_unused_keys(run.type, panel, run.head_dim, kv_len % kLanes);
     });
     if (has_states(pool)) write_states(*pool.states, CacheAccess::slot(cache), at);
+    if constexpr (kRanks)
+        if (ranks && !gather_heads(pool, kv_len, out.data() + sizeof header, *ranks))
+            return {Code::io_error, "ranks", ranks->n_ranks, 0};
     written = static_cast<std::size_t>(bytes);
     std::memcpy(out.data(), &header, sizeof header);
     header.crc = saved_crc(out.first(written));
@@ -245,10 +271,19 @@ Status save_cache(const Cache& cache, std::span<std::byte> out, std::size_t& wri
     return {};
 }
 
+}  // namespace
+
+Status save_cache(const Cache& cache, std::span<std::byte> out, std::size_t& written) noexcept {
+    return save(cache, out, written, nullptr);
+}
+
+Status save_cache(const Ranks& ranks, const Cache& cache, std::span<std::byte> out, std::size_t& written) noexcept {
+    return save(cache, out, written, &ranks);
+}
+
 Status restore_cache(Cache& cache, std::span<const std::byte> saved) noexcept {
     if (!cache.valid()) return no_such_cache();
     PoolState& pool = *CacheAccess::pool(cache);
-    if (Status status = check_whole(pool); !status.ok()) return status;
     const std::uint32_t slot = CacheAccess::slot(cache);
     SavedHeader header(pool, 0);
     if (saved.size() < sizeof header)
@@ -270,7 +305,7 @@ Status restore_cache(Cache& cache, std::span<const std::byte> saved) noexcept {
     if (Status status = renew(pool, slot, header.kv_len, states.n_states); !status.ok()) return status;
     const std::byte* at = saved.data() + sizeof header;
     for_each_run(pool, header.kv_len, [&](const Run& run) {
-        std::memcpy(place(pool, slot, run), at, run.bytes);
+        if (run.is_own) std::memcpy(place(pool, slot, run), at, run.bytes);
         at += run.bytes;
     });
     pool.slots[slot].kv_len = header.kv_len;
@@ -305,7 +340,7 @@ Status copy_cache(const Cache& from, Cache& to) noexcept {
         for (std::uint32_t pos = 0; pos < kv_len; pos += kLanes)
             std::memcpy(target.panel(c, pos), source.panel(a, pos), static_cast<std::size_t>(a.panel_bytes));
     };
-    for_each_head(f, [&](std::uint32_t layer, const Block& b, std::uint32_t head) {
+    for_each_head(f, false, [&](std::uint32_t layer, const Block& b, std::uint32_t head) {
         copy(source.keys(b, layer, head), target.keys(b, layer, head));
         copy(source.values(b, layer, head), target.values(b, layer, head));
     });

@@ -73,6 +73,7 @@ struct RankHeads {
         const UnitShare own = among.of(group);
         first = first_kv * group + own.begin, group = own.size();
     }
+    [[nodiscard]] constexpr bool keeps(std::uint32_t kv_head) const noexcept { return kv_head - first_kv < n_kv; }
     [[nodiscard]] constexpr std::uint32_t n() const noexcept { return n_kv * group; }
     [[nodiscard]] constexpr std::uint32_t end() const noexcept { return first + n(); }
 };

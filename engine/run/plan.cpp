@@ -135,7 +135,6 @@ template<class Count>
 }
 [[nodiscard]] Status check_ranks(const Config& config, const Limits& limits) noexcept {
     if (limits.n_ranks > 1 && planned_kind(config) == Kind::attend) return refuse("several ranks for attention alone");
-    if (limits.n_ranks > 1 && limits.max_adapters) return refuse("several ranks with adapters");
     return check_ranks(limits);
 }
 

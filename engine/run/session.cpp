@@ -5,6 +5,7 @@
 
 #include "engine/model/arena.h"
 #include "engine/model/states.h"
+#include "engine/pass/ranks.h"
 #include "engine/run/plan.h"
 
 namespace fovea {
@@ -71,6 +72,8 @@ Status save_session(const Session& session, std::span<std::byte> out, std::size_
 
 Status restore_session(Session& session, std::span<const std::byte> saved) noexcept {
     if (Status status = check_cache(session); !status.ok()) return status;
+    const WorkspaceState& w = *WorkspaceAccess::state(session.workspace());
+    if (leads(w)) return {Code::unsupported, "a session restored beside ranks that follow", 1, w.limits.n_ranks};
     Cache cache = session.cache();
     return restore_cache(cache, saved);
 }

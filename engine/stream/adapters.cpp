@@ -101,7 +101,8 @@ void add_products(Pass& pass, std::span<const AdaptedProduct> products, const Co
         }
         if (!n) continue;
         const void* operand = pass.operand(Type::f32, rows, n_rows, width, norm);
-        pass.multiply("adapter", {}, {in, n}, operand, n_rows);
+        // Each of several ranks makes all of it: heads need columns that are not its share of panels.
+        pass.multiply_here("adapter", {in, n}, operand, n_rows);
         if (use.scale != 1.0f)
             pass.phase("adapter", {}, in_parts(n_rows), [&](Pass::Share mine) {
                 for (std::uint32_t row = mine.begin; row < mine.end; ++row)
@@ -109,7 +110,7 @@ void add_products(Pass& pass, std::span<const AdaptedProduct> products, const Co
             });
         for (std::uint32_t k = 0; k < n; ++k) {
             operand = pass.operand(Type::f32, in[k].out, n_rows, in[k].n_stored);
-            pass.multiply("adapter", {}, {&out[k], 1}, operand, n_rows);
+            pass.multiply_here("adapter", {&out[k], 1}, operand, n_rows);
         }
     }
 }

@@ -26,6 +26,7 @@ struct RankModel {
     std::uint64_t file_bytes = 0, layer_hash = 0, nanoseconds = 1;  // that the layer takes
     std::array<std::uint8_t, kMaxRanks> shares{};
     bool by_speed = false;
+    std::uint32_t adapters = 0;  // a checksum
 };
 
 /// One token through the first layer, by this rank alone. The other layers are not read: they may be more than it has room for.
@@ -85,7 +86,8 @@ private:
                                  std::uint32_t n_threads) {
     RankModel own{.fingerprint = opened.model.fingerprint(),
                   .file_bytes = opened.model.bytes().size(),
-                  .by_speed = asked.by_speed};
+                  .by_speed = asked.by_speed,
+                  .adapters = opened.adapters_checksum()};
     std::snprintf(own.version.data(), own.version.size(), "%s", FOVEA_VERSION);
     std::copy(asked.each.begin(), asked.each.end(), own.shares.begin());
     const Kind kind = opened.kind();
@@ -122,6 +124,7 @@ void refuse_differences(const std::vector<RankModel>& all, const std::string& na
         same("numerics version", std::to_string(first.numerics), std::to_string(its.numerics));
         same("bytes of the model", with_separators(first.file_bytes), with_separators(its.file_bytes));
         same("the model's fingerprint", hexadecimal(first.fingerprint), hexadecimal(its.fingerprint));
+        same("checksum of adapters", hexadecimal(first.adapters), hexadecimal(its.adapters));
         same("shares", words_of(first, all.size()), words_of(its, all.size()));
         same("hash of the first layer", hexadecimal(first.layer_hash), hexadecimal(its.layer_hash));
     }

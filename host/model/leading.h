@@ -1,10 +1,12 @@
 // Ranks that follow the first: it alone knows what comes next, as a server or a chat does, and hands each of its passes to the others.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
 #include "fovea/ranks.h"
+#include "fovea/session.h"
 #include "fovea/workspace.h"
 
 namespace fovea::host {
@@ -21,6 +23,10 @@ public:
 
     [[nodiscard]] const Ranks& ranks() const noexcept { return ranks_; }
 
+    /// save_cache and restore_cache on all ranks.
+    [[nodiscard]] Status save(const Cache& cache, std::span<std::byte> out, std::size_t& written) noexcept;
+    [[nodiscard]] Status restore(Cache& cache, std::span<const std::byte> saved) noexcept;
+
 private:
     [[nodiscard]] bool hand_over(std::span<const Step> steps) noexcept;
 
@@ -28,6 +34,10 @@ private:
     Ranks ranks_;
     std::vector<std::byte> call_;  // grows to the largest
 };
+
+/// save_session and restore_session, on all ranks where this one leads.
+[[nodiscard]] Status save(const Session& session, std::span<std::byte> out, std::size_t& written) noexcept;
+[[nodiscard]] Status restore(Session& session, std::span<const std::byte> saved) noexcept;
 
 /// On the other ranks: makes the calls that the first makes, until it ends.
 ///

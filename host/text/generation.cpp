@@ -5,6 +5,7 @@
 
 #include "host/base/clock.h"
 #include "host/base/error.h"
+#include "host/model/compared_ranks.h"
 #include "host/text/session_file.h"
 #include "host/text/turn_state.h"
 
@@ -37,7 +38,7 @@ Generation::Generation(const Opened& opened, const Limits& limits, const Session
 void Generation::propose_by(const Opened& draft, const Limits& limits, const SessionOptions& how) {
     draft.need_logits();
     opened_.check_same_tokens(draft);
-    draft_ = start_session(draft, limits, how);
+    draft_ = start_alone(draft, limits, how);  // of ranks the first alone guesses
     const std::size_t least = generator_.plan.limits.max_proposed + std::size_t{2},
                       n_rows = std::max(least, std::min<std::size_t>(draft_->max_kv_len(), kVectorRows));
     vectors_.assign(draft.config().decoder.joins_rows ? n_rows * draft.config().decoder.d_model : 0, 0.0f);

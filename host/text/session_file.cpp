@@ -5,6 +5,7 @@
 
 #include "host/base/error.h"
 #include "host/base/output_file.h"
+#include "host/model/leading.h"
 
 namespace fovea::host {
 SavedText split_session_file(std::span<const std::byte> bytes, const std::string& path, std::uint32_t adapters) {
@@ -17,7 +18,7 @@ SavedText split_session_file(std::span<const std::byte> bytes, const std::string
 }
 
 void restore(const SavedText& file, Session& session, const std::string& path) {
-    require(restore_session(session, file.session), path);
+    require(restore(session, file.session), path);
     if (file.tokens.size() != session.kv_len())
         throw Error(path + ": tokens: expected " + std::to_string(session.kv_len()) + ", got " +
                     std::to_string(file.tokens.size()));
@@ -27,7 +28,7 @@ std::vector<std::byte> session_file_bytes(const std::string& name, const Session
                                           std::span<const Token> tokens, std::uint32_t adapters) {
     std::vector<std::byte> bytes(session_bytes(session));
     std::size_t written = 0;
-    require(save_session(session, bytes, written), name);
+    require(save(session, bytes, written), name);
     const std::vector<std::byte> behind = bytes_behind(tokens, adapters);
     bytes.insert(bytes.end(), behind.begin(), behind.end());
     return bytes;

@@ -47,6 +47,11 @@ struct Ranks {
 /// them. Needs limits that a plan is made for.
 [[nodiscard]] std::uint64_t rank_bytes(const Model& model, const Limits& limits) noexcept;
 
+/// save_cache by all ranks, each of which gets all of it; restore_cache takes what is a rank's of it. Errors: as save_cache,
+/// io_error (the others cannot be reached).
+[[nodiscard]] Status save_cache(const Ranks& ranks, const Cache& cache, std::span<std::byte> out,
+                                std::size_t& written) noexcept;
+
 /// A call of forward as bytes: the steps' tokens and how many logits each has, and which pages and states every cache of
 /// their pool holds. Steps of tokens alone, at least one, with caches of one pool.
 [[nodiscard]] std::uint64_t call_bytes(std::span<const Step> steps) noexcept;

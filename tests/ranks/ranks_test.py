@@ -128,6 +128,50 @@ class Ranks(unittest.TestCase):
         for n in (2, 3):
             self.assertEqual(answers(ranks(n, *chat, stdin=said)[0]), want)
 
+    def test_sessions(self):
+        """A session has the bytes of one process, and goes on with another number of ranks."""
+        text = ["run", DEMO, "-p", "turn on the reading lamp", "--quiet", "--context", "200", "-n", "9", "--session"]
+        more = ["run", DEMO, "-p", "turn on the reading lamp in the office", "--quiet", "--context", "200", "--session"]
+        wanted, made = (os.path.join(self.folder.name, name) for name in ("wanted.session", "made.session"))
+        for n in (2, 3):
+            for path in (wanted, made):
+                if os.path.exists(path):
+                    os.remove(path)
+            self.assertEqual(run([FOVEA, *text, wanted]), ranks(n, *text, made))
+            with open(wanted, "rb") as a, open(made, "rb") as b:
+                self.assertEqual(a.read(), b.read())
+            self.assertEqual(run([FOVEA, *more, wanted]), ranks(5 - n, *more, made))
+            self.assertEqual(run([FOVEA, *more, wanted]), run([FOVEA, *more, made]))
+            # Without --context the file says how many positions there are.
+            short = [argument for argument in text if argument not in ("--context", "200")]
+            self.assertEqual(run([FOVEA, *short, wanted]), ranks(n, *short, made))
+        chat = ["chat", DEMO, "--quiet", "-n", "12", "--session"]
+        kept = os.path.join(self.folder.name, "kept")
+        for said in (b"turn on the lamp\nand the radio\n/save %s\n/undo\n", b"/load %s\nclose the blinds\n"):
+            alone, of_ranks = (said.replace(b"%s", (kept + end).encode()) for end in ("1", "2"))
+            self.assertEqual(run([FOVEA, *chat, wanted + "c"], stdin=alone)[0],
+                             ranks(3, *chat, made + "c", stdin=of_ranks)[0])
+
+    def test_adapters_and_drafts(self):
+        base = os.path.join(GOLDEN, "models/llama_tied")
+        adapter = os.path.join(GOLDEN, "lora/llama")
+        with open(os.path.join(adapter, "base.txt")) as file:
+            base = os.path.join(GOLDEN, file.read().strip())
+        model, added = self.convert(base, "--type", "q8"), os.path.join(self.folder.name, "adapter.fovea")
+        run([FOVEA, "convert", adapter, "--base", base, "-o", added])
+        logits = ["logits", model, "--tokens", "1,2,3,4,5", "--threads", "1", "--json"]
+        plain, want = (json.loads(run([FOVEA, *logits, *how])[0])["hash"] for how in ([], ["--lora", added]))
+        self.assertNotEqual(plain, want)
+        for n in (2, 3):
+            self.assertEqual(json.loads(ranks(n, *logits, "--lora", added)[0])["hash"], want)
+        _, said = parts([*logits, "--lora", added], logits, want=1)
+        self.assertIn("rank 1: checksum of adapters: expected", said)
+        draft = self.convert(DEMO, "--type", "q4")
+        guess = ["run", DEMO, "-p", "turn on the reading lamp", "--speculate", "4", "--draft", draft, "--json"]
+        want, got = (json.loads(said) for said in (run([FOVEA, *guess])[0], ranks(3, *guess)[0]))
+        self.assertEqual(got["text"], want["text"])
+        self.assertGreater(got["n_accepted_tokens"], 0)
+
     def test_batch(self):
         asked, wanted, made = (os.path.join(self.folder.name, name) for name in ("asked.jsonl", "want.jsonl", "made.jsonl"))
         with open(asked, "w") as file:
@@ -232,11 +276,9 @@ class Ranks(unittest.TestCase):
         for arguments, status, word in ((["run", "no_such.fovea", "-p", "x"], 1, "no_such.fovea"),
                                         (["serve", DEMO, "b=" + DEMO], 2, "several models"),
                                         (["inspect", DEMO], 2, "inspect"), (["embed", DEMO, "-p", "x"], 2, ""),
-                                        (["chat", DEMO, "-p", "x", "--session", "s"], 2, "--session"),
-                                        (["run", DEMO, "-p", "x", "--session", "s"], 2, "--session"),
                                         (["logits", DEMO, "-p", "x", "--trace"], 2, "--trace"),
                                         (["transcribe", DEMO, "-"], 2, "FILE -"),
-                                        (["run", DEMO, "-p", "x", "--draft", DEMO], 2, "--draft"),
+                                        (["run", DEMO, "-p", "x", "--session", "/dev"], 1, "/dev"),
                                         (["logits", DEMO, "-p", "x", "--shares", "3,1"], 2, "3 numbers"),
                                         (["logits", DEMO, "-p", "x", "--shares", "3,1,0"], 2, "from 1 to 255")):
             _, said = ranks(3, *arguments, want=status)

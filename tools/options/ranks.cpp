@@ -125,11 +125,12 @@ void follow_first_rank(const Workspace& workspace, const CachePool& pool) {
 }
 
 bool follows_first_rank(const Session& session) {
-    const Ranks* ranks = joined_ranks();
-    if (!ranks || !ranks->rank) return false;
+    if (!is_other_rank()) return false;
     follow_first_rank(session.workspace(), pool_of(session.cache()));
     return true;
 }
+
+bool is_other_rank() noexcept { return joined_ranks() && joined_ranks()->rank; }
 
 const Ranks* joined_ranks() noexcept {
 #if FOVEA_MPI

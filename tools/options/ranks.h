@@ -24,6 +24,8 @@ void follow_first_rank(const Workspace& workspace, const CachePool& pool);
 /// The same with a session, and true. Does nothing on the first rank and in a process alone.
 [[nodiscard]] bool follows_first_rank(const Session& session);
 
+/// Whether this is one of several ranks, and not the first.
+[[nodiscard]] bool is_other_rank() noexcept;
 /// Null for a process alone.
 [[nodiscard]] const Ranks* joined_ranks() noexcept;
 /// Messages and bytes that this rank has sent.

@@ -265,8 +265,6 @@ static void run_chat(ChatOptions& options) {
     settle(options.common);
     need_model(options.model);
     check_sessions(options.session, options.loras);
-    if (!options.session.empty()) refuse_by_ranks("--session");
-    if (!options.loras.empty()) refuse_by_ranks("--lora");
     host::Opened opened = open_path(options.model, options.common.opening());
     open_loras(opened, options.loras, options.common.opening());
     hold_conversation(options, opened);

@@ -141,9 +141,8 @@ void logits(LogitsOptions& options) {
     check_view(options.view, options.common);
     const bool prints_other = !options.output.empty() || options.view.wanted() || options.trace;
     if (!options.top) options.top = prints_other ? 0 : 10;
-    if (const char* other = first_given({{!options.loras.empty(), "--lora"},
-                                         {options.trace, "--trace"},
-                                         {options.view.wanted(), "--weights or --picture"}}))
+    if (const char* other =
+            first_given({{options.trace, "--trace"}, {options.view.wanted(), "--weights or --picture"}}))
         refuse_by_ranks(other);
     need_model(options.model);
     if (options.text.has_value() == options.tokens.has_value())

@@ -49,6 +49,7 @@ struct Answering {
         if (before) generation.resume(*before, options.session);
         if (options.draft.empty()) return;
         draft = open_path(options.draft, options.common.opening());
+        if (is_other_rank()) return;  // the first alone guesses
         generation.propose_by(draft,
                               {.max_kv_len = std::min(n_positions, draft.config().decoder.max_positions),
                                .n_threads = options.common.n_threads},
@@ -119,7 +120,8 @@ void print_json(const std::string& text, const std::vector<Token>& tokens, const
 
 /// The file of --session, where there is one.
 std::optional<SavedText> read_session(const RunOptions& options, Mapping& mapping) {
-    std::error_code ignored;  // what cannot be looked at cannot be written either, and is refused then
+    std::error_code ignored;                   // what cannot be looked at cannot be written either, and is refused then
+    if (is_other_rank()) return std::nullopt;  // the first hands over what it restores
     if (options.session.empty() || !std::filesystem::exists(options.session, ignored) ||
         std::filesystem::is_empty(options.session, ignored))  // as mktemp makes one
         return std::nullopt;
@@ -136,9 +138,10 @@ void run_once(const RunOptions& options, const host::Opened& opened) {
     Mapping mapping;
     if (!options.session.empty()) check_can_write(options.session);
     const std::optional<SavedText> before = read_session(options, mapping);
-    const std::uint64_t n_positions = std::max<std::uint64_t>(
-        tokens.size() + n_new,
-        before ? std::min<std::uint64_t>(before->tokens.size(), opened.model.config().decoder.max_positions) : 0);
+    const std::uint64_t n_before =
+        before ? std::min<std::uint64_t>(before->tokens.size(), opened.model.config().decoder.max_positions) : 0;
+    const std::uint64_t n_positions =
+        std::max<std::uint64_t>(tokens.size() + n_new, std::stoul(from_first_rank(std::to_string(n_before)).value()));
     lead_ranks();
     Answering answering(options, opened, static_cast<std::uint32_t>(n_positions), before ? &*before : nullptr);
     host::Generation& generation = answering.generation;
@@ -260,11 +263,8 @@ void check_batch(const RunOptions& options) {
 /// Refuses options that do not go together.
 void check_given(const RunOptions& options) {
     options.form.check();
-    if (const char* other = first_given({{options.batch == "-", "--batch -"},
-                                         {!options.session.empty(), "--session"},
-                                         {!options.draft.empty(), "--draft"},
-                                         {!options.loras.empty(), "--lora"},
-                                         {options.view.wanted(), "--weights or --picture"}}))
+    if (const char* other =
+            first_given({{options.batch == "-", "--batch -"}, {options.view.wanted(), "--weights or --picture"}}))
         refuse_by_ranks(other);
     if (options.form.compact && options.form.schema_path.empty() && options.batch.empty())
         throw UsageError("--compact: expected --json-schema beside it, got none");
@@ -304,10 +304,8 @@ void run(RunOptions& options) {
         options.n_new = options.n_new.value_or(kMostNew);
         return run_batch(options, opened);
     }
-    const Ranks* ranks = joined_ranks();
-    const bool asks = !ranks || ranks->rank == 0;  // the others have no input
-    if (const auto prompt = from_first_rank(asks ? asked_prompt(options.has_prompt, options.prompt, options.prompt_file)
-                                                 : std::nullopt);
+    const auto ask = [&] { return asked_prompt(options.has_prompt, options.prompt, options.prompt_file); };
+    if (const auto prompt = from_first_rank(is_other_rank() ? std::nullopt : ask());  // the others have no input
         prompt && (options.has_prompt || !prompt->empty())) {
         options.prompt = *prompt;
         return run_once(options, opened);

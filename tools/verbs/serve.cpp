@@ -177,7 +177,6 @@ void say_ready(const ServeOptions& options, const serve::Server& server, std::ui
 bool follows(const ServeOptions& options, const std::vector<host::Opened>& models) {
     if (!joined_ranks()) return false;
     if (!options.folder.empty()) refuse_by_ranks("--models");
-    if (!options.loras.empty()) refuse_by_ranks("--lora");
     if (models.size() > 1) refuse_by_ranks("several models");
     if (models.front().kind() != host::Kind::text) refuse_by_ranks("a model that does not continue texts");
     lead_ranks();

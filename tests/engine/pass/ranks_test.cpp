@@ -184,8 +184,6 @@ TEST_CASE("ranks: each plan holds its own heads, and a byte less is refused") {
         const Limits bad{.rank = static_cast<std::uint8_t>(rank), .n_ranks = static_cast<std::uint8_t>(n_ranks)};
         CHECK(make_plan(small.model.config(), bad, of_rank).code == Code::bad_limits);
     }
-    CHECK(make_plan(small.model.config(), {.n_ranks = 2, .max_adapters = 1, .max_adapter_rank = 4}, of_rank).code ==
-          Code::unsupported);
 }
 
 TEST_CASE("ranks: together they read every matrix, and one twice only where heads share a panel or a key-value head") {
@@ -211,6 +209,55 @@ TEST_CASE("ranks: together they read every matrix, and one twice only where head
         for (std::uint32_t rank = 0; rank < n_ranks; ++rank) sum += rank_bytes(aligned.model, rank_of(rank, n_ranks));
         CHECK(sum == rank_bytes(aligned.model, {}));
     }
+}
+
+TEST_CASE("ranks: a saved session has the bytes of one process, and goes on with any number of ranks") {
+    std::vector<NamedConfig> all_configs{{"llama", llama_config(2, 64, 8, 4, 16, 96, 4096)},
+                                         {"shared keys", shared_keys_config()}};
+    std::ranges::copy(recurrent_configs(), std::back_inserter(all_configs));
+    for (const NamedConfig& named : all_configs)
+        for (const Type kv_type : {Type::f32, Type::q8}) {
+            CAPTURE(named.name);
+            const SmallModel small(named.config, Type::q8);
+            const std::uint32_t vocab_size = small.model.config().decoder.vocab_size;
+            const auto tokens = some_tokens(37, vocab_size);
+            const std::span<const Token> text(tokens);
+            // Saved after 30 tokens; then the logits of seven more, by a session that restores it.
+            const auto saved = [&](Session& s, const Ranks* ranks) {
+                std::vector<std::byte> bytes;
+                if (!forward(s, text.first(30), {}).ok()) return bytes;
+                bytes.resize(session_bytes(s));
+                std::size_t written = 0;
+                const Status status =
+                    ranks ? save_cache(*ranks, s.cache(), bytes, written) : save_session(s, bytes, written);
+                if (!status.ok()) bytes.clear();
+                return bytes;
+            };
+            const auto rest = [&](Session& s, std::span<const std::byte> bytes) {
+                std::vector<float> logits(7 * std::size_t{vocab_size});
+                if (!restore_session(s, bytes).ok() || !forward(s, text.subspan(30), logits).ok()) logits.clear();
+                return logits;
+            };
+            const Limits limits{.max_batch = 16, .kv_type = kv_type};
+            RankSession one(small.model, limits, nullptr), other(small.model, limits, nullptr);
+            const std::vector<std::byte> want = saved(one.session, nullptr);
+            REQUIRE(!want.empty());
+            const std::vector<float> want_rest = rest(other.session, want);
+            REQUIRE(!want_rest.empty());
+            for (const std::uint32_t n_ranks : {2u, 3u, 8u}) {
+                CAPTURE(n_ranks);
+                Group group(n_ranks);
+                std::vector<std::vector<std::byte>> got(n_ranks);
+                std::vector<std::vector<float>> got_rest(n_ranks);
+                for_all_ranks(group, [&](const Ranks& ranks) {
+                    RankSession own(small.model, limits, &ranks), again(small.model, limits, &ranks);
+                    got[ranks.rank] = saved(own.session, &ranks);
+                    got_rest[ranks.rank] = rest(again.session, want);
+                });
+                for (const std::vector<std::byte>& of_rank : got) CHECK(of_rank == want);
+                for (const std::vector<float>& of_rank : got_rest) CHECK(same(want_rest, of_rank));
+            }
+        }
 }
 
 TEST_CASE("ranks: different passes, lost ranks and a flag end the call on all, and what ranks don't do is refused") {
@@ -241,7 +288,7 @@ TEST_CASE("ranks: different passes, lost ranks and a flag end the call on all, a
     all_end_with(Code::unsupported, [&](Session& s, const Ranks&) {
         std::vector<std::byte> bytes(1 << 16);
         std::size_t written = 0;
-        return save_session(s, bytes, written);
+        return save_cache(s.cache(), bytes, written);
     });
     all_end_with(Code::unsupported, [&](Session& s, const Ranks&) {
         std::vector<float> out(1);

@@ -9,6 +9,7 @@
 
 #include "convert/sources/lora.h"
 #include "tests/support/convert_fixtures.h"
+#include "tests/support/rank_group.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/small_models.h"
 
@@ -153,6 +154,37 @@ TEST_CASE("adapters: the same bits on every instruction set, thread count, promp
                 CHECK(same_bits(want, logits_of(small.model, both, tokens, tokens.size(),
                                                 with_adapters({.max_batch = max_batch}))));
         }
+}
+
+TEST_CASE("adapters: ranks have the bits of one process") {
+    for (const NamedConfig& named : decoder_configs()) {
+        CAPTURE(named.name);
+        const SmallModel small(named.config, Type::q8), first(adapter_of(named.config), Type::f32),
+            second(adapter_of(named.config, 3, bits({Adapted::value, Adapted::up, Adapted::latent})), Type::f16);
+        const Adapter both[] = {{&first.model, 0.5f}, {&second.model, 1.0f}};
+        const Stack& stack = small.model.config().decoder;
+        const auto tokens = some_tokens(std::min<std::size_t>(stack.max_positions, 40), stack.vocab_size);
+        const auto want = logits_of(small.model, both, tokens, tokens.size(), with_adapters({}));
+        for (const std::uint32_t n_ranks : {2u, 3u, 8u}) {
+            CAPTURE(n_ranks);
+            Group group(n_ranks);
+            std::vector<std::vector<float>> got(n_ranks);
+            for_all_ranks(group, [&](const Ranks& ranks) {
+                Limits limits = with_adapters({.max_batch = 13});
+                limits.rank = static_cast<std::uint8_t>(ranks.rank);
+                limits.n_ranks = static_cast<std::uint8_t>(n_ranks);
+                Plan plan;
+                Session session;
+                if (!make_plan(small.model.config(), limits, plan).ok()) return;
+                AlignedBytes arena(plan.arena_bytes, std::byte{0xee});
+                std::vector<float> logits(tokens.size() * stack.vocab_size);
+                if (make_session(small.model, limits, arena, session, {.ranks = &ranks}).ok() &&
+                    set_adapters(session, both).ok() && forward(session, tokens, logits).ok())
+                    got[ranks.rank] = logits;
+            });
+            for (const std::vector<float>& of_rank : got) CHECK(same_bits(want, of_rank));
+        }
+    }
 }
 
 TEST_CASE("adapters: a team shares a wide model's products, with the bits of one thread") {
