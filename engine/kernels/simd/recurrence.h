@@ -48,7 +48,7 @@ FOVEA_LANES void update_row(const UpdateState& u, std::size_t row, const float* 
     const float* rates = u.rate + row * u.scalar_stride;
     const F32x16 rate = kSelective ? load_up_to(rates, u.n_values) : splat(*rates);
     F32x16 of_row = rate;
-    const float* decays = u.decay + row * u.scalar_stride;
+    const float* decays = kSelective ? nullptr : u.decay + row * u.scalar_stride;
     if constexpr (!kSelective && !kByDim) of_row = splat(*decays);
     const auto decay = [&](std::uint32_t i) {
         if constexpr (kSelective) return exp(load_up_to(u.exponent + i * u.exponent_stride, u.n_values) * rate);
