@@ -258,29 +258,74 @@ FOVEA_LANES F32x16 end_sum(Bytes sum, const std::byte*) {
 
 FOVEA_LANES Bytes signed_cell(Bytes w) { return w; }
 FOVEA_LANES Bytes codebook_cell(Bytes w, const std::int8_t* codebook) { return lookup(w, codebook); }
-template<int kZero>
+template<int>
 FOVEA_LANES Bytes centred_cell(Bytes w) {
-    return less(w, kZero);
+    return w;
 }
+
+/// Whether quants are multiplied unsigned, as they are stored: all but those of eight bits and of codebooks.
+[[nodiscard]] constexpr bool is_unsigned(Type type) {
+    return format_of(type).bits < 8 && format_of(type).codebook == nullptr;
+}
+/// The most that pairs of unsigned quants make, and whether a group's cells fit int16 together: they are widened once then.
+[[nodiscard]] constexpr int most_of_pairs(Type type) { return 2 * ((1 << format_of(type).bits) - 1) * 127; }
+[[nodiscard]] constexpr bool sums_pairs(Type type) {
+    return is_unsigned(type) && most_of_pairs(type) * (format_of(type).scale_columns / 4) <= 32767;
+}
+
+/// −zero·Σ that pack_q8 has.
+template<Type kType>
+struct PackedZeros {
+    const std::byte* first;
+    FOVEA_LANES PackedZeros(const std::byte*, std::size_t n_packed, const std::byte* x_scales,
+                            const std::byte* = nullptr)
+        : first(x_scales + 8 * n_packed) {}
+    FOVEA_LANES const std::byte* of(std::uint32_t r) const { return first + 4 * r; }
+};
+/// −zero·Σ of half a group, all rows side by side. By pairs it is at most 2·32·127, four of which fit int16.
 template<Type kType, std::uint32_t kRows>
-using Starts = typename StartsOf<kType, kRows>::Found;
+struct OwnZeros {
+    static constexpr std::uint32_t kOfUnit = kSuperblock / format_of(kType).scale_columns;  // groups with starts
+    static_assert(format_of(kType).zero <= 32 && format_of(kType).scale_columns == 16);
+    alignas(64) std::byte minus[64];
+    const std::byte* at;
+    FOVEA_LANES OwnZeros(const std::byte* x, std::size_t n_packed, const std::byte*, const std::byte* known = nullptr)
+        : at(known) {
+        if (known) return;
+        at = minus;
+        Bytes sum{};
+        FOVEA_UNROLL for (std::size_t cell = 0; cell < 4; ++cell) {
+            sum = add16(sum, pairs(four_of(format_of(kType).zero), words_up_to(x + 4 * cell * n_packed, kRows)));
+        }
+        store(negative(widened(sum)), minus);
+    }
+    FOVEA_LANES const std::byte* of(std::uint32_t r) const { return at + 4 * r; }
+};
+template<Type kType, std::uint32_t kRows>
+struct X86Starts : StartsOf<kType, kRows> {};
+template<Type kType, std::uint32_t kRows>
+requires(is_unsigned(kType) && format_of(kType).zero != 0) struct X86Starts<kType, kRows> {
+    using Found = std::conditional_t<sums_own(kType), OwnZeros<kType, kRows>, PackedZeros<kType> >;
+};
+template<Type kType, std::uint32_t kRows>
+using Starts = typename X86Starts<kType, kRows>::Found;
 template<Type>
 FOVEA_LANES Bytes begin_sum(const std::byte*) {
     return Bytes{};
 }
 
-/// Signed: |w|·(±x) by pairs is at most 2·128·127 = 32512, so nothing saturates; unsigned of five bits, 2·31·127, as
-/// well. With four bits eight cells' pairs fit int16, 8·2·15·127 = 30480, and are widened once.
+/// Signed: |w|·(±x) by pairs is at most 2·128·127 = 32512, so nothing saturates; unsigned of six bits, 2·63·127, as well.
 template<Type kType>
 FOVEA_LANES Bytes add_products(Bytes sum, Bytes cell, const std::byte* x) {
-    if constexpr (sums_16(kType)) return add16(sum, pairs(cell, four(x)));
-    if constexpr (format_of(kType).minima || has_packed_zero(kType)) return add32(sum, widened(pairs(cell, four(x))));
+    if constexpr (sums_pairs(kType)) return add16(sum, pairs(cell, four(x)));
+    if constexpr (is_unsigned(kType)) return add32(sum, widened(pairs(cell, four(x))));
     return add32(sum, widened(pairs(magnitudes(cell), apply_sign(four(x), cell))));
 }
 template<Type kType>
 FOVEA_LANES F32x16 end_sum(Bytes sum, const std::byte* start) {
-    if constexpr (sums_16(kType)) sum = widened(sum);
-    if constexpr (has_packed_zero(kType)) sum = add32(sum, packed_zero<kType>(four(start)));
+    if constexpr (sums_pairs(kType)) sum = widened(sum);
+    if constexpr (is_unsigned(kType) && format_of(kType).zero != 0)
+        sum = add32(sum, sums_own(kType) ? four(start) : packed_zero<kType>(four(start)));
     return to_float(sum);
 }
 
