@@ -12,7 +12,7 @@
 #include "engine/blocks/attention.h"
 #include "engine/blocks/experts.h"
 #include "engine/blocks/layer_inputs.h"
-#include "engine/pass/xielu.h"
+#include "engine/blocks/xielu.h"
 #include "engine/recurrent/recurrent.h"
 #include "engine/stream/adapters.h"
 #include "engine/stream/stream.h"

@@ -1,4 +1,4 @@
-#include "engine/pass/xielu.h"
+#include "engine/blocks/xielu.h"
 
 namespace fovea {
 namespace {
