@@ -49,17 +49,21 @@ TEST_CASE("roles: numbers in files keep their names") {
                                                                 {108, "expert_down"},
                                                                 {109, "expert_down_bias"},
                                                                 {110, "choice_bias"},
+                                                                {111, "expert_scale"},
                                                                 {112, "shared_gate"},
                                                                 {115, "shared_down"},
+                                                                {116, "router_norm"},
+                                                                {119, "shared_post_norm"},
                                                                 {145, "adapter_latent_value_out"},
                                                                 {160, "projections_columns"},
                                                                 {165, "up_columns"},
                                                                 {167, "output_columns"},
                                                                 {176, "layer_embedding"},
-                                                                {183, "value_norm"}};
+                                                                {183, "value_norm"},
+                                                                {184, "xielu"},
+                                                                {219, "recurrent_gate_down"}};
     for (const auto& [number, name] : kKnown) CHECK(std::string(role_name(number)) == name);
-    for (const std::uint16_t none :
-         {0, 13, 19, 29, 31, 51, 57, 63, 76, 95, 111, 116, 127, 146, 159, 168, 175, 184, 65535})
+    for (const std::uint16_t none : {0, 13, 19, 29, 31, 51, 57, 63, 76, 95, 120, 127, 146, 159, 168, 175, 185, 65535})
         CHECK(std::string(role_name(none)) == "unknown");
 }
 
