@@ -123,8 +123,6 @@ void embed(Pass& pass) noexcept {
     const bool mapped = has(Part::vectors) && embedding_cols(stack), joins = has(Part::rows) && stack.joins_rows;
     const Rows rows_made = mapped ? pass.inner() : pass.hidden();
     const std::uint32_t width = mapped && !joins ? stack.embedding_width : stack.d_model;
-    const NormWeights of_rows{norm.kind, norm.weight + width * sizeof(float), 0, norm.epsilon};
-    const Output made = pass.all(rows_made, joins ? 2 * width : width);
     const auto make_row = [&](std::uint32_t row, const Sequence& s) {
         const std::uint32_t in_sequence = row - s.row, pos = s.pos + in_sequence;
         const StepRows of = pass.step_of(s);
@@ -143,7 +141,10 @@ void embed(Pass& pass) noexcept {
         if (has(Part::vectors) && t.type_embedding)
             read_row(w, *t.type_embedding, pass.types.empty() ? 0 : pass.types[row], added);
         if (norm.kind != Norm::none) pass.norm(norm, x, width, x);
-        if (joins) pass.norm(of_rows, &of.step.rows[(of.first + in_sequence) * width], width, x + width);
+        if (has(Part::rows) && joins) {
+            const NormWeights of_rows{norm.kind, norm.weight + width * sizeof(float), 0, norm.epsilon};
+            pass.norm(of_rows, &of.step.rows[(of.first + in_sequence) * width], width, x + width);
+        }
         for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
             const AttentionShape& b = stack.blocks[i].attention;
             if (b.position != Position::rope) continue;
@@ -156,7 +157,8 @@ void embed(Pass& pass) noexcept {
         }
     };
     if (has(Part::vectors) && stack.sound.is_speech()) Hearing::convolve(pass);
-    pass.phase("embedding", made, in_parts(pass.seq_len), [&](Pass::Share rows) {
+    const std::uint32_t made = has(Part::rows) && joins ? 2 * width : width;
+    pass.phase("embedding", pass.all(rows_made, made), in_parts(pass.seq_len), [&](Pass::Share rows) {
         const bool is_first = rows.begin == 0 && rows.end != 0;  // of more members than rows some have none
         if (has(Part::vectors) && is_first)
             for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
