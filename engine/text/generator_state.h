@@ -49,8 +49,8 @@ struct GeneratorState {
     std::uint32_t n_counted = 0;    // for the penalties by count,
     std::uint32_t counts_from = 0;  // of the tokens from here on
     std::uint32_t n_cached = 0;     // of the tokens, in the cache before the present step
-    std::uint32_t n_drafted =
-        0;  // of the tokens, and those proposed, in the draft's cache; of vectors, those a head has read
+    /// Of the tokens, and those proposed, in the draft's cache; of vectors, those that a next-token head has read.
+    std::uint32_t n_drafted = 0;
     std::uint32_t n_proposed = 0;  // in the present step
     std::uint32_t n_forced = 0;    // of those: all or none
     std::uint32_t marked = 0;      // where the cache is marked for the present step's proposals; 0: it is not
