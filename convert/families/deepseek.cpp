@@ -28,15 +28,10 @@ constexpr ModelType kDeepseekTypes[] = {
          "scale_depth": 1.4, "dim_model_base": 256})"}};
 constexpr std::uint32_t kMostDim = 1u << 16;
 
-constexpr auto kDeepseekNames = kSharedExpertNames.with({
-    {Role::query_down, "#self_attn.q_a_proj.weight"},
-    {Role::query_down_norm, "#self_attn.q_a_layernorm.weight"},
-    {Role::key, "#self_attn.kv_a_proj_with_mqa.weight"},
-    {Role::latent_norm, "#self_attn.kv_a_layernorm.weight"},
-    {Role::latent_query, "#self_attn.kv_b_proj.weight"},
-    {Role::latent_value, "#self_attn.kv_b_proj.weight"},
-    {Role::choice_bias, "#mlp.gate.e_score_correction_bias"},
-});
+constexpr auto kDeepseekNames = kSharedExpertNames.with(kLatentNames)
+                                    .with({
+                                        {Role::choice_bias, "#mlp.gate.e_score_correction_bias"},
+                                    });
 
 /// Widths of heads, and the scale of their scores, to which YaRN adds.
 LayerShape read_attention(const Fields& fields, const std::string& type, Block block) {

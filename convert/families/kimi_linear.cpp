@@ -16,35 +16,31 @@ constexpr ModelType kKimiTypes[] = {
          "rms_norm_eps": 1e-5, "linear_head_dim": 128, "linear_num_heads": 32, "linear_conv_kernel_dim": 4})"}};
 constexpr std::uint32_t kMostKimiDim = 1u << 16;
 
-constexpr auto kKimiNames = kLlamaNames.with({
-    {Role::query_down, "#self_attn.q_a_proj.weight"},
-    {Role::query_down_norm, "#self_attn.q_a_layernorm.weight"},
-    {Role::key, "#self_attn.kv_a_proj_with_mqa.weight"},
-    {Role::latent_norm, "#self_attn.kv_a_layernorm.weight"},
-    {Role::latent_query, "#self_attn.kv_b_proj.weight"},
-    {Role::latent_value, "#self_attn.kv_b_proj.weight"},
-    {Role::recurrent_norm, "#input_layernorm.weight"},
-    {Role::recurrent_query, "#self_attn.q_proj.weight"},
-    {Role::recurrent_key, "#self_attn.k_proj.weight"},
-    {Role::recurrent_value, "#self_attn.v_proj.weight"},
-    {Role::recurrent_gate_down, "#self_attn.g_a_proj.weight"},
-    {Role::recurrent_gate, "#self_attn.g_b_proj.weight"},
-    {Role::recurrent_step_down, "#self_attn.f_a_proj.weight"},
-    {Role::recurrent_step, "#self_attn.f_b_proj.weight"},
-    {Role::recurrent_step_bias, "#self_attn.dt_bias"},
-    {Role::recurrent_rate, "#self_attn.b_proj.weight"},
-    {Role::recurrent_kernel, "#self_attn.conv1d.weight"},
-    {Role::recurrent_decay, "#self_attn.A_log"},
-    {Role::recurrent_state_norm, "#self_attn.o_norm.weight"},
-    {Role::recurrent_output, "#self_attn.o_proj.weight"},
-    {Role::router, "#block_sparse_moe.gate.weight"},
-    {Role::choice_bias, "#block_sparse_moe.gate.e_score_correction_bias"},
-    {Role::expert_up, "#block_sparse_moe.experts.*.w3.weight", Within::alone, "#block_sparse_moe.experts.*.w1.weight"},
-    {Role::expert_down, "#block_sparse_moe.experts.*.w2.weight"},
-    {Role::shared_up, "#block_sparse_moe.shared_experts.up_proj.weight", Within::alone,
-     "#block_sparse_moe.shared_experts.gate_proj.weight"},
-    {Role::shared_down, "#block_sparse_moe.shared_experts.down_proj.weight"},
-});
+constexpr auto kKimiNames = kLlamaNames.with(kLatentNames)
+                                .with({
+                                    {Role::recurrent_norm, "#input_layernorm.weight"},
+                                    {Role::recurrent_query, "#self_attn.q_proj.weight"},
+                                    {Role::recurrent_key, "#self_attn.k_proj.weight"},
+                                    {Role::recurrent_value, "#self_attn.v_proj.weight"},
+                                    {Role::recurrent_gate_down, "#self_attn.g_a_proj.weight"},
+                                    {Role::recurrent_gate, "#self_attn.g_b_proj.weight"},
+                                    {Role::recurrent_step_down, "#self_attn.f_a_proj.weight"},
+                                    {Role::recurrent_step, "#self_attn.f_b_proj.weight"},
+                                    {Role::recurrent_step_bias, "#self_attn.dt_bias"},
+                                    {Role::recurrent_rate, "#self_attn.b_proj.weight"},
+                                    {Role::recurrent_kernel, "#self_attn.conv1d.weight"},
+                                    {Role::recurrent_decay, "#self_attn.A_log"},
+                                    {Role::recurrent_state_norm, "#self_attn.o_norm.weight"},
+                                    {Role::recurrent_output, "#self_attn.o_proj.weight"},
+                                    {Role::router, "#block_sparse_moe.gate.weight"},
+                                    {Role::choice_bias, "#block_sparse_moe.gate.e_score_correction_bias"},
+                                    {Role::expert_up, "#block_sparse_moe.experts.*.w3.weight", Within::alone,
+                                     "#block_sparse_moe.experts.*.w1.weight"},
+                                    {Role::expert_down, "#block_sparse_moe.experts.*.w2.weight"},
+                                    {Role::shared_up, "#block_sparse_moe.shared_experts.up_proj.weight", Within::alone,
+                                     "#block_sparse_moe.shared_experts.gate_proj.weight"},
+                                    {Role::shared_down, "#block_sparse_moe.shared_experts.down_proj.weight"},
+                                });
 
 /// Fields by the names that others have for them; those of an inner object by transformers' own.
 Fields with_usual_names(const Fields& all) {

@@ -34,6 +34,13 @@ inline constexpr auto kSharedExpertNames = kExpertNames.with({
     {Role::shared_down, "#mlp.shared_experts.down_proj.weight"},
 });
 
+/// DeepSeek's latent attention.
+inline constexpr TensorName kLatentNames[] = {
+    {Role::query_down, "#self_attn.q_a_proj.weight"},    {Role::query_down_norm, "#self_attn.q_a_layernorm.weight"},
+    {Role::key, "#self_attn.kv_a_proj_with_mqa.weight"}, {Role::latent_norm, "#self_attn.kv_a_layernorm.weight"},
+    {Role::latent_query, "#self_attn.kv_b_proj.weight"}, {Role::latent_value, "#self_attn.kv_b_proj.weight"},
+};
+
 /// Tensors that predict tokens behind the next.
 inline bool is_of_further_tokens(std::string_view name) { return name.starts_with("mtp."); }
 
