@@ -8,8 +8,8 @@
 namespace fovea::serve {
 namespace {
 
-constexpr std::size_t kPiece = 64 << 10;      // bytes of one write, for which a client has write_time
-constexpr std::size_t kLingered = 256 << 10;  // bytes of a refused request that are read before the connection closes
+constexpr std::size_t kPiece = 64 << 10;     // bytes of one write, for which a client has write_time
+constexpr std::size_t kLingered = 32 << 20;  // bytes of a refused request that are read before the connection closes
 constexpr std::chrono::seconds kLingerTime{2};
 
 constexpr std::chrono::milliseconds kGlance{50};

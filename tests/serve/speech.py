@@ -244,8 +244,9 @@ class Uploads(WithSpeech):
             self.assertIn(self.server.request("POST", TRANSCRIBE, form(whole[:n] or b"R"), FORM_TYPE)[0], (200, 400))
 
     def test_what_an_upload_may_have(self):
-        self.assertEqual(self.refused(form(b"x" * (2 << 20)), status=413),
-                         "body: expected at most 2097152 bytes, got more")
+        for n_bytes in (2 << 20, 16 << 20):  # more than a socket holds: who sends all before it reads gets the answer too
+            self.assertEqual(self.refused(form(b"x" * n_bytes), status=413),
+                             "body: expected at most 2097152 bytes, got more")
         self.assertEqual(self.server.request("POST", CHAT, b"x" * 70000)[0], 413)
         self.assertEqual(self.server.request("POST", TRANSCRIBE, form(wav(500000)), FORM_TYPE)[0], 200)
         chunked = (f"POST {TRANSCRIBE} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {FORM_TYPE['Content-Type']}\r\n"
