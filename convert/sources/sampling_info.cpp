@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "convert/formats/gguf.h"
 #include "convert/formats/text_file.h"
+#include "host/base/decimal.h"
 #include "host/base/json.h"
 
 namespace fovea {
@@ -51,8 +51,9 @@ void add(const Member& member, double value, SortedJson& options) {
 /// The decimal number that a float of a file was written as.
 double shortest(double number) {
     std::array<char, 32> text{};
-    (void)std::to_chars(text.data(), text.data() + text.size() - 1, static_cast<float>(number));
-    return std::strtod(text.data(), nullptr);
+    const auto end = std::to_chars(text.data(), text.data() + text.size(), static_cast<float>(number)).ptr;
+    (void)read_decimal({text.data(), end}, number);
+    return number;
 }
 
 void keep(const SortedJson& options, ModelSource& source) {

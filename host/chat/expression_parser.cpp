@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "host/base/decimal.h"
 #include "host/chat/parser.h"
 
 namespace fovea::chat {
@@ -193,13 +194,15 @@ ExpressionPointer ExpressionParser::parse_name() {
 }
 
 ExpressionPointer ExpressionParser::parse_number() {
-    const auto read = [&](auto number) {
-        const std::string& text = tokens_.peek().text;
-        if (std::from_chars(text.data(), text.data() + text.size(), number).ec != std::errc{})
-            tokens_.refuse("a number of 64 bits");
-        return constant(tokens_.take().line, number);
-    };
-    return tokens_.is(TokenKind::integer) ? read(std::int64_t{0}) : read(0.0);
+    const std::string& text = tokens_.peek().text;
+    std::int64_t integer = 0;
+    double real = 0;
+    const bool is_integer = tokens_.is(TokenKind::integer);
+    if (is_integer ? std::from_chars(text.data(), text.data() + text.size(), integer).ec != std::errc{}
+                   : !read_decimal(text, real))
+        tokens_.refuse("a number of 64 bits");
+    const std::uint32_t line = tokens_.take().line;
+    return is_integer ? constant(line, integer) : constant(line, real);
 }
 
 ExpressionPointer ExpressionParser::parse_items(ExpressionKind kind, std::string_view close) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "host/base/ascii.h"
+#include "host/base/decimal.h"
 #include "host/chat/interpreter.h"
 #include "host/chat/text.h"
 
@@ -124,10 +125,7 @@ Value tojson(const Call& c) {
 bool read_real(const std::string& text, double& number) {
     std::string digits(strip(text, Side::both));
     std::erase(digits, '_');
-    if (digits.empty() || digits.find_first_not_of("0123456789.eE+-") != digits.npos) return false;
-    char* end = nullptr;
-    number = std::strtod(digits.c_str(), &end);
-    return *end == '\0';
+    return read_decimal(digits, number);
 }
 
 Value to_integer(const Call& c) {

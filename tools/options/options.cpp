@@ -15,6 +15,7 @@
 #include "convert/open/source_files.h"
 #include "fovea/executors.h"
 #include "fovea/host/runtime.h"
+#include "host/base/decimal.h"
 #include "host/base/error.h"
 #include "host/base/output_file.h"
 #include "host/base/words.h"
@@ -51,13 +52,6 @@ std::span<const char* const> executor_names() {
 std::string in_small_letters(std::string text) {
     for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     return text;
-}
-
-/// Whether all of the text is a number in decimal.
-bool reads_float(const std::string& text, float& value) {
-    const char* end = text.data() + text.size();
-    const auto [stopped, error] = std::from_chars(text.data(), end, value);
-    return error == std::errc{} && stopped == end;
 }
 
 /// "f32, f16 or q8".
@@ -214,7 +208,7 @@ void Verb::size(const char* names, Into<std::uint64_t> value, const char* help) 
 Option Verb::real(const char* names, Into<float> value, float least, float most, const char* help) const {
     return option(names, help, "X", [value, least, most, name = last_name(names)](const std::string& text) {
         float read = 0;
-        if (!reads_float(text, read) || !(read >= least && read <= most))
+        if (!read_decimal(text, read) || !(read >= least && read <= most))
             throw bad_value(name, "a number, " + range_words(least, most), text);
         value.set(read);
     });
@@ -251,7 +245,7 @@ void Verb::scaled_paths(const char* names, std::vector<ScaledPath>& values, cons
         const std::size_t colon = text.rfind(':');
         std::error_code ignored;
         if (colon != text.npos && !std::filesystem::exists(text, ignored)) {
-            if (reads_float(text.substr(colon + 1), value.scale) && std::abs(value.scale) <= 1e6f)
+            if (read_decimal(text.substr(colon + 1), value.scale) && std::abs(value.scale) <= 1e6f)
                 value.path.resize(colon);
             else if (std::filesystem::exists(text.substr(0, colon), ignored))
                 throw bad_value(names, "PATH:SCALE with a scale of at most 1000000", text);
