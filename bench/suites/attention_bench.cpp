@@ -3,6 +3,7 @@
 // heads) beside the read bandwidth over its cache.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string>

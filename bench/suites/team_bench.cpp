@@ -1,5 +1,9 @@
 // What meeting costs a team: a barrier whose members arrive together, and a run whose members spin or sleep before it.
 #include "bench/suites/suites.h"
+
+#include <algorithm>
+#include <functional>
+
 #include "fovea/executors.h"
 #include "host/base/clock.h"
 #include "platform/team.h"

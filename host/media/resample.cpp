@@ -1,6 +1,7 @@
 #include "host/media/resample.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 
 #include "engine/sound/transform.h"

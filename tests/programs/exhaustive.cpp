@@ -2,10 +2,12 @@
 // bit for bit.   fovea_exhaustive [OPERATION...]   Exit status 1 where a bit differs. Minutes for each operation.
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <mutex>
 #include <string_view>
 #include <thread>

@@ -3,6 +3,7 @@
 // gives for that sequence alone.
 //
 //     fovea_schedule [STEPS [SEQUENCES [ISA]]]      default: 800 steps, 16 sequences, every instruction set
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -1,5 +1,7 @@
 #include "tools/measure/source.h"
 
+#include <algorithm>
+
 #include "fovea/host/arena.h"
 #include "fovea/sound.h"
 #include "host/base/error.h"
