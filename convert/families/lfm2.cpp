@@ -42,13 +42,7 @@ constexpr auto kLfm2MoeNames = kLfm2Names.with({
 std::vector<bool> convolved_layers(const Fields& fields, std::uint32_t n_layers) {
     if (fields.has("layer_types")) return read_recurrent_layers(fields, "conv", n_layers);
     std::vector<bool> convolved(n_layers, fields.has("full_attn_idxs"));
-    if (!fields.has("full_attn_idxs")) return convolved;
-    const SortedJson& list = fields.json()["full_attn_idxs"];
-    if (!list.is_array()) fields.refuse("full_attn_idxs", "a list of layers");
-    for (const SortedJson& number : list) {
-        if (!number.is_number_unsigned()) fields.refuse("full_attn_idxs", "numbers of layers");
-        if (const auto layer = number.get<std::uint64_t>(); layer < n_layers) convolved[layer] = false;
-    }
+    if (fields.has("full_attn_idxs")) unset_listed(fields, "full_attn_idxs", convolved);
     return convolved;
 }
 

@@ -28,15 +28,7 @@ constexpr auto kLlama4Names = kLlamaNames.with({
 /// Layers that see their chunk alone: as listed, else those that turn.
 std::vector<bool> chunked_layers(const Fields& fields, const std::vector<bool>& turns) {
     if (!fields.has("layer_types")) return fields.has("attention_chunk_size") ? turns : std::vector<bool>(turns.size());
-    const std::vector<std::string> types = fields.texts("layer_types");
-    if (types.size() != turns.size()) fields.refuse("layer_types", std::to_string(turns.size()) + " of them");
-    std::vector<bool> chunked;
-    for (const std::string& type : types) {
-        if (type != "full_attention" && type != "chunked_attention")
-            fields.refuse("layer_types", "full_attention or chunked_attention");
-        chunked.push_back(type == "chunked_attention");
-    }
-    return chunked;
+    return read_layer_words(fields, "layer_types", "full_attention", "chunked_attention", turns.size());
 }
 
 /// Layers with experts: as listed, else every so many-th.

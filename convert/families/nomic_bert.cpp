@@ -9,7 +9,7 @@ namespace {
 
 constexpr ModelType kNomicBertTypes[] = {{"nomic_bert", R"({"rope_theta": 1000.0})"}};
 
-constexpr TensorName kNomicBertNames[] = {
+constexpr auto kNomicBertNames = names_of({
     {Role::token_embedding, "embeddings.word_embeddings.weight"},
     {Role::type_embedding, "embeddings.token_type_embeddings.weight"},
     {Role::embedding_norm, "emb_ln.weight"},
@@ -19,7 +19,7 @@ constexpr TensorName kNomicBertNames[] = {
     {Role::feed_forward_norm, "#norm2.weight"},
     {Role::up, "#mlp.fc11.weight", Within::alone, "#mlp.fc12.weight"},
     {Role::down, "#mlp.fc2.weight"},
-};
+});
 
 /// Sizes by the names of the first code. Its other settings must be those of the published models.
 Block read_frame(const Fields& fields, Stack& stack, Rope& rope) {
@@ -66,21 +66,13 @@ const Family* with_experts(const Fields& fields) {
     return fields.has("num_experts") && fields.count("num_experts", 0) ? &families::nomic_moe : nullptr;
 }
 
-constexpr TensorName kNomicMoeNames[] = {
-    {Role::token_embedding, "embeddings.word_embeddings.weight"},
-    {Role::type_embedding, "embeddings.token_type_embeddings.weight"},
-    {Role::embedding_norm, "emb_ln.weight"},
-    {Role::attention_norm, "#norm1.weight"},
-    {Role::query, "#attn.Wqkv.weight", Within::stacked},
-    {Role::attention_output, "#attn.out_proj.weight"},
-    {Role::feed_forward_norm, "#norm2.weight"},
+constexpr auto kNomicMoeNames = kNomicBertNames.with({
     {Role::up, "#mlp.fc1.weight"},
-    {Role::down, "#mlp.fc2.weight"},
     {Role::router, "#mlp.router.layer.weight"},
     {Role::expert_up, "#mlp.experts.mlp.w1", Within::below},
     {Role::expert_up_bias, "#mlp.experts.mlp.b1", Within::fused},
     {Role::expert_down, "#mlp.experts.mlp.w2", Within::below},
-};
+});
 
 /// Every so many layers, from the second of them on, have experts (Nussbaum and Duderstadt 2025).
 void read_nomic_moe(const Fields& fields, const std::string&, HfConfig& result) {

@@ -170,16 +170,29 @@ Activation read_activation(const Fields& fields, const char* name, const char* o
                   "silu, relu, relu2, tanh, gelu, quick_gelu, gelu_new, gelu_fast, gelu_accurate or gelu_pytorch_tanh");
 }
 
-std::vector<bool> read_sliding_layers(const Fields& fields, std::uint32_t n_layers) {
-    const std::vector<std::string> types = fields.texts("layer_types");
-    if (types.size() != n_layers) fields.refuse("layer_types", std::to_string(n_layers) + " of them");
-    std::vector<bool> sliding(n_layers);
-    for (std::uint32_t i = 0; i < n_layers; ++i) {
-        if (types[i] != "full_attention" && types[i] != "sliding_attention")
-            fields.refuse("layer_types", "full_attention or sliding_attention");
-        sliding[i] = types[i] == "sliding_attention";
+std::vector<bool> read_layer_words(const Fields& fields, const char* name, const std::string& no,
+                                   const std::string& yes, std::size_t n_layers) {
+    const std::vector<std::string> words = fields.texts(name);
+    if (words.size() != n_layers) fields.refuse(name, std::to_string(n_layers) + " of them");
+    std::vector<bool> layers;
+    for (const std::string& word : words) {
+        if (word != no && word != yes) fields.refuse(name, no + " or " + yes);
+        layers.push_back(word == yes);
     }
-    return sliding;
+    return layers;
+}
+
+void unset_listed(const Fields& fields, const char* name, std::vector<bool>& layers) {
+    const SortedJson& list = fields.json()[name];
+    if (!list.is_array()) fields.refuse(name, "a list of layers");
+    for (const SortedJson& number : list) {
+        if (!number.is_number_unsigned()) fields.refuse(name, "numbers of layers");
+        if (const auto layer = number.get<std::uint64_t>(); layer < layers.size()) layers[layer] = false;
+    }
+}
+
+std::vector<bool> read_sliding_layers(const Fields& fields, std::uint32_t n_layers) {
+    return read_layer_words(fields, "layer_types", "full_attention", "sliding_attention", n_layers);
 }
 
 std::vector<bool> sliding_layers_or(const Fields& fields, const std::vector<bool>& otherwise) {
@@ -246,13 +259,7 @@ std::vector<bool> read_sparse_layers(const Fields& fields, std::uint32_t n_layer
     const std::uint32_t period = fields.has("decoder_sparse_step") ? fields.count("decoder_sparse_step") : 1;
     std::vector<bool> sparse(n_layers);
     for (std::uint32_t i = 0; i < n_layers; ++i) sparse[i] = (i + 1) % period == 0;
-    if (!fields.has("mlp_only_layers")) return sparse;
-    const SortedJson& list = fields.json()["mlp_only_layers"];
-    if (!list.is_array()) fields.refuse("mlp_only_layers", "a list of layers");
-    for (const SortedJson& number : list) {
-        if (!number.is_number_unsigned()) fields.refuse("mlp_only_layers", "numbers of layers");
-        if (const auto layer = number.get<std::uint64_t>(); layer < n_layers) sparse[layer] = false;
-    }
+    if (fields.has("mlp_only_layers")) unset_listed(fields, "mlp_only_layers", sparse);
     return sparse;
 }
 

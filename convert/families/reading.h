@@ -103,6 +103,12 @@ void set_layers(const Fields& fields, const LayerShape& layer, HfConfig& result)
 [[nodiscard]] float read_softcap(const Fields& fields, const char* name, double otherwise);
 [[nodiscard]] Activation read_activation(const Fields& fields, const char* name, const char* otherwise);
 
+/// Which layers the list of words `name` calls `yes`, all others being `no`.
+[[nodiscard]] std::vector<bool> read_layer_words(const Fields& fields, const char* name, const std::string& no,
+                                                 const std::string& yes, std::size_t n_layers);
+/// Makes those false whose numbers are in the list `name`.
+void unset_listed(const Fields& fields, const char* name, std::vector<bool>& layers);
+
 /// From the field `layer_types`, if it is there: which layers are of `sliding_attention`, the others being of
 /// `full_attention`.
 [[nodiscard]] std::vector<bool> read_sliding_layers(const Fields& fields, std::uint32_t n_layers);

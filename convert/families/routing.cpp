@@ -36,18 +36,10 @@ void read_expert_groups(const Fields& fields, const RoutingNames& names, Block& 
 }
 
 std::vector<bool> read_layers_with_experts(const Fields& fields, std::uint32_t n_layers) {
+    if (fields.has("mlp_layer_types")) return read_layer_words(fields, "mlp_layer_types", "dense", "sparse", n_layers);
+    const std::uint32_t n_dense = number_or(fields, "first_k_dense_replace", 0, kMaxLayers);
     std::vector<bool> sparse(n_layers);
-    if (!fields.has("mlp_layer_types")) {
-        const std::uint32_t n_dense = number_or(fields, "first_k_dense_replace", 0, kMaxLayers);
-        for (std::uint32_t i = n_dense; i < n_layers; ++i) sparse[i] = true;
-        return sparse;
-    }
-    const std::vector<std::string> types = fields.texts("mlp_layer_types");
-    if (types.size() != n_layers) fields.refuse("mlp_layer_types", std::to_string(n_layers) + " of them");
-    for (std::uint32_t i = 0; i < n_layers; ++i) {
-        if (types[i] != "dense" && types[i] != "sparse") fields.refuse("mlp_layer_types", "dense or sparse");
-        sparse[i] = types[i] == "sparse";
-    }
+    for (std::uint32_t i = n_dense; i < n_layers; ++i) sparse[i] = true;
     return sparse;
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <span>
@@ -18,6 +17,7 @@
 #include "fovea/model.h"
 #include "fovea/version.h"
 #include "host/base/file_error.h"
+#include "host/base/hash.h"
 #include "host/base/unfinished.h"
 #include "host/base/words.h"
 
@@ -29,14 +29,8 @@ namespace fs = std::filesystem;
 /// Raised where conversions of the same source come to something else, so that what older programs made is not used.
 constexpr int kConversions = 7;
 
-/// FNV-1a with 64 bits (Fowler, Noll, Vo), in hexadecimal. Two starts give two hashes of one text.
-std::string hashed(const std::string& text, std::uint64_t start) {
-    std::uint64_t hash = 0xcbf29ce484222325u ^ start;
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-    char digits[17];
-    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
-    return digits;
-}
+/// Two starts give two hashes of one text.
+std::string hashed(const std::string& text, std::uint64_t start) { return hex(hash_text(text, kHashSeed ^ start)); }
 
 std::string absolute_path(const fs::path& path) {
     std::error_code error;

@@ -1,12 +1,12 @@
 // GPTQ's and AWQ's folders, as AutoGPTQ, GPTQModel, AutoAWQ and AutoRound write them: columns are rows there, but for one layout of
 // AutoAWQ's, and words lie along columns.
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <string>
 
 #include "convert/packed/integers.h"
 #include "convert/packed/packed.h"
+#include "host/base/ascii.h"
 #include "host/base/words.h"
 
 namespace fovea {
@@ -131,11 +131,6 @@ std::map<std::string, Gptq> read_own_settings(const Fields& fields, const Gptq& 
         own.emplace(name, gptq);
     }
     return own;
-}
-
-std::string lower(std::string text) {
-    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return text;
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ namespace fovea {
 struct TensorView {
     const std::byte* data = nullptr;
     Type type = Type::f32;         ///< f32, f16 or bf16
-    std::uint64_t row_stride = 0;  ///< elements from one row to the next
+    std::uint64_t row_stride = 1;  ///< elements from one row to the next
     std::uint64_t col_stride = 1;  ///< and from one column to the next; a transposed matrix has 1 above, more here
     /// Where the elements are quantized: writes a row of them. `data` is then not null and otherwise unused.
     std::function<void(std::uint64_t row, float* out)> dequantize = {};

@@ -1,5 +1,7 @@
 // Characters of ASCII, whatever the locale.
 #pragma once
+#include <string>
+#include <string_view>
 
 namespace fovea {
 
@@ -12,6 +14,12 @@ namespace fovea {
 
 [[nodiscard]] constexpr char to_upper(char c) noexcept { return is_lower(c) ? static_cast<char>(c - 'a' + 'A') : c; }
 [[nodiscard]] constexpr char to_lower(char c) noexcept { return is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c; }
+
+[[nodiscard]] inline std::string lower(std::string_view text) {
+    std::string out(text);
+    for (char& c : out) c = to_lower(c);
+    return out;
+}
 
 /// A hexadecimal digit's value, or -1.
 [[nodiscard]] constexpr int hex_value(char c) noexcept {

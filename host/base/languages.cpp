@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "host/base/ascii.h"
 #include "host/base/words.h"
 
 namespace fovea {
@@ -50,9 +51,6 @@ std::string_view cut_at(std::string_view& text, char mark) {
     return part;
 }
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
-
 /// The row with one of whose words this is.
 std::optional<KnownLanguage> find_row(std::string_view word) {
     for (std::string_view rows = kLanguages; !rows.empty();) {
@@ -73,7 +71,7 @@ std::optional<KnownLanguage> find_row(std::string_view word) {
 
 std::optional<KnownLanguage> find_known_language(std::string_view written) {
     std::string name(trimmed(written));
-    for (char& c : name) c = c == '_' || c == ' ' ? '-' : lower(c);
+    for (char& c : name) c = c == '_' || c == ' ' ? '-' : to_lower(c);
     if (std::optional<KnownLanguage> whole = find_row(name)) return whole;
     std::string_view rest = name;
     std::optional<KnownLanguage> found = find_row(cut_at(rest, '-'));
@@ -81,7 +79,7 @@ std::optional<KnownLanguage> find_known_language(std::string_view written) {
     for (std::string_view tag = cut_at(rest, '-'); !tag.empty(); tag = cut_at(rest, '-')) {
         std::string& field = tag.size() == 4 ? found->script : found->region;
         field.assign(tag);
-        std::transform(field.begin(), tag.size() == 4 ? field.begin() + 1 : field.end(), field.begin(), upper);
+        std::transform(field.begin(), tag.size() == 4 ? field.begin() + 1 : field.end(), field.begin(), to_upper);
     }
     const std::string& region = found->region;
     if (found->code == "zh" && (region == "TW" || region == "HK" || region == "MO")) found->script = "Hant";

@@ -3,17 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "host/base/words.h"
 #include "host/chat/literal.h"
 
 namespace fovea {
 namespace {
 
 constexpr std::string_view kMembersCall = "call:";
-
-std::string_view trimmed(std::string_view text) {
-    const std::size_t begin = text.find_first_not_of(kMarkSpace);
-    return begin == text.npos ? std::string_view{} : text.substr(begin, text.find_last_not_of(kMarkSpace) + 1 - begin);
-}
 
 /// The member of the first of these names; null: it has none.
 const Json* member(const Json& object, std::initializer_list<const char*> names) {
@@ -26,7 +22,7 @@ const Json* member(const Json& object, std::initializer_list<const char*> names)
 Json arguments_of(const Json* given) {
     if (!given || given->is_null()) return Json::object();
     Json read = given->is_string() ? read_json(given->get_ref<const std::string&>()) : *given;
-    if (given->is_string() && trimmed(given->get_ref<const std::string&>()).empty()) read = Json::object();
+    if (given->is_string() && trimmed(given->get_ref<const std::string&>(), kMarkSpace).empty()) read = Json::object();
     if (!read.is_object()) throw Unread{};
     return read;
 }
@@ -124,19 +120,20 @@ private:
         std::string_view header = at_.before("{");
         if (const std::size_t begin = header.find(dialect_.name_open); begin != header.npos)
             header.remove_prefix(begin + dialect_.name_open.size());
-        ToolCall call{.name = std::string(trimmed(header.substr(0, header.find(dialect_.name_close.front()))))};
+        ToolCall call{.name =
+                          std::string(trimmed(header.substr(0, header.find(dialect_.name_close.front())), kMarkSpace))};
         call.arguments = at_.value();
-        if (!ends()) at_.need(trimmed(dialect_.call_close));
+        if (!ends()) at_.need(trimmed(dialect_.call_close, kMarkSpace));
         return call;
     }
 
     /// A name, then arguments between tags.
     ToolCall read_tagged() {
         ToolCall call;
-        call.name = dialect_.name_close.empty() ? at_.name() : trimmed(at_.until(dialect_.name_close));
+        call.name = dialect_.name_close.empty() ? at_.name() : trimmed(at_.until(dialect_.name_close), kMarkSpace);
         while (at_.take(dialect_.key_open)) {
-            const std::string key(trimmed(at_.until(dialect_.key_close)));
-            const std::string_view kind = trimmed(at_.until(dialect_.value_open));
+            const std::string key(trimmed(at_.until(dialect_.key_close), kMarkSpace));
+            const std::string_view kind = trimmed(at_.until(dialect_.value_open), kMarkSpace);
             call.arguments[key] = argument(call.name, key, kind, at_.until(dialect_.value_close));
         }
         at_.need(dialect_.call_close);

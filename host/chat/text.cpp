@@ -70,12 +70,6 @@ std::string upper(std::string_view text) {
     return out;
 }
 
-std::string lower(std::string_view text) {
-    std::string out(text);
-    std::transform(out.begin(), out.end(), out.begin(), to_lower);
-    return out;
-}
-
 std::string title(std::string_view text) {
     std::string out(text);
     bool within = false;

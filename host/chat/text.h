@@ -22,7 +22,6 @@ enum class Side { left, right, both };
 [[nodiscard]] std::string_view strip(std::string_view text, Side side, const std::string_view* set = nullptr);
 
 [[nodiscard]] std::string upper(std::string_view text);
-[[nodiscard]] std::string lower(std::string_view text);
 [[nodiscard]] std::string title(std::string_view text);
 [[nodiscard]] std::string capitalize(std::string_view text);
 /// str.splitlines(keepends).

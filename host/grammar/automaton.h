@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "host/base/hash.h"
 #include "host/grammar/expression.h"
 
 namespace fovea::grammar {
@@ -48,11 +49,11 @@ struct Automaton {
     std::uint32_t start = 0;
 };
 
-/// For tables whose keys are lists of numbers (Fowler, Noll and Vo 1991, FNV-1a, of whole words).
+/// For tables whose keys are lists of numbers.
 struct HashOfWords {
     std::size_t operator()(const std::vector<std::uint32_t>& words) const {
-        std::uint64_t h = 0xcbf29ce484222325u;
-        for (const std::uint32_t word : words) h = (h ^ word) * 0x100000001b3u;
+        std::uint64_t h = kHashSeed;
+        for (const std::uint32_t word : words) h = hash_word(word, h);
         return static_cast<std::size_t>(h ^ h >> 32);
     }
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cstdio>
 #include <map>
 #include <string>
@@ -13,6 +12,7 @@
 #include "fovea/version.h"
 #include "host/base/clock.h"
 #include "host/base/error.h"
+#include "host/base/hash.h"
 #include "host/base/status_error.h"
 #include "host/base/words.h"
 
@@ -43,7 +43,7 @@ public:
     }
 
     [[nodiscard]] std::uint64_t hash() {
-        hash_ = 0xcbf29ce484222325u;
+        hash_ = kHashSeed;
         ends_ = false;
         const Token token = 0;
         const std::uint32_t length = 1;
@@ -69,9 +69,7 @@ private:
     static void see(void* self, std::uint32_t, std::uint32_t layer, const char*, std::span<const float> row) {
         auto& own = *static_cast<FirstLayer*>(self);
         if (layer) own.ends_ = true;
-        // FNV-1a over words (Fowler, Noll and Vo 1991).
-        for (std::size_t i = 0; i < row.size() && !layer; ++i)
-            own.hash_ = (own.hash_ ^ std::bit_cast<std::uint32_t>(row[i])) * 0x100000001b3u;
+        if (!layer) own.hash_ = hash_bits(row, own.hash_);
     }
 
     const Opened& opened_;
@@ -105,12 +103,6 @@ private:
     return words.empty() ? "even ones" : words;
 }
 
-[[nodiscard]] std::string hexadecimal(std::uint64_t hash) {
-    char text[17];
-    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
-    return text;
-}
-
 void refuse_differences(const std::vector<RankModel>& all, const std::string& name) {
     const RankModel& first = all[0];
     for (std::size_t r = 1; r < all.size(); ++r) {
@@ -123,10 +115,10 @@ void refuse_differences(const std::vector<RankModel>& all, const std::string& na
         same("version", first.version.data(), its.version.data());
         same("numerics version", std::to_string(first.numerics), std::to_string(its.numerics));
         same("bytes of the model", with_separators(first.file_bytes), with_separators(its.file_bytes));
-        same("the model's fingerprint", hexadecimal(first.fingerprint), hexadecimal(its.fingerprint));
-        same("checksum of adapters", hexadecimal(first.adapters), hexadecimal(its.adapters));
+        same("the model's fingerprint", hex(first.fingerprint), hex(its.fingerprint));
+        same("checksum of adapters", hex(first.adapters), hex(its.adapters));
         same("shares", words_of(first, all.size()), words_of(its, all.size()));
-        same("hash of the first layer", hexadecimal(first.layer_hash), hexadecimal(its.layer_hash));
+        same("hash of the first layer", hex(first.layer_hash), hex(its.layer_hash));
     }
 }
 

@@ -2,6 +2,8 @@
 
 #include <ctime>
 
+#include "host/base/hash.h"
+
 namespace fovea::serve {
 
 std::string Answer::add(const std::vector<Event>& events) {
@@ -74,9 +76,7 @@ std::size_t n_characters(const std::string& text) {
 
 std::string call_id(const std::string& answer, std::size_t choice, std::size_t index) {
     constexpr std::string_view kDigits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a (Fowler, Noll, Vo 1991)
-    for (const char c : answer + '/' + std::to_string(choice) + '/' + std::to_string(index))
-        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    std::uint64_t hash = hash_text(answer + '/' + std::to_string(choice) + '/' + std::to_string(index));
     std::string id(9, '0');
     for (char& c : id) {
         c = kDigits[hash % kDigits.size()];

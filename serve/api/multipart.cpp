@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "host/base/ascii.h"
+#include "host/base/words.h"
 #include "serve/api/request.h"
 
 namespace fovea::serve {
@@ -11,23 +13,14 @@ namespace {
 constexpr std::size_t kMostBoundary = 70;  // bytes (RFC 2046, section 5.1.1)
 constexpr const char* kBlanks = " \t";
 
-bool same_word(std::string_view a, std::string_view b) {
-    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-    return a.size() == b.size() &&
-           std::equal(a.begin(), a.end(), b.begin(), [&](char x, char y) { return lower(x) == lower(y); });
-}
-
-std::string_view trimmed(std::string_view text) {
-    const std::size_t begin = text.find_first_not_of(kBlanks);
-    return begin == text.npos ? std::string_view{} : text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
-}
+bool same_word(std::string_view a, std::string_view b) { return lower(a) == lower(b); }
 
 /// The value of name=value behind a header's first ';': a word, or a quoted text in which '\' stands before '"' and '\'.
 std::optional<std::string> parameter(std::string_view header, std::string_view name) {
     for (std::size_t at = header.find(';'); at != header.npos && at < header.size();) {
         const std::size_t equals = header.find_first_of("=;", ++at);
         if (equals == header.npos) return std::nullopt;
-        const bool is_it = same_word(trimmed(header.substr(at, equals - at)), name);
+        const bool is_it = same_word(trimmed(header.substr(at, equals - at), kBlanks), name);
         at = equals;
         if (header[equals] == ';') continue;
         std::string value;
@@ -41,7 +34,7 @@ std::optional<std::string> parameter(std::string_view header, std::string_view n
             at = header.find(';', at);
         } else {
             const std::size_t end = std::min(header.find(';', at), header.size());
-            value = trimmed(header.substr(at, end - at));
+            value = trimmed(header.substr(at, end - at), kBlanks);
             at = end;
         }
         if (is_it) return value;
@@ -54,7 +47,7 @@ std::optional<std::string> parameter(std::string_view header, std::string_view n
 }
 
 std::string boundary_of(std::string_view content_type) {
-    const std::string_view kind = trimmed(content_type.substr(0, content_type.find(';')));
+    const std::string_view kind = trimmed(content_type.substr(0, content_type.find(';')), kBlanks);
     if (!same_word(kind, "multipart/form-data"))
         throw RequestError(400, "Content-Type: expected multipart/form-data, got " +
                                     (kind.empty() ? "none" : std::string(kind.substr(0, 60))));
@@ -71,7 +64,7 @@ FormPart read_headers(std::string_view lines) {
         const std::string_view line = lines.substr(0, lines.find("\r\n"));
         lines.remove_prefix(std::min(line.size() + 2, lines.size()));
         const std::size_t colon = line.find(':');
-        if (colon == line.npos || !same_word(trimmed(line.substr(0, colon)), "content-disposition")) continue;
+        if (colon == line.npos || !same_word(trimmed(line.substr(0, colon), kBlanks), "content-disposition")) continue;
         FormPart part;
         const std::optional<std::string> name = parameter(line, "name");
         if (!name || name->empty()) break;

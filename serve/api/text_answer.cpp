@@ -1,20 +1,13 @@
 #include "serve/api/text_answer.h"
 
-#include <cstdio>
-
 #include "fovea/host/tokens.h"
+#include "host/base/words.h"
 #include "serve/api/forms_of.h"
 
 namespace fovea::serve {
 namespace {
 
 constexpr std::uint64_t kMostChances = 100'000;  // some 600 bytes each until they are written
-
-std::string hex16(std::uint64_t number) {
-    char text[20];
-    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
-    return text;
-}
 
 /// Refuses more probabilities than an answer may have that is written as a whole.
 void check_chances(const Job& job, std::uint32_t context) {
@@ -86,7 +79,7 @@ TextAnswer::TextAnswer(TextAnswerOptions options)
 std::string TextAnswer::hashes() const {
     std::string text;
     if (options_.with_hash)
-        for (const Written& written : choices_) text += (text.empty() ? "" : ",") + hex16(written.last.logits_hash);
+        for (const Written& written : choices_) text += (text.empty() ? "" : ",") + hex(written.last.logits_hash);
     return text;
 }
 
@@ -154,7 +147,7 @@ std::string TextAnswer::chunk(const char* object, Json choice, Json logprobs, co
                               const char* finish) const {
     Json json = head(object);
     json["choices"] = Json::array({ended_choice(std::move(choice), std::move(logprobs), finish)});
-    if (finish && options_.with_hash) json["fovea_logits_hash"] = hex16(written.last.logits_hash);
+    if (finish && options_.with_hash) json["fovea_logits_hash"] = hex(written.last.logits_hash);
     if (options_.counts_pieces && written.last.n_prompt) json["usage"] = usage();
     return as_event(json);
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "host/base/ascii.h"
+
 namespace fovea::serve {
 
 std::string_view HttpRequest::header(std::string_view name) const {
@@ -33,10 +35,8 @@ HttpRequest request_of(Message&& message) {
     request.method = std::string(message.method_string());
     request.path = path_of({message.target().data(), message.target().size()});
     for (const auto& field : message) {
-        std::string name(field.name_string());
-        for (char& c : name)
-            if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-        request.headers.emplace_back(std::move(name), std::string(field.value()));
+        const auto name = field.name_string();
+        request.headers.emplace_back(lower({name.data(), name.size()}), std::string(field.value()));
     }
     request.body = std::move(message.body());
     return request;

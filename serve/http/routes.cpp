@@ -1,7 +1,7 @@
 // What may be asked, and by whom.
 #include <algorithm>
-#include <cctype>
 
+#include "host/base/ascii.h"
 #include "serve/http/server.h"
 
 namespace fovea::serve {
@@ -17,15 +17,12 @@ bool same_secret(std::string_view a, std::string_view b) {
 
 /// "bearer x" starts with "Bearer ": the names of schemes have no case.
 bool starts_with_scheme(std::string_view value, std::string_view scheme) {
-    return value.size() >= scheme.size() &&
-           std::equal(scheme.begin(), scheme.end(), value.begin(),
-                      [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
+    return lower(value.substr(0, scheme.size())) == lower(scheme);
 }
 
 /// Names of this machine, as containers and local sites have them.
 bool means_this_machine(std::string_view given) {
-    std::string name(given.substr(0, given.size() - given.ends_with('.')));  // which ends a name that is whole
-    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const std::string name = lower(given.substr(0, given.size() - given.ends_with('.')));  // which ends a whole name
     return name == "localhost" || name.ends_with(".localhost") || name == "host.docker.internal";
 }
 

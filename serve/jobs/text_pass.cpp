@@ -3,8 +3,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "host/base/hash.h"
 #include "host/text/turn_state.h"
-#include "serve/jobs/logits_hash.h"
 #include "serve/jobs/text_worker.h"
 #include "serve/jobs/token_rules.h"
 
@@ -316,7 +316,7 @@ void TextWorker::hand_out(Choice& c) {
                                        piece.tokens[i], static_cast<std::uint32_t>(job.n_likeliest)));
     if (job.scores_prompt && piece.finish == FinishReason::end_token)
         event.tokens.push_back(end_chances(c, piece.tokens.size()));
-    if (job.hash_logits) c.logits_hash = hash_logits(piece.logits, c.logits_hash);
+    if (job.hash_logits) c.logits_hash = hash_bits(piece.logits, c.logits_hash);
     event.ended = event.finish != FinishReason::none;
     const GenerateFigures figures = c.generator.figures();
     event.n_prompt = c.job->rules ? static_cast<std::uint32_t>(c.source().size()) : figures.n_prompt;

@@ -7,9 +7,9 @@
 
 #include "fovea/host/generation.h"
 #include "host/base/error.h"
+#include "host/base/hash.h"
 #include "host/model/context.h"
 #include "host/text/turn_state.h"
-#include "serve/jobs/logits_hash.h"
 
 namespace fovea::serve {
 namespace {
@@ -224,7 +224,7 @@ bool TextWorker::start_choice(const JobPtr& job) {
     const auto place = std::find_if(choices_.begin(), choices_.end(), [](auto& c) { return c.job == nullptr; });
     if (place == choices_.end() || n_active() >= options_.n_sequences) return false;
     Choice& choice = *place;
-    choice = {.job = job, .index = job->next_choice(), .order = ++n_started_, .logits_hash = kLogitsHashSeed};
+    choice = {.job = job, .index = job->next_choice(), .order = ++n_started_, .logits_hash = kHashSeed};
     if (job->returned.empty()) {
         ++job->n_started;
     } else {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "host/base/hash.h"
 #include "host/translate/translation.h"
-#include "serve/jobs/logits_hash.h"
 #include "serve/jobs/metrics.h"
 #include "serve/jobs/worker.h"
 #include "tests/support/convert_fixtures.h"
@@ -16,7 +16,7 @@ using Tokens = std::vector<Token>;
 
 /// What is known of a written text.
 struct Text {
-    std::uint64_t hash = serve::kLogitsHashSeed;
+    std::uint64_t hash = kHashSeed;
     std::uint32_t n_new = 0;
     FinishReason finish = FinishReason::none;
     [[nodiscard]] bool operator==(const Text&) const = default;
@@ -27,7 +27,7 @@ Text alone(Translation& writer, const TargetRules& rules, const Tokens& source) 
     writer.start(source, rules, {.sampler = {.temperature = 0}});
     for (Piece piece; text.finish == FinishReason::none;) {
         REQUIRE(writer.next(piece).ok());
-        text.hash = serve::hash_logits(piece.logits, text.hash);
+        text.hash = hash_bits(piece.logits, text.hash);
         text.n_new += static_cast<std::uint32_t>(piece.tokens.size());
         text.finish = piece.finish;
     }

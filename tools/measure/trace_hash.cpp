@@ -1,15 +1,8 @@
 #include "tools/measure/trace_hash.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace fovea {
-
-std::uint64_t hash_bits(std::span<const float> values, std::uint64_t seed) noexcept {
-    constexpr std::uint64_t kPrime = 0x100000001b3u;
-    for (const float value : values) seed = (seed ^ std::bit_cast<std::uint32_t>(value)) * kPrime;
-    return seed;
-}
 
 Trace Tracer::tap() noexcept { return {&Tracer::call, this}; }
 

@@ -6,12 +6,9 @@
 #include <vector>
 
 #include "fovea/session.h"
+#include "host/base/hash.h"
 
 namespace fovea {
-
-/// FNV-1a, 64 bits, over 32-bit words (Fowler, Noll and Vo 1991): composes over pieces by way of the seed.
-inline constexpr std::uint64_t kHashSeed = 0xcbf29ce484222325u;
-[[nodiscard]] std::uint64_t hash_bits(std::span<const float> values, std::uint64_t seed = kHashSeed) noexcept;
 
 /// One operation of one layer over all the rows that went through it, in order: the same however a prompt was split.
 struct TracedOperation {

@@ -1,7 +1,6 @@
 #include "tools/options/options.h"
 
 #include <CLI/CLI.hpp>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -15,6 +14,7 @@
 #include "convert/open/source_files.h"
 #include "fovea/executors.h"
 #include "fovea/host/runtime.h"
+#include "host/base/ascii.h"
 #include "host/base/decimal.h"
 #include "host/base/error.h"
 #include "host/base/output_file.h"
@@ -49,11 +49,6 @@ std::span<const char* const> executor_names() {
     return std::span(kNames).subspan(openmp_executor().run ? 0 : 1);
 }
 
-std::string in_small_letters(std::string text) {
-    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return text;
-}
-
 /// "f32, f16 or q8".
 std::string type_names(const std::vector<Type>& types) {
     std::vector<const char*> words;
@@ -63,7 +58,7 @@ std::string type_names(const std::vector<Type>& types) {
 
 /// A type as llama.cpp's users and others write it, in our spelling: Q8_0, Q4_K_M, FP16.
 std::string usual_spelling(const std::string& given) {
-    const std::string text = in_small_letters(given);
+    const std::string text = lower(given);
     static constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
         {"q8_0", "q8"},  {"q4_0", "q4"},     {"fp32", "f32"},     {"float32", "f32"},
         {"fp16", "f16"}, {"float16", "f16"}, {"bfloat16", "bf16"}};
@@ -196,7 +191,7 @@ void Verb::size(const char* names, Into<std::uint64_t> value, const char* help) 
     option(names, help, "BYTES", [value, name = last_name(names)](const std::string& text) {
         constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
         const std::size_t n_digits = std::min(text.find_first_not_of("0123456789"), text.size());
-        const std::string unit = in_small_letters(text.substr(n_digits));  // K, KB, KiB, in small letters too
+        const std::string unit = lower(text.substr(n_digits));  // K, KB, KiB, in small letters too
         const std::size_t power = unit.empty() ? std::string::npos : std::string("kmg").find(unit.front());
         const bool is_unit =
             power != std::string::npos && (unit.size() == 1 || unit.substr(1) == "b" || unit.substr(1) == "ib");
