@@ -82,7 +82,7 @@ std::uint64_t Server::http_bytes() const {
     const auto& slots = service_.slots;
     const bool hears = std::any_of(slots.begin(), slots.end(), [](auto& slot) { return slot.work == Work::speech; });
     return limits.n_connections * (limits.header_bytes + 4096 + kMostAhead + 2 * limits.send_buffer) + limits.answers +
-           limits.body.all_bytes + kJson * limits.body.bytes + kMostFormBytes * slots.size() +
+           limits.body.all_bytes + kJson * (limits.body.bytes + kMostConversation) + kMostFormBytes * slots.size() +
            (hears ? limits.upload.all_bytes : 0) + service_.stored->most_bytes() + scheduler_.later_bytes() +
            loader_.later_bytes();
 }
