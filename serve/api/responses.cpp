@@ -50,7 +50,6 @@ Json echo_of(const Fields& fields) {
     keep("parallel_tool_calls", true);
     keep("previous_response_id", nullptr);
     keep("reasoning", {{"effort", nullptr}, {"summary", nullptr}});
-    keep("store", true);
     keep("text", {{"format", {{"type", "text"}}}});
     keep("tool_choice", "auto");
     keep("tools", Json::array());
@@ -76,6 +75,12 @@ namespace {
 
 constexpr std::string_view kMessage = "message", kReasoning = "reasoning";
 
+/// An object with the members of another one behind its own.
+std::string joined(std::string object, std::string_view more) {
+    object.back() = ',';
+    return object.append(more.substr(1));
+}
+
 /// Items (reasoning, a message, calls of functions), whole or as a stream of typed events.
 class ResponseAnswer final : public TextAnswer {
 public:
@@ -86,12 +91,14 @@ public:
     ResponseAnswer& operator=(const ResponseAnswer&) = delete;
     [[nodiscard]] std::string begin() override;
     [[nodiscard]] std::string end() override;
-    [[nodiscard]] std::string whole() const override { return written(response_); }
+    [[nodiscard]] std::string whole() const override { return joined(written(response_), echoed_); }
+    [[nodiscard]] std::size_t n_kept() const override { return TextAnswer::n_kept() + 3 * echoed_.size(); }
 
 private:
     [[nodiscard]] std::string piece(Written& written, const Event& event, const Part& part) override;
 
     [[nodiscard]] std::string event(const std::string& type, Json members);
+    [[nodiscard]] std::string whole_event(const std::string& type);
     [[nodiscard]] std::string write(std::string_view text, std::string_view type);
     [[nodiscard]] std::string call(const CallPiece& piece, bool is_last);
     [[nodiscard]] std::string finish(FinishReason finish);
@@ -105,7 +112,8 @@ private:
     [[nodiscard]] Json call_place(const char* name, Json value) const;
     [[nodiscard]] std::string text_event(const char* what, const char* name, Json value);
 
-    Json response_;
+    Json response_;       // without what it repeats,
+    std::string echoed_;  // which is an object, and stands in two events before any is read
     std::string user_;
     std::shared_ptr<StoredResponses> stored_;  // null: it is not kept, or is already
     bool is_open_ = false;                     // the last item may go on
@@ -113,13 +121,16 @@ private:
 };
 
 ResponseAnswer::ResponseAnswer(TextAnswerOptions options, const Json& echoed, Keeping keeping)
-    : TextAnswer(in_pieces(std::move(options))), user_(keeping.response.user), stored_(std::move(keeping.stored)) {
+    : TextAnswer(in_pieces(std::move(options))),
+      echoed_(written(echoed)),
+      user_(keeping.response.user),
+      stored_(std::move(keeping.stored)) {
     response_ = {{"id", keeping.response.id},     {"object", "response"},    {"created_at", options_.created},
                  {"status", "in_progress"},       {"background", false},     {"error", nullptr},
                  {"incomplete_details", nullptr}, {"model", options_.model}, {"output", Json::array()},
                  {"truncation", "disabled"},      {"usage", nullptr}};
-    response_.update(echoed);
-    if (stored_) stored_->begin(std::move(keeping.response));
+    if (stored_ && !stored_->begin(std::move(keeping.response))) stored_ = nullptr;
+    response_["store"] = stored_ != nullptr;
 }
 
 /// One that did not come to its end is not kept.
@@ -131,6 +142,12 @@ std::string ResponseAnswer::event(const std::string& type, Json members) {
     Json json = {{"type", type}, {"sequence_number", n_events_++}};
     json.update(members);
     return as_event(type, json);
+}
+
+/// An event with the response as it is.
+std::string ResponseAnswer::whole_event(const std::string& type) {
+    const Json json = {{"type", type}, {"sequence_number", n_events_++}};
+    return "event: " + type + "\ndata: " + joined(written(json), "{\"response\":" + whole() + '}') + "\n\n";
 }
 
 std::string ResponseAnswer::next_id(const char* prefix) const {
@@ -156,8 +173,8 @@ std::string ResponseAnswer::text_event(const char* what, const char* name, Json 
 }
 
 std::string ResponseAnswer::begin() {
-    const std::string out = event("response.created", {{"response", response_}});
-    return out + event("response.in_progress", {{"response", response_}});
+    const std::string out = whole_event("response.created");
+    return out + whole_event("response.in_progress");
 }
 
 std::string ResponseAnswer::open(Json new_item) {
@@ -246,7 +263,7 @@ std::string ResponseAnswer::finish(FinishReason finish) {
                           {"output_tokens_details", used["completion_tokens_details"]},
                           {"total_tokens", used["total_tokens"]}};
     store();
-    return out + event(is_cut ? "response.incomplete" : "response.completed", {{"response", response_}});
+    return out + whole_event(is_cut ? "response.incomplete" : "response.completed");
 }
 
 /// Keeps the response and the conversation up to its end.
@@ -255,7 +272,7 @@ void ResponseAnswer::store() {
     const std::string id = response_["id"];
     Json items = Json::array();
     add_items(response_["output"], id, items);
-    stored_->finish(id, written(response_), written(items));
+    stored_->finish(id, whole(), written(items));
     stored_ = nullptr;
 }
 
@@ -263,7 +280,7 @@ std::string ResponseAnswer::end() {
     if (!failure().status) return {};
     response_["status"] = "failed";
     response_["error"] = {{"code", "server_error"}, {"message", failure().message}};
-    return event("response.failed", {{"response", response_}});
+    return whole_event("response.failed");
 }
 
 std::string ResponseAnswer::piece(Written& written, const Event& event, const Part& part) {

@@ -8,14 +8,15 @@
 
 namespace fovea::serve {
 
-void StoredResponses::begin(StoredResponse response) {
-    if (response.items.size() > kMostConversation || bytes_of(response) > most_) return;
+bool StoredResponses::begin(StoredResponse response) {
+    if (response.items.size() > kMostConversation || bytes_of(response) > most_) return false;
     const std::lock_guard lock(changes_);
-    if (places_.contains(response.id)) return;
+    if (places_.contains(response.id)) return false;
     const auto user = users_.try_emplace(response.user).first;
     std::list<StoredResponse>& kept = user->second.kept;
     kept.push_back(std::move(response));
     count(places_.emplace(kept.back().id, Place{user, std::prev(kept.end())}).first->second, 0);
+    return true;
 }
 
 void StoredResponses::finish(const std::string& id, std::string response, std::string_view items) {

@@ -27,8 +27,8 @@ public:
     explicit StoredResponses(std::uint64_t most) : most_(most) {}
 
     [[nodiscard]] std::uint64_t most_bytes() const { return most_; }
-    /// One that is being made, with the items before its own.
-    void begin(StoredResponse response);
+    /// One that is being made, with the items before its own. Whether it is kept: not where it is too long.
+    [[nodiscard]] bool begin(StoredResponse response);
     /// It is there, and these items are its own. One that had to go is not kept.
     void finish(const std::string& id, std::string response, std::string_view items);
     /// Those that are there.

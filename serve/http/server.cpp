@@ -197,7 +197,8 @@ void Server::refuse_full(Route& route, const std::string& retry_after) {
 void Server::queue(Route& route, Reply reply) {
     const JobPtr job = reply.job;
     if (const auto& taken = route.request.taken; taken && !job->recording) {  // whose bytes go when it is decoded
-        if (!taken->resize(job->n_bytes() + route.asked.size(), options_.http.body)) return refuse_http(route, 429);
+        const std::size_t n_kept = job->n_bytes() + reply.answer->n_kept() + route.asked.size();
+        if (!taken->resize(n_kept, options_.http.body)) return refuse_http(route, 429);
         job->taken = taken;
     }
     const auto pending = std::make_shared<Pending>(

@@ -304,6 +304,8 @@ class StoredResponses(WithServer):
         self.assertTrue(self.kept("one", first))
         long = self.asked("one", "x", metadata={"a": "b" * 45000})  # more than all may be
         self.assertFalse(self.kept("one", long))
+        named = [[{"role": "user", "content": "x", "id": "i" * n}] for n in (9, 45000)]
+        self.assertEqual([self.asked("one", given)["store"] for given in named], [True, False])
 
     def test_it_counts_in_what_is_printed(self):
         with Server(FOVEA, "--context", "256", "--stored", "1M") as other:
