@@ -30,13 +30,6 @@ bool may_begin(std::string_view text, std::string_view mark) {
     return text.size() < mark.size() && mark.starts_with(text);
 }
 
-bool names_tool(const Json& tools, const std::string& name) {
-    return std::any_of(tools.begin(), tools.end(), [&](const Json& tool) {
-        return tool.is_object() && tool.contains("function") && tool["function"].is_object() &&
-               tool["function"].value("name", Json()) == name;
-    });
-}
-
 }  // namespace
 
 AnswerReader::AnswerReader(AnswerReading how) : how_(std::move(how)) {
@@ -153,7 +146,7 @@ bool AnswerReader::read_call(const OnText& on_text, bool is_end) {
     }
     const std::size_t end = is_last ? held_.size() : at + dialect.close.size();
     ReadCalls read = read_calls(dialect, how_.tools, std::string_view(held_).substr(begin, end - begin));
-    const auto is_known = [&](const ToolCall& call) { return names_tool(how_.tools, call.name); };
+    const auto is_known = [&](const ToolCall& call) { return how_.tools.has(call.name); };
     const bool is_sound =
         is_bare_ ? std::all_of(read.calls.begin(), read.calls.end(), is_known) : is_last || read.n_bytes == end - begin;
     if (!read.calls.empty() && is_sound) {
@@ -170,7 +163,7 @@ bool AnswerReader::read_call(const OnText& on_text, bool is_end) {
 void AnswerReader::read_pieces(std::string_view text) {
     if (!how_.streams_calls) return;
     stream_.read(
-        text, [&](const std::string& name) { return names_tool(how_.tools, name); },
+        text, [&](const std::string& name) { return how_.tools.has(name); },
         [&](std::size_t call, const std::string& name, std::string_view arguments) {
             if (!how_.calls_once || calls_.size() + call == 0)
                 pieces_.push_back({calls_.size() + call, name, std::string(arguments), n_said_});

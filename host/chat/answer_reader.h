@@ -23,7 +23,7 @@ struct AnswerReading {
     bool parts_thought = true;  ///< reasoning is told apart; else it is text, marks too
     bool reads_calls = false;
     bool calls_once = false;     ///< calls behind the first are left out
-    Json tools = {};             ///< an array of OpenAI's tools: types of arguments that dialects write without
+    KnownTools tools = {};       ///< that calls may name
     bool streams_calls = false;  ///< arguments are handed out while they come; a call that is cut is no text then
 };
 

@@ -37,32 +37,9 @@ ToolCall call_of(const Json& object) {
             .arguments = arguments_of(member(object, {"arguments", "parameters", "args"}))};
 }
 
-/// The schema of a function's argument; null: none is known.
-const Json* schema_of(const Json& tools, std::string_view function, const std::string& argument) {
-    if (!tools.is_array()) return nullptr;
-    for (const Json& tool : tools) {
-        const Json* known = tool.is_object() ? member(tool, {"function"}) : nullptr;
-        if (!known || !known->is_object() || known->value("name", Json()) != function) continue;
-        const Json* parameters = member(*known, {"parameters"});
-        const Json* all = parameters && parameters->is_object() ? member(*parameters, {"properties"}) : nullptr;
-        return all && all->is_object() ? member(*all, {argument.c_str()}) : nullptr;
-    }
-    return nullptr;
-}
-
-/// Whether a schema takes texts and nothing else.
-bool is_of_text(const Json* schema) {
-    if (!schema || !schema->is_object()) return false;
-    if (const Json* type = member(*schema, {"type"})) return *type == "string";
-    if (const Json* values = member(*schema, {"enum"}); values && values->is_array())
-        return std::all_of(values->begin(), values->end(), [](const Json& one) { return one.is_string(); });
-    const Json* value = member(*schema, {"const"});
-    return value && value->is_string();
-}
-
 class CallReader {
 public:
-    CallReader(const Dialect& dialect, const Json& tools, std::string_view text)
+    CallReader(const Dialect& dialect, const KnownTools& tools, std::string_view text)
         : dialect_(dialect), tools_(tools), at_(text, dialect.quote) {}
 
     ReadCalls read() try {
@@ -145,8 +122,7 @@ private:
                   std::string_view text) const {
         if (dialect_.has_lines && text.starts_with('\n')) text.remove_prefix(1);
         if (dialect_.has_lines && text.ends_with('\n')) text.remove_suffix(1);
-        if (kind == "true" || (kind != "false" && is_of_text(schema_of(tools_, function, key))))
-            return std::string(text);
+        if (kind == "true" || (kind != "false" && tools_.is_text(function, key))) return std::string(text);
         try {
             Literals literals(text);
             Json value = literals.value();
@@ -186,14 +162,14 @@ private:
     }
 
     const Dialect& dialect_;
-    const Json& tools_;
+    const KnownTools& tools_;
     Literals at_;
     std::vector<ToolCall> calls_;
 };
 
 }  // namespace
 
-ReadCalls read_calls(const Dialect& dialect, const Json& tools, std::string_view text) {
+ReadCalls read_calls(const Dialect& dialect, const KnownTools& tools, std::string_view text) {
     return CallReader(dialect, tools, text).read();
 }
 

@@ -6,6 +6,7 @@
 
 #include "host/base/json.h"
 #include "host/chat/dialect.h"
+#include "host/chat/known_tools.h"
 
 namespace fovea {
 
@@ -23,8 +24,8 @@ struct ReadCalls {
 };
 
 /// Reads the text behind a dialect's `open`, up to its `close`, or to the text's end where that is missing. JSON is read in
-/// every dialect. An argument between tags is a text or JSON as the schemas of `tools` have it (an array of OpenAI's objects).
-[[nodiscard]] ReadCalls read_calls(const Dialect& dialect, const Json& tools, std::string_view text);
+/// every dialect. An argument between tags is a text or JSON as `tools` have it.
+[[nodiscard]] ReadCalls read_calls(const Dialect& dialect, const KnownTools& tools, std::string_view text);
 
 /// A message whose header names a tool: its arguments. Empty calls: it is none.
 [[nodiscard]] ReadCalls read_message_call(std::string_view name, std::string_view text);

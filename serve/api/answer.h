@@ -29,6 +29,8 @@ public:
     [[nodiscard]] virtual std::string whole() const = 0;
     [[nodiscard]] virtual const char* content_type() const { return "application/json"; }
     [[nodiscard]] virtual const char* stream_type() const { return "text/event-stream"; }
+    /// Bytes of the request that it keeps.
+    [[nodiscard]] virtual std::size_t n_kept() const { return 0; }
     /// "0123456789abcdef", of each choice in turn; empty where nobody asks for them.
     [[nodiscard]] virtual std::string hashes() const { return {}; }
 

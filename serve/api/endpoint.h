@@ -16,7 +16,7 @@ namespace fovea::serve {
 
 /// A request, whatever it came by.
 struct Call {
-    std::string path, content_type;
+    std::string path, query, content_type;
     std::string body;         ///< of a file that is uploaded
     Json json;                ///< of what is posted otherwise
     std::string id;           ///< of its answer

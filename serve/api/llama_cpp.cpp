@@ -36,6 +36,7 @@ public:
         : TextAnswer(std::move(options)), form_(std::move(form)) {}
     [[nodiscard]] std::string end() override { return failure().status ? openai_failure() : ""; }
     [[nodiscard]] std::string whole() const override { return serve::written(last(choices_.front(), true)); }
+    [[nodiscard]] std::size_t n_kept() const override { return TextAnswer::n_kept() + form_.prompt.size(); }
 
 private:
     [[nodiscard]] Json last(const Written& written, bool is_whole) const;

@@ -1,27 +1,16 @@
 // GET /v1/models, /v1/models/NAME, /api/tags and /api/ps, POST /api/show: which models there are, and what they are. POST /models/load
 // and /models/unload.
-#include <charconv>
-
 #include "serve/api/endpoint.h"
 #include "serve/api/fields.h"
+#include "serve/api/query.h"
 
 namespace fovea::serve {
 namespace {
 
-/// The name behind "models/" in a path, "org/name" of "org%2Fname".
+/// The name behind "models/" in a path.
 std::string name_in(std::string_view path) {
     constexpr std::string_view kBefore = "models/";
-    const std::string_view text = path.substr(path.find(kBefore) + kBefore.size());
-    std::string out;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        unsigned code = 0;
-        const char* digits = text.data() + i + 1;
-        const bool is_escape =
-            text[i] == '%' && text.size() - i > 2 && std::from_chars(digits, digits + 2, code, 16).ptr == digits + 2;
-        out += is_escape ? static_cast<char>(code) : text[i];
-        if (is_escape) i += 2;
-    }
-    return out;
+    return unescaped(path.substr(path.find(kBefore) + kBefore.size()));
 }
 
 /// A model's state, as llama.cpp's server words it, with the bytes that it takes of the budget.

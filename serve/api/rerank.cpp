@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "serve/api/fields.h"
 #include "serve/api/model_facts.h"
@@ -92,14 +93,19 @@ Reply endpoints::rerank(Call& call, Service& service) {
     const host::Opened& served = entry.served;
     if (!served.scores_pairs()) refuse("model", "a reranker, a CrossEncoder with one label", served.name);
     const JobPtr job = job_of(call);
-    PromptReader::Prompted read = entry.prompts.read_pairs(request.query, request.documents, "query");
+    PromptReader::Prompted read =
+        entry.prompts.read_pairs(std::exchange(request.query, {}), request.documents, "query");
     job->prompts = std::move(read.prompts);
     job->types = std::move(read.types);
     job->result = EncoderResult::scores;
-    const auto word = [request = std::move(request), id = call.id, &served](const Vectors& scores) {
+    if (!request.shows_documents) request.documents.clear();
+    std::size_t n_kept = 0;
+    for (const std::string& document : request.documents) n_kept += sizeof document + document.size();
+    auto word = [request = std::move(request), id = call.id, &served](const Vectors& scores) {
         return ranked(request, id, served, scores);
     };
-    return reply_of(call, entry, job, std::make_unique<VectorAnswer>(job->n_choices(), word), false);
+    auto answer = std::make_unique<VectorAnswer>(job->n_choices(), std::move(word), 0, false, n_kept);
+    return reply_of(call, entry, job, std::move(answer), false);
 }
 
 }  // namespace fovea::serve

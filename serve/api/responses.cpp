@@ -1,60 +1,13 @@
 // POST /v1/responses: items instead of messages, of which a conversation is made for the model's template.
-#include <algorithm>
-#include <map>
+#include <utility>
 
 #include "serve/api/field_readers.h"
+#include "serve/api/response_items.h"
 #include "serve/api/text_answer.h"
 #include "serve/api/text_fields.h"
 
 namespace fovea::serve {
 namespace {
-
-/// The message that calls belong to: the one before them, where it is the assistant's.
-Json& assistant(Json& messages) {
-    if (messages.empty() || messages.back()["role"] != "assistant")
-        messages.push_back({{"role", "assistant"}, {"content", ""}});
-    return messages.back();
-}
-
-void add_message(const Fields& item, Json& messages) {
-    const std::string role = item.text("role");
-    if (role.empty()) (void)item.need("role", "a role such as user");
-    std::string text = read_content(item.need("content", "a string or an array of parts"), item.path("content"));
-    if (role != "assistant") {
-        messages.push_back({{"role", role}, {"content", std::move(text)}});
-        return;
-    }
-    // Reasoning comes before what was said, and calls come behind it.
-    const bool goes_on = !messages.empty() && messages.back().contains("reasoning_content") &&
-                         messages.back()["content"] == "" && !messages.back().contains("tool_calls");
-    if (!goes_on) messages.push_back({{"role", "assistant"}});
-    messages.back()["content"] = std::move(text);
-}
-
-void add_call(const Fields& item, Json& messages) {
-    if (item.text("name").empty()) (void)item.need("name", "a function's name");
-    Json call = {{"id", item.text("call_id")},
-                 {"type", "function"},
-                 {"function", {{"name", item.text("name")}, {"arguments", read_arguments(item.text("arguments"))}}}};
-    assistant(messages)["tool_calls"].push_back(std::move(call));
-}
-
-void add_output(const Fields& item, Json& messages) {
-    messages.push_back({{"role", "tool"},
-                        {"tool_call_id", item.text("call_id")},
-                        {"content", read_content(item.need("output", "a string"), item.path("output"))}});
-}
-
-void add_reasoning(const Fields& item, Json& messages) {
-    std::string text;
-    for (const char* name : {"summary", "content"}) {
-        const Json* parts = item.find(name);
-        if (parts && !parts->is_array()) item.refuse(name, "an array of parts", *parts);
-        if (parts && !parts->empty()) text = read_content(*parts, item.path(name));  // content is more than its summary
-    }
-    if (text.empty()) return;
-    messages.push_back({{"role", "assistant"}, {"content", ""}, {"reasoning_content", std::move(text)}});
-}
 
 /// Where an answer is kept, and as what.
 struct Keeping {
@@ -65,56 +18,23 @@ struct Keeping {
 /// Puts the messages of the response that this one goes on from behind the system's text, which goes with each request alone.
 Keeping go_on(const Fields& fields, const Call& call, Service& service, Request& request) {
     Keeping keeping{.stored = request.stores ? service.stored : nullptr,
-                    .response = {.id = new_response_id(), .user = call.user, .messages = {}}};
-    const std::ptrdiff_t n_own = fields.text("instructions").empty() ? 0 : 1;
+                    .response = {.id = new_response_id(), .user = call.user}};
+    const Json& input = *fields.find("input");
+    Json items = Json::array();
     if (!request.previous.empty()) {
-        const std::optional<StoredResponse> before = service.stored->find(request.previous, call.user);
-        if (!before)
-            throw RequestError(
-                400, "previous_response_id: expected a stored response, got " + request.previous.substr(0, 60),
-                "previous_response_id", "previous_response_not_found");
-        const Json messages = read_json(before->messages);
-        if (messages.size() + request.messages.size() > kMostMessages)
-            refuse("input", "at most " + std::to_string(kMostMessages) + " messages with those before", "more");
-        request.messages.insert(request.messages.begin() + n_own, messages.begin(), messages.end());
+        items = read_json(stored_response(request.previous, call.user, *service.stored).items);
+        if (items.size() + (input.is_array() ? input.size() : 1) > kMostMessages)
+            refuse("input", "at most " + std::to_string(kMostMessages) + " items with those before", "more");
+        Request before;
+        read_items(fields, "input", items, before);
+        const std::ptrdiff_t n_own = fields.text("instructions").empty() ? 0 : 1;
+        request.messages.insert(request.messages.begin() + n_own, before.messages.begin(), before.messages.end());
     }
-    Json messages = Json::array();
-    if (keeping.stored) messages.insert(messages.end(), request.messages.begin() + n_own, request.messages.end());
-    keeping.response.messages = written(messages);
+    if (!keeping.stored) return keeping;
+    add_items(input, keeping.response.id, items);
+    keeping.response.items = written(items);
+    keeping.response.n_input = items.size();
     return keeping;
-}
-
-/// The stored item of this id, which ends with the number of its response and its own: "msg_ID_0". Responses are read once.
-const Json& referred(const Fields& item, const std::string& user, const StoredResponses& stored,
-                     std::map<std::string, Json>& read, std::size_t& n_bytes) {
-    const std::string id = item.text("id");
-    const std::size_t first = std::min(id.find('_'), id.size()), last = id.rfind('_');
-    const std::string response = last > first && last != id.npos ? "resp" + id.substr(first, last - first) : "";
-    auto place = read.find(response);
-    if (place == read.end()) {
-        const std::optional<StoredResponse> found = stored.find(response, user);
-        n_bytes += found ? found->response.size() : 0;
-        if (n_bytes > kMostConversation)
-            refuse("input", "references to responses of at most " + std::to_string(kMostConversation) + " bytes",
-                   "more");
-        place = read.emplace(response, found ? read_json(found->response)["output"] : Json::array()).first;
-    }
-    for (const Json& one : place->second)
-        if (one["id"] == id) return one;
-    item.refuse("id", "an item of a stored response", id);
-}
-
-/// A request with items in place of references to them.
-Json resolved(const Json& asked, const std::string& user, const StoredResponses& stored) {
-    Json body = asked;
-    const auto input = body.find("input");
-    if (input == body.end() || !input->is_array() || input->size() > kMostMessages) return body;
-    std::map<std::string, Json> read;
-    std::size_t n_bytes = 0;
-    for (std::size_t i = 0; i < input->size(); ++i)
-        if (Json& item = (*input)[i]; item.is_object() && item.value("type", Json()) == "item_reference")
-            item = Json(referred(Fields(item, at("input", i)), user, stored, read, n_bytes));
-    return body;
 }
 
 /// The settings that an answer repeats.
@@ -130,7 +50,6 @@ Json echo_of(const Fields& fields) {
     keep("parallel_tool_calls", true);
     keep("previous_response_id", nullptr);
     keep("reasoning", {{"effort", nullptr}, {"summary", nullptr}});
-    keep("store", true);
     keep("text", {{"format", {{"type", "text"}}}});
     keep("tool_choice", "auto");
     keep("tools", Json::array());
@@ -144,24 +63,6 @@ Json echo_of(const Fields& fields) {
 
 }  // namespace
 
-void read_items(const Fields& fields, const char* name, const Json& input, Request& request) {
-    if (input.is_string()) {
-        request.messages.push_back({{"role", "user"}, {"content", input}});
-        return;
-    }
-    if (!input.is_array() || input.empty() || input.size() > kMostMessages)
-        fields.refuse(name, "a text or an array of 1 to " + std::to_string(kMostMessages) + " items", input);
-    for (std::size_t i = 0; i < input.size(); ++i) {
-        const Fields item(input[i], at(name, i));
-        const std::string type = item.one_of("type", {"message", "function_call", "function_call_output", "reasoning"});
-        const auto add = type == "message"         ? add_message
-                         : type == "function_call" ? add_call
-                         : type == "reasoning"     ? add_reasoning
-                                                   : add_output;
-        add(item, request.messages);
-    }
-}
-
 Request read_response(const Fields& fields) {
     Request request;
     request.is_chat = true;
@@ -174,6 +75,12 @@ namespace {
 
 constexpr std::string_view kMessage = "message", kReasoning = "reasoning";
 
+/// An object with the members of another one behind its own.
+std::string joined(std::string object, std::string_view more) {
+    object.back() = ',';
+    return object.append(more.substr(1));
+}
+
 /// Items (reasoning, a message, calls of functions), whole or as a stream of typed events.
 class ResponseAnswer final : public TextAnswer {
 public:
@@ -184,12 +91,14 @@ public:
     ResponseAnswer& operator=(const ResponseAnswer&) = delete;
     [[nodiscard]] std::string begin() override;
     [[nodiscard]] std::string end() override;
-    [[nodiscard]] std::string whole() const override { return written(response_); }
+    [[nodiscard]] std::string whole() const override { return joined(written(response_), echoed_); }
+    [[nodiscard]] std::size_t n_kept() const override { return TextAnswer::n_kept() + 3 * echoed_.size(); }
 
 private:
     [[nodiscard]] std::string piece(Written& written, const Event& event, const Part& part) override;
 
     [[nodiscard]] std::string event(const std::string& type, Json members);
+    [[nodiscard]] std::string whole_event(const std::string& type);
     [[nodiscard]] std::string write(std::string_view text, std::string_view type);
     [[nodiscard]] std::string call(const CallPiece& piece, bool is_last);
     [[nodiscard]] std::string finish(FinishReason finish);
@@ -203,7 +112,8 @@ private:
     [[nodiscard]] Json call_place(const char* name, Json value) const;
     [[nodiscard]] std::string text_event(const char* what, const char* name, Json value);
 
-    Json response_;
+    Json response_;       // without what it repeats,
+    std::string echoed_;  // which is an object, and stands in two events before any is read
     std::string user_;
     std::shared_ptr<StoredResponses> stored_;  // null: it is not kept, or is already
     bool is_open_ = false;                     // the last item may go on
@@ -211,13 +121,16 @@ private:
 };
 
 ResponseAnswer::ResponseAnswer(TextAnswerOptions options, const Json& echoed, Keeping keeping)
-    : TextAnswer(in_pieces(std::move(options))), user_(keeping.response.user), stored_(std::move(keeping.stored)) {
+    : TextAnswer(in_pieces(std::move(options))),
+      echoed_(written(echoed)),
+      user_(keeping.response.user),
+      stored_(std::move(keeping.stored)) {
     response_ = {{"id", keeping.response.id},     {"object", "response"},    {"created_at", options_.created},
                  {"status", "in_progress"},       {"background", false},     {"error", nullptr},
                  {"incomplete_details", nullptr}, {"model", options_.model}, {"output", Json::array()},
                  {"truncation", "disabled"},      {"usage", nullptr}};
-    response_.update(echoed);
-    if (stored_) stored_->begin(std::move(keeping.response));
+    if (stored_ && !stored_->begin(std::move(keeping.response))) stored_ = nullptr;
+    response_["store"] = stored_ != nullptr;
 }
 
 /// One that did not come to its end is not kept.
@@ -229,6 +142,12 @@ std::string ResponseAnswer::event(const std::string& type, Json members) {
     Json json = {{"type", type}, {"sequence_number", n_events_++}};
     json.update(members);
     return as_event(type, json);
+}
+
+/// An event with the response as it is.
+std::string ResponseAnswer::whole_event(const std::string& type) {
+    const Json json = {{"type", type}, {"sequence_number", n_events_++}};
+    return "event: " + type + "\ndata: " + joined(written(json), "{\"response\":" + whole() + '}') + "\n\n";
 }
 
 std::string ResponseAnswer::next_id(const char* prefix) const {
@@ -254,8 +173,8 @@ std::string ResponseAnswer::text_event(const char* what, const char* name, Json 
 }
 
 std::string ResponseAnswer::begin() {
-    const std::string out = event("response.created", {{"response", response_}});
-    return out + event("response.in_progress", {{"response", response_}});
+    const std::string out = whole_event("response.created");
+    return out + whole_event("response.in_progress");
 }
 
 std::string ResponseAnswer::open(Json new_item) {
@@ -344,15 +263,16 @@ std::string ResponseAnswer::finish(FinishReason finish) {
                           {"output_tokens_details", used["completion_tokens_details"]},
                           {"total_tokens", used["total_tokens"]}};
     store();
-    return out + event(is_cut ? "response.incomplete" : "response.completed", {{"response", response_}});
+    return out + whole_event(is_cut ? "response.incomplete" : "response.completed");
 }
 
 /// Keeps the response and the conversation up to its end.
 void ResponseAnswer::store() {
     if (!stored_) return;
-    Request said;
-    read_items(Fields(response_), "output", response_["output"], said);
-    stored_->finish(response_["id"], written(response_), written(said.messages));
+    const std::string id = response_["id"];
+    Json items = Json::array();
+    add_items(response_["output"], id, items);
+    stored_->finish(id, whole(), written(items));
     stored_ = nullptr;
 }
 
@@ -360,7 +280,7 @@ std::string ResponseAnswer::end() {
     if (!failure().status) return {};
     response_["status"] = "failed";
     response_["error"] = {{"code", "server_error"}, {"message", failure().message}};
-    return event("response.failed", {{"response", response_}});
+    return whole_event("response.failed");
 }
 
 std::string ResponseAnswer::piece(Written& written, const Event& event, const Part& part) {
@@ -374,7 +294,7 @@ std::string ResponseAnswer::piece(Written& written, const Event& event, const Pa
 }  // namespace
 
 Reply endpoints::respond(Call& call, Service& service) {
-    const Json body = resolved(call.json, call.user, *service.stored);
+    const Json body = resolved(std::move(call.json), call.user, *service.stored);
     const Fields fields(body);
     Request request = read_response(fields);
     Keeping keeping = go_on(fields, call, service, request);
@@ -382,13 +302,15 @@ Reply endpoints::respond(Call& call, Service& service) {
                                       echo_of(fields), std::move(keeping));
 }
 
-Reply endpoints::tell_response(Call& call, Service& service) {
-    const std::string id = call.path.substr(call.path.rfind('/') + 1);
-    if (call.deletes && service.stored->remove(id, call.user))
-        return reply_of({{"id", id}, {"object", "response"}, {"deleted", true}});
-    std::optional<StoredResponse> found = call.deletes ? std::nullopt : service.stored->find(id, call.user);
-    if (!found) throw RequestError(404, "response: expected a stored one, got " + id.substr(0, 60), "", "not_found");
-    return {.body = std::move(found->response)};
+Reply endpoints::count_response_tokens(Call& call, Service& service) {
+    const Json body = resolved(std::move(call.json), call.user, *service.stored);
+    const Fields fields(body);
+    Request request = read_response(fields);
+    request.stores = false;
+    (void)go_on(fields, call, service, request);
+    ModelEntry& entry = service.find(call, request.model, Work::text);
+    return reply_of({{"object", "response.input_tokens"},
+                     {"input_tokens", entry.prompts.read_rendered(entry.prompts.render(request), request).size()}});
 }
 
 }  // namespace fovea::serve

@@ -8,25 +8,28 @@
 
 namespace fovea::serve {
 
-void StoredResponses::begin(StoredResponse response) {
-    if (response.messages.size() > kMostConversation || bytes_of(response) > most_) return;
+bool StoredResponses::begin(StoredResponse response) {
+    if (response.items.size() > kMostConversation || bytes_of(response) > most_) return false;
     const std::lock_guard lock(changes_);
-    if (places_.contains(response.id)) return;
+    if (places_.contains(response.id)) return false;
     const auto user = users_.try_emplace(response.user).first;
     std::list<StoredResponse>& kept = user->second.kept;
     kept.push_back(std::move(response));
     count(places_.emplace(kept.back().id, Place{user, std::prev(kept.end())}).first->second, 0);
+    return true;
 }
 
-void StoredResponses::finish(const std::string& id, std::string response, std::string_view messages) {
+void StoredResponses::finish(const std::string& id, std::string response, std::string_view items) {
     const std::lock_guard lock(changes_);
     const auto found = places_.find(id);
     if (found == places_.end()) return;
     StoredResponse& kept = *found->second.response;
-    if (kept.messages.size() + messages.size() > kMostConversation) return erase(found);
+    if (kept.items.size() + items.size() > kMostConversation) return erase(found);
     const std::uint64_t before = bytes_of(kept);
-    kept.messages.back() = ',';
-    kept.messages += messages.substr(1);
+    if (items.size() > std::string_view("[]").size()) {
+        kept.items.back() = ',';
+        kept.items += items.substr(1);
+    }
     kept.response = std::move(response);
     count(found->second, before);
 }
@@ -63,7 +66,7 @@ bool StoredResponses::remove(const std::string& id, const std::string& user) {
 std::uint64_t StoredResponses::bytes_of(const StoredResponse& response) {
     constexpr std::uint64_t kBeside = 768;
     return kBeside + 2 * response.id.capacity() + 2 * response.user.capacity() + response.response.capacity() +
-           response.messages.capacity();
+           response.items.capacity();
 }
 
 void StoredResponses::erase(std::unordered_map<std::string, Place>::iterator found) {

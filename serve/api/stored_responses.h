@@ -11,11 +11,12 @@
 
 namespace fovea::serve {
 
-inline constexpr std::size_t kMostConversation = 1 << 20;  // bytes of its messages
+inline constexpr std::size_t kMostConversation = 1 << 20;  // bytes of its items
 
 struct StoredResponse {
     std::string id, user;
-    std::string messages;       ///< up to its end, as JSON: an array as requests have them, the system's text left out
+    std::string items = {};     ///< all up to its end, as JSON; the system's text is left out
+    std::size_t n_input = 0;    ///< items before its own
     std::string response = {};  ///< as JSON; empty: it is still being made
 };
 
@@ -26,10 +27,10 @@ public:
     explicit StoredResponses(std::uint64_t most) : most_(most) {}
 
     [[nodiscard]] std::uint64_t most_bytes() const { return most_; }
-    /// One that is being made, with the messages before it.
-    void begin(StoredResponse response);
-    /// It is there, and these messages are its own. One that had to go is not kept.
-    void finish(const std::string& id, std::string response, std::string_view messages);
+    /// One that is being made, with the items before its own. Whether it is kept: not where it is too long.
+    [[nodiscard]] bool begin(StoredResponse response);
+    /// It is there, and these items are its own. One that had to go is not kept.
+    void finish(const std::string& id, std::string response, std::string_view items);
     /// Those that are there.
     [[nodiscard]] std::optional<StoredResponse> find(const std::string& id, const std::string& user) const;
     /// Whether there was one.

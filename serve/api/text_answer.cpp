@@ -83,6 +83,12 @@ std::string TextAnswer::hashes() const {
     return text;
 }
 
+std::size_t TextAnswer::n_kept() const {
+    std::size_t n = options_.reading ? options_.reading->tools.n_bytes() : 0;
+    for (const std::string& text : options_.echo) n += 3 * text.size();  // the choice and a stream begin with it
+    return n;
+}
+
 /// Reasoning in an event's text, and text that is no call.
 TextAnswer::Part TextAnswer::visible(Written& written, const Event& event) const {
     if (!options_.reading) return {event.text, {}};

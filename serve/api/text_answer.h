@@ -31,6 +31,7 @@ class TextAnswer : public Answer {
 public:
     explicit TextAnswer(TextAnswerOptions options);
     [[nodiscard]] std::string hashes() const override;
+    [[nodiscard]] std::size_t n_kept() const override;
 
 protected:
     /// What one event adds to what a client sees.

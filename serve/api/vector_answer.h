@@ -20,12 +20,19 @@ class VectorAnswer final : public Answer {
 public:
     /// What the body is made of them.
     using Word = std::function<Json(const Vectors&)>;
-    /// `n_dimensions`: of each vector, which is divided by its length then; 0: all. `unit_length`: it is in any case.
-    VectorAnswer(std::uint32_t n_choices, Word word, std::uint32_t n_dimensions = 0, bool unit_length = false)
-        : Answer(n_choices), word_(std::move(word)), n_dimensions_(n_dimensions), unit_length_(unit_length) {
+    /// `n_dimensions`: of each vector, which is divided by its length then; 0: all. `unit_length`: it is in any case. `n_kept`:
+    /// bytes of the request that `word` has.
+    VectorAnswer(std::uint32_t n_choices, Word word, std::uint32_t n_dimensions = 0, bool unit_length = false,
+                 std::size_t n_kept = 0)
+        : Answer(n_choices),
+          word_(std::move(word)),
+          n_dimensions_(n_dimensions),
+          unit_length_(unit_length),
+          n_kept_(n_kept) {
         vectors_.all.resize(n_choices);
     }
     [[nodiscard]] std::string whole() const override { return written(word_(vectors_)); }
+    [[nodiscard]] std::size_t n_kept() const override { return n_kept_; }
 
 private:
     [[nodiscard]] std::string take(const Event& event) override;
@@ -33,6 +40,7 @@ private:
     const Word word_;
     const std::uint32_t n_dimensions_;
     const bool unit_length_;
+    const std::size_t n_kept_;
     Vectors vectors_;
 };
 

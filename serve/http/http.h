@@ -25,8 +25,8 @@ class BodyBytes;  // serve/http/held_bytes.h
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpRequest {
-    std::string method, path;  ///< the path without what follows '?', and without a '/' at its end
-    Headers headers;           ///< names in lower case
+    std::string method, path, query;  ///< the path without a '/' at its end; what follows '?', as it came
+    Headers headers;                  ///< names in lower case
     std::string body;
     std::string peer;                       ///< the client's address
     std::shared_ptr<BodyBytes> taken = {};  ///< while it is kept, the body's bytes count among those of all bodies

@@ -16,16 +16,18 @@ std::string_view HttpRequest::header(std::string_view name) const {
 
 namespace {
 
-/// What a target names: of "http://host/path/?query", as a client of a proxy sends it, "/path".
-std::string path_of(std::string_view target) {
+/// What a target names, and asks of it: of "http://host/path/?query", as a client of a proxy sends it, "/path" and "query".
+void read_target(std::string_view target, HttpRequest& request) {
+    const std::size_t n_path = std::min(target.find('?'), target.size());
+    request.query = target.substr(std::min(n_path + 1, target.size()));
+    target = target.substr(0, n_path);
     for (const std::string_view scheme : {"http://", "https://"})
         if (target.starts_with(scheme)) {
-            target.remove_prefix(std::min(target.find_first_of("/?", scheme.size()), target.size()));
-            if (!target.starts_with('/')) return "/";
+            target.remove_prefix(std::min(target.find('/', scheme.size()), target.size()));
+            if (target.empty()) target = "/";
         }
-    target = target.substr(0, target.find('?'));
     while (target.size() > 1 && target.ends_with('/')) target.remove_suffix(1);
-    return std::string(target);
+    request.path = target;
 }
 
 }  // namespace
@@ -33,7 +35,7 @@ std::string path_of(std::string_view target) {
 HttpRequest request_of(Message&& message) {
     HttpRequest request;
     request.method = std::string(message.method_string());
-    request.path = path_of({message.target().data(), message.target().size()});
+    read_target({message.target().data(), message.target().size()}, request);
     for (const auto& field : message) {
         const auto name = field.name_string();
         request.headers.emplace_back(lower({name.data(), name.size()}), std::string(field.value()));

@@ -205,6 +205,7 @@ void Server::handle(Route& route) {
     Call& call = route.call;
     call.deletes = deletes;
     call.path = request.path;
+    call.query = std::move(request.query);
     call.content_type = request.header("content-type");
     call.wants_hash = !request.header("x-fovea-logits-hash").empty();
     call.stopping = http_.draining();
@@ -220,7 +221,8 @@ void Server::ask(Route& route) {
     const std::string& body = route.request.body;
     const bool is_long = body.size() > kShort || body.find("previous_response_id") != body.npos ||
                          body.find("item_reference") != body.npos;  // as what they name
-    if (route.endpoint->access == Access::post && is_long) return read(route);
+    const Access access = route.endpoint->access;
+    if ((access == Access::post && is_long) || access == Access::item) return read(route);
     answer(route, begin(route));
     loader_.settle();
 }

@@ -82,7 +82,7 @@ std::uint64_t Server::http_bytes() const {
     const auto& slots = service_.slots;
     const bool hears = std::any_of(slots.begin(), slots.end(), [](auto& slot) { return slot.work == Work::speech; });
     return limits.n_connections * (limits.header_bytes + 4096 + kMostAhead + 2 * limits.send_buffer) + limits.answers +
-           limits.body.all_bytes + kJson * limits.body.bytes + kMostFormBytes * slots.size() +
+           limits.body.all_bytes + kJson * (limits.body.bytes + kMostConversation) + kMostFormBytes * slots.size() +
            (hears ? limits.upload.all_bytes : 0) + service_.stored->most_bytes() + scheduler_.later_bytes() +
            loader_.later_bytes();
 }
@@ -197,7 +197,8 @@ void Server::refuse_full(Route& route, const std::string& retry_after) {
 void Server::queue(Route& route, Reply reply) {
     const JobPtr job = reply.job;
     if (const auto& taken = route.request.taken; taken && !job->recording) {  // whose bytes go when it is decoded
-        if (!taken->resize(job->n_bytes() + route.asked.size(), options_.http.body)) return refuse_http(route, 429);
+        const std::size_t n_kept = job->n_bytes() + reply.answer->n_kept() + route.asked.size();
+        if (!taken->resize(n_kept, options_.http.body)) return refuse_http(route, 429);
         job->taken = taken;
     }
     const auto pending = std::make_shared<Pending>(

@@ -1,10 +1,12 @@
 // Bytes that come over a connection: a refusal with its status, or a request within its bounds. What its body asks for is
 // read as every kind of request; what a model may write is read for calls of tools.
 #include "host/chat/answer_reader.h"
-#include "serve/api/fields.h"
+#include "serve/api/field_readers.h"
 #include "serve/api/forms_of.h"
 #include "serve/api/multipart.h"
+#include "serve/api/query.h"
 #include "serve/api/recordings.h"
+#include "serve/api/response_items.h"
 #include "serve/http/http_message.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -46,6 +48,27 @@ void read_all(std::string_view body) {
          {read_chat, read_response, read_completion, read_message_request, read_ollama_chat, read_ollama_generate})
         read_as(body, read);
     for (const auto read : {read_embeddings, read_ollama_embed}) read_as(body, read);
+}
+
+/// What is kept of a response's input has the same messages.
+void keep_items(std::string_view body) try {
+    const Json json = read_body(body);
+    const Fields fields(json);
+    (void)read_response(fields);
+    Request request, kept;
+    read_items(fields, "input", *fields.find("input"), request);
+    Json items = Json::array();
+    add_items(*fields.find("input"), new_response_id(), items);
+    read_items(fields, "input", read_json(written(items)), kept);
+    fuzz::promise(request.messages == kept.messages, "the messages of kept items");
+} catch (const RequestError& error) {
+    fuzz::promise(error.status == 400, "a status for what the client did");
+}
+
+void read_asked(std::string_view query) try {
+    fuzz::promise(read_query(query).is_object(), "an object of fields");
+} catch (const RequestError& error) {
+    fuzz::promise(error.status == 400, "a status for what the client did");
 }
 
 /// The request in `bytes`, which hold it whole, or the status that refuses it. Connections read by the same rules.
@@ -124,8 +147,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     } else {
         fuzz::promise(parsed.request.body.size() <= limits.body.bytes, "a body within its bound");
         read_all(parsed.request.body);
+        read_asked(parsed.request.query);
     }
     read_all(bytes);
+    keep_items(bytes);
     read_form(bytes);
     read_calls(bytes);
     return 0;

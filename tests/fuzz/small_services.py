@@ -69,7 +69,9 @@ def make_requests():
         "penalties": {"prompt": "x", "frequency_penalty": 0.5, "presence_penalty": -1, "logit_bias": {"7": -100, "8": 1.5},
                       "repetition_penalty": 1.1},
         "response": {"input": [{"role": "user", "content": "x"}, {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"},
-                               {"type": "function_call_output", "call_id": "1", "output": "y"}], "instructions": "s",
+                               {"type": "function_call_output", "call_id": "1", "output": "y"},
+                               {"type": "reasoning", "summary": [{"type": "summary_text", "text": "t"}]},
+                               {"role": "assistant", "content": [{"type": "refusal", "refusal": "n"}]}], "instructions": "s",
                      "tools": [{"type": "function", "name": "f"}], "text": {"format": {"type": "json_object"}},
                      "reasoning": {"effort": "low"}},
         "schema": {"messages": said, "response_format": {"type": "json_schema", "json_schema": {"schema": {}}}, "grammar": ""},
@@ -82,7 +84,7 @@ def make_requests():
     write("http_request", "completion", post("/v1/completions", json.dumps(completion), "Connection: close"))
     write("http_request", "chunked", "POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
           "d\r\n{\"prompt\":[1]}\r\n0\r\n\r\n")
-    write("http_request", "get", "GET /health?x=1 HTTP/1.0\r\nAuthorization: Bearer k\r\n\r\n")
+    write("http_request", "get", "GET /health?limit=1&after=a%5F1 HTTP/1.0\r\nAuthorization: Bearer k\r\n\r\n")
     part = "--b\r\nContent-Disposition: form-data; name=\"{}\"{}\r\n\r\n{}\r\n"
     fields = {"model": "m", "temperature": "0.5", "seed": "-1", "stream": "true", "timestamp_granularities[]": "segment"}
     parts = [part.format(name, "", value) for name, value in fields.items()]
@@ -90,6 +92,12 @@ def make_requests():
           part.format("file", "; filename=\"a.wav\"", "RIFF") + "--b--\r\n")
     write("http_request", "calls", 'so <tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call> and '
           '<tool_call>x</tool_call><tool_call>{"name":"g"}')
+
+
+def make_json():
+    for name, text in {"twins": '{"a": 1, "b": {"a": []}, "a": [true, null]}', "numbers": "[0, -0, 1e3, 18446744073709551616, -1, 0.1, 5e-324]",
+                       "texts": '["", "\\u00e9\\ud83d\\ude00\\n", "\u00e9\U0001f600"]', "deep": '[[{"a": [[]]}]]'}.items():
+        write("json", name, text)
 
 
 def make_sounds():
@@ -110,4 +118,5 @@ def make_services():
     make_logits()
     make_forms()
     make_requests()
+    make_json()
     make_sounds()

@@ -5,8 +5,9 @@ import time
 import unittest
 
 from cases import CHAT, COMPLETE, FOVEA, WithServer, complete
-from client import Server, http_bytes, read_all, wait_until
+from client import Server, chat, http_bytes, read_all, wait_until
 from hostile import LEFT_EARLY, LONG, MANY_NAMES, PROMISE, SIBLINGS, UNREAD, from_address, heavy_schema, in_form
+from under_attack import peak
 
 SHORT = complete("play jazz", temperature=0, max_tokens=4)
 GREEDY = {**LONG, "n": 16, "max_tokens": 100}
@@ -181,6 +182,22 @@ class Places(unittest.TestCase):
                 self.assertLess(seconds, 10)
             for connection in held:
                 connection.close()
+
+    def test_what_answers_keep_of_their_requests(self):
+        """Settings that a response repeats, and tools by which each of 32 choices is read: 0.8 MB, which are 13 MB as values."""
+        values = [{}] * 200000
+        tool = {"type": "function", "function": {"name": "f", "parameters": {"properties": {"a": {"enum": values}}}}}
+        response = {"model": "demo", "input": "sing", "metadata": {"a": values}, "stream": True, "temperature": 50.0}
+        with Server(FOVEA, "--context", "256", "--sequences", "1") as server:
+            before = server.rss()
+            asked = [http_bytes("/v1/responses", response)] * 6 + [http_bytes(CHAT, {**chat("sing", temperature=50.0, n=32), "tools": [tool]})] * 2
+            held = [from_address(OTHER, server, data, receive_buffer=4096) for data in asked]
+            self.assertTrue(wait_until(lambda: server.metric("requests_waiting") >= 7))
+            self.assertLess(peak(server) - before, 150 << 20)
+            self.assertGreater(server.metric("body_bytes"), 6 * 3 * 600000)
+            for connection in held:
+                connection.close()
+            self.assertTrue(wait_until(lambda: server.metric("body_bytes") == 0))
 
     def test_attention_waits_for_its_pages(self):
         with Server(FOVEA, "--context", "256", "--sequences", "8", "--positions", "512") as server:

@@ -67,7 +67,13 @@ class OpenAI(Client):
         self.assertIn(json.loads(ask(model="demo", input=COMMAND, text=form).output_text)["what"], ["jazz", "rock"])
         first = ask(model="demo", input="play jazz")
         self.assertEqual(self.client.responses.retrieve(first.id).output_text, first.output_text)
-        self.assertEqual(ask(model="demo", input=COMMAND, previous_response_id=first.id).output_text, ANSWER)
+        second = ask(model="demo", input=COMMAND, previous_response_id=first.id)
+        self.assertEqual(second.output_text, ANSWER)
+        given = list(self.client.responses.input_items.list(second.id, order="asc", limit=2))
+        self.assertEqual([(item.role, item.content[0].text) for item in given],
+                         [("user", "play jazz"), ("assistant", first.output_text), ("user", COMMAND)])
+        counted = self.client.responses.input_tokens.count(model="demo", input=COMMAND)
+        self.assertEqual(counted.input_tokens, answer.usage.input_tokens)
         self.client.responses.delete(first.id)
         import openai
         with self.assertRaises(openai.BadRequestError):

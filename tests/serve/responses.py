@@ -187,10 +187,76 @@ class Responses(WithResponses):
             for method in ("GET", "DELETE"):
                 self.assertEqual(self.server.request(method, place)[0], 404)
             self.ask("x", 400, previous_response_id=response["id"])
+            self.assertEqual(self.server.request("GET", place + "/input_items")[0], 404)
         hidden = self.ask("play jazz", store=False)
         self.assertEqual(self.server.request("GET", RESPONSES + "/" + hidden["id"])[0], 404)
         self.assertEqual(self.server.request("DELETE", RESPONSES)[0], 405)
         self.assertEqual(self.server.request("DELETE", "/v1/models")[0], 405)
+
+    def page(self, response, query=""):
+        return json.loads(self.server.get(RESPONSES + "/" + response["id"] + "/input_items" + query))
+
+    def test_what_a_response_was_given(self):
+        said = {"role": "user", "content": "play jazz", "junk": [{}]}
+        first = self.ask([said, {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "play", "arguments": "{}"},
+                          {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": "on"}]},
+                          {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
+                          {"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}, {"text": "yes"}]}])
+        hexes = first["id"].removeprefix("resp_")
+        page = self.page(first, "?order=asc")
+        items = page["data"]
+        done = {"status": "completed"}
+        self.assertEqual(items, [
+            {"id": f"msg_{hexes}_i0", "type": "message", **done, "role": "user", "content": [{"type": "input_text", "text": "play jazz"}]},
+            {"id": "fc_1", "type": "function_call", **done, "call_id": "c", "name": "play", "arguments": "{}"},
+            {"id": f"fco_{hexes}_i2", "type": "function_call_output", **done, "call_id": "c", "output": [{"type": "input_text", "text": "on"}]},
+            {"id": f"rs_{hexes}_i3", "type": "reasoning", **done, "summary": [{"type": "summary_text", "text": "hm"}], "content": []},
+            {"id": f"msg_{hexes}_i4", "type": "message", **done, "role": "assistant",
+             "content": [{"type": "refusal", "refusal": "no"}, {"type": "output_text", "text": "yes", "annotations": []}]}])
+        self.assertEqual({**page, "data": []}, {"object": "list", "data": [], "first_id": items[0]["id"], "last_id": items[-1]["id"],
+                                                "has_more": False})
+        # Those of the response that it goes on from come before, and an item may be named again.
+        second = self.ask("sing", previous_response_id=first["id"], instructions="be kind")
+        known = [*items, *first["output"], {"id": f"msg_{second['id'][5:]}_i6", "type": "message", **done, "role": "user",
+                                            "content": [{"type": "input_text", "text": "sing"}]}]
+        without = lambda item: {**item, "content": [{**part, "logprobs": 0} for part in item.get("content", [])]}
+        self.assertEqual(list(map(without, self.page(second)["data"])), list(map(without, reversed(known))))
+        again = [{"type": "item_reference", "id": items[0]["id"]}]
+        self.assertEqual(self.ask(again, temperature=0)["output"][0]["content"], self.ask("play jazz", temperature=0)["output"][0]["content"])
+        # By pages.
+        ids = [item["id"] for item in known]
+        got, query = [], "?limit=3&order=asc"
+        while True:
+            page = self.page(second, query)
+            got += [item["id"] for item in page["data"]]
+            self.assertLessEqual(len(page["data"]), 3)
+            if not page["has_more"]:
+                break
+            query = "?limit=3&order=asc&after=" + page["last_id"].replace("_", "%5F")
+        self.assertEqual(got, ids)
+        self.assertEqual(self.page(second, "?after=" + ids[0]),
+                         {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False})
+        place = RESPONSES + "/" + second["id"]
+        for query, words in (("?limit=0", "limit: expected 1 to 100, got 0"), ("?limit=x", "limit: expected a whole number"),
+                             ("?order=up", "order: expected desc or asc, got up"), ("?after=msg_1", "after: expected the id of an item"),
+                             ("?before=msg_1", "before: expected none"), ("?" + "&".join(map(str, range(99))), "query: expected at most 64")):
+            status, _, answer = self.server.request("GET", place + "/input_items" + query)
+            self.assertEqual(status, 400)
+            self.assertIn(words, json.loads(answer)["error"]["message"])
+        self.assertEqual(self.server.request("DELETE", place + "/input_items")[0], 405)
+        self.assertEqual(self.server.request("GET", place + "?stream=true")[0], 400)
+        self.assertEqual(json.loads(self.server.get(place + "?stream=false&include%5B%5D=x")), second)
+        self.assertEqual(self.server.request("GET", place + "/input_items/x")[0], 404)
+
+    def test_tokens_are_counted_before(self):
+        first = self.ask("play jazz")
+        for given, fields in (("sing", {}), ("sing", {"previous_response_id": first["id"], "instructions": "be kind"}),
+                              ([{"role": "user", "content": "sing"}], {"tools": [TOOL], "tool_choice": "auto"})):
+            counted = self.server.post(RESPONSES + "/input_tokens", {"model": "demo", "input": given, **fields})
+            answer = self.ask(given, max_output_tokens=1, **fields)
+            self.assertEqual(counted, {"object": "response.input_tokens", "input_tokens": answer["usage"]["input_tokens"]})
+        error = self.server.post(RESPONSES + "/input_tokens", {"input": "x", "previous_response_id": "resp_1"}, want=400)["error"]
+        self.assertEqual(error["code"], "previous_response_not_found")
 
     def test_a_stream_that_is_left_is_not_kept(self):
         body = {"model": "demo", "input": "sing", "temperature": 9.0, "stream": True, "ignore_eos": True}
@@ -226,6 +292,9 @@ class StoredResponses(WithServer):
         first = self.asked("one", "play jazz")
         self.assertTrue(self.kept("one", first))
         self.assertFalse(self.kept("two", first))
+        place = RESPONSES + "/" + first["id"] + "/input_items"
+        for key, status in (("one", 200), ("two", 404)):
+            self.assertEqual(self.server.request("GET", place, None, {"Authorization": "Bearer " + key})[0], status)
         error = self.asked("two", "x", 400, previous_response_id=first["id"])["error"]
         self.assertEqual((error["param"], error["code"]), ("previous_response_id", "previous_response_not_found"))
         many = [self.asked("two", "play jazz") for _ in range(60)]
@@ -235,6 +304,8 @@ class StoredResponses(WithServer):
         self.assertTrue(self.kept("one", first))
         long = self.asked("one", "x", metadata={"a": "b" * 45000})  # more than all may be
         self.assertFalse(self.kept("one", long))
+        named = [[{"role": "user", "content": "x", "id": "i" * n}] for n in (9, 45000)]
+        self.assertEqual([self.asked("one", given)["store"] for given in named], [True, False])
 
     def test_it_counts_in_what_is_printed(self):
         with Server(FOVEA, "--context", "256", "--stored", "1M") as other:

@@ -116,8 +116,9 @@ nb::tuple PyChat::begin(const std::string& messages, const std::string& tools, c
         BegunAnswer answer =
             begin_answer(how.dialect, render(messages, tools, extra), forced ? &*forced : nullptr, has_form);
         how.begun = std::move(answer.begun);
-        how.tools = read_json(tools, "tools");
-        how.reads_calls = !how.tools.is_null();
+        const Json known = read_json(tools, "tools");
+        how.tools = known;
+        how.reads_calls = !known.is_null();
         ids = talk_->chat.read(answer.prompt);
     }
     return nb::make_tuple(ids_list(ids), PyAnswerReader(std::move(how)));
@@ -135,9 +136,9 @@ nb::tuple parts_of(const Hand& hand) {
 
 /// A reader for a model without a template.
 PyAnswerReader plain_reader(const std::string& tools, const std::string& call) {
-    AnswerReading how{.begun = call.empty() ? "" : read_call(call).begun().text(), .tools = read_json(tools, "tools")};
-    how.reads_calls = !how.tools.is_null();
-    return PyAnswerReader(std::move(how));
+    const Json known = read_json(tools, "tools");
+    return PyAnswerReader(
+        {.begun = call.empty() ? "" : read_call(call).begun().text(), .reads_calls = !known.is_null(), .tools = known});
 }
 
 }  // namespace
