@@ -296,19 +296,19 @@ ModelSource read_safetensors(const ConvertOptions& options) {
                    [&](const fs::path&) { return read_safetensors_file(options.source); });
 }
 
-/// A model that is one file. Adapters, of which there are some only for GGUF, are the caller's.
-Mapping map_model(const ConvertOptions& options, bool takes_adapters = false) {
-    if (!options.loras.empty() && !takes_adapters)
+/// A model that is one file. Adapters and next-token heads, of which there are some only for GGUF, are the caller's.
+Mapping map_model(const ConvertOptions& options, bool is_gguf = false) {
+    if (!options.loras.empty() && !is_gguf)
         throw host::ArgumentError(options.source.string() +
                                   ": --lora: expected a Hugging Face source or a GGUF file, got another kind");
     if (!options.config.empty())
         throw host::ArgumentError(options.source.string() +
                                   ": --config: expected a Hugging Face source, got another kind");
-    if (options.reranker || options.sparse || options.mtp)
+    if (options.mtp && !is_gguf)
         throw host::ArgumentError(options.source.string() +
-                                  (options.mtp      ? ": --mtp"
-                                   : options.sparse ? ": --sparse"
-                                                    : ": --reranker") +
+                                  ": --mtp: expected a Hugging Face source or a GGUF file, got another kind");
+    if (options.reranker || options.sparse)
+        throw host::ArgumentError(options.source.string() + (options.sparse ? ": --sparse" : ": --reranker") +
                                   ": expected a Hugging Face source, got another kind");
     Mapping mapping = map_source(options.source);
     if (mapping.bytes().empty()) throw host::Error(options.source.string() + ": expected a model, got an empty file");
@@ -330,7 +330,8 @@ ModelSource read_gguf_model(const ConvertOptions& options) {
         loras.push_back({read_gguf_lora(lora.folder), lora.scale});
     }
     return with_tokenizer(
-        options, {}, read_gguf(options.source, map_model(options, true), options.tokenizer.empty(), std::move(loras)));
+        options, {},
+        read_gguf(options.source, map_model(options, true), options.tokenizer.empty(), std::move(loras), options.mtp));
 }
 
 ModelSource read_fovea_model(const ConvertOptions& options) {

@@ -1,6 +1,7 @@
 #include "convert/sources/gguf_model.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "convert/sources/gguf_tensors.h"
 #include "convert/sources/latent_rows.h"
 #include "convert/sources/lora_joiner.h"
+#include "convert/sources/next_head.h"
 #include "convert/sources/recurrent_rows.h"
 #include "convert/sources/sampling_info.h"
 #include "convert/sources/score_row.h"
@@ -109,8 +111,10 @@ TensorPlace place_in(std::span<const TensorName> own, Role role) {
 
 class GgufModel {
 public:
-    GgufModel(const std::filesystem::path& path, Mapping mapping)
-        : tensors_(read_gguf_parts(path, std::move(mapping))), config_(read_gguf_config(file())) {}
+    GgufModel(const std::filesystem::path& path, Mapping mapping, bool next_head = false)
+        : tensors_(read_gguf_parts(path, std::move(mapping))), config_(read_gguf_config(file())) {
+        if (next_head) keep_next_head(file(), config_);
+    }
 
     ModelSource read(bool with_tokenizer, std::vector<ScaledGgufLora> loras) {
         for (ScaledGgufLora& lora : loras) {
@@ -145,7 +149,11 @@ private:
         return std::string(config_.family->prefix) + "blk." + std::to_string(layer) + "." + name.substr(1);
     }
 
-    TensorPlace place(Role role) const { return place_in(config_.names, role); }
+    TensorPlace place(Role role) const {
+        const bool is_of_head =
+            std::ranges::find(config_.next_head, role, &TensorName::role) != config_.next_head.end();
+        return is_of_head ? place_of(config_.next_head, role) : place_in(config_.names, role);
+    }
 
     void add(const Stack& stack, const TensorSpec& spec) {
         if (spec.role == Role::rope_frequencies) return weights_.add_computed(spec, frequencies(spec.layer));
@@ -154,6 +162,7 @@ private:
         if (is_norm_weight(spec.role) && !config_.family->norm_weights)
             return weights_.add_computed(spec, std::vector<float>(spec.n_cols, 1.0f));
         if (spec.role >= Role::head_map && spec.role <= Role::head_norm_bias) return add_head(spec);
+        if (spec.role == Role::embedding_norm && stack.joins_rows) return add_joined_norms(spec);
         const Block& block = stack.block(spec.layer);
         const bool narrow = spec.role == Role::query && block.latent.query_rank;
         const auto [usual, within, gate] = narrow ? TensorPlace{"#attn_q_b.weight"} : place(spec.role);
@@ -181,13 +190,40 @@ private:
         if (spec.role == Role::recurrent_state_norm && !stack.recurrent.shared_norm)
             return weights_.add(
                 spec, tensors_.view(name, true, 1, 0, spec.n_cols, spec.n_cols / stack.recurrent.n_norm_groups));
-        weights_.add(spec, projection_view(block, spec, name, vector ? spec.n_cols : spec.n_rows),
-                     rotary_order(stack, spec, config_.ropes));
+        TensorView own = projection_view(block, spec, name, vector ? spec.n_cols : spec.n_rows);
+        scale_rows(config_.factors, spec, own);
+        weights_.add(spec, std::move(own), rotary_order(stack, spec, config_.ropes));
+    }
+
+    /// A next-token head's norm of embeddings and, behind it, of rows.
+    void add_joined_norms(const TensorSpec& spec) {
+        const std::uint32_t n = spec.n_cols / 2;
+        std::vector<float> both(spec.n_cols);
+        read_vector(tensors_.view(full_name("#nextn.enorm.weight", 0), true, n, 0, n), n, both.data());
+        read_vector(tensors_.view(full_name("#nextn.hnorm.weight", 0), true, n, 0, n), n, both.data() + n);
+        weights_.add_computed(spec, std::move(both));
+    }
+
+    /// A kernel's rows of channels, in a tensor for queries, one for keys and one for values.
+    TensorView kernel_view(const RecurrentShape& r, const std::string& name) {
+        std::array<TensorView, 3> parts;
+        const std::uint32_t n_keys = r.query_width(), widths[] = {n_keys, n_keys, r.value_width()};
+        for (std::size_t i = 0; i < parts.size(); ++i)
+            parts[i] = tensors_.view(std::string(name).replace(name.find('*'), 1, 1, "qkv"[i]), false, r.n_taps, 0,
+                                     widths[i], 0, widths[i]);
+        TensorView all = parts[0];
+        all.dequantize = [parts, n_keys, n = r.n_taps](std::uint64_t row, float* out) {
+            const std::uint64_t part = std::min<std::uint64_t>(row / n_keys, 2);
+            read_row(parts[part], row - part * n_keys, n, out);
+        };
+        return all;
     }
 
     /// A recurrent part's vector. Kernels have a row for each channel, decays and skips one for each head.
     void add_remade(const RecurrentShape& r, const TensorSpec& spec, const std::string& name) {
         const std::uint32_t n_cols = row_length(r, spec.role);
+        if (name.find('*') != name.npos)
+            return weights_.add_computed(spec, recurrent_vector(r, config_.recurrent_rows, spec, kernel_view(r, name)));
         weights_.add_computed(spec, recurrent_vector(r, config_.recurrent_rows, spec,
                                                      tensors_.view(name, is_plain_vector(r, spec.role), n_cols, 0,
                                                                    spec.n_cols / n_cols)));
@@ -307,8 +343,9 @@ private:
     /// Any other tensor that nothing reads means a model of another shape than its metadata says.
     void check_unviewed(std::vector<std::string>& notes) const {
         std::vector<std::string> unused;
+        const bool is_head = config_.stack.joins_rows;
         for (const auto& [name, tensor] : file().tensors()) {
-            if (tensors_.used(name)) continue;
+            if (tensors_.used(name) || (is_head && !name.starts_with(full_name("#", 0)))) continue;
             if (!is_unused(name)) tensors_.refuse(name, "expected only tensors that the metadata calls for");
             unused.push_back(name);
         }
@@ -354,8 +391,8 @@ private:
 }  // namespace
 
 ModelSource read_gguf(const std::filesystem::path& path, Mapping mapping, bool with_tokenizer,
-                      std::vector<ScaledGgufLora> loras) {
-    return GgufModel(path, std::move(mapping)).read(with_tokenizer, std::move(loras));
+                      std::vector<ScaledGgufLora> loras, bool next_head) {
+    return GgufModel(path, std::move(mapping), next_head).read(with_tokenizer, std::move(loras));
 }
 
 ModelSource join_gguf_lora(const std::filesystem::path& path, GgufLora adapter) {
