@@ -54,6 +54,7 @@ uint32_t fovea_host_kind(const fovea_host_model* model) {
         case host::Kind::vectors:
             if (model->head) return model->head->task == HeadTask::classes ? FOVEA_HOST_CLASSES : FOVEA_HOST_FINDINGS;
             if (model->opened.makes_sparse()) return FOVEA_HOST_SPARSE;
+            if (model->opened.has_late_interaction()) return FOVEA_HOST_LATE;
             return model->opened.has_task() ? FOVEA_HOST_OTHER : FOVEA_HOST_VECTORS;
         case host::Kind::layers: break;
     }

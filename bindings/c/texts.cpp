@@ -80,6 +80,34 @@ int fovea_host_embed_sparse(const fovea_host_model* model, const char* text, con
     });
 }
 
+int fovea_host_embed_tokens(const fovea_host_model* model, const char* text, int is_query,
+                            const fovea_host_text_options* options, float** rows, size_t* n_rows, size_t* width) {
+    return run([&] {
+        need(rows, "rows"), need(n_rows, "n_rows"), need(width, "width");
+        const std::string read = need(text, "text");
+        const host::TextOptions how = options_of(read_struct(options), 1);
+        const auto found = host::embed_tokens(need(model, "model")->opened, {&read, 1}, is_query != 0, how);
+        const host::TextRows& made = found.front();
+        *rows = copy_of(std::span<const float>(made.values));
+        *n_rows = made.ids.size();
+        *width = made.width;
+    });
+}
+
+int fovea_host_rank(const fovea_host_model* model, const char* query, const char* const* documents, size_t n_documents,
+                    const fovea_host_text_options* options, double* scores) {
+    return run([&] {
+        const std::string asked = need(query, "query");
+        std::vector<Text> pairs;
+        for (const char* document : need_array(documents, n_documents, "documents"))
+            pairs.push_back({asked, need(document, "document")});
+        if (n_documents) need(scores, "scores");
+        const host::TextOptions how = options_of(read_struct(options), n_documents);
+        const std::vector<double> found = host::score_pairs(need(model, "model")->opened, pairs, how);
+        std::copy(found.begin(), found.end(), scores);
+    });
+}
+
 int fovea_host_classify(const fovea_host_model* model, const char* const* texts, const char* const* pairs,
                         size_t n_texts, const fovea_host_text_options* options, float* scores) {
     return run([&] {

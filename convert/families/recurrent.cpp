@@ -137,7 +137,7 @@ void refuse_other_activation(const Fields& fields, const char* name) {
 }
 
 Block recurrent_block(Block block) {
-    block.attention = {};
+    block.attention = {}, block.latent = {};
     block.attention.causal = true;
     block.recurrent = true;
     return block;

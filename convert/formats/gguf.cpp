@@ -299,12 +299,13 @@ std::uint32_t Gguf::count(std::string_view key, std::uint32_t least, std::uint32
     return static_cast<std::uint32_t>(first.magnitude);
 }
 
-std::vector<std::uint32_t> Gguf::counts(std::string_view key, std::uint32_t n, std::uint32_t least,
-                                        std::uint32_t most) const {
+std::vector<std::uint32_t> Gguf::counts(std::string_view key, std::uint32_t n, std::uint32_t least, std::uint32_t most,
+                                        std::uint32_t n_more) const {
     const std::string wanted = "whole numbers from " + std::to_string(least) + " to " + std::to_string(most);
     const GgufValue& found = value(key, wanted);
     if (found.kind != GgufKind::list) return std::vector<std::uint32_t>(n, count(key, least, most));
-    if (found.n != n) refuse(key, std::to_string(n) + " numbers, one for each layer");
+    if (found.n != n && found.n != std::uint64_t{n} + n_more)
+        refuse(key, std::to_string(n) + " numbers, one for each layer");
     std::vector<std::uint32_t> numbers;
     for (std::uint64_t i = 0; i < n; ++i) {
         const Whole number = whole(found.element, found.bytes.data() + i * kind_bytes(found.element));

@@ -49,9 +49,10 @@ public:
     /// A whole number in [least, most]; of a list, the one number that all its elements are.
     [[nodiscard]] std::uint32_t count(std::string_view key, std::uint32_t least = 1,
                                       std::uint32_t most = 0xffffffffu) const;
-    /// n whole numbers in [least, most], one for each layer: a list of them, or one for all.
+    /// n whole numbers in [least, most], one for each layer: a list of them, or one for all. A list may have n_more behind them,
+    /// which are left out.
     [[nodiscard]] std::vector<std::uint32_t> counts(std::string_view key, std::uint32_t n, std::uint32_t least,
-                                                    std::uint32_t most) const;
+                                                    std::uint32_t most, std::uint32_t n_more = 0) const;
     [[nodiscard]] std::uint32_t count_or(std::string_view key, std::uint32_t otherwise) const;
     /// A finite number in [least, most].
     [[nodiscard]] double number(std::string_view key, double least, double most) const;

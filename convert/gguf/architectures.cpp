@@ -13,6 +13,7 @@ constexpr const char* kSlopes[] = {"attention.max_alibi_bias", "attention.clamp_
 constexpr const char* kQueryScales[] = {"attention.temperature_scale", "rope.scaling.yarn_log_multiplier"};
 constexpr const char* kMultipliers[] = {"logit_scale", "residual_scale", "embedding_scale", "attention.scale"};
 constexpr const char* kHeadsOfLayers[] = {"attention.head_count_kv"};
+constexpr const char* kValueScales[] = {"attention.head_count_kv", "attention.value_scale"};
 constexpr const char* kSizesOfLayers[] = {"attention.head_count_kv", "feed_forward_length"};
 constexpr const char* kHybridMultipliers[] = {"logit_scale", "residual_scale", "embedding_scale", "attention.scale",
                                               "attention.head_count_kv"};
@@ -36,11 +37,6 @@ constexpr TensorName kNormsApart[] = {{Role::router_norm, "#ffn_gate_inp.scale"}
                                       {Role::shared_post_norm, "#post_ffw_norm_1.weight"},
                                       {Role::shared_up, "#ffn_up.weight", Within::alone, "#ffn_gate.weight"},
                                       {Role::shared_down, "#ffn_down.weight"}};
-constexpr TensorName kLatent[] = {
-    {Role::query_down, "#attn_q_a.weight"},   {Role::query_down_norm, "#attn_q_a_norm.weight"},
-    {Role::key, "#attn_kv_a_mqa.weight"},     {Role::latent_norm, "#attn_kv_a_norm.weight"},
-    {Role::latent_query, "#attn_k_b.weight"}, {Role::latent_value, "#attn_v_b.weight"}};
-
 constexpr TensorName kOutputNorm[] = {{Role::feed_forward_norm, "#attn_output_norm.weight"}};
 constexpr TensorName kGate[] = {{Role::attention_gate, "#attn_gate.weight"}};
 constexpr TensorName kTurnedNorms[] = {{Role::query_norm, ""}, {Role::key_norm, ""}};
@@ -301,6 +297,15 @@ constexpr GgufFamily kGgufFamilies[] = {
      .routed = true,
      .names = kLatent,
      .settle = settle_deepseek},
+    {.architecture = "kimi-linear",
+     .halves = false,
+     .experts = true,
+     .latent = true,
+     .routed = true,
+     .normalize_experts = true,
+     .keys = kHeadsOfLayers,
+     .names = kKimi,
+     .settle = settle_kimi_linear},
     {.architecture = "minicpm3", .latent = true, .names = kLatent, .settle = settle_minicpm3},
     {.architecture = "deepseek", .halves = false, .experts = true, .routed = true, .settle = settle_routed},
     {.architecture = "hunyuan-dense", .head_norm = Norm::rms, .settle = settle_hunyuan},
@@ -355,6 +360,14 @@ constexpr GgufFamily kGgufFamilies[] = {
      .routed = true,
      .normalize_experts = true,
      .settle = settle_routed},
+    {.architecture = "mimo2",
+     .windows = one_in,
+     .period = 6,
+     .experts = true,
+     .routed = true,
+     .normalize_experts = true,
+     .keys = kValueScales,
+     .settle = settle_mimo2},
     {.architecture = "granitehybrid",
      .halves = false,
      .experts = true,

@@ -2,6 +2,7 @@
 // for what a row can't say.
 #pragma once
 #include <array>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,8 @@ struct GgufConfig {
     std::uint32_t n_skipped_layers = 0;         ///< layers of the file behind the stack's, which predict further tokens
     std::vector<std::string> notes;             ///< for the user
     std::span<const TensorName> names;          ///< in place of the usual ones: the family's, or those of some files
+    std::vector<TensorName> next_head;          ///< of a next-token head, before these; see convert/sources/next_head.h
+    std::map<Role, float> factors;              ///< what a matrix is multiplied by
     std::string name;
 };
 

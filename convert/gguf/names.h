@@ -42,6 +42,14 @@ inline constexpr TensorName kGgufNames[] = {
     {Role::shared_down, "#ffn_down_shexp.weight"},
 };
 
+/// Latent attention's.
+inline constexpr auto kLatent = names_of({{Role::query_down, "#attn_q_a.weight"},
+                                          {Role::query_down_norm, "#attn_q_a_norm.weight"},
+                                          {Role::key, "#attn_kv_a_mqa.weight"},
+                                          {Role::latent_norm, "#attn_kv_a_norm.weight"},
+                                          {Role::latent_query, "#attn_k_b.weight"},
+                                          {Role::latent_value, "#attn_v_b.weight"}});
+
 // Names beside the usual ones, in models with recurrent layers.
 inline constexpr auto kShortConvolutions =
     names_of({{Role::final_norm, "token_embd_norm.weight"},
@@ -81,6 +89,21 @@ inline constexpr auto kDelta = names_of({{Role::query, "#attn_q.weight", Within:
                                          {Role::recurrent_decay, "#ssm_a"},
                                          {Role::recurrent_state_norm, "#ssm_norm.weight"},
                                          {Role::recurrent_output, "#ssm_out.weight"}});
+/// Kimi Linear's; kernels of queries, keys and values are a tensor each.
+inline constexpr auto kKimi = kLatent.with({{Role::recurrent_norm, "#attn_norm.weight"},
+                                            {Role::recurrent_query, "#attn_q.weight"},
+                                            {Role::recurrent_key, "#attn_k.weight"},
+                                            {Role::recurrent_value, "#attn_v.weight"},
+                                            {Role::recurrent_gate_down, "#ssm_g_a.weight"},
+                                            {Role::recurrent_gate, "#ssm_g_b.weight"},
+                                            {Role::recurrent_step_down, "#ssm_f_a.weight"},
+                                            {Role::recurrent_step, "#ssm_f_b.weight"},
+                                            {Role::recurrent_step_bias, "#ssm_dt.bias"},
+                                            {Role::recurrent_rate, "#ssm_beta.weight"},
+                                            {Role::recurrent_kernel, "#ssm_conv1d_*.weight"},
+                                            {Role::recurrent_decay, "#ssm_a"},
+                                            {Role::recurrent_state_norm, "#ssm_norm.weight"},
+                                            {Role::recurrent_output, "#attn_output.weight"}});
 /// Mamba's, which files call as Mamba-2's where both have it.
 inline constexpr auto kSelective = kMamba.with({{Role::recurrent_query, "#ssm_x.weight", Within::joined},
                                                 {Role::recurrent_key, "#ssm_x.weight", Within::joined},

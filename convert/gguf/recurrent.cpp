@@ -11,11 +11,11 @@ void set_recurrent_layers(const Gguf& file, const std::string& prefix, GgufConfi
     const std::string key = prefix + "attention.head_count_kv";
     std::vector<LayerShape> layers = gguf_layers(config);
     const std::vector<std::uint32_t> n_heads =
-        file.counts(key, static_cast<std::uint32_t>(layers.size()), 0, kMaxHeads);
+        file.counts(key, static_cast<std::uint32_t>(layers.size()), 0, kMaxHeads, config.n_skipped_layers);
     for (std::size_t i = 0; i < layers.size(); ++i) {
         if (n_heads[i] == 0)
             layers[i] = {recurrent_block(layers[i].block), {}, {}};
-        else
+        else if (!config.family->latent)  // whose keys all heads share
             layers[i].block.attention.n_kv_heads = n_heads[i];
     }
     set_gguf_layers(file, key, layers, config);
@@ -166,6 +166,28 @@ void settle_qwen35(const Gguf& file, const std::string& prefix, GgufConfig& conf
         if (period == 0 || (i + 1) % period) layers[i] = {recurrent_block(layers[i].block), {}, {}};
     }
     set_gguf_layers(file, prefix + "full_attention_interval", layers, config);
+}
+
+void settle_kimi_linear(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    Stack& stack = config.stack;
+    const std::uint32_t n_heads = stack.blocks[0].attention.n_heads,
+                        dim = file.count(prefix + "kda.head_dim", 1, kMaxWidth);
+    stack.recurrent = {.n_heads = n_heads,
+                       .n_key_heads = n_heads,
+                       .key_dim = dim,
+                       .value_dim = dim,
+                       .n_norm_groups = n_heads,
+                       .kind = Recurrence::delta_by_dim,
+                       .n_taps = static_cast<std::uint8_t>(file.count(prefix + "ssm.conv_kernel", 1, kMaxTaps)),
+                       .shared_norm = true,
+                       .step_rank = dim,
+                       .sigmoid_gate = true};
+    config.recurrent_rows = {{{Role::recurrent_query, Role::recurrent_key, Role::recurrent_value}}};
+    settle_latent(file, prefix, config);
+    stack.blocks[0].attention.rope_scale = 1.0f;
+    config.ropes[0] = {.scaling = RopeScaling::proportional, .share = 0.0, .halves = false};
+    settle_routed(file, prefix, config);
+    set_recurrent_layers(file, prefix, config);
 }
 
 void settle_qwen3_next(const Gguf& file, const std::string& prefix, GgufConfig& config) {

@@ -49,7 +49,8 @@ void leave_out_positions(Block& b) {
 void settle_routing(const Gguf& file, const std::string& prefix, std::uint32_t first, Block& b) {
     constexpr std::uint32_t kSoftmax = 1, kSigmoid = 2, kMostShared = 1u << 10;
     const bool may_choose = prefix != "ernie4_5-moe.";  // which takes the softmax whatever the key says
-    const bool sigmoid = prefix == "glm4moe." || prefix == "nemotron_h_moe." || prefix == "afmoe.";
+    constexpr std::string_view kSigmoids[] = {"glm4moe.", "nemotron_h_moe.", "afmoe.", "kimi-linear.", "mimo2."};
+    const bool sigmoid = std::find(std::begin(kSigmoids), std::end(kSigmoids), prefix) != std::end(kSigmoids);
     const std::uint32_t gating = file.count_or(prefix + "expert_gating_func", sigmoid ? kSigmoid : kSoftmax);
     if (gating != kSoftmax && (gating != kSigmoid || !may_choose))
         file.refuse(prefix + "expert_gating_func", may_choose ? "1 (softmax) or 2 (sigmoid)" : "1 (softmax)");
@@ -107,7 +108,8 @@ void settle_latent(const Gguf& file, const std::string& prefix, GgufConfig& conf
         file.refuse(prefix + "rope.dimension_count", "less than a head's " + std::to_string(query));
     b.latent.query_dim = query - b.attention.rotary_dim;
     // Which is a head's share of the model without a key.
-    const bool has_value = file.has(prefix + "attention.value_length");
+    const bool has_value =
+        file.has(prefix + "attention.value_length") || file.has(prefix + "attention.value_length_mla");
     b.latent.value_dim =
         has_value ? width("attention.value_length_mla", "attention.value_length") : b.attention.value_head_dim;
     constexpr float kWithin = 1e-6f;  // of the norms within attention, whatever the key says
@@ -382,6 +384,32 @@ void settle_routed(const Gguf& file, const std::string& prefix, GgufConfig& conf
     const std::uint32_t n_dense = std::min(file.count_or(prefix + "leading_dense_block_count", 0), stack.n_layers);
     for_blocks(config, [&](Block& b) { settle_routing(file, prefix, n_dense, b); });
     split_dense_layers(file, prefix, n_dense, config);
+}
+
+void settle_mimo2(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    const std::string heads = prefix + "attention.head_count_kv";
+    std::vector<LayerShape> layers = gguf_layers(config);
+    const std::vector<std::uint32_t> n_heads =
+        file.counts(heads, config.stack.n_layers, 1, kMaxHeads, config.n_skipped_layers);
+    const auto has = [&](std::size_t layer, const char* name) {
+        return file.tensors().count("blk." + std::to_string(layer) + "." + name) != 0;
+    };
+    std::uint32_t first = 0;  // with experts
+    while (first + 1 < layers.size() && !has(first, "ffn_gate_inp.weight")) ++first;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+        Block& b = layers[i].block;
+        b.attention.n_kv_heads = n_heads[i];
+        b.attention.attention_sinks = has(i, "attn_sinks.weight");
+        if (b.attention.window)
+            layers[i].rope.base = file.number_or(prefix + "rope.freq_base_swa", 1.01, 1e30, layers[i].rope.base);
+        if (b.experts.n) settle_routing(file, prefix, first, b);
+        if (!b.experts.n || has(i, "ffn_gate_inp.weight")) continue;
+        b.feed.d_ff = file.count(prefix + "feed_forward_length");
+        leave_out_experts(b);
+    }
+    set_gguf_layers(file, heads, layers, config);
+    if (const float scale = number(file, prefix + "attention.value_scale", 0.0); scale != 0.0f)
+        config.factors[Role::attention_output] = scale;
 }
 
 void settle_nomic_moe(const Gguf& file, const std::string& prefix, GgufConfig& config) {

@@ -74,6 +74,8 @@ void settle_latent(const Gguf& file, const std::string& prefix, GgufConfig& conf
 void settle_lfm2(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// All layers but every few have a gated delta rule, whose heads' keys are in turn; the others an output gate.
 void settle_qwen35(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// Layers without key-value heads have a delta rule with a decay for each dim, the others latent attention without positions.
+void settle_kimi_linear(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// The same of files whose heads are not in turn.
 void settle_qwen3_next(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// All layers are Mamba-2's alone.
@@ -101,6 +103,8 @@ void settle_ernie_moe(const Gguf& file, const std::string& prefix, GgufConfig& c
 void settle_exaone_moe(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// xIELU, each layer with numbers of its own.
 void settle_apertus(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// Windows with sinks and key-value heads of their own, values times a number; layers with a router have experts.
+void settle_mimo2(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// Embeddings are scaled, and attention's output has a gate.
 void settle_afmoe(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// Queries and keys are normed behind their rotation; beside experts there is a shared one.

@@ -28,6 +28,7 @@ struct ConvertOptions {
     std::filesystem::path base = {};        ///< the folder whose adapter `source` is; empty: it is a model
     std::vector<ScaledAdapter> loras = {};  ///< PEFT's folders, merged into the weights, see convert/sources/lora.h
     bool sparse = false;                    ///< the head is that of the folder's sparse_linear.pt (bge-m3)
+    bool colbert = false;                   ///< the head is that of the folder's colbert_linear.pt (bge-m3)
     bool mtp = false;                       ///< the next-token head alone, see convert/sources/next_head.h
     bool reranker =
         false;  ///< of a Hugging Face model, whose folder does not say so: it scores pairs as Qwen3-Reranker does

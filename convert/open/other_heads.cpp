@@ -29,23 +29,26 @@ void add_reranker(const fs::path& config_path, const std::vector<std::byte>& tok
     if (config.stack().result_width() != 1) fields.refuse("num_labels", "1 with --reranker");
 }
 
-void add_sparse_head(const fs::path& folder, HfConfig& config) {
-    Stack& stack = config.stack();
-    if (config.stack_index() != StackIndex::encoder || config.names.count({Role::head_map, 0}) || stack.has_output_head)
-        throw host::Error(folder.string() + ": --sparse: expected an encoder without a head, got another model");
-    Safetensors weights = read_torch_file(folder / "sparse_linear.pt");
-    config.map_files.clear();  // those of what the folder's modules pool
-    Safetensors& named = config.map_files.emplace_back();
+Safetensors read_linear(const fs::path& path) {
+    Safetensors weights = read_torch_file(path), named;
     named.files = weights.files;
     for (const char* name : {"weight", "bias"}) {
         const auto found = weights.tensors.find(name);
         if (found == weights.tensors.end() || weights.tensors.size() != 2)
-            throw host::Error((folder / "sparse_linear.pt").string() +
-                              ": expected a weight and a bias alone, got others");
+            throw host::Error(path.string() + ": expected a weight and a bias alone, got others");
         named.tensors[std::string("linear.") + name] = found->second;
     }
     named.mappings = std::move(weights.mappings);
     named.copies = std::move(weights.copies);
+    return named;
+}
+
+void add_sparse_head(const fs::path& folder, HfConfig& config) {
+    Stack& stack = config.stack();
+    if (config.stack_index() != StackIndex::encoder || config.names.count({Role::head_map, 0}) || stack.has_output_head)
+        throw host::Error(folder.string() + ": --sparse: expected an encoder without a head, got another model");
+    config.map_files.clear();  // those of what the folder's modules pool
+    config.map_files.push_back(read_linear(folder / "sparse_linear.pt"));
     stack.pooling = Pooling::none;
     stack.normalize_pooled = false;
     stack.head = {};

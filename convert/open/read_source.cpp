@@ -13,6 +13,7 @@
 #include "convert/open/convert.h"
 #include "convert/open/foreign.h"
 #include "convert/open/hub_cache.h"
+#include "convert/open/late_heads.h"
 #include "convert/open/other_heads.h"
 #include "convert/open/pair_template.h"
 #include "convert/sources/chat_info.h"
@@ -104,6 +105,10 @@ void read_score_function(const fs::path& folder, bool messages, HfConfig& config
 /// model's own.
 void add_modules(SentenceModules modules, const fs::path& given, bool messages, HfConfig& config) {
     if (!modules.sparse.empty()) return use_as_sparse(modules.sparse, given, config);
+    if (modules.is_late) {
+        const fs::path folder = given / modules.encoder;
+        return use_late_interaction(given, folder, std::move(modules), config);
+    }
     if (modules.pooling == Pooling::none) return read_score_function(given, messages, config);
     if (messages)
         throw host::Error(given.string() +
@@ -223,6 +228,16 @@ void keep_parts(const ConvertOptions& options, HfConfig& config, Safetensors& fi
     if (options.mtp) keep_next_head(config, files);
 }
 
+/// Heads beside the model's files, or among its weights.
+void add_other_heads(const ConvertOptions& options, const Fields& fields, bool has_modules, const fs::path& folder,
+                     HfConfig& config) {
+    if (options.sparse && options.colbert)
+        throw host::ArgumentError("--sparse, --colbert: expected one of them, got both");
+    if (options.sparse) return add_sparse_head(folder, config);
+    if (options.colbert) return add_colbert_head(folder, config);
+    if (!has_modules && is_colbert(fields)) use_colbert(folder, config);
+}
+
 /// What gives the weights of a model whose configuration lies in `folder`.
 using ReadWeights = std::function<Safetensors(const fs::path& folder)>;
 
@@ -248,8 +263,9 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, const 
     if (is_torch_module(type)) return read_torch_module(fields, weights({}));
     if (hears) return read_speech(options, fields, folder, weights({}));
     const bool becomes_reranker = options.reranker && gives_logits(fields);
-    HfConfig config = read_hf_config(config_path, folder / "generation_config.json",
-                                     modules.pooling != Pooling::none || modules.scored || becomes_reranker);
+    HfConfig config =
+        read_hf_config(config_path, folder / "generation_config.json",
+                       modules.pooling != Pooling::none || modules.is_late || modules.scored || becomes_reranker);
     if (has_modules && config.stack_index() != StackIndex::encoder)
         throw host::Error((given / "modules.json").string() + ": expected a Pooling behind a decoder, got none");
     if (modules.scored) score_tokens(fields, *modules.scored, config);
@@ -257,7 +273,7 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, const 
     if (config.stack_index() == StackIndex::encoder) settings = read_text_settings(folder);
     const bool messages = settings && settings->messages;
     if (has_modules) add_modules(std::move(modules), given, messages, config);
-    if (options.sparse) add_sparse_head(folder, config);
+    add_other_heads(options, fields, has_modules, folder, config);
     std::uint32_t n_left_out = 0;
     const TokenizerFacts facts = facts_of(settings, config, n_left_out);
     ModelSource texts;  // the tokenizer, and notes of it
@@ -296,17 +312,20 @@ ModelSource read_safetensors(const ConvertOptions& options) {
                    [&](const fs::path&) { return read_safetensors_file(options.source); });
 }
 
-/// A model that is one file. Adapters, of which there are some only for GGUF, are the caller's.
-Mapping map_model(const ConvertOptions& options, bool takes_adapters = false) {
-    if (!options.loras.empty() && !takes_adapters)
+/// A model that is one file. Adapters and next-token heads, of which there are some only for GGUF, are the caller's.
+Mapping map_model(const ConvertOptions& options, bool is_gguf = false) {
+    if (!options.loras.empty() && !is_gguf)
         throw host::ArgumentError(options.source.string() +
                                   ": --lora: expected a Hugging Face source or a GGUF file, got another kind");
     if (!options.config.empty())
         throw host::ArgumentError(options.source.string() +
                                   ": --config: expected a Hugging Face source, got another kind");
-    if (options.reranker || options.sparse || options.mtp)
+    if (options.mtp && !is_gguf)
         throw host::ArgumentError(options.source.string() +
-                                  (options.mtp      ? ": --mtp"
+                                  ": --mtp: expected a Hugging Face source or a GGUF file, got another kind");
+    if (options.reranker || options.sparse || options.colbert)
+        throw host::ArgumentError(options.source.string() +
+                                  (options.colbert  ? ": --colbert"
                                    : options.sparse ? ": --sparse"
                                                     : ": --reranker") +
                                   ": expected a Hugging Face source, got another kind");
@@ -330,7 +349,8 @@ ModelSource read_gguf_model(const ConvertOptions& options) {
         loras.push_back({read_gguf_lora(lora.folder), lora.scale});
     }
     return with_tokenizer(
-        options, {}, read_gguf(options.source, map_model(options, true), options.tokenizer.empty(), std::move(loras)));
+        options, {},
+        read_gguf(options.source, map_model(options, true), options.tokenizer.empty(), std::move(loras), options.mtp));
 }
 
 ModelSource read_fovea_model(const ConvertOptions& options) {

@@ -119,6 +119,27 @@ void read_rope(const GgufReading& from, Stack& stack, Block& block, Rope& rope) 
     block.attention.rope_scale = static_cast<float>(rope.attention_factor * given);
 }
 
+/// As a list of flags says, which may have n_more behind them, or all but every n-th: the file's n, or the family's.
+std::vector<bool> windowed_layers(const GgufReading& from, std::uint32_t n_layers, std::uint32_t n_more) {
+    const std::string name = from.key("attention.sliding_window_pattern");
+    std::vector<bool> windowed(n_layers, true);
+    if (from.file.has_list(name, GgufKind::boolean)) {
+        const std::span<const std::byte> flags = from.file.list_bytes(name, GgufKind::boolean);
+        if (flags.size() != n_layers && flags.size() != std::size_t{n_layers} + n_more)
+            from.file.refuse(name, "a flag for each layer");
+        for (std::uint32_t i = 0; i < n_layers; ++i) windowed[i] = flags[i] != std::byte{0};
+        return windowed;
+    }
+    if (from.file.has_list(name, GgufKind::i32) || from.file.has_list(name, GgufKind::u32)) {
+        const std::vector<std::uint32_t> flags = from.file.counts(name, n_layers, 0, 1, n_more);
+        return {flags.begin(), flags.end()};
+    }
+    const std::uint32_t usual = from.family->windows == GgufWindows::one_in ? from.family->period : 0;
+    const std::uint32_t period = from.file.has(name) ? from.file.count(name, 0) : usual;
+    for (std::uint32_t i = 0; period && i < n_layers; ++i) windowed[i] = (i + 1) % period != 0;
+    return windowed;
+}
+
 class GgufConfigReader : GgufReading {
 public:
     explicit GgufConfigReader(const Gguf& gguf) : GgufReading{gguf, gguf.text("general.architecture")} {}
@@ -150,9 +171,9 @@ private:
     void refuse_others() const {
         if (file.text_or("general.type", "model") != "model") file.refuse("general.type", "\"model\"");
         if (!family->experts && file.count_or(key("expert_count"), 0) != 0) file.refuse(key("expert_count"), "none");
-        for (const char* name :
-             {"logit_scale", "residual_scale", "embedding_scale", "attention.clamp_kqv", "attention.max_alibi_bias",
-              "attn_logit_softcapping", "final_logit_softcapping", "attention.temperature_scale"}) {
+        for (const char* name : {"logit_scale", "residual_scale", "embedding_scale", "attention.clamp_kqv",
+                                 "attention.max_alibi_bias", "attn_logit_softcapping", "final_logit_softcapping",
+                                 "attention.temperature_scale", "attention.value_scale"}) {
             if (reads(name)) continue;
             const double value = file.number_or(key(name), -1e30, 1e30, 0.0);
             if (value != 0.0 && value != 1.0) file.refuse(key(name), "none");
@@ -303,7 +324,8 @@ private:
     /// A number of all layers or, where the family's `settle` reads those of each, the first that is not 0.
     std::uint32_t first_count(const char* name, std::uint32_t most) const {
         if (!reads(name)) return file.count(key(name), 1, most);
-        const std::vector<std::uint32_t> counts = file.counts(key(name), result_.stack.n_layers, 0, most);
+        const std::vector<std::uint32_t> counts =
+            file.counts(key(name), result_.stack.n_layers, 0, most, result_.n_skipped_layers);
         const auto first = std::ranges::find_if(counts, [](std::uint32_t n) { return n != 0; });
         if (first == counts.end()) file.refuse(key(name), "a number above 0 for a layer");
         return *first;
@@ -323,7 +345,7 @@ private:
             full.attention.rotary_dim = 0;
             full.attention.rope_scale = 1.0f;
         }
-        const std::vector<bool> windowed = windowed_layers();
+        const std::vector<bool> windowed = windowed_layers(*this, stack.n_layers, result_.n_skipped_layers);
         const auto n_windowed = std::count(windowed.begin(), windowed.end(), true);
         stack.blocks[0] = n_windowed ? windows : full;
         if (n_windowed == 0 || n_windowed == static_cast<std::ptrdiff_t>(stack.n_layers)) return;
@@ -332,23 +354,6 @@ private:
         result_.ropes[1] = result_.ropes[0];
         for (const bool has_window : windowed) result_.layer_blocks.push_back(has_window ? 0 : 1);
         stack.layer_blocks = result_.layer_blocks;
-    }
-
-    /// As a list of flags says, or all but every n-th: the file's n, or the family's.
-    std::vector<bool> windowed_layers() const {
-        const std::string name = key("attention.sliding_window_pattern");
-        const std::uint32_t n_layers = result_.stack.n_layers;
-        std::vector<bool> windowed(n_layers, true);
-        if (file.has_list(name, GgufKind::boolean)) {
-            const std::span<const std::byte> flags = file.list_bytes(name, GgufKind::boolean);
-            if (flags.size() != n_layers) file.refuse(name, "a flag for each layer");
-            for (std::uint32_t i = 0; i < n_layers; ++i) windowed[i] = flags[i] != std::byte{0};
-            return windowed;
-        }
-        const std::uint32_t usual = family->windows == GgufWindows::one_in ? family->period : 0;
-        const std::uint32_t period = file.has(name) ? file.count(name, 0) : usual;
-        for (std::uint32_t i = 0; period && i < n_layers; ++i) windowed[i] = (i + 1) % period != 0;
-        return windowed;
     }
 
     /// A bias that the first layer has must be in all, and one it lacks in none: the tensors are checked afterwards.

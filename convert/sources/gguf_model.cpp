@@ -1,22 +1,19 @@
 #include "convert/sources/gguf_model.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <optional>
-#include <set>
+#include <array>
 #include <string>
 #include <vector>
 
-#include "convert/formats/gguf.h"
 #include "convert/formats/gguf_split.h"
 #include "convert/gguf/architectures.h"
 #include "convert/gguf/names.h"
 #include "convert/sources/chat_info.h"
 #include "convert/sources/gguf_config.h"
+#include "convert/sources/gguf_tensors.h"
 #include "convert/sources/latent_rows.h"
-#include "convert/sources/lora_file.h"
 #include "convert/sources/lora_joiner.h"
+#include "convert/sources/next_head.h"
 #include "convert/sources/recurrent_rows.h"
 #include "convert/sources/sampling_info.h"
 #include "convert/sources/score_row.h"
@@ -25,7 +22,6 @@
 #include "convert/tokenizers/gguf_tokenizer.h"
 #include "convert/weights/mapped_weights.h"
 #include "convert/weights/relative_bias.h"
-#include "host/base/elements.h"
 #include "host/base/error.h"
 #include "host/base/source_file.h"
 #include "host/base/words.h"
@@ -37,26 +33,6 @@ namespace {
 std::string alone_name(std::string all, std::uint64_t number) {
     constexpr std::string_view kAll = "_exps.";
     return all.replace(all.find(kAll), kAll.size(), "." + std::to_string(number) + ".");
-}
-
-std::vector<float> positive_numbers(const TensorView& view, std::uint32_t n, const std::string& place) {
-    if (view.type != Type::f32) throw host::Error(place + ": expected F32, got another type");
-    std::vector<float> numbers(n);
-    read_vector(view, n, numbers.data());
-    for (const float number : numbers)
-        if (!(number > 0) || !std::isfinite(number))
-            throw host::Error(place + ": expected positive numbers, got " + std::to_string(number));
-    return numbers;
-}
-
-/// Without columns that of a vector.
-std::vector<std::uint64_t> wanted_shape(std::uint64_t n_all, std::uint64_t n_cols, std::uint64_t in_rows,
-                                        std::uint64_t n_experts) {
-    std::vector<std::uint64_t> wanted = {n_all};
-    if (in_rows) wanted = {n_all / in_rows, in_rows};
-    if (n_experts) wanted = {n_experts, n_all / n_experts};
-    if (n_cols) wanted.push_back(n_cols);
-    return wanted;
 }
 
 /// The rows that are the tensor of a spec, of a tensor that holds others too.
@@ -78,60 +54,6 @@ std::string name_in_head(const GgufConfig& config, const TensorSpec& spec) {
 /// The type that holds what the blocks hold: all of it where one can, nearly all in q8 where none can.
 Type type_for(const GgufBlocks& blocks) { return blocks.dequantize ? blocks.group_type : blocks.plain; }
 
-/// What all elements of a tensor of `n_elements` are multiplied with.
-float tensor_scale(const GgufTensor& tensor, std::uint64_t n_elements) {
-    float scale = 1.0f;
-    const GgufBlocks& blocks = *tensor.blocks;
-    if (blocks.n_scale_bytes)
-        std::memcpy(&scale, tensor.data + n_elements / blocks.n_elements * blocks.n_bytes, sizeof scale);
-    return scale;
-}
-
-/// The groups of a tensor that has one scale, where float16 holds it.
-void set_scaled_groups(const GgufBlocks& blocks, const std::byte* data, std::uint64_t row_bytes, float scale,
-                       TensorView& view) {
-    const std::uint16_t half = to_f16(scale);
-    if (from_f16(half) != scale) return;
-    view.groups = [&blocks, data, row_bytes, half](std::uint64_t row, QuantizedGroup* out) {
-        std::vector<float> quants(blocks.n_elements);
-        const std::byte* block = data + row * row_bytes;
-        for (const std::byte* end = block + row_bytes; block != end; block += blocks.n_bytes) {
-            blocks.dequantize(block, quants.data());
-            for (std::uint32_t i = 0; i < blocks.n_elements; i += kGroup, ++out) {
-                out->scale = half;
-                out->scales = {1, 1};
-                for (std::uint32_t k = 0; k < kGroup; ++k) out->quants[k] = static_cast<std::int8_t>(quants[i + k]);
-            }
-        }
-    };
-}
-
-/// The ways to read rows of `row_bytes` bytes from `data` on.
-void set_quantized(const GgufBlocks& blocks, const std::byte* data, std::uint64_t row_bytes, float scale,
-                   const std::string& place, TensorView& view) {
-    view.dequantize = [&blocks, data, row_bytes, scale](std::uint64_t row, float* out) {
-        const std::byte* block = data + row * row_bytes;
-        for (const std::byte* end = block + row_bytes; block != end; block += blocks.n_bytes) {
-            blocks.dequantize(block, out);
-            for (std::uint32_t i = 0; blocks.n_scale_bytes && i < blocks.n_elements; ++i) out[i] *= scale;
-            out += blocks.n_elements;
-        }
-    };
-    view.group_type = blocks.group_type;
-    if (blocks.n_scale_bytes) set_scaled_groups(blocks, data, row_bytes, scale, view);
-    if (blocks.take_apart == nullptr) return;
-    view.groups = [&blocks, data, row_bytes, place](std::uint64_t row, QuantizedGroup* out) {
-        const std::byte* block = data + row * row_bytes;
-        for (const std::byte* end = block + row_bytes; block != end; block += blocks.n_bytes) {
-            blocks.take_apart(block, out);
-            const std::uint32_t n_groups = blocks.n_elements / kGroup;
-            if (n_groups == 1 && std::count(out->quants.begin(), out->quants.end(), std::int8_t{-128}) != 0)
-                throw host::Error(place + ": expected quants from -127 to 127, got -128; --type f32 takes it");
-            out += n_groups;
-        }
-    };
-}
-
 StackIndex index_of(const GgufConfig& config) { return config.is_encoder ? StackIndex::encoder : StackIndex::decoder; }
 Stack& stack_of(const GgufConfig& config, ModelSource& source) {
     return config.is_encoder ? source.config.encoder : source.config.decoder;
@@ -152,19 +74,6 @@ void check_architecture(const Gguf& file, const GgufLora& adapter) {
     if (adapter.architecture != own)
         throw host::Error(adapter.path.string() + ": general.architecture: expected the model's " + own + ", got " +
                           adapter.architecture);
-}
-
-using AddedProducts = std::map<std::string, std::vector<LowRank>>;
-
-/// Adds an adapter's products, times its scale, to those of the file's tensors.
-void add_products(const Gguf& file, const ScaledGgufLora& lora, AddedProducts& added) {
-    check_architecture(file, lora.adapter);
-    for (const auto& [name, low] : lora.adapter.products) {
-        if (file.tensors().count(name) == 0)
-            throw host::Error(low.name + ": expected a tensor that the model's file has, got " + name);
-        added[name].push_back(low);
-        added[name].back().scale *= lora.scale;
-    }
 }
 
 /// What a classifier's logits are.
@@ -200,69 +109,39 @@ TensorPlace place_in(std::span<const TensorName> own, Role role) {
     return says || !place_of(own, role).name.empty() ? place_of(own, role) : place_of(kGgufNames, role);
 }
 
-class GgufTensors {
+class GgufModel {
 public:
-    GgufTensors(const std::filesystem::path& path, Mapping mapping)
-        : file_(read_gguf_parts(path, std::move(mapping))), config_(read_gguf_config(file_)) {}
+    GgufModel(const std::filesystem::path& path, Mapping mapping, bool next_head = false)
+        : tensors_(read_gguf_parts(path, std::move(mapping))), config_(read_gguf_config(file())) {
+        if (next_head) keep_next_head(file(), config_);
+    }
 
     ModelSource read(bool with_tokenizer, std::vector<ScaledGgufLora> loras) {
         for (ScaledGgufLora& lora : loras) {
-            add_products(file_, lora, added_);
+            check_architecture(file(), lora.adapter);
+            tensors_.add_products(lora.adapter.products, lora.scale);
             weights_.keep(std::move(lora.adapter.mappings));
         }
         ModelSource source = shaped_source(config_);
         const Stack& stack = stack_of(config_, source);
         for_each_tensor(stack, index_of(config_), [&](const TensorSpec& spec) { add(stack, spec); });
-        set_type(file_, source);
+        set_type(file(), source);
         source.notes = config_.notes;
         check_unviewed(source.notes);
         add_task(config_, source);
         source.info.insert(source.info.begin(),
-                           {{"name", config_.name}, {"architecture", file_.text("general.architecture")}});
-        if (with_tokenizer) source.tokenizer = tokenizer_section_from_gguf(file_, stack.vocab_size, source.notes);
-        add_chat_info(file_, source);
-        if (stack.has_output_head) add_sampling_info(file_, source);
-        weights_.keep(file_.release());
+                           {{"name", config_.name}, {"architecture", file().text("general.architecture")}});
+        if (with_tokenizer) source.tokenizer = tokenizer_section_from_gguf(file(), stack.vocab_size, source.notes);
+        add_chat_info(file(), source);
+        if (stack.has_output_head) add_sampling_info(file(), source);
+        weights_.keep(tensors_.release());
         set_readers(std::move(weights_), source, true);
         return source;
     }
 
 private:
     friend class GgufAdapter;
-    [[noreturn]] void refuse(const std::string& name, const std::string& why) const {
-        throw host::Error(file_.path().string() + ": tensor " + name + ": " + why);
-    }
-
-    /// Rows [row_begin, row_begin + n_rows) of the tensor of that name, which has n_all, after checking it. With `in_rows` a
-    /// vector is a matrix there, whose rows are so long; with `n_experts` a matrix has the rows of each one below the other.
-    TensorView view(const std::string& name, bool vector, std::uint64_t n_cols, std::uint64_t row_begin,
-                    std::uint64_t n_all, std::uint64_t in_rows = 0, std::uint64_t n_experts = 0) {
-        if (products_) return products_->view(name, {.n_all = n_all, .begin = row_begin});
-        std::vector<std::uint64_t> wanted = wanted_shape(n_all, vector ? 0 : n_cols, in_rows, n_experts);
-        const auto found = file_.tensors().find(name);
-        if (found == file_.tensors().end()) refuse(name, "expected " + shape_words(wanted) + ", got none");
-        const GgufTensor& tensor = found->second;
-        wanted = without_outer_ones(std::move(wanted));
-        if (tensor.shape != wanted)
-            refuse(name, "expected shape " + shape_words(wanted) + ", got " + shape_words(tensor.shape));
-        used_.insert(name);
-        const GgufBlocks& blocks = *tensor.blocks;
-        if (vector && blocks.dequantize) refuse(name, std::string("expected F32, F16 or BF16, got ") + blocks.name);
-        const std::uint64_t row_bytes = (vector ? 1 : n_cols / blocks.n_elements) * blocks.n_bytes;
-        TensorView result;
-        result.data = tensor.data + row_begin * row_bytes;
-        result.type = blocks.plain;
-        result.row_stride = vector ? 1 : n_cols;
-        if (blocks.dequantize) {
-            const float scale = tensor_scale(tensor, n_all * n_cols);
-            if (!std::isfinite(scale)) refuse(name, "expected a finite scale, got " + std::to_string(scale));
-            set_quantized(blocks, result.data, row_bytes, scale, file_.path().string() + ": tensor " + name, result);
-        }
-        if (const auto added = added_.find(name); added != added_.end())
-            add_low_ranks(added->second, file_.path().string(), {.n_all = n_all, .begin = row_begin}, n_cols,
-                          vector || n_experts, result);
-        return result;
-    }
+    [[nodiscard]] const Gguf& file() const { return tensors_.file(); }
 
     std::string full_name(const std::string& name, std::uint32_t layer) const {
         if (!name.starts_with('#')) return name;
@@ -270,7 +149,11 @@ private:
         return std::string(config_.family->prefix) + "blk." + std::to_string(layer) + "." + name.substr(1);
     }
 
-    TensorPlace place(Role role) const { return place_in(config_.names, role); }
+    TensorPlace place(Role role) const {
+        const bool is_of_head =
+            std::ranges::find(config_.next_head, role, &TensorName::role) != config_.next_head.end();
+        return is_of_head ? place_of(config_.next_head, role) : place_in(config_.names, role);
+    }
 
     void add(const Stack& stack, const TensorSpec& spec) {
         if (spec.role == Role::rope_frequencies) return weights_.add_computed(spec, frequencies(spec.layer));
@@ -279,6 +162,7 @@ private:
         if (is_norm_weight(spec.role) && !config_.family->norm_weights)
             return weights_.add_computed(spec, std::vector<float>(spec.n_cols, 1.0f));
         if (spec.role >= Role::head_map && spec.role <= Role::head_norm_bias) return add_head(spec);
+        if (spec.role == Role::embedding_norm && stack.joins_rows) return add_joined_norms(spec);
         const Block& block = stack.block(spec.layer);
         const bool narrow = spec.role == Role::query && block.latent.query_rank;
         const auto [usual, within, gate] = narrow ? TensorPlace{"#attn_q_b.weight"} : place(spec.role);
@@ -301,35 +185,63 @@ private:
             const SourceRows part = part_of(config_, spec, within);
             RowOrder order = rotary_order(stack, spec, config_.ropes);
             order.run = part.run, order.stride = part.stride;
-            return weights_.add(spec, view(name, vector, spec.n_cols, part.begin, part.n_all), order);
+            return weights_.add(spec, tensors_.view(name, vector, spec.n_cols, part.begin, part.n_all), order);
         }
         if (spec.role == Role::recurrent_state_norm && !stack.recurrent.shared_norm)
-            return weights_.add(spec, view(name, true, 1, 0, spec.n_cols, spec.n_cols / stack.recurrent.n_norm_groups));
-        weights_.add(spec, projection_view(block, spec, name, vector ? spec.n_cols : spec.n_rows),
-                     rotary_order(stack, spec, config_.ropes));
+            return weights_.add(
+                spec, tensors_.view(name, true, 1, 0, spec.n_cols, spec.n_cols / stack.recurrent.n_norm_groups));
+        TensorView own = projection_view(block, spec, name, vector ? spec.n_cols : spec.n_rows);
+        scale_rows(config_.factors, spec, own);
+        weights_.add(spec, std::move(own), rotary_order(stack, spec, config_.ropes));
+    }
+
+    /// A next-token head's norm of embeddings and, behind it, of rows.
+    void add_joined_norms(const TensorSpec& spec) {
+        const std::uint32_t n = spec.n_cols / 2;
+        std::vector<float> both(spec.n_cols);
+        read_vector(tensors_.view(full_name("#nextn.enorm.weight", 0), true, n, 0, n), n, both.data());
+        read_vector(tensors_.view(full_name("#nextn.hnorm.weight", 0), true, n, 0, n), n, both.data() + n);
+        weights_.add_computed(spec, std::move(both));
+    }
+
+    /// A kernel's rows of channels, in a tensor for queries, one for keys and one for values.
+    TensorView kernel_view(const RecurrentShape& r, const std::string& name) {
+        std::array<TensorView, 3> parts;
+        const std::uint32_t n_keys = r.query_width(), widths[] = {n_keys, n_keys, r.value_width()};
+        for (std::size_t i = 0; i < parts.size(); ++i)
+            parts[i] = tensors_.view(std::string(name).replace(name.find('*'), 1, 1, "qkv"[i]), false, r.n_taps, 0,
+                                     widths[i], 0, widths[i]);
+        TensorView all = parts[0];
+        all.dequantize = [parts, n_keys, n = r.n_taps](std::uint64_t row, float* out) {
+            const std::uint64_t part = std::min<std::uint64_t>(row / n_keys, 2);
+            read_row(parts[part], row - part * n_keys, n, out);
+        };
+        return all;
     }
 
     /// A recurrent part's vector. Kernels have a row for each channel, decays and skips one for each head.
     void add_remade(const RecurrentShape& r, const TensorSpec& spec, const std::string& name) {
         const std::uint32_t n_cols = row_length(r, spec.role);
-        weights_.add_computed(
-            spec, recurrent_vector(r, config_.recurrent_rows, spec,
-                                   view(name, is_plain_vector(r, spec.role), n_cols, 0, spec.n_cols / n_cols)));
+        if (name.find('*') != name.npos)
+            return weights_.add_computed(spec, recurrent_vector(r, config_.recurrent_rows, spec, kernel_view(r, name)));
+        weights_.add_computed(spec, recurrent_vector(r, config_.recurrent_rows, spec,
+                                                     tensors_.view(name, is_plain_vector(r, spec.role), n_cols, 0,
+                                                                   spec.n_cols / n_cols)));
     }
 
     /// A matrix behind the pooling, or what follows it.
     void add_head(const TensorSpec& spec) {
         const bool vector = spec.layout == Layout::vector;
         const std::uint32_t n_rows = vector ? spec.n_cols : spec.n_rows + config_.subtracts_labels;
-        const TensorView found = view(name_in_head(config_, spec), vector, spec.n_cols, 0, n_rows);
+        const TensorView found = tensors_.view(name_in_head(config_, spec), vector, spec.n_cols, 0, n_rows);
         if (!config_.subtracts_labels) return weights_.add(spec, found);
         weights_.add_computed(spec, score_row(found, {0, 1}, 1.0f, spec.n_cols));
     }
 
     void add_relative(const Block& block, const TensorSpec& spec, const std::string& name) {
         const std::uint32_t n_buckets = config_.n_relative_buckets;
-        const TensorView table = view(name, false, spec.n_cols, 0, n_buckets);
-        if (table.dequantize) refuse(name, "expected F32, F16 or BF16, got a quantized type");
+        const TensorView table = tensors_.view(name, false, spec.n_cols, 0, n_buckets);
+        if (table.dequantize) tensors_.refuse(name, "expected F32, F16 or BF16, got a quantized type");
         weights_.add_computed(spec, relative_bias_rows(table, n_buckets, block.attention.causal,
                                                        block.attention.relative_max_distance, spec.n_cols));
     }
@@ -339,9 +251,9 @@ private:
         const bool vector = spec.layout == Layout::vector, stacked = config_.family->stacked_up;
         const std::string gate = stacked ? name : full_name(gate_name, spec.layer);
         const std::uint64_t n_all = (stacked ? 2 : 1) * std::uint64_t{d_ff};
-        TensorView up = view(name, vector, spec.n_cols, stacked ? d_ff : 0, n_all);
-        TensorView of_gate = view(gate, vector, spec.n_cols, 0, n_all);
-        if (products_) {
+        TensorView up = tensors_.view(name, vector, spec.n_cols, stacked ? d_ff : 0, n_all);
+        TensorView of_gate = tensors_.view(gate, vector, spec.n_cols, 0, n_all);
+        if (tensors_.is_replaced()) {
             widen_product(of_gate, spec.n_cols / 2, 0);
             widen_product(up, spec.n_cols / 2, spec.n_cols / 2);
         }
@@ -356,14 +268,14 @@ private:
         const bool vector = spec.layout == Layout::vector;
         const std::uint32_t n_rows = up ? block.feed.d_ff : config_.stack.d_model;
         const std::string both = full_name("#ffn_gate_up_exps.weight", spec.layer);  // a gate above an up
-        const bool fused = gated && !vector && file_.tensors().count(both) != 0;
+        const bool fused = gated && !vector && tensors_.has(both);
         const std::uint64_t n_all = (fused ? 2 : 1) * std::uint64_t{n_rows} * block.experts.n;
         weights_.add_each(spec, block.experts.n, n_rows, gated, [&](std::uint64_t expert, bool is_up) {
             const std::string all = fused ? both : gated && !is_up ? full_name(gate_name, spec.layer) : name;
-            if (file_.tensors().count(alone_name(all, 0)) != 0)
-                return view(alone_name(all, expert), vector, spec.n_cols, 0, n_rows);
-            return view(all, vector, spec.n_cols, (fused ? 2 * expert + is_up : expert) * n_rows, n_all, 0,
-                        block.experts.n);
+            if (tensors_.has(alone_name(all, 0)))
+                return tensors_.view(alone_name(all, expert), vector, spec.n_cols, 0, n_rows);
+            return tensors_.view(all, vector, spec.n_cols, (fused ? 2 * expert + is_up : expert) * n_rows, n_all, 0,
+                                 block.experts.n);
         });
     }
 
@@ -374,11 +286,11 @@ private:
         const std::uint32_t n_rows = is_key ? rank : n_value;
         const std::uint64_t n_heads = block.attention.n_heads;
         const std::string both = full_name("#attn_kv_b.weight", spec.layer);
-        if (file_.tensors().count(name) != 0 || file_.tensors().count(both) == 0)
+        if (tensors_.has(name) || !tensors_.has(both))
             return weights_.add_each(spec, block.attention.n_heads, n_rows, false, [&](std::uint64_t head, bool) {
-                return view(name, false, spec.n_cols, head * n_rows, n_heads * n_rows, 0, n_heads);
+                return tensors_.view(name, false, spec.n_cols, head * n_rows, n_heads * n_rows, 0, n_heads);
             });
-        const TensorView all = view(both, false, rank, 0, n_heads * (block.latent.query_dim + n_value));
+        const TensorView all = tensors_.view(both, false, rank, 0, n_heads * (block.latent.query_dim + n_value));
         weights_.add_each(spec, block.attention.n_heads, n_rows, false,
                           [&](std::uint32_t head, bool) { return latent_head(all, block, is_key, head); });
     }
@@ -387,21 +299,17 @@ private:
     TensorView projection_view(const Block& b, const TensorSpec& spec, const std::string& name, std::uint64_t n_rows) {
         const bool vector = spec.layout == Layout::vector;
         const std::string fused = full_name(vector ? "#attn_qkv.bias" : "#attn_qkv.weight", spec.layer);
-        const bool is_fused = file_.tensors().count(fused) != 0 && file_.tensors().count(name) == 0;
+        const bool is_fused = tensors_.has(fused) && !tensors_.has(name);
         if (is_fused && spec.role >= Role::query && spec.role <= Role::value_bias) {
             const SourceRows part = projection_part(b, spec.role, Within::stacked);
-            return view(fused, vector, spec.n_cols, part.begin, part.n_all);
+            return tensors_.view(fused, vector, spec.n_cols, part.begin, part.n_all);
         }
         // Values may be the keys before their norm, and then have no tensor of their own.
-        if (spec.role == Role::value && b.attention.value_norm && file_.tensors().count(name) == 0)
-            return view(full_name("#attn_k.weight", spec.layer), vector, spec.n_cols, 0, n_rows);
+        if (spec.role == Role::value && b.attention.value_norm && !tensors_.has(name))
+            return tensors_.view(full_name("#attn_k.weight", spec.layer), vector, spec.n_cols, 0, n_rows);
         const bool of_heads =
             is_norm_weight(spec.role) && is_turned(spec.role) && b.attention.head_norm == HeadNorm::each;
-        return view(name, vector, spec.n_cols, 0, n_rows, of_heads ? b.attention.head_dim : 0);
-    }
-
-    std::vector<float> divisors(const std::string& name, std::uint32_t n) {
-        return positive_numbers(view(name, true, n, 0, n), n, file_.path().string() + ": tensor " + name);
+        return tensors_.view(name, vector, spec.n_cols, 0, n_rows, of_heads ? b.attention.head_dim : 0);
     }
 
     /// Radians per position; Llama 3 divides them by the numbers of a tensor of its own, Phi 3 by one of two.
@@ -410,13 +318,14 @@ private:
         const std::uint32_t n = attention.rotary_dim / 2;
         Rope rope = config_.ropes[block];
         if (rope.scaling == RopeScaling::divided) {
-            rope.divisors = divisors("rope_factors_short.weight", n);
-            if (config_.stack.rope_original_positions) rope.long_divisors = divisors("rope_factors_long.weight", n);
+            rope.divisors = tensors_.divisors("rope_factors_short.weight", n);
+            if (config_.stack.rope_original_positions)
+                rope.long_divisors = tensors_.divisors("rope_factors_long.weight", n);
         }
         std::vector<float> result = rope_frequencies(rope, attention.rotary_dim);
         if (config_.family->plain_windows && attention.window) return result;
-        if (!file_.tensors().count("rope_freqs.weight")) return result;
-        const std::vector<float> factors = divisors("rope_freqs.weight", n);
+        if (!tensors_.has("rope_freqs.weight")) return result;
+        const std::vector<float> factors = tensors_.divisors("rope_freqs.weight", n);
         for (std::size_t i = 0; i < result.size(); ++i) result[i] /= factors[i % n];
         return result;
     }
@@ -428,26 +337,24 @@ private:
         if ((config_.is_encoder && name.starts_with("cls.")) || (ignores && ignores(name))) return true;
         for (std::uint32_t i = 0; i < config_.n_skipped_layers; ++i)
             if (name.starts_with(full_name("#", config_.stack.n_layers + i))) return true;
-        return name == "rope_factors_long.weight" && used_.count("rope_factors_short.weight");
+        return name == "rope_factors_long.weight" && tensors_.used("rope_factors_short.weight");
     }
 
     /// Any other tensor that nothing reads means a model of another shape than its metadata says.
     void check_unviewed(std::vector<std::string>& notes) const {
         std::vector<std::string> unused;
-        for (const auto& [name, tensor] : file_.tensors()) {
-            if (used_.count(name)) continue;
-            if (!is_unused(name)) refuse(name, "expected only tensors that the metadata calls for");
+        const bool is_head = config_.stack.joins_rows;
+        for (const auto& [name, tensor] : file().tensors()) {
+            if (tensors_.used(name) || (is_head && !name.starts_with(full_name("#", 0)))) continue;
+            if (!is_unused(name)) tensors_.refuse(name, "expected only tensors that the metadata calls for");
             unused.push_back(name);
         }
-        if (!unused.empty()) notes.push_back(note_of_unused(file_.path().string(), unused));
+        if (!unused.empty()) notes.push_back(note_of_unused(file().path().string(), unused));
     }
 
-    Gguf file_;
+    GgufTensors tensors_;
     GgufConfig config_;
     MappedWeights weights_;
-    std::set<std::string> used_;
-    AddedProducts added_;                 // by adapters that are merged
-    std::optional<LoraJoiner> products_;  // of an adapter's file: what `view` has in place of tensors
 };
 
 /// An adapter's products in place of the matrices of its model's file.
@@ -457,10 +364,10 @@ public:
 
     ModelSource join(GgufLora adapter) {
         const GgufConfig& config = model_.config_;
-        check_architecture(model_.file_, adapter);
+        check_architecture(model_.file(), adapter);
         ModelSource source = shaped_source(config);
         Stack& stack = stack_of(config, source);
-        LoraJoiner& products = model_.products_.emplace(std::move(adapter.products));
+        LoraJoiner& products = model_.tensors_.replace_by(std::move(adapter.products));
         stack.adapter_rank = products.rank();
         stack.adapted = kAllAdapted;
         for_each_tensor(stack, index_of(config), [&](const TensorSpec& spec) {
@@ -478,14 +385,14 @@ public:
     }
 
 private:
-    GgufTensors model_;
+    GgufModel model_;
 };
 
 }  // namespace
 
 ModelSource read_gguf(const std::filesystem::path& path, Mapping mapping, bool with_tokenizer,
-                      std::vector<ScaledGgufLora> loras) {
-    return GgufTensors(path, std::move(mapping)).read(with_tokenizer, std::move(loras));
+                      std::vector<ScaledGgufLora> loras, bool next_head) {
+    return GgufModel(path, std::move(mapping), next_head).read(with_tokenizer, std::move(loras));
 }
 
 ModelSource join_gguf_lora(const std::filesystem::path& path, GgufLora adapter) {

@@ -14,10 +14,10 @@ struct ScaledGgufLora {
     float scale = 1.0f;
 };
 
-/// Models of architecture llama, qwen2, qwen3 and gpt2, with the tokenizer if `with_tokenizer` and the file has one.
-/// Throws host::Error naming `path`. The result keeps the mappings.
+/// A model of convert/gguf's architectures, or with `next_head` its next-token head alone; with the tokenizer if `with_tokenizer`
+/// and the file has one. Throws host::Error naming `path`. The result keeps the mappings.
 [[nodiscard]] ModelSource read_gguf(const std::filesystem::path& path, Mapping mapping, bool with_tokenizer,
-                                    std::vector<ScaledGgufLora> loras = {});
+                                    std::vector<ScaledGgufLora> loras = {}, bool next_head = false);
 
 /// An adapter of that model as a Fovea file of its own, as join_lora makes one. Throws host::Error.
 [[nodiscard]] ModelSource join_gguf_lora(const std::filesystem::path& path, GgufLora adapter);

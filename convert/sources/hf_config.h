@@ -22,6 +22,8 @@ struct SentenceModules {
     bool normalize = false;
     std::string sparse;                  ///< of a SpladePooling: the metadata's "scores"
     std::optional<ScoredTokens> scored;  ///< of a LogitScore, in place of pooling and what follows it
+    bool is_late = false;                ///< its rows are compared one by one, by what Dense modules make of them
+    std::filesystem::path late_mask;     ///< the folder of a MultiVectorMask; empty: there is none
     std::vector<HeadMap> maps;           ///< Dense modules,
     std::vector<Safetensors> map_files;  ///< and the weights of each
 };

@@ -197,7 +197,7 @@ private:
         if (name.find('*') != name.npos)
             return weights_.add_computed(spec, of_each_head(name, block, spec.n_cols), order);
         TensorView found = view(name, vector, part, spec.n_cols, of_heads ? block.attention.head_dim : 0);
-        scale_rows(config_, spec, found);
+        scale_rows(config_.factors, spec, found);
         const bool less_one = config_.family->norms_less_one && spec.role != Role::recurrent_state_norm;
         if (!less_one || !is_norm_weight(spec.role)) return weights_.add(spec, found, order);
         weights_.add_computed(spec, one_more(plain(found, name), spec.n_cols), order);
@@ -285,7 +285,7 @@ private:
         const std::uint64_t n_all = stacked ? 2 * std::uint64_t{d_ff} : d_ff;
         TensorView up = view(name, vector, {.n_all = n_all, .begin = stacked && !first ? d_ff : 0}, spec.n_cols);
         TensorView gate = view(gate_name, vector, {.n_all = n_all, .begin = first ? d_ff : 0}, spec.n_cols);
-        scale_rows(config_, spec, gate);
+        scale_rows(config_.factors, spec, gate);
         if (products_) {
             widen_product(gate, spec.n_cols / 2, 0);
             widen_product(up, spec.n_cols / 2, spec.n_cols / 2);

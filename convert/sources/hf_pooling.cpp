@@ -1,6 +1,9 @@
 // What sentence-transformers puts behind an encoder.
 #include <algorithm>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "convert/formats/text_file.h"
 #include "convert/formats/torch_pickle.h"
@@ -49,16 +52,15 @@ Pooling read_pooling(const fs::path& path) {
     return found == Pooling::none ? Pooling::mean : found;
 }
 
-/// A Dense module: a matrix, maybe a bias, and an activation by the name of PyTorch's class.
-HeadMap read_dense(const fs::path& path, std::uint32_t width) {
+/// A Dense module: a matrix, maybe a bias, and an activation by the name of PyTorch's class. `of`: what it reads and makes.
+HeadMap read_dense(const fs::path& path, std::uint32_t width, const char* of) {
     const Fields fields = Fields::read(path);
     if (const std::uint32_t in = fields.count("in_features"); width && in != width)
         fields.refuse("in_features", std::to_string(width) + ", as the module before it gives");
     HeadMap map;
     if (fields.flag_or("use_residual", false)) fields.refuse("use_residual", "false");
     for (const char* name : {"module_input_name", "module_output_name"})
-        if (fields.text_or(name, "sentence_embedding") != "sentence_embedding")
-            fields.refuse(name, "sentence_embedding");
+        if (fields.text_or(name, of) != of) fields.refuse(name, of);
     map.width = fields.count("out_features", 1, kMaxWidth);
     map.bias = fields.flag_or("bias", true);
     const std::string spelled = fields.text_or("activation_function", "torch.nn.modules.activation.Tanh");
@@ -100,65 +102,86 @@ const char* read_splade(const fs::path& path) {
     return function == "relu" ? "log1p" : "log1p twice";
 }
 
-}  // namespace
+[[noreturn]] void refuse_modules(const fs::path& modules, const std::string& had) {
+    throw host::Error(modules.string() + ": expected a Transformer, a Pooling, at most " +
+                      std::to_string(kMaxHeadMaps) +
+                      " Dense and a Normalize or nothing, in this order, a Transformer and a LogitScore or a "
+                      "SpladePooling, or a Transformer, Dense, a MultiVectorMask and a Normalize, got " +
+                      had);
+}
 
-SentenceModules read_sentence_modules(const fs::path& modules) {
+struct SentenceModule {
+    std::string type, path, name;
+};
+
+std::vector<SentenceModule> listed_modules(const fs::path& modules) {
     const Mapping mapping = map_source(modules, 1u << 20);
     check_json_depth(text_of(mapping), modules.string());
     const SortedJson list = read_sorted_json(text_of(mapping));
-    const auto refuse = [&](const std::string& had) {
-        throw host::Error(modules.string() + ": expected a Transformer, a Pooling, at most " +
-                          std::to_string(kMaxHeadMaps) +
-                          " Dense and a Normalize or nothing, in this order, or a Transformer and a LogitScore or a "
-                          "SpladePooling, got " +
-                          had);
-    };
-    if (!list.is_array() || list.empty()) refuse("no list of modules");
-    SentenceModules result;
-    static constexpr const char* kOrder[] = {"Transformer", "Pooling", "Dense", "Normalize"};
-    std::size_t next = 0, n_read = 0;  // the first of kOrder that may come
-    for (std::size_t i = 0; i < list.size(); ++i) {
+    if (!list.is_array() || list.empty()) refuse_modules(modules, "no list of modules");
+    std::vector<SentenceModule> result;
+    for (const SortedJson& one : list) {
         const auto text_of = [&](const char* key) {
-            const bool has = list[i].is_object() && list[i].contains(key) && list[i][key].is_string();
-            if (!has) refuse("a module without a " + std::string(key));
-            return list[i][key].get<std::string>();
+            const bool has = one.is_object() && one.contains(key) && one[key].is_string();
+            if (!has) refuse_modules(modules, "a module without a " + std::string(key));
+            return one[key].get<std::string>();
         };
-        const std::string type = text_of("type"), path = text_of("path");
-        const fs::path inner = path;
+        SentenceModule module{text_of("type"), text_of("path"), {}};
+        const fs::path inner = module.path;
         if (inner.is_absolute() || std::find(inner.begin(), inner.end(), "..") != inner.end())
-            refuse("a path out of the folder, " + path);
-        std::string name = type.substr(type.find_last_of('.') + 1);
-        if (name == "MLMTransformer") name = "Transformer";  // an older name
-        if (name == "Dropout") continue;                     // of training
-        const fs::path config = modules.parent_path() / path / "config.json";
-        if (n_read == 1 && i + 1 == list.size() && (name == "LogitScore" || name == "SpladePooling")) {
-            if (name == "LogitScore")
-                result.scored = read_logit_score(config);
-            else
-                result.sparse = read_splade(config);
-            break;
-        }
-        const auto found =
-            static_cast<std::size_t>(std::find(std::begin(kOrder), std::end(kOrder), name) - std::begin(kOrder));
-        const bool in_order = n_read < 2 ? found == n_read : found >= next;
-        ++n_read;
-        if (found == std::size(kOrder) || !in_order || result.normalize ||
-            result.maps.size() + (found == 2) > kMaxHeadMaps)
-            refuse(type);
-        next = found;
+            refuse_modules(modules, "a path out of the folder, " + module.path);
+        module.name = module.type.substr(module.type.find_last_of('.') + 1);
+        if (module.name == "MLMTransformer") module.name = "Transformer";   // an older name
+        if (module.name != "Dropout") result.push_back(std::move(module));  // which is of training
+    }
+    return result;
+}
+
+void add_dense(const fs::path& folder, SentenceModules& result) {
+    const std::uint32_t before = result.maps.empty() ? 0 : result.maps.back().width;
+    result.maps.push_back(
+        read_dense(folder / "config.json", before, result.is_late ? "token_embeddings" : "sentence_embedding"));
+    result.map_files.push_back(read_weights_folder(folder));
+    for (const auto& [tensor, is] : result.map_files.back().tensors)
+        if (tensor != "linear.weight" && tensor != "linear.bias")
+            throw host::Error(result.map_files.back().files.front().string() + ": tensor " + tensor +
+                              ": expected linear.weight and linear.bias alone");
+}
+
+}  // namespace
+
+SentenceModules read_sentence_modules(const fs::path& modules) {
+    const std::vector<SentenceModule> list = listed_modules(modules);
+    const auto has = [&](std::string_view name) {
+        return std::any_of(list.begin(), list.end(), [&](const SentenceModule& one) { return one.name == name; });
+    };
+    SentenceModules result;
+    result.is_late = has("MultiVectorMask") || (has("Dense") && !has("Pooling"));
+    static constexpr std::string_view kPooled[] = {"Transformer", "Pooling", "Dense", "Normalize"},
+                                      kLate[] = {"Transformer", "Dense", "MultiVectorMask", "Normalize"};
+    const std::span<const std::string_view> order = result.is_late ? kLate : kPooled;
+    std::size_t next = 0;  // the first that may come
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        const auto& [type, path, name] = list[i];
         const fs::path folder = modules.parent_path() / path;
-        if (found == 0) result.encoder = path;
-        if (found == 1) result.pooling = read_pooling(folder / "config.json");
-        if (found == 2) {
-            const std::uint32_t before = result.maps.empty() ? 0 : result.maps.back().width;
-            result.maps.push_back(read_dense(folder / "config.json", before));
-            result.map_files.push_back(read_weights_folder(folder));
-            for (const auto& [tensor, is] : result.map_files.back().tensors)
-                if (tensor != "linear.weight" && tensor != "linear.bias")
-                    throw host::Error(result.map_files.back().files.front().string() + ": tensor " + tensor +
-                                      ": expected linear.weight and linear.bias alone");
+        if (i == 1 && list.size() == 2 && name == "LogitScore") {
+            result.scored = read_logit_score(folder / "config.json");
+        } else if (i == 1 && list.size() == 2 && name == "SpladePooling") {
+            result.sparse = read_splade(folder / "config.json");
+        } else {
+            const auto found = static_cast<std::size_t>(std::find(order.begin(), order.end(), name) - order.begin());
+            if (found == order.size() || found < next || (i < 2 && found < i) || result.normalize ||
+                (i == 0 && found != 0) || (i == 1 && !result.is_late && found != 1) ||
+                (name == "Dense" && result.maps.size() == kMaxHeadMaps) ||
+                (name == "MultiVectorMask" && !result.late_mask.empty()))
+                refuse_modules(modules, type);
+            next = name == "Dense" ? found : found + 1;
         }
-        if (found == 3) result.normalize = true;
+        if (name == "Transformer") result.encoder = path;
+        if (name == "Pooling") result.pooling = read_pooling(folder / "config.json");
+        if (name == "Dense") add_dense(folder, result);
+        if (name == "MultiVectorMask") result.late_mask = path;
+        if (name == "Normalize") result.normalize = true;
     }
     return result;
 }

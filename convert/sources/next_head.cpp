@@ -27,12 +27,33 @@ std::string_view behind(std::string_view name, std::string_view prefix) {
     return at == name.npos || (at && name[at - 1] != '.') ? "" : name.substr(at + prefix.size());
 }
 
-/// The layer's block becomes the stack's only one.
-void keep_last_block(HfConfig& config) {
-    Stack& stack = config.stack();
+/// The last layer that attends.
+std::uint32_t last_attending(const Stack& stack) {
     std::uint32_t layer = stack.n_layers - 1;
     while (layer && (stack.block(layer).recurrent || !stack.block(layer).attention.n_heads)) --layer;
-    const std::size_t block = stack.layer_blocks.empty() ? 0 : stack.layer_blocks[layer];
+    return layer;
+}
+
+/// That block becomes the only one, of one layer. What belongs to blocks, `ropes` and maybe more, moves with it.
+void keep_block(Stack& stack, std::size_t block, auto&... of_blocks) {
+    stack.blocks[0] = stack.blocks[block];
+    for (std::size_t i = 1; i < kMaxBlocks; ++i) stack.blocks[i] = {};
+    ((of_blocks[0] = of_blocks[block]), ...);
+    stack.n_layers = stack.n_blocks = 1;
+    stack.layer_blocks = {};
+    stack.recurrent = {};
+    stack.joins_rows = true;
+    stack.embedding_norm = Norm::rms;
+}
+
+std::size_t block_of(const Stack& stack, std::uint32_t layer) {
+    return stack.layer_blocks.empty() ? 0 : stack.layer_blocks[layer];
+}
+
+/// The last layer's block becomes the stack's only one.
+void keep_last_block(HfConfig& config) {
+    Stack& stack = config.stack();
+    const std::uint32_t layer = last_attending(stack);
     decltype(config.names) names;
     for (const auto& [place, name] : config.names)
         if (place.first < Role::attention_norm)
@@ -40,12 +61,7 @@ void keep_last_block(HfConfig& config) {
         else if (place.second == layer)
             names.insert({{place.first, 0}, name});
     config.names = std::move(names);
-    stack.blocks[0] = stack.blocks[block];
-    config.ropes[0] = config.ropes[block], config.slopes[0] = config.slopes[block];
-    for (std::size_t i = 1; i < kMaxBlocks; ++i) stack.blocks[i] = {};
-    stack.n_layers = stack.n_blocks = 1;
-    stack.layer_blocks = {};
-    stack.recurrent = {};
+    keep_block(stack, block_of(stack, layer), config.ropes, config.slopes);
     config.n_skipped_layers = 0;
 }
 
@@ -120,9 +136,32 @@ void keep_next_head(HfConfig& config, Safetensors& weights) {
     config.names[{Role::embedding_map, 0}] = "#eh_proj.weight";
     config.names[{Role::embedding_norm, 0}] = "#enorm.weight";
     config.names[{Role::final_norm, 0}] = "#shared_head.norm.weight";
-    stack.joins_rows = true;
-    stack.embedding_norm = Norm::rms;
     require(check(config.source.config), weights.files.front().string());
+}
+
+void keep_next_head(const Gguf& file, GgufConfig& config) {
+    Stack& stack = config.stack;
+    const std::string place = file.path().string(), prefix = "blk." + std::to_string(stack.n_layers) + ".";
+    const auto has = [&](const char* name) { return file.tensors().count(prefix + name) != 0; };
+    if (config.is_encoder) throw host::Error(place + ": --mtp: expected a decoder with logits, got another model");
+    if (config.n_skipped_layers == 0 || !has("nextn.eh_proj.weight"))
+        throw host::Error(place + ": --mtp: expected a next-token head (" + prefix + "nextn.eh_proj), got none");
+    config.next_head = {{Role::embedding_map, "#nextn.eh_proj.weight"},
+                        {Role::final_norm, "#nextn.shared_head_norm.weight"}};
+    const bool has_table = has("nextn.embed_tokens.weight"), has_output = has("nextn.shared_head_head.weight");
+    if (has_table) config.next_head.push_back({Role::token_embedding, "#nextn.embed_tokens.weight"});
+    if (has_output)
+        config.next_head.push_back({Role::output, "#nextn.shared_head_head.weight"});
+    else if (has_table && stack.tied_output)
+        config.next_head.push_back({Role::output, "token_embd.weight"});
+    stack.tied_output &= !has_table && !has_output;
+    config.layer_numbers = {stack.n_layers};
+    keep_block(stack, block_of(stack, last_attending(stack)), config.ropes);
+    config.layer_blocks = {};
+    config.n_skipped_layers = 0;
+    Config whole;
+    whole.decoder = stack;
+    require(check(whole), place);
 }
 
 }  // namespace fovea

@@ -2,6 +2,7 @@
 #pragma once
 #include "convert/families/family.h"
 #include "convert/formats/safetensors.h"
+#include "convert/gguf/architectures.h"
 
 namespace fovea {
 
@@ -12,5 +13,8 @@ void name_next_head(const HfConfig& config, Safetensors& weights);
 /// Makes a model's configuration that of the layer: a block as the last that has attention, between the model's own embeddings and
 /// output head. Leaves the layer's tensors and theirs, and puts the norms of embeddings and rows one behind the other.
 void keep_next_head(HfConfig& config, Safetensors& weights);
+
+/// The same of a GGUF file's: its layer behind the last, `blk.N.nextn.…` beside the block's own tensors.
+void keep_next_head(const Gguf& file, GgufConfig& config);
 
 }  // namespace fovea

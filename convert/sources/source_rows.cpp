@@ -67,9 +67,9 @@ void add_low_ranks(const std::vector<LowRank>& all, const std::string& file, con
     view.col_stride = 1;  // rows come whole now
 }
 
-void scale_rows(const HfConfig& config, const TensorSpec& spec, TensorView& view) {
-    const auto found = config.factors.find(spec.role);
-    if (found == config.factors.end() || found->second == 1.0f) return;
+void scale_rows(const std::map<Role, float>& factors, const TensorSpec& spec, TensorView& view) {
+    const auto found = factors.find(spec.role);
+    if (found == factors.end() || found->second == 1.0f) return;
     if (!view.dequantize) view.group_type = view.type;
     view.dequantize = [plain = view, factor = found->second, n = spec.n_cols](std::uint64_t row, float* out) {
         read_row(plain, row, n, out);

@@ -1,6 +1,7 @@
 // Rows of a source's tensor as a matrix of ours: which of them, what adapters add to them, and what unpacks them.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "convert/families/family.h"
@@ -26,7 +27,7 @@ void add_low_ranks(const std::vector<LowRank>& all, const std::string& file, con
                    std::uint64_t n_cols, bool vector, TensorView& view);
 
 /// Makes `view` one of the rows times the factor of their role, if they have one.
-void scale_rows(const HfConfig& config, const TensorSpec& spec, TensorView& view);
+void scale_rows(const std::map<Role, float>& factors, const TensorSpec& spec, TensorView& view);
 
 /// Makes `view` one of the rows of a packed matrix from `first` on.
 void read_packed(const SourceTensor& tensor, std::uint64_t first, TensorView& view);

@@ -1,8 +1,11 @@
 // fovea/host/texts.h: texts read, computed, and made into results.
 #include <algorithm>
+#include <map>
+#include <string_view>
 
 #include "host/base/error.h"
 #include "host/model/head_results.h"
+#include "host/model/late_interaction.h"
 #include "host/model/sparse_vectors.h"
 
 namespace fovea {
@@ -111,15 +114,68 @@ std::vector<TextRows> rows_of(const Opened& opened, std::span<const Text> texts,
     return rows;
 }
 
+std::vector<TextRows> embed_tokens(const Opened& opened, std::span<const std::string> texts, bool are_queries,
+                                   const TextOptions& options) {
+    const LateModel late(opened);
+    const std::string before = late.prompt_of(are_queries, options.prompt);
+    std::vector<TextTokens> tokens;
+    for (const std::string& text : texts)
+        tokens.push_back(late.tokens_of(are_queries, before, text, options.parse_special));
+    std::vector<TextRows> rows(texts.size());
+    run_texts(opened, tokens, options, {}, [&](std::size_t i, std::span<const float> values) {
+        const std::vector<Token>& ids = tokens[i].ids;
+        rows[i] = {{}, late.vectors(are_queries, ids, values), late.width()};
+        for (const std::uint32_t row : late.kept(are_queries, ids)) rows[i].ids.push_back(ids[row]);
+    });
+    return rows;
+}
+
+namespace {
+
+/// Queries that come several times are computed once; documents' vectors become scores batch by batch.
+std::vector<double> late_scores(const Opened& opened, std::span<const Text> pairs, const TextOptions& options) {
+    const LateModel late(opened);
+    std::vector<std::string> queries;
+    std::vector<std::size_t> query_of;
+    std::map<std::string_view, std::size_t> known;
+    for (const Text& text : pairs) {
+        if (!text.pair) throw ArgumentError("pair: expected a document for the query, got none");
+        const auto [found, is_new] = known.try_emplace(text.text, queries.size());
+        if (is_new) queries.push_back(text.text);
+        query_of.push_back(found->second);
+    }
+    TextOptions of_queries = options;
+    of_queries.n_whole = {};
+    const std::vector<TextRows> vectors = embed_tokens(opened, queries, true, of_queries);
+    const std::string before = late.prompt_of(false, {});
+    std::vector<TextTokens> tokens;
+    for (const Text& text : pairs) tokens.push_back(late.tokens_of(false, before, *text.pair, options.parse_special));
+    std::vector<double> scores(pairs.size());
+    run_texts(opened, tokens, options, {}, [&](std::size_t i, std::span<const float> rows) {
+        scores[i] = late.score(vectors[query_of[i]].values, late.vectors(false, tokens[i].ids, rows));
+    });
+    return scores;
+}
+
+}  // namespace
+
+std::vector<double> score_pairs(const Opened& opened, std::span<const Text> pairs, const TextOptions& options) {
+    if (opened.has_late_interaction()) return late_scores(opened, pairs, options);
+    if (!opened.scores_pairs())
+        throw Error(opened.name +
+                    ": model: expected a reranker, a head for classes with one label or late interaction, got another");
+    std::vector<double> scores;
+    for (const HeadResult& result : classify(opened, head_of(opened), pairs, options))
+        scores.push_back(result.labels.front().score);
+    return scores;
+}
+
 std::vector<Ranked> rank(const Opened& opened, const std::string& query, std::span<const std::string> documents,
                          const TextOptions& options) {
-    if (!opened.scores_pairs())
-        throw Error(opened.name + ": model: expected a reranker, a head for classes with one label, got another");
     std::vector<Text> pairs;
     for (const std::string& document : documents) pairs.push_back({query, document});
     std::vector<Ranked> ranked;
-    for (const HeadResult& result : classify(opened, head_of(opened), pairs, options))
-        ranked.push_back({ranked.size(), result.labels.front().score});
+    for (const double score : score_pairs(opened, pairs, options)) ranked.push_back({ranked.size(), score});
     std::stable_sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) { return a.score > b.score; });
     return ranked;
 }

@@ -45,7 +45,8 @@ const Stack& encoder_of(const host::Opened& opened) { return opened.model.config
 /// Texts that are computed together.
 struct TextBatch {
     std::vector<Token> ids, types;
-    std::vector<std::uint32_t> lengths, rows, n_unpooled;
+    std::vector<std::uint32_t> lengths, rows, n_unpooled, n_unseen;
+    std::vector<std::uint8_t> hidden;
 
     void add(const TextTokens& text) {
         const std::size_t begin = ids.size();
@@ -57,13 +58,15 @@ struct TextBatch {
         }
         lengths.push_back(static_cast<std::uint32_t>(text.ids.size()));
         n_unpooled.push_back(text.n_unpooled);
+        n_unseen.push_back(text.n_unseen);
     }
     [[nodiscard]] bool has_room_for(const TextTokens& text, BatchRoom room) const {
         return lengths.empty() || (lengths.size() < room.n_texts && ids.size() + text.ids.size() <= room.n_rows);
     }
     [[nodiscard]] EncodeInput input(const WantedRows& wanted) {
         if (!types.empty()) types.resize(ids.size());
-        return {.source = {.ids = ids, .types = types, .lengths = lengths},
+        const Mask unseen = mask_of_unseen(lengths, n_unseen, hidden);
+        return {.source = {.ids = ids, .types = types, .lengths = lengths, .masks = {.padding = unseen}},
                 .rows = rows,
                 .before_head = wanted.before_head,
                 .pooling = wanted.pooling ? &*wanted.pooling : nullptr,
@@ -149,12 +152,23 @@ TextTokens tokens_behind(const host::Opened& opened, const std::string& prompt, 
     return tokens;
 }
 
-void note_cut(const host::Opened& opened, std::span<const TextTokens> texts) {
+Mask mask_of_unseen(std::span<const std::uint32_t> lengths, std::span<const std::uint32_t> n_unseen,
+                    std::vector<std::uint8_t>& hidden) {
+    if (std::all_of(n_unseen.begin(), n_unseen.end(), [](std::uint32_t n) { return n == 0; })) return {};
+    const std::uint32_t longest = *std::max_element(lengths.begin(), lengths.end());
+    hidden.assign(lengths.size() * longest, 0);
+    for (std::size_t i = 0; i < lengths.size(); ++i)
+        std::fill_n(hidden.begin() + static_cast<std::ptrdiff_t>(i * longest + lengths[i] - n_unseen[i]), n_unseen[i],
+                    std::uint8_t{1});
+    return {.hidden = hidden.data(), .sequence_stride = longest, .n_keys = longest};
+}
+
+void note_cut(const host::Opened& opened, std::span<const TextTokens> texts, std::uint32_t most_of_side) {
     const auto is_cut = [](const TextTokens& text) { return text.is_cut(); };
     const auto first = std::find_if(texts.begin(), texts.end(), is_cut);
     if (first == texts.end()) return;
     const auto n = static_cast<std::uint64_t>(std::count_if(texts.begin(), texts.end(), is_cut));
-    const std::string most = with_separators(most_tokens(opened.model));
+    const std::string most = with_separators(most_of_side ? most_of_side : most_tokens(opened.model));
     if (texts.size() == 1)
         std::fprintf(stderr, "note: the text has %s tokens and is cut to %s\n", with_separators(first->n_whole).c_str(),
                      most.c_str());

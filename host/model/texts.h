@@ -28,6 +28,7 @@ struct TextTokens {
     std::size_t n_whole = 0;                       ///< how many there were before the text was cut
     std::size_t n_before = 0;  ///< of those of the text, of a pair of its second text, how many were cut at its front
     std::uint32_t n_unpooled = 0;     ///< first ones, of a prompt, that pooling leaves out
+    std::uint32_t n_unseen = 0;       ///< last ones, which no other attends to
     std::vector<std::uint32_t> rows;  ///< whose results are wanted; empty: all
     [[nodiscard]] bool is_cut() const { return n_whole > ids.size(); }
 };
@@ -53,8 +54,12 @@ struct ReadOptions {
 [[nodiscard]] TextTokens tokens_behind(const host::Opened& opened, const std::string& prompt, std::string_view text,
                                        const ReadOptions& options = {});
 
-/// Says on standard error how many texts were cut, if any was.
-void note_cut(const host::Opened& opened, std::span<const TextTokens> texts);
+/// Says on standard error how many texts were cut, if any was, to `most` tokens; 0: the model's.
+void note_cut(const host::Opened& opened, std::span<const TextTokens> texts, std::uint32_t most = 0);
+
+/// Hides the last n_unseen[i] rows of sequence i from the others, where there are any: `hidden` has the mask's elements.
+[[nodiscard]] Mask mask_of_unseen(std::span<const std::uint32_t> lengths, std::span<const std::uint32_t> n_unseen,
+                                  std::vector<std::uint8_t>& hidden);
 
 /// How much an encoder takes at once: rows of all texts together, and texts.
 struct BatchRoom {

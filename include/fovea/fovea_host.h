@@ -79,7 +79,8 @@ enum {
     FOVEA_HOST_TRANSLATION = 4,  ///< one text becomes another: fovea_host_make_translator
     FOVEA_HOST_OTHER = 5,        ///< attention alone; layers from vectors to vectors
     FOVEA_HOST_FINDINGS = 6,     ///< heads for words, answers and masks: fovea_host_find
-    FOVEA_HOST_SPARSE = 7        ///< texts become sparse vectors: fovea_host_embed_sparse
+    FOVEA_HOST_SPARSE = 7,       ///< texts become sparse vectors: fovea_host_embed_sparse
+    FOVEA_HOST_LATE = 8          ///< texts become vectors of tokens: fovea_host_embed_tokens, fovea_host_rank
 };
 uint32_t fovea_host_kind(const fovea_host_model* model);
 /// The same model for the engine's functions of fovea.h. It stays as long as `model` does.
@@ -174,6 +175,14 @@ typedef struct {
 /// The sparse vector of a text, by ids: weights [*n_weights], for fovea_host_free.
 int fovea_host_embed_sparse(const fovea_host_model* model, const char* text, const fovea_host_text_options* options,
                             fovea_host_weight** weights, size_t* n_weights);
+
+/// The vectors of a text's tokens, of length 1, of a model of late interaction, as a query's if is_query is not 0, else as a
+/// document's: rows [*n_rows][*width], for fovea_host_free.
+int fovea_host_embed_tokens(const fovea_host_model* model, const char* text, int is_query,
+                            const fovea_host_text_options* options, float** rows, size_t* n_rows, size_t* width);
+/// Each document's score for the query, by a reranker or by late interaction: scores [n_documents].
+int fovea_host_rank(const fovea_host_model* model, const char* query, const char* const* documents, size_t n_documents,
+                    const fovea_host_text_options* options, double* scores);
 
 /// The name of label i; NULL from fovea_host_width on.
 const char* fovea_host_label(const fovea_host_model* model, size_t i);

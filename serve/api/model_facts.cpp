@@ -51,7 +51,7 @@ std::optional<Head> class_head_of(const PlannedModel& planned) try {
 
 ModelTask task_of(const PlannedModel& planned) {
     if (planned.work != Work::vectors) return planned.work == Work::text ? ModelTask::writes : ModelTask::hears;
-    if (planned.served.scores_pairs()) return ModelTask::ranks;
+    if (planned.served.scores_pairs() || planned.served.has_late_interaction()) return ModelTask::ranks;
     if (planned.served.makes_sparse()) return ModelTask::weighs;
     return planned.served.has_task() ? ModelTask::classifies : ModelTask::embeds;
 }
@@ -60,11 +60,11 @@ Json capabilities_of(const PlannedModel& planned) {
     const Model& model = planned.served.model;
     const std::string_view chat_template = model.info().chat_template;
     const auto mentions = [&](const char* word) { return chat_template.find(word) != chat_template.npos; };
-    Json all = Json::array({planned.work == Work::text      ? "completion"
-                            : planned.work != Work::vectors ? "transcription"
-                            : planned.served.scores_pairs() ? "rerank"
-                            : class_head_of(planned)        ? "classification"
-                                                            : "embedding"});
+    Json all = Json::array({planned.work == Work::text             ? "completion"
+                            : planned.work != Work::vectors        ? "transcription"
+                            : task_of(planned) == ModelTask::ranks ? "rerank"
+                            : class_head_of(planned)               ? "classification"
+                                                                   : "embedding"});
     if (planned.served.kind() == host::Kind::translation) all.push_back("translation");
     const bool talks = planned.served.kind() == host::Kind::text && planned.work == Work::text;
     if (talks && !chat_template.empty()) all.push_back("tools");

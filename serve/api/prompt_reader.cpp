@@ -78,6 +78,7 @@ PromptReader::PromptReader(const host::Opened& served, std::uint32_t context, bo
         return;
     }
     if (!has_answer) prompts_ = prompts_of(served.model, served.name);
+    if (!has_answer && served.has_late_interaction()) late_.emplace(served);
     const ModelInfo& info = served.model.info();
     if (has_answer) infill_ = Infill(served);
     if (!has_answer || (info.chat_template.empty() && !info.prompt_suffix.empty())) return;
@@ -250,6 +251,18 @@ PromptReader::Prompted PromptReader::read_pairs(const std::string& query, const 
         read.types.push_back(std::move(pair.types));
     }
     return read;
+}
+
+void PromptReader::add_late(const std::vector<std::string>& texts, bool are_queries, const char* field,
+                            Prompted& read) {
+    const std::string before = late_->prompt_of(are_queries, {});
+    for (const std::string& text : texts) {
+        const std::string whole = (before + text).substr(0, tokens_.most_bytes());
+        TextTokens tokens = refused(field, [&] { return late_->settle(are_queries, tokens_.read(whole)); });
+        named(field, [&] { return tokens_.check(tokens.ids); });
+        read.prompts.push_back(std::move(tokens.ids));
+        read.n_unseen.push_back(tokens.n_unseen);
+    }
 }
 
 PromptReader::Prompted PromptReader::read(const Request& request) {

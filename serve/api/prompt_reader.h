@@ -9,6 +9,7 @@
 
 #include "fovea/host/chat.h"
 #include "host/chat/tainted_text.h"
+#include "host/model/late_interaction.h"
 #include "host/model/prompt_tokens.h"
 #include "host/model/text_prompts.h"
 #include "host/translate/translation.h"
@@ -32,6 +33,7 @@ public:
         std::shared_ptr<const TargetRules> rules =
             {};                                      ///< by which texts are written from the prompts; null: they go on
         std::vector<std::uint32_t> n_unpooled = {};  ///< of each prompt, tokens that its vector leaves out; empty: none
+        std::vector<std::uint32_t> n_unseen = {};    ///< of each prompt, last tokens that no other attends to
     };
     /// The prompts of a request. All throw RequestError.
     [[nodiscard]] Prompted read(const Request& request);
@@ -39,6 +41,10 @@ public:
     /// Pairs of the query and each of the documents; errors name `query_field`.
     [[nodiscard]] Prompted read_pairs(const std::string& query, const std::vector<std::string>& documents,
                                       const char* query_field);
+    /// Adds texts as queries or as documents of late interaction; errors name `field`.
+    void add_late(const std::vector<std::string>& texts, bool are_queries, const char* field, Prompted& read);
+    /// The model's late interaction; null: another model.
+    [[nodiscard]] const LateModel* late() const { return late_ ? &*late_ : nullptr; }
     /// The tokens of a text that is no prompt; errors name `param`.
     [[nodiscard]] std::vector<Token> read_text(const std::string& text, const TokenizeOptions& options,
                                                const char* param);
@@ -70,8 +76,9 @@ private:
     host::PromptTokens tokens_;
     std::optional<ModelChat> chat_;
     Infill infill_;
-    std::string no_chat_;               // why there is none
-    Prompts prompts_;                   // of an encoder
+    std::string no_chat_;  // why there is none
+    Prompts prompts_;      // of an encoder
+    std::optional<LateModel> late_;
     std::optional<TargetRules> rules_;  // of a model that writes texts from others
     std::map<std::pair<std::string, std::string>, std::shared_ptr<const ToldLanguages>> told_;
     std::unique_ptr<std::mutex> telling_ = std::make_unique<std::mutex>();  // told_ is one thread's at a time

@@ -52,9 +52,10 @@ RankRequest read_rerank(const Fields& fields, bool is_cohere) {
 }
 
 Json ranked(const RankRequest& request, const std::string& id, const host::Opened& served, const Vectors& scores) {
-    // TEI's scores are between 0 and 1 unless logits are asked for, whatever the model's own are.
+    // TEI's scores are between 0 and 1 unless logits are asked for, whatever the model's own are. Sums of products are no logits.
     const bool is_tei = request.form == RankForm::tei;
-    const bool through_sigmoid = is_tei ? !request.shows_logits : find_info(served.model, "scores") == "sigmoid";
+    const bool through_sigmoid = !served.has_late_interaction() &&
+                                 (is_tei ? !request.shows_logits : find_info(served.model, "scores") == "sigmoid");
     const auto score_of = [&](std::size_t i) {
         const double logit = scores.all[i].at(0);
         return through_sigmoid ? 1.0 / (1.0 + std::exp(-logit)) : logit;
@@ -91,18 +92,28 @@ Reply endpoints::rerank(Call& call, Service& service) {
     RankRequest request = read_rerank(Fields(call.json), call.path.starts_with("/v2/"));
     ModelEntry& entry = service.find(call, request.model, Work::vectors, ModelTask::ranks);
     const host::Opened& served = entry.served;
-    if (!served.scores_pairs()) refuse("model", "a reranker, a CrossEncoder with one label", served.name);
+    const bool is_late = served.has_late_interaction();
+    if (!served.scores_pairs() && !is_late)
+        refuse("model", "a reranker, a CrossEncoder with one label or late interaction", served.name);
     const JobPtr job = job_of(call);
-    PromptReader::Prompted read =
-        entry.prompts.read_pairs(std::exchange(request.query, {}), request.documents, "query");
+    PromptReader::Prompted read;
+    if (is_late) {
+        entry.prompts.add_late({std::exchange(request.query, {})}, true, "query", read);
+        entry.prompts.add_late(request.documents, false, "documents", read);
+    } else {
+        read = entry.prompts.read_pairs(std::exchange(request.query, {}), request.documents, "query");
+    }
     job->prompts = std::move(read.prompts);
     job->types = std::move(read.types);
-    job->result = EncoderResult::scores;
+    job->n_unseen = std::move(read.n_unseen);
+    job->result = is_late ? EncoderResult::likenesses : EncoderResult::scores;
     if (!request.shows_documents) request.documents.clear();
     std::size_t n_kept = 0;
     for (const std::string& document : request.documents) n_kept += sizeof document + document.size();
-    auto word = [request = std::move(request), id = call.id, &served](const Vectors& scores) {
-        return ranked(request, id, served, scores);
+    auto word = [request = std::move(request), id = call.id, &served, is_late](const Vectors& scores) {
+        Vectors of_documents = scores;
+        if (is_late) of_documents.all.erase(of_documents.all.begin());  // the query's place
+        return ranked(request, id, served, of_documents);
     };
     auto answer = std::make_unique<VectorAnswer>(job->n_choices(), std::move(word), 0, false, n_kept);
     return reply_of(call, entry, job, std::move(answer), false);

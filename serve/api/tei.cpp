@@ -80,6 +80,45 @@ Reply endpoints::embed_sparse(Call& call, Service& service) {
     return reply_of(call, entry, job, std::make_unique<VectorAnswer>(job->n_choices(), word), false);
 }
 
+Reply endpoints::embed_all(Call& call, Service& service) {
+    const Fields fields(call.json);
+    const VectorRequest request = read_texts(fields);
+    ModelEntry& entry = service.find(call, request.model, Work::vectors, ModelTask::ranks);
+    const LateModel* late = entry.prompts.late();
+    if (!late) refuse("model", "one of late interaction, which has vectors of tokens", entry.served.name);
+    const std::string side = request.prompt_name.value_or("document");
+    if (side != "query" && side != "document") refuse("prompt_name", "query or document", side);
+    const JobPtr job = job_of(call);
+    job->are_queries = side == "query";
+    job->result = EncoderResult::tokens;
+    std::vector<std::string> texts;
+    for (const Prompt& prompt : request.prompts) {
+        if (prompt.is_tokens) refuse("inputs", "texts", "token ids");
+        texts.push_back(prompt.text);
+    }
+    PromptReader::Prompted read;
+    entry.prompts.add_late(texts, job->are_queries, "inputs", read);
+    constexpr std::size_t kMostValues = 1u << 22;  // of an answer: 16 MB of floats
+    const std::size_t width = late->width();
+    std::size_t n_tokens = 0;
+    for (const std::vector<Token>& prompt : read.prompts) n_tokens += prompt.size();
+    if (n_tokens > kMostValues / width)
+        refuse("inputs", "at most " + std::to_string(kMostValues / width) + " tokens", std::to_string(n_tokens));
+    job->prompts = std::move(read.prompts);
+    job->n_unseen = std::move(read.n_unseen);
+    const auto word = [width](const Vectors& vectors) {
+        Json all = Json::array();
+        for (const std::vector<float>& of_text : vectors.all) {
+            Json rows = Json::array();
+            for (auto at = of_text.begin(); at != of_text.end(); at += static_cast<std::ptrdiff_t>(width))
+                rows.push_back(std::vector<float>(at, at + static_cast<std::ptrdiff_t>(width)));
+            all.push_back(std::move(rows));
+        }
+        return all;
+    };
+    return reply_of(call, entry, job, std::make_unique<VectorAnswer>(job->n_choices(), word), false);
+}
+
 Reply endpoints::embed_bare(Call& call, Service& service) {
     const Fields fields(call.json);
     const VectorRequest request = read_texts(fields);
@@ -115,7 +154,7 @@ Reply endpoints::predict(Call& call, Service& service) {
 Reply endpoints::tell_info(Call&, Service& service) {
     const ModelEntry& entry = service.first_of(Work::vectors);
     Json type = Json::object();
-    if (entry.served.scores_pairs())
+    if (entry.served.scores_pairs() || entry.served.has_late_interaction())
         type["reranker"] = Json::object();
     else if (const std::optional<Head> head = class_head_of(entry))
         type["classifier"] = classifier_of(*head);

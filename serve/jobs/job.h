@@ -82,9 +82,9 @@ struct AttentionView {
     std::int32_t head = -1;  ///< -1: the mean of all
 };
 
-/// What of an encoder a job is about: vectors, before a head if there is one; its head's numbers, one for each label; or sparse
-/// vectors, each a token's id and its weight in turn.
-enum class EncoderResult { vectors, scores, weights };
+/// What of an encoder a job is about: vectors, before a head if there is one; its head's numbers, one for each label; sparse
+/// vectors, each a token's id and its weight in turn; the vectors of each text's tokens; or scores by these for the first text.
+enum class EncoderResult { vectors, scores, weights, tokens, likenesses };
 
 /// What a model is for.
 enum class Work { text, vectors, speech };
@@ -121,6 +121,8 @@ struct Job {
     std::shared_ptr<const TargetRules> rules;  ///< null: the prompts are all that there is
     std::vector<std::uint32_t> n_unpooled;     ///< of prompt i: tokens that its vector leaves out; empty: none
     std::vector<std::vector<Token>> types;     ///< of prompt i's tokens, where they have any but 0; empty: of none
+    std::vector<std::uint32_t> n_unseen;       ///< of prompt i: last tokens that no other attends to; empty: none
+    bool are_queries = false;                  ///< the texts of EncoderResult::tokens
     std::shared_ptr<Recording> recording;      ///< instead of prompts
     EncoderResult result = EncoderResult::vectors;
     std::uint32_t n_each = 1;  ///< choices for each prompt; the seed of the j-th is seed + j
@@ -158,6 +160,7 @@ struct Job {
     Clock::duration slow{};                       ///< how long its client has had too much to read, in all
     std::optional<Clock::time_point> slow_since;  ///< and has now
     std::vector<Event> events;                    ///< of this pass
+    std::vector<float> query_vectors;             ///< of the first text, which the others are compared with
 
     [[nodiscard]] bool is_slow() const {
         constexpr std::size_t kMostUnsent = 64 << 10;  // bytes; above, its choices rest until the client has read some

@@ -4,6 +4,7 @@
 #include "fovea/encode.h"
 #include "fovea/host/runtime.h"
 #include "host/base/error.h"
+#include "host/model/late_interaction.h"
 #include "host/model/sparse_vectors.h"
 #include "host/model/text_prompts.h"
 #include "host/model/texts.h"
@@ -33,8 +34,10 @@ public:
           width_(served.vector_width()),
           score_width_(find_info(served.model, "task") == "text-classification" ? served.config().encoder.result_width()
                                                                                 : 1),
-          row_width_(served.makes_sparse() ? served.config().encoder.result_width() : 0),
+          row_width_(served.makes_sparse() || served.has_late_interaction() ? served.config().encoder.result_width()
+                                                                            : 0),
           context_(most_tokens(served.model)) {
+        if (served.has_late_interaction()) late_.emplace(served);
         Limits limits{
             .max_batch = std::max(kRowsAtOnce, context_), .n_threads = options.n_threads, .max_sequences = kTexts};
         served.plan_adapters(limits);
@@ -63,10 +66,14 @@ private:
     }
     /// Values of a text's result in out_.
     [[nodiscard]] std::size_t n_values(std::size_t i) const {
-        if (result_ == EncoderResult::weights) return std::size_t{lengths_[i]} * row_width_;
+        if (is_of_rows(result_)) return std::size_t{lengths_[i]} * row_width_;
         return result_ == EncoderResult::scores ? score_width_ : made_width_;
     }
+    [[nodiscard]] static bool is_of_rows(EncoderResult result) {
+        return result != EncoderResult::vectors && result != EncoderResult::scores;
+    }
     [[nodiscard]] std::vector<float> vector_of(std::size_t i, std::span<const float> values) const;
+    [[nodiscard]] std::vector<float> compared(std::size_t i, std::span<const float> rows) const;
     [[nodiscard]] std::uint32_t max_batch() const { return workspace_.plan.limits.max_batch; }
     void gather();
     void hand_out(std::size_t i, std::span<const float> values);
@@ -81,8 +88,10 @@ private:
     std::vector<VectorPlace> places_;  // of this pass
     std::vector<Token> ids_, types_;
     EncoderResult result_ = EncoderResult::vectors;  // of all texts of the pass
-    std::vector<std::uint32_t> lengths_, n_unpooled_;
+    std::vector<std::uint32_t> lengths_, n_unpooled_, n_unseen_;
+    std::vector<std::uint8_t> hidden_;
     std::vector<float> out_;
+    std::optional<LateModel> late_;
 };
 
 void VectorWorker::gather() {
@@ -91,6 +100,7 @@ void VectorWorker::gather() {
     types_.clear();
     lengths_.clear();
     n_unpooled_.clear();
+    n_unseen_.clear();
     for (JobPtr job; places_.size() < kTexts && (job = queue.front());) {
         const std::vector<Token>& text = job->prompts[job->n_started];
         if (ids_.size() + text.size() > max_batch()) return;
@@ -103,6 +113,7 @@ void VectorWorker::gather() {
                       types_.end() - static_cast<std::ptrdiff_t>(text.size()));
         lengths_.push_back(static_cast<std::uint32_t>(text.size()));
         n_unpooled_.push_back(job->n_unpooled.empty() ? 0 : job->n_unpooled[job->n_started]);
+        n_unseen_.push_back(job->n_unseen.empty() ? 0 : job->n_unseen[job->n_started]);
         places_.push_back({job, job->n_started++});
         queue.hold(job->user);
         queue.charge(job->user, text.size());
@@ -110,7 +121,21 @@ void VectorWorker::gather() {
     }
 }
 
+/// A text's vectors or, behind the query's, its score. A job's texts come in their order, so the first is there.
+std::vector<float> VectorWorker::compared(std::size_t i, std::span<const float> rows) const {
+    const auto& [job, choice] = places_[i];
+    const bool scores = result_ == EncoderResult::likenesses, is_query = scores ? choice == 0 : job->are_queries;
+    std::vector<float> vectors = late_->vectors(is_query, job->prompts[choice], rows);
+    if (!scores) return vectors;
+    if (is_query) {
+        job->query_vectors = std::move(vectors);
+        return {};
+    }
+    return {static_cast<float>(late_->score(job->query_vectors, vectors))};
+}
+
 std::vector<float> VectorWorker::vector_of(std::size_t i, std::span<const float> values) const {
+    if (result_ == EncoderResult::tokens || result_ == EncoderResult::likenesses) return compared(i, values);
     if (result_ == EncoderResult::vectors) return {values.begin(), values.begin() + width_};
     if (result_ == EncoderResult::scores) return {values.begin(), values.end()};
     const auto& [job, choice] = places_[i];
@@ -144,6 +169,7 @@ bool VectorWorker::turn() {
     const bool has_types = std::any_of(types_.begin(), types_.end(), [](Token type) { return type != 0; });
     Sequences texts{.ids = ids_, .lengths = lengths_};
     if (has_types) texts.types = types_;
+    texts.masks.padding = mask_of_unseen(lengths_, n_unseen_, hidden_);
     EncodeInput input{.source = texts, .n_unpooled = n_unpooled_};
     const bool vectors = result_ == EncoderResult::vectors;
     if (vectors) input.before_head = wanted_.before_head;

@@ -5,6 +5,7 @@ Needs gguf, torch and transformers. Shapes are those of gguf_shapes.py.
 import json
 
 import gguf
+import gguf_next_head
 import gguf_recurrent
 import numpy
 from safetensors.torch import load_file
@@ -19,12 +20,13 @@ ARCHITECTURES = {"gemma3_text": "gemma3", "gemma4_text": "gemma4", "phi": "phi2"
                  "qwen3_5_text": "qwen35", "qwen3_5_moe_text": "qwen35moe", "qwen3_next": "qwen3next", "lfm2_moe": "lfm2moe",
                  "falcon_mamba": "mamba", "falcon_h1": "falcon-h1",
                  "glm4_moe_lite": "deepseek2", "hunyuan_v1_dense": "hunyuan-dense", "hunyuan_v1_moe": "hunyuan-moe",
-                 "llama4_text": "llama4"}
+                 "llama4_text": "llama4", "kimi_linear": "kimi-linear", "mimo_v2_flash": "mimo2"}
 # Query and key rows of halves become adjacent pairs.
 PERMUTED = ("llama", "arcee", "olmo", "granite", "smollm3", "mistral3", "internlm2", "xverse", "baichuan", "minicpm",
             "granitemoe", "granitehybrid")
-ROUTED = ("glm4_moe", "dots1", "exaone_moe", "minimax_m2", "afmoe")  # as DeepSeek 3
-LATENT = ("deepseek_v2", "deepseek_v3", "glm4_moe_lite", "minicpm3")  # of which some have keys' and values' maps apart
+ROUTED = ("glm4_moe", "dots1", "exaone_moe", "minimax_m2", "afmoe", "mimo_v2_flash")  # as DeepSeek 3
+LATENT = ("deepseek_v2", "deepseek_v3", "glm4_moe_lite", "minicpm3", "kimi_linear")
+APART = ("deepseek_v3", "glm4_moe_lite", "kimi_linear")  # keys' and values' maps, and widths of heads beside those of what is cached
 GEMMA4_EXPERTS = {"gate_up_proj": "ffn_gate_up_exps.weight", "down_proj": "ffn_down_exps.weight", "scale": "ffn_gate_inp.scale",
                   "per_expert_scale": "ffn_down_exps.scale", "weight": "ffn_gate_inp.weight"}
 EXPERT_PARTS = {"w1": "gate_proj", "w3": "up_proj", "w2": "down_proj"}  # Mixtral's words for them
@@ -104,13 +106,13 @@ def converted_tensors(config, folder, architecture, alone=False):
     # The architecture's names, of which others are a part, but for those of Ling.
     with_own = "bailingmoe2", "granitehybrid", "nemotron_h_moe"
     own = architecture if architecture in with_own else ARCHITECTURES.get(kind, kind)
-    names = gguf.get_tensor_name_map(next(a for a, n in gguf.MODEL_ARCH_NAMES.items() if n == own), n_layers)
+    names = gguf.get_tensor_name_map(next(a for a, n in gguf.MODEL_ARCH_NAMES.items() if n == own), n_layers + 1)
     heads, experts = {}, {}
     saved = load_file(folder / "model.safetensors")
     for name, tensor in saved.items():
         if name.endswith("_scales") or "visual" in name or ".act_fn." in name:
             continue
-        name = name.replace("language_model.", "")
+        name = gguf_next_head.plain(name.replace("language_model.", ""), n_layers)
         if name.endswith("_blocks"):
             scales = saved[name.removesuffix("_blocks") + "_scales"]
             yield from of_packed_experts(name, mxfp4_blocks(tensor.numpy(), scales.numpy()))
@@ -131,7 +133,7 @@ def converted_tensors(config, folder, architecture, alone=False):
         *others, (name, weight) = gguf_recurrent.converted(name, weight, config, alone)
         for other, array in others:
             yield names.get_name(other, try_suffixes=(".weight",)), array
-        if name.endswith((".sinks", ".layer_scalar")):
+        if name.endswith((".sinks", ".layer_scalar", ".attention_sink_bias")):
             name += ".weight"
         if ".norms." in name:  # a tensor a head
             start, rest = name.split(".norms.")
@@ -142,7 +144,7 @@ def converted_tensors(config, folder, architecture, alone=False):
             start = start.removesuffix(".experts") if part.startswith("ffn_") else start
             experts.setdefault(f"{start}.{EXPERT_PARTS.get(part, part)}", {})[int(number)] = weight
             continue
-        if "kv_b_proj" in name and kind in ("deepseek_v3", "glm4_moe_lite"):
+        if "kv_b_proj" in name and kind in APART:
             both = weight.reshape(n_heads, -1, weight.shape[-1])
             n_key = config["qk_nope_head_dim"]
             yield names.get_name(name.replace("kv_b", "k_b"), try_suffixes=(".weight",)), both[:, :n_key].swapaxes(1, 2)
@@ -167,6 +169,9 @@ def converted_tensors(config, folder, architecture, alone=False):
             weight = halved(weight, of_head, int(turning))
         if config.get("tie_word_embeddings") and name.startswith(("lm_head", "embed_out")):
             continue
+        if own_name := gguf_next_head.own(name, n_layers):
+            yield own_name, weight
+            continue
         if kind == "bloom":
             name = name.removeprefix("transformer.")
         name = name.replace("attn_sub_norm", "inner_attn_ln").replace("ffn_sub_norm", "ffn_layernorm")  # BitNet's first names
@@ -186,14 +191,15 @@ def converted_tensors(config, folder, architecture, alone=False):
 
 def add_deepseek_keys(writer, config):
     """The second's as files of 2024 have it: a head's widths where later ones have those of what is cached."""
-    is_third = config["model_type"] in ("deepseek_v3", "glm4_moe_lite")
+    is_third = config["model_type"] in APART
     rank, turning = config["kv_lora_rank"], config["qk_rope_head_dim"]
     key, value = config["qk_nope_head_dim"] + turning, config["v_head_dim"]
     if config.get("q_lora_rank"):
         writer.add_q_lora_rank(config["q_lora_rank"])
     writer.add_kv_lora_rank(rank)
     writer.add_key_length(rank + turning if is_third else key)
-    writer.add_value_length(rank if is_third else value)
+    if config["model_type"] != "kimi_linear":
+        writer.add_value_length(rank if is_third else value)
     if is_third:
         writer.add_key_length_mla(key)
         writer.add_value_length_mla(value)
@@ -203,7 +209,7 @@ def add_routing_keys(writer, config, softmax):
     """How experts are chosen, as DeepSeek's files have it and others after them."""
     n_shared = config.get("n_shared_experts", config.get("num_shared_experts"))
     n_dense = config.get("first_k_dense_replace", config.get("num_dense_layers"))
-    if config["model_type"] == "glm4_moe_lite":
+    if config["model_type"] in ("glm4_moe_lite", "kimi_linear"):
         n_dense = config["mlp_layer_types"].count("dense")
     if n_dense is not None:
         writer.add_leading_dense_block_count(n_dense)
@@ -216,8 +222,8 @@ def add_routing_keys(writer, config, softmax):
         writer.add_expert_weights_scale(scale)
     if config.get("norm_topk_prob"):
         writer.add_expert_weights_norm(True)
-    if config["model_type"] == "glm4_moe":
-        writer.add_nextn_predict_layers(0)  # which transformers leaves out
+    elif config["model_type"] in ("kimi_linear", "mimo_v2_flash"):  # which have it without a key
+        writer.add_expert_weights_norm(False)
     if not softmax:
         writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
     if config.get("n_group") and config.get("topk_method") != "greedy":
@@ -269,8 +275,17 @@ def add_granite_keys(writer, config):
         writer.add_expert_shared_feed_forward_length(config["shared_intermediate_size"])
 
 
-def add_keys(writer, config, architecture):
-    """The metadata of that configuration."""
+def add_mimo_keys(writer, config):
+    sliding = [kind == "sliding_attention" for kind in config["layer_types"]]
+    writer.add_head_count_kv([config["num_key_value_heads"] * (2 if is_window else 1) for is_window in sliding])
+    writer.add_sliding_window_pattern([int(is_window) for is_window in sliding])
+    writer.add_rope_freq_base_swa(config["rope_parameters"]["sliding_attention"]["rope_theta"])
+    if config.get("attention_value_scale") is not None:
+        writer.add_float32("mimo2.attention.value_scale", config["attention_value_scale"])
+
+
+def add_keys(writer, config, architecture, n_next=0):
+    """The metadata of that configuration, and of layers that predict further tokens."""
     kind = config["model_type"]
 
     def first(*keys, otherwise=None):
@@ -279,7 +294,9 @@ def add_keys(writer, config, architecture):
     d_model = first("hidden_size", "d_model", "n_embd")
     n_heads = first("num_attention_heads", "n_head", "n_heads", otherwise=0)
     writer.add_embedding_length(d_model)
-    writer.add_block_count(gguf_recurrent.n_layers(config))
+    writer.add_block_count(gguf_recurrent.n_layers(config) + n_next)
+    if n_next or kind == "glm4_moe":  # whose files always say so
+        writer.add_nextn_predict_layers(n_next)
     writer.add_context_length(first("max_position_embeddings", "max_seq_len", "n_positions", otherwise=2048))
     writer.add_head_count(n_heads)
     n_kv_heads = first("num_key_value_heads", otherwise=n_heads)
@@ -294,11 +311,16 @@ def add_keys(writer, config, architecture):
                            "num_experts_per_tok": config["ffn_config"]["moe_top_k"]}
     if kind in gguf_recurrent.NAMED_BY_LAYERS or architecture == "granitehybrid":
         n_kv_heads = gguf_recurrent.of_attending(config, n_kv_heads)
-    writer.add_head_count_kv(n_kv_heads)
+    if kind == "kimi_linear":
+        n_kv_heads = gguf_recurrent.of_attending(config, 1)
+    if kind == "mimo_v2_flash":
+        add_mimo_keys(writer, config)
+    else:
+        writer.add_head_count_kv(n_kv_heads)
     head_dim = first("head_dim", otherwise=d_model // n_heads if n_heads else 0)
     if n_heads and head_dim * n_heads != d_model and "kv_lora_rank" not in config:
         writer.add_key_length(head_dim)
-        writer.add_value_length(head_dim)
+        writer.add_value_length(config.get("v_head_dim", head_dim))
     writer.add_layer_norm_eps(1e-5 if kind == "olmo" else first("layer_norm_eps", "norm_epsilon", "layer_norm_epsilon",
                                                                otherwise=1e-5))
     writer.add_layer_norm_rms_eps(first("rms_norm_eps", "norm_eps", "layer_norm_epsilon", otherwise=1e-5))
@@ -404,10 +426,11 @@ def write_gguf(folder, path, narrow=False, alone=False, architecture=None, more=
     """
     whole = json.loads((folder / "config.json").read_text())
     config = whole.get("text_config", whole) | {"tie_word_embeddings": whole.get("tie_word_embeddings", False)}
+    config = gguf_recurrent.with_usual_names(config)
     usual = ARCHITECTURES.get(config["model_type"], config["model_type"])
     architecture = gguf_recurrent.architecture_of(config, architecture or usual)
     writer = gguf.GGUFWriter(path, architecture)
-    add_keys(writer, config, architecture)
+    add_keys(writer, config, architecture, gguf_next_head.n_layers(folder, gguf_recurrent.n_layers(config)))
     if architecture == "apertus":
         add_xielu_keys(writer, folder, config["num_hidden_layers"])
     if more:

@@ -4,12 +4,18 @@ import numpy
 
 DELTA = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
 SELECTIVE = ("mamba", "falcon_mamba", "jamba")
+USUAL = {"model_max_length": "max_position_embeddings", "num_experts_per_token": "num_experts_per_tok",
+         "num_expert_group": "n_group", "moe_renormalize": "norm_topk_prob"}  # Kimi's names, and others'
 NAMED_BY_LAYERS = ("lfm2", "lfm2_moe", "jamba")  # files say which layers attend by their key-value heads
 
 
 def architecture_of(config, architecture):
     """Nemotron-H has another name with experts."""
     return architecture + "_moe" if config["model_type"] == "nemotron_h" and "moe" in kinds(config) else architecture
+
+
+def with_usual_names(config):
+    return config | {usual: config[theirs] for theirs, usual in USUAL.items() if theirs in config}
 
 
 def kinds(config):
@@ -84,6 +90,8 @@ def converted(name, weight, config, older=False):
         weight = weight.reshape(-1, 1)
     if name.endswith((".conv.weight", ".conv1d.weight")):
         weight = weight.squeeze(1)
+    if name.endswith("_conv1d.weight"):
+        weight = weight.reshape(1, weight.shape[0], 1, -1)
     if name.endswith((".mamba.norm.weight", ".mixer.norm.weight")):
         weight = weight.reshape(config.get("mamba_n_groups") or config["n_groups"], -1)
     if "in_proj_qkvz" in name and not older:
@@ -91,6 +99,8 @@ def converted(name, weight, config, older=False):
     if kind == "nemotron_h" and ".experts." in name:  # the package knows no names of these
         _, _, layer, _, _, number, part, _ = name.split(".")
         name = f"blk.{layer}.experts.{number}.ffn_{part.removesuffix('_proj')}_exps.weight"
+    if ".block_sparse_moe." in name and name.split(".")[-2] in ("gate_proj", "up_proj", "down_proj") and "shared" not in name:
+        name = name.replace("block_sparse_moe", "mlp")  # of a layer without experts
     name = name.replace(".dt_bias", ".dt_proj.bias").replace(".expert_bias", ".expert_bias.bias")
     return [(name, weight)]
 
@@ -129,6 +139,12 @@ def add_selective_keys(writer, config):
     writer.add_ssm_dt_b_c_rms(config["model_type"] == "falcon_mamba")
 
 
+def add_kimi_keys(writer, config):
+    writer.add_ssm_conv_kernel(config["linear_conv_kernel_dim"])
+    writer.add_kda_head_dim(config["linear_head_dim"])
+    writer.add_rope_dimension_count(config["qk_rope_head_dim"])
+
+
 def add_nemotron_keys(writer, config):
     sparse = "moe" in kinds(config)
     d_ff = config["moe_intermediate_size" if sparse else "intermediate_size"]
@@ -151,6 +167,8 @@ def add_keys(writer, config, architecture):
     kind = config["model_type"]
     if kind in DELTA:
         add_delta_keys(writer, config)
+    if kind == "kimi_linear":
+        add_kimi_keys(writer, config)
     if kind.startswith("lfm2"):
         writer.add_shortconv_l_cache(config["conv_L_cache"])
     if kind == "lfm2_moe":

@@ -125,6 +125,13 @@ SHAPES = {  # the first of each is the smallest
     "nemotron_h": [fields | dict(use_bias=False, time_step_min=1e-9, tie_word_embeddings=False) for fields in shapes.SHAPES["nemotron_h"]],
     "granitehybrid": [shapes.SHAPES["granitemoehybrid"][3] | dict(position_embedding_type="rope"),
                       shapes.SHAPES["granitemoehybrid"][4] | dict(mamba_proj_bias=False)],
+    # Such files have one number of heads, and one of dims that turn.
+    "kimi_linear": shapes.SHAPES["kimi_linear"][:2],
+    "mimo_v2_flash": [shapes.SHAPES["mimo_v2_flash"][0],
+                      shapes.SHAPES["mimo_v2_flash"][1] | dict(rope_parameters={
+                          "full_attention": rope(900.0, partial_rotary_factor=0.5),
+                          "sliding_attention": rope(50.0, partial_rotary_factor=0.5)}),
+                      shapes.SHAPES["mimo_v2_flash"][2]],
     "minicpm3": [latent(hidden=12, heads=2, d_ff=14, vocab=23, q_rank=11, kv_rank=10, nope=5, turning=4, value=6),
                  latent(hidden=36, heads=6, d_ff=41, layers=3, q_rank=20, kv_rank=18, nope=8, turning=6, value=6,
                         tie_word_embeddings=False, rms_norm_eps=1e-3, rope_parameters=rope(100.0))],

@@ -1,10 +1,12 @@
-// GGUF files: a host::Error, or a model that can be written.
+// GGUF files: a host::Error, or a model that can be written; the same of its next-token head.
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace fovea;
     static const fuzz::Scratch scratch("source.gguf");
-    fuzz::read_and_write({.source = scratch.holding(data, size)});
+    const std::filesystem::path source = scratch.holding(data, size);
+    fuzz::read_and_write({.source = source});
+    fuzz::read_and_write({.source = source, .mtp = true});
     return 0;
 }
 

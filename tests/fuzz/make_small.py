@@ -307,7 +307,7 @@ def gguf_tensors(shapes, type_, d_model):
         shape = [d_model if n == D_MODEL else n for n in shape]
         kind = type_ if len(shape) > 1 and shape[-1] % block[type_][0] == 0 else 0
         n_elements = math.prod(shape)
-        tensors[name + ("" if name.endswith(".bias") else ".weight")] = (
+        tensors[name + ("" if name.endswith((".bias", ".ssm_a")) else ".weight")] = (
             shape, kind, n_elements // block[kind][0] * block[kind][1])
     return tensors
 
@@ -315,7 +315,8 @@ def gguf_tensors(shapes, type_, d_model):
 def gguf_settings(architecture, d_model):
     settings = {"block_count": 1, "context_length": MAX_POSITIONS, "embedding_length": d_model,
                 "feed_forward_length": d_model, "attention.head_count": N_HEADS}
-    if architecture in ("llama", "qwen2", "qwen3", "gpt-oss", "deepseek2", "gemma-embedding"):
+    if architecture in ("llama", "qwen2", "qwen3", "gpt-oss", "deepseek2", "gemma-embedding", "glm4moe",
+                        "kimi-linear"):
         settings |= {"attention.head_count_kv": N_KV_HEADS, "attention.layer_norm_rms_epsilon": 1e-5,
                      "attention.key_length": d_model // 2, "attention.value_length": d_model // 2,
                      "rope.dimension_count": d_model // 2, "rope.freq_base": 1e4}
@@ -412,7 +413,27 @@ def make_gguf():
                               "attention.value_length_mla": 4, "rope.scaling.type": "yarn", "rope.scaling.factor": 2.0,
                               "rope.scaling.yarn_log_multiplier": 0.1}
     of_deepseek, of_split = ({f"deepseek2.{key}": value for key, value in of.items()} for of in (of_deepseek, of_split))
-    files = {"llama": (llama, 1, w, "llama3", {}), "llama_experts": (routed, 1, w, None, experts), "llama_yarn": (llama, 30, w, None, scaled),
+    glm = {name.replace("ffn_norm", "post_attention_norm"): shape for name, shape in routed.items()}
+    glm |= {"blk.0.exp_probs_b.bias": [4]}
+    glm |= {name.replace("blk.0", "blk.1"): shape for name, shape in glm.items() if name.startswith("blk.0")}
+    glm |= {"blk.1.nextn.eh_proj": [w, 2 * w]} | {f"blk.1.nextn.{x}": [w] for x in ("enorm", "hnorm", "shared_head_norm")}
+    of_glm = {"glm4moe.block_count": 2, "glm4moe.nextn_predict_layers": 1, "glm4moe.expert_count": 4,
+              "glm4moe.expert_used_count": 2}
+    kimi = {name: shape for name, shape in llama.items() if name.startswith(("token", "output", "blk.0.ffn", "blk.0.attn_norm"))}
+    kimi |= {f"blk.0.attn_{x}": [w, w] for x in ("q", "k", "v", "output")}
+    kimi |= {f"blk.0.ssm_conv1d_{x}": [1, w, 1, 3] for x in "qkv"}
+    kimi |= {f"blk.0.ssm_{x}_a": [4, w] for x in "fg"} | {f"blk.0.ssm_{x}_b": [w, 4] for x in "fg"}
+    kimi |= {"blk.0.ssm_a": [2, 1], "blk.0.ssm_beta": [2, w], "blk.0.ssm_dt.bias": [w], "blk.0.ssm_norm": [4]}
+    kimi |= {name.replace("blk.0", "blk.1"): shape for name, shape in (kimi | {"blk.0.attn_output": [w, w]}).items()
+             if name.startswith(("blk.0.ffn", "blk.0.attn_norm", "blk.0.attn_output"))}
+    kimi |= {"blk.1.attn_q": [12, w], "blk.1.attn_kv_a_mqa": [12, w], "blk.1.attn_kv_a_norm": [10],
+             "blk.1.attn_k_b": [2, 10, 4], "blk.1.attn_v_b": [2, 4, 10]}
+    of_kimi = {"block_count": 2, "attention.kv_lora_rank": 10, "attention.key_length": 12, "attention.value_length": 10,
+               "attention.key_length_mla": 6, "attention.value_length_mla": 4, "rope.dimension_count": 2,
+               "ssm.conv_kernel": 3, "kda.head_dim": 4, "attention.head_count_kv": [0, 1]}
+    of_kimi = {f"kimi-linear.{key}": value for key, value in of_kimi.items()}
+    files = {"glm4moe": (glm, 1, w, None, of_glm), "kimi-linear": (kimi, 1, w, None, of_kimi),
+             "llama": (llama, 1, w, "llama3", {}), "llama_experts": (routed, 1, w, None, experts), "llama_yarn": (llama, 30, w, None, scaled),
              "llama_linear": (llama, 0, w, "metaspace", {"llama.rope.scaling.factor": 2.0}),
              "llama_q8": (llama, 8, 32, None, {}), "llama_q4": (llama, 2, 32, None, {}),
              "qwen2": (llama | biased, 1, w, "qwen2", {}), "qwen3": (llama | normed, 1, w, None, {}),

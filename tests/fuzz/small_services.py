@@ -111,6 +111,9 @@ def make_sounds():
     write("speech_tokens", "whisper", compact(json.loads((GOLDEN / "speech/whisper_talking/generation_config.json").read_text())))
     for name in ("bart", "marian"):
         write("target_rules", name, compact(json.loads((GOLDEN / f"pairs/{name}/generation_config.json").read_text())))
+    sides = {"query": {"marker": 3, "length": 8}, "document": {"marker": 4, "length": 20}}
+    write("target_rules", "late", compact(sides | {"filler": 7, "filled_length": 8, "sees_filler": False, "skips_first": True,
+                                                   "mean": True, "skipped": [5, 9]}))
 
 
 def make_services():

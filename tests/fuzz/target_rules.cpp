@@ -1,13 +1,33 @@
 // What a file says of the texts that its decoder writes: a host::Error, or rules that begin within the vocabulary and forbid nothing
-// beyond it, whatever was written before.
+// beyond it, whatever was written before. What one says of late interaction: the same, or what is written and read again as it was.
 #include <vector>
 
+#include "host/model/late_interaction.h"
 #include "host/translate/target_filter.h"
 #include "tests/fuzz/fuzz.h"
 
+namespace {
+
+constexpr std::uint32_t kVocab = 45, kPositions = 30;
+
+void read_late(std::string_view text) {
+    using namespace fovea;
+    try {
+        const LateInteraction how = LateInteraction::read(text, kVocab, "fuzz");
+        for (const Token id : how.skipped) fuzz::promise(id < kVocab, "skipped tokens within the vocabulary");
+        for (const std::optional<Token>& id : {how.query.marker, how.document.marker, how.filler})
+            fuzz::promise(!id || *id < kVocab, "markers within the vocabulary");
+        const std::string written = how.to_json();
+        fuzz::promise(LateInteraction::read(written, kVocab, "fuzz").to_json() == written, "the same read again");
+    } catch (const host::Error&) {
+    }
+}
+
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace fovea;
-    constexpr std::uint32_t kVocab = 45, kPositions = 30;
+    read_late({reinterpret_cast<const char*>(data), size});
     try {
         const TargetRules rules = TargetRules::read({reinterpret_cast<const char*>(data), size}, kVocab, "fuzz");
         std::vector<Token> text = rules.prompt();

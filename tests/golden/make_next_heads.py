@@ -5,7 +5,7 @@ The head is that of DeepSeek-AI 2024, section 2.2, eq. 21 to 23, computed here b
 which itself runs no such head. As published models have been trained, the model's vectors are those behind its final norm.
 
 head_logits.npy: row i is behind token i + 1, which the head reads with the model's vector of token i. chain.json: tokens that the
-head says of the whole text, each read with the head's own vector of the one before. Needs torch, safetensors and transformers.
+head says of the whole text, each read with the head's own vector of the one before. model.gguf is the same as a GGUF file, whose layer behind the last is the head. Needs torch, safetensors, gguf and transformers.
 """
 import json
 import pathlib
@@ -18,6 +18,8 @@ from safetensors.torch import load_file, save_file
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "families"))
+import gguf_models  # noqa: E402
+import gguf_shapes  # noqa: E402
 import shapes  # noqa: E402
 
 FOLDER = HERE / "next_heads"
@@ -25,10 +27,10 @@ N_CHAIN = 4
 # The names of the head's own tensors: a layer's, the map, the norms of embeddings and of vectors, the final norm.
 DEEPSEEK = ("model.layers.{n}.", "eh_proj", "enorm", "hnorm", "shared_head.norm")
 QWEN = ("mtp.", "fc", "pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm")
-MODELS = {  # which shape, whose names, a prefix of the layer's, fields of a model of that layer alone
+MODELS = {  # which shape of gguf_shapes.py, whose names, a prefix of the layer's, fields of a model of that layer alone
     "deepseek_v3": (1, DEEPSEEK, "", {"first_k_dense_replace": 0}),
     "glm4_moe": (0, DEEPSEEK, "", {"first_k_dense_replace": 0}),
-    "qwen3_5_text": (2, QWEN, "layers.0.", {"layer_types": ["full_attention"]}),
+    "qwen3_5_text": (3, QWEN, "layers.0.", {"layer_types": ["full_attention"]}),
 }
 
 
@@ -39,7 +41,7 @@ def rounded(model):
 
 
 def make(name, shape, names, layer_prefix, of_layer, seed):
-    fields, folder = shapes.SHAPES[name][shape], FOLDER / name
+    fields, folder = gguf_shapes.SHAPES[name][shape], FOLDER / name
     tokens, _ = shapes.write_model(name, fields, folder, seed, torch.bfloat16)
     main = rounded(shapes.model_of(name, fields, seed)[0])
     head = rounded(shapes.model_of(name, fields | of_layer | {"num_hidden_layers": 1}, seed + 1)[0]).model
@@ -78,6 +80,7 @@ def make(name, shape, names, layer_prefix, of_layer, seed):
              for key, value in added.items()}
     save_file(load_file(folder / "model.safetensors") | added, folder / "model.safetensors", {"format": "pt"})
     (folder / "model.safetensors").chmod(0o644)
+    gguf_models.write_gguf(folder, folder / "model.gguf", narrow=True)
 
 
 shutil.rmtree(FOLDER, ignore_errors=True)

@@ -92,7 +92,8 @@ def m3():
     write(folder, cases)
 
 
-shutil.rmtree(FOLDER, ignore_errors=True)
-FOLDER.mkdir()
-splade()
-m3()
+if __name__ == "__main__":
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir()
+    splade()
+    m3()

@@ -162,6 +162,37 @@ class Vectors(unittest.TestCase):
             error = server.post("/embed_sparse", {"inputs": "a"}, want=400)["error"]
             self.assertIn("expected one that makes sparse vectors", error["message"])
 
+    def test_late_interaction_gives_vectors_of_tokens_and_scores(self):
+        for name, options in (("native", []), ("pylate", []), ("stanford", []), ("m3", ["--colbert"])):
+            golden = os.path.join(GOLDEN, "late", name)
+            with open(os.path.join(golden, "expected.json"), encoding="utf-8") as file:
+                want = json.load(file)
+            with tempfile.TemporaryDirectory() as scratch:
+                model = os.path.join(scratch, "m.fovea")
+                run_fovea("convert", golden, "-o", model, "--type", "f32", *options)
+                with Server(FOVEA, model) as server:
+                    for query, scores in zip(want["queries"], want["scores"], strict=True):
+                        answer = server.post(RERANK, {"query": query, "documents": want["documents"]})
+                        self.assertEqual(len(answer["results"]), len(scores))
+                        for one in answer["results"]:
+                            self.assertAlmostEqual(one["relevance_score"], scores[one["index"]], delta=1e-4)
+                        told = [one["relevance_score"] for one in answer["results"]]
+                        self.assertEqual(told, sorted(told, reverse=True))
+                    tei = server.post("/rerank", {"query": want["queries"][0], "texts": want["documents"]})
+                    self.assertAlmostEqual(tei[0]["score"], max(want["scores"][0]), delta=1e-4)
+                    for side, texts, vectors in (("query", "queries", "query_vectors"), (None, "documents", "document_vectors")):
+                        body = {"inputs": want[texts]} | ({"prompt_name": side} if side else {})
+                        for got, rows in zip(server.post("/embed_all", body), want[vectors], strict=True):
+                            self.assertEqual(len(got), len(rows))
+                            for row, values in zip(got, rows, strict=True):
+                                for value, expected in zip(row, values, strict=True):
+                                    self.assertAlmostEqual(value, expected, delta=1e-4)
+                    error = server.post("/embed_all", {"inputs": "a", "prompt_name": "other"}, want=400)["error"]
+                    self.assertIn("prompt_name: expected query or document", error["message"])
+        with tempfile.TemporaryDirectory() as scratch, Server(FOVEA, converted(scratch, "m")) as server:
+            error = server.post("/embed_all", {"inputs": "a"}, want=400)["error"]
+            self.assertIn("expected one of late interaction", error["message"])
+
     def test_documents_are_ranked_by_the_rerankers_scores(self):
         golden = os.path.join(GOLDEN, "encoders/bert_sequenceclassification")
         documents = ["a b", "c d e f", "b", "z z z z z z z"]

@@ -134,11 +134,30 @@ std::vector<Text> read_texts(const ClassifyOptions& options) {
     return texts;
 }
 
+/// Pairs' scores by late interaction.
+void classify_late(const ClassifyOptions& options, const host::Opened& opened, const std::vector<Text>& texts) {
+    host::TextOptions settings = options.settings();
+    settings.n_threads = options.common.n_threads;
+    settings.isa = options.common.isa_or_best();
+    const std::vector<double> scores = host::score_pairs(opened, texts, settings);
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+        if (!options.common.json) {
+            std::printf("%.6f\n", scores[i]);
+            continue;
+        }
+        Json object;
+        if (!options.texts.empty()) object = {{"text", texts[i].text}, {"pair", texts[i].pair.value_or("")}};
+        object["score"] = scores[i];
+        print_line(object);
+    }
+}
+
 void classify(ClassifyOptions& options) {
     need_model(options.model);
     settle(options.common);
     const std::vector<Text> texts = read_texts(options);
     const host::Opened opened = open_path(options.model, options.common.opening());
+    if (opened.has_late_interaction()) return classify_late(options, opened, texts);
     const Head head = head_of(opened);
     const host::TextOptions settings = options.settings();
     std::vector<TextTokens> tokens;

@@ -16,7 +16,7 @@ struct Arguments {
     CommonOptions common;
     std::string source, output, tokenizer, config, calibrate, base;
     std::vector<ScaledPath> loras;
-    bool keeps_columns = false, reranker = false, sparse = false, mtp = false;
+    bool keeps_columns = false, reranker = false, sparse = false, colbert = false, mtp = false;
     std::optional<Type> type;
     std::optional<float> bits;
     std::optional<std::uint64_t> bytes;
@@ -113,6 +113,7 @@ void convert_as_asked(Arguments& arguments) {
                            .config = arguments.config,
                            .base = arguments.base,
                            .sparse = arguments.sparse,
+                           .colbert = arguments.colbert,
                            .mtp = arguments.mtp,
                            .reranker = arguments.reranker,
                            .column_scales = !arguments.keeps_columns,
@@ -184,6 +185,8 @@ void add_convert(CLI::App& app) {
             "PATH");
         verb.flag("--mtp", o.mtp, "the next-token head (multi-token prediction) alone, a --draft of SOURCE's model");
         verb.flag("--sparse", o.sparse, "sparse vectors, by the head in SOURCE's sparse_linear.pt (bge-m3)");
+        verb.flag("--colbert", o.colbert,
+                  "vectors of tokens for late interaction, by the head in SOURCE's colbert_linear.pt (bge-m3)");
         verb.flag("--reranker", o.reranker,
                   "SOURCE scores pairs as Qwen3-Reranker does, and its folder does not say so");
         verb.input(

@@ -1,5 +1,6 @@
 // fovea encode: vectors of encoders, of decoders beside a memory, of both; of texts where the model reads ids.
 #include "fovea/host/runtime.h"
+#include "host/model/late_interaction.h"
 #include "host/model/sparse_vectors.h"
 #include "host/model/stacks.h"
 #include "host/model/texts.h"
@@ -338,11 +339,50 @@ void encode_sparse(const VectorOptions& options, const host::Opened& opened, con
     }
 }
 
+/// The same of a model of late interaction: of each text the vectors of its tokens.
+void encode_late(const VectorOptions& options, const host::Opened& opened) {
+    if (!options.tokens.empty())
+        throw UsageError("--tokens: expected a text with a model of late interaction, got ids");
+    const LateModel late(opened);
+    const bool are_queries = options.prompt_name == "query";
+    const std::optional<std::string> named =
+        are_queries || options.prompt_name == "document" ? std::nullopt : options.prompt_name;
+    const std::string before = late.prompt_of(are_queries, named);
+    std::vector<TextTokens> tokens;
+    for (const Text& text : options.text ? std::vector<Text>{{*options.text, {}}} : read_text_lines(options.texts))
+        tokens.push_back(late.tokens_of(are_queries, before, text.text, options.special));
+    note_cut(opened, tokens, late.most(are_queries));
+    TextBatches batches(opened, tokens,
+                        {options.common.n_threads, options.common.isa_or_best(), options.common.kv_type});
+    std::vector<std::vector<float>> vectors(tokens.size());
+    batches.run([&](std::size_t i, std::span<const float> rows) {
+        vectors[i] = late.vectors(are_queries, tokens[i].ids, rows);
+    });
+    const std::size_t width = late.width();
+    if (!options.output.empty()) {
+        std::vector<float> all;
+        for (const std::vector<float>& one : vectors) all.insert(all.end(), one.begin(), one.end());
+        const std::uint64_t n_rows = vectors.front().size() / width;
+        if (all.size() != vectors.size() * vectors.front().size())
+            throw host::Error("-o: expected -p, or --json, for vectors of tokens, got texts of several lengths");
+        write_npy(options.output, is_one(options) ? Shape{n_rows, width} : Shape{vectors.size(), n_rows, width}, all);
+    }
+    for (std::size_t i = 0; options.common.json && i < vectors.size(); ++i) {
+        Json rows = Json::array(), ids = Json::array();
+        for (const std::uint32_t row : late.kept(are_queries, tokens[i].ids)) ids.push_back(tokens[i].ids[row]);
+        for (auto at = vectors[i].begin(); at != vectors[i].end(); at += static_cast<std::ptrdiff_t>(width))
+            rows.push_back(std::vector<float>(at, at + static_cast<std::ptrdiff_t>(width)));
+        print_line({{"tokens", std::move(ids)}, {"vectors", std::move(rows)}});
+    }
+}
+
 /// Texts in batches: the memory is one batch's and the result's, however many there are.
 void encode_texts(const VectorOptions& options, const host::Opened& opened) {
     need_text(options);
+    const bool of_head = !options.head && options.pooling.empty();  // what the model's task makes of rows
+    if (opened.has_late_interaction() && of_head) return encode_late(options, opened);
     const std::vector<TextTokens> texts = read_texts(options, opened);
-    if (opened.makes_sparse() && !options.head && options.pooling.empty()) return encode_sparse(options, opened, texts);
+    if (opened.makes_sparse() && of_head) return encode_sparse(options, opened, texts);
     const WantedRows wanted = wanted_of(options, opened);
     TextBatches batches(opened, texts,
                         {options.common.n_threads, options.common.isa_or_best(), options.common.kv_type, wanted});
@@ -405,7 +445,7 @@ void add_encode(CLI::App& app) {
         verb.tokens(o.tokens, "ids such as 1,2,3, instead of a text");
         verb.option("--prompt-name",
                     "put the model's prompt of that name before texts (default: the one that its folder chooses; "
-                    "\"\": none)",
+                    "\"\": none); of late interaction query or document",
                     "NAME", [&o](const std::string& name) { o.prompt_name = name; });
         verb.input("--texts", o.texts, "a file of texts, a line each, or - for standard input");
         verb.input("--source", o.source.rows, "what the encoder reads: [batch, seq, d_model] or [seq, d_model]");

@@ -66,6 +66,8 @@ struct Opened : OpenedFile {
     [[nodiscard]] bool scores_pairs() const;
     /// Whether it makes sparse vectors: a weight for each token that a text calls for.
     [[nodiscard]] bool makes_sparse() const { return find_info(model, "task") == "sparse"; }
+    /// Whether it compares texts token by token: a vector for each, and scores of documents for a query by their products.
+    [[nodiscard]] bool has_late_interaction() const { return find_info(model, "task") == "late-interaction"; }
     /// Values of each vector that is made of a text: all, or the first as truncate_dim says.
     [[nodiscard]] std::uint32_t vector_width() const;
 

@@ -116,13 +116,21 @@ struct TextRows {
 [[nodiscard]] std::vector<TextRows> rows_of(const Opened& opened, std::span<const Text> texts, bool of_head,
                                             const TextOptions& options = {});
 
+/// The vectors of each text's tokens, of length 1, of a model of late interaction (Opened::has_late_interaction): of queries, or of
+/// documents. `ids` are of the tokens that have vectors. Throws host::Error.
+[[nodiscard]] std::vector<TextRows> embed_tokens(const Opened& opened, std::span<const std::string> texts,
+                                                 bool are_queries, const TextOptions& options = {});
+/// The score of each pair's second text for its first, by a reranker or by late interaction. Throws host::Error for other models.
+[[nodiscard]] std::vector<double> score_pairs(const Opened& opened, std::span<const Text> pairs,
+                                              const TextOptions& options = {});
+
 /// A document, and what a reranker says of it.
 struct Ranked {
     std::size_t index = 0;  ///< in the caller's list
     double score = 0;
 };
 /// The documents by their scores for a query, the best first, of equal ones the first. Throws host::Error, also for a model that
-/// is no reranker: a head for classes with one label (Opened::scores_pairs).
+/// is neither a reranker, a head for classes with one label (Opened::scores_pairs), nor one of late interaction.
 [[nodiscard]] std::vector<Ranked> rank(const Opened& opened, const std::string& query,
                                        std::span<const std::string> documents, const TextOptions& options = {});
 

@@ -157,6 +157,32 @@ static void test_sparse(void) {
     fovea_host_close(model);
 }
 
+static void test_late(void) {
+    const char* json = read_json("late/pylate/expected.json");
+    const char* const documents[] = {"the lamp , on .", "a b c !"};
+    double scores[2] = {0};
+    float* rows = NULL;
+    size_t n_rows = 0, width = 0;
+    fovea_host_model* model = open_golden("late/pylate");
+    CHECK(fovea_host_kind(model) == FOVEA_HOST_LATE);
+    GIVES(FOVEA_HOST_OK, fovea_host_embed_tokens(model, "a b c", 1, NULL, &rows, &n_rows, &width));
+    CHECK(n_rows == 12 && width == 8);
+    CHECK(near(rows[0], strtod(behind(json, "\"query_vectors\": [[["), NULL)));
+    fovea_host_free(rows);
+    GIVES(FOVEA_HOST_OK, fovea_host_embed_tokens(model, documents[0], 0, NULL, &rows, &n_rows, &width));
+    CHECK(n_rows == 6);  // two of its tokens are skipped
+    fovea_host_free(rows);
+    GIVES(FOVEA_HOST_OK, fovea_host_rank(model, "a b c", documents, 2, NULL, scores));
+    char* end = NULL;
+    CHECK(near(scores[0], strtod(behind(json, "\"scores\": [["), &end)) && near(scores[1], strtod(end + 2, NULL)));
+    fovea_host_close(model);
+    model = open_golden("rerankers/causal");
+    GIVES(FOVEA_HOST_OK, fovea_host_rank(model, "a b c", documents, 2, NULL, scores));
+    CHECK(scores[0] > 0 && scores[0] < 1);
+    GIVES(FOVEA_HOST_FAILED, fovea_host_embed_tokens(model, "a", 0, NULL, &rows, &n_rows, &width));
+    fovea_host_close(model);
+}
+
 static void test_findings(void) {
     fovea_host_finding* found = NULL;
     size_t n = 0;
@@ -368,6 +394,7 @@ int main(int argc, char** argv) {
     test_classes();
     test_reranker();
     test_sparse();
+    test_late();
     test_findings();
     test_translations(argv[3]);
     if (argc > 4) test_adapters(argv[4]);

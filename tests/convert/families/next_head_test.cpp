@@ -99,6 +99,31 @@ TEST_CASE("next-token heads beside torch: logits behind each token, and of token
     }
 }
 
+TEST_CASE("a GGUF file's next-token head has the bits of the folder's") {
+    for (const char* name : {"deepseek_v3", "glm4_moe", "qwen3_5_text"}) {
+        CAPTURE(name);
+        const Heads files(name);
+        const std::span<const Token> tokens = files.tokens;
+        Computing model(files.opened(false));
+        const std::vector<float> vectors = vectors_of(model, tokens, 11);
+        std::vector<float> logits[2];
+        for (const bool gguf : {false, true}) {
+            ConvertOptions options{.source = kHeads / name, .output = files.folder / "f32.fovea", .mtp = true};
+            if (gguf) options.source /= "model.gguf";
+            options.type = Type::f32;
+            convert_source(options);
+            Computing head(open_path(options.output.string()));
+            CHECK(head.stack().joins_rows);
+            CHECK(head.stack().n_layers == 1);
+            logits[gguf].resize((tokens.size() - 1) * head.stack().vocab_size);
+            Step step{{}, tokens.subspan(1), logits[gguf]};
+            step.rows = std::span(vectors).first((tokens.size() - 1) * head.stack().d_model);
+            REQUIRE(head.compute(step).ok());
+        }
+        CHECK(logits[0] == logits[1]);
+    }
+}
+
 TEST_CASE("a next-token head as draft: the text and logits of none, by fewer passes where it is right") {
     for (const char* name : {"deepseek_v3", "glm4_moe", "qwen3_5_text"}) {
         CAPTURE(name);
@@ -258,5 +283,10 @@ TEST_CASE("next-token heads: what a call, a draft and a file are refused for") {
     };
     CHECK(contains(line_of_mtp(golden_families() / "llama"),
                    "--mtp: expected a next-token head (mtp.fc or layers.2.eh_proj), got none"));
-    CHECK(contains(line_of_mtp(files.path(false)), "--mtp: expected a Hugging Face source, got another kind"));
+    CHECK(contains(line_of_mtp(files.path(false)),
+                   "--mtp: expected a Hugging Face source or a GGUF file, got another kind"));
+    CHECK(contains(line_of_mtp(fs::path(FOVEA_GOLDEN_DIR) / "families_gguf/glm4_moe/model.gguf"),
+                   "--mtp: expected a next-token head (blk.2.nextn.eh_proj), got none"));
+    CHECK(contains(line_of_mtp(fs::path(FOVEA_GOLDEN_DIR) / "encoders_gguf/modernbert/model.gguf"),
+                   "--mtp: expected a decoder with logits, got another model"));
 }
