@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "convert/open/open.h"
+#include "fovea/host/token_places.h"
 #include "host/base/text_file.h"
 #include "tools/verbs/verb.h"
 
@@ -13,7 +14,7 @@ struct IdsOptions {
     CommonOptions common;
     std::string model, file, lines;
     std::optional<std::string> text, pair, ids;
-    bool special = false, pieces = false, speed = false;
+    bool special = false, pieces = false, offsets = false, speed = false;
 };
 
 /// An id's bytes, as they stand in a text; what is no UTF-8 as "<0xE2>".
@@ -33,23 +34,28 @@ std::string piece_of(const Tokenizer& tokenizer, Token id) {
     }
 }
 
-void print_ids(const IdsOptions& options, const Tokenizer& tokenizer, const host::TokenizedPair& pair) {
+using Places = std::vector<host::TokenPlace>;
+
+void print_ids(const IdsOptions& options, const Tokenizer& tokenizer, const host::TokenizedPair& pair,
+               const Places& places) {
     const std::vector<Token>& ids = pair.tokens;
     if (options.common.json) {
         Json object{{"n_tokens", ids.size()}, {"tokens", ids}};
         if (!pair.types.empty()) object["token_types"] = pair.types;
         for (std::size_t i = 0; options.pieces && i < ids.size(); ++i)
             object["pieces"].push_back(piece_of(tokenizer, ids[i]));
+        for (const auto& [begin, end] : places) object["offsets"].push_back(Json::array({begin, end}));
         std::printf("%s\n", object.dump().c_str());
         return;
     }
+    const bool by_lines = options.pieces || options.offsets;
     for (std::size_t i = 0; i < ids.size(); ++i) {
-        if (options.pieces)
-            std::printf("%u\t%s\n", ids[i], Json(piece_of(tokenizer, ids[i])).dump().c_str());
-        else
-            std::printf("%s%u", i ? " " : "", ids[i]);
+        std::printf("%s%u", i && !by_lines ? " " : "", ids[i]);
+        if (options.offsets) std::printf("\t%zu %zu", places[i].begin, places[i].end);
+        if (options.pieces) std::printf("\t%s", Json(piece_of(tokenizer, ids[i])).dump().c_str());
+        if (by_lines) std::printf("\n");
     }
-    if (!options.pieces) std::printf("\n");
+    if (!by_lines) std::printf("\n");
 }
 
 void print_text(const IdsOptions& options, const Tokenizer& tokenizer, const std::string& list) {
@@ -113,6 +119,7 @@ void tokenize(IdsOptions& options) {
     if (n_given > 1) throw UsageError("-p, -f, --jsonl, --decode: expected one of them, got several");
     if (options.pair && !options.text && options.file.empty())
         throw UsageError("--pair: expected with -p or -f, got neither");
+    if (options.offsets && options.pair) throw UsageError("--offsets: expected one text, got --pair");
     if (options.speed && options.ids) throw UsageError("--speed: expected with -p, -f or --jsonl, got --decode");
     need_model(options.model);
     settle(options.common);
@@ -129,10 +136,17 @@ void tokenize(IdsOptions& options) {
                                    : std::vector{options.text ? *options.text : read_text_file(options.file)};
         if (options.speed) return print_speed(options, opened, texts);
         const TokenizeOptions how{.parse_special = options.special};
-        for (const std::string& text : texts)
+        for (const std::string& text : texts) {
+            if (options.offsets) {
+                const auto [tokens, places] = host::tokenize_with_places(tokenizer, text, how);
+                print_ids(options, tokenizer, {tokens, {}}, places);
+                continue;
+            }
             print_ids(options, tokenizer,
                       options.pair ? opened.tokens(text, *options.pair, how)
-                                   : host::TokenizedPair{opened.tokens(text, how), {}});
+                                   : host::TokenizedPair{opened.tokens(text, how), {}},
+                      {});
+        }
     }
 }
 
@@ -150,6 +164,7 @@ void add_tokenize(CLI::App& app) {
         verb.text("--decode", o.ids, "the text of these ids (- reads a list from each line)", "IDS");
         verb.flag("--special", o.special, "read <|name|> in the text as that special token, and show it with --decode");
         verb.flag("--pieces", o.pieces, "the bytes that each id stands for, beside it");
+        verb.flag("--offsets", o.offsets, "the characters of the text that each id stands for, beside it");
         verb.flag("--speed", o.speed, "print the CPU time that the texts take instead of their ids");
         verb.common(o.common);
     };

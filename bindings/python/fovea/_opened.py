@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, overload
 
 from . import _fovea
 from ._arguments import word
@@ -146,12 +146,25 @@ class OpenedModel:
 
     # ---- text and ids ------------------------------------------------------------------------------------------------
 
-    def tokenize(self, text: str, *, add_special: bool = True, parse_special: bool = False) -> list[int]:
+    @overload
+    def tokenize(
+        self, text: str, *, add_special: bool = ..., parse_special: bool = ..., return_offsets: Literal[False] = ...
+    ) -> list[int]: ...
+    @overload
+    def tokenize(
+        self, text: str, *, add_special: bool = ..., parse_special: bool = ..., return_offsets: Literal[True]
+    ) -> tuple[list[int], list[tuple[int, int]]]: ...
+    def tokenize(
+        self, text: str, *, add_special: bool = True, parse_special: bool = False, return_offsets: bool = False
+    ) -> list[int] | tuple[list[int], list[tuple[int, int]]]:
         """Return the ids of `text`.
 
         add_special: with the tokens that the model wants around a text. parse_special: "<|name|>" in it is that token.
+        return_offsets: with each token's place, ``text[begin:end]``, as the ``tokenizers`` package has it. A token's
+        own space counts; tokens that stand for no part of the text have (0, 0).
         """
-        return self._native.tokenize(word(text, "text"), bool(add_special), bool(parse_special))
+        options = (word(text, "text"), bool(add_special), bool(parse_special))
+        return self._native.tokenize_with_offsets(*options) if return_offsets else self._native.tokenize(*options)
 
     def detokenize(self, ids: Ids, *, show_special: bool = False) -> str:
         """Return the text that `ids` stand for; bytes that are no character come out as U+FFFD."""

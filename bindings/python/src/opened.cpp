@@ -10,6 +10,7 @@
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/interrupt.h"
 #include "fovea/host/runtime.h"
+#include "fovea/host/token_places.h"
 #include "host/grammar/grammar.h"
 #include "host/model/sampling_options.h"
 #include "host/model/text_prompts.h"
@@ -34,6 +35,21 @@ nb::list tokenize_text(const ModelHandle& handle, nb::handle text, bool add_spec
         ids = opened->ids_of(bytes, add_special, parse_special);
     }
     return ids_list(ids);
+}
+
+nb::tuple tokenize_with_offsets(const ModelHandle& handle, nb::handle text, bool add_special, bool parse_special) {
+    const SharedModel opened = handle.get();
+    const std::string_view bytes = utf8_of(text, "text");
+    host::PlacedTokens placed;
+    {
+        const WithoutGil released;
+        OpenedModel::check_length(bytes);
+        placed = host::tokenize_with_places(opened->need_tokenizer(), bytes,
+                                            {.add_special = add_special, .parse_special = parse_special});
+    }
+    nb::list places;
+    for (const host::TokenPlace& place : placed.places) places.append(nb::make_tuple(place.begin, place.end));
+    return nb::make_tuple(ids_list(placed.tokens), places);
 }
 
 nb::str detokenize(const ModelHandle& handle, nb::handle object, bool show_special) {
@@ -202,6 +218,8 @@ void bind_model(nb::module_& module) {
         .def_prop_ro("closed", &ModelHandle::closed)
         .def("facts", facts_of)
         .def("tokenize", tokenize_text, nb::arg("text"), nb::arg("add_special") = true,
+             nb::arg("parse_special") = false)
+        .def("tokenize_with_offsets", tokenize_with_offsets, nb::arg("text"), nb::arg("add_special") = true,
              nb::arg("parse_special") = false)
         .def("detokenize", detokenize, nb::arg("ids"), nb::arg("show_special") = false)
         .def("piece", piece_of, nb::arg("id"));

@@ -121,6 +121,8 @@ TEST_CASE("customs: tokenize names each token's piece, of a tokenizer without a 
     const DemoFile demo;
     CHECK(output_of({"tokenize", demo.path, "-p", "lights off", "--pieces"}) ==
           "0\t\"<|endoftext|>\"\n412\t\"lights\"\n392\t\" off\"\n");
+    CHECK(output_of({"tokenize", demo.path, "-p", "lights off", "--pieces", "--offsets"}) ==
+          "0\t0 0\t\"<|endoftext|>\"\n412\t0 6\t\"lights\"\n392\t6 10\t\" off\"\n");
     CHECK(output_of({"tokenize", demo.path, "--decode", "0 412, 392"}) == "lights off\n");
     CHECK(output_of({"tokenize", demo.path, "--decode", "0 412, 392", "--special"}) == "<|endoftext|>lights off\n");
     const std::string llama = FOVEA_GOLDEN_DIR "/tokenizer_llama2.json", text = "lights off \xc3\xa9";

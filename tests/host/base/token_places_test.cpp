@@ -1,0 +1,60 @@
+// Places of tokens against what the `tokenizers` package says of the same texts (golden/make_offsets.py).
+#include "fovea/host/token_places.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/opened_tokenizer.h"
+
+using namespace fovea;
+using namespace fovea::testing;
+using nlohmann::json;
+
+namespace {
+
+json places_of(const Tokenizer& tokenizer, const std::string& text, const TokenizeOptions& options) {
+    json places = json::array();
+    const host::PlacedTokens placed = host::tokenize_with_places(tokenizer, text, options);
+    REQUIRE(placed.places.size() == placed.tokens.size());
+    for (const host::TokenPlace& place : placed.places) places.push_back(json::array({place.begin, place.end}));
+    return places;
+}
+
+}  // namespace
+
+TEST_CASE("token places: those of the tokenizers package, for every kind of tokenizer") {
+    const json golden = json::parse(std::ifstream(FOVEA_GOLDEN_DIR "/tokenizer_offsets.json"));
+    const auto texts = golden.at("texts").get<std::vector<std::string>>();
+    REQUIRE(golden.size() > 20);
+    for (const auto& [name, wanted] : golden.items()) {
+        if (name == "texts") continue;
+        CAPTURE(name);
+        const OpenedTokenizer opened(golden_text(name + ".json"));
+        REQUIRE(wanted.size() == texts.size());
+        for (std::size_t i = 0; i < texts.size(); ++i) {
+            CAPTURE(texts[i]);
+            CHECK(places_of(opened.tokenizer(), texts[i], {.add_special = false}) == wanted[i]);
+        }
+    }
+}
+
+TEST_CASE("token places: what a template adds stands for nothing, special tokens for their names") {
+    const OpenedTokenizer bert(golden_text("tokenizer_bert.json"));
+    CHECK(places_of(bert.tokenizer(), "The lamp", {}).front() == json::array({0, 0}));
+    CHECK(places_of(bert.tokenizer(), "The lamp", {}).back() == json::array({0, 0}));
+    const json places = places_of(bert.tokenizer(), "a [SEP] b", {.add_special = false, .parse_special = true});
+    CHECK(places == json::array({{0, 1}, {2, 7}, {8, 9}}));
+    CHECK(places_of(bert.tokenizer(), "", {.add_special = false}).empty());
+}
+
+TEST_CASE("token places: any bytes") {
+    for (const char* kind : {"bert", "llama2", "gpt2", "t5_small"}) {
+        const OpenedTokenizer opened(golden_text(std::string("tokenizer_") + kind + ".json"));
+        const std::string text = "a\xff\xc3 b\xe2\x82 \xf0\x9f lamp\xcc\x81";
+        const host::PlacedTokens placed = host::tokenize_with_places(opened.tokenizer(), text);
+        for (const host::TokenPlace& place : placed.places)
+            CHECK((place.begin <= place.end && place.end <= text.size()));
+    }
+}
