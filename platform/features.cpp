@@ -9,6 +9,8 @@
 #include <cpuid.h>
 #elif defined(__linux__) && (defined(__aarch64__) || defined(__arm__))
 #include <sys/auxv.h>
+#elif defined(__wasm_relaxed_simd__)
+#include <wasm_simd128.h>
 #endif
 #if defined(__linux__) && defined(__x86_64__)
 #include <sys/syscall.h>
@@ -84,6 +86,16 @@ CpuFeatures ask() noexcept {
     // The kernels keep floats in VFP registers and need its fused multiply-add: NEON alone (Cortex-A8, A9) won't do.
     const bool neon = bit(has, 12) && bit(has, 16);
     return {.neon = neon, .dotprod = neon && bit(has, 24), .i8mm = neon && bit(has, 27)};
+}
+
+#elif defined(__wasm_relaxed_simd__)
+
+/// relaxed_madd rounds once on some machines and twice on others, on each always alike. (1 + 2⁻¹²)² − (1 + 2⁻¹¹) is 2⁻²⁴, and 0 if
+/// rounded twice.
+CpuFeatures ask() noexcept {
+    volatile float factor = 1.0f + 0x1p-12f;  // not for the compiler to compute
+    const v128_t x = wasm_f32x4_splat(factor), less = wasm_f32x4_const_splat(-1.0f - 0x1p-11f);
+    return {.fma = wasm_f32x4_extract_lane(wasm_f32x4_relaxed_madd(x, x, less), 0) == 0x1p-24f};
 }
 
 #else

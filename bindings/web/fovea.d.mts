@@ -1,8 +1,11 @@
 /** A refusal, in one line: what was expected, and what was got. */
 export class FoveaError extends Error {}
 
-/** Whether this engine has SIMD128. The module with it is two to seven times as fast; the results are the same in every bit. */
-export const hasSimd: boolean;
+/** The package's modules, by what they use: relaxed SIMD with a fused multiply-add, SIMD128, neither. */
+export type ModuleName = 'relaxed' | 'simd128' | 'scalar';
+
+/** Those that this engine can run, the fastest first. The results are the same in every bit. */
+export const modules: readonly ModuleName[];
 
 /** A path (Node.js), a URL, or bytes of a .fovea file, which `fovea convert` makes. */
 export type Source = string | URL | ArrayBuffer | ArrayBufferView | Blob | Response | ReadableStream<Uint8Array> |
@@ -22,9 +25,9 @@ export interface LoadOptions {
   batch?: number;
   /** How keys and values are cached ["f32"]. */
   cacheType?: 'f32' | 'f16' | 'q8' | 'q4';
-  /** The module with SIMD128 or the one without [what the engine has]. */
-  simd?: boolean;
-  /** Kernels: "simd128" or "scalar" [the best]. */
+  /** The module [the first of `modules`]. */
+  module?: ModuleName;
+  /** Kernels: "relaxed_simd", "simd128" or "scalar", which every module has [the module's best]. */
   isa?: string;
 }
 
@@ -52,6 +55,8 @@ export interface Info {
   readonly numericsVersion: number;
   /** Tokens that this model's memory has room for. */
   readonly contextLength: number;
+  /** Bytes of the arena: all that the model needs beside its file. */
+  readonly arenaBytes: number;
   readonly isa: string;
   readonly version: string;
 }

@@ -19,8 +19,27 @@ const kTurnMs = 12;                      // after which other work of the thread
 // ---- modules -------------------------------------------------------------------------------------------------------
 
 /// Whether this engine has SIMD128: it validates a module of one function with i8x16.splat.
-export const hasSimd = WebAssembly.validate(new Uint8Array(
-    [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 8, 1, 6, 0, 65, 0, 253, 15, 11]));
+const hasSimd = () => WebAssembly.validate(Uint8Array.of(
+    0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 8, 1, 6, 0, 65, 0, 253, 15, 11));
+
+/// Whether it has relaxed SIMD, whose f32x4.relaxed_madd rounds once on some machines and twice on others, on each always alike. Only
+/// once gives the same bits as elsewhere. (1 + 2⁻¹²)² − (1 + 2⁻¹¹) is 2⁻²⁴, and 0 if rounded twice. Node.js 20 has the
+/// instructions behind a flag, and products of bytes that are wrong.
+function hasFusedSimd() {
+  const splat = (x) => [67, ...new Uint8Array(Float32Array.of(x).buffer), 253, 19], factor = splat(1 + 2 ** -12);
+  const code = [0, ...factor, ...factor, ...splat(-1 - 2 ** -11), 253, 133, 2, 253, 31, 0, 11];  // madd, lane 0
+  const bytes = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 125, 3, 2, 1, 0, 7, 5, 1, 1, 102, 0, 0,
+                              10, code.length + 2, 1, code.length, ...code);
+  if (isNode && parseInt(process.versions.node) < 22) return false;
+  try {
+    return WebAssembly.validate(bytes) && new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports.f() === 2 ** -24;
+  } catch {
+    return false;
+  }
+}
+
+/// The package's modules that this engine can run, the fastest first.
+export const modules = Object.freeze([hasFusedSimd() && 'relaxed', hasSimd() && 'simd128', 'scalar'].filter(Boolean));
 
 async function compile(name) {
   const url = new URL(name, import.meta.url);
@@ -30,18 +49,18 @@ async function compile(name) {
   return WebAssembly.compile(await response.arrayBuffer());
 }
 
-const modules = {};  // promises, by file name
-const idle = {};     // an instance that no model has, by file name: its memory cannot shrink, but serves the next model
+const compiled = {};  // promises, by module
+const idle = {};      // an instance that no model has, by module: its memory cannot shrink, but serves the next model
 
-async function take(simd) {
-  const name = simd ? 'fovea-simd128.wasm' : 'fovea.wasm';
-  modules[name] ??= compile(name).catch((error) => {
-    delete modules[name];
+async function take(name) {
+  if (!modules.includes(name)) throw new FoveaError(`module: expected one of ${modules.join(', ')}, got ${name}`);
+  compiled[name] ??= compile(`fovea-${name}.wasm`).catch((error) => {
+    delete compiled[name];
     throw error;
   });
   const kept = idle[name];
   delete idle[name];
-  return kept ?? {name, exports: (await WebAssembly.instantiate(await modules[name])).exports};
+  return kept ?? {name, exports: (await WebAssembly.instantiate(await compiled[name])).exports};
 }
 
 /// Lets timers and events have their turn.
@@ -64,10 +83,10 @@ export class Model {
   info;
 
   static async load(source, options = {}) {
-    const {simd = hasSimd, signal} = options;
+    const {module = modules[0], signal} = options;
     signal?.throwIfAborted();
     const model = new Model();
-    model.#instance = await take(simd);
+    model.#instance = await take(module);
     model.#wasm = model.#instance.exports;
     try {
       await model.#open(source, options);
@@ -116,6 +135,7 @@ export class Model {
     facts.hasTokenizer = Boolean(facts.hasTokenizer);
     facts.bos = facts.bos === kNoToken ? null : facts.bos;
     facts.contextLength = wasm.max_positions() >>> 0;
+    facts.arenaBytes = wasm.arena_bytes();
     facts.isa = this.#line(wasm.isa());
     facts.version = this.#line(wasm.version());
     this.info = Object.freeze(facts);

@@ -407,7 +407,18 @@ struct Kernels {
 extern const Kernels kernels_scalar;
 
 /// Instruction sets beside scalar.
-enum class Isa : std::uint8_t { avx2, avxvnni, avx512, avx512vnni, amx, neon, neon_dotprod, neon_i8mm, simd128 };
+enum class Isa : std::uint8_t {
+    avx2,
+    avxvnni,
+    avx512,
+    avx512vnni,
+    amx,
+    neon,
+    neon_dotprod,
+    neon_i8mm,
+    simd128,
+    relaxed_simd
+};
 
 /// What the files of engine/kernels/isa/ define for one instruction set, each compiled with its flags. select.cpp makes tables of
 /// them: sets that differ only in integer products share their floats.

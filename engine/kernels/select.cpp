@@ -16,6 +16,8 @@ const FloatKernels FloatsOf<Isa::neon>::kernels;
 template<>
 const FloatKernels FloatsOf<Isa::simd128>::kernels;
 template<>
+const FloatKernels FloatsOf<Isa::relaxed_simd>::kernels;
+template<>
 const TileKernels TilesOf<Isa::amx>::kernels;
 
 namespace {
@@ -58,7 +60,8 @@ constexpr Set kSets[] = {
     {"neon", Isa::neon, Isa::neon, false, {.neon = true}},
     {"neon_dotprod", Isa::neon, Isa::neon_dotprod, false, {.neon = true, .dotprod = true}},
     {"neon_i8mm", Isa::neon, Isa::neon_i8mm, false, {.neon = true, .dotprod = true, .i8mm = true}},
-    {"simd128", Isa::simd128, Isa::simd128, false, {}}};  // a machine without it refuses the whole module
+    {"simd128", Isa::simd128, Isa::simd128, false, {}},  // a machine without it refuses the whole module
+    {"relaxed_simd", Isa::relaxed_simd, Isa::relaxed_simd, false, {.fma = true}}};
 
 template<Isa kIsa>
 constexpr Kernels make_table() {

@@ -1,6 +1,5 @@
 // What each token of an answer and its conversation looks at, for one layer and head: a picture of all weights, and the tokens
 // coloured by what the chosen one gives them.
-import { askJson } from "./client.js";
 import { element } from "./markdown.js";
 
 // A token's text as something to read: spaces and line breaks show.
@@ -26,8 +25,8 @@ function draw(canvas, rows, chosen) {
   return cell;
 }
 
-/** The section for `asked`: {model, messages, answer}. */
-export function attentionOf(asked) {
+/** The section of a text whose weights `ask` gives: ({layer, head: null for the mean}) => a promise of {tokens, weights: a row of each, as long as what it sees, n_prompt_tokens, n_layers, n_heads}. */
+export function attentionOf(ask) {
   const layers = element("select", { className: "layer" }), heads = element("select", { className: "head" });
   const map = element("canvas", { className: "map", role: "img" }), tokens = element("div", { className: "tokens" });
   map.ariaLabel = "All weights: a row for each token that looks, a column for each that is looked at";
@@ -47,11 +46,11 @@ export function attentionOf(asked) {
       button.style.setProperty("--share", ((row[i] || 0) / most).toFixed(3));
       button.setAttribute("aria-pressed", String(i === query));
       button.tabIndex = i === query ? 0 : -1;
-      button.title = i > query ? "later than the token" : percent(row[i]);
+      button.title = i in row ? percent(row[i]) : "later than the token";
     }
     const name = (i) => `\u201c${readable(seen.tokens[i])}\u201d`;
     const order = row.map((weight, i) => [weight, i]).sort((a, b) => b[0] - a[0]).slice(0, 5);
-    if (key >= 0 && key <= query) order.unshift([row[key], key]);
+    if (key in row) order.unshift([row[key], key]);
     looks.textContent = `${name(query)} looks at ` + order.map(([weight, i]) => `${name(i)} ${percent(weight)}`).join(", ");
     cell = draw(map, seen.weights, query);
     if (focus) tokens.children[query].focus();
@@ -70,7 +69,7 @@ export function attentionOf(asked) {
     looks.textContent = "\u2026";
     const first = !seen, head = heads.value === "" || heads.value === "mean" ? null : Number(heads.value);
     try {
-      seen = await askJson("v1/attention", { ...asked, layer: Number(layers.value) || 0, head });
+      seen = await ask({ layer: Number(layers.value) || 0, head });
     } catch (error) {
       looks.textContent = error.message;
       return;

@@ -1,5 +1,6 @@
 // One message of a conversation: its text, what its answer cost, and what can be done with it.
 import { attentionOf } from "./attention.js";
+import { askJson } from "./client.js";
 import { codeBlock, copyButton, element, markdownIn } from "./markdown.js";
 import { path, versions } from "./store.js";
 
@@ -85,7 +86,7 @@ function attentionButton(view, asked) {
   let section = null;
   const made = button("Attention", () => {
     if (section) section.remove();
-    section = section ? null : attentionOf(asked);
+    section = section ? null : attentionOf((which) => askJson("v1/attention", { ...asked, ...which }));
     if (section) view.article.append(section);
     made.setAttribute("aria-expanded", String(section !== null));
   });

@@ -31,7 +31,7 @@ TOUCHED = {
     "DistanceTensors|FOVEA_DISTANCE_TENSORS": "engine/format/roles.inc engine/model/layers.h engine/pass/parts.inc"
     " engine/blocks/distances.cpp",
     "add_tokenize[^r]": "tools/verbs/verbs.h tools/verbs/tokenize.cpp",
-    r"isa\(avxvnni|Isa.*avxvnni": "CMakeLists.txt engine/kernels/kernels.h engine/kernels/select.cpp",
+    r"isa\(avxvnni|Isa.*avxvnni|\n    avxvnni,": "CMakeLists.txt engine/kernels/kernels.h engine/kernels/select.cpp",
     "top_p": "include/fovea/sampler.h include/fovea/sampler_options.inc include/fovea/fovea.h engine/text/sampler.cpp"
     " bindings/python/fovea/_options.py",
     r"endpoints::rerank|post, rerank": "serve/api/endpoints.inc serve/api/rerank.cpp",

@@ -1,9 +1,9 @@
-// The committed hashes of logits, by both modules of the package: every type of weights and every family. FOVEA is the command line
+// The committed hashes of logits, by each module of the package: every type of weights and every family. FOVEA is the command line
 // that converts and whose texts, vectors and tokens are the wanted ones; PACKAGE the built package's folder.
 import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
 import {test} from 'node:test';
-import {hashOf, load, modelOf, root} from './package.mjs';
+import {hashOf, isaOf, load, modelOf, modules, root} from './package.mjs';
 
 const kPrompt = 'turn on the garden dehumidifier\n', kTokens = 80;
 const [first, ...lines] = readFileSync(`${root}/tests/golden/logit_hashes.txt`, 'utf8').trim().split('\n');
@@ -15,12 +15,12 @@ function tokensOf(model) {
   return Uint32Array.from({length: n}, (_, i) => i * 7919 % model.info.vocabSize);
 }
 
-for (const simd of [false, true])
+for (const module of modules)
   for (const line of lines) {
     const [name, wanted] = line.split(' ');
-    test(`${simd ? 'simd128' : 'scalar'}: ${name}`, async () => {
-      const model = await load(modelOf(name), {simd});
-      assert.equal(model.info.isa, simd ? 'simd128' : 'scalar');
+    test(`${module}: ${name}`, async () => {
+      const model = await load(modelOf(name), {module});
+      assert.equal(model.info.isa, isaOf[module]);
       assert.equal(first, `numerics_version ${model.info.numericsVersion}`);
       const tokens = tokensOf(model);
       for (const piece of [tokens.length, 7, 1]) assert.equal(hashOf(model.logits(tokens, {piece})), wanted);

@@ -1,9 +1,10 @@
 // The npm package as programs use it, beside the command line: texts, vectors, forms, conversations, sources, cancelling, memory.
 import assert from 'node:assert/strict';
 import {mkdirSync, readFileSync, writeFileSync} from 'node:fs';
+import {spawnSync} from 'node:child_process';
 import {pathToFileURL} from 'node:url';
 import {test} from 'node:test';
-import {demo, fovea, FoveaError, hasSimd, load, modelOf, models, root} from './package.mjs';
+import {demo, folder, fovea, FoveaError, isaOf, load, modelOf, models, modules, root} from './package.mjs';
 
 const kCommands = ['turn on the garden dehumidifier', 'open the fridge and play chess', 'write a poem about the sea', 'größer 🙂'];
 const bytes = readFileSync(demo);
@@ -30,11 +31,10 @@ function chatModel() {
   return path;
 }
 
-for (const simd of [false, true]) {
-  const name = simd ? 'simd128' : 'scalar';
+for (const module of modules) {
 
-  test(`${name}: the command line's texts and tokens`, async () => {
-    const model = await load(demo, {simd});
+  test(`${module}: the command line's texts and tokens`, async () => {
+    const model = await load(demo, {module});
     for (const command of kCommands) {
       assert.equal((await model.complete(command)).text, answer(demo, '-p', command));
       const sampled = {temperature: 1.1, topK: 40, topP: 0.95, seed: 7, repeatPenalty: 1.1, maxTokens: 40};
@@ -46,8 +46,8 @@ for (const simd of [false, true]) {
     model.close();
   });
 
-  test(`${name}: the command line's vectors and attention weights`, async () => {
-    const model = await load(modelOf('encoders/bert_sentence'), {simd}), texts = ['The lamp is on.', 'The kitchen', 'a'];
+  test(`${module}: the command line's vectors and attention weights`, async () => {
+    const model = await load(modelOf('encoders/bert_sentence'), {module}), texts = ['The lamp is on.', 'The kitchen', 'a'];
     const path = `${models}/texts.npy`, list = `${models}/texts.txt`;
     writeFileSync(list, texts.join('\n'));
     fovea('encode', modelOf('encoders/bert_sentence'), '--texts', list, '-o', path);
@@ -59,7 +59,7 @@ for (const simd of [false, true]) {
     assert.deepEqual([...weights.weights], [...floatsOf(path)]);
     assert.equal(weights.weights.length, weights.shape.reduce((a, b) => a * b));
     model.close();
-    const text = await load(demo, {simd});
+    const text = await load(demo, {module});
     const {weights: mean} = text.attention(kCommands[0], {layer: 2, perHead: false});
     fovea('run', demo, '-p', kCommands[0], '-n', '1', '--weights', path, '--layer', '2');
     const wanted = floatsOf(path), width = Math.sqrt(wanted.length), rows = Math.sqrt(mean.length);
@@ -68,10 +68,10 @@ for (const simd of [false, true]) {
     text.close();
   });
 
-  test(`${name}: answers of a form`, async () => {
+  test(`${module}: answers of a form`, async () => {
     const schema = `${root}/examples/home_commands.schema.json`, path = `${models}/home.form`;
     fovea('grammar', demo, '--json-schema', schema, '--compact', '-o', path);
-    const model = await load(demo, {simd}), form = readFileSync(path);
+    const model = await load(demo, {module}), form = readFileSync(path);
     for (const command of kCommands) {
       const {text} = await model.complete(command, {form});
       assert.equal(text, answer(demo, '-p', command, '--json-schema', schema, '--compact'));
@@ -82,8 +82,8 @@ for (const simd of [false, true]) {
     model.close();
   });
 
-  test(`${name}: conversations`, async () => {
-    const path = chatModel(), model = await load(path, {simd, maxPositions: 256}), messages = [{role: 'user', content: 'hello there'}];
+  test(`${module}: conversations`, async () => {
+    const path = chatModel(), model = await load(path, {module, maxPositions: 256}), messages = [{role: 'user', content: 'hello there'}];
     const prompt = await model.renderChat(messages);
     assert.equal(prompt, '<|im_start|>user\nhello there<|im_end|>\n<|im_start|>assistant\n<think>\n');
     const {text} = await model.answer(messages, {maxTokens: 12, showSpecial: true});
@@ -214,8 +214,28 @@ test('a thousand loads take no more memory than one', async () => {
   assert.ok(grown < 16 << 20, `expected at most 16 MB more, got ${grown >> 20}`);
 });
 
-test('the two modules are what the engine can run', () => {
-  assert.equal(hasSimd, true);  // of Node.js
+test('modules are what the engine can run', () => {
+  const fuses = Number(process.versions.node.split('.')[0]) >= 22 &&
+    (process.arch === 'arm64' || /^flags.* fma /m.test(readFileSync('/proc/cpuinfo', 'utf8')));
+  assert.deepEqual(modules, [...(fuses ? ['relaxed'] : []), 'simd128', 'scalar']);
+});
+
+// V8 then rounds a relaxed multiply-add twice.
+test('without a fused multiply-add', {skip: (process.arch !== 'x64' || !modules.includes('relaxed')) && 'expected x86-64 and Node.js 22'}, () => {
+  const program = `const {load, modules} = await import('${folder}/fovea.mjs'), model = await load('${demo}');
+    const {text} = await model.complete('${kCommands[0]}'), bytes = fs.readFileSync('${folder}/fovea-relaxed.wasm');
+    const {exports} = new WebAssembly.Instance(new WebAssembly.Module(bytes)), file = fs.readFileSync('${demo}');
+    exports.forget_model();
+    const at = exports.take_memory(file.length);
+    new Uint8Array(exports.memory.buffer).set(file, at);
+    const failed = exports.open_model(at, file.length, 0) || exports.make_runtime(0, 0, 0, 0), memory = Buffer.from(exports.memory.buffer);
+    console.log(JSON.stringify({modules, text, failed, isa: memory.toString('latin1', exports.isa()).split('\\0')[0]}));`;
+  const node = spawnSync(process.execPath, ['--no-enable-fma3', '--input-type=module', '-e', program], {encoding: 'utf8'});
+  assert.deepEqual(JSON.parse(node.stdout), {
+    modules: ['simd128', 'scalar'], text: answer(demo, '-p', kCommands[0]), failed: 0, isa: 'scalar'}, node.stderr);
+});
+
+test('every sampling option is declared', () => {
   const types = `${root}/bindings/web/fovea.d.mts`, declared = readFileSync(types, 'utf8');
   for (const option of readFileSync(`${root}/include/fovea/sampler_options.inc`, 'utf8').matchAll(/^FOVEA_SAMPLER_\w+\((\w+)/gm)) {
     const name = option[1].replace(/_([a-z])/g, (_, letter) => letter.toUpperCase());

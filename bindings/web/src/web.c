@@ -20,6 +20,7 @@ static fovea_generator* generator;  // of such a model
 static fovea_workspace* workspace;  // the session's, or that of an encoder
 static fovea_step step;             // of the text under way; tokens are the rest of them
 static int step_begun;
+static uint64_t n_arena_bytes;  // of the arenas, all together
 static fovea_piece piece;
 static fovea_sampler sampler;
 static fovea_more_samplers more;
@@ -108,9 +109,11 @@ int EXPORT(make_runtime)(uint32_t max_positions, uint32_t max_batch, uint32_t kv
                             .isa = isa_name};
     fovea_plan plan = {.struct_size = sizeof plan};
     void* arena;
-    if (info.kind != FOVEA_LOGITS)
-        return failed(fovea_plan_workspace(model, &limits, &plan)) || take(plan.arena_bytes, &arena) ||
-               failed(fovea_make_workspace(model, &limits, arena, (size_t)plan.arena_bytes, &workspace));
+    if (info.kind != FOVEA_LOGITS) {
+        if (failed(fovea_plan_workspace(model, &limits, &plan)) || take(plan.arena_bytes, &arena)) return 1;
+        n_arena_bytes = plan.arena_bytes;
+        return failed(fovea_make_workspace(model, &limits, arena, (size_t)plan.arena_bytes, &workspace));
+    }
     if (failed(fovea_plan_session(model, &limits, &plan)) || take(plan.arena_bytes, &arena) ||
         failed(fovea_make_session_of(model, &limits, arena, (size_t)plan.arena_bytes, &session)))
         return 1;
@@ -120,11 +123,13 @@ int EXPORT(make_runtime)(uint32_t max_positions, uint32_t max_batch, uint32_t kv
     const fovea_generator_limits texts = {.struct_size = sizeof texts, .max_tokens = plan.max_positions};
     fovea_generator_plan texts_plan = {.struct_size = sizeof texts_plan};
     const fovea_cache cache = fovea_session_cache(session);
-    return failed(fovea_plan_generator(model, &texts, &texts_plan)) || take(texts_plan.arena_bytes, &arena) ||
-           failed(fovea_make_generator(model, &cache, &texts, arena, (size_t)texts_plan.arena_bytes, &generator));
+    if (failed(fovea_plan_generator(model, &texts, &texts_plan)) || take(texts_plan.arena_bytes, &arena)) return 1;
+    n_arena_bytes = plan.arena_bytes + texts_plan.arena_bytes;
+    return failed(fovea_make_generator(model, &cache, &texts, arena, (size_t)texts_plan.arena_bytes, &generator));
 }
 uint32_t EXPORT(max_positions)(void) { return limits.max_positions; }
 uint32_t EXPORT(max_batch)(void) { return limits.max_batch; }
+double EXPORT(arena_bytes)(void) { return (double)n_arena_bytes; }
 
 // ---- text ----------------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
-// F32x16 in four v128 of WebAssembly; see lanes.h for what each operation means. SIMD128 has no fused multiply-add (that of
-// relaxed SIMD may round twice), so fma goes through double precision, as scalar's does without an instruction.
+// F32x16 in four v128 of WebAssembly; see lanes.h for what each operation means. SIMD128 has no fused multiply-add, so fma goes through
+// double precision, as scalar's does without an instruction. Relaxed SIMD has one that may round twice: detect_features finds out, and
+// the kernels are used on engines that round once.
 #pragma once
 #include <wasm_simd128.h>
 
@@ -99,6 +100,16 @@ FOVEA_LANES F32x16 sqrt(F32x16 a) {
 
 // ---- fma -----------------------------------------------------------------------------------------------------------
 
+#if defined(__wasm_relaxed_simd__)
+
+FOVEA_LANES F32x16 fma(F32x16 a, F32x16 b, F32x16 c) {
+    return each(
+        [](Floats4 x, Floats4 y, Floats4 z) { return as_floats(wasm_f32x4_relaxed_madd(v128(x), v128(y), v128(z))); },
+        a, b, c);
+}
+
+#else
+
 using Doubles2 = double __attribute__((vector_size(16)));
 struct Doubles4 {
     Doubles2 low, high;
@@ -145,6 +156,9 @@ FOVEA_LANES F32x16 fma(F32x16 a, F32x16 b, F32x16 c) {
         return rounded;
     return each([](Floats4 x, Floats4 y, Floats4 z) { return fma_to_odd(x, y, z); }, a, b, c);
 }
+
+#endif
+
 FOVEA_LANES F32x16 fma(float x, F32x16 b, F32x16 c) { return fma(splat(x), b, c); }
 
 FOVEA_LANES Mask16 operator>(F32x16 a, F32x16 b) {

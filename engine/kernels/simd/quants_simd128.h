@@ -1,6 +1,4 @@
-// Integer products with WebAssembly's SIMD128; see quants.h. i32x4.dot_i16x8_s multiplies int16 by twos, so a cell's even
-// columns and its odd ones are taken as int16, each times 256: shifting and masking cost as little as widening, and a row's
-// sum stays in one lane. |sum|·256 of a broad group is at most 2^29.
+// Integer products with WebAssembly's SIMD128, or with relaxed SIMD; see quants.h.
 #pragma once
 #include "engine/kernels/lanes/lanes.h"
 
@@ -19,8 +17,6 @@ struct QuantTiling {
 struct Bytes {
     v128_t q[4];
 };
-using Dot = Bytes;  // sixteen int32 sums, times 256
-
 template<class F, class... B>
 FOVEA_LANES Bytes each_quarter(F f, B... x) {
     return {f(x.q[0]...), f(x.q[1]...), f(x.q[2]...), f(x.q[3]...)};
@@ -72,6 +68,45 @@ FOVEA_LANES void store_bytes(U32x16 x, std::byte* p) {
     wasm_v128_store(p, wasm_u8x16_narrow_i16x8(narrow(0), narrow(2)));
 }
 
+#if defined(__wasm_relaxed_simd__)
+
+/// Whether cells of that type hold numbers of five bits at most, without a sign.
+template<Type kType>
+inline constexpr bool kUnsignedCells = format_of(kType).bits <= 5 && !format_of(kType).codebook &&
+                                       (format_of(kType).minima || has_packed_zero(kType));
+
+struct Dot {
+    v128_t q[4];   // sixteen int32 sums
+    v128_t signs;  // of signed cells: Σ|x|·s, which is to be taken from each
+};
+/// i32x4.relaxed_dot_i8x16_i7x16_add is exact if the second bytes are in [0, 127]. Unsigned cells are. Signed ones change places with an
+/// operand's quants: x·w = |x|·(w ^ s) − |x|·s, with s = −1 if x is negative, else 0. |x| <= 127, so two products fit int16.
+template<Type kType>
+FOVEA_LANES Dot add_products(Dot sum, Bytes cell, const std::byte* x) {
+    const v128_t four = wasm_v128_load32_splat(x);
+    const auto add = [](v128_t s, v128_t any, v128_t small) {
+        return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(any, small, s);
+    };
+    if constexpr (kUnsignedCells<kType>) {
+        for (int i = 0; i < 4; ++i) sum.q[i] = add(sum.q[i], four, cell.q[i]);
+    } else {
+        const v128_t size = wasm_i8x16_abs(four), sign = wasm_i8x16_lt(four, wasm_i8x16_const_splat(0));
+        for (int i = 0; i < 4; ++i) sum.q[i] = add(sum.q[i], wasm_v128_xor(cell.q[i], sign), size);
+        sum.signs = add(sum.signs, sign, size);
+    }
+    return sum;
+}
+/// The sums of rows 4i to 4i + 3.
+template<Type kType>
+FOVEA_LANES v128_t whole(const Dot& dot, int i) {
+    return kUnsignedCells<kType> ? dot.q[i] : wasm_i32x4_sub(dot.q[i], dot.signs);
+}
+
+#else
+
+using Dot = Bytes;  // sixteen int32 sums, times 256
+/// i32x4.dot_i16x8_s multiplies int16 by twos, so a cell's even columns and its odd ones are taken as int16, each times 256: shifting
+/// and masking cost as little as widening, and a row's sum stays in one lane. |sum|·256 of a broad group is at most 2^29.
 template<Type>
 FOVEA_LANES Dot add_products(Dot sum, Bytes cell, const std::byte* x) {
     const v128_t four = wasm_v128_load32_splat(x);
@@ -84,6 +119,13 @@ FOVEA_LANES Dot add_products(Dot sum, Bytes cell, const std::byte* x) {
         },
         sum, cell);
 }
+template<Type>
+FOVEA_LANES v128_t whole(const Dot& dot, int i) {
+    return wasm_i32x4_shr(dot.q[i], 8);
+}
+
+#endif
+
 FOVEA_LANES void keep(Dot&) {}
 template<Type kType, std::uint32_t kRows>
 using Starts = typename StartsOf<kType, kRows>::Found;
@@ -92,13 +134,13 @@ FOVEA_LANES Dot begin_sum(const std::byte*) {
     return {};
 }
 template<Type kType>
-FOVEA_LANES F32x16 end_sum(Dot dot, const std::byte* start) {
+FOVEA_LANES F32x16 end_sum(const Dot& dot, const std::byte* start) {
     v128_t first = wasm_i32x4_const_splat(0);
     if constexpr (has_packed_zero(kType)) first = wasm_i32x4_splat(word(start) * (format_of(kType).zero / 8));
-    const auto number = [=](v128_t sum) {
-        return (Floats4)wasm_f32x4_convert_i32x4(wasm_i32x4_add(wasm_i32x4_shr(sum, 8), first));
+    const auto number = [&](int i) {
+        return (Floats4)wasm_f32x4_convert_i32x4(wasm_i32x4_add(whole<kType>(dot, i), first));
     };
-    return {number(dot.q[0]), number(dot.q[1]), number(dot.q[2]), number(dot.q[3])};
+    return {number(0), number(1), number(2), number(3)};
 }
 
 }  // namespace

@@ -1,0 +1,71 @@
+// Vectors beside transformers.js, in turns on one page of Chromium, one thread each: node transformers.mjs FOLDER MODEL FOVEA [DTYPE [TURNS]].
+// FOLDER is where npm put @huggingface/transformers@4, puppeteer-core@24, @sparticuz/chromium@147 and axe-core@4; MODEL a folder with
+// config.json, tokenizer.json and onnx/model.onnx (DTYPE q8: onnx/model_quantized.onnx); FOVEA that model's file.
+import {createReadStream, existsSync, statSync} from 'node:fs';
+import http from 'node:http';
+import {resolve} from 'node:path';
+import {openBrowser} from '../support/browser.mjs';
+import {folder as built} from './package.mjs';
+
+const [folder, model, fovea, dtype = 'fp32', turns = 7] = process.argv.slice(2);
+const kTypes = {js: 'text/javascript', mjs: 'text/javascript', wasm: 'application/wasm', json: 'application/json'};
+const packages = `${resolve(folder)}/node_modules`;
+const places = {'/transformers/': `${packages}/@huggingface/transformers/dist/`, '/ort/': `${packages}/onnxruntime-web/dist/`,
+  '/models/it/': `${resolve(model)}/`, '/fovea/': `${built}/`, '/model.fovea': fovea};
+
+const server = http.createServer((request, response) => {
+  const url = new URL(request.url, 'http://a').pathname, place = Object.keys(places).find((start) => url.startsWith(start));
+  response.setHeader('content-type', 'text/html');
+  if (!place) return response.end('<!doctype html><link rel="icon" href="data:,">');
+  const path = places[place] + url.slice(place.length);
+  if (!existsSync(path)) return response.writeHead(404).end();
+  response.setHeader('content-type', kTypes[path.split('.').at(-1)] ?? 'application/octet-stream');
+  response.setHeader('content-length', statSync(path).size);
+  request.method === 'HEAD' ? response.end() : createReadStream(path).pipe(response);
+});
+await new Promise((done) => server.listen(0, '127.0.0.1', done));
+const {browser, page} = await openBrowser(resolve(folder), {width: 800, height: 600});
+page.setDefaultTimeout(0);
+page.on('console', (message) => message.type() === 'error' && console.error(message.text()));
+await page.goto(`http://127.0.0.1:${server.address().port}/`);
+
+/// For each turn the milliseconds that twelve texts took, one by one, by transformers.js and by each module.
+const result = await page.evaluate(async (type, n) => {
+  const [{env, pipeline}, {load, modules}] = await Promise.all([import('/transformers/transformers.js'), import('/fovea/fovea.mjs')]);
+  env.allowRemoteModels = false;
+  env.allowLocalModels = true;
+  env.localModelPath = '/models/';
+  Object.assign(env.backends.onnx.wasm, {wasmPaths: '/ort/', numThreads: 1, proxy: false});
+  const words = 'The small engine by the sea counts the waves of every single day and tells the people of the town how many there were. '.split(' ');
+  const texts = Array.from({length: 12}, (_, i) => Array.from({length: 8 + 7 * i}, (_, j) => words[(5 * i + j) % (words.length - 1)]).join(' '));
+  const extract = await pipeline('feature-extraction', 'it', {dtype: type, device: 'wasm'});
+  const fast = modules.filter((name) => name !== 'scalar'), models = {};
+  for (const module of fast) models[module] = await load('/model.fovea', {module, maxPositions: 256, cache: false});
+  const ways = {
+    'transformers.js': async (text) => (await extract(text, {pooling: 'mean', normalize: true})).data,
+    ...Object.fromEntries(fast.map((module) => [module, (text) => models[module].embed(text)])),
+  };
+  const names = Object.keys(ways), times = [];
+  let nearest = 1;
+  for (const text of texts) {
+    const [theirs, ours] = [await ways[names[0]](text), ways[names[1]](text)];
+    nearest = Math.min(nearest, theirs.reduce((sum, x, i) => sum + x * ours[i], 0));
+  }
+  for (let turn = -1; turn < n; ++turn) {
+    const took = {};
+    for (const name of turn % 2 ? names : names.toReversed()) {
+      const start = performance.now();
+      for (const text of texts) await ways[name](text);
+      took[name] = performance.now() - start;
+    }
+    if (turn >= 0) times.push(took);
+  }
+  return {names, times, nearest, nTokens: texts.reduce((sum, text) => sum + models[fast[0]].tokenize(text).length, 0)};
+}, dtype, Number(turns));
+const median = (x) => x.toSorted((a, b) => a - b)[x.length >> 1];
+console.log(`${result.nTokens} tokens; least cosine of the two ${result.nearest.toFixed(5)}`);
+for (const name of result.names)
+  console.log(`${name}: ${median(result.times.map((took) => took[name])).toFixed(1)} ms, ` +
+              `${median(result.times.map((took) => took['transformers.js'] / took[name])).toFixed(2)} times as fast as transformers.js`);
+await browser.close();
+server.close();

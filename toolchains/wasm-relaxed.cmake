@@ -1,0 +1,10 @@
+# WebAssembly as in wasm.cmake, by a Clang that knows relaxed SIMD.
+include(${CMAKE_CURRENT_LIST_DIR}/wasm.cmake)
+foreach(language C CXX ASM)
+  set(CMAKE_${language}_COMPILER clang-19)
+endforeach()
+set(CMAKE_CXX_COMPILER clang++-19)
+set(CMAKE_AR llvm-ar-19)
+set(CMAKE_RANLIB llvm-ranlib-19)
+set(CMAKE_NM llvm-nm-19)
+set(FOVEA_SIZE llvm-size-19)
