@@ -62,7 +62,8 @@ CpuFeatures ask() noexcept {
     f.avx2 = bit(extended.ebx, 5);
     f.avxvnni = f.avx2 && bit(further.eax, 4);
     if ((state & kZmmState) != kZmmState) return f;
-    f.avx512 = bit(extended.ebx, 16) && bit(extended.ebx, 17) && bit(extended.ebx, 30) && bit(extended.ebx, 31);
+    f.avx512 = true;  // F, DQ, CD, BW and VL
+    for (const int i : {16, 17, 28, 30, 31}) f.avx512 = f.avx512 && bit(extended.ebx, i);
     f.avx512vnni = f.avx512 && bit(extended.ecx, 11);
 #if defined(__linux__)                        // which may_use_tiles asks, and no other system
     constexpr unsigned kTileState = 0x60000;  // configuration and data

@@ -40,7 +40,7 @@ TEST_CASE("features: what the CPU says is what the kernel says" * doctest::skip(
     CHECK(f.avx2 == has("avx2"));
     CHECK(f.fma == has("fma"));
     CHECK(f.f16c == has("f16c"));
-    CHECK(f.avx512 == (has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl")));
+    CHECK(f.avx512 == (has("avx512f") && has("avx512cd") && has("avx512bw") && has("avx512dq") && has("avx512vl")));
     CHECK(f.avx512vnni == (has("avx512_vnni") && f.avx512));
     if (has("avx_vnni")) CHECK(f.avxvnni);  // older kernels do not list it
     if (!testing::emulates_tiles()) CHECK(f.amx == (has("amx_tile") && has("amx_int8")));
