@@ -13,6 +13,7 @@
 
 #include "fovea/encode.h"
 #include "host/model/listing.h"
+#include "tests/support/same_bits.h"
 #include "tests/support/small_models.h"
 
 namespace fovea::testing {
@@ -27,10 +28,6 @@ inline std::vector<float> encoded(const Model& model, const EncodeInput& in, std
     CAPTURE(status.what);
     REQUIRE(status.ok());
     return out;
-}
-
-inline bool same(std::span<const float> a, std::span<const float> b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
 /// A model's tensors of f32, element by element.

@@ -2,7 +2,6 @@
 #pragma once
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -126,6 +125,20 @@ Answer draw(const Form& form, FormState& s, std::mt19937& random, std::size_t mo
 }
 inline Answer draw(const Form& form, FormState& s, std::mt19937& random, std::size_t most) {
     return draw(form, s, random, most, [](const auto&) {});
+}
+
+/// The line that refuses the grammar that read() gives; empty where it is taken.
+template<class Read>
+std::string refusal(Read&& read, const grammar::CompileOptions& options = {}) {
+    try {
+        (void)grammar::compile(read(), byte_level().tokenizer(), byte_level().index, options);
+    } catch (const grammar::GrammarError& error) {
+        return error.what();
+    }
+    return "";
+}
+inline std::string refused(const std::string& schema) {
+    return refusal([&] { return grammar::read_json_schema(schema); });
 }
 
 }  // namespace fovea::testing

@@ -39,12 +39,6 @@ private:
     TemporaryFolder folder_;
 };
 
-std::vector<float> floats_of(const NpyArray& array) {
-    std::vector<float> values(array.data.size() / sizeof(float));
-    std::memcpy(values.data(), array.data.data(), values.size() * sizeof(float));
-    return values;
-}
-
 /// The largest difference from expected_I.npy of each text, as a share of the largest value; 1 where shapes differ.
 float worst_error(const fs::path& folder, const host::Opened& opened) {
     std::vector<TextTokens> texts;
@@ -55,7 +49,7 @@ float worst_error(const fs::path& folder, const host::Opened& opened) {
     float worst = 0;
     batches.run([&](std::size_t i, std::span<const float> results) {
         const std::string name = "expected_" + std::to_string(i) + ".npy";
-        const std::vector<float> wanted = floats_of(read_npy((folder / name).string()));
+        const std::vector<float> wanted = numbers_of<float>(read_npy((folder / name).string()));
         float largest = 0, error = wanted.size() == results.size() ? 0.0f : 1.0f;
         for (std::size_t k = 0; k < std::min(wanted.size(), results.size()); ++k) {
             largest = std::max(largest, std::abs(wanted[k]));

@@ -9,12 +9,7 @@ using namespace fovea::testing;
 
 namespace {
 
-std::vector<float> floats(const fs::path& path) {
-    const NpyArray array = read_npy(path.string());
-    std::vector<float> all(array.data.size() / sizeof(float));
-    std::memcpy(all.data(), array.data.data(), all.size() * sizeof(float));
-    return all;
-}
+std::vector<float> floats(const fs::path& path) { return numbers_of<float>(read_npy(path.string())); }
 
 /// The largest difference from the golden logits, in steps of `each` rows.
 float error_of(const char* name, const std::vector<RowSpan>& spans, std::uint32_t each) {

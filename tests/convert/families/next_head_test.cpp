@@ -68,8 +68,7 @@ TEST_CASE("next-token heads beside torch: logits behind each token, and of token
         CAPTURE(name);
         const Heads files(name);
         const NpyArray want = read_npy((kHeads / name / "head_logits.npy").string());
-        std::vector<float> golden(want.data.size() / sizeof(float));
-        std::memcpy(golden.data(), want.data.data(), want.data.size());
+        const std::vector<float> golden = numbers_of<float>(want);
         Computing model(files.opened(false));
         const std::span<const Token> tokens = files.tokens;
         const std::vector<float> vectors = vectors_of(model, tokens, 11);

@@ -72,8 +72,7 @@ TEST_CASE("cli: encode prints the weights of sparse vectors by id, or writes row
         const std::string rows = (model.folder / "rows.npy").string();
         std::istringstream out(output_of({"encode", path, "--texts", texts, "--json", "-o", rows}));
         const NpyArray array = read_npy(rows);
-        std::vector<float> values(array.data.size() / sizeof(float));
-        std::memcpy(values.data(), array.data.data(), array.data.size());
+        const std::vector<float> values = numbers_of<float>(array);
         REQUIRE(array.shape.size() == 2);
         std::size_t i = 0;
         for (const json& one : expected(name)) {

@@ -8,6 +8,7 @@
 #include "fovea/workspace.h"
 #include "tests/support/convert_fixtures.h"
 #include "tests/support/small_models.h"
+#include "tests/support/small_pool.h"
 
 using namespace fovea;
 using namespace fovea::testing;
@@ -64,10 +65,7 @@ struct TorchText {
 private:
     template<class T>
     static std::vector<T> numbers(const fs::path& path) {
-        const NpyArray array = read_npy(path.string());
-        std::vector<T> values(array.data.size() / sizeof(T));
-        std::memcpy(values.data(), array.data.data(), values.size() * sizeof(T));
-        return values;
+        return numbers_of<T>(read_npy(path.string()));
     }
     static std::vector<Token> tokens(const fs::path& path) {
         const auto wide = numbers<std::int64_t>(path);
@@ -99,31 +97,20 @@ TEST_CASE("torch text: a decoder beside a memory gives logits, all at once and t
         text.check(all);
 
         const Config& config = text.config();
-        Plan plan;
-        PoolPlan texts_plan, memory_plan;
-        REQUIRE(make_workspace_plan(config, {.max_kv_len = 40, .max_batch = 40}, plan).ok());
-        REQUIRE(make_pool_plan(config, {}, texts_plan).ok());
-        REQUIRE(make_pool_plan(config, {.max_kv_len = 40, .memory = true}, memory_plan).ok());
-        AlignedBytes arena(plan.arena_bytes), pages(texts_plan.arena_bytes), memory_pages(memory_plan.arena_bytes);
-        Workspace workspace;
-        CachePool texts, memories;
-        Cache cache, memory;
-        REQUIRE(make_workspace(text.opened.model, plan.limits, arena, workspace).ok());
-        REQUIRE(make_pool(text.opened.model, texts_plan.limits, pages, texts).ok());
-        REQUIRE(make_pool(text.opened.model, memory_plan.limits, memory_pages, memories).ok());
-        REQUIRE(make_cache(texts, cache).ok());
-        REQUIRE(make_cache(memories, memory).ok());
+        SmallSteps own(text.opened.model, {.max_kv_len = 40, .max_batch = 40}, {});
+        SmallPool memories(text.opened.model, {.max_kv_len = 40, .memory = true});
+        const Cache cache = own.make(), memory = memories.make();
         const auto n_source = static_cast<std::uint32_t>(text.source.size());
         const auto n_memory = static_cast<std::uint32_t>(text.memory.size() / config.decoder.d_model);
         EncodeInput in;
         if (n_source) in.source = {.ids = text.source, .lengths = {&n_source, 1}};
         if (n_memory) in.memory = text.memory, in.memory_lengths = {&n_memory, 1};
-        REQUIRE(cache_memory(workspace, in, {&memory, 1}).ok());
+        REQUIRE(cache_memory(own.workspace, in, {&memory, 1}).ok());
         const std::size_t vocab_size = config.decoder.vocab_size;
         std::vector<float> logits(vocab_size);
         for (std::size_t i = 0; i < text.ids.size(); ++i) {
             const Step step{cache, std::span(text.ids).subspan(i, 1), logits, memory};
-            REQUIRE(forward(workspace, {&step, 1}).ok());
+            REQUIRE(forward(own.workspace, {&step, 1}).ok());
             CHECK(std::memcmp(logits.data(), all.data() + i * vocab_size, vocab_size * sizeof(float)) == 0);
         }
     }

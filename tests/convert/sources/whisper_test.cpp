@@ -28,12 +28,7 @@ std::vector<fs::path> speech_folders() {
     return folders;
 }
 
-std::vector<float> floats_of(const fs::path& path) {
-    const NpyArray array = read_npy(path.string());
-    std::vector<float> values(array.data.size() / sizeof(float));
-    std::memcpy(values.data(), array.data.data(), values.size() * sizeof(float));
-    return values;
-}
+std::vector<float> floats_of(const fs::path& path) { return numbers_of<float>(read_npy(path.string())); }
 
 /// As a share of the largest value; 1 where they differ in number.
 float error_of(std::span<const float> want, std::span<const float> got) {

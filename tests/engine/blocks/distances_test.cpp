@@ -115,12 +115,12 @@ TEST_CASE("disentangled positions give the same bits everywhere, and sequences t
         const std::vector<float> all = encoded(small.model, in, 58 * kWidth, "scalar");
         for (const char* isa : model_isas())
             for (const std::uint32_t n_threads : {1u, 3u})
-                CHECK(same(all, encoded(small.model, in, 58 * kWidth, isa, n_threads)));
+                CHECK(same_bits(all, encoded(small.model, in, 58 * kWidth, isa, n_threads)));
         for (std::size_t s = 0, first = 0; s < 3; first += lengths[s++]) {
             const EncodeInput one{.source = {.ids = std::span(ids).subspan(first, lengths[s]),
                                              .lengths = std::span(lengths).subspan(s, 1)}};
-            CHECK(same(std::span(all).subspan(first * kWidth, lengths[s] * std::size_t{kWidth}),
-                       encoded(small.model, one, lengths[s] * std::size_t{kWidth})));
+            CHECK(same_bits(std::span(all).subspan(first * kWidth, lengths[s] * std::size_t{kWidth}),
+                            encoded(small.model, one, lengths[s] * std::size_t{kWidth})));
         }
     }
 }
@@ -138,7 +138,7 @@ TEST_CASE("disentangled positions of more keys than a chunk give the same bits w
         std::vector<float> out(1201 * kWidth, NAN);
         REQUIRE(encode(s.session, in, out).ok());
         if (first.empty()) first = out;
-        CHECK(same(first, out));
+        CHECK(same_bits(first, out));
         CHECK(!std::isnan(out.back()));
     }
 }
@@ -159,9 +159,9 @@ TEST_CASE("distance buckets that a file may hold and that are none are the first
         return encoded(model, in, 40 * kWidth);
     };
     const std::vector<float> zeros = with_buckets(0.0f);
-    CHECK(!same(zeros, encoded(small.model, in, 40 * kWidth)));
-    CHECK(!same(zeros, with_buckets(29.0f)));
-    for (const float bad : {-1.0f, 30.0f, 3e38f, -INFINITY, INFINITY, NAN}) CHECK(same(zeros, with_buckets(bad)));
+    CHECK(!same_bits(zeros, encoded(small.model, in, 40 * kWidth)));
+    CHECK(!same_bits(zeros, with_buckets(29.0f)));
+    for (const float bad : {-1.0f, 30.0f, 3e38f, -INFINITY, INFINITY, NAN}) CHECK(same_bits(zeros, with_buckets(bad)));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "host/model/listing.h"
 #include "tests/support/not_finite.h"
+#include "tests/support/same_bits.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/small_models.h"
 
@@ -78,10 +79,6 @@ std::vector<float> logits_of(const Model& model, std::span<const Token> tokens, 
     std::vector<float> logits(tokens.size() * model.config().decoder.vocab_size);
     REQUIRE(forward(s.session, tokens, logits).ok());
     return logits;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 /// Experts on whose weights the logits depend: NaN in them shows in the logits.

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstring>
 #include <functional>
 
 #include "fovea/encode.h"
@@ -25,7 +24,8 @@ constexpr std::uint32_t kRows = 58;
 std::vector<float> encoded_everywhere(const Model& model, const EncodeInput& in, std::size_t n_out) {
     const std::vector<float> first = encoded(model, in, n_out, "scalar");
     for (const char* isa : model_isas())
-        for (const std::uint32_t n_threads : {1u, 3u}) CHECK(same(first, encoded(model, in, n_out, isa, n_threads)));
+        for (const std::uint32_t n_threads : {1u, 3u})
+            CHECK(same_bits(first, encoded(model, in, n_out, isa, n_threads)));
     return first;
 }
 
@@ -175,7 +175,7 @@ TEST_CASE("head: logits of chosen rows are those of all rows, with an output hea
         in.rows = rows;
         const std::vector<float> chosen = encoded_everywhere(small.model, in, 4 * 60);
         for (std::size_t i = 0; i < 4; ++i)
-            CHECK(same(std::span(chosen).subspan(i * 60, 60), std::span(all).subspan(rows[i] * 60, 60)));
+            CHECK(same_bits(std::span(chosen).subspan(i * 60, 60), std::span(all).subspan(rows[i] * 60, 60)));
         SmallSession s(small.model, {.max_batch = kRows, .max_sequences = 3});
         std::vector<float> out(60);
         const std::uint32_t beyond[] = {kRows};
@@ -263,9 +263,9 @@ TEST_CASE("relative positions add what the table says of the distance, and give 
             const std::int64_t row = far + std::min(std::max(distance, -far), far);
             return static_cast<float>(at("relative_bias", 0, static_cast<std::uint64_t>(row), head));
         });
-        CHECK(!same(got, encoded(plain.model, in, 40 * 40)));
+        CHECK(!same_bits(got, encoded(plain.model, in, 40 * 40)));
         in.source.masks.attention = {.added = added.data(), .head_stride = 1600, .query_stride = 40, .n_keys = 40};
-        CHECK(same(got, encoded(plain.model, in, 40 * 40)));
+        CHECK(same_bits(got, encoded(plain.model, in, 40 * 40)));
     }
 }
 
@@ -300,7 +300,7 @@ TEST_CASE("embeddings that are narrower or wider than the layers go through a ma
             const std::vector<float> all = encoded_everywhere(small.model, in, kRows * 40);
             const std::uint32_t one[] = {1};
             const EncodeInput alone{.source = {.ids = std::span(ids).subspan(17, 1), .lengths = one}};
-            CHECK(same(encoded_everywhere(small.model, alone, 40), std::span(all).subspan(17 * 40, 40)));
+            CHECK(same_bits(encoded_everywhere(small.model, alone, 40), std::span(all).subspan(17 * 40, 40)));
         }
     }
 }

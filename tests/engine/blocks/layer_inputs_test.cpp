@@ -2,13 +2,13 @@
 // impossible configuration is refused. What is computed: the families' cases, and all suites of decoders.
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <string>
 
 #include "fovea/cache.h"
 #include "fovea/encode.h"
 #include "fovea/host/arena.h"
 #include "tests/support/small_models.h"
+#include "tests/support/small_pool.h"
 
 using namespace fovea;
 using namespace fovea::testing;
@@ -58,22 +58,11 @@ TEST_CASE("layer inputs: layers that share keys take no room in a cache, and non
         const AlignedBytes file = write_bytes(random_model(config, 1), {});
         Model model;
         REQUIRE(open_model(file, model).ok());
-        PoolPlan plan;
-        REQUIRE(make_pool_plan(config, {}, plan).ok());
-        Arena arena(plan.arena_bytes);
-        CachePool pool;
-        Cache cache;
-        REQUIRE(make_pool(model, plan.limits, arena, pool).ok());
-        REQUIRE(make_cache(pool, cache).ok());
-        Plan workspace_plan;
-        REQUIRE(make_workspace_plan(config, {}, workspace_plan).ok());
-        Arena work(workspace_plan.arena_bytes);
-        Workspace workspace;
-        REQUIRE(make_workspace(model, workspace_plan.limits, work, workspace).ok());
+        SmallSteps steps(model, {}, {});
         const Token tokens[] = {5, 9, 2};
-        const Step step{cache, tokens, {}};
-        REQUIRE(forward(workspace, {&step, 1}).ok());
-        return cache_bytes(cache);
+        const Step step{steps.make(), tokens, {}};
+        REQUIRE(forward(steps.workspace, {&step, 1}).ok());
+        return cache_bytes(step.cache);
     };
     CHECK(saved_bytes(all) == saved_bytes(own));
 }

@@ -79,7 +79,7 @@ TEST_CASE("ranks: logits have the bits of one, for every model and number of ran
                     const Limits limits{.max_batch = 32, .n_threads = ranks.rank % 2 + 1};
                     got[ranks.rank] = logits_of(small.model, limits, &ranks);
                 });
-                for (const std::vector<float>& of_rank : got) CHECK(same(want, of_rank));
+                for (const std::vector<float>& of_rank : got) CHECK(same_bits(want, of_rank));
                 CHECK(group.n_gathers > 7 * n_ranks);
             }
         }
@@ -101,7 +101,7 @@ TEST_CASE("ranks: shares of any size have the same bits") {
             for_all_ranks(group, [&](const Ranks& ranks) {
                 got[ranks.rank] = logits_of(small.model, {.max_batch = 32, .shares = shares.data()}, &ranks);
             });
-            for (const std::vector<float>& of_rank : got) CHECK(same(want, of_rank));
+            for (const std::vector<float>& of_rank : got) CHECK(same_bits(want, of_rank));
         }
     }
 }
@@ -151,7 +151,7 @@ TEST_CASE("ranks: an encoder's vectors have the bits of one") {
             n_ok += own.status.ok() && encode(own.session, in, got[ranks.rank]).ok();
         });
         CHECK(n_ok == 3);
-        for (const std::vector<float>& of_rank : got) CHECK(same(want, of_rank));
+        for (const std::vector<float>& of_rank : got) CHECK(same_bits(want, of_rank));
     }
 }
 
@@ -255,7 +255,7 @@ TEST_CASE("ranks: a saved session has the bytes of one process, and goes on with
                     got_rest[ranks.rank] = rest(again.session, want);
                 });
                 for (const std::vector<std::byte>& of_rank : got) CHECK(of_rank == want);
-                for (const std::vector<float>& of_rank : got_rest) CHECK(same(want_rest, of_rank));
+                for (const std::vector<float>& of_rank : got_rest) CHECK(same_bits(want_rest, of_rank));
             }
         }
 }

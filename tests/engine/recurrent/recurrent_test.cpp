@@ -3,10 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
+#include "tests/support/same_bits.h"
 #include "tests/support/small_models.h"
+#include "tests/support/small_pool.h"
 
 using namespace fovea;
 using namespace fovea::testing;
@@ -15,39 +16,16 @@ namespace {
 
 using Logits = std::vector<float>;
 
-[[nodiscard]] bool same_bits(std::span<const float> a, std::span<const float> b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
-}
+struct Computer : SmallSteps {
+    explicit Computer(const Model& model)
+        : SmallSteps(model, {.max_batch = 5, .n_threads = 2, .max_sequences = 3},
+                     {.max_kv_len = 64, .max_sequences = 4, .page_len = 64}),
+          vocab_size(model.config().decoder.vocab_size) {}
+    const std::size_t vocab_size;
 
-/// A workspace and a pool, each in exactly the memory that its plan says.
-struct Computer {
-    const Model& model;
-    AlignedBytes arena, pool_arena;
-    Workspace workspace;
-    CachePool pool;
-
-    explicit Computer(const Model& m) : model(m) {
-        const Limits limits{.max_batch = 5, .n_threads = 2, .max_sequences = 3};
-        Plan plan;
-        REQUIRE(make_workspace_plan(m.config(), limits, plan).ok());
-        arena.resize(plan.arena_bytes, std::byte{0xff});
-        REQUIRE(make_workspace(m, limits, arena, workspace).ok());
-        const PoolLimits of_pool{.max_kv_len = 64, .max_sequences = 4, .page_len = 64};
-        PoolPlan pool_plan;
-        REQUIRE(make_pool_plan(m.config(), of_pool, pool_plan).ok());
-        pool_arena.resize(pool_plan.arena_bytes, std::byte{0xff});
-        CHECK(make_pool(m, of_pool, std::span(pool_arena).first(pool_arena.size() - 1), pool).code ==
-              Code::arena_too_small);
-        REQUIRE(make_pool(m, of_pool, pool_arena, pool).ok());
-    }
-    Cache make() {
-        Cache cache;
-        REQUIRE(make_cache(pool, cache).ok());
-        return cache;
-    }
     /// Logits of each token.
     Logits append(const Cache& cache, std::span<const Token> tokens) {
-        Logits logits(tokens.size() * model.config().decoder.vocab_size);
+        Logits logits(tokens.size() * vocab_size);
         const Step step{.cache = cache, .tokens = tokens, .logits = logits};
         REQUIRE(forward(workspace, {&step, 1}).ok());
         return logits;

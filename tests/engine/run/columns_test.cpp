@@ -3,13 +3,13 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstring>
 #include <memory>
 
 #include "fovea/adapter.h"
 #include "fovea/encode.h"
 #include "tests/support/encoder_models.h"
 #include "tests/support/not_finite.h"
+#include "tests/support/same_bits.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/small_models.h"
 #include "tools/show/explain.h"
@@ -160,10 +160,6 @@ struct Opened {
     }
 };
 
-bool same(const std::vector<float>& a, const std::vector<float>& b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
-
 std::vector<float> logits_of(const Model& model, std::size_t split, const char* isa = nullptr,
                              std::uint32_t n_threads = 1) {
     const std::size_t vocab_size = model.config().decoder.vocab_size, n = 40;
@@ -212,18 +208,18 @@ TEST_CASE("column scales: logits have the bits of a model with the same powers o
             const std::vector<float> want = logits_of(multiplied.model, 40, "scalar");
             for (const float x : want) REQUIRE(std::isfinite(x));
             for (const std::size_t split : {std::size_t{1}, std::size_t{7}, std::size_t{40}})
-                CHECK(same(want, logits_of(scaled.model, split)));
+                CHECK(same_bits(want, logits_of(scaled.model, split)));
             for (const char* isa : model_isas())
                 for (const std::uint32_t n_threads : {1u, 3u}) {
                     CAPTURE(isa);
                     CAPTURE(n_threads);
-                    CHECK(same(want, logits_of(scaled.model, 40, isa, n_threads)));
+                    CHECK(same_bits(want, logits_of(scaled.model, 40, isa, n_threads)));
                 }
             Config without = config;
             without.decoder.output_columns = false;
             for (Block& b : without.decoder.blocks) b.column_scales = false;
             const Opened ignoring(random_model(without, 3), type);
-            CHECK(!same(want, logits_of(ignoring.model, 40)));
+            CHECK(!same_bits(want, logits_of(ignoring.model, 40)));
         }
 }
 
@@ -238,7 +234,7 @@ TEST_CASE("column scales: an encoder's vectors, those that a decoder makes of it
                 for (const std::uint32_t n_threads : {1u, 3u}) {
                     CAPTURE(isa);
                     CAPTURE(n_threads);
-                    CHECK(same(want, vectors_of(scaled.model, isa, n_threads)));
+                    CHECK(same_bits(want, vectors_of(scaled.model, isa, n_threads)));
                 }
         }
 }
@@ -275,11 +271,11 @@ TEST_CASE("column scales: a lone attention's inputs have one vector between them
         REQUIRE(status.ok());
         return out;
     };
-    CHECK(same(attended(scaled.model, false), attended(multiplied.model, true)));
-    CHECK(!same(attended(scaled.model, false), attended(multiplied.model, false)));
+    CHECK(same_bits(attended(scaled.model, false), attended(multiplied.model, true)));
+    CHECK(!same_bits(attended(scaled.model, false), attended(multiplied.model, false)));
     std::vector<float> explained;
     (void)explain(scaled.model, input(queries, keys), Type::f32, nullptr, explained);
-    CHECK(same(explained, attended(scaled.model, false)));
+    CHECK(same_bits(explained, attended(scaled.model, false)));
 }
 
 TEST_CASE("column scales: adapters read rows that are not scaled") {
@@ -329,8 +325,8 @@ TEST_CASE("column scales: adapters read rows that are not scaled") {
             return logits;
         };
         const std::vector<float> want = adapted(multiplied.model, of_multiplied.model, 0.5f);
-        CHECK(same(want, adapted(scaled.model, adapter.model, 0.5f)));
-        CHECK(!same(want, adapted(multiplied.model, of_multiplied.model, 0.0f)));
+        CHECK(same_bits(want, adapted(scaled.model, adapter.model, 0.5f)));
+        CHECK(!same_bits(want, adapted(multiplied.model, of_multiplied.model, 0.0f)));
     }
 }
 

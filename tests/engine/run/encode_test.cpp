@@ -3,11 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstring>
 
 #include "fovea/encode.h"
 #include "host/model/parameters.h"
 #include "tests/support/encoder_models.h"
+#include "tests/support/same_bits.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/small_models.h"
 
@@ -25,10 +25,6 @@ std::vector<float> encoded(const Model& model, const EncodeInput& in, std::size_
     REQUIRE(status.ok());
     for (const float x : out) CHECK(std::isfinite(x));
     return out;
-}
-
-bool same(std::span<const float> a, std::span<const float> b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
 constexpr std::uint32_t kLengths[] = {17, 1, 40, 5};
@@ -56,7 +52,7 @@ TEST_CASE("encode: ids of several sequences give what each gives alone, pooled o
                 CAPTURE(n_threads);
                 Limits threads = limits;
                 threads.n_threads = n_threads;
-                CHECK(same(want, encoded(small.model, all, n_out, threads, isa)));
+                CHECK(same_bits(want, encoded(small.model, all, n_out, threads, isa)));
             }
         std::size_t row = 0;
         for (std::size_t i = 0; i < 4; ++i) {
@@ -65,7 +61,7 @@ TEST_CASE("encode: ids of several sequences give what each gives alone, pooled o
                                              .types = std::span(types).subspan(row, n),
                                              .lengths = {&n, 1}}};
             const auto alone = encoded(small.model, one, (pooled ? 1 : n) * 40, {.max_batch = n});
-            CHECK(same(alone, std::span(want).subspan((pooled ? i : row) * 40, alone.size())));
+            CHECK(same_bits(alone, std::span(want).subspan((pooled ? i : row) * 40, alone.size())));
             double squares = 0;
             for (std::size_t j = 0; j < 40; ++j) squares += double{alone[j]} * alone[j];
             if (pooled) CHECK(std::abs(squares - 1) < 1e-5);
@@ -94,7 +90,7 @@ TEST_CASE(
                 for (const std::uint32_t n_threads : {1u, 2u, 4u}) {
                     Limits threads = limits;
                     threads.n_threads = n_threads;
-                    CHECK(same(want, encoded(small.model, all, 54 * 40, threads, isa)));
+                    CHECK(same_bits(want, encoded(small.model, all, 54 * 40, threads, isa)));
                 }
             std::size_t row = 0, target_row = 0;
             for (std::size_t i = 0; i < 4; ++i) {
@@ -106,14 +102,14 @@ TEST_CASE(
                 one.source.masks.padding.hidden += i * 40;
                 one.memory_masks.padding.hidden += i * 40;
                 const auto alone = encoded(small.model, one, targets[i] * 40, {.max_batch = kRows});
-                CHECK(same(alone, std::span(want).subspan(target_row * 40, alone.size())));
+                CHECK(same_bits(alone, std::span(want).subspan(target_row * 40, alone.size())));
                 // A later row of a causal target changes no earlier one.
                 if (targets[i] > 2) {
                     const std::uint32_t fewer = targets[i] - 1;
                     one.target.vectors = one.target.vectors.first(fewer * 40);
                     one.target.lengths = {&fewer, 1};
-                    CHECK(same(encoded(small.model, one, fewer * 40, {.max_batch = kRows}),
-                               std::span(alone).first(fewer * 40)));
+                    CHECK(same_bits(encoded(small.model, one, fewer * 40, {.max_batch = kRows}),
+                                    std::span(alone).first(fewer * 40)));
                 }
                 row += kLengths[i];
                 target_row += targets[i];
@@ -180,5 +176,5 @@ TEST_CASE("the number of heads changes no parameter count, and changes the resul
         REQUIRE(attend(session.session, in, results[n_heads / 8]).ok());
     }
     CHECK(counts[0].total == counts[1].total);
-    CHECK_FALSE(same(results[0], results[1]));
+    CHECK_FALSE(same_bits(results[0], results[1]));
 }

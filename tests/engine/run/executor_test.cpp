@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <cstring>
 #include <filesystem>
 #include <thread>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "tests/support/command_line.h"
 #include "tests/support/emulated_tiles.h"
 #include "tests/support/executors.h"
+#include "tests/support/same_bits.h"
 #include "tests/support/small_models.h"
 
 using namespace fovea;
@@ -62,10 +62,6 @@ struct HostedSession {
     }
 };
 
-bool same(const std::vector<float>& a, const std::vector<float>& b) {
-    return a.size() == b.size() && !std::memcmp(a.data(), b.data(), a.size() * sizeof(float));
-}
-
 std::size_t n_tasks() {
     std::size_t n = 0;
     std::error_code none;
@@ -88,12 +84,12 @@ TEST_CASE("executor: a host's threads give the bits of one thread, and the engin
             const std::size_t n_before = n_tasks();
             HostedSession hosted(small.model, {.n_threads = n}, {.executor = host.executor()});
             CHECK(n_tasks() <= n_before);  // a thread that has just ended may still be listed
-            CHECK(same(hosted.logits(), want));
+            CHECK(same_bits(hosted.logits(), want));
             if (host.n_runs) CHECK(host.n_members == n);
             n_runs += host.n_runs;
             if (default_threads() == 1) continue;  // maybe a build without threads
             HostedSession own(small.model, {.n_threads = n});
-            CHECK(same(own.logits(), want));
+            CHECK(same_bits(own.logits(), want));
         }
         if (std::string_view(c.name) == "wide") CHECK(n_runs > 0);  // others may be too small to be worth sharing
     }
@@ -108,7 +104,7 @@ TEST_CASE("executor: OpenMP's team starts its threads with the session, and make
     std::thread([&] {
         HostedSession session(small.model, {.n_threads = 3}, {.executor = openmp});
         const std::size_t n_before = n_tasks();
-        CHECK(same(session.logits(), want));
+        CHECK(same_bits(session.logits(), want));
         CHECK(n_tasks() <= n_before);  // a thread of another test that has just ended may still be listed
         struct Inner {
             HostedSession& session;
@@ -119,7 +115,7 @@ TEST_CASE("executor: OpenMP's team starts its threads with the session, and make
             if (member == 0) i.logits = i.session.logits();
         };
         openmp.run(openmp.context, 2, work, &inner);
-        CHECK(same(inner.logits, want));
+        CHECK(same_bits(inner.logits, want));
     }).join();
 }
 
@@ -173,7 +169,7 @@ TEST_CASE(
                 if (i % 4 == 2) options.executor = host.executor();
                 if (i % 4 == 3) options.executor = executors().back().executor;
                 HostedSession session(small.model, {.n_threads = n_threads}, options);
-                n_same += same(session.logits(), want);
+                n_same += same_bits(session.logits(), want);
             }
         });
     for (std::thread& host : hosts) host.join();
@@ -190,8 +186,8 @@ TEST_CASE("sessions: one made on a thread that has ended runs on another, with t
         std::unique_ptr<HostedSession> session;
         std::thread([&] {
             session = std::make_unique<HostedSession>(small.model, limits, SessionOptions{.executor = by.executor});
-            CHECK(same(session->logits(), want));
+            CHECK(same_bits(session->logits(), want));
         }).join();
-        CHECK(same(session->logits(), want));
+        CHECK(same_bits(session->logits(), want));
     }
 }

@@ -1,11 +1,11 @@
 // Two lists of rotary frequencies: what a cache, or a text without one, has room for says which of them turns all its rows.
 #include <doctest/doctest.h>
 
-#include <cstring>
-
 #include "fovea/encode.h"
+#include "tests/support/same_bits.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/small_models.h"
+#include "tests/support/small_pool.h"
 
 using namespace fovea;
 using namespace fovea::testing;
@@ -27,10 +27,6 @@ Config encoder_config(std::uint32_t original) {
     config.encoder.has_output_head = config.encoder.tied_output = false;
     config.encoder.rope_original_positions = original;
     return config;
-}
-
-bool same(std::span<const float> a, std::span<const float> b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
 std::vector<float> logits_of(const Model& model, std::span<const Token> tokens, const Limits& limits,
@@ -55,14 +51,15 @@ TEST_CASE(
     const SmallModel two(long_config(), Type::f32), plain(llama_config(), Type::f32);
     const auto tokens = some_tokens(kOriginal, 71);
     const auto short_ones = logits_of(two.model, tokens, {.max_kv_len = kOriginal}, "scalar");
-    CHECK(same(short_ones, logits_of(plain.model, tokens, {})));
+    CHECK(same_bits(short_ones, logits_of(plain.model, tokens, {})));
     const auto long_ones = logits_of(two.model, tokens, {.max_kv_len = kOriginal + 1}, "scalar");
-    CHECK_FALSE(same(short_ones, long_ones));
+    CHECK_FALSE(same_bits(short_ones, long_ones));
     for (const char* isa : model_isas()) {
         CAPTURE(isa);
-        CHECK(same(short_ones, logits_of(two.model, tokens, {.max_kv_len = kOriginal, .max_batch = 7}, isa)));
-        CHECK(same(long_ones, logits_of(two.model, tokens, {}, isa)));
-        CHECK(same(long_ones, logits_of(two.model, tokens, {.max_kv_len = 90, .max_batch = 1, .n_threads = 2}, isa)));
+        CHECK(same_bits(short_ones, logits_of(two.model, tokens, {.max_kv_len = kOriginal, .max_batch = 7}, isa)));
+        CHECK(same_bits(long_ones, logits_of(two.model, tokens, {}, isa)));
+        CHECK(same_bits(long_ones,
+                        logits_of(two.model, tokens, {.max_kv_len = 90, .max_batch = 1, .n_threads = 2}, isa)));
     }
 }
 
@@ -72,17 +69,12 @@ TEST_CASE("two lists of frequencies: caches of one pass have their own, and none
     SmallSession near(two.model, {.max_kv_len = kOriginal}), far(two.model, {.max_kv_len = kOriginal + 1});
     const auto near_ones = logits_of(two.model, tokens, {.max_kv_len = kOriginal}),
                far_ones = logits_of(two.model, tokens, {.max_kv_len = 160});
-    Plan plan;
-    const Limits limits{.max_batch = 50, .max_sequences = 2};
-    REQUIRE(make_workspace_plan(two.model.config(), limits, plan).ok());
-    AlignedBytes arena(plan.arena_bytes, std::byte{0xee});
-    Workspace workspace;
-    REQUIRE(make_workspace(two.model, limits, arena, workspace).ok());
+    SmallWorkspace both(two.model, {.max_batch = 50, .max_sequences = 2});
     std::vector<float> of_near(near_ones.size()), of_far(far_ones.size());
     const Step steps[] = {{near.session.cache(), tokens, of_near}, {far.session.cache(), tokens, of_far}};
-    REQUIRE(forward(workspace, steps).ok());
-    CHECK(same(of_near, near_ones));
-    CHECK(same(of_far, far_ones));
+    REQUIRE(forward(both.workspace, steps).ok());
+    CHECK(same_bits(of_near, near_ones));
+    CHECK(same_bits(of_far, far_ones));
 
     std::vector<std::byte> saved(session_bytes(near.session));
     std::size_t n_saved = 0;
@@ -106,9 +98,9 @@ TEST_CASE("two lists of frequencies: a text without a cache has that of its own 
     const std::size_t n_first = std::size_t{kOriginal} * two.model.config().encoder.d_model;
     const std::span<const float> first(together.data(), n_first),
         second(together.data() + n_first, together.size() - n_first);
-    CHECK(same(first, encoded(plain.model, all.first(kOriginal), {lengths, 1})));
-    CHECK(same(second, encoded(two.model, all.subspan(kOriginal), {lengths + 1, 1})));
-    CHECK_FALSE(same(second, encoded(plain.model, all.subspan(kOriginal), {lengths + 1, 1})));
+    CHECK(same_bits(first, encoded(plain.model, all.first(kOriginal), {lengths, 1})));
+    CHECK(same_bits(second, encoded(two.model, all.subspan(kOriginal), {lengths + 1, 1})));
+    CHECK_FALSE(same_bits(second, encoded(plain.model, all.subspan(kOriginal), {lengths + 1, 1})));
 }
 
 TEST_CASE("two lists of frequencies: rows turn by one position") {

@@ -12,6 +12,7 @@
 #include "tests/support/encoder_models.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/small_models.h"
+#include "tests/support/small_pool.h"
 
 using namespace fovea;
 using namespace fovea::testing;
@@ -32,33 +33,15 @@ Config with_relative_positions(Config config) {
     return config;
 }
 
-/// A workspace for steps, a pool of texts and one of memories, each with exactly the bytes of its plan.
-struct Memories {
-    AlignedBytes arena, pages, memory_pages;
-    Workspace workspace;
-    CachePool texts, memories;
+/// A workspace for steps, a pool of texts and one of memories.
+struct Memories : SmallWorkspace {
+    SmallPool texts, memories;
 
     Memories(const Model& model, const Limits& limits, const PoolLimits& text_limits, PoolLimits memory_limits,
-             const char* isa = nullptr) {
-        Plan plan;
-        PoolPlan text_plan, memory_plan;
-        memory_limits.memory = true;
-        REQUIRE(make_workspace_plan(model.config(), limits, plan).ok());
-        REQUIRE(make_pool_plan(model.config(), text_limits, text_plan).ok());
-        REQUIRE(make_pool_plan(model.config(), memory_limits, memory_plan).ok());
-        arena.resize(plan.arena_bytes, std::byte{0xee});
-        pages.resize(text_plan.arena_bytes, std::byte{0xee});
-        memory_pages.resize(memory_plan.arena_bytes, std::byte{0xee});
-        CHECK(make_workspace(model, limits, std::span(arena).first(arena.size() - 1), workspace, isa).code ==
-              Code::arena_too_small);
-        REQUIRE(make_workspace(model, limits, arena, workspace, isa).ok());
-        REQUIRE(make_pool(model, text_limits, pages, texts).ok());
-        CHECK(make_pool(model, memory_limits, std::span(memory_pages).first(memory_pages.size() - 1), memories).code ==
-              Code::arena_too_small);
-        REQUIRE(make_pool(model, memory_limits, memory_pages, memories).ok());
-    }
-    Cache text() { return make(texts); }
-    Cache memory() { return make(memories); }
+             const char* isa = nullptr)
+        : SmallWorkspace(model, limits, isa), texts(model, text_limits), memories(model, of_memories(memory_limits)) {}
+    Cache text() { return texts.make(); }
+    Cache memory() { return memories.make(); }
 
     void step(const Step& step) {
         const Status status = forward(workspace, {&step, 1});
@@ -67,10 +50,9 @@ struct Memories {
     }
 
 private:
-    static Cache make(CachePool& pool) {
-        Cache cache;
-        REQUIRE(make_cache(pool, cache).ok());
-        return cache;
+    static PoolLimits of_memories(PoolLimits limits) {
+        limits.memory = true;
+        return limits;
     }
 };
 
@@ -347,11 +329,11 @@ TEST_CASE("memory: what cannot be is refused, and nothing has changed") {
     CHECK(fill(want.input(0, 1), {text}) == Code::bad_argument);
     CHECK(fill(want.input(0, 1), {Cache{}}) == Code::bad_argument);
     CHECK(fill(want.input(0, 2), {a, a}) == Code::bad_argument);
-    CHECK(m.memories.n_free_pages() == 2);
+    CHECK(m.memories.pool.n_free_pages() == 2);
     REQUIRE(fill(want.input(0, 1), {a}) == Code::ok);
     CHECK(fill(want.input(0, 1), {a}) == Code::bad_argument);
     CHECK(fill(want.input(0, 2), {b, c}) == Code::pool_full);
-    CHECK(m.memories.n_free_pages() == 1);
+    CHECK(m.memories.pool.n_free_pages() == 1);
 
     std::vector<float> logits(kVocab);
     const auto run = [&](const Cache& cache, const Cache& memory) {
@@ -368,7 +350,7 @@ TEST_CASE("memory: what cannot be is refused, and nothing has changed") {
     set_cancel(m.workspace, &flag);
     CHECK(fill(want.input(1, 1), {b}) == Code::cancelled);
     CHECK(b.kv_len() == 0);
-    CHECK(m.memories.n_free_pages() == 1);
+    CHECK(m.memories.pool.n_free_pages() == 1);
     flag = false;
     CHECK(fill(want.input(1, 1), {b}) == Code::ok);
 

@@ -9,7 +9,9 @@
 #include "engine/model/table.h"
 #include "engine/pass/workspace.h"
 #include "fovea/generator.h"
+#include "tests/support/same_bits.h"
 #include "tests/support/small_models.h"
+#include "tests/support/small_pool.h"
 
 using namespace fovea;
 using namespace fovea::testing;
@@ -35,10 +37,6 @@ std::vector<float> random_rows(std::mt19937& random, std::size_t n, std::uint32_
     std::vector<float> rows(n * width);
     for (float& x : rows) x = normal(random);
     return rows;
-}
-
-bool same(std::span<const float> a, std::span<const float> b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
 /// What a sequence holds: steps of tokens or rows, with their spans.
@@ -77,28 +75,6 @@ std::vector<float> alone(const Model& model, std::span<const Stretch> parts) {
     return logits;
 }
 
-struct Pool {
-    AlignedBytes arena, pages;
-    Workspace workspace;
-    CachePool pool;
-
-    Pool(const Model& model, const Limits& limits, const PoolLimits& caches) {
-        Plan plan;
-        PoolPlan pool_plan;
-        REQUIRE(make_workspace_plan(model.config(), limits, plan).ok());
-        REQUIRE(make_pool_plan(model.config(), caches, pool_plan).ok());
-        arena.resize(plan.arena_bytes, std::byte{0xee});
-        pages.resize(pool_plan.arena_bytes, std::byte{0xee});
-        REQUIRE(make_workspace(model, limits, arena, workspace).ok());
-        REQUIRE(make_pool(model, caches, pages, pool).ok());
-    }
-    Cache make() {
-        Cache cache;
-        REQUIRE(make_cache(pool, cache).ok());
-        return cache;
-    }
-};
-
 }  // namespace
 
 TEST_CASE("the rows of tokens' embeddings give the tokens' logits, in every bit, however they are split") {
@@ -125,7 +101,7 @@ TEST_CASE("the rows of tokens' embeddings give the tokens' logits, in every bit,
                     s.session.cache(), {}, all.subspan(first * vocab_size, (n - 1 - first) * vocab_size), {}, between};
                 if (!between.empty()) REQUIRE(forward(workspace, {&step, 1}).ok());
                 REQUIRE(forward(s.session, std::span(tokens).last(1), all.last(vocab_size)).ok());
-                CHECK(same(want, got));
+                CHECK(same_bits(want, got));
             }
         }
     }
@@ -152,7 +128,7 @@ TEST_CASE(
     const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
     for (const Limits& limits :
          {Limits{.max_batch = 26, .max_sequences = 4}, Limits{.max_batch = 70, .n_threads = 2, .max_sequences = 4}}) {
-        Pool many(small.model, limits, {.max_kv_len = 400, .max_sequences = n_sequences + 1});
+        SmallSteps many(small.model, limits, {.max_kv_len = 400, .max_sequences = n_sequences + 1});
         std::vector<Cache> caches;
         std::vector<std::vector<Stretch>> held(n_sequences);
         for (std::uint32_t i = 0; i < n_sequences; ++i) caches.push_back(many.make());
@@ -185,7 +161,7 @@ TEST_CASE(
                 steps.push_back(held[who[i]].back().step(caches[who[i]], logits[i]));
             if (!steps.empty()) REQUIRE(forward(many.workspace, steps).ok());
             for (std::size_t i = 0; i < who.size(); ++i) {
-                const bool is_same = same(logits[i], alone(small.model, held[who[i]]));
+                const bool is_same = same_bits(logits[i], alone(small.model, held[who[i]]));
                 CHECK(is_same);
             }
             const std::uint32_t a = below(n_sequences), b = below(n_sequences);
@@ -225,7 +201,7 @@ TEST_CASE("positions of three dimensions: a text has one, goes on behind the lar
     std::vector<float> want(30 * vocab_size), got(want.size());
     REQUIRE(forward(one.session, tokens, want).ok());
     REQUIRE(forward(s.session, tokens, got).ok());
-    CHECK(same(want, got));
+    CHECK(same_bits(want, got));
 
     std::mt19937 random(2);
     const std::vector<float> rows = random_rows(random, 4, 48);
@@ -242,7 +218,7 @@ TEST_CASE("positions of three dimensions: a text has one, goes on behind the lar
     REQUIRE(forward(s.session, tokens, got).ok());
     const Step text{other.session.cache(), tokens, want, {}, {}, own};
     REQUIRE(forward(alone, {&text, 1}).ok());
-    CHECK(same(want, got));
+    CHECK(same_bits(want, got));
 
     const auto code = [&](std::vector<std::uint32_t> positions, std::size_t n) {
         const Step step{s.session.cache(), std::span(tokens).first(n), {}, {}, {}, positions};
@@ -388,7 +364,8 @@ TEST_CASE("generator: a text goes on behind rows, which it knows by their keys")
         for (Piece piece; piece.finish == FinishReason::none;) {
             REQUIRE(generate(generator, workspace, piece).ok());
             for (std::size_t i = 0; i < piece.tokens.size(); ++i) {
-                const bool is_same = same(piece.logits.subspan(i * vocab_size, vocab_size), alone(small.model, all));
+                const bool is_same =
+                    same_bits(piece.logits.subspan(i * vocab_size, vocab_size), alone(small.model, all));
                 CHECK(is_same);
                 all.push_back({.tokens = {piece.tokens[i]}, .n = 1});
             }

@@ -12,6 +12,7 @@
 #endif
 
 #include "tests/support/executors.h"
+#include "tests/support/same_bits.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/small_models.h"
 
@@ -43,10 +44,6 @@ std::vector<float> logits_of(const Model& model, std::span<const Token> tokens, 
         REQUIRE(status.ok());
     }
     return logits;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 }  // namespace

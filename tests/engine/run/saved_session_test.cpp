@@ -7,6 +7,7 @@
 #include "fovea/checksum.h"
 #include "fovea/encode.h"
 #include "tests/support/encoder_models.h"
+#include "tests/support/same_bits.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/small_models.h"
 
@@ -30,10 +31,6 @@ std::vector<float> continued(Session& session, std::span<const Token> tokens) {
     for (std::size_t i = 0; i < tokens.size(); ++i)
         REQUIRE(forward(session, tokens.subspan(i, 1), std::span(logits).subspan(i * vocab_size, vocab_size)).ok());
     return logits;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 /// Bytes 28 to 31 are the checksum of all others.

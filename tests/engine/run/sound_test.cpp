@@ -2,13 +2,13 @@
 // say (tests/convert/sources/whisper_test.cpp); here are its bits, its memory and what it refuses.
 #include <doctest/doctest.h>
 
-#include <cstring>
-
 #include "fovea/encode.h"
 #include "fovea/workspace.h"
 #include "tests/support/encoder_models.h"
+#include "tests/support/same_bits.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/small_models.h"
+#include "tests/support/small_pool.h"
 
 using namespace fovea;
 using namespace fovea::testing;
@@ -45,10 +45,6 @@ std::vector<float> rows_of(const Model& model, std::span<const float> frames, st
     CAPTURE(status.what);
     REQUIRE(status.ok());
     return rows;
-}
-
-bool same_bits(std::span<const float> a, std::span<const float> b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
 }  // namespace
@@ -111,25 +107,11 @@ TEST_CASE("sound: steps beside a cached memory give what encode gives of all row
                 .ok());
 
     const Limits limits{.max_kv_len = 20, .max_batch = 57, .n_threads = 2, .max_sequences = 2};
-    Plan plan;
-    PoolPlan text_plan, memory_plan;
-    REQUIRE(make_workspace_plan(model.config(), limits, plan).ok());
-    REQUIRE(make_pool_plan(model.config(), {.max_sequences = 2}, text_plan).ok());
-    REQUIRE(make_pool_plan(model.config(), {.max_sequences = 2, .memory = true}, memory_plan).ok());
-    CHECK(memory_plan.limits.max_kv_len == 40);  // rows, not frames
-    AlignedBytes arena(plan.arena_bytes), text_bytes(text_plan.arena_bytes), memory_bytes(memory_plan.arena_bytes);
-    Workspace workspace;
-    CHECK(make_workspace(model, limits, std::span(arena).first(arena.size() - 1), workspace).code ==
-          Code::arena_too_small);
-    REQUIRE(make_workspace(model, limits, arena, workspace).ok());
-    CachePool texts, memories;
-    REQUIRE(make_pool(model, {.max_sequences = 2}, text_bytes, texts).ok());
-    REQUIRE(make_pool(model, {.max_sequences = 2, .memory = true}, memory_bytes, memories).ok());
-    Cache text[2], memory[2];
-    for (int i = 0; i < 2; ++i) {
-        REQUIRE(make_cache(texts, text[i]).ok());
-        REQUIRE(make_cache(memories, memory[i]).ok());
-    }
+    SmallWorkspace own(model, limits);
+    Workspace& workspace = own.workspace;
+    SmallPool texts(model, {.max_sequences = 2}), memories(model, {.max_sequences = 2, .memory = true});
+    CHECK(memories.plan.limits.max_kv_len == 40);  // rows, not frames
+    const Cache text[] = {texts.make(), texts.make()}, memory[] = {memories.make(), memories.make()};
     REQUIRE(cache_memory(workspace, {.source = source}, memory).ok());
     CHECK(memory[0].kv_len() == 40);
     CHECK(memory[1].kv_len() == 17);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "tests/support/small_models.h"
+#include "tests/support/small_pool.h"
 
 using namespace fovea;
 using namespace fovea::testing;
@@ -12,29 +13,6 @@ using namespace fovea::testing;
 namespace {
 
 constexpr std::uint32_t kPositions = 700;
-
-/// A workspace and a pool, each with exactly the memory that its plan says.
-struct Many {
-    AlignedBytes arena, pages;
-    Plan plan;
-    PoolPlan pool_plan;
-    Workspace workspace;
-    CachePool pool;
-
-    Many(const Model& model, const Limits& limits, const PoolLimits& caches) {
-        REQUIRE(make_workspace_plan(model.config(), limits, plan).ok());
-        REQUIRE(make_pool_plan(model.config(), caches, pool_plan).ok());
-        arena.resize(plan.arena_bytes, std::byte{0xee});
-        pages.resize(pool_plan.arena_bytes, std::byte{0xee});
-        REQUIRE(make_workspace(model, limits, arena, workspace).ok());
-        REQUIRE(make_pool(model, caches, pages, pool).ok());
-    }
-    Cache make() {
-        Cache cache;
-        REQUIRE(make_cache(pool, cache).ok());
-        return cache;
-    }
-};
 
 std::vector<float> alone(const Model& model, std::span<const Token> tokens) {
     SmallSession s(model, {});
@@ -71,19 +49,14 @@ TEST_CASE("pool: the planned size works, one byte less is refused, nothing beyon
         CHECK(pool.n_free_pages() == plan.limits.n_pages);
         CHECK(pool.n_free_sequences() == plan.limits.max_sequences);
         // All pages are filled.
-        AlignedBytes arena;
-        Plan workspace_plan;
-        REQUIRE(make_workspace_plan(small.model.config(), {}, workspace_plan).ok());
-        arena.resize(workspace_plan.arena_bytes, std::byte{0xee});
-        Workspace workspace;
-        REQUIRE(make_workspace(small.model, {}, arena, workspace).ok());
+        SmallWorkspace w(small.model, {});
         const auto tokens = some_tokens(kPositions, small.model.config().decoder.vocab_size);
         while (pool.n_free_pages()) {
             Cache cache;
             REQUIRE(make_cache(pool, cache).ok());
             const std::uint32_t room = pool.n_free_pages() * plan.limits.page_len;
             const Step step{cache, std::span(tokens).first(std::min(kPositions, room)), {}};
-            REQUIRE(forward(workspace, {&step, 1}).ok());
+            REQUIRE(forward(w.workspace, {&step, 1}).ok());
         }
         for (std::size_t past = 0; past < 64; ++past) REQUIRE(bytes[plan.arena_bytes + past] == std::byte{0x5a});
     }
@@ -138,7 +111,7 @@ TEST_CASE("a session's arena is at most 1 KB larger than its rows, tensors and c
 TEST_CASE("forks share pages, and who writes to a shared page copies it") {
     const SmallModel small(config(), Type::f16);
     const std::uint32_t vocab_size = small.model.config().decoder.vocab_size;
-    Many many(small.model, {.max_batch = 64, .max_sequences = 33}, {.max_sequences = 33, .n_pages = 60});
+    SmallSteps many(small.model, {.max_batch = 64, .max_sequences = 33}, {.max_sequences = 33, .n_pages = 60});
     const auto prompt = some_tokens(600, vocab_size);
     Cache first = many.make();
     const Step start{first, prompt, {}};
@@ -178,7 +151,7 @@ TEST_CASE("forks share pages, and who writes to a shared page copies it") {
 
 TEST_CASE("the last of several forks in one call keeps the page that no other cache has") {
     const SmallModel small(config(), Type::f32);
-    Many many(small.model, {.max_sequences = 2}, {.max_sequences = 2, .n_pages = 2});
+    SmallSteps many(small.model, {.max_sequences = 2}, {.max_sequences = 2, .n_pages = 2});
     const auto tokens = some_tokens(20, small.model.config().decoder.vocab_size);
     Cache one = many.make(), two;
     const Step start{one, tokens, {}};
@@ -192,8 +165,8 @@ TEST_CASE("the last of several forks in one call keeps the page that no other ca
 TEST_CASE("bad steps are refused, one status each, and change nothing") {
     const SmallModel small(config(), Type::f32), other(config(), Type::f32, 2);
     const std::uint32_t vocab_size = small.model.config().decoder.vocab_size;
-    Many many(small.model, {.max_batch = 8, .max_sequences = 2}, {.max_sequences = 4, .n_pages = 11});
-    Many foreign(other.model, {}, {});
+    SmallSteps many(small.model, {.max_batch = 8, .max_sequences = 2}, {.max_sequences = 4, .n_pages = 11});
+    SmallSteps foreign(other.model, {}, {});
     const auto tokens = some_tokens(kPositions, vocab_size);
     std::vector<float> logits(3 * vocab_size);
     Cache a = many.make(), b = many.make(), c = many.make(), strange = foreign.make(), ended = many.make();
@@ -260,7 +233,7 @@ TEST_CASE("a session that was not made refuses everything") {
 
 TEST_CASE("a cancelled call of several passes gives back every page it took") {
     const SmallModel small(config(), Type::f32);
-    Many many(small.model, {.max_batch = 16, .max_sequences = 2}, {.max_sequences = 2, .n_pages = 20});
+    SmallSteps many(small.model, {.max_batch = 16, .max_sequences = 2}, {.max_sequences = 2, .n_pages = 20});
     const auto tokens = some_tokens(300, small.model.config().decoder.vocab_size);
     Cache a = many.make(), b = many.make();
     std::atomic<bool> stop{true};
@@ -278,7 +251,7 @@ TEST_CASE("a cancelled call of several passes gives back every page it took") {
 TEST_CASE("attention weights of several sequences are those of each alone") {
     const SmallModel small(config(), Type::f32);
     const std::uint32_t vocab_size = small.model.config().decoder.vocab_size, n_heads = 6, n = 40;
-    Many many(small.model, {.max_batch = 80, .max_sequences = 2}, {.max_sequences = 2});
+    SmallSteps many(small.model, {.max_batch = 80, .max_sequences = 2}, {.max_sequences = 2});
     const auto tokens = some_tokens(2 * n, vocab_size);
     for (const bool per_head : {true, false}) {
         CAPTURE(per_head);

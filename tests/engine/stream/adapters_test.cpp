@@ -4,14 +4,15 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "convert/sources/lora.h"
 #include "tests/support/convert_fixtures.h"
 #include "tests/support/rank_group.h"
+#include "tests/support/same_bits.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/small_models.h"
+#include "tests/support/small_pool.h"
 
 using namespace fovea;
 using namespace fovea::testing;
@@ -59,10 +60,6 @@ std::vector<float> logits_of(const Model& model, std::span<const Adapter> adapte
             forward(s.session, tokens.subspan(at, n), std::span(logits).subspan(at * vocab_size, n * vocab_size)).ok());
     }
     return logits;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 float difference(const std::vector<float>& a, const std::vector<float>& b) {
@@ -113,8 +110,7 @@ TEST_CASE("adapters: a file beside the model makes the logits of the sums") {
         CAPTURE(files.adapter.string());
         const Pair pair(files.base, files.adapter);
         const NpyArray expected = read_npy(files.expected.string());
-        std::vector<float> want(expected.data.size() / sizeof(float));
-        std::memcpy(want.data(), expected.data.data(), expected.data.size());
+        const std::vector<float> want = numbers_of<float>(expected);
         std::vector<Token> tokens(expected.shape[0]);
         for (std::uint32_t i = 0; i < tokens.size(); ++i)
             tokens[i] = (7 * i + 3) % pair.model.model.config().decoder.vocab_size;
@@ -320,23 +316,12 @@ TEST_CASE("adapters: a workspace's steps have the bits of each sequence alone") 
     const SmallModel small(llama_config(), Type::q8), adapter(adapter_of(llama_config()), Type::f32);
     const std::uint32_t vocab_size = small.model.config().decoder.vocab_size;
     const Adapter one[] = {{&adapter.model, 0.5f}};
-    Plan plan;
-    REQUIRE(make_workspace_plan(small.model.config(), with_adapters({.max_batch = 8}), plan).ok());
-    PoolPlan pool_plan;
-    REQUIRE(make_pool_plan(small.model.config(), {.max_sequences = 2}, pool_plan).ok());
-    AlignedBytes arena(plan.arena_bytes), pages(pool_plan.arena_bytes);
-    Workspace workspace;
-    CachePool pool;
-    Cache a, b;
-    REQUIRE(make_workspace(small.model, plan.limits, arena, workspace).ok());
-    REQUIRE(make_pool(small.model, pool_plan.limits, pages, pool).ok());
-    REQUIRE(make_cache(pool, a).ok());
-    REQUIRE(make_cache(pool, b).ok());
-    REQUIRE(set_adapters(workspace, one).ok());
+    SmallSteps both(small.model, with_adapters({.max_batch = 8}), {.max_sequences = 2});
+    REQUIRE(set_adapters(both.workspace, one).ok());
     const auto tokens = some_tokens(12, vocab_size);
     std::vector<float> of_a(5 * vocab_size), of_b(12 * vocab_size);
-    const Step steps[] = {{a, std::span(tokens).first(5), of_a}, {b, tokens, of_b}};
-    REQUIRE(forward(workspace, steps).ok());
+    const Step steps[] = {{both.make(), std::span(tokens).first(5), of_a}, {both.make(), tokens, of_b}};
+    REQUIRE(forward(both.workspace, steps).ok());
     const auto want = logits_of(small.model, one, tokens, tokens.size(), with_adapters({}));
     CHECK(same_bits(want, of_b));
     CHECK(same_bits({want.begin(), want.begin() + 5 * vocab_size}, of_a));

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "tests/support/generator_cases.h"
+#include "tests/support/small_pool.h"
 
 namespace fovea::testing {
 namespace {
@@ -77,22 +78,14 @@ TEST_CASE("generator: many in one pass say what each says alone") {
     const Model& model = small_model(2).model;
     const Tokenizer& tokenizer = tokenizer_of_bytes().tokenizer();
     constexpr std::uint32_t kMany = 5;
-    Plan plan;
-    REQUIRE(make_workspace_plan(model.config(), {.max_batch = 16}, plan).ok());
-    AlignedBytes arena(plan.arena_bytes), pages;
-    Workspace workspace;
-    REQUIRE(make_workspace(model, plan.limits, arena, workspace).ok());
-    PoolPlan pool_plan;
     // Hardly more pages than the texts need: proposals take none that another's next token wants.
-    REQUIRE(make_pool_plan(model.config(), {.max_sequences = kMany, .n_pages = 2 * kMany}, pool_plan).ok());
-    pages.resize(pool_plan.arena_bytes);
-    CachePool pool;
-    REQUIRE(make_pool(model, pool_plan.limits, pages, pool).ok());
+    SmallSteps many(model, {.max_batch = 16}, {.max_sequences = kMany, .n_pages = 2 * kMany});
+    Workspace& workspace = many.workspace;
     Cache caches[kMany];
     std::vector<OneGenerator> all;
     std::vector<Written> want, got(kMany);
     for (std::uint32_t i = 0; i < kMany; ++i) {
-        REQUIRE(make_cache(pool, caches[i]).ok());
+        caches[i] = many.make();
         all.emplace_back(model, tokenizer, caches[i], GeneratorLimits{.max_tokens = 128, .max_proposed = 6});
         const auto prompt = some_tokens(3 + 7 * i, model.config().decoder.vocab_size);
         GenerateOptions options{.sampler = {.temperature = i % 2 ? 0.5f : 0.0f, .seed = i}};

@@ -196,17 +196,6 @@ TEST_CASE("json schemas: texts that people write fit, and near misses do not") {
     }
 }
 
-/// The line that refuses it; empty where it is taken.
-template<class Read>
-std::string refusal(Read&& read, const grammar::CompileOptions& options = {}) {
-    try {
-        (void)grammar::compile(read(), byte_level().tokenizer(), byte_level().index, options);
-    } catch (const GrammarError& error) {
-        return error.what();
-    }
-    return "";
-}
-
 TEST_CASE("grammars: what is refused names the place and what was expected") {
     const auto gbnf = [](const std::string& text) { return refusal([&] { return read_gbnf(text); }); };
     const auto regex = [](const std::string& text) { return refusal([&] { return read_regex(text); }); };

@@ -10,15 +10,6 @@
 namespace fovea::testing {
 namespace {
 
-std::string refused(const char* schema) {
-    try {
-        (void)grammar::compile(grammar::read_json_schema(schema), byte_level().tokenizer(), byte_level().index);
-    } catch (const grammar::GrammarError& error) {
-        return error.what();
-    }
-    return "";
-}
-
 TEST_CASE("schemas by hand: every complete answer validates, and each has some") {
     const Json all = Json::parse(golden_text("schemas_by_hand.json"));
     std::mt19937 random(3);

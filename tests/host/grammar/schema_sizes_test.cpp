@@ -9,15 +9,6 @@
 namespace fovea::testing {
 namespace {
 
-std::string refused(const std::string& schema) {
-    try {
-        (void)grammar::compile(grammar::read_json_schema(schema), byte_level().tokenizer(), byte_level().index);
-    } catch (const grammar::GrammarError& error) {
-        return error.what();
-    }
-    return "";
-}
-
 TEST_CASE("schemas: lengths beside a pattern") {
     const char* const name = R"({"type":"string","minLength":2,"maxLength":5,"pattern":"^[A-Z][a-z]+$"})";
     for (const char* text : {"\"Ab\"", "\"Abcde\""}) CHECK(allows(name, text));

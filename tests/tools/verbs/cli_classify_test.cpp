@@ -34,10 +34,7 @@ private:
 };
 
 std::vector<float> expected(const char* name, int text) {
-    const NpyArray array = read_npy((golden(name) / ("expected_" + std::to_string(text) + ".npy")).string());
-    std::vector<float> values(array.data.size() / sizeof(float));
-    std::memcpy(values.data(), array.data.data(), array.data.size());
-    return values;
+    return numbers_of<float>(read_npy((golden(name) / ("expected_" + std::to_string(text) + ".npy")).string()));
 }
 
 std::vector<json> lines_of(const std::string& text) {
