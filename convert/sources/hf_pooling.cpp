@@ -105,7 +105,7 @@ const char* read_splade(const fs::path& path) {
 [[noreturn]] void refuse_modules(const fs::path& modules, const std::string& had) {
     throw host::Error(modules.string() + ": expected a Transformer, a Pooling, at most " +
                       std::to_string(kMaxHeadMaps) +
-                      " Dense and a Normalize or nothing, in this order, a Transformer and a LogitScore or a "
+                      " Dense and a Normalize or nothing, in this order, or a Transformer and a LogitScore or a "
                       "SpladePooling, or a Transformer, Dense, a MultiVectorMask and a Normalize, got " +
                       had);
 }

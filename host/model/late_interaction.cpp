@@ -86,7 +86,8 @@ LateInteraction LateInteraction::read(std::string_view json, std::uint32_t vocab
 }
 
 LateModel::LateModel(const host::Opened& opened) : opened_(opened), width_(opened.config().encoder.result_width()) {
-    if (!opened.has_late_interaction() || opened.config().encoder.pooling != Pooling::none)
+    if (!opened.has_late_interaction() || opened.kind() != host::Kind::vectors ||
+        opened.config().encoder.pooling != Pooling::none)
         throw host::Error(opened.name + ": model: expected one of late interaction, got another");
     how_ = LateInteraction::read(find_info(opened.model, "late_interaction"), opened.config().encoder.vocab_size,
                                  opened.name + ": late_interaction");

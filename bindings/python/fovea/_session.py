@@ -70,6 +70,14 @@ class Session:
         """Append `ids` without computing logits."""
         self._native.forward(counted(ids, "ids"), None)
 
+    def propose_by(self, draft: OpenedModel, *, always: bool = False) -> None:
+        """Let `draft` guess tokens from here on, which the model verifies: the same texts, sooner where it is right.
+
+        draft: a smaller model with the same tokens, or the model's next-token head (`fovea convert --mtp`). Texts take
+            8 guesses a pass, or the option `speculate`. always: also where guessing does not pay.
+        """
+        self._native.propose_by(native_model(draft), bool(always))
+
     @takes_options(text_options)
     def stream(self, prompt: Any, **options: Any) -> Iterator[str]:
         """Continue `prompt`, piece by piece. What the session holds of it is not computed again."""

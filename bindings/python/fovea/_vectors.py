@@ -114,6 +114,35 @@ class VectorModel(OpenedModel):
         self._warn_cut(n_cut, len(many), self.max_seq_length)
         return vectors[0] if isinstance(texts, str) else vectors
 
+    @overload
+    def encode_late(  # type: ignore[overload-overlap]
+        self, texts: str, *, as_query: bool = False, prompt: str | None = None, batch_size: int = 64
+    ) -> Floats: ...
+    @overload
+    def encode_late(
+        self, texts: Iterable[str], *, as_query: bool = False, prompt: str | None = None, batch_size: int = 64
+    ) -> list[Floats]: ...
+    def encode_late(
+        self, texts: str | Iterable[str], *, as_query: bool = False, prompt: str | None = None, batch_size: int = 64
+    ) -> Floats | list[Floats]:
+        """Return the vectors of each text's tokens, of length 1, of a model of late interaction: [n_tokens, width].
+
+        It is a ColBERT, or bge-m3 converted with `--colbert`. Several texts give a list. as_query: texts are read as
+        queries, else as documents. prompt: put this before each text, in place of the model's own. See :meth:`rank`.
+        """
+        if not self._facts["has_late_interaction"]:
+            raise self._refused("expected one of late interaction, got another")
+        one, rows, n_cut = isinstance(texts, str), list[Floats](), 0
+        many = [texts] if isinstance(texts, str) else listed(texts, "texts")
+        width = int(self._stack["result_width"])
+        with self._text_session(batch_size) as session:
+            for at in range(0, len(many), CHUNK):
+                found, cut = session._native.encode_late(many[at : at + CHUNK], prompt, bool(as_query), False)
+                rows += [np.frombuffer(of_text, np.float32).reshape(-1, width).copy() for of_text in found]
+                n_cut += cut
+        self._warn_cut(n_cut, len(many), self.max_seq_length)
+        return rows[0] if one else rows
+
     def encode_query(self, texts: str | Iterable[str], **options: Any) -> Floats:
         """Return what :meth:`encode` does with the model's prompt for queries before each text, if it has one."""
         return self.encode(texts, **self._with_prompt(options, "query"))
@@ -309,13 +338,21 @@ class VectorModel(OpenedModel):
     ) -> list[Ranked]:
         """Return the documents by a reranker's scores for the query, the best first.
 
-        top: so many of them. The model is a CrossEncoder with one label.
+        top: so many of them. The model is a CrossEncoder with one label, or one of late interaction.
         """
-        if not self._facts["scores_pairs"]:
-            raise self._refused("expected a reranker, a head for classes with one label, got another")
         many = listed(documents, "documents")
-        results = self.classify([word(query, "query")] * len(many), many, batch_size=batch_size)
-        ranked = [Ranked(i, labels[0].score, many[i]) for i, labels in enumerate(results)]
+        if self._facts["has_late_interaction"]:
+            with self._text_session(batch_size) as session:
+                scores, n_cut = session._native.late_scores(word(query, "query"), many)
+            self._warn_cut(n_cut, len(many), self.max_seq_length)
+        elif self._facts["scores_pairs"]:
+            results = self.classify([word(query, "query")] * len(many), many, batch_size=batch_size)
+            scores = [labels[0].score for labels in results]
+        else:
+            raise self._refused(
+                "expected a reranker, a head for classes with one label or late interaction, got another"
+            )
+        ranked = [Ranked(i, score, many[i]) for i, score in enumerate(scores)]
         ranked.sort(key=lambda one: -one.score)
         return ranked if top is None else ranked[: whole(top, "top", least=1)]
 

@@ -2,6 +2,7 @@
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/session.h"
 #include "host/model/head_results.h"
+#include "host/model/late_interaction.h"
 #include "host/model/sparse_vectors.h"
 
 namespace fovea::python {
@@ -62,6 +63,18 @@ std::vector<Text> read_texts(const nb::list& texts, const nb::object& pairs) {
     return read;
 }
 
+std::vector<TextTokens> late_tokens(const LateModel& late, const std::string& before, const std::vector<Text>& texts,
+                                    bool are_queries, bool parse_special) {
+    const WithoutGil released;
+    InterruptibleWork work;
+    std::vector<TextTokens> tokens;
+    for (const Text& text : texts) {
+        work.next(text.text.size());
+        tokens.push_back(late.tokens_of(are_queries, before, text.text, parse_special));
+    }
+    return tokens;
+}
+
 }  // namespace
 
 nb::tuple PySession::classify(const nb::list& texts_object, const nb::object& pairs, const nb::dict& given) {
@@ -112,6 +125,40 @@ nb::tuple PySession::encode_sparse(const nb::list& texts, const std::string& pro
         for (const TokenWeight& token : vector) weights[nb::int_(token.id)] = token.weight;
         list.append(weights);
     }
+    return nb::make_tuple(list, n_cut(tokens));
+}
+
+nb::tuple PySession::encode_late(const nb::list& texts, const std::optional<std::string>& prompt, bool are_queries,
+                                 bool parse_special) {
+    const LateModel late(*opened_);
+    const std::string before = prompt ? *prompt : late.prompt_of(are_queries, {});
+    const std::vector<Text> read = read_texts(texts, nb::none());
+    const std::vector<TextTokens> tokens = late_tokens(late, before, read, are_queries, parse_special);
+    std::vector<nb::bytes> rows(read.size());
+    run_batches(tokens, {}, [&](std::size_t i, std::span<const float> values) {
+        const std::vector<float> vectors = late.vectors(are_queries, tokens[i].ids, values);
+        rows[i] = nb::bytes(vectors.data(), vectors.size() * sizeof(float));
+    });
+    nb::list list;
+    for (const nb::bytes& of_text : rows) list.append(of_text);
+    return nb::make_tuple(list, n_cut(tokens));
+}
+
+nb::tuple PySession::late_scores(const std::string& query, const nb::list& documents) {
+    const LateModel late(*opened_);
+    const std::vector<Text> asked = {{query, {}}}, read = read_texts(documents, nb::none());
+    const std::vector<TextTokens> query_tokens = late_tokens(late, late.prompt_of(true, {}), asked, true, false),
+                                  tokens = late_tokens(late, late.prompt_of(false, {}), read, false, false);
+    std::vector<float> of_query;
+    run_batches(query_tokens, {}, [&](std::size_t, std::span<const float> rows) {
+        of_query = late.vectors(true, query_tokens[0].ids, rows);
+    });
+    std::vector<double> scores(read.size());
+    run_batches(tokens, {}, [&](std::size_t i, std::span<const float> rows) {
+        scores[i] = late.score(of_query, late.vectors(false, tokens[i].ids, rows));
+    });
+    nb::list list;
+    for (const double score : scores) list.append(score);
     return nb::make_tuple(list, n_cut(tokens));
 }
 

@@ -1,4 +1,6 @@
 // Vectors: texts by length, ids, and arrays for encoders and decoders of vectors.
+#include <nanobind/stl/optional.h>
+
 #include <algorithm>
 
 #include "bindings/python/src/errors.h"
@@ -197,6 +199,7 @@ void bind_session(nb::module_& module) {
         .def("restore", &PySession::restore, nb::arg("saved"))
         .def("copy_from", &PySession::copy_from, nb::arg("other"))
         .def("cancel", &PySession::cancel)
+        .def("propose_by", &PySession::propose_by, nb::arg("draft"), nb::arg("always"))
         .def("start", &PySession::start, nb::arg("prompt"), nb::arg("options"), nb::arg("stop"),
              nb::arg("form").none() = nb::none(), nb::arg("chat").none() = nb::none())
         .def("next", &PySession::next, nb::arg("text"))
@@ -205,6 +208,9 @@ void bind_session(nb::module_& module) {
         .def("encode_texts", &PySession::encode_texts, nb::arg("texts"), nb::arg("prompt"), nb::arg("most_tokens"),
              nb::arg("parse_special"), nb::arg("out"))
         .def("encode_sparse", &PySession::encode_sparse, nb::arg("texts"), nb::arg("prompt"), nb::arg("parse_special"))
+        .def("encode_late", &PySession::encode_late, nb::arg("texts"), nb::arg("prompt").none(), nb::arg("are_queries"),
+             nb::arg("parse_special"))
+        .def("late_scores", &PySession::late_scores, nb::arg("query"), nb::arg("documents"))
         .def("rows_of_texts", &PySession::rows_of_texts, nb::arg("texts"), nb::arg("pairs").none(), nb::arg("of_head"),
              nb::arg("parse_special"))
         .def("classify", &PySession::classify, nb::arg("texts"), nb::arg("pairs").none(), nb::arg("options"))

@@ -71,6 +71,17 @@ void PySession::make_generator_for(std::size_t n_stop_bytes, std::uint32_t n_pro
                         {.max_tokens = session_->max_kv_len(), .max_stop_bytes = n_stop, .max_proposed = n_proposed});
 }
 
+void PySession::use_draft(Speculation& speculation) {
+    constexpr std::uint32_t kUsual = 8, kMostKept = 512;
+    if (!draft_opened_) return;
+    if (!speculation.n_proposed) speculation.n_proposed = kUsual;
+    const Stack& stack = draft_opened_->config().decoder;
+    const std::size_t n_rows = std::max(speculation.n_proposed + 2, std::min(draft_->max_kv_len(), kMostKept));
+    if (stack.joins_rows && vectors_.size() < n_rows * stack.d_model) vectors_.assign(n_rows * stack.d_model, 0.0f);
+    speculation.always = drafts_always_;
+    speculation.draft = {draft_->workspace(), draft_->cache(), vectors_};
+}
+
 std::uint64_t PySession::start(nb::handle prompt_object, const nb::dict& named, const nb::list& stop,
                                const PyForm* form, const PyChat* chat) {
     need_logits();
@@ -98,6 +109,7 @@ std::uint64_t PySession::start(nb::handle prompt_object, const nb::dict& named, 
     require(gate_.alone([&]() -> Status {
         settle_tokens();
         touched();
+        use_draft(options.speculation);
         number = text_;
         make_generator_for(n_stop_bytes, std::max(options.speculation.n_proposed, form ? host::kForced : 0u));
         place_.start(form ? form->compiled() : nullptr);
@@ -147,6 +159,8 @@ nb::dict PySession::figures() {
     figures["n_kept"] = of.n_kept;
     figures["n_tokens"] = of.n_tokens;
     figures["n_passes"] = of.n_passes;
+    figures["n_proposed"] = of.n_proposed;
+    figures["n_accepted"] = of.n_accepted;
     return figures;
 }
 

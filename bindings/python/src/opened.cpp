@@ -130,6 +130,7 @@ nb::dict facts_of(const ModelHandle& handle) {
     facts["similarity"] = text(find_info(opened->model, "similarity"));
     facts["scores_pairs"] = opened->scores_pairs();
     facts["makes_sparse"] = opened->makes_sparse();
+    facts["has_late_interaction"] = opened->has_late_interaction();
     facts["max_seq_length"] = config.encoder.n_layers ? most_tokens(opened->model) : config.decoder.max_positions;
     facts["vector_width"] = opened->vector_width();
     const Prompts prompts = prompts_of(opened->model, opened->name);

@@ -83,6 +83,24 @@ PySession::PySession(const ModelHandle& model, const nb::dict& named, const std:
     set_cancel(*session_, gate_.flag());
 }
 
+void PySession::propose_by(const ModelHandle& draft, bool always) {
+    need_logits();
+    const SharedModel opened = draft.get();
+    opened->need_logits();
+    opened_->check_same_tokens(*opened);
+    const Limits limits{.max_kv_len = std::min(session_->max_kv_len(), opened->config().decoder.max_positions),
+                        .n_threads = session_.plan.limits.n_threads};
+    require(gate_.alone([&]() -> Status {
+        touched();
+        draft_ = start_session(*opened, limits, {.isa = session_->isa()});
+        set_cancel(*draft_, gate_.flag());
+        draft_opened_ = opened;
+        drafts_always_ = always;
+        return {};
+    }),
+            "propose_by");
+}
+
 void PySession::need_logits() const {
     if (opened_->kind() != host::Kind::text)
         refuse_value(opened_->name + ": model", "one for logits", "one for vectors");

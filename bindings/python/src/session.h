@@ -41,6 +41,9 @@ public:
     void restore(const nb::bytes& saved);
     void copy_from(PySession& other);
     void cancel() noexcept { gate_.cancel(); }
+    /// From here on texts' tokens are proposed by a smaller model with the same tokens, or by the model's next-token head; with
+    /// `always` also if it does not pay.
+    void propose_by(const ModelHandle& draft, bool always);
 
     /// Begins a text and gives its number, which next asks for.
     /// `form`: what the text is to fit; `chat`: whose tokens also end it. Both may be null.
@@ -61,6 +64,11 @@ public:
     /// makes of it, of a head for classes one row.
     [[nodiscard]] nb::tuple rows_of_texts(const nb::list& texts, const nb::object& pairs, bool of_head,
                                           bool parse_special);
+    /// Vectors of texts' tokens of a model of late interaction, each text's as bytes, and how many texts were cut.
+    [[nodiscard]] nb::tuple encode_late(const nb::list& texts, const std::optional<std::string>& prompt,
+                                        bool are_queries, bool parse_special);
+    /// Scores of documents for a query by these, and how many documents were cut.
+    [[nodiscard]] nb::tuple late_scores(const std::string& query, const nb::list& documents);
     /// Sparse vectors, a dict of ids and weights each, and how many texts were cut.
     [[nodiscard]] nb::tuple encode_sparse(const nb::list& texts, const std::string& prompt, bool parse_special);
     /// What a head says of each text, or of each with its pair, and how many were cut: see classify.cpp.
@@ -82,6 +90,7 @@ private:
     [[nodiscard]] static std::size_t n_cut(std::span<const TextTokens> texts);
     void need_logits() const;
     void make_generator_for(std::size_t n_stop_bytes, std::uint32_t n_proposed);
+    void use_draft(Speculation& speculation);
     void settle_tokens();  ///< makes tokens_ what the cache holds
     void touched() { ++text_, generating_ = false; }
 
@@ -90,6 +99,10 @@ private:
     std::vector<LogitBias> biases_;  // of the present text, which views them
     host::Runtime<Session> session_;
     host::Runtime<Generator> generator_;
+    SharedModel draft_opened_;  // null: none proposes
+    host::Runtime<Session> draft_;
+    std::vector<float> vectors_;  // of a next-token head
+    bool drafts_always_ = false;
     std::vector<Token> tokens_;  // that the cache holds
     std::uint64_t text_ = 0;     // the number of the present text
     bool generating_ = false;    // whether tokens_ is older than the generator's

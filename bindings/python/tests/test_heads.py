@@ -171,6 +171,21 @@ def test_sparse_vectors_are_ids_and_weights(recwarn):
         fovea.Model(ENCODERS / "bert_sequenceclassification").encode_sparse("a")
 
 
+def test_late_interaction_gives_vectors_of_tokens_and_ranks(recwarn):
+    for name in ("native", "pylate", "stanford"):
+        want = json.loads((GOLDEN / f"late/{name}/expected.json").read_text())
+        model = fovea.Model(GOLDEN / f"late/{name}", n_threads=1)
+        for as_query, texts, vectors in ((True, "queries", "query_vectors"), (False, "documents", "document_vectors")):
+            for got, rows in zip(model.encode_late(want[texts], as_query=as_query), want[vectors], strict=True):
+                np.testing.assert_allclose(got, rows, atol=3e-4)
+        for query, scores in zip(want["queries"], want["scores"], strict=True):
+            ranked = model.rank(query, want["documents"])
+            assert [one.score for one in ranked] == pytest.approx(sorted(scores, reverse=True), abs=3e-3)
+        assert model.encode_late("a b").shape[1] == 8
+    with pytest.raises(ValueError, match="expected one of late interaction"):
+        fovea.Model(ENCODERS / "bert_sequenceclassification").encode_late("a")
+
+
 def test_what_is_cut_is_said():
     model = fovea.Model(ENCODERS / "bert_sequenceclassification", n_threads=1)
     assert model.max_seq_length == 40

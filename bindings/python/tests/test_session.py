@@ -1,10 +1,11 @@
 """Sessions, workspaces, pools and caches: what is computed does not depend on how it is asked for."""
 
+import json
 import subprocess
 
 import numpy as np
 import pytest
-from conftest import DEMO
+from conftest import DEMO, GOLDEN
 
 import fovea
 
@@ -190,3 +191,28 @@ def test_cancel_ends_a_pass_and_leaves_the_session_whole(demo):
         session.append(IDS[4:])
     assert session.tokens == IDS[:4]
     assert session.forward_all(IDS[4:]).tobytes() == demo.logits(IDS)[4:].tobytes()
+
+
+def test_a_next_token_head_proposes_and_changes_no_text(command_line, tmp_path):
+    letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJ"
+    vocabulary = {letter: i for i, letter in enumerate(letters)}
+    parts = {"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab": vocabulary, "merges": []}}
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    parts |= {"normalizer": None, "pre_tokenizer": byte_level, "post_processor": None, "decoder": {"type": "ByteLevel"}}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(parts))
+    for name, options in (("model", []), ("head", ["--mtp"])):
+        command = [command_line, "convert", GOLDEN / "next_heads/qwen3_5_text", "-o", tmp_path / f"{name}.fovea"]
+        subprocess.run(
+            [*command, "--tokenizer", tmp_path / "tokenizer.json", *options], check=True, capture_output=True
+        )
+    model, head = fovea.Model(tmp_path / "model.fovea"), fovea.Model(tmp_path / "head.fovea")
+    plain, drafted = model.session(max_kv_len=64, n_threads=1), model.session(max_kv_len=64, n_threads=1)
+    drafted.propose_by(head, always=True)
+    for prompt in ("abcdef", "abcdefGHI", "zyx"):
+        text = plain.generate(prompt, max_new_tokens=24)
+        assert drafted.generate(prompt, max_new_tokens=24) == text
+        assert drafted.generate(prompt, max_new_tokens=24, speculate=3) == text
+    assert plain._native.figures["n_proposed"] == 0
+    assert drafted._native.figures["n_proposed"] > 0
+    with pytest.raises(ValueError, match=r"expected .* tokens, got"):
+        drafted.propose_by(fovea.Model(DEMO))
