@@ -194,13 +194,17 @@ public:
         }
         const std::string_view bytes = habits_->tables->token(id), visible = bytes.substr(blank_bytes(bytes));
         const bool has_blank = visible.size() < bytes.size();
+        if (bytes.empty()) return {};
+        const bool is_first = has_blank && begins && habits_->prepends;
+        const bool is_joined = has_blank && habits_->joins_blanks;
+        if (!habits_->drops_blanks && !is_first && !is_joined)
+            if (auto place = match(head_, bytes)) return place;
         ChangedText behind = head_, last = head_;  // the blanks; the last of them
         for (; !behind.done() && behind.at_blank(); behind.skip_made()) last = behind;
-        if (bytes.empty()) return {};
         if (behind.done()) return match(head_, bytes);
         if (habits_->drops_blanks) return visible.empty() ? behind.place() : match(behind, visible);
-        if (has_blank && begins && habits_->prepends) return visible.empty() ? head_.place() : match(head_, visible);
-        if (auto place = match(has_blank && habits_->joins_blanks ? last : head_, bytes)) return place;
+        if (is_first) return visible.empty() ? head_.place() : match(head_, visible);
+        if (auto place = match(is_joined ? last : head_, bytes)) return place;
         if (auto place = match(behind, bytes)) return place;
         if (!has_blank) return {};
         return visible.empty() ? head_.place() : match(behind, visible);
@@ -218,6 +222,9 @@ public:
             head_.skip_made();
             if (habits_->is_apart || head_.done() || (habits_->drops_blanks && head_.at_blank())) break;
             if (habits_->has_words ? was_word || is_word() : comes(next)) break;
+            if (!head_.at_blank()) continue;
+            while (!head_.done() && head_.at_blank()) head_.skip_made();  // unknown, too
+            if (head_.done() || comes(next)) break;
         }
         return place;
     }

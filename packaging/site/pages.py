@@ -22,6 +22,7 @@ START = {
     "start/javascript": ("JavaScript", "bindings/web/README.md"),
     "start/server": ("A server", "docs/server.md", "docs/server.md#Chat: `POST /v1/chat/completions`"),
     "start/cpp": ("C++", "README.md#From a file to logits in C++", "README.md#Building and linking"),
+    "start/rust": ("Rust", "bindings/rust/README.md"),
     "start/c": ("C, with a heap", "README.md#From C and C++, and on a microcontroller"),
     "start/boards": ("Boards", "README.md#For ARM boards", "docs/boards.md#Microcontrollers"),
 }
@@ -33,6 +34,7 @@ SECTIONS = {
         "docs/server.md",
         "bindings/python/README.md",
         "bindings/web/README.md",
+        "bindings/rust/README.md",
         "docs/families.md",
         "docs/format.md",
     ],

@@ -49,12 +49,18 @@ TEST_CASE("token places: what a template adds stands for nothing, special tokens
     CHECK(places_of(bert.tokenizer(), "", {.add_special = false}).empty());
 }
 
-TEST_CASE("token places: any bytes") {
-    for (const char* kind : {"bert", "llama2", "gpt2", "t5_small"}) {
+TEST_CASE("token places: any bytes, in time that grows with them") {
+    std::string marks = "e", unknown, blanks(100'000, ' ');
+    for (int i = 0; i < 20'000; ++i) marks += "\xcc\x81", unknown += "\xf0\x9f\x91\x8d ";
+    for (const char* kind : {"bert", "llama2", "gpt2", "t5_small", "unigram_bytes", "words"}) {
         const OpenedTokenizer opened(golden_text(std::string("tokenizer_") + kind + ".json"));
-        const std::string text = "a\xff\xc3 b\xe2\x82 \xf0\x9f lamp\xcc\x81";
-        const host::PlacedTokens placed = host::tokenize_with_places(opened.tokenizer(), text);
-        for (const host::TokenPlace& place : placed.places)
-            CHECK((place.begin <= place.end && place.end <= text.size()));
+        for (const std::string& text :
+             {std::string("a\xff\xc3 b\xe2\x82 \xf0\x9f lamp\xcc\x81"), marks, unknown, blanks, "a" + blanks + "b"}) {
+            const host::PlacedTokens placed = host::tokenize_with_places(opened.tokenizer(), text);
+            bool within = placed.places.size() == placed.tokens.size();
+            for (const host::TokenPlace& place : placed.places)
+                within = within && place.begin <= place.end && place.end <= text.size();
+            CHECK(within);
+        }
     }
 }
