@@ -40,7 +40,7 @@ const result = await page.evaluate(async (type, n) => {
   const texts = Array.from({length: 12}, (_, i) => Array.from({length: 8 + 7 * i}, (_, j) => words[(5 * i + j) % (words.length - 1)]).join(' '));
   const extract = await pipeline('feature-extraction', 'it', {dtype: type, device: 'wasm'});
   const fast = modules.filter((name) => name !== 'scalar'), models = {};
-  for (const module of fast) models[module] = await load('/model.fovea', {module, maxPositions: 256, cache: false});
+  for (const module of fast) models[module] = await load('/model.fovea', {module, cache: false});
   const ways = {
     'transformers.js': async (text) => (await extract(text, {pooling: 'mean', normalize: true})).data,
     ...Object.fromEntries(fast.map((module) => [module, (text) => models[module].embed(text)])),

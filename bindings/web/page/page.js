@@ -79,7 +79,7 @@ function showMemory() {
     ['file', 'The model’s file', `${size(info.fileBytes)}, used in place`],
     ['arena', 'Its arena', `${info.arenaBytes.toLocaleString('en')} bytes, known before any is taken`],
     ['rest', 'Program, stack, scratch', size(rest)],
-    ['', 'Room for', `${info.contextLength} tokens of text and answer`],
+    ['', 'Room for', info.kind === 'text' ? `${info.contextLength} tokens of text and answer` : `${info.maxPositions} tokens`],
     ['', 'Shape', `${info.architecture}, ${info.nLayers} layers, ${info.nHeads} heads, ${info.dModel} wide`],
     ['', 'Kernels', `${info.isa}, Fovea ${info.version}: the same bits on every machine`],
   ];
