@@ -52,11 +52,10 @@ FOVEA_LANES void add_broad(float* sum, const Block<W, kPanels>& b, std::size_t b
 /// As in matmul_q.h; `begin` is the first unit of a broad group.
 template<std::uint32_t kRows, Fetch kFetch, class Sums, BroadGroups W, std::uint32_t kPanels>
 FOVEA_LANES void add_units(Sums sums, const Block<W, kPanels>& b, std::size_t begin, std::size_t end,
-                           const std::byte* x, std::size_t n_packed, TileFetch to) {
+                           const std::byte* x, std::size_t n_packed, TileFetch<> to) {
     const auto fetch = [&](const auto& weight, std::size_t i, std::size_t group, std::size_t pair,
                            const std::byte* of_group) __attribute__((always_inline)) {
-        if constexpr (kFetch == Fetch::first)
-            fetch_pair(weight, group, pair, ahead_of(b, i) + to.shift, b.second_level, to.every_line);
+        if constexpr (kFetch == Fetch::first) fetch_pair(weight, group, pair, ahead_of(b, i) + to.shift, to);
         if constexpr (kFetch == Fetch::second) {
             if (group == 0 && pair == 0) fetch_next<kRows>(b, static_cast<std::uint32_t>(i));
             fetch_rows<kRows>(of_group, b, pair);

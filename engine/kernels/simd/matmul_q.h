@@ -1,6 +1,8 @@
 // The block product of quantized panels. It goes by groups of 32 columns, where product.h goes column by column: an
 // exact integer sum per row is converted, scaled and added to the float sums.
 #pragma once
+#include <type_traits>
+
 #include "engine/kernels/simd/matmul.h"
 #include "engine/kernels/simd/quants.h"
 
@@ -300,21 +302,31 @@ FOVEA_LANES void clear(float* sums) {
     }
 }
 
+/// Where a tile fetches: how far from where the first does, whether every line (if tiles go over the same weights, each fetches
+/// every other one), and whether to the second level: a bool, asked at each pair, or what a compiler knows.
+template<class Level = bool>
+struct TileFetch {
+    Level second_level{};
+    std::size_t shift = 0;
+    bool every_line = true;
+};
+
 /// Fetches what a pair of a group's cells will be `ahead` bytes on, and the group's scales with the first: evenly, for
-/// of a burst only the first lines get under way. If tiles go over the same weights, each fetches every other line.
-template<class Q, std::uint32_t kPanels>
+/// of a burst only the first lines get under way. `to` says where to.
+template<class Q, std::uint32_t kPanels, class Level>
 FOVEA_LANES void fetch_pair(const Q (&weight)[kPanels], std::size_t group, std::size_t pair, std::size_t ahead,
-                            bool second_level, bool every_line = true) {
+                            TileFetch<Level> to) {
     constexpr std::size_t kLine = 64;
     // Else the compiler would fetch for all pairs before the first, and have the whole loop twice.
-    asm volatile("" : "+r"(ahead), "+r"(second_level) : : "memory");
+    asm volatile("" : "+r"(ahead) : : "memory");
+    if constexpr (kFetchesFar && std::is_same_v<Level, bool>) asm volatile("" : "+r"(to.second_level));
     const std::size_t end = (pair + 1) * Q::kPairBytes;
     const auto fetch_lines = [&]<int kLocality>() __attribute__((always_inline)) {
         FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
             const std::byte* quants = weight[p].quants(group) + ahead;
             const auto begin = static_cast<std::size_t>(round_up(pair * Q::kPairBytes, kLine));
             FOVEA_UNROLL for (std::size_t line = begin; line < end; line += kLine) {
-                if (line % (2 * kLine) == 0 || every_line) __builtin_prefetch(quants + line, 0, kLocality);
+                if (line % (2 * kLine) == 0 || to.every_line) __builtin_prefetch(quants + line, 0, kLocality);
             }
             const std::size_t line =
                 Q::kFormat.quants_at() > kLine ? group * kLine : 0;  // of the scales, then the minima
@@ -323,7 +335,7 @@ FOVEA_LANES void fetch_pair(const Q (&weight)[kPanels], std::size_t group, std::
     };
     // Zen 4, the CPU that fetches into that cache, reads q5_k faster if nothing is fetched for it, as measured.
     constexpr bool kLeftAlone = Q::kType == Type::q5_k;
-    if (!second_level)
+    if (!kFetchesFar || !to.second_level)
         fetch_lines.template operator()<3>();
     else if constexpr (!kLeftAlone)
         fetch_lines.template operator()<2>();
@@ -345,17 +357,11 @@ FOVEA_LANES std::size_t ahead_of(const Block<W, kPanels>& b, std::size_t i) {
     return static_cast<std::size_t>(ahead) + (i < b.ahead_cols ? 0 : b.ahead_jump);
 }
 
-/// Where a tile fetches, see fetch_pair: how far from where the first does, and whether every line.
-struct TileFetch {
-    std::size_t shift = 0;
-    bool every_line = true;
-};
-
 /// Goes on with sums over the units [begin, end) of a block. x is the first of them of n_packed rows, from the first of kRows
 /// on.
-template<std::uint32_t kRows, Fetch kFetch, class Sums, QuantGroups W, std::uint32_t kPanels>
+template<std::uint32_t kRows, Fetch kFetch, class Sums, QuantGroups W, std::uint32_t kPanels, class Level>
 FOVEA_LANES void add_units(Sums sums, const Block<W, kPanels>& b, std::size_t begin, std::size_t end,
-                           const std::byte* x, std::size_t n_packed, TileFetch to) {
+                           const std::byte* x, std::size_t n_packed, TileFetch<Level> to) {
     using Unit = typename ColumnGroup<W>::Unit;
     for (std::size_t i = begin; i < end; ++i) {
         const std::size_t ahead = kFetch == Fetch::first ? ahead_of(b, i) + to.shift : 0;
@@ -365,8 +371,7 @@ FOVEA_LANES void add_units(Sums sums, const Block<W, kPanels>& b, std::size_t be
         for (std::size_t group = 0; group < 2; ++group, x += kQuantGroupBytes * n_packed) {
             sums.touch();
             const auto fetch = [&](std::size_t pair) __attribute__((always_inline)) {
-                if constexpr (kFetch == Fetch::first)
-                    fetch_pair(weight, group, pair, ahead, b.second_level, to.every_line);
+                if constexpr (kFetch == Fetch::first) fetch_pair(weight, group, pair, ahead, to);
                 if constexpr (kFetch == Fetch::second) fetch_rows<kRows>(x, b, pair);
             };
             const std::byte* known = nullptr;
@@ -383,13 +388,22 @@ void microkernel(const Block<W, kPanels>& b) {
     if constexpr (QuantGroups<W> && kPanels == 1 && kRows <= QuantTiling::kStreamRows) {
         F32x16 sum[kRows][kPanels];
         FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) sum[r][0] = splat(0.0f);
-        add_units<kRows, kFetch>(SumsInRegisters<kRows, kPanels>{sum}, b, 0, b.n_cols, x, b.operand_stride,
-                                 TileFetch{});
+        // Such a tile reads all weights: it doesn't ask at each pair.
+        const auto add = [&]<class Level>(Level) __attribute__((always_inline)) {
+            add_units<kRows, kFetch>(SumsInRegisters<kRows, kPanels>{sum}, b, 0, b.n_cols, x, b.operand_stride,
+                                     TileFetch<Level>{});
+        };
+        const bool second_level = kFetchesFar && b.second_level;
+        if (!second_level)
+            add(std::false_type{});
+        else if constexpr (kFetchesFar)
+            add(std::true_type{});
         store_totals(sum, b);
     } else {
         alignas(64) float sums[kRows * kPanels * kLanes];
         clear<kRows, kPanels>(sums);
-        add_units<kRows, kFetch>(SumsInMemory<kRows, kPanels>{sums}, b, 0, b.n_cols, x, b.operand_stride, TileFetch{});
+        add_units<kRows, kFetch>(SumsInMemory<kRows, kPanels>{sums}, b, 0, b.n_cols, x, b.operand_stride,
+                                 TileFetch<>{b.second_level});
         store_totals<kRows>(sums, b);
     }
 }
@@ -398,7 +412,7 @@ void microkernel(const Block<W, kPanels>& b) {
 /// little in registers.
 template<std::uint32_t kRows, QuantPanels W, std::uint32_t kPanels>
 [[gnu::noinline]] void add_tile(float* sum, const Block<W, kPanels>& b, std::size_t begin, std::size_t end,
-                                const std::byte* x, std::size_t n_packed, TileFetch to) {
+                                const std::byte* x, std::size_t n_packed, TileFetch<> to) {
     if constexpr (ColumnGroup<W>::kLoneRows == QuantTiling::kRows) to.every_line = false;  // it is never alone
     add_units<kRows, Fetch::first>(SumsInMemory<kRows, kPanels>{sum}, b, begin, end, x, n_packed, to);
 }
@@ -416,7 +430,7 @@ void tiles_product(const Block<W, kPanels>& b, const RowTile* tiles, std::uint32
             const RowTile& tile = tiles[t];
             const auto* x = reinterpret_cast<const std::byte*>(tile.operand + offset * tile.packed);
             const auto go_on = [&]<std::uint32_t kRows>() __attribute__((always_inline)) {
-                add_tile<kRows>(sum, b, begin, end, x, tile.packed, {t % 2 * 64, n_tiles == 1});
+                add_tile<kRows>(sum, b, begin, end, x, tile.packed, {b.second_level, t % 2 * 64, n_tiles == 1});
             };
             with_rows<kLeast, QuantTiling::kRows>(tile.n_rows, go_on);
             sum += tile.n_rows * kPanels * kLanes;

@@ -50,9 +50,19 @@ inline constexpr std::size_t kAheadBytes = 1024;
 /// the second for those that wait longer.
 enum class Fetch { nothing = -1, second = 2, first = 3 };
 
+// Whether this set runs on CPUs that fetch their own streams to the second level, see CpuFeatures.
+#ifdef __AVX512F__
+inline constexpr bool kFetchesFar = true;
+#else
+inline constexpr bool kFetchesFar = false;
+#endif
+
 /// Fetches the line of a product's own stream at p, into the first-level cache or, if that is asked for, the second.
 FOVEA_LANES void fetch_stream(const std::byte* p, bool second_level) {
-    asm volatile("" : "+r"(second_level));  // else the whole loop around it would be there twice
+    if constexpr (kFetchesFar)
+        asm volatile("" : "+r"(second_level));  // else the whole loop around it would be there twice
+    else
+        second_level = false;
     second_level ? __builtin_prefetch(p, 0, 2) : __builtin_prefetch(p, 0, 3);
 }
 
