@@ -3,9 +3,9 @@
 
     linked.py NINJA BUILD FOLDER VERSION
 
-Ninja's log in BUILD names every header that was included. dpkg knows whose it is, or it lies in a Python package, or in
-what CMake fetched. Headers of the C library and of Python are interfaces to what is on the user's machine; all else is
-in our files.
+Ninja's log in BUILD names every header that was included. dpkg knows whose it is, or it lies in a Python package, in
+what CMake fetched, or in Zig's folder, which has libc++ and musl. Headers of a C library that comes with a system, and of
+Python, are interfaces to what is on the user's machine; all else is in our files.
 """
 
 import datetime
@@ -23,11 +23,13 @@ import sys
 LICENCES = {
     r"libstdc\+\+|libgcc|libstdc|gcc-|g\+\+-": "GPL-3.0-or-later WITH GCC-exception-3.1",
     r"libxsimd|xsimd|libcli11|cli11|nanobind": "BSD-3-Clause",
-    r"nlohmann|json": "MIT",
+    r"nlohmann|json|musl": "MIT",
     r"libboost": "BSL-1.0",
     r"libc\+\+|libclang|clang": "Apache-2.0 WITH LLVM-exception",
 }
 INTERFACES = re.compile(r"libc6|linux-libc|libpython|python3|mingw-w64|wasi-libc|libomp")
+# Zig's folders of headers: what they are of, and its licence there.
+ZIGS = {"libcxx": ("libc++", "libcxx/LICENSE.TXT"), "libc": ("musl", "libc/musl/COPYRIGHT")}
 
 
 def headers(ninja, build):
@@ -39,7 +41,12 @@ def owners(paths):
     """{package: (version, file with its licence)} of the headers at `paths`."""
     found, system = {}, []
     for path in paths:
-        if match := re.match(r"(.*/site-packages)/(\w+)/", path):
+        if match := re.match(r"(.*)/lib/(libcxx|libc)/include/.*", path):
+            name, licence = ZIGS[match[2]]
+            if name not in found:
+                version = subprocess.check_output([f"{match[1]}/zig", "version"], text=True).strip()
+                found[name] = f"of Zig {version}", pathlib.Path(match[1], "lib", licence)
+        elif match := re.match(r"(.*/site-packages)/(?!ziglang)(\w+)/", path):
             info = next(pathlib.Path(match[1]).glob(f"{match[2]}-*.dist-info"))
             version = email.message_from_string((info / "METADATA").read_text())["Version"]
             found[match[2]] = version, next(info.rglob("LICENSE*"))

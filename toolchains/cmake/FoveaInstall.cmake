@@ -58,7 +58,9 @@ if(FOVEA_HAVE_ASSERTIONS AND FOVEA_HAVE_LIBSTDCXX AND fovea_library_type STREQUA
   string(APPEND FOVEA_PKGCONFIG_LIBS " -lstdc++")
 endif()
 if(fovea_is_elf AND fovea_library_type STREQUAL "STATIC_LIBRARY")  # as the target fovea has it
-  string(APPEND FOVEA_PKGCONFIG_LIBS " -Wl,--exclude-libs,libfovea.a")
+  if(FOVEA_HAVE_EXCLUDE_LIBS)
+    string(APPEND FOVEA_PKGCONFIG_LIBS " -Wl,--exclude-libs,libfovea.a")
+  endif()
   if(FOVEA_THREADS)
     string(APPEND FOVEA_PKGCONFIG_LIBS " -Wl,-z,nodelete")
   endif()

@@ -1,7 +1,9 @@
 # What is built for machines that have a C library alone: no library of the system's but that one, glibc's symbols as 2.28 has them
 # (packaging/glibc), the C++ library in each program. Python is found for the scripts.
 find_package(Python 3.9 REQUIRED COMPONENTS Interpreter)
-if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+include(CheckCXXSymbolExists)
+check_cxx_symbol_exists(__GLIBC__ features.h FOVEA_HAVE_GLIBC)
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND FOVEA_HAVE_GLIBC)
   set(stubs ${PROJECT_BINARY_DIR}/glibc)
   execute_process(COMMAND ${Python_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/packaging/glibc/stubs.py
                           ${CMAKE_C_COMPILER} ${CMAKE_READELF} ${CMAKE_AR} ${stubs}

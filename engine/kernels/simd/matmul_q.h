@@ -1,8 +1,6 @@
 // The block product of quantized panels. It goes by groups of 32 columns, where product.h goes column by column: an
 // exact integer sum per row is converted, scaled and added to the float sums.
 #pragma once
-#include <type_traits>
-
 #include "engine/kernels/simd/matmul.h"
 #include "engine/kernels/simd/quants.h"
 
