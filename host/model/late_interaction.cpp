@@ -100,7 +100,7 @@ LateModel::LateModel(const host::Opened& opened) : opened_(opened), width_(opene
 
 std::uint32_t LateModel::most(bool is_query) const {
     const std::uint32_t own = how_.side(is_query).most;
-    return own ? std::min(own, most_) : most_;
+    return own ? std::min(own, opened_.config().encoder.max_positions) : most_;
 }
 
 std::string LateModel::prompt_of(bool is_query, const std::optional<std::string>& name) const {
@@ -120,7 +120,7 @@ TextTokens LateModel::settle(bool is_query, std::vector<Token> ids) const {
     cut_text(around_, limit - n_marker, cut_at(opened_.model), ids);
     if (marker) ids.insert(ids.begin() + static_cast<std::ptrdiff_t>(std::min(n_opening_, ids.size())), *marker);
     if (ids.empty()) throw host::Error("text: expected 1 token or more, got none");
-    const std::uint32_t n_filled = std::min(how_.n_filled, most_);
+    const std::uint32_t n_filled = std::min(how_.n_filled, opened_.config().encoder.max_positions);
     if (is_query && how_.filler && ids.size() < n_filled) {
         if (!how_.sees_filler) tokens.n_unseen = n_filled - static_cast<std::uint32_t>(ids.size());
         tokens.n_whole += n_filled - ids.size();

@@ -62,7 +62,7 @@ private:
     const host::Opened& opened_;
     LateInteraction how_;
     std::size_t width_;
-    std::uint32_t most_;
+    std::uint32_t most_;         // tokens of texts of a side without a length
     std::vector<Token> around_;  // a text's tokens that are the template's
     std::size_t n_opening_ = 0;  // of those, before the text
 };

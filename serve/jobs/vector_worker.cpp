@@ -36,7 +36,9 @@ public:
                                                                                 : 1),
           row_width_(served.makes_sparse() || served.has_late_interaction() ? served.config().encoder.result_width()
                                                                             : 0),
-          context_(most_tokens(served.model)) {
+          context_(served.has_late_interaction()
+                       ? served.config().encoder.max_positions  // sides have lengths of their own
+                       : most_tokens(served.model)) {
         if (served.has_late_interaction()) late_.emplace(served);
         Limits limits{
             .max_batch = std::max(kRowsAtOnce, context_), .n_threads = options.n_threads, .max_sequences = kTexts};

@@ -71,6 +71,7 @@ def native():
                                                                 for mark in ("[Q] ", "[D] ")]})
     model.save_pretrained(inner)
     tokenizer.save_pretrained(inner)
+    torch.manual_seed(0)  # for a pooler that sentence-transformers adds, and saves
     transformer = Transformer(str(inner), document_length=18, query_expansion={"strategy": "min", "length": 14})
     encoder = MultiVectorEncoder(
         modules=[transformer, dense(12, 5, module_input_name="token_embeddings"), MultiVectorMask(list(string.punctuation)),
@@ -100,7 +101,7 @@ def pylate():
     (folder / "modules.json").write_text(json.dumps([
         {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
         {"idx": 1, "name": "1", "path": "1_Dense", "type": "pylate.models.Dense.Dense"}]) + "\n")
-    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 31, "do_lower_case": False}) + "\n")
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 11, "do_lower_case": False}) + "\n")
     (folder / "config_sentence_transformers.json").write_text(json.dumps({
         "prompts": {}, "default_prompt_name": None, "similarity_fn_name": "MaxSim", "model_type": "ColBERT",
         "query_prefix": "[Q] ", "document_prefix": "[D] ", "query_length": 12, "document_length": 20,

@@ -295,6 +295,38 @@ TEST_CASE("gguf refusals: latent attention, and how rows choose experts") {
               {"tensor blk.1.attn_v_b.weight: expected [2, 6, 10], got none"});
 }
 
+TEST_CASE("gguf refusals: Kimi Linear's layers, MiMo 2's, and a next-token head's") {
+    const auto kimi = [] { return Spoiled("kimi_linear/model.gguf", "families_gguf"); };
+    check_has(kimi().rename("blk.0.ssm_conv1d_k.weight", "blk.0.ssm_conv1d_x.weight").line(),
+              {"tensor blk.0.ssm_conv1d_k.weight: expected [12, 1, 4], got none"});
+    check_has(kimi().value("kimi-linear.kda.head_dim", std::uint32_t{7}).line(), {"expected", "[14"});
+    check_has(kimi().value("kimi-linear.ssm.conv_kernel", std::uint32_t{0}).line(),
+              {"kimi-linear.ssm.conv_kernel: expected a whole number from 1"});
+    check_has(kimi().rename("kimi-linear.kda.head_dim", "kimi-linear.kda.head_dix").line(),
+              {"kimi-linear.kda.head_dim: expected a whole number", "got nothing"});
+    const auto mimo = [] { return Spoiled("mimo_v2_flash/model.gguf", "families_gguf"); };
+    check_has(mimo().value("mimo2.block_count", std::uint32_t{3}).line(),
+              {"mimo2.attention.head_count_kv: expected 3 numbers, one for each layer"});
+    check_has(mimo().rename("blk.1.attn_sinks.weight", "blk.1.attn_sinkx.weight").line(),
+              {"blk.1.attn_sinkx.weight: expected only tensors that the metadata calls for"});
+    Spoiled scaled;
+    scaled.add("llama.attention.value_scale", GgufKind::f32, std::string("\0\0\0\x3f", 4));
+    check_has(scaled.line(), {"llama.attention.value_scale: expected none, got 0.5"});
+    const auto head = [](const std::string& from, const std::string& to) {
+        Spoiled file("next_heads/glm4_moe/model.gguf", ".");
+        file.rename(from, to);
+        TemporaryFolder folder;
+        write_text(folder / "model.gguf", file.bytes());
+        return refusal_of(
+            [&] { convert_source({.source = folder / "model.gguf", .output = folder / "head.fovea", .mtp = true}); });
+    };
+    check_has(head("blk.2.nextn.hnorm.weight", "blk.2.nextn.xnorm.weight"),
+              {"tensor blk.2.nextn.hnorm.weight: expected [12], got none"});
+    check_has(head("blk.2.nextn.eh_proj.weight", "blk.2.nextn.xx_proj.weight"),
+              {"--mtp: expected a next-token head (blk.2.nextn.eh_proj), got none"});
+    check_has(head("blk.2.attn_q.weight", "blk.2.attn_x.weight"), {"tensor blk.2.attn_q.weight: expected ["});
+}
+
 TEST_CASE("gguf refusals: values that are not what they say") {
     Spoiled kind, text, list, nested;
     check_has(kind.put<std::uint32_t>(kind.after("llama.block_count"), 13).line(), {"block_count", "from 0 to 12"});
