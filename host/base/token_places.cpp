@@ -14,13 +14,47 @@
 namespace fovea::host {
 namespace {
 
+/// SentencePiece's mark of a space.
+constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
+
+/// What a tokenizer does with blanks and with what it does not know.
+struct Habits {
+    explicit Habits(const Tables& of) : tables(&of), characters(of.characters), drops_blanks(of.is_word_piece()) {
+        removes = of.is_word_piece();
+        for (const TokenizerStep& step : of.steps) {
+            const auto kind = static_cast<StepKind>(step.kind);
+            const auto split = static_cast<SplitMode>(step.mode & ~kSplitInverts);
+            has_words |= kind == StepKind::bert_words;
+            removes |= kind == StepKind::pattern && split == SplitMode::removed;
+            drops_blanks |= kind == StepKind::prepend && removes;
+            prepends |= kind == StepKind::prepend && step.mode == 0;
+            char room[64];
+            TextSink out(room);
+            joins_blanks |= kind == StepKind::replace_pattern && rewrite(of, characters, step, "  ", false, out) &&
+                            (out.text() == " " || out.text() == kSpaceMark);
+        }
+        for (const AddedToken& token : of.added_tokens) added[token.id] = &token;
+        is_apart = of.model() == TokenizerModel::bpe && !(of.header->flags & kFuseUnknown);
+    }
+
+    const Tables* tables;
+    Classes characters;
+    bool removes;               ///< white space, of any kind, may go
+    bool drops_blanks;          ///< words lose the space before them
+    bool prepends = false;      ///< a text gets one
+    bool joins_blanks = false;  ///< of several blanks the last stays
+    bool has_words = false;     ///< BERT's words, of which an unknown token takes one
+    bool is_apart = false;      ///< each unknown character has a token
+    std::unordered_map<Token, const AddedToken*> added;
+};
+
 /// A reading head over what a tokenizer makes of a text's characters, one after the other with its marks. A copy is a place to
 /// come back to.
 class ChangedText {
 public:
-    ChangedText(const Tables& tables, const Classes& characters, std::string_view text)
-        : tables_(&tables), characters_(&characters), text_(text) {
-        for (const TokenizerStep& step : tables.steps) joins_marks_ |= takes_marks(step);
+    ChangedText(const Habits& habits, std::string_view text)
+        : tables_(habits.tables), characters_(&habits.characters), text_(text), removes_(habits.removes) {
+        for (const TokenizerStep& step : tables_->steps) joins_marks_ |= takes_marks(step);
         load();
     }
 
@@ -31,8 +65,7 @@ public:
         const std::string_view rest = std::string_view(made_).substr(at_);
         if (rest.starts_with(kSpaceMark)) return !tables_->is_word_piece();
         const Character c = rest.empty() ? Character{} : first_character(rest);
-        return c.code == ' ' || c.code == 0xa0 || c.code == 0x3000 || (c.code >= 9 && c.code <= 13) ||
-               (c.code >= 0x2000 && c.code <= 0x200a);
+        return c.code == ' ' || (removes_ && is_space(c.code));
     }
     /// The character of the text that the next byte comes from.
     [[nodiscard]] TokenPlace place() const {
@@ -63,9 +96,14 @@ public:
         for (const std::size_t end = begin_ + n_bytes; !done() && begin_ < end;) next_character();
     }
 
-    static constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
-
 private:
+    /// Unicode's White_Space.
+    static bool is_space(std::uint32_t code) {
+        constexpr std::array<std::uint32_t, 9> kOthers = {' ',    0x85,   0xa0,   0x1680, 0x2028,
+                                                          0x2029, 0x202f, 0x205f, 0x3000};
+        return (code >= 9 && code <= 13) || (code >= 0x2000 && code <= 0x200a) ||
+               std::find(kOthers.begin(), kOthers.end(), code) != kOthers.end();
+    }
     static bool takes_marks(const TokenizerStep& step) {
         const auto kind = static_cast<StepKind>(step.kind);
         return kind == StepKind::normal_form || kind == StepKind::map;
@@ -91,6 +129,8 @@ private:
             begin_ = end_;
             end_ += first_character(text_.substr(end_)).bytes;
             n_read_ = 1;
+            if (joins_marks_ && !tables_->clusters.empty() && text_.substr(begin_).starts_with("\r\n"))
+                ++end_, ++n_read_;
             while (joins_marks_ && n_read_ < kMostRead && end_ < text_.size()) {
                 const Character c = first_character(text_.substr(end_));
                 if (c.code == kNotACharacter || !is_mark(c.code)) break;
@@ -137,7 +177,7 @@ private:
     const Tables* tables_;
     const Classes* characters_;
     std::string_view text_;
-    bool joins_marks_ = false;
+    bool removes_, joins_marks_ = false;
     std::string made_;                    // of the characters from begin_ to end_, bytes
     std::size_t at_ = 0;                  // in made_
     std::size_t begin_ = 0, end_ = 0;     // bytes of the text
@@ -145,41 +185,10 @@ private:
     std::size_t first_ = 0, n_read_ = 0;  // characters: the first of them, and how many
 };
 
-/// What a tokenizer does with blanks and with what it does not know.
-struct Habits {
-    explicit Habits(const Tables& of) : tables(&of), characters(of.characters), drops_blanks(of.is_word_piece()) {
-        bool removes = false;
-        for (const TokenizerStep& step : of.steps) {
-            const auto kind = static_cast<StepKind>(step.kind);
-            const auto split = static_cast<SplitMode>(step.mode & ~kSplitInverts);
-            has_words |= kind == StepKind::bert_words;
-            removes |= kind == StepKind::pattern && split == SplitMode::removed;
-            drops_blanks |= kind == StepKind::prepend && removes;
-            prepends |= kind == StepKind::prepend && step.mode == 0;
-            char room[64];
-            TextSink out(room);
-            joins_blanks |= kind == StepKind::replace_pattern && rewrite(of, characters, step, "  ", false, out) &&
-                            (out.text() == " " || out.text() == ChangedText::kSpaceMark);
-        }
-        for (const AddedToken& token : of.added_tokens) added[token.id] = &token;
-        is_apart = of.model() == TokenizerModel::bpe && !(of.header->flags & kFuseUnknown);
-    }
-
-    const Tables* tables;
-    Classes characters;
-    bool drops_blanks;          ///< words lose the space before them
-    bool prepends = false;      ///< a text gets one
-    bool joins_blanks = false;  ///< of several blanks the last stays
-    bool has_words = false;     ///< BERT's words, of which an unknown token takes one
-    bool is_apart = false;      ///< each unknown character has a token
-    std::unordered_map<Token, const AddedToken*> added;
-};
-
 /// Finds tokens one after the other.
 class Finder {
 public:
-    Finder(const Habits& habits, std::string_view text)
-        : habits_(&habits), head_(*habits.tables, habits.characters, text) {}
+    Finder(const Habits& habits, std::string_view text) : habits_(&habits), head_(habits, text) {}
 
     /// The place of the next token, or nothing where its bytes do not come next.
     std::optional<TokenPlace> find(Token id) {
@@ -232,9 +241,7 @@ public:
 private:
     /// The space that a token begins with.
     static std::size_t blank_bytes(std::string_view bytes) {
-        return bytes.starts_with(' ')                       ? 1
-               : bytes.starts_with(ChangedText::kSpaceMark) ? ChangedText::kSpaceMark.size()
-                                                            : 0;
+        return bytes.starts_with(' ') ? 1 : bytes.starts_with(kSpaceMark) ? kSpaceMark.size() : 0;
     }
     /// A token that is found in the text itself, as it is spelled there, with the space that goes with it.
     std::optional<TokenPlace> match_added(const AddedToken& added) {

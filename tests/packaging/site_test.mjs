@@ -27,7 +27,7 @@ assert.ok(names.includes("index.html"), `${site}: expected index.html, got ${nam
 const at = (name) => own + name;
 
 const failed = [];
-const pictured = ["index.html", "figures.html", "docs/results.html", "reference/fovea/session.html"];
+const pictured = ["index.html", "figures.html", "docs/attention.html", "docs/results.html", "reference/fovea/session.html"];
 for (const name of names) {
   await page.goto(at(name));
   for (const width of [1280, 380]) {

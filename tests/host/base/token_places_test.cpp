@@ -28,7 +28,9 @@ TEST_CASE("token places: those of the tokenizers package, for every kind of toke
     const json golden = json::parse(std::ifstream(FOVEA_GOLDEN_DIR "/tokenizer_offsets.json"));
     const auto texts = golden.at("texts").get<std::vector<std::string>>();
     REQUIRE(golden.size() > 20);
-    for (const auto& [name, wanted] : golden.items()) {
+    for (const auto& item : golden.items()) {
+        const std::string& name = item.key();
+        const json& wanted = item.value();
         if (name == "texts") continue;
         CAPTURE(name);
         const OpenedTokenizer opened(golden_text(name + ".json"));
