@@ -14,7 +14,7 @@ endfunction()
 
 # The library may call others' functions that copy, compare and search bytes, and the compiler's arithmetic of wide
 # numbers; without an FPU, of floats too, and what such a CPU's compiler has in place of instructions.
-set(foreign "mem(cpy|set|cmp|chr|move)|strlen|__aeabi_u?l(divmod|2f)|__(clz|ctz|popcount)[sd]i2|__(u?div|u?mod|mul|ashl|ashr|lshr|floatun)[sd]i(sf|3)|__multi3|__stack_pointer|__aeabi_mem(cpy|set|clr|move)[48]?")
+set(foreign "mem(cpy|set|cmp|chr|move)|strlen|__aeabi_u?l(divmod|2f)|__(clz|ctz|popcount)[sd]i2|__(u?div|u?mod|mul|ashl|ashr|lshr|floatun)[sd]i(sf|3)|__multi3|__(stack_pointer|memory_base|indirect_function_table)|__aeabi_mem(cpy|set|clr|move)[48]?")
 if(FLOATS STREQUAL "soft")
   string(APPEND foreign "|sqrtf|__aeabi_[a-z]+[0-9a-z]*|__atomic_[a-z_]+_4|__gnu_(thumb1_case_[us][hq]i|h2f_ieee|f2h_ieee)"
          "|__(add|sub|mul|div|eq|ne|lt|le|gt|ge|unord|fix|fixuns|float|floatun|extend|trunc)[sd][a-z]*[23]?")

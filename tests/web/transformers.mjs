@@ -29,8 +29,8 @@ page.setDefaultTimeout(0);
 page.on('console', (message) => message.type() === 'error' && console.error(message.text()));
 await page.goto(`http://127.0.0.1:${server.address().port}/`);
 
-/// For each turn the milliseconds that twelve texts took, one by one, by transformers.js and by each module.
-const result = await page.evaluate(async (type, n) => {
+/// window.turn gives the milliseconds that twelve texts took, one by one, by transformers.js and by each module.
+const result = await page.evaluate(async (type) => {
   const [{env, pipeline}, {load, modules}] = await Promise.all([import('/transformers/transformers.js'), import('/fovea/fovea.mjs')]);
   env.allowRemoteModels = false;
   env.allowLocalModels = true;
@@ -45,27 +45,32 @@ const result = await page.evaluate(async (type, n) => {
     'transformers.js': async (text) => (await extract(text, {pooling: 'mean', normalize: true})).data,
     ...Object.fromEntries(fast.map((module) => [module, (text) => models[module].embed(text)])),
   };
-  const names = Object.keys(ways), times = [];
+  const names = Object.keys(ways);
   let nearest = 1;
   for (const text of texts) {
     const [theirs, ours] = [await ways[names[0]](text), ways[names[1]](text)];
     nearest = Math.min(nearest, theirs.reduce((sum, x, i) => sum + x * ours[i], 0));
   }
-  for (let turn = -1; turn < n; ++turn) {
+  window.turn = async (number) => {
     const took = {};
-    for (const name of turn % 2 ? names : names.toReversed()) {
+    for (const name of number % 2 ? names : names.toReversed()) {
       const start = performance.now();
       for (const text of texts) await ways[name](text);
       took[name] = performance.now() - start;
     }
-    if (turn >= 0) times.push(took);
-  }
-  return {names, times, nearest, nTokens: texts.reduce((sum, text) => sum + models[fast[0]].tokenize(text).length, 0)};
-}, dtype, Number(turns));
+    return took;
+  };
+  return {names, nearest, nTokens: texts.reduce((sum, text) => sum + models[fast[0]].tokenize(text).length, 0)};
+}, dtype);
+const times = [];
+for (let number = -1; number < Number(turns); ++number) {
+  const took = await page.evaluate((which) => window.turn(which), number);
+  if (number >= 0) times.push(took);
+}
 const median = (x) => x.toSorted((a, b) => a - b)[x.length >> 1];
 console.log(`${result.nTokens} tokens; least cosine of the two ${result.nearest.toFixed(5)}`);
 for (const name of result.names)
-  console.log(`${name}: ${median(result.times.map((took) => took[name])).toFixed(1)} ms, ` +
-              `${median(result.times.map((took) => took['transformers.js'] / took[name])).toFixed(2)} times as fast as transformers.js`);
+  console.log(`${name}: ${median(times.map((took) => took[name])).toFixed(1)} ms, ` +
+              `${median(times.map((took) => took['transformers.js'] / took[name])).toFixed(2)} times as fast as transformers.js`);
 await browser.close();
 server.close();
