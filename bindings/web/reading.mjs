@@ -33,6 +33,11 @@ async function ofFile(path) {
   return {nBytes: size, chunks: file.createReadStream({highWaterMark: 1 << 20})};
 }
 
+async function* untilDone(chunks, last) {
+  yield* chunks;
+  await last;
+}
+
 /// From a cache of the browser's, which gets the file first if it does not have it. A page without caches loads as ever.
 async function ofUrl(url, {cache, signal}) {
   const name = cache === true ? 'fovea' : cache;
@@ -40,9 +45,10 @@ async function ofUrl(url, {cache, signal}) {
   const kept = await store?.match(url);
   if (kept) return ofResponse(kept, url);
   const response = await fetch(url, {signal});
-  if (store && response.ok)
-    store.put(url, response.clone()).catch(() => {});  // it may have no room left
-  return ofResponse(response, url);
+  if (!store || !response.ok) return ofResponse(response, url);
+  const put = store.put(url, response.clone()).catch(() => {});  // it may have no room left
+  const {nBytes, chunks} = ofResponse(response, url);
+  return {nBytes, chunks: untilDone(chunks, put)};  // who loads it again at once finds it
 }
 
 /// {nBytes, chunks}; nBytes is null if nobody knows.
