@@ -8,6 +8,7 @@
 #include "convert/formats/text_file.h"
 #include "convert/open/other_heads.h"
 #include "convert/tokenizers/json_field.h"
+#include "host/base/ascii.h"
 #include "host/base/error.h"
 #include "host/base/json.h"
 #include "host/base/source_file.h"
@@ -174,9 +175,7 @@ std::string prompt_named(const Fields& fields, const char* name) {
 }
 
 void read_similarity(const Fields& fields, LateInteraction& how) {
-    std::string name = fields.text_or("similarity_fn_name", "maxsim");
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    const std::string name = lower(fields.text_or("similarity_fn_name", "maxsim"));
     how.mean = name == "meanmaxsim";
     if (!how.mean && name != "maxsim" && name != "cosine" && name != "dot")
         fields.refuse("similarity_fn_name", "maxsim or meanmaxsim");

@@ -14,14 +14,13 @@ import string
 
 import numpy
 import torch
-from make_sparse import WORDS, randomize
+from make_sparse import WORDS, randomize, xlm_roberta
 from safetensors.torch import load_file, save_file
 from sentence_transformers import MultiVectorEncoder
 from sentence_transformers.base.modules import Dense, Normalize, Transformer
 from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
-from transformers import (BertConfig, BertModel, BertTokenizer, ModernBertConfig, ModernBertModel,
-                          PreTrainedTokenizerFast, XLMRobertaConfig, XLMRobertaModel)
+from tokenizers import AddedToken
+from transformers import BertConfig, BertModel, BertTokenizer, ModernBertConfig, ModernBertModel
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "late"
 QUERIES = ["a b c", "the lamp is on ?", "z y x w v u t s r q p o n m l k j i h g f e d c b a"]
@@ -126,17 +125,7 @@ def stanford():
 
 def m3():
     folder = FOLDER / "m3"
-    vocabulary = [*words("<s>", "<pad>", "</s>", "<unk>"), "<mask>"]
-    pieces = [(word if word.startswith("<") else "\u2581" + word, -1.0 - i / 100) for i, word in enumerate(vocabulary)]
-    own = Tokenizer(models.Unigram(pieces, unk_id=3, byte_fallback=False))
-    own.pre_tokenizer, own.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
-    own.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=own, bos_token="<s>", cls_token="<s>", eos_token="</s>",
-                                        sep_token="</s>", pad_token="<pad>", unk_token="<unk>", mask_token="<mask>",
-                                        model_max_length=28)
-    model = randomize(XLMRobertaModel(XLMRobertaConfig(
-        vocab_size=len(vocabulary), hidden_size=12, num_hidden_layers=2, num_attention_heads=3, intermediate_size=20,
-        max_position_embeddings=30, type_vocab_size=1), add_pooling_layer=False), 4)
+    model, tokenizer = xlm_roberta([*words("<s>", "<pad>", "</s>", "<unk>"), "<mask>"], add_pooling_layer=False)
     head = randomize(torch.nn.Linear(12, 12), 7)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

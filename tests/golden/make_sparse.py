@@ -55,9 +55,8 @@ def splade():
     write(folder, cases)
 
 
-def m3():
-    folder = FOLDER / "m3"
-    vocabulary = ["<s>", "<pad>", "</s>", "<unk>", *WORDS, "<mask>"]
+def xlm_roberta(vocabulary, **settings):
+    """bge-m3's kind of model, and its tokenizer."""
     pieces = [(word if word.startswith("<") else "\u2581" + word, -1.0 - i / 100) for i, word in enumerate(vocabulary)]
     own = Tokenizer(models.Unigram(pieces, unk_id=3, byte_fallback=False))
     own.pre_tokenizer, own.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
@@ -67,7 +66,13 @@ def m3():
                                         model_max_length=28)
     model = randomize(XLMRobertaModel(XLMRobertaConfig(
         vocab_size=len(vocabulary), hidden_size=12, num_hidden_layers=2, num_attention_heads=3, intermediate_size=20,
-        max_position_embeddings=30, type_vocab_size=1)), 4)
+        max_position_embeddings=30, type_vocab_size=1), **settings), 4)
+    return model, tokenizer
+
+
+def m3():
+    folder = FOLDER / "m3"
+    model, tokenizer = xlm_roberta(["<s>", "<pad>", "</s>", "<unk>", *WORDS, "<mask>"])
     head = randomize(torch.nn.Linear(12, 1), 7)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -1,33 +1,21 @@
 // Vectors beside transformers.js, in turns on one page of Chromium, one thread each: node transformers.mjs FOLDER MODEL FOVEA [DTYPE [TURNS]].
 // FOLDER is where npm put @huggingface/transformers@4, puppeteer-core@24, @sparticuz/chromium@147 and axe-core@4; MODEL a folder with
 // config.json, tokenizer.json and onnx/model.onnx (DTYPE q8: onnx/model_quantized.onnx); FOVEA that model's file.
-import {createReadStream, existsSync, statSync} from 'node:fs';
-import http from 'node:http';
 import {resolve} from 'node:path';
 import {openBrowser} from '../support/browser.mjs';
+import {serveFolders} from './folders.mjs';
 import {folder as built} from './package.mjs';
 
 const [folder, model, fovea, dtype = 'fp32', turns = 7] = process.argv.slice(2);
-const kTypes = {js: 'text/javascript', mjs: 'text/javascript', wasm: 'application/wasm', json: 'application/json'};
 const packages = `${resolve(folder)}/node_modules`;
 const places = {'/transformers/': `${packages}/@huggingface/transformers/dist/`, '/ort/': `${packages}/onnxruntime-web/dist/`,
   '/models/it/': `${resolve(model)}/`, '/fovea/': `${built}/`, '/model.fovea': fovea};
 
-const server = http.createServer((request, response) => {
-  const url = new URL(request.url, 'http://a').pathname, place = Object.keys(places).find((start) => url.startsWith(start));
-  response.setHeader('content-type', 'text/html');
-  if (!place) return response.end('<!doctype html><link rel="icon" href="data:,">');
-  const path = places[place] + url.slice(place.length);
-  if (!existsSync(path)) return response.writeHead(404).end();
-  response.setHeader('content-type', kTypes[path.split('.').at(-1)] ?? 'application/octet-stream');
-  response.setHeader('content-length', statSync(path).size);
-  request.method === 'HEAD' ? response.end() : createReadStream(path).pipe(response);
-});
-await new Promise((done) => server.listen(0, '127.0.0.1', done));
+const {server, address} = await serveFolders(places);
 const {browser, page} = await openBrowser(resolve(folder), {width: 800, height: 600});
 page.setDefaultTimeout(0);
 page.on('console', (message) => message.type() === 'error' && console.error(message.text()));
-await page.goto(`http://127.0.0.1:${server.address().port}/`);
+await page.goto(address);
 
 /// window.turn gives the milliseconds that twelve texts took, one by one, by transformers.js and by each module.
 const result = await page.evaluate(async (type) => {

@@ -1,28 +1,17 @@
 // The package beside wllama, pair by pair on one page of Chromium, one thread each: node wllama.mjs FOLDER GGUF FOVEA [PAIRS]. Both files
 // are of one model; FOLDER is where npm put @wllama/wllama, puppeteer-core@24, @sparticuz/chromium@147 and axe-core@4.
-import {createReadStream, statSync} from 'node:fs';
-import http from 'node:http';
 import {resolve} from 'node:path';
 import {openBrowser} from '../support/browser.mjs';
+import {serveFolders} from './folders.mjs';
 import {folder as built} from './package.mjs';
 
 const [folder, gguf, fovea, pairs = 3] = process.argv.slice(2);
-const kTypes = {js: 'text/javascript', mjs: 'text/javascript', wasm: 'application/wasm'};
 const places = {'/wllama/': `${resolve(folder)}/node_modules/@wllama/wllama/esm/`, '/fovea/': `${built}/`, '/model.gguf': gguf, '/model.fovea': fovea};
 
-const server = http.createServer((request, response) => {
-  const place = Object.keys(places).find((start) => request.url.startsWith(start));
-  response.setHeader('content-type', 'text/html');
-  if (!place) return response.end('<!doctype html><link rel="icon" href="data:,">');
-  const path = places[place] + request.url.slice(place.length);
-  response.setHeader('content-type', kTypes[path.split('.').at(-1)] ?? 'application/octet-stream');
-  response.setHeader('content-length', statSync(path).size);
-  request.method === 'HEAD' ? response.end() : createReadStream(path).pipe(response);
-});
-await new Promise((done) => server.listen(0, '127.0.0.1', done));
+const {server, address} = await serveFolders(places);
 const {browser, page} = await openBrowser(resolve(folder), {width: 800, height: 600});
 page.setDefaultTimeout(0);
-await page.goto(`http://127.0.0.1:${server.address().port}/`);
+await page.goto(address);
 
 /// Milliseconds to the first token, and for each after it, of both.
 const times = await page.evaluate(async (pairs) => {
