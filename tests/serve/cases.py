@@ -13,6 +13,8 @@ from client import CHAT, COMPLETE, Server, chat, complete  # noqa: F401, for the
 
 FOVEA, GOLDEN, DOCUMENT = sys.argv[1:4]
 EMBED = "/v1/embeddings"
+with open(FOVEA, "rb") as program:
+    KEEPS_FREED_MEMORY = b"__asan_init" in program.read()  # the address sanitizer's allocator: what is resident says nothing
 COMMANDS = ["turn on the reading lamp", "play jazz in the kitchen", "is the front door locked",
             "set a timer for twenty five minutes", "add olive oil to the shopping list", "wake me up at 7 am",
             "close the blinds in the office", "remind me to water the plants at 6 pm"]
