@@ -12,6 +12,8 @@ namespace fovea::serve {
 namespace {
 
 constexpr std::uint32_t kWorthWaiting = 32;  // a choice waits while another computes more than this many shared tokens
+// Seconds in which a pass chooses tokens, unless computing takes longer. A form of many ways takes up to 5 ms for one.
+constexpr double kChoosing = 0.003, kQuickChoice = 0.0005;
 
 /// The chosen token of one row of logits with its chance, and the n likeliest ones with theirs.
 ChosenToken chances(const Tokenizer& tokenizer, std::span<const float> logits, Token chosen,
@@ -47,7 +49,9 @@ bool TextWorker::turn() {
         set_gauges();
         return computed;
     }
+    const auto begun = Clock::now();
     const Status status = compute();
+    computing_ = seconds_since(begun);
     for (Choice* choice : stepping_) {
         const JobPtr job = choice->job;
         if (!job) continue;  // it ended with another choice of its job
@@ -143,9 +147,13 @@ void TextWorker::plan_pass() {
     stepping_.clear();
     std::uint32_t n_tokens = 0;
     const std::vector<Choice*> filling = that_fill();
-    for (Choice& c : choices_) {
+    double choosing = std::max(kChoosing, computing_);
+    for (std::size_t i = 0; i < choices_.size(); ++i) {
+        Choice& c = choices_[(metrics_.n_passes + i) % choices_.size()];  // each is the first by turns
         c.n_rows = 0;
         if (!c.goes_on() || !c.writes || c.cache.kv_len() < c.history().size() || c.job->is_slow()) continue;
+        if (c.choosing > kQuickChoice && choosing <= 0) continue;
+        choosing -= c.choosing;
         add_generator_step(c);
         n_tokens += c.n_rows;
     }
@@ -306,8 +314,10 @@ void TextWorker::take_pages(Choice& choice) {
 /// What the pass adds to a text.
 void TextWorker::hand_out(Choice& c) {
     Piece piece;
+    const auto begun = Clock::now();
     if (const Status status = take(c.generator, piece); !status.ok())
         return fail(c.job, {500, StatusLine(status).c_str()});
+    c.choosing = seconds_since(begun);
     Job& job = *c.job;
     Event event{.choice = c.index, .text = std::string(piece.text), .finish = piece.finish};
     const std::size_t vocab_size = served_.model.config().decoder.vocab_size;

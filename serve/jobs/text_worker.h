@@ -29,6 +29,7 @@ struct Choice {
     std::uint64_t logits_hash = 0;
     std::uint32_t n_scored = 0;  ///< tokens of the prompt that were handed out
     std::uint32_t n_rows = 0;    ///< of this pass
+    double choosing = 0;         ///< seconds that its last token took to be chosen
     bool takes = false;          ///< whether its step gives logits
     Told told{}, made{};  ///< what its client has, and what has come since it started: less where it has started again
 
@@ -132,6 +133,7 @@ private:
     KeptPrefixes kept_;
     std::vector<Choice> choices_;
     std::uint64_t n_started_ = 0;
+    double computing_ = 0;           // seconds of the last pass's products
     std::vector<Step> steps_;        // of this pass,
     std::vector<Choice*> stepping_;  // and whose they are
     std::vector<Choice*> reading_;   // whose sources are read
