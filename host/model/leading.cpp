@@ -25,7 +25,7 @@ Leading* current = nullptr;
 [[nodiscard]] bool broadcast(const Ranks& ranks, std::byte* data, std::uint64_t n) noexcept {
     std::uint64_t ends[kMaxRanks];
     for (std::uint32_t r = 0; r < ranks.n_ranks; ++r) ends[r] = n;
-    return ranks.gather(ranks.context, data, {ends, ranks.n_ranks});
+    return ranks.gather(ranks.context, {}, data, {ends, ranks.n_ranks});
 }
 
 [[nodiscard]] bool broadcast(const Ranks& ranks, Message& message) noexcept {
@@ -84,9 +84,9 @@ private:
 
 Leading::Leading(const Ranks& through) : through_(through), ranks_(through) {
     ranks_.context = this;
-    ranks_.gather = [](void* self, std::byte* data, std::span<const std::uint64_t> ends) {
+    ranks_.gather = [](void* self, RankGroup among, std::byte* data, std::span<const std::uint64_t> ends) {
         const Ranks& ranks = static_cast<Leading*>(self)->through_;
-        return ranks.gather(ranks.context, data, ends);
+        return ranks.gather(ranks.context, among, data, ends);
     };
     ranks_.lead = [](void* self, std::span<const Step> steps) { return static_cast<Leading*>(self)->hand_over(steps); };
     current = this;

@@ -31,11 +31,12 @@ struct Running {
     CachePool pool;
     bool ok = false;
 
-    Running(const Model& model, const Ranks* ranks) {
+    Running(const Model& model, const Ranks* ranks, const RankSplit* split = nullptr) {
         Limits limits{.max_kv_len = kPositions, .max_batch = kBatch, .max_sequences = kSequences};
         PoolLimits pool_limits{.max_kv_len = kPositions, .max_sequences = kSequences, .n_pages = kPages};
         if (ranks) limits.rank = pool_limits.rank = static_cast<std::uint8_t>(ranks->rank);
         if (ranks) limits.n_ranks = pool_limits.n_ranks = static_cast<std::uint8_t>(ranks->n_ranks);
+        limits.split = pool_limits.split = split;
         if (!make_workspace_plan(model.config(), limits, plan).ok()) return;
         if (!make_pool_plan(model.config(), pool_limits, pool_plan).ok()) return;
         arena.resize(plan.arena_bytes, std::byte{0xee});
@@ -89,16 +90,16 @@ std::vector<float> drive(Running& running, std::uint32_t vocab_size, std::uint32
 }
 
 /// What the first rank had from `lead`, while the others followed.
-std::vector<float> led(Group& group, const Model& model, const auto& lead) {
+std::vector<float> led(Group& group, const Model& model, const auto& lead, const RankSplit* split = nullptr) {
     std::vector<float> had;
     for_all_ranks(group, [&](const Ranks& own) {
         if (own.rank == 0) {
             const host::Leading leading(own);
-            Running running(model, &leading.ranks());
+            Running running(model, &leading.ranks(), split);
             if (running.ok) had = lead(running);
             return;
         }
-        Running running(model, &own);
+        Running running(model, &own, split);
         if (running.ok) host::follow(own, running.workspace, running.pool);
     });
     return had;
@@ -124,6 +125,14 @@ TEST_CASE("ranks: those that follow the first have its bits, whatever it does wi
             for (const std::uint32_t n_ranks : {2u, 5u}) {
                 Group group(n_ranks);
                 CHECK(same_bits(want, led(group, small.model, drive_it)));
+            }
+            for (const std::uint32_t n_ranks : {2u, 4u}) {
+                std::vector<std::uint8_t> shares(n_ranks, 1);
+                if (named.name == "shared keys")  // those layers are in one stage
+                    std::fill(shares.begin() + n_ranks / 2, shares.end(), 5);
+                const RankSplit stages{shares.data(), 2};
+                Group group(n_ranks);
+                CHECK(same_bits(want, led(group, small.model, drive_it, &stages)));
             }
         }
     }
