@@ -68,6 +68,17 @@ Status lead_ranks(const WorkspaceState& w, const StepList& steps) noexcept {
     return w.ranks->lead(w.ranks->context, all) ? Status{} : Status{Code::io_error, "ranks", w.limits.n_ranks, 0};
 }
 
+Status lead_ranks(const WorkspaceState& w, const EncodeInput& input, std::size_t n_out) noexcept {
+    const Sequences& s = input.source;
+    const Mask& mask = s.masks.attention;
+    const bool more = s.lengths.empty() || !s.vectors.empty() || !input.target.lengths.empty() || !input.rows.empty() ||
+                      mask.hidden || mask.added || s.masks.padding.added;
+    if (more || !w.ranks->lead_encode)
+        return {Code::unsupported, "encode of more than tokens with ranks that follow", 1, w.limits.n_ranks};
+    return w.ranks->lead_encode(w.ranks->context, input, n_out) ? Status{}
+                                                                : Status{Code::io_error, "ranks", w.limits.n_ranks, 0};
+}
+
 Status start_ranks(WorkspaceState& w, const PassInput& input) noexcept {
     w.ranks_end = RanksEnd::none;
     if (input.goes_on && StageOf(w.limits).several()) return {};  // stages are at different passes

@@ -29,6 +29,8 @@
 
 namespace fovea {
 
+struct EncodeInput;  // fovea/encode.h
+
 inline constexpr std::uint32_t kMaxRanks = 64;
 
 /// The ranks first, first + stride, and so on.
@@ -52,6 +54,9 @@ struct Ranks {
     /// by the first rank alone; steps have tokens alone, and what else makes a pass is refused as unsupported. False: as gather.
     /// Null: every rank makes every call.
     bool (*lead)(void* context, std::span<const Step> steps) = nullptr;
+    /// The same in each encode of sequences of tokens, with at most a mask of padding, for n_out results. Null on a rank that
+    /// leads: encode is refused as unsupported.
+    bool (*lead_encode)(void* context, const EncodeInput& input, std::size_t n_out) = nullptr;
 };
 
 /// Bytes of the model's matrices that the products of the limits' rank read; tables that rows are looked up in come beside

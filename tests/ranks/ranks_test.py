@@ -234,6 +234,31 @@ class Ranks(unittest.TestCase):
                 _, said = server.communicate(timeout=30)
                 self.assertNotIn("rank", said)
 
+    def test_serve_vectors(self):
+        model = self.convert(os.path.join(GOLDEN, "encoders/bert_sentence"))
+        texts = [["a text", "another one, longer than the first"], "words " * 9, ["one"] * 70]
+
+        def vectors(command):
+            server = subprocess.Popen([*command, "--port", "0", "--threads", "1"], stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, text=True)
+            self.addCleanup(self.end, server)
+            url = server.stdout.readline().strip()
+            answers = []
+            for text in texts:
+                request = urllib.request.Request(f"{url}/v1/embeddings", json.dumps({"input": text}).encode(),
+                                                 {"Content-Type": "application/json"})
+                with urllib.request.urlopen(request, timeout=120) as answer:
+                    answers.append(json.load(answer)["data"])
+            server.send_signal(signal.SIGTERM)
+            _, said = server.communicate(timeout=30)
+            self.assertNotIn("rank", said)
+            return answers
+
+        want = vectors([FOVEA, "serve", model])
+        self.assertEqual([len(data) for data in want], [2, 1, 70])
+        for n, *how in ((3,), (4, "--stages", "2")):
+            self.assertEqual(vectors([*MPIRUN, "-n", str(n), FOVEA, "serve", model, *how]), want)
+
     def test_file(self):
         wanted, made = (os.path.join(self.folder.name, name) for name in ("wanted.npy", "made.npy"))
         logits = ["logits", DEMO, "-p", "close the blinds", "-o"]
