@@ -75,8 +75,8 @@ MpiRanks::MpiRanks(std::function<void(std::uint32_t)> on_silence) {
     ranks_ = {.context = this,
               .rank = static_cast<std::uint32_t>(rank),
               .n_ranks = static_cast<std::uint32_t>(n),
-              .gather = [](void* self, std::byte* data, std::span<const std::uint64_t> ends) {
-                  return static_cast<MpiRanks*>(self)->gather(data, ends);
+              .gather = [](void* self, RankGroup among, std::byte* data, std::span<const std::uint64_t> ends) {
+                  return static_cast<MpiRanks*>(self)->gather(among, data, ends);
               }};
     if (n < 2) return;
     name_machines();
@@ -106,11 +106,11 @@ void MpiRanks::end_all(int status) noexcept {
     std::_Exit(status);
 }
 
-bool MpiRanks::gather(std::byte* data, std::span<const std::uint64_t> ends) noexcept {
+bool MpiRanks::gather(RankGroup among, std::byte* data, std::span<const std::uint64_t> ends) noexcept {
     std::uint64_t longest = 0, begin = 0;
     for (const std::uint64_t end : ends) longest = std::max(longest, end - std::exchange(begin, end));
     for (std::uint64_t first = 0; first < longest; first += kRound)
-        if (!gather_round(data, ends, first)) {
+        if (!gather_round(among, data, ends, first)) {
             // MPI does not say who was lost; the signs do.
             std::this_thread::sleep_for(2 * LifeSigns::kLongest);
             return false;
@@ -118,29 +118,32 @@ bool MpiRanks::gather(std::byte* data, std::span<const std::uint64_t> ends) noex
     return true;
 }
 
-/// Every rank sends its part to each of the others. Messages of two ranks come in the order in which they were sent, so one
-/// tag does for all.
-bool MpiRanks::gather_round(std::byte* data, std::span<const std::uint64_t> ends, std::uint64_t first) noexcept {
+/// Every rank of the group sends its part to each of the others. Messages of two ranks come in the order in which they were
+/// sent, so one tag does for all, whatever groups they are of.
+bool MpiRanks::gather_round(RankGroup among, std::byte* data, std::span<const std::uint64_t> ends,
+                            std::uint64_t first) noexcept {
     MPI_Request requests[2 * kMaxRanks];
     int n = 0;
     const auto part = [&](std::uint32_t r) {
         const std::uint64_t begin = r ? ends[r - 1] : 0, from = std::min(begin + first, ends[r]);
         return std::span<std::byte>(data + from, static_cast<std::size_t>(std::min(ends[r] - from, kRound)));
     };
-    const std::uint32_t own = ranks_.rank, n_ranks = ranks_.n_ranks;
+    const auto n_ranks = static_cast<std::uint32_t>(ends.size());
+    const std::uint32_t own = (ranks_.rank - among.first) / among.stride;  // within the group
     const auto other = [&](std::uint32_t i) { return (own + i) % n_ranks; };
+    const auto number = [&](std::uint32_t r) { return among.first + r * among.stride; };
     {
         const std::lock_guard held(mpi_);
         for (std::uint32_t i = n_ranks - 1; i > 0; --i) {
             const std::span<std::byte> bytes = part(other(i));
             if (!bytes.empty() &&
-                MPI_Irecv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, static_cast<int>(other(i)), 0,
+                MPI_Irecv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, static_cast<int>(number(other(i))), 0,
                           MPI_COMM_WORLD, &requests[n++]) != MPI_SUCCESS)
                 return false;
         }
         const std::span<std::byte> mine = part(own);
         for (std::uint32_t i = 1; i < n_ranks && !mine.empty(); ++i) {
-            if (MPI_Isend(mine.data(), static_cast<int>(mine.size()), MPI_BYTE, static_cast<int>(other(i)), 0,
+            if (MPI_Isend(mine.data(), static_cast<int>(mine.size()), MPI_BYTE, static_cast<int>(number(other(i))), 0,
                           MPI_COMM_WORLD, &requests[n++]) != MPI_SUCCESS)
                 return false;
             ++sent_.n_messages;
@@ -149,7 +152,7 @@ bool MpiRanks::gather_round(std::byte* data, std::span<const std::uint64_t> ends
     }
     if (!wait_for(mpi_, requests, n)) return false;
     for (std::uint32_t i = 1; i < n_ranks; ++i)
-        if (!part(other(i)).empty()) signs_->heard(other(i));
+        if (!part(other(i)).empty()) signs_->heard(number(other(i)));
     return true;
 }
 

@@ -40,9 +40,10 @@ public:
     [[noreturn]] static void end_all(int status) noexcept;
 
 private:
-    bool gather(std::byte* data, std::span<const std::uint64_t> ends) noexcept;
+    bool gather(RankGroup among, std::byte* data, std::span<const std::uint64_t> ends) noexcept;
     /// The bytes of each part from `first` on, as many as go together.
-    bool gather_round(std::byte* data, std::span<const std::uint64_t> ends, std::uint64_t first) noexcept;
+    bool gather_round(RankGroup among, std::byte* data, std::span<const std::uint64_t> ends,
+                      std::uint64_t first) noexcept;
     void name_machines();
 
     std::mutex mpi_;  // held in every call of MPI

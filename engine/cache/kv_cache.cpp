@@ -57,13 +57,14 @@ std::uint64_t value_cache_bytes(const Block& b, const PoolLimits& limits) noexce
 
 PageBytes lay_out_page(const Stack& stack, const PoolLimits& limits, LayerPlace* places) noexcept {
     const bool memory = limits.memory;
+    const UnitShare own = layers_of(limits, stack.n_layers);
     PageBytes bytes;
     for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
         if (places) {
             const std::uint32_t of = has(Part::layer_inputs) && !memory ? key_layer(stack, layer) : layer;
             places[layer] = of == layer ? LayerPlace{bytes.keys, bytes.values} : places[of];
         }
-        if (!is_cached(stack.block(layer), memory)) continue;
+        if (!is_cached(stack.block(layer), memory) || !own.contains(layer)) continue;
         bytes.keys += key_cache_bytes(stack.block(layer), limits);
         bytes.values += value_cache_bytes(stack.block(layer), limits);
     }

@@ -151,9 +151,10 @@ struct PoolState {
 template<class Visit>
 void for_each_head(const PoolState& pool, bool of_all_ranks, Visit&& visit) noexcept {
     const Stack& stack = pool.model->config().decoder;
+    const UnitShare own = layers_of(pool.limits, stack.n_layers);
     for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
         const Block& b = stack.block(layer);
-        if (!is_cached(b, pool.limits.memory)) continue;
+        if (!is_cached(b, pool.limits.memory) || !(of_all_ranks || own.contains(layer))) continue;
         const RankHeads those(b.attention, of_all_ranks ? RankOf{} : rank_of(pool.limits));
         for (std::uint32_t head = those.first_kv; head < those.first_kv + those.n_kv; ++head) visit(layer, b, head);
     }

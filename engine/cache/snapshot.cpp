@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "engine/cache/kv_cache.h"
+#include "engine/model/states.h"
 #include "fovea/checksum.h"
 #include "fovea/workspace.h"
 
@@ -49,10 +50,12 @@ void for_each_run(const PoolState& pool, std::uint32_t kv_len, Visit&& visit) no
                       type, is_value, pos + n == kv_len, is_own});
         }
     };
+    const UnitShare own = layers_of(pool.limits, pool.model->config().decoder.n_layers);
     for_each_head(pool, true, [&](std::uint32_t layer, const Block& b, std::uint32_t head) {
+        const bool is_own = own.contains(layer) && RankHeads(b.attention, rank_of(pool.limits)).keeps(head);
         for (const bool is_value : {false, true})
             runs(pool.limits.kv_type, is_value ? pages.values(b, layer, head) : pages.keys(b, layer, head),
-                 b.attention.head_dim, is_value, RankHeads(b.attention, rank_of(pool.limits)).keeps(head));
+                 b.attention.head_dim, is_value, is_own);
     });
     if (has_positions(pool)) runs(Type::f32, pages.next_positions(), 1, true, true);
 }
@@ -67,7 +70,7 @@ void for_each_run(const PoolState& pool, std::uint32_t kv_len, Visit&& visit) no
 [[nodiscard]] bool gather_heads(const PoolState& pool, std::uint32_t kv_len, std::byte* at,
                                 const Ranks& ranks) noexcept {
     const Stack& stack = pool.model->config().decoder;
-    const RankOf own = rank_of(pool.limits);
+    PoolLimits of_rank = pool.limits;
     std::uint64_t ends[kMaxRanks];
     for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
         const Block& b = stack.block(layer);
@@ -75,13 +78,30 @@ void for_each_run(const PoolState& pool, std::uint32_t kv_len, Visit&& visit) no
         const std::uint64_t panels = (std::uint64_t{kv_len} + kLanes - 1) / kLanes;
         const std::uint64_t of_head = panels * (key_panel_bytes(pool.limits.kv_type, b.attention.head_dim) +
                                                 value_panel_bytes(pool.limits.kv_type, b.attention.value_head_dim));
-        for (std::uint32_t r = 0; r < own.n; ++r) {
-            const RankHeads its(b.attention, own.other(r));
-            ends[r] = (its.first_kv + its.n_kv) * of_head;
+        for (std::uint32_t r = 0; r < ranks.n_ranks; ++r) {
+            of_rank.rank = static_cast<std::uint8_t>(r);
+            const UnitShare layers = layers_of(of_rank, stack.n_layers);
+            const RankHeads its(b.attention, rank_of(of_rank));
+            const std::uint32_t end = layers.contains(layer) ? its.first_kv + its.n_kv : b.attention.n_kv_heads;
+            ends[r] = layer < layers.end ? end * of_head : 0;  // those of earlier stages have none of it
         }
-        if (!ranks.gather(ranks.context, at, {ends, own.n})) return false;
-        at += ends[own.n - 1];
+        if (!ranks.gather(ranks.context, {}, at, {ends, ranks.n_ranks})) return false;
+        at += b.attention.n_kv_heads * of_head;
     }
+    return true;
+}
+
+/// The same of n states that the cache has, each rank's layers being those of its stage.
+[[nodiscard]] bool gather_states(const PoolState& pool, std::uint32_t n, std::byte* at, const Ranks& ranks) noexcept {
+    const Stack& stack = pool.model->config().decoder;
+    PoolLimits of_rank = pool.limits;
+    std::uint64_t ends[kMaxRanks];
+    for (std::uint32_t r = 0; r < ranks.n_ranks; ++r) {
+        of_rank.rank = static_cast<std::uint8_t>(r);
+        ends[r] = state_bytes(stack, layers_of(of_rank, stack.n_layers).end);
+    }
+    for (; n > 0; --n, at += pool.states->state_bytes)
+        if (!ranks.gather(ranks.context, {}, at, {ends, ranks.n_ranks})) return false;
     return true;
 }
 
@@ -243,7 +263,7 @@ namespace {
                           const Ranks* ranks) noexcept {
     if (!cache.valid()) return no_such_cache();
     const PoolState& pool = *CacheAccess::pool(cache);
-    if (!ranks && rank_of(pool.limits).several())  // it has a part of the heads alone
+    if (kRanks && !ranks && pool.limits.n_ranks > 1)  // it has a part of the layers and heads alone
         return {Code::unsupported, "a rank's cache saved without the others", 1, pool.limits.n_ranks};
     const std::uint32_t kv_len = cache.kv_len();
     const std::uint64_t bytes = cache_bytes(cache);
@@ -261,10 +281,15 @@ namespace {
             clear_unused_keys(run.type, panel, run.head_dim, kv_len % kLanes);
     });
     if (has_states(pool)) write_states(*pool.states, CacheAccess::slot(cache), at);
-    if constexpr (kRanks)
-        if (ranks && !gather_heads(pool, kv_len, out.data() + sizeof header, *ranks))
-            return {Code::io_error, "ranks", ranks->n_ranks, 0};
     written = static_cast<std::size_t>(bytes);
+    if constexpr (kRanks) {
+        const bool apart = has_states(pool) && StageOf(pool.limits).several();
+        const std::uint32_t n = apart ? pool.states->n_kept(CacheAccess::slot(cache)) : 0;
+        std::byte* const states = n ? out.data() + bytes - n * pool.states->state_bytes : nullptr;
+        if (ranks && (!gather_heads(pool, kv_len, out.data() + sizeof header, *ranks) ||
+                      !gather_states(pool, n, states, *ranks)))
+            return {Code::io_error, "ranks", ranks->n_ranks, 0};
+    }
     std::memcpy(out.data(), &header, sizeof header);
     header.crc = saved_crc(out.first(written));
     std::memcpy(out.data(), &header, sizeof header);

@@ -13,9 +13,13 @@ inline constexpr bool kRanks = has(Part::teams);
 struct UnitShare {
     std::uint32_t begin, end;
     [[nodiscard]] constexpr std::uint32_t size() const noexcept { return end - begin; }
+    /// Builds without ranks have all.
+    [[nodiscard]] constexpr bool contains(std::uint32_t unit) const noexcept {
+        return !kRanks || unit - begin < size();
+    }
 };
 
-/// One of several ranks. n below 2: there is one alone.
+/// One of several ranks that share a stage's matrices and heads. n below 2: there is one alone.
 struct RankOf {
     std::uint8_t rank = 0, n = 0;
     const std::uint8_t* shares = nullptr;  // [n]; null: evenly
@@ -85,8 +89,39 @@ struct NoRankHeads {
     [[nodiscard]] static constexpr std::uint32_t n() noexcept { return 0; }
 };
 
+/// One of n stages, each of n_ranks successive ranks. `limits` are Limits or PoolLimits of a rank.
+struct StageOf {
+    std::uint8_t stage = 0, n = 1, n_ranks = 0;
+
+    constexpr explicit StageOf(const auto& limits) noexcept : n_ranks(limits.n_ranks) {
+        if (!kRanks || !limits.split || limits.split->n_stages < 2) return;
+        n = limits.split->n_stages;
+        n_ranks = static_cast<std::uint8_t>(limits.n_ranks / n);
+        stage = static_cast<std::uint8_t>(limits.rank / n_ranks);
+    }
+    [[nodiscard]] constexpr bool several() const noexcept { return kRanks && n > 1; }
+    [[nodiscard]] constexpr bool is_first() const noexcept { return !several() || stage == 0; }
+    [[nodiscard]] constexpr bool is_last() const noexcept { return !several() || stage + 1 == n; }
+    [[nodiscard]] constexpr std::uint8_t first_rank() const noexcept {
+        return static_cast<std::uint8_t>(stage * n_ranks);
+    }
+};
+
+/// A rank among those of its stage.
 [[nodiscard]] constexpr RankOf rank_of(const auto& limits) noexcept {
-    return {limits.rank, limits.n_ranks, limits.shares};
+    if (!kRanks) return {};
+    const StageOf stage(limits);
+    const std::uint8_t first = stage.first_rank(), *shares = limits.split ? limits.split->shares : nullptr;
+    return {static_cast<std::uint8_t>(limits.rank - first), stage.n_ranks, shares ? shares + first : nullptr};
+}
+
+/// A rank's layers of a stack: those of its stage, which may have none where there are few.
+[[nodiscard]] constexpr UnitShare layers_of(const auto& limits, std::uint32_t n_layers) noexcept {
+    const StageOf stage(limits);
+    if (!stage.several()) return {0, n_layers};
+    const RankOf all{limits.rank, limits.n_ranks, limits.split->shares};
+    const std::uint32_t first = stage.first_rank();
+    return {all.end_of(first, n_layers), all.end_of(first + stage.n_ranks, n_layers)};
 }
 
 }  // namespace fovea

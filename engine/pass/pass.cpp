@@ -27,9 +27,10 @@ void Pass::meet(const char* name, const Output& output) noexcept {
     // Member 0 asks for all. Its answers have two places in turn, for members still read one while the next is written.
     bool& answer = workspace.cancelled[n_met++ % 2];
     // Ranks agree on it elsewhere, and may be lost besides.
-    if (workspace.cancel && member == 0 && !by_ranks()) answer = workspace.cancel->load(std::memory_order_relaxed);
+    if (workspace.cancel && member == 0 && !workspace.by_ranks())
+        answer = workspace.cancel->load(std::memory_order_relaxed);
     if (!alone()) barrier(*workspace.team);
-    stopped = (workspace.cancel || by_ranks()) && answer;
+    stopped = (workspace.cancel || workspace.by_ranks()) && answer;
     if (!stopped) show(name, output);
 }
 

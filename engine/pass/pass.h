@@ -158,6 +158,7 @@ struct PassInput {
     [[no_unique_address]] OfVectors<std::span<const std::uint32_t>> n_unpooled{};  // first rows of each; empty: none
     std::span<const std::uint32_t> chosen = {};                                    // of these rows; empty: of all
     bool before_head = false;                                                      // as if the stack had no head
+    bool goes_on = false;                             // another pass of the same call was before it
     std::uint32_t pos = 0;                            // of a single sequence: absolute position of the first row
     std::uint32_t seq_len = 0;                        // rows
     std::span<const Sequence> self = {}, cross = {};  // the rows as sequences, beside themselves and the memory
@@ -183,9 +184,11 @@ struct Pass : PassInput {
         : PassInput(input), workspace(w), member(m), n_members(n) {}
 
     [[nodiscard]] bool alone() const noexcept { return !has(Part::teams) || n_members == 1; }
-    /// Whether other ranks compute a share of the pass; which share is this one's.
-    [[nodiscard]] bool by_ranks() const noexcept { return workspace.by_ranks(); }
+    /// Whether other ranks compute a share of this one's layers; which share is this one's; and which layers.
+    [[nodiscard]] bool by_ranks() const noexcept { return rank().several(); }
     [[nodiscard]] RankOf rank() const noexcept { return rank_of(workspace.limits); }
+    [[nodiscard]] StageOf stage() const noexcept { return StageOf(workspace.limits); }
+    [[nodiscard]] UnitShare layers() const noexcept { return layers_of(workspace.limits, stack().n_layers); }
 
     /// Units [begin, end) of a phase's work.
     struct Share {
@@ -294,8 +297,12 @@ struct Pass : PassInput {
     /// The same of an attention's heads, width elements each.
     void gather_heads(const char* name, const Output& output, const Rows& rows, const AttentionShape& shape,
                       std::uint32_t width) noexcept;
-    /// If any rank's flag is set, the pass ends on all. To be called between phases, by all members.
+    /// If the flag of any rank of the first stage is set, the pass ends on all. To be called before each layer, by all members.
     void agree() noexcept;
+    /// Where ranks are in stages: the rows of the stream come from the stage before; they go to the next one, and behind the last
+    /// layer to all, as far as results are made of them.
+    void take_rows() noexcept;
+    void hand_on_rows() noexcept;
 
     /// Shows the tap, if there is one, what the phases before have left. All have met.
     void show(const char* name, const Output& output) noexcept;
@@ -313,8 +320,17 @@ private:
                    Then then) noexcept;
     void multiply_by_ranks(const char* name, const Output& output, std::span<const Linear> products,
                            const void* operand, std::uint32_t n_rows) noexcept;
-    /// Member 0's call of the other ranks, `ends` in bytes; a failure ends the pass at the next meeting.
-    void exchange(std::byte* data, std::span<const std::uint64_t> ends) noexcept;
+    /// Member 0's call of other ranks, those of its stage unless others are named; `ends` in bytes. A failure ends the pass at
+    /// the next meeting. Whether they were reached.
+    bool exchange(std::byte* data, std::span<const std::uint64_t> ends) noexcept;
+    bool exchange(RankGroup among, std::byte* data, std::span<const std::uint64_t> ends) noexcept;
+    /// Member 0's: a word of the pass, then its rows, from the rank `before` to the one as far behind it as a stage has ranks. A
+    /// word that says so ends the pass at the next meeting, and no rows follow.
+    void pass_rows(std::uint8_t before) noexcept;
+    /// Ends the pass at the next meeting, by the flag or for another reason.
+    void stop(RanksEnd end = RanksEnd::none) noexcept;
+    /// Rows that results are made of.
+    [[nodiscard]] UnitShare rows_wanted() const noexcept;
     [[nodiscard]] bool is_shown(const Output& output) const noexcept { return output.n_rows && workspace.trace.call; }
     /// All wait for all; then the flag is obeyed, or the tap is shown the output.
     void meet(const char* name, const Output& output) noexcept;

@@ -35,12 +35,13 @@ struct Hash {
     return w.cancel && w.cancel->load(std::memory_order_relaxed) ? 1 : 0;
 }
 
-/// Gathers a word of each rank. False: they cannot be reached.
-[[nodiscard]] bool gather_words(const WorkspaceState& w, RankWord mine, RankWord (&all)[kMaxRanks]) noexcept {
+/// A word of each of n ranks, gathered. False: they cannot be reached.
+[[nodiscard]] bool gather_words(const WorkspaceState& w, std::uint8_t first, std::uint32_t n, RankWord mine,
+                                RankWord (&all)[kMaxRanks]) noexcept {
     std::uint64_t ends[kMaxRanks];
-    for (std::uint32_t r = 0; r < w.limits.n_ranks; ++r) ends[r] = (r + 1) * sizeof(RankWord);
-    all[w.limits.rank] = mine;
-    return w.ranks->gather(w.ranks->context, reinterpret_cast<std::byte*>(all), {ends, w.limits.n_ranks});
+    for (std::uint32_t r = 0; r < n; ++r) ends[r] = (r + 1) * sizeof(RankWord);
+    all[w.limits.rank - first] = mine;
+    return w.ranks->gather(w.ranks->context, {.first = first}, reinterpret_cast<std::byte*>(all), {ends, n});
 }
 
 /// Columns that a product's first n_panels panels have in the rows of its outputs.
@@ -59,17 +60,31 @@ Status lead_ranks(const WorkspaceState& w, const StepList& steps) noexcept {
     for (const Step& step : all) {
         if (!step.rows.empty() || !step.spans.empty() || !step.positions.empty() || step.memory.valid())
             return {Code::unsupported, "rows, positions or a memory with ranks that follow", 1, w.limits.n_ranks};
+        if (!step.vectors.empty() && StageOf(w.limits).several())
+            return {Code::unsupported, "vectors of ranks in stages that follow", 1, w.limits.n_ranks};
         if (CacheAccess::pool(step.cache) != CacheAccess::pool(all[0].cache))
             return {Code::unsupported, "caches of several pools with ranks that follow", 1, w.limits.n_ranks};
     }
     return w.ranks->lead(w.ranks->context, all) ? Status{} : Status{Code::io_error, "ranks", w.limits.n_ranks, 0};
 }
 
+Status lead_ranks(const WorkspaceState& w, const EncodeInput& input, std::size_t n_out) noexcept {
+    const Sequences& s = input.source;
+    const Mask& mask = s.masks.attention;
+    const bool more = s.lengths.empty() || !s.vectors.empty() || !input.target.lengths.empty() || !input.rows.empty() ||
+                      mask.hidden || mask.added || s.masks.padding.added;
+    if (more || !w.ranks->lead_encode)
+        return {Code::unsupported, "encode of more than tokens with ranks that follow", 1, w.limits.n_ranks};
+    return w.ranks->lead_encode(w.ranks->context, input, n_out) ? Status{}
+                                                                : Status{Code::io_error, "ranks", w.limits.n_ranks, 0};
+}
+
 Status start_ranks(WorkspaceState& w, const PassInput& input) noexcept {
     w.ranks_end = RanksEnd::none;
+    if (input.goes_on && StageOf(w.limits).several()) return {};  // stages are at different passes
     RankWord all[kMaxRanks];
     const RankWord mine{hash_of(input), flag_of(w)};
-    if (!gather_words(w, mine, all)) w.ranks_end = RanksEnd::lost;
+    if (!gather_words(w, 0, w.limits.n_ranks, mine, all)) w.ranks_end = RanksEnd::lost;
     bool cancel = false;
     for (std::uint32_t r = 0; r < w.limits.n_ranks && w.ranks_end != RanksEnd::lost; ++r) {
         if (all[r].hash != all[0].hash) w.ranks_end = RanksEnd::differ;
@@ -85,20 +100,70 @@ Status end_of_ranks(const WorkspaceState& w) noexcept {
     return {Code::io_error, "ranks", w.limits.n_ranks, 0};
 }
 
-void Pass::exchange(std::byte* data, std::span<const std::uint64_t> ends) noexcept {
-    if (workspace.ranks->gather(workspace.ranks->context, data, ends)) return;
-    workspace.ranks_end = RanksEnd::lost;
+void Pass::stop(RanksEnd end) noexcept {
+    if (end != RanksEnd::none) workspace.ranks_end = end;
     workspace.cancelled[n_met % 2] = true;  // all members see it as they meet
 }
 
+bool Pass::exchange(RankGroup among, std::byte* data, std::span<const std::uint64_t> ends) noexcept {
+    if (workspace.ranks->gather(workspace.ranks->context, among, data, ends)) return true;
+    stop(RanksEnd::lost);
+    return false;
+}
+
+bool Pass::exchange(std::byte* data, std::span<const std::uint64_t> ends) noexcept {
+    return exchange({.first = stage().first_rank()}, data, ends);
+}
+
+/// Few rows take no time worth ending sooner.
 void Pass::agree() noexcept {
-    if (!by_ranks() || stopped) return;
+    const StageOf its = stage();
+    if (stopped || seq_len <= kFewRows || !its.is_first() || (its.several() && fills_memory)) return;
     if (member == 0) {
         RankWord all[kMaxRanks];
-        if (!gather_words(workspace, {0, flag_of(workspace)}, all)) workspace.ranks_end = RanksEnd::lost;
-        bool& answer = workspace.cancelled[n_met % 2];
-        answer = workspace.ranks_end == RanksEnd::lost;
-        for (std::uint32_t r = 0; r < workspace.limits.n_ranks && !answer; ++r) answer = all[r].cancel != 0;
+        if (!gather_words(workspace, its.first_rank(), its.n_ranks, {0, flag_of(workspace)}, all)) stop(RanksEnd::lost);
+        for (std::uint32_t r = 0; r < its.n_ranks && workspace.ranks_end == RanksEnd::none; ++r)
+            if (all[r].cancel) stop();
+    }
+    meet("", {});
+}
+
+void Pass::pass_rows(std::uint8_t before) noexcept {
+    const RankGroup two{before, stage().n_ranks};
+    RankWord word{hash_of(*this), stopped};
+    const std::uint64_t of_word[] = {sizeof word, sizeof word};
+    if (!exchange(two, reinterpret_cast<std::byte*>(&word), of_word)) return;
+    if (word.cancel) return stop();
+    if (word.hash != hash_of(*this)) return stop(RanksEnd::differ);
+    const std::uint64_t bytes = seq_len * hidden().stride * sizeof(float), of_rows[] = {bytes, bytes};
+    exchange(two, reinterpret_cast<std::byte*>(hidden().data), of_rows);
+}
+
+void Pass::take_rows() noexcept {
+    if (stage().is_first() || stopped) return;
+    if (member == 0) pass_rows(static_cast<std::uint8_t>(workspace.limits.rank - stage().n_ranks));
+    meet("", {});
+}
+
+UnitShare Pass::rows_wanted() const noexcept {
+    bool all = out.data || (n_logits && logit_rows.each);
+    for (std::size_t i = 0; i < self.size() && !all; ++i) all = !step_of(self[i]).step.vectors.empty();
+    return {all ? 0 : seq_len - n_logits, seq_len};
+}
+
+void Pass::hand_on_rows() noexcept {
+    const StageOf its = stage();
+    layer = stack().n_layers;
+    const std::uint8_t rank = workspace.limits.rank;
+    const auto lost = [&] { return workspace.ranks_end == RanksEnd::lost; };
+    if (member == 0 && !its.is_last() && !lost()) pass_rows(rank);
+    const UnitShare wanted = rows_wanted();
+    if (stopped || !wanted.size()) return;
+    if (member == 0 && !lost()) {
+        std::uint64_t ends[kMaxRanks] = {};
+        ends[its.n - 1] = wanted.size() * hidden().stride * sizeof(float);  // the last stage's
+        exchange({static_cast<std::uint8_t>(rank - its.first_rank()), its.n_ranks},
+                 reinterpret_cast<std::byte*>(hidden()[wanted.begin]), {ends, its.n});
     }
     meet("", {});
 }

@@ -47,8 +47,8 @@ struct WorkspaceState {
     [[no_unique_address]] std::conditional_t<kRanks, RanksEnd, LeftOut<RanksEnd>> ranks_end{};
     StackTensors stacks[2];  // by StackIndex
 
-    /// Whether other ranks compute a share of its passes.
-    [[nodiscard]] bool by_ranks() const noexcept { return rank_of(limits).several(); }
+    /// Whether other ranks compute a share of its passes, or other layers.
+    [[nodiscard]] bool by_ranks() const noexcept { return kRanks && limits.n_ranks > 1; }
 
     // layers(), latent() and so on: the tensors of parts.inc's parts.
 #define FOVEA_TENSOR_PART(there, field, name, Tensors, n) \

@@ -17,9 +17,14 @@ Status bad_shape(const char* what, std::uint64_t wanted, std::uint64_t had) noex
 
 [[nodiscard]] Status check_workspace(const Workspace& workspace) noexcept {
     if (!workspace.valid()) return {Code::bad_argument, "workspace: not made", 0, 0};
-    const WorkspaceState& w = *WorkspaceAccess::state(workspace);
-    if (leads(w)) return {Code::unsupported, "calls beside forward with ranks that follow", 1, w.limits.n_ranks};
     return {};
+}
+/// The same for a call that ranks do not follow.
+[[nodiscard]] Status check_unled(const Workspace& workspace) noexcept {
+    if (Status status = check_workspace(workspace); !status.ok()) return status;
+    const WorkspaceState& w = *WorkspaceAccess::state(workspace);
+    if (!leads(w)) return {};
+    return {Code::unsupported, "calls beside forward and encode with ranks that follow", 1, w.limits.n_ranks};
 }
 
 struct Total {
@@ -218,6 +223,8 @@ Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> o
     const Total& queries = weights_stack(w) == StackIndex::encoder ? source : target;
     const Total& keys = w.attention_capture.cross ? memory : queries;
     if (Status status = check_weights(w, n, queries.longest, keys.longest); !status.ok()) return status;
+    if (leads(w))
+        if (Status status = lead_ranks(w, input, out.size()); !status.ok()) return status;
 
     const FloatEnv env;
     const OwnPage own(w);
@@ -238,7 +245,7 @@ Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> o
 }
 
 Status cache_memory(Workspace& workspace, const EncodeInput& input, std::span<const Cache> memories) noexcept {
-    if (Status status = check_workspace(workspace); !status.ok()) return status;
+    if (Status status = check_unled(workspace); !status.ok()) return status;
     WorkspaceState& w = *WorkspaceAccess::state(workspace);
     const Config& config = w.model.config();
     if (!steps_with_memory(config)) return {Code::unsupported, "a memory for steps of this model", 0, 0};
@@ -271,7 +278,7 @@ Status cache_memory(Workspace& workspace, const EncodeInput& input, std::span<co
 }
 
 Status attend(Workspace& workspace, const AttendInput& input, std::span<float> out) noexcept {
-    if (Status status = check_workspace(workspace); !status.ok()) return status;
+    if (Status status = check_unled(workspace); !status.ok()) return status;
     WorkspaceState& w = *WorkspaceAccess::state(workspace);
     const Config& config = w.model.config();
     if (kind_of(config) != Kind::attend) return {Code::unsupported, "attention alone of this model", 0, 0};

@@ -146,6 +146,7 @@ public:
     [[nodiscard]] PassInput next() noexcept {
         PassInput pass;
         pass.positions_go_on = true;
+        if (kRanks) pass.goes_on = step_ || n_done_;
         const PassSteps here{&steps_, step_, n_done_};
         if (steps_.n == 1 ? take_one(pass) : take_several(pass)) pass.steps = here;
         return pass;
@@ -206,10 +207,20 @@ private:
         n_done_ = 0;
     }
 
+    /// Rows of a step's next pass. Where ranks are in stages, a prompt goes in pieces that several stages have at a time.
+    [[nodiscard]] std::uint32_t room_for(const Step& step) const noexcept {
+        constexpr std::uint32_t kPiecesOfStage = 4, kLeast = 4 * kRowBlock;
+        const std::uint32_t most = w_.limits.max_batch;
+        const StageOf stage(w_.limits);
+        if (!stage.several() || !step.spans.empty() || step.logits.size() > vocab_size_) return most;
+        const std::uint64_t piece = at_least(length(step) / (kPiecesOfStage * stage.n), kLeast);
+        return piece < most ? static_cast<std::uint32_t>(piece) : most;
+    }
+
     /// One step needs no lists. Whether who computes it asks for more than its tokens; so take_several.
     bool take_one(PassInput& pass) noexcept {
         const Step step = steps_[0];
-        const std::uint32_t n = n_next(step, w_.limits.max_batch);
+        const std::uint32_t n = n_next(step, room_for(step));
         one_ = sequence(step, 0, n);
         one_pages_ = pages(step.cache);
         if (!step.tokens.empty()) pass.tokens = step.tokens.subspan(n_done_, n);

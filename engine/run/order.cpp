@@ -11,16 +11,19 @@ void run_pass(Pass& pass) noexcept {
     const bool fills_memory = has(Part::vectors) && pass.fills_memory;
     if (!fills_memory) embed(pass);
     if (has(Part::layer_inputs) && pass.stack().blocks[0].inputs.width) LayerInputs::make(pass);
-    for (pass.layer = 0; pass.layer < pass.stack().n_layers && !pass.stopped; ++pass.layer) {
+    if (pass.stage().several() && !fills_memory) pass.take_rows();
+    const UnitShare own = pass.layers();
+    for (pass.layer = own.begin; pass.layer < own.end && !pass.stopped; ++pass.layer) {
         const Layer& layer = layers[pass.layer];
         const Block& block = pass.stack().blocks[layer.block];
-        if (pass.by_ranks() && pass.seq_len > kFewRows) pass.agree();  // few rows take no time worth ending sooner
+        if (pass.workspace.by_ranks()) pass.agree();
         if (!fills_memory)
             run_block(pass, layer);
         else if (block.attention.cross_attention)
             cache_memory(pass, layer, block);
     }
     if (fills_memory) return;
+    if (pass.stage().several()) pass.hand_on_rows();
     has(Part::vectors) && pass.out.data ? StackHead::vectors(pass) : StackHead::logits(pass);
 }
 

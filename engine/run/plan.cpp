@@ -125,17 +125,23 @@ template<class Count>
 }
 
 /// Which rank it is, and whether ranks compute such a model.
-[[nodiscard]] Status check_ranks(const auto& limits) noexcept {
+[[nodiscard]] Status check_ranks(const Config& config, const auto& limits) noexcept {
+    const std::uint32_t n_stages = limits.split ? limits.split->n_stages : 1, n_ranks = or_else(limits.n_ranks, 1);
+    if (!n_stages || n_ranks % n_stages) return bad_limit("ranks as a multiple of the stages", n_stages, n_ranks);
     if (limits.n_ranks < 2 && limits.rank == 0) return {};
     if (limits.n_ranks > kMaxRanks) return bad_limit("ranks at most", kMaxRanks, limits.n_ranks);
     if (limits.rank >= limits.n_ranks) return bad_limit("rank below", limits.n_ranks, limits.rank);
-    for (std::uint32_t r = 0; limits.shares && r < limits.n_ranks; ++r)
-        if (!limits.shares[r]) return bad_limit("share of each rank at least", 1, 0);
-    return {};
-}
-[[nodiscard]] Status check_ranks(const Config& config, const Limits& limits) noexcept {
+    for (std::uint32_t r = 0; limits.split && limits.split->shares && r < limits.n_ranks; ++r)
+        if (!limits.split->shares[r]) return bad_limit("share of each rank at least", 1, 0);
     if (limits.n_ranks > 1 && planned_kind(config) == Kind::attend) return refuse("several ranks for attention alone");
-    return check_ranks(limits);
+    auto other = limits;
+    for (other.rank = 0; has(Part::layer_inputs) && other.rank < other.n_ranks; ++other.rank) {
+        const UnitShare own = layers_of(other, config.decoder.n_layers);
+        for (std::uint32_t layer = own.begin; layer < own.end; ++layer)
+            if (key_layer(config.decoder, layer) < own.begin)
+                return refuse("stages where a layer reads the keys of an earlier one in another stage");
+    }
+    return {};
 }
 
 [[nodiscard]] Status resolve_defaults(Planned what, const Config& config, Limits& limits) noexcept {
@@ -186,7 +192,7 @@ PoolLimits session_pool(const Limits& limits, const ArenaMap& map) noexcept {
                     .page_len = static_cast<std::uint32_t>(map.capacity),
                     .n_pages = 1,
                     .kv_type = limits.kv_type};
-    if (kRanks) pool.rank = limits.rank, pool.n_ranks = limits.n_ranks, pool.shares = limits.shares;
+    if (kRanks) pool.rank = limits.rank, pool.n_ranks = limits.n_ranks, pool.split = limits.split;
     if (has(Part::states)) pool.max_marks = limits.max_marks, pool.n_states = 2u + limits.max_marks;
     return pool;
 }
@@ -334,7 +340,7 @@ Status plan_pool(const Config& config, const PoolLimits& asked, std::uint64_t st
         return bad_limit("positions of a page as a multiple of", kTile, limits.page_len);
     if (Status status = check_kv_type(limits.kv_type); !status.ok()) return status;
     if (kRanks)
-        if (Status status = check_ranks(limits); !status.ok()) return status;
+        if (Status status = check_ranks(config, limits); !status.ok()) return status;
     const std::uint64_t wanted = std::uint64_t{limits.max_sequences} * ((limits.max_kv_len - 1) / limits.page_len + 1);
     const std::uint64_t n_pages = limits.n_pages ? limits.n_pages : wanted;
     if (n_pages * limits.page_len > kMostPositions)

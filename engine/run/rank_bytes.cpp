@@ -23,7 +23,7 @@ struct RankExperts {
     }
 };
 
-[[nodiscard]] std::uint64_t panels_of(const Stack& s, const TensorRecord& t, RankOf rank) noexcept {
+[[nodiscard]] std::uint64_t panels_of(const Stack& s, const TensorRecord& t, RankOf rank, UnitShare layers) noexcept {
     const std::uint32_t n_panels = (t.n_rows + kLanes - 1) / kLanes;
     const UnitShare pairs = rank.of((n_panels + kPair - 1) / kPair);
     const std::uint32_t end = pairs.end * kPair < n_panels ? pairs.end * kPair : n_panels;
@@ -31,6 +31,8 @@ struct RankExperts {
     const Role role = static_cast<Role>(t.role);
     if (role == Role::token_embedding) return s.tied_output ? of_pairs : 0;
     if (role < Role::query || !s.n_layers || t.layer >= s.n_layers) return of_pairs;
+    const bool of_all_layers = role == Role::layer_embedding || role == Role::layer_input_map;
+    if (!of_all_layers && !layers.contains(t.layer)) return 0;
     const Block& b = s.block(t.layer);
     const AttentionShape& a = b.attention;
     const RankHeads heads(a, rank);
@@ -71,7 +73,7 @@ std::uint64_t rank_bytes(const Model& model, const Limits& limits) noexcept {
     for (const TensorRecord& t : ModelAccess::tensors(model)) {
         if (t.layout != static_cast<std::uint8_t>(Layout::panels)) continue;
         const Stack& s = stack_of(model.config(), static_cast<StackIndex>(t.stack));
-        bytes += t.panel_stride * panels_of(s, t, rank_of(limits));
+        bytes += t.panel_stride * panels_of(s, t, rank_of(limits), layers_of(limits, s.n_layers));
     }
     return bytes;
 }

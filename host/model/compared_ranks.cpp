@@ -26,6 +26,7 @@ struct RankModel {
     std::uint64_t file_bytes = 0, layer_hash = 0, nanoseconds = 1;  // that the layer takes
     std::array<std::uint8_t, kMaxRanks> shares{};
     bool by_speed = false;
+    std::uint8_t n_stages = 1;
     std::uint32_t adapters = 0;  // a checksum
 };
 
@@ -85,6 +86,7 @@ private:
     RankModel own{.fingerprint = opened.model.fingerprint(),
                   .file_bytes = opened.model.bytes().size(),
                   .by_speed = asked.by_speed,
+                  .n_stages = asked.n_stages,
                   .adapters = opened.adapters_checksum()};
     std::snprintf(own.version.data(), own.version.size(), "%s", FOVEA_VERSION);
     std::copy(asked.each.begin(), asked.each.end(), own.shares.begin());
@@ -117,6 +119,7 @@ void refuse_differences(const std::vector<RankModel>& all, const std::string& na
         same("bytes of the model", with_separators(first.file_bytes), with_separators(its.file_bytes));
         same("the model's fingerprint", hex(first.fingerprint), hex(its.fingerprint));
         same("checksum of adapters", hex(first.adapters), hex(its.adapters));
+        same("stages", std::to_string(first.n_stages), std::to_string(its.n_stages));
         same("shares", words_of(first, all.size()), words_of(its, all.size()));
         same("hash of the first layer", hex(first.layer_hash), hex(its.layer_hash));
     }
@@ -135,22 +138,27 @@ void refuse_differences(const std::vector<RankModel>& all, const std::string& na
 
 }  // namespace
 
-const std::uint8_t* compare_ranks(const Ranks& ranks, const Opened& opened, const RankShares& asked, const char* isa,
-                                  std::uint32_t n_threads) {
-    static std::map<std::uint32_t, std::vector<std::uint8_t>> shares_of;  // by fingerprint
-    const auto [made, is_new] = shares_of.try_emplace(opened.model.fingerprint(), asked.each);
-    std::vector<std::uint8_t>& shares = made->second;
+const RankSplit* compare_ranks(const Ranks& ranks, const Opened& opened, const RankShares& asked, const char* isa,
+                               std::uint32_t n_threads) {
+    struct Compared {
+        std::vector<std::uint8_t> shares;
+        RankSplit split;
+    };
+    static std::map<std::uint32_t, Compared> compared;  // by fingerprint
+    const auto [made, is_new] = compared.try_emplace(opened.model.fingerprint());
+    auto& [shares, split] = made->second;
     if (is_new) {
         std::vector<RankModel> all(ranks.n_ranks);
         std::vector<std::uint64_t> ends;
         for (std::uint32_t r = 1; r <= ranks.n_ranks; ++r) ends.push_back(r * sizeof(RankModel));
         all[ranks.rank] = describe(opened, asked, isa, n_threads);
-        if (!ranks.gather(ranks.context, reinterpret_cast<std::byte*>(all.data()), ends))
+        if (!ranks.gather(ranks.context, {}, reinterpret_cast<std::byte*>(all.data()), ends))
             throw Error("ranks: the others cannot be reached");
         refuse_differences(all, opened.name);
-        if (asked.by_speed) shares = shares_by_speed(all);
+        shares = asked.by_speed ? shares_by_speed(all) : asked.each;
+        split = {shares.empty() ? nullptr : shares.data(), asked.n_stages};
     }
-    return shares.empty() ? nullptr : shares.data();
+    return &split;
 }
 
 }  // namespace fovea::host

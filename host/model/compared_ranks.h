@@ -8,14 +8,14 @@
 
 namespace fovea::host {
 
-/// Compares this model, the version, the numerics, the shares asked for and the bits of the first layer with the other ranks'; of
-/// each model once. Gives the shares of all, which stay: Limits::shares.
+/// Compares this model, the version, the numerics, the stages and shares asked for and the bits of the first layer with the other
+/// ranks'; of each model once. Gives the stages and shares of all, which stay: Limits::split.
 ///
 ///   isa, n_threads  this rank's
 ///
 /// Throws host::Error on all ranks where one differs from the first, with its number and what differs.
-[[nodiscard]] const std::uint8_t* compare_ranks(const Ranks& ranks, const Opened& opened, const RankShares& asked,
-                                                const char* isa, std::uint32_t n_threads);
+[[nodiscard]] const RankSplit* compare_ranks(const Ranks& ranks, const Opened& opened, const RankShares& asked,
+                                             const char* isa, std::uint32_t n_threads);
 
 /// A session that has no part in the ranks. Throws host::Error.
 [[nodiscard]] Runtime<Session> start_alone(const Opened& opened, const Limits& limits, const SessionOptions& options);

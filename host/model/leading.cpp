@@ -1,5 +1,6 @@
 #include "host/model/leading.h"
 
+#include <cstring>
 #include <new>
 
 #include "host/base/error.h"
@@ -11,6 +12,7 @@ namespace {
 struct Message {
     enum class Kind : std::uint64_t {
         end,
+        encode,   ///< an EncodeHead and what it counts
         call,     ///< write_call's bytes; one of a step without tokens says alone what its cache holds
         save,     ///< the cache of the first step of the last call
         restore,  ///< the same, from these bytes
@@ -19,13 +21,40 @@ struct Message {
     std::uint64_t n_bytes = 0;
 };
 
+/// What an encode begins with. Then: its ids, types, lengths and rows that pooling leaves out, each of 4 bytes, and its mask.
+struct EncodeHead {
+    std::uint64_t n_out = 0, n_ids = 0, n_types = 0, n_sequences = 0, n_unpooled = 0;
+    std::uint64_t mask_bytes = 0, mask_stride = 0, mask_keys = 0;
+    std::uint8_t pooling = 0;
+    bool has_pooling = false, before_head = false, causal = false;
+
+    EncodeHead() = default;
+    EncodeHead(const EncodeInput& input, std::size_t n)
+        : n_out(n),
+          n_ids(input.source.ids.size()),
+          n_types(input.source.types.size()),
+          n_sequences(input.source.lengths.size()),
+          n_unpooled(input.n_unpooled.size()),
+          has_pooling(input.pooling != nullptr),
+          before_head(input.before_head),
+          causal(input.source.masks.causal) {
+        const Mask& mask = input.source.masks.padding;
+        if (mask.hidden) mask_bytes = (n_sequences - 1) * mask.sequence_stride + mask.n_keys;
+        mask_stride = mask.sequence_stride, mask_keys = mask.n_keys;
+        if (has_pooling) pooling = static_cast<std::uint8_t>(*input.pooling);
+    }
+    [[nodiscard]] std::uint64_t bytes() const {
+        return sizeof *this + (n_ids + n_types + n_sequences + n_unpooled) * 4 + mask_bytes;
+    }
+};
+
 Leading* current = nullptr;
 
 /// The first rank's bytes, on all. False: they cannot be reached.
 [[nodiscard]] bool broadcast(const Ranks& ranks, std::byte* data, std::uint64_t n) noexcept {
     std::uint64_t ends[kMaxRanks];
     for (std::uint32_t r = 0; r < ranks.n_ranks; ++r) ends[r] = n;
-    return ranks.gather(ranks.context, data, {ends, ranks.n_ranks});
+    return ranks.gather(ranks.context, {}, data, {ends, ranks.n_ranks});
 }
 
 [[nodiscard]] bool broadcast(const Ranks& ranks, Message& message) noexcept {
@@ -47,6 +76,7 @@ public:
             // What is refused here is refused by the first rank as well, which says it or goes on without.
             std::size_t written = 0;
             if (message.kind == Message::Kind::call) make_call();
+            if (message.kind == Message::Kind::encode) make_encode();
             if (message.kind == Message::Kind::restore) (void)restore_cache(cache_, bytes_);
             if (message.kind != Message::Kind::save) continue;
             bytes_.resize(static_cast<std::size_t>(cache_bytes(cache_)));
@@ -67,7 +97,36 @@ private:
         require(read_call(bytes_, pool_, logits_, steps_), "ranks: a call of the first");
         cache_ = steps_[0].cache;
         if (steps_[0].tokens.empty()) return;
-        const Status status = forward(workspace_, steps_);
+        check(forward(workspace_, steps_));
+    }
+    void make_encode() {
+        EncodeHead head;
+        if (bytes_.size() >= sizeof head) std::memcpy(&head, bytes_.data(), sizeof head);
+        if (bytes_.size() != head.bytes()) throw Error("ranks: expected an encode of the first, got other bytes");
+        const std::byte* at = bytes_.data() + sizeof head;
+        const auto take = [&](std::uint64_t n) {
+            const std::span<const std::uint32_t> words{reinterpret_cast<const std::uint32_t*>(at),
+                                                       static_cast<std::size_t>(n)};
+            at += words.size_bytes();
+            return words;
+        };
+        EncodeInput input{.before_head = head.before_head};
+        input.source.ids = take(head.n_ids);
+        input.source.types = take(head.n_types);
+        input.source.lengths = take(head.n_sequences);
+        input.n_unpooled = take(head.n_unpooled);
+        input.source.masks.causal = head.causal;
+        if (head.mask_bytes)
+            input.source.masks.padding = {.hidden = reinterpret_cast<const std::uint8_t*>(at),
+                                          .sequence_stride = head.mask_stride,
+                                          .n_keys = static_cast<std::uint32_t>(head.mask_keys)};
+        const auto pooling = static_cast<Pooling>(head.pooling);
+        if (head.has_pooling) input.pooling = &pooling;
+        logits_.resize(static_cast<std::size_t>(head.n_out));
+        check(encode(workspace_, input, logits_));
+    }
+    /// What the first rank says or goes on without is its own.
+    static void check(const Status& status) {
         if (status.code == Code::io_error || status.code == Code::session_mismatch) require(status, "ranks");
     }
 
@@ -76,7 +135,7 @@ private:
     CachePool pool_;
     Cache cache_;
     std::vector<std::byte> bytes_;
-    std::vector<float> logits_;
+    std::vector<float> logits_;  // or vectors
     std::vector<Step> steps_;
 };
 
@@ -84,11 +143,14 @@ private:
 
 Leading::Leading(const Ranks& through) : through_(through), ranks_(through) {
     ranks_.context = this;
-    ranks_.gather = [](void* self, std::byte* data, std::span<const std::uint64_t> ends) {
+    ranks_.gather = [](void* self, RankGroup among, std::byte* data, std::span<const std::uint64_t> ends) {
         const Ranks& ranks = static_cast<Leading*>(self)->through_;
-        return ranks.gather(ranks.context, data, ends);
+        return ranks.gather(ranks.context, among, data, ends);
     };
     ranks_.lead = [](void* self, std::span<const Step> steps) { return static_cast<Leading*>(self)->hand_over(steps); };
+    ranks_.lead_encode = [](void* self, const EncodeInput& input, std::size_t n_out) {
+        return static_cast<Leading*>(self)->hand_over(input, n_out);
+    };
     current = this;
 }
 
@@ -106,6 +168,27 @@ bool Leading::hand_over(std::span<const Step> steps) noexcept {
         return false;
     }
     write_call(steps, call_);
+    return broadcast(through_, message) && broadcast(through_, call_.data(), message.n_bytes);
+}
+
+bool Leading::hand_over(const EncodeInput& input, std::size_t n_out) noexcept {
+    const EncodeHead head(input, n_out);
+    Message message{Message::Kind::encode, head.bytes()};
+    try {
+        call_.resize(static_cast<std::size_t>(message.n_bytes));
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+    std::byte* at = call_.data();
+    const auto write = [&](const void* from, std::size_t n) {
+        if (n) std::memcpy(at, from, n);
+        at += n;
+    };
+    write(&head, sizeof head);
+    const Sequences& s = input.source;
+    for (const std::span<const std::uint32_t> words : {s.ids, s.types, s.lengths, input.n_unpooled})
+        write(words.data(), words.size_bytes());
+    write(s.masks.padding.hidden, static_cast<std::size_t>(head.mask_bytes));
     return broadcast(through_, message) && broadcast(through_, call_.data(), message.n_bytes);
 }
 

@@ -5,13 +5,14 @@
 #include <span>
 #include <vector>
 
+#include "fovea/encode.h"
 #include "fovea/ranks.h"
 #include "fovea/session.h"
 #include "fovea/workspace.h"
 
 namespace fovea::host {
 
-/// The first rank while it leads: a workspace or session made with its ranks() hands calls of forward to the others. There is one at
+/// The first rank while it leads: a workspace or session made with its ranks() hands calls of forward and encode to the others. There is one at
 /// a time. When this ends, so do the others' calls of follow.
 class Leading {
 public:
@@ -29,6 +30,7 @@ public:
 
 private:
     [[nodiscard]] bool hand_over(std::span<const Step> steps) noexcept;
+    [[nodiscard]] bool hand_over(const EncodeInput& input, std::size_t n_out) noexcept;
 
     const Ranks& through_;
     Ranks ranks_;
@@ -41,7 +43,7 @@ private:
 
 /// On the other ranks: makes the calls that the first makes, until it ends.
 ///
-///   workspace, pool  what the first rank has as well, planned alike
+///   workspace, pool  what the first rank has as well, planned alike; no pool for a model that gives vectors
 ///
 /// Throws host::Error where the ranks differ, or the first cannot be reached.
 void follow(const Ranks& through, Workspace workspace, CachePool pool);

@@ -37,7 +37,7 @@ template<class L>
     if constexpr (requires { limits.n_threads; }) n_threads = limits.n_threads;
     limits.rank = static_cast<std::uint8_t>(chosen_ranks->rank);
     limits.n_ranks = static_cast<std::uint8_t>(chosen_ranks->n_ranks);
-    limits.shares = compare_ranks(*chosen_ranks, opened, chosen_shares, isa, n_threads);
+    limits.split = compare_ranks(*chosen_ranks, opened, chosen_shares, isa, n_threads);
     return limits;
 }
 

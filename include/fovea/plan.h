@@ -13,6 +13,16 @@
 
 namespace fovea {
 
+/// How several ranks share a model, see fovea/ranks.h.
+struct RankSplit {
+    /// [n_ranks] parts of the work, each at least 1: {3, 1} gives the first rank three quarters. Null: evenly. Key-value heads
+    /// are shared out evenly where they are fewer than ranks.
+    const std::uint8_t* shares = nullptr;
+    /// Runs of layers. As many successive ranks have each, which share its matrices and heads; the runs' sizes follow
+    /// from the shares of their ranks. Divides n_ranks.
+    std::uint8_t n_stages = 1;
+};
+
 /// Capacities of a session or a workspace. The defaults work for every model.
 struct Limits {
     /// Positions of a sequence. 0: the model's max_positions. Raising it costs keys and values in a session, and in a
@@ -30,9 +40,7 @@ struct Limits {
     /// layers. Other models need none, and plan none whatever this says.
     std::uint8_t max_marks = 0;
     std::uint8_t rank = 0, n_ranks = 0;  ///< which rank's share is planned, see fovea/ranks.h. 0 of 0 or 1: all
-    /// [n_ranks] how the work is shared out, each at least 1: {3, 1} gives the first rank three quarters. Must outlive what is
-    /// made with it. Null: evenly. Key-value heads are shared out evenly where they are fewer than ranks.
-    const std::uint8_t* shares = nullptr;
+    const RankSplit* split = nullptr;    ///< must outlive what is made with it. Null: evenly, in one stage
     /// encode, attend: sequences in one call. 0: 1. A workspace: steps in one pass. 0: max_batch.
     std::uint32_t max_sequences = 0;
     /// encode, attend: rows of the memory, or keys, past ones too, of all sequences. 0: max_batch.
@@ -55,8 +63,8 @@ struct PoolLimits {
     /// Caches hold the keys and values of a memory for a decoder's cross-attention, a position for each of the memory's
     /// rows. max_kv_len 0: the encoder's max_positions, or 512.
     bool memory = false;
-    std::uint8_t rank = 0, n_ranks = 0;  ///< see Limits: a rank's pages hold its heads alone
-    const std::uint8_t* shares = nullptr;
+    std::uint8_t rank = 0, n_ranks = 0;  ///< see Limits: a rank's pages hold its layers' and heads' alone
+    const RankSplit* split = nullptr;
     /// Marks that a cache has at a time, see mark in fovea/cache.h. 0: 2 for a model with recurrent layers. Other models need
     /// none, and plan none whatever this and n_states say.
     std::uint32_t max_marks = 0;

@@ -3,6 +3,10 @@
 // experts. What a phase made is gathered where the next wants all of it. No sum is split, so the bits are those of one
 // process.
 //
+// Ranks in stages (RankSplit) have a run of layers each, and hand their rows to the next stage; the last hands those that
+// results are made of to all. Within a stage ranks share as above. A stage goes on with the next pass while those behind it
+// compute; once a call's first pass has begun, flags of the first stage's ranks alone end it.
+//
 //     Limits limits{.max_kv_len = 4096, .rank = 1, .n_ranks = 4};      // the plan is of this rank's share
 //     SessionOptions options{.ranks = &ranks};                         // and these carry it to the others
 //
@@ -25,22 +29,34 @@
 
 namespace fovea {
 
+struct EncodeInput;  // fovea/encode.h
+
 inline constexpr std::uint32_t kMaxRanks = 64;
 
+/// The ranks first, first + stride, and so on.
+struct RankGroup {
+    std::uint8_t first = 0, stride = 1;
+};
+
 /// A host's way from one rank to the others. It must outlive what is made with it. The functions are called within
-/// forward, encode and cache_memory, by one thread at a time, gather in the same order on every rank; they do not throw.
+/// forward, encode and cache_memory, by one thread at a time, gather in the same order on every rank of a group; they do not
+/// throw.
 struct Ranks {
     void* context = nullptr;  ///< handed to each function
     std::uint32_t rank = 0, n_ranks = 1;
-    /// Every rank has a part of `data`; on return all ranks have all of it.
-    ///   ends  [n_ranks]  bytes from data's start where each rank's part ends; it begins where the part before ends
+    /// Every rank of a group has a part of `data`; on return all of them have all of it.
+    ///   ends  [n]  bytes from data's start where the part of each of the group's n ranks ends; it begins where the part
+    ///              before ends
     /// False: the others cannot be reached, and the call ends with io_error.
-    bool (*gather)(void* context, std::byte* data, std::span<const std::uint64_t> ends) = nullptr;
+    bool (*gather)(void* context, RankGroup among, std::byte* data, std::span<const std::uint64_t> ends) = nullptr;
     /// On the first rank, where the others follow it: called in each forward before caches take pages. It hands write_call's
     /// bytes of these steps to the others, which call read_call and forward. Then caches are forked, marked, rewound and ended
     /// by the first rank alone; steps have tokens alone, and what else makes a pass is refused as unsupported. False: as gather.
     /// Null: every rank makes every call.
     bool (*lead)(void* context, std::span<const Step> steps) = nullptr;
+    /// The same in each encode of sequences of tokens, with at most a mask of padding, for n_out results. Null on a rank that
+    /// leads: encode is refused as unsupported.
+    bool (*lead_encode)(void* context, const EncodeInput& input, std::size_t n_out) = nullptr;
 };
 
 /// Bytes of the model's matrices that the products of the limits' rank read; tables that rows are looked up in come beside

@@ -327,8 +327,7 @@ void TextWorker::set_gauges() {
     metrics_.n_kept_pages = kept_.n_pages();
 }
 
-void follow_text_worker(const host::Opened& served, const WorkerOptions& options,
-                        const std::function<void(const Workspace&, const CachePool&)>& follow) {
+void follow_text_worker(const host::Opened& served, const WorkerOptions& options, const Follow& follow) {
     ModelMetrics metrics;
     TextWorker worker(served, options, metrics);
     worker.take_memory();

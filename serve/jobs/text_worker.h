@@ -68,7 +68,7 @@ public:
         return n_pages_ - pool_->n_free_pages() + memories_.n_lost_pages();
     }
     /// In place of turns, see follow_text_worker.
-    void follow(const std::function<void(const Workspace&, const CachePool&)>& by) { by(*workspace_, *pool_); }
+    void follow(const Follow& by) { by(*workspace_, *pool_); }
 
 private:
     void give_up(Clock::time_point now);

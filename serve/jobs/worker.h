@@ -86,9 +86,10 @@ protected:
 /// One that hears and writes: speech. Throws host::Error where it is neither.
 [[nodiscard]] std::unique_ptr<Worker> make_text_worker(const host::Opened& served, const WorkerOptions& options,
                                                        ModelMetrics& metrics);
-/// A rank's part in a text worker that the first rank has: the same plan and memory, then `follow`.
-void follow_text_worker(const host::Opened& served, const WorkerOptions& options,
-                        const std::function<void(const Workspace&, const CachePool&)>& follow);
+/// A rank's part in a worker for texts or vectors that the first rank has: the same plan and memory, then `follow`.
+using Follow = std::function<void(const Workspace&, const CachePool&)>;
+void follow_text_worker(const host::Opened& served, const WorkerOptions& options, const Follow& follow);
+void follow_vector_worker(const host::Opened& served, const WorkerOptions& options, const Follow& follow);
 [[nodiscard]] std::unique_ptr<Worker> make_speech_worker(const host::Opened& served, const WorkerOptions& options,
                                                          ModelMetrics& metrics);
 [[nodiscard]] std::unique_ptr<Worker> make_worker(const host::Opened& served, const WorkerOptions& options,

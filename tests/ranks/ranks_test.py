@@ -60,11 +60,16 @@ class Ranks(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
+        # Where Open MPI's ranks share memory, by the names of its versions 4 and 5: /dev/shm is other programs' as well.
+        cls.shared = tempfile.TemporaryDirectory(dir="/dev/shm", prefix="fovea_ranks_")
+        for module in ("vader", "sm"):
+            os.environ[f"OMPI_MCA_btl_{module}_backing_directory"] = cls.shared.name
         cls.isa = json.loads(run([FOVEA, "run", DEMO, "-p", "hi", "-n", "1", "--json"])[0])["isa"]
 
     @classmethod
     def tearDownClass(cls):
         cls.folder.cleanup()
+        cls.shared.cleanup()
 
     def convert(self, source, *arguments):
         model = os.path.join(self.folder.name, "_".join([os.path.basename(source), *arguments]).replace("--", "") + ".fovea")
@@ -72,11 +77,12 @@ class Ranks(unittest.TestCase):
             run([FOVEA, "convert", source, "-o", model, *arguments])
         return model
 
-    def hold(self, model, counts, shares=()):
-        """One hash for every number of ranks and all shares, that of the process alone."""
+    def hold(self, model, counts, shares=(), stages=()):
+        """One hash for every number of ranks, all shares and all stages, that of the process alone."""
         certify = ["certify", model, "--threads", "1", "--isa", self.isa, "--json"]
         want = json.loads(run([FOVEA, *certify])[0])
-        for n, how in [(n, []) for n in counts] + [(len(each.split(",")), ["--shares", each]) for each in shares]:
+        jobs = [(n, []) for n in counts] + [(len(each.split(",")), ["--shares", each]) for each in shares]
+        for n, how in jobs + [(n, ["--stages", str(n_stages)]) for n, n_stages in stages]:
             with self.subTest(model=model, n=n, how=how):
                 got = json.loads(ranks(n, *certify, *how)[0])
                 self.assertTrue(got["equal"])
@@ -84,11 +90,14 @@ class Ranks(unittest.TestCase):
 
     def test_types(self):
         for kind in TYPES:
-            self.hold(self.convert(DEMO, "--type", kind), COUNTS if kind in ("q8", "q4_k") else (2, 3))
+            often = kind in ("q8", "q4_k")
+            self.hold(self.convert(DEMO, "--type", kind), COUNTS if often else (3,),
+                      stages=((2, 2), (3, 3), (4, 2), (7, 7), (8, 2)) if often else ((4, 2),))
 
     def test_models(self):
         for source in MODELS:
-            self.hold(self.convert(os.path.join(GOLDEN, source)), (2, 3, 8), ("3,1", "1,9,2"))
+            stages = () if source == "families/gemma4_text" else ((2, 2), (4, 2))  # it reads keys of earlier layers
+            self.hold(self.convert(os.path.join(GOLDEN, source)), (3, 8), ("3,1", "1,9,2"), stages)
 
     def test_instruction_sets(self):
         certify = ["logits", DEMO, "-p", "turn on the lamp", "--json"]
@@ -218,12 +227,37 @@ class Ranks(unittest.TestCase):
             alone, want = self.answers([FOVEA, "serve", model])
             self.end(alone)
             self.assertTrue(all(logits for _, logits in want))
-            for n in (2, 3):
-                server, got = self.answers([*MPIRUN, "-n", str(n), FOVEA, "serve", model])
+            for n, *how in ((2,), (3,), (4, "--stages", "2")):
+                server, got = self.answers([*MPIRUN, "-n", str(n), FOVEA, "serve", model, *how])
                 self.assertEqual(got, want)
                 server.send_signal(signal.SIGTERM)
                 _, said = server.communicate(timeout=30)
                 self.assertNotIn("rank", said)
+
+    def test_serve_vectors(self):
+        model = self.convert(os.path.join(GOLDEN, "encoders/bert_sentence"))
+        texts = [["a text", "another one, longer than the first"], "words " * 9, ["one"] * 70]
+
+        def vectors(command):
+            server = subprocess.Popen([*command, "--port", "0", "--threads", "1"], stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, text=True)
+            self.addCleanup(self.end, server)
+            url = server.stdout.readline().strip()
+            answers = []
+            for text in texts:
+                request = urllib.request.Request(f"{url}/v1/embeddings", json.dumps({"input": text}).encode(),
+                                                 {"Content-Type": "application/json"})
+                with urllib.request.urlopen(request, timeout=120) as answer:
+                    answers.append(json.load(answer)["data"])
+            server.send_signal(signal.SIGTERM)
+            _, said = server.communicate(timeout=30)
+            self.assertNotIn("rank", said)
+            return answers
+
+        want = vectors([FOVEA, "serve", model])
+        self.assertEqual([len(data) for data in want], [2, 1, 70])
+        for n, *how in ((3,), (4, "--stages", "2")):
+            self.assertEqual(vectors([*MPIRUN, "-n", str(n), FOVEA, "serve", model, *how]), want)
 
     def test_file(self):
         wanted, made = (os.path.join(self.folder.name, name) for name in ("wanted.npy", "made.npy"))
@@ -264,6 +298,43 @@ class Ranks(unittest.TestCase):
         made = json.loads(ranks(2, "run", model, "--tokens", "1,2,3", "-n", "2", "--threads", "1", "--json", "--shares", "1,3",
                                 "--context", str(alone["max_kv_len"]))[0])
         self.assertEqual(made["arena_bytes"], first["arena_bytes"])
+
+    def test_stages(self):
+        text = ["run", DEMO, "-p", "turn on the reading lamp", "--quiet", "--temp", "1", "--seed", "7"]
+        want = run([FOVEA, *text])
+        for n, n_stages in ((2, 2), (4, 2), (3, 3)):
+            self.assertEqual(ranks(n, *text, "--stages", str(n_stages)), want)
+        guessed = [*text[:4], "--speculate", "4", "--json"]
+        self.assertEqual(json.loads(ranks(2, *guessed, "--stages", "2")[0])["text"],
+                         json.loads(run([FOVEA, *guessed])[0])["text"])
+        session = ["run", DEMO, "-p", "turn on the reading lamp", "--quiet", "--context", "200", "-n", "9", "--session"]
+        wanted, made = (os.path.join(self.folder.name, name) for name in ("stages_wanted.session", "stages.session"))
+        for n_stages in ("2", "1"):  # and goes on in one
+            self.assertEqual(run([FOVEA, *session, wanted]), ranks(2, *session, made, "--stages", n_stages))
+            with open(wanted, "rb") as a, open(made, "rb") as b:
+                self.assertEqual(a.read(), b.read())
+        # Uneven stages, each of the rank's plan, with fewer bytes than all.
+        model = self.convert(os.path.join(GOLDEN, "models/llama_wide_heads"), "--type", "q8")
+        how = ["--stages", "2", "--shares", "1,2,2,1"]
+        alone, plan = (json.loads(run([FOVEA, "plan", model, "--json", "--threads", "1", *which])[0])
+                       for which in ([], ["--machines", "4", *how]))
+        for of in plan["ranks"]:
+            self.assertLess(of["arena_bytes"], alone["arena_bytes"])
+        made = json.loads(ranks(4, "run", model, "--tokens", "1,2,3", "-n", "2", "--threads", "1", "--json", "--context",
+                                str(alone["max_kv_len"]), *how)[0])
+        self.assertEqual(made["arena_bytes"], plan["ranks"][0]["arena_bytes"])
+        for n, arguments, status, word in (
+                (3, ["logits", DEMO, "-p", "x", "--stages", "2"], 2, "--stages: expected a divisor of 3 ranks, got 2"),
+                (2, ["logits", self.convert(os.path.join(GOLDEN, "families/gemma4_text")), "--tokens", "1", "--stages", "2"], 1,
+                 "keys of an earlier one in another stage")):
+            _, said = ranks(n, *arguments, want=status)
+            lines = [line for line in said.splitlines() if line.startswith("fovea: ")]
+            self.assertEqual(len(lines), 1, said)
+            self.assertIn(word, lines[0])
+        _, said = run([FOVEA, "logits", DEMO, "-p", "x", "--stages", "2"], want=2)
+        self.assertIn("--stages: expected several ranks, got one process", said)
+        _, said = parts(["logits", DEMO, "-p", "x", "--stages", "2"], ["logits", DEMO, "-p", "x"], want=1)
+        self.assertIn("rank 1: stages: expected 2, which rank 0 has, got 1", said)
 
     def test_speed(self):
         """A rank that computes with plain loops gets less to do, and the bits stay."""
@@ -327,11 +398,11 @@ class Ranks(unittest.TestCase):
         self.assertEqual(len(children), n)
         return children
 
-    def long(self, n, mpirun=MPIRUN, seconds=3.0):
+    def long(self, n, mpirun=MPIRUN, seconds=3.0, how=()):
         """A job of minutes, and its ranks' processes, so many seconds later."""
         model = self.convert(DEMO, "--type", "f32")
         job = subprocess.Popen([*mpirun, "-n", str(n), FOVEA, "bench", model, "-p", "8", "-n", "100", "--repeat", "1000",
-                                "--threads", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                                "--threads", "1", *how], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         self.addCleanup(self.end, job)
         children = self.children(job, n)
         time.sleep(seconds)
@@ -343,7 +414,7 @@ class Ranks(unittest.TestCase):
             job.terminate()
         job.communicate(timeout=60)
 
-    def ended(self, job, children, before):
+    def ended(self, job, children):
         """What was said at the end, within ten seconds, with nothing left."""
         started = time.monotonic()
         said = job.communicate(timeout=10)[1].decode()
@@ -351,27 +422,27 @@ class Ranks(unittest.TestCase):
         while (left := [child for child in children if runs(child)]) and time.monotonic() < started + 10:
             time.sleep(0.05)
         self.assertEqual(left, [])
-        self.assertEqual(set(os.listdir("/dev/shm")) - before, set())
+        self.assertEqual(os.listdir(self.shared.name), [])
         return said
 
     def test_death(self):
         """The launcher names a rank that is killed, as it starts or computes. With -q it would not."""
         moments = int(os.environ.get("FOVEA_DEATHS", "3"))
         for victim, moment in itertools.product(range(3), range(moments)):
-            before = set(os.listdir("/dev/shm"))
-            job, children = self.long(3, MPIRUN[:1] + MPIRUN[2:], random.random() * 2)
+            how = ["--stages", "3"] if moment % 2 else []
+            job, children = self.long(3, MPIRUN[:1] + MPIRUN[2:], random.random() * 2, how)
             os.kill(children[victim], signal.SIGKILL)
             with self.subTest(victim=victim, moment=moment):
-                said = self.ended(job, children, before)
+                said = self.ended(job, children)
                 self.assertEqual(said.count(f"process rank {victim} "), 1, said)
                 self.assertNotIn("fovea: ", said)
 
     def test_silence(self):
         for victim in range(3):
-            before = set(os.listdir("/dev/shm"))
-            job, children = self.long(3)
+            job, children = self.long(3, how=["--stages", "3"] if victim == 1 else [])
+            self.assertNotEqual(os.listdir(self.shared.name), [])
             os.kill(children[victim], signal.SIGSTOP)
-            said = self.ended(job, children, before)
+            said = self.ended(job, children)
             self.assertEqual(said.count("fovea: "), 1, said)
             self.assertIn(f"fovea: rank {victim} on {socket.gethostname()}: expected a sign of life", said)
 

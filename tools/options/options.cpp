@@ -273,9 +273,10 @@ void Verb::common(CommonOptions& common) const {
          "whose threads compute (default: " + executor + "): " + joined(executor_names()), "NAME");
     text("--isa", common.isa, "instruction set (default: the best): " + joined(isa_names()), "NAME");
     flag("--json", common.json, "print one JSON object on standard output");
-    if (works_by_ranks(app_.get_name()))
-        text("--shares", common.shares, "parts of the work for each rank, such as 3,1, or speed: as fast as each is",
-             "LIST");
+    if (!works_by_ranks(app_.get_name())) return;
+    text("--shares", common.shares, "parts of the work for each rank, such as 3,1, or speed: as fast as each is",
+         "LIST");
+    count("--stages", common.n_stages, 1, kMaxRanks, "ranks in so many stages, a run of layers in each (default: 1)");
 }
 
 void Verb::opening(CommonOptions& options) const {
@@ -301,7 +302,7 @@ void settle(CommonOptions& common) {
         throw host::Error("--cpus: expected a system that can pin threads, got one that cannot");
 #endif
     }
-    share_by_ranks(common.shares);
+    share_by_ranks(common.shares, common.n_stages);
     const std::span<const char* const> executors = executor_names();
     if (!common.executor.empty() && std::find(executors.begin(), executors.end(), common.executor) == executors.end())
         throw host::Error("--executor: expected one of " + joined(executors) + ", got " + common.executor);

@@ -55,6 +55,7 @@ struct CommonOptions {
     std::string executor;
     std::string isa;     ///< empty: the best
     std::string shares;  ///< of ranks; empty: even ones
+    std::uint32_t n_stages = 1;
     Type kv_type = Type::f32;
     bool json = false, verify = false;
 

@@ -47,7 +47,7 @@ int n_launched() {
 /// The first rank's bytes, on all.
 void broadcast(const Ranks& ranks, std::byte* data, std::uint64_t n) {
     const std::vector<std::uint64_t> ends(ranks.n_ranks, n);
-    if (!ranks.gather(ranks.context, data, ends)) throw host::Error("ranks: the others cannot be reached");
+    if (!ranks.gather(ranks.context, {}, data, ends)) throw host::Error("ranks: the others cannot be reached");
 }
 
 #if FOVEA_MPI
@@ -154,9 +154,12 @@ std::uint32_t threads_of_rank(std::uint32_t by_default) noexcept {
     return by_default;
 }
 
-host::RankShares read_shares(const std::string& text, std::uint32_t n_ranks) {
-    if (text == "speed") return {.by_speed = true};
-    host::RankShares shares;
+host::RankShares read_shares(const std::string& text, std::uint32_t n_stages, std::uint32_t n_ranks) {
+    if (n_ranks % n_stages)
+        throw UsageError("--stages: expected a divisor of " + std::to_string(n_ranks) + " ranks, got " +
+                         std::to_string(n_stages));
+    host::RankShares shares{.by_speed = text == "speed", .n_stages = static_cast<std::uint8_t>(n_stages)};
+    if (text.empty() || shares.by_speed) return shares;
     for (const std::uint32_t share : read_list("--shares", text, 255)) {
         if (!share) throw UsageError("--shares: expected numbers from 1 to 255, got 0");
         shares.each.push_back(static_cast<std::uint8_t>(share));
@@ -167,11 +170,13 @@ host::RankShares read_shares(const std::string& text, std::uint32_t n_ranks) {
     return shares;
 }
 
-void share_by_ranks(const std::string& shares) {
-    if (shares.empty()) return;
+void share_by_ranks(const std::string& shares, std::uint32_t n_stages) {
+    if (shares.empty() && n_stages == 1) return;
     const Ranks* ranks = joined_ranks();
-    if (!ranks) throw UsageError("--shares: expected several ranks, got one process");
-    host::use_shares(read_shares(shares, ranks->n_ranks));
+    if (!ranks)
+        throw UsageError(std::string(shares.empty() ? "--stages" : "--shares") +
+                         ": expected several ranks, got one process");
+    host::use_shares(read_shares(shares, n_stages, ranks->n_ranks));
 }
 
 void refuse_by_ranks(const std::string& what) {

@@ -36,10 +36,10 @@ struct RankTraffic {
 /// Threads of a rank where nobody says: this machine's ranks share its CPUs.
 [[nodiscard]] std::uint32_t threads_of_rank(std::uint32_t by_default) noexcept;
 
-/// --shares of so many ranks. Throws UsageError.
-[[nodiscard]] host::RankShares read_shares(const std::string& text, std::uint32_t n_ranks);
-/// Has the ranks share the work by it; an empty text: evenly. Throws UsageError.
-void share_by_ranks(const std::string& shares);
+/// --shares and --stages of so many ranks; an empty text: evenly. Throws UsageError.
+[[nodiscard]] host::RankShares read_shares(const std::string& text, std::uint32_t n_stages, std::uint32_t n_ranks);
+/// Has the ranks share the work by them. Throws UsageError.
+void share_by_ranks(const std::string& shares, std::uint32_t n_stages);
 
 /// Throws UsageError where several ranks do not do what `what` names.
 void refuse_by_ranks(const std::string& what);

@@ -30,7 +30,8 @@ struct PlanOptions {
     std::uint64_t flash = 0, ram = 0;  ///< what a board has; 0: not asked
     std::uint32_t max_text_bytes = 64;
     std::uint32_t n_machines = 0;  ///< 0: not asked
-    std::string shares;            ///< empty: even ones
+    std::uint32_t n_stages = 1;
+    std::string shares;  ///< empty: even ones
 };
 
 /// All that the verb for a model takes beside its file.
@@ -210,13 +211,13 @@ void print_plan(const std::string& name, const Config& config, const MemoryPlan&
 /// What each of several ranks takes: its arena, and the bytes of the file that its products read.
 void print_ranks(const host::Opened& opened, const PlanOptions& options) {
     Json all = Json::array();
-    host::RankShares shares;
-    if (!options.shares.empty()) shares = read_shares(options.shares, options.n_machines);
+    const host::RankShares shares = read_shares(options.shares, options.n_stages, options.n_machines);
+    const RankSplit split{shares.each.empty() ? nullptr : shares.each.data(), shares.n_stages};
     if (shares.by_speed) throw UsageError("--shares: expected numbers, got speed, which a plan does not know");
     for (std::uint32_t rank = 0; rank < options.n_machines; ++rank) {
         Limits limits = options.limits;
         limits.rank = static_cast<std::uint8_t>(rank), limits.n_ranks = static_cast<std::uint8_t>(options.n_machines);
-        if (!shares.each.empty()) limits.shares = shares.each.data();
+        limits.split = &split;
         const MemoryPlan memory = plan_session(opened.name, opened.config(), limits);
         if (rank == 0 && !options.common.json)
             std::printf("%s\n%s\n  %-6s %20s %20s\n", one_line(opened.name).c_str(), one_line(memory.heading).c_str(),
@@ -230,8 +231,9 @@ void print_ranks(const host::Opened& opened, const PlanOptions& options) {
 }
 
 void make_and_print(PlanOptions& options) {
-    if (!options.shares.empty() && !options.n_machines)
-        throw UsageError("--shares: expected --machines with it, got none");
+    if ((!options.shares.empty() || options.n_stages > 1) && !options.n_machines)
+        throw UsageError(std::string(options.shares.empty() ? "--stages" : "--shares") +
+                         ": expected --machines with it, got none");
     if (options.n_machines && (!options.preset.empty() || options.flash || options.ram || !options.picture.empty()))
         throw UsageError("--machines: expected a MODEL with --context, --batch and --kv at most, got more");
     check_one_source(options.model, options.preset);
@@ -284,6 +286,7 @@ void add_plan(CLI::App& app) {
                    "what each of so many ranks takes (mpirun fovea run MODEL)");
         verb.text("--shares", o.shares, "with --machines: parts of the work for each, such as 3,1 (default: even)",
                   "LIST");
+        verb.count("--stages", o.n_stages, 1, kMaxRanks, "with --machines: in so many stages, a run of layers in each");
         verb.output("--picture", o.picture, "draw the arena: .svg, .html or - (here)");
         verb.size("--flash", o.flash, "do the model and the library fit into this: 2M");
         verb.size("--ram", o.ram, "does all that a program needs fit into this: 512K");

@@ -178,10 +178,13 @@ bool follows(const ServeOptions& options, const std::vector<host::Opened>& model
     if (!joined_ranks()) return false;
     if (!options.folder.empty()) refuse_by_ranks("--models");
     if (models.size() > 1) refuse_by_ranks("several models");
-    if (models.front().kind() != host::Kind::text) refuse_by_ranks("a model that does not continue texts");
+    const host::Kind kind = models.front().kind();
+    const bool vectors = kind == host::Kind::vectors;
+    if (kind != host::Kind::text && !vectors) refuse_by_ranks("a model for neither texts nor vectors");
     lead_ranks();
     if (joined_ranks()->rank == 0) return false;
-    serve::follow_text_worker(models.front(), options.worker, follow_first_rank);
+    const auto follow = vectors ? serve::follow_vector_worker : serve::follow_text_worker;
+    follow(models.front(), options.worker, follow_first_rank);
     return true;
 }
 

@@ -64,10 +64,11 @@ void use_executor(const Executor& executor) noexcept;
 /// a model compares it, the version, the numerics and the bits of its first layer with the other ranks'. To be called before
 /// anything is started.
 void use_ranks(const Ranks* ranks) noexcept;
-/// How ranks share the work: Limits::shares, or none, then evenly or by the time that each takes for the first layer.
+/// How ranks share the work, see RankSplit: by shares, or none, then evenly or by the time that each takes for the first layer.
 struct RankShares {
     std::vector<std::uint8_t> each{};
     bool by_speed = false;
+    std::uint8_t n_stages = 1;
 };
 void use_shares(RankShares shares) noexcept;
 

@@ -11,6 +11,7 @@
 #include "fovea/encode.h"
 #include "host/model/leading.h"
 #include "tests/support/encoded.h"
+#include "tests/support/encoder_models.h"
 #include "tests/support/rank_group.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/small_models.h"
@@ -31,11 +32,12 @@ struct Running {
     CachePool pool;
     bool ok = false;
 
-    Running(const Model& model, const Ranks* ranks) {
+    Running(const Model& model, const Ranks* ranks, const RankSplit* split = nullptr) {
         Limits limits{.max_kv_len = kPositions, .max_batch = kBatch, .max_sequences = kSequences};
         PoolLimits pool_limits{.max_kv_len = kPositions, .max_sequences = kSequences, .n_pages = kPages};
         if (ranks) limits.rank = pool_limits.rank = static_cast<std::uint8_t>(ranks->rank);
         if (ranks) limits.n_ranks = pool_limits.n_ranks = static_cast<std::uint8_t>(ranks->n_ranks);
+        limits.split = pool_limits.split = split;
         if (!make_workspace_plan(model.config(), limits, plan).ok()) return;
         if (!make_pool_plan(model.config(), pool_limits, pool_plan).ok()) return;
         arena.resize(plan.arena_bytes, std::byte{0xee});
@@ -89,16 +91,16 @@ std::vector<float> drive(Running& running, std::uint32_t vocab_size, std::uint32
 }
 
 /// What the first rank had from `lead`, while the others followed.
-std::vector<float> led(Group& group, const Model& model, const auto& lead) {
+std::vector<float> led(Group& group, const Model& model, const auto& lead, const RankSplit* split = nullptr) {
     std::vector<float> had;
     for_all_ranks(group, [&](const Ranks& own) {
         if (own.rank == 0) {
             const host::Leading leading(own);
-            Running running(model, &leading.ranks());
+            Running running(model, &leading.ranks(), split);
             if (running.ok) had = lead(running);
             return;
         }
-        Running running(model, &own);
+        Running running(model, &own, split);
         if (running.ok) host::follow(own, running.workspace, running.pool);
     });
     return had;
@@ -125,6 +127,14 @@ TEST_CASE("ranks: those that follow the first have its bits, whatever it does wi
                 Group group(n_ranks);
                 CHECK(same_bits(want, led(group, small.model, drive_it)));
             }
+            for (const std::uint32_t n_ranks : {2u, 4u}) {
+                std::vector<std::uint8_t> shares(n_ranks, 1);
+                if (named.name == "shared keys")  // those layers are in one stage
+                    std::fill(shares.begin() + n_ranks / 2, shares.end(), 5);
+                const RankSplit stages{shares.data(), 2};
+                Group group(n_ranks);
+                CHECK(same_bits(want, led(group, small.model, drive_it, &stages)));
+            }
         }
     }
 }
@@ -150,6 +160,58 @@ TEST_CASE("ranks: a flag of the first ends a pass on those that follow, and what
         return std::vector<float>(1);
     });
     CHECK(had.size() == 1);
+}
+
+TEST_CASE("ranks: those that follow encode what the first does, and what they are not told of is refused") {
+    const SmallModel small(bert_config(), Type::q8);
+    const Stack& stack = small.model.config().encoder;
+    const auto tokens = some_tokens(30, stack.vocab_size), types = some_tokens(30, 2);
+    const std::vector<std::uint32_t> lengths{17, 4, 9}, n_unpooled{3, 0, 2};
+    std::vector<std::uint8_t> hidden(3 * 17);
+    hidden[1] = hidden[2 * 17 + 8] = 1;
+    const Pooling mean = Pooling::mean;
+    EncodeInput pooled{.source = {.ids = tokens, .types = types, .lengths = lengths},
+                       .before_head = true,
+                       .pooling = &mean,
+                       .n_unpooled = n_unpooled};
+    pooled.source.masks.padding = {.hidden = hidden.data(), .sequence_stride = 17, .n_keys = 17};
+    const EncodeInput plain{.source = {.ids = tokens, .lengths = lengths}};
+    const std::vector<float> want = encoded(small.model, pooled, 3 * std::size_t{stack.d_model});
+    const std::vector<float> want_plain = encoded(small.model, plain, 30 * std::size_t{stack.d_model});
+    const RankSplit stages{nullptr, 2};
+    for (const RankSplit* split : {static_cast<const RankSplit*>(nullptr), &stages}) {
+        Group group(4);
+        std::vector<float> got(want.size()), got_plain(want_plain.size());
+        std::atomic<int> n_ok = 0;
+        for_all_ranks(group, [&](const Ranks& own) {
+            const Limits limits{.max_batch = 60,
+                                .rank = static_cast<std::uint8_t>(own.rank),
+                                .n_ranks = 4,
+                                .split = split,
+                                .max_sequences = 3};
+            Plan plan;
+            Workspace workspace;
+            if (!make_workspace_plan(small.model.config(), limits, plan).ok()) return;
+            AlignedBytes arena(plan.arena_bytes);
+            if (own.rank) {
+                if (!make_workspace(small.model, limits, arena, workspace, {.ranks = &own}).ok()) return;
+                host::follow(own, workspace, {});
+                ++n_ok;
+                return;
+            }
+            const host::Leading leading(own);
+            if (!make_workspace(small.model, limits, arena, workspace, {.ranks = &leading.ranks()}).ok()) return;
+            const std::uint32_t row = 1;
+            EncodeInput chosen = plain;
+            chosen.rows = {&row, 1};
+            n_ok += encode(workspace, pooled, got).ok() &&
+                    encode(workspace, chosen, std::span(got_plain).first(stack.d_model)).code == Code::unsupported &&
+                    encode(workspace, plain, got_plain).ok();
+        });
+        CHECK(n_ok == 4);
+        CHECK(same_bits(want, got));
+        CHECK(same_bits(want_plain, got_plain));
+    }
 }
 
 TEST_CASE("ranks: a call as bytes that is damaged, or of another pool, is refused and changes nothing") {

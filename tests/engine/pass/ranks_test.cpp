@@ -11,6 +11,7 @@
 #include "tests/support/encoded.h"
 #include "tests/support/encoder_models.h"
 #include "tests/support/rank_group.h"
+#include "tests/support/rank_session.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/small_models.h"
 
@@ -20,42 +21,8 @@ using namespace fovea::testing;
 namespace {
 
 /// Limits of a rank's share.
-Limits rank_of(std::uint32_t rank, std::uint32_t n_ranks, const std::uint8_t* shares = nullptr) {
-    return {.rank = static_cast<std::uint8_t>(rank), .n_ranks = static_cast<std::uint8_t>(n_ranks), .shares = shares};
-}
-
-/// A session of a rank, or without one alone.
-struct RankSession {
-    Plan plan;
-    AlignedBytes arena;
-    Session session;
-    Status status;
-
-    RankSession(const Model& model, Limits limits, const Ranks* ranks) {
-        if (ranks) limits.rank = static_cast<std::uint8_t>(ranks->rank);
-        if (ranks) limits.n_ranks = static_cast<std::uint8_t>(ranks->n_ranks);
-        status = make_plan(model.config(), limits, plan);
-        arena.resize(plan.arena_bytes, std::byte{0xee});
-        if (status.ok()) status = make_session(model, limits, arena, session, {.ranks = ranks});
-    }
-};
-
-/// Logits of a prompt in two pieces, then of five more tokens one by one. Empty where a call fails.
-std::vector<float> logits_of(const Model& model, const Limits& limits, const Ranks* ranks) {
-    RankSession own(model, limits, ranks);
-    const std::uint32_t vocab_size = model.config().decoder.vocab_size;
-    const std::uint32_t n = std::min(45u, model.config().decoder.max_positions), n_prompt = n - 5;
-    const auto tokens = some_tokens(n, vocab_size);
-    std::vector<float> all(n * std::size_t{vocab_size});
-    const std::span<const Token> text(tokens);
-    const std::span<float> out(all);
-    bool ok = own.status.ok();
-    for (std::size_t i = 0, n_now; ok && i < n; i += n_now) {
-        n_now = i < n_prompt ? n_prompt : 1;
-        ok = forward(own.session, text.subspan(i, n_now), out.subspan(i * vocab_size, n_now * vocab_size)).ok();
-    }
-    if (!ok) all.clear();
-    return all;
+Limits rank_of(std::uint32_t rank, std::uint32_t n_ranks, const RankSplit* split = nullptr) {
+    return {.rank = static_cast<std::uint8_t>(rank), .n_ranks = static_cast<std::uint8_t>(n_ranks), .split = split};
 }
 
 }  // namespace
@@ -96,10 +63,11 @@ TEST_CASE("ranks: shares of any size have the same bits") {
         REQUIRE(!want.empty());
         for (const std::vector<std::uint8_t>& shares : all_shares) {
             CAPTURE(shares.size());
+            const RankSplit split{shares.data()};
             Group group(static_cast<std::uint32_t>(shares.size()));
             std::vector<std::vector<float>> got(shares.size());
             for_all_ranks(group, [&](const Ranks& ranks) {
-                got[ranks.rank] = logits_of(small.model, {.max_batch = 32, .shares = shares.data()}, &ranks);
+                got[ranks.rank] = logits_of(small.model, {.max_batch = 32, .split = &split}, &ranks);
             });
             for (const std::vector<float>& of_rank : got) CHECK(same_bits(want, of_rank));
         }
@@ -116,22 +84,24 @@ TEST_CASE("ranks: a plan is of the rank's share, and each rank has a head where 
         return std::uint64_t{0};
     };
     const std::uint64_t head = keys({}) / 8, whole = rank_bytes(small.model, {});
-    const std::uint8_t by_three[] = {3, 1}, small_last[] = {200, 55, 1, 1};
-    CHECK(keys(rank_of(0, 2, by_three)) == 6 * head);
-    CHECK(keys(rank_of(1, 2, by_three)) == 2 * head);
+    const std::uint8_t three_one[] = {3, 1}, small_ones[] = {200, 55, 1, 1};
+    const RankSplit by_three{three_one}, small_last{small_ones};
+    CHECK(keys(rank_of(0, 2, &by_three)) == 6 * head);
+    CHECK(keys(rank_of(1, 2, &by_three)) == 2 * head);
     std::uint64_t n_heads = 0;
     for (std::uint32_t r = 0; r < 4; ++r) {
-        const std::uint64_t n = keys(rank_of(r, 4, small_last)) / head;
+        const std::uint64_t n = keys(rank_of(r, 4, &small_last)) / head;
         CHECK(n >= 1);
         n_heads += n;
     }
     CHECK(n_heads == 8);
-    const std::uint64_t larger = rank_bytes(small.model, rank_of(0, 2, by_three));
-    CHECK(larger + rank_bytes(small.model, rank_of(1, 2, by_three)) == whole);
+    const std::uint64_t larger = rank_bytes(small.model, rank_of(0, 2, &by_three));
+    CHECK(larger + rank_bytes(small.model, rank_of(1, 2, &by_three)) == whole);
     CHECK(static_cast<double>(larger) == doctest::Approx(0.75 * static_cast<double>(whole)).epsilon(0.15));
-    const std::uint8_t none[] = {1, 0};
+    const std::uint8_t one_none[] = {1, 0};
+    const RankSplit none{one_none};
     Plan plan;
-    CHECK(make_plan(small.model.config(), rank_of(0, 2, none), plan).code == Code::bad_limits);
+    CHECK(make_plan(small.model.config(), rank_of(0, 2, &none), plan).code == Code::bad_limits);
 }
 
 TEST_CASE("ranks: an encoder's vectors have the bits of one") {
@@ -169,9 +139,9 @@ TEST_CASE("ranks: each plan holds its own heads, and a byte less is refused") {
         REQUIRE(make_plan(small.model.config(), limits, of_rank).ok());
         CHECK(bytes_of(of_rank, "keys") * 4 == bytes_of(alone, "keys"));
         CHECK(bytes_of(of_rank, "values") * 4 == bytes_of(alone, "values"));
-        const Ranks ranks{.rank = rank, .n_ranks = 4, .gather = [](void*, std::byte*, std::span<const std::uint64_t>) {
-                              return true;
-                          }};
+        const Ranks ranks{.rank = rank,
+                          .n_ranks = 4,
+                          .gather = [](void*, RankGroup, std::byte*, std::span<const std::uint64_t>) { return true; }};
         AlignedBytes arena(of_rank.arena_bytes);
         Session session;
         const std::span<std::byte> bytes = arena;
