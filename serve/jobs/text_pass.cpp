@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "fovea/host/generation.h"
 #include "host/base/hash.h"
 #include "host/text/turn_state.h"
 #include "serve/jobs/text_worker.h"
@@ -236,10 +237,12 @@ Status TextWorker::start_generator(Choice& c) {
     options.filter = c.constraint.filter;
     status = start(c.generator, prompt, options);
     c.writes = status.ok();
+    c.n_cached = c.cache.kv_len();
     return status;
 }
 
 void TextWorker::add_generator_step(Choice& c) {
+    draft_.propose_for(c, n_active() == 1);
     Step step;
     if (const Status status = next_step(c.generator, step); !status.ok())
         return fail(c.job, {500, StatusLine(status).c_str()});
@@ -308,7 +311,9 @@ void TextWorker::take_pages(Choice& choice) {
     (void)rewind(choice.cache, 0);
     choice.resting = true;
     ++metrics_.n_rests;
-    if (choice.writes && choice.generator.figures().n_tokens == 0) choice.writes = false;  // it starts again
+    if (!choice.writes || choice.generator.figures().n_tokens) return;
+    choice.writes = false;  // it starts again
+    draft_.leave(choice);
 }
 
 /// What the pass adds to a text.
@@ -328,10 +333,18 @@ void TextWorker::hand_out(Choice& c) {
         event.tokens.push_back(end_chances(c, piece.tokens.size()));
     if (job.hash_logits) c.logits_hash = hash_bits(piece.logits, c.logits_hash);
     event.ended = event.finish != FinishReason::none;
+    // What refused proposals took back with a state is computed with the generator's next step, unless it is much.
+    const auto n_text = static_cast<std::uint32_t>(c.generator.tokens().size()), n_cached = c.cache.kv_len();
+    c.n_cached = n_text > n_cached + host::kForced + 1 ? n_text - 1 : n_cached;
     const GenerateFigures figures = c.generator.figures();
+    metrics_.n_proposed += figures.n_proposed - c.counted.n_proposed;
+    metrics_.n_accepted += figures.n_accepted - c.counted.n_accepted;
+    c.counted = figures;
     event.n_prompt = c.job->rules ? static_cast<std::uint32_t>(c.source().size()) : figures.n_prompt;
     event.n_shared = c.n_shared;
     event.n_new = figures.n_tokens;
+    event.n_proposed = figures.n_proposed;
+    event.n_accepted = figures.n_accepted;
     event.logits_hash = c.logits_hash;
     event.stop = piece.stop_text;
     if (job.shows_stop) event.text += event.stop;

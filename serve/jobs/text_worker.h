@@ -11,6 +11,7 @@
 #include "fovea/host/runtime.h"
 #include "serve/jobs/kept_prefixes.h"
 #include "serve/jobs/source_memories.h"
+#include "serve/jobs/text_draft.h"
 #include "serve/jobs/worker.h"
 
 namespace fovea::serve {
@@ -31,6 +32,8 @@ struct Choice {
     std::uint32_t n_rows = 0;    ///< of this pass
     double choosing = 0;         ///< seconds that its last token took to be chosen
     bool takes = false;          ///< whether its step gives logits
+    std::uint32_t n_cached = 0;  ///< positions that its generator goes on from
+    GenerateFigures counted{};   ///< of its generator, in metrics
     Told told{}, made{};  ///< what its client has, and what has come since it started: less where it has started again
 
     [[nodiscard]] bool is_active() const { return job && !paused; }
@@ -43,8 +46,7 @@ struct Choice {
     [[nodiscard]] bool lacks_memory() const { return job && job->rules && !memory.valid(); }
     /// What its cache must hold before the generator goes on, or starts.
     [[nodiscard]] std::span<const Token> history() const {
-        const std::span<const Token> all = writes ? generator.tokens() : prompt();
-        return all.first(all.size() - 1);
+        return writes ? generator.tokens().first(n_cached) : prompt().first(prompt().size() - 1);
     }
 };
 
@@ -125,6 +127,7 @@ private:
     ModelMetrics& metrics_;
     std::uint32_t context_ = 0, n_pages_ = 0;
     SourceMemories memories_;
+    TextDraft draft_;
     host::Runtime<Workspace> workspace_;
     host::Runtime<CachePool> pool_;
     GeneratorPlan generator_plan_;
