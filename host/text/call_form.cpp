@@ -1,12 +1,12 @@
 #include "host/text/call_form.h"
 
 #include <algorithm>
-#include <cctype>
 #include <initializer_list>
 #include <map>
 #include <string>
 
 #include "host/chat/known_tools.h"
+#include "host/chat/literal.h"
 #include "host/grammar/json_keywords.h"
 
 namespace fovea {
@@ -176,9 +176,7 @@ private:
 }  // namespace
 
 bool is_plain_name(std::string_view name) {
-    return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-        return std::isalnum(c) || c == '_' || c == '-' || c == '.';
-    });
+    return !name.empty() && std::all_of(name.begin(), name.end(), is_name_byte);
 }
 
 bool has_own_form(const Dialect& dialect, const Json& parameters) {

@@ -13,7 +13,7 @@ namespace fovea {
 [[nodiscard]] grammar::NodeId add_own_form(grammar::Grammar& grammar, const Dialect& dialect, const Json& parameters,
                                            const grammar::SchemaOptions& options);
 
-/// Letters, digits and "_-.", as names of functions and arguments are in every syntax.
+/// Whether a name of functions or arguments stands as it is in every syntax.
 [[nodiscard]] bool is_plain_name(std::string_view name);
 
 }  // namespace fovea

@@ -15,7 +15,7 @@ const Json kTools = Json::parse(R"([
     {"type": "function", "function": {"name": "weather.at", "parameters": {"type": "object", "title": "At", "properties": {
         "city": {"type": "string", "description": "Where."}, "unit": {"enum": ["\u00b0C", "a <b> \"c\""]},
         "day": {"type": "string", "format": "date"}, "code": {"type": "string", "minLength": 2, "maxLength": 3},
-        "days": {"type": "integer", "minimum": 1}, "exact": {"type": "boolean"},
+        "days": {"type": "integer", "minimum": 1}, "exact": {"type": "boolean"}, "a\u00f1o": {"type": "integer"},
         "at": {"type": "array", "items": {"$ref": "#/$defs/place"}}, "names": {"type": "array", "items": {"type": "string"}},
         "more": {"type": "object", "properties": {"a": {"type": ["number", "null"]}, "b": {"type": "string"}}}},
         "required": ["city", "days"], "$defs": {"place": {"type": "array", "items": {"type": "number"}}}}}},
@@ -24,7 +24,7 @@ const Json kTools = Json::parse(R"([
 
 const Json kCalls = Json::parse(R"([
     {"name": "weather.at", "arguments": {"city": "Bad \"Ems\"\n<b> it's & \u00fc \\n", "unit": "a <b> \"c\"", "day": "2024-02-03",
-        "code": "\u00fc12", "days": 3, "exact": true, "at": [[1, -2.5], []], "names": ["x", "</a>"], "more": {"a": null, "b": "<"}}},
+        "code": "\u00fc12", "days": 3, "exact": true, "a\u00f1o": 1, "at": [[1, -2.5], []], "names": ["x", "</a>"], "more": {"a": null, "b": "<"}}},
     {"name": "weather.at", "arguments": {"city": "", "days": 12}},
     {"name": "weather.at", "arguments": {"city": "true", "code": "12", "days": 1, "more": {}}},
     {"name": "stop-all", "arguments": {}}, {"name": "again", "arguments": {}}])");
