@@ -252,4 +252,15 @@ Grammar read_json_schema(std::string_view json, const SchemaOptions& options) {
     }
 }
 
+Grammar read_text_schema(std::string_view json, std::string_view mark) {
+    Grammar grammar;
+    JsonParts parts(grammar, true);
+    const NodeId any = grammar.repeat(grammar.set(complement({})), 0, kNoLimit);
+    const Language marked = Language::of(grammar, grammar.sequence({any, grammar.bytes(mark), any}));
+    const Language texts = language_of_names(parts, read_json(json), "schema") - marked;
+    const WriteSet as_it_is = [&](const CodeSet& set) { return grammar.set(set); };
+    grammar.root = grammar.add_rule("text", texts.minimal().write(grammar, as_it_is));
+    return grammar;
+}
+
 }  // namespace fovea::grammar
