@@ -103,6 +103,6 @@ RuleId Grammar::add_all(Grammar other) {
     }
     return other.root + n_rules;
 }
-NodeId Grammar::rule(RuleId rule) { return add({.kind = NodeKind::rule, .rule = rule}); }
+NodeId Grammar::rule(RuleId rule, Item item) { return add({.kind = NodeKind::rule, .rule = rule, .item = item}); }
 
 }  // namespace fovea::grammar

@@ -26,6 +26,7 @@ public:
         try {
             const NodeId body = schema(root_, "schema", 0);
             grammar_.rules[rule].body = body;
+            check_lists(grammar_, lists_);
         } catch (const Refusal& refusal) {
             throw GrammarError(references_.place_of(refusal.place) + refusal.words);
         }
@@ -224,7 +225,8 @@ private:
     Grammar grammar_;
     References references_;
     JsonParts parts_;
-    const SchemaScope scope_{parts_, references_,
+    ItemLists lists_;
+    const SchemaScope scope_{parts_, references_, lists_,
                              [this](const Json& given, const std::string& place, std::uint32_t depth) {
                                  return schema(given, place, depth);
                              }};
