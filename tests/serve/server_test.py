@@ -1,7 +1,7 @@
 """`fovea serve` as its clients have it, over 127.0.0.1 alone; Python's standard library and nothing else.
 
     server_test.py FOVEA GOLDEN_DIR DOCUMENT [NAME...]    the built program, tests/golden, docs/server.md; tests by name,
-                                                          or all but those of -NAME
+                                                          or all but those of -NAME, or of those every third class: 1/3
 """
 import json
 import math
@@ -434,4 +434,10 @@ if __name__ == "__main__":
     for left_out in [name for name in sys.argv[4:] if name.startswith("-")]:
         del globals()[left_out[1:]]
         sys.argv.remove(left_out)
+    for part in [name for name in sys.argv[4:] if re.fullmatch(r"\d+/\d+", name)]:
+        number, n_parts = map(int, part.split("/"))
+        classes = sorted(name for name, of in globals().items() if isinstance(of, type) and "test_" in "".join(dir(of)))
+        for name in set(classes) - set(classes[number - 1::n_parts]):
+            del globals()[name]
+        sys.argv.remove(part)
     unittest.main(argv=[sys.argv[0], *sys.argv[4:]], verbosity=2, warnings="ignore")
