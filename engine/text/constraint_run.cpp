@@ -87,8 +87,7 @@ void compact(ConstraintRun& run, Places& set, Drops drops) noexcept {
 /// Enters the rule of a call, if the way to its end fits on the stack.
 void enter(ConstraintRun& run, Places& to, std::uint32_t number, std::uint16_t frame) noexcept {
     const CallRecord& call = run.form.calls[number];
-    if (ListItems* const items = items_of(run); items && is_item(call) && !items->begin(call.loop == kFirstItem))
-        return;
+    if (ListItems* const items = items_of(run); items && is_item(call) && !items->begin(call)) return;
     const std::uint32_t height = run.form.states[call.callee].height, left = room(run, frame);
     if (run.form.is_tail(call)) {
         if (height <= left) add(run, to, call.callee, frame);
@@ -102,8 +101,7 @@ void enter(ConstraintRun& run, Places& to, std::uint32_t number, std::uint16_t f
 void leave(ConstraintRun& run, Places& to, std::uint16_t frame) noexcept {
     const Frame f = run.frames[frame];
     const CallRecord& call = run.form.calls[f.call];
-    if (ListItems* const items = items_of(run); items && is_item(call) && !items->may_end(call.loop == kFirstItem))
-        return;
+    if (ListItems* const items = items_of(run); items && is_item(call) && !items->may_end(call, run.form.words)) return;
     std::uint32_t n = f.count + 1u;
     if (call.max == 0 && n > call.min) n = call.min;  // more need not be counted
     if (call.max == 0 || n < call.max) {
