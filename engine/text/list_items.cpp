@@ -20,7 +20,7 @@ void ListItems::read_before(std::span<const IndexNode> nodes, std::uint32_t node
 }
 
 bool ListItems::begin(const CallRecord& call) noexcept {
-    asked = true;
+    n_asked += 2;                                 // the item that begins is no item that ends
     if (std::exchange(began, true)) return true;  // in another way to read the text
     now.hash = kNoText;
     if (call.loop == kFirstItem) now.first = now.end;
@@ -30,18 +30,20 @@ bool ListItems::begin(const CallRecord& call) noexcept {
     return true;
 }
 
-bool ListItems::may_end(const CallRecord& call, std::span<const std::uint32_t> words) noexcept {
-    asked = true;
+bool ListItems::may_end(std::uint32_t loop, std::span<const std::uint32_t> words) noexcept {
+    ++n_asked;
+    asked = loop;
+    could_end = true;
     std::span<const std::uint32_t> others = {hashes + now.first, std::size_t{now.end} - now.first};
-    if (call.loop < kFurtherItem) {
-        const std::uint32_t at = call.loop - kOtherText;
+    if (loop < kFurtherItem) {
+        const std::uint32_t at = loop - kOtherText;
         others = words.subspan(at + 1, words[at]);
     } else {
         now.last = now.hash;
     }
     for (const std::uint32_t other : others)
-        if (other == now.hash && call.loop != kFirstItem) return false;
-    return true;
+        if (other == now.hash && loop != kFirstItem) could_end = false;
+    return could_end;
 }
 
 void ListItems::keep() noexcept {
