@@ -88,11 +88,17 @@ static_assert(sizeof(RangeRecord) == 4);
 struct CallRecord {
     std::uint16_t callee, target;  // states
     std::uint16_t min, max;        // min >= 1; max 0: without end
-    std::uint32_t loop;            // the WideRecord of the callee's repetitions, kNoPlace, kFirstItem or kFurtherItem
+    std::uint32_t loop;            // the WideRecord of the callee's repetitions, kNoPlace, or as below
 };
 static_assert(sizeof(CallRecord) == 12);
 // A call that reads what tells an item of a list from the others: its text is none of those since the first item's.
 inline constexpr std::uint32_t kFirstItem = 0xfffffffeu, kFurtherItem = 0xfffffffdu;
+// Added to a word at which a number and so many hashes start: the call's text has none of them.
+inline constexpr std::uint32_t kOtherText = 0x80000000u;
+inline constexpr std::uint32_t kNoText = 0x811c9dc5u;  // its hash; Fowler, Noll and Vo 1991
+[[nodiscard]] constexpr std::uint32_t hash_of(std::uint32_t before, std::uint8_t byte) noexcept {
+    return (before ^ byte) * 0x01000193u;
+}
 inline constexpr std::uint32_t kMostItems = 128;  // of such a list
 
 /// A state's or a loop's tokens, precomputed if there are many.

@@ -147,7 +147,12 @@ private:
         return wrong("a call's state", form.states.size(), c.callee);
     if (c.min == 0 || (c.max != 0 && c.max < c.min)) return wrong("a call's repetitions", c.min, c.max);
     if (c.loop == kNoPlace) return {};
-    if (is_item(c)) return c.max == 1 ? Status{} : wrong("repetitions of an item's call", 1, c.max);
+    if (is_item(c)) {
+        if (c.max != 1) return wrong("repetitions of an item's call", 1, c.max);
+        if (c.loop >= kFurtherItem) return {};
+        const std::uint64_t at = c.loop - kOtherText, n_words = form.words.size();
+        return at < n_words && form.words[at] < n_words - at ? Status{} : wrong("the place of texts", n_words, at);
+    }
     if (c.loop >= form.wide.size()) return wrong("a call's mask", form.wide.size(), c.loop);
     return form.wide[c.loop].counts != kNoPlace ? Status{} : wrong("a loop's counts", 0, kNoPlace);
 }

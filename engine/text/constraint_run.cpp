@@ -87,8 +87,7 @@ void compact(ConstraintRun& run, Places& set, Drops drops) noexcept {
 /// Enters the rule of a call, if the way to its end fits on the stack.
 void enter(ConstraintRun& run, Places& to, std::uint32_t number, std::uint16_t frame) noexcept {
     const CallRecord& call = run.form.calls[number];
-    if (ListItems* const items = items_of(run); items && is_item(call) && !items->begin(call.loop == kFirstItem))
-        return;
+    if (ListItems* const items = items_of(run); items && is_item(call) && !items->begin(call)) return;
     const std::uint32_t height = run.form.states[call.callee].height, left = room(run, frame);
     if (run.form.is_tail(call)) {
         if (height <= left) add(run, to, call.callee, frame);
@@ -102,7 +101,7 @@ void enter(ConstraintRun& run, Places& to, std::uint32_t number, std::uint16_t f
 void leave(ConstraintRun& run, Places& to, std::uint16_t frame) noexcept {
     const Frame f = run.frames[frame];
     const CallRecord& call = run.form.calls[f.call];
-    if (ListItems* const items = items_of(run); items && is_item(call) && !items->may_end(call.loop == kFirstItem))
+    if (ListItems* const items = items_of(run); items && is_item(call) && !items->may_end(call.loop, run.form.words))
         return;
     std::uint32_t n = f.count + 1u;
     if (call.max == 0 && n > call.min) n = call.min;  // more need not be counted
@@ -263,7 +262,7 @@ std::uint8_t add_set(ConstraintRun& run, Places places, std::uint32_t key) noexc
     const Places to = step(run, places, byte, free);
     const auto n_frames = static_cast<std::uint16_t>(run.n_frames);
     const std::uint8_t set = sets && from.is_kept && to.n ? set_of(run, to) : kNoSet;
-    const bool is_sure = !items || !items->asked;  // else it depends on the item's text
+    const bool is_sure = !items || !items->n_asked;  // else it depends on the item's text
     if (known && is_sure && (to.n == 0 || set != kNoSet)) *known = to.n ? set : KnownSets::kNowhere;
     return set == kNoSet ? Level{to, n_frames} : Level{sets->of[set], n_frames, set, true};
 }
@@ -325,11 +324,14 @@ void walk_entries(ConstraintRun& run, const std::uint32_t* entries, std::uint32_
     const std::uint32_t n_frames = run.n_frames;
     Level level;
     std::uint32_t depth = 0;
-    bool is_known = false;  // not of an item that may end only after some of the entries' bytes
+    bool is_known = false, could_end = false;
+    std::uint32_t asked = kNoPlace;  // for the one item that may end only after some of the entries' bytes
     for (std::uint32_t e = first; e < end; ++e) {
         const std::uint32_t node = entries[2 * e];
         if (items) items->read_before(run.form.nodes, node, depth);
-        if (!is_known) {
+        if (asked != kNoPlace && items->may_end(asked, run.form.words) != could_end) asked = kNoPlace;
+        if (!is_known && asked == kNoPlace) {
+            if (items) items->n_asked = 0;
             run.n_frames = n_frames;
             Places base{free, 0};
             if (ended)
@@ -337,7 +339,9 @@ void walk_entries(ConstraintRun& run, const std::uint32_t* entries, std::uint32_
             else
                 follow(run, base, from);
             expand(run, base);
-            is_known = !items || !items->asked;
+            is_known = !items || !items->n_asked;
+            asked = items && items->n_asked == 1 ? items->asked : kNoPlace;
+            could_end = items && items->could_end;
             level = first_level(run, base);
         }
         if (level.places.n) walk<false>(run, node, run.form.nodes[node].end(), level);

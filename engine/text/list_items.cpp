@@ -19,22 +19,31 @@ void ListItems::read_before(std::span<const IndexNode> nodes, std::uint32_t node
     now.hash = path[depth].hash;
 }
 
-bool ListItems::begin(bool is_first) noexcept {
-    asked = true;
+bool ListItems::begin(const CallRecord& call) noexcept {
+    n_asked += 2;                                 // the item that begins is no item that ends
     if (std::exchange(began, true)) return true;  // in another way to read the text
-    now.hash = 0x811c9dc5u;
-    if (is_first) return now.first = now.end, true;
+    now.hash = kNoText;
+    if (call.loop == kFirstItem) now.first = now.end;
+    if (call.loop != kFurtherItem) return true;
     if (now.end - now.first >= static_cast<int>(kMostItems) || now.end == kHashes) return false;
     hashes[now.end++] = now.last;
     return true;
 }
 
-bool ListItems::may_end(bool is_first) noexcept {
-    asked = true;
-    now.last = now.hash;
-    for (std::uint32_t i = now.first; i < now.end && !is_first; ++i)
-        if (hashes[i] == now.hash) return false;
-    return true;
+bool ListItems::may_end(std::uint32_t loop, std::span<const std::uint32_t> words) noexcept {
+    ++n_asked;
+    asked = loop;
+    could_end = true;
+    std::span<const std::uint32_t> others = {hashes + now.first, std::size_t{now.end} - now.first};
+    if (loop < kFurtherItem) {
+        const std::uint32_t at = loop - kOtherText;
+        others = words.subspan(at + 1, words[at]);
+    } else {
+        now.last = now.hash;
+    }
+    for (const std::uint32_t other : others)
+        if (other == now.hash && loop != kFirstItem) could_end = false;
+    return could_end;
 }
 
 void ListItems::keep() noexcept {

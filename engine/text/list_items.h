@@ -1,4 +1,5 @@
-// Lists whose items differ: what their calls read, as hashes. Equal hashes of different texts only forbid one that would fit.
+// Lists whose items differ, and texts that are none of some: what calls read, as hashes. Equal hashes of different texts only
+// forbid one that would fit.
 #pragma once
 #include <span>
 
@@ -8,7 +9,7 @@
 namespace fovea {
 
 [[nodiscard]] constexpr bool is_item(const CallRecord& call) noexcept {
-    return has(Part::known_sets) && (call.loop == kFirstItem || call.loop == kFurtherItem);
+    return has(Part::known_sets) && call.loop >= kOtherText && call.loop != kNoPlace;
 }
 
 struct ListItems {
@@ -24,26 +25,29 @@ struct ListItems {
 
     static constexpr std::uint32_t kHashes = kMostItems + kMostTokenBytes;
 
-    std::uint32_t hashes[kHashes];      // the text's, then those that one token's bytes add
-    Seen text, now;                     // behind the text, and where a walk is
-    bool asked = false, began = false;  // since the last byte: an item might end or begin; one began
-    Seen levels[kMostTokenBytes + 1];   // behind the nodes on the path to the present one
-    Step path[kMostTokenBytes + 1];     // nodes on the path to an entry, with hashes behind them
+    std::uint32_t hashes[kHashes];          // the text's, then those that one token's bytes add
+    Seen text, now;                         // behind the text, and where a walk is
+    bool began = false, could_end = false;  // since the last byte: an item began; what may_end said last
+    std::uint32_t n_asked = 0;              // and how often it was asked, or an item began
+    std::uint32_t asked = 0;                // for what call's `loop` last
+    Seen levels[kMostTokenBytes + 1];       // behind the nodes on the path to the present one
+    Step path[kMostTokenBytes + 1];         // nodes on the path to an entry, with hashes behind them
 
     void go_to(const Seen& seen) noexcept {
         now = seen;
-        asked = began = false;
+        began = false;
+        n_asked = 0;
     }
     void read(const Seen& from, std::uint8_t byte) noexcept {
         go_to(from);
-        now.hash = (now.hash ^ byte) * 0x01000193u;  // Fowler, Noll and Vo 1991
+        now.hash = hash_of(now.hash, byte);
     }
     /// Reads the bytes before a node, after the text. `depth` is that of path: 0 before the first of several nodes.
     void read_before(std::span<const IndexNode> nodes, std::uint32_t node, std::uint32_t& depth) noexcept;
     /// An item begins; false if there is no room.
-    [[nodiscard]] bool begin(bool is_first) noexcept;
-    /// Whether the item may end here.
-    [[nodiscard]] bool may_end(bool is_first) noexcept;
+    [[nodiscard]] bool begin(const CallRecord& call) noexcept;
+    /// Whether the item of a call with this `loop` may end here. `words` are the form's.
+    [[nodiscard]] bool may_end(std::uint32_t loop, std::span<const std::uint32_t> words) noexcept;
     /// The text goes on as far as `now`.
     void keep() noexcept;
 };

@@ -47,8 +47,8 @@ private:
 /// The fragments that one unit is made of at a time. Nothing leads into `from`, and nothing out of `to`, but what a caller adds.
 class Fragments {
 public:
-    Fragments(const Grammar& grammar, Limit& limit, std::vector<Unit>& units)
-        : grammar_(grammar), rules_(grammar), limit_(limit), units_(units) {}
+    Fragments(const Grammar& grammar, Limit& limit, std::vector<Unit>& units, bool tells_texts)
+        : grammar_(grammar), rules_(grammar), limit_(limit), units_(units), tells_texts_(tells_texts) {}
 
     std::uint32_t unit_of(NodeId body, const std::string& name) {
         const auto [place, made] = unit_of_.try_emplace(body, static_cast<std::uint32_t>(units_.size()));
@@ -96,10 +96,11 @@ private:
     }
 
     void add_call(NodeId body, const std::string& name, std::uint32_t min, std::uint32_t max, std::uint32_t from,
-                  std::uint32_t to, Item item = Item::none) {
+                  std::uint32_t to, Item item = Item::none, std::uint32_t list = 0) {
         if (rules_.nullable(body)) min = 0;
         if (min == 0) link(from, to);
-        fragments_[from].calls.push_back({unit_of(body, name), std::max(min, 1u), max == kNoLimit ? 0 : max, to, item});
+        fragments_[from].calls.push_back(
+            {unit_of(body, name), std::max(min, 1u), max == kNoLimit ? 0 : max, to, item, list});
     }
 
     void add_repeat(const Node& node, std::uint32_t from, std::uint32_t to) {
@@ -194,8 +195,9 @@ private:
             case NodeKind::graph: return add_graph(grammar_.graphs[node.rule], from, to);
             case NodeKind::rule: {
                 const Rule& rule = grammar_.rules[node.rule];
+                if (node.item == Item::other && !tells_texts_) return add(node.children[0], from, to);
                 if (node.item == Item::none && rules_.inlined(node.rule)) return add(rule.body, from, to);
-                return add_call(rule.body, rule.name, 1, 1, from, to, node.item);
+                return add_call(rule.body, rule.name, 1, 1, from, to, node.item, node.min);
             }
         }
     }
@@ -204,6 +206,7 @@ private:
     Rules rules_;
     Limit& limit_;
     std::vector<Unit>& units_;
+    const bool tells_texts_;
     std::unordered_map<NodeId, std::uint32_t> unit_of_;
     std::vector<Fragment> fragments_;
     std::uint32_t depth_ = 0;
@@ -212,8 +215,8 @@ private:
 /// Sets of fragments as states.
 class Builder {
 public:
-    Builder(const Grammar& grammar, std::size_t max_states)
-        : grammar_(grammar), limit_(max_states), fragments_(grammar, limit_, out_.units) {}
+    Builder(const Grammar& grammar, std::size_t max_states, bool tells_texts)
+        : grammar_(grammar), limit_(max_states), fragments_(grammar, limit_, out_.units, tells_texts) {}
 
     Automaton build() {
         const Rule& root = grammar_.rules[grammar_.root];
@@ -278,13 +281,15 @@ private:
     }
 
     void add_calls(const std::vector<std::uint32_t>& set, State& state) {
-        std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, Item>, std::vector<std::uint32_t>> targets;
+        std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, Item, std::uint32_t>,
+                 std::vector<std::uint32_t>>
+            targets;
         for (const std::uint32_t s : set)
             for (const Call& call : fragments_[s].calls)
-                targets[{call.callee, call.min, call.max, call.item}].push_back(call.target);
+                targets[{call.callee, call.min, call.max, call.item, call.list}].push_back(call.target);
         for (auto& [call, to] : targets) {
-            const auto [callee, min, max, item] = call;
-            state.calls.push_back({callee, min, max, state_of(std::move(to)), item});
+            const auto [callee, min, max, item, list] = call;
+            state.calls.push_back({callee, min, max, state_of(std::move(to)), item, list});
         }
     }
 
@@ -327,8 +332,8 @@ std::uint32_t State::next(std::uint8_t byte) const {
     return kNoTarget;
 }
 
-Automaton build_automaton(const Grammar& grammar, std::size_t max_states) {
-    return Builder(grammar, max_states).build();
+Automaton build_automaton(const Grammar& grammar, std::size_t max_states, bool tells_texts) {
+    return Builder(grammar, max_states, tells_texts).build();
 }
 
 }  // namespace fovea::grammar

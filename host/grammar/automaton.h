@@ -18,6 +18,7 @@ struct Call {
     std::uint32_t min = 1, max = 1;
     std::uint32_t target = 0;  ///< state
     Item item = Item::none;
+    std::uint32_t list = 0;  ///< of Grammar::others
 };
 
 struct ByteRange {
@@ -60,8 +61,8 @@ struct HashOfWords {
     }
 };
 
-/// Throws GrammarError: a grammar too large, or without a text.
-[[nodiscard]] Automaton build_automaton(const Grammar& grammar, std::size_t max_states);
+/// Throws GrammarError: a grammar too large, or without a text. `tells_texts`: calls may tell their texts from Grammar::others.
+[[nodiscard]] Automaton build_automaton(const Grammar& grammar, std::size_t max_states, bool tells_texts);
 
 /// Leaves out bytes that are not `available`, then states that cannot be reached or lead to no end. Calls name states
 /// from here on. Throws GrammarError: no text at all, left recursion.

@@ -18,7 +18,9 @@ constexpr std::uint32_t kMostFormDepth = 200;
 
 class FormWriter {
 public:
-    FormWriter(const Automaton& a, const Masks& masks, const std::vector<std::uint32_t>& forced, std::size_t n_mask) {
+    FormWriter(const Automaton& a, const Masks& masks, const std::vector<std::uint32_t>& forced, std::size_t n_mask,
+               const std::vector<std::vector<std::string>>& others) {
+        for (const std::vector<std::string>& texts : others) add_texts(texts);
         for (std::uint32_t s = 0; s < a.states.size(); ++s) add_state(a.states[s], s, masks, forced[s]);
         for (const Wide& w : masks.wide) add_wide(w);
         merged_ = masks.merged.nodes;
@@ -75,9 +77,10 @@ private:
             const Call& call = s.calls[c];
             calls_.push_back({narrow(call.callee, "states"), narrow(call.target, "states"),
                               narrow(call.min, "repetitions"), narrow(call.max, "repetitions"),
-                              call.item == Item::none    ? masks.of_call[number][c]
-                              : call.item == Item::first ? kFirstItem
-                                                         : kFurtherItem});
+                              call.item == Item::none      ? masks.of_call[number][c]
+                              : call.item == Item::first   ? kFirstItem
+                              : call.item == Item::further ? kFurtherItem
+                                                           : kOtherText + texts_[call.list]});
         }
         if (s.ranges.size() > kMostRanges) {
             record.first = static_cast<std::uint32_t>(rows_.size() / 256);
@@ -91,6 +94,16 @@ private:
             for (const ByteRange& r : s.ranges) ranges_.push_back({r.low, r.high, narrow(r.target, "states")});
         }
         states_.push_back(record);
+    }
+
+    void add_texts(const std::vector<std::string>& texts) {
+        texts_.push_back(static_cast<std::uint32_t>(words_.size()));
+        words_.push_back(static_cast<std::uint32_t>(texts.size()));
+        for (const std::string& text : texts) {
+            std::uint32_t hash = kNoText;
+            for (const char byte : text) hash = hash_of(hash, static_cast<std::uint8_t>(byte));
+            words_.push_back(hash);
+        }
     }
 
     void add_wide(const Wide& w) {
@@ -133,7 +146,7 @@ private:
     std::vector<WideRecord> wide_;
     std::vector<IndexNode> merged_;
     std::vector<GroupRecord> groups_;
-    std::vector<std::uint32_t> words_;
+    std::vector<std::uint32_t> words_, texts_;  // and where among them each list of hashes starts
 };
 
 }  // namespace
@@ -141,7 +154,7 @@ private:
 std::vector<std::byte> compile(const Grammar& grammar, const Tokenizer& tokenizer, std::span<const std::byte> index,
                                const CompileOptions& options) {
     const IndexView view = view_index(tokenizer, index);
-    Automaton automaton = build_automaton(grammar, options.max_states);
+    Automaton automaton = build_automaton(grammar, options.max_states, !options.own_index);
     trim(automaton, view.bytes);
     for (const State& s : automaton.states)
         if (automaton.units[s.unit].is_item && (s.ranges.empty() || options.own_index))
@@ -167,7 +180,8 @@ std::vector<std::byte> compile(const Grammar& grammar, const Tokenizer& tokenize
         masks.of_state.assign(automaton.states.size(), kNoPlace);
         for (const State& s : automaton.states) masks.of_call.emplace_back(s.calls.size(), kNoPlace);
     }
-    return FormWriter(automaton, masks, force_tokens(automaton, tokenizer, view), (view.vocab_size + 31) / 32)
+    return FormWriter(automaton, masks, force_tokens(automaton, tokenizer, view), (view.vocab_size + 31) / 32,
+                      options.own_index ? std::vector<std::vector<std::string>>() : grammar.others)
         .write(header, options.own_index ? index : std::span<const std::byte>());
 }
 

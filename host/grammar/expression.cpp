@@ -73,6 +73,11 @@ NodeId Grammar::list(std::vector<NodeId> items, std::string kinds, NodeId separa
     items.push_back(separator);
     return add({.kind = NodeKind::list, .text = std::move(kinds), .children = std::move(items)});
 }
+NodeId Grammar::other(RuleId rule, std::vector<std::string> texts, NodeId same) {
+    others.push_back(std::move(texts));
+    const auto list = static_cast<std::uint32_t>(others.size() - 1);
+    return add({.kind = NodeKind::rule, .children = {same}, .min = list, .rule = rule, .item = Item::other});
+}
 NodeId Grammar::graph(Graph graph) {
     std::vector<NodeId> labels;
     for (const GraphEdge& edge : graph.edges) labels.push_back(edge.label);

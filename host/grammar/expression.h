@@ -36,8 +36,9 @@ enum class NodeKind : std::uint8_t {
     graph,  ///< a way through graph `rule` from its first state to one that accepts; children are the labels of its edges
 };
 
-/// A rule whose text differs from those of a list's items before: all since the first one. The rule is never empty.
-enum class Item : std::uint8_t { none, first, further };
+/// A rule whose text differs from those of a list's items before: all since the first one. Or, with `other`, from those of
+/// Grammar::others[min]; the child says the same, for boards. The rule is never empty.
+enum class Item : std::uint8_t { none, first, further, other };
 
 enum ListItem : char { kOptional = '?', kRequired = '!', kAnyNumber = '*' };
 
@@ -72,6 +73,7 @@ struct Grammar {
     std::vector<Node> nodes;
     std::vector<Rule> rules;
     std::vector<Graph> graphs;
+    std::vector<std::vector<std::string>> others;
     RuleId root = 0;
 
     [[nodiscard]] NodeId bytes(std::string_view text);
@@ -81,6 +83,8 @@ struct Grammar {
     [[nodiscard]] NodeId repeat(NodeId child, std::uint32_t min, std::uint32_t max);
     [[nodiscard]] NodeId optional(NodeId child) { return repeat(child, 0, 1); }
     [[nodiscard]] NodeId rule(RuleId rule, Item item = Item::none);
+    /// What rule `rule` reads but for `texts`; `same` says so, too.
+    [[nodiscard]] NodeId other(RuleId rule, std::vector<std::string> texts, NodeId same);
     [[nodiscard]] NodeId graph(Graph graph);
     [[nodiscard]] NodeId list(std::vector<NodeId> items, std::string kinds, NodeId separator);
     /// A node that several others will hold: it becomes a rule, unless it is as small as one. Else each holder would

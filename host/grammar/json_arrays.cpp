@@ -105,7 +105,8 @@ public:
         constexpr std::uint32_t kMostDepth = 2000;  // as automata are made of
         if (depth > kMostDepth) return kVaries;
         const Node& node = grammar_.nodes[id];
-        if (node.kind == NodeKind::rule) return node.item != Item::none ? 1 : of_rule(node.rule, depth);
+        if (node.kind == NodeKind::rule)
+            return node.item == Item::first || node.item == Item::further ? 1 : of_rule(node.rule, depth);
         if (const auto known = nodes_.find(id); known != nodes_.end()) return known->second;
         int n = node.kind == NodeKind::choice ? kNoWay : 0;
         for (std::size_t i = 0; i < node.children.size(); ++i) {

@@ -177,6 +177,11 @@ void refuse_any(const Json& schema, std::initializer_list<std::string> keywords,
 
 bool is_true(const Json& schema, const char* keyword) { return schema.contains(keyword) && schema[keyword] == true; }
 
+const Json& at_or(const Json& schema, const char* keyword, const Json& otherwise) {
+    const auto found = schema.find(keyword);
+    return found == schema.end() ? otherwise : *found;
+}
+
 Json list_of(const Json& value) { return value.is_array() ? value : Json::array({value}); }
 
 const Json* property_of(const Json& schema, const std::string& name) {
@@ -188,9 +193,12 @@ const Json* property_of(const Json& schema, const std::string& name) {
 
 Json others_of(const Json& schema) { return schema.value("additionalProperties", Json(true)); }
 
-Json without(Json schema, std::initializer_list<std::string> keywords) {
-    for (const std::string& keyword : keywords) schema.erase(keyword);
-    return schema;
+Json without(const Json& schema, std::initializer_list<std::string> keywords) {
+    if (!schema.is_object()) return schema;
+    Json out = Json::object();
+    for (const auto& [key, value] : schema.items())
+        if (!is_among(keywords, key)) out.get_ref<Json::object_t&>().push_back({key, value});
+    return out;
 }
 
 bool is_annotation(const std::string& keyword) { return !find_keyword(keyword); }
@@ -247,22 +255,22 @@ Json merge_schemas(const Json& given_a, const Json& given_b, const std::string& 
 }
 
 Items items_of(const Json& schema, const std::string& place) {
-    Items items;
-    items.first = schema.value("prefixItems", Json::array());
-    items.rest = schema.value("items", Json(true));
-    if (items.rest.is_array()) {  // as drafts before 2020-12 have it
-        items.first = items.rest;
-        items.rest = schema.value("additionalItems", Json(true));
-    }
-    if (!items.first.is_array()) refuse_value(place + "/prefixItems", "schemas", items.first);
-    return items;
+    static const Json kNone = Json::array(), kAny = true;
+    const Json& items = at_or(schema, "items", kAny);
+    const bool is_list = items.is_array();  // as drafts before 2020-12 have it
+    const Json& first = is_list ? items : at_or(schema, "prefixItems", kNone);
+    if (!first.is_array()) refuse_value(place + "/prefixItems", "schemas", first);
+    return {first, is_list ? at_or(schema, "additionalItems", kAny) : items};
+}
+
+bool says_unevaluated(const Json& schema) {
+    return std::any_of(std::begin(kUnevaluated), std::end(kUnevaluated),
+                       [&](const char* key) { return schema.contains(key); });
 }
 
 bool covers_parts(const Json& schema) {
-    if (!schema.is_object()) return false;
-    const auto has = [&](const char* key) { return schema.contains(key); };
-    return std::any_of(std::begin(kUnevaluated), std::end(kUnevaluated), has) &&
-           std::any_of(std::begin(kParts), std::end(kParts), has);
+    return schema.is_object() && says_unevaluated(schema) &&
+           std::any_of(std::begin(kParts), std::end(kParts), [&](const char* key) { return schema.contains(key); });
 }
 
 Json take_unevaluated(Json& schema) { return take(schema, kUnevaluated); }

@@ -38,6 +38,8 @@ template<class Read>
 [[nodiscard]] std::string within(const std::string& place, std::string name);
 
 [[nodiscard]] bool is_true(const Json& schema, const char* keyword);
+/// What a schema has under a keyword, or `otherwise`, which must outlive it.
+[[nodiscard]] const Json& at_or(const Json& schema, const char* keyword, const Json& otherwise);
 /// A list as it is, and another value as the one of a list.
 [[nodiscard]] Json list_of(const Json& value);
 [[nodiscard]] bool is_among(const auto& list, const auto& value) {
@@ -48,7 +50,7 @@ template<class Read>
 /// The rule for properties that a schema without parts does not name.
 [[nodiscard]] Json others_of(const Json& schema);
 /// A schema that lacks these keywords.
-[[nodiscard]] Json without(Json schema, std::initializer_list<std::string> keywords);
+[[nodiscard]] Json without(const Json& schema, std::initializer_list<std::string> keywords);
 
 /// A schema that a text fits if it fits both. Throws GrammarError, naming the keyword, if no single schema can say
 /// that.
@@ -62,6 +64,9 @@ template<class Read>
 /// Whether a schema has rules for what its parts leave unevaluated, and parts.
 [[nodiscard]] bool covers_parts(const Json& schema);
 
+/// Whether a schema has rules for what is unevaluated.
+[[nodiscard]] bool says_unevaluated(const Json& schema);
+
 /// A schema that has no parts, such as allOf or $ref: what it leaves unevaluated is what is additional to its own. Throws
 /// GrammarError if contains would have to tell which items are evaluated.
 [[nodiscard]] Json closed(Json schema, const std::string& place);
@@ -70,9 +75,9 @@ template<class Read>
 /// cover all.
 [[nodiscard]] Json held_together(Json all);
 
-/// The schemas of an array's items: one for each of the first, then one for the rest.
+/// The schemas of an array's items: one for each of the first, then one for the rest. They lie in the array's.
 struct Items {
-    Json first = Json::array(), rest = true;
+    const Json &first, &rest;
 };
 [[nodiscard]] Items items_of(const Json& schema, const std::string& place);
 
@@ -113,7 +118,11 @@ struct SizeBounds {
 template<class Resolve, class ShareAString>
 bool are_apart(const Json& given_a, const Json& given_b, const Resolve& resolve, const ShareAString& share_a_string,
                int depth) {
-    const Json a = resolve(given_a), b = resolve(given_b);
+    Json made_a, made_b;
+    const auto resolved = [&](const Json& given, Json& made) -> const Json& {
+        return given.is_object() && given.contains("$ref") ? made = resolve(given) : given;
+    };
+    const Json &a = resolved(given_a, made_a), &b = resolved(given_b, made_b);
     if (depth > 8 || !a.is_object() || !b.is_object()) return a == false || b == false;
     Json one_a, one_b;
     const Json *all_a = constants_of(a, one_a), *all_b = constants_of(b, one_b);

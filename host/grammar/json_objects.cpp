@@ -179,8 +179,8 @@ Json told_by_property(const SchemaScope& in, Json given, const std::string& plac
 
 NodeId object_schema(const SchemaScope& in, const Json& given, const std::string& place, std::uint32_t depth) {
     if (given.contains(kItem)) return object_schema(in, told_by_property(in, given, place), place, depth);
-    const Json properties = given.value("properties", Json::object());
-    const Json required = given.value("required", Json::array());
+    static const Json kNone = Json::object(), kNoNames = Json::array();
+    const Json &properties = at_or(given, "properties", kNone), &required = at_or(given, "required", kNoNames);
     if (!properties.is_object()) refuse_value(place + "/properties", "an object", properties);
     // Drafts before 4 had a boolean here.
     if (!required.is_array()) refuse_value(place + "/required", "names", required);

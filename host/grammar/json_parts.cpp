@@ -90,6 +90,8 @@ JsonParts::JsonParts(Grammar& grammar, bool compact) : grammar_(grammar) {
     character_ = g.choice({g.set(kPlain), escape});
     string_ = shared("string", quoted(g.repeat(character_, 0, kNoLimit)));
 
+    other_ = shared("name", g.repeat(g.set(kPlain), 1, kNoLimit));
+
     const NodeId whole = g.choice({g.bytes("0"), g.sequence({g.set({{'1', '9'}}), digits(0, 14)})});
     const NodeId minus = g.optional(g.bytes("-"));
     integer_ = shared("integer", g.choice({g.bytes("0"), g.sequence({minus, g.set({{'1', '9'}}), digits(0, 14)})}));
@@ -238,9 +240,19 @@ NodeId JsonParts::unique_array(const std::vector<std::string>& texts, std::uint3
 
 // ---- strings -------------------------------------------------------------------------------------------------------
 
+/// The rule of strings of a kind: one that comes again is a rule of its own, so that its masks are made once.
+NodeId JsonParts::kind(const std::string& pattern, const SizeBounds& bounds, const std::function<NodeId()>& make) {
+    const auto [known, is_new] = kinds_.try_emplace({pattern, bounds.min, bounds.max}, 0);
+    if (is_new)
+        known->second = grammar_.add_rule("string", make());
+    else
+        grammar_.rules[known->second].shared = true;
+    return grammar_.rule(known->second);
+}
+
 NodeId JsonParts::string(const SizeBounds& bounds) {
     if (bounds.min == 0 && bounds.max == kNoLimit) return grammar_.rule(string_);
-    return quoted(grammar_.repeat(character_, bounds.min, bounds.max));
+    return kind("", bounds, [&] { return quoted(grammar_.repeat(character_, bounds.min, bounds.max)); });
 }
 
 NodeId JsonParts::write_set(const CodeSet& set) {
@@ -262,16 +274,11 @@ NodeId JsonParts::write_set(const CodeSet& set) {
 }
 
 NodeId JsonParts::pattern(const std::string& pattern, const SizeBounds& bounds, const std::string& place) {
-    Grammar& g = grammar_;
-    const bool free = bounds.min == 0 && bounds.max == kNoLimit;
-    for (const auto& [known, rule] : patterns_)
-        if (free && known == pattern) return g.rule(rule);
-    const RegexPart part = at_place(place, [&] { return add_regex(g, pattern, "", write_set_, true); });
-    const bool has_bounds = part.min_length >= bounds.min && part.max_length <= bounds.max;
-    const NodeId node = quoted(has_bounds ? part.node : narrowed(pattern, part, bounds, place));
-    if (!free) return node;
-    patterns_.emplace_back(pattern, g.add_rule("pattern", node));
-    return g.rule(patterns_.back().second);
+    return kind("^" + pattern, bounds, [&] {
+        const RegexPart part = at_place(place, [&] { return add_regex(grammar_, pattern, "", write_set_, true); });
+        const bool has_bounds = part.min_length >= bounds.min && part.max_length <= bounds.max;
+        return quoted(has_bounds ? part.node : narrowed(pattern, part, bounds, place));
+    });
 }
 
 /// A pattern with lengths. Exactly so if one repetition makes all the difference, or if few states tell them apart; else each of
@@ -383,7 +390,8 @@ NodeId JsonParts::other_key(const std::vector<std::string>& names) {
         ways.push_back(g.sequence({g.set(intersect(complement(normalize(taken)), kPlain)), any}));
         return g.choice(std::move(ways));
     };
-    return quoted(rest(rest, names, 0));
+    const NodeId other = g.other(other_, names, rest(rest, names, 0));
+    return quoted(is_among(names, "") ? other : g.optional(other));
 }
 
 NodeId JsonParts::integer(const NumberBounds& bounds) {

@@ -1,9 +1,11 @@
 // The parts that JSON texts are made of, as expressions.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "host/grammar/grammar.h"
@@ -54,6 +56,8 @@ public:
     [[nodiscard]] Grammar& grammar() { return grammar_; }
 
 private:
+    [[nodiscard]] NodeId kind(const std::string& pattern, const SizeBounds& bounds,
+                              const std::function<NodeId()>& make);
     [[nodiscard]] NodeId narrowed(const std::string& pattern, const RegexPart& part, const SizeBounds& bounds,
                                   const std::string& place);
     /// Texts of a language with bounds, or nothing if that takes too many states.
@@ -66,10 +70,10 @@ private:
     [[nodiscard]] NodeId digits(std::uint32_t min, std::uint32_t max);
 
     Grammar& grammar_;
-    RuleId space_ = 0, value_ = 0, string_ = 0, number_ = 0, integer_ = 0;
+    RuleId space_ = 0, value_ = 0, string_ = 0, number_ = 0, integer_ = 0, other_ = 0;
     NodeId character_ = 0;  // of a string
     const WriteSet write_set_ = [this](const CodeSet& set) { return write_set(set); };
-    std::vector<std::pair<std::string, RuleId>> patterns_;
+    std::map<std::tuple<std::string, std::uint32_t, std::uint32_t>, RuleId> kinds_;  // of strings
     std::map<std::string, RuleId> items_;
     std::size_t work_ = 0;  // of languages
 };

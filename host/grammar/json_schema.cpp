@@ -70,13 +70,18 @@ private:
             if (given.contains(keyword)) return any_of(given, keyword, place, depth);
         for (const char* keyword : {"dependentRequired", "dependentSchemas", "dependencies"})
             if (given.contains(keyword)) return rewritten(without_dependency(given, keyword, place), place, depth);
-        if (given.contains("not") && !excludes_strings(given)) return excluding(closed(given, place), place, depth);
+        return says_unevaluated(given) ? plain(closed(given, place), place, depth) : plain(given, place, depth);
+    }
+
+    /// A schema without parts or rules for what is unevaluated.
+    NodeId plain(const Json& given, const std::string& place, std::uint32_t depth) {
+        if (given.contains("not") && !excludes_strings(given)) return excluding(given, place, depth);
         const bool has_values = given.contains("enum") || given.contains("const");
         if (has_values && !given.contains("not"))
-            return constants(closed(given, place), place);  // else strings that `not` excludes some of
+            return constants(given, place);  // else strings that `not` excludes some of
         if (is_true(given, "nullable") && !given.contains("type"))
             return grammar_.choice({schema(without(given, {"nullable"}), place, depth + 1), grammar_.bytes("null")});
-        return typed(closed(given, place), place, depth);
+        return typed(given, place, depth);
     }
 
     NodeId excluding(const Json& given, const std::string& place, std::uint32_t depth) {
@@ -113,7 +118,7 @@ private:
 
     NodeId all_of(const Json& given, const std::string& place, std::uint32_t depth) {
         Json out = without(given, {"allOf"});
-        const Json all = given["allOf"];
+        const Json& all = given["allOf"];
         if (!all.is_array() || all.empty()) refuse_value(place + "/allOf", "schemas", all);
         if (all.size() == 1 && !has_meaning(out)) return schema(all[0], place + "/allOf/0", depth + 1);
         const Json rules = take_unevaluated(out);
@@ -126,7 +131,7 @@ private:
     }
 
     NodeId any_of(const Json& given, const char* keyword, const std::string& place, std::uint32_t depth) {
-        const Json all = given[keyword];
+        const Json& all = given[keyword];
         if (!all.is_array() || all.empty()) refuse_value(place + "/" + keyword, "schemas", all);
         Json beside = without(given, {keyword});
         const bool alone = !has_meaning(beside);
@@ -138,12 +143,15 @@ private:
             references_.count_copied(ways.back(), place);
         }
         const bool only_one = std::string_view(keyword) == "oneOf";
+        std::vector<Json> resolved;
+        for (const Json& way : ways)
+            if (only_one) resolved.push_back(references_.expanded(way, place));
         std::vector<NodeId> nodes;
         for (std::size_t i = 0; i < ways.size(); ++i) {
             if (is_impossible(ways[i])) continue;
             const std::string here = place + "/" + keyword + "/" + std::to_string(i);
             if (const std::vector<std::size_t> others =
-                    only_one ? not_apart(ways, i, place) : std::vector<std::size_t>();
+                    only_one ? not_apart(resolved, i, place) : std::vector<std::size_t>();
                 !others.empty())
                 nodes.push_back(without_others(ways, i, others, place, depth));
             else
@@ -152,14 +160,13 @@ private:
         return grammar_.choice(std::move(nodes));
     }
 
-    /// The others of which a text that is written for way `i` might fit one, too.
+    /// The others of which a text that is written for way `i` might fit one, too. No way is a reference.
     std::vector<std::size_t> not_apart(const std::vector<Json>& ways, std::size_t i, const std::string& place) {
         const auto resolve = [&](const Json& given) { return references_.expanded(given, place); };
         const auto share = [&](const Json& a, const Json& b) { return share_a_string(parts_, a, b, place); };
         std::vector<std::size_t> out;
         for (std::size_t j = 0; j < ways.size(); ++j)
-            if (j != i && !are_apart(ways[i], ways[j], resolve, share) &&
-                !lacks_required(resolve(ways[i]), resolve(ways[j])))
+            if (j != i && !are_apart(ways[i], ways[j], resolve, share) && !lacks_required(ways[i], ways[j]))
                 out.push_back(j);
         return out;
     }

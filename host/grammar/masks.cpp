@@ -1,6 +1,7 @@
 #include "host/grammar/masks.h"
 
 #include <algorithm>
+#include <memory>
 #include <unordered_map>
 
 #include "fovea/host/tokens.h"
@@ -11,33 +12,13 @@ namespace {
 
 // Below this many nodes a walk is as quick as a mask.
 constexpr std::uint32_t kFewNodes = 1024;
-// Nodes walked for all masks together, some 15 ms of work, and masks at most.
-constexpr std::uint64_t kMostWork = 4'000'000;
+// Nodes walked for all masks together, some 10 ms of work, and masks at most.
+constexpr std::uint64_t kMostWork = 2'500'000;
 constexpr std::size_t kMostMasks = 64;
+// States that share the tree of merged tokens, at most: more would leave little of it, after long.
+constexpr std::size_t kMostFar = 1000;
 // Nodes that are still walked beside a mask, at most.
-constexpr std::uint64_t kMostBeside = 4096;
-
-/// Where bytes lead, for walks over whole vocabularies.
-class Rows {
-public:
-    explicit Rows(const Automaton& a) : automaton_(a), row_(a.states.size(), kNoTarget) {}
-
-    /// [256] targets of a state, or kNoTarget.
-    const std::uint32_t* of(std::uint32_t state) {
-        if (row_[state] == kNoTarget) {
-            row_[state] = static_cast<std::uint32_t>(targets_.size() / 256);
-            targets_.resize(targets_.size() + 256, kNoTarget);
-            std::uint32_t* row = targets_.data() + row_[state] * 256u;
-            for (const ByteRange& range : automaton_.states[state].ranges)
-                std::fill(row + range.low, row + range.high + 1, range.target);
-        }
-        return targets_.data() + row_[state] * 256u;
-    }
-
-private:
-    const Automaton& automaton_;
-    std::vector<std::uint32_t> row_, targets_;
-};
+constexpr std::uint64_t kMostBeside = 32768;
 
 /// Which bytes may come first in a state, and after a rule.
 class Neighbours {
@@ -93,16 +74,44 @@ private:
     std::vector<bool> known_;
 };
 
+/// Where bytes lead from a state, for walks over whole vocabularies.
+struct Row {
+    static constexpr std::uint32_t kLeaves = 0x80000000u;  // the byte may also leave the state's rule, or enter another
+    static constexpr std::uint32_t kNowhere = 0x7fffffffu;
+
+    std::uint32_t targets[256];
+    std::uint32_t height;
+};
+class Rows {
+public:
+    Rows(const Automaton& a, Neighbours& neighbours) : automaton_(a), neighbours_(neighbours), rows_(a.states.size()) {}
+
+    const Row& of(std::uint32_t state) {
+        std::unique_ptr<Row>& row = rows_[state];
+        if (row) return *row;
+        row = std::make_unique<Row>();
+        std::fill(std::begin(row->targets), std::end(row->targets), Row::kNowhere);
+        row->height = automaton_.states[state].height;
+        for (const ByteRange& range : automaton_.states[state].ranges)
+            std::fill(row->targets + range.low, row->targets + range.high + 1, range.target);
+        const ByteSet exits = neighbours_.exits(state);
+        for (std::size_t byte = 0; byte < 256; ++byte)
+            if (exits[byte]) row->targets[byte] |= Row::kLeaves;
+        return *row;
+    }
+    /// Without what leaves.
+    std::uint32_t next(std::uint32_t state, std::uint8_t byte) { return of(state).targets[byte] & ~Row::kLeaves; }
+
+private:
+    const Automaton& automaton_;
+    Neighbours& neighbours_;
+    std::vector<std::unique_ptr<Row>> rows_;
+};
+
 class Masker {
 public:
     Masker(const Automaton& a, const IndexView& index)
-        : a_(a),
-          index_(index),
-          rows_(a),
-          neighbours_(a),
-          exits_(a.states.size()),
-          exits_known_(a.states.size()),
-          is_few_(a.states.size()) {}
+        : a_(a), index_(index), neighbours_(a), rows_(a, neighbours_), is_few_(a.states.size()) {}
 
     Masks make(bool merges) {
         masks_.of_state.assign(a_.states.size(), kNoPlace);
@@ -146,7 +155,7 @@ private:
         std::vector<std::uint32_t> far;
         for (std::uint32_t s = 0; s < a_.states.size(); ++s)
             if (is_far(s, is_loop_[s] ? loops_.at(s) : masks_.of_state[s])) far.push_back(s);
-        if (far.empty()) return;
+        if (far.empty() || far.size() > kMostFar) return;
         auto merged = merge_tokens(a_, far, index_);
         if (!merged) return;
         masks_.merged = std::move(*merged);
@@ -170,14 +179,6 @@ private:
         return std::any_of(ranges.begin(), ranges.end(), [&](const ByteRange& r) { return r.target == state; });
     }
 
-    const ByteSet& exits(std::uint32_t state) {
-        if (!exits_known_[state]) {
-            exits_[state] = neighbours_.exits(state);
-            exits_known_[state] = true;
-        }
-        return exits_[state];
-    }
-
     /// How many first bytes lead on: of few of them few tokens come.
     [[nodiscard]] bool is_narrow(std::uint32_t state) const {
         std::uint64_t n = 0;
@@ -188,31 +189,21 @@ private:
     /// The tokens that stay in the rule of `start`. False if a walk at run time is as good.
     bool walk_state(std::uint32_t start, Wide& wide) {
         if (a_.states[start].ranges.empty() || is_narrow(start)) return false;
-        std::uint32_t states[kMostTokenBytes + 1] = {start};
-        std::uint32_t n_seen = 0;
-        tokens_.clear();
-        const std::uint32_t n_nodes = static_cast<std::uint32_t>(index_.nodes.size());
-        for (std::uint32_t i = 0; i < n_nodes;) {
-            const IndexNode node = index_.nodes[i];
-            const std::uint32_t depth = node.depth(), from = states[depth - 1];
-            ++n_seen;
-            if (depth > 1 && exits(from)[node.byte()]) wide.entries.emplace_back(i, from);
-            const std::uint32_t to = rows_.of(from)[node.byte()];
-            if (to == kNoTarget) {
-                i = node.end();
-                continue;
-            }
-            // A way that needs more room on the stack than the start does is not known to fit.
-            if (a_.states[to].height > a_.states[start].height) return count(n_seen);
-            if (node.token() != kNoNodeToken) tokens_.push_back(node.token());
-            states[depth] = to;
-            ++i;
-        }
-        (void)count(n_seen);
-        is_few_[start] = n_seen + n_beside(wide) < kMostBeside;
-        if (n_seen < kFewNodes) return false;
+        std::uint32_t n_seen = 0, height = 0;
         wide.mask.assign((index_.vocab_size + 31) / 32, 0);
-        for (const std::uint32_t token : tokens_) wide.mask[token / 32] |= 1u << token % 32;
+        for (std::uint32_t i = 0; i < index_.nodes.size(); i = index_.nodes[i].end()) {
+            ++n_seen;
+            const std::uint32_t to = rows_.next(start, index_.nodes[i].byte());
+            if (to == Row::kNowhere) continue;
+            const Below& below = walk_below(i, to);
+            height = std::max(height, below.height);
+            n_seen += below.n_seen;
+            for (const std::uint32_t token : below.tokens) wide.mask[token / 32] |= 1u << token % 32;
+            wide.entries.insert(wide.entries.end(), below.entries.begin(), below.entries.end());
+        }
+        is_few_[start] = n_seen + n_beside(wide) < kMostBeside;
+        // A way that needs more room on the stack than the start does is not known to fit.
+        if (n_seen < kFewNodes || height > a_.states[start].height) return false;
         if (wide.entries.size() > n_seen / 2) {
             if (spare_.size() < kMostMasks) spare_[start] = std::move(wide.mask);
             return false;
@@ -220,9 +211,40 @@ private:
         sort_entries(wide);
         return true;
     }
-    bool count(std::uint32_t n) {
-        work_ += n;
-        return false;
+    /// What a walk meets that starts behind the first byte of tokens: the same for all states that the byte leads from.
+    struct Below {
+        std::vector<std::uint32_t> tokens;
+        std::vector<std::pair<std::uint32_t, std::uint32_t>> entries;
+        std::uint32_t n_seen = 0, height = 0;
+    };
+    const Below& walk_below(std::uint32_t root, std::uint32_t state) {
+        const auto [known, is_new] = below_state_.try_emplace(std::uint64_t{root} << 32 | state);
+        Below& below = known->second;
+        work_ += below.tokens.size() / 8;
+        if (!is_new) return below;
+        std::uint32_t states[kMostTokenBytes + 1] = {kNoTarget, state};
+        const Row* rows[kMostTokenBytes + 1] = {nullptr, &rows_.of(state)};
+        below.height = rows[1]->height;
+        if (index_.nodes[root].token() != kNoNodeToken) below.tokens.push_back(index_.nodes[root].token());
+        for (std::uint32_t i = root + 1; i < index_.nodes[root].end();) {
+            const IndexNode node = index_.nodes[i];
+            const std::uint32_t depth = node.depth();
+            std::uint32_t to = rows[depth - 1]->targets[node.byte()];
+            ++below.n_seen;
+            if (to & Row::kLeaves) below.entries.emplace_back(i, states[depth - 1]);
+            to &= ~Row::kLeaves;
+            if (to == Row::kNowhere) {
+                i = node.end();
+                continue;
+            }
+            if (node.token() != kNoNodeToken) below.tokens.push_back(node.token());
+            states[depth] = to;
+            rows[depth] = &rows_.of(to);
+            below.height = std::max(below.height, rows[depth]->height);
+            ++i;
+        }
+        work_ += below.n_seen;
+        return below;
     }
 
     static void sort_entries(Wide& wide) {
@@ -252,9 +274,9 @@ private:
             const Spot from = spots[depth - 1];
             const bool between = depth == 1 || a_.states[from.state].accepts;
             if (depth > 1 && between && leave[node.byte()]) wide.entries.emplace_back(i, from.n);
-            const std::uint32_t to = rows_.of(between ? start : from.state)[node.byte()];
+            const std::uint32_t to = rows_.next(between ? start : from.state, node.byte());
             ++work_;
-            if (to == kNoTarget) {
+            if (to == Row::kNowhere) {
                 i = node.end();
                 continue;
             }
@@ -295,15 +317,14 @@ private:
 
     const Automaton& a_;
     const IndexView& index_;
-    Rows rows_;
     Neighbours neighbours_;
-    std::vector<ByteSet> exits_;
-    std::vector<bool> exits_known_, is_loop_, is_few_;
+    Rows rows_;
+    std::vector<bool> is_loop_, is_few_;
     std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> spare_;  // by state: masks with too many entries
     std::unordered_map<std::uint32_t, std::uint32_t> loops_;               // by first state: masks, or kNoPlace
     Masks masks_;
-    std::uint64_t below_[257] = {};  // nodes of tokens whose first byte is below
-    std::vector<std::uint32_t> tokens_;
+    std::uint64_t below_[257] = {};                         // nodes of tokens whose first byte is below
+    std::unordered_map<std::uint64_t, Below> below_state_;  // by node and state
     std::uint64_t work_ = 0;
 };
 

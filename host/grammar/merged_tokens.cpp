@@ -9,8 +9,8 @@
 namespace fovea::grammar {
 namespace {
 
-constexpr std::size_t kMostMerged = 100'000;        // nodes
-constexpr std::uint64_t kMostMerging = 12'000'000;  // looks at nodes and at states' bytes, some 50 ms
+constexpr std::size_t kMostMerged = 100'000;       // nodes
+constexpr std::uint64_t kMostMerging = 2'000'000;  // looks at nodes and at states' bytes, some 10 ms
 constexpr std::uint32_t kNoSet = 0xffffffffu;
 
 /// States that a text may be in after the same bytes, whatever called the rule that it is in: more than there are.
@@ -120,7 +120,7 @@ private:
         for (const std::uint32_t node : nodes)
             if (const std::uint8_t c = sets_[set].class_of[index_.nodes[node].byte()]; c != 0)
                 merged[c].push_back(node);
-        work_ += nodes.size();
+        work_ += nodes.size() + merged.size();
         for (std::uint8_t c = 1; c < merged.size() && !is_too_much(); ++c) {
             if (merged[c].empty()) continue;
             const auto number = static_cast<std::uint32_t>(out_.nodes.size());

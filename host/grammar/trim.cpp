@@ -91,7 +91,8 @@ void keep_reached(Automaton& a) {
         out.push_back(range.target);
     }
     for (const Call& call : s.calls)
-        out.insert(out.end(), {call.callee, call.min, call.max, call.target, static_cast<std::uint32_t>(call.item)});
+        out.insert(out.end(),
+                   {call.callee, call.min, call.max, call.target, static_cast<std::uint32_t>(call.item), call.list});
     return out;
 }
 
