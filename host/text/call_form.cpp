@@ -53,7 +53,13 @@ bool is_plain_object(const Json& schema) {
 
 bool is_plain_array(const Json& schema) {
     return schema.is_object() && schema.value("type", Json()) == "array" && says_only(schema, {"type", "items"}) &&
-           schema.contains("items") && schema["items"].is_object();
+           schema.value("items", Json::object()).is_object();
+}
+
+/// Whether an object's members are not named.
+bool is_free_object(const Json& schema) {
+    return schema.value("type", Json()) == "object" && schema.value("additionalProperties", Json(true)) == true &&
+           says_only(schema, {"type", "additionalProperties"});
 }
 
 /// Whether references lead to definitions alone, which go with each property.
@@ -131,12 +137,32 @@ private:
         if (depth == kMostDepth) return json(schema);
         if (is_of_text(schema) && is_plain_text(schema))
             return grammar_.sequence({grammar_.bytes(quote), text(schema, quote, quote)});
-        if (is_plain_object(schema) && schema.contains("properties")) return members(schema, depth + 1);
-        if (!is_plain_array(schema)) return json(schema);
-        const NodeId item = grammar_.shared(member(schema["items"], depth + 1), "item");
-        const NodeId more = grammar_.repeat(grammar_.sequence({comma(), item}), 0, grammar::kNoLimit);
-        return grammar_.sequence(
-            {grammar_.bytes("["), grammar_.optional(grammar_.sequence({item, more})), grammar_.bytes("]")});
+        if (says_only(schema, {})) return anything();
+        if (is_free_object(schema)) return any_object();
+        if (is_plain_object(schema)) return members(schema, depth + 1);
+        return is_plain_array(schema) ? array(member(schema.value("items", Json::object()), depth + 1)) : json(schema);
+    }
+    NodeId array(NodeId item) { return any_number("[", item, "]"); }
+    NodeId any_object() {
+        const NodeId letter =
+            grammar_.set({{'0', '9'}, {'A', 'Z'}, {'a', 'z'}, {'_', '_'}, {'-', '.'}, {0x80, grammar::kLastCode}});
+        const NodeId name = grammar_.repeat(letter, 1, grammar::kNoLimit);
+        return any_number("{", grammar_.sequence({name, grammar_.bytes(":"), anything()}), "}");
+    }
+    NodeId any_number(const char* open, NodeId item, const char* close) {
+        return grammar_.sequence({grammar_.bytes(open),
+                                  grammar_.list({item}, std::string(1, grammar::kAnyNumber), comma()),
+                                  grammar_.bytes(close)});
+    }
+    /// A value of any kind, with values in it.
+    NodeId anything() {
+        const auto [known, is_new] = rules_.try_emplace("anything", 0);
+        if (!is_new) return grammar_.rule(known->second);
+        const grammar::RuleId rule = known->second = grammar_.add_rule("anything");
+        const NodeId text = member({{"type", "string"}}, 0), others = json({{"type", {"number", "boolean", "null"}}});
+        const NodeId body = grammar_.choice({text, others, array(grammar_.rule(rule)), any_object()});
+        grammar_.rules[rule].body = body;
+        return grammar_.rule(rule);
     }
 
     /// A value, of which there is one rule for all that say the same of it.
