@@ -98,9 +98,9 @@ TEST_CASE("stages: one begins the next pass while another has not ended the one 
     const auto see_second = [](void* its, std::uint32_t position, std::uint32_t, const char*, std::span<const float>) {
         if (position >= 20) static_cast<Watch*>(its)->second_began = true;
     };
-    const auto wait_in_first = [](void* its, std::uint32_t, std::uint32_t, const char*, std::span<const float>) {
+    const auto wait_in_first = [](void* its, std::uint32_t, std::uint32_t layer, const char*, std::span<const float>) {
         auto& own = *static_cast<Watch*>(its);
-        if (own.has_waited) return;
+        if (own.has_waited || layer < 2) return;  // its own layers, behind the first stage's rows
         for (int i = 0; i < 6000 && !own.second_began; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
         own.has_waited = true;
         own.overlapped = own.second_began;
