@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """JSON schemas with texts that fit them and texts that do not: what is taken by forms, and by xgrammar, llguidance, outlines_core.
 
-    compare_forms.py ANSWERS FOLDER [--every N] [--engines NAME,...] [--show FILE]
+    compare_forms.py ANSWERS FOLDER [--every N] [--engines NAME,...] [--walks N] [--show FILE]
 
-ANSWERS is the program fovea_form_answers, FOLDER has JSON files with a "schema" and "tests" of "data" and whether it is "valid"
-(JSONSchemaBench's MaskBench has them so). All engines get the same 150,000 tokens and texts cut into the same tokens; each
-engine has one thread. --show writes the faults: texts that fit and are not taken, and texts that do not fit and are.
+ANSWERS is the program fovea_form_answers, FOLDER has JSON files that are schemas (JSONSchemaBench's data), or have a "schema" and
+"tests" of "data" and whether it is "valid" (its MaskBench). All engines get the same 150,000 tokens and texts cut into the same
+tokens; each engine has one thread. With --walks each draws answers of at most 300 allowed tokens, which jsonschema judges.
+--show writes the faults: what is refused, texts that fit and are not taken, texts that do not fit and are, answers that do not fit.
 """
 import argparse
 import json
@@ -18,7 +19,11 @@ import time
 import jsonschema
 import numpy as np
 
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "tests/host/grammar"))
+import schema_walks
+
 LONGEST = 64  # bytes of the tokens that texts are cut into, as ANSWERS cuts them
+MOST_TOKENS, LIKELIER = 300, 12  # of a walk, and how much likelier tokens are that close a part, as in ANSWERS
 PATIENCE = 20  # seconds for a schema
 
 
@@ -28,6 +33,7 @@ class Vocabulary:
         self.tokens = [bytes.fromhex(line) for line in lines]
         self.end = len(self.tokens) - 1
         self.ids = {token: i for i, token in enumerate(self.tokens[:-1])}
+        self.closing = np.array([any(byte in token for byte in b'"}]') for token in self.tokens])
 
     def tokens_of(self, text):
         data, at = text.encode(), 0
@@ -41,20 +47,20 @@ class Fovea:
     def __init__(self, answers, _vocabulary):
         self.process = subprocess.Popen([answers], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def answer(self, schema, texts):
-        self.process.stdin.write(json.dumps({"schema": schema, "texts": texts}) + "\n")
+    def answer(self, schema, texts, walks):
+        self.process.stdin.write(json.dumps({"schema": schema, "texts": texts, "walks": walks}) + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
 
 
 class Peer:
-    """An engine in this process: compile(schema) gives what makes matchers; those have mask(), allows(token) and advance(token)."""
+    """An engine in this process: compile(schema) gives what makes matchers; those have mask(), allows(token), all() and advance(token)."""
 
     def __init__(self, _answers, vocabulary):
         self.vocabulary = vocabulary
         self.start()
 
-    def answer(self, schema, texts):
+    def answer(self, schema, texts, walks):
         signal.signal(signal.SIGALRM, self.late)
         signal.alarm(PATIENCE)
         began = time.thread_time()
@@ -62,6 +68,9 @@ class Peer:
             compiled = self.compile(schema)
             result = {"compiled": (time.thread_time() - began) * 1e3, "masks": []}
             result["taken"] = [self.takes(self.matcher(compiled), text, result["masks"]) for text in texts]
+            random = np.random.default_rng(1)
+            drawn = [self.walk(self.matcher(compiled), random, result["masks"]) for _ in range(walks)]
+            result["answers"] = [text for text in drawn if text is not None]
             return result
         except Exception as error:  # each has its own
             return {"refused": str(error), "compiled": (time.thread_time() - began) * 1e3}
@@ -85,8 +94,31 @@ class Peer:
         return matcher.allows(self.vocabulary.end)
 
 
+    def walk(self, matcher, random, masks):
+        """A text of allowed tokens, or None if it does not end."""
+        text = b""
+        for _ in range(MOST_TOKENS):
+            began = time.thread_time()
+            matcher.mask()
+            masks.append((time.thread_time() - began) * 1e6)
+            allowed = matcher.all()
+            allowed = allowed[allowed < len(self.vocabulary.tokens)]
+            if not len(allowed):
+                raise ValueError("no token is allowed")
+            weights = np.cumsum(np.where(self.vocabulary.closing[allowed], LIKELIER, 1))
+            token = int(allowed[np.searchsorted(weights, random.integers(weights[-1]), side="right")])
+            if token == self.vocabulary.end or (matcher.allows(self.vocabulary.end) and random.integers(3) == 0):
+                return text.decode(errors="replace")
+            text += self.vocabulary.tokens[token]
+            matcher.advance(token)
+        return None
+
+
 class Bits:
     """A matcher whose masks are bits."""
+
+    def all(self):
+        return np.flatnonzero(np.unpackbits(self.bits.view(np.uint8)[0], bitorder="little"))
 
     def allows(self, token):
         return bool(self.bits[0, token // 32] >> (token % 32) & 1)
@@ -182,6 +214,9 @@ class Outlines(Peer):
             def allows(self, token):
                 return token in self.allowed
 
+            def all(self):
+                return np.array(sorted(self.allowed))
+
             def advance(self, token):
                 self.guide.advance(token, return_tokens=False)
 
@@ -200,15 +235,24 @@ def reads_as_valid(schema, data):
         return None
 
 
+def why_not(schema, text):
+    """What jsonschema says against an answer, if it reads the schema."""
+    try:
+        return schema_walks.validates(schema_walks.validator_of(schema), text)
+    except Exception:
+        return None
+
+
 class Counts:
     def __init__(self):
-        self.n = self.refused = self.slow = self.fit = self.fit_taken = self.unfit = self.unfit_taken = 0
+        self.n = self.refused = self.fit = self.fit_taken = self.unfit = self.unfit_taken = self.answers = self.invalid = 0
         self.compiled, self.masks = [], []
 
     def row(self, name):
         at = lambda values, share: np.quantile(values, share) if values else float("nan")  # noqa: E731
         return (f"| {name} | {100 * (self.n - self.refused) / self.n:.1f} % | {self.fit_taken} of {self.fit} | "
-                f"{self.unfit_taken} of {self.unfit} | {at(self.compiled, .5):.1f}, {at(self.compiled, .99):.0f}, "
+                f"{self.unfit_taken} of {self.unfit} | {self.invalid} of {self.answers} | "
+                f"{at(self.compiled, .5):.1f}, {at(self.compiled, .99):.0f}, "
                 f"{at(self.compiled, 1):.0f} | {at(self.masks, .5):.1f}, {at(self.masks, .99):.0f}, {at(self.masks, 1):.0f} |")
 
 
@@ -218,6 +262,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--engines", default="fovea")
+    parser.add_argument("--walks", type=int, default=0)
     parser.add_argument("--show", type=pathlib.Path)
     options = parser.parse_args()
     vocabulary = Vocabulary(options.answers)
@@ -229,10 +274,12 @@ def main():
         if n % 100 == 0:
             print(f"\r{n} of {len(paths)} schemas", end="", file=sys.stderr)
         group = json.loads(path.read_text(encoding="utf-8"))
-        tests = [(json.dumps(test["data"], ensure_ascii=False), test) for test in group.get("tests", [])]
+        schema = group["schema"] if "tests" in group else group
+        tests = group["tests"] if schema is not group else []
+        tests = [(json.dumps(test["data"], ensure_ascii=False), test) for test in tests]
         for name, engine in engines.items():
             count = counts[name]
-            result = engine.answer(group["schema"], [text for text, _ in tests])
+            result = engine.answer(schema, [text for text, _ in tests], options.walks)
             count.n += 1
             count.compiled.append(result["compiled"])
             if "refused" in result:
@@ -245,10 +292,16 @@ def main():
                 setattr(count, kind, getattr(count, kind) + 1)
                 setattr(count, kind + "_taken", getattr(count, kind + "_taken") + (taken is True))
                 if (taken is True) != test["valid"]:
-                    said = {True: "valid", False: "invalid", None: "?"}[reads_as_valid(group["schema"], test["data"])]
+                    said = {True: "valid", False: "invalid", None: "?"}[reads_as_valid(schema, test["data"])]
                     faults.append(f"{name}\t{kind}, taken: {taken}; jsonschema: {said}\t{path.stem}\t{text}")
-    print(f"\n{len(paths)} schemas\n\n| | taken | fitting texts taken | others taken | compiling in ms: half, 99 %, all below | "
-          "a mask in µs: half, 99 %, all below |\n|---|---|---|---|---|---|")
+            for text in dict.fromkeys(result["answers"]):
+                why = why_not(schema, text)
+                count.answers += 1
+                count.invalid += why is not None
+                if why:
+                    faults.append(f"{name}\tanswer: {why[:200]}\t{path.stem}\t{text}")
+    print(f"\n{len(paths)} schemas\n\n| | taken | fitting texts taken | others taken | answers that do not fit | "
+          "compiling in ms: half, 99 %, all below | a mask in µs: half, 99 %, all below |\n|---|---|---|---|---|---|---|")
     print("\n".join(count.row(name) for name, count in counts.items()))
     if options.show:
         options.show.write_text("\n".join(faults) + "\n", encoding="utf-8")

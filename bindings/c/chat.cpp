@@ -3,7 +3,9 @@
 
 #include "bindings/c/handles.h"
 #include "fovea/host/arena.h"
+#include "host/base/clock.h"
 #include "host/model/context.h"
+#include "host/model/draft_vectors.h"
 
 using namespace fovea;
 using namespace fovea::host_c;
@@ -15,9 +17,14 @@ struct fovea_host_form {
 
 struct fovea_host_session {
     const fovea_host_model* model = nullptr;
-    Arena session_arena, generator_arena;
+    fovea_limits limits{};
+    std::string isa;  // that they name
+    Arena session_arena, generator_arena, draft_arena;
     fovea_session* session = nullptr;
     fovea_generator* generator = nullptr;
+    fovea_session* draft = nullptr;
+    std::vector<float> draft_vectors;
+    std::uint32_t n_proposed = 0;  // by the draft
 };
 
 namespace {
@@ -29,6 +36,12 @@ ChatText chat_text(const char* messages, const fovea_host_chat_options& options)
             .add_generation_prompt = !options.no_answer};
 }
 
+[[nodiscard]] Arena taken(std::uint64_t n_bytes) {
+    Arena arena(n_bytes);
+    if (arena.size() != n_bytes) throw std::bad_alloc();
+    return arena;
+}
+
 /// A session's limits and generator, and the exact memory of both.
 struct SessionPlan {
     fovea_limits limits;
@@ -36,7 +49,8 @@ struct SessionPlan {
     fovea_plan session{};
     fovea_generator_plan generator{};
 
-    SessionPlan(const fovea_host_model& model, const fovea_limits* given) : limits(read_struct(given)) {
+    SessionPlan(const fovea_host_model& model, const fovea_limits* given, std::uint32_t n_proposed = 0)
+        : limits(read_struct(given)) {
         const host::Opened& opened = model.opened;
         opened.need_logits();
         limits.struct_size = sizeof limits;
@@ -49,23 +63,78 @@ struct SessionPlan {
         check(fovea_plan_session(model.engine.model, &limits, &session), opened.name);
         generator_limits.struct_size = sizeof generator_limits;
         generator_limits.max_tokens = session.max_positions;
+        generator_limits.max_proposed = n_proposed;
         generator.struct_size = sizeof generator;
         check(fovea_plan_generator(model.engine.model, &generator_limits, &generator), opened.name);
     }
 };
 
-[[nodiscard]] Arena taken(std::uint64_t n_bytes) {
-    Arena arena(n_bytes);
-    if (arena.size() != n_bytes) throw std::bad_alloc();
-    return arena;
+/// Adapters with a scale of 0 cost nothing.
+void use_adapters(const fovea_host_model& model, fovea_session* session, const float* scales) {
+    std::vector<fovea_adapter> used;
+    for (std::size_t i = 0; i < model.adapters.size(); ++i)
+        if (scales[i] != 0) used.push_back({model.adapters[i].model, scales[i]});
+    check(fovea_set_session_adapters(session, used.data(), used.size()), model.opened.name);
 }
 
-/// Adapters with a scale of 0 cost nothing.
-void use_adapters(fovea_host_session& session, const float* scales) {
-    std::vector<fovea_adapter> used;
-    for (std::size_t i = 0; i < session.model->adapters.size(); ++i)
-        if (scales[i] != 0) used.push_back({session.model->adapters[i].model, scales[i]});
-    check(fovea_set_session_adapters(session.session, used.data(), used.size()), session.model->opened.name);
+[[nodiscard]] fovea_session* session_in(const fovea_host_model& model, const SessionPlan& plan, Arena& arena) {
+    fovea_session* session = nullptr;
+    arena = taken(plan.session.arena_bytes);
+    check(fovea_make_session_of(model.engine.model, &plan.limits, arena.bytes().data(), arena.size(), &session),
+          model.opened.name);
+    std::vector<float> scales;
+    for (const host::OpenedAdapter& adapter : model.opened.adapters) scales.push_back(adapter.scale);
+    use_adapters(model, session, scales.data());
+    return session;
+}
+
+[[nodiscard]] fovea_generator* generator_in(const fovea_host_session& session, const SessionPlan& plan, Arena& arena) {
+    fovea_generator* generator = nullptr;
+    const fovea_cache cache = fovea_session_cache(session.session);
+    arena = taken(plan.generator.arena_bytes);
+    check(fovea_make_generator(session.model->engine.model, &cache, &plan.generator_limits, arena.bytes().data(),
+                               arena.size(), &generator),
+          session.model->opened.name);
+    return generator;
+}
+
+void propose_by(fovea_host_session& session, const fovea_host_model& draft, std::uint32_t n_proposed) {
+    constexpr std::uint32_t kUsual = 8;
+    const fovea_host_model& model = *session.model;
+    if (!n_proposed) n_proposed = kUsual;
+    draft.opened.need_logits();
+    model.opened.check_same_tokens(draft.opened);
+    const SessionPlan plan(model, &session.limits, n_proposed);
+    fovea_limits limits = plan.limits;
+    limits.max_adapter_rank = 0, limits.kv_type = 0;
+    const std::uint32_t most = draft.opened.config().decoder.max_positions;
+    limits.max_positions = most ? std::min(plan.session.max_positions, most) : plan.session.max_positions;
+    const SessionPlan of_draft(draft, &limits);
+    // All that can fail comes before the session is another.
+    Arena draft_arena, generator_arena;
+    fovea_session* const draft_session = session_in(draft, of_draft, draft_arena);
+    std::vector<float> vectors(host::n_draft_vectors(draft.opened, of_draft.session.max_positions, n_proposed));
+    fovea_generator* const generator = generator_in(session, plan, generator_arena);
+    size_t n_tokens = 0;
+    const std::uint32_t* const tokens = fovea_generator_tokens(session.generator, &n_tokens);
+    check(fovea_resume(generator, tokens, std::min<std::size_t>(n_tokens, fovea_kv_len(session.session))),
+          model.opened.name);
+    session.draft_arena = std::move(draft_arena), session.generator_arena = std::move(generator_arena);
+    session.draft = draft_session, session.generator = generator;
+    session.draft_vectors = std::move(vectors), session.n_proposed = n_proposed;
+}
+
+/// The session's draft, as what a text's options say of speculation.
+[[nodiscard]] fovea_speculation speculation_of(fovea_host_session& session, const fovea_speculation* given) {
+    fovea_speculation own = read_struct(given);
+    own.struct_size = sizeof own;
+    if (own.draft) throw host::ArgumentError("speculation.draft: expected none beside the session's, got one");
+    if (!own.n_proposed) own.n_proposed = session.n_proposed;
+    if (!own.clock) own.clock = host::ticks_now;
+    own.draft = fovea_session_workspace(session.draft);
+    own.draft_cache = fovea_session_cache(session.draft);
+    own.draft_vectors = session.draft_vectors.data(), own.n_draft_vectors = session.draft_vectors.size();
+    return own;
 }
 
 const TokenFilter& filter_in(void* context) { return *static_cast<const TokenFilter*>(context); }
@@ -100,6 +169,11 @@ void generate(fovea_host_session& session, std::span<const Token> tokens, fovea_
         own_filter = place.emplace(form->form).start();
         filter = filter_of(own_filter);
         options.filter = &filter;
+    }
+    fovea_speculation speculation;
+    if (session.draft) {
+        speculation = speculation_of(session, options.speculation);
+        options.speculation = &speculation;
     }
     options.struct_size = sizeof options;
     check(fovea_start(session.generator, tokens.data(), tokens.size(), &options), name);
@@ -152,19 +226,10 @@ int fovea_host_start(const fovea_host_model* model, const fovea_limits* limits, 
         const SessionPlan plan(*need(model, "model"), limits);
         auto made = std::make_unique<fovea_host_session>();
         made->model = model;
-        made->session_arena = taken(plan.session.arena_bytes);
-        made->generator_arena = taken(plan.generator.arena_bytes);
-        check(fovea_make_session_of(model->engine.model, &plan.limits, made->session_arena.bytes().data(),
-                                    made->session_arena.size(), &made->session),
-              model->opened.name);
-        const fovea_cache cache = fovea_session_cache(made->session);
-        check(
-            fovea_make_generator(model->engine.model, &cache, &plan.generator_limits,
-                                 made->generator_arena.bytes().data(), made->generator_arena.size(), &made->generator),
-            model->opened.name);
-        std::vector<float> scales;
-        for (const host::OpenedAdapter& adapter : model->opened.adapters) scales.push_back(adapter.scale);
-        use_adapters(*made, scales.data());
+        made->limits = plan.limits;
+        if (plan.limits.isa) made->limits.isa = (made->isa = plan.limits.isa).c_str();
+        made->session = session_in(*model, plan, made->session_arena);
+        made->generator = generator_in(*made, plan, made->generator_arena);
         *session = made.release();
     });
 }
@@ -175,8 +240,12 @@ int fovea_host_scale_adapters(fovea_host_session* session, const float* scales) 
         const std::string& name = session->model->opened.name;
         check(fovea_rewind(session->session, 0, nullptr), name);
         check(fovea_resume(session->generator, nullptr, 0), name);
-        use_adapters(*session, scales);
+        use_adapters(*session->model, session->session, scales);
     });
+}
+
+int fovea_host_propose_by(fovea_host_session* session, const fovea_host_model* draft, uint32_t n_proposed) {
+    return run([&] { propose_by(*need(session, "session"), *need(draft, "draft"), n_proposed); });
 }
 
 void fovea_host_end(fovea_host_session* session) { delete session; }

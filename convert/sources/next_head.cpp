@@ -1,5 +1,6 @@
 #include "convert/sources/next_head.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -104,9 +105,13 @@ void name_next_head(const HfConfig& config, Safetensors& weights) {
             throw host::Error("tensor " + name + ": expected one tensor of the next-token head's " + now + ", got two");
     }
     weights.tensors = std::move(named);
-    if (!found)
-        throw host::Error(weights.files.front().string() + ": --mtp: expected a next-token head (mtp.fc or " + prefix +
-                          "eh_proj), got none");
+    if (found) return;
+    // MiMo's layers have windows and a feed-forward part that no layer of the model has.
+    const auto other = std::find_if(weights.tensors.begin(), weights.tensors.end(),
+                                    [](const auto& each) { return each.first.find("mtp") != std::string::npos; });
+    throw host::Error(weights.files.front().string() + ": --mtp: expected a next-token head (mtp.fc or " + prefix +
+                      "eh_proj), got " +
+                      (other == weights.tensors.end() ? "none" : "one of another kind (" + other->first + ")"));
 }
 
 void keep_next_head(HfConfig& config, Safetensors& weights) {

@@ -73,7 +73,7 @@ std::size_t force_by_caller(void* context, std::span<Token> tokens) noexcept {
     out.always = c.always != 0;
     out.clock = c.clock;
     if (c.row_cost != 0.0f) out.row_cost = c.row_cost;
-    if (c.draft) out.draft = {c.draft->workspace, from_c(&c.draft_cache)};
+    if (c.draft) out.draft = {c.draft->workspace, from_c(&c.draft_cache), {c.draft_vectors, c.n_draft_vectors}};
     return {};
 }
 
@@ -208,7 +208,9 @@ fovea_status fovea_next_step(fovea_generator* generator, fovea_step* step) {
                           .positions = nullptr,
                           .n_positions = 0,
                           .spans = nullptr,
-                          .n_spans = 0};
+                          .n_spans = 0,
+                          .vectors = own.vectors.data(),
+                          .n_vectors = own.vectors.size()};
     write_struct(&made, sizeof made, step);
     return success();
 }

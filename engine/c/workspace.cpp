@@ -67,7 +67,8 @@ static_assert(sizeof(fovea_span) == sizeof(RowSpan));
             from_c(&step.memory),
             {step.rows, step.n_row_elements},
             {step.positions, step.n_positions},
-            {reinterpret_cast<const RowSpan*>(step.spans), step.n_spans}};
+            {reinterpret_cast<const RowSpan*>(step.spans), step.n_spans},
+            {step.vectors, step.n_vectors}};
 }
 
 }  // namespace

@@ -88,9 +88,12 @@ static_assert(sizeof(RangeRecord) == 4);
 struct CallRecord {
     std::uint16_t callee, target;  // states
     std::uint16_t min, max;        // min >= 1; max 0: without end
-    std::uint32_t loop;            // the WideRecord of the callee's repetitions, or kNoPlace
+    std::uint32_t loop;            // the WideRecord of the callee's repetitions, kNoPlace, kFirstItem or kFurtherItem
 };
 static_assert(sizeof(CallRecord) == 12);
+// A call that reads what tells an item of a list from the others: its text is none of those since the first item's.
+inline constexpr std::uint32_t kFirstItem = 0xfffffffeu, kFurtherItem = 0xfffffffdu;
+inline constexpr std::uint32_t kMostItems = 128;  // of such a list
 
 /// A state's or a loop's tokens, precomputed if there are many.
 ///

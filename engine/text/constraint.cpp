@@ -147,6 +147,7 @@ private:
         return wrong("a call's state", form.states.size(), c.callee);
     if (c.min == 0 || (c.max != 0 && c.max < c.min)) return wrong("a call's repetitions", c.min, c.max);
     if (c.loop == kNoPlace) return {};
+    if (is_item(c)) return c.max == 1 ? Status{} : wrong("repetitions of an item's call", 1, c.max);
     if (c.loop >= form.wide.size()) return wrong("a call's mask", form.wide.size(), c.loop);
     return form.wide[c.loop].counts != kNoPlace ? Status{} : wrong("a loop's counts", 0, kNoPlace);
 }
@@ -216,7 +217,7 @@ private:
 // ---- a state's memory ----------------------------------------------------------------------------------------------
 
 struct RunMap {
-    std::uint64_t frames, moved, pool, levels, mask, sets, bytes;
+    std::uint64_t frames, moved, pool, levels, mask, sets, items, bytes;
     std::uint32_t n_frames, n_pool, n_levels, n_mask;
 };
 
@@ -247,6 +248,8 @@ static_assert(sizeof(ConstraintRun) <= kRunBytes && sizeof(Frame) == 8 && sizeof
     map.levels = take(map.n_levels, sizeof(Level));
     map.mask = take(map.n_mask, sizeof(std::uint32_t));
     map.sets = is_large ? take(1, sizeof(KnownSets)) : 0;
+    for (const CallRecord& call : form.calls)
+        if (is_item(call) && !map.items) map.items = take(1, sizeof(ListItems));
     return map;
 }
 
@@ -346,6 +349,7 @@ Status make_constraint_state(const Constraint& constraint, std::span<std::byte> 
         run->sets = new (base + map.sets) KnownSets;
         find_classes(form, run->sets->class_of);
     }
+    if (has(Part::known_sets) && map.items) run->items = new (base + map.items) ListItems;
     start_run(*run);
     ConstraintAccess::set(state, run);
     return {};
@@ -364,6 +368,10 @@ Status copy_state(const ConstraintState& from, ConstraintState& to) noexcept {
     std::memmove(b.frames.data(), a.frames.data(), a.n_frames * sizeof(Frame));
     std::memmove(b.pool.data(), a.pool.data(), a.n_places * sizeof(Place));
     std::memmove(b.mask.data(), a.mask.data(), a.mask.size_bytes());
+    if (const ListItems* const items = items_of(a)) {
+        std::memmove(b.items->hashes, items->hashes, sizeof items->hashes);
+        b.items->text = items->text;
+    }
     b.n_frames = a.n_frames;
     b.n_places = a.n_places;
     b.mask_made = a.mask_made;

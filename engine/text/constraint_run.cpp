@@ -87,6 +87,8 @@ void compact(ConstraintRun& run, Places& set, Drops drops) noexcept {
 /// Enters the rule of a call, if the way to its end fits on the stack.
 void enter(ConstraintRun& run, Places& to, std::uint32_t number, std::uint16_t frame) noexcept {
     const CallRecord& call = run.form.calls[number];
+    if (ListItems* const items = items_of(run); items && is_item(call) && !items->begin(call.loop == kFirstItem))
+        return;
     const std::uint32_t height = run.form.states[call.callee].height, left = room(run, frame);
     if (run.form.is_tail(call)) {
         if (height <= left) add(run, to, call.callee, frame);
@@ -100,6 +102,8 @@ void enter(ConstraintRun& run, Places& to, std::uint32_t number, std::uint16_t f
 void leave(ConstraintRun& run, Places& to, std::uint16_t frame) noexcept {
     const Frame f = run.frames[frame];
     const CallRecord& call = run.form.calls[f.call];
+    if (ListItems* const items = items_of(run); items && is_item(call) && !items->may_end(call.loop == kFirstItem))
+        return;
     std::uint32_t n = f.count + 1u;
     if (call.max == 0 && n > call.min) n = call.min;  // more need not be counted
     if (call.max == 0 || n < call.max) {
@@ -236,6 +240,7 @@ std::uint8_t add_set(ConstraintRun& run, Places places, std::uint32_t key) noexc
 [[nodiscard]] Level next_level(ConstraintRun& run, const Level& from, std::uint8_t byte, std::uint32_t free) noexcept {
     const Form& form = run.form;
     KnownSets* const sets = sets_of(run);
+    const ListItems* const items = items_of(run);
     std::uint8_t* known = nullptr;
     if (sets && from.set != kNoSet) {
         known = &sets->next[from.set][sets->class_of[byte]];
@@ -258,7 +263,8 @@ std::uint8_t add_set(ConstraintRun& run, Places places, std::uint32_t key) noexc
     const Places to = step(run, places, byte, free);
     const auto n_frames = static_cast<std::uint16_t>(run.n_frames);
     const std::uint8_t set = sets && from.is_kept && to.n ? set_of(run, to) : kNoSet;
-    if (known && (to.n == 0 || set != kNoSet)) *known = to.n ? set : KnownSets::kNowhere;
+    const bool is_sure = !items || !items->asked;  // else it depends on the item's text
+    if (known && is_sure && (to.n == 0 || set != kNoSet)) *known = to.n ? set : KnownSets::kNowhere;
     return set == kNoSet ? Level{to, n_frames} : Level{sets->of[set], n_frames, set, true};
 }
 
@@ -280,7 +286,9 @@ void walk(ConstraintRun& run, std::uint32_t first, std::uint32_t end, const Leve
     if (first >= end) return;
     const std::span<const IndexNode> nodes = kMerged ? run.form.merged() : run.form.nodes;
     KnownSets* const sets = sets_of(run);
+    ListItems* const items = items_of(run);
     run.levels[nodes[first].depth() - 1] = base;
+    if (items) items->levels[nodes[first].depth() - 1] = items->now;
     if (sets) sets->free_at[nodes[first].depth() - 1] = sets->max_places;
     for (std::uint32_t i = first; i < end;) {
         const IndexNode node = nodes[i];
@@ -291,6 +299,7 @@ void walk(ConstraintRun& run, std::uint32_t first, std::uint32_t end, const Leve
         const std::uint32_t depth = node.depth();
         const Level& from = run.levels[depth - 1];
         const std::uint32_t free = sets ? sets->free_at[depth - 1] : from.places.first + from.places.n;
+        if (items) items->read(items->levels[depth - 1], node.byte());
         const Level to = next_level(run, from, node.byte(), free);
         if (to.places.n == 0) {
             i = node.end();
@@ -303,20 +312,37 @@ void walk(ConstraintRun& run, std::uint32_t first, std::uint32_t end, const Leve
                 allow_token(run.mask, node.token());
         }
         run.levels[depth] = to;
+        if (items) items->levels[depth] = items->now;
         if (sets) sets->free_at[depth] = to.set == kNoSet ? to.places.first + to.places.n : free;
         ++i;
     }
 }
 
-/// Walks the subtrees of entries [first, end) of `wide` from `base`.
-void walk_entries(ConstraintRun& run, const std::uint32_t* entries, std::uint32_t first, std::uint32_t end,
-                  Places base) noexcept {
-    if (base.n == 0) return;
-    const Level level = first_level(run, base);
+/// Walks the subtrees of entries [first, end) of a WideRecord from where a place leads without a byte, or with `ended` from the place.
+void walk_entries(ConstraintRun& run, const std::uint32_t* entries, std::uint32_t first, std::uint32_t end, Place from,
+                  bool ended, std::uint32_t free) noexcept {
+    ListItems* const items = items_of(run);
+    const std::uint32_t n_frames = run.n_frames;
+    Level level;
+    std::uint32_t depth = 0;
+    bool is_known = false;  // not of an item that may end only after some of the entries' bytes
     for (std::uint32_t e = first; e < end; ++e) {
         const std::uint32_t node = entries[2 * e];
-        walk<false>(run, node, run.form.nodes[node].end(), level);
+        if (items) items->read_before(run.form.nodes, node, depth);
+        if (!is_known) {
+            run.n_frames = n_frames;
+            Places base{free, 0};
+            if (ended)
+                add(run, base, from.state, from.frame);
+            else
+                follow(run, base, from);
+            expand(run, base);
+            is_known = !items || !items->asked;
+            level = first_level(run, base);
+        }
+        if (level.places.n) walk<false>(run, node, run.form.nodes[node].end(), level);
     }
+    run.n_frames = n_frames;
 }
 
 /// Allows tokens whose count is 1 to most < 127: eight bytes at a time, each below 128, so that no sum carries.
@@ -339,16 +365,11 @@ void allow_counts(ConstraintRun& run, std::uint32_t at, std::uint32_t most) noex
 void allow_wide(ConstraintRun& run, const WideRecord& wide, Place place, std::uint32_t free) noexcept {
     allow_words(run, wide.mask);
     const std::uint32_t* entries = run.form.words.data() + wide.entries;
-    const std::uint32_t n_frames = run.n_frames;
     for (std::uint32_t first = 0, end = 0; first < wide.n_entries; first = end) {
         const std::uint32_t state = entries[2 * first + 1];
         while (end < wide.n_entries && entries[2 * end + 1] == state) ++end;
-        Places base{free, 0};
-        follow(run, base,
-               {static_cast<std::uint16_t>(state), place.frame});  // what stays within the rule is in the mask
-        expand(run, base);
-        walk_entries(run, entries, first, end, base);
-        run.n_frames = n_frames;
+        // What stays within the rule is in the mask.
+        walk_entries(run, entries, first, end, {static_cast<std::uint16_t>(state), place.frame}, false, free);
     }
 }
 
@@ -361,14 +382,11 @@ void allow_loop(ConstraintRun& run, const WideRecord& wide, Place place, std::ui
         allow_words(run, wide.mask);
     else
         allow_counts(run, wide.counts, most);
-    Places base{free, 0};
-    add(run, base, call.target, frame.parent);
-    expand(run, base);
     const std::uint32_t* entries = run.form.words.data() + wide.entries;
     std::uint32_t first = 0, end = wide.n_entries;
     while (first < end && entries[2 * first + 1] + frame.count < call.min) ++first;
     while (end > first && entries[2 * end - 1] > most) --end;
-    walk_entries(run, entries, first, end, base);
+    walk_entries(run, entries, first, end, {call.target, frame.parent}, true, free);
 }
 
 /// Allows the tokens after the places whose tokens are merged.
@@ -390,17 +408,19 @@ void allow_merged(ConstraintRun& run) noexcept {
 [[nodiscard]] bool starts_loop(const ConstraintRun& run, Place place) noexcept {
     if (place.frame == kRoot) return false;
     const CallRecord& call = run.form.calls[run.frames[place.frame].call];
-    return call.callee == place.state && call.loop != kNoPlace;
+    return call.callee == place.state && call.loop != kNoPlace && !is_item(call);
 }
 
 }  // namespace
 
 void start_run(ConstraintRun& run) noexcept {
+    if (ListItems* const items = items_of(run)) items->go_to({});
     run.frames[kRoot] = {};
     run.n_frames = 1;
     Places all{0, 0};
     add(run, all, static_cast<std::uint16_t>(run.form.header->start), kRoot);
     expand(run, all);
+    if (ListItems* const items = items_of(run)) items->keep();
     run.n_places = all.n;
     drop_frames(run, {});
     run.mask_made = false;
@@ -409,7 +429,10 @@ void start_run(ConstraintRun& run) noexcept {
 bool advance_bytes(ConstraintRun& run, std::string_view bytes) noexcept {
     Places now{0, run.n_places};
     std::uint32_t free = kMostPlaces;
+    ListItems* const items = items_of(run);
+    if (items) items->go_to(items->text);
     for (const char byte : bytes) {
+        if (items) items->read(items->now, static_cast<std::uint8_t>(byte));
         now = step(run, now, static_cast<std::uint8_t>(byte), free);
         if (now.n == 0) break;
         free = now.first == kMostPlaces ? 2 * kMostPlaces : kMostPlaces;
@@ -422,6 +445,7 @@ bool advance_bytes(ConstraintRun& run, std::string_view bytes) noexcept {
     }
     for (std::uint32_t i = 0; i < now.n; ++i) run.pool[i] = run.pool[now.first + i];
     run.n_places = now.n;
+    if (items) items->keep();
     drop_frames(run, {});
     run.mask_made = false;
     return true;
@@ -456,9 +480,11 @@ void make_mask(ConstraintRun& run, bool forcing) noexcept {
             run.pool[rest.first + rest.n++] = place;
         run.n_frames = n_frames;
     }
+    if (ListItems* const items = items_of(run)) items->go_to(items->text);
     if (rest.n) walk<false>(run, 0, static_cast<std::uint32_t>(form.nodes.size()), first_level(run, rest));
     run.n_frames = n_frames;
     if (!has(Part::known_sets)) return;
+    if (ListItems* const items = items_of(run)) items->go_to(items->text);
     allow_merged(run);
     run.n_frames = n_frames;
 }

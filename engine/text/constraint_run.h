@@ -5,6 +5,7 @@
 
 #include "engine/format/constraint_format.h"
 #include "engine/format/parts.h"
+#include "engine/text/list_items.h"
 #include "fovea/constraint.h"
 
 namespace fovea {
@@ -115,6 +116,7 @@ struct ConstraintRun {
     std::span<Level> levels;  // [max_token_bytes + 1]
     std::span<std::uint32_t> mask;
     KnownSets* sets = nullptr;   // null: the vocabulary is small
+    ListItems* items = nullptr;  // null: the form has no lists whose items differ
     std::uint32_t n_places = 0;  // of the text: the pool's first
     std::uint32_t n_frames = 1;  // of those places
     bool mask_made = false;
@@ -124,6 +126,10 @@ struct ConstraintRun {
 
 [[nodiscard]] inline KnownSets* sets_of(const ConstraintRun& run) noexcept {
     return has(Part::known_sets) ? run.sets : nullptr;
+}
+
+[[nodiscard]] inline ListItems* items_of(const ConstraintRun& run) noexcept {
+    return has(Part::known_sets) ? run.items : nullptr;
 }
 
 struct ConstraintAccess {

@@ -83,14 +83,28 @@ struct Kept {
         if (prompt[i] < s.vocab_size) continue;
         if (!has(Part::rows) || prompt[i] < kFirstRowKey || i >= kept_of(s, prompt, options.memory).n)
             return {Code::token_out_of_range, "token at most", s.vocab_size - std::uint64_t{1}, prompt[i]};
-        if (has(Part::speculation) && options.speculation.draft.workspace.valid())
-            return {Code::unsupported, "a draft of a text with rows", 0, 0};
     }
     return {};
 }
 
-/// What a draft has read of the first n_same tokens stays.
-void start_draft(GeneratorState& s, std::uint32_t n_same) noexcept {
+[[nodiscard]] Status check_speculation(const GeneratorState& s, std::span<const Token> text,
+                                       const Speculation& speculation) noexcept {
+    if (speculation.n_proposed > s.limits.max_proposed)
+        return {Code::bad_argument, "proposed tokens at most", s.limits.max_proposed, speculation.n_proposed};
+    if (!has(Part::speculation)) return {};
+    if (!(speculation.row_cost >= 0 && speculation.row_cost <= 100))  // NaN fails too
+        return {Code::bad_argument, "row_cost: expected 0 to 100", 0, 0};
+    if (has(Part::rows) && speculation.draft.workspace.valid())
+        for (const Token token : text)
+            if (token >= s.vocab_size) return {Code::unsupported, "a draft of a text with rows", 0, 0};
+    return check_draft(s, speculation);
+}
+
+/// What the same draft has read of the text's first n_same tokens stays.
+void set_speculation(GeneratorState& s, const Speculation& speculation, std::uint32_t n_same) noexcept {
+    if (!same_cache(speculation.draft.cache, s.speculation.draft.cache)) n_same = 0;
+    s.speculation = speculation;
+    s.economy.start(speculation, draft_cost(s, speculation.draft));
     DraftModel& draft = s.speculation.draft;
     if (!draft.workspace.valid() || !WorkspaceAccess::state(draft.workspace)->model.config().decoder.joins_rows)
         draft.vectors = {};
@@ -108,13 +122,7 @@ void start_draft(GeneratorState& s, std::uint32_t n_same) noexcept {
     if (Status status = check_tokens(s, prompt, options); !status.ok()) return status;
     if (!options.stop.empty() && !s.tokenizer.valid()) return {Code::section_missing, "tokenizer", 1, 0};
     if (Status status = StopText::check(options.stop, s.limits.max_stop_bytes); !status.ok()) return status;
-    const Speculation& speculation = options.speculation;
-    if (speculation.n_proposed > s.limits.max_proposed)
-        return {Code::bad_argument, "proposed tokens at most", s.limits.max_proposed, speculation.n_proposed};
-    if (!has(Part::speculation)) return {};
-    if (!(speculation.row_cost >= 0 && speculation.row_cost <= 100))  // NaN fails too
-        return {Code::bad_argument, "row_cost: expected 0 to 100", 0, 0};
-    return check_draft(s, speculation);
+    return check_speculation(s, prompt, options.speculation);
 }
 
 }  // namespace
@@ -181,8 +189,6 @@ Status start(Generator& generator, std::span<const Token> prompt, const Generate
     const auto n_prompt = static_cast<std::uint32_t>(prompt.size());
     if (has(Part::speculation)) forget_mark(s);
     const Kept kept = kept_of(s, prompt, options.memory);
-    const bool same_draft =
-        has(Part::speculation) && same_cache(options.speculation.draft.cache, s.speculation.draft.cache);
     (void)rewind(s.cache, kept.n);
     std::memmove(s.text, prompt.data(), prompt.size_bytes());
     s.n_text = n_prompt;
@@ -197,10 +203,8 @@ Status start(Generator& generator, std::span<const Token> prompt, const Generate
     s.sampler = sampler;
     if (has(Part::samplers)) s.mirostat_mu = 2 * settled(sampler.options.more).mirostat_tau;
     s.filter = options.filter;
-    s.speculation = options.speculation;
-    if (has(Part::speculation)) start_draft(s, same_draft ? kept.n_same : 0);
+    if (has(Part::speculation)) set_speculation(s, options.speculation, kept.n_same);
     if (has(Part::vectors)) s.memory = options.memory;
-    if (has(Part::speculation)) s.economy.start(options.speculation, draft_cost(s, options.speculation.draft));
     s.n_recent = options.n_recent;
     if (has(Part::penalties)) {
         s.n_counted = options.n_counted;
@@ -219,6 +223,15 @@ Status start(Generator& generator, std::span<const Token> prompt, const Generate
     s.finish = FinishReason::none;
     s.running = true;
     s.stepped = false;
+    return {};
+}
+
+Status speculate(Generator& generator, const Speculation& speculation) noexcept {
+    if (!generator.valid()) return not_made();
+    GeneratorState& s = *GeneratorAccess::state(generator);
+    if (!s.running || s.stepped) return {Code::bad_argument, "generator: no text that goes on, before its step", 0, 0};
+    if (Status status = check_speculation(s, s.tokens(), speculation); !status.ok()) return status;
+    if (has(Part::speculation)) set_speculation(s, speculation, s.n_text);
     return {};
 }
 

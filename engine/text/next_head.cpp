@@ -61,7 +61,7 @@ void place_vectors(GeneratorState& s) noexcept {
     const bool follows = kept.first <= s.n_cached && s.n_cached <= kept.first + kept.n;
     if (follows && s.n_cached - kept.first + n <= room) return;
     if (const UnreadVectors unread(s); follows && unread.n) {
-        if (unread.n + n > room && unread.n <= free_positions(s.speculation.draft.cache))
+        if (unread.n + n > room && s.speculation.n_proposed && unread.n <= free_positions(s.speculation.draft.cache))
             (void)read_vectors(s, unread, {});
         else if (unread.n + n <= room) {
             const std::span<float> rows = vectors_at(s, unread.first, unread.n);

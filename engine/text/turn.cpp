@@ -181,7 +181,8 @@ Status take(Generator& generator, Piece& piece) noexcept {
     if (!s.stepped || s.cache.kv_len() != n_computed)
         return {Code::bad_argument, "positions in the generator's cache, the step's too", n_computed, s.cache.kv_len()};
     const std::uint32_t n_before = s.n_text;
-    if (has(Part::speculation) && n_before > s.figures.n_prompt) s.economy.end_pass(s.n_proposed);
+    if (has(Part::speculation) && s.speculation.n_proposed && n_before > s.figures.n_prompt)
+        s.economy.end_pass(s.n_proposed);
     if (s.n_left == 0) s.finish = s.ends_by_length ? FinishReason::length : FinishReason::context;
     // Bytes that were handed out make room.
     const std::uint32_t n_held = s.n_bytes - s.n_shown;

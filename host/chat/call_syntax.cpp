@@ -9,8 +9,6 @@
 namespace fovea {
 namespace {
 
-constexpr std::string_view kMembersCall = "call:";
-
 /// The member of the first of these names; null: it has none.
 const Json* member(const Json& object, std::initializer_list<const char*> names) {
     for (const char* name : names)

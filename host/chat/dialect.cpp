@@ -75,9 +75,18 @@ CallWords call_words(const Dialect& d, bool plain_names) {
     if (d.syntax == CallSyntax::named && plain_names)
         return {open + std::string(d.call_open) + std::string(d.name_open), std::string(d.name_close), "",
                 std::string(d.call_close) + std::string(d.close)};
-    return {open + std::string(d.lead) + "{\"" + std::string(d.name_key) + "\": \"",
+    return {open + std::string(d.lead) + "{" + std::string(d.first) + "\"" + std::string(d.name_key) + "\": \"",
             "\", \"" + std::string(d.arguments_key) + "\": ", d.lead.ends_with('[') ? "}]" : "}",
             has_mark && !d.close.empty() ? close : ""};
+}
+
+CallWords own_call_words(const Dialect& d) {
+    const std::string open = std::string(d.open) + std::string(d.lead);
+    const std::string end = (d.lead == "\n" ? "\n" : "") + std::string(d.close);
+    if (d.syntax == CallSyntax::tagged)
+        return {open + std::string(d.call_open), std::string(d.name_close), std::string(d.call_close), end};
+    if (d.syntax == CallSyntax::python) return {open, "(", d.lead.ends_with('[') ? ")]" : ")", end};
+    return {open + std::string(kMembersCall), "", "", end};
 }
 
 bool has_in_marks(const AnswerDialect& dialect, std::string_view text) {

@@ -36,10 +36,12 @@ struct Dialect {
     std::string_view key_open = {}, key_close = {};      ///< tagged: around an argument's name,
     std::string_view value_open = {}, value_close = {};  ///< and its value
     bool has_lines = false;                              ///< tagged: a value has a line end before it and behind it
-    std::string_view quote = {};                         ///< members: around a text
-    std::string_view beside = {};                        ///< another mark that stands beside a name
+    bool has_kinds = false;        ///< tagged: "true" before value_open for a text, "false" for JSON
+    std::string_view quote = {};   ///< members: around a text
+    std::string_view beside = {};  ///< another mark that stands beside a name
     // How a call is begun that the model did not begin itself (forced_call.h).
-    std::string_view lead = {};  ///< json: between `open` and the object; a list, if it ends with '['
+    std::string_view lead = {};   ///< between `open` and the call; a list, if it ends with '['
+    std::string_view first = {};  ///< json: what stands in the object before the name
     std::string_view name_key = "name", arguments_key = "arguments";  ///< json: its members
 };
 
@@ -62,7 +64,11 @@ struct CallWords {
 };
 /// Arguments are JSON in all of them. plain_names: names are letters, digits and "_-." alone; else they are texts of JSON.
 [[nodiscard]] CallWords call_words(const Dialect& dialect, bool plain_names);
+/// The same of dialects whose arguments are not JSON, as their templates write them; the name is plain.
+[[nodiscard]] CallWords own_call_words(const Dialect& dialect);
 
+/// Before a name, in the syntax of members.
+inline constexpr std::string_view kMembersCall = "call:";
 /// Marks of messages in channels: what begins a header, what ends it, and what ends a message.
 inline constexpr std::string_view kHeaderBegins[] = {"<|start|>", "<|channel|>"};
 inline constexpr std::string_view kHeaderEnd = "<|message|>";

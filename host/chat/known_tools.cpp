@@ -12,7 +12,8 @@ const Json* member(const Json* object, const char* name) {
     return found == object->end() ? nullptr : &*found;
 }
 
-/// Whether a schema takes texts and nothing else.
+}  // namespace
+
 bool is_of_text(const Json& schema) {
     if (const Json* type = member(&schema, "type")) return *type == "string";
     if (const Json* values = member(&schema, "enum"); values && values->is_array())
@@ -20,8 +21,6 @@ bool is_of_text(const Json& schema) {
     const Json* value = member(&schema, "const");
     return value && value->is_string();
 }
-
-}  // namespace
 
 KnownTools::KnownTools(const Json& tools) {
     if (!tools.is_array()) return;

@@ -9,6 +9,9 @@
 
 namespace fovea {
 
+/// Whether a schema takes texts and nothing else.
+[[nodiscard]] bool is_of_text(const Json& schema);
+
 /// Names of functions, and of their arguments that are texts. Copies share them.
 class KnownTools {
 public:

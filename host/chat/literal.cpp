@@ -12,9 +12,12 @@ namespace {
 
 constexpr int kMostLiteralDepth = 100;
 
-bool is_name_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.'; }
-
 }  // namespace
+
+bool is_name_byte(char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte >= 0x80 || std::isalnum(byte) || c == '_' || c == '-' || c == '.';
+}
 
 void Literals::skip_space() {
     while (!ends() && kMarkSpace.find(text_[at_]) != kMarkSpace.npos) ++at_;
@@ -54,7 +57,7 @@ std::string_view Literals::until(std::string_view mark) {
 std::string_view Literals::name() {
     skip_space();
     const std::size_t begin = at_;
-    while (!ends() && is_name_letter(text_[at_])) ++at_;
+    while (!ends() && is_name_byte(text_[at_])) ++at_;
     if (at_ == begin) throw Unread{ends()};
     return text_.substr(begin, at_ - begin);
 }
@@ -89,7 +92,7 @@ void Literals::write_members(std::string& json, int depth) {
         }
         skip_space();
         if (ends()) throw Unread{true};
-        if (is_name_letter(text_[at_]))
+        if (is_name_byte(text_[at_]))
             json += json_text(Json(std::string(name())));
         else
             write_text(json);

@@ -7,6 +7,9 @@
 
 namespace fovea {
 
+/// Whether a byte may stand in a name: ASCII letters and digits, '_', '-', '.', and every character beyond ASCII.
+[[nodiscard]] bool is_name_byte(char c);
+
 /// Where a text is not what was expected. `is_cut`: it ends too early.
 struct Unread {
     bool is_cut = false;
@@ -28,7 +31,6 @@ public:
     /// The text before `mark`, which stays; and the same with the mark taken.
     [[nodiscard]] std::string_view before(std::string_view mark);
     [[nodiscard]] std::string_view until(std::string_view mark);
-    /// Letters, digits, '_', '-' and '.'.
     [[nodiscard]] std::string_view name();
     [[nodiscard]] Json value();
 

@@ -96,10 +96,10 @@ private:
     }
 
     void add_call(NodeId body, const std::string& name, std::uint32_t min, std::uint32_t max, std::uint32_t from,
-                  std::uint32_t to) {
+                  std::uint32_t to, Item item = Item::none) {
         if (rules_.nullable(body)) min = 0;
         if (min == 0) link(from, to);
-        fragments_[from].calls.push_back({unit_of(body, name), std::max(min, 1u), max == kNoLimit ? 0 : max, to});
+        fragments_[from].calls.push_back({unit_of(body, name), std::max(min, 1u), max == kNoLimit ? 0 : max, to, item});
     }
 
     void add_repeat(const Node& node, std::uint32_t from, std::uint32_t to) {
@@ -194,8 +194,8 @@ private:
             case NodeKind::graph: return add_graph(grammar_.graphs[node.rule], from, to);
             case NodeKind::rule: {
                 const Rule& rule = grammar_.rules[node.rule];
-                if (rules_.inlined(node.rule)) return add(rule.body, from, to);
-                return add_call(rule.body, rule.name, 1, 1, from, to);
+                if (node.item == Item::none && rules_.inlined(node.rule)) return add(rule.body, from, to);
+                return add_call(rule.body, rule.name, 1, 1, from, to, node.item);
             }
         }
     }
@@ -278,13 +278,13 @@ private:
     }
 
     void add_calls(const std::vector<std::uint32_t>& set, State& state) {
-        std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> targets;
+        std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, Item>, std::vector<std::uint32_t>> targets;
         for (const std::uint32_t s : set)
             for (const Call& call : fragments_[s].calls)
-                targets[{call.callee, call.min, call.max}].push_back(call.target);
+                targets[{call.callee, call.min, call.max, call.item}].push_back(call.target);
         for (auto& [call, to] : targets) {
-            const auto [callee, min, max] = call;
-            state.calls.push_back({callee, min, max, state_of(std::move(to))});
+            const auto [callee, min, max, item] = call;
+            state.calls.push_back({callee, min, max, state_of(std::move(to)), item});
         }
     }
 

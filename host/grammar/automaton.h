@@ -17,6 +17,7 @@ struct Call {
     std::uint32_t callee = 0;  ///< unit; after trim its first state
     std::uint32_t min = 1, max = 1;
     std::uint32_t target = 0;  ///< state
+    Item item = Item::none;
 };
 
 struct ByteRange {
@@ -41,6 +42,7 @@ struct Unit {
     std::string name;
     NodeId body = 0;
     std::uint32_t start = 0;
+    bool is_item = false;  ///< all bytes of its texts count, for they tell items apart; known after trim
 };
 
 struct Automaton {

@@ -71,10 +71,14 @@ private:
         record.height = static_cast<std::uint8_t>(s.height);
         record.forced = forced;
         record.wide = masks.of_state[number];
-        for (std::size_t c = 0; c < s.calls.size(); ++c)
-            calls_.push_back({narrow(s.calls[c].callee, "states"), narrow(s.calls[c].target, "states"),
-                              narrow(s.calls[c].min, "repetitions"), narrow(s.calls[c].max, "repetitions"),
-                              masks.of_call[number][c]});
+        for (std::size_t c = 0; c < s.calls.size(); ++c) {
+            const Call& call = s.calls[c];
+            calls_.push_back({narrow(call.callee, "states"), narrow(call.target, "states"),
+                              narrow(call.min, "repetitions"), narrow(call.max, "repetitions"),
+                              call.item == Item::none    ? masks.of_call[number][c]
+                              : call.item == Item::first ? kFirstItem
+                                                         : kFurtherItem});
+        }
         if (s.ranges.size() > kMostRanges) {
             record.first = static_cast<std::uint32_t>(rows_.size() / 256);
             record.n_ranges = kRowOfBytes;
@@ -139,6 +143,11 @@ std::vector<std::byte> compile(const Grammar& grammar, const Tokenizer& tokenize
     const IndexView view = view_index(tokenizer, index);
     Automaton automaton = build_automaton(grammar, options.max_states);
     trim(automaton, view.bytes);
+    for (const State& s : automaton.states)
+        if (automaton.units[s.unit].is_item && (s.ranges.empty() || options.own_index))
+            throw GrammarError(options.own_index
+                                   ? "expected no uniqueItems of strings or objects in a form for a board, got it"
+                                   : "expected bytes of items that come once as tokens, got too few");
     ConstraintHeader header{};
     std::memcpy(header.magic, kConstraintMagic, sizeof kConstraintMagic);
     header.version = kConstraintVersion;

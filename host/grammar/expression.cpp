@@ -87,11 +87,15 @@ NodeId Grammar::shared(NodeId node, const char* name) {
 }
 RuleId Grammar::add_all(Grammar other) {
     const auto n_nodes = static_cast<NodeId>(nodes.size());
-    const auto n_rules = static_cast<RuleId>(rules.size());
+    const auto n_rules = static_cast<RuleId>(rules.size()), n_graphs = static_cast<RuleId>(graphs.size());
     for (Node& node : other.nodes) {
         for (NodeId& child : node.children) child += n_nodes;
-        node.rule += n_rules;
+        node.rule += node.kind == NodeKind::graph ? n_graphs : n_rules;
         nodes.push_back(std::move(node));
+    }
+    for (Graph& graph : other.graphs) {
+        for (GraphEdge& edge : graph.edges) edge.label += n_nodes;
+        graphs.push_back(std::move(graph));
     }
     for (Rule& rule : other.rules) {
         rule.body += n_nodes;
@@ -99,6 +103,6 @@ RuleId Grammar::add_all(Grammar other) {
     }
     return other.root + n_rules;
 }
-NodeId Grammar::rule(RuleId rule) { return add({.kind = NodeKind::rule, .rule = rule}); }
+NodeId Grammar::rule(RuleId rule, Item item) { return add({.kind = NodeKind::rule, .rule = rule, .item = item}); }
 
 }  // namespace fovea::grammar

@@ -31,10 +31,13 @@ enum class NodeKind : std::uint8_t {
     sequence,  ///< `children`, one after the other
     choice,    ///< one of `children`; of none: nothing fits
     repeat,    ///< children[0], `min` to `max` times
-    rule,      ///< what rule `rule` stands for
+    rule,      ///< what rule `rule` stands for; with `item`, what tells an item of a list from others
     list,  ///< the present ones of the other children, in their order, with the last child between any two; `text` has a ListItem of each
     graph,  ///< a way through graph `rule` from its first state to one that accepts; children are the labels of its edges
 };
+
+/// A rule whose text differs from those of a list's items before: all since the first one. The rule is never empty.
+enum class Item : std::uint8_t { none, first, further };
 
 enum ListItem : char { kOptional = '?', kRequired = '!', kAnyNumber = '*' };
 
@@ -45,6 +48,7 @@ struct Node {
     std::vector<NodeId> children = {};
     std::uint32_t min = 0, max = 0;
     RuleId rule = 0;
+    Item item = Item::none;
 };
 
 struct Rule {
@@ -76,7 +80,7 @@ struct Grammar {
     [[nodiscard]] NodeId choice(std::vector<NodeId> children);
     [[nodiscard]] NodeId repeat(NodeId child, std::uint32_t min, std::uint32_t max);
     [[nodiscard]] NodeId optional(NodeId child) { return repeat(child, 0, 1); }
-    [[nodiscard]] NodeId rule(RuleId rule);
+    [[nodiscard]] NodeId rule(RuleId rule, Item item = Item::none);
     [[nodiscard]] NodeId graph(Graph graph);
     [[nodiscard]] NodeId list(std::vector<NodeId> items, std::string kinds, NodeId separator);
     /// A node that several others will hold: it becomes a rule, unless it is as small as one. Else each holder would

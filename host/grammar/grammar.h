@@ -33,6 +33,9 @@ struct SchemaOptions {
 /// the point. Throws GrammarError, with a JSON pointer to the place, if it is no schema, has something that is not supported,
 /// or nothing can fit it.
 [[nodiscard]] Grammar read_json_schema(std::string_view json, const SchemaOptions& options = {});
+/// The texts that fit a schema of strings, as they are: without quotes, without escapes, and none with `mark` in it. Throws
+/// GrammarError, also where too many states would tell them apart.
+[[nodiscard]] Grammar read_text_schema(std::string_view json, std::string_view mark);
 /// A GBNF grammar as llama.cpp has it; its rule `root` is the answer. Throws GrammarError.
 [[nodiscard]] Grammar read_gbnf(std::string_view text);
 /// A regular expression that the whole answer matches. Throws GrammarError.

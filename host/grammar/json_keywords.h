@@ -15,6 +15,9 @@ struct Keyword {
     bool splits = false;  ///< into alternatives, which stay apart in schemas that hold at once
 };
 
+/// Item of a list whose items differ: what the schema reads tells it from the others. For this room alone.
+inline constexpr const char* kItem = "unique item";
+
 /// A schema that names no type has that of its first keyword here that has one.
 inline constexpr Keyword kKeywords[] = {
     {"properties", "object"},
@@ -61,6 +64,7 @@ inline constexpr Keyword kKeywords[] = {
     {"nullable"},
     {"then"},
     {"type"},
+    {kItem},
 };
 
 /// The keyword of this name, or null.

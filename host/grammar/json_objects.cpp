@@ -1,6 +1,7 @@
 // Schemas of objects.
 #include <algorithm>
 
+#include "host/grammar/json_keywords.h"
 #include "host/grammar/json_rewrite.h"
 #include "host/grammar/json_types.h"
 #include "host/grammar/json_values.h"
@@ -157,9 +158,27 @@ NodeId patterned(const SchemaScope& in, const Json& given, const std::string& pl
     return counted(in, given, place, {member(in, key, value)}, std::string(1, kAnyNumber));
 }
 
+/// An object that tells an item from others by a string that it must have.
+Json told_by_property(const SchemaScope& in, Json given, const std::string& place) {
+    const Json item = {{kItem, given[kItem]}};
+    given.erase(kItem);
+    const Json required = given.value("required", Json::array());
+    for (const char* may_have : {"minLength", "pattern"})  // rather one without a pattern
+        for (const Json& name : required) {
+            const Json* property = name.is_string() ? property_of(given, name) : nullptr;
+            const Json value = property ? in.references.expanded(*property, place) : Json();
+            if (!value.is_object() || value.value("type", Json()) != "string") continue;
+            if (has_meaning(without(value, {"type", "minLength", may_have}))) continue;
+            given["properties"][name.get<std::string>()] = merge_schemas(value, item, place);
+            return given;
+        }
+    return given;
+}
+
 }  // namespace
 
 NodeId object_schema(const SchemaScope& in, const Json& given, const std::string& place, std::uint32_t depth) {
+    if (given.contains(kItem)) return object_schema(in, told_by_property(in, given, place), place, depth);
     const Json properties = given.value("properties", Json::object());
     const Json required = given.value("required", Json::array());
     if (!properties.is_object()) refuse_value(place + "/properties", "an object", properties);

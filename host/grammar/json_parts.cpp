@@ -4,7 +4,6 @@
 #include <bit>
 #include <cmath>
 #include <cstdio>
-#include <map>
 
 #include "engine/format/utf8.h"
 #include "host/grammar/json_merge.h"
@@ -347,6 +346,14 @@ NodeId JsonParts::texts(const Language& language, const SizeBounds& bounds, cons
     count_work(language, place);
     const auto exact = of_lengths(language, bounds, place);
     return quoted((exact ? *exact : shorter(language, bounds, place)).write(grammar_, write_set_));
+}
+
+NodeId JsonParts::item(const Language& texts, Item item, const std::string& name, const std::string& place) {
+    count_work(texts, place);
+    if (!texts.is_endless()) refuse(place, "strings that may go on without end as items that come once", "others");
+    const auto [known, is_new] = items_.try_emplace(name, 0);
+    if (is_new) known->second = grammar_.add_rule("item", texts.write(grammar_, write_set_));
+    return quoted(grammar_.rule(known->second, item));
 }
 
 NodeId JsonParts::other_key(const std::vector<std::string>& names) {

@@ -1,6 +1,7 @@
 // The parts that JSON texts are made of, as expressions.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,8 @@ public:
     [[nodiscard]] NodeId pattern(const std::string& pattern, const SizeBounds& bounds, const std::string& place);
     /// Texts of a language, as strings; with bounds as pattern does.
     [[nodiscard]] NodeId texts(const Language& language, const SizeBounds& bounds, const std::string& place);
+    /// A text as a string that tells an item from those before it; one rule for all of a name. Throws if others could leave it none.
+    [[nodiscard]] NodeId item(const Language& texts, Item item, const std::string& name, const std::string& place);
     /// Counts the work that a language was; throws if all together were too much.
     void count_work(const Language& language, const std::string& place);
     void count_work(std::size_t n_states, const std::string& place);
@@ -67,6 +70,7 @@ private:
     NodeId character_ = 0;  // of a string
     const WriteSet write_set_ = [this](const CodeSet& set) { return write_set(set); };
     std::vector<std::pair<std::string, RuleId>> patterns_;
+    std::map<std::string, RuleId> items_;
     std::size_t work_ = 0;  // of languages
 };
 

@@ -26,6 +26,7 @@ public:
         try {
             const NodeId body = schema(root_, "schema", 0);
             grammar_.rules[rule].body = body;
+            check_lists(grammar_, lists_);
         } catch (const Refusal& refusal) {
             throw GrammarError(references_.place_of(refusal.place) + refusal.words);
         }
@@ -224,7 +225,8 @@ private:
     Grammar grammar_;
     References references_;
     JsonParts parts_;
-    const SchemaScope scope_{parts_, references_,
+    ItemLists lists_;
+    const SchemaScope scope_{parts_, references_, lists_,
                              [this](const Json& given, const std::string& place, std::uint32_t depth) {
                                  return schema(given, place, depth);
                              }};
@@ -250,6 +252,17 @@ Grammar read_json_schema(std::string_view json, const SchemaOptions& options) {
         refuse("schema", "keywords whose values are of their types",
                "one whose " + std::string(words.substr(std::min(words.find("] ") + 2, words.size()))));
     }
+}
+
+Grammar read_text_schema(std::string_view json, std::string_view mark) {
+    Grammar grammar;
+    JsonParts parts(grammar, true);
+    const NodeId any = grammar.repeat(grammar.set(complement({})), 0, kNoLimit);
+    const Language marked = Language::of(grammar, grammar.sequence({any, grammar.bytes(mark), any}));
+    const Language texts = language_of_names(parts, read_json(json), "schema") - marked;
+    const WriteSet as_it_is = [&](const CodeSet& set) { return grammar.set(set); };
+    grammar.root = grammar.add_rule("text", texts.minimal().write(grammar, as_it_is));
+    return grammar;
 }
 
 }  // namespace fovea::grammar

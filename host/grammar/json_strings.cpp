@@ -1,6 +1,7 @@
 // Schemas of strings, and of the names of properties.
 #include <set>
 
+#include "host/grammar/json_keywords.h"
 #include "host/grammar/json_rewrite.h"
 #include "host/grammar/json_types.h"
 
@@ -86,14 +87,24 @@ NodeId string_schema(JsonParts& parts, const Json& given, const std::string& pla
     const char* format = nullptr;
     if (given.contains("format") && !given.contains("pattern"))  // beside a pattern it is an annotation
         format = pattern_of_format(given["format"], place + "/format");
+    const auto language = [&] {
+        Json all = Json::object();  // other keywords say nothing of strings
+        for (const char* key : {"pattern", "format", "enum", "const", "not"})
+            if (given.contains(key)) all[key] = given[key];
+        return language_of_names(parts, all, place);
+    };
+    if (given.contains(kItem)) {
+        if (b.max != kNoLimit)
+            refuse(place + "/maxLength", "no maxLength of items that come once", "it: not supported");
+        const Language texts =
+            at_place(place, [&] { return language() & Language::of_lengths(std::max(b.min, 1u), kNoLimit); });
+        return parts.item(texts, given[kItem].get<Item>(), json_text(without(given, {kItem})), place);
+    }
     if (given.contains("not")) {
         const Json& no = given["not"];
         const bool lists = no.size() == 1 && no.contains("enum") && no["enum"].is_array();
         if (lists && !has_meaning(without(given, {"type", "not"}))) return other_string(parts, given);
-        Json all = Json::object();  // other keywords say nothing of strings
-        for (const char* key : {"pattern", "format", "enum", "const", "not"})
-            if (given.contains(key)) all[key] = given[key];
-        return parts.texts(language_of_names(parts, all, place), b, place);
+        return parts.texts(language(), b, place);
     }
     if (given.contains("pattern"))
         return parts.pattern(pattern_of(given["pattern"], place + "/pattern"), b, place + "/pattern");

@@ -8,10 +8,17 @@
 
 namespace fovea::grammar {
 
+/// Lists of which no item comes twice: what their items are, each with its array's place.
+struct ItemLists {
+    std::vector<std::pair<NodeId, std::string>> items;
+    bool inside = false;  ///< of an item that is being read
+};
+
 /// What objects and arrays are made of: the parts of JSON, and the schemas within a schema.
 struct SchemaScope {
     JsonParts& parts;
     References& references;
+    ItemLists& lists;  ///< for check_lists once all rules are made
     /// The expression of a schema at `place`, `depth` schemas deep.
     std::function<NodeId(const Json& given, const std::string& place, std::uint32_t depth)> schema;
 };
@@ -25,6 +32,8 @@ struct SchemaScope {
 [[nodiscard]] NodeId name_schema(JsonParts& parts, const Json& names, const std::string& place);
 [[nodiscard]] NodeId object_schema(const SchemaScope& in, const Json& given, const std::string& place,
                                    std::uint32_t depth);
+/// Refuses lists whose items do not all differ in one string each, which no others of the kind surround.
+void check_lists(const Grammar& grammar, const ItemLists& lists);
 [[nodiscard]] NodeId array_schema(const SchemaScope& in, const Json& given, const std::string& place,
                                   std::uint32_t depth);
 

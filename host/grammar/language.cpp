@@ -323,6 +323,11 @@ Language Language::minimal() const {
     return out;
 }
 
+bool Language::is_endless() const {
+    // Where texts come to an end, some state leads nowhere.
+    return !empty() && std::none_of(states_.begin(), states_.end(), [](const State& s) { return s.edges.empty(); });
+}
+
 bool Language::has(std::string_view text) const {
     if (empty()) return false;
     std::uint32_t at = 0;

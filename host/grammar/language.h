@@ -32,6 +32,8 @@ public:
     /// With as few states as there are (Moore 1956).
     [[nodiscard]] Language minimal() const;
     [[nodiscard]] bool empty() const { return states_.empty(); }
+    /// Whether every text's beginning is that of texts without number, so that another one is always left.
+    [[nodiscard]] bool is_endless() const;
     [[nodiscard]] bool has(std::string_view text) const;
     /// What it costs to write it, in states of bytes, roughly.
     [[nodiscard]] std::size_t cost() const;

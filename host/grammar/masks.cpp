@@ -130,7 +130,8 @@ private:
 
     /// Whether a walk goes far from here, whatever is known.
     [[nodiscard]] bool is_far(std::uint32_t state, std::uint32_t wide) const {
-        if (a_.states[state].ranges.empty() || is_narrow(state)) return false;
+        if (a_.states[state].ranges.empty() || is_narrow(state) || a_.units[a_.states[state].unit].is_item)
+            return false;
         return wide == kNoPlace ? !is_few_[state] : n_beside(masks_.wide[wide]) > kMostBeside;
     }
     /// Nodes below those where a token may leave the rule.

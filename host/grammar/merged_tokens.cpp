@@ -74,6 +74,9 @@ private:
 
     void find_classes(StateSet& set) {
         bool starts[257] = {true};
+        const bool is_item = std::any_of(set.states.begin(), set.states.end(),
+                                         [&](std::uint32_t s) { return a_.units[a_.states[s].unit].is_item; });
+        if (is_item) std::fill(std::begin(starts), std::end(starts), true);
         for (const std::uint32_t s : set.states)
             for (const ByteRange& range : a_.states[s].ranges) starts[range.low] = starts[range.high + 1u] = true;
         std::map<std::vector<std::uint32_t>, std::uint8_t> classes{
@@ -86,6 +89,8 @@ private:
                 for (const std::uint32_t s : set.states)
                     targets.push_back(a_.states[s].next(static_cast<std::uint8_t>(byte)));
                 work_ += targets.size() + 1;
+                const auto leads = [](std::uint32_t target) { return target != kNoTarget; };
+                if (is_item && std::any_of(targets.begin(), targets.end(), leads)) targets.push_back(byte);
                 const auto [place, is_new] =
                     classes.try_emplace(std::move(targets), static_cast<std::uint8_t>(classes.size()));
                 if (is_new) set.bytes.push_back(static_cast<std::uint8_t>(byte));

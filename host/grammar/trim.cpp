@@ -90,7 +90,8 @@ void keep_reached(Automaton& a) {
         out.push_back(range.low << 8 | range.high);
         out.push_back(range.target);
     }
-    for (const Call& call : s.calls) out.insert(out.end(), {call.callee, call.min, call.max, call.target});
+    for (const Call& call : s.calls)
+        out.insert(out.end(), {call.callee, call.min, call.max, call.target, static_cast<std::uint32_t>(call.item)});
     return out;
 }
 
@@ -169,7 +170,11 @@ void check_left_recursion(const Automaton& a) {
 void trim(Automaton& a, const ByteSet& available) {
     for (State& s : a.states) {
         keep_bytes(s, available);
-        for (Call& call : s.calls) call.callee = a.units[call.callee].start;
+        for (Call& call : s.calls) {
+            Unit& callee = a.units[call.callee];
+            callee.is_item = callee.is_item || call.item != Item::none;
+            call.callee = callee.start;
+        }
     }
     a.start = a.units[0].start;
     find_heights(a);

@@ -17,7 +17,9 @@ namespace fovea::host {
 [[nodiscard]] const RankSplit* compare_ranks(const Ranks& ranks, const Opened& opened, const RankShares& asked,
                                              const char* isa, std::uint32_t n_threads);
 
-/// A session that has no part in the ranks. Throws host::Error.
+/// A session that has no part in the ranks, and the two halves of it: memory, and what is made in it. Throws host::Error.
 [[nodiscard]] Runtime<Session> start_alone(const Opened& opened, const Limits& limits, const SessionOptions& options);
+[[nodiscard]] Plan plan_alone(const Opened& opened, const Limits& limits);
+void make_alone(const Opened& opened, const SessionOptions& options, Runtime<Session>& session);
 
 }  // namespace fovea::host

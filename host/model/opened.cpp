@@ -117,6 +117,9 @@ void Opened::check_same_tokens(const Opened& other) const {
     if (want != had)
         throw Error(other.name + ": vocabulary: expected " + name + "'s " + with_separators(want) + " tokens, got " +
                     with_separators(had));
+    if (const Stack& head = other.config().decoder; head.joins_rows && head.d_model != config().decoder.d_model)
+        throw Error(other.name + ": next-token head: expected one of " + name + "'s width, " +
+                    with_separators(config().decoder.d_model) + ", got " + with_separators(head.d_model));
     if (!tokenizer.valid() || !other.tokenizer.valid()) return;
     for (Token id = 0; id < want; ++id)
         if (token_bytes(tokenizer, id) != token_bytes(other.tokenizer, id))

@@ -74,10 +74,21 @@ Runtime<Session> start_session(const Opened& opened, Limits limits, const Sessio
 
 Runtime<Session> start_alone(const Opened& opened, const Limits& limits, const SessionOptions& options) {
     Runtime<Session> running;
-    require(make_plan(opened.config(), limits, running.plan), opened.name);
+    running.plan = plan_alone(opened, limits);
     running.arena = take_arena(opened, running.plan.arena_bytes);
-    require(make_session(opened.model, limits, running.arena, *running, with_executor(options)), opened.name);
+    make_alone(opened, options, running);
     return running;
+}
+
+Plan plan_alone(const Opened& opened, const Limits& limits) {
+    Plan plan;
+    require(make_plan(opened.config(), limits, plan), opened.name);
+    return plan;
+}
+
+void make_alone(const Opened& opened, const SessionOptions& options, Runtime<Session>& session) {
+    require(make_session(opened.model, session.plan.limits, session.arena, *session, with_executor(options)),
+            opened.name);
 }
 
 Runtime<Workspace> plan_workspace(const Opened& opened, Limits limits, Pages pages) {

@@ -1,15 +1,11 @@
 #include "host/text/forced_call.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "host/text/call_form.h"
 
 namespace fovea {
 namespace {
-
-bool is_plain(std::string_view name) {
-    return std::all_of(name.begin(), name.end(),
-                       [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-' || c == '.'; });
-}
 
 /// Whether a function has no parameters: its schema names none, and allows none by another word.
 bool names_nothing(const Json& parameters) {
@@ -31,16 +27,20 @@ Json parameters_of(const Json& function) {
 
 }  // namespace
 
-ForcedCall::ForcedCall(const Dialect& dialect, const Json& tools, std::string_view name, bool in_prompt) {
+ForcedCall::ForcedCall(const Dialect& dialect, const Json& tools, std::string_view name, bool in_prompt)
+    : dialect_(&dialect) {
     bool plain = true;
     for (const Json& tool : tools) {
         const std::string& own = tool.at("function").at("name").get_ref<const std::string&>();
         if (!name.empty() && own != name) continue;
         functions_.push_back(tool["function"]);
-        plain = plain && is_plain(own);
+        plain = plain && is_plain_name(own);
     }
     if (functions_.empty()) throw grammar::GrammarError("expected a tool of the name, got none");
-    CallWords words = call_words(dialect, plain);
+    is_own_ = plain && std::all_of(functions_.begin(), functions_.end(), [&](const Json& function) {
+                  return has_own_form(dialect, parameters_of(function));
+              });
+    CallWords words = is_own_ ? own_call_words(dialect) : call_words(dialect, plain);
     const auto spelled = [&](const Json& function) {  // as a member of JSON has it, quotes left out
         const std::string text = json_text(function["name"]);
         return plain ? function["name"].get<std::string>() : text.substr(1, text.size() - 2);
@@ -64,10 +64,12 @@ grammar::Grammar ForcedCall::form(const grammar::SchemaOptions& options) const {
     grammar::Grammar all;
     std::vector<grammar::NodeId> calls;
     for (const Json& function : functions_) {
-        const grammar::RuleId arguments =
-            all.add_all(grammar::read_json_schema(json_text(parameters_of(function)), options));
-        calls.push_back(all.sequence({all.bytes(before_ + function["name"].get<std::string>() + between_),
-                                      all.rule(arguments), all.bytes(after_)}));
+        const Json parameters = parameters_of(function);
+        const grammar::NodeId arguments =
+            is_own_ ? add_own_form(all, *dialect_, parameters, options)
+                    : all.rule(all.add_all(grammar::read_json_schema(json_text(parameters), options)));
+        calls.push_back(all.sequence(
+            {all.bytes(before_ + function["name"].get<std::string>() + between_), arguments, all.bytes(after_)}));
     }
     all.root = all.add_rule("root", all.choice(std::move(calls)));
     return all;

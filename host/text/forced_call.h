@@ -10,7 +10,8 @@
 
 namespace fovea {
 
-/// Calls of tools by name: one of them, or any. Arguments are JSON in every dialect, which its reader takes.
+/// Calls of tools by name: one of them, or any. Arguments are in the dialect's own syntax if all tools' can be (has_own_form), else
+/// JSON, which every reader takes.
 class ForcedCall {
 public:
     /// tools: an array of OpenAI's. name: of the only one that may be called; empty: any of them.
@@ -24,6 +25,8 @@ public:
     [[nodiscard]] grammar::Grammar form(const grammar::SchemaOptions& options = {}) const;
 
 private:
+    const Dialect* dialect_;
+    bool is_own_ = false;  // the syntax
     Json functions_ = Json::array();
     TaintedText begun_;
     std::string before_, between_, after_;  // the form's words before a name, behind it, and at the end

@@ -6,14 +6,12 @@
 #include "host/base/clock.h"
 #include "host/base/error.h"
 #include "host/model/compared_ranks.h"
+#include "host/model/draft_vectors.h"
 #include "host/text/session_file.h"
 #include "host/text/turn_state.h"
 
 namespace fovea::host {
 namespace {
-
-/// Rows that a next-token head reads of a prompt at most.
-constexpr std::size_t kVectorRows = 512;
 
 /// Page faults of this process so far, of all its threads.
 std::uint64_t page_faults() {
@@ -39,9 +37,7 @@ void Generation::propose_by(const Opened& draft, const Limits& limits, const Ses
     draft.need_logits();
     opened_.check_same_tokens(draft);
     draft_ = start_alone(draft, limits, how);  // of ranks the first alone guesses
-    const std::size_t least = generator_.plan.limits.max_proposed + std::size_t{2},
-                      n_rows = std::max(least, std::min<std::size_t>(draft_->max_kv_len(), kVectorRows));
-    vectors_.assign(draft.config().decoder.joins_rows ? n_rows * draft.config().decoder.d_model : 0, 0.0f);
+    vectors_.assign(n_draft_vectors(draft, draft_->max_kv_len(), generator_.plan.limits.max_proposed), 0.0f);
 }
 
 void Generation::resume(const SavedText& saved, const std::string& path) {

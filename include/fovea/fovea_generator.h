@@ -74,11 +74,15 @@ typedef struct {
     uint32_t n_proposed;   ///< tokens a pass, at most limits.max_proposed [none]
     uint32_t always;       ///< not 0: also if it does not pay
     float row_cost;        ///< what a proposal costs, as a share of a pass of one row; a first guess with a clock [0.2]
-    /// The workspace of a smaller model with the same vocabulary, which makes proposals; used by the same thread. NULL:
-    /// the tokens that followed an earlier occurrence of the text's end are proposed.
+    /// The workspace of a smaller model with the same vocabulary, or of the model's next-token head, which makes proposals; used by
+    /// the same thread. NULL: the tokens that followed an earlier occurrence of the text's end are proposed.
     fovea_workspace* draft;
     fovea_cache draft_cache;  ///< of the draft's model; the generator's own while a text goes on
     uint64_t (*clock)(void);  ///< ticks of any constant length: costs are measured by it [NULL]
+    /// Of a draft that is the model's next-token head: room for the model's vectors, d_model for each of n_proposed + 2 tokens at
+    /// least. The head reads as many of a prompt's last tokens. [NULL]
+    float* draft_vectors;
+    size_t n_draft_vectors;
 } fovea_speculation;
 
 /// How a text is made; zeros choose what is in brackets.

@@ -128,7 +128,12 @@ void fovea_host_end(fovea_host_session* session);
 /// Other scales, one for each of the model's adapters, for the texts that follow; 0: without it. What the session held
 /// is forgotten.
 int fovea_host_scale_adapters(fovea_host_session* session, const float* scales);
-/// The session's generator, for fovea_generator_figures, _tokens and _finish of the last text.
+/// From here on `draft` proposes tokens: a smaller model with the same tokens, or the model's next-token head (`fovea convert --mtp`).
+/// Texts and logits are those without it, in every bit. Takes memory for both; what the session holds stays. The draft must outlive
+/// the session. n_proposed: tokens of a pass at most, unless a text's options->speculation says another number [8].
+int fovea_host_propose_by(fovea_host_session* session, const fovea_host_model* draft, uint32_t n_proposed);
+/// The session's generator, for fovea_generator_figures, _tokens and _finish of the last text. Another one after
+/// fovea_host_propose_by.
 const fovea_generator* fovea_host_generator(const fovea_host_session* session);
 
 /// Called with each new piece of text. Anything but 0 ends the text there.

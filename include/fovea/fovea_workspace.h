@@ -159,6 +159,8 @@ typedef struct {
     size_t n_positions;
     const fovea_span* spans;  ///< [n_spans] ascending, apart
     size_t n_spans;
+    float* vectors;  ///< [n_vectors], d_model for each of the last tokens: what a next-token head reads of them
+    size_t n_vectors;
 } fovea_step;
 
 /// Appends each step's tokens to its cache and computes its logits, all steps in one pass: the weights are read once. A

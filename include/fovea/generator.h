@@ -175,6 +175,12 @@ private:
 [[nodiscard]] Status start(Generator& generator, std::span<const Token> prompt,
                            const GenerateOptions& options) noexcept;
 
+/// Has the text's tokens proposed so from its coming step on. What the same draft has read of the text stays; with n_proposed 0 it
+/// does not run.
+/// Errors, nothing changed: bad_argument (not made, no text that goes on, a step that waits for take), those that start has for
+/// its speculation.
+[[nodiscard]] Status speculate(Generator& generator, const Speculation& speculation) noexcept;
+
 /// The step to compute next: the prompt, or the last token and proposals. The same until take. A draft model runs here.
 /// Errors, nothing changed: bad_argument (not made, no text, one that has ended), cancelled (by the draft's flag).
 [[nodiscard]] Status next_step(Generator& generator, Step& step) noexcept;

@@ -77,6 +77,10 @@ Json ContinuationAnswer::timings(const Written& written) const {
     };
     add("prompt", written.last.n_prompt - written.last.n_shared, first - options_.arrived);
     add("predicted", written.last.n_new, now - first);
+    if (written.last.n_proposed) {
+        json["draft_n"] = written.last.n_proposed;
+        json["draft_n_accepted"] = written.last.n_accepted;
+    }
     return json;
 }
 

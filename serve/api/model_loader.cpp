@@ -59,6 +59,8 @@ ModelLoader::ModelLoader(std::vector<OfferedModel> offered, std::uint64_t budget
     for (ModelSlot& slot : service.slots) {
         const ModelEntry& entry = *slot.entry;
         slot.n_bytes = file_bytes(entry.served) + entry.memory_bytes + entry.prompts.memory_bytes();
+        if (const auto draft = options.drafts.find(entry.served.name); draft != options.drafts.end())
+            slot.n_bytes += file_bytes(*draft->second);
         n_taken_ += slot.n_bytes;
     }
     if (!offered_.empty() && n_taken_ > budget)

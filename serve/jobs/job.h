@@ -61,6 +61,7 @@ struct Event {
     Failure failure{};
     // Known once the choice has ended.
     std::uint32_t n_prompt = 0, n_shared = 0, n_new = 0;  ///< tokens; n_shared of the prompt were there already
+    std::uint32_t n_proposed = 0, n_accepted = 0;         ///< of n_new by a draft: tokens, and those that were right
     std::uint64_t logits_hash = 0;
     std::string stop{};      ///< the stop text that ended it
     std::string language{};  ///< of a recording,

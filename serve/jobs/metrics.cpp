@@ -46,6 +46,8 @@ constexpr Row<ModelMetrics> kRows[] = {
     {"shared_prompt_tokens_total", "counter", "Tokens of prompts that were computed before.",
      &ModelMetrics::n_shared_tokens},
     {"generated_tokens_total", "counter", "Tokens generated.", &ModelMetrics::n_new_tokens},
+    {"proposed_tokens_total", "counter", "Tokens that a draft proposed.", &ModelMetrics::n_proposed},
+    {"accepted_tokens_total", "counter", "Tokens that a draft proposed rightly.", &ModelMetrics::n_accepted},
     {"passes_total", "counter", "Forward passes.", &ModelMetrics::n_passes},
     {"rows_total", "counter", "Tokens computed in all passes.", &ModelMetrics::n_rows},
     {"rests_total", "counter", "Answers whose pages went to others, to be computed again.", &ModelMetrics::n_rests},

@@ -30,6 +30,7 @@ private:
 struct ModelMetrics {
     Counter n_prompt_tokens = 0, n_shared_tokens = 0, n_new_tokens = 0;
     Counter n_passes = 0, n_rows = 0, n_rests = 0, n_pauses = 0;
+    Counter n_proposed = 0, n_accepted = 0;                   // tokens of a draft
     Counter n_waiting = 0, n_running = 0;                     // gauges
     Counter n_pages = 0, n_free_pages = 0, n_kept_pages = 0;  // gauges; kept: prefixes that nobody uses now
     Histogram first_token, request;                           ///< seconds from a request's arrival

@@ -27,7 +27,7 @@ bool Preparer::submit(const JobPtr& job) {
 
 void Preparer::run() {
 #if defined(__linux__)
-    (void)!::nice(5);  // this thread alone: others' tokens come first where processors are few
+    (void)!::nice(10);  // this thread alone: others' tokens come first where processors are few
 #endif
     while (!stops_) {
         const auto now = Clock::now();

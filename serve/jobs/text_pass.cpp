@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "fovea/host/generation.h"
 #include "host/base/hash.h"
 #include "host/text/turn_state.h"
 #include "serve/jobs/text_worker.h"
@@ -12,6 +13,8 @@ namespace fovea::serve {
 namespace {
 
 constexpr std::uint32_t kWorthWaiting = 32;  // a choice waits while another computes more than this many shared tokens
+// Seconds in which a pass chooses tokens, unless computing takes longer. A form of many ways takes up to 5 ms for one.
+constexpr double kChoosing = 0.003, kQuickChoice = 0.0005;
 
 /// The chosen token of one row of logits with its chance, and the n likeliest ones with theirs.
 ChosenToken chances(const Tokenizer& tokenizer, std::span<const float> logits, Token chosen,
@@ -47,7 +50,9 @@ bool TextWorker::turn() {
         set_gauges();
         return computed;
     }
+    const auto begun = Clock::now();
     const Status status = compute();
+    computing_ = seconds_since(begun);
     for (Choice* choice : stepping_) {
         const JobPtr job = choice->job;
         if (!job) continue;  // it ended with another choice of its job
@@ -143,9 +148,13 @@ void TextWorker::plan_pass() {
     stepping_.clear();
     std::uint32_t n_tokens = 0;
     const std::vector<Choice*> filling = that_fill();
-    for (Choice& c : choices_) {
+    double choosing = std::max(kChoosing, computing_);
+    for (std::size_t i = 0; i < choices_.size(); ++i) {
+        Choice& c = choices_[(metrics_.n_passes + i) % choices_.size()];  // each is the first by turns
         c.n_rows = 0;
         if (!c.goes_on() || !c.writes || c.cache.kv_len() < c.history().size() || c.job->is_slow()) continue;
+        if (c.choosing > kQuickChoice && choosing <= 0) continue;
+        choosing -= c.choosing;
         add_generator_step(c);
         n_tokens += c.n_rows;
     }
@@ -228,10 +237,12 @@ Status TextWorker::start_generator(Choice& c) {
     options.filter = c.constraint.filter;
     status = start(c.generator, prompt, options);
     c.writes = status.ok();
+    c.n_cached = c.cache.kv_len();
     return status;
 }
 
 void TextWorker::add_generator_step(Choice& c) {
+    draft_.propose_for(c, n_active() == 1);
     Step step;
     if (const Status status = next_step(c.generator, step); !status.ok())
         return fail(c.job, {500, StatusLine(status).c_str()});
@@ -300,14 +311,18 @@ void TextWorker::take_pages(Choice& choice) {
     (void)rewind(choice.cache, 0);
     choice.resting = true;
     ++metrics_.n_rests;
-    if (choice.writes && choice.generator.figures().n_tokens == 0) choice.writes = false;  // it starts again
+    if (!choice.writes || choice.generator.figures().n_tokens) return;
+    choice.writes = false;  // it starts again
+    draft_.leave(choice);
 }
 
 /// What the pass adds to a text.
 void TextWorker::hand_out(Choice& c) {
     Piece piece;
+    const auto begun = Clock::now();
     if (const Status status = take(c.generator, piece); !status.ok())
         return fail(c.job, {500, StatusLine(status).c_str()});
+    c.choosing = seconds_since(begun);
     Job& job = *c.job;
     Event event{.choice = c.index, .text = std::string(piece.text), .finish = piece.finish};
     const std::size_t vocab_size = served_.model.config().decoder.vocab_size;
@@ -318,10 +333,18 @@ void TextWorker::hand_out(Choice& c) {
         event.tokens.push_back(end_chances(c, piece.tokens.size()));
     if (job.hash_logits) c.logits_hash = hash_bits(piece.logits, c.logits_hash);
     event.ended = event.finish != FinishReason::none;
+    // What refused proposals took back with a state is computed with the generator's next step, unless it is much.
+    const auto n_text = static_cast<std::uint32_t>(c.generator.tokens().size()), n_cached = c.cache.kv_len();
+    c.n_cached = n_text > n_cached + host::kForced + 1 ? n_text - 1 : n_cached;
     const GenerateFigures figures = c.generator.figures();
+    metrics_.n_proposed += figures.n_proposed - c.counted.n_proposed;
+    metrics_.n_accepted += figures.n_accepted - c.counted.n_accepted;
+    c.counted = figures;
     event.n_prompt = c.job->rules ? static_cast<std::uint32_t>(c.source().size()) : figures.n_prompt;
     event.n_shared = c.n_shared;
     event.n_new = figures.n_tokens;
+    event.n_proposed = figures.n_proposed;
+    event.n_accepted = figures.n_accepted;
     event.logits_hash = c.logits_hash;
     event.stop = piece.stop_text;
     if (job.shows_stop) event.text += event.stop;

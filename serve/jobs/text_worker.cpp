@@ -35,6 +35,7 @@ TextWorker::TextWorker(const host::Opened& served, const WorkerOptions& options,
       metrics_(metrics),
       context_(checked_context(served.name, served.model, options.context, kDefaultContext)),
       memories_(served, options, context_),
+      draft_(served, options, context_),
       n_kept_(memories_.max_source() ? 0 : options.n_sequences * kKeptPerSequence),
       kept_(0, context_),
       choices_(std::size_t{options.n_sequences} * (memories_.max_source() ? 1 : kPlacesPerSequence)) {
@@ -66,6 +67,7 @@ TextWorker::TextWorker(const host::Opened& served, const WorkerOptions& options,
 void TextWorker::take_memory() {
     workspace_ = plan_workspace(served_, workspace_.plan.limits, Pages::at_once);
     memories_.take_memory(served_);
+    draft_.take_memory();
     pool_ = start_pool(served_, pool_.plan.limits, Pages::at_once);
     kept_ = KeptPrefixes(n_kept_, context_);
     generator_arena_ = take_arena(served_, all_generator_bytes(), Pages::at_once);
@@ -77,11 +79,14 @@ void TextWorker::take_memory() {
     set_gauges();
 }
 
-void TextWorker::begin() { make_workspace(served_, {.isa = options_.isa}, workspace_); }
+void TextWorker::begin() {
+    make_workspace(served_, {.isa = options_.isa}, workspace_);
+    draft_.begin(options_.isa);
+}
 
 std::uint64_t TextWorker::memory_bytes() const {
     return workspace_.plan.arena_bytes + pool_.plan.arena_bytes + all_generator_bytes() + attention_bytes() +
-           memories_.memory_bytes() + std::uint64_t{n_kept_} * context_ * sizeof(Token);
+           memories_.memory_bytes() + draft_.memory_bytes() + std::uint64_t{n_kept_} * context_ * sizeof(Token);
 }
 
 /// Ends what nobody waits for, and what has had its time.
@@ -253,6 +258,7 @@ void TextWorker::end(Choice& choice, bool keep) {
     else
         (void)end_cache(choice.cache);
     queue.release(choice.job->user);
+    draft_.leave(choice);
     choice = {};
 }
 

@@ -11,6 +11,7 @@
 #include "fovea/host/runtime.h"
 #include "serve/jobs/kept_prefixes.h"
 #include "serve/jobs/source_memories.h"
+#include "serve/jobs/text_draft.h"
 #include "serve/jobs/worker.h"
 
 namespace fovea::serve {
@@ -29,7 +30,10 @@ struct Choice {
     std::uint64_t logits_hash = 0;
     std::uint32_t n_scored = 0;  ///< tokens of the prompt that were handed out
     std::uint32_t n_rows = 0;    ///< of this pass
+    double choosing = 0;         ///< seconds that its last token took to be chosen
     bool takes = false;          ///< whether its step gives logits
+    std::uint32_t n_cached = 0;  ///< positions that its generator goes on from
+    GenerateFigures counted{};   ///< of its generator, in metrics
     Told told{}, made{};  ///< what its client has, and what has come since it started: less where it has started again
 
     [[nodiscard]] bool is_active() const { return job && !paused; }
@@ -42,8 +46,7 @@ struct Choice {
     [[nodiscard]] bool lacks_memory() const { return job && job->rules && !memory.valid(); }
     /// What its cache must hold before the generator goes on, or starts.
     [[nodiscard]] std::span<const Token> history() const {
-        const std::span<const Token> all = writes ? generator.tokens() : prompt();
-        return all.first(all.size() - 1);
+        return writes ? generator.tokens().first(n_cached) : prompt().first(prompt().size() - 1);
     }
 };
 
@@ -124,6 +127,7 @@ private:
     ModelMetrics& metrics_;
     std::uint32_t context_ = 0, n_pages_ = 0;
     SourceMemories memories_;
+    TextDraft draft_;
     host::Runtime<Workspace> workspace_;
     host::Runtime<CachePool> pool_;
     GeneratorPlan generator_plan_;
@@ -132,6 +136,7 @@ private:
     KeptPrefixes kept_;
     std::vector<Choice> choices_;
     std::uint64_t n_started_ = 0;
+    double computing_ = 0;           // seconds of the last pass's products
     std::vector<Step> steps_;        // of this pass,
     std::vector<Choice*> stepping_;  // and whose they are
     std::vector<Choice*> reading_;   // whose sources are read

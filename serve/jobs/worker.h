@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,6 +30,8 @@ struct WorkerOptions {
     std::uint32_t n_viewed = 0;            ///< tokens of a text whose attention is shown, at most; 0: none is
     std::size_t queue_capacity = 256;
     Type kv_type = Type::f32;
+    std::map<std::string, const host::Opened*> drafts{};  ///< by a model's name: what proposes its texts' tokens
+    bool drafts_always = false;                           ///< also if it does not pay
 };
 
 /// What a job is told whose time is over.

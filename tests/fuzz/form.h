@@ -1,12 +1,15 @@
 // What a grammar that is read has to stand: compiled for a small vocabulary, opened, and answered.
 #pragma once
 #include <bit>
+#include <random>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "convert/tokenizers/random_vocabulary.h"
 #include "convert/tokenizers/tokenizer_section.h"
 #include "fovea/constraint.h"
+#include "fovea/host/tokens.h"
 #include "host/grammar/grammar.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -39,6 +42,25 @@ inline Token nth_bit(const std::vector<std::uint32_t>& mask, std::size_t n) {
     std::uint32_t word = mask[at];
     while (n--) word &= word - 1;
     return static_cast<Token>(at * 32 + static_cast<std::size_t>(std::countr_zero(word)));
+}
+
+/// Bits of the tokens that close a part: likelier ones, so that answers end.
+inline std::vector<std::uint32_t> closing_tokens(const Tokenizer& tokenizer) {
+    std::vector<std::uint32_t> closing((tokenizer.vocab_size() + 31) / 32);
+    for (Token id = 0; id < tokenizer.vocab_size(); ++id)
+        if (token_bytes(tokenizer, id).find_first_of("\"}]") != std::string::npos) closing[id / 32] |= 1u << id % 32;
+    return closing;
+}
+/// One of the tokens that a mask allows.
+inline Token draw_token(const std::vector<std::uint32_t>& mask, const std::vector<std::uint32_t>& closing,
+                        std::mt19937& random) {
+    constexpr std::size_t kLikelier = 12;
+    std::vector<std::uint32_t> closes = mask, others = mask;
+    for (std::size_t i = 0; i < mask.size(); ++i) closes[i] &= closing[i], others[i] &= ~closing[i];
+    const std::size_t n_closes = kLikelier * count_bits(closes), n = n_closes + count_bits(others);
+    promise(n != 0, "a token is allowed");
+    const std::size_t one = random() % n;
+    return one < n_closes ? nth_bit(closes, one / kLikelier) : nth_bit(others, one - n_closes);
 }
 
 /// A text in a form that opened: with `sound` ones there is always a token that is allowed, and it is taken.

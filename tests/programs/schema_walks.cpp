@@ -7,7 +7,6 @@
 #include <random>
 #include <string>
 
-#include "fovea/host/tokens.h"
 #include "host/base/json.h"
 #include "tests/fuzz/form.h"
 
@@ -17,8 +16,9 @@ using namespace fovea;
 
 constexpr std::size_t kMostTokens = 600;
 
-/// One text of the form by tokens drawn from the allowed ones; empty if it has not ended. What closes a part is likelier.
+/// One text of the form by tokens drawn from the allowed ones; empty if it has not ended.
 std::string walk(const Constraint& constraint, const Tokenizer& tokenizer, std::mt19937& random) {
+    static const std::vector<std::uint32_t> closing = fuzz::closing_tokens(tokenizer);
     std::vector<std::uint64_t> memory(constraint_state_bytes(constraint) / 8);
     ConstraintState state;
     fuzz::promise(make_constraint_state(constraint, std::as_writable_bytes(std::span(memory)), state).ok(),
@@ -27,17 +27,8 @@ std::string walk(const Constraint& constraint, const Tokenizer& tokenizer, std::
     for (std::size_t n = 0; n < kMostTokens; ++n) {
         std::vector<std::uint32_t> mask((tokenizer.vocab_size() + 31) / 32, 0xffffffffu);
         allow_tokens(state, mask);
-        std::vector<Token> allowed;
-        for (std::size_t i = 0, n_allowed = fuzz::count_bits(mask); i < n_allowed; ++i) {
-            const Token token = fuzz::nth_bit(mask, i);
-            const bool ends = tokenizer.ends_text(token);
-            if (ends && random() % 3 == 0) return text;
-            const bool closes = token_bytes(tokenizer, token).find_first_of("\"}]") != std::string::npos;
-            allowed.insert(allowed.end(), closes ? 12 : 1, token);
-        }
-        fuzz::promise(!allowed.empty(), "a token is allowed");
-        const Token token = allowed[random() % allowed.size()];
-        if (tokenizer.ends_text(token)) return text;
+        const Token token = fuzz::draw_token(mask, closing, random);
+        if (tokenizer.ends_text(token) || (can_end(state) && random() % 3 == 0)) return text;
         text += token_bytes(tokenizer, token);
         fuzz::promise(advance(state, token), "what is allowed is taken");
     }

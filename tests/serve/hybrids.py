@@ -1,11 +1,11 @@
-"""Conversations with a model that has recurrent layers; run by server_test.py."""
+"""Conversations with a model that has recurrent layers, and answers with a draft; run by server_test.py."""
 import os
 import shutil
 import tempfile
 import unittest
 
-from cases import CHAT, FOVEA, GOLDEN, run_fovea
-from client import Server
+from cases import CHAT, COMMANDS, FOVEA, GOLDEN, chat, run_fovea
+from client import Server, at_once
 
 OPENING = 8  # tokens before an answer that a later turn may compute again, see host/text/turn_state.h
 
@@ -55,3 +55,39 @@ class Hybrids(unittest.TestCase):
                 got = server.post(CHAT, {"messages": messages, "max_tokens": 9, "temperature": 0})
                 alone.append(got["choices"][0]["message"]["content"])
         self.assertEqual(alone, [answers[4], answers[9]])
+
+
+class Drafts(unittest.TestCase):
+    """What the draft does for whom is in text_draft_test.cpp."""
+
+    DEMO = os.path.join(GOLDEN, "../../tools/demo/demo.fovea")
+
+    def test_answers_are_those_without(self):
+        answers = {}
+        for draft in ([], ["--draft", self.DEMO], ["--draft", "demo=" + self.DEMO]):
+            with Server(FOVEA, "demo=", "--context", "256", *draft) as server:
+                def ask(i, server=server):
+                    body = chat(COMMANDS[i], temperature=1.5, seed=i, logprobs=True)
+                    choice = server.post(CHAT, body)["choices"][0]
+                    answers.setdefault(i, []).append((choice["message"]["content"], choice["logprobs"]))
+                for i in range(4):
+                    ask(i)
+                at_once([lambda i=i: ask(i) for i in range(4, 8)])
+                proposed, accepted = server.metric("proposed_tokens_total"), server.metric("accepted_tokens_total")
+                self.assertLessEqual(accepted, proposed)
+                self.assertTrue(draft or not proposed)
+        for texts in answers.values():
+            self.assertEqual(len(texts), 3)
+            self.assertEqual(texts, texts[:1] * 3)
+
+    def test_what_is_no_draft_of_the_model_is_refused(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            other = os.path.join(scratch, "other.fovea")
+            run_fovea("convert", os.path.join(GOLDEN, "models/llama_tied"), "-o", other)
+            for arguments, words in ((["--draft", "other=" + self.DEMO], "--draft: expected NAME=FILE"),
+                                     (["--draft", self.DEMO, "--draft", self.DEMO], "--draft: expected one for demo, got two"),
+                                     (["b=" + self.DEMO, "--draft", self.DEMO], "--draft: expected NAME=FILE"),
+                                     (["--draft", other], "vocabulary: expected demo's")):
+                with self.assertRaises(RuntimeError) as refused:
+                    Server(FOVEA, "demo=", *arguments)
+                self.assertIn(words, str(refused.exception))

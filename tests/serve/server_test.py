@@ -23,7 +23,7 @@ from adapters import Adapters  # noqa: F401, unittest finds it here
 from attacks import Bodies, FormsOfMany, Http, Places  # noqa: F401, as above
 from client import Server, at_once, http_bytes, wait_until
 from fields import Choices, Fields  # noqa: F401, as above
-from hybrids import Hybrids  # noqa: F401, as above
+from hybrids import Drafts, Hybrids  # noqa: F401, as above
 from infill import Infill, NoInfill  # noqa: F401, as above
 from messages import COUNT, MESSAGES, MessageKeys, Messages, MessageTemplates  # noqa: F401, unittest finds them here
 from offered import DEMO, LOAD, UNLOAD, Offered, OfferedFiles, OfferedInUse, OfferedLong  # noqa: F401, as above
@@ -403,13 +403,15 @@ class Document(unittest.TestCase):
             run_fovea("convert", os.path.join(GOLDEN, "encoders/bert_sentence"), "-o", model)
             reranker = os.path.join(scratch, "reranker.fovea")
             run_fovea("convert", os.path.join(GOLDEN, "encoders/bert_sequenceclassification"), "-o", reranker)
+            late = os.path.join(scratch, "colbert.fovea")
+            run_fovea("convert", os.path.join(GOLDEN, "late/pylate"), "-o", late)
             speech = os.path.join(scratch, "whisper.fovea")
             run_fovea("convert", os.path.join(GOLDEN, "speech/whisper_talking"), "-o", speech)
             translator = convert_translator("m2m_100", scratch)
             folder = os.path.join(scratch, "folder")
             os.mkdir(folder)
             shutil.copy(DEMO, os.path.join(folder, "lamp.fovea"))
-            with Server(FOVEA, "demo=", model, reranker, speech, translator, "--models", folder) as server:
+            with Server(FOVEA, "demo=", model, late, reranker, speech, translator, "--models", folder) as server:
                 for command, expected in examples:
                     words = [word for word in shlex.split(command.replace("\\\n", " ")) if word != "-N"]
                     url = next(word for word in words if word.startswith("localhost:8080"))
@@ -425,7 +427,7 @@ class Document(unittest.TestCase):
                     for fragment in (expected or "").strip().split("..."):
                         self.assertIn(re.sub(r"\s+", "", fragment), re.sub(r"\s+", "", answer.decode()), command)
         self.assertLessEqual({CHAT, COMPLETE, EMBED, "/v1/rerank", RESPONSES, MESSAGES, COUNT, TRANSCRIBE, TOKENIZE, DETOKENIZE,
-                              TEMPLATE, "/v1/models", "/api/chat", "/api/generate", "/api/embed", LOAD, UNLOAD}, paths)
+                              TEMPLATE, "/v1/models", "/api/chat", "/api/generate", "/api/embed", "/embed_all", LOAD, UNLOAD}, paths)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 // fovea serve: models behind HTTP, for programs that speak OpenAI's or Ollama's forms, and a page that chats.
 #include <charconv>
 #include <filesystem>
+#include <map>
 #include <sstream>
 
 #include "host/base/output_file.h"
@@ -20,7 +21,7 @@ constexpr std::uint32_t kViewed = 256;  // tokens of a text whose attention is s
 
 struct ServeOptions {
     CommonOptions common;
-    std::vector<std::string> models, keys, origins, hosts;
+    std::vector<std::string> models, drafts, keys, origins, hosts;
     std::vector<ScaledPath> loras;
     std::string host = "127.0.0.1", key_file, seed, folder;
     std::uint64_t models_bytes = 0;
@@ -122,6 +123,25 @@ std::vector<host::Opened> open_models(const ServeOptions& options, const std::ve
     return models;
 }
 
+/// The draft of each model that has one, by the model's name: NAME=FILE, or FILE for the only model.
+std::map<std::string, host::Opened> open_drafts(const ServeOptions& options, const std::vector<host::Opened>& models) {
+    std::map<std::string, host::Opened> drafts;
+    for (const std::string& argument : options.drafts) {
+        const std::size_t end = end_of_name(argument);
+        const bool named = end != argument.npos;
+        const auto is_meant = [&](const host::Opened& model) {
+            return named ? argument.compare(0, end, model.name) == 0 : models.size() == 1;
+        };
+        const auto model = std::find_if(models.begin(), models.end(), is_meant);
+        if (model == models.end())
+            throw UsageError("--draft: expected NAME=FILE with the name of a MODEL, got " + argument);
+        host::Opened draft = open_path(named ? argument.substr(end + 1) : argument, options.common.opening());
+        if (!drafts.emplace(model->name, std::move(draft)).second)
+            throw UsageError("--draft: expected one for " + model->name + ", got two");
+    }
+    return drafts;
+}
+
 /// A key per line, so that no list of processes shows it.
 std::vector<std::string> read_keys(const ServeOptions& options) {
     std::vector<std::string> keys = options.keys;
@@ -219,7 +239,9 @@ void run_server(ServeOptions& options) {
         .models_bytes = options.models_bytes ? options.models_bytes : available_memory()};
     if (options.logs_texts && options.log_path.empty())
         throw UsageError("--log-texts: expected --log FILE beside it, got none");
-    if (follows(options, models)) return;
+    if (follows(options, models)) return;  // of ranks the first alone guesses
+    const std::map<std::string, host::Opened> drafts = open_drafts(options, models);
+    for (const auto& [name, draft] : drafts) server_options.worker.drafts.emplace(name, &draft);
     const auto allow = [](serve::BodyLimits& limits, std::uint64_t bytes) {
         limits.bytes = static_cast<std::size_t>(bytes);
         limits.all_bytes = std::max(limits.all_bytes, limits.bytes);
@@ -283,6 +305,9 @@ void add_serve(CLI::App& app) {
         verb.scaled_paths(
             "--lora", o.loras,
             "an adapter's file (convert ADAPTER --base MODEL) for every model, or NAME=FILE for one; maybe several");
+        verb.texts("--draft", o.drafts,
+                   "a smaller model with the same vocabulary, or the model's next-token head, that guesses tokens "
+                   "ahead: the same answers, sooner; FILE, or NAME=FILE for one of several models");
         verb.kv(o.worker.kv_type);
         o.common.executor = "own";  // OpenMP's threads wait for the next pass on CPUs that clients and requests want
         verb.opening(o.common);

@@ -5,6 +5,7 @@
 #include "bindings/python/src/session.h"
 #include "fovea/host/generation.h"
 #include "host/base/clock.h"
+#include "host/model/draft_vectors.h"
 
 namespace fovea::python {
 namespace {
@@ -72,12 +73,11 @@ void PySession::make_generator_for(std::size_t n_stop_bytes, std::uint32_t n_pro
 }
 
 void PySession::use_draft(Speculation& speculation) {
-    constexpr std::uint32_t kUsual = 8, kMostKept = 512;
+    constexpr std::uint32_t kUsual = 8;
     if (!draft_opened_) return;
     if (!speculation.n_proposed) speculation.n_proposed = kUsual;
-    const Stack& stack = draft_opened_->config().decoder;
-    const std::size_t n_rows = std::max(speculation.n_proposed + 2, std::min(draft_->max_kv_len(), kMostKept));
-    if (stack.joins_rows && vectors_.size() < n_rows * stack.d_model) vectors_.assign(n_rows * stack.d_model, 0.0f);
+    const std::size_t n = host::n_draft_vectors(*draft_opened_, draft_->max_kv_len(), speculation.n_proposed);
+    if (vectors_.size() < n) vectors_.assign(n, 0.0f);
     speculation.always = drafts_always_;
     speculation.draft = {draft_->workspace(), draft_->cache(), vectors_};
 }

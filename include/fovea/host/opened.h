@@ -82,7 +82,7 @@ struct Opened : OpenedFile {
     [[nodiscard]] const Tokenizer& need_tokenizer() const;
     /// host::Error unless it is a Kind::text.
     void need_logits() const;
-    /// host::Error where an id means something else to `other`. Both have logits.
+    /// host::Error where an id means something else to `other`, or that is a next-token head of another width. Both have logits.
     void check_same_tokens(const Opened& other) const;
 };
 

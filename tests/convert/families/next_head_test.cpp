@@ -282,6 +282,15 @@ TEST_CASE("next-token heads: what a call, a draft and a file are refused for") {
     };
     CHECK(contains(line_of_mtp(golden_families() / "llama"),
                    "--mtp: expected a next-token head (mtp.fc or layers.2.eh_proj), got none"));
+    const fs::path mimo = files.folder / "mimo";
+    fs::copy(golden_families() / "mimo_v2_flash", mimo);
+    SafetensorsText weights = SafetensorsText::read(mimo / "model.safetensors");
+    weights.header["model.mtp.layers.0.eh_proj.weight"] = weights.header["model.norm.weight"];
+    weights.header.erase("model.norm.weight");
+    write_text(mimo / "model.safetensors", weights.text());
+    CHECK(contains(line_of_mtp(mimo),
+                   "--mtp: expected a next-token head (mtp.fc or layers.2.eh_proj), got one of another kind "
+                   "(model.mtp.layers.0.eh_proj.weight)"));
     CHECK(contains(line_of_mtp(files.path(false)),
                    "--mtp: expected a Hugging Face source or a GGUF file, got another kind"));
     CHECK(contains(line_of_mtp(fs::path(FOVEA_GOLDEN_DIR) / "families_gguf/glm4_moe/model.gguf"),

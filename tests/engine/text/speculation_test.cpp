@@ -256,6 +256,48 @@ TEST_CASE("generator: a draft that is the model itself is always right") {
     }
 }
 
+TEST_CASE("generator: what proposes may change while a text goes on") {
+    const Model& model = small_model(1).model;
+    SmallSession s(model, {}), draft(model, {}), other(small_model(2).model, {});
+    OneGenerator one(model, tokenizer_of_bytes().tokenizer(), s.session.cache(), {.max_proposed = 4});
+    const auto prompt = some_tokens(20, model.config().decoder.vocab_size);
+    const Speculation ways[] = {
+        {},
+        {.n_proposed = 4, .draft = {draft.session.workspace(), draft.session.cache()}, .always = true},
+        {.n_proposed = 0, .draft = {draft.session.workspace(), draft.session.cache()}},
+        {.n_proposed = 2, .draft = {other.session.workspace(), other.session.cache()}, .always = true},
+        {.n_proposed = 3, .always = true}};
+    CHECK(speculate(one.generator, ways[1]).code == Code::bad_argument);  // no text
+    REQUIRE(start(one.generator, prompt, {.n_new = 101}).ok());
+    Written got;
+    Workspace workspace = s.session.workspace();
+    std::uint32_t n_before = 0;
+    std::size_t pass = 0;
+    for (Piece piece; piece.finish == FinishReason::none; ++pass) {
+        const Speculation& way = ways[pass % std::size(ways)];
+        REQUIRE(speculate(one.generator, way).ok());
+        Step step;
+        REQUIRE(next_step(one.generator, step).ok());
+        if (pass) CHECK(step.tokens.size() <= 1 + way.n_proposed);
+        CHECK(speculate(one.generator, ways[1]).code == Code::bad_argument);  // the step waits
+        REQUIRE(forward(workspace, {&step, 1}).ok());
+        REQUIRE(take(one.generator, piece).ok());
+        got.text += piece.text;
+        got.tokens.insert(got.tokens.end(), piece.tokens.begin(), piece.tokens.end());
+        got.logits.insert(got.logits.end(), piece.logits.begin(), piece.logits.end());
+        got.finish = piece.finish;
+        const std::uint32_t n_accepted = one.generator.figures().n_accepted;
+        if (pass && &way == &ways[1] && piece.finish == FinishReason::none) CHECK(n_accepted == n_before + 4);
+        n_before = n_accepted;
+    }
+    CHECK(got == naive(model, prompt, {.n_new = 101}, false, 150));
+    Speculation wrong{.n_proposed = 5};
+    REQUIRE(start(one.generator, prompt, {.n_new = 3}).ok());
+    CHECK(speculate(one.generator, wrong).code == Code::bad_argument);
+    wrong = {.n_proposed = 1, .draft = {draft.session.workspace(), s.session.cache()}};
+    CHECK(speculate(one.generator, wrong).code == Code::bad_argument);
+}
+
 TEST_CASE("generator: proposals that are wrong end by themselves, and right ones go on") {
     // Ticks of a machine on which every row costs a quarter of a pass.
     static std::uint64_t now = 0;

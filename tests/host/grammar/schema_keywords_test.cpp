@@ -418,13 +418,64 @@ TEST_CASE("schemas: items that come once") {
     CHECK(allows(R"({"items":{"type":"string"},"uniqueItems":true,"maxItems":1})", R"(["a"])"));
     CHECK(refused(R"({"items":{"enum":[1,2]},"contains":{"const":1},"uniqueItems":true})")
               .find("expected no uniqueItems beside contains") != std::string::npos);
-    CHECK(refused(R"({"items":{"type":"string"},"uniqueItems":true})")
+    CHECK(refused(R"({"items":{"type":"integer"},"uniqueItems":true})")
               .find("schema/uniqueItems: expected no uniqueItems but of items that are an enum") == 0);
     const char* const digits =
         R"({"items":{"enum":[0,1,2,3,4,5,6,7,8,9]},"uniqueItems":true,"maxItems":3})";  // in this order
     for (const char* text : {"[]", "[0,3,9]", "[7]"}) CHECK(allows(digits, text));
     for (const char* text : {"[3,3]", "[4,3]", "[1,2,3,4]"}) CHECK_FALSE(allows(digits, text));
     CHECK(allows(R"({"items":{"type":"boolean"},"uniqueItems":true})", "[true,false]"));
+}
+
+TEST_CASE("schemas: strings that come once, and objects that differ in one") {
+    const char* const names = R"({"items":{"type":"string"},"uniqueItems":true,"maxItems":4})";
+    for (const char* text : {"[]", R"(["a"])", R"(["a","b","ab","aa"])", R"(["\"","\\"])", R"(["]","],","\",\""])"})
+        CHECK(allows(names, text));
+    for (const char* text : {R"(["a","a"])", R"(["b","a","b"])", R"(["a","b","c","d","e"])", R"(["\n","\n"])",
+                             R"([""])", R"(["a","\u0061"])", R"(["a",])"})
+        CHECK_FALSE(allows(names, text));
+    const char* const ends =
+        R"({"items":{"$ref":"#/$defs/n"},"uniqueItems":true,"minItems":2,"$defs":{"n":{"pattern":"^a+b*$"}}})";
+    CHECK(allows(ends, R"(["a","ab","aa"])"));
+    for (const char* text : {R"(["a"])", R"(["ab","ab"])", R"(["b","a"])"}) CHECK_FALSE(allows(ends, text));
+    const char* const people = R"({"items":{"properties":{"id":{"type":"string"},"age":{"type":"integer"}},
+        "required":["age","id"]},"uniqueItems":true})";
+    CHECK(allows(people, R"([{"id":"a","age":1},{"id":"b","age":1}])"));
+    CHECK_FALSE(allows(people, R"([{"id":"a","age":1},{"id":"a","age":2}])"));
+    const char* const either =
+        R"({"items":{"anyOf":[{"type":"string","minLength":2},{"type":"object","properties":{"n":{"type":"string"}},
+        "required":["n"]}]},"uniqueItems":true})";
+    CHECK(allows(either, R"(["ab",{"n":"a"},"abc"])"));
+    CHECK_FALSE(allows(either, R"([{"n":"x"},"ab",{"n":"x"}])"));
+    const char* const lists =
+        R"({"properties":{"x":{"$ref":"#/$defs/l"},"y":{"type":"array","items":{"type":"object","properties":
+        {"l":{"$ref":"#/$defs/l"}},"required":["l"]}}},"$defs":{"l":{"items":{"type":"string"},"uniqueItems":true}}})";
+    CHECK(allows(lists, R"({"x":["a","b"],"y":[{"l":["a","c"]},{"l":["b","a"]}]})"));
+    CHECK_FALSE(allows(lists, R"({"x":["a","b"],"y":[{"l":["a","c"]},{"l":["b","b"]}]})"));
+}
+
+TEST_CASE("schemas: items that nothing tells apart are refused by their place") {
+    const std::string wanted = "schema/properties/p/uniqueItems: expected no uniqueItems but of items that are an enum";
+    for (const char* items :
+         {R"({"type":["string","null"]})", R"({"type":"object"})",
+          R"({"properties":{"n":{"type":"string"}},"required":[]})", R"({"$ref":"#"})", R"({"type":"array"})",
+          R"({"properties":{"n":{"type":"string"},"p":{"$ref":"#/properties/p"}},"required":["n"]})",
+          R"({"properties":{"n":{"type":"string"},"q":{"$ref":"#"}},"required":["n"]})", "true"}) {
+        CAPTURE(items);
+        const std::string schema = R"({"properties":{"p":{"uniqueItems":true,"items":)" + std::string(items) + "}}}";
+        CHECK(refused(schema).find(wanted) == 0);
+    }
+    CHECK(refused(R"({"uniqueItems":true,"items":{"type":"string","maxLength":9}})").find("schema/items/maxLength: ") ==
+          0);
+    CHECK(refused(R"({"uniqueItems":true,"items":{"pattern":"^ab?$"}})").find("schema/items: expected strings that ") ==
+          0);
+    CHECK(refused(R"({"uniqueItems":true,"items":{"anyOf":[{"type":"string"},{"const":"a"}]}})")
+              .find("schema/items/anyOf/1: unique item: expected no unique item beside enum or const") == 0);
+    CHECK(refused(R"({"uniqueItems":true,"minItems":200,"items":{"type":"string"}})") ==
+          "schema/minItems: expected at most 128 beside uniqueItems, got 200");
+    CHECK(refusal([] { return grammar::read_json_schema(R"({"uniqueItems":true,"items":{"type":"string"}})"); },
+                  {.own_index = true})
+              .find("expected no uniqueItems of strings or objects in a form for a board") == 0);
 }
 
 }  // namespace

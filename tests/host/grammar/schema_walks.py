@@ -108,6 +108,13 @@ def multiple_of(validator, step, instance, schema):
         yield jsonschema.ValidationError(f"{instance!r} is not a multiple of {step}")
 
 
+def validator_of(schema):
+    kind = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
+    if "multipleOf" in kind.VALIDATORS:
+        kind = jsonschema.validators.extend(kind, {"multipleOf": multiple_of})
+    return kind(schema, registry=Registry())
+
+
 def validates(validator, text):
     try:
         value = json.loads(text)
@@ -139,10 +146,7 @@ def main():
                 n_silent += 1
                 faults.append(f"{name}: a refusal without a place: {result['refused']}: {json.dumps(schema)}")
             continue
-        kind = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
-        if "multipleOf" in kind.VALIDATORS:
-            kind = jsonschema.validators.extend(kind, {"multipleOf": multiple_of})
-        validator = kind(schema, registry=Registry())
+        validator = validator_of(schema)
         for text in dict.fromkeys(result["answers"]):
             n_answers += 1
             if why := validates(validator, text):
