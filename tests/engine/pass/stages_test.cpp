@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <iterator>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "fovea/encode.h"
@@ -86,7 +88,37 @@ TEST_CASE("stages: logits have the bits of one, for every model, number of stage
     CHECK(n_refused > 0);  // its last layers read keys of the third, which most shapes have in another stage
 }
 
-TEST_CASE("stages: a stage goes on with the next pass while others compute, and the bits are those of one") {
+TEST_CASE("stages: one begins the next pass while another has not ended the one before") {
+    const SmallModel small(llama_config(4), Type::q8);
+    const auto text = some_tokens(60, small.model.config().decoder.vocab_size);
+    struct Watch {
+        std::atomic<bool> second_began = false;  // the second pass, on the first stage
+        bool has_waited = false, overlapped = false;
+    } watch;
+    const auto see_second = [](void* its, std::uint32_t position, std::uint32_t, const char*, std::span<const float>) {
+        if (position >= 20) static_cast<Watch*>(its)->second_began = true;
+    };
+    const auto wait_in_first = [](void* its, std::uint32_t, std::uint32_t layer, const char*, std::span<const float>) {
+        auto& own = *static_cast<Watch*>(its);
+        if (own.has_waited || layer < 2) return;  // its own layers, behind the first stage's rows
+        for (int i = 0; i < 6000 && !own.second_began; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        own.has_waited = true;
+        own.overlapped = own.second_began;
+    };
+    const RankSplit split{nullptr, 2};
+    Group group(2);
+    std::atomic<int> n_ok = 0;
+    for_all_ranks(group, [&](const Ranks& ranks) {
+        RankSession own(small.model, {.max_batch = 20, .split = &split}, &ranks);
+        if (ranks.rank == 0) set_trace(own.session, {see_second, &watch});
+        if (ranks.rank == 1) set_trace(own.session, {wait_in_first, &watch});
+        n_ok += forward(own.session, std::span(text).first(40), {}).ok();
+    });
+    CHECK(n_ok == 2);
+    CHECK(watch.overlapped);
+}
+
+TEST_CASE("stages: a prompt of several passes and what follows it have the bits of one") {
     const SmallModel small(llama_config(4), Type::q8);
     const auto text = some_tokens(103, small.model.config().decoder.vocab_size);
     RankSession alone(small.model, {.max_batch = 20}, nullptr);
