@@ -1,4 +1,5 @@
 // LFM2 (Liquid AI 2025): gated short convolutions, and attention in some layers; maybe with experts, which rows choose by sigmoids.
+// LFM3 (Liquid AI 2026): the same without experts, with norms behind parts too, windows in some layers and a gate for each head.
 #include "convert/families/llama_names.h"
 #include "convert/families/recurrent.h"
 #include "convert/families/routing.h"
@@ -13,6 +14,13 @@ constexpr ModelType kLfm2MoeTypes[] = {
     {"lfm2_moe",
      R"({"max_position_embeddings": 128000, "num_key_value_heads": 8, "rope_theta": 1000000.0, "num_dense_layers": 2,
          "num_experts_per_tok": 4, "num_experts": 32, "moe_intermediate_size": 1792, "norm_topk_prob": true})"}};
+
+constexpr ModelType kLfm3Types[] = {
+    {"lfm3",
+     R"({"max_position_embeddings": 128000, "num_key_value_heads": 4, "head_dim": 128, "conv_L_cache": 7, "sliding_window": 256,
+         "rope_parameters": {"full_attention": {"rope_type": "proportional", "rope_theta": 1000000.0,
+                                                "partial_rotary_factor": 0.5},
+                             "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}})"}};
 
 constexpr auto kLfm2Names = kLlamaNames.with({
     {Role::final_norm, "embedding_norm.weight"},
@@ -38,6 +46,16 @@ constexpr auto kLfm2MoeNames = kLfm2Names.with({
     {Role::expert_down, "#feed_forward.experts.*.w2.weight"},
 });
 
+constexpr auto kLfm3Names = kLfm2Names.with({
+    {Role::query_norm, "#self_attn.q_norm.weight"},
+    {Role::key_norm, "#self_attn.k_norm.weight"},
+    {Role::attention_gate, "#self_attn.gate_proj.weight"},
+    {Role::attention_output, "#self_attn.o_proj.weight"},
+    {Role::attention_post_norm, "#post_operator_norm.weight"},
+    {Role::recurrent_post_norm, "#post_operator_norm.weight"},
+    {Role::feed_forward_post_norm, "#post_ffn_norm.weight"},
+});
+
 /// Without layer_types those of full_attn_idxs attend, and all do without that.
 std::vector<bool> convolved_layers(const Fields& fields, std::uint32_t n_layers) {
     if (fields.has("layer_types")) return read_recurrent_layers(fields, "conv", n_layers);
@@ -57,18 +75,15 @@ std::uint32_t adjusted_width(const Fields& fields, std::uint32_t d_ff) {
     return (scaled + multiple - 1) / multiple * multiple;
 }
 
-void read_lfm2(const Fields& all, const std::string& type, HfConfig& result) {
+/// Gives the stack its convolution, and returns the block of a layer that attends.
+Block read_convolved(const Fields& fields, HfConfig& result) {
     Stack& stack = result.stack();
-    Fields fields = all;
-    if (all.has("block_ff_dim")) fields = fields.with("intermediate_size", all.json()["block_ff_dim"]);
-    if (all.has("tie_embedding")) fields = fields.with("tie_word_embeddings", all.json()["tie_embedding"]);
     Block block = read_sizes(fields, {.epsilon = "norm_eps", .default_epsilon = 1e-5}, Norm::rms, stack);
     read_output_head(fields, true, stack);
     block.attention.query_key_norm = Norm::rms;
     block.feed.activation = Activation::silu;
     block.feed.gated = true;
-    const bool has_experts = type == "lfm2_moe", has_bias = fields.flag_or("conv_bias", false);
-    if (!has_experts) block.feed.d_ff = adjusted_width(fields, block.feed.d_ff);
+    const bool has_bias = fields.flag_or("conv_bias", false);
     stack.recurrent = {.n_heads = 1,
                        .n_key_heads = 1,
                        .key_dim = stack.d_model,
@@ -80,7 +95,17 @@ void read_lfm2(const Fields& all, const std::string& type, HfConfig& result) {
                        .output_bias = has_bias};
     if (stack.recurrent.n_taps < 2) fields.refuse("conv_L_cache", "at least 2");
     result.recurrent_rows = {{{Role::recurrent_key, Role::recurrent_query, Role::recurrent_value}}};
+    return block;
+}
 
+void read_lfm2(const Fields& all, const std::string& type, HfConfig& result) {
+    Stack& stack = result.stack();
+    Fields fields = all;
+    if (all.has("block_ff_dim")) fields = fields.with("intermediate_size", all.json()["block_ff_dim"]);
+    if (all.has("tie_embedding")) fields = fields.with("tie_word_embeddings", all.json()["tie_embedding"]);
+    Block block = read_convolved(fields, result);
+    const bool has_experts = type == "lfm2_moe";
+    if (!has_experts) block.feed.d_ff = adjusted_width(fields, block.feed.d_ff);
     Block experts = block;
     if (has_experts) {
         read_routing(fields, {.n_experts = "num_experts", .n_shared = nullptr}, RouterScore::sigmoid, experts);
@@ -96,9 +121,59 @@ void read_lfm2(const Fields& all, const std::string& type, HfConfig& result) {
     set_layers(fields, layers, result);
 }
 
+/// Without layer_types every fourth layer but the first has a window, and every fourth from the third on sees all.
+std::vector<std::string> lfm3_layers(const Fields& fields, std::uint32_t n_layers) {
+    std::vector<std::string> types;
+    if (fields.has("layer_types")) types = fields.texts("layer_types");
+    for (std::uint32_t i = 0; i < n_layers && !fields.has("layer_types"); ++i)
+        types.emplace_back(i % 4 == 2 ? "full_attention" : i % 4 == 0 && i ? "sliding_attention" : "conv");
+    if (types.size() != n_layers) fields.refuse("layer_types", std::to_string(n_layers) + " of them");
+    return types;
+}
+
+void read_lfm3(const Fields& fields, const std::string&, HfConfig& result) {
+    Block block = read_convolved(fields, result);
+    if (fields.flag_or("use_sandwich_norm", true)) block.norm_place = NormPlace::both;
+    Block attends = block;
+    if (fields.flag_or("use_attention_gate", true)) attends.attention.output_gate = OutputGate::sigmoid;
+    set_biases(attends.attention, fields.flag_or("attention_bias", false));
+    std::vector<LayerShape> layers;
+    for (const std::string& type : lfm3_layers(fields, result.stack().n_layers)) {
+        const bool sees_all = type == "full_attention";
+        if (!sees_all && type != "sliding_attention" && type != "conv")
+            fields.refuse("layer_types", "full_attention, sliding_attention or conv");
+        layers.push_back(type == "conv" ? LayerShape{recurrent_block(block), {}, {}}
+                                        : with_rope(fields, attends, type.c_str()));
+        if (!sees_all && type != "conv") layers.back().block.attention.window = fields.count("sliding_window", 1);
+    }
+    set_layers(fields, layers, result);
+}
+
+/// A head's gate becomes that of each of its elements, a row each: as many as there are of queries.
+void spread_gates(const HfConfig&, Safetensors& files) {
+    constexpr std::string_view kGate = "gate_proj.weight";
+    for (auto& [name, gate] : files.tensors) {
+        if (!name.ends_with(".self_attn." + std::string(kGate))) continue;
+        const auto found = files.tensors.find(name.substr(0, name.size() - kGate.size()) + "q_proj.weight");
+        if (found == files.tensors.end() || !gate.data || !found->second.data || !gate.added.empty()) continue;
+        const std::vector<std::uint64_t>&of_gate = gate.shape, &of_query = found->second.shape;
+        if (of_gate.size() != 2 || of_query.size() != 2 || of_gate[1] != of_query[1]) continue;
+        if (of_gate[0] == 0 || of_query[0] % of_gate[0]) continue;
+        const std::uint64_t n_each = of_query[0] / of_gate[0], row_bytes = gate.bytes / of_gate[0];
+        std::vector<std::byte> bytes;
+        for (std::uint64_t i = 0; i < of_query[0]; ++i) {
+            const std::byte* row = gate.data + i / n_each * row_bytes;
+            bytes.insert(bytes.end(), row, row + row_bytes);
+        }
+        gate.shape[0] = of_query[0], gate.bytes = bytes.size();
+        gate.data = files.copies.emplace_back(std::move(bytes)).data();
+    }
+}
+
 }  // namespace
 
 const Family families::lfm2 = {.types = kLfm2Types, .names = kLfm2Names, .read = read_lfm2};
+const Family families::lfm3 = {.types = kLfm3Types, .names = kLfm3Names, .read = read_lfm3, .prepare = spread_gates};
 const Family families::lfm2_moe = {.types = kLfm2MoeTypes, .names = kLfm2MoeNames, .read = read_lfm2};
 
 }  // namespace fovea

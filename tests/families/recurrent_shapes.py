@@ -49,6 +49,7 @@ def kimi(fields, heads, dim, kernel=4, **more):
                          bos_token_id=1, eos_token_id=2, **more)
 
 
+ENDS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
 MAMBA, ATTENDS, FEEDS, MOE = "linear_attention", "full_attention", "mlp", "moe"
 
 
@@ -74,6 +75,16 @@ SHAPES = {
         llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, layers=3, layer_types=layers("conv", 0, of=3),
                    num_experts=5, num_experts_per_tok=5, moe_intermediate_size=5, num_dense_layers=0,
                    tie_word_embeddings=False),
+    ],
+    "lfm3": [
+        llama_like(**TINY, **ENDS, head_dim=8, layers=3, sliding_window=5,
+                   layer_types=["conv", "sliding_attention", "full_attention"]),
+        llama_like(hidden=36, heads=6, kv_heads=3, head_dim=12, d_ff=41, layers=6, conv_bias=True, conv_L_cache=4,
+                   sliding_window=7, attention_bias=True, tie_word_embeddings=False, **ENDS,
+                   rope_parameters={"sliding_attention": rope(50.0), "full_attention": partly(0.75, 900.0)}),
+        llama_like(hidden=40, heads=5, kv_heads=1, head_dim=16, d_ff=33, layers=3, use_sandwich_norm=False,
+                   layer_types=["full_attention", "conv", "sliding_attention"], use_attention_gate=False,
+                   conv_L_cache=2, sliding_window=3, **ENDS),
     ],
     "qwen3_next": [
         llama_like(**TINY, head_dim=8, layer_types=layers("linear_attention", 1, of=2), num_experts=4,

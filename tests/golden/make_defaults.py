@@ -30,7 +30,7 @@ num_nextn_predict_layers use_parallel_residual clip_qkv original_max_position_em
  attention_chunk_size floor_scale attn_scale attn_temperature_tuning interleave_moe_layer_step lm_head_bias
  router_jitter_noise local_attention classifier_activation decoder_bias expert_selection_fn num_shared_experts
  shared_expert_combination_strategy mup_enabled route_scale global_attn_every_n_layers moe_topk
- intermediate_multiple_size""".split()
+ intermediate_multiple_size use_sandwich_norm use_attention_gate""".split()
 ROTARY = "rope_theta", "partial_rotary_factor"
 
 

@@ -11,18 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fovea/fovea_host.h"
+#include "tests/bindings/c/check.h"
 
 static int n_failed;
 static const char* golden;
 
-static void check(int good, const char* what, int line) {
+void check(int good, const char* what, int line) {
     if (good) return;
     ++n_failed;
     fprintf(stderr, "line %d: expected %s; the last error: %s\n", line, what, fovea_host_error());
 }
-#define CHECK(condition) check((condition) != 0, #condition, __LINE__)
-#define GIVES(code, call) check((call) == (code), #call " to give " #code, __LINE__)
 
 static const char* path_of(const char* name) {
     static char path[4096];
@@ -336,9 +334,7 @@ static void test_chat(const char* demo) {
     fovea_host_free_form(form), fovea_host_end(session), fovea_host_close(model);
 }
 
-enum { kNew = 12 };
-/* The new tokens of a text, of a model without a tokenizer. */
-static void write_tokens(fovea_host_session* session, uint32_t* tokens) {
+void write_tokens(fovea_host_session* session, uint32_t* tokens) {
     static const uint32_t prompt[] = {3, 10, 17, 24};
     const fovea_generate_options options = {.struct_size = sizeof options, .n_new = kNew};
     GIVES(FOVEA_HOST_OK, fovea_host_generate(session, prompt, 4, &options, NULL, NULL, NULL));
@@ -374,41 +370,6 @@ static void test_adapters(const char* path) {
     GIVES(FOVEA_HOST_FAILED, fovea_host_open(path_of("models/gpt2_tied"), &options, &model)); /* another model's */
 }
 
-/* A model and its next-token head, as `fovea convert` made them: texts are those without the head. */
-static void test_drafts(const char* model_path, const char* head_path) {
-    uint32_t plain[kNew] = {0}, drafted[kNew] = {0};
-    fovea_host_model *model = NULL, *head = NULL, *other = open_golden("models/llama_tied");
-    GIVES(FOVEA_HOST_OK, fovea_host_open(model_path, NULL, &model));
-    GIVES(FOVEA_HOST_OK, fovea_host_open(head_path, NULL, &head));
-    fovea_host_session* session = NULL;
-    GIVES(FOVEA_HOST_OK, fovea_host_start(model, NULL, &session));
-    write_tokens(session, plain);
-    GIVES(FOVEA_HOST_OK, fovea_host_propose_by(session, head, 3));
-    write_tokens(session, drafted);
-    CHECK(memcmp(plain, drafted, sizeof plain) == 0);
-    static const uint32_t prompt[] = {3, 10, 17, 24};
-    const fovea_speculation always = {.struct_size = sizeof always, .always = 1};
-    const fovea_generate_options options = {.struct_size = sizeof options, .n_new = kNew, .speculation = &always};
-    fovea_generate_figures figures = {.struct_size = sizeof figures};
-    GIVES(FOVEA_HOST_OK, fovea_host_generate(session, prompt, 4, &options, NULL, NULL, NULL));
-    CHECK(fovea_generator_figures(fovea_host_generator(session), &figures).code == FOVEA_OK);
-    CHECK(figures.n_proposed > 0 && figures.n_draft_passes > 0);
-    size_t n = 0;
-    const uint32_t* all = fovea_generator_tokens(fovea_host_generator(session), &n);
-    CHECK(n == 4 + kNew && memcmp(all + 4, plain, sizeof plain) == 0);
-    const fovea_speculation four = {.struct_size = sizeof four, .n_proposed = 4};
-    const fovea_generate_options too_many = {.struct_size = sizeof too_many, .speculation = &four};
-    GIVES(FOVEA_HOST_FAILED, fovea_host_generate(session, prompt, 4, &too_many, NULL, NULL, NULL));
-    GIVES(FOVEA_HOST_FAILED, fovea_host_propose_by(session, other, 0));
-    CHECK(strstr(fovea_host_error(), "vocabulary: expected"));
-    GIVES(FOVEA_HOST_ARGUMENT, fovea_host_propose_by(session, NULL, 0));
-    GIVES(FOVEA_HOST_OK, fovea_host_propose_by(session, model, 0)); /* the model guesses what it says itself */
-    GIVES(FOVEA_HOST_OK, fovea_host_generate(session, prompt, 4, &options, NULL, NULL, NULL));
-    CHECK(fovea_generator_figures(fovea_host_generator(session), &figures).code == FOVEA_OK);
-    CHECK(figures.n_accepted == figures.n_proposed && figures.n_accepted > 0 && figures.n_passes < kNew - 1);
-    fovea_host_end(session), fovea_host_close(model), fovea_host_close(head), fovea_host_close(other);
-}
-
 static void test_refusals(void) {
     fovea_host_model* model = NULL;
     GIVES(FOVEA_HOST_FAILED, fovea_host_open(path_of("no such file"), NULL, &model));
@@ -433,7 +394,7 @@ int main(int argc, char** argv) {
     test_findings();
     test_translations(argv[3]);
     if (argc > 4) test_adapters(argv[4]);
-    if (argc > 6) test_drafts(argv[5], argv[6]);
+    if (argc > 6) test_drafts(argv[5], argv[6], path_of("models/llama_tied"));
     test_speech();
     test_chat(argv[2]);
     test_refusals();

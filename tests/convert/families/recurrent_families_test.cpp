@@ -27,3 +27,12 @@ TEST_CASE("families: Jamba's periods and ranks must be what its tensors can have
     CHECK(contains(line_of("jamba", [](SortedJson& json) { json["mamba_d_state"] = 4; }),
                    "mamba.x_proj.weight: expected shape [11, 24], got [13, 24]"));
 }
+
+TEST_CASE("families: LFM3's layers are of three kinds, and its windows have a width") {
+    const auto types = [](const char* second) { return SortedJson::array({"conv", second, "full_attention"}); };
+    check_refused("lfm3", "layer_types", types("linear_attention"), "full_attention, sliding_attention or conv");
+    check_refused("lfm3", "layer_types", SortedJson::array({"conv"}), "3 of them");
+    check_refused("lfm3", "sliding_window", 0, "at least 1");
+    check_refused("lfm3", "conv_L_cache", 1, "at least 2");
+    CHECK(contains(line_of("lfm3", [](SortedJson& json) { json["use_attention_gate"] = false; }), "gate_proj"));
+}
