@@ -108,6 +108,13 @@ struct Matmul {
     [[nodiscard]] float* row(std::size_t i) const noexcept { return out_rows ? out_rows[i] : out + i * out_stride; }
 };
 
+/// Totals of n_panels panels from `panel` on for n_rows rows from `row` on: [row][stride], 16 per panel.
+struct Totals {
+    const float* at;
+    std::size_t stride;
+    std::uint32_t row, n_rows, panel, n_panels;
+};
+
 /// One mask for one query row and the positions below `end`. Positions from n_keys on are hidden, others if `hidden` is
 /// not 0 or `added` is −inf; `added` is added to the score. Either pointer may be null.
 struct MaskRow {
@@ -431,6 +438,11 @@ struct QuantsOf {  // see TypeKernels
     static void matmul(const Matmul& m) noexcept;
     static void attend(const Attend& a) noexcept;
     static void attend_weights(const Attend& a, std::uint32_t tile, float* weights) noexcept;
+    // Parts of products that types share, compiled once: q8's takes totals to a product's `out`, and each type's multiplies
+    // two panels of other types too, whose cells are widened to its own. See matmul.h.
+    static void finish(const Matmul& m, const Totals& t) noexcept;
+    static void two_panels(const Matmul& m, const void* pair, std::uint32_t row, std::uint32_t row_end,
+                           float* total) noexcept;
 };
 template<Isa kIsa>
 struct TilesOf {

@@ -43,6 +43,9 @@ function(fovea_isa_part name part)
                                              INTERPROCEDURAL_OPTIMIZATION OFF CXX_VISIBILITY_PRESET hidden
                                              VISIBILITY_INLINES_HIDDEN ON)
   target_include_directories(${object} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+  if(part STREQUAL "quants")  # ten files, so that each takes less than ten seconds
+    target_precompile_headers(${object} PRIVATE ${PROJECT_SOURCE_DIR}/engine/kernels/isa/quants.h)
+  endif()
   target_compile_definitions(${object} PRIVATE ${fovea_definitions} FOVEA_ISA=${name} xsimd=xsimd_${name})
   target_compile_options(${object} PRIVATE ${fovea_engine_flags} -fno-lto ${fovea_${name}_flags})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)

@@ -2,7 +2,5 @@
 
 namespace fovea {
 template struct QuantsOf<Isa::FOVEA_ISA, Type::q4_1>;
-template struct QuantsOf<Isa::FOVEA_ISA, Type::q5>;
 template struct QuantsOf<Isa::FOVEA_ISA, Type::q5_1>;
-template struct QuantsOf<Isa::FOVEA_ISA, Type::tq2_0>;
 }  // namespace fovea

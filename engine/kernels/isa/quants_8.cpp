@@ -2,5 +2,4 @@
 
 namespace fovea {
 template struct QuantsOf<Isa::FOVEA_ISA, Type::q8>;
-template struct QuantsOf<Isa::FOVEA_ISA, Type::q8_128>;
 }  // namespace fovea

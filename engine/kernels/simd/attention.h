@@ -37,10 +37,7 @@ void score_rows(const Attend& a, std::uint32_t row, Tile& t) {
                                  ? a.values_at(t.base) + ((panel + p) * n + unit) * value_step
                                  : reinterpret_cast<const std::byte*>(b.weight[p]) + kAheadUnits<W> * kUnitBytes<W>;
             }
-            if (kRows == Tiling::kRows || a.head_dim < kFetchedDims)
-                microkernel<kRows, Fetch::nothing>(b);
-            else
-                microkernel<kRows, Fetch::first>(b);
+            microkernel<kRows, kRows == Tiling::kRows ? Fetch::nothing : Fetch::first>(b);
         }
 }
 

@@ -32,7 +32,6 @@ inline constexpr Type kCacheType<float> = Type::f32;
 // fetches into the second-level cache, a pass over a tile fetches for the next pass: scores fetch the tile's values,
 // and sums of values the next tile's keys. Whole blocks of rows, as in a prompt, find their tiles in the cache.
 inline constexpr std::size_t kAheadRows = 16;
-inline constexpr std::uint32_t kFetchedDims = 32;  // the keys of narrower heads are a tiny model's: in the cache
 
 /// A tile's scores, then weights, and the running state that is not kept in Attend.
 struct Tile {

@@ -41,6 +41,8 @@ struct ColumnGroup {
     }
 };
 template<class W>
+inline constexpr bool kIsQuants = ColumnGroup<W>::kCols > 1;
+template<class W>
 inline constexpr std::uint32_t kBlockUnits = kColumnBlock / ColumnGroup<W>::kCols;
 template<class W>
 inline constexpr std::size_t kUnitBytes = ColumnGroup<W>::kUnitBytes;
@@ -66,13 +68,6 @@ FOVEA_LANES const float* operand_at(const Matmul& m, std::uint32_t row, std::uin
     return static_cast<const float*>(m.operand) +
            (std::size_t{row} * n_units<W>(m) + std::size_t{packed} * unit) * ColumnGroup<W>::kWords;
 }
-
-/// Totals of n_panels panels from `panel` on for n_rows rows from `row` on: [row][stride], 16 per panel.
-struct Totals {
-    const float* at;
-    std::size_t stride;
-    std::uint32_t row, n_rows, panel, n_panels;
-};
 
 /// Takes totals to `out`. The activation is a template's argument so that the rows' loop does not ask for it.
 template<Activation kActivation>
@@ -101,10 +96,19 @@ void finish_as(const Matmul& matmul, const Totals& totals) {
 }
 
 template<int kNumber = 0>
-inline void finish(const Matmul& m, const Totals& t) {
+void finish_from(const Matmul& m, const Totals& t) {
     if constexpr (kNumber + 1 < kActivationsBuilt)
-        if (m.activation != static_cast<Activation>(kNumber)) return finish<kNumber + 1>(m, t);
+        if (m.activation != static_cast<Activation>(kNumber)) return finish_from<kNumber + 1>(m, t);
     finish_as<static_cast<Activation>(kNumber)>(m, t);
+}
+
+/// The same of a product of W.
+template<class W>
+void finish(const Matmul& m, const Totals& t) {
+    if constexpr (kIsQuants<W>)
+        QuantsOf<Isa::FOVEA_ISA, Type::q8>::finish(m, t);
+    else
+        finish_from(m, t);
 }
 
 /// Points kPanels streams at a unit of the panels from `panel` on. Past the last panel that one is repeated: its
@@ -148,7 +152,7 @@ FOVEA_LANES void gemv(const Matmul& m, std::uint32_t ahead, Product&& product) {
                 product(b, unit);
             }
         }
-        finish(m, {total, kTogether * kLanes, 0, m.seq_len, panel, smaller(kTogether, m.panel_end - panel)});
+        finish<W>(m, {total, kTogether * kLanes, 0, m.seq_len, panel, smaller(kTogether, m.panel_end - panel)});
     }
 }
 
@@ -229,9 +233,8 @@ struct Pair {
 
 /// A pair times rows [row, row_end) of the operand, into total [row_end − row][2·16]. After its last columns a block of
 /// rows is finished at once, so that its stores drain behind the next block's product.
-template<class W, class Run>
-void two_panels(const Matmul& m, const Pair<W>& pair, std::uint32_t row, std::uint32_t row_end, float* total,
-                Run& run) {
+template<class W>
+void two_panels(const Matmul& m, const Pair<W>& pair, std::uint32_t row, std::uint32_t row_end, float* total) {
     using Shape = typename ColumnGroup<W>::Shape;
     constexpr std::uint32_t kRows = Shape::kRows, kPanels = smaller(panels_for<Shape>(kRows), 2);
     const std::uint32_t passes = (row_end - row + kRows - 1) / kRows;
@@ -261,11 +264,11 @@ void two_panels(const Matmul& m, const Pair<W>& pair, std::uint32_t row, std::ui
                     b.weight[q] = pair.weight[p + q];
                     b.ahead[q] = pair.ahead[p + q] + fetched;
                 }
-                run(smaller(kRows, packed - r), b);
+                microkernel_of<kRows>(smaller(kRows, packed - r), b);
             }
         if (pair.unit + pair.n_units == n)
-            finish(m, {total + (start - row) * 2 * kLanes, 2 * kLanes, start, packed, pair.panel,
-                       smaller(2, m.panel_end - pair.panel)});
+            finish<W>(m, {total + (start - row) * 2 * kLanes, 2 * kLanes, start, packed, pair.panel,
+                          smaller(2, m.panel_end - pair.panel)});
     }
 }
 
@@ -291,9 +294,9 @@ std::uint32_t rows_together(const Matmul& m) {
 }
 
 /// Many rows: as many as fit the cache stay there while the panels pass by two at a time. A block of narrow weights is
-/// widened once for all of them. run(n_rows, block) is the product of a block.
-template<class W, class Run>
-void gemm(const Matmul& m, Run&& run) {
+/// widened once for all of them.
+template<class W>
+void gemm(const Matmul& m) {
     using Wide = typename ColumnGroup<W>::Wide;
     constexpr std::uint32_t kBlock = kBlockUnits<W>;
     alignas(64) float total[kMostRows * 2 * kLanes];
@@ -318,7 +321,10 @@ void gemm(const Matmul& m, Run&& run) {
                     pair.weight[p] = widened(weight[p], units, wide[p]);
                     pair.ahead[p] = reinterpret_cast<const std::byte*>(next[p]);
                 }
-                two_panels(m, pair, row, row_end, total, run);
+                if constexpr (kIsQuants<W>)
+                    QuantsOf<Isa::FOVEA_ISA, ColumnGroup<Wide>::Unit::kType>::two_panels(m, &pair, row, row_end, total);
+                else
+                    two_panels(m, pair, row, row_end, total);
             }
         }
     }
@@ -326,10 +332,7 @@ void gemm(const Matmul& m, Run&& run) {
 
 template<class W>
 void matmul(const Matmul& m) noexcept {
-    if (m.seq_len > ColumnGroup<W>::kGemvRows)
-        return gemm<W>(
-            m, [](std::uint32_t n_rows, const auto& block)
-                   __attribute__((always_inline)) { microkernel_of<ColumnGroup<W>::Shape::kRows>(n_rows, block); });
+    if (m.seq_len > ColumnGroup<W>::kGemvRows) return gemm<W>(m);
     if constexpr (sizeof(W) == sizeof(float)) {
         const std::size_t weight_bytes = (m.panel_end - m.panel_begin) * m.panel_stride;
         if (m.seq_len == 1 && weight_bytes <= kCachedBytes)

@@ -380,6 +380,14 @@ FOVEA_LANES void add_units(Sums sums, const Block<W, kPanels>& b, std::size_t be
     }
 }
 
+/// add_units of a tile. It is no part of the loop over tiles: of all numbers of rows in one function a compiler keeps too
+/// little in registers.
+template<std::uint32_t kRows, QuantPanels W, std::uint32_t kPanels>
+[[gnu::noinline]] void add_tile(float* sum, const Block<W, kPanels>& b, std::size_t begin, std::size_t end,
+                                const std::byte* x, std::size_t n_packed, TileFetch<> to) {
+    add_units<kRows, Fetch::first>(SumsInMemory<kRows, kPanels>{sum}, b, begin, end, x, n_packed, to);
+}
+
 template<std::uint32_t kRows, Fetch kFetch, QuantPanels W, std::uint32_t kPanels>
 void microkernel(const Block<W, kPanels>& b) {
     const auto* x = reinterpret_cast<const std::byte*>(b.operand);
@@ -400,19 +408,13 @@ void microkernel(const Block<W, kPanels>& b) {
     } else {
         alignas(64) float sums[kRows * kPanels * kLanes];
         clear<kRows, kPanels>(sums);
-        add_units<kRows, kFetch>(SumsInMemory<kRows, kPanels>{sums}, b, 0, b.n_cols, x, b.operand_stride,
-                                 TileFetch<>{b.second_level});
+        const TileFetch<> to{b.second_level};
+        if constexpr (kFetch == Fetch::first)
+            add_tile<kRows>(sums, b, 0, b.n_cols, x, b.operand_stride, to);
+        else
+            add_units<kRows, kFetch>(SumsInMemory<kRows, kPanels>{sums}, b, 0, b.n_cols, x, b.operand_stride, to);
         store_totals<kRows>(sums, b);
     }
-}
-
-/// add_units of a tile. It is no part of the loop over tiles: of all numbers of rows in one function a compiler keeps too
-/// little in registers.
-template<std::uint32_t kRows, QuantPanels W, std::uint32_t kPanels>
-[[gnu::noinline]] void add_tile(float* sum, const Block<W, kPanels>& b, std::size_t begin, std::size_t end,
-                                const std::byte* x, std::size_t n_packed, TileFetch<> to) {
-    if constexpr (ColumnGroup<W>::kLoneRows == QuantTiling::kRows) to.every_line = false;  // it is never alone
-    add_units<kRows, Fetch::first>(SumsInMemory<kRows, kPanels>{sum}, b, begin, end, x, n_packed, to);
 }
 
 /// As product.h's. A single tile goes over all the block at once.

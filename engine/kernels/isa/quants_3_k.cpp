@@ -2,5 +2,4 @@
 
 namespace fovea {
 template struct QuantsOf<Isa::FOVEA_ISA, Type::q3_k>;
-template struct QuantsOf<Isa::FOVEA_ISA, Type::q2_k>;
 }  // namespace fovea
