@@ -149,13 +149,40 @@ private:
     std::vector<std::uint32_t> words_, texts_;  // and where among them each list of hashes starts
 };
 
+/// Whether a text can be in many calls that tell it from others, each a way to read it: one automaton follows all of them.
+[[nodiscard]] bool tells_many(const Automaton& automaton) {
+    constexpr std::ptrdiff_t kMost = 8;
+    return std::any_of(automaton.states.begin(), automaton.states.end(), [](const State& s) {
+        const auto is_other = [](const Call& call) { return call.item == Item::other; };
+        return std::count_if(s.calls.begin(), s.calls.end(), is_other) > kMost;
+    });
+}
+
+/// Whether the first ways to go on from a state, as many as are followed, lead to others without reading a byte.
+[[nodiscard]] bool leads_nowhere(const Automaton& automaton, std::uint32_t state) {
+    constexpr std::size_t kMostPlaces = 64;
+    std::vector<std::uint32_t> places{state};
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        const State& s = automaton.states[places[i]];
+        if (!s.ranges.empty() || s.accepts) return false;
+        for (const Call& call : s.calls)
+            if (places.size() < kMostPlaces) places.push_back(call.callee);
+    }
+    return true;
+}
+
 }  // namespace
 
 std::vector<std::byte> compile(const Grammar& grammar, const Tokenizer& tokenizer, std::span<const std::byte> index,
                                const CompileOptions& options) {
     const IndexView view = view_index(tokenizer, index);
     Automaton automaton = build_automaton(grammar, options.max_states, !options.own_index);
+    if (tells_many(automaton)) automaton = build_automaton(grammar, options.max_states, false);
     trim(automaton, view.bytes);
+    for (std::uint32_t s = 0; s < automaton.states.size(); ++s)
+        if (leads_nowhere(automaton, s))
+            throw GrammarError(
+                "expected a grammar of fewer alternatives within alternatives, got more than are followed");
     for (const State& s : automaton.states)
         if (automaton.units[s.unit].is_item && (s.ranges.empty() || options.own_index))
             throw GrammarError(options.own_index
