@@ -34,12 +34,28 @@ constexpr std::pair<std::string_view, std::string_view> kGgufNames[] = {{"temper
                                                                         {"repeat_penalty", "penalty_repeat"}};
 
 /// Members of transformers' that change what is chosen and are not heeded, with what changes nothing.
-constexpr std::pair<const char*, double> kUnheeded[] = {
-    {"num_beams", 1}, {"epsilon_cutoff", 0}, {"eta_cutoff", 0}, {"no_repeat_ngram_size", 0},
-    {"top_h", 0},     {"penalty_alpha", 0},  {"min_length", 0}, {"min_new_tokens", 0}};
-constexpr const char* kUnheededLists[] = {
-    "suppress_tokens",     "begin_suppress_tokens", "bad_words_ids", "force_words_ids",
-    "forced_bos_token_id", "forced_eos_token_id",   "sequence_bias", "constraints"};
+constexpr std::pair<const char*, double> kUnheeded[] = {{"num_beams", 1},
+                                                        {"epsilon_cutoff", 0},
+                                                        {"eta_cutoff", 0},
+                                                        {"no_repeat_ngram_size", 0},
+                                                        {"encoder_no_repeat_ngram_size", 0},
+                                                        {"encoder_repetition_penalty", 1},
+                                                        {"guidance_scale", 1},
+                                                        {"top_h", 0},
+                                                        {"penalty_alpha", 0},
+                                                        {"min_length", 0},
+                                                        {"min_new_tokens", 0}};
+constexpr const char* kUnheededLists[] = {"suppress_tokens",
+                                          "begin_suppress_tokens",
+                                          "bad_words_ids",
+                                          "force_words_ids",
+                                          "forced_bos_token_id",
+                                          "forced_eos_token_id",
+                                          "sequence_bias",
+                                          "constraints",
+                                          "exponential_decay_length_penalty",
+                                          "watermarking_config",
+                                          "dola_layers"};
 
 void add(const Member& member, double value, SortedJson& options) {
     if (member.is_whole)

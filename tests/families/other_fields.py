@@ -1,5 +1,5 @@
 """Changes of the fields of what is no plain decoder, for fields.py: encoders, what writes another text, sentence-transformers'
-files, adapters. CHANGES[kind] yields (label, path, value, what compares it) for the rest of a name.
+files, adapters, a decoder's generation_config.json. CHANGES[kind] yields (label, path, value, what compares it) for the rest of a name.
 """
 import json
 import pathlib
@@ -17,6 +17,7 @@ import gguf_fields
 import gguf_shapes
 import pair_shapes
 import shapes
+import tokenizer_fields
 from changing import COMMON, MOST_PARAMETERS, TEXTS, changes_of, each_change, judge
 
 N_IDS = 40
@@ -41,6 +42,13 @@ GENERATION = {
     "forced_eos_token_id": 1, "decoder_start_token_id": 3, "eos_token_id": [2, 9], "sequence_bias": [[[9], -5.0]],
     "exponential_decay_length_penalty": [2, 1.5], "remove_invalid_values": True, "renormalize_logits": True, "top_k": 3,
     "length_penalty": 0.1, "diversity_penalty": 0.0, "encoder_repetition_penalty": 1.5, "guidance_scale": 1.5, "temperature": 0.3}
+SAMPLING = {"do_sample": True, "temperature": 0.6, "top_k": 9, "top_p": 0.9, "min_p": 0.02, "typical_p": 0.97,
+            "repetition_penalty": 1.3}
+FOREIGN_TO_SAMPLING = {name: value for name, value in GENERATION.items() if name not in ("max_new_tokens", "max_length", "eos_token_id")} | {
+    "num_beams": 2, "epsilon_cutoff": 0.02, "eta_cutoff": 0.05, "top_h": 0.3, "min_length": 60, "token_healing": True,
+    "encoder_no_repeat_ngram_size": 2, "no_repeat_ngram_size": 2, "penalty_alpha": 0.6, "dola_layers": "high",
+    "forced_bos_token_id": 5, "watermarking_config": {"greenlist_ratio": 0.25, "bias": 2.0}, "force_words_ids": [[9]],
+    "exponential_decay_length_penalty": [0, 1.5], "constraints": [], "prompt_lookup_num_tokens": 2}
 FILES = ["modules.json", "1_Pooling/config.json", "2_Dense/config.json", "sentence_bert_config.json",
          "config_sentence_transformers.json", "tokenizer_config.json"]
 FOREIGN_TO_FILES = {
@@ -298,7 +306,51 @@ def compare_adapter(fovea, base, saved, fields, beside, work):
     return judge(expected, got, work)
 
 
+def sampling_changes(_):
+    """What generation_config.json says of a decoder's next token."""
+    with tempfile.TemporaryDirectory() as scratch:
+        base = pathlib.Path(scratch) / "base"
+        shapes.write_model("llama", shapes.SHAPES["llama"][0], base, seed=7)
+        changes = of_file(SAMPLING, {}, FOREIGN_TO_SAMPLING)
+        yield from each_change("", SAMPLING, changes, lambda fovea, fields, work: compare_sampling(fovea, base, fields, work))
+
+
+def next_token(model, settings):
+    """The probability of each token behind some that come again; of one alone where nothing is drawn."""
+    ids = torch.tensor([[(5 * i + 3) % 11 for i in range(20)]])
+    model.generation_config = T.GenerationConfig(**settings, eos_token_id=2, pad_token_id=0)
+    torch.manual_seed(1)
+    made = model.generate(ids, max_new_tokens=1, return_dict_in_generate=True, output_scores=True)
+    scores = made.scores[0][0]
+    is_drawn = settings.get("do_sample")
+    return (torch.softmax(scores, -1) if is_drawn else scores == scores.max()).double().numpy()
+
+
+def compare_sampling(fovea, base, fields, work):
+    """What was kept in the file does the same in the place of the settings, or a note names what is not heeded."""
+    folder = work / "model"
+    shutil.copytree(base, folder)
+    (folder / "generation_config.json").write_text(json.dumps(fields))
+    model = T.AutoModelForCausalLM.from_pretrained(base).eval()
+    expected = computed(lambda: next_token(model, fields))
+    if expected is None:
+        return "skipped"
+    made = subprocess.run([fovea, "convert", folder, "-o", work / "m.fovea"], capture_output=True, text=True)
+    names = [name for name in fields if f"{name}: chats don't heed it" in made.stderr]
+    if names:
+        return "refused: " + ", ".join(names)
+
+    def got():
+        made.check_returncode()
+        kept = json.loads(run(fovea, "inspect", work / "m.fovea", "--json")).get("sampling", {})
+        penalty = {"repetition_penalty": kept.pop("repeat_penalty")} if kept.pop("repeat_last_n", None) else {}
+        return next_token(model, {"do_sample": "temperature" in kept, **kept, **penalty})
+
+    return judge(expected, got, work)
+
+
 CHANGES = {"encoder": encoder_changes, "pair": pair_changes, "sentence": sentence_changes, "adapter": adapter_changes,
-           "gguf": gguf_fields.changes}
-NAMES = ["sentence", "adapter", *(f"encoder:{name}" for name in encoder_shapes.FAMILIES),
-         *(f"pair:{name}" for name in pair_shapes.SHAPES), *(f"gguf:{name}" for name in gguf_shapes.SHAPES)]
+           "sampling": sampling_changes, "tokenizer": tokenizer_fields.changes, "gguf": gguf_fields.changes}
+NAMES = ["sentence", "adapter", "sampling", *(f"tokenizer:{name}" for name in tokenizer_fields.FILES),
+         *(f"encoder:{name}" for name in encoder_shapes.FAMILIES), *(f"pair:{name}" for name in pair_shapes.SHAPES),
+         *(f"gguf:{name}" for name in gguf_shapes.SHAPES)]
