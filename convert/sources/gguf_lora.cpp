@@ -26,9 +26,8 @@ LowRank::Factor columns(const GgufTensor& tensor) { return {tensor.data, tensor.
 
 /// In a product of the table of tokens, the first factor's rows are the tokens.
 LowRank product_of(const Gguf& file, const std::string& tensor, double alpha) {
-    const std::string name = tensor + std::string(kFirst);
-    const GgufTensor& a = factor(file, name);
-    const GgufTensor& b = factor(file, tensor + std::string(kSecond));
+    const std::string name = tensor + std::string(kFirst), second = tensor + std::string(kSecond);
+    const GgufTensor &a = factor(file, name), &b = factor(file, second);
     const bool of_table = tensor == "token_embd.weight";
     LowRank low;
     low.rank = b.shape[1];

@@ -10,6 +10,9 @@
 # a -O of the host's own flags keeps it from that. The test "isa_symbols" checks what each object exports.
 function(fovea_isa name)
   cmake_parse_arguments(PARSE_ARGV 1 isa "TILES" "FLOATS;QUANTS" "FLAGS")
+  if(FOVEA_ZIG)  # which takes what follows -march= for a CPU
+    list(TRANSFORM isa_FLAGS REPLACE "-march=armv8[.0-9]*-a" "-mcpu=generic")
+  endif()
   set(fovea_${name}_flags ${isa_FLAGS} PARENT_SCOPE)
   set(fovea_${name}_flags ${isa_FLAGS})
   if(FOVEA_ISAS AND NOT name IN_LIST FOVEA_ISAS)
