@@ -15,8 +15,9 @@ namespace {
 using grammar::NodeId;
 
 constexpr std::uint32_t kMostTextLength =
-    256;                        // that is counted: an automaton has as many states, or some times as many
-constexpr int kMostDepth = 20;  // of values in a syntax that is not JSON
+    256;                                  // that is counted: an automaton has as many states, or some times as many
+constexpr std::size_t kMostDefined = 32;  // properties beside definitions, which each is read with
+constexpr int kMostDepth = 20;            // of values in a syntax that is not JSON
 
 /// Whether of all keywords a schema has only these.
 bool says_only(const Json& schema, std::initializer_list<std::string_view> keywords) {
@@ -210,6 +211,8 @@ bool has_own_form(const Dialect& dialect, const Json& parameters) {
     if (!is_tagged && dialect.syntax != CallSyntax::python && dialect.syntax != CallSyntax::members) return false;
     if (!is_plain_object(parameters) || !has_near_references(parameters)) return false;
     const Json properties = parameters.value("properties", Json::object());
+    if (properties.size() > kMostDefined && (parameters.contains("$defs") || parameters.contains("definitions")))
+        return false;
     return !is_tagged || std::all_of(properties.begin(), properties.end(),
                                      [](const Json& schema) { return !is_of_text(schema) || is_plain_text(schema); });
 }
