@@ -11,9 +11,10 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLook{100}, kLookAtEnd{1}, kBetweenSigns{1000};
 // Who has not looked for so long was stopped itself, and knows nothing of the others.
 constexpr milliseconds kStopped{2000};
-// So much later does the next rank say who was silent: what the first says ends the others. Beyond the eighth all say it at once.
-constexpr milliseconds kTurn{300};
-constexpr int kMostTurns = 8;
+// So much later does the next rank say who was silent: what the first says ends the others, on a busy machine too. Beyond the
+// fifth all say it at once, within ten seconds of the last sign.
+constexpr milliseconds kTurn{600};
+constexpr int kMostTurns = 5;
 constexpr char kGoesOn = 0, kEnds = 1;
 
 }  // namespace
