@@ -120,10 +120,14 @@ public:
             below_[index_.nodes[i].byte() + 1u] += index_.nodes[i].end() - i;
         for (std::size_t b = 0; b < 256; ++b) below_[b + 1] += below_[b];
         make_loops();
-        // States that a text comes back to go first.
-        for (const bool returning : {true, false})
+        // States of items go first, which walks without masks take longest from, then those that a text comes back to.
+        for (const int turn : {0, 1, 2})
             for (std::uint32_t s = 0; s < a_.states.size(); ++s)
-                if (returns(s) == returning && !is_loop_[s]) make_state(s);
+                if (const int own = a_.units[a_.states[s].unit].is_item ? 0
+                                    : returns(s)                        ? 1
+                                                                        : 2;
+                    own == turn && !is_loop_[s])
+                    make_state(s);
         if (merges) merge();
         return std::move(masks_);
     }
