@@ -14,7 +14,7 @@
 #include "fovea/plan.h"
 #include "fovea/session.h"
 
-// CLI11 stays within options.cpp and main.cpp: each file that sees its templates takes a compiler five seconds longer.
+// CLI11 stays within options.cpp and command_line.cpp, which are compiled together: its templates take a compiler five seconds.
 namespace CLI {
 class App;
 class Option;

@@ -3,14 +3,10 @@
 // std::exception, exit status 1). A new verb is a file in this folder and its name below. docs/fovea.1 describes it, which
 // a test checks.
 #pragma once
-
-namespace CLI {
-class App;
-}
+#include "tools/options/command_line.h"
 
 namespace fovea {
 
-using AddVerb = void(CLI::App& app);
 AddVerb add_run, add_chat, add_convert, add_inspect, add_plan, add_logits, add_attend, add_encode, add_tokenize,
     add_bench, add_certify, add_eval, add_embed, add_classify, add_transcribe, add_grammar, add_serve;
 

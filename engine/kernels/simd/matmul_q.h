@@ -409,7 +409,7 @@ void microkernel(const Block<W, kPanels>& b) {
         alignas(64) float sums[kRows * kPanels * kLanes];
         clear<kRows, kPanels>(sums);
         const TileFetch<> to{b.second_level};
-        if constexpr (kFetch == Fetch::first)
+        if constexpr (kFetch == Fetch::first && kRows > QuantTiling::kStreamRows)
             add_tile<kRows>(sums, b, 0, b.n_cols, x, b.operand_stride, to);
         else
             add_units<kRows, kFetch>(SumsInMemory<kRows, kPanels>{sums}, b, 0, b.n_cols, x, b.operand_stride, to);
