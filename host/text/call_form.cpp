@@ -153,8 +153,9 @@ private:
     }
     NodeId array(NodeId item) { return any_number("[", item, "]"); }
     NodeId any_object() {
-        const NodeId letter =
-            grammar_.set({{'0', '9'}, {'A', 'Z'}, {'a', 'z'}, {'_', '_'}, {'-', '.'}, {0x80, grammar::kLastCode}});
+        const grammar::CodeSet marks = {{0, ' '},   {'"', '"'}, {'\'', '\''}, {',', ','},
+                                        {':', ':'}, {'<', '<'}, {'[', ']'},   {'{', '}'}};
+        const NodeId letter = grammar_.set(grammar::complement(grammar::normalize(marks)));
         const NodeId name = grammar_.repeat(letter, 1, grammar::kNoLimit);
         return any_number("{", grammar_.sequence({name, grammar_.bytes(":"), anything()}), "}");
     }
