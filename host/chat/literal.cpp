@@ -92,7 +92,11 @@ void Literals::write_members(std::string& json, int depth) {
         }
         skip_space();
         if (ends()) throw Unread{true};
-        if (is_name_byte(text_[at_]))
+        const char c = text_[at_];
+        if (!quote_.empty() && c != '"' && c != '\'' && !is(quote_.substr(0, 1))) {
+            const std::string_view key = before(":");
+            json += json_text(Json(std::string(key.substr(0, key.find_last_not_of(kMarkSpace) + 1))));
+        } else if (is_name_byte(c))
             json += json_text(Json(std::string(name())));
         else
             write_text(json);

@@ -57,6 +57,14 @@ bool is_plain_array(const Json& schema) {
            schema.value("items", Json::object()).is_object();
 }
 
+/// An object's schema with the properties that it only requires.
+Json with_names(Json schema) {
+    if (!schema.contains("properties"))
+        for (const Json& name : schema.value("required", Json::array()))
+            if (name.is_string()) schema["properties"][name.get<std::string>()] = Json::object();
+    return schema;
+}
+
 /// Whether an object's members are not named.
 bool is_free_object(const Json& schema) {
     return schema.value("type", Json()) == "object" && schema.value("additionalProperties", Json(true)) == true &&
@@ -140,13 +148,14 @@ private:
             return grammar_.sequence({grammar_.bytes(quote), text(schema, quote, quote)});
         if (says_only(schema, {})) return anything();
         if (is_free_object(schema)) return any_object();
-        if (is_plain_object(schema)) return members(schema, depth + 1);
+        if (const Json named = with_names(schema); is_plain_object(named)) return members(named, depth + 1);
         return is_plain_array(schema) ? array(member(schema.value("items", Json::object()), depth + 1)) : json(schema);
     }
     NodeId array(NodeId item) { return any_number("[", item, "]"); }
     NodeId any_object() {
-        const NodeId letter =
-            grammar_.set({{'0', '9'}, {'A', 'Z'}, {'a', 'z'}, {'_', '_'}, {'-', '.'}, {0x80, grammar::kLastCode}});
+        const grammar::CodeSet marks = {{0, ' '},   {'"', '"'}, {'\'', '\''}, {',', ','},
+                                        {':', ':'}, {'<', '<'}, {'[', ']'},   {'{', '}'}};
+        const NodeId letter = grammar_.set(grammar::complement(grammar::normalize(marks)));
         const NodeId name = grammar_.repeat(letter, 1, grammar::kNoLimit);
         return any_number("{", grammar_.sequence({name, grammar_.bytes(":"), anything()}), "}");
     }

@@ -18,7 +18,7 @@ const Json kTools = Json::parse(R"([
         "days": {"type": "integer", "minimum": 1}, "exact": {"type": "boolean"}, "a\u00f1o": {"type": "integer"},
         "at": {"type": "array", "items": {"$ref": "#/$defs/place"}}, "names": {"type": "array", "items": {"type": "string"}},
         "more": {"type": "object", "properties": {"a": {"type": ["number", "null"]}, "b": {"type": "string"}}},
-        "free": {"type": "object"}, "any": {"type": "array", "items": {}}},
+        "free": {"type": "object"}, "all": {"type": "object", "required": ["p", "q"]}, "any": {"type": "array", "items": {}}},
         "required": ["city", "days"], "$defs": {"place": {"type": "array", "items": {"type": "number"}}}}}},
     {"type": "function", "function": {"name": "stop-all", "parameters": {"type": "object", "properties": {}}}},
     {"type": "function", "function": {"name": "again"}}])");
@@ -26,7 +26,7 @@ const Json kTools = Json::parse(R"([
 const Json kCalls = Json::parse(R"([
     {"name": "weather.at", "arguments": {"city": "Bad \"Ems\"\n<b> it's & \u00fc \\n", "unit": "a <b> \"c\"", "day": "2024-02-03",
         "code": "\u00fc12", "days": 3, "exact": true, "a\u00f1o": 1, "at": [[1, -2.5], []], "names": ["x", "</a>"],
-        "more": {"a": null, "b": "<"}, "free": {"x": [1, {"y-z": "w"}], "\u00fc": {}, "t": true}, "any": [null, "n", 2.5]}},
+        "more": {"a": null, "b": "<"}, "free": {"x": [1, {"y-z": "w"}], "\u00fc": {}, "t": true}, "all": {"p": 1, "q": "r"}, "any": [null, "n", 2.5]}},
     {"name": "weather.at", "arguments": {"city": "", "days": 12}},
     {"name": "weather.at", "arguments": {"city": "true", "code": "12", "days": 1, "more": {}}},
     {"name": "stop-all", "arguments": {}}, {"name": "again", "arguments": {}}])");
