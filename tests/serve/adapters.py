@@ -77,8 +77,9 @@ class Adapters(unittest.TestCase):
         """Each `fovea serve` of docs/server.md, in a folder with a model m.fovea and its adapter a.fovea."""
         with open(DOCUMENT, encoding="utf-8") as file:
             commands = re.findall(r"^    fovea serve(.*?)(?:#.*)?$", file.read(), re.M)
-        self.assertEqual(len(commands), 7)
-        names = {"m.fovea": "m.fovea", "smollm2.fovea": "m.fovea", "a.fovea": "a.fovea", "law.fovea": "a.fovea"}
+        self.assertEqual(len(commands), 8)
+        names = {"m.fovea": "m.fovea", "smollm2.fovea": "m.fovea", "head.fovea": "m.fovea",
+                 "a.fovea": "a.fovea", "law.fovea": "a.fovea"}
         for command in commands:
             with tempfile.TemporaryDirectory() as folder:
                 for name, source in names.items():
