@@ -1,6 +1,7 @@
 #include "host/grammar/expression.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace fovea::grammar {
@@ -93,15 +94,18 @@ NodeId Grammar::shared(NodeId node, const char* name) {
 RuleId Grammar::add_all(Grammar other) {
     const auto n_nodes = static_cast<NodeId>(nodes.size());
     const auto n_rules = static_cast<RuleId>(rules.size()), n_graphs = static_cast<RuleId>(graphs.size());
+    const auto n_others = static_cast<std::uint32_t>(others.size());
     for (Node& node : other.nodes) {
         for (NodeId& child : node.children) child += n_nodes;
         node.rule += node.kind == NodeKind::graph ? n_graphs : n_rules;
+        if (node.item == Item::other) node.min += n_others;
         nodes.push_back(std::move(node));
     }
     for (Graph& graph : other.graphs) {
         for (GraphEdge& edge : graph.edges) edge.label += n_nodes;
         graphs.push_back(std::move(graph));
     }
+    std::move(other.others.begin(), other.others.end(), std::back_inserter(others));
     for (Rule& rule : other.rules) {
         rule.body += n_nodes;
         rules.push_back(std::move(rule));
