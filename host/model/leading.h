@@ -12,8 +12,8 @@
 
 namespace fovea::host {
 
-/// The first rank while it leads: a workspace or session made with its ranks() hands calls of forward and encode to the others. There is one at
-/// a time. When this ends, so do the others' calls of follow.
+/// The first rank while it leads: a workspace or session made with its ranks() hands calls of forward and encode to the others.
+/// There is one at a time. When this ends, so do the others' calls of follow.
 class Leading {
 public:
     /// Ranks that carry what is said; they must outlive this.

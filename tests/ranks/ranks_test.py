@@ -17,8 +17,9 @@ import time
 import unittest
 import urllib.request
 
+from jobs import MPIRUN, parts, ranks, run, runs
+
 FOVEA, DEMO, GOLDEN = sys.argv[1:4]
-MPIRUN = ["mpirun", "-q", "--oversubscribe", "--allow-run-as-root"]
 JOBS = 2  # at once: starting and ending ranks leaves the CPUs idle
 COUNTS = (1, 2, 3, 4, 7, 8)
 TYPES = ("f32", "f16", "bf16", "q8", "q4", "q4_1", "q5", "q5_1", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs",
@@ -28,33 +29,6 @@ TYPES = ("f32", "f16", "bf16", "q8", "q4", "q4_1", "q5", "q5_1", "q2_k", "q3_k",
 MODELS = ("models/gpt2_tied", "models/llama_wide_heads", "models/qwen3", "families/gpt_bigcode", "families/falcon",
           "families/mixtral", "families/gpt_oss", "families/qwen2_moe", "families/deepseek_v2", "families/deepseek_v3",
           "families/olmo2", "families/gemma4_text", "families/mpt", "pairs/t5", "pairs/marian", "speech/whisper_bare")
-
-
-def run(command, want=0, stdin=b"", timeout=600):
-    done = subprocess.run(command, input=stdin, capture_output=True, timeout=timeout)
-    said = done.stderr.decode()
-    assert done.returncode == want, f"{command}: expected {want}, got {done.returncode}: {said}"
-    return done.stdout.decode(), said
-
-
-def ranks(n, *arguments, **how):
-    return run([*MPIRUN, "-n", str(n), FOVEA, *arguments], **how)
-
-
-def parts(*each, **how):
-    """Ranks that are each given arguments of their own."""
-    command = MPIRUN[:]
-    for arguments in each:
-        command += [":"] * (len(command) > len(MPIRUN)) + ["-n", "1", FOVEA, *arguments]
-    return run(command, **how)
-
-
-def runs(process):
-    try:
-        with open(f"/proc/{process}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 class Ranks(unittest.TestCase):

@@ -26,6 +26,33 @@ struct RankSession {
     }
 };
 
+/// What a session saves of 30 tokens with a mark behind 11, and the logits of seven more by another one that restores `from`, or what
+/// the first has saved. Empty where a call fails.
+struct SavedText {
+    std::vector<std::byte> bytes;
+    std::vector<float> rest;
+
+    SavedText() = default;
+    SavedText(const Model& model, const Limits& limits, const Ranks* ranks, std::span<const std::byte> from = {}) {
+        const std::uint32_t vocab_size = model.config().decoder.vocab_size;
+        const auto tokens = some_tokens(37, vocab_size);
+        const std::span<const Token> text(tokens);
+        RankSession own(model, limits, ranks), again(model, limits, ranks);
+        Session& s = own.session;
+        Cache cache = s.cache();
+        if (!forward(s, text.first(11), {}).ok() || !mark(cache).ok() || !forward(s, text.subspan(11, 19), {}).ok())
+            return;
+        bytes.resize(session_bytes(s));
+        std::size_t written = 0;
+        const Status status = ranks ? save_cache(*ranks, cache, bytes, written) : save_session(s, bytes, written);
+        if (!status.ok()) bytes.clear();
+        rest.resize(7 * std::size_t{vocab_size});
+        if (!restore_session(again.session, from.empty() ? bytes : from).ok() ||
+            !forward(again.session, text.subspan(30), rest).ok())
+            rest.clear();
+    }
+};
+
 /// Logits of a prompt in two pieces, then of five more tokens one by one. Empty where a call fails.
 inline std::vector<float> logits_of(const Model& model, const Limits& limits, const Ranks* ranks) {
     RankSession own(model, limits, ranks);

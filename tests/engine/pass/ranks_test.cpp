@@ -189,43 +189,21 @@ TEST_CASE("ranks: a saved session has the bytes of one process, and goes on with
         for (const Type kv_type : {Type::f32, Type::q8}) {
             CAPTURE(named.name);
             const SmallModel small(named.config, Type::q8);
-            const std::uint32_t vocab_size = small.model.config().decoder.vocab_size;
-            const auto tokens = some_tokens(37, vocab_size);
-            const std::span<const Token> text(tokens);
-            // Saved after 30 tokens; then the logits of seven more, by a session that restores it.
-            const auto saved = [&](Session& s, const Ranks* ranks) {
-                std::vector<std::byte> bytes;
-                if (!forward(s, text.first(30), {}).ok()) return bytes;
-                bytes.resize(session_bytes(s));
-                std::size_t written = 0;
-                const Status status =
-                    ranks ? save_cache(*ranks, s.cache(), bytes, written) : save_session(s, bytes, written);
-                if (!status.ok()) bytes.clear();
-                return bytes;
-            };
-            const auto rest = [&](Session& s, std::span<const std::byte> bytes) {
-                std::vector<float> logits(7 * std::size_t{vocab_size});
-                if (!restore_session(s, bytes).ok() || !forward(s, text.subspan(30), logits).ok()) logits.clear();
-                return logits;
-            };
             const Limits limits{.max_batch = 16, .kv_type = kv_type};
-            RankSession one(small.model, limits, nullptr), other(small.model, limits, nullptr);
-            const std::vector<std::byte> want = saved(one.session, nullptr);
-            REQUIRE(!want.empty());
-            const std::vector<float> want_rest = rest(other.session, want);
-            REQUIRE(!want_rest.empty());
+            const SavedText want(small.model, limits, nullptr);
+            REQUIRE(!want.bytes.empty());
+            REQUIRE(!want.rest.empty());
             for (const std::uint32_t n_ranks : {2u, 3u, 8u}) {
                 CAPTURE(n_ranks);
                 Group group(n_ranks);
-                std::vector<std::vector<std::byte>> got(n_ranks);
-                std::vector<std::vector<float>> got_rest(n_ranks);
+                std::vector<SavedText> got(n_ranks);
                 for_all_ranks(group, [&](const Ranks& ranks) {
-                    RankSession own(small.model, limits, &ranks), again(small.model, limits, &ranks);
-                    got[ranks.rank] = saved(own.session, &ranks);
-                    got_rest[ranks.rank] = rest(again.session, want);
+                    got[ranks.rank] = SavedText(small.model, limits, &ranks, want.bytes);
                 });
-                for (const std::vector<std::byte>& of_rank : got) CHECK(of_rank == want);
-                for (const std::vector<float>& of_rank : got_rest) CHECK(same_bits(want_rest, of_rank));
+                for (const SavedText& of_rank : got) {
+                    CHECK(of_rank.bytes == want.bytes);
+                    CHECK(same_bits(want.rest, of_rank.rest));
+                }
             }
         }
 }

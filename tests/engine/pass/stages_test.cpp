@@ -216,43 +216,20 @@ TEST_CASE("stages: a saved session has the bytes of one process, and goes on in 
     for (const NamedConfig& named : all_configs) {
         CAPTURE(named.name);
         const SmallModel small(named.config, Type::q8);
-        const std::uint32_t vocab_size = small.model.config().decoder.vocab_size;
-        const auto tokens = some_tokens(37, vocab_size);
-        const std::span<const Token> text(tokens);
-        const auto saved = [&](Session& s, const Ranks* ranks) {
-            std::vector<std::byte> bytes;
-            Cache cache = s.cache();
-            if (!forward(s, text.first(11), {}).ok() || !mark(cache).ok() || !forward(s, text.subspan(11, 19), {}).ok())
-                return bytes;
-            bytes.resize(session_bytes(s));
-            std::size_t written = 0;
-            const Status status = ranks ? save_cache(*ranks, cache, bytes, written) : save_session(s, bytes, written);
-            if (!status.ok()) bytes.clear();
-            return bytes;
-        };
-        const auto rest = [&](Session& s, std::span<const std::byte> bytes) {
-            std::vector<float> logits(7 * std::size_t{vocab_size});
-            if (!restore_session(s, bytes).ok() || !forward(s, text.subspan(30), logits).ok()) logits.clear();
-            return logits;
-        };
-        RankSession one(small.model, {.max_batch = 16}, nullptr), other(small.model, {.max_batch = 16}, nullptr);
-        const std::vector<std::byte> want = saved(one.session, nullptr);
-        REQUIRE(!want.empty());
-        const std::vector<float> want_rest = rest(other.session, want);
-        REQUIRE(!want_rest.empty());
+        const SavedText want(small.model, {.max_batch = 16}, nullptr);
+        REQUIRE(!want.bytes.empty());
+        REQUIRE(!want.rest.empty());
         for (const Shape& shape : kShapes) {
             const RankSplit split = shape.split();
             Group group(shape.n_ranks());
-            std::vector<std::vector<std::byte>> got(shape.n_ranks());
-            std::vector<std::vector<float>> got_rest(shape.n_ranks());
+            std::vector<SavedText> got(shape.n_ranks());
             for_all_ranks(group, [&](const Ranks& ranks) {
-                const Limits limits{.max_batch = 16, .split = &split};
-                RankSession own(small.model, limits, &ranks), again(small.model, limits, &ranks);
-                got[ranks.rank] = saved(own.session, &ranks);
-                got_rest[ranks.rank] = rest(again.session, want);
+                got[ranks.rank] = SavedText(small.model, {.max_batch = 16, .split = &split}, &ranks, want.bytes);
             });
-            for (const std::vector<std::byte>& of_rank : got) CHECK(of_rank == want);
-            for (const std::vector<float>& of_rank : got_rest) CHECK(same_bits(want_rest, of_rank));
+            for (const SavedText& of_rank : got) {
+                CHECK(of_rank.bytes == want.bytes);
+                CHECK(same_bits(want.rest, of_rank.rest));
+            }
         }
     }
 }
