@@ -333,14 +333,6 @@ void TextWorker::set_gauges() {
     metrics_.n_kept_pages = kept_.n_pages();
 }
 
-void follow_text_worker(const host::Opened& served, const WorkerOptions& options, const Follow& follow) {
-    ModelMetrics metrics;
-    TextWorker worker(served, options, metrics);
-    worker.take_memory();
-    worker.begin();
-    worker.follow(follow);
-}
-
 std::unique_ptr<Worker> make_text_worker(const host::Opened& served, const WorkerOptions& options,
                                          ModelMetrics& metrics) {
     return std::make_unique<TextWorker>(served, options, metrics);

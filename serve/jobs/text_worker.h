@@ -69,8 +69,7 @@ public:
     [[nodiscard]] std::uint32_t n_lost_pages() const override {
         return n_pages_ - pool_->n_free_pages() + memories_.n_lost_pages();
     }
-    /// In place of turns, see follow_text_worker.
-    void follow(const Follow& by) { by(*workspace_, *pool_); }
+    void follow(const Follow& by) override { by(*workspace_, *pool_); }
 
 private:
     void give_up(Clock::time_point now);

@@ -60,8 +60,7 @@ public:
         return workspace_.plan.arena_bytes + n_out() * sizeof(float) + 2 * max_batch() * sizeof(Token);
     }
     [[nodiscard]] Work work() const override { return Work::vectors; }
-    /// In place of turns, see follow_vector_worker.
-    void follow(const Follow& by) { by(*workspace_, {}); }
+    void follow(const Follow& by) override { by(*workspace_, {}); }
 
 private:
     [[nodiscard]] std::size_t n_out() const {
@@ -197,14 +196,6 @@ bool VectorWorker::turn() {
 }
 
 }  // namespace
-
-void follow_vector_worker(const host::Opened& served, const WorkerOptions& options, const Follow& follow) {
-    ModelMetrics metrics;
-    VectorWorker worker(served, options, metrics);
-    worker.take_memory();
-    worker.begin();
-    worker.follow(follow);
-}
 
 std::unique_ptr<Worker> make_worker(const host::Opened& served, const WorkerOptions& options, ModelMetrics& metrics) {
     (void)served.need_tokenizer();

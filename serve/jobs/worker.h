@@ -46,6 +46,9 @@ inline const Failure kUnread{
     return job.is_unread(now) ? kUnread : kLate;
 }
 
+/// What a rank does that follows the first.
+using Follow = std::function<void(const Workspace&, const CachePool&)>;
+
 class Worker {
 public:
     explicit Worker(std::size_t queue_capacity, std::uint32_t max_running = ~std::uint32_t{0})
@@ -62,6 +65,9 @@ public:
     virtual void fail_all(const Failure& failure) = 0;
     /// Called by the scheduler's thread before its first turn: what must be made by the thread that computes.
     virtual void begin() = 0;
+    /// In place of turns, where the first rank has this worker with the same plan: calls `by` with its memory, with no pool for
+    /// vectors. Speech does not follow.
+    virtual void follow(const Follow& by) { (void)by; }
 
     [[nodiscard]] virtual std::uint32_t context() const = 0;  ///< tokens of a prompt and its answer, or of a text
     [[nodiscard]] virtual std::uint32_t max_prompt() const { return context(); }  ///< tokens of one
@@ -89,10 +95,6 @@ protected:
 /// One that hears and writes: speech. Throws host::Error where it is neither.
 [[nodiscard]] std::unique_ptr<Worker> make_text_worker(const host::Opened& served, const WorkerOptions& options,
                                                        ModelMetrics& metrics);
-/// A rank's part in a worker for texts or vectors that the first rank has: the same plan and memory, then `follow`.
-using Follow = std::function<void(const Workspace&, const CachePool&)>;
-void follow_text_worker(const host::Opened& served, const WorkerOptions& options, const Follow& follow);
-void follow_vector_worker(const host::Opened& served, const WorkerOptions& options, const Follow& follow);
 [[nodiscard]] std::unique_ptr<Worker> make_speech_worker(const host::Opened& served, const WorkerOptions& options,
                                                          ModelMetrics& metrics);
 [[nodiscard]] std::unique_ptr<Worker> make_worker(const host::Opened& served, const WorkerOptions& options,

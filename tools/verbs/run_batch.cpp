@@ -375,10 +375,12 @@ void run_batch(const RunOptions& options, const host::Opened& opened) {
                                         .queue_capacity = options.n_sequences,
                                         .kv_type = options.common.kv_type};
     lead_ranks();
-    if (const Ranks* ranks = joined_ranks(); ranks && ranks->rank)
-        return serve::follow_text_worker(opened, settings, follow_first_rank);
     const std::unique_ptr<serve::Worker> worker = serve::make_text_worker(opened, settings, metrics);
     worker->take_memory();
+    if (const Ranks* ranks = joined_ranks(); ranks && ranks->rank) {
+        worker->begin();
+        return worker->follow(follow_first_rank);
+    }
     const std::uint64_t arena_bytes = worker->memory_bytes() + reader.memory_bytes();
     BatchOutput output(options.output, needs.hashes);
     if (!options.quiet && !options.common.json)

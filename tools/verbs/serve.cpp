@@ -199,12 +199,15 @@ bool follows(const ServeOptions& options, const std::vector<host::Opened>& model
     if (!options.folder.empty()) refuse_by_ranks("--models");
     if (models.size() > 1) refuse_by_ranks("several models");
     const host::Kind kind = models.front().kind();
-    const bool vectors = kind == host::Kind::vectors;
-    if (kind != host::Kind::text && !vectors) refuse_by_ranks("a model for neither texts nor vectors");
+    if (kind != host::Kind::text && kind != host::Kind::vectors)
+        refuse_by_ranks("a model for neither texts nor vectors");
     lead_ranks();
     if (joined_ranks()->rank == 0) return false;
-    const auto follow = vectors ? serve::follow_vector_worker : serve::follow_text_worker;
-    follow(models.front(), options.worker, follow_first_rank);
+    serve::ModelMetrics metrics;
+    const std::unique_ptr<serve::Worker> worker = serve::make_worker(models.front(), options.worker, metrics);
+    worker->take_memory();
+    worker->begin();
+    worker->follow(follow_first_rank);
     return true;
 }
 
