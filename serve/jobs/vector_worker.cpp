@@ -16,6 +16,9 @@ namespace {
 constexpr std::uint32_t kRowsAtOnce = 512;  // of a pass at least
 constexpr std::uint32_t kTexts = 64;        // of a pass at most
 
+/// Tokens of a text without --context, at most: a pass has as many rows, and some models have 40,960 positions.
+constexpr std::uint32_t kDefaultContext = 8192;
+
 /// A text that is in the pass.
 struct VectorPlace {
     JobPtr job;
@@ -38,7 +41,7 @@ public:
                                                                             : 0),
           context_(served.has_late_interaction()
                        ? served.config().encoder.max_positions  // sides have lengths of their own
-                       : most_tokens(served.model)) {
+                       : std::min(most_tokens(served.model), options.context ? options.context : kDefaultContext)) {
         if (served.has_late_interaction()) late_.emplace(served);
         Limits limits{
             .max_batch = std::max(kRowsAtOnce, context_), .n_threads = options.n_threads, .max_sequences = kTexts};

@@ -20,7 +20,7 @@ namespace fovea::serve {
 struct WorkerOptions {
     std::uint32_t n_threads = 1;
     const char* isa = nullptr;             ///< nullptr: the best
-    std::uint32_t context = 0;             ///< positions of a sequence; 0: the model's, at most 4,096
+    std::uint32_t context = 0;             ///< positions of a sequence; 0: the model's, at most 4,096, of vectors 8,192
     std::uint32_t n_sequences = 8;         ///< that are computed at the same time
     std::uint32_t n_positions = 0;         ///< of all caches together; 0: four whole contexts, or n_sequences if fewer
     std::uint32_t max_source = 0;          ///< tokens of a text that another is written from; 0: as many as the context

@@ -239,23 +239,24 @@ class Vectors(unittest.TestCase):
             self.assertNear(server.post(OLLAMA, {"input": "the lamp"})["embeddings"][0], [value / length for value in whole])
             self.assertEqual(server.post(LEGACY, {"prompt": "the lamp"})["embedding"], whole)
 
-    def test_texts_are_as_long_as_the_folder_says(self):
+    def test_texts_are_as_long_as_the_folder_or_the_context_says(self):
         def short(folder):
             write_json(folder, "sentence_bert_config.json", {"max_seq_length": 8})
         with tempfile.TemporaryDirectory() as scratch:
-            model = converted(scratch, "short", short)
+            model, long = converted(scratch, "short", short), converted(scratch, "long")
             path = os.path.join(scratch, "v.npy")
             run_fovea("encode", model, "-p", "the " * 30, "-o", path)
-            with Server(FOVEA, model) as server:
-                message = server.post(EMBED, {"input": "the " * 30}, want=400)["error"]["message"]
-                self.assertIn("expected at most 8 tokens", message)
-                answer = server.post(EMBED, {"input": "the " * 30, "truncate": True})
-                self.assertEqual(answer["usage"]["prompt_tokens"], 8)
-                cut = server.post(OLLAMA, {"input": "the " * 30})["embeddings"][0]
-                self.assertEqual(cut, answer["data"][0]["embedding"])
-                self.assertEqual(cut, server.post(EMBED, {"input": "the " * 6})["data"][0]["embedding"])
-                server.post(OLLAMA, {"input": "the " * 30, "truncate": False}, want=400)
-                server.post(OLLAMA, {"input": "word " * 100000, "truncate": True})
+            for arguments in [model], [long, "--context", "8"]:
+                with self.subTest(arguments[1:]), Server(FOVEA, *arguments) as server:
+                    message = server.post(EMBED, {"input": "the " * 30}, want=400)["error"]["message"]
+                    self.assertIn("expected at most 8 tokens", message)
+                    answer = server.post(EMBED, {"input": "the " * 30, "truncate": True})
+                    self.assertEqual(answer["usage"]["prompt_tokens"], 8)
+                    cut = server.post(OLLAMA, {"input": "the " * 30})["embeddings"][0]
+                    self.assertEqual(cut, answer["data"][0]["embedding"])
+                    self.assertEqual(cut, server.post(EMBED, {"input": "the " * 6})["data"][0]["embedding"])
+                    server.post(OLLAMA, {"input": "the " * 30, "truncate": False}, want=400)
+                    server.post(OLLAMA, {"input": "word " * 100000, "truncate": True})
 
     def test_a_length_that_has_no_room_for_what_closes_a_text(self):
         def short(folder):

@@ -278,8 +278,9 @@ void add_serve(CLI::App& app) {
                   "with --models: bytes that all models may take, their files too (default: what the machine has)");
         verb.count("--port", o.port, 0, 65535, "port (default 8080; 0: a free one, which is printed)");
         verb.text("--host", o.host, "address to listen on (default 127.0.0.1: this machine alone)", "ADDRESS");
-        verb.count("--context", o.worker.context, 1, kAny,
-                   "positions of a prompt and its answer (default: the model's, at most 4096)");
+        verb.count(
+            "--context", o.worker.context, 1, kAny,
+            "positions of a prompt and its answer, or of a text (default: the model's, at most 4096; of vectors 8192)");
         verb.count("--sequences", o.worker.n_sequences, 1, 256, "answers that are computed at once (default 8)");
         verb.count("--positions", o.worker.n_positions, 1, kAny,
                    "positions cached of all answers together (default: four contexts)");
