@@ -40,6 +40,8 @@ struct SchemaOptions {
 [[nodiscard]] Grammar read_gbnf(std::string_view text);
 /// A regular expression that the whole answer matches. Throws GrammarError.
 [[nodiscard]] Grammar read_regex(std::string_view pattern);
+/// Any text up to the first `mark`, which has its first character once, up to four blanks, and a text of `grammar`.
+[[nodiscard]] Grammar behind(std::string_view mark, Grammar grammar);
 
 /// Every token's bytes as a tree, for one vocabulary. Some 8 bytes for each byte that tokens do not share. Throws
 /// GrammarError if there are 2^24 tokens or more.

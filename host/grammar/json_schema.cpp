@@ -272,4 +272,14 @@ Grammar read_text_schema(std::string_view json, std::string_view mark) {
     return grammar;
 }
 
+Grammar behind(std::string_view mark, Grammar grammar) {
+    constexpr std::uint32_t kMostBlanks = 4;
+    Grammar all;
+    const NodeId text = all.rule(all.add_all(read_text_schema(R"({"type": "string"})", mark)));
+    const NodeId blanks = all.repeat(all.set(normalize({{'\t', '\n'}, {'\r', '\r'}, {' ', ' '}})), 0, kMostBlanks);
+    const NodeId rest = all.rule(all.add_all(std::move(grammar)));
+    all.root = all.add_rule("root", all.sequence({text, all.bytes(mark), blanks, rest}));
+    return all;
+}
+
 }  // namespace fovea::grammar

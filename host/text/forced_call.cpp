@@ -75,19 +75,21 @@ grammar::Grammar ForcedCall::form(const grammar::SchemaOptions& options) const {
     return all;
 }
 
-BegunAnswer begin_answer(const AnswerDialect& dialect, TaintedText prompt, const ForcedCall* call, bool has_form) {
+BegunAnswer begin_answer(const AnswerDialect& dialect, TaintedText prompt, const ForcedCall* call, FormPlace form) {
     std::string begun(begun_answer(dialect, prompt.text()));
-    if (!call && has_form) {
-        if (dialect.calls->syntax != CallSyntax::channels) return {std::move(prompt), {}};
+    if (!call && form != FormPlace::none && dialect.calls->syntax == CallSyntax::channels) {
         const std::string opened =
             begun.ends_with(kHeaderEnd) ? "" : std::string(kHeaderBegins[1]) + "final" + std::string(kHeaderEnd);
         prompt.add(opened);
         return {std::move(prompt), begun + opened};
     }
+    if (!call && form != FormPlace::at_once) return {std::move(prompt), std::move(begun)};
+    if (begun == dialect.reasoning->open) {
+        prompt.add(std::string(dialect.reasoning->close) + "\n\n");
+        begun.clear();
+    }
     if (!call) return {std::move(prompt), std::move(begun)};
-    const bool is_thought = begun == dialect.reasoning->open;
-    if (is_thought) prompt.add(std::string(dialect.reasoning->close) + "\n\n");
-    begun = (is_thought ? "" : begun) + call->begun().text();
+    begun += call->begun().text();
     prompt.add(call->begun());
     return {std::move(prompt), std::move(begun)};
 }

@@ -37,10 +37,14 @@ struct BegunAnswer {
     TaintedText prompt;
     std::string begun;
 };
-/// What the template gave; behind it the call that is forced, before which reasoning that the template began ends.
-///   call      null: none
-///   has_form  what is said has a form, and is all of the answer: in dialects of channels the prompt opens the final one
+/// Where what is said has a form. In dialects of channels the prompt opens the final one for it.
+enum class FormPlace {
+    none,
+    at_once,          ///< all of the answer: reasoning that the template began ends before it
+    after_reasoning,  ///< behind reasoning that the template began, if it did: grammar::behind its closing mark
+};
+/// What the template gave; behind it the call that is forced, before which reasoning ends. call: null: none.
 [[nodiscard]] BegunAnswer begin_answer(const AnswerDialect& dialect, TaintedText prompt, const ForcedCall* call,
-                                       bool has_form);
+                                       FormPlace form);
 
 }  // namespace fovea

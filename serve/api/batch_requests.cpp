@@ -199,6 +199,7 @@ BatchRequest BatchReader::read(std::size_t i) {
         read.is_tokens = !given.empty() && given.front().is_tokens;
         check_tokenizer(served_, read.request, read.is_tokens);
         read.request.splits = true;
+        read.request.parts_thought = false;  // an answer is one text
         PromptReader::Prompted prompted = prompts_.read(read.request);
         read.prompts = std::move(prompted.prompts);
         read.token_rules = prompts_.token_rules(read.request);

@@ -72,8 +72,8 @@ FormText form_text_of(const Request& request) {
 Constrain form_of(const FormText& form, const ModelChat* chat, Forms& forms) {
     if (form.form == Form::any) return {};
     try {
-        if (form.form != Form::tool) return forms.find(form.form, form.text, form.compact);
-        return forms.find(form.form, form.text, form.compact, [&] {
+        if (form.form != Form::tool) return forms.find(form.form, form.text, form.compact, form.mark);
+        return forms.find(form.form, form.text, form.compact, form.mark, [&] {
             return call_of(read_json(form.text), form.tool, chat).form({.compact = form.compact});
         });
     } catch (const FormsBusy& error) {

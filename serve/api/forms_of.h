@@ -20,6 +20,7 @@ struct FormText {
     bool compact = false;
     std::string field = {};  ///< that names it
     std::string tool = {};   ///< the function that is called; empty: any of them
+    std::string mark = {};   ///< behind which the form begins; empty: at once
 };
 /// Throws RequestError where it is too long.
 [[nodiscard]] FormText form_text_of(const Request& request);

@@ -301,11 +301,32 @@ PromptReader::Prompted PromptReader::read_conversation(const Request& request) {
     BegunAnswer answer{render(request), call                       ? call->begun().text()
                                         : request.continues_answer ? begun_by(request)
                                                                    : std::string()};
-    if (chat_ && !request.continues_answer)
-        answer = begin_answer(chat_->dialect(), std::move(answer.prompt), call ? &*call : nullptr,
-                              request.form != Form::any);
+    std::string form_mark;
+    if (chat_ && !request.continues_answer) {
+        const FormPlace place = form_place(request, answer.prompt);
+        answer = begin_answer(chat_->dialect(), std::move(answer.prompt), call ? &*call : nullptr, place);
+        const ReasoningMarks& marks = *chat_->dialect().reasoning;
+        if (place == FormPlace::after_reasoning && !call && answer.begun == marks.open) form_mark = marks.close;
+    }
     return {{named("messages", [&] { return fitted(read_rendered(answer.prompt, request), request); })},
-            std::move(answer.begun)};
+            std::move(answer.begun),
+            std::move(form_mark)};
+}
+
+/// Where the form begins. Reasoning that is asked for by name is begun in the prompt, unless the template did.
+FormPlace PromptReader::form_place(const Request& request, TaintedText& prompt) const {
+    if (request.form == Form::any) return FormPlace::none;
+    const ReasoningMarks& marks = *chat_->dialect().reasoning;
+    const auto is_close = [&](Token mark) { return token_bytes(served_.tokenizer, mark) == marks.close; };
+    const std::vector<Token>& special = chat_->marks();
+    if (!request.parts_thought || std::any_of(special.begin(), special.end(), is_close))  // no form has a special token
+        return FormPlace::at_once;
+    const auto asked = request.template_extra.find("enable_thinking");
+    const bool is_known = served_.model.info().chat_template.find(marks.open) != std::string_view::npos;
+    if (request.form != Form::tool && asked != request.template_extra.end() && *asked == true && is_known &&
+        begun_answer(chat_->dialect(), prompt.text()).empty())
+        prompt.add(std::string(marks.open) + (marks.open.ends_with('\n') ? "" : "\n"));
+    return FormPlace::after_reasoning;
 }
 
 PromptReader::Prompted PromptReader::read(const VectorRequest& request) {

@@ -12,6 +12,7 @@
 #include "host/model/late_interaction.h"
 #include "host/model/prompt_tokens.h"
 #include "host/model/text_prompts.h"
+#include "host/text/forced_call.h"
 #include "host/translate/translation.h"
 #include "serve/api/request.h"
 #include "serve/jobs/token_rules.h"
@@ -29,6 +30,7 @@ public:
     struct Prompted {
         std::vector<std::vector<Token>> prompts;     ///< each of 1 to context tokens
         std::string begun = {};                      ///< what a conversation's has of the answer, for who reads that
+        std::string form_mark = {};                  ///< behind which the answer's form begins; empty: at once
         std::vector<std::vector<Token>> types = {};  ///< of a pair's tokens; empty: all are 0
         std::shared_ptr<const TargetRules> rules =
             {};                                      ///< by which texts are written from the prompts; null: they go on
@@ -68,6 +70,7 @@ private:
     [[nodiscard]] std::vector<Token> fitted(std::vector<Token> tokens, const Request& request) const;
     void check_ids(const char* name, std::span<const Token> ids) const;
     [[nodiscard]] Prompted read_conversation(const Request& request);
+    [[nodiscard]] FormPlace form_place(const Request& request, TaintedText& prompt) const;
     [[nodiscard]] std::vector<Token> read_infill(const Prompt& prompt, const Request& request);
     [[nodiscard]] Prompted read_sources(const Request& request);
     [[nodiscard]] std::shared_ptr<const ToldLanguages> told(const Languages& languages);

@@ -201,8 +201,10 @@ TextJob text_job(const Call& call, ModelEntry& entry, const Request& request, st
         job->end_tokens.insert(job->end_tokens.end(), ends.begin(), ends.end());
     }
     job->hash_logits = call.wants_hash;
-    if (request.form != Form::any)
-        job->prepare = [&made = *job, &entry, form = form_text_of(request)] {
+    if (request.form != Form::any) {
+        FormText wanted = form_text_of(request);
+        wanted.mark = read.form_mark;
+        job->prepare = [&made = *job, &entry, form = std::move(wanted)] {
             try {
                 made.constrain = form_of(form, entry.prompts.chat(), entry.forms);
                 return Failure{};
@@ -210,6 +212,7 @@ TextJob text_job(const Call& call, ModelEntry& entry, const Request& request, st
                 return current_failure();
             }
         };
+    }
     job->sampler.seed = request.said.seed ? drawn_seed(request.random_seed, request.sampler.seed)
                                           : drawn_seed(entry.seed.is_random, entry.seed.seed);
     return {job, std::move(read.begun)};

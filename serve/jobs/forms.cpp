@@ -48,16 +48,18 @@ grammar::Grammar read(Form form, const std::string& text, bool compact) {
 
 }  // namespace
 
-Constrain Forms::find(Form form, const std::string& text, bool compact, const std::function<grammar::Grammar()>& make) {
+Constrain Forms::find(Form form, const std::string& text, bool compact, const std::string& mark,
+                      const std::function<grammar::Grammar()>& make) {
     for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
-        if (kept->form != form || kept->compact != compact || kept->text != text) continue;
+        if (kept->form != form || kept->compact != compact || kept->text != text || kept->mark != mark) continue;
         kept_.splice(kept_.begin(), kept_, kept);
         if (!kept->compiled) throw grammar::GrammarError(kept->refusal);
         return [compiled = kept->compiled] { return start(compiled); };
     }
-    Kept made{form, compact, text, nullptr, {}};
+    Kept made{form, compact, text, mark, nullptr, {}};
     try {
-        made.compiled = compiled(make ? make() : read(form, text, compact));
+        grammar::Grammar grammar = make ? make() : read(form, text, compact);
+        made.compiled = compiled(mark.empty() ? grammar : grammar::behind(mark, std::move(grammar)));
     } catch (const grammar::GrammarError& error) {
         made.refusal = error.what();
     }

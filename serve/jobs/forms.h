@@ -37,15 +37,16 @@ public:
     ///   text     a GBNF grammar, a regular expression, or of other forms a JSON schema; at most kMostFormText bytes
     ///   make     the grammar of a form that has no text of its own, which `text` names
     ///   compact  no space between the parts of JSON
+    ///   mark     the form begins behind it, and any text stands before it; empty: at once
     /// Throws grammar::GrammarError, FormsBusy.
-    [[nodiscard]] Constrain find(Form form, const std::string& text, bool compact,
+    [[nodiscard]] Constrain find(Form form, const std::string& text, bool compact, const std::string& mark,
                                  const std::function<grammar::Grammar()>& make = {});
 
 private:
     struct Kept {
         Form form;
         bool compact;
-        std::string text;
+        std::string text, mark;
         std::shared_ptr<const CompiledForm> compiled;  ///< null: it was refused
         std::string refusal;
     };

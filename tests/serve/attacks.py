@@ -231,6 +231,9 @@ class Http(WithServer):
                 self.assertEqual(server.request("GET", "/v1/models", None, {"Host": host})[0], want, host)
         with Server(FOVEA, "--context", "64", "--host", "0.0.0.0", "--api-key", "k") as server:
             self.assertNotIn("warning", server.errors())
+            late = (f"POST {COMPLETE} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+                    "2\r\n{}\r\n0\r\nAuthorization: Bearer k\r\n\r\n")  # a trailer's key is none
+            self.assertTrue(read_all(server.raw(late.encode())).startswith(b"HTTP/1.1 401"))
 
 
 class FormsOfMany(WithServer):

@@ -47,6 +47,7 @@ class WithServer(unittest.TestCase):
         assert status == 0, f"exit status: expected 0, got {status}: {cls.server.errors()}"
 
 
+MARK_TOKEN = 511  # its last
 MODEL_FOLDER = os.path.join(GOLDEN, "../../../shared/demo/model")  # the built-in model's source
 
 
@@ -55,8 +56,8 @@ class WithTemplates(unittest.TestCase):
     POSITIONS = None  # in place of the model's own
 
     @classmethod
-    def convert(cls, template, scratch, special=None):
-        """The path of the built-in model with a chat template, and maybe a token that is special."""
+    def convert(cls, template, scratch, special=None, mark=None):
+        """The path of the built-in model with a chat template, maybe a token that is special, and a text in place of the last."""
         folder = os.path.join(scratch, "model")
         shutil.copytree(MODEL_FOLDER, folder)
         if cls.POSITIONS:
@@ -72,21 +73,28 @@ class WithTemplates(unittest.TestCase):
                 settings = json.load(file)
         with open(path, "w", encoding="utf-8") as file:
             json.dump({**settings, "chat_template": template}, file)
-        if special is not None:
+        if special is not None or mark is not None:
             path = os.path.join(folder, "tokenizer.json")
             with open(path, encoding="utf-8") as file:
                 tokenizer = json.load(file)
-            text = next(text for text, token in tokenizer["model"]["vocab"].items() if token == special)
-            tokenizer["added_tokens"].append({**tokenizer["added_tokens"][0], "id": special, "content": text})
+            vocab, added = tokenizer["model"]["vocab"], tokenizer["added_tokens"]
+            text_of = lambda id: next(text for text, token in vocab.items() if token == id)
+            if special is not None:
+                added.append({**added[0], "id": special, "content": text_of(special)})
+            if mark is not None:
+                del vocab[text_of(MARK_TOKEN)]
+                vocab[mark] = MARK_TOKEN
+                tokenizer["model"]["merges"].pop()
+                added.append({**added[0], "id": MARK_TOKEN, "content": mark, "special": False})
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(tokenizer, file)
         run_fovea("convert", folder, "-o", os.path.join(scratch, "m.fovea"))
         return os.path.join(scratch, "m.fovea")
 
-    def serve(self, template, *arguments):
+    def serve(self, template, *arguments, mark=None):
         """A server of that model."""
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
-        server = Server(FOVEA, "demo=" + self.convert(template, scratch.name), *arguments)
+        server = Server(FOVEA, "demo=" + self.convert(template, scratch.name, mark=mark), *arguments)
         self.addCleanup(server.stop)
         return server

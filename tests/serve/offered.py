@@ -437,6 +437,33 @@ class OfferedFiles(WithFolder):
             self.assertEqual(server.request("POST", path, {"model": "a"})[0], 401)
             self.assertEqual(server.request("POST", path, {"model": "a"}, {"Authorization": "Bearer k1"})[0], 200)
 
+    def test_adapters_come_and_go(self):
+        """An adapter's file of the folder, with each model that it may be for: the texts are the command line's."""
+        base, words = os.path.join(GOLDEN, "models/llama_tied"), os.path.join(self.scratch, "vocab.txt")
+        with open(words, "w", encoding="utf-8") as file:
+            file.write("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + [f"w{i}" for i in range(56)]) + "\n")
+        run_fovea("convert", base, "-o", self.path("m"), "--tokenizer", words)
+        run_fovea("convert", os.path.join(GOLDEN, "lora/llama"), "--base", base, "-o", self.path("law"))
+        run = ["run", self.path("m"), "--tokens", "3,10,17", "-n", "20", "--quiet"]
+        wanted = {"m": run_fovea(*run).removesuffix("\n"),
+                  "m+law": run_fovea(*run, "--lora", self.path("law")).removesuffix("\n")}
+        self.assertNotEqual(*wanted.values())
+        server = Server(FOVEA, "--models", self.folder)  # of any context
+        self.addCleanup(server.stop)
+        self.assertEqual(states(server), dict.fromkeys([*"abc", *wanted], "unloaded"))
+
+        def ask(name):
+            body = {"model": name, "prompt": [3, 10, 17], "max_tokens": 20, "temperature": 0}
+            return server.post(COMPLETE, body)["choices"][0]["text"]
+
+        for name, text in wanted.items():
+            self.assertEqual(ask(name), text)
+        self.assertEqual(loaded(server), set(wanted))
+        self.assertEqual(server.post(UNLOAD, {"model": "m+law"}), {"success": True})
+        self.assertEqual(loaded(server), {"m"})
+        names = list(wanted) * 4
+        self.assertEqual(at_once([lambda n=n: ask(n) for n in names]), [wanted[n] for n in names])
+
     def test_adapters_are_every_models(self):
         server = self.serve("--lora", "a=" + DEMO)  # no adapter
         self.assertIn("adapter", status(server, "a")["error"])

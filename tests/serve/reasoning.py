@@ -1,7 +1,7 @@
 """Reasoning in answers: a field of its own for OpenAI's clients and Ollama's, whole and in pieces; run by server_test.py."""
 import json
 
-from cases import CHAT, COMPLETE, WithServer, WithTemplates, chat, complete
+from cases import CHAT, COMPLETE, MARK_TOKEN, WithServer, WithTemplates, chat, complete
 
 THOUGHT = r"<think>[a-f]{4}</think>\n\n[0-9]{2}"  # whatever the model would have said
 
@@ -87,9 +87,28 @@ class ReasoningTemplates(WithTemplates):
         asked = {"model": "demo", "prompt": "play jazz", "stream": False, "options": ollama["options"]}
         answer = server.post("/api/generate", asked)
         self.assertEqual((answer["response"], answer["thinking"]), ("", plain))
-        # A form is of what is said: it begins at once, and no reasoning is told apart.
-        message = server.post(CHAT, chat("play jazz", regex="[0-9]{3}"))["choices"][0]["message"]
-        self.assertRegex(message["content"], "^[0-9]{3}$")
+
+    def test_a_form_stands_behind_it(self):
+        """Noise that ends its reasoning with a token of its own, mostly within 200 tokens."""
+        form = {"regex": "[0-9]{3}", "temperature": 50.0}
+        noise = {**form, "logit_bias": {str(MARK_TOKEN): 100}, "n": 16, "max_tokens": 200}
+        opens, knows = self.TEMPLATE, "{{ bos_token }}{{ messages[-1].content }}\n{# <think> #}"
+        for template, fields in ((opens, {}), (knows, {"enable_thinking": True})):
+            server = self.serve(template, mark="</think>")
+            whole = server.post(CHAT, chat("play jazz", **noise, **fields))["choices"]
+            ended = [choice["message"] for choice in whole if choice["finish_reason"] == "stop"]
+            self.assertGreater(len(ended), 4)
+            self.assertTrue(any(message.get("reasoning_content") for message in ended))
+            for message in ended:
+                self.assertRegex(message["content"], "^[0-9]{3}$")
+                self.assertNotIn("</think>", message.get("reasoning_content", ""))
+            one = {**noise, "n": 1, "seed": next(i for i, choice in enumerate(whole) if choice["message"] is ended[-1])}
+            self.assertEqual(deltas(server, chat("play jazz", **one, **fields)),
+                             {"content": ended[-1]["content"], "reasoning_content": ended[-1].get("reasoning_content", "")})
+            for none in ({"reasoning_format": "none"}, {"enable_thinking": False}):
+                message = server.post(CHAT, chat("play jazz", **form, **none))["choices"][0]["message"]
+                self.assertRegex(message["content"], "^[0-9]{3}$")
+                self.assertNotIn("reasoning_content", message)
 
     def test_whether_and_how_much(self):
         server = self.serve(self.TEMPLATE)

@@ -77,7 +77,27 @@ std::string file_in(const std::filesystem::path& folder, const std::filesystem::
     return file.string();
 }
 
-/// The .fovea files of a folder, by name.
+/// Whether an adapter has as many layers as a model, of its width: whether it is for that one, its use says.
+bool may_be_for(const Config& model, const Config& adapter) {
+    const auto is_like = [](const Stack& own, const Stack& its) {
+        return own.n_layers == its.n_layers && (!own.n_layers || own.d_model == its.d_model);
+    };
+    return is_like(model.encoder, adapter.encoder) && is_like(model.decoder, adapter.decoder);
+}
+
+/// Opens a model of the folder, with an adapter beside it unless that has no name.
+serve::OfferedModel offer(const ServeOptions& options, const std::filesystem::path& folder, const std::string& model,
+                          const std::string& adapter = {}) {
+    const std::string name = adapter.empty() ? model : model + "+" + adapter;
+    return {name, [folder, model, adapter, name, loras = options.loras, how = options.common.opening()] {
+                host::Opened opened = host::open_file(file_in(folder, model + ".fovea"), how, name);
+                if (!adapter.empty()) opened.add_adapter(file_in(folder, adapter + ".fovea"), 1, how);
+                open_adapters(loras, how, opened);
+                return opened;
+            }};
+}
+
+/// The .fovea files of a folder, by name, and each adapter among them with each model that it may be for.
 std::vector<serve::OfferedModel> offered_in(const ServeOptions& options) {
     std::vector<serve::OfferedModel> offered;
     if (options.folder.empty()) return offered;
@@ -85,18 +105,24 @@ std::vector<serve::OfferedModel> offered_in(const ServeOptions& options) {
     const std::filesystem::path folder = std::filesystem::canonical(options.folder, error);
     std::filesystem::directory_iterator files(folder, error);
     if (error) throw host::Error(options.folder + ": expected a folder that can be read, got " + error.message());
+    std::vector<std::pair<std::string, Config>> models, adapters;
     for (const auto end = std::filesystem::directory_iterator(); files != end && !error; files.increment(error)) {
         const std::filesystem::path file = files->path().filename();
         if (file.extension() != ".fovea" || file.stem().empty()) continue;
-        const std::string name = file.stem().string();
         keep_from_writing((folder / file).string());
-        offered.push_back({name, [folder, file, name, loras = options.loras, how = options.common.opening()] {
-                               host::Opened opened = host::open_file(file_in(folder, file), how, name);
-                               open_adapters(loras, how, opened);
-                               return opened;
-                           }});
+        const std::string name = file.stem().string();
+        try {
+            const host::Opened opened = host::open_file(file_in(folder, file), options.common.opening());
+            (adapter_rank(opened.model) ? adapters : models).emplace_back(name, opened.config());
+            if (adapter_rank(opened.model)) continue;
+        } catch (const host::Error&) {  // which its status tells
+        }
+        offered.push_back(offer(options, folder, name));
     }
-    if (offered.empty()) throw host::Error(options.folder + ": expected .fovea files, got none");
+    if (offered.empty()) throw host::Error(options.folder + ": expected .fovea files of models, got none");
+    for (const auto& [adapter, its] : adapters)
+        for (const auto& [model, own] : models)
+            if (may_be_for(own, its)) offered.push_back(offer(options, folder, model, adapter));
     if (!options.log_path.empty()) check_outputs({&options.log_path, 1});
     std::sort(offered.begin(), offered.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
     return offered;

@@ -113,8 +113,8 @@ nb::tuple PyChat::begin(const std::string& messages, const std::string& tools, c
     {
         const WithoutGil released;
         const std::optional<ForcedCall> forced = call.empty() ? std::nullopt : std::optional(read_call(call));
-        BegunAnswer answer =
-            begin_answer(how.dialect, render(messages, tools, extra), forced ? &*forced : nullptr, has_form);
+        BegunAnswer answer = begin_answer(how.dialect, render(messages, tools, extra), forced ? &*forced : nullptr,
+                                          has_form ? FormPlace::at_once : FormPlace::none);
         how.begun = std::move(answer.begun);
         const Json known = read_json(tools, "tools");
         how.tools = known;

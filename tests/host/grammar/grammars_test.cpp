@@ -14,6 +14,20 @@ using grammar::read_gbnf;
 using grammar::read_json_schema;
 using grammar::read_regex;
 
+TEST_CASE("grammars: behind the first mark, before which any text stands") {
+    const Form form(grammar::behind("</think>", read_regex("[0-9]{2}")), byte_level());
+    for (const char* text : {"</think>12", "a\nb </think>\n\n12", "a</thin</think> 12", "<</think>12",
+                             "\xc3\xa9<think>34</think>    12"}) {
+        CAPTURE(text);
+        CHECK(fits(form, text));
+    }
+    for (const char* text : {"12", "a</think>", "</think>1", "a</think>x12", "a</think>b</think>12", "</think>     12",
+                             "a</think >12", "</thin12"}) {
+        CAPTURE(text);
+        CHECK(!fits(form, text));
+    }
+}
+
 TEST_CASE("gbnf: literals, classes, groups, repetitions and rules of rules") {
     struct Case {
         const char* text;

@@ -52,6 +52,19 @@ TEST_CASE("forced calls: in every dialect the form takes what the template write
     }
 }
 
+TEST_CASE("answers: reasoning that a prompt begins ends before a form, or goes on") {
+    const AnswerDialect dialect = dialect_of("<think>");
+    const auto begin = [&](const char* prompt, FormPlace form) {
+        const BegunAnswer answer = begin_answer(dialect, TaintedText(prompt), nullptr, form);
+        return answer.prompt.text() + "|" + answer.begun;
+    };
+    CHECK(begin("a<think>\n", FormPlace::none) == "a<think>\n|<think>");
+    CHECK(begin("a<think>\n", FormPlace::after_reasoning) == "a<think>\n|<think>");
+    CHECK(begin("a<think>\n", FormPlace::at_once) == "a<think>\n</think>\n\n|");
+    for (const FormPlace form : {FormPlace::none, FormPlace::after_reasoning, FormPlace::at_once})
+        CHECK(begin("a\n", form) == "a\n|");
+}
+
 TEST_CASE("forced calls: forms of several tools keep what is a graph in each") {
     const Json function =
         Json::parse(R"({"name": "f", "parameters": {"type": "object", "required": ["a", "b"], "properties": {
