@@ -1,5 +1,5 @@
-# ./dev site: the documents as a site in build/site/html, for any server of files or none. Its links and HTML are checked, and its
-# pages in Chromium, which npm brings, if npm is there.
+# ./dev site [pages]: the documents as a site in build/site/html, for any server of files or none. Its links, its pictures' texts and its
+# HTML are checked, and without `pages` how it looks in Chromium, which npm brings, if npm is there.
 # shellcheck shell=bash disable=SC2154  # sourced by dev
 
 package_site() {
@@ -13,6 +13,7 @@ package_site() {
     "$bin/sphinx-build" -q -W --keep-going -c packaging/site -d "$folder/doctrees" -b html "$folder/pages" "$folder/html"
     rm -rf "$folder/html/.buildinfo" "$folder/html/objects.inv"
     "$bin/python" -B packaging/site/check.py "$folder/html"
+    [[ ${1-} != pages ]] || return 0
     command -v npm >/dev/null || { say 'without npm: not looked at in a browser' && return; }
     need_browser
     say 'the pages in a browser'

@@ -2,10 +2,12 @@
 #include <memory>
 
 #include "bindings/c/handles.h"
+#include "fovea/checksum.h"
 #include "fovea/host/arena.h"
 #include "host/base/clock.h"
 #include "host/model/context.h"
 #include "host/model/draft_vectors.h"
+#include "host/text/session_file.h"
 
 using namespace fovea;
 using namespace fovea::host_c;
@@ -22,6 +24,7 @@ struct fovea_host_session {
     Arena session_arena, generator_arena, draft_arena;
     fovea_session* session = nullptr;
     fovea_generator* generator = nullptr;
+    std::vector<float> scales;  // of the model's adapters
     fovea_session* draft = nullptr;
     std::vector<float> draft_vectors;
     std::uint32_t n_proposed = 0;  // by the draft
@@ -69,6 +72,12 @@ struct SessionPlan {
     }
 };
 
+[[nodiscard]] std::vector<float> scales_of(const fovea_host_model& model) {
+    std::vector<float> scales;
+    for (const host::OpenedAdapter& adapter : model.opened.adapters) scales.push_back(adapter.scale);
+    return scales;
+}
+
 /// Adapters with a scale of 0 cost nothing.
 void use_adapters(const fovea_host_model& model, fovea_session* session, const float* scales) {
     std::vector<fovea_adapter> used;
@@ -82,9 +91,7 @@ void use_adapters(const fovea_host_model& model, fovea_session* session, const f
     arena = taken(plan.session.arena_bytes);
     check(fovea_make_session_of(model.engine.model, &plan.limits, arena.bytes().data(), arena.size(), &session),
           model.opened.name);
-    std::vector<float> scales;
-    for (const host::OpenedAdapter& adapter : model.opened.adapters) scales.push_back(adapter.scale);
-    use_adapters(model, session, scales.data());
+    use_adapters(model, session, scales_of(model).data());
     return session;
 }
 
@@ -96,6 +103,45 @@ void use_adapters(const fovea_host_model& model, fovea_session* session, const f
                                arena.size(), &generator),
           session.model->opened.name);
     return generator;
+}
+
+/// The tokens that the cache holds.
+[[nodiscard]] std::span<const Token> cached_tokens(const fovea_host_session& session) {
+    size_t n = 0;
+    const uint32_t* const tokens = fovea_generator_tokens(session.generator, &n);
+    return {tokens, std::min<std::size_t>(n, fovea_kv_len(session.session))};
+}
+
+void forget(fovea_host_session& session) {
+    check(fovea_rewind(session.session, 0, nullptr), session.model->opened.name);
+    check(fovea_resume(session.generator, nullptr, 0), session.model->opened.name);
+}
+
+/// Opened::adapters_checksum with the session's scales.
+[[nodiscard]] std::uint32_t adapters_checksum(const fovea_host_session& session) {
+    std::uint32_t sum = 0;
+    for (std::size_t i = 0; i < session.scales.size(); ++i) {
+        const std::uint32_t fingerprint = session.model->opened.adapters[i].model.fingerprint();
+        sum = crc32c(std::as_bytes(std::span(&session.scales[i], 1)),
+                     crc32c(std::as_bytes(std::span(&fingerprint, 1)), sum));
+    }
+    return sum;
+}
+
+void restore(fovea_host_session& session, std::span<const std::byte> saved) {
+    const SavedText text = host::split_session_file(saved, "saved", adapters_checksum(session));
+    const fovea_cache cache = fovea_session_cache(session.session);
+    check(fovea_restore_cache(&cache, text.session.data(), text.session.size()), "saved");
+    try {
+        const std::uint32_t kv_len = fovea_kv_len(session.session);
+        if (text.tokens.size() != kv_len)
+            throw host::Error("saved: expected " + std::to_string(kv_len) + " tokens, got " +
+                              std::to_string(text.tokens.size()));
+        check(fovea_resume(session.generator, text.tokens.data(), text.tokens.size()), "saved");
+    } catch (const host::Error&) {  // somebody joined two files
+        forget(session);
+        throw;
+    }
 }
 
 void propose_by(fovea_host_session& session, const fovea_host_model& draft, std::uint32_t n_proposed) {
@@ -228,6 +274,7 @@ int fovea_host_start(const fovea_host_model* model, const fovea_limits* limits, 
         made->model = model;
         made->limits = plan.limits;
         if (plan.limits.isa) made->limits.isa = (made->isa = plan.limits.isa).c_str();
+        made->scales = scales_of(*model);
         made->session = session_in(*model, plan, made->session_arena);
         made->generator = generator_in(*made, plan, made->generator_arena);
         *session = made.release();
@@ -237,10 +284,30 @@ int fovea_host_start(const fovea_host_model* model, const fovea_limits* limits, 
 int fovea_host_scale_adapters(fovea_host_session* session, const float* scales) {
     return run([&] {
         need(session, "session"), need(scales, "scales");
-        const std::string& name = session->model->opened.name;
-        check(fovea_rewind(session->session, 0, nullptr), name);
-        check(fovea_resume(session->generator, nullptr, 0), name);
+        forget(*session);
         use_adapters(*session->model, session->session, scales);
+        session->scales.assign(scales, scales + session->scales.size());
+    });
+}
+
+int fovea_host_save(const fovea_host_session* session, void** saved, size_t* n_bytes) {
+    return run([&] {
+        need(session, "session"), need(saved, "saved"), need(n_bytes, "n_bytes");
+        const fovea_cache cache = fovea_session_cache(session->session);
+        const std::vector<std::byte> behind = bytes_behind(cached_tokens(*session), adapters_checksum(*session));
+        const auto n_cached = static_cast<std::size_t>(fovea_cache_bytes(&cache));
+        std::unique_ptr<void, void (*)(void*)> memory(take_memory(n_cached + behind.size()), fovea_host_free);
+        size_t written = 0;
+        check(fovea_save_cache(&cache, memory.get(), n_cached, &written), session->model->opened.name);
+        std::memcpy(static_cast<std::byte*>(memory.get()) + written, behind.data(), behind.size());
+        *saved = memory.release(), *n_bytes = written + behind.size();
+    });
+}
+
+int fovea_host_restore(fovea_host_session* session, const void* saved, size_t n_bytes) {
+    return run([&] {
+        need(session, "session");
+        restore(*session, need_array(static_cast<const std::byte*>(saved), n_bytes, "saved"));
     });
 }
 

@@ -132,6 +132,13 @@ int fovea_host_scale_adapters(fovea_host_session* session, const float* scales);
 /// Texts and logits are those without it, in every bit. Takes memory for both; what the session holds stays. The draft must outlive
 /// the session. n_proposed: tokens of a pass at most, unless a text's options->speculation says another number [8].
 int fovea_host_propose_by(fovea_host_session* session, const fovea_host_model* draft, uint32_t n_proposed);
+/// What the session holds, with the tokens of its text: saved [*n_bytes], for fovea_host_free. A file of these bytes is one of
+/// `fovea run --session`, and the reverse.
+int fovea_host_save(const fovea_host_session* session, void** saved, size_t* n_bytes);
+/// The session holds what another one did, of the same model, cache type and adapters: a text that begins alike is not computed
+/// again, on any machine. saved [n_bytes] may be anything at all. Errors: the session is as it was; empty if the tokens are not those
+/// that were saved.
+int fovea_host_restore(fovea_host_session* session, const void* saved, size_t n_bytes);
 /// The session's generator, for fovea_generator_figures, _tokens and _finish of the last text. Another one after
 /// fovea_host_propose_by.
 const fovea_generator* fovea_host_generator(const fovea_host_session* session);

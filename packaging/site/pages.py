@@ -13,6 +13,8 @@ import re
 
 import figures
 import headers
+import manual
+import python_api
 from latex2mathml.converter import convert as mathml
 
 # What people start with: passages of the texts, FILE#HEADING, or what stands before a file's second heading.
@@ -31,8 +33,10 @@ SECTIONS = {
     "Lessons": ["docs/attention.py", "docs/chat.md", "docs/forms.md", "docs/translation.md", "docs/speech.md"],
     "Reference": [
         "reference",
+        "command_line",
         "docs/server.md",
         "bindings/python/README.md",
+        "python_api",
         "bindings/web/README.md",
         "bindings/rust/README.md",
         "docs/families.md",
@@ -237,6 +241,8 @@ class Site:
         for page, (title, *passages) in START.items():
             self.start(page, title, *passages)
         self.reference()
+        self.write("command_line", manual.page(self.read("docs/fovea.1")))
+        self.write("python_api", python_api.page(self.tree))
         self.write("figures", figures.page(sorted((self.tree / "bench/results").glob("*.csv"))))
         for path, page in sorted(self.shown.items()):
             self.file(path, page)

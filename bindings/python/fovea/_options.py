@@ -96,7 +96,8 @@ def takes_options(
         own = next(iter(inspect.signature(method).parameters.values()))
         theirs = inspect.signature(of).parameters.values()
         shown = [own, *(one.replace(default=defaults.get(one.name, one.default)) for one in theirs)]
-        method.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+        gives = inspect.signature(method).return_annotation
+        method.__signature__ = inspect.Signature(shown, return_annotation=gives)  # type: ignore[attr-defined]
         arguments = inspect.getdoc(of) or ""
         method.__doc__ = f"{inspect.cleandoc(method.__doc__ or '')}\n\n{arguments.partition(chr(10) * 2)[2]}"
         return method

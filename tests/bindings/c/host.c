@@ -1,9 +1,10 @@
 /* fovea_host.h from C: models of any source, held against what PyTorch computes of the same weights, and what is refused.
  *
- *     fovea_host_test GOLDEN DEMO.fovea TRANSLATOR [ADAPTER.fovea MODEL.fovea HEAD.fovea]
+ *     fovea_host_test GOLDEN DEMO.fovea TRANSLATOR [ADAPTER.fovea MODEL.fovea HEAD.fovea SESSION]
  *
  * GOLDEN is tests/golden, DEMO the demo model, TRANSLATOR the folder numbered_pieces/m2m_100 with its SentencePiece model, ADAPTER
- * lora/llama of models/llama_tied, MODEL next_heads/qwen3_5_text and HEAD its next-token head.
+ * lora/llama of models/llama_tied, MODEL next_heads/qwen3_5_text and HEAD its next-token head; SESSION DEMO's
+ * saved session.
  */
 #include <math.h>
 #include <stdint.h>
@@ -365,7 +366,10 @@ static void test_adapters(const char* path) {
     GIVES(FOVEA_HOST_OK, fovea_host_scale_adapters(session, one));
     write_tokens(session, again);
     CHECK(memcmp(adapted, again, sizeof plain) == 0);
-    fovea_host_end(session), fovea_host_close(model);
+    fovea_host_end(session);
+    fovea_host_model* bare = open_golden("models/llama_tied");
+    test_saved(model, bare), test_saved(bare, model);
+    fovea_host_close(bare), fovea_host_close(model);
 
     GIVES(FOVEA_HOST_FAILED, fovea_host_open(path_of("models/gpt2_tied"), &options, &model)); /* another model's */
 }
@@ -395,6 +399,7 @@ int main(int argc, char** argv) {
     test_translations(argv[3]);
     if (argc > 4) test_adapters(argv[4]);
     if (argc > 6) test_drafts(argv[5], argv[6], path_of("models/llama_tied"));
+    if (argc > 7) test_session_file(argv[2], argv[7]);
     test_speech();
     test_chat(argv[2]);
     test_refusals();
