@@ -5,13 +5,17 @@ A fuzzer runs thousands of inputs a second only where they are small. Vocabulari
 tokens left out; weights are zeros, for no parser looks at them. small_services.py has the seeds of conversations, forms and
 requests. Needs nothing but Python.
 
-    python3 make_small.py
+    python3 make_small.py [--check]      --check compares those that are there; exit status 1 where one differs
 """
 import json
 import math
+import pathlib
 import shutil
 import struct
+import sys
+import tempfile
 
+import small_files
 from small_files import GOLDEN, HERE, compact, write
 from small_services import make_services
 
@@ -487,8 +491,8 @@ def make_sentence_pieces():
         write("sentence_piece", name, (GOLDEN / f"spm_{name}.model").read_bytes())
 
 
-if __name__ == "__main__":
-    shutil.rmtree(HERE / "small", ignore_errors=True)
+def make_all(folder):
+    small_files.out = folder
     make_tokenizers()
     make_hugging_face()
     make_adapters()
@@ -498,3 +502,24 @@ if __name__ == "__main__":
     make_checkpoints()
     make_sentence_pieces()
     make_services()
+
+
+def files_in(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def main():
+    small = HERE / "small"
+    if sys.argv[1:] != ["--check"]:
+        shutil.rmtree(small, ignore_errors=True)
+        return make_all(small)
+    with tempfile.TemporaryDirectory() as scratch:
+        make_all(pathlib.Path(scratch))
+        made, there = files_in(pathlib.Path(scratch)), files_in(small)
+    stale = sorted(name for name in made.keys() | there.keys() if made.get(name) != there.get(name))
+    print(f"{len(there)} seeds, {len(stale)} that make_small.py does not write so", *stale, sep="\n")
+    return bool(stale)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

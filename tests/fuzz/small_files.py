@@ -6,8 +6,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 GOLDEN = HERE.parent / "golden"
 
 
+out = HERE / "small"
+
+
 def write(target, name, data):
-    folder = HERE / "small" / target
+    folder = out / target
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_bytes(data if isinstance(data, bytes) else data.encode())
 
