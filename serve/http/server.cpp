@@ -5,6 +5,7 @@
 
 #include "host/base/error.h"
 #include "serve/http/held_bytes.h"
+#include "serve/jobs/processor_share.h"
 
 namespace fovea::serve {
 namespace {
@@ -91,6 +92,7 @@ void Server::run(const std::function<void(std::uint16_t port)>& ready) {
     scheduler_.start();
     const std::uint16_t port = http_.listen(options_.host, options_.port);
     ready(port);
+    ask_for_slices(std::chrono::microseconds(100));
     http_.run(options_.drain_time, [this] { scheduler_.stop(); });
     scheduler_.stop();
     for (const ModelSlot& slot : service_.slots)

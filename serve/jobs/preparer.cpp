@@ -1,7 +1,6 @@
 #include "serve/jobs/preparer.h"
 
-#include <unistd.h>
-
+#include "serve/jobs/processor_share.h"
 #include "serve/jobs/worker.h"
 
 namespace fovea::serve {
@@ -26,9 +25,7 @@ bool Preparer::submit(const JobPtr& job) {
 }
 
 void Preparer::run() {
-#if defined(__linux__)
-    (void)!::nice(10);  // this thread alone: others' tokens come first where processors are few
-#endif
+    work_behind_others();  // whose tokens come first
     while (!stops_) {
         const auto now = Clock::now();
         for (const JobPtr& job : queue_.take_ended(now)) {

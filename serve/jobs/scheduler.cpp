@@ -1,6 +1,7 @@
 #include "serve/jobs/scheduler.h"
 
 #include "host/base/error.h"
+#include "serve/jobs/processor_share.h"
 
 namespace fovea::serve {
 
@@ -20,6 +21,7 @@ void Scheduler::start() {
 }
 
 void Scheduler::run(std::promise<void> begun) {
+    ask_for_slices(std::chrono::milliseconds(10));  // others, such as HTTP, run as soon as they wake
     try {
         for (const auto& worker : workers_)
             if (worker) worker->begin();
