@@ -24,6 +24,33 @@ try_image() {
     [[ $said == *'"demo"'* ]] || fail "image: expected a server's list of models, got $said: $root.log"
 }
 
+# try_compose IMAGE FOLDER: compose.yaml by podman, which wants no daemon: the server's list of the models in a folder. In a network and
+# with cgroups of its own; what podman keeps is in FOLDER.
+try_compose() {
+    local folder=$PWD/$2 said
+    command -v podman-compose >/dev/null || { say 'without podman-compose: compose.yaml is not tried' && return; }
+    say 'compose.yaml by podman'
+    as_root rm -rf "$folder"
+    mkdir -p "$folder/models"
+    cp tools/demo/demo.fovea "$folder/models/"
+    printf '%s\n' '[containers]' 'default_ulimits = ["nofile=4096:4096", "nproc=1000:1000"]' 'cgroups = "disabled"' '[network]' \
+        "network_config_dir = \"$folder/networks\"" >"$folder/containers.conf"
+    # shellcheck disable=SC2016  # that shell's variables
+    said=$(as_root env FOLDER="$folder" IMAGE="$PWD/$1" unshare --mount --net bash -euc '
+        ip link set lo up
+        umount -R /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup
+        mount -t tmpfs run /run
+        export CONTAINERS_CONF=$FOLDER/containers.conf MODELS=$FOLDER/models
+        own="--root $FOLDER/podman --runroot $FOLDER/run"
+        podman $own load -i "$IMAGE"
+        compose() { podman-compose --podman-args "$own" -f packaging/compose.yaml "$@"; }
+        compose up -d
+        curl -sS --retry 20 --retry-delay 1 --retry-all-errors http://127.0.0.1:8080/v1/chat/completions \
+            -d "{\"model\": \"demo\", \"messages\": [{\"role\": \"user\", \"content\": \"play jazz\"}]}"
+        compose down' 2>"$folder/log") || { cat "$folder/log" >&2 && fail "compose.yaml: $folder/log"; }
+    [[ $said == *'"content":"{\"do\":\"play\",\"what\":\"jazz\"}"'* ]] || fail "compose.yaml: expected to play jazz, got $said"
+}
+
 package_image() {
     local name version architecture trees=() settings
     # shellcheck source=/dev/null
@@ -52,6 +79,7 @@ package_image() {
             hold_demo qemu-aarch64 -L "build/image/$architecture-root" "build/image/$architecture-root/usr/bin/fovea"
         fi
     done
+    try_compose "$name.tar" build/image/compose
     mv "$name.tar" "$dist/"
     ls -l "$dist/"*-image.tar build/image/*.tar >&2
 }

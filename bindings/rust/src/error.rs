@@ -13,6 +13,8 @@ pub enum ErrorKind {
     Argument,
     /// The system has no more memory.
     NoMemory,
+    /// A callback ended it.
+    Cancelled,
 }
 
 /// Why a call did nothing: one line, "expected X, got Y".
@@ -48,6 +50,7 @@ pub(crate) fn check(code: c_int) -> Result<()> {
         ffi::OK => return Ok(()),
         ffi::ARGUMENT => ErrorKind::Argument,
         ffi::NO_MEMORY => ErrorKind::NoMemory,
+        ffi::CANCELLED => ErrorKind::Cancelled,
         _ => ErrorKind::Failed,
     };
     // SAFETY: never NULL; the line stays until this thread's next failure.

@@ -6,8 +6,7 @@ macro_rules! handles {
     ($($name:ident)*) => { $(#[repr(C)] pub struct $name { _private: [u8; 0] })* };
 }
 handles!(fovea_host_model fovea_host_form fovea_host_session fovea_host_translator fovea_host_transcriber
-         fovea_model fovea_session fovea_generator fovea_token_filter fovea_speculation fovea_cache fovea_logit_bias
-         fovea_more_samplers);
+         fovea_model fovea_session fovea_generator fovea_token_filter fovea_workspace fovea_logit_bias fovea_more_samplers);
 
 pub const OK: c_int = 0;
 pub const ARGUMENT: c_int = 2;
@@ -64,6 +63,10 @@ sized! {
         top_k: u32, temperature: f32, top_p: f32, min_p: f32, repeat_penalty: f32, seed: u64, frequency_penalty: f32,
         presence_penalty: f32, bias: *const fovea_logit_bias, n_bias: usize, more: *const fovea_more_samplers,
     }
+    fovea_speculation {
+        n_proposed: u32, always: u32, row_cost: f32, draft: *mut fovea_workspace, draft_cache: fovea_cache,
+        clock: Option<unsafe extern "C" fn() -> u64>, draft_vectors: *mut f32, n_draft_vectors: usize,
+    }
     fovea_generate_options {
         n_new: u32, sampler: *const fovea_sampler, filter: *const fovea_token_filter, speculation: *const fovea_speculation,
         stop: *const fovea_text, n_stop: usize, show_special: u32, n_recent: u32, memory: *const fovea_cache, n_counted: u32,
@@ -109,6 +112,13 @@ pub struct fovea_host_transcript {
     pub n_words: usize,
 }
 #[repr(C)]
+#[derive(Clone, Copy)]
+pub struct fovea_cache {
+    pub pool: *mut c_void,
+    pub slot: u32,
+    pub generation: u32,
+}
+#[repr(C)]
 pub struct fovea_text {
     pub bytes: *const c_char,
     pub n_bytes: usize,
@@ -135,6 +145,10 @@ extern "C" {
     pub fn fovea_logits(session: *const fovea_session) -> *const f32;
     pub fn fovea_kv_len(session: *const fovea_session) -> u32;
     pub fn fovea_rewind(session: *mut fovea_session, kv_len: u32, reached: *mut u32) -> fovea_status;
+    pub fn fovea_session_cache(session: *const fovea_session) -> fovea_cache;
+    pub fn fovea_cache_bytes(cache: *const fovea_cache) -> u64;
+    pub fn fovea_save_cache(cache: *const fovea_cache, out: *mut c_void, capacity: usize, written: *mut usize) -> fovea_status;
+    pub fn fovea_restore_cache(cache: *const fovea_cache, saved: *const c_void, saved_bytes: usize) -> fovea_status;
     pub fn fovea_generator_figures(generator: *const fovea_generator, figures: *mut fovea_generate_figures) -> fovea_status;
     pub fn fovea_generator_finish(generator: *const fovea_generator) -> u32;
 
@@ -165,6 +179,11 @@ extern "C" {
     ) -> c_int;
     pub fn fovea_host_end(session: *mut fovea_host_session);
     pub fn fovea_host_scale_adapters(session: *mut fovea_host_session, scales: *const f32) -> c_int;
+    pub fn fovea_host_propose_by(
+        session: *mut fovea_host_session, draft: *const fovea_host_model, n_proposed: u32,
+    ) -> c_int;
+    pub fn fovea_host_save(session: *const fovea_host_session, saved: *mut *mut c_void, n_bytes: *mut usize) -> c_int;
+    pub fn fovea_host_restore(session: *mut fovea_host_session, saved: *const c_void, n_bytes: usize) -> c_int;
     pub fn fovea_host_generator(session: *const fovea_host_session) -> *const fovea_generator;
     pub fn fovea_host_generate(
         session: *mut fovea_host_session, tokens: *const u32, n_tokens: usize, options: *const fovea_generate_options,
@@ -183,10 +202,22 @@ extern "C" {
         model: *const fovea_host_model, text: *const c_char, options: *const fovea_host_text_options,
         weights: *mut *mut fovea_host_weight, n_weights: *mut usize,
     ) -> c_int;
+    pub fn fovea_host_embed_tokens(
+        model: *const fovea_host_model, text: *const c_char, is_query: c_int, options: *const fovea_host_text_options,
+        rows: *mut *mut f32, n_rows: *mut usize, width: *mut usize,
+    ) -> c_int;
+    pub fn fovea_host_rank(
+        model: *const fovea_host_model, query: *const c_char, documents: *const *const c_char, n_documents: usize,
+        options: *const fovea_host_text_options, scores: *mut f64,
+    ) -> c_int;
     pub fn fovea_host_label(model: *const fovea_host_model, i: usize) -> *const c_char;
     pub fn fovea_host_classify(
         model: *const fovea_host_model, texts: *const *const c_char, pairs: *const *const c_char, n_texts: usize,
         options: *const fovea_host_text_options, scores: *mut f32,
+    ) -> c_int;
+    pub fn fovea_host_rows(
+        model: *const fovea_host_model, text: *const c_char, pair: *const c_char, of_head: c_int,
+        options: *const fovea_host_text_options, rows: *mut *mut f32, n_rows: *mut usize, width: *mut usize,
     ) -> c_int;
     pub fn fovea_host_find(
         model: *const fovea_host_model, text: *const c_char, pair: *const c_char, options: *const fovea_host_text_options,

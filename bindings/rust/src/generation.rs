@@ -82,6 +82,8 @@ pub struct GenerateOptions {
     pub stop: Vec<String>,
     /// Special tokens show in the text.
     pub show_special: bool,
+    /// A draft proposes tokens even if it does not pay, as [`Session::propose_by`](crate::Session::propose_by) alone does not.
+    pub always_propose: bool,
 }
 
 impl GenerateOptions {
@@ -97,6 +99,7 @@ impl GenerateOptions {
             presence_penalty: self.sampler.presence_penalty,
             ..Default::default()
         };
+        let speculation = ffi::fovea_speculation { always: 1, ..Default::default() };
         let stop: Vec<_> =
             self.stop.iter().map(|stop| ffi::fovea_text { bytes: stop.as_ptr().cast(), n_bytes: stop.len() }).collect();
         call(&ffi::fovea_generate_options {
@@ -105,6 +108,7 @@ impl GenerateOptions {
             stop: stop.as_ptr(),
             n_stop: stop.len(),
             show_special: self.show_special.into(),
+            speculation: if self.always_propose { &speculation } else { ptr::null() },
             ..Default::default()
         })
     }
@@ -137,4 +141,10 @@ pub struct Generated {
     pub n_kept: u32,
     /// New tokens.
     pub n_tokens: u32,
+    /// Passes of the model after the prompt's.
+    pub n_passes: u32,
+    /// Tokens that a draft proposed.
+    pub n_proposed: u32,
+    /// Those of them that were right.
+    pub n_accepted: u32,
 }

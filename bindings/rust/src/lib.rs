@@ -19,6 +19,7 @@
 #![warn(missing_docs)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
+mod callback;
 mod error;
 mod ffi;
 mod generation;

@@ -1,9 +1,10 @@
+use crate::callback::Callback;
 use crate::error::{c_text, check, text_of, Error, Given, Result};
 use crate::ffi;
 use crate::generation::Limits;
 use crate::{Session, Transcriber, Translator};
 use std::ffi::CString;
-use std::os::raw::c_int;
+use std::os::raw::{c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::Arc;
@@ -57,6 +58,8 @@ pub enum Kind {
     Findings,
     /// Texts become sparse vectors: [`Model::embed_sparse`].
     Sparse,
+    /// Texts become vectors of tokens: [`Model::embed_tokens`], [`Model::rank`].
+    Late,
 }
 
 /// Kinds of forms that an answer must fit.
@@ -92,6 +95,13 @@ fn c_path(path: &Path) -> Result<CString> {
     c_text(text, "path")
 }
 
+type Progress<'a> = dyn FnMut(u64, u64) -> bool + 'a;
+
+unsafe extern "C" fn advance(context: *mut c_void, done: u64, total: u64) -> c_int {
+    // SAFETY: `context` is the callback that `open_with_progress` has lent.
+    unsafe { Callback::<Progress>::run(context, |progress| progress(done, total)) }
+}
+
 impl Model {
     /// Opens a Fovea file, or a source (a Hugging Face folder, a GGUF or .safetensors file), which is converted once into the
     /// user's cache folder.
@@ -101,6 +111,16 @@ impl Model {
 
     /// The same with options.
     pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Model> {
+        Model::open_with_progress(path, options, |_, _| true)
+    }
+
+    /// The same. While a source is converted, `progress` gets pieces done and to do, and ends the conversion by false: the error is
+    /// then [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled), and no file is left.
+    pub fn open_with_progress(
+        path: impl AsRef<Path>, options: &OpenOptions, mut progress: impl FnMut(u64, u64) -> bool,
+    ) -> Result<Model> {
+        let progress: &mut Progress = &mut progress;
+        let mut callback = Callback::new(progress);
         let path = c_path(path.as_ref())?;
         let names = options.adapters.iter().map(|(path, _)| c_path(path)).collect::<Result<Vec<_>>>()?;
         let pairs = names.iter().zip(&options.adapters);
@@ -108,13 +128,17 @@ impl Model {
             pairs.map(|(name, (_, scale))| ffi::fovea_host_adapter { path: name.as_ptr(), scale: *scale }).collect();
         let asked = ffi::fovea_host_open_options {
             verify: options.verify.into(),
+            progress: Some(advance),
+            context: callback.context(),
             adapters: adapters.as_ptr(),
             n_adapters: adapters.len(),
             ..Default::default()
         };
         let mut model = ptr::null_mut();
         // SAFETY: all that `asked` points to lives until the call returns.
-        check(unsafe { ffi::fovea_host_open(path.as_ptr(), &asked, &mut model) })?;
+        let code = unsafe { ffi::fovea_host_open(path.as_ptr(), &asked, &mut model) };
+        callback.end();
+        check(code)?;
         Ok(Model(Arc::new(Handle { model, n_adapters: adapters.len() })))
     }
 
@@ -133,6 +157,7 @@ impl Model {
             4 => Kind::Translation,
             6 => Kind::Findings,
             7 => Kind::Sparse,
+            8 => Kind::Late,
             _ => Kind::Other,
         }
     }

@@ -88,4 +88,26 @@ impl Sequence {
         check_status(unsafe { ffi::fovea_rewind(self.session, len, &mut reached) })?;
         Ok(reached as usize)
     }
+
+    /// What is cached, as bytes that fit every machine.
+    pub fn save(&self) -> Result<Vec<u8>> {
+        let mut written = 0;
+        // SAFETY: the session is made, and its cache is what it is until somebody has the session exclusively.
+        unsafe {
+            let cache = ffi::fovea_session_cache(self.session);
+            let mut saved = vec![0; ffi::fovea_cache_bytes(&cache) as usize];
+            check_status(ffi::fovea_save_cache(&cache, saved.as_mut_ptr().cast(), saved.len(), &mut written))?;
+            Ok(saved)
+        }
+    }
+
+    /// Caches what another sequence of the same model and cache type did. Any bytes may be given; whether they are such is checked
+    /// before anything changes.
+    pub fn restore(&mut self, saved: &[u8]) -> Result<()> {
+        // SAFETY: the session is made and lent exclusively.
+        unsafe {
+            let cache = ffi::fovea_session_cache(self.session);
+            check_status(ffi::fovea_restore_cache(&cache, saved.as_ptr().cast(), saved.len()))
+        }
+    }
 }

@@ -1,11 +1,10 @@
-use crate::error::{c_text, check, check_status, text_of, Error, Given, Result};
+use crate::callback::Callback;
+use crate::error::{c_text, check, check_status, slice_of, text_of, Error, Given, Result};
 use crate::ffi;
 use crate::generation::{Finish, GenerateOptions, Generated, Limits};
 use crate::model::{Form, Handle, Model};
-use std::any::Any;
 use std::ffi::{CStr, CString};
 use std::os::raw::{c_char, c_int, c_void};
-use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::ptr;
 use std::sync::Arc;
 
@@ -13,6 +12,7 @@ use std::sync::Arc;
 pub struct Session {
     handle: *mut ffi::fovea_host_session,
     model: Arc<Handle>,
+    draft: Option<Arc<Handle>>,
 }
 
 // SAFETY: one thread at a time may use it, whichever; methods that compute want it exclusively.
@@ -20,7 +20,7 @@ unsafe impl Send for Session {}
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // SAFETY: made by the library, given back once, before its model.
+        // SAFETY: made by the library, given back once, before its model and draft.
         unsafe { ffi::fovea_host_end(self.handle) }
     }
 }
@@ -117,22 +117,11 @@ impl Model {
     }
 }
 
-/// Where a callback's pieces go, and the panic that ended it.
-struct Listener<'a> {
-    on_text: &'a mut dyn FnMut(&str) -> bool,
-    panic: Option<Box<dyn Any + Send>>,
-}
+type OnText<'a> = dyn FnMut(&str) -> bool + 'a;
 
 unsafe extern "C" fn hear(context: *mut c_void, text: *const c_char) -> c_int {
-    // SAFETY: `context` is the listener that the call below has lent, `text` a text that a zero ends.
-    let (listener, text) = unsafe { (&mut *context.cast::<Listener>(), CStr::from_ptr(text).to_string_lossy()) };
-    match catch_unwind(AssertUnwindSafe(|| (listener.on_text)(&text))) {
-        Ok(goes_on) => c_int::from(!goes_on),
-        Err(panic) => {
-            listener.panic = Some(panic);
-            1
-        }
-    }
+    // SAFETY: `context` is the callback that `run` has lent, `text` a text that a zero ends.
+    unsafe { Callback::<OnText>::run(context, |on_text| on_text(&CStr::from_ptr(text).to_string_lossy())) }
 }
 
 impl Session {
@@ -140,7 +129,7 @@ impl Session {
         let mut handle = ptr::null_mut();
         // SAFETY: the model is open, and the session holds it.
         limits.with(|limits| check(unsafe { ffi::fovea_host_start(model.handle(), limits, &mut handle) }))?;
-        Ok(Session { handle, model: model.0.clone() })
+        Ok(Session { handle, model: model.0.clone(), draft: None })
     }
 
     fn form_of(&self, form: Option<&Form>) -> Result<*const ffi::fovea_host_form> {
@@ -152,12 +141,10 @@ impl Session {
         }
     }
 
-    fn run(&mut self, on_text: &mut dyn FnMut(&str) -> bool, call: impl FnOnce(ffi::OnText, *mut c_void) -> c_int) -> Result<Generated> {
-        let mut listener = Listener { on_text, panic: None };
-        let code = call(Some(hear), (&mut listener as *mut Listener).cast());
-        if let Some(panic) = listener.panic {
-            resume_unwind(panic);
-        }
+    fn run(&mut self, on_text: &mut OnText, call: impl FnOnce(ffi::OnText, *mut c_void) -> c_int) -> Result<Generated> {
+        let mut callback = Callback::new(on_text);
+        let code = call(Some(hear), callback.context());
+        callback.end();
         if code != ffi::CANCELLED {
             check(code)?;
         }
@@ -175,7 +162,15 @@ impl Session {
             4 => Finish::Context,
             _ => Finish::Caller,
         };
-        Ok(Generated { finish, n_prompt: figures.n_prompt, n_kept: figures.n_kept, n_tokens: figures.n_tokens })
+        Ok(Generated {
+            finish,
+            n_prompt: figures.n_prompt,
+            n_kept: figures.n_kept,
+            n_tokens: figures.n_tokens,
+            n_passes: figures.n_passes,
+            n_proposed: figures.n_proposed,
+            n_accepted: figures.n_accepted,
+        })
     }
 
     /// Goes on after tokens. Each new piece of text goes to `on_text`, which ends the text by false. The beginning of the tokens
@@ -224,5 +219,30 @@ impl Session {
         }
         // SAFETY: the session is open, and there is one for each adapter.
         check(unsafe { ffi::fovea_host_scale_adapters(self.handle, scales.as_ptr()) })
+    }
+
+    /// From here on `draft` proposes tokens: a smaller model with the same tokens, or the model's next-token head. Texts are those
+    /// without it, in every bit. n_proposed: tokens of a pass at most, 0: 8. What the session holds stays.
+    pub fn propose_by(&mut self, draft: &Model, n_proposed: u32) -> Result<()> {
+        // SAFETY: the session is open and lent exclusively, and holds the draft from here on.
+        check(unsafe { ffi::fovea_host_propose_by(self.handle, draft.handle(), n_proposed) })?;
+        self.draft = Some(draft.0.clone());
+        Ok(())
+    }
+
+    /// What the session holds, with its text's tokens: as a file it is one of `fovea run --session`, and the reverse.
+    pub fn save(&self) -> Result<Vec<u8>> {
+        let (mut saved, mut n) = (Given::none(), 0);
+        // SAFETY: the session is open; the bytes are given back by `saved`.
+        check(unsafe { ffi::fovea_host_save(self.handle, &mut saved.0, &mut n) })?;
+        // SAFETY: there are so many.
+        Ok(unsafe { slice_of(saved.0.cast::<u8>(), n) }.to_vec())
+    }
+
+    /// The session holds what another one did, of the same model, cache type and adapters: a text that begins alike is not computed
+    /// again, on any machine. Any bytes may be given; whether they are such is checked.
+    pub fn restore(&mut self, saved: &[u8]) -> Result<()> {
+        // SAFETY: the session is open and lent exclusively.
+        check(unsafe { ffi::fovea_host_restore(self.handle, saved.as_ptr().cast(), saved.len()) })
     }
 }

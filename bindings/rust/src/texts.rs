@@ -2,7 +2,7 @@ use crate::error::{c_text, check, text_of, Error, Given, Result};
 use crate::ffi;
 use crate::model::Model;
 use std::ffi::CString;
-use std::os::raw::c_char;
+use std::os::raw::{c_char, c_int};
 use std::ptr;
 
 /// How texts are read; zeros and `None` choose what is in brackets.
@@ -84,6 +84,16 @@ impl TextOptions {
             ..Default::default()
         })
     }
+
+    /// The rows that a call makes.
+    fn rows(
+        &self, call: impl FnOnce(*const ffi::fovea_host_text_options, *mut *mut f32, *mut usize, *mut usize) -> c_int,
+    ) -> Result<Vec<Vec<f32>>> {
+        let (mut rows, mut n, mut width) = (Given::none(), 0, 0);
+        self.with(|options| check(call(options, &mut rows.0, &mut n, &mut width)))?;
+        // SAFETY: there are so many, which are given back by `rows`.
+        Ok(unsafe { rows.values(n * width) }.chunks(width.max(1)).map(<[f32]>::to_vec).collect())
+    }
 }
 
 impl Model {
@@ -116,6 +126,42 @@ impl Model {
         })?;
         // SAFETY: there are so many.
         Ok(unsafe { weights.values(n) }.iter().map(|each| Weight { id: each.id, weight: each.weight }).collect())
+    }
+
+    /// The vectors of a text's tokens, of a model of late interaction, as a query's or as a document's.
+    pub fn embed_tokens(&self, text: &str, is_query: bool, options: &TextOptions) -> Result<Vec<Vec<f32>>> {
+        let text = c_text(text, "text")?;
+        // SAFETY: the handle is open.
+        options.rows(|options, rows, n, width| unsafe {
+            ffi::fovea_host_embed_tokens(self.handle(), text.as_ptr(), is_query.into(), options, rows, n, width)
+        })
+    }
+
+    /// What the layers leave for each token of a text, or of a text and its pair; with `of_head` the logits of the model's head, for
+    /// classes one row.
+    pub fn rows(&self, text: &str, pair: Option<&str>, of_head: bool, options: &TextOptions) -> Result<Vec<Vec<f32>>> {
+        let text = c_text(text, "text")?;
+        let pair = pair.map(|pair| c_text(pair, "pair")).transpose()?;
+        let second = pair.as_ref().map_or(ptr::null(), |pair| pair.as_ptr());
+        // SAFETY: the handle is open.
+        options.rows(|options, rows, n, width| unsafe {
+            ffi::fovea_host_rows(self.handle(), text.as_ptr(), second, of_head.into(), options, rows, n, width)
+        })
+    }
+
+    /// Each document's score for the query, by a reranker or by late interaction.
+    pub fn rank(&self, query: &str, documents: &[&str], options: &TextOptions) -> Result<Vec<f64>> {
+        let (query, given) = (c_text(query, "query")?, Texts::new(documents, "documents")?);
+        let mut scores = vec![0.0; documents.len()];
+        // SAFETY: `scores` has one for each document.
+        options.with(|options| {
+            check(unsafe {
+                ffi::fovea_host_rank(
+                    self.handle(), query.as_ptr(), given.pointers.as_ptr(), documents.len(), options, scores.as_mut_ptr(),
+                )
+            })
+        })?;
+        Ok(scores)
     }
 
     /// The names of the labels.

@@ -110,6 +110,78 @@ fn a_conversation_with_and_without_a_form() {
 }
 
 #[test]
+fn a_draft_changes_no_text() {
+    let model = demo();
+    let messages = [Message::user("turn on the kitchen lights")];
+    let options = GenerateOptions { always_propose: true, ..GenerateOptions::default() };
+    let mut session = model.session(&Limits { max_positions: 128, ..Limits::default() }).unwrap();
+    let (mut answer, mut drafted) = (String::new(), String::new());
+    let plain = session.chat(&messages, &options, None, into(&mut answer)).unwrap();
+    assert_eq!((plain.n_proposed, plain.n_accepted), (0, 0));
+    session.propose_by(&demo(), 3).unwrap(); // which the session keeps open
+    let made = session.chat(&messages, &options, None, into(&mut drafted)).unwrap();
+    assert_eq!((drafted, made.n_tokens), (answer, plain.n_tokens));
+    assert!(made.n_proposed - made.n_accepted < 3); // the model guesses what it says itself, and beyond its end
+    assert!(made.n_accepted > 0 && made.n_passes < plain.n_passes, "{made:?}, {plain:?}");
+    let other = Model::open(golden("models/llama_tied")).unwrap();
+    assert_eq!(session.propose_by(&other, 0).unwrap_err().kind(), ErrorKind::Failed);
+}
+
+#[test]
+fn a_saved_session_goes_on_elsewhere() {
+    let model = demo();
+    let messages = [Message::user("play jazz")];
+    let (options, limits) = (GenerateOptions::default(), Limits { max_positions: 128, ..Limits::default() });
+    let mut session = model.session(&limits).unwrap();
+    let (mut answer, mut again) = (String::new(), String::new());
+    let made = session.chat(&messages, &options, None, into(&mut answer)).unwrap();
+    assert_eq!(made.n_kept, 0);
+    let mut saved = session.save().unwrap();
+    let mut other = model.session(&Limits { n_threads: 1, ..Limits::default() }).unwrap();
+    other.restore(&saved).unwrap();
+    assert_eq!(other.save().unwrap(), saved);
+    let made = other.chat(&messages, &options, None, into(&mut again)).unwrap();
+    assert_eq!((again, made.n_kept), (answer, made.n_prompt - 1)); // the last token is computed again
+    let middle = saved.len() / 2;
+    saved[middle] ^= 1;
+    assert_eq!(other.restore(&saved).unwrap_err().kind(), ErrorKind::Failed);
+    assert_eq!(other.restore(&[]).unwrap_err().kind(), ErrorKind::Failed);
+
+    let tokens = model.tokenize("turn on", true, false).unwrap();
+    let (mut first, mut second) = (model.sequence(&limits).unwrap(), model.sequence(&limits).unwrap());
+    first.forward(&tokens).unwrap();
+    let mut saved = first.save().unwrap();
+    second.restore(&saved).unwrap();
+    assert_eq!(second.len(), tokens.len());
+    assert_eq!(first.forward(&tokens[..1]).unwrap(), second.forward(&tokens[..1]).unwrap());
+    saved.pop();
+    assert!(second.restore(&saved).is_err() && second.len() == tokens.len() + 1);
+}
+
+#[test]
+fn a_conversion_says_how_far_it_is_and_can_be_ended() {
+    let folder = std::env::temp_dir().join(format!("fovea-crate-{}", std::process::id())); // which no cache knows
+    fs::create_dir_all(&folder).unwrap();
+    for file in ["config.json", "model.safetensors"] {
+        fs::copy(golden("models/llama_tied").join(file), folder.join(file)).unwrap();
+    }
+    let options = OpenOptions::default();
+    let error = Model::open_with_progress(&folder, &options, |_, _| false).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+    let run = std::panic::AssertUnwindSafe(|| Model::open_with_progress(&folder, &options, |_, _| panic!("enough")).map(drop));
+    assert_eq!(std::panic::catch_unwind(run).unwrap_err().downcast_ref::<&str>(), Some(&"enough"));
+    let mut calls = Vec::new();
+    let model = Model::open_with_progress(&folder, &options, |done, total| {
+        calls.push((done, total));
+        true
+    });
+    assert_eq!(model.unwrap().kind(), Kind::Text);
+    assert!(calls.windows(2).all(|two| two[0].0 <= two[1].0), "{calls:?}");
+    assert!(calls.last().map_or(false, |last| last.0 == last.1), "{calls:?}");
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn messages_are_json() {
     let model = demo();
     let hard = "a \"quoted\" \\ line\nand a tab\t, ü 😀";
@@ -196,6 +268,33 @@ fn classes_words_answers_masks_and_sparse_vectors() {
     let weights = model.embed_sparse("a lamp", &TextOptions::default()).unwrap();
     assert!(!weights.is_empty() && weights.windows(2).all(|two| two[0].id < two[1].id));
     assert!(weights.iter().all(|each| each.weight > 0.0));
+}
+
+#[test]
+fn rows_and_ranks() {
+    let options = TextOptions::default();
+    let documents = ["the lamp , on .", "a b c !"];
+    let model = Model::open(golden("late/pylate")).unwrap();
+    assert_eq!(model.kind(), Kind::Late);
+    let rows = [model.embed_tokens("a b c", true, &options).unwrap(), model.embed_tokens(documents[1], false, &options).unwrap()];
+    assert!((rows[0].len(), rows[0][0].len()) == (12, 8) && rows[1].len() < 12);
+    let product = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f32>();
+    let likest = |row: &Vec<f32>| rows[1].iter().map(|other| product(row, other)).fold(f32::MIN, f32::max);
+    let scores = model.rank("a b c", &documents, &options).unwrap();
+    assert!(near(scores[1] as f32, rows[0].iter().map(likest).sum()), "{scores:?}"); // each token's likest, added up
+    assert!(model.rank("a b c", &[], &options).unwrap().is_empty());
+
+    let model = Model::open(golden("rerankers/causal")).unwrap();
+    let scores = model.rank("a b c", &documents, &options).unwrap();
+    assert!(scores.iter().all(|&score| score > 0.0 && score < 1.0), "{scores:?}");
+    assert!(model.embed_tokens("a", false, &options).is_err());
+
+    let model = Model::open(golden("encoders/distilbert_sequenceclassification")).unwrap();
+    let text = "m y n b i q p m z j p l s g";
+    let logits = model.rows(text, None, true, &options).unwrap();
+    let wanted = npy("encoders/distilbert_sequenceclassification/expected_0.npy");
+    assert!(logits.len() == 1 && logits[0].iter().zip(&wanted).all(|(&a, &b)| near(a, b)));
+    assert!(model.rows(text, None, false, &options).unwrap().len() > 1);
 }
 
 #[test]
