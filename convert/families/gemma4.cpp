@@ -47,7 +47,7 @@ constexpr auto kGemma4Names = kLlamaNames.with({
 });
 
 /// Full layers are the last of six if no field says which.
-std::vector<bool> windowed_layers(const Fields& fields, std::uint32_t n_layers) {
+std::vector<bool> gemma4_windows(const Fields& fields, std::uint32_t n_layers) {
     constexpr std::uint32_t kPeriod = 6;
     std::vector<bool> windowed = sliding_layers_or(fields, all_but_every(kPeriod, n_layers));
     windowed.back() = false;
@@ -118,7 +118,7 @@ void read_gemma4(const Fields& all_fields, const std::string& type, HfConfig& re
         fields.refuse("num_kv_shared_layers", "less than num_hidden_layers, " + std::to_string(stack.n_layers));
     const bool wide = fields.flag_or("use_double_wide_mlp", false);
     const bool values_are_keys = fields.flag_or("attention_k_eq_v", false);
-    const std::vector<bool> windowed = windowed_layers(fields, stack.n_layers);
+    const std::vector<bool> windowed = gemma4_windows(fields, stack.n_layers);
     std::vector<LayerShape> layers;
     for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
         Block own = block;
