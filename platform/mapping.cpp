@@ -55,15 +55,25 @@ Status map_path(const char* path, const std::byte*& data, std::size_t& size) noe
 
 void unmap(const std::byte* data, std::size_t) noexcept { UnmapViewOfFile(data); }
 
+Status map_path_parts(const char*, std::span<const MappedPart>, std::size_t, const std::byte*&) noexcept {
+    return {Code::unsupported, "parts of a file on Windows", 0, 0};
+}
+
 #else
 
-/// Maps what `file` is open on; leaves `file` open.
-Status map_open_file(int file, const std::byte*& data, std::size_t& size) noexcept {
+/// Bytes of the regular file that `file` is open on.
+Status size_of(int file, std::uint64_t& bytes) noexcept {
     struct stat about {};
     if (fstat(file, &about) != 0) return failed("read the size", errno);
     if (!S_ISREG(about.st_mode)) return failed("not a regular file", S_ISDIR(about.st_mode) ? EISDIR : EINVAL);
-    const auto bytes = static_cast<std::uint64_t>(about.st_size);
-    if (bytes > PTRDIFF_MAX) return failed("map", EFBIG);
+    bytes = static_cast<std::uint64_t>(about.st_size);
+    return bytes > PTRDIFF_MAX ? failed("map", EFBIG) : Status{};
+}
+
+/// Maps what `file` is open on; leaves `file` open.
+Status map_open_file(int file, const std::byte*& data, std::size_t& size) noexcept {
+    std::uint64_t bytes = 0;
+    if (const Status status = size_of(file, bytes); !status.ok()) return status;
     data = nullptr;
     size = static_cast<std::size_t>(bytes);
     if (size == 0) return {};
@@ -77,15 +87,50 @@ Status map_open_file(int file, const std::byte*& data, std::size_t& size) noexce
     return {};
 }
 
-Status map_path(const char* path, const std::byte*& data, std::size_t& size) noexcept {
+/// Maps by `map` what `path` is a name of.
+Status map_opened(const char* path, auto map) noexcept {
     const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe without a writer must not block us
     if (file < 0) return failed("open", errno);
-    const Status status = map_open_file(file, data, size);
+    const Status status = map(file);
     close(file);
     return status;
 }
 
+Status map_path(const char* path, const std::byte*& data, std::size_t& size) noexcept {
+    return map_opened(path, [&](int file) { return map_open_file(file, data, size); });
+}
+
 void unmap(const std::byte* data, std::size_t size) noexcept { munmap(const_cast<std::byte*>(data), size); }
+
+/// Puts a part of the file in its place of a mapping.
+Status map_part(int file, std::uint64_t file_bytes, const MappedPart& part, std::byte* mapping,
+                std::size_t size) noexcept {
+    const auto fits = [&](std::uint64_t begin, std::uint64_t bytes) {
+        return begin % kPartAlignment == 0 && begin <= bytes && part.bytes <= bytes - begin;
+    };
+    if (!part.bytes || !fits(part.in_file, file_bytes) || !fits(part.in_mapping, size))
+        return {Code::bad_argument, "parts that lie in the file and in the mapping: bytes", file_bytes, part.bytes};
+    void* place = mmap(mapping + part.in_mapping, static_cast<std::size_t>(part.bytes), PROT_READ,
+                       MAP_PRIVATE | MAP_FIXED, file, static_cast<off_t>(part.in_file));
+    return place == MAP_FAILED ? failed("map", errno) : Status{};
+}
+
+Status map_path_parts(const char* path, std::span<const MappedPart> parts, std::size_t size,
+                      const std::byte*& data) noexcept {
+    return map_opened(path, [&](int file) {
+        std::uint64_t bytes = 0;
+        if (const Status status = size_of(file, bytes); !status.ok()) return status;
+        void* place = mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (place == MAP_FAILED) return failed("map", errno);
+        for (const MappedPart& part : parts)
+            if (const Status status = map_part(file, bytes, part, static_cast<std::byte*>(place), size); !status.ok()) {
+                munmap(place, size);
+                return status;
+            }
+        data = static_cast<const std::byte*>(place);
+        return Status{};
+    });
+}
 
 #endif
 
@@ -110,6 +155,15 @@ Status map_file(const char* path, Mapping& mapping) noexcept {
     const Status status = map_path(path, fresh.data_, fresh.size_);
     if (status.ok()) mapping = std::move(fresh);
     return status;
+}
+
+Status map_parts(const char* path, std::span<const MappedPart> parts, std::size_t size, Mapping& mapping) noexcept {
+    Mapping fresh;
+    const Status status = map_path_parts(path, parts, size, fresh.data_);
+    if (!status.ok()) return status;
+    fresh.size_ = size;
+    mapping = std::move(fresh);
+    return {};
 }
 
 }  // namespace fovea

@@ -52,31 +52,53 @@ struct Hash {
 /// A product's pairs of panels that a rank computes.
 [[nodiscard]] UnitShare pairs_of(const Linear& p, RankOf rank) noexcept { return rank.of(n_pairs(p.matrix)); }
 
+[[nodiscard]] Status not_followed(const WorkspaceState& w, const char* what) noexcept {
+    return {Code::unsupported, what, 1, w.limits.n_ranks};
+}
+
+[[nodiscard]] Status handed_over(const WorkspaceState& w, bool reached) noexcept {
+    return reached ? Status{} : Status{Code::io_error, "ranks", w.limits.n_ranks, 0};
+}
+
+/// Whether ranks that follow take it: sequences of tokens, with at most a mask of padding.
+[[nodiscard]] bool of_tokens(const EncodeInput& input) noexcept {
+    const Sequences& s = input.source;
+    const Mask& mask = s.masks.attention;
+    return !s.lengths.empty() && s.vectors.empty() && input.target.lengths.empty() && input.rows.empty() &&
+           !mask.hidden && !mask.added && !s.masks.padding.added;
+}
+
 }  // namespace
 
 Status lead_ranks(const WorkspaceState& w, const StepList& steps) noexcept {
-    if (steps.read) return {Code::unsupported, "steps of the C interface with ranks that follow", 1, w.limits.n_ranks};
+    if (steps.read) return not_followed(w, "steps of the C interface with ranks that follow");
     const std::span<const Step> all{static_cast<const Step*>(steps.steps), steps.n};
     for (const Step& step : all) {
-        if (!step.rows.empty() || !step.spans.empty() || !step.positions.empty() || step.memory.valid())
-            return {Code::unsupported, "rows, positions or a memory with ranks that follow", 1, w.limits.n_ranks};
+        if (!step.rows.empty() || !step.spans.empty() || !step.positions.empty())
+            return not_followed(w, "rows or positions with ranks that follow");
+        if (step.memory.valid() && !w.ranks->lead_memory) return not_followed(w, "a memory with ranks that follow");
         if (!step.vectors.empty() && StageOf(w.limits).several())
-            return {Code::unsupported, "vectors of ranks in stages that follow", 1, w.limits.n_ranks};
-        if (CacheAccess::pool(step.cache) != CacheAccess::pool(all[0].cache))
-            return {Code::unsupported, "caches of several pools with ranks that follow", 1, w.limits.n_ranks};
+            return not_followed(w, "vectors of ranks in stages that follow");
+        if (CacheAccess::pool(step.cache) != CacheAccess::pool(all[0].cache) ||
+            CacheAccess::pool(step.memory) != CacheAccess::pool(all[0].memory))
+            return not_followed(w, "caches of several pools with ranks that follow");
     }
-    return w.ranks->lead(w.ranks->context, all) ? Status{} : Status{Code::io_error, "ranks", w.limits.n_ranks, 0};
+    return handed_over(w, w.ranks->lead(w.ranks->context, all));
 }
 
 Status lead_ranks(const WorkspaceState& w, const EncodeInput& input, std::size_t n_out) noexcept {
-    const Sequences& s = input.source;
-    const Mask& mask = s.masks.attention;
-    const bool more = s.lengths.empty() || !s.vectors.empty() || !input.target.lengths.empty() || !input.rows.empty() ||
-                      mask.hidden || mask.added || s.masks.padding.added;
-    if (more || !w.ranks->lead_encode)
-        return {Code::unsupported, "encode of more than tokens with ranks that follow", 1, w.limits.n_ranks};
-    return w.ranks->lead_encode(w.ranks->context, input, n_out) ? Status{}
-                                                                : Status{Code::io_error, "ranks", w.limits.n_ranks, 0};
+    if (!of_tokens(input) || !w.ranks->lead_encode)
+        return not_followed(w, "encode of more than tokens with ranks that follow");
+    return handed_over(w, w.ranks->lead_encode(w.ranks->context, input, n_out));
+}
+
+Status lead_ranks(const WorkspaceState& w, const EncodeInput& input, std::span<const Cache> memories) noexcept {
+    if (!of_tokens(input) || !w.ranks->lead_memory)
+        return not_followed(w, "a memory of more than tokens with ranks that follow");
+    for (const Cache& memory : memories)
+        if (CacheAccess::pool(memory) != CacheAccess::pool(memories[0]))
+            return not_followed(w, "memories of several pools with ranks that follow");
+    return handed_over(w, w.ranks->lead_memory(w.ranks->context, input, memories));
 }
 
 Status start_ranks(WorkspaceState& w, const PassInput& input) noexcept {

@@ -9,6 +9,8 @@ namespace fovea {
 /// Hands the steps to the ranks that follow. Errors: unsupported (steps that they do not take), io_error.
 [[nodiscard]] Status lead_ranks(const WorkspaceState& workspace, const StepList& steps) noexcept;
 [[nodiscard]] Status lead_ranks(const WorkspaceState& workspace, const EncodeInput& input, std::size_t n_out) noexcept;
+[[nodiscard]] Status lead_ranks(const WorkspaceState& workspace, const EncodeInput& input,
+                                std::span<const Cache> memories) noexcept;
 /// Holds this rank's pass against the others', and their flags. Errors: cancelled, session_mismatch (not the same pass on all
 /// ranks), io_error (ranks that cannot be reached).
 [[nodiscard]] Status start_ranks(WorkspaceState& workspace, const PassInput& input) noexcept;

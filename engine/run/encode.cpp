@@ -24,7 +24,8 @@ Status bad_shape(const char* what, std::uint64_t wanted, std::uint64_t had) noex
     if (Status status = check_workspace(workspace); !status.ok()) return status;
     const WorkspaceState& w = *WorkspaceAccess::state(workspace);
     if (!leads(w)) return {};
-    return {Code::unsupported, "calls beside forward and encode with ranks that follow", 1, w.limits.n_ranks};
+    return {Code::unsupported, "calls beside forward, encode and cache_memory with ranks that follow", 1,
+            w.limits.n_ranks};
 }
 
 struct Total {
@@ -245,13 +246,15 @@ Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> o
 }
 
 Status cache_memory(Workspace& workspace, const EncodeInput& input, std::span<const Cache> memories) noexcept {
-    if (Status status = check_unled(workspace); !status.ok()) return status;
+    if (Status status = check_workspace(workspace); !status.ok()) return status;
     WorkspaceState& w = *WorkspaceAccess::state(workspace);
     const Config& config = w.model.config();
     if (!steps_with_memory(config)) return {Code::unsupported, "a memory for steps of this model", 0, 0};
     if (!w.limits.max_kv_len) return {Code::unsupported, "steps: planned with max_kv_len at least", 1, 0};
     Total source, memory;
     if (Status status = check_memories(w, input, memories, source, memory); !status.ok()) return status;
+    if (leads(w))
+        if (Status status = lead_ranks(w, input, memories); !status.ok()) return status;
     const Lengths lengths = lengths_of_memory(config, input);
     const auto cache = [&](std::size_t i) -> const Cache& { return memories[i]; };
     const auto length = [&](std::size_t i) { return lengths[i]; };

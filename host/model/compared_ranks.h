@@ -17,6 +17,13 @@ namespace fovea::host {
 [[nodiscard]] const RankSplit* compare_ranks(const Ranks& ranks, const Opened& opened, const RankShares& asked,
                                              const char* isa, std::uint32_t n_threads);
 
+/// The ranks that this process is one of, or null: see use_ranks.
+[[nodiscard]] const Ranks* used_ranks() noexcept;
+
+/// Throws host::Error where `draft` cannot propose tokens for `served`: both have the same, the first of several ranks runs a draft
+/// alone, and a next-token head wants vectors that ranks in stages do not hand over.
+void check_draft(const Opened& served, const Opened& draft);
+
 /// A session that has no part in the ranks, and the two halves of it: memory, and what is made in it. Throws host::Error.
 [[nodiscard]] Runtime<Session> start_alone(const Opened& opened, const Limits& limits, const SessionOptions& options);
 [[nodiscard]] Plan plan_alone(const Opened& opened, const Limits& limits);

@@ -12,10 +12,12 @@ namespace {
 struct Message {
     enum class Kind : std::uint64_t {
         end,
-        encode,   ///< an EncodeHead and what it counts
-        call,     ///< write_call's bytes; one of a step without tokens says alone what its cache holds
-        save,     ///< the cache of the first step of the last call
-        restore,  ///< the same, from these bytes
+        encode,    ///< an EncodeHead and what it counts
+        memories,  ///< write_call's bytes of memories, which the next call reads or fills
+        fill,      ///< as encode, of what fills them
+        call,      ///< write_call's bytes; one of a step without tokens says alone what its cache holds
+        save,      ///< the cache of the first step of the last call
+        restore,   ///< the same, from these bytes
     };
     Kind kind = Kind::end;
     std::uint64_t n_bytes = 0;
@@ -61,13 +63,43 @@ Leading* current = nullptr;
     return broadcast(ranks, reinterpret_cast<std::byte*>(&message), sizeof message);
 }
 
+/// Says a message of n bytes, which `write` writes to `bytes`.
+[[nodiscard]] bool say(const Ranks& ranks, std::vector<std::byte>& bytes, Message::Kind kind, std::uint64_t n,
+                       const auto& write) noexcept {
+    try {
+        bytes.resize(static_cast<std::size_t>(n));
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+    write();
+    Message message{kind, n};
+    return broadcast(ranks, message) && broadcast(ranks, bytes.data(), n);
+}
+
+[[nodiscard]] bool say_encode(const Ranks& ranks, std::vector<std::byte>& bytes, Message::Kind kind,
+                              const EncodeInput& input, std::size_t n_out) noexcept {
+    const EncodeHead head(input, n_out);
+    return say(ranks, bytes, kind, head.bytes(), [&] {
+        std::byte* at = bytes.data();
+        const auto write = [&](const void* from, std::size_t n) {
+            if (n) std::memcpy(at, from, n);
+            at += n;
+        };
+        write(&head, sizeof head);
+        const Sequences& s = input.source;
+        for (const std::span<const std::uint32_t> words : {s.ids, s.types, s.lengths, input.n_unpooled})
+            write(words.data(), words.size_bytes());
+        write(s.masks.padding.hidden, static_cast<std::size_t>(head.mask_bytes));
+    });
+}
+
 [[nodiscard]] Status lost(const Ranks& ranks) noexcept { return {Code::io_error, "ranks", ranks.n_ranks, 0}; }
 
 /// A rank that follows.
 class Follower {
 public:
-    Follower(const Ranks& through, Workspace workspace, CachePool pool)
-        : through_(through), workspace_(workspace), pool_(pool) {}
+    Follower(const Ranks& through, Workspace workspace, CachePool pool, CachePool memories)
+        : through_(through), workspace_(workspace), pool_(pool), memory_pool_(memories) {}
 
     void run() {
         for (Message message; hear(message), message.kind != Message::Kind::end;) {
@@ -76,7 +108,9 @@ public:
             // What is refused here is refused by the first rank as well, which says it or goes on without.
             std::size_t written = 0;
             if (message.kind == Message::Kind::call) make_call();
-            if (message.kind == Message::Kind::encode) make_encode();
+            if (message.kind == Message::Kind::memories) read_memories();
+            if (message.kind == Message::Kind::encode || message.kind == Message::Kind::fill)
+                make_encode(message.kind == Message::Kind::fill);
             if (message.kind == Message::Kind::restore) (void)restore_cache(cache_, bytes_);
             if (message.kind != Message::Kind::save) continue;
             bytes_.resize(static_cast<std::size_t>(cache_bytes(cache_)));
@@ -97,9 +131,19 @@ private:
         require(read_call(bytes_, pool_, logits_, steps_), "ranks: a call of the first");
         cache_ = steps_[0].cache;
         if (steps_[0].tokens.empty()) return;
+        for (std::size_t i = 0; i < memories_.size() && i < steps_.size(); ++i) steps_[i].memory = memories_[i];
+        memories_.clear();
         check(forward(workspace_, steps_));
     }
-    void make_encode() {
+    void read_memories() {
+        CallSize size;
+        require(call_size(bytes_, size), "ranks");
+        steps_.resize(size.n_steps);
+        require(read_call(bytes_, memory_pool_, {}, steps_), "ranks: memories of the first");
+        memories_.clear();
+        for (const Step& step : steps_) memories_.push_back(step.cache);
+    }
+    void make_encode(bool fills) {
         EncodeHead head;
         if (bytes_.size() >= sizeof head) std::memcpy(&head, bytes_.data(), sizeof head);
         if (bytes_.size() != head.bytes()) throw Error("ranks: expected an encode of the first, got other bytes");
@@ -122,6 +166,10 @@ private:
                                           .n_keys = static_cast<std::uint32_t>(head.mask_keys)};
         const auto pooling = static_cast<Pooling>(head.pooling);
         if (head.has_pooling) input.pooling = &pooling;
+        if (fills) {
+            check(cache_memory(workspace_, input, memories_));
+            return memories_.clear();
+        }
         logits_.resize(static_cast<std::size_t>(head.n_out));
         check(encode(workspace_, input, logits_));
     }
@@ -132,8 +180,9 @@ private:
 
     const Ranks& through_;
     Workspace workspace_;
-    CachePool pool_;
+    CachePool pool_, memory_pool_;
     Cache cache_;
+    std::vector<Cache> memories_;  // of the next call
     std::vector<std::byte> bytes_;
     std::vector<float> logits_;  // or vectors
     std::vector<Step> steps_;
@@ -151,6 +200,9 @@ Leading::Leading(const Ranks& through) : through_(through), ranks_(through) {
     ranks_.lead_encode = [](void* self, const EncodeInput& input, std::size_t n_out) {
         return static_cast<Leading*>(self)->hand_over(input, n_out);
     };
+    ranks_.lead_memory = [](void* self, const EncodeInput& input, std::span<const Cache> memories) {
+        return static_cast<Leading*>(self)->hand_over(input, memories);
+    };
     current = this;
 }
 
@@ -160,36 +212,29 @@ Leading::~Leading() {
     (void)broadcast(through_, end);  // where they are lost, they have ended
 }
 
-bool Leading::hand_over(std::span<const Step> steps) noexcept {
-    Message message{Message::Kind::call, call_bytes(steps)};
+bool Leading::hand_over_memories(std::size_t n, const auto& memory_of) noexcept {
     try {
-        call_.resize(static_cast<std::size_t>(message.n_bytes));
+        memories_.clear();
+        for (std::size_t i = 0; i < n; ++i) memories_.push_back({memory_of(i), {}, {}});
     } catch (const std::bad_alloc&) {
         return false;
     }
-    write_call(steps, call_);
-    return broadcast(through_, message) && broadcast(through_, call_.data(), message.n_bytes);
+    return say(through_, call_, Message::Kind::memories, call_bytes(memories_), [&] { write_call(memories_, call_); });
+}
+
+bool Leading::hand_over(std::span<const Step> steps) noexcept {
+    if (steps[0].memory.valid() && !hand_over_memories(steps.size(), [&](std::size_t i) { return steps[i].memory; }))
+        return false;
+    return say(through_, call_, Message::Kind::call, call_bytes(steps), [&] { write_call(steps, call_); });
 }
 
 bool Leading::hand_over(const EncodeInput& input, std::size_t n_out) noexcept {
-    const EncodeHead head(input, n_out);
-    Message message{Message::Kind::encode, head.bytes()};
-    try {
-        call_.resize(static_cast<std::size_t>(message.n_bytes));
-    } catch (const std::bad_alloc&) {
-        return false;
-    }
-    std::byte* at = call_.data();
-    const auto write = [&](const void* from, std::size_t n) {
-        if (n) std::memcpy(at, from, n);
-        at += n;
-    };
-    write(&head, sizeof head);
-    const Sequences& s = input.source;
-    for (const std::span<const std::uint32_t> words : {s.ids, s.types, s.lengths, input.n_unpooled})
-        write(words.data(), words.size_bytes());
-    write(s.masks.padding.hidden, static_cast<std::size_t>(head.mask_bytes));
-    return broadcast(through_, message) && broadcast(through_, call_.data(), message.n_bytes);
+    return say_encode(through_, call_, Message::Kind::encode, input, n_out);
+}
+
+bool Leading::hand_over(const EncodeInput& input, std::span<const Cache> memories) noexcept {
+    return hand_over_memories(memories.size(), [&](std::size_t i) { return memories[i]; }) &&
+           say_encode(through_, call_, Message::Kind::fill, input, 0);
 }
 
 Status Leading::save(const Cache& cache, std::span<std::byte> out, std::size_t& written) noexcept {
@@ -220,6 +265,8 @@ Status restore(Session& session, std::span<const std::byte> saved) noexcept {
     return current->restore(cache, saved);
 }
 
-void follow(const Ranks& through, Workspace workspace, CachePool pool) { Follower(through, workspace, pool).run(); }
+void follow(const Ranks& through, Workspace workspace, CachePool pool, CachePool memories) {
+    Follower(through, workspace, pool, memories).run();
+}
 
 }  // namespace fovea::host

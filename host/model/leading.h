@@ -12,7 +12,8 @@
 
 namespace fovea::host {
 
-/// The first rank while it leads: a workspace or session made with its ranks() hands calls of forward and encode to the others.
+/// The first rank while it leads: a workspace or session made with its ranks() hands calls of forward, encode and cache_memory to the
+/// others.
 /// There is one at a time. When this ends, so do the others' calls of follow.
 class Leading {
 public:
@@ -31,10 +32,13 @@ public:
 private:
     [[nodiscard]] bool hand_over(std::span<const Step> steps) noexcept;
     [[nodiscard]] bool hand_over(const EncodeInput& input, std::size_t n_out) noexcept;
+    [[nodiscard]] bool hand_over(const EncodeInput& input, std::span<const Cache> memories) noexcept;
+    [[nodiscard]] bool hand_over_memories(std::size_t n, const auto& memory_of) noexcept;
 
     const Ranks& through_;
     Ranks ranks_;
     std::vector<std::byte> call_;  // grows to the largest
+    std::vector<Step> memories_;
 };
 
 /// save_session and restore_session, on all ranks where this one leads.
@@ -43,9 +47,10 @@ private:
 
 /// On the other ranks: makes the calls that the first makes, until it ends.
 ///
-///   workspace, pool  what the first rank has as well, planned alike; no pool for a model that gives vectors
+///   workspace, pool, memories  what the first rank has as well, planned alike; no pool for a model that gives vectors, and none of
+///                              memories for one that reads none
 ///
 /// Throws host::Error where the ranks differ, or the first cannot be reached.
-void follow(const Ranks& through, Workspace workspace, CachePool pool);
+void follow(const Ranks& through, Workspace workspace, CachePool pool, CachePool memories = {});
 
 }  // namespace fovea::host

@@ -10,6 +10,7 @@
 #include "host/base/error.h"
 #include "host/base/lfs_pointer.h"
 #include "host/base/words.h"
+#include "host/model/shard.h"
 #include "host/model/stacks.h"
 
 namespace fovea::host {
@@ -139,6 +140,7 @@ Opened open_file(const std::string& path, const OpenOptions& options, const std:
     Mapping mapping;
     require(map_file(path.c_str(), mapping), path);
     refuse_lfs_pointer(mapping.bytes(), path);
+    if (is_shard(mapping.bytes())) return open_shard(path, mapping.bytes(), options, name.empty() ? path : name);
     Opened opened = open_bytes(mapping.bytes(), name.empty() ? path : name, options);
     opened.mapping = std::move(mapping);
     return opened;

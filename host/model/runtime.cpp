@@ -1,6 +1,7 @@
 #include "fovea/host/runtime.h"
 
 #include <cstring>
+#include <string>
 #include <utility>
 
 #if defined(__linux__)
@@ -29,6 +30,17 @@ RankShares chosen_shares;
     return options;
 }
 
+/// How the ranks share a model: as its file is cut up, where it is.
+[[nodiscard]] RankShares shares_of(const Opened& opened) {
+    const Shard& cut = opened.shard;
+    if (cut.n_ranks < 2) return chosen_shares;
+    const RankShares& asked = chosen_shares;
+    const bool same = !asked.by_speed && asked.each == cut.shares && asked.n_stages == cut.n_stages;
+    if (!same && (asked.by_speed || !asked.each.empty() || asked.n_stages > 1))
+        throw Error(opened.name + ": shares and stages: expected those that the model was cut up by, got others");
+    return {.each = cut.shares, .n_stages = cut.n_stages};
+}
+
 /// Limits of this process's rank, once the ranks have the same model.
 template<class L>
 [[nodiscard]] L of_rank(const Opened& opened, L limits, const char* isa = nullptr) {
@@ -37,7 +49,7 @@ template<class L>
     if constexpr (requires { limits.n_threads; }) n_threads = limits.n_threads;
     limits.rank = static_cast<std::uint8_t>(chosen_ranks->rank);
     limits.n_ranks = static_cast<std::uint8_t>(chosen_ranks->n_ranks);
-    limits.split = compare_ranks(*chosen_ranks, opened, chosen_shares, isa, n_threads);
+    limits.split = compare_ranks(*chosen_ranks, opened, shares_of(opened), isa, n_threads);
     return limits;
 }
 
@@ -46,6 +58,17 @@ template<class L>
 void use_executor(const Executor& executor) noexcept { chosen_executor = executor; }
 void use_ranks(const Ranks* ranks) noexcept { chosen_ranks = ranks; }
 void use_shares(RankShares shares) noexcept { chosen_shares = std::move(shares); }
+const Ranks* used_ranks() noexcept { return chosen_ranks; }
+
+void check_draft(const Opened& served, const Opened& draft) {
+    served.need_logits();
+    draft.need_logits();
+    served.check_same_tokens(draft);
+    if (draft.shard.n_ranks > 1) throw Error(draft.name + ": draft: expected a whole model, got a rank's part of one");
+    const std::uint32_t n_stages = shares_of(served).n_stages;
+    if (draft.config().decoder.joins_rows && n_stages > 1)
+        throw Error(draft.name + ": next-token head: expected ranks in one stage, got " + std::to_string(n_stages));
+}
 
 Arena take_arena(const Opened& opened, std::uint64_t n_bytes, Pages pages) {
     Arena arena(n_bytes, Pages::at_use);

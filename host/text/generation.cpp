@@ -34,8 +34,7 @@ Generation::Generation(const Opened& opened, const Limits& limits, const Session
 }
 
 void Generation::propose_by(const Opened& draft, const Limits& limits, const SessionOptions& how) {
-    draft.need_logits();
-    opened_.check_same_tokens(draft);
+    check_draft(opened_, draft);
     draft_ = start_alone(draft, limits, how);  // of ranks the first alone guesses
     vectors_.assign(n_draft_vectors(draft, draft_->max_kv_len(), generator_.plan.limits.max_proposed), 0.0f);
 }

@@ -57,11 +57,21 @@ struct Ranks {
     /// The same in each encode of sequences of tokens, with at most a mask of padding, for n_out results. Null on a rank that
     /// leads: encode is refused as unsupported.
     bool (*lead_encode)(void* context, const EncodeInput& input, std::size_t n_out) = nullptr;
+    /// The same in each cache_memory of tokens. Null on a rank that leads: it and steps that read a memory are refused.
+    bool (*lead_memory)(void* context, const EncodeInput& input, std::span<const Cache> memories) = nullptr;
 };
 
 /// Bytes of the model's matrices that the products of the limits' rank read; tables that rows are looked up in come beside
 /// them. Needs limits that a plan is made for.
 [[nodiscard]] std::uint64_t rank_bytes(const Model& model, const Limits& limits) noexcept;
+
+/// Bytes [begin, end) of a file.
+struct FileRange {
+    std::uint64_t begin = 0, end = 0;
+};
+/// What the limits' rank reads of a tensor, which has this number in the file's list: of the first layer all, for ranks compare
+/// what that gives.
+[[nodiscard]] FileRange rank_range(const Model& model, std::uint32_t tensor, const Limits& limits) noexcept;
 
 /// save_cache by all ranks, each of which gets all of it; restore_cache takes what is a rank's of it. Errors: as save_cache,
 /// io_error (the others cannot be reached).

@@ -21,6 +21,7 @@ public:
 
     [[nodiscard]] std::uint32_t max_source() const { return max_source_; }  ///< tokens; 0: sources are not read
     void take_memory(const host::Opened& served);
+    [[nodiscard]] const CachePool& pool() const { return *pool_; }
     [[nodiscard]] std::uint64_t memory_bytes() const { return pool_.plan.arena_bytes; }
     [[nodiscard]] std::uint32_t n_lost_pages() const { return max_source_ ? n_pages_ - pool_->n_free_pages() : 0; }
     /// Whether there is a place for that source beside those of the choices, some of which may have none yet.

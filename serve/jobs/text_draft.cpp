@@ -20,9 +20,7 @@ TextDraft::TextDraft(const host::Opened& served, const WorkerOptions& options, s
     const auto found = options.drafts.find(served.name);
     if (found == options.drafts.end()) return;
     draft_ = found->second;
-    served.need_logits();
-    draft_->need_logits();
-    served.check_same_tokens(*draft_);
+    host::check_draft(served, *draft_);
     const std::uint32_t most = draft_->config().decoder.max_positions;
     const std::uint32_t max_kv_len = most ? std::min(context, most) : context;
     session_.plan = host::plan_alone(*draft_, {.max_kv_len = max_kv_len, .n_threads = options.n_threads});

@@ -69,7 +69,7 @@ public:
     [[nodiscard]] std::uint32_t n_lost_pages() const override {
         return n_pages_ - pool_->n_free_pages() + memories_.n_lost_pages();
     }
-    void follow(const Follow& by) override { by(*workspace_, *pool_); }
+    void follow(const Follow& by) override { by(*workspace_, *pool_, memories_.pool()); }
 
 private:
     void give_up(Clock::time_point now);

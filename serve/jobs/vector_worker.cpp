@@ -63,7 +63,7 @@ public:
         return workspace_.plan.arena_bytes + n_out() * sizeof(float) + 2 * max_batch() * sizeof(Token);
     }
     [[nodiscard]] Work work() const override { return Work::vectors; }
-    void follow(const Follow& by) override { by(*workspace_, {}); }
+    void follow(const Follow& by) override { by(*workspace_, {}, {}); }
 
 private:
     [[nodiscard]] std::size_t n_out() const {

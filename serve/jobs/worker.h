@@ -47,7 +47,7 @@ inline const Failure kUnread{
 }
 
 /// What a rank does that follows the first.
-using Follow = std::function<void(const Workspace&, const CachePool&)>;
+using Follow = std::function<void(const Workspace&, const CachePool& pool, const CachePool& memories)>;
 
 class Worker {
 public:
@@ -65,7 +65,7 @@ public:
     virtual void fail_all(const Failure& failure) = 0;
     /// Called by the scheduler's thread before its first turn: what must be made by the thread that computes.
     virtual void begin() = 0;
-    /// In place of turns, where the first rank has this worker with the same plan: calls `by` with its memory, with no pool for
+    /// In place of turns, where the first rank has this worker with the same plan: calls `by` with its memory, with no pools for
     /// vectors. Speech does not follow.
     virtual void follow(const Follow& by) { (void)by; }
 

@@ -11,7 +11,7 @@ endfunction()
 file(REMOVE_RECURSE ${OUT})
 file(COPY ${SMALL}/ DESTINATION ${OUT}/small)
 foreach(folder adapter chat_template config_json constraint gbnf gguf http_request json json_schema llama2c lora model npy packed regex run safetensors
-        sampler sentence_piece session speech_tokens target_rules tokenize tokenizer_json torch_file wav)
+        sampler sentence_piece session shard speech_tokens target_rules tokenize tokenizer_json torch_file wav)
   file(MAKE_DIRECTORY ${OUT}/small/${folder} ${OUT}/large/${folder})
 endforeach()
 

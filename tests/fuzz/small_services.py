@@ -116,6 +116,15 @@ def make_sounds():
                                                    "mean": True, "skipped": [5, 9]}))
 
 
+def make_shards():
+    """Heads of ranks' parts with their runs; the target adds what follows them."""
+    for name, ranks, whole_bytes, runs in (("even", (1, 2, 1), 200_000, ((0, 1), (2, 2))), ("stages", (3, 4, 2), 70_000, ((1, 1),)),
+                                           ("shares", (0, 2, 1), 1 << 33, ((0, 3), (9, 1)))):
+        shares = bytes((3, 1)) if name == "shares" else b""
+        head = struct.pack("<8sHBBBBHQII64s28sI", b"FovPt\r\n\x1a", 1, *ranks, 0, 0, whole_bytes, len(runs), 0, shares, b"", 0)
+        write("shard", name, head + b"".join(struct.pack("<II", *run) for run in runs))
+
+
 def make_services():
     make_chat_templates()
     make_logits()
@@ -123,3 +132,4 @@ def make_services():
     make_requests()
     make_json()
     make_sounds()
+    make_shards()

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -119,6 +120,31 @@ TEST_CASE("mapping: an empty file is empty bytes") {
     REQUIRE(map_file(directory.file("full", "x").c_str(), mapping).ok());
     CHECK(map_file(directory.file("empty", "").c_str(), mapping).ok());
     CHECK(mapping.bytes().empty());
+}
+
+TEST_CASE("mapping: parts of a file lie where they are to, with zeros between them") {
+    const TemporaryDirectory directory;
+    std::string content(3 * kPartAlignment + 100, '\0');
+    for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<char>(i * 7 / 1000 + 1);
+    const std::string path = directory.file("a", content);
+    const MappedPart parts[] = {{kPartAlignment, 0, kPartAlignment}, {3 * kPartAlignment, 4 * kPartAlignment, 100}};
+    Mapping mapping;
+    const std::size_t size = 4 * kPartAlignment + 100;
+    REQUIRE(map_parts(path.c_str(), parts, size, mapping).ok());
+    const auto bytes = mapping.bytes();
+    REQUIRE(bytes.size() == size);
+    CHECK(!std::memcmp(bytes.data(), content.data() + kPartAlignment, kPartAlignment));
+    CHECK(!std::memcmp(bytes.data() + 4 * kPartAlignment, content.data() + 3 * kPartAlignment, 100));
+    CHECK(std::all_of(bytes.begin() + kPartAlignment, bytes.begin() + 4 * kPartAlignment,
+                      [](std::byte b) { return b == std::byte{0}; }));
+    const std::byte* before = bytes.data();
+    for (const MappedPart& bad : {MappedPart{1, 0, 1}, MappedPart{0, 100, 1}, MappedPart{3 * kPartAlignment, 0, 101},
+                                  MappedPart{0, 4 * kPartAlignment, 101}, MappedPart{0, 0, 0},
+                                  MappedPart{~std::uint64_t{65535}, 0, 65536}, MappedPart{0, 0, ~std::uint64_t{0}}})
+        CHECK(map_parts(path.c_str(), {&bad, 1}, size, mapping).code == Code::bad_argument);
+    CHECK(map_parts((directory.path / "none").string().c_str(), parts, size, mapping).code == Code::io_error);
+    CHECK(map_parts(path.c_str(), {}, 0, mapping).code == Code::io_error);
+    CHECK(mapping.bytes().data() == before);
 }
 
 TEST_CASE("mapping: what is no readable file is refused by step and number, and changes nothing") {

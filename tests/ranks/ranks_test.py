@@ -3,23 +3,20 @@
     ranks_test.py FOVEA DEMO_MODEL GOLDEN_FOLDER
 """
 import concurrent.futures
-import itertools
 import json
 import os
-import random
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
-import time
 import unittest
 import urllib.request
 
-from jobs import MPIRUN, parts, ranks, run, runs
+from faults import Faults  # noqa: F401
+from jobs import DEMO, FOVEA, GOLDEN, MPIRUN, Jobs, lines_of, parts, ranks, run
+from shards import Shards  # noqa: F401
 
-FOVEA, DEMO, GOLDEN = sys.argv[1:4]
 JOBS = 2  # at once: starting and ending ranks leaves the CPUs idle
 COUNTS = (1, 2, 3, 4, 7, 8)
 TYPES = ("f32", "f16", "bf16", "q8", "q4", "q4_1", "q5", "q5_1", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs",
@@ -31,26 +28,11 @@ MODELS = ("models/gpt2_tied", "models/llama_wide_heads", "models/qwen3", "famili
           "families/olmo2", "families/gemma4_text", "families/mpt", "pairs/t5", "pairs/marian", "speech/whisper_bare")
 
 
-class Ranks(unittest.TestCase):
+class Ranks(Jobs):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        # Where Open MPI's ranks share memory, by the names of its versions 4 and 5: /dev/shm is other programs' as well.
-        cls.shared = tempfile.TemporaryDirectory(dir="/dev/shm", prefix="fovea_ranks_")
-        for module in ("vader", "sm"):
-            os.environ[f"OMPI_MCA_btl_{module}_backing_directory"] = cls.shared.name
+        super().setUpClass()
         cls.isa = json.loads(run([FOVEA, "run", DEMO, "-p", "hi", "-n", "1", "--json"])[0])["isa"]
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
-        cls.shared.cleanup()
-
-    def convert(self, source, *arguments):
-        model = os.path.join(self.folder.name, "_".join([os.path.basename(source), *arguments]).replace("--", "") + ".fovea")
-        if not os.path.exists(model):
-            run([FOVEA, "convert", source, "-o", model, *arguments])
-        return model
 
     def hold(self, model, counts, shares=(), stages=()):
         """One hash for every number of ranks, all shares and all stages, that of the process alone."""
@@ -157,17 +139,35 @@ class Ranks(unittest.TestCase):
         want, got = (json.loads(said) for said in (run([FOVEA, *guess])[0], ranks(3, *guess)[0]))
         self.assertEqual(got["text"], want["text"])
         self.assertGreater(got["n_accepted_tokens"], 0)
+        # A next-token head reads vectors that stages do not hand over: said before the first is computed.
+        source = os.path.join(GOLDEN, "next_heads/glm4_moe")
+        head = ["run", self.convert(source), "--tokens", "1,2,3", "-n", "5", "--speculate", "4", "--draft",
+                self.convert(source, "--mtp"), "--json"]
+        want, got = (json.loads(said) for said in (run([FOVEA, *head])[0], ranks(2, *head)[0]))
+        self.assertEqual(got["tokens"], want["tokens"])
+        _, said = ranks(2, *head, "--stages", "2", want=1)
+        self.assertEqual(len(lines_of(said)), 1, said)
+        self.assertIn("next-token head: expected ranks in one stage, got 2", said)
 
     def test_batch(self):
+        """Texts that go on, and those that a decoder writes beside the memory of another."""
         asked, wanted, made = (os.path.join(self.folder.name, name) for name in ("asked.jsonl", "want.jsonl", "made.jsonl"))
-        with open(asked, "w") as file:
-            for i in range(30):
-                print(json.dumps({"prompt": f"turn on lamp {i}", "max_tokens": 3 + i, "temperature": i % 2, "seed": i}), file=file)
-        batch = ["run", DEMO, "--batch", asked, "--quiet", "-o"]
-        run([FOVEA, *batch, wanted])
-        ranks(3, *batch, made)
-        with open(wanted) as a, open(made) as b:
-            self.assertEqual(a.read(), b.read())
+        pairs = self.convert(os.path.join(GOLDEN, "pairs/marian"))
+        for model, prompts in ((DEMO, [f"turn on lamp {i}" for i in range(30)]),
+                               (pairs, [[5 + i % 7, 9, 3 + i % 11, 4][:1 + i % 4] for i in range(30)])):
+            with open(asked, "w") as file:
+                for i, prompt in enumerate(prompts):
+                    print(json.dumps({"prompt": prompt, "max_tokens": 3 + i, "temperature": i % 2, "seed": i}), file=file)
+            batch = ["run", model, "--batch", asked, "--quiet", "-o"]
+            run([FOVEA, *batch, wanted])
+            with open(wanted) as file:
+                want = file.read()
+            for n, *how in ((3,), (2, "--stages", "2")):
+                ranks(n, *batch, made, *how)
+                with open(made) as file:
+                    self.assertEqual(file.read(), want)
+                os.remove(made)
+            os.remove(wanted)
 
     def ask(self, url, i):
         """Texts of one request among many, with the hashes of all their logits."""
@@ -305,7 +305,7 @@ class Ranks(unittest.TestCase):
                 (2, ["logits", self.convert(os.path.join(GOLDEN, "families/gemma4_text")), "--tokens", "1", "--stages", "2"], 1,
                  "keys of an earlier one in another stage")):
             _, said = ranks(n, *arguments, want=status)
-            lines = [line for line in said.splitlines() if line.startswith("fovea: ")]
+            lines = lines_of(said)
             self.assertEqual(len(lines), 1, said)
             self.assertIn(word, lines[0])
         _, said = run([FOVEA, "logits", DEMO, "-p", "x", "--stages", "2"], want=2)
@@ -330,18 +330,18 @@ class Ranks(unittest.TestCase):
                                         (["logits", DEMO, "-p", "x", "--shares", "3,1"], 2, "3 numbers"),
                                         (["logits", DEMO, "-p", "x", "--shares", "3,1,0"], 2, "from 1 to 255")):
             _, said = ranks(3, *arguments, want=status)
-            lines = [line for line in said.splitlines() if line.startswith("fovea: ")]
+            lines = lines_of(said)
             self.assertEqual(len(lines), 1, said)
             self.assertIn(word, lines[0])
         # One rank alone fails.
         _, said = parts(["logits", DEMO, "-p", "x"], ["logits", "no_such.fovea", "-p", "x"], want=1)
-        self.assertEqual([line for line in said.splitlines() if line.startswith("fovea: ")],
+        self.assertEqual(lines_of(said),
                          ["fovea: rank 1: no_such.fovea: no such file"], said)
 
     def test_differences(self):
         other = self.convert(DEMO, "--type", "q4")
         _, said = parts(["logits", DEMO, "-p", "x"], ["logits", DEMO, "-p", "x"], ["logits", other, "-p", "x"], want=1)
-        lines = [line for line in said.splitlines() if line.startswith("fovea: ")]
+        lines = lines_of(said)
         self.assertEqual(len(lines), 1, said)
         self.assertIn("rank 2: bytes of the model: expected", lines[0])
         # The same directory, and a weight of the first layer that is damaged on one disk.
@@ -355,127 +355,15 @@ class Ranks(unittest.TestCase):
             file.seek(query["offset"] + 3)
             file.write(bytes([byte ^ 1]))
         _, said = parts(["logits", DEMO, "-p", "x"], ["logits", damaged, "-p", "x"], want=1)
-        lines = [line for line in said.splitlines() if line.startswith("fovea: ")]
+        lines = lines_of(said)
         self.assertEqual(len(lines), 1, said)
         self.assertIn("rank 1: hash of the first layer: expected", lines[0])
         _, said = parts(["logits", DEMO, "-p", "x", "--shares", "3,1"], ["logits", DEMO, "-p", "x"], want=1)
         self.assertIn("rank 1: shares: expected 3,1, which rank 0 has, got even ones", said)
         _, said = parts(["logits", DEMO, "-p", "x"], ["logits", DEMO, "-p", "y"], want=1)
-        lines = [line for line in said.splitlines() if line.startswith("fovea: ")]
+        lines = lines_of(said)
         self.assertEqual(len(lines), 1, said)
         self.assertIn("ranks: expected the same pass", lines[0])
-
-    def children(self, job, n):
-        """The processes of a job's ranks, in their order."""
-        children, end = [], time.monotonic() + 60
-        while len(children) < n and time.monotonic() < end:
-            found = subprocess.run(["ps", "--ppid", str(job.pid), "-o", "pid=,comm="], capture_output=True, text=True)
-            lines = [line.split() for line in found.stdout.splitlines()]
-            children = [int(pid) for pid, name in lines if name == os.path.basename(FOVEA)[:15]]
-        self.assertEqual(len(children), n)
-        return children
-
-    def long(self, n, mpirun=MPIRUN, seconds=3.0, how=()):
-        """A job of minutes, and its ranks' processes, so many seconds later."""
-        model = self.convert(DEMO, "--type", "f32")
-        job = subprocess.Popen([*mpirun, "-n", str(n), FOVEA, "bench", model, "-p", "8", "-n", "100", "--repeat", "1000",
-                                "--threads", "1", *how], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        self.addCleanup(self.end, job)
-        children = self.children(job, n)
-        time.sleep(seconds)
-        return job, children
-
-    @staticmethod
-    def end(job):
-        if job.poll() is None:
-            job.terminate()
-        job.communicate(timeout=60)
-
-    def ended(self, job, children):
-        """What was said at the end, within ten seconds, with nothing left."""
-        started = time.monotonic()
-        said = job.communicate(timeout=10)[1].decode()
-        self.assertNotEqual(job.returncode, 0)
-        while (left := [child for child in children if runs(child)]) and time.monotonic() < started + 10:
-            time.sleep(0.05)
-        self.assertEqual(left, [])
-        self.assertEqual(os.listdir(self.shared.name), [])
-        return said
-
-    def test_death(self):
-        """The launcher names a rank that is killed, as it starts or computes. With -q it would not."""
-        moments = int(os.environ.get("FOVEA_DEATHS", "3"))
-        for victim, moment in itertools.product(range(3), range(moments)):
-            how = ["--stages", "3"] if moment % 2 else []
-            job, children = self.long(3, MPIRUN[:1] + MPIRUN[2:], random.random() * 2, how)
-            os.kill(children[victim], signal.SIGKILL)
-            with self.subTest(victim=victim, moment=moment):
-                said = self.ended(job, children)
-                self.assertEqual(said.count(f"process rank {victim} "), 1, said)
-                self.assertNotIn("fovea: ", said)
-
-    def test_silence(self):
-        for victim in range(3):
-            job, children = self.long(3, how=["--stages", "3"] if victim == 1 else [])
-            self.assertNotEqual(os.listdir(self.shared.name), [])
-            os.kill(children[victim], signal.SIGSTOP)
-            said = self.ended(job, children)
-            self.assertEqual(said.count("fovea: "), 1, said)
-            self.assertIn(f"fovea: rank {victim} on {socket.gethostname()}: expected a sign of life", said)
-
-    def test_batch_again(self):
-        """What was answered before a rank was killed stays, and another number of ranks goes on."""
-        asked, wanted = (os.path.join(self.folder.name, name) for name in ("many.jsonl", "many_wanted.jsonl"))
-        with open(asked, "w") as file:
-            for i in range(400):
-                print(json.dumps({"prompt": f"turn on lamp {i}", "max_tokens": 40, "ignore_eos": True}), file=file)
-        batch = ["run", DEMO, "--batch", asked, "--quiet", "--threads", "1", "-o"]
-        run([FOVEA, *batch, wanted])
-        with open(wanted, "rb") as file:
-            want = file.read()
-        for victim in range(3):
-            made = os.path.join(self.folder.name, f"many_{victim}.jsonl")
-            job = subprocess.Popen([*MPIRUN, "-n", "3", FOVEA, *batch, made], stderr=subprocess.PIPE)
-            self.addCleanup(self.end, job)
-            end = time.monotonic() + 60
-            while time.monotonic() < end and (not os.path.exists(made) or os.path.getsize(made) < 2000):
-                time.sleep(0.01)
-            os.kill(self.children(job, 3)[victim], signal.SIGKILL)
-            job.communicate(timeout=10)
-            with open(made, "rb") as file:
-                begun = file.read()
-            self.assertTrue(want.startswith(begun[:begun.rindex(b"\n") + 1]))
-            self.assertLess(len(begun), len(want))
-            ranks(2, *batch, made)
-            with open(made, "rb") as file:
-                self.assertEqual(file.read(), want)
-
-    def test_full_disk(self):
-        texts = os.path.join(self.folder.name, "full.jsonl")
-        with open(texts, "w") as file:
-            print(json.dumps({"prompt": "turn on the lamp"}), file=file)
-        for arguments in (["run", DEMO, "--batch", texts, "--quiet", "-o", "/dev/full"],
-                          ["logits", DEMO, "-p", "x", "-o", "/dev/full"]):
-            _, said = ranks(3, *arguments, want=1)
-            self.assertEqual(said.count("fovea: "), 1, said)
-            self.assertIn("fovea: /dev/full: ", said)
-
-    def test_sleep(self):
-        job, children = self.long(2)
-        os.kill(children[1], signal.SIGSTOP)
-        try:
-            time.sleep(0.5)
-
-            def used():
-                with open(f"/proc/{children[0]}/stat") as file:
-                    fields = file.read().rsplit(")", 1)[1].split()
-                return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-            before = used()
-            time.sleep(3)
-            self.assertLess(used() - before, 0.45)
-        finally:
-            os.kill(children[1], signal.SIGCONT)
 
 
 if __name__ == "__main__":

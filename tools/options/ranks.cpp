@@ -119,14 +119,14 @@ void lead_ranks() {
     host::use_ranks(&leading->ranks());
 }
 
-void follow_first_rank(const Workspace& workspace, const CachePool& pool) {
+void follow_first_rank(const Workspace& workspace, const CachePool& pool, const CachePool& memories) {
     for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_IGN);  // the first rank ends in its own time
-    host::follow(*joined_ranks(), workspace, pool);
+    host::follow(*joined_ranks(), workspace, pool, memories);
 }
 
 bool follows_first_rank(const Session& session) {
     if (!is_other_rank()) return false;
-    follow_first_rank(session.workspace(), pool_of(session.cache()));
+    follow_first_rank(session.workspace(), pool_of(session.cache()), {});
     return true;
 }
 

@@ -20,7 +20,7 @@ void leave_ranks() noexcept;
 /// next is to be followed by the others. Does nothing in a process alone.
 void lead_ranks();
 /// Makes the first rank's passes to their end. On another rank.
-void follow_first_rank(const Workspace& workspace, const CachePool& pool);
+void follow_first_rank(const Workspace& workspace, const CachePool& pool, const CachePool& memories);
 /// The same with a session, and true. Does nothing on the first rank and in a process alone.
 [[nodiscard]] bool follows_first_rank(const Session& session);
 

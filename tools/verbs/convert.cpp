@@ -2,10 +2,12 @@
 #include <filesystem>
 
 #include "convert/open/convert.h"
+#include "convert/open/shards.h"
 #include "fovea/host/opened.h"
 #include "host/base/json.h"
 #include "host/base/output_file.h"
 #include "host/base/text_file.h"
+#include "tools/options/ranks.h"
 #include "tools/terminal/progress.h"
 #include "tools/verbs/verb.h"
 
@@ -19,6 +21,9 @@ struct Arguments {
     bool keeps_columns = false, reranker = false, sparse = false, colbert = false, mtp = false;
     std::optional<Type> type;
     std::optional<float> bits;
+    std::uint32_t n_ranks = 0;  ///< 0: it is not cut up
+    std::uint32_t n_stages = 1;
+    std::string shares;
     std::optional<std::uint64_t> bytes;
 
     [[nodiscard]] bool has_budget() const { return bits || bytes; }
@@ -101,11 +106,36 @@ struct TableColumns {
     }
 };
 
+/// A Fovea file becomes a part for each rank.
+void cut_up(const Arguments& arguments) {
+    if (!arguments.n_ranks) throw UsageError("--shares, --stages: expected --shard with them, got none");
+    if (const char* other = first_given(
+            {{arguments.type || arguments.has_budget(), "a type of weights"},
+             {!arguments.tokenizer.empty(), "--tokenizer"},
+             {!arguments.config.empty(), "--config"},
+             {!arguments.loras.empty(), "--lora"},
+             {!arguments.base.empty(), "--base"},
+             {!arguments.calibrate.empty(), "--calibrate"},
+             {arguments.mtp || arguments.sparse || arguments.colbert || arguments.reranker, "a kind of model"}}))
+        throw UsageError(std::string("--shard: expected a Fovea file that is cut up as it is, got ") + other);
+    const host::RankShares shares = read_shares(arguments.shares, arguments.n_stages, arguments.n_ranks);
+    if (shares.by_speed) throw UsageError("--shares: expected numbers, got speed, which a file does not know");
+    const host::Opened whole = host::open_file(arguments.source);
+    const RankSplit split{shares.each.empty() ? nullptr : shares.each.data(), shares.n_stages};
+    const std::vector<std::string> paths =
+        write_shards(whole, split, arguments.n_ranks, arguments.output, progress_line("writing " + arguments.output));
+    Json files = Json::array();
+    for (const std::string& path : paths)
+        files.push_back({{"file", path}, {"file_bytes", std::filesystem::file_size(path)}});
+    if (arguments.common.json) print_line({{"files", files}});
+}
+
 void convert_as_asked(Arguments& arguments) {
     if (arguments.source.empty()) throw UsageError("SOURCE: expected a model to convert, got none");
     if (arguments.output.empty()) throw UsageError("-o: expected the file to write, got none");
     if (arguments.output == "-") throw UsageError("-o: expected a file's name, got -");
     settle(arguments.common);
+    if (arguments.n_ranks || !arguments.shares.empty() || arguments.n_stages > 1) return cut_up(arguments);
     ConvertOptions options{.source = arguments.source,
                            .output = arguments.output,
                            .type = arguments.type,
@@ -183,6 +213,11 @@ void add_convert(CLI::App& app) {
             "--base", o.base,
             "SOURCE is an adapter, a PEFT folder or a GGUF file, and this its model: makes a file for run --lora",
             "PATH");
+        verb.count("--shard", o.n_ranks, 2, kMaxRanks,
+                   "cut up SOURCE, a Fovea file: what each of so many ranks reads, in files that end in .0of2, .1of2");
+        verb.text("--shares", o.shares, "with --shard: parts of the work for each, such as 3,1 (default: even)",
+                  "LIST");
+        verb.count("--stages", o.n_stages, 1, kMaxRanks, "with --shard: in so many stages, a run of layers in each");
         verb.flag("--mtp", o.mtp, "the next-token head (multi-token prediction) alone, a --draft of SOURCE's model");
         verb.flag("--sparse", o.sparse, "sparse vectors, by the head in SOURCE's sparse_linear.pt (bge-m3)");
         verb.flag("--colbert", o.colbert,

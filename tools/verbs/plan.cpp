@@ -208,7 +208,8 @@ void print_plan(const std::string& name, const Config& config, const MemoryPlan&
     if (board && !board->fits()) throw host::Error(name + ": " + board->verdict());
 }
 
-/// What each of several ranks takes: its arena, and the bytes of the file that its products read.
+/// What each of several ranks takes: its arena, the bytes of the file that its products read, and a row of logits where it follows
+/// the first, as run and chat have it.
 void print_ranks(const host::Opened& opened, const PlanOptions& options) {
     Json all = Json::array();
     const host::RankShares shares = read_shares(options.shares, options.n_stages, options.n_machines);
@@ -220,12 +221,15 @@ void print_ranks(const host::Opened& opened, const PlanOptions& options) {
         limits.split = &split;
         const MemoryPlan memory = plan_session(opened.name, opened.config(), limits);
         if (rank == 0 && !options.common.json)
-            std::printf("%s\n%s\n  %-6s %20s %20s\n", one_line(opened.name).c_str(), one_line(memory.heading).c_str(),
-                        "rank", "arena bytes", "matrices' bytes");
+            std::printf("%s\n%s\n  %-6s %20s %20s %20s\n", one_line(opened.name).c_str(),
+                        one_line(memory.heading).c_str(), "rank", "arena bytes", "matrices' bytes", "logits' bytes");
         const std::uint64_t arena = memory.plan.arena_bytes, file = rank_bytes(opened.model, limits);
-        all.push_back({{"rank", rank}, {"arena_bytes", arena}, {"matrix_bytes", file}});
+        const bool follows = rank && opened.kind() == host::Kind::text;
+        const std::uint64_t logits = follows ? std::uint64_t{opened.config().decoder.vocab_size} * sizeof(float) : 0;
+        all.push_back({{"rank", rank}, {"arena_bytes", arena}, {"matrix_bytes", file}, {"logits_bytes", logits}});
         if (!options.common.json)
-            std::printf("  %-6u %20s %20s\n", rank, with_separators(arena).c_str(), with_separators(file).c_str());
+            std::printf("  %-6u %20s %20s %20s\n", rank, with_separators(arena).c_str(), with_separators(file).c_str(),
+                        with_separators(logits).c_str());
     }
     if (options.common.json) print_line({{"model", opened.name}, {"ranks", all}});
 }

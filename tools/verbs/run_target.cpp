@@ -5,7 +5,6 @@
 #include "host/base/output_file.h"
 #include "host/base/text_file.h"
 #include "tools/options/given_prompt.h"
-#include "tools/options/ranks.h"
 #include "tools/verbs/run_options.h"
 #include "tools/verbs/verb.h"
 
@@ -140,10 +139,7 @@ void check(const RunOptions& options, const host::Opened& opened) {
 
 void write_target(const RunOptions& options, const host::Opened& opened) {
     check(options, opened);
-    if (!options.batch.empty()) {
-        refuse_by_ranks("--batch of a model that writes another text");
-        return run_batch(options, opened);
-    }
+    if (!options.batch.empty()) return run_batch(options, opened);
     std::optional<std::string> text;
     if (options.tokens.empty()) text = asked_prompt(options.has_prompt, options.prompt, options.prompt_file);
     if (options.tokens.empty() && !text && (options.common.json || !isatty(STDIN_FILENO)))

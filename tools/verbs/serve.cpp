@@ -225,7 +225,7 @@ bool follows(const ServeOptions& options, const std::vector<host::Opened>& model
     if (!options.folder.empty()) refuse_by_ranks("--models");
     if (models.size() > 1) refuse_by_ranks("several models");
     const host::Kind kind = models.front().kind();
-    if (kind != host::Kind::text && kind != host::Kind::vectors)
+    if (kind != host::Kind::text && kind != host::Kind::vectors && kind != host::Kind::translation)
         refuse_by_ranks("a model for neither texts nor vectors");
     lead_ranks();
     if (joined_ranks()->rank == 0) return false;

@@ -1,10 +1,17 @@
 """The examples and the lesson, run as a reader would; and that the stub names what the module has."""
 
 import ast
+import json
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
+import time
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -126,3 +133,47 @@ def test_every_public_thing_is_documented():
             for member, value in members:
                 if not member.startswith("_") and (callable(value) or isinstance(value, property)):
                     assert value.__doc__, f"{name}.{member}"
+
+
+def test_ray_serve():
+    """Texts of replicas are those of one process."""
+    wanted("ray")
+    has_server = subprocess.run([sys.executable, "-m", "fovea", "serve", "--help"], capture_output=True)
+    if has_server.returncode:
+        pytest.skip("the package has no command that serves")
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = str(one.getsockname()[1])
+    command = [sys.executable, EXAMPLES / "ray_serve.py", str(DEMO), "2"]
+    server = subprocess.Popen(command, env={**environment(), "PORT": port}, stderr=subprocess.PIPE, text=True)
+    try:
+        prompts = [f"turn {way} the {thing}\n" for way in ("on", "off") for thing in ("lamp", "radio", "fan")]
+        expected = [fovea.Model(DEMO).generate(prompt, max_new_tokens=20) for prompt in prompts]
+
+        def ask(prompt):
+            body = json.dumps({"prompt": prompt, "max_tokens": 20, "temperature": 0}).encode()
+            request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/completions", body)
+            request.add_header("Content-Type", "application/json")
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.load(answer)["choices"][0]["text"]
+
+        wait_for_server(server, port)
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(ask, prompts * 4)) == expected * 4
+        with pytest.raises(urllib.error.HTTPError, match="400"):
+            ask(7)
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.communicate(timeout=120)
+
+
+def wait_for_server(server, port):
+    end = time.monotonic() + 180
+    while True:
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5).close()
+            return
+        except OSError:
+            assert server.poll() is None, server.communicate()[1]
+            assert time.monotonic() < end, "expected replicas within three minutes"
+            time.sleep(0.3)

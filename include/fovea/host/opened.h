@@ -44,10 +44,17 @@ struct OpenedAdapter : OpenedFile {
     float scale = 1.0f;
 };
 
+/// The part of a model's file that a rank has, see fovea convert --shard. One rank: all of it.
+struct Shard {
+    std::uint8_t rank = 0, n_ranks = 1, n_stages = 1;
+    std::vector<std::uint8_t> shares{};  ///< empty: even ones
+};
+
 /// An opened model, with its tokenizer where it has one. Movable.
 struct Opened : OpenedFile {
     Tokenizer tokenizer;                  ///< not valid() where the file has none
     std::vector<OpenedAdapter> adapters;  ///< in use in every session and workspace of host/model/runtime.h
+    Shard shard;
 
     /// Opens an adapter's file. Throws host::Error for a file that is none; whether it is of this model, its use says.
     void add_adapter(const std::string& path, float scale, const OpenOptions& options = {});
@@ -90,7 +97,7 @@ struct Opened : OpenedFile {
 /// folder, which `progress` is told of, with a line on standard error. Throws host::Error.
 [[nodiscard]] Opened open(const std::string& path, const OpenOptions& options = {},
                           const std::function<void(std::uint64_t done, std::uint64_t total)>& progress = {});
-/// Maps and opens the Fovea file at `path`, called `name` (empty: by its path). Throws host::Error.
+/// Maps and opens the Fovea file at `path`, or this rank's part of one, called `name` (empty: by its path). Throws host::Error.
 [[nodiscard]] Opened open_file(const std::string& path, const OpenOptions& options = {}, const std::string& name = {});
 /// Opens a file's bytes, which must be 64-byte aligned and outlive what is opened. Throws host::Error.
 [[nodiscard]] Opened open_bytes(std::span<const std::byte> bytes, const std::string& name,

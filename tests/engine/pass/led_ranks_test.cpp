@@ -23,13 +23,13 @@ namespace {
 
 constexpr std::uint32_t kBatch = 12, kSequences = 5, kPositions = 60, kPages = 9;
 
-/// A workspace and a pool with room for five sequences, but not for five long ones.
+/// A workspace and a pool with room for five sequences, but not for five long ones; and one for memories.
 struct Running {
     Plan plan;
-    PoolPlan pool_plan;
-    AlignedBytes arena, pool_arena;
+    PoolPlan pool_plan, memory_plan;
+    AlignedBytes arena, pool_arena, memory_arena;
     Workspace workspace;
-    CachePool pool;
+    CachePool pool, memories;
     bool ok = false;
 
     Running(const Model& model, const Ranks* ranks, const RankSplit* split = nullptr) {
@@ -44,6 +44,11 @@ struct Running {
         pool_arena.resize(pool_plan.arena_bytes, std::byte{0xee});
         ok = make_workspace(model, limits, arena, workspace, {.ranks = ranks}).ok() &&
              make_pool(model, pool_limits, pool_arena, pool).ok();
+        if (!model.config().encoder.n_layers) return;
+        pool_limits.memory = true;
+        ok = ok && make_pool_plan(model.config(), pool_limits, memory_plan).ok();
+        memory_arena.resize(memory_plan.arena_bytes, std::byte{0xee});
+        ok = ok && make_pool(model, pool_limits, memory_arena, memories).ok();
     }
 };
 
@@ -90,6 +95,37 @@ std::vector<float> drive(Running& running, std::uint32_t vocab_size, std::uint32
     return all;
 }
 
+/// Texts beside two memories, one of which a fork shares, and the logits of their tokens.
+std::vector<float> drive_pairs(Running& running, std::uint32_t vocab_size) {
+    const auto sources = some_tokens(kBatch, 60), tokens = some_tokens(20, vocab_size);
+    const std::vector<std::uint32_t> lengths{7, 5};
+    std::array<Cache, 3> memories, texts;
+    bool ok = running.ok;
+    for (std::size_t i = 0; i < 2; ++i)
+        ok = ok && make_cache(running.memories, memories[i]).ok() && make_cache(running.pool, texts[i]).ok();
+    ok = ok &&
+         cache_memory(running.workspace, {.source = {.ids = sources, .lengths = lengths}}, std::span(memories).first(2))
+             .ok();
+    std::vector<float> all;
+    const auto pass = [&](std::size_t n_texts, std::size_t first, std::uint32_t n) {
+        std::vector<float> logits(n_texts * vocab_size);
+        std::vector<Step> steps;
+        for (std::size_t i = 0; i < n_texts; ++i)
+            steps.push_back({texts[i], std::span(tokens).subspan(first + i, n),
+                             std::span(logits).subspan(i * vocab_size, vocab_size), memories[i]});
+        ok = ok && forward(running.workspace, steps).ok();
+        all.insert(all.end(), logits.begin(), logits.end());
+    };
+    pass(2, 0, 4);
+    ok = ok && fork_cache(texts[0], texts[2]).ok() && fork_cache(memories[0], memories[2]).ok();
+    pass(3, 6, 1);
+    ok = ok && end_cache(memories[0]).ok() && end_cache(texts[0]).ok();
+    std::swap(memories[0], memories[2]), std::swap(texts[0], texts[2]);
+    pass(2, 11, 3);
+    if (!ok) all.clear();
+    return all;
+}
+
 /// What the first rank had from `lead`, while the others followed.
 std::vector<float> led(Group& group, const Model& model, const auto& lead, const RankSplit* split = nullptr) {
     std::vector<float> had;
@@ -101,7 +137,7 @@ std::vector<float> led(Group& group, const Model& model, const auto& lead, const
             return;
         }
         Running running(model, &own, split);
-        if (running.ok) host::follow(own, running.workspace, running.pool);
+        if (running.ok) host::follow(own, running.workspace, running.pool, running.memories);
     });
     return had;
 }
@@ -136,6 +172,25 @@ TEST_CASE("ranks: those that follow the first have its bits, whatever it does wi
                 CHECK(same_bits(want, led(group, small.model, drive_it, &stages)));
             }
         }
+    }
+}
+
+TEST_CASE("ranks: those that follow fill the memories of the first and read them") {
+    Config config = text_config(true);
+    config.encoder = bert_config().encoder;
+    const SmallModel small(config, Type::q8);
+    const auto drive_it = [&](Running& running) { return drive_pairs(running, config.decoder.vocab_size); };
+    Running alone(small.model, nullptr);
+    const std::vector<float> want = drive_it(alone);
+    REQUIRE(want.size() == 7 * std::size_t{config.decoder.vocab_size});
+    const RankSplit stages{nullptr, 2};
+    for (const std::uint32_t n_ranks : {2u, 3u}) {
+        Group group(n_ranks);
+        CHECK(same_bits(want, led(group, small.model, drive_it)));
+    }
+    for (const std::uint32_t n_ranks : {2u, 4u}) {
+        Group group(n_ranks);
+        CHECK(same_bits(want, led(group, small.model, drive_it, &stages)));
     }
 }
 

@@ -54,4 +54,8 @@ Status map_file(const char* path, Mapping& mapping) noexcept {
     return {};
 }
 
+Status map_parts(const char*, std::span<const MappedPart>, std::size_t, Mapping&) noexcept {
+    return {Code::unsupported, "parts of a file on the heap", 0, 0};
+}
+
 }  // namespace fovea
