@@ -1,9 +1,10 @@
 # ./dev package sizes: bounds of what people download, in seconds where a compiler's cache is warm: the newest wheel, the library for one
-# CPU, an image of the wheel's command, which is also run.
+# CPU and a C program with it, an image of the wheel's command, which is also run.
 # shellcheck shell=bash disable=SC2154  # sourced by dev
 
 size_isa=avx2 # the one CPU's
 wheel_most=$((13 << 20)) library_most=$((3 << 20)) library_packed_most=$((1200 << 10)) # bytes; a wheel's with that set alone
+program_most=1900000
 
 # hold_size NAME BYTES MOST
 hold_size() {
@@ -22,12 +23,15 @@ package_sizes() {
     mkdir -p "$folder"
     hold_size "${wheel##*/}" "$(stat -c %s "$wheel")" "$wheel_most"
 
-    configure "$folder-library" --preset release -D FOVEA_TOOLS=OFF -D FOVEA_HOST=OFF -D FOVEA_TESTS=OFF -D FOVEA_EXAMPLES=OFF \
+    configure "$folder-library" --preset release -D FOVEA_TOOLS=OFF -D FOVEA_HOST=OFF -D FOVEA_TESTS=OFF \
         -D FOVEA_ISAS="$size_isa"
-    build "$folder-library" fovea >&2
+    build "$folder-library" fovea_example_complete >&2
     strip --strip-debug -o "$folder/libfovea.a" "$folder-library/libfovea.a"
     hold_size libfovea.a "$(stat -c %s "$folder/libfovea.a")" "$library_most"
     hold_size 'libfovea.a, packed' "$(gzip -9nc "$folder/libfovea.a" | wc -c)" "$library_packed_most"
+
+    strip -o "$folder/complete" "$folder-library/examples/fovea_example_complete"
+    hold_size 'examples/complete.c, linked' "$(stat -c %s "$folder/complete")" "$program_most"
 
     python3 -m zipfile -e "$wheel" "$folder/wheel"
     mkdir -p "$folder/tree/bin" "$folder/tree/share/doc/fovea"
