@@ -53,7 +53,9 @@ bool TextWorker::turn() {
     const auto begun = Clock::now();
     const Status status = compute();
     computing_ = seconds_since(begun);
-    for (Choice* choice : stepping_) {
+    handing_ = stepping_;  // who chooses slowly comes last
+    std::ranges::stable_sort(handing_, {}, &Choice::choosing);
+    for (Choice* choice : handing_) {
         const JobPtr job = choice->job;
         if (!job) continue;  // it ended with another choice of its job
         if (!status.ok()) {

@@ -75,6 +75,7 @@ void TextWorker::take_memory() {
     const std::uint32_t n = options_.n_sequences;
     steps_.reserve(n);
     stepping_.reserve(n);
+    handing_.reserve(n);
     reading_.reserve(n);
     set_gauges();
 }

@@ -137,7 +137,8 @@ private:
     std::uint64_t n_started_ = 0;
     double computing_ = 0;           // seconds of the last pass's products
     std::vector<Step> steps_;        // of this pass,
-    std::vector<Choice*> stepping_;  // and whose they are
+    std::vector<Choice*> stepping_;  // and whose they are,
+    std::vector<Choice*> handing_;   // in the order in which tokens are chosen
     std::vector<Choice*> reading_;   // whose sources are read
 };
 
