@@ -2,7 +2,8 @@
 """What ranks send, and how long it takes: a model of the network fitted here, held against passes, and computed for others.
 
     ranks_model.py fit FOVEA MODEL [-n RANKS...]           fits, predicts a token and a prompt, and measures them
-    ranks_model.py table FOVEA MODEL [--link NAME=A,G...]  computed figures of 2, 4 and 8 machines
+    ranks_model.py table FOVEA MODEL [--alone TOKENS_PER_SECOND] [--link NAME=A,G...]
+                                                           computed figures of 2, 4 and 8 machines, each as fast as this one
 
 LogGP (Alexandrov et al. 1995): a gather of n ranks, each of which sends its part of m bytes to each other, takes
     L + 2·o + (n - 2)·g + (n - 1)·m·G
@@ -82,15 +83,16 @@ def fit(options):
 
 
 def table(options):
-    alone = bench(options.fovea, options.model, 1)
+    alone = {"tokens_per_second": options.alone} if options.alone else bench(options.fovea, options.model, 1)
+    # Messages do not depend on what else this machine does, so few tokens of two ranks count them. What is gathered is the same for
+    # any number of ranks, each of which has a part.
+    n_gathers, bytes_of_two = gathers_of(bench(options.fovea, options.model, 2, prompt=2, new=2, repeat=1), 2)
     print("| machines | " + " | ".join(options.link) + " |\n| --- |" + " --- |" * len(options.link))
     for n in (2, 4, 8):
-        # Messages do not depend on what else this machine does, so few tokens count them.
-        counted = bench(options.fovea, options.model, n, prompt=2, new=2, repeat=1)
         share, cells = shares(options.fovea, options.model, n), []
         for link in options.link:
             a, big_g = map(float, link.split("=")[1].split(","))
-            seconds = token_seconds(alone, share, *gathers_of(counted, n), n, a, big_g / 1000)
+            seconds = token_seconds(alone, share, n_gathers, bytes_of_two * 2 / n, n, a, big_g / 1000)
             cells.append(f"{1 / seconds:.1f} ({1 / seconds / alone['tokens_per_second']:.2f})")
         print(f"| {n} | " + " | ".join(cells) + " |")
 
@@ -101,6 +103,7 @@ if __name__ == "__main__":
     parser.add_argument("fovea")
     parser.add_argument("model")
     parser.add_argument("-n", type=int, nargs="+", default=[2])
+    parser.add_argument("--alone", type=float, help="of one machine, in place of this one's")
     parser.add_argument("--link", nargs="+", default=["1 Gbit/s, 100 µs=130,8", "10 Gbit/s, 20 µs=35,0.8"],
                         help="NAME=A,G: microseconds of a gather, nanoseconds of a byte")
     options = parser.parse_args()

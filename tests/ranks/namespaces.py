@@ -50,6 +50,8 @@ class Namespaces:
             self.stack.callback(subprocess.run, ["ip", "netns", "del", name], capture_output=True)
             outside = self.outside(i)
             ip("link", "add", outside, "type", "veth", "peer", "name", "eth0", "netns", name)
+            # With its namespace it would go some time later.
+            self.stack.callback(subprocess.run, ["ip", "link", "del", outside], capture_output=True)
             ip("link", "set", outside, "master", self.bridge, "up")
             ip("-n", name, "addr", "add", f"{SUBNET}.{i + 1}/24", "dev", "eth0")
             for device in ("lo", "eth0"):
