@@ -10,7 +10,7 @@ make_archive() {
     rm -rf "$3" "$3-build"
     mkdir "$3"
     configure "$3-build" --preset "$1" -D FOVEA_PORTABLE=ON -D FOVEA_INSTALL=ON -D FOVEA_WITHOUT= -D FOVEA_TESTS=OFF \
-        -D FOVEA_EXAMPLES=OFF -D CMAKE_INSTALL_LIBDIR=lib -D FOVEA_ISAS="${FOVEA_ISAS-}"
+        -D FOVEA_EXAMPLES=OFF -D CMAKE_INSTALL_LIBDIR=lib ${FOVEA_ISAS+"-DFOVEA_ISAS=$FOVEA_ISAS"}  # else the preset's
     build "$3-build" >&2
     cmake --install "$3-build" --prefix "$3/$2" --strip >"$3/install.log"
     [[ -f $3/$2/share/doc/fovea/sboms/fovea.spdx.json ]] || fail "$2: expected a bill of materials, got none: $3/install.log"
