@@ -65,7 +65,7 @@ const std::vector<std::unique_ptr<Base>>& bases() {
 }  // namespace
 }  // namespace fovea::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(adapter) {
     using namespace fovea;
     const fuzz::Aligned bytes(data, size);
     Model model;

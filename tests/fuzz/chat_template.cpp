@@ -3,7 +3,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(chat_template) {
     using namespace fovea;
     const std::string_view all(reinterpret_cast<const char*>(data), size);
     const std::size_t end = all.find('\0');

@@ -26,7 +26,7 @@ std::string family_weights(const std::uint8_t* data, std::size_t size) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(config_json) {
     using namespace fovea;
     static const fuzz::Scratch scratch("config.json");
     const std::string kind = fuzz::kind_of(data, size,

@@ -1,7 +1,7 @@
 // Forms of any bytes: a Status, or a form that is safe to run. The input is changes to a sound one: place and byte.
 #include "tests/fuzz/form.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(constraint) {
     using namespace fovea;
     const fuzz::FormVocabulary& v = fuzz::FormVocabulary::get();
     static const std::vector<std::byte> sound = grammar::compile(

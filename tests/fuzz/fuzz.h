@@ -1,7 +1,7 @@
-// What the fuzz targets share. Each tests/fuzz/NAME.cpp is one target: LLVMFuzzerTestOneInput and what it needs.
+// What the fuzz targets share. Each tests/fuzz/NAME.cpp is one target: FOVEA_FUZZ_TARGET(NAME) and what it needs.
 //
-// Built with Clang and -fsanitize=fuzzer it searches (`./dev fuzz NAME`); built with any compiler and replay.cpp it
-// runs the seeds and the regression files of the suite.
+// Built with Clang and -fsanitize=fuzzer each is a program that searches (`./dev fuzz NAME`); built with any compiler and replay.cpp
+// all are one program, which runs the seeds and the regression files of the suite.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,9 +24,20 @@
 #include "host/base/error.h"
 #include "host/model/parameters.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+#ifdef FOVEA_FUZZ
+#define FOVEA_FUZZ_TARGET(name) extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
+#else
+#define FOVEA_FUZZ_TARGET(name)                                                                           \
+    static int fuzz_##name(const std::uint8_t* data, std::size_t size);                                   \
+    [[maybe_unused]] static const auto added_##name = fovea::fuzz::targets().emplace(#name, fuzz_##name); \
+    static int fuzz_##name(const std::uint8_t* data, std::size_t size)
+#endif
 
 namespace fovea::fuzz {
+
+/// The targets of a program that replays. An input's bytes go to one of them, which returns 0.
+using Target = int(const std::uint8_t* data, std::size_t size);
+std::map<std::string, Target*>& targets();
 
 /// Ends the process where what the engine promises does not hold.
 inline void promise(bool holds, const char* what) {

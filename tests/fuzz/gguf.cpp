@@ -1,7 +1,7 @@
 // GGUF files: a host::Error, or a model that can be written; the same of its next-token head.
 #include "tests/fuzz/fuzz.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(gguf) {
     using namespace fovea;
     static const fuzz::Scratch scratch("source.gguf");
     const std::filesystem::path source = scratch.holding(data, size);

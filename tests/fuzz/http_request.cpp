@@ -136,7 +136,7 @@ void read_calls(std::string_view text) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(http_request) {
     const std::string_view bytes(reinterpret_cast<const char*>(data), size);
     HttpLimits limits;
     limits.header_bytes = 512;

@@ -2,7 +2,7 @@
 #include "host/base/json.h"
 #include "tests/fuzz/fuzz.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(json) {
     using namespace fovea;
     constexpr JsonBounds kBounds{.depth = 40, .members = 1000};
     const std::string_view text(reinterpret_cast<const char*>(data), size);

@@ -2,7 +2,7 @@
 #include "host/text/forced_call.h"
 #include "tests/fuzz/form.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(json_schema) {
     using namespace fovea;
     if (size > 2048) return 0;
     const std::string_view text(reinterpret_cast<const char*>(data), size);

@@ -1,7 +1,7 @@
 // llama2.c checkpoints: a host::Error, or a model that can be written.
 #include "tests/fuzz/fuzz.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(llama2c) {
     using namespace fovea;
     static const fuzz::Scratch scratch("source.bin");
     fuzz::read_and_write({.source = scratch.holding(data, size)});

@@ -22,7 +22,7 @@ void read_products(const std::filesystem::path& path) try {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(lora) {
     using namespace fovea;
     static const std::filesystem::path small = FOVEA_GOLDEN_DIR "/../fuzz/small/lora/";
     static const std::filesystem::path own = fuzz::Scratch("none").folder();  // made anew by the two below

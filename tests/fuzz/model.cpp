@@ -6,7 +6,7 @@
 #include "host/model/parameters.h"
 #include "tests/fuzz/fovea_file.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(model) {
     using namespace fovea;
     const fuzz::Aligned bytes(data, size);
     Model model;

@@ -5,7 +5,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(npy) {
     using namespace fovea;
     static const fuzz::Scratch scratch("array.npy");
     static const bool is_read_again = [] {

@@ -21,7 +21,7 @@ void read_and_write_both(const ConvertOptions& options) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(packed) {
     static const std::string small = FOVEA_GOLDEN_DIR "/../fuzz/small/packed/";
     static const fuzz::Scratch config("config.json"), tensors("model.safetensors");
     const bool is_config = size && data[0] == '{';

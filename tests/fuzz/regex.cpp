@@ -1,7 +1,7 @@
 // Regular expressions: a GrammarError, or a form that opens and whose answers go on until they end.
 #include "tests/fuzz/form.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(regex) {
     using namespace fovea;
     if (size > 2048) return 0;
     const std::string_view text(reinterpret_cast<const char*>(data), size);

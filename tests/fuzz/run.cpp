@@ -2,7 +2,7 @@
 #include "tests/fuzz/fovea_file.h"
 #include "tests/fuzz/run_model.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(run) {
     (void)fovea::fuzz::run_model(fovea::fuzz::Aligned(data, size), {.arena_bytes = 1 << 19, .parameters = 1 << 15});
     return 0;
 }

@@ -6,7 +6,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(safetensors) {
     using namespace fovea;
     static const fuzz::Scratch one("one.safetensors"), index("model.safetensors.index.json");
     static const bool has_shard = std::filesystem::copy_file(

@@ -5,7 +5,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(sampler) {
     using namespace fovea;
     fuzz::Input input(data, size);
     SamplerOptions options;

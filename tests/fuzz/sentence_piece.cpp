@@ -7,7 +7,7 @@
 #include "host/base/error.h"
 #include "tests/fuzz/fuzz.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(sentence_piece) {
     using namespace fovea;
     std::vector<std::byte> section;
     try {

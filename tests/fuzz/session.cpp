@@ -67,7 +67,7 @@ struct Ready {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(session) {
     static const fuzz::TinyOpened tiny;
     static std::vector<Ready> all = [] {
         std::vector<Ready> ready;

@@ -5,7 +5,7 @@
 #include "host/speech/speech_rules.h"
 #include "tests/fuzz/fuzz.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(speech_tokens) {
     using namespace fovea;
     constexpr std::uint32_t kVocab = 400;
     try {

@@ -25,7 +25,7 @@ void read_late(std::string_view text) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(target_rules) {
     using namespace fovea;
     read_late({reinterpret_cast<const char*>(data), size});
     try {

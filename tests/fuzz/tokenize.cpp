@@ -35,7 +35,7 @@ std::vector<Opened> open_all() {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(tokenize) {
     static const std::vector<Opened> all = open_all();
     fuzz::Input input(data, size);
     const auto choice = input.take<std::uint8_t>();

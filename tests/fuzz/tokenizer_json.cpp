@@ -6,7 +6,7 @@
 #include "fovea/tokenizer.h"
 #include "tests/fuzz/fuzz.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(tokenizer_json) {
     using namespace fovea;
     std::vector<std::byte> section;
     std::vector<std::string> notes;

@@ -4,7 +4,7 @@
 #include "host/base/error.h"
 #include "tests/fuzz/fuzz.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(torch_file) {
     using namespace fovea;
     static const fuzz::Scratch file("weights.bin");
     constexpr std::uint8_t kProtocol = 0x80;  // a pickle's first byte

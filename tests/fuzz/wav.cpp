@@ -5,7 +5,7 @@
 #include "host/media/sound_source.h"
 #include "tests/fuzz/fuzz.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(wav) {
     using namespace fovea;
     try {
         const auto source = open_wav({reinterpret_cast<const std::byte*>(data), size}, "fuzz.wav");
