@@ -3,10 +3,13 @@
 #include "host/grammar/automaton.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
+#include <span>
 #include <unordered_map>
 
 #include "host/grammar/grammar.h"
+#include "host/grammar/list_numbers.h"
 
 namespace fovea::grammar {
 namespace {
@@ -16,10 +19,32 @@ constexpr std::size_t kFragmentsEach = 7, kWorkEach = 333;
 constexpr std::uint32_t kStart = 0, kEnd = 1;  // fragments of each unit
 constexpr std::uint32_t kMostDepth = 2000;     // expressions within expressions: enough stack for a thread of 2 MB
 
-struct Fragment {
-    std::vector<std::uint32_t> empty;
-    std::vector<ByteRange> bytes;
-    std::vector<Call> calls;
+/// The edges of one kind that lead out of each fragment, in no order.
+template<class Edge>
+class Edges {
+public:
+    void resize(std::size_t n_fragments) { last_.resize(n_fragments, kNone); }
+    void clear() {
+        links_.clear();
+        last_.clear();
+    }
+    void add(std::uint32_t fragment, const Edge& edge) {
+        links_.push_back({edge, last_[fragment]});
+        last_[fragment] = static_cast<std::uint32_t>(links_.size() - 1);
+    }
+    [[nodiscard]] bool has(std::uint32_t fragment) const { return last_[fragment] != kNone; }
+    void visit(std::uint32_t fragment, const auto& visit_edge) const {
+        for (std::uint32_t i = last_[fragment]; i != kNone; i = links_[i].before) visit_edge(links_[i].edge);
+    }
+
+private:
+    static constexpr std::uint32_t kNone = 0xffffffffu;
+    struct Link {
+        Edge edge;
+        std::uint32_t before;
+    };
+    std::vector<Link> links_;
+    std::vector<std::uint32_t> last_;
 };
 
 /// What a grammar may cost, counted while automata are made of it.
@@ -58,28 +83,33 @@ public:
 
     /// Those of a unit in place of another's.
     void make(NodeId body) {
-        fragments_.clear();
+        empty.clear(), bytes.clear(), calls.clear();
         depth_ = 0;
-        fragments_.resize(2);
+        n_ = 0;
+        (void)fresh(), (void)fresh();  // kStart, kEnd
         add(body, kStart, kEnd);
     }
-    [[nodiscard]] const Fragment& operator[](std::uint32_t i) const { return fragments_[i]; }
-    [[nodiscard]] std::size_t size() const { return fragments_.size(); }
+    [[nodiscard]] std::size_t size() const { return n_; }
+
+    Edges<std::uint32_t> empty;
+    Edges<ByteRange> bytes;
+    Edges<Call> calls;
 
 private:
     std::uint32_t fresh() {
-        limit_.check_fragments(fragments_.size());
-        fragments_.emplace_back();
-        return static_cast<std::uint32_t>(fragments_.size() - 1);
+        limit_.check_fragments(n_);
+        const std::uint32_t made = n_++;
+        empty.resize(n_), bytes.resize(n_), calls.resize(n_);
+        return made;
     }
-    void link(std::uint32_t from, std::uint32_t to) { fragments_[from].empty.push_back(to); }
+    void link(std::uint32_t from, std::uint32_t to) { empty.add(from, to); }
 
     void add_bytes(std::string_view text, std::uint32_t from, std::uint32_t to) {
         if (text.empty()) return link(from, to);
         for (std::size_t i = 0; i < text.size(); ++i) {
             const std::uint32_t next = i + 1 == text.size() ? to : fresh();
             const auto byte = static_cast<std::uint8_t>(text[i]);
-            fragments_[from].bytes.push_back({byte, byte, next});
+            bytes.add(from, {byte, byte, next});
             from = next;
         }
     }
@@ -89,7 +119,7 @@ private:
             std::uint32_t at = from;
             for (std::uint32_t i = 0; i < sequence.n; ++i) {
                 const std::uint32_t next = i + 1 == sequence.n ? to : fresh();
-                fragments_[at].bytes.push_back({sequence.low[i], sequence.high[i], next});
+                bytes.add(at, {sequence.low[i], sequence.high[i], next});
                 at = next;
             }
         }
@@ -99,8 +129,7 @@ private:
                   std::uint32_t to, Item item = Item::none, std::uint32_t list = 0) {
         if (rules_.nullable(body)) min = 0;
         if (min == 0) link(from, to);
-        fragments_[from].calls.push_back(
-            {unit_of(body, name), std::max(min, 1u), max == kNoLimit ? 0 : max, to, item, list});
+        calls.add(from, {unit_of(body, name), std::max(min, 1u), max == kNoLimit ? 0 : max, to, item, list});
     }
 
     void add_repeat(const Node& node, std::uint32_t from, std::uint32_t to) {
@@ -208,8 +237,7 @@ private:
     std::vector<Unit>& units_;
     const bool tells_texts_;
     std::unordered_map<NodeId, std::uint32_t> unit_of_;
-    std::vector<Fragment> fragments_;
-    std::uint32_t depth_ = 0;
+    std::uint32_t n_ = 0, depth_ = 0;
 };
 
 /// Sets of fragments as states.
@@ -227,48 +255,53 @@ public:
 
 private:
     /// The state of all places that can be reached from `seeds` without a byte.
-    std::uint32_t state_of(std::vector<std::uint32_t> seeds) {
+    std::uint32_t state_of(std::span<const std::uint32_t> seeds) {
         ++stamp_;
         stamps_.resize(fragments_.size());
-        std::vector<std::uint32_t> set;
-        while (!seeds.empty()) {
+        set_.clear();
+        left_.assign(seeds.begin(), seeds.end());
+        while (!left_.empty()) {
             limit_.count_work(1);
-            const std::uint32_t s = seeds.back();
-            seeds.pop_back();
+            const std::uint32_t s = left_.back();
+            left_.pop_back();
             if (stamps_[s] == stamp_) continue;
             stamps_[s] = stamp_;
-            const Fragment& fragment = fragments_[s];
-            if (!fragment.bytes.empty() || !fragment.calls.empty() || s == kStart || s == kEnd) set.push_back(s);
-            seeds.insert(seeds.end(), fragment.empty.begin(), fragment.empty.end());
+            if (fragments_.bytes.has(s) || fragments_.calls.has(s) || s == kStart || s == kEnd) set_.push_back(s);
+            fragments_.empty.visit(s, [&](std::uint32_t to) { left_.push_back(to); });
         }
-        std::sort(set.begin(), set.end());
-        limit_.count_work(set.size() + 1);
-        const auto [place, made] = known_.try_emplace(std::move(set), static_cast<std::uint32_t>(out_.states.size()));
-        if (made) {
+        std::sort(set_.begin(), set_.end());
+        limit_.count_work(set_.size() + 1);
+        const auto [number, is_new] = sets_.number_of(set_);
+        if (is_new) {
             limit_.check_states(out_.states.size() + 1);
             out_.states.push_back({.unit = unit_});
-            sets_.push_back(&place->first);
         }
-        return place->second;
+        return first_ + number;
     }
 
     void add_ranges(const std::vector<std::uint32_t>& set, State& state) {
-        std::vector<ByteRange> edges;
-        std::bitset<257> cuts;
+        edges_.clear();
+        std::uint64_t cuts[5] = {};  // bits of the bytes that edges begin or end at
+        const auto cut = [&](std::uint32_t byte) { cuts[byte / 64] |= std::uint64_t{1} << byte % 64; };
         for (const std::uint32_t s : set)
-            for (const ByteRange& edge : fragments_[s].bytes) {
-                edges.push_back(edge);
-                cuts[edge.low] = cuts[edge.high + 1u] = true;
-            }
-        for (std::uint32_t low = 0; !edges.empty() && low < 256;) {
-            std::uint32_t end = low + 1;
-            while (end < 256 && !cuts[end]) ++end;
-            std::vector<std::uint32_t> targets;
-            for (const ByteRange& edge : edges)
-                if (edge.low <= low && low <= edge.high) targets.push_back(edge.target);
-            limit_.count_work(edges.size());
-            if (!targets.empty()) {
-                const std::uint32_t target = state_of(std::move(targets));
+            fragments_.bytes.visit(s, [&](const ByteRange& edge) {
+                edges_.push_back(edge);
+                cut(edge.low), cut(edge.high + 1u);
+            });
+        const auto next_cut = [&](std::uint32_t byte) {
+            std::uint32_t word = byte / 64;
+            std::uint64_t bits = cuts[word] >> byte % 64 << byte % 64;
+            while (bits == 0 && ++word < 5) bits = cuts[word];
+            return bits ? word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits)) : 256;
+        };
+        for (std::uint32_t low = next_cut(0); low < 256;) {
+            const std::uint32_t end = next_cut(low + 1);
+            targets_.clear();
+            for (const ByteRange& edge : edges_)
+                if (edge.low <= low && low <= edge.high) targets_.push_back(edge.target);
+            limit_.count_work(edges_.size());
+            if (!targets_.empty()) {
+                const std::uint32_t target = state_of(targets_);
                 const auto high = static_cast<std::uint8_t>(end - 1);
                 if (!state.ranges.empty() && state.ranges.back().target == target &&
                     state.ranges.back().high + 1u == low)
@@ -285,24 +318,27 @@ private:
                  std::vector<std::uint32_t>>
             targets;
         for (const std::uint32_t s : set)
-            for (const Call& call : fragments_[s].calls)
+            fragments_.calls.visit(s, [&](const Call& call) {
                 targets[{call.callee, call.min, call.max, call.item, call.list}].push_back(call.target);
+            });
         for (auto& [call, to] : targets) {
             const auto [callee, min, max, item, list] = call;
-            state.calls.push_back({callee, min, max, state_of(std::move(to)), item, list});
+            state.calls.push_back({callee, min, max, state_of(to), item, list});
         }
     }
 
     void build_unit(std::uint32_t unit) {
         stamps_.clear();
-        known_.clear();
         sets_.clear();
         unit_ = unit;
         fragments_.make(out_.units[unit].body);
-        const std::size_t first = out_.states.size();
-        out_.units[unit].start = state_of({kStart});  // in a set, so that the unit's first state is no other
-        for (std::size_t i = first; i < out_.states.size(); ++i) {
-            const std::vector<std::uint32_t>& set = *sets_[i - first];
+        const auto first = first_ = static_cast<std::uint32_t>(out_.states.size());
+        constexpr std::uint32_t kSeeds[] = {kStart};  // in a set, so that the unit's first state is no other
+        out_.units[unit].start = state_of(kSeeds);
+        std::vector<std::uint32_t> set;
+        for (std::uint32_t i = first; i < out_.states.size(); ++i) {
+            const std::span<const std::uint32_t> known = sets_[i - first];
+            set.assign(known.begin(), known.end());
             State state{.unit = unit};
             state.accepts = std::binary_search(set.begin(), set.end(), kEnd);
             add_ranges(set, state);
@@ -319,9 +355,10 @@ private:
 
     // The unit that is being built:
     std::vector<std::uint32_t> stamps_;
-    std::unordered_map<std::vector<std::uint32_t>, std::uint32_t, HashOfWords> known_;
-    std::vector<const std::vector<std::uint32_t>*> sets_;  // keys of known_, by state
-    std::uint32_t stamp_ = 0, unit_ = 0;
+    ListNumbers sets_;  // by state, from first_ on
+    std::uint32_t stamp_ = 0, unit_ = 0, first_ = 0;
+    std::vector<std::uint32_t> set_, left_, targets_;  // scratch
+    std::vector<ByteRange> edges_;
 };
 
 }  // namespace

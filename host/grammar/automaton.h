@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "host/base/hash.h"
 #include "host/grammar/expression.h"
 
 namespace fovea::grammar {
@@ -50,15 +49,6 @@ struct Automaton {
     std::vector<State> states;
     std::vector<Unit> units;  ///< the first is the root
     std::uint32_t start = 0;
-};
-
-/// For tables whose keys are lists of numbers.
-struct HashOfWords {
-    std::size_t operator()(const std::vector<std::uint32_t>& words) const {
-        std::uint64_t h = kHashSeed;
-        for (const std::uint32_t word : words) h = hash_word(word, h);
-        return static_cast<std::size_t>(h ^ h >> 32);
-    }
 };
 
 /// Throws GrammarError: a grammar too large, or without a text. `tells_texts`: calls may tell their texts from Grammar::others.

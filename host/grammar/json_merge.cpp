@@ -35,9 +35,9 @@ constexpr const char* kAllTypes[] = {"object", "array", "string", "number", "boo
 }
 
 /// A schema's rule for a property that it does not name: nothing, a schema, or false.
-[[nodiscard]] Json unnamed(const Json& schema) {
-    const auto found = schema.find("additionalProperties");
-    return found == schema.end() ? Json(true) : *found;
+[[nodiscard]] const Json& unnamed(const Json& schema) {
+    static const Json kAny = true;
+    return at_or(schema, "additionalProperties", kAny);
 }
 
 void merge_properties(const Json& a, const Json& b, Json& out, const std::string& place) {
@@ -47,8 +47,8 @@ void merge_properties(const Json& a, const Json& b, Json& out, const std::string
         if (!s->contains("properties")) continue;
         for (const auto& [key, schema] : (*s)["properties"].items()) {
             if (all.contains(key)) continue;
-            const bool both = other.contains("properties") && other["properties"].contains(key);
-            const Json beside = both ? other["properties"][key] : unnamed(other);
+            const Json* named = property_of(other, key);
+            const Json& beside = named ? *named : unnamed(other);
             all[key] = beside == true ? schema : merge_schemas(schema, beside, within(place + "/properties", key));
         }
     }
@@ -146,7 +146,8 @@ void merge_keyword(const std::string& key, const Json& a, const Json& b, Json& o
 
 /// One schema's rule for names that it does not name holds for those that the other's patterns name; this is not worked out.
 void check_names(const Json& a, const Json& b, const std::string& place) {
-    const bool same = a.value("patternProperties", Json()) == b.value("patternProperties", Json());
+    static const Json kNone;
+    const bool same = at_or(a, "patternProperties", kNone) == at_or(b, "patternProperties", kNone);
     if (!same && a.contains("patternProperties") && (unnamed(a) != true || unnamed(b) != true))
         refuse(place + "/additionalProperties",
                "no additionalProperties where patternProperties hold together with another schema",
@@ -210,7 +211,9 @@ Json merge_schemas(const Json& given_a, const Json& given_b, const std::string& 
         refuse_value(place, "a schema", given_a.is_object() ? given_b : given_a);
     if (covers_parts(given_b)) return has_meaning(given_a) ? with_beside(given_b, given_a) : given_b;
     if (covers_parts(given_a)) return has_meaning(given_b) ? with_beside(given_a, given_b) : given_a;
-    const Json a = closed(given_a, place), b = closed(given_b, place);
+    Json closed_a, closed_b;
+    const Json& a = says_unevaluated(given_a) ? closed_a = closed(given_a, place) : given_a;
+    const Json& b = says_unevaluated(given_b) ? closed_b = closed(given_b, place) : given_b;
     const bool conditional = a.contains("if") && b.contains("if");
     const auto has_orphan = [](const Json& s) {
         return !s.contains("if") && (s.contains("then") || s.contains("else"));

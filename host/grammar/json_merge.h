@@ -81,8 +81,8 @@ struct Items {
 };
 [[nodiscard]] Items items_of(const Json& schema, const std::string& place);
 
-/// Whether no text fits both, as far as types, constants, bounds, strings and required properties tell. `resolve` follows
-/// references; `share_a_string` tells of two schemas of strings whether some string may fit both.
+/// Whether no text fits both, as far as types, constants, bounds, strings and required properties tell. `resolve` gives a schema
+/// without references at its top, or makes one; `share_a_string` tells of two schemas of strings whether some string may fit both.
 template<class Resolve, class ShareAString>
 [[nodiscard]] bool are_apart(const Json& a, const Json& b, const Resolve& resolve, const ShareAString& share_a_string,
                              int depth = 0);
@@ -119,10 +119,7 @@ template<class Resolve, class ShareAString>
 bool are_apart(const Json& given_a, const Json& given_b, const Resolve& resolve, const ShareAString& share_a_string,
                int depth) {
     Json made_a, made_b;
-    const auto resolved = [&](const Json& given, Json& made) -> const Json& {
-        return given.is_object() && given.contains("$ref") ? made = resolve(given) : given;
-    };
-    const Json &a = resolved(given_a, made_a), &b = resolved(given_b, made_b);
+    const Json &a = resolve(given_a, made_a), &b = resolve(given_b, made_b);
     if (depth > 8 || !a.is_object() || !b.is_object()) return a == false || b == false;
     Json one_a, one_b;
     const Json *all_a = constants_of(a, one_a), *all_b = constants_of(b, one_b);

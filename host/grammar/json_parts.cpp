@@ -321,13 +321,9 @@ std::optional<Language> JsonParts::of_lengths(const Language& language, const Si
     constexpr std::uint32_t kMostLength = 4000;
     if (bounds.min == 0 && bounds.max == kNoLimit) return language;
     if ((bounds.max == kNoLimit ? bounds.min : bounds.max) > kMostLength) return std::nullopt;
-    try {
-        const Language out = language & Language::of_lengths(bounds.min, bounds.max);
-        if (out.cost() <= kMostCost) return out;
-    } catch (const GrammarError&) {  // too many states
-    }
-    count_work(8 * kMostCost, place);
-    return std::nullopt;
+    auto out = language.within(bounds.min, bounds.max, kMostCost);
+    if (!out) count_work(8 * kMostCost, place);
+    return out;
 }
 
 Language JsonParts::shorter(const Language& language, SizeBounds bounds, const std::string& place) {

@@ -1,5 +1,8 @@
 #include "host/grammar/json_references.h"
 
+#include <algorithm>
+#include <map>
+
 #include "host/base/ascii.h"
 #include "host/grammar/grammar.h"
 
@@ -7,6 +10,7 @@ namespace fovea::grammar {
 namespace {
 
 constexpr std::size_t kMostCopied = 2'000'000;  // values of schemas that references and merging lead to
+constexpr std::size_t kMostLooks = 20'000;      // for a place
 
 /// Values within a value, itself included.
 std::size_t n_values(const Json& value) {
@@ -49,93 +53,109 @@ const Json& References::target(const std::string& pointer, const std::string& pl
     }
 }
 
-/// Follows steps from a schema, each in itself or in a part of it that holds with it; adds the steps that are taken.
-bool References::find(const Json& at, std::span<const std::string> steps, std::string& place, int n_parts,
-                      int& n_looks) const {
-    if (steps.empty()) return true;
-    if (n_looks-- <= 0) return false;
-    const std::size_t length = place.size();
-    const auto take = [&](const std::string& step, const Json& there, std::span<const std::string> left, int n_left) {
-        place = within(place, step);
-        if (find(there, left, place, n_left, n_looks)) return true;
-        place.resize(length);
-        return false;
+/// A search for the place of steps: how many of them led where, and where it looked for how many of the parts that are left.
+struct References::Search {
+    std::span<const std::string> steps;
+    std::size_t n_found = 0;
+    std::string found = "schema";
+    std::map<std::pair<const Json*, std::size_t>, int> looked = {};
+};
+
+/// Follows the steps from `i` on from a schema, each in itself or in a part of it that holds with it. True: all led somewhere.
+bool References::find(const Json& at, std::size_t i, const std::string& place, int n_parts, Search& search) const {
+    if (i == search.steps.size()) return true;
+    if (search.looked.size() == kMostLooks) return false;
+    const auto [known, is_new] = search.looked.try_emplace({&at, i}, n_parts);
+    if (!is_new && known->second >= n_parts) return false;
+    known->second = n_parts;
+    const auto reach = [&](std::size_t n, const std::string& there) {
+        if (n > search.n_found) search.n_found = n, search.found = there;
     };
+    const auto take = [&](const std::string& where, const Json& there, std::size_t next, int n_left) {
+        reach(next, where);
+        return find(there, next, where, n_left, search);
+    };
+    const std::string& step = search.steps[i];
     if (at.is_array()) {
-        const std::size_t i = std::strtoul(steps[0].c_str(), nullptr, 10);
-        return i < at.size() && take(steps[0], at[i], steps.subspan(1), n_parts);
+        const std::size_t n = std::strtoul(step.c_str(), nullptr, 10);
+        return n < at.size() && take(within(place, step), at[n], i + 1, n_parts);
     }
     if (!at.is_object()) return false;
-    if (at.contains(steps[0]) && take(steps[0], at[steps[0]], steps.subspan(1), n_parts)) return true;
-    if (steps[0] == "not" && find(at, steps.subspan(1), place, n_parts, n_looks))
-        return true;  // one that oneOf or `if` made
-    const bool is_part = steps.size() > 2 && (steps[0] == "allOf" || steps[0] == "anyOf" || steps[0] == "oneOf");
-    if (is_part && find(at, steps.subspan(2), place, n_parts, n_looks)) return true;  // of what stands beside the part
+    if (at.contains(step) && take(within(place, step), at[step], i + 1, n_parts)) return true;
+    if (step == "not" && take(place, at, i + 1, n_parts)) return true;  // one that oneOf or `if` made
+    const bool has_more = search.steps.size() - i > 2;
+    const bool is_part = step == "allOf" || step == "anyOf" || step == "oneOf";
+    if (is_part && has_more && find(at, i + 2, place, n_parts, search)) return true;  // of what stands beside the part
     if (n_parts == 0) return false;
-    if (steps[0] == "properties" && steps.size() > 2 && at.contains("patternProperties"))
-        for (const auto& [pattern, one] : at["patternProperties"].items()) {
-            place += "/patternProperties";
-            if (take(pattern, one, steps.subspan(2), n_parts - 1)) return true;
-            place.resize(length);
-        }
+    const auto take_part = [&](const std::string& key, const Json& part, std::size_t next) {
+        return take(place + "/" + key, part, next, n_parts - 1);
+    };
+    const auto take_named = [&](const char* key, std::size_t next) {
+        if (!at.contains(key) || !at[key].is_object()) return false;
+        return std::any_of(at[key].items().begin(), at[key].items().end(), [&](const auto& one) {
+            return take(within(place + "/" + key, one.key()), one.value(), next, n_parts - 1);
+        });
+    };
+    if (step == "properties" && has_more && take_named("patternProperties", i + 2)) return true;
     for (const char* key : {"allOf", "anyOf", "oneOf"})
-        for (std::size_t i = 0; at.contains(key) && at[key].is_array() && i < at[key].size(); ++i) {
-            place += std::string("/") + key;
-            if (take(std::to_string(i), at[key][i], steps, n_parts - 1)) return true;
-            place.resize(length);
-        }
+        for (std::size_t n = 0; at.contains(key) && at[key].is_array() && n < at[key].size(); ++n)
+            if (take_part(key + ("/" + std::to_string(n)), at[key][n], i)) return true;
     for (const char* key : {"if", "then", "else", "not", "contains"})
-        if (at.contains(key) && take(key, at[key], steps, n_parts - 1)) return true;
+        if (at.contains(key) && take_part(key, at[key], i)) return true;
     for (const char* key : {"dependentSchemas", "dependencies"})
-        if (at.contains(key) && at[key].is_object())
-            for (const auto& [name, one] : at[key].items()) {
-                place += std::string("/") + key;
-                if (take(name, one, steps, n_parts - 1)) return true;
-                place.resize(length);
-            }
+        if (take_named(key, i)) return true;
     if (!at.contains("$ref")) return false;
     try {
         const std::string pointer = pointer_of(at["$ref"], place);
-        std::string there = "schema" + pointer;
-        if (!find(target(pointer, place), steps, there, n_parts - 1, n_looks)) return false;
-        place = there;
-        return true;
+        return find(target(pointer, place), i, "schema" + pointer, n_parts - 1, search);
     } catch (const GrammarError&) {  // it leads nowhere
         return false;
     }
 }
 
 std::string References::place_of(const std::string& place) const {
-    constexpr int kMostParts = 8, kMostLooks = 100'000;
+    constexpr int kMostParts = 8;
     std::vector<std::string> steps;
     std::string left = place;
     for (std::size_t slash; (slash = left.rfind('/')) != left.npos; left.resize(slash))
         steps.insert(steps.begin(), named(left.substr(slash + 1)));
-    for (std::size_t n = steps.size();; --n) {
-        std::string found = "schema";
-        int n_looks = kMostLooks;
-        if (find(root_, std::span(steps).first(n), found, kMostParts, n_looks))
-            return found + (n < steps.size() && !is_digit(steps.back()[0]) ? ": " + steps.back() : "");
-    }
+    Search search{steps};
+    (void)find(root_, 0, "schema", kMostParts, search);
+    const bool is_word = search.n_found < steps.size() && !is_digit(steps.back()[0]);
+    return search.found + (is_word ? ": " + steps.back() : "");
 }
 
-void References::count_copied(const Json& schema, const std::string& place) {
-    n_copied_ += n_values(schema);
+void References::count_copied(const Json& schema, const std::string& place) { count(n_values(schema), place); }
+
+void References::count(std::size_t n, const std::string& place) {
+    n_copied_ += n;
     if (n_copied_ > kMostCopied)
         refuse(place, "a smaller schema",
                "one whose references and conditions lead to more than " + std::to_string(kMostCopied) + " values");
 }
 
-Json References::expanded(Json given, const std::string& place) {
-    for (int i = 0; given.is_object() && given.contains("$ref"); ++i) {
+const Json& References::resolved(const Json& given, Json& made, const std::string& place) {
+    const Json* at = &given;
+    for (int i = 0; at->is_object() && at->contains("$ref"); ++i) {
         if (i == 32) refuse(place + "/$ref", "a schema at its end", "ever more references");
-        const Json& there = target(pointer_of(given["$ref"], place), place);
+        const Json& there = target(pointer_of((*at)["$ref"], place), place);
+        Json beside = without(*at, {"$ref"});
+        if (!has_meaning(beside)) {
+            count(1 + there.size(), place);
+            at = &there;
+            continue;
+        }
         count_copied(there, place);
-        given.erase("$ref");
-        const Json rules = take_unevaluated(given);
-        given = has_meaning(given) || !rules.empty() ? covered(merge_schemas(there, given, place), rules) : there;
+        const Json rules = take_unevaluated(beside);
+        made = covered(merge_schemas(there, beside, place), rules);
+        at = &made;
     }
-    return given;
+    return *at;
+}
+
+Json References::expanded(const Json& given, const std::string& place) {
+    Json made;
+    return resolved(given, made, place);
 }
 
 }  // namespace fovea::grammar

@@ -20,8 +20,9 @@ public:
     /// What a pointer names in the whole schema. Throws GrammarError where nothing is there.
     [[nodiscard]] const Json& target(const std::string& pointer, const std::string& place) const;
 
-    /// A schema without references at its top.
-    [[nodiscard]] Json expanded(Json given, const std::string& place);
+    /// A schema without references at its top: itself, what it leads to, or `made` of what stands beside references.
+    [[nodiscard]] const Json& resolved(const Json& given, Json& made, const std::string& place);
+    [[nodiscard]] Json expanded(const Json& given, const std::string& place);
 
     /// Where what a refusal speaks of stands in the whole schema, if in a part of one that was merged. A last step that is
     /// nowhere, for it was made of others, follows as a word.
@@ -31,8 +32,9 @@ public:
     void count_copied(const Json& schema, const std::string& place);
 
 private:
-    [[nodiscard]] bool find(const Json& at, std::span<const std::string> steps, std::string& place, int n_parts,
-                            int& n_looks) const;
+    void count(std::size_t n_values, const std::string& place);
+    struct Search;
+    [[nodiscard]] bool find(const Json& at, std::size_t i, const std::string& place, int n_parts, Search& search) const;
 
     const Json& root_;
     std::size_t n_copied_ = 0;

@@ -136,47 +136,51 @@ private:
         Json beside = without(given, {keyword});
         const bool alone = !has_meaning(beside);
         const Json rules = take_unevaluated(beside);
-        std::vector<Json> ways;
-        for (const Json& one : all) {
-            ways.push_back(alone ? one
-                                 : covered(merge_schemas(beside, references_.expanded(one, place), place), rules));
-            references_.count_copied(ways.back(), place);
+        std::vector<Json> merged(alone ? 0 : all.size());
+        for (std::size_t i = 0; i < merged.size(); ++i) {
+            Json made;
+            const Json& one = references_.resolved(all[i], made, place);
+            merged[i] = covered(merge_schemas(beside, one, place), rules);
+            references_.count_copied(merged[i], place);
         }
+        const auto way = [&](std::size_t i) -> const Json& { return alone ? all[i] : merged[i]; };
         const bool only_one = std::string_view(keyword) == "oneOf";
-        std::vector<Json> resolved;
-        for (const Json& way : ways)
-            if (only_one) resolved.push_back(references_.expanded(way, place));
+        std::vector<Json> made(only_one ? all.size() : 0);
+        std::vector<const Json*> resolved;
+        for (std::size_t i = 0; i < made.size(); ++i) resolved.push_back(&references_.resolved(way(i), made[i], place));
         std::vector<NodeId> nodes;
-        for (std::size_t i = 0; i < ways.size(); ++i) {
-            if (is_impossible(ways[i])) continue;
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            if (is_impossible(way(i))) continue;
             const std::string here = place + "/" + keyword + "/" + std::to_string(i);
             if (const std::vector<std::size_t> others =
                     only_one ? not_apart(resolved, i, place) : std::vector<std::size_t>();
                 !others.empty())
-                nodes.push_back(without_others(ways, i, others, place, depth));
+                nodes.push_back(without_others(resolved, i, others, place, depth));
             else
-                nodes.push_back(alone ? schema(ways[i], here, depth + 1) : once(ways[i], here, depth));
+                nodes.push_back(alone ? schema(all[i], here, depth + 1) : once(merged[i], here, depth));
         }
         return grammar_.choice(std::move(nodes));
     }
 
     /// The others of which a text that is written for way `i` might fit one, too. No way is a reference.
-    std::vector<std::size_t> not_apart(const std::vector<Json>& ways, std::size_t i, const std::string& place) {
-        const auto resolve = [&](const Json& given) { return references_.expanded(given, place); };
+    std::vector<std::size_t> not_apart(const std::vector<const Json*>& ways, std::size_t i, const std::string& place) {
+        const auto resolve = [&](const Json& given, Json& made) -> const Json& {
+            return references_.resolved(given, made, place);
+        };
         const auto share = [&](const Json& a, const Json& b) { return share_a_string(parts_, a, b, place); };
         std::vector<std::size_t> out;
         for (std::size_t j = 0; j < ways.size(); ++j)
-            if (j != i && !are_apart(ways[i], ways[j], resolve, share) && !lacks_required(ways[i], ways[j]))
+            if (j != i && !are_apart(*ways[i], *ways[j], resolve, share) && !lacks_required(*ways[i], *ways[j]))
                 out.push_back(j);
         return out;
     }
 
     /// A way of oneOf without the texts that fit others.
-    NodeId without_others(const std::vector<Json>& ways, std::size_t i, const std::vector<std::size_t>& others,
+    NodeId without_others(const std::vector<const Json*>& ways, std::size_t i, const std::vector<std::size_t>& others,
                           const std::string& place, std::uint32_t depth) {
         Json excluded = Json::array();
-        for (const std::size_t j : others) excluded.push_back(ways[j]);
-        const Json apart = held_together(Json::array({ways[i], {{"not", {{"anyOf", excluded}}}}}));
+        for (const std::size_t j : others) excluded.push_back(*ways[j]);
+        const Json apart = held_together(Json::array({*ways[i], {{"not", {{"anyOf", excluded}}}}}));
         try {
             return once(apart, place + "/oneOf/" + std::to_string(i), depth);
         } catch (const Refusal& why) {

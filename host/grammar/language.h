@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,8 @@ public:
     /// What an expression without rules or lists says.
     [[nodiscard]] static Language of(const Grammar& grammar, NodeId node);
 
+    /// Its texts of min to max characters; nothing if it would cost more than `most_cost`.
+    [[nodiscard]] std::optional<Language> within(std::uint32_t min, std::uint32_t max, std::size_t most_cost) const;
     [[nodiscard]] Language operator&(const Language& other) const;
     [[nodiscard]] Language operator|(const Language& other) const;
     [[nodiscard]] Language operator-(const Language& other) const;
@@ -41,14 +44,19 @@ public:
     [[nodiscard]] NodeId write(Grammar& grammar, const WriteSet& write_set) const;
 
 private:
-    struct Edge {
-        CodeSet set;
-        std::uint32_t target = 0;
+    /// Characters that lead to a state.
+    struct Range {
+        std::uint32_t low = 0, high = 0, target = 0;
     };
     struct State {
         bool accepts = false;
-        std::vector<Edge> edges = {};
+        std::vector<Range> ranges = {};  // ascending, apart; neighbours of one target are one
+
+        void add(Range range);
+        [[nodiscard]] std::size_t cost() const;
     };
+    /// From each state, the least characters to a text's end; kNoLimit: there is none.
+    [[nodiscard]] std::vector<std::uint32_t> ways_out() const;
     using Accepts = bool (*)(bool, bool);
     [[nodiscard]] static Language combine(const Language& a, const Language& b, Accepts accepts);
     void drop_dead_ends();

@@ -111,14 +111,13 @@ private:
 class Masker {
 public:
     Masker(const Automaton& a, const IndexView& index)
-        : a_(a), index_(index), neighbours_(a), rows_(a, neighbours_), is_few_(a.states.size()) {}
+        : a_(a), index_(index), neighbours_(a), rows_(a, neighbours_), is_few_(a.states.size()) {
+        for (std::uint32_t i = 0; i < index.nodes.size(); i = index.nodes[i].end()) roots_.push_back(i);
+    }
 
     Masks make(bool merges) {
         masks_.of_state.assign(a_.states.size(), kNoPlace);
         masks_.of_call.resize(a_.states.size());
-        for (std::uint32_t i = 0; i < index_.nodes.size(); i = index_.nodes[i].end())
-            below_[index_.nodes[i].byte() + 1u] += index_.nodes[i].end() - i;
-        for (std::size_t b = 0; b < 256; ++b) below_[b + 1] += below_[b];
         make_loops();
         // States of items go first, which walks without masks take longest from, then those that a text comes back to.
         for (const int turn : {0, 1, 2})
@@ -186,32 +185,45 @@ private:
     /// How many first bytes lead on: of few of them few tokens come.
     [[nodiscard]] bool is_narrow(std::uint32_t state) const {
         std::uint64_t n = 0;
-        for (const ByteRange& range : a_.states[state].ranges) n += below_[range.high + 1u] - below_[range.low];
+        for (const ByteRange& range : a_.states[state].ranges)
+            n += index_.roots[range.high + 1u] - index_.roots[range.low];
         return n < kFewNodes;
     }
 
     /// The tokens that stay in the rule of `start`. False if a walk at run time is as good.
     bool walk_state(std::uint32_t start, Wide& wide) {
         if (a_.states[start].ranges.empty() || is_narrow(start)) return false;
+        std::vector<std::uint32_t> leads;  // by root
+        std::uint64_t n_alike = 0;
+        for (std::size_t r = 0; r < roots_.size(); ++r) {
+            const IndexNode root = index_.nodes[roots_[r]];
+            leads.push_back(rows_.next(start, root.byte()));
+            if (r < leads_.size() && leads[r] == leads_[r]) n_alike += root.end() - roots_[r];
+        }
+        const bool is_near =
+            n_alike > index_.nodes.size() / 2;  // to the state before, whose mask is changed where they differ
+        if (!is_near) mask_.assign((index_.vocab_size + 31) / 32, 0);
         std::uint32_t n_seen = 0, height = 0;
-        wide.mask.assign((index_.vocab_size + 31) / 32, 0);
-        for (std::uint32_t i = 0; i < index_.nodes.size(); i = index_.nodes[i].end()) {
+        for (std::size_t r = 0; r < roots_.size(); ++r) {
             ++n_seen;
-            const std::uint32_t to = rows_.next(start, index_.nodes[i].byte());
-            if (to == Row::kNowhere) continue;
-            const Below& below = walk_below(i, to);
+            if (is_near && leads[r] != leads_[r]) flip(roots_[r], leads_[r]);
+            if (leads[r] == Row::kNowhere) continue;
+            const Below& below = walk_below(roots_[r], leads[r]);
             height = std::max(height, below.height);
             n_seen += below.n_seen;
-            for (const std::uint32_t token : below.tokens) wide.mask[token / 32] |= 1u << token % 32;
+            if (!is_near || leads[r] != leads_[r]) flip(roots_[r], leads[r]);
             wide.entries.insert(wide.entries.end(), below.entries.begin(), below.entries.end());
         }
+        leads_ = std::move(leads);
+        work_ += 2 * roots_.size();
         is_few_[start] = n_seen + n_beside(wide) < kMostBeside;
         // A way that needs more room on the stack than the start does is not known to fit.
         if (n_seen < kFewNodes || height > a_.states[start].height) return false;
         if (wide.entries.size() > n_seen / 2) {
-            if (spare_.size() < kMostMasks) spare_[start] = std::move(wide.mask);
+            if (spare_.size() < kMostMasks) spare_[start] = mask_;
             return false;
         }
+        wide.mask = mask_;
         sort_entries(wide);
         return true;
     }
@@ -224,7 +236,6 @@ private:
     const Below& walk_below(std::uint32_t root, std::uint32_t state) {
         const auto [known, is_new] = below_state_.try_emplace(std::uint64_t{root} << 32 | state);
         Below& below = known->second;
-        work_ += below.tokens.size() / 8;
         if (!is_new) return below;
         std::uint32_t states[kMostTokenBytes + 1] = {kNoTarget, state};
         const Row* rows[kMostTokenBytes + 1] = {nullptr, &rows_.of(state)};
@@ -243,12 +254,20 @@ private:
             }
             if (node.token() != kNoNodeToken) below.tokens.push_back(node.token());
             states[depth] = to;
-            rows[depth] = &rows_.of(to);
+            rows[depth] = to == states[depth - 1] ? rows[depth - 1] : &rows_.of(to);
             below.height = std::max(below.height, rows[depth]->height);
             ++i;
         }
         work_ += below.n_seen;
         return below;
+    }
+
+    /// Allows a root's tokens from a state, or forbids them, which are those of no other root.
+    void flip(std::uint32_t root, std::uint32_t state) {
+        if (state == Row::kNowhere) return;
+        const std::vector<std::uint32_t>& tokens = walk_below(root, state).tokens;
+        for (const std::uint32_t token : tokens) mask_[token / 32] ^= 1u << token % 32;
+        work_ += tokens.size() / 8;
     }
 
     static void sort_entries(Wide& wide) {
@@ -258,11 +277,12 @@ private:
 
     // ---- repetitions -----------------------------------------------------------------------------------------------
 
-    /// Whether each repetition's end is seen at once: what can follow cannot go on, and nothing is entered within.
-    [[nodiscard]] bool is_clear(std::uint32_t unit) const {
+    /// Of each unit, whether a repetition's end is seen at once: what can follow cannot go on, and nothing is entered within.
+    [[nodiscard]] std::vector<bool> clear_units() const {
+        std::vector<bool> clear(a_.units.size(), true);
         for (const State& s : a_.states)
-            if (s.unit == unit && (!s.calls.empty() || (s.accepts && !s.ranges.empty()))) return false;
-        return true;
+            if (!s.calls.empty() || (s.accepts && !s.ranges.empty())) clear[s.unit] = false;
+        return clear;
     }
 
     /// Counts the repetitions that each token begins, of the unit that starts at `start`; `leave` are bytes after the last.
@@ -302,6 +322,7 @@ private:
                 if (call.max != 1) leave[call.callee] |= neighbours_.leaves(a_.states[s], call);
         }
         is_loop_.assign(a_.states.size(), false);
+        is_clear_ = clear_units();
         for (std::uint32_t s = 0; s < a_.states.size(); ++s)
             for (std::size_t c = 0; c < a_.states[s].calls.size(); ++c) {
                 const Call& call = a_.states[s].calls[c];
@@ -311,7 +332,7 @@ private:
             }
     }
     std::uint32_t make_loop(std::uint32_t callee, const ByteSet& leave) {
-        if (work_ > kMostWork || masks_.wide.size() >= kMostMasks || !is_clear(a_.states[callee].unit) ||
+        if (work_ > kMostWork || masks_.wide.size() >= kMostMasks || !is_clear_[a_.states[callee].unit] ||
             (neighbours_.first(callee) & leave).any())
             return kNoPlace;
         walk_loop(callee, leave, masks_.wide.emplace_back());
@@ -323,12 +344,13 @@ private:
     const IndexView& index_;
     Neighbours neighbours_;
     Rows rows_;
-    std::vector<bool> is_loop_, is_few_;
+    std::vector<bool> is_loop_, is_few_, is_clear_;
     std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> spare_;  // by state: masks with too many entries
     std::unordered_map<std::uint32_t, std::uint32_t> loops_;               // by first state: masks, or kNoPlace
     Masks masks_;
-    std::uint64_t below_[257] = {};                         // nodes of tokens whose first byte is below
     std::unordered_map<std::uint64_t, Below> below_state_;  // by node and state
+    std::vector<std::uint32_t> roots_;                      // nodes of first bytes
+    std::vector<std::uint32_t> leads_, mask_;  // of the state that was walked from last: by root, and its tokens
     std::uint64_t work_ = 0;
 };
 
@@ -350,42 +372,44 @@ constexpr std::size_t kMostForcedBytes = 32;
     return bytes;
 }
 
-/// The longest token that `bytes` start with and that is shorter than they are.
-[[nodiscard]] std::uint32_t longest_token(const IndexView& index, std::string_view bytes) {
-    std::uint32_t found = kNoPlace, i = 0, end = static_cast<std::uint32_t>(index.nodes.size());
-    while (i < end && index.nodes[i].depth() < bytes.size()) {
+/// The nodes along `bytes`, as long as `visit(node, number)` is true. Neighbours of the same bytes are all visited.
+void visit_along(const IndexView& index, std::string_view bytes, const auto& visit) {
+    const auto first = static_cast<std::uint8_t>(bytes[0]);
+    for (std::uint32_t i = index.roots[first], end = index.roots[first + 1u]; i < end;) {
         const IndexNode node = index.nodes[i];
-        if (node.byte() != static_cast<std::uint8_t>(bytes[node.depth() - 1])) {
+        const auto wanted = static_cast<std::uint8_t>(bytes[node.depth() - 1]);
+        if (node.byte() > wanted) return;
+        const bool is_along = node.byte() == wanted, has_children = node.end() > i + 1;
+        if (is_along && !visit(node, i)) return;
+        if (!is_along || node.depth() == bytes.size()) {
             i = node.end();
             continue;
         }
-        if (node.token() != kNoNodeToken) found = node.token();
-        if (node.end() == i + 1) {
-            ++i;  // a neighbour of the same bytes may have children
-            continue;
-        }
-        end = node.end();
+        if (has_children) end = node.end();
         ++i;
     }
+}
+
+/// The longest token that `bytes` start with and that is shorter than they are.
+[[nodiscard]] std::uint32_t longest_token(const IndexView& index, std::string_view bytes) {
+    std::uint32_t found = kNoPlace;
+    visit_along(index, bytes, [&](const IndexNode& node, std::uint32_t) {
+        if (node.depth() == bytes.size()) return false;
+        if (node.token() != kNoNodeToken) found = node.token();
+        return true;
+    });
     return found;
 }
 
 /// Whether some token is longer than `bytes` and starts with them. The form stops forcing behind them, so a model may
 /// want that token: it decides where the first token ends.
 [[nodiscard]] bool goes_on(const IndexView& index, std::string_view bytes) {
-    std::uint32_t i = 0, end = static_cast<std::uint32_t>(index.nodes.size());
-    while (i < end) {
-        const IndexNode node = index.nodes[i];
-        const bool has_children = node.end() > i + 1;
-        if (node.byte() != static_cast<std::uint8_t>(bytes[node.depth() - 1])) {
-            i = node.end();
-            continue;
-        }
-        if (node.depth() == bytes.size() && has_children) return true;
-        if (node.depth() < bytes.size() && has_children) end = node.end();
-        ++i;  // a child, or a neighbour of the same bytes
-    }
-    return false;
+    bool found = false;
+    visit_along(index, bytes, [&](const IndexNode& node, std::uint32_t i) {
+        found = node.depth() == bytes.size() && node.end() > i + 1;
+        return !found;
+    });
+    return found;
 }
 
 }  // namespace
@@ -403,9 +427,9 @@ std::vector<std::uint32_t> force_tokens(const Automaton& a, const Tokenizer& tok
         if (bytes.size() < 2) continue;
         const auto [place, made] = known.try_emplace(bytes, kNoPlace);
         if (made) {
+            if (goes_on(index, bytes)) continue;
             const std::vector<Token> ids = host::tokenize(tokenizer, bytes, {.add_special = false});
             const std::string_view first = ids.size() > 1 ? token_bytes(tokenizer, ids[0]) : std::string_view();
-            if (goes_on(index, bytes)) continue;
             const bool fits = !first.empty() && first.size() < bytes.size() && bytes.starts_with(first) &&
                               !tokenizer.is_special(ids[0]) && first.size() <= kMostTokenBytes;
             if (fits)

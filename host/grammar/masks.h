@@ -1,5 +1,6 @@
 // An automaton's tokens, precomputed: masks of states with many tokens, and tokens that are forced.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -15,7 +16,8 @@ namespace fovea::grammar {
 struct IndexView {
     std::uint32_t vocab_size = 0;
     std::span<const IndexNode> nodes;
-    ByteSet bytes;  ///< bytes that are tokens of their own
+    std::array<std::uint32_t, 257> roots = {};  ///< by first byte: the first node of those; siblings ascend
+    ByteSet bytes;                              ///< bytes that are tokens of their own
 };
 /// Throws GrammarError if it is not the tokenizer's.
 [[nodiscard]] IndexView view_index(const Tokenizer& tokenizer, std::span<const std::byte> index);
@@ -30,7 +32,7 @@ struct Wide {
 
 struct MergedTokens {
     std::vector<IndexNode> nodes;                    ///< their ids are groups
-    std::vector<std::vector<std::uint32_t>> groups;  ///< ids of tokens, ascending
+    std::vector<std::vector<std::uint32_t>> groups;  ///< ids of tokens; of few, ascending
 };
 
 struct Masks {

@@ -3,8 +3,9 @@
 #include "host/grammar/merged_tokens.h"
 
 #include <algorithm>
-#include <map>
-#include <unordered_map>
+#include <bitset>
+
+#include "host/grammar/list_numbers.h"
 
 namespace fovea::grammar {
 namespace {
@@ -63,40 +64,74 @@ private:
             if (state.accepts) seeds.insert(seeds.end(), returns_[state.unit].begin(), returns_[state.unit].end());
         }
         std::sort(states.begin(), states.end());
-        const auto [place, is_new] = known_.try_emplace(std::move(states), static_cast<std::uint32_t>(sets_.size()));
+        const auto [number, is_new] = known_.number_of(states);
         if (is_new) {
             sets_.emplace_back();
-            sets_.back().states = place->first;
+            sets_.back().states = std::move(states);
             find_classes(sets_.back());
         }
-        return place->second;
+        return number;
     }
 
+    /// Tells bytes apart by where they lead each of the states, one state after the other.
     void find_classes(StateSet& set) {
-        bool starts[257] = {true};
+        struct Column {
+            std::uint8_t byte = 0;  // the first of those that no state tells apart
+            bool leads = false;
+            std::uint32_t kind = 0;
+        };
+        std::bitset<257> starts(1);
         const bool is_item = std::any_of(set.states.begin(), set.states.end(),
                                          [&](std::uint32_t s) { return a_.units[a_.states[s].unit].is_item; });
-        if (is_item) std::fill(std::begin(starts), std::end(starts), true);
+        if (is_item) starts.set();
         for (const std::uint32_t s : set.states)
             for (const ByteRange& range : a_.states[s].ranges) starts[range.low] = starts[range.high + 1u] = true;
-        std::map<std::vector<std::uint32_t>, std::uint8_t> classes{
-            {std::vector<std::uint32_t>(set.states.size(), kNoTarget), 0}};
-        set.bytes.push_back(0);
-        std::uint8_t now = 0;
-        for (std::uint32_t byte = 0; byte < 256; ++byte) {
-            if (starts[byte]) {
-                std::vector<std::uint32_t> targets;
-                for (const std::uint32_t s : set.states)
-                    targets.push_back(a_.states[s].next(static_cast<std::uint8_t>(byte)));
-                work_ += targets.size() + 1;
-                const auto leads = [](std::uint32_t target) { return target != kNoTarget; };
-                if (is_item && std::any_of(targets.begin(), targets.end(), leads)) targets.push_back(byte);
-                const auto [place, is_new] =
-                    classes.try_emplace(std::move(targets), static_cast<std::uint8_t>(classes.size()));
-                if (is_new) set.bytes.push_back(static_cast<std::uint8_t>(byte));
-                now = place->second;
+        std::vector<Column> columns;
+        for (std::uint32_t byte = 0; byte < 256; ++byte)
+            if (starts[byte]) columns.push_back({static_cast<std::uint8_t>(byte)});
+        std::vector<std::uint32_t> first(1),
+            seen(1, kNoSet);  // by kind: where its first column leads a state, and which
+        struct Split {
+            std::uint32_t kind, target, made;
+        };
+        std::vector<Split> splits;  // other columns of a kind: where they lead, and the kind that they become
+        for (const std::uint32_t s : set.states) {
+            splits.clear();
+            auto range = a_.states[s].ranges.begin();
+            const auto end = a_.states[s].ranges.end();
+            for (Column& column : columns) {
+                while (range != end && range->high < column.byte) ++range;
+                const std::uint32_t target = range != end && range->low <= column.byte ? range->target : kNoTarget;
+                column.leads = column.leads || target != kNoTarget;
+                if (seen[column.kind] != s) {
+                    seen[column.kind] = s;
+                    first[column.kind] = target;
+                } else if (first[column.kind] != target) {
+                    auto split = std::find_if(splits.begin(), splits.end(), [&](const Split& one) {
+                        return one.kind == column.kind && one.target == target;
+                    });
+                    if (split == splits.end()) {
+                        split = splits.insert(split, {column.kind, target, static_cast<std::uint32_t>(first.size())});
+                        first.push_back(0);
+                        seen.push_back(kNoSet);
+                    }
+                    column.kind = split->made;
+                }
             }
-            set.class_of[byte] = now;
+            work_ += columns.size();
+        }
+        std::vector<std::uint8_t> class_of(first.size());  // by kind
+        set.bytes.push_back(0);
+        std::size_t at = 0;
+        for (std::uint32_t byte = 0; byte < 256; ++byte) {
+            at += byte != 0 && starts[byte];
+            const Column& column = columns[at];
+            std::uint8_t& one = class_of[column.kind];
+            if (column.leads && column.byte == byte && (one == 0 || is_item)) {
+                one = static_cast<std::uint8_t>(set.bytes.size());
+                set.bytes.push_back(column.byte);
+            }
+            set.class_of[byte] = column.leads ? one : 0;
         }
         set.next.assign(set.bytes.size(), kNoSet);
     }
@@ -140,7 +175,7 @@ private:
         for (const std::uint32_t node : nodes)
             if (index_.nodes[node].token() != kNoNodeToken) tokens.push_back(index_.nodes[node].token());
         if (tokens.empty()) return kNoNodeToken;
-        std::sort(tokens.begin(), tokens.end());
+        if (tokens.size() < index_.vocab_size / 64) std::sort(tokens.begin(), tokens.end());  // more become a mask
         out_.groups.push_back(std::move(tokens));
         return static_cast<std::uint32_t>(out_.groups.size() - 1);
     }
@@ -149,7 +184,7 @@ private:
     const IndexView& index_;
     std::vector<std::vector<std::uint32_t>> returns_;  // by unit: where its callers may go on
     std::vector<StateSet> sets_;
-    std::unordered_map<std::vector<std::uint32_t>, std::uint32_t, HashOfWords> known_;
+    ListNumbers known_;
     std::vector<std::uint32_t> stamps_;
     std::uint32_t stamp_ = 0;
     std::uint64_t work_ = 0;

@@ -1,9 +1,10 @@
 // Trims an automaton to the states that can be reached and that lead to an end.
 #include <algorithm>
+#include <bit>
 #include <numeric>
-#include <unordered_map>
 #include <utility>
 
+#include "host/base/hash.h"
 #include "host/grammar/automaton.h"
 #include "host/grammar/grammar.h"
 
@@ -13,6 +14,12 @@ namespace {
 constexpr std::uint32_t kNever = 0xffffffffu;
 
 void keep_bytes(State& state, const ByteSet& available) {
+    const auto is_available = [&](const ByteRange& range) {
+        for (std::uint32_t b = range.low; b <= range.high; ++b)
+            if (!available[b]) return false;
+        return true;
+    };
+    if (std::all_of(state.ranges.begin(), state.ranges.end(), is_available)) return;
     std::vector<ByteRange> kept;
     for (const ByteRange& range : state.ranges)
         for (std::uint32_t b = range.low; b <= range.high; ++b) {
@@ -84,26 +91,64 @@ void keep_reached(Automaton& a) {
     a.start = 0;
 }
 
-[[nodiscard]] std::vector<std::uint32_t> signature_of(const State& s) {
-    std::vector<std::uint32_t> out{s.unit, s.accepts, static_cast<std::uint32_t>(s.ranges.size())};
-    for (const ByteRange& range : s.ranges) {
-        out.push_back(range.low << 8 | range.high);
-        out.push_back(range.target);
-    }
+[[nodiscard]] std::uint64_t hash_of(const State& s) {
+    std::uint64_t h = hash_word(s.unit, kHashSeed) + s.accepts;
+    for (const ByteRange& range : s.ranges) h = hash_word(range.target, hash_word(range.low << 8 | range.high, h));
     for (const Call& call : s.calls)
-        out.insert(out.end(),
-                   {call.callee, call.min, call.max, call.target, static_cast<std::uint32_t>(call.item), call.list});
-    return out;
+        for (const std::uint32_t word : {call.callee, call.min, call.max, call.target}) h = hash_word(word, h);
+    return h ^ h >> 32;
 }
+
+[[nodiscard]] bool go_on_alike(const State& a, const State& b) {
+    const auto same_range = [](const ByteRange& x, const ByteRange& y) {
+        return x.low == y.low && x.high == y.high && x.target == y.target;
+    };
+    const auto same_call = [](const Call& x, const Call& y) {
+        return x.callee == y.callee && x.min == y.min && x.max == y.max && x.target == y.target && x.item == y.item &&
+               x.list == y.list;
+    };
+    return a.unit == b.unit && a.accepts == b.accepts &&
+           std::equal(a.ranges.begin(), a.ranges.end(), b.ranges.begin(), b.ranges.end(), same_range) &&
+           std::equal(a.calls.begin(), a.calls.end(), b.calls.begin(), b.calls.end(), same_call);
+}
+
+/// States by how they go on, in lists of those with equal hashes. What is in it does not change.
+class StateTable {
+public:
+    explicit StateTable(const std::vector<State>& states)
+        : states_(states), first_(std::bit_ceil(states.size() + 1), kNever), next_(states.size(), kNever) {}
+
+    /// The state in it that goes on as this one, which else is put in.
+    std::uint32_t put(std::uint32_t state) {
+        std::uint32_t* at = slot_of(state);
+        for (; *at != kNever; at = &next_[*at])
+            if (go_on_alike(states_[*at], states_[state])) return *at;
+        next_[state] = kNever;
+        return *at = state;
+    }
+    void take_out(std::uint32_t state) {
+        for (std::uint32_t* at = slot_of(state); *at != kNever; at = &next_[*at])
+            if (*at == state) {
+                *at = next_[state];
+                return;
+            }
+    }
+
+private:
+    std::uint32_t* slot_of(std::uint32_t state) { return &first_[hash_of(states_[state]) & (first_.size() - 1)]; }
+
+    const std::vector<State>& states_;
+    std::vector<std::uint32_t> first_, next_;
+};
 
 /// Merges states that go on alike, from ends to beginnings: words of a list share their last letters. States that are
 /// alike only in a circle stay apart. When a state is merged, only the states that led to it are looked at again.
 void merge_alike(Automaton& a) {
     const auto n_states = static_cast<std::uint32_t>(a.states.size());
-    std::vector<std::vector<std::uint32_t>> comes_from(n_states), signatures(n_states);
+    std::vector<std::vector<std::uint32_t>> comes_from(n_states);
     for (std::uint32_t i = 0; i < n_states; ++i)
         for_each_target(a.states[i], [&](std::uint32_t target) { comes_from[target].push_back(i); });
-    std::unordered_map<std::vector<std::uint32_t>, std::uint32_t, HashOfWords> known;
+    StateTable known(a.states);
     std::vector<std::uint32_t> kept_as(n_states), waiting(n_states);
     std::iota(kept_as.begin(), kept_as.end(), 0u);
     std::iota(waiting.rbegin(), waiting.rend(), 0u);
@@ -111,16 +156,16 @@ void merge_alike(Automaton& a) {
         const std::uint32_t state = waiting.back();
         waiting.pop_back();
         if (kept_as[state] != state) continue;
-        const auto old = known.find(signatures[state]);
-        if (old != known.end() && old->second == state) known.erase(old);
-        signatures[state] = signature_of(a.states[state]);
-        const auto [place, is_new] = known.try_emplace(signatures[state], state);
-        if (is_new) continue;
-        std::uint32_t kept = place->second, left = state;
-        if (comes_from[left].size() > comes_from[kept].size()) std::swap(kept, left);
-        place->second = kept;
+        std::uint32_t kept = known.put(state), left = state;
+        if (kept == state) continue;
+        if (comes_from[left].size() > comes_from[kept].size()) {
+            known.take_out(kept);
+            std::swap(kept, left);
+            (void)known.put(kept);
+        }
         kept_as[left] = kept;
         for (const std::uint32_t from : comes_from[left]) {
+            known.take_out(from);
             for_each_target(a.states[from], [&](std::uint32_t& target) { target = target == left ? kept : target; });
             waiting.push_back(from);
         }

@@ -114,8 +114,13 @@ IndexView view_index(const Tokenizer& tokenizer, std::span<const std::byte> inde
     IndexView view;
     view.vocab_size = header.vocab_size;
     view.nodes = {reinterpret_cast<const IndexNode*>(index.data() + sizeof header), header.n_nodes};
-    for (const IndexNode& node : view.nodes)
-        if (node.depth() == 1 && node.token() != kNoNodeToken) view.bytes[node.byte()] = true;
+    std::uint32_t i = 0;
+    for (std::size_t byte = 0; byte < 256; ++byte) {
+        view.roots[byte] = i;
+        for (; i < view.nodes.size() && view.nodes[i].byte() == byte; i = view.nodes[i].end())
+            if (view.nodes[i].token() != kNoNodeToken) view.bytes[byte] = true;
+    }
+    view.roots[256] = i;
     return view;
 }
 

@@ -62,6 +62,29 @@ TEST_CASE("languages: what looks ahead is what the standard library's expression
     }
 }
 
+TEST_CASE("languages: texts of some lengths are those, however long others are, or nothing where that costs too much") {
+    constexpr std::pair<std::uint32_t, std::uint32_t> kBounds[] = {{0, 0}, {0, 2}, {1, 3}, {2, grammar::kNoLimit},
+                                                                   {3, 3}, {4, 9}, {6, 9}};
+    for (const char* pattern : {"", "^a", "b$", "^(ab|\\.)*$", "^[^a]{2,3}$", "^(a{2}|b{3}|\\.a*)$"})
+        for (const auto& [min, max] : kBounds) {
+            CAPTURE(pattern);
+            CAPTURE(min);
+            CAPTURE(max);
+            const auto some = of(pattern).within(min, max, 1000);
+            const Language same = of(pattern) & Language::of_lengths(min, max);
+            REQUIRE(some);
+            CHECK(some->cost() == same.cost());
+            CHECK(some->empty() == same.empty());
+            for (const std::string& text : short_texts()) {
+                CAPTURE(text);
+                REQUIRE(some->has(text) == same.has(text));
+            }
+        }
+    const Language lines = of("^(\\S+\\s+){0,9}\\S+$");
+    CHECK_FALSE(lines.within(0, 3000, 6000));
+    CHECK(lines.within(0, 8, 6000));
+}
+
 TEST_CASE("languages: lengths count characters, and dialects differ where they may") {
     const Language two = Language::of_lengths(2, 3);
     CHECK(two.has("\xc3\xa9\xe6\xbc\xa2"));
