@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::uint32_t kSampledPanels = 8;  // of a matrix, whose rounding is tried
 constexpr std::uint32_t kReadRows = 4 * kLanes;
+constexpr double kLeastGain =
+    22;  // shares of the rounding's error that outlier columns take, for each share of bytes they add
 
 /// Whether the source has quants of that matrix, which may be stored as they are: scales would round them again.
 [[nodiscard]] bool has_quants(const ModelSource& source, const TensorSpec& spec) {
@@ -144,6 +146,63 @@ std::vector<float> choose_columns(const ModelSource& source, std::span<const Ten
     InputMoments scaled = plain;
     if (!(loss_with(seen, columns, scales, type, n_tokens, scaled) < least)) return ones;
     moments = std::move(scaled);
+    return scales;
+}
+
+namespace {
+
+/// What the largest column of each group adds to the rounding of the sampled rows: its square less that of the next, times the
+/// weights that read the group. `scales` of 0 are of columns that are chosen.
+struct OutlierGains {
+    std::vector<double> of;  ///< [n]
+    double whole = 0;        ///< that of all columns
+
+    OutlierGains(const SeenInput& seen, const ScaledColumns& columns, const std::vector<float>& scales)
+        : of(scales.size()) {
+        const std::size_t n = scales.size();
+        for (std::size_t begin = 0; begin < n; begin += kGroup) {
+            const std::size_t end = std::min<std::size_t>(n, begin + kGroup);
+            double energy = 0;
+            for (std::size_t i = begin; i < end; ++i) energy += columns.energy[i];
+            for (std::size_t row = 0; row < seen.sample.size(); row += n) {
+                float most = 0, next = 0;
+                std::size_t largest = begin;
+                for (std::size_t i = begin; i < end; ++i) {
+                    const float x = std::fabs(seen.sample[row + i]) * scales[i];
+                    next = std::max(next, std::min(x, most));
+                    if (x > most) most = x, largest = i;
+                }
+                of[largest] += (double{most} * most - double{next} * next) * energy;
+                whole += double{most} * most * energy;
+            }
+        }
+    }
+};
+
+}  // namespace
+
+// A cache line of a panel has room for two.
+std::vector<float> choose_outliers(const ModelSource& source, std::span<const TensorSpec> matrices,
+                                   const SeenInput& seen, Type type) {
+    const std::size_t n = seen.largest.size();
+    std::vector<float> scales(n, 1.0f);
+    if (matrices.empty() || seen.sample.empty() || n < kSuperblock) return scales;
+    const ScaledColumns columns = read_columns(source, matrices, static_cast<std::uint32_t>(n));
+    const double least = kLeastGain * 2 * kOutlierBytes / static_cast<double>(panel_bytes(type, n));
+    double whole = 0;
+    for (std::uint32_t chosen = 0; chosen < kMaxOutliers; chosen += 2) {
+        std::vector<float> with = scales;
+        double gain = 0;
+        for (int i = 0; i < 2; ++i) {
+            const OutlierGains gains(seen, columns, with);
+            if (chosen + i == 0) whole = gains.whole;
+            const auto best = std::max_element(gains.of.begin(), gains.of.end());
+            gain += *best;
+            with[static_cast<std::size_t>(best - gains.of.begin())] = 0.0f;
+        }
+        if (!(gain > least * whole)) break;
+        scales = std::move(with);
+    }
     return scales;
 }
 

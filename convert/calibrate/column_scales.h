@@ -29,4 +29,10 @@ struct SeenInput {
                                                 const SeenInput& seen, Type type, std::uint64_t n_tokens,
                                                 InputMoments& moments);
 
+/// Scales of one input that are 0 for at most kMaxOutliers outlier columns and 1 for others. A column that stands out costs the
+/// columns that share its scale bits. Those that take the most of the rounding of the sampled rows are chosen two by two, as long
+/// as two are worth their bytes beside `matrices`, which are of `type` and read the input. Reads each matrix once.
+[[nodiscard]] std::vector<float> choose_outliers(const ModelSource& source, std::span<const TensorSpec> matrices,
+                                                 const SeenInput& seen, Type type);
+
 }  // namespace fovea

@@ -33,6 +33,9 @@ void convert_source(const ConvertOptions& options) {
     for (const std::string& note : source.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
     WriteOptions write = write_options(options, source);
     const bool calibrates = options.calibration_text || options.calibrates_itself;
+    if (calibrates && write.as_source && !is_quantized(source.type))
+        throw host::ArgumentError(
+            "--calibrate: expected a quantized --type, --bits or --bytes beside it, or a quantized source, got none");
     if (calibrates) check_calibrated(source);
     if (options.budget)  // before the minutes that a calibration takes
         check_budget(source, write, *options.budget, calibrates && options.column_scales);
@@ -43,7 +46,8 @@ void convert_source(const ConvertOptions& options) {
                     ? texts_of(source, *options.calibration_text, kCalibrationTokens)
                     : own_texts(source, kCalibrationTokens, options.n_threads, options.writing_text);
         CalibrationOptions how{.n_threads = options.n_threads, .progress = options.calibrating};
-        if (options.column_scales) how.columns_for = options.budget ? kBudgetColumns : write.type;
+        how.outliers = write.as_source;
+        if (options.column_scales && !how.outliers) how.columns_for = options.budget ? kBudgetColumns : write.type;
         calibration = calibrate(source, texts, how);
         write.calibration = &calibration;
         if (options.calibrated) options.calibrated(calibration);

@@ -28,15 +28,27 @@ const InputMoments* Calibration::of(const TensorSpec& spec) const noexcept {
 }
 
 const float* Calibration::columns_of(const TensorSpec& spec) const noexcept {
+    if (spec.stack == stack && spec.n_cols == head_columns.size() &&
+        (spec.role == head || spec.role == Role::output_columns))
+        return head_columns.data();
     const std::size_t i = number_of(spec);
     return i < columns.size() && !columns[i].empty() ? columns[i].data() : nullptr;
+}
+
+std::vector<std::uint32_t> Calibration::outliers_of(const TensorSpec& spec) const {
+    std::vector<std::uint32_t> outliers;
+    const float* scales = is_columns(spec.role) ? nullptr : columns_of(spec);
+    for (std::uint32_t col = 0; scales && col < spec.n_cols; ++col)
+        if (scales[col] == 0.0f) outliers.push_back(col);
+    return outliers;
 }
 
 void divide_columns(const Calibration* calibration, const TensorSpec& spec, std::uint32_t n_rows,
                     float* rows) noexcept {
     const float* columns = calibration ? calibration->columns_of(spec) : nullptr;
     for (std::uint32_t row = 0; columns && row < n_rows; ++row, rows += spec.n_cols)
-        for (std::uint32_t col = 0; col < spec.n_cols; ++col) rows[col] /= columns[col];
+        for (std::uint32_t col = 0; col < spec.n_cols; ++col)
+            if (columns[col] != 0.0f) rows[col] /= columns[col];
 }
 
 }  // namespace fovea

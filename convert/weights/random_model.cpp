@@ -62,10 +62,13 @@ void read_random(const Config& config, std::uint64_t seed, const TensorSpec& spe
     const std::uint64_t key = seed * 0xd1342543de82ef95u + (static_cast<std::uint64_t>(spec.role) << 48) +
                               (static_cast<std::uint64_t>(spec.stack) << 40) + spec.layer;
     const bool vector = spec.layout == Layout::vector;
-    if (is_columns(spec.role)) {  // powers of two from 1/8 to 8
+    if (is_columns(spec.role)) {  // powers of two from 1/8 to 8; a tied table is looked up too, and has ones
+        const bool tied = spec.role == Role::output_columns && stack.tied_output;
         for (std::uint32_t c = 0; c < spec.n_cols; ++c)
-            out[c] =
-                std::ldexp(1.0f, static_cast<int>(std::floor(3.5f * uniform(key * 0x9e3779b97f4a7c15u, c) + 0.5f)));
+            out[c] = tied
+                         ? 1.0f
+                         : std::ldexp(
+                               1.0f, static_cast<int>(std::floor(3.5f * uniform(key * 0x9e3779b97f4a7c15u, c) + 0.5f)));
         return;
     }
     const bool around_one = is_norm_weight(spec.role) || spec.role == Role::layer_scale;

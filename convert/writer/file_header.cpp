@@ -114,9 +114,11 @@ const Type* chosen_type(const WriteOptions& options, const TensorSpec& spec) {
 /// The file's configuration: the source's, and whether inputs have column scales.
 Config config_of(const ModelSource& source, const WriteOptions& options) {
     Config config = source.config;
-    if (!options.calibration || options.calibration->columns.empty()) return config;
+    if (!options.calibration) return config;
     Stack& stack = options.calibration->stack == StackIndex::encoder ? config.encoder : config.decoder;
-    for (std::uint32_t i = 0; i < stack.n_blocks; ++i) stack.blocks[i].column_scales = true;
+    stack.output_columns |= !options.calibration->head_columns.empty();
+    for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
+        stack.blocks[i].column_scales |= !options.calibration->columns.empty();
     return config;
 }
 
@@ -151,7 +153,9 @@ void place_tensors(const ModelSource& source, const Config& config, const WriteO
         r.flags = is_columns(spec.role) ? kCritical : 0;  // readers that know no column scales must refuse
         r.n_rows = spec.n_rows;
         r.n_cols = spec.n_cols;
-        r.panel_stride = panels ? panel_stride_for(type, spec.n_cols) : 0;
+        if (panels && is_quantized(type) && options.calibration)
+            r.n_outliers = static_cast<std::uint32_t>(options.calibration->outliers_of(spec).size());
+        r.panel_stride = panels ? panel_stride_for(type, spec.n_cols, r.n_outliers) : 0;
         r.offset = round_up(head.weights_bytes, kSectionAlignment);
         r.bytes = tensor_bytes(spec.layout, type, spec.n_rows, spec.n_cols, r.panel_stride);
         head.weights_bytes = r.offset + r.bytes;
@@ -179,8 +183,8 @@ std::span<const std::byte> between(const Bytes& bytes, std::uint64_t offset, std
 }  // namespace
 
 /// The one place where padding between panels could be added, if strides that are powers of two prove slow.
-std::uint64_t panel_stride_for(Type type, std::uint32_t n_cols) noexcept {
-    return round_up(panel_bytes(type, n_cols), kSectionAlignment);
+std::uint64_t panel_stride_for(Type type, std::uint32_t n_cols, std::uint32_t n_outliers) noexcept {
+    return round_up(outliers_at(type, n_cols) + n_outliers * kOutlierBytes, kSectionAlignment);
 }
 
 FileHead make_head(const ModelSource& source, const WriteOptions& options) {

@@ -122,6 +122,21 @@ void WeightPieces::make_panel(const TensorSpec& spec, Type type, std::uint32_t r
     store(spec, type, scratch.panel, panel);
 }
 
+void WeightPieces::put_outliers(const TensorSpec& spec, Type type, std::uint32_t row, PieceScratch& scratch,
+                                std::byte* panel) const {
+    if (!calibration_) return;
+    const std::vector<std::uint32_t> outliers = calibration_->outliers_of(spec);
+    if (outliers.empty()) return;
+    scratch.rows.assign(std::uint64_t{kLanes} * spec.n_cols, 0.0f);
+    source_.read_rows(spec, row, std::min(kLanes, spec.n_rows - row), scratch.rows.data());
+    need_finite(spec, scratch.rows);
+    std::vector<float> weights;
+    for (const std::uint32_t col : outliers)
+        for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+            weights.push_back(scratch.rows[std::uint64_t{lane} * spec.n_cols + col]);
+    store(spec, Type::f16, weights, panel + outliers_at(type, spec.n_cols));
+}
+
 void WeightPieces::make_quantized_panel(const TensorSpec& spec, Type type, std::uint32_t row, PieceScratch& scratch,
                                         std::byte* panel, QuantLoss& loss) const {
     const std::uint32_t n_rows = std::min(kLanes, spec.n_rows - row), n_groups = spec.n_cols / kGroup;
@@ -131,15 +146,18 @@ void WeightPieces::make_quantized_panel(const TensorSpec& spec, Type type, std::
         if (source_.read_groups(spec, type, row, n_rows, scratch.groups.data())) {
             need_finite(spec, format_of(type), scratch.groups);
             put_panel(type, scratch.groups.data(), n_groups, panel);
+            put_outliers(spec, type, row, scratch, panel);
             return;
         }
     }
+    put_outliers(spec, type, row, scratch, panel);
     scratch.rows.assign(std::uint64_t{kLanes} * spec.n_cols, 0.0f);
     source_.read_rows(spec, row, n_rows, scratch.rows.data());
     need_finite(spec, scratch.rows);
     divide_columns(calibration_, spec, n_rows, scratch.rows.data());
-    const QuantLoss panel_loss = inputs ? quantize_panel(type, scratch.rows.data(), spec.n_cols, *inputs, panel)
-                                        : quantize_panel(type, scratch.rows.data(), spec.n_cols, panel);
+    const bool weighted = inputs && !inputs->lower.empty();  // of outlier columns alone nothing else is known
+    const QuantLoss panel_loss = weighted ? quantize_panel(type, scratch.rows.data(), spec.n_cols, *inputs, panel)
+                                          : quantize_panel(type, scratch.rows.data(), spec.n_cols, panel);
     if (panel_loss.overflow)
         throw host::Error("weights of tensor " + place_of(spec) + ": expected finite numbers within " +
                           type_name(type) + "'s range, got others; --type bf16 and f32 hold any");

@@ -36,6 +36,9 @@ public:
 private:
     void make_quantized_panel(const TensorSpec& spec, Type type, std::uint32_t row, PieceScratch& scratch,
                               std::byte* panel, QuantLoss& loss) const;
+    /// The weights of outlier columns, behind the panel's units.
+    void put_outliers(const TensorSpec& spec, Type type, std::uint32_t row, PieceScratch& scratch,
+                      std::byte* panel) const;
     void make_panel(const TensorSpec& spec, Type type, std::uint32_t row, PieceScratch& scratch,
                     std::byte* panel) const;
 

@@ -33,7 +33,7 @@ struct WriteOptions {
     bool exact_tables = false;  ///< with quantized types, tables that are only looked up are f32 instead of f16
     std::uint64_t weights_alignment = kWeightsAlignment;
     std::uint32_t n_threads = 1;         ///< with more, as many call source.read_rows and read_groups at the same time
-    const MatrixTypes* types = nullptr;        ///< of those matrices, whatever `type` says; outlives the call
+    const MatrixTypes* types = nullptr;  ///< of those matrices, whatever `type` says; outlives the call
     const Calibration* calibration = nullptr;  ///< quantizes matrices by the inputs it has of them; outlives the call
     Progress progress = {};                    ///< called with bytes of the weights
     QuantReport quantized = {};
@@ -52,6 +52,6 @@ void write_file(const ModelSource& source, const std::filesystem::path& path, co
 [[nodiscard]] AlignedBytes write_bytes(const ModelSource& source, const WriteOptions& options);
 
 /// Bytes from one panel to the next.
-[[nodiscard]] std::uint64_t panel_stride_for(Type type, std::uint32_t n_cols) noexcept;
+[[nodiscard]] std::uint64_t panel_stride_for(Type type, std::uint32_t n_cols, std::uint32_t n_outliers = 0) noexcept;
 
 }  // namespace fovea

@@ -380,7 +380,8 @@ void add_attention(Pass& pass, const Layer& layer, const Block& b, Reads reads) 
     const VectorOffset columns = pass.columns(memory ? &ColumnTensors::cross_output : &ColumnTensors::attention_output);
     const PartNorms norms = part_norms(b, t);
     if (has(Part::block_variants)) norm_rows(pass, "attended norm", pass.all(made, merged), norms.within, made, merged);
-    const void* attended = pass.operand(output.matrix.type, made, pass.seq_len, merged, NormWeights{}.with(columns));
+    const void* attended =
+        pass.operand(output.matrix.type, made, pass.seq_len, merged, NormWeights{}.with(columns, output.matrix));
     add_to_stream(pass, memory ? "attention to memory" : "attention", output, attended, b, norms);
 }
 

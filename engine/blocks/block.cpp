@@ -26,7 +26,7 @@ void compute_inner(Pass& pass, const FeedForwardTensors& t, const Block& block, 
     const Epilogue epilogue = block.feed.gated ? Epilogue::gate : Epilogue::store;
     const Linear up{t.up, t.up_bias, pass.inner(), block.feed.d_ff, epilogue, block.feed.activation};
     const void* normed = pass.operand(t.up.type, pass.hidden(), pass.seq_len, pass.stack().d_model,
-                                      norm.with(pass.columns(&ColumnTensors::up)));
+                                      norm.with(pass.columns(&ColumnTensors::up), t.up));
     pass.multiply("inner", pass.all(pass.inner(), block.feed.d_ff), {&up, 1}, normed, pass.seq_len);
 }
 
@@ -46,7 +46,7 @@ void add_inner(Pass& pass, const FeedForwardTensors& t, const Block& block) noex
                       .epilogue = Epilogue::add,
                       .adapted = Adapted::down};
     const void* inner = pass.operand(t.down.type, pass.inner(), pass.seq_len, block.feed.d_ff,
-                                     NormWeights{}.with(pass.columns(&ColumnTensors::down)));
+                                     NormWeights{}.with(pass.columns(&ColumnTensors::down), t.down));
     add_to_stream(pass, "block", down, inner, block, norms);
 }
 

@@ -120,8 +120,8 @@ void write_logits(Pass& pass, const ConstRows& from, const NormWeights& norm, co
     const Matrix& matrix = pass.tensors().output;
     Linear linear{matrix, pass.tensors().output_bias, logits.rows, stack.vocab_size};
     linear.canonical = true;
-    const void* operand =
-        pass.operand(matrix.type, from, logits.n_rows, matrix.n_cols, norm.with(pass.columns(&ColumnTensors::output)));
+    const void* operand = pass.operand(matrix.type, from, logits.n_rows, matrix.n_cols,
+                                       norm.with(pass.columns(&ColumnTensors::output), matrix));
     pass.multiply("logits", changed ? Output{} : logits, {&linear, 1}, operand, logits.n_rows,
                   changed ? Then::meet : then);
     if (!changed) return;

@@ -25,8 +25,9 @@ void lone_attention(Pass& pass, const Layer& layer, const Block& b) noexcept {
                         .n_stored = a.tensors.output.n_rows,
                         .canonical = true};
     const std::uint32_t merged = shape.n_heads * shape.value_head_dim;
-    const void* operand = pass.operand(output.matrix.type, pass.attended(), pass.seq_len, merged,
-                                       NormWeights{}.with(pass.columns(&ColumnTensors::attention_output)));
+    const void* operand =
+        pass.operand(output.matrix.type, pass.attended(), pass.seq_len, merged,
+                     NormWeights{}.with(pass.columns(&ColumnTensors::attention_output), output.matrix));
     pass.multiply("output", {}, {&output, 1}, operand, pass.seq_len, Then::go_on);
 }
 

@@ -209,7 +209,8 @@ void project(const Attention& a, const Input (&inputs)[3]) noexcept {
         const auto input = a.reads == Reads::self ? &ColumnTensors::projections
                            : first == 0           ? &ColumnTensors::cross_query
                                                   : &ColumnTensors::memory;
-        const void* operand = pass.operand(type, in.rows, in.n_rows, in.width, in.norm.with(pass.columns(input)));
+        const void* operand =
+            pass.operand(type, in.rows, in.n_rows, in.width, in.norm.with(pass.columns(input), parts[first].matrix));
         if (pass.by_ranks() && a.shape().head_norm != HeadNorm::together) {
             Linear own[3];
             for (std::size_t i = first; i < end; ++i) own[i] = own_rows(a, parts[i], i);

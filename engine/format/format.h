@@ -252,7 +252,8 @@ struct TensorRecord {
     std::uint64_t offset;       // from the weights section's start, a multiple of 64
     std::uint64_t bytes;
     std::uint64_t panel_stride; // bytes from one panel to the next; 0 if layout is not panels
-    std::uint64_t reserved[2];
+    std::uint32_t n_outliers;   // columns whose weights stand behind each panel's units, see outliers_at
+    std::uint32_t reserved[3];
 };
 static_assert(sizeof(TensorRecord) == 64);
 // Records are sorted by (stack, layer, role, expert), so that a tensor is found by binary search.

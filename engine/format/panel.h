@@ -147,4 +147,12 @@ inline constexpr int kOperandKinds = 3;
     return n_units * f.unit_bytes() + (n_cols + f.factor_columns() - 1) / f.factor_columns() * f.head_bytes();
 }
 
+/// Outlier columns of a quantized matrix (Dettmers et al. 2022, section 3.2): those whose column scale is 0. Their inputs are not
+/// quantized, and their weights, float16 [n_outliers][16], follow the units of each panel.
+inline constexpr std::uint32_t kMaxOutliers = 4;
+[[nodiscard]] constexpr std::uint64_t outliers_at(Type type, std::uint64_t n_cols) noexcept {
+    return panel_bytes(type, n_cols);
+}
+inline constexpr std::uint32_t kOutlierBytes = kLanes * 2;  // of one, in a panel
+
 }  // namespace fovea

@@ -12,6 +12,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "engine/format/panel.h"
@@ -87,6 +88,10 @@ enum class Epilogue : std::uint8_t {
     gate,   ///< panels 2i and 2i + 1 are gate and up: out panel i = act(y_gate)·y_up
 };
 
+/// Fields of builds with column scales alone.
+template<class T>
+using OfOutliers = std::conditional_t<has(Part::columns), T, LeftOut<T>>;
+
 /// out[seq_len, ·] = finish(x · Wᵀ) for panels [panel_begin, panel_end) of W.
 struct Matmul {
     const std::byte* panels;   // panel 0; 64-byte aligned
@@ -104,13 +109,23 @@ struct Matmul {
     Activation activation;
     bool canonical;             // store NaN as 0x7fc00000
     bool second_level = false;  // where weights of few rows are fetched to, see CpuFeatures; changes no bit
+    // Of quantized types: outlier columns, whose inputs, float [seq_len][n_outliers], stand behind the operand, and whose
+    // weights are at these bytes of a panel, see format/panel.h. y = fma(input, weight, y) of each in order, before the bias.
+    [[no_unique_address]] OfOutliers<std::uint32_t> n_outliers{};
+    [[no_unique_address]] OfOutliers<std::size_t> outliers_at{};
 
     [[nodiscard]] float* row(std::size_t i) const noexcept { return out_rows ? out_rows[i] : out + i * out_stride; }
+    /// The inputs of a row's outlier columns.
+    [[nodiscard]] const float* outliers(std::size_t i) const noexcept {
+        const auto behind = static_cast<std::size_t>(operand_bytes(Type::q8, seq_len, n_cols));
+        return reinterpret_cast<const float*>(static_cast<const std::byte*>(operand) + behind) +
+               i * std::uint32_t{n_outliers};
+    }
 };
 
-/// Totals of n_panels panels from `panel` on for n_rows rows from `row` on: [row][stride], 16 per panel.
+/// Totals of n_panels panels from `panel` on for n_rows rows from `row` on: [row][stride], 16 per panel. They may be changed.
 struct Totals {
-    const float* at;
+    float* at;
     std::size_t stride;
     std::uint32_t row, n_rows, panel, n_panels;
 };

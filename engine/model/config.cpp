@@ -303,7 +303,7 @@ void check_stack(const Stack& s, Checks& check) {
     check.needs("final_norm_bias", s.final_norm_bias, s.final_norm == Norm::layer);
     check.needs("has_output_head", s.has_output_head, s.vocab_size != 0);
     check.needs("tied_output", s.tied_output, s.has_output_head);
-    if (has(Part::columns)) check.needs("output_columns", s.output_columns, s.has_output_head && !s.tied_output);
+    if (has(Part::columns)) check.needs("output_columns", s.output_columns, s.has_output_head);
     check.needs("output_bias of the head", s.output_bias, s.has_output_head);
     check.needs("normalize_pooled", s.normalize_pooled, s.pooling != Pooling::none);
     check.expect(s.n_blocks <= s.n_layers, "n_blocks", s.n_layers, s.n_blocks);

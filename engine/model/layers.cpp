@@ -15,6 +15,7 @@ void Finder::operator()(Role role, Matrix& out) const noexcept {
     const TensorRecord* t = ModelAccess::find(model, stack, layer, role);
     if (!t) return;
     out = {ModelAccess::offset(model, *t), t->panel_stride, t->n_rows, t->n_cols, static_cast<Type>(t->type)};
+    if (has(Part::columns)) out.n_outliers = static_cast<std::uint8_t>(t->n_outliers);
 }
 
 StackTensors find_stack(const Model& model, StackIndex index, Layer* layers) noexcept {

@@ -16,7 +16,8 @@ struct Matrix {
     std::uint64_t panel_stride = 0;
     std::uint32_t n_rows = 0, n_cols = 0;
     Type type = Type::f32;
-    std::uint8_t reserved[7] = {};
+    std::uint8_t n_outliers = 0;  // see outliers_at
+    std::uint8_t reserved[6] = {};
 
     [[nodiscard]] std::uint32_t n_panels() const noexcept { return (n_rows + kLanes - 1) / kLanes; }
 };

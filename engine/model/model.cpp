@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "engine/format/parts.h"
+#include "engine/model/kind.h"
 #include "fovea/checksum.h"
 
 namespace fovea {
@@ -185,11 +186,18 @@ template<class Take>
     if (std::uint64_t{t.n_rows} * t.n_cols > std::uint64_t{1} << 48)
         return bad("elements at most", std::uint64_t{1} << 48, std::uint64_t{t.n_rows} * t.n_cols);
     if (layout == Layout::panels) {
-        const std::uint64_t least = panel_bytes(type, t.n_cols);
+        std::uint64_t least = panel_bytes(type, t.n_cols);
+        if (has(Part::columns)) {  // builds without them refuse the configuration
+            const std::uint32_t most = is_quantized(type) && t.n_cols >= kSuperblock ? kMaxOutliers : 0;
+            if (t.n_outliers > most) return bad("outlier columns at most", most, t.n_outliers);
+            least += t.n_outliers * kOutlierBytes;
+        }
         if (t.panel_stride < least || t.panel_stride > least + 65536 || t.panel_stride % kSectionAlignment != 0)
             return bad("panel stride", round_up(least, kSectionAlignment), t.panel_stride);
     } else if (t.panel_stride != 0) {
         return bad("panel stride of a tensor without panels", 0, t.panel_stride);
+    } else if (has(Part::columns) && t.n_outliers != 0) {
+        return bad("outlier columns of a tensor without panels", 0, t.n_outliers);
     }
     const std::uint64_t bytes = tensor_bytes(layout, type, t.n_rows, t.n_cols, t.panel_stride);
     if (t.bytes != bytes) return bad("tensor bytes", bytes, t.bytes);
@@ -220,23 +228,36 @@ constexpr ColumnUse kColumnUses[] = {{Role::projections_columns, {Role::query, R
                                      {Role::down_columns, {Role::down}},
                                      {Role::output_columns, {Role::output}}};
 
-/// Column scales are powers of two, and of matrices that are quantized. All tensors of lesser roles are there.
-[[nodiscard]] Status check_columns(const Model& model, const TensorRecord& t) noexcept {
-    for (const ColumnUse& use : kColumnUses) {
-        if (t.role != static_cast<std::uint16_t>(use.columns)) continue;
-        for (const Role role : use.matrices) {
-            const TensorRecord* matrix = ModelAccess::find(model, static_cast<StackIndex>(t.stack), t.layer, role);
-            if (matrix && !is_quantized(static_cast<Type>(matrix->type)))
-                return {Code::unsupported, "type of a matrix with column scales at least",
-                        static_cast<std::uint64_t>(Type::q8), matrix->type};
-        }
-    }
+/// Column scales are powers of two, and of matrices that are quantized; those of outlier columns, whose number each of the matrices
+/// states, are 0. A tied table is looked up too, so its other scales are 1. All tensors of lesser roles are there. Adds the matrices
+/// that have such columns to n_with.
+[[nodiscard]] Status check_columns(const Model& model, const TensorRecord& t, std::uint32_t& n_with) noexcept {
+    const auto index = static_cast<StackIndex>(t.stack);
     const std::byte* scales = model.bytes().data() + ModelAccess::offset(model, t);
+    const bool tied =
+        t.role == static_cast<std::uint16_t>(Role::output_columns) && stack_of(model.config(), index).tied_output;
+    std::uint32_t n_outliers = 0;
     for (std::uint32_t i = 0; i < t.n_cols; ++i) {
         std::uint32_t bits;
         std::memcpy(&bits, scales + std::size_t{i} * 4, sizeof bits);
-        if ((bits & 0x807fffff) != 0 || bits == 0 || bits == 0x7f800000)
-            return {Code::tensor_invalid, "column scales that are powers of two", t.n_cols, i};
+        n_outliers += bits == 0;
+        if ((bits & 0x807fffff) != 0 || bits == 0x7f800000 || (tied && bits != 0 && bits != 0x3f800000))
+            return {Code::tensor_invalid,
+                    tied ? "column scales that are 0 or 1" : "column scales that are powers of two", t.n_cols, i};
+    }
+    for (const ColumnUse& use : kColumnUses) {
+        if (t.role != static_cast<std::uint16_t>(use.columns)) continue;
+        for (const Role role : use.matrices) {
+            if (role == Role{}) break;
+            const TensorRecord* matrix = ModelAccess::find(model, index, t.layer, tied ? Role::token_embedding : role);
+            if (!matrix) continue;
+            if (!is_quantized(static_cast<Type>(matrix->type)))
+                return {Code::unsupported, "type of a matrix with column scales at least",
+                        static_cast<std::uint64_t>(Type::q8), matrix->type};
+            if (matrix->n_outliers != n_outliers)
+                return {Code::tensor_invalid, "outlier columns", n_outliers, matrix->n_outliers};
+            n_with += n_outliers != 0;
+        }
     }
     return {};
 }
@@ -257,18 +278,20 @@ Status ModelAccess::read_tensors(Bytes section, std::uint64_t weights_bytes, Mod
     if (n > 0xffffffffu) return invalid("tensors at most", 0xffffffffu, n);
     model.tensors_ = reinterpret_cast<const TensorRecord*>(section.data());
     model.n_tensors_ = static_cast<std::uint32_t>(n);
+    std::uint32_t n_with_outliers = 0;
     for (std::uint32_t i = 0; i < n; ++i) {
         const TensorRecord& t = model.tensors_[i];
         const TensorRecord& last = model.tensors_[i > 0 ? i - 1 : 0];
         if (i > 0 && (order_of(last) > order_of(t) || (order_of(last) == order_of(t) && last.expert >= t.expert)))
             return {Code::tensor_invalid, "out of order: tensor", i, i};
         if (Status status = check_tensor(t, weights_bytes); !status.ok()) return status;
+        n_with_outliers += has(Part::columns) && t.n_outliers != 0;
     }
     // Every tensor the configuration calls for must be there, and be what it calls for. No other may have a role that
     // this reader knows, for a session finds tensors by their roles; tensors of unknown roles are skipped if they are
     // not critical. Both lists have the same order, so one walk pairs them.
     Status status;
-    std::uint32_t at = 0;
+    std::uint32_t at = 0, n_scaled = 0;  // matrices whose outlier columns have scales
     const auto skip_until = [&](const TensorSpec* want) {
         for (; at < n; ++at) {
             const TensorRecord& t = model.tensors_[at];
@@ -296,11 +319,13 @@ Status ModelAccess::read_tensors(Bytes section, std::uint64_t weights_bytes, Mod
                       t->n_rows != want.n_rows ? t->n_rows : t->n_cols};
         else
             ++at;
-        if (has(Part::columns) && status.ok() && is_columns(want.role)) status = check_columns(model, *t);
+        if (has(Part::columns) && status.ok() && is_columns(want.role)) status = check_columns(model, *t, n_scaled);
     };
     for_each_tensor(model.config_.encoder, StackIndex::encoder, visit);
     for_each_tensor(model.config_.decoder, StackIndex::decoder, visit);
     if (status.ok()) skip_until(nullptr);
+    if (status.ok() && n_with_outliers != n_scaled)
+        status = {Code::tensor_invalid, "matrices whose outlier columns have scales", n_with_outliers, n_scaled};
     return status;
 }
 

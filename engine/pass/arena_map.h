@@ -74,7 +74,8 @@ struct OwnRow {
     std::uint64_t groups, broad_groups, end;
 
     constexpr OwnRow(std::uint64_t hidden_stride, std::uint64_t n_cols) noexcept {
-        const std::uint64_t packed = round_up(operand_bytes(Type::q8, 1, n_cols), 64) / 4;
+        const std::uint64_t outliers = has(Part::columns) ? kMaxOutliers * sizeof(float) : 0;
+        const std::uint64_t packed = round_up(operand_bytes(Type::q8, 1, n_cols) + outliers, 64) / 4;
         groups = hidden_stride;
         broad_groups = groups + (n_cols <= hidden_stride ? packed : 0);
         end = broad_groups + packed;

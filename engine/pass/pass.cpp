@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "engine/kernels/outliers.h"
+
 namespace fovea {
 
 Pass::Share Pass::share(std::uint32_t n, std::uint32_t i, std::uint32_t n_parts) noexcept {
@@ -56,8 +58,13 @@ void Pass::norm(const NormWeights& norm, const float* x, std::uint32_t n, float*
 
 void Pass::pack(const Packing& packing, const float* x, std::uint64_t stride, RowBlocks::Block block,
                 void* operand) const noexcept {
-    const auto& [type, n_all, n_cols, scales] = packing;
+    const auto& [type, n_all, n_cols, scales, n_outliers] = packing;
     const float* columns = has(Part::columns) ? workspace.vector(scales) : nullptr;
+    if (has(Part::columns) && n_outliers) {  // as many scales are 0, or open_model would have refused the file
+        auto* behind = reinterpret_cast<float*>(static_cast<std::byte*>(operand) + operand_bytes(type, n_all, n_cols));
+        take_outliers(columns, x, static_cast<std::size_t>(stride), block.n_rows, n_cols, n_outliers,
+                      behind + std::size_t{block.first} * n_outliers);
+    }
     workspace.kernels->pack(type, x, static_cast<std::size_t>(stride), columns, {block.first, block.n_rows, n_all},
                             n_cols, static_cast<std::byte*>(operand));
 }
@@ -77,7 +84,7 @@ const void* Pass::own_operand(const Packing& packing, const float* row, const No
 
 const void* Pass::operand(Type type, const ConstRows& rows, std::uint32_t n_rows, std::uint32_t width,
                           const NormWeights& weights) noexcept {
-    const Packing packing{type, n_rows, width, weights.columns};
+    const Packing packing{type, n_rows, width, weights.columns, weights.n_outliers};
     if (n_rows == 1) return own_operand(packing, rows[0], weights);
     std::byte* operand = workspace.arena + workspace.map.operand;
     const RowBlocks blocks(n_rows);
@@ -148,6 +155,9 @@ void Pass::multiply(std::span<const Linear> products, const void* operand, std::
             .activation = p.activation,
             .canonical = p.canonical,
             .second_level = has(Part::teams) && workspace.fetches_to_second_level,
+            .n_outliers = has(Part::columns) ? p.matrix.n_outliers : 0u,
+            .outliers_at =
+                has(Part::columns) ? static_cast<std::size_t>(outliers_at(p.matrix.type, p.matrix.n_cols)) : 0u,
         };
         workspace.kernels->matmul(p.matrix.type, product);
     }

@@ -102,24 +102,28 @@ struct RowBlocks {
 /// How rows become an operand of products with what is stored as `type`: see Kernels::pack.
 struct Packing {
     Type type;
-    std::uint32_t n_rows, n_cols;                             // of the whole operand
-    [[no_unique_address]] OfColumns<VectorOffset> columns{};  // what its columns are multiplied by; 0: nothing
+    std::uint32_t n_rows, n_cols;                                 // of the whole operand
+    [[no_unique_address]] OfColumns<VectorOffset> columns{};      // what its columns are multiplied by; 0: nothing
+    [[no_unique_address]] OfColumns<std::uint32_t> n_outliers{};  // those of them that are multiplied by 0
 };
 
 /// Whether members meet at a phase's end, or go on, because what follows does not need it, or nothing follows.
 enum class Then : std::uint8_t { meet, go_on };
 
-/// A norm; where it makes an operand, what the operand's columns are multiplied by.
+/// A norm; where it makes an operand, what the operand's columns are multiplied by, and how many of them by 0.
 struct NormWeights {
     Norm kind = Norm::none;
     VectorOffset weight = 0, bias = 0;
     float epsilon = 0;
     [[no_unique_address]] OfColumns<VectorOffset> columns{};
+    [[no_unique_address]] OfColumns<std::uint32_t> n_outliers{};
 
+    /// For an operand of that matrix.
     template<bool kept = has(Part::columns)>
-    [[nodiscard]] std::conditional_t<kept, NormWeights, const NormWeights&> with(VectorOffset its) const noexcept {
+    [[nodiscard]] std::conditional_t<kept, NormWeights, const NormWeights&> with(VectorOffset its,
+                                                                                 const Matrix& matrix) const noexcept {
         if constexpr (kept)
-            return {kind, weight, bias, epsilon, its};
+            return {kind, weight, bias, epsilon, its, matrix.n_outliers};
         else
             return *this;
     }

@@ -129,8 +129,8 @@ void compute_adapted_inner(Pass& pass, const FeedForwardTensors& t, const Block&
     const std::uint32_t d_model = pass.stack().d_model;
     const Rows raw = pass.rows(pass.workspace.map.raw, pass.workspace.map.raw_stride);
     const Linear up{.matrix = t.up, .bias = t.up_bias, .out = raw, .n_stored = t.up.n_rows};
-    const void* normed =
-        pass.operand(t.up.type, pass.hidden(), pass.seq_len, d_model, norm.with(pass.columns(&ColumnTensors::up)));
+    const void* normed = pass.operand(t.up.type, pass.hidden(), pass.seq_len, d_model,
+                                      norm.with(pass.columns(&ColumnTensors::up), t.up));
     pass.multiply("inner", {}, {&up, 1}, normed, pass.seq_len);
     const AdaptedProduct product{Adapted::up, raw, t.up.n_rows};
     add_adapters(pass, {&product, 1}, pass.hidden(), pass.seq_len, d_model, norm);

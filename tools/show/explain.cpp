@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "engine/kernels/kernels.h"
+#include "engine/kernels/outliers.h"
 #include "host/base/aligned_bytes.h"
 #include "host/base/arrays.h"
 #include "host/base/elements.h"
@@ -31,7 +31,11 @@ std::vector<float> multiply(const Kernels& kernels, const PanelMatrix& matrix, c
                             const float* bias, bool canonical = false) {
     const std::uint32_t n_cols = matrix.n_cols;
     std::vector<float> out(n * matrix.n_rows);
-    AlignedBytes operand(operand_bytes(matrix.type, n, n_cols));
+    const std::uint32_t n_outliers = n_zeros(matrix.columns, n_cols);
+    const std::uint64_t packed_bytes = operand_bytes(matrix.type, n, n_cols);
+    AlignedBytes operand(packed_bytes + n * n_outliers * sizeof(float));
+    take_outliers(matrix.columns, x, n_cols, static_cast<std::uint32_t>(n), n_cols, n_outliers,
+                  reinterpret_cast<float*>(operand.data() + packed_bytes));
     const auto n_all = static_cast<std::uint32_t>(n);
     const std::uint32_t block = row_block(n_all);
     for (std::uint64_t first = 0; first < n; first += block) {
@@ -52,7 +56,9 @@ std::vector<float> multiply(const Kernels& kernels, const PanelMatrix& matrix, c
                          .out_stride = matrix.n_rows,
                          .epilogue = Epilogue::store,
                          .activation = Activation::none,
-                         .canonical = canonical};
+                         .canonical = canonical,
+                         .n_outliers = n_outliers,
+                         .outliers_at = static_cast<std::size_t>(outliers_at(matrix.type, n_cols))};
     kernels.matmul(matrix.type, product);
     return out;
 }

@@ -87,20 +87,30 @@ struct Losses {
     }
 };
 
-/// How far a calibration scaled the columns of inputs.
+/// How far a calibration scaled the columns of inputs, and how many it left unquantized.
 struct TableColumns {
-    std::size_t n_inputs = 0;
+    std::size_t n_inputs = 0, n_outliers = 0;
     float least = 1, most = 1;
 
     void take(const Calibration& calibration) {
-        for (const std::vector<float>& input : calibration.columns) {
-            n_inputs += !input.empty();
-            for (const float scale : input) least = std::min(least, scale), most = std::max(most, scale);
-        }
+        for (const std::vector<float>& input : calibration.columns) take(input);
+        take(calibration.head_columns);
     }
-    [[nodiscard]] Json to_json() const { return {{"inputs", n_inputs}, {"least", least}, {"most", most}}; }
+    void take(const std::vector<float>& input) {
+        n_inputs += !input.empty();
+        for (const float scale : input)
+            if (scale == 0)
+                ++n_outliers;
+            else
+                least = std::min(least, scale), most = std::max(most, scale);
+    }
+    [[nodiscard]] Json to_json() const {
+        return {{"inputs", n_inputs}, {"least", least}, {"most", most}, {"outliers", n_outliers}};
+    }
     void print() const {
-        if (n_inputs)
+        if (n_outliers)
+            std::fprintf(stderr, "%zu outlier columns of %zu inputs are not quantized\n", n_outliers, n_inputs);
+        else if (n_inputs)
             std::fprintf(stderr, "columns of %zu inputs scaled by powers of two, 1/%g to %g\n", n_inputs,
                          1 / static_cast<double>(least), static_cast<double>(most));
     }
@@ -155,7 +165,7 @@ void convert_as_asked(Arguments& arguments) {
         throw UsageError("--type, --bits, --bytes: expected one of them, got several");
     if (arguments.has_budget()) options.budget = {arguments.bits.value_or(0), arguments.bytes.value_or(0)};
     if (!arguments.calibrate.empty()) {
-        if (!arguments.has_budget() && (!arguments.type || !is_quantized(*arguments.type)))
+        if (arguments.type && !is_quantized(*arguments.type))
             throw UsageError("--calibrate: expected a quantized --type, --bits or --bytes beside it, got none");
         options.calibrates_itself = arguments.calibrate == kOwnText;
         if (!options.calibrates_itself) options.calibration_text = read_text_file(arguments.calibrate);
@@ -227,7 +237,7 @@ void add_convert(CLI::App& app) {
         verb.input(
             "--calibrate", o.calibrate,
             "quantize so that outputs change least on a text like this one (its first 8,192 tokens); self: on one "
-            "that the model writes",
+            "that the model writes. Without --type, of a source of quants, only inputs are quantized better",
             "FILE|self");
         verb.flag("--no-column-scales", o.keeps_columns,
                   "with --calibrate: leave the columns of inputs as they are, for firmware without that part");

@@ -291,8 +291,8 @@ void matmul_by_tiles(const Matmul& m) noexcept {
         const std::uint32_t end = smaller(tiles.n, begin + together);
         for (std::uint32_t panel = m.panel_begin; panel < m.panel_end; panel += 2) {
             const auto finish_tile = [&](std::uint32_t tile) {
-                finish_from(m, {totals[tile - begin], kTotalsRow, tiles.first(tile), tiles.n_rows(tile), panel,
-                                smaller(2, m.panel_end - panel)});
+                finish_quants(m, {totals[tile - begin], kTotalsRow, tiles.first(tile), tiles.n_rows(tile), panel,
+                                  smaller(2, m.panel_end - panel)});
             };
             for (std::uint32_t unit = 0; unit < n; unit += kBlock) {
                 const std::uint32_t units = smaller(kBlock, n - unit);

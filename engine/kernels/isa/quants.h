@@ -23,7 +23,7 @@ void QuantsOf<kIsa, kType>::attend_weights([[maybe_unused]] const Attend& a, [[m
 template<Isa kIsa, Type kType>
 void QuantsOf<kIsa, kType>::finish([[maybe_unused]] const Matmul& m, [[maybe_unused]] const Totals& t) noexcept {
 #if !defined(FOVEA_NEON_INTEGERS)
-    if constexpr (kType == Type::q8) finish_from(m, t);
+    if constexpr (kType == Type::q8) finish_quants(m, t);
 #endif
 }
 

@@ -72,6 +72,14 @@ void apply_panel(const Matmul& m, Type type, std::uint32_t panel, std::uint32_t 
     const auto at = static_cast<std::size_t>(operand_bytes(type, first, m.n_cols));
     dot_row(type, m.panels + panel * m.panel_stride, static_cast<const std::byte*>(m.operand) + at, row - first,
             left < block ? left : block, m.n_cols, y);
+    if (has(Part::columns) && m.n_outliers) {
+        const std::byte* weights = m.panels + panel * m.panel_stride + m.outliers_at;
+        for (std::uint32_t i = 0; i < m.n_outliers * kLanes; ++i) {
+            std::uint16_t half;
+            __builtin_memcpy(&half, weights + i * 2, 2);
+            y[i % kLanes] = fma_f32(m.outliers(row)[i / kLanes], F16::load(half), y[i % kLanes]);
+        }
+    }
     if (!m.bias) return;
     const float* bias = m.bias + std::size_t{panel} * kLanes;
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) y[lane] = y[lane] + bias[lane];

@@ -69,6 +69,25 @@ FOVEA_LANES const float* operand_at(const Matmul& m, std::uint32_t row, std::uin
            (std::size_t{row} * n_units<W>(m) + std::size_t{packed} * unit) * ColumnGroup<W>::kWords;
 }
 
+/// What kOutliers outlier columns add to totals. A panel's weights stay in registers.
+template<std::uint32_t kOutliers>
+FOVEA_LANES void add_outlier_columns(const Matmul& m, const Totals& t) {
+    const float* const x = m.outliers(t.row);
+    for (std::uint32_t p = 0; p < t.n_panels; ++p) {
+        const auto* weights = reinterpret_cast<const Half*>(m.panels + (t.panel + p) * m.panel_stride + m.outliers_at);
+        F32x16 column[kOutliers];
+        FOVEA_UNROLL for (std::uint32_t i = 0; i < kOutliers; ++i) column[i] = load(weights + i * kLanes);
+        for (std::uint32_t r = 0; r < t.n_rows; ++r) {
+            float* const at = t.at + r * t.stride + p * kLanes;
+            F32x16 sum = load(at);
+            FOVEA_UNROLL for (std::uint32_t i = 0; i < kOutliers; ++i) {
+                sum = fma(x[std::size_t{r} * kOutliers + i], column[i], sum);
+            }
+            store(sum, at);
+        }
+    }
+}
+
 /// Takes totals to `out`. The activation is a template's argument so that the rows' loop does not ask for it.
 template<Activation kActivation>
 void finish_as(const Matmul& matmul, const Totals& totals) {
@@ -100,6 +119,15 @@ void finish_from(const Matmul& m, const Totals& t) {
     if constexpr (kNumber + 1 < kActivationsBuilt)
         if (m.activation != static_cast<Activation>(kNumber)) return finish_from<kNumber + 1>(m, t);
     finish_as<static_cast<Activation>(kNumber)>(m, t);
+}
+
+/// The same of a product with a quantized type, which may have outlier columns.
+void finish_quants(const Matmul& m, const Totals& t) {
+    const auto add = [&]<std::uint32_t kOutliers>() __attribute__((always_inline)) {
+        add_outlier_columns<kOutliers>(m, t);
+    };
+    if (has(Part::columns) && m.n_outliers) with_rows<1, kMaxOutliers>(m.n_outliers, add);
+    finish_from(m, t);
 }
 
 /// The same of a product of W.

@@ -167,6 +167,36 @@ TEST_CASE("column scales: a model with outlier columns loses less with them, and
         }
 }
 
+TEST_CASE("outlier columns: those that stand out are found two by two, up to four, and none where none stands out") {
+    constexpr std::uint32_t kCols = 512, kRows = 40, kSampled = 16;
+    ModelSource source;
+    source.read_rows = [](const TensorSpec& spec, std::uint32_t row, std::uint32_t n_rows, float* out) {
+        for (std::uint32_t i = 0; i < n_rows * spec.n_cols; ++i)
+            out[i] = static_cast<float>((row * spec.n_cols + i) * 2654435761u % 2001) - 1000.0f;
+    };
+    const TensorSpec matrix{Role::up, StackIndex::decoder, 0, Layout::panels, kRows, kCols};
+    const auto chosen = [&](std::vector<std::uint32_t> outliers) {
+        SeenInput seen{std::vector<float>(kCols), std::vector<float>(std::size_t{kSampled} * kCols)};
+        for (std::size_t i = 0; i < seen.sample.size(); ++i) {
+            seen.sample[i] = static_cast<float>(i * 2246822519u % 1999) * 0x1p-10f - 1.0f;
+            for (const std::uint32_t col : outliers)
+                if (i % kCols == col) seen.sample[i] = i / kCols % 2 ? 50.0f : -60.0f;
+        }
+        std::vector<std::uint32_t> zeros;
+        const std::vector<float> scales = choose_outliers(source, {&matrix, 1}, seen, Type::q4_1);
+        for (std::uint32_t col = 0; col < kCols; ++col) {
+            CHECK((scales[col] == 0.0f || scales[col] == 1.0f));
+            if (scales[col] == 0.0f) zeros.push_back(col);
+        }
+        return zeros;
+    };
+    using Columns = std::vector<std::uint32_t>;
+    CHECK(chosen({}) == Columns{});
+    CHECK(chosen({37, 400}) == Columns{37, 400});
+    CHECK(chosen({33, 64, 100, 511}) == Columns{33, 64, 100, 511});
+    CHECK(chosen({0, 33, 100, 200, 300, 511}).size() == kMaxOutliers);
+}
+
 TEST_CASE("calibrate: layers of attention alone, or of a feed-forward part alone, have the inputs that they read") {
     const ModelSource source = read_source({.source = FOVEA_GOLDEN_DIR "/encoders/modernbert_sequenceclassification"});
     const Stack& stack = source.config.encoder;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "tests/support/kernel_cases.h"
+#include "tests/support/matmul_cases.h"
 
 using namespace fovea;
 using namespace fovea::testing;

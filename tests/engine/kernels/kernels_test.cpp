@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "tests/support/kernel_cases.h"
+#include "tests/support/matmul_cases.h"
 
 using namespace fovea;
 using namespace fovea::testing;

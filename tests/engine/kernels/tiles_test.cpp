@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/support/emulated_tiles.h"
-#include "tests/support/kernel_cases.h"
+#include "tests/support/matmul_cases.h"
 #include "tests/support/small_models.h"
 
 using namespace fovea;
@@ -128,6 +128,8 @@ TEST_CASE("tiles: every type and every way to finish gives the scalar bits") {
                                        .canonical = canonical,
                                        .fill = fill},
                                       ++seed);
+            check_product(*k, type, {.n_rows = 77, .n_cols = 150, .seq_len = 35, .bias = true, .n_outliers = 3},
+                          ++seed);
             for (std::uint32_t front = 0; front <= 4; front += 2)  // what several threads are given
                 for (std::uint32_t back = 0; back <= 4 - front; ++back)
                     check_product(*k, type,

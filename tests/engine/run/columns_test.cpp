@@ -383,7 +383,9 @@ TEST_CASE("column scales: whatever is no power of two is refused, at every place
             const Status status = open_model(file, model);
             CHECK(status.code == (c.ok ? Code::ok : Code::tensor_invalid));
             if (c.ok) continue;
-            CHECK(std::string_view(status.what) == "column scales that are powers of two");
+            const bool is_zero = c.value == 0 && !std::signbit(c.value);  // that is for outlier columns
+            CHECK(std::string_view(status.what) ==
+                  (is_zero ? "outlier columns" : "column scales that are powers of two"));
             CHECK(status.had + 1 == status.wanted);
         }
 }
@@ -405,7 +407,6 @@ TEST_CASE("column scales: beside floats, and where the configuration cannot have
         return std::string(status.what);
     };
     CHECK(check(text()).ok());
-    CHECK(refusal([](Stack& s) { s.tied_output = true; }) == "output_columns");
     CHECK(refusal([](Stack& s) { s.has_output_head = false; }) == "output_columns");
     CHECK(refusal([](Stack& s) { s.blocks[0].latent.query_rank = 8; }) == "column scales of latent attention");
     const auto lone = [&](auto change) {
