@@ -18,7 +18,7 @@ file(STRINGS ${SOURCE}/engine/format/parts.h parts REGEX "^    [a-z0-9_]+ = [0-9
 list(TRANSFORM parts REPLACE "^ *([a-z0-9_]+).*" "\\1")
 file(WRITE ${SCRATCH}/parts.cmake "set(FOVEA_WITHOUT \"${parts}\" CACHE STRING \"\")\n")
 run(${CMAKE_COMMAND} -C ${SCRATCH}/parts.cmake -S ${SOURCE} -B ${SCRATCH}/build -G ${GENERATOR} -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_C_COMPILER=${CC}
-    -D CMAKE_BUILD_TYPE=Release -D FOVEA_ISAS=scalar -D FOVEA_OPENMP=OFF -D FOVEA_TOOLS=OFF -D FOVEA_TESTS=OFF
+    -D CMAKE_BUILD_TYPE=None -D CMAKE_CXX_FLAGS=-O1 -D FOVEA_ISAS=scalar -D FOVEA_OPENMP=OFF -D FOVEA_TOOLS=OFF -D FOVEA_TESTS=OFF
     -D FOVEA_EXAMPLES=OFF)
 run(${CMAKE_COMMAND} --build ${SCRATCH}/build)
 run(${CC} -std=c11 -Wall -Wextra -I ${SOURCE}/include ${SOURCE}/tests/packaging/without_parts.c ${SCRATCH}/build/libfovea.a -lm -lpthread
