@@ -57,8 +57,7 @@ try_archive() {
         cmake -D HOW=archive -D ARCHIVE="$PWD/$3/$2.tar.gz" -D SOURCE="$PWD" -D SCRATCH="$PWD/$3-moved" -D CXX=c++ -D CC=cc \
             -D NM=nm -D GENERATOR=Ninja -D BUILD_TYPE=Release -P tests/packaging/consumers.cmake
     else
-        run=$(sed -n 's/^set(qemu \(.*\))/\1/p' "toolchains/${1#linux-}.cmake")
-        run+=";-L;/usr/$(sed -n 's/^set(triple \(.*\))/\1/p' "toolchains/${1#linux-}.cmake");"
+        run=$(emulator "${1#linux-}")
     fi
     hold_to_hashes "$3" '' "$run$3/$2/bin/fovea"
 }
