@@ -14,6 +14,7 @@ import transformers as T
 import encoder_shapes
 import encoders
 import gguf_fields
+import gguf_sampling
 import gguf_shapes
 import pair_shapes
 import shapes
@@ -350,7 +351,8 @@ def compare_sampling(fovea, base, fields, work):
 
 
 CHANGES = {"encoder": encoder_changes, "pair": pair_changes, "sentence": sentence_changes, "adapter": adapter_changes,
-           "sampling": sampling_changes, "tokenizer": tokenizer_fields.changes, "gguf": gguf_fields.changes}
-NAMES = ["sentence", "adapter", "sampling", *(f"tokenizer:{name}" for name in tokenizer_fields.FILES),
+           "sampling": sampling_changes, "tokenizer": tokenizer_fields.changes,
+           "gguf": gguf_fields.changes, "gguf-sampling": gguf_sampling.changes}
+NAMES = ["sentence", "adapter", "sampling", "gguf-sampling", *(f"tokenizer:{name}" for name in tokenizer_fields.FILES),
          *(f"encoder:{name}" for name in encoder_shapes.FAMILIES), *(f"pair:{name}" for name in pair_shapes.SHAPES),
          *(f"gguf:{name}" for name in gguf_shapes.SHAPES)]
