@@ -367,6 +367,8 @@ constexpr FormatQuantizer kFormatQuantizers[] = {
 
 }  // namespace
 
-std::span<const FormatQuantizer> format_quantizers() noexcept { return std::span(kFormatQuantizers).subspan(n_too_wide()); }
+std::span<const FormatQuantizer> format_quantizers() noexcept {
+    return std::span(kFormatQuantizers).subspan(n_too_wide());
+}
 
 }  // namespace fovea

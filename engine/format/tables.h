@@ -101,7 +101,7 @@ struct Tables {
 /// The way into a Tokenizer's private view.
 struct TokenizerReader {
     [[nodiscard]] static Tables tables(const Tokenizer& tokenizer) noexcept;
-    static void set(Tokenizer & tokenizer, std::span<const std::byte> section) noexcept;
+    static void set(Tokenizer& tokenizer, std::span<const std::byte> section) noexcept;
     [[nodiscard]] static const TokenizerHeader* header(const Tokenizer& tokenizer) noexcept {
         return tokenizer.header_;
     }

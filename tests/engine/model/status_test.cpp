@@ -32,8 +32,7 @@ TEST_CASE("status: what was wanted and what was had") {
     constexpr auto kMax = std::numeric_limits<std::uint64_t>::max();
     CHECK(line({Code::bad_shape, "logits", kMax, kMax - 1}) ==
           "bad shape: logits: expected 18446744073709551615, got 18446744073709551614");
-    CHECK(line({Code::tensor_invalid, "out of order: tensor", 5, 5}) ==
-          "tensor invalid: out of order: tensor 5");
+    CHECK(line({Code::tensor_invalid, "out of order: tensor", 5, 5}) == "tensor invalid: out of order: tensor 5");
     CHECK(line({Code::tensor_missing, "query", 0, 0}) == "tensor missing: query");
 }
 
