@@ -277,7 +277,7 @@ private:
 
     // ---- repetitions -----------------------------------------------------------------------------------------------
 
-    /// Of each unit, whether a repetition's end is seen at once: what can follow cannot go on, and nothing is entered within.
+    /// The units whose repetitions' ends are seen at once: what can follow cannot go on, and nothing is entered within.
     [[nodiscard]] std::vector<bool> clear_units() const {
         std::vector<bool> clear(a_.units.size(), true);
         for (const State& s : a_.states)
