@@ -355,7 +355,9 @@ void compute_attention(Pass& pass, const Layer& layer, const Block& b, Reads rea
     }
     if (has(Part::states) && !memory && b.recurrent) add_recurrent(pass, b);
     attend_sequences(a);
-    if (has(Part::states) && !memory && b.attention.output_gate != OutputGate::none) gate_output(pass, layer, b);
+    // Latent values have their heads' maps before them.
+    if (has(Part::states) && !memory && !a.is_latent() && b.attention.output_gate != OutputGate::none)
+        gate_output(pass, layer, b, pass.attended());
 }
 
 void cache_memory(Pass& pass, const Layer& layer, const Block& b) noexcept {
@@ -377,6 +379,7 @@ void add_attention(Pass& pass, const Layer& layer, const Block& b, Reads reads) 
     const bool latent = has(Part::latent) && !memory && b.latent.query_dim;
     const std::uint32_t merged = b.attention.n_heads * merged_head_dim(b);
     const Rows made = latent ? Latent::map_values(pass, b) : pass.attended();
+    if (has(Part::states) && latent && b.attention.output_gate != OutputGate::none) gate_output(pass, layer, b, made);
     const VectorOffset columns = pass.columns(memory ? &ColumnTensors::cross_output : &ColumnTensors::attention_output);
     const PartNorms norms = part_norms(b, t);
     if (has(Part::block_variants)) norm_rows(pass, "attended norm", pass.all(made, merged), norms.within, made, merged);

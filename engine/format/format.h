@@ -171,7 +171,7 @@ void for_each_block_field(B& b, Field& field) {
     has(Part::rows) ? field.flags(a.rope_interleaved) : field.skip(1);
     field("layer_input_width", b.inputs.width, 0, kMaxInputWidth);
     if (!has(Part::states)) return;
-    field("output_gate", a.output_gate, OutputGate::none, OutputGate::softplus_of_heads);
+    field("output_gate", a.output_gate, OutputGate::none, OutputGate::sigmoid_of_heads);
     field.flags(b.recurrent, a.norm_turned, a.chunked, e.weigh_inputs, e.own_norms, b.feed.xielu);
     field.skip(1);
     field("latent_norm_epsilon", b.latent.norm_epsilon, 0, kMaxFloat),
@@ -368,7 +368,7 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     const bool adapts_narrow = has(Part::latent) && adapts_attention && b.latent.query_rank;
     const std::uint32_t query_cols = narrow || adapts_narrow ? b.latent.query_rank : or_else(a.query_width, s.d_model);
     const std::uint32_t value_rows = a.n_kv_heads * a.value_head_dim, merged = a.n_heads * merged_head_dim(b);
-    const std::uint32_t gate_rows = a.output_gate == OutputGate::softplus_of_heads ? a.n_heads : merged;
+    const std::uint32_t gate_rows = a.output_gate >= OutputGate::softplus_of_heads ? a.n_heads : merged;
     const std::uint32_t normed_query = one_head ? a.head_dim : query_rows, normed_key = one_head ? a.head_dim : key_rows;
     const std::uint32_t output_rows = or_else(a.output_width, s.d_model);
     const std::uint32_t post_attention = within ? merged : s.d_model, post_feed_forward = within ? b.feed.d_ff : s.d_model;
@@ -382,8 +382,9 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     const RecurrentShape& r = s.recurrent;
     const bool has_states = recurs && r.has_states(), selects = recurs && r.kind == Recurrence::selective;
     const bool norms_inner = selects && r.inner_norm_epsilon != 0.0f, by_dim = recurs && r.kind == Recurrence::delta_by_dim;
+    const bool narrows = (selects || by_dim) && r.step_rank;
     const std::uint32_t recurrent_cols = selects ? r.value_width() : s.d_model, n_steps = r.n_steps();
-    const std::uint32_t step_cols = selects || by_dim ? r.step_rank : s.d_model, gate_cols = by_dim ? r.step_rank : s.d_model;
+    const std::uint32_t step_cols = narrows ? r.step_rank : s.d_model, gate_cols = by_dim && narrows ? r.step_rank : s.d_model;
     const std::uint32_t recurrent_norm_width = r.shared_norm && r.n_norm_groups ? r.value_width() / r.n_norm_groups : r.value_width();
     const auto tensor = [&](Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
         visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});

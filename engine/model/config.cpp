@@ -168,7 +168,8 @@ void check_experts(const Block& b, Checks& check) {
 void check_last_fields(const Stack& s, const Block& b, Checks& check) {
     const AttentionShape& a = b.attention;
     check.needs("output_gate", a.output_gate != OutputGate::none,
-                a.n_heads && a.has_output_map && !a.no_projections && !a.cross_attention && !b.latent.query_dim);
+                a.n_heads && a.has_output_map && !a.no_projections && !a.cross_attention &&
+                    !(b.latent.query_dim && b.feed.parallel));
     check.needs("norm_turned", a.norm_turned,
                 a.query_key_norm != Norm::none && a.head_norm != HeadNorm::together && a.position == Position::rope);
     check.needs("chunked", a.chunked, a.window && a.causal);
@@ -197,13 +198,13 @@ void check_recurrent(const RecurrentShape& r, Checks& check) {
     check("recurrent n_heads times value_dim", std::uint64_t{r.n_heads} * r.value_dim, 1, kMaxMerged);
     if (!check.status.ok()) return;
     check("elements of a state", recurrent_state_bytes(r) / sizeof(float), 0, kMaxState);
-    check.needs("step_most", r.step_most != 0.0f, r.kind == Recurrence::state_space);
-    check.needs("step_least", r.step_least != 0.0f, r.step_most != 0.0f);
+    const bool by_dim = r.kind == Recurrence::delta_by_dim, is_space = r.kind == Recurrence::state_space;
+    check.needs("step_most", r.step_most != 0.0f, is_space || by_dim);
+    check.needs("step_least", r.step_least != 0.0f, r.step_most != 0.0f && is_space);
     check.expect(r.step_least <= r.step_most, "step_least at most step_most", 0, 1);
     check.needs("shared_norm", r.shared_norm, r.n_norm_groups != 0);
     const bool selects = r.kind == Recurrence::selective;
-    const bool narrows = selects || r.kind == Recurrence::delta_by_dim;
-    check("step_rank", r.step_rank, narrows, narrows ? kMaxWidth : 0);
+    check("step_rank", r.step_rank, selects, selects || by_dim ? kMaxWidth : 0);
     check("recurrent n_heads times key_dim", std::uint64_t{r.n_heads} * r.key_dim, 1, kMaxMerged);
     check.needs("inner_norm_epsilon", r.inner_norm_epsilon != 0.0f, selects || r.n_norm_groups);
     check.needs("sigmoid_gate", r.sigmoid_gate, r.has_states());

@@ -101,8 +101,9 @@ void describe_block(std::ostream& out, const Block& b) {
         if (a.projection_clip != 0.0f) out << ", projections clipped at " << a.projection_clip;
         if (a.attention_sinks) out << ", sinks";
         if (a.query_growth != 0.0f) out << ", queries that grow every " << with_separators(a.growth_period);
-        if (a.output_gate != OutputGate::none)
-            out << ", output gated" << (a.output_gate == OutputGate::sigmoid ? "" : " by softplus");
+        const bool by_softplus =
+            a.output_gate == OutputGate::softplus || a.output_gate == OutputGate::softplus_of_heads;
+        if (a.output_gate != OutputGate::none) out << ", output gated" << (by_softplus ? " by softplus" : "");
         if (a.score_softcap != 0.0f) out << ", scores capped at " << a.score_softcap;
         if (a.cross_attention) out << ", cross-attention";
         out << "\n";

@@ -49,6 +49,10 @@ def kimi(fields, heads, dim, kernel=4, **more):
                          bos_token_id=1, eos_token_id=2, **more)
 
 
+def ling(fields, dim, kernel=4, **more):
+    return fields | dict(head_dim=dim, short_conv_kernel_size=kernel, **ENDS, **more)
+
+
 ENDS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
 MAMBA, ATTENDS, FEEDS, MOE = "linear_attention", "full_attention", "mlp", "moe"
 
@@ -125,6 +129,19 @@ SHAPES = {
         kimi(latent(hidden=40, heads=5, d_ff=33, layers=3, q_rank=None, kv_rank=33, nope=16, turning=8, value=4), 3, 16,
              kernel=2, layer_types=layers("linear_attention", 0, of=3), mlp_layer_types=["sparse"] * 3,
              num_local_experts=5, num_experts_per_tok=5, moe_intermediate_size=5, routed_scaling_factor=1.0),
+    ],
+    "bailing_hybrid": [
+        ling(latent(hidden=12, heads=2, d_ff=14, vocab=23, q_rank=None, kv_rank=10, nope=5, turning=4, value=6),
+             6, layer_types=layers("linear_attention", 1, of=2), mlp_layer_types=["dense", "sparse"],
+             num_local_experts=4, num_experts_per_tok=2, moe_intermediate_size=9, n_group=1, topk_group=1),
+        ling(latent(hidden=36, heads=6, d_ff=41, layers=5, q_rank=20, kv_rank=18, nope=8, turning=6, value=40), 17,
+             kernel=3, num_local_experts=6, num_experts_per_tok=4, moe_intermediate_size=19, n_shared_experts=2,
+             n_group=3, topk_group=2, norm_topk_prob=False, rms_norm_eps=1e-3, routed_scaling_factor=1.5,
+             layer_group_size=3, kda_lower_bound=-2.5, first_k_dense_replace=1),
+        ling(latent(hidden=40, heads=5, d_ff=33, layers=3, q_rank=None, kv_rank=33, nope=16, turning=8, value=4), 16,
+             kernel=2, layer_types=layers("linear_attention", 0, of=3), mlp_layer_types=["sparse"] * 3,
+             num_local_experts=5, num_experts_per_tok=5, moe_intermediate_size=5, n_group=1, topk_group=1,
+             routed_scaling_factor=1.0, kda_safe_gate=False, rope_parameters=rope(100.0)),
     ],
     "mamba2": [
         mamba2(12, 2, 1, 5, vocab=23),

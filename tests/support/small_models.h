@@ -302,6 +302,9 @@ struct NamedConfig {
     by_dim.step_rank = 11;
     by_dim.inner_norm_epsilon = 1e-3f;
     by_dim.sigmoid_gate = by_dim.double_rate = true;
+    RecurrentShape bounded = by_dim;
+    bounded.step_rank = 0;
+    bounded.step_most = 5.0f;
     Config beside = with(space);
     beside.decoder.blocks[1].attention = beside.decoder.blocks[0].attention;
     beside.decoder.blocks[1].attention.output_gate = OutputGate::none;
@@ -316,7 +319,8 @@ struct NamedConfig {
             {"delta rule by dims", with(by_dim)},
             {"selective state space", with(selective)},
             {"selective state space with inner norms", with(normed)},
-            {"state space beside attention", beside}};
+            {"state space beside attention", beside},
+            {"delta rule by dims of the row, bounded", with(bounded)}};
 }
 
 /// A model in memory and the file it is in.

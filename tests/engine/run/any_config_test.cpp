@@ -126,13 +126,16 @@ private:
             r.gate_first = below(2) != 0, r.keys_in_turn = below(2) != 0;
             r.sigmoid_gate = below(2) != 0, r.double_rate = r.is_delta() && below(2);
             if (r.n_norm_groups && below(2)) r.inner_norm_epsilon = 0.25f;
-            if (r.kind == Recurrence::delta_by_dim) r.step_rank = 1 + below(20);
+            if (r.kind == Recurrence::delta_by_dim) {
+                r.step_rank = below(3) ? 1 + below(20) : 0;
+                if (below(2)) r.step_most = 5.0f;
+            }
             if (r.kind == Recurrence::state_space && below(2)) r.step_least = 0.25f, r.step_most = 1.5f;
         } else {
             r.n_heads = r.n_key_heads = 1, r.key_dim = r.value_dim = stack.d_model % 64 + 1;
         }
         for (Block& gated : stack.blocks)
-            if (below(4) == 0) gated.attention.output_gate = static_cast<OutputGate>(1 + below(3));
+            if (below(4) == 0) gated.attention.output_gate = static_cast<OutputGate>(1 + below(4));
         Block& b = stack.blocks[below(stack.n_blocks)];
         b.recurrent = true;
         if (below(3) || !b.attention.n_heads)
