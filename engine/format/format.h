@@ -172,8 +172,7 @@ void for_each_block_field(B& b, Field& field) {
     field("layer_input_width", b.inputs.width, 0, kMaxInputWidth);
     if (!has(Part::states)) return;
     field("output_gate", a.output_gate, OutputGate::none, OutputGate::sigmoid_of_heads);
-    field.flags(b.recurrent, a.norm_turned, a.chunked, e.weigh_inputs, e.own_norms, b.feed.xielu);
-    field.skip(1);
+    field.flags(b.recurrent, a.norm_turned, a.chunked, e.weigh_inputs, e.own_norms, b.feed.xielu, b.inputs.joins_embedding);
     field("latent_norm_epsilon", b.latent.norm_epsilon, 0, kMaxFloat),
     field("query_growth", a.query_growth, -kMaxFloat, kMaxFloat),
     field("growth_period", a.growth_period, 0, kMaxPositions), field("router_margin", e.margin, 0, kMaxFloat);
@@ -334,6 +333,10 @@ struct TensorSpec {
 }
 
 [[nodiscard]] constexpr std::uint32_t or_else(std::uint32_t x, std::uint32_t otherwise) noexcept { return x ? x : otherwise; }
+/// Elements of the rows that a block's attention reads in a stack.
+[[nodiscard]] constexpr std::uint32_t attention_cols(const Stack& s, const Block& b) noexcept {
+    return has(Part::layer_inputs) && b.inputs.joins_embedding ? 2 * s.d_model : s.d_model;
+}
 
 #define FOVEA_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
     if (called_for) tensor(Role::role, layout, n_rows, n_cols);
@@ -377,6 +380,7 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     const bool inputs = has(Part::layer_inputs) && !adapter, makes_keys = attends && !(inputs && a.shared_keys);
     const bool scales_layer = inputs && b.inputs.layer_scale, norms_values = inputs && a.value_norm;
     const std::uint32_t input_width = inputs ? b.inputs.width : 0;
+    const bool joins = inputs && b.inputs.joins_embedding;
     const bool output_columns = has(Part::columns) && s.output_columns && !adapter;
     const bool gates = has(Part::states) && attends && a.output_gate != OutputGate::none, recurs = has(Part::states) && b.recurrent && !adapter;
     const RecurrentShape& r = s.recurrent;

@@ -124,7 +124,9 @@ private:
                                 narrow ? part(t_.step_down, 0, out, of_step) : step,
                                 part(t_.rate, 0, out, at_.rate, Activation::sigmoid)};
         const std::size_t first = selects() ? 2 : 0, end = selects() ? 4 : !r_.has_states() ? 3 : by_delta ? 6 : 5;
-        multiply(std::span(parts).subspan(first, end - first), pass_.hidden(), pass_.stack().d_model, norm);
+        const bool led = has(Part::layer_inputs) && block_.inputs.joins_embedding;  // see LayerInputs::lead
+        multiply(std::span(parts).subspan(first, end - first), led ? pass_.attended() : pass_.hidden(),
+                 pass_.stack().d_model, norm);
         if (!narrow) return;
         multiply({&step, 1}, {out.data + of_step, out.stride}, r_.step_rank);
         multiply({&gate, 1}, {out.data + of_gate, out.stride}, r_.step_rank);

@@ -77,6 +77,11 @@ std::string plural(std::uint64_t n, const char* one, const char* many) {
     return with_separators(n) + " " + (n == 1 ? one : many);
 }
 
+const char* place_of_recurrence(const Block& b) {
+    if (b.inputs.joins_embedding) return "behind attention to embeddings too";
+    return b.attention.n_heads ? "beside attention" : "in place of attention";
+}
+
 void describe_block(std::ostream& out, const Block& b) {
     const AttentionShape& a = b.attention;
     const ExpertShape& e = b.experts;
@@ -108,7 +113,7 @@ void describe_block(std::ostream& out, const Block& b) {
         if (a.cross_attention) out << ", cross-attention";
         out << "\n";
     }
-    if (b.recurrent) out << "    recurrent     " << (a.n_heads ? "beside" : "in place of") << " attention\n";
+    if (b.recurrent) out << "    recurrent     " << place_of_recurrence(b) << "\n";
     if (e.n) {
         out << "    experts       " << with_separators(e.n_used) << " of " << with_separators(e.n) << " for each token"
             << (e.normalize ? ", weights normalized" : "")

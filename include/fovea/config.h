@@ -180,6 +180,12 @@ struct InputShape {
     /// 0: nothing. Every block of a stack has the same.
     std::uint16_t width = 0;
     bool layer_scale = false;  ///< the residual stream is multiplied by a learned number behind this layer
+    /// With e being the token's embedding and O a map of the layer, attention and feed-forward part are a chain whose result only the
+    /// recurrent part reads (Glorioso et al. 2024, Zamba2):
+    ///
+    ///     y = attention(norm([x, e]))
+    ///     x = x + recurrent(norm(x + O · feed-forward(norm(y))))
+    bool joins_embedding = false;
 
     bool operator==(const InputShape&) const = default;
 };

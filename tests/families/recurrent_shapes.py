@@ -53,8 +53,14 @@ def ling(fields, dim, kernel=4, **more):
     return fields | dict(head_dim=dim, short_conv_kernel_size=kernel, **ENDS, **more)
 
 
+def zamba(hidden, heads, states, groups, state, kinds, **more):
+    return dict(hidden_size=hidden, num_attention_heads=heads, n_mamba_heads=states, mamba_ngroups=groups,
+                mamba_d_state=state, layers_block_type=[HYBRID if k == "h" else MAMBA for k in kinds],
+                num_hidden_layers=len(kinds), max_position_embeddings=64, **more)
+
+
 ENDS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
-MAMBA, ATTENDS, FEEDS, MOE = "linear_attention", "full_attention", "mlp", "moe"
+MAMBA, ATTENDS, FEEDS, MOE, HYBRID = "linear_attention", "full_attention", "mlp", "moe", "hybrid"
 
 
 def partly(share, theta=10000.0):
@@ -201,5 +207,13 @@ SHAPES = {
                            moe_intermediate_size=5, shared_expert_intermediate_size=9, tie_word_embeddings=True,
                            layer_types=layers("linear_attention", 0, of=3), rope_parameters=partly(0.25, 100.0),
                            **delta(3, 3, 16, 32, 2)), "intermediate_size"),
+    ],
+    "zamba2": [
+        zamba(12, 2, 3, 1, 5, "mhh", vocab_size=23, intermediate_size=14, adapter_rank=3),
+        zamba(36, 6, 4, 2, 17, "hmhh", vocab_size=37, intermediate_size=41, adapter_rank=5, num_mem_blocks=2,
+              use_mem_rope=True, use_shared_attention_adapter=True, mamba_d_conv=3, time_step_min=0.3,
+              rope_parameters=rope(100.0), tie_word_embeddings=False),
+        zamba(20, 4, 5, 5, 16, "mmhm", vocab_size=37, intermediate_size=33, adapter_rank=7, num_key_value_heads=2,
+              add_bias_linear=True, mamba_expand=3, mamba_d_conv=2, hidden_act="silu", rms_norm_eps=1e-3),
     ],
 }

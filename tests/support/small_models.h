@@ -308,6 +308,10 @@ struct NamedConfig {
     Config beside = with(space);
     beside.decoder.blocks[1].attention = beside.decoder.blocks[0].attention;
     beside.decoder.blocks[1].attention.output_gate = OutputGate::none;
+    Config joined = beside;
+    Block& leads = joined.decoder.blocks[1];
+    leads.inputs.joins_embedding = true;
+    leads.attention.query_width = leads.attention.key_width = leads.attention.value_width = 80;
     Config experts = with(delta);
     experts.decoder.blocks[1].experts.n = 5, experts.decoder.blocks[1].experts.n_used = 2;
     experts.decoder.blocks[1].norm_place = NormPlace::both;
@@ -320,6 +324,7 @@ struct NamedConfig {
             {"selective state space", with(selective)},
             {"selective state space with inner norms", with(normed)},
             {"state space beside attention", beside},
+            {"state space behind attention to embeddings too", joined},
             {"delta rule by dims of the row, bounded", with(bounded)}};
 }
 

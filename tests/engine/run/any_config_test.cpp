@@ -144,6 +144,11 @@ private:
             b.attention.output_gate = OutputGate::none, b.attention.cross_attention = false;
         b.latent = {}, b.inputs = {};
         b.feed.parallel = b.feed.shared_norm = false;
+        if (b.attention.n_heads && b.feed.d_ff && below(2)) {
+            b.inputs.joins_embedding = true;
+            b.attention.query_width = b.attention.key_width = b.attention.value_width = 2 * stack.d_model;
+            b.experts = {}, b.feed.xielu = b.column_scales = false;
+        }
         if (below(8)) return;
         Change field{below(18), below(10)};
         for_each_recurrent_field(r, field);
@@ -267,7 +272,7 @@ TEST_CASE("any configuration is refused, or has a model that runs with the same 
             fuzz::adapter_of(any.config, rank, 1 + static_cast<std::uint32_t>(random() % kAllAdapted));
         AlignedBytes adapter;
         if (seed % 3 == 0 && make_plan(any.config, {.max_adapters = 2, .max_adapter_rank = rank}, plan).ok() &&
-            count_parameters(adapted).total <= 1 << 15) {
+            check(adapted).ok() && count_parameters(adapted).total <= 1 << 15) {
             constexpr Type kFloats[] = {Type::f32, Type::f16, Type::bf16};
             adapter = write_bytes(random_model(adapted, 2), {.type = kFloats[random() % 3], .weights_alignment = 64});
             ++n_adapted;
