@@ -267,7 +267,7 @@ void check_calibrated(const ModelSource& source) {
     for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
         if ((!stack.blocks[i].attention.n_heads && !stack.blocks[i].feed.d_ff) || stack.blocks[i].experts.n ||
             stack.blocks[i].latent.query_rank || stack.blocks[i].latent.query_dim ||
-            stack.blocks[i].norm_place == NormPlace::output)
+            stack.blocks[i].inputs.joins_embedding || stack.blocks[i].norm_place == NormPlace::output)
             throw host::Error(
                 "--calibrate: expected blocks of usual attention, and of feed-forward parts for all rows");
 }

@@ -4,6 +4,7 @@
 // (OpenBMB 2024), with MiniCPM's factors.
 #include <cmath>
 
+#include "convert/families/latent.h"
 #include "convert/families/llama_names.h"
 #include "convert/families/routing.h"
 
@@ -33,8 +34,9 @@ constexpr auto kDeepseekNames = kSharedExpertNames.with(kLatentNames)
                                         {Role::choice_bias, "#mlp.gate.e_score_correction_bias"},
                                     });
 
-/// Widths of heads, and the scale of their scores, to which YaRN adds.
-LayerShape read_attention(const Fields& fields, const std::string& type, Block block) {
+}  // namespace
+
+LayerShape read_latent(const Fields& fields, const std::string& type, Block block) {
     const bool is_minicpm = type == "minicpm3";
     refuse_true(fields, "attention_bias");
     // The norms inside attention have it whatever the configuration says.
@@ -66,6 +68,8 @@ LayerShape read_attention(const Fields& fields, const std::string& type, Block b
     block.attention.softmax_scale = static_cast<float>(scale);
     return {block, rope, {}};
 }
+
+namespace {
 
 /// MiniCPM's factors; null leaves one out.
 void read_minicpm3_multipliers(const Fields& fields, Stack& stack, Block& block) {
@@ -119,7 +123,7 @@ void read_deepseek(const Fields& all_fields, const std::string& type, HfConfig& 
     if (fields.count_or("moe_layer_freq", 1) != 1) fields.refuse("moe_layer_freq", "1");
     if (type == "minicpm3") read_minicpm3_multipliers(fields, stack, block);
     const bool must_say = type != "minicpm3" || fields.has("v_head_dim");
-    const LayerShape dense = read_attention(
+    const LayerShape dense = read_latent(
         must_say ? fields : fields.with("v_head_dim", stack.d_model / block.attention.n_heads), type, block);
     LayerShape sparse = dense;
     const bool has_experts = type != "youtu" && type != "minicpm3";

@@ -72,6 +72,9 @@ struct HfConfig {
     std::map<Role, float> factors;              ///< what a matrix is multiplied by; of up: its gate
     std::uint32_t n_skipped_positions = 0;      ///< rows of the source's table of positions before that of position 0
     std::uint32_t n_skipped_layers = 0;  ///< layers of the source behind the stack's, which predict further tokens
+    /// Layers that share sets of the source's tensors: the first of them has the first of n_shared_sets, and so on in turn.
+    std::vector<std::uint32_t> sharing_layers;
+    std::uint32_t n_shared_sets = 0;
     std::optional<Token> bos;
     std::vector<Token> eos;  ///< ids beyond the vocabulary left out: they can't come up
 

@@ -1,7 +1,9 @@
 // Kimi Linear (Kimi Team 2025): the delta rule with a decay for each dim of a key, and in some layers latent attention without
-// positions; experts that DeepSeek 3's way chooses.
+// positions; experts that DeepSeek 3's way chooses. Ling 3 (Ant Group 2026): the same with bounded decays, and DeepSeek's attention
+// with a gate for each head.
 #include <cmath>
 
+#include "convert/families/latent.h"
 #include "convert/families/llama_names.h"
 #include "convert/families/recurrent.h"
 #include "convert/families/routing.h"
@@ -14,6 +16,12 @@ constexpr ModelType kKimiTypes[] = {
      R"({"model_max_length": 1048576, "num_experts_per_token": 8, "num_shared_experts": 1, "num_expert_group": 1,
          "topk_group": 1, "moe_renormalize": true, "routed_scaling_factor": 2.446, "first_k_dense_replace": 1,
          "rms_norm_eps": 1e-5, "linear_head_dim": 128, "linear_num_heads": 32, "linear_conv_kernel_dim": 4})"}};
+constexpr ModelType kLingTypes[] = {
+    {"bailing_hybrid",
+     R"({"max_position_embeddings": 262144, "num_experts_per_tok": 8, "num_shared_experts": 1, "n_group": 8, "topk_group": 4,
+         "norm_topk_prob": true, "routed_scaling_factor": 2.5, "first_k_dense_replace": 2, "num_nextn_predict_layers": 1,
+         "head_dim": 128, "short_conv_kernel_size": 4, "layer_group_size": 6, "kda_safe_gate": true,
+         "kda_lower_bound": -5.0, "rope_theta": 6000000.0})"}};
 constexpr std::uint32_t kMostKimiDim = 1u << 16;
 
 constexpr auto kKimiNames = kLlamaNames.with(kLatentNames)
@@ -42,12 +50,41 @@ constexpr auto kKimiNames = kLlamaNames.with(kLatentNames)
                                     {Role::shared_down, "#block_sparse_moe.shared_experts.down_proj.weight"},
                                 });
 
+constexpr auto kLingNames = kSharedExpertNames.with({
+    {Role::token_embedding, "word_embeddings.weight"},
+    {Role::query, "#attention.q_proj.weight"},
+    {Role::query_down, "#attention.q_a_proj.weight"},
+    {Role::query_down_norm, "#attention.q_a_layernorm.weight"},
+    {Role::key, "#attention.kv_a_proj_with_mqa.weight"},
+    {Role::latent_norm, "#attention.kv_a_layernorm.weight"},
+    {Role::latent_query, "#attention.kv_b_proj.weight"},
+    {Role::latent_value, "#attention.kv_b_proj.weight"},
+    {Role::attention_gate, "#attention.g_proj.weight"},
+    {Role::attention_output, "#attention.dense.weight"},
+    {Role::recurrent_norm, "#input_layernorm.weight"},
+    {Role::recurrent_query, "#attention.q_proj.weight"},
+    {Role::recurrent_key, "#attention.k_proj.weight"},
+    {Role::recurrent_value, "#attention.v_proj.weight"},
+    {Role::recurrent_gate, "#attention.g_proj.weight"},
+    {Role::recurrent_step, "#attention.f_proj.weight"},
+    {Role::recurrent_step_bias, "#attention.dt_bias"},
+    {Role::recurrent_rate, "#attention.b_proj.weight"},
+    {Role::recurrent_kernel, "#attention.conv1d.weight"},
+    {Role::recurrent_decay, "#attention.A_log"},
+    {Role::recurrent_state_norm, "#attention.o_norm.weight"},
+    {Role::recurrent_output, "#attention.dense.weight"},
+    {Role::choice_bias, "#mlp.gate.expert_bias"},
+});
+constexpr std::pair<std::string_view, std::string_view> kLingOlder[] = {
+    {".attention.dense.weight", ".attention.o_proj.weight"}};
+
 /// Fields by the names that others have for them; those of an inner object by transformers' own.
 Fields with_usual_names(const Fields& all) {
     Fields fields = all;
     for (const auto& [theirs, usual] : {std::pair{"model_max_length", "max_position_embeddings"},
                                         {"num_experts_per_token", "num_experts_per_tok"},
                                         {"num_expert_group", "n_group"},
+                                        {"n_shared_experts", "num_shared_experts"},
                                         {"moe_renormalize", "norm_topk_prob"}})
         if (all.has(theirs)) fields = fields.with(usual, all.json()[theirs]);
     if (!all.has("linear_attn_config")) return fields;
@@ -90,6 +127,20 @@ RecurrentShape read_delta_by_dim(const Fields& fields) {
             .sigmoid_gate = true};
 }
 
+/// The same with the names of Ling's fields. Heads' decays have a bound; maps are of the row.
+RecurrentShape read_ling_delta(const Fields& all) {
+    Fields fields = all;
+    for (const auto& [theirs, usual] : {std::pair{"head_dim", "linear_head_dim"},
+                                        {"num_attention_heads", "linear_num_heads"},
+                                        {"short_conv_kernel_size", "linear_conv_kernel_dim"}})
+        if (all.has(theirs) && !all.has(usual)) fields = fields.with(usual, all.json()[theirs]);
+    RecurrentShape r = read_delta_by_dim(fields);
+    r.step_rank = 0;
+    if (fields.flag_or("kda_safe_gate", true))
+        r.step_most = static_cast<float>(-fields.number("kda_lower_bound", -1e6, -1e-6));
+    return r;
+}
+
 /// Widths of heads. What turns elsewhere is a part of keys that all heads share, at frequencies of zero.
 LayerShape read_kimi_latent(const Fields& fields, Block block) {
     if (!fields.flag_or("mla_use_nope", true)) fields.refuse("mla_use_nope", "true");
@@ -107,27 +158,35 @@ LayerShape read_kimi_latent(const Fields& fields, Block block) {
     return {block, {.scaling = RopeScaling::proportional, .share = 0.0, .halves = false}, {}};
 }
 
-void read_kimi_linear(const Fields& all, const std::string&, HfConfig& result) {
+/// Ling's layers have another attention.
+void read_kimi_linear(const Fields& all, const std::string& type, HfConfig& result) {
+    const bool is_ling = type == kLingTypes[0].name;
     const Fields fields = with_usual_names(all);
     Stack& stack = result.stack();
-    const Block block = read_gated(fields, {.default_epsilon = 1e-5}, false, stack);
+    const Block block = read_gated(fields, {.default_epsilon = is_ling ? 1e-6 : 1e-5}, false, stack);
     refuse_other_activation(fields, "hidden_act");
     refuse_true(fields, "attention_bias");
-    if (fields.text_or("moe_router_activation_func", "sigmoid") != "sigmoid")
-        fields.refuse("moe_router_activation_func", "sigmoid");
-    stack.recurrent = read_delta_by_dim(fields);
+    const char* const scores = is_ling ? "score_function" : "moe_router_activation_func";
+    if (fields.text_or(scores, "sigmoid") != "sigmoid") fields.refuse(scores, "sigmoid");
+    stack.recurrent = is_ling ? read_ling_delta(fields) : read_delta_by_dim(fields);
     result.recurrent_rows = {{{Role::recurrent_query, Role::recurrent_key, Role::recurrent_value}}};
     Block experts = block;
     const RoutingNames names{.n_experts = "num_experts", .n_shared = "num_shared_experts"};
     read_routing(fields, names, RouterScore::sigmoid, experts);
     read_expert_groups(fields, names, experts);
+    const bool in_turn = is_ling && !fields.has("layer_types");
     const std::vector<bool> sparse = read_layers_with_experts(fields, stack.n_layers),
-                            recurs = recurrent_kimi_layers(fields, stack.n_layers);
+                            recurs = in_turn ? all_but_every(fields.count("layer_group_size", 1), stack.n_layers)
+                                             : recurrent_kimi_layers(fields, stack.n_layers);
     std::vector<LayerShape> layers;
     for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
         const Block& own = sparse[i] ? experts : block;
-        layers.push_back(recurs[i] ? LayerShape{recurrent_block(own), {}, {}} : read_kimi_latent(fields, own));
-        if (layers[i].block.latent.query_rank) result.names[{Role::query, i}] = "#self_attn.q_b_proj.weight";
+        layers.push_back(recurs[i] ? LayerShape{recurrent_block(own), {}, {}}
+                         : is_ling ? read_latent(fields, type, own)
+                                   : read_kimi_latent(fields, own));
+        if (!recurs[i] && is_ling) layers[i].block.attention.output_gate = OutputGate::sigmoid_of_heads;
+        if (layers[i].block.latent.query_rank)
+            result.names[{Role::query, i}] = is_ling ? "#attention.q_b_proj.weight" : "#self_attn.q_b_proj.weight";
     }
     result.n_skipped_layers = number_or(fields, "num_nextn_predict_layers", 0, kMaxLayers);
     set_layers(fields, layers, result);
@@ -158,5 +217,11 @@ const Family families::kimi_linear = {.types = kKimiTypes,
                                       .read = read_kimi_linear,
                                       .ignores = is_of_further_tokens,
                                       .prepare = settle_kimi_names};
+const Family families::bailing_hybrid = {.types = kLingTypes,
+                                         .names = kLingNames,
+                                         .read = read_kimi_linear,
+                                         .older = kLingOlder,
+                                         .ignores = is_of_further_tokens,
+                                         .prepare = join_kernels};
 
 }  // namespace fovea

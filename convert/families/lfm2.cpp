@@ -135,7 +135,7 @@ void read_lfm3(const Fields& fields, const std::string&, HfConfig& result) {
     Block block = read_convolved(fields, result);
     if (fields.flag_or("use_sandwich_norm", true)) block.norm_place = NormPlace::both;
     Block attends = block;
-    if (fields.flag_or("use_attention_gate", true)) attends.attention.output_gate = OutputGate::sigmoid;
+    if (fields.flag_or("use_attention_gate", true)) attends.attention.output_gate = OutputGate::sigmoid_of_heads;
     set_biases(attends.attention, fields.flag_or("attention_bias", false));
     std::vector<LayerShape> layers;
     for (const std::string& type : lfm3_layers(fields, result.stack().n_layers)) {
@@ -149,31 +149,10 @@ void read_lfm3(const Fields& fields, const std::string&, HfConfig& result) {
     set_layers(fields, layers, result);
 }
 
-/// A head's gate becomes that of each of its elements, a row each: as many as there are of queries.
-void spread_gates(const HfConfig&, Safetensors& files) {
-    constexpr std::string_view kGate = "gate_proj.weight";
-    for (auto& [name, gate] : files.tensors) {
-        if (!name.ends_with(".self_attn." + std::string(kGate))) continue;
-        const auto found = files.tensors.find(name.substr(0, name.size() - kGate.size()) + "q_proj.weight");
-        if (found == files.tensors.end() || !gate.data || !found->second.data || !gate.added.empty()) continue;
-        const std::vector<std::uint64_t>&of_gate = gate.shape, &of_query = found->second.shape;
-        if (of_gate.size() != 2 || of_query.size() != 2 || of_gate[1] != of_query[1]) continue;
-        if (of_gate[0] == 0 || of_query[0] % of_gate[0]) continue;
-        const std::uint64_t n_each = of_query[0] / of_gate[0], row_bytes = gate.bytes / of_gate[0];
-        std::vector<std::byte> bytes;
-        for (std::uint64_t i = 0; i < of_query[0]; ++i) {
-            const std::byte* row = gate.data + i / n_each * row_bytes;
-            bytes.insert(bytes.end(), row, row + row_bytes);
-        }
-        gate.shape[0] = of_query[0], gate.bytes = bytes.size();
-        gate.data = files.copies.emplace_back(std::move(bytes)).data();
-    }
-}
-
 }  // namespace
 
 const Family families::lfm2 = {.types = kLfm2Types, .names = kLfm2Names, .read = read_lfm2};
-const Family families::lfm3 = {.types = kLfm3Types, .names = kLfm3Names, .read = read_lfm3, .prepare = spread_gates};
+const Family families::lfm3 = {.types = kLfm3Types, .names = kLfm3Names, .read = read_lfm3};
 const Family families::lfm2_moe = {.types = kLfm2MoeTypes, .names = kLfm2MoeNames, .read = read_lfm2};
 
 }  // namespace fovea

@@ -28,15 +28,16 @@ void read_step_limits(const Fields& fields, RecurrentShape& r) {
 
 }  // namespace
 
-std::vector<bool> read_recurrent_layers(const Fields& fields, const std::string& recurrent, std::uint32_t n_layers) {
+std::vector<bool> read_recurrent_layers(const Fields& fields, const std::string& recurrent, std::uint32_t n_layers,
+                                        const std::string& other) {
     const char* const name = fields.has("layers_block_type") ? "layers_block_type" : "layer_types";
     const std::vector<std::string> types = fields.texts(name);
     if (types.size() != n_layers) fields.refuse(name, std::to_string(n_layers) + " of them");
     std::vector<bool> layers(n_layers);
     for (std::uint32_t i = 0; i < n_layers; ++i) {
         layers[i] = types[i] == recurrent || types[i] == "mamba";
-        if (!layers[i] && types[i] != "full_attention" && types[i] != "attention")
-            fields.refuse(name, "full_attention or " + recurrent);
+        const bool has_older = other == "full_attention" && types[i] == "attention";
+        if (!layers[i] && types[i] != other && !has_older) fields.refuse(name, other + " or " + recurrent);
     }
     return layers;
 }

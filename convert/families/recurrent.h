@@ -8,9 +8,10 @@
 namespace fovea {
 
 /// Which layers are recurrent: those that layer_types or layers_block_type calls `recurrent` or "mamba", the others being of
-/// full_attention or attention.
+/// `other` or, as full_attention, of attention.
 [[nodiscard]] std::vector<bool> read_recurrent_layers(const Fields& fields, const std::string& recurrent,
-                                                      std::uint32_t n_layers);
+                                                      std::uint32_t n_layers,
+                                                      const std::string& other = "full_attention");
 
 /// config.json's names for the sizes of Mamba-2 (Dao and Gu 2024), and of Mamba, which has neither heads nor groups.
 struct MambaNames {

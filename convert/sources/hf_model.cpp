@@ -356,6 +356,11 @@ ModelSource join_lora(HfConfig config, Safetensors weights, LoraFolder folder) {
                           "; convert MODEL --lora merges it");
     if (folder.products.empty())
         throw host::Error(folder.config.string() + ": expected at least one product, got none");
+    if (!config.sharing_layers.empty())
+        throw host::Error(
+            folder.config.string() +
+            ": expected a model whose layers have matrices of their own, got one whose layers share some; "
+            "convert MODEL --lora merges it");
     for (const auto& [role, factor] : config.factors)
         if (factor != 1.0f)
             throw host::Error(folder.config.string() + ": expected a model without multipliers of maps, got one of " +

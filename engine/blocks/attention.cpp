@@ -345,7 +345,9 @@ void attend_sequences(const Attention& a) noexcept {
 void compute_attention(Pass& pass, const Layer& layer, const Block& b, Reads reads) noexcept {
     const Attention a(pass, layer, b, reads);
     const bool memory = is_memory(reads);
-    const Input rows{pass.hidden(), pass.seq_len, pass.stack().d_model, part_norms(b, a.tensors).before};
+    const bool joined = has(Part::layer_inputs) && b.inputs.joins_embedding;
+    const Input rows{joined ? pass.inner() : pass.hidden(), pass.seq_len, attention_cols(pass.stack(), b),
+                     part_norms(b, a.tensors).before};
     if (memory && a.keeps_memory()) {
         project(a, {rows, {}, {}});
     } else {
@@ -353,9 +355,11 @@ void compute_attention(Pass& pass, const Layer& layer, const Block& b, Reads rea
         project(a, {rows, source, source});
         rotate_and_cache(a);
     }
-    if (has(Part::states) && !memory && b.recurrent) add_recurrent(pass, b);
+    if (has(Part::states) && !memory && b.recurrent && !joined) add_recurrent(pass, b);
     attend_sequences(a);
-    if (has(Part::states) && !memory && b.attention.output_gate != OutputGate::none) gate_output(pass, layer, b);
+    // Latent values have their heads' maps before them.
+    if (has(Part::states) && !memory && !a.is_latent() && b.attention.output_gate != OutputGate::none)
+        gate_output(pass, layer, b, pass.attended());
 }
 
 void cache_memory(Pass& pass, const Layer& layer, const Block& b) noexcept {
@@ -377,6 +381,7 @@ void add_attention(Pass& pass, const Layer& layer, const Block& b, Reads reads) 
     const bool latent = has(Part::latent) && !memory && b.latent.query_dim;
     const std::uint32_t merged = b.attention.n_heads * merged_head_dim(b);
     const Rows made = latent ? Latent::map_values(pass, b) : pass.attended();
+    if (has(Part::states) && latent && b.attention.output_gate != OutputGate::none) gate_output(pass, layer, b, made);
     const VectorOffset columns = pass.columns(memory ? &ColumnTensors::cross_output : &ColumnTensors::attention_output);
     const PartNorms norms = part_norms(b, t);
     if (has(Part::block_variants)) norm_rows(pass, "attended norm", pass.all(made, merged), norms.within, made, merged);

@@ -7,6 +7,7 @@
 //                                          inner(y) = act(W_up · y), or act(W_gate · y) · (W_up · y)
 //     parallel: x = (x + attention(norm(x))) + inner'(norm'(x))                (Wang and Komatsuzaki 2021)
 //     beside a recurrent part: x = (x + recurrent(norm(x))) + attention(norm(x))   (Zuo et al. 2025)
+//     joined: see InputShape::joins_embedding
 #include "engine/blocks/block.h"
 
 #include "engine/blocks/attention.h"
@@ -25,7 +26,8 @@ void compute_inner(Pass& pass, const FeedForwardTensors& t, const Block& block, 
     if (is_adapted(pass, Adapted::up)) return compute_adapted_inner(pass, t, block, norm);
     const Epilogue epilogue = block.feed.gated ? Epilogue::gate : Epilogue::store;
     const Linear up{t.up, t.up_bias, pass.inner(), block.feed.d_ff, epilogue, block.feed.activation};
-    const void* normed = pass.operand(t.up.type, pass.hidden(), pass.seq_len, pass.stack().d_model,
+    const Rows rows = has(Part::layer_inputs) && block.inputs.joins_embedding ? pass.projected() : pass.hidden();
+    const void* normed = pass.operand(t.up.type, rows, pass.seq_len, pass.stack().d_model,
                                       norm.with(pass.columns(&ColumnTensors::up), t.up));
     pass.multiply("inner", pass.all(pass.inner(), block.feed.d_ff), {&up, 1}, normed, pass.seq_len);
 }
@@ -65,8 +67,31 @@ void run_parallel(Pass& pass, const Layer& layer, const Block& block) noexcept {
     add_inner(pass, t, block);
 }
 
+/// `projected` = W · of rows.
+void store(Pass& pass, const char* name, const Matrix& matrix, VectorOffset bias, const Rows& rows) noexcept {
+    const Linear linear{.matrix = matrix, .bias = bias, .out = pass.projected(), .n_stored = pass.stack().d_model};
+    const void* operand = pass.operand(matrix.type, rows, pass.seq_len, matrix.n_cols);
+    pass.multiply(name, {}, {&linear, 1}, operand, pass.seq_len);
+}
+
+/// Attention and feed-forward part are a chain, and lead to what the recurrent part reads.
+void run_joined(Pass& pass, const Layer& layer, const Block& block) noexcept {
+    const FeedForwardTensors& t = layer.feed_forward;
+    LayerInputs::join(pass);
+    compute_attention(pass, layer, block, Reads::self);
+    store(pass, "attention", layer.self.output, layer.self.output_bias, pass.attended());
+    compute_inner(pass, t, block, part_norms(block, t).before);
+    store(pass, "block", t.down, t.down_bias, pass.inner());
+    LayerInputs::lead(pass);
+    Recurrent::mix(pass, block, part_norms(block, pass.of_layer(pass.workspace.recurrent())).before);
+    add_recurrent(pass, block);
+    pass.show("block", pass.all(pass.hidden(), pass.stack().d_model));
+}
+
 void run_parts(Pass& pass, const Layer& layer, const Block& block) noexcept {
     if (has(Part::block_variants) && block.feed.parallel) return run_parallel(pass, layer, block);
+    if (has(Part::states) && has(Part::layer_inputs) && block.inputs.joins_embedding)
+        return run_joined(pass, layer, block);
     if (has(Part::states) && block.recurrent) {
         Recurrent::mix(pass, block, part_norms(block, pass.of_layer(pass.workspace.recurrent())).before);
         if (!block.attention.n_heads) add_recurrent(pass, block);

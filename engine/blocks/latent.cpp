@@ -125,6 +125,7 @@ void LatentTensors::plan(const Planning& p) noexcept {
         const std::uint64_t made = std::uint64_t{b.attention.n_heads} * b.latent.value_dim;
         grow_to(p.map.attended_stride, pad(std::uint64_t{b.attention.n_heads} * query_head_dim(b)));
         grow_to(p.map.inner_stride, pad(made));
+        if (b.attention.output_gate != OutputGate::none) grow_to(p.map.projected_stride, pad(made));
         grow_to(p.widest.operand, made, b.attention.n_heads * round_up(b.latent.query_dim, kSuperblock),
                 b.attention.n_heads * round_up(b.attention.value_head_dim, kSuperblock));
     }

@@ -1,6 +1,7 @@
 #include "engine/blocks/layer_inputs.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "engine/model/table.h"
 
@@ -9,6 +10,13 @@ namespace {
 
 [[nodiscard]] Rows inputs(const Pass& pass) noexcept {
     return pass.rows(pass.workspace.map.layer_inputs, input_stride(pass.stack()));
+}
+
+/// A phase that makes rows of `width` elements: make(to, x, row) of each row, x being its stream.
+void each_row(Pass& pass, const Rows& to, std::uint32_t width, const auto& make) noexcept {
+    pass.phase("layer inputs", pass.all(to, width), in_parts(pass.seq_len), [&](Pass::Share mine) {
+        for (std::uint32_t row = mine.begin; row < mine.end; ++row) make(to[row], pass.hidden()[row], row);
+    });
 }
 
 /// inner = activation(G·x) · i
@@ -29,6 +37,13 @@ void make_gated(Pass& pass, const Block& block, const InputTensors& t) noexcept 
 }  // namespace
 
 void InputTensors::plan(const Planning& p) noexcept {
+    for (const Block& b : p.stack.used_blocks()) {
+        if (!b.inputs.joins_embedding) continue;
+        grow_to(p.map.hidden_stride, pad(2 * std::uint64_t{p.stack.d_model}));  // normed in a member's scratch
+        grow_to(p.map.inner_stride, pad(2 * std::uint64_t{p.stack.d_model}));
+        grow_to(p.map.projected_stride, pad(p.stack.d_model));
+        grow_to(p.map.attended_stride, pad(p.stack.d_model));
+    }
     const std::uint32_t width = p.stack.blocks[0].inputs.width;  // every block's
     if (!width) return;
     grow_to(p.map.inner_stride, pad(width));
@@ -43,6 +58,10 @@ void LayerInputs::make(Pass& pass) noexcept {
     const WorkspaceState& w = pass.workspace;
     const std::uint32_t width = stack.blocks[0].inputs.width, n = stack.n_layers * width;
     const Rows made = inputs(pass);
+    if (!width)
+        return each_row(pass, made, stack.d_model, [&](float* to, const float* x, std::uint32_t) {
+            std::memcpy(to, x, stack.d_model * sizeof(float));
+        });
     const Linear map{.matrix = t.map, .out = made, .n_stored = n};
     const void* embedded = pass.operand(t.map.type, pass.hidden(), pass.seq_len, stack.d_model);
     pass.multiply("layer inputs", {}, {&map, 1}, embedded, pass.seq_len);
@@ -58,6 +77,25 @@ void LayerInputs::make(Pass& pass) noexcept {
             read_table_row(table, pass.tokens[row], begin, begin + width,
                            [&](std::uint32_t at, float value) { x[at] = (x[at] + value * table_scale) * scale; });
         }
+    });
+}
+
+void LayerInputs::join(Pass& pass) noexcept {
+    const std::uint32_t d_model = pass.stack().d_model;
+    each_row(pass, pass.inner(), 2 * d_model, [&](float* to, const float* x, std::uint32_t row) {
+        std::memcpy(to, x, d_model * sizeof(float));
+        std::memcpy(to + d_model, inputs(pass)[row], d_model * sizeof(float));
+    });
+}
+
+void LayerInputs::lead(Pass& pass) noexcept {
+    const std::uint32_t d_model = pass.stack().d_model;
+    const InputTensors& t = pass.of_layer(pass.workspace.inputs());
+    const Linear output{.matrix = t.output, .out = pass.attended(), .n_stored = d_model};
+    const void* rows = pass.operand(t.output.type, pass.projected(), pass.seq_len, d_model);
+    pass.multiply("layer output", {}, {&output, 1}, rows, pass.seq_len);
+    each_row(pass, pass.attended(), d_model, [&](float* to, const float* x, std::uint32_t) {
+        for (std::uint32_t i = 0; i < d_model; ++i) to[i] = x[i] + to[i];
     });
 }
 

@@ -171,9 +171,8 @@ void for_each_block_field(B& b, Field& field) {
     has(Part::rows) ? field.flags(a.rope_interleaved) : field.skip(1);
     field("layer_input_width", b.inputs.width, 0, kMaxInputWidth);
     if (!has(Part::states)) return;
-    field("output_gate", a.output_gate, OutputGate::none, OutputGate::softplus_of_heads);
-    field.flags(b.recurrent, a.norm_turned, a.chunked, e.weigh_inputs, e.own_norms, b.feed.xielu);
-    field.skip(1);
+    field("output_gate", a.output_gate, OutputGate::none, OutputGate::sigmoid_of_heads);
+    field.flags(b.recurrent, a.norm_turned, a.chunked, e.weigh_inputs, e.own_norms, b.feed.xielu, b.inputs.joins_embedding);
     field("latent_norm_epsilon", b.latent.norm_epsilon, 0, kMaxFloat),
     field("query_growth", a.query_growth, -kMaxFloat, kMaxFloat),
     field("growth_period", a.growth_period, 0, kMaxPositions), field("router_margin", e.margin, 0, kMaxFloat);
@@ -335,6 +334,10 @@ struct TensorSpec {
 }
 
 [[nodiscard]] constexpr std::uint32_t or_else(std::uint32_t x, std::uint32_t otherwise) noexcept { return x ? x : otherwise; }
+/// Elements of the rows that a block's attention reads in a stack.
+[[nodiscard]] constexpr std::uint32_t attention_cols(const Stack& s, const Block& b) noexcept {
+    return has(Part::layer_inputs) && b.inputs.joins_embedding ? 2 * s.d_model : s.d_model;
+}
 
 #define FOVEA_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
     if (called_for) tensor(Role::role, layout, n_rows, n_cols);
@@ -369,7 +372,7 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     const bool adapts_narrow = has(Part::latent) && adapts_attention && b.latent.query_rank;
     const std::uint32_t query_cols = narrow || adapts_narrow ? b.latent.query_rank : or_else(a.query_width, s.d_model);
     const std::uint32_t value_rows = a.n_kv_heads * a.value_head_dim, merged = a.n_heads * merged_head_dim(b);
-    const std::uint32_t gate_rows = a.output_gate == OutputGate::softplus_of_heads ? a.n_heads : merged;
+    const std::uint32_t gate_rows = a.output_gate >= OutputGate::softplus_of_heads ? a.n_heads : merged;
     const std::uint32_t normed_query = one_head ? a.head_dim : query_rows, normed_key = one_head ? a.head_dim : key_rows;
     const std::uint32_t output_rows = or_else(a.output_width, s.d_model);
     const std::uint32_t post_attention = within ? merged : s.d_model, post_feed_forward = within ? b.feed.d_ff : s.d_model;
@@ -378,13 +381,15 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     const bool inputs = has(Part::layer_inputs) && !adapter, makes_keys = attends && !(inputs && a.shared_keys);
     const bool scales_layer = inputs && b.inputs.layer_scale, norms_values = inputs && a.value_norm;
     const std::uint32_t input_width = inputs ? b.inputs.width : 0;
+    const bool joins = inputs && b.inputs.joins_embedding;
     const bool output_columns = has(Part::columns) && s.output_columns && !adapter;
     const bool gates = has(Part::states) && attends && a.output_gate != OutputGate::none, recurs = has(Part::states) && b.recurrent && !adapter;
     const RecurrentShape& r = s.recurrent;
     const bool has_states = recurs && r.has_states(), selects = recurs && r.kind == Recurrence::selective;
     const bool norms_inner = selects && r.inner_norm_epsilon != 0.0f, by_dim = recurs && r.kind == Recurrence::delta_by_dim;
+    const bool narrows = (selects || by_dim) && r.step_rank;
     const std::uint32_t recurrent_cols = selects ? r.value_width() : s.d_model, n_steps = r.n_steps();
-    const std::uint32_t step_cols = selects || by_dim ? r.step_rank : s.d_model, gate_cols = by_dim ? r.step_rank : s.d_model;
+    const std::uint32_t step_cols = narrows ? r.step_rank : s.d_model, gate_cols = by_dim && narrows ? r.step_rank : s.d_model;
     const std::uint32_t recurrent_norm_width = r.shared_norm && r.n_norm_groups ? r.value_width() / r.n_norm_groups : r.value_width();
     const auto tensor = [&](Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
         visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});

@@ -6,7 +6,8 @@ namespace fovea {
 
 /// Part::layer_inputs.
 [[nodiscard]] constexpr bool has_layer_inputs(const Block& b) noexcept {
-    return b.attention.shared_keys || b.attention.value_norm || b.inputs.layer_scale || b.inputs.width != 0;
+    return b.attention.shared_keys || b.attention.value_norm || b.inputs.layer_scale || b.inputs.width != 0 ||
+           b.inputs.joins_embedding;
 }
 
 /// Part::block_variants.

@@ -104,6 +104,11 @@ void check_layer_inputs(const Block& b, const Stack& s, Checks& check) {
     check.expect(b.inputs.width == s.blocks[0].inputs.width, "layer_input_width of every block",
                  s.blocks[0].inputs.width, b.inputs.width);
     check.needs("layer_input_width", b.inputs.width != 0, s.vocab_size != 0);
+    const bool joined = b.recurrent && a.n_heads && a.causal && b.feed.d_ff && !b.feed.parallel && !b.experts.n &&
+                        !b.feed.xielu && !b.inputs.width && !a.cross_attention && !b.latent.query_dim &&
+                        !b.latent.query_rank && b.norm_place == NormPlace::pre && b.residual_scale == 0.0f &&
+                        !b.column_scales && !s.joins_rows && !s.adapter_rank;
+    check.needs("joins_embedding", b.inputs.joins_embedding, joined && s.vocab_size != 0);
     const bool plain = !b.latent.query_dim && !b.latent.query_rank && !a.bias_kv && !a.zero_attn && !a.no_projections;
     check.expect(plain || !(a.shared_keys || a.value_norm), "shared keys or a norm of values of other attention", 0, 1);
     if (!a.shared_keys) return;
@@ -122,11 +127,11 @@ void check_shared_keys(const Stack& s, Checks& check) {
 void check_widths(const Stack& s, const Block& b, Checks& check) {
     const AttentionShape& a = b.attention;
     if (s.n_layers == 1 && b.feed.d_ff == 0) return;
-    const std::uint32_t d = s.d_model;
+    const std::uint32_t d = s.d_model, read = attention_cols(s, b);
     const std::uint64_t merged = std::uint64_t{a.n_heads} * merged_head_dim(b);
-    check.expect(or_else(a.query_width, d) == d, "query_width", d, a.query_width);
-    check.expect(or_else(a.key_width, d) == d, "key_width", d, a.key_width);
-    check.expect(or_else(a.value_width, d) == d, "value_width", d, a.value_width);
+    check.expect(or_else(a.query_width, d) == read, "query_width", read, a.query_width);
+    check.expect(or_else(a.key_width, d) == read, "key_width", read, a.key_width);
+    check.expect(or_else(a.value_width, d) == read, "value_width", read, a.value_width);
     check.expect(or_else(a.output_width, d) == d, "output_width", d, a.output_width);
     check.expect(a.has_output_map || merged == d, "n_heads times value_head_dim", d, merged);
 }
@@ -168,7 +173,8 @@ void check_experts(const Block& b, Checks& check) {
 void check_last_fields(const Stack& s, const Block& b, Checks& check) {
     const AttentionShape& a = b.attention;
     check.needs("output_gate", a.output_gate != OutputGate::none,
-                a.n_heads && a.has_output_map && !a.no_projections && !a.cross_attention && !b.latent.query_dim);
+                a.n_heads && a.has_output_map && !a.no_projections && !a.cross_attention &&
+                    !(b.latent.query_dim && b.feed.parallel));
     check.needs("norm_turned", a.norm_turned,
                 a.query_key_norm != Norm::none && a.head_norm != HeadNorm::together && a.position == Position::rope);
     check.needs("chunked", a.chunked, a.window && a.causal);
@@ -197,13 +203,13 @@ void check_recurrent(const RecurrentShape& r, Checks& check) {
     check("recurrent n_heads times value_dim", std::uint64_t{r.n_heads} * r.value_dim, 1, kMaxMerged);
     if (!check.status.ok()) return;
     check("elements of a state", recurrent_state_bytes(r) / sizeof(float), 0, kMaxState);
-    check.needs("step_most", r.step_most != 0.0f, r.kind == Recurrence::state_space);
-    check.needs("step_least", r.step_least != 0.0f, r.step_most != 0.0f);
+    const bool by_dim = r.kind == Recurrence::delta_by_dim, is_space = r.kind == Recurrence::state_space;
+    check.needs("step_most", r.step_most != 0.0f, is_space || by_dim);
+    check.needs("step_least", r.step_least != 0.0f, r.step_most != 0.0f && is_space);
     check.expect(r.step_least <= r.step_most, "step_least at most step_most", 0, 1);
     check.needs("shared_norm", r.shared_norm, r.n_norm_groups != 0);
     const bool selects = r.kind == Recurrence::selective;
-    const bool narrows = selects || r.kind == Recurrence::delta_by_dim;
-    check("step_rank", r.step_rank, narrows, narrows ? kMaxWidth : 0);
+    check("step_rank", r.step_rank, selects, selects || by_dim ? kMaxWidth : 0);
     check("recurrent n_heads times key_dim", std::uint64_t{r.n_heads} * r.key_dim, 1, kMaxMerged);
     check.needs("inner_norm_epsilon", r.inner_norm_epsilon != 0.0f, selects || r.n_norm_groups);
     check.needs("sigmoid_gate", r.sigmoid_gate, r.has_states());

@@ -6,7 +6,8 @@
 //     x = x + W_o · norm'(o)·z, or W_o · norm'(o·z)
 //
 // or, where it has no states, q · convolution(k · v) in place of o and z. A selective part has q, k and d of maps of v, and a d and an A
-// for each value; a delta rule by dim has d and z of maps of narrower rows, and a d for each dim of a key. z may be a sigmoid. One row after another is the definition: it does not depend on how a prompt is split. Channels, heads and columns of
+// for each value; a delta rule by dim may have d and z of maps of narrower rows, has a d for each dim of a key, and maybe a bound of its
+// decays. z may be a sigmoid. One row after another is the definition: it does not depend on how a prompt is split. Channels, heads and columns of
 // states are shared out among members.
 #include "engine/recurrent/recurrent.h"
 
@@ -42,6 +43,36 @@ struct RowParts {
             .out = {rows.data + at, rows.stride},
             .n_stored = matrix.n_rows,
             .activation = activation};
+}
+
+[[nodiscard]] constexpr bool bounds_decays(const RecurrentShape& r) noexcept {
+    return r.kind == Recurrence::delta_by_dim && r.step_most != 0.0f;
+}
+
+/// e^(A·d) of each head or of its dims, beside the rate, in a row of what maps make. Where d is the rate itself, it is kept within its
+/// bounds.
+void make_decays(const Pass& pass, const RecurrentShape& r, VectorOffset weight, float* row) noexcept {
+    const FloatKernels& k = pass.workspace.kernels->floats;
+    const RowParts at(r);
+    float *rate = row + at.rate, *decay = row + at.decay;
+    const float* a = pass.workspace.vector(weight);
+    const std::uint32_t n_steps = r.n_steps(), n_each = n_steps / r.n_heads;
+    const bool bounded = bounds_decays(r);
+    for (std::uint32_t head = 0; head < r.n_heads; ++head) {
+        if (r.kind == Recurrence::state_space) {
+            float d = rate[head];
+            if (r.step_most != 0.0f) d = d < r.step_least ? r.step_least : d > r.step_most ? r.step_most : d;
+            rate[head] = decay[head] = d;
+        }
+        if (r.double_rate) rate[head] = 2.0f * rate[head];
+        const float factor = bounded ? -a[head] : a[head];
+        for (std::uint32_t i = head * n_each; i < (head + 1) * n_each; ++i) decay[i] = factor * decay[i];
+    }
+    if (bounded) {
+        k.unary[static_cast<int>(unary_of(Activation::sigmoid))](decay, n_steps, decay);
+        for (std::uint32_t i = 0; i < n_steps; ++i) decay[i] = -r.step_most * decay[i];
+    }
+    k.unary[static_cast<int>(Unary::exp)](decay, n_steps, decay);
 }
 
 class RecurrentPart {
@@ -80,20 +111,23 @@ private:
 
     void project(const NormWeights& norm) noexcept {
         const Rows out = pass_.projected();
-        const bool by_delta = r_.is_delta(), by_dim = r_.kind == Recurrence::delta_by_dim;
+        const bool by_delta = r_.is_delta(), narrow = r_.kind == Recurrence::delta_by_dim && r_.step_rank;
         const std::uint64_t of_step = at_.narrow, of_gate = of_step + pad(r_.step_rank);
-        const Linear step = part(t_.step, t_.step_bias, out, by_delta ? at_.decay : at_.rate, Activation::softplus);
+        const Linear step = part(t_.step, t_.step_bias, out, by_delta ? at_.decay : at_.rate,
+                                 bounds_decays(r_) ? Activation::none : Activation::softplus);
         const Linear gate =
             part(t_.gate, t_.gate_bias, out, at_.gate, r_.sigmoid_gate ? Activation::sigmoid : Activation::silu);
         const Linear parts[] = {part(t_.query, t_.query_bias, out, 0),
                                 part(t_.key, t_.key_bias, out, at_.key),
                                 part(t_.value, t_.value_bias, out, at_.value),
-                                by_dim ? part(t_.gate_down, 0, out, of_gate) : gate,
-                                by_dim ? part(t_.step_down, 0, out, of_step) : step,
+                                narrow ? part(t_.gate_down, 0, out, of_gate) : gate,
+                                narrow ? part(t_.step_down, 0, out, of_step) : step,
                                 part(t_.rate, 0, out, at_.rate, Activation::sigmoid)};
         const std::size_t first = selects() ? 2 : 0, end = selects() ? 4 : !r_.has_states() ? 3 : by_delta ? 6 : 5;
-        multiply(std::span(parts).subspan(first, end - first), pass_.hidden(), pass_.stack().d_model, norm);
-        if (!by_dim) return;
+        const bool led = has(Part::layer_inputs) && block_.inputs.joins_embedding;  // see LayerInputs::lead
+        multiply(std::span(parts).subspan(first, end - first), led ? pass_.attended() : pass_.hidden(),
+                 pass_.stack().d_model, norm);
+        if (!narrow) return;
         multiply({&step, 1}, {out.data + of_step, out.stride}, r_.step_rank);
         multiply({&gate, 1}, {out.data + of_gate, out.stride}, r_.step_rank);
     }
@@ -142,7 +176,7 @@ private:
                     in_parts(n_convolved + n_rows), [&](Pass::Share mine) {
                         for (std::uint32_t i = mine.begin; i < mine.end; ++i)
                             i < n_convolved ? convolve(pass_.self[i / n_each], i % n_each)
-                                            : make_decays(i - n_convolved);
+                                            : make_decays(pass_, r_, t_.decay, pass_.projected()[i - n_convolved]);
                     });
     }
     [[nodiscard]] std::uint64_t n_panels() const noexcept { return (r_.n_channels() + kLanes - 1) / kLanes; }
@@ -199,23 +233,6 @@ private:
         const float* weight = pass_.scratch() + (is_query ? pad(r_.key_dim) : 0);
         pass_.workspace.kernels->floats.rms_norm(head, r_.key_dim, weight, kEpsilon / static_cast<float>(r_.key_dim),
                                                  head);
-    }
-
-    /// e^(A·d) of each head or of its dims, beside the rate. Where d is the rate itself, it is kept within its bounds.
-    void make_decays(std::uint32_t row) noexcept {
-        float *rate = pass_.projected()[row] + at_.rate, *decay = pass_.projected()[row] + at_.decay;
-        const float* a = pass_.workspace.vector(t_.decay);
-        const std::uint32_t n_each = r_.n_steps() / r_.n_heads;
-        for (std::uint32_t head = 0; head < r_.n_heads; ++head) {
-            if (r_.kind == Recurrence::state_space) {
-                float d = rate[head];
-                if (r_.step_most != 0.0f) d = d < r_.step_least ? r_.step_least : d > r_.step_most ? r_.step_most : d;
-                rate[head] = decay[head] = d;
-            }
-            if (r_.double_rate) rate[head] = 2.0f * rate[head];
-            for (std::uint32_t i = head * n_each; i < (head + 1) * n_each; ++i) decay[i] = a[head] * decay[i];
-        }
-        pass_.workspace.kernels->floats.unary[static_cast<int>(Unary::exp)](decay, r_.n_steps(), decay);
     }
 
     /// Units: the panels of each head's state, of one sequence after another. What they give goes where the values were.

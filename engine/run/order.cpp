@@ -10,7 +10,7 @@ void run_pass(Pass& pass) noexcept {
     if (has(Part::vectors) && pass.heads) return lone_attention(pass, layers[0], pass.stack().blocks[0]);
     const bool fills_memory = has(Part::vectors) && pass.fills_memory;
     if (!fills_memory) embed(pass);
-    if (has(Part::layer_inputs) && pass.stack().blocks[0].inputs.width) LayerInputs::make(pass);
+    if (has(Part::layer_inputs) && input_stride(pass.stack())) LayerInputs::make(pass);
     if (pass.stage().several() && !fills_memory) pass.take_rows();
     const UnitShare own = pass.layers();
     for (pass.layer = own.begin; pass.layer < own.end && !pass.stopped; ++pass.layer) {

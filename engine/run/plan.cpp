@@ -41,14 +41,16 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
     if (b.attention.no_projections) return refuse("attention without projections in a stack");
     if (b.attention.bias_kv || b.attention.zero_attn) return refuse("appended keys and values in a stack");
     if (b.attention.n_heads && !b.attention.has_output_map) return refuse("attention without an output map in a stack");
-    const std::uint32_t widths[] = {b.attention.query_width, b.attention.key_width, b.attention.value_width,
-                                    b.attention.output_width};
-    for (const std::uint32_t width : widths)
-        if (b.attention.n_heads && width && width != s.d_model)
+    const std::uint32_t read = attention_cols(s, b), output_width = b.attention.output_width;
+    for (const std::uint32_t width : {b.attention.query_width, b.attention.key_width, b.attention.value_width})
+        if (b.attention.n_heads && or_else(width, s.d_model) != read)
             return refuse("projection widths other than d_model in a stack");
+    if (b.attention.n_heads && or_else(output_width, s.d_model) != s.d_model)
+        return refuse("projection widths other than d_model in a stack");
     if (kind == Kind::decode && b.attention.n_heads && !b.attention.causal)
         return refuse("logits without a causal mask");
-    if (has(Part::layer_inputs) && kind != Kind::decode && (b.attention.shared_keys || b.inputs.width))
+    if (has(Part::layer_inputs) && kind != Kind::decode &&
+        (b.attention.shared_keys || b.inputs.width || b.inputs.joins_embedding))
         return refuse("shared keys or layer inputs of what gives no logits");
     return {};
 }

@@ -77,6 +77,11 @@ std::string plural(std::uint64_t n, const char* one, const char* many) {
     return with_separators(n) + " " + (n == 1 ? one : many);
 }
 
+const char* place_of_recurrence(const Block& b) {
+    if (b.inputs.joins_embedding) return "behind attention to embeddings too";
+    return b.attention.n_heads ? "beside attention" : "in place of attention";
+}
+
 void describe_block(std::ostream& out, const Block& b) {
     const AttentionShape& a = b.attention;
     const ExpertShape& e = b.experts;
@@ -101,13 +106,14 @@ void describe_block(std::ostream& out, const Block& b) {
         if (a.projection_clip != 0.0f) out << ", projections clipped at " << a.projection_clip;
         if (a.attention_sinks) out << ", sinks";
         if (a.query_growth != 0.0f) out << ", queries that grow every " << with_separators(a.growth_period);
-        if (a.output_gate != OutputGate::none)
-            out << ", output gated" << (a.output_gate == OutputGate::sigmoid ? "" : " by softplus");
+        const bool by_softplus =
+            a.output_gate == OutputGate::softplus || a.output_gate == OutputGate::softplus_of_heads;
+        if (a.output_gate != OutputGate::none) out << ", output gated" << (by_softplus ? " by softplus" : "");
         if (a.score_softcap != 0.0f) out << ", scores capped at " << a.score_softcap;
         if (a.cross_attention) out << ", cross-attention";
         out << "\n";
     }
-    if (b.recurrent) out << "    recurrent     " << (a.n_heads ? "beside" : "in place of") << " attention\n";
+    if (b.recurrent) out << "    recurrent     " << place_of_recurrence(b) << "\n";
     if (e.n) {
         out << "    experts       " << with_separators(e.n_used) << " of " << with_separators(e.n) << " for each token"
             << (e.normalize ? ", weights normalized" : "")

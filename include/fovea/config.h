@@ -38,8 +38,14 @@ enum class Position : std::uint8_t {
     alibi = 5,
     disentangled = 6,
 };
-/// What gates attention's output: the sigmoid of each element of a map, its softplus, or the softplus of a number for each head.
-enum class OutputGate : std::uint8_t { none = 0, sigmoid = 1, softplus = 2, softplus_of_heads = 3 };
+/// What gates attention's output: the sigmoid of each element of a map, its softplus, or either of a number for each head.
+enum class OutputGate : std::uint8_t {
+    none = 0,
+    sigmoid = 1,
+    softplus = 2,
+    softplus_of_heads = 3,
+    sigmoid_of_heads = 4
+};
 /// How a sequence's rows become one vector (Reimers and Gurevych 2019, section 3). max: the largest of each element;
 /// weighted_mean: a mean in which row i has weight i + 1 (Muennighoff 2022); mean_sqrt_len: the sum over √n_rows.
 enum class Pooling : std::uint8_t {
@@ -174,6 +180,12 @@ struct InputShape {
     /// 0: nothing. Every block of a stack has the same.
     std::uint16_t width = 0;
     bool layer_scale = false;  ///< the residual stream is multiplied by a learned number behind this layer
+    /// With e being the token's embedding and O a map of the layer, attention and feed-forward part are a chain whose result only the
+    /// recurrent part reads (Glorioso et al. 2024, Zamba2):
+    ///
+    ///     y = attention(norm([x, e]))
+    ///     x = x + recurrent(norm(x + O · feed-forward(norm(y))))
+    bool joins_embedding = false;
 
     bool operator==(const InputShape&) const = default;
 };
@@ -193,8 +205,8 @@ enum class Recurrence : std::uint8_t {
     /// S = e^(A ⊙ 1dᵀ) ⊙ S + k (d ⊙ v)ᵀ;  out = Sᵀ q + D ⊙ v. A is [key_dim, value_dim], D and d have a number for each value. The
     /// convolution goes over values alone; q, k and d are maps of what it leaves (Gu and Dao 2023, algorithm 2, Mamba). One head.
     selective = 4,
-    /// As delta, with a d for each dim of a key: S = e^(A·d) 1ᵀ ⊙ S. d and the gate are maps of a narrower row each (Kimi Team 2025,
-    /// eq. 1, Kimi delta attention).
+    /// As delta, with a d for each dim of a key: S = e^(A·d) 1ᵀ ⊙ S. d and the gate are maps of a narrower row each, or of the row
+    /// (Kimi Team 2025, eq. 1, Kimi delta attention).
     delta_by_dim = 5,
 };
 
@@ -206,7 +218,9 @@ struct RecurrentShape {
     std::uint32_t key_dim = 0;      ///< of a head. Recurrence::convolution has one head
     std::uint32_t value_dim = 0;
     std::uint32_t n_norm_groups = 0;  ///< parts of equal size that the norm goes over, each by itself; 0: no norm
-    float step_least = 0.0f;          ///< state_space: d is kept within these; step_most 0: unused
+    /// state_space: d is kept within these. delta_by_dim: with m being step_most, e^(−m · sigmoid(−A·x)) takes the place of
+    /// e^(A·softplus(x)). step_most 0: unused.
+    float step_least = 0.0f;
     float step_most = 0.0f;
     Recurrence kind = Recurrence::none;
     std::uint8_t n_taps = 0;   ///< rows that the convolution reads, the row itself among them
@@ -215,7 +229,8 @@ struct RecurrentShape {
     bool input_bias = false, kernel_bias = false, output_bias = false;  ///< of the maps that read a row, ...
     /// Head h has the queries and keys of h mod n_key_heads, not of h·n_key_heads / n_heads.
     bool keys_in_turn = false;
-    std::uint32_t step_rank = 0;  ///< selective, delta_by_dim: d is softplus of a map of a map to this width
+    std::uint32_t step_rank =
+        0;  ///< selective, delta_by_dim: d is softplus of a map of a map to this width; 0: of the row
     /// selective: q, k and that map's rows have an RMS norm each; 0: none. Else of the norm behind the states; 0: the block's.
     float inner_norm_epsilon = 0.0f;
     bool sigmoid_gate = false;  ///< the gate is the sigmoid of its map, not its SiLU

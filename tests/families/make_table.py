@@ -94,9 +94,10 @@ def layer_of(fovea, folder, work):
     parts = [found.group(1) if (found := re.search(rf"^    {name:14}(.*)$", text, re.M)) else "none"
              for name in ("attention", "feed-forward", "norm")]
     attention = re.sub(r"^.* of \d+, ", "", parts[0])
-    if recurrent := re.search(r"^    recurrent     (?!in place|beside)([^,\n]*)", text, re.M):
-        beside = " beside attention: " if "beside attention\n" in text else "; attention: "
-        attention = recurrent.group(1) + ("" if parts[0] == "none" else beside + attention)
+    if recurrent := re.search(r"^    recurrent     (?!in place|beside|behind)([^,\n]*)", text, re.M):
+        place = re.search(r"^    recurrent    ( (beside|behind) attention.*)$", text, re.M)
+        attention = recurrent.group(1) + ("" if parts[0] == "none" else
+                                          (place.group(1) if place else "; attention") + ": " + attention)
     if experts := re.search(r"^ +experts +(.*)$", text, re.M):
         attention += "; experts, " + re.sub(r"shared of [0-9,]+", "shared", experts.group(1))
     feed_forward = "" if parts[1] == "none" else "; " + re.sub(r"^[0-9,]+ wide, ", "", parts[1])

@@ -49,8 +49,18 @@ def kimi(fields, heads, dim, kernel=4, **more):
                          bos_token_id=1, eos_token_id=2, **more)
 
 
+def ling(fields, dim, kernel=4, **more):
+    return fields | dict(head_dim=dim, short_conv_kernel_size=kernel, **ENDS, **more)
+
+
+def zamba(hidden, heads, states, groups, state, kinds, **more):
+    return dict(hidden_size=hidden, num_attention_heads=heads, n_mamba_heads=states, mamba_ngroups=groups,
+                mamba_d_state=state, layers_block_type=[HYBRID if k == "h" else MAMBA for k in kinds],
+                num_hidden_layers=len(kinds), max_position_embeddings=64, **more)
+
+
 ENDS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
-MAMBA, ATTENDS, FEEDS, MOE = "linear_attention", "full_attention", "mlp", "moe"
+MAMBA, ATTENDS, FEEDS, MOE, HYBRID = "linear_attention", "full_attention", "mlp", "moe", "hybrid"
 
 
 def partly(share, theta=10000.0):
@@ -126,6 +136,19 @@ SHAPES = {
              kernel=2, layer_types=layers("linear_attention", 0, of=3), mlp_layer_types=["sparse"] * 3,
              num_local_experts=5, num_experts_per_tok=5, moe_intermediate_size=5, routed_scaling_factor=1.0),
     ],
+    "bailing_hybrid": [
+        ling(latent(hidden=12, heads=2, d_ff=14, vocab=23, q_rank=None, kv_rank=10, nope=5, turning=4, value=6),
+             6, layer_types=layers("linear_attention", 1, of=2), mlp_layer_types=["dense", "sparse"],
+             num_local_experts=4, num_experts_per_tok=2, moe_intermediate_size=9, n_group=1, topk_group=1),
+        ling(latent(hidden=36, heads=6, d_ff=41, layers=5, q_rank=20, kv_rank=18, nope=8, turning=6, value=40), 17,
+             kernel=3, num_local_experts=6, num_experts_per_tok=4, moe_intermediate_size=19, n_shared_experts=2,
+             n_group=3, topk_group=2, norm_topk_prob=False, rms_norm_eps=1e-3, routed_scaling_factor=1.5,
+             layer_group_size=3, kda_lower_bound=-2.5, first_k_dense_replace=1),
+        ling(latent(hidden=40, heads=5, d_ff=33, layers=3, q_rank=None, kv_rank=33, nope=16, turning=8, value=4), 16,
+             kernel=2, layer_types=layers("linear_attention", 0, of=3), mlp_layer_types=["sparse"] * 3,
+             num_local_experts=5, num_experts_per_tok=5, moe_intermediate_size=5, n_group=1, topk_group=1,
+             routed_scaling_factor=1.0, kda_safe_gate=False, rope_parameters=rope(100.0)),
+    ],
     "mamba2": [
         mamba2(12, 2, 1, 5, vocab=23),
         mamba2(36, 6, 3, 17, layers=3, conv_kernel=3, use_bias=True, time_step_limit=[0.2, 0.9]),
@@ -184,5 +207,13 @@ SHAPES = {
                            moe_intermediate_size=5, shared_expert_intermediate_size=9, tie_word_embeddings=True,
                            layer_types=layers("linear_attention", 0, of=3), rope_parameters=partly(0.25, 100.0),
                            **delta(3, 3, 16, 32, 2)), "intermediate_size"),
+    ],
+    "zamba2": [
+        zamba(12, 2, 3, 1, 5, "mhh", vocab_size=23, intermediate_size=14, adapter_rank=3),
+        zamba(36, 6, 4, 2, 17, "hmhh", vocab_size=37, intermediate_size=41, adapter_rank=5, num_mem_blocks=2,
+              use_mem_rope=True, use_shared_attention_adapter=True, mamba_d_conv=3, time_step_min=0.3,
+              rope_parameters=rope(100.0), tie_word_embeddings=False),
+        zamba(20, 4, 5, 5, 16, "mmhm", vocab_size=37, intermediate_size=33, adapter_rank=7, num_key_value_heads=2,
+              add_bias_linear=True, mamba_expand=3, mamba_d_conv=2, hidden_act="silu", rms_norm_eps=1e-3),
     ],
 }

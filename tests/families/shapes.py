@@ -371,7 +371,9 @@ def randomize(model, seed):
         if name.endswith("e_score_correction_bias"):  # where it is no buffer
             parameter.data = (noise * 0.05).bfloat16().float()
             continue
-        if "gate_up_proj" in name:  # that some are clamped
+        if ("shared_transformer" in name or name.endswith(".linear.weight")) and parameter.dim() >= 2:
+            parameter.data = noise * (0.3 / parameter.shape[-1]**0.5)  # a chain without a stream beside it
+        elif "gate_up_proj" in name:  # that some are clamped
             parameter.data = noise * 2.0
         elif scales_queries and name.endswith("q_norm.weight"):
             parameter.data = (noise * 0.2 + 1.0) * parameter.numel()**-0.5

@@ -302,9 +302,16 @@ struct NamedConfig {
     by_dim.step_rank = 11;
     by_dim.inner_norm_epsilon = 1e-3f;
     by_dim.sigmoid_gate = by_dim.double_rate = true;
+    RecurrentShape bounded = by_dim;
+    bounded.step_rank = 0;
+    bounded.step_most = 5.0f;
     Config beside = with(space);
     beside.decoder.blocks[1].attention = beside.decoder.blocks[0].attention;
     beside.decoder.blocks[1].attention.output_gate = OutputGate::none;
+    Config joined = beside;
+    Block& leads = joined.decoder.blocks[1];
+    leads.inputs.joins_embedding = true;
+    leads.attention.query_width = leads.attention.key_width = leads.attention.value_width = 80;
     Config experts = with(delta);
     experts.decoder.blocks[1].experts.n = 5, experts.decoder.blocks[1].experts.n_used = 2;
     experts.decoder.blocks[1].norm_place = NormPlace::both;
@@ -316,7 +323,9 @@ struct NamedConfig {
             {"delta rule by dims", with(by_dim)},
             {"selective state space", with(selective)},
             {"selective state space with inner norms", with(normed)},
-            {"state space beside attention", beside}};
+            {"state space beside attention", beside},
+            {"state space behind attention to embeddings too", joined},
+            {"delta rule by dims of the row, bounded", with(bounded)}};
 }
 
 /// A model in memory and the file it is in.

@@ -36,3 +36,29 @@ TEST_CASE("families: LFM3's layers are of three kinds, and its windows have a wi
     check_refused("lfm3", "conv_L_cache", 1, "at least 2");
     CHECK(contains(line_of("lfm3", [](SortedJson& json) { json["use_attention_gate"] = false; }), "gate_proj"));
 }
+
+TEST_CASE("families: Ling's decays have a bound below 0, and layers attend by a list or in turn") {
+    check_refused("bailing_hybrid", "kda_lower_bound", 1.0, "from -1e+06 to");
+    check_refused("bailing_hybrid", "score_function", "softmax", "sigmoid");
+    check_refused("bailing_hybrid", "layer_types", SortedJson::array({"conv", "full_attention"}), "linear_attention");
+    const auto in_turn = [](std::uint32_t period) {
+        return line_of("bailing_hybrid", [&](SortedJson& json) {
+            json.erase("layer_types");
+            json["layer_group_size"] = period;
+        });
+    };
+    CHECK(in_turn(2).empty());
+    CHECK(contains(in_turn(3), "layers.1.attention."));
+}
+
+TEST_CASE("families: Zamba2's layers are of two kinds, and share what the checkpoint has once") {
+    const auto kinds = [](const char* second) { return SortedJson::array({"mamba", second, "hybrid"}); };
+    CHECK(line_of("zamba2", [&](SortedJson& json) { json["layers_block_type"] = kinds("hybrid"); }).empty());
+    check_refused("zamba2", "layers_block_type", kinds("attention"), "hybrid or linear_attention");
+    check_refused("zamba2", "layers_block_type", SortedJson::array({"hybrid"}), "3 of them");
+    check_refused("zamba2", "num_attention_heads", 7, "a divisor of 24");
+    CHECK(contains(line_of("zamba2", [](SortedJson& json) { json["num_hidden_layers"] = 4; }), "expected 4 of them"));
+    CHECK(contains(line_of("zamba2", [](SortedJson& json) { json["num_mem_blocks"] = 2; }),
+                   "layers.2.shared_transformer.input_layernorm.weight"));
+    CHECK(contains(line_of("zamba2", [](SortedJson& json) { json["intermediate_size"] = 13; }), "[26, 12]"));
+}

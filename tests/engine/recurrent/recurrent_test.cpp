@@ -129,7 +129,10 @@ TEST_CASE("recurrent: a configuration that cannot be is refused by name") {
         r.n_norm_groups = 0, r.shared_norm = false;
         r.inner_norm_epsilon = 1.0f;
     });
-    refused("step_rank", [](Stack&, RecurrentShape& r) { r.kind = Recurrence::delta_by_dim; });
+    refused("step_least", [](Stack&, RecurrentShape& r) {
+        r.kind = Recurrence::delta_by_dim;
+        r.step_least = 0.5f, r.step_most = 1.0f;
+    });
     refused("double_rate", [](Stack&, RecurrentShape& r) { r.kind = Recurrence::state_space, r.double_rate = true; });
     refused("sigmoid_gate", [](Stack&, RecurrentShape& r) {
         r = recurrent_configs()[0].config.decoder.recurrent;

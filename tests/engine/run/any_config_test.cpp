@@ -126,13 +126,16 @@ private:
             r.gate_first = below(2) != 0, r.keys_in_turn = below(2) != 0;
             r.sigmoid_gate = below(2) != 0, r.double_rate = r.is_delta() && below(2);
             if (r.n_norm_groups && below(2)) r.inner_norm_epsilon = 0.25f;
-            if (r.kind == Recurrence::delta_by_dim) r.step_rank = 1 + below(20);
+            if (r.kind == Recurrence::delta_by_dim) {
+                r.step_rank = below(3) ? 1 + below(20) : 0;
+                if (below(2)) r.step_most = 5.0f;
+            }
             if (r.kind == Recurrence::state_space && below(2)) r.step_least = 0.25f, r.step_most = 1.5f;
         } else {
             r.n_heads = r.n_key_heads = 1, r.key_dim = r.value_dim = stack.d_model % 64 + 1;
         }
         for (Block& gated : stack.blocks)
-            if (below(4) == 0) gated.attention.output_gate = static_cast<OutputGate>(1 + below(3));
+            if (below(4) == 0) gated.attention.output_gate = static_cast<OutputGate>(1 + below(4));
         Block& b = stack.blocks[below(stack.n_blocks)];
         b.recurrent = true;
         if (below(3) || !b.attention.n_heads)
@@ -141,6 +144,11 @@ private:
             b.attention.output_gate = OutputGate::none, b.attention.cross_attention = false;
         b.latent = {}, b.inputs = {};
         b.feed.parallel = b.feed.shared_norm = false;
+        if (b.attention.n_heads && b.feed.d_ff && below(2)) {
+            b.inputs.joins_embedding = true;
+            b.attention.query_width = b.attention.key_width = b.attention.value_width = 2 * stack.d_model;
+            b.experts = {}, b.feed.xielu = b.column_scales = false;
+        }
         if (below(8)) return;
         Change field{below(18), below(10)};
         for_each_recurrent_field(r, field);
@@ -264,7 +272,7 @@ TEST_CASE("any configuration is refused, or has a model that runs with the same 
             fuzz::adapter_of(any.config, rank, 1 + static_cast<std::uint32_t>(random() % kAllAdapted));
         AlignedBytes adapter;
         if (seed % 3 == 0 && make_plan(any.config, {.max_adapters = 2, .max_adapter_rank = rank}, plan).ok() &&
-            count_parameters(adapted).total <= 1 << 15) {
+            check(adapted).ok() && count_parameters(adapted).total <= 1 << 15) {
             constexpr Type kFloats[] = {Type::f32, Type::f16, Type::bf16};
             adapter = write_bytes(random_model(adapted, 2), {.type = kFloats[random() % 3], .weights_alignment = 64});
             ++n_adapted;
