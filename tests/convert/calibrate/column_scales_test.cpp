@@ -16,6 +16,7 @@
 #include "tests/support/command_line.h"
 #include "tests/support/convert_fixtures.h"
 #include "tests/support/small_models.h"
+#include "tools/options/opened.h"
 
 using namespace fovea;
 using namespace fovea::testing;
@@ -195,6 +196,37 @@ TEST_CASE("outlier columns: those that stand out are found two by two, up to fou
     CHECK(chosen({37, 400}) == Columns{37, 400});
     CHECK(chosen({33, 64, 100, 511}) == Columns{33, 64, 100, 511});
     CHECK(chosen({0, 33, 100, 200, 300, 511}).size() == kMaxOutliers);
+}
+
+TEST_CASE(
+    "convert --calibrate without a type: a source of quants keeps them, loses less, and has the same bytes on any "
+    "threads") {
+    const TemporaryFolder folder;
+    const auto path = [&](const char* name) { return (folder / name).string(); };
+    const ModelSource source = with_outliers(read_source({.source = FOVEA_SOURCE_DIR "/tools/demo/demo.fovea"}),
+                                             {{Role::attention_norm, Role::attention_norm, Role::query},
+                                              {Role::feed_forward_norm, Role::feed_forward_norm, Role::up}});
+    const Opened exact(source, Type::f32, nullptr), plain(source, Type::q8, nullptr);
+    write_text(folder / "plain.fovea", {reinterpret_cast<const char*>(plain.file.data()), plain.file.size()});
+    for (const char* threads : {"1", "2"}) {
+        const Ran ran = run_fovea(
+            {"convert", path("plain.fovea"), "--calibrate", "self", "--threads", threads, "-o", path(threads)});
+        CAPTURE(ran.err);
+        REQUIRE(ran.status == 0);
+        CHECK(ran.err.find(" outlier columns of ") != std::string::npos);
+    }
+    CHECK(read_text(path("1")) == read_text(path("2")));
+    const Ran certified = run_fovea({"certify", path("1")});
+    CAPTURE(certified.err);
+    CHECK(certified.status == 0);
+    const host::Opened with = open_path(path("1"));
+    const auto tokens = some_tokens(48, source.config.decoder.vocab_size);
+    const std::vector<float> expected = outputs_of(exact.model, tokens);
+    const double less = squared_difference(expected, outputs_of(with.model, tokens));
+    const double more = squared_difference(expected, outputs_of(plain.model, tokens));
+    CAPTURE(less);
+    CAPTURE(more);
+    CHECK(less < 0.5 * more);
 }
 
 TEST_CASE("calibrate: layers of attention alone, or of a feed-forward part alone, have the inputs that they read") {
