@@ -53,9 +53,9 @@ TEST_CASE("a rank's range: what lies outside of it is not read, with panels, sha
         const std::vector<float> want = logits_of(small.model, {.max_batch = 32}, nullptr);
         REQUIRE(!want.empty());
         for (const auto& [shares, n_stages] : splits) {
-            CAPTURE(shares.size());
             const RankSplit split{shares.data(), n_stages};
             const auto n_ranks = static_cast<std::uint8_t>(shares.size());
+            CAPTURE(n_ranks);
             Plan plan;
             if (!make_plan(named.config, {.n_ranks = n_ranks, .split = &split}, plan).ok())
                 continue;  // keys of another stage
