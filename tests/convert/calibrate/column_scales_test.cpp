@@ -16,7 +16,6 @@
 #include "tests/support/command_line.h"
 #include "tests/support/convert_fixtures.h"
 #include "tests/support/small_models.h"
-#include "tools/options/opened.h"
 
 using namespace fovea;
 using namespace fovea::testing;
@@ -25,11 +24,12 @@ namespace {
 
 constexpr float kOutlier = 64.0f;
 
-[[nodiscard]] float factor_of(std::uint32_t col) { return col % 23 == 5 ? kOutlier : 1.0f; }
-
-/// Every 23rd column of what `reader` reads gets larger by so much: rows of `maker`, or elements where it is a vector.
+/// Columns of what `reader` reads get larger by so much, one of `every`: rows of `maker`, or elements where it is a vector.
 struct Outliers {
     Role maker, bias, reader;
+    std::uint32_t every = 23;
+
+    [[nodiscard]] float factor_of(std::uint32_t col) const { return col % every == 5 ? kOutlier : 1.0f; }
 };
 
 [[nodiscard]] ModelSource with_outliers(ModelSource source, std::vector<Outliers> all) {
@@ -41,10 +41,10 @@ struct Outliers {
                 for (std::uint32_t c = 0; c < spec.n_cols; ++c) {
                     float& x = out[std::size_t{r} * spec.n_cols + c];
                     if (spec.role == o.maker || spec.role == o.bias)
-                        x *= factor_of(spec.layout == Layout::vector ? c : row_begin + r);
+                        x *= o.factor_of(spec.layout == Layout::vector ? c : row_begin + r);
                     else if (spec.role == o.reader ||
                              (o.reader == Role::query && (spec.role == Role::key || spec.role == Role::value)))
-                        x /= factor_of(c);
+                        x /= o.factor_of(c);
                 }
     };
     return source;
@@ -198,32 +198,29 @@ TEST_CASE("outlier columns: those that stand out are found two by two, up to fou
     CHECK(chosen({0, 33, 100, 200, 300, 511}).size() == kMaxOutliers);
 }
 
-TEST_CASE(
-    "convert --calibrate without a type: a source of quants keeps them, loses less, and has the same bytes on any "
-    "threads") {
-    const TemporaryFolder folder;
-    const auto path = [&](const char* name) { return (folder / name).string(); };
-    const ModelSource source = with_outliers(read_source({.source = FOVEA_SOURCE_DIR "/tools/demo/demo.fovea"}),
-                                             {{Role::attention_norm, Role::attention_norm, Role::query},
-                                              {Role::feed_forward_norm, Role::feed_forward_norm, Role::up}});
-    const Opened exact(source, Type::f32, nullptr), plain(source, Type::q8, nullptr);
-    write_text(folder / "plain.fovea", {reinterpret_cast<const char*>(plain.file.data()), plain.file.size()});
-    for (const char* threads : {"1", "2"}) {
-        const Ran ran = run_fovea(
-            {"convert", path("plain.fovea"), "--calibrate", "self", "--threads", threads, "-o", path(threads)});
-        CAPTURE(ran.err);
-        REQUIRE(ran.status == 0);
-        CHECK(ran.err.find(" outlier columns of ") != std::string::npos);
-    }
-    CHECK(read_text(path("1")) == read_text(path("2")));
-    const Ran certified = run_fovea({"certify", path("1")});
-    CAPTURE(certified.err);
-    CHECK(certified.status == 0);
-    const host::Opened with = open_path(path("1"));
+TEST_CASE("outlier columns: quants of a source lose less with them, the same on any number of threads") {
+    ModelSource source = with_outliers(read_source({.source = FOVEA_SOURCE_DIR "/tools/demo/demo.fovea"}),
+                                       {{Role::attention_norm, Role::attention_norm, Role::query, 69},
+                                        {Role::feed_forward_norm, Role::feed_forward_norm, Role::up, 69}});
+    const Opened exact(source, Type::f32, nullptr);
+    source.type = Type::q8;
+    source.type_of = [](const TensorSpec&) { return Type::q8; };
+    const auto calibrated = [&](std::uint32_t n_threads) {
+        return calibrate(source, texts_of(source, some_text(), kCalibrationTokens),
+                         {.n_threads = n_threads, .outliers = true});
+    };
+    const Calibration calibration = calibrated(1);
+    REQUIRE(!calibration.columns.empty());
+    CHECK(calibration.columns == calibrated(2).columns);
+    Model with, without;
+    const AlignedBytes chosen = write_bytes(source, {.as_source = true, .calibration = &calibration});
+    const AlignedBytes plain = write_bytes(source, {.as_source = true});
+    REQUIRE(open_model(chosen, with).ok());
+    REQUIRE(open_model(plain, without).ok());
     const auto tokens = some_tokens(48, source.config.decoder.vocab_size);
     const std::vector<float> expected = outputs_of(exact.model, tokens);
-    const double less = squared_difference(expected, outputs_of(with.model, tokens));
-    const double more = squared_difference(expected, outputs_of(plain.model, tokens));
+    const double less = squared_difference(expected, outputs_of(with, tokens));
+    const double more = squared_difference(expected, outputs_of(without, tokens));
     CAPTURE(less);
     CAPTURE(more);
     CHECK(less < 0.5 * more);

@@ -66,7 +66,8 @@ TEST_CASE("languages: texts of some lengths are those, however long others are, 
     constexpr std::pair<std::uint32_t, std::uint32_t> kBounds[] = {{0, 0}, {0, 2}, {1, 3}, {2, grammar::kNoLimit},
                                                                    {3, 3}, {4, 9}, {6, 9}};
     for (const char* pattern : {"", "^a", "b$", "^(ab|\\.)*$", "^[^a]{2,3}$", "^(a{2}|b{3}|\\.a*)$"})
-        for (const auto& [min, max] : kBounds) {
+        for (const auto& bounds : kBounds) {
+            const auto min = bounds.first, max = bounds.second;
             CAPTURE(pattern);
             CAPTURE(min);
             CAPTURE(max);
