@@ -10,7 +10,7 @@
 #include "host/base/error.h"
 #include "tests/fuzz/fuzz.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FOVEA_FUZZ_TARGET(shard) {
     using namespace fovea;
     constexpr std::uint64_t kMost = 1 << 20;
     std::vector<std::byte> file(size);
