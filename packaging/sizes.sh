@@ -23,7 +23,7 @@ package_sizes() {
     mkdir -p "$folder"
     hold_size "${wheel##*/}" "$(stat -c %s "$wheel")" "$wheel_most"
 
-    configure "$folder-library" --preset release -D FOVEA_TOOLS=OFF -D FOVEA_HOST=OFF -D FOVEA_TESTS=OFF \
+    configure "$folder-library" --preset release -D FOVEA_TOOLS=OFF -D FOVEA_HOST=OFF -D FOVEA_TESTS=OFF -D FOVEA_EXAMPLES=ON \
         -D FOVEA_ISAS="$size_isa"
     build "$folder-library" fovea_example_complete >&2
     strip --strip-debug -o "$folder/libfovea.a" "$folder-library/libfovea.a"
