@@ -34,7 +34,7 @@ class Bodies(WithServer):
         for body in (SIBLINGS, MANY_NAMES):
             begun = time.monotonic()
             self.server.request("POST", CHAT, body)
-            self.assertLess(time.monotonic() - begun, 5)
+            self.assertLess(time.monotonic() - begun, 15)  # 1.2 s under sanitizers, seven beside much else
 
     def test_bodies_that_never_come_take_no_room(self):
         held = [self.server.raw(PROMISE) for _ in range(200)]
