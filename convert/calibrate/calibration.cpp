@@ -16,8 +16,7 @@ namespace {
 
 constexpr std::uint32_t kBatch = kReadTokens;            // rows whose inputs are kept until they are added up
 constexpr std::uint32_t kBatchSample = 8, kSample = 64;  // rows that are kept to quantize them: of a batch, and of all
-constexpr std::uint32_t kOutlierSample =
-    2 * kSample;  // the same of all, for outlier columns, from every part of a text
+constexpr std::uint32_t kOutlierSample = 2 * kSample;    // of all, for outlier columns, from every part of a text
 
 /// A norm's weights, to make a matrix's input of the residual stream again.
 struct NormOf {

@@ -15,9 +15,8 @@ inline constexpr std::uint32_t kCalibrationTokens = 8192;  ///< that are worth r
 struct CalibrationOptions {
     std::uint32_t n_threads = 1;
     std::optional<Type> columns_for = {};  ///< column scales are chosen too, for matrices of that quantized type
-    bool outliers =
-        false;  ///< outlier columns are chosen and nothing else, for matrices that stay as the source has them
-    Progress progress = {};  ///< tokens
+    bool outliers = false;                 ///< outlier columns alone are chosen: matrices stay as the source has them
+    Progress progress = {};                ///< tokens
 };
 
 /// Throws host::Error where `source` is neither a decoder for logits nor an encoder of ids, or has a block whose inputs are not

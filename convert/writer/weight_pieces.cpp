@@ -140,17 +140,16 @@ void WeightPieces::put_outliers(const TensorSpec& spec, Type type, std::uint32_t
 void WeightPieces::make_quantized_panel(const TensorSpec& spec, Type type, std::uint32_t row, PieceScratch& scratch,
                                         std::byte* panel, QuantLoss& loss) const {
     const std::uint32_t n_rows = std::min(kLanes, spec.n_rows - row), n_groups = spec.n_cols / kGroup;
+    put_outliers(spec, type, row, scratch, panel);
     const InputMoments* inputs = calibration_ ? calibration_->of(spec) : nullptr;
     if (source_.read_groups) {
         scratch.groups.assign(std::size_t{kLanes} * n_groups, {});
         if (source_.read_groups(spec, type, row, n_rows, scratch.groups.data())) {
             need_finite(spec, format_of(type), scratch.groups);
             put_panel(type, scratch.groups.data(), n_groups, panel);
-            put_outliers(spec, type, row, scratch, panel);
             return;
         }
     }
-    put_outliers(spec, type, row, scratch, panel);
     scratch.rows.assign(std::uint64_t{kLanes} * spec.n_cols, 0.0f);
     source_.read_rows(spec, row, n_rows, scratch.rows.data());
     need_finite(spec, scratch.rows);

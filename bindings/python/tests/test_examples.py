@@ -137,7 +137,7 @@ def test_every_public_thing_is_documented():
 
 def test_ray_serve():
     """Texts of replicas are those of one process."""
-    wanted("ray")
+    wanted("ray.serve")
     has_server = subprocess.run([sys.executable, "-m", "fovea", "serve", "--help"], capture_output=True)
     if has_server.returncode:
         pytest.skip("the package has no command that serves")
