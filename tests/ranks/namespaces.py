@@ -68,6 +68,8 @@ class Namespaces:
         # Its launcher looks after its daemons only if it is told to, see docs/machines.md.
         for name, value in (("time", 2), ("intvl", 1), ("probes", 3)):
             os.environ[f"OMPI_MCA_oob_tcp_keepalive_{name}"] = str(value)
+        # Open MPI 4's daemons map the machine's topology into the largest hole of their addresses, and at times fall into it.
+        os.environ["OMPI_MCA_rtc_hwloc_vmhole"] = "none"
         self.mpirun = ["mpirun", "--allow-run-as-root", "-H", hosts, "--mca", "plm_rsh_agent", agent, "--mca", "btl",
                        "tcp,self", "--mca", "btl_tcp_if_include", data, "--mca", "oob_tcp_if_include", network, "--mca",
                        "pml", "ob1", "--bind-to", "none"]
