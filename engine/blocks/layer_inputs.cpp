@@ -25,10 +25,11 @@ void make_gated(Pass& pass, const Block& block, const InputTensors& t) noexcept 
     const Linear gate{.matrix = t.gate, .out = pass.inner(), .n_stored = width, .activation = block.feed.activation};
     const void* stream = pass.operand(t.gate.type, pass.hidden(), pass.seq_len, pass.stack().d_model);
     pass.multiply("layer gate", {}, {&gate, 1}, stream, pass.seq_len);
+    const Rows made = inputs(pass);
     pass.phase("layer gate", pass.all(pass.inner(), width), in_parts(pass.seq_len), [&](Pass::Share mine) {
         for (std::uint32_t row = mine.begin; row < mine.end; ++row) {
             float* x = pass.inner()[row];
-            const float* input = inputs(pass)[row] + std::uint64_t{pass.layer} * width;
+            const float* input = made[row] + std::uint64_t{pass.layer} * width;
             for (std::uint32_t i = 0; i < width; ++i) x[i] = x[i] * input[i];
         }
     });
@@ -82,9 +83,10 @@ void LayerInputs::make(Pass& pass) noexcept {
 
 void LayerInputs::join(Pass& pass) noexcept {
     const std::uint32_t d_model = pass.stack().d_model;
+    const Rows made = inputs(pass);
     each_row(pass, pass.inner(), 2 * d_model, [&](float* to, const float* x, std::uint32_t row) {
         std::memcpy(to, x, d_model * sizeof(float));
-        std::memcpy(to + d_model, inputs(pass)[row], d_model * sizeof(float));
+        std::memcpy(to + d_model, made[row], d_model * sizeof(float));
     });
 }
 
