@@ -134,4 +134,25 @@ std::uint32_t fast_cores([[maybe_unused]] const char* root) noexcept {
 #endif
 }
 
+#if defined(__linux__)
+
+void take_cpu(TakenCpus& taken) noexcept {
+    const auto is_free = [&] {  // until now
+        const auto cpu = static_cast<std::uint32_t>(sched_getcpu());
+        if (cpu >= TakenCpus::kMost) return true;
+        const std::uint32_t bit = 1u << cpu % 32;
+        return (taken.bits[cpu / 32].fetch_or(bit, std::memory_order_relaxed) & bit) == 0;
+    };
+    cpu_set_t allowed;
+    if (is_free() || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+    cpu_set_t others = allowed;
+    for (std::uint32_t cpu = 0; cpu < TakenCpus::kMost; ++cpu)
+        if (taken.bits[cpu / 32].load(std::memory_order_relaxed) >> cpu % 32 & 1) CPU_CLR(cpu, &others);
+    if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0) return;
+    (void)sched_setaffinity(0, sizeof allowed, &allowed);
+    (void)is_free();
+}
+
+#endif
+
 }  // namespace fovea

@@ -16,6 +16,7 @@ struct Team {
     bool alone = false;  // every member can have a CPU of its own
     bool by_openmp = false;
     alignas(64) std::atomic<std::uint32_t> n_members{1};  // of the current run
+    TakenCpus cpus;                                       // on which its members began
     alignas(64) std::atomic<std::uint32_t> n_arrived{0};  // at the barrier
     std::atomic<std::uint32_t> n_taken{0};                // pieces since the last one; changed in other phases
     alignas(64) Epoch generation;                         // of the barrier
@@ -38,6 +39,7 @@ struct Work {
 
 void run_member(void* argument, std::uint32_t member) noexcept {
     const Work& w = *static_cast<const Work*>(argument);
+    if (w.team.alone) take_cpu(w.team.cpus);
     const FloatEnv env;
     w.work(w.context, member);
 }
@@ -68,6 +70,7 @@ void run_team(Team& team, void (*work)(void* context, std::uint32_t member), voi
     if (n > 1 && !team.run && threads_here() < n) n = threads_here();
     team.n_members.store(n, std::memory_order_relaxed);
     team.n_taken.store(0, std::memory_order_relaxed);
+    team.cpus.clear();
     Work w{team, work, context};
     if (n == 1)
         run_member(&w, 0);

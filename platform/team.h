@@ -1,5 +1,6 @@
 // A team of threads that runs one function together, once per forward pass, with a barrier inside.
 #pragma once
+#include <atomic>
 #include <cstdint>
 
 namespace fovea {
@@ -76,5 +77,31 @@ void run_on_threads(void* context, std::uint32_t n_members, void (*work)(void* a
 
 /// The number of CPUs in this thread's affinity mask; if that cannot be known, those of the machine.
 [[nodiscard]] std::uint32_t usable_cpus() noexcept;
+
+#if defined(__linux__)
+
+/// The CPUs of a team's members, of the first kMost.
+struct TakenCpus {
+    static constexpr std::uint32_t kMost = 256;
+    std::atomic<std::uint32_t> bits[kMost / 32] = {};
+
+    void clear() noexcept {
+        for (auto& some : bits) some.store(0, std::memory_order_relaxed);
+    }
+};
+
+/// Takes the calling thread's CPU. If another member has it the thread moves to one that it may use and that none has, if there is
+/// one: members that share a CPU sleep in turns, so to Linux they are less than one thread's load, and it leaves them together
+/// while others' work has the rest of the machine.
+void take_cpu(TakenCpus& taken) noexcept;
+
+#else
+
+struct TakenCpus {
+    void clear() noexcept {}
+};
+inline void take_cpu(TakenCpus&) noexcept {}
+
+#endif
 
 }  // namespace fovea

@@ -31,6 +31,27 @@ TEST_CASE("fast_cores: at least one, and no more than this thread may use") {
     REQUIRE(sched_setaffinity(0, sizeof saved, &saved) == 0);
 }
 
+TEST_CASE("take_cpu: a thread leaves a CPU that is taken, and may use what it might before") {
+    cpu_set_t before;
+    REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);
+    constexpr int kTries = 20;
+    int n_moved = 0;  // in spite of a system that moves it back at times
+    for (int i = 0; i < kTries; ++i) {
+        TakenCpus taken;
+        take_cpu(taken);
+        const int cpu = sched_getcpu();
+        take_cpu(taken);
+        n_moved += sched_getcpu() != cpu;
+        cpu_set_t after;
+        REQUIRE(sched_getaffinity(0, sizeof after, &after) == 0);
+        CHECK(CPU_EQUAL(&after, &before));
+    }
+    if (CPU_COUNT(&before) > 1)
+        CHECK(n_moved > kTries / 2);
+    else
+        CHECK(n_moved == 0);
+}
+
 TEST_CASE("fast_cores: of big and little cores the big ones, one thread of each, within the quota") {
     const TemporaryDirectory root;
     const auto write = [&](const std::string& path, const std::string& text) {

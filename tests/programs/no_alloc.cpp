@@ -92,8 +92,8 @@ void on_forbidden(int, siginfo_t* info, void*) {
     _exit(expected ? 0 : 1);
 }
 
-/// Forbids all threads every call but those with which they wait, tell the time (where the kernel has no faster way),
-/// leave, and report. False where the kernel has no such filters.
+/// Forbids all threads every call but those with which they wait, leave a CPU that another member has, tell the time (where the
+/// kernel has no faster way), end, and report. False where the kernel has no such filters.
 bool forbid_system_calls() {
     struct sigaction action {};
     action.sa_sigaction = on_forbidden;
@@ -103,7 +103,8 @@ bool forbid_system_calls() {
     constexpr auto kNumber = static_cast<__u32>(offsetof(seccomp_data, nr));
     constexpr auto kFirstArgument = static_cast<__u32>(offsetof(seccomp_data, args));
     std::vector<sock_filter> filter{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kNumber)};
-    for (const int allowed : {SYS_futex, SYS_sched_yield, SYS_clock_gettime, SYS_exit_group, SYS_rt_sigreturn}) {
+    for (const int allowed : {SYS_futex, SYS_sched_yield, SYS_getcpu, SYS_sched_getaffinity, SYS_sched_setaffinity,
+                              SYS_clock_gettime, SYS_exit_group, SYS_rt_sigreturn}) {
         filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<__u32>(allowed), 0, 1));
         filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
     }
