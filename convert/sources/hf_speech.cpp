@@ -1,11 +1,14 @@
 #include "convert/sources/hf_speech.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "convert/formats/text_file.h"
+#include "convert/sources/sampling_info.h"
 #include "convert/weights/mel_filters.h"
 #include "engine/format/format.h"
 #include "host/base/words.h"
@@ -26,8 +29,13 @@ constexpr const char* kMembers[] = {"suppress_tokens",
                                     "decoder_start_token_id",
                                     "eos_token_id",
                                     "prev_sot_token_id",
-                                    "forced_decoder_ids",
                                     "alignment_heads"};
+/// What else changes a transcript, unless it has this value or is not there: how Fovea transcribes where nobody says otherwise.
+constexpr std::pair<const char*, double> kSpeechDefaults[] = {{"repetition_penalty", 1.0},
+                                                              {"no_speech_threshold", 0.6},
+                                                              {"logprob_threshold", -1.0},
+                                                              {"compression_ratio_threshold", 2.4}};
+constexpr double kMedianWidth = 7;  // of weights, where times of words are looked for
 
 /// A matrix of numbers [n_rows][n_cols], or one the other way round; else nothing.
 std::optional<std::vector<float>> matrix_of(const SortedJson& rows, std::size_t n_rows, std::size_t n_cols) {
@@ -78,6 +86,37 @@ SortedJson by_names(const std::map<std::string, std::uint32_t>& tokens, std::uin
     return members;
 }
 
+/// Ids that are forced but for what each transcript begins with anyway.
+bool forces_more(const SortedJson& forced, const SortedJson& known) {
+    const SortedJson tasks = known.value("task_to_id", SortedJson::object());
+    const std::array usual = {SortedJson(), known.value("no_timestamps_token_id", SortedJson()),
+                              tasks.value("transcribe", SortedJson())};
+    return std::any_of(forced.begin(), forced.end(), [&](const SortedJson& one) {
+        return !one.is_array() || one.size() != 2 || std::find(usual.begin(), usual.end(), one[1]) == usual.end();
+    });
+}
+
+/// Notes of what is not heeded. `said`: generation_config.json or, without that file, `config`. `known`: the members that are kept.
+void note_options(const Fields& config, const Fields& said, const SortedJson& known, std::vector<std::string>& notes) {
+    const Fields& forcing = said.has("forced_decoder_ids") ? said : config;  // as `generate` does for this one alone
+    const auto note = [&](const std::string& member, const std::string& option = "") {
+        notes.push_back(said.place() + ": " + member + ": transcripts don't heed it" + option);
+    };
+    note_unheeded(said, "transcripts", notes);
+    for (const auto& [member, ours] : kSpeechDefaults)
+        if (said.has(member) && said.json()[member] != ours) note(member);
+    for (const char* member : {"language", "task"})
+        if (said.has(member) && said.json()[member] != "transcribe") note(member, std::string(": --") + member);
+    const bool is_told = said.has("language") || said.has("task");
+    if (!is_told && forcing.has("forced_decoder_ids") && forces_more(forcing.json()["forced_decoder_ids"], known))
+        note("forced_decoder_ids", ": --language and --task");
+    if (!said.flag_or("condition_on_prev_tokens", true)) note("condition_on_prev_tokens", ": --no-previous-text");
+    for (const char* member : {"max_length", "max_new_tokens"})
+        if (said.has(member) && said.number(member, 0, 1e9) < config.count("max_target_positions") / 2) note(member);
+    if (config.number_or("median_filter_width", 0, 1e9, kMedianWidth) != kMedianWidth)
+        notes.push_back(config.place() + ": median_filter_width: transcripts don't heed it");
+}
+
 }  // namespace
 
 std::vector<float> read_preprocessor(const fs::path& file, Sound& sound) {
@@ -89,6 +128,8 @@ std::vector<float> read_preprocessor(const fs::path& file, Sound& sound) {
     if (fields.has("sampling_rate")) sound.sample_rate = fields.count("sampling_rate", 1, kMaxSampleRate);
     if (fields.has("n_fft")) sound.n_fft = fields.count("n_fft", 2, kMaxFft);
     if (fields.has("hop_length")) sound.hop_length = fields.count("hop_length", 1, kMaxHop);
+    for (const char* name : {"dither", "padding_value"})  // noise, and what is no silence
+        if (fields.number_or(name, -1e9, 1e9, 0) != 0) fields.refuse(name, "0");
     if (std::uint64_t{sound.n_mels} * sound.n_bins() > kMaxFilterWeights)
         fields.refuse("n_fft", "at most " + with_separators(kMaxFilterWeights) + " weights of all filters");
     if (!fields.has("mel_filters")) return mel_filters(sound);
@@ -123,16 +164,17 @@ std::map<std::string, std::uint32_t> added_tokens(const fs::path& folder) {
 }
 
 std::string speech_info(const Fields& config, const fs::path& generation,
-                        const std::map<std::string, std::uint32_t>& tokens) {
+                        const std::map<std::string, std::uint32_t>& tokens, std::vector<std::string>& notes) {
     SortedJson members = by_names(tokens, config.count("vocab_size"));
-    const auto take = [&](const SortedJson& from) {
-        for (const char* member : kMembers)
-            if (from.contains(member) && !from[member].is_null()) members[member] = from[member];
-        const auto end = members.find("eos_token_id");  // a list where several end a text
-        if (end != members.end() && end->is_array() && !end->empty()) *end = SortedJson((*end)[0]);
-    };
-    take(config.json());
-    if (is_there(generation)) take(Fields::read(generation).json());
+    const Fields said = is_there(generation) ? Fields::read(generation) : config;
+    for (const char* member : kMembers)
+        if (said.has(member)) members[member] = said.json()[member];
+    const auto end = members.find("eos_token_id");  // a list where several end a text
+    if (end != members.end() && end->is_array() && !end->empty()) {
+        if (end->size() > 1) notes.push_back(said.place() + ": eos_token_id: the first alone ends a transcript");
+        *end = SortedJson((*end)[0]);
+    }
+    note_options(config, said, members, notes);
     return json_text(members, true);
 }
 

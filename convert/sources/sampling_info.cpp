@@ -44,10 +44,9 @@ constexpr std::pair<const char*, double> kUnheeded[] = {{"num_beams", 1},
                                                         {"top_h", 0},
                                                         {"penalty_alpha", 0},
                                                         {"min_length", 0},
-                                                        {"min_new_tokens", 0}};
-constexpr const char* kUnheededLists[] = {"suppress_tokens",
-                                          "begin_suppress_tokens",
-                                          "bad_words_ids",
+                                                        {"min_new_tokens", 0},
+                                                        {"token_healing", 0}};
+constexpr const char* kUnheededLists[] = {"bad_words_ids",
                                           "force_words_ids",
                                           "forced_bos_token_id",
                                           "forced_eos_token_id",
@@ -55,7 +54,13 @@ constexpr const char* kUnheededLists[] = {"suppress_tokens",
                                           "constraints",
                                           "exponential_decay_length_penalty",
                                           "watermarking_config",
+                                          "stop_strings",
                                           "dola_layers"};
+constexpr const char* kUnheededOfChats[] = {"suppress_tokens", "begin_suppress_tokens", "max_new_tokens"};
+
+void note(const Fields& said, const char* member, const std::string& who, std::vector<std::string>& notes) {
+    notes.push_back(said.place() + ": " + member + ": " + who + " don't heed it");
+}
 
 void add(const Member& member, double value, SortedJson& options) {
     if (member.is_whole)
@@ -91,13 +96,9 @@ void add_sampling_info(const Fields& config, const std::filesystem::path& genera
         options["repeat_penalty"] = penalty;
         options["repeat_last_n"] = -1;
     }
-    const auto note = [&](const char* name) {
-        source.notes.push_back(said.place() + ": " + name + ": chats don't heed it");
-    };
-    for (const auto& [name, neutral] : kUnheeded)
-        if (said.has(name) && said.json()[name] != neutral) note(name);
-    for (const char* name : kUnheededLists)
-        if (said.has(name) && !said.json()[name].empty()) note(name);
+    note_unheeded(said, "chats", source.notes);
+    for (const char* member : kUnheededOfChats)
+        if (said.has(member) && !said.json()[member].empty()) note(said, member, "chats", source.notes);
     keep(options, source);
 }
 
@@ -120,6 +121,14 @@ void add_sampling_info(const Gguf& file, ModelSource& source) {
     if (file.has("general.sampling.sequence"))
         source.notes.push_back(file.path().string() + ": general.sampling.sequence: chats have an order of their own");
     keep(options, source);
+}
+
+void note_unheeded(const Fields& said, const std::string& who, std::vector<std::string>& notes) {
+    for (const auto& [member, neutral] : kUnheeded)
+        if (said.has(member) && said.json()[member] != neutral && said.json()[member] != false)
+            note(said, member, who, notes);
+    for (const char* member : kUnheededLists)
+        if (said.has(member) && !said.json()[member].empty()) note(said, member, who, notes);
 }
 
 }  // namespace fovea

@@ -1,6 +1,8 @@
 // What a source says of how its texts' tokens are chosen.
 #pragma once
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "convert/weights/model_source.h"
 #include "host/base/source_file.h"
@@ -16,5 +18,9 @@ class Gguf;
 void add_sampling_info(const Fields& config, const std::filesystem::path& generation, ModelSource& source);
 /// The same of a GGUF file's keys general.sampling.*.
 void add_sampling_info(const Gguf& file, ModelSource& source);
+
+/// A note for each member by which transformers' `generate` writes other texts than Fovea: "FILE: MEMBER: chats don't heed it".
+/// `who`: chats or transcripts.
+void note_unheeded(const Fields& said, const std::string& who, std::vector<std::string>& notes);
 
 }  // namespace fovea

@@ -161,8 +161,11 @@ ModelSource join_whisper(const Fields& fields, const ReadFilters& read_filters, 
 
 ModelSource read_whisper(const Fields& fields, const std::filesystem::path& folder, Safetensors weights) {
     const auto filters = [&](Sound& sound) { return read_preprocessor(folder / "preprocessor_config.json", sound); };
-    return join_whisper(fields, filters, std::move(weights),
-                        speech_info(fields, folder / "generation_config.json", added_tokens(folder)));
+    std::vector<std::string> notes;
+    const std::string speech = speech_info(fields, folder / "generation_config.json", added_tokens(folder), notes);
+    ModelSource source = join_whisper(fields, filters, std::move(weights), speech);
+    source.notes.insert(source.notes.end(), notes.begin(), notes.end());
+    return source;
 }
 
 }  // namespace fovea

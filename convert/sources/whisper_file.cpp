@@ -169,7 +169,9 @@ ModelSource join(WhisperFile file) {
                         place);
     use_plain_names(file.weights);
     use_names_of_transformers(file.weights);
-    ModelSource source = join_whisper(config, file.filters, std::move(file.weights), speech_info(config, {}, special));
+    std::vector<std::string> none;  // the fields above have nothing to note
+    ModelSource source =
+        join_whisper(config, file.filters, std::move(file.weights), speech_info(config, {}, special, none));
     const TokenizerFacts facts = {.vocab_size = n_vocab, .eos = {special.at("<|endoftext|>")}};
     if (file.tokens)
         source.tokenizer = file.tokens->section(special, facts, source.notes);

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "convert/tokenizers/config_beside.h"
 #include "convert/tokenizers/gguf_tokenizer.h"
 #include "convert/tokenizers/numbered_pieces.h"
 #include "convert/tokenizers/sentence_piece.h"
@@ -40,7 +41,11 @@ std::vector<std::byte> tokenizer_section_from_file(const std::filesystem::path& 
     if (path.filename() == "vocab.json" && !numbered_pieces(path.parent_path()).empty())
         return tokenizer_section_from_numbered_pieces(path, facts, notes);
     if (path.filename() == "vocab.json") return tokenizer_section_from_vocab_json(path, facts, notes);
-    if (path.extension() == ".json") return tokenizer_section_from_json(text, path.string(), facts, notes);
+    if (path.extension() == ".json") {
+        TokenizerFacts with_config = facts;
+        with_config.config = config_beside(path.parent_path());
+        return tokenizer_section_from_json(text, path.string(), with_config, notes);
+    }
     if (path.extension() == ".txt")
         return tokenizer_section_from_vocab_txt(text, path.string(), path.parent_path() / "tokenizer_config.json",
                                                 facts);

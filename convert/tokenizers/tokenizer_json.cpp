@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "convert/formats/text_file.h"
+#include "convert/tokenizers/config_beside.h"
 #include "convert/tokenizers/tokenizer_section.h"
 #include "convert/tokenizers/tokenizer_spelling.h"
 #include "convert/tokenizers/tokenizer_steps.h"
@@ -201,17 +202,22 @@ private:
     }
 
     void set_added() {
-        const JsonField list = file_["added_tokens"];
+        const JsonField list = file_["added_tokens"], beside = file_["added_tokens_beside"];
         bool any_plain = false, any_normalized = false;
         std::vector<std::string> beyond;
+        std::uint32_t next = static_cast<std::uint32_t>(vocabulary_.spellings.size());
+        const auto add = [&](const JsonField& token, std::uint32_t id) {
+            next = std::max(next, id + 1);
+            if (id >= facts_.vocab_size) return beyond.push_back(token["content"].text());
+            add_added(token, id);
+            (source_.added.back().flags & kAddedNormalized ? any_normalized : any_plain) = true;
+        };
         if (!list.is_null())
-            for (const JsonField& token : list.elements()) {
-                if (token["id"].id() >= facts_.vocab_size) {
-                    beyond.push_back(token["content"].text());
-                    continue;
-                }
-                add_added(token);
-                (source_.added.back().flags & kAddedNormalized ? any_normalized : any_plain) = true;
+            for (const JsonField& token : list.elements()) add(token, token["id"].id());
+        if (!beside.is_null())
+            for (const JsonField& token : beside.elements()) {
+                const std::uint32_t known = vocabulary_.find(token["content"].text());
+                add(token, known == kNoId ? next : known);
             }
         if (!beyond.empty())
             notes_.push_back(list.place() + ": left out, as the model has " + std::to_string(facts_.vocab_size) +
@@ -224,9 +230,9 @@ private:
         source_.steps.insert(source_.steps.end(), steps_.pre_tokenizer.begin(), steps_.pre_tokenizer.end());
     }
 
-    void add_added(const JsonField& token) {
+    void add_added(const JsonField& token, std::uint32_t id) {
         const JsonField content = token["content"];
-        AddedTokenSource added{token["id"].id(), 0, content.text()};
+        AddedTokenSource added{id, 0, content.text()};
         if (added.text.empty()) content.refuse("some text");
         const std::uint32_t known = vocabulary_.find(added.text);
         if (known != kNoId ? known != added.id : vocabulary_.spellings.has(added.id))
@@ -297,7 +303,8 @@ private:
 
 std::vector<std::byte> tokenizer_section_from_json(std::span<const char> json_text, const std::string& file_name,
                                                    const TokenizerFacts& facts, std::vector<std::string>& notes) {
-    const SortedJson parts = parse_small_parts(json_text, file_name);
+    SortedJson parts = parse_small_parts(json_text, file_name);
+    if (facts.config.is_object()) heed_config(facts.config, file_name, parts, notes);
     const JsonField file(parts, file_name, "");
     return write_tokenizer_section(JsonConversion(file, json_text, file_name, facts, notes).run());
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fovea/config.h"
+#include "host/base/json.h"
 
 namespace fovea {
 
@@ -31,6 +32,7 @@ struct TokenizerFacts {
     bool adds_bos = true, adds_eos = false;   ///< of a SentencePiece model, which does not say
     bool appends_eos = false;                 ///< the first of eos comes behind a text whose template ends with none
     std::optional<Token> left_out_last = {};  ///< a template puts this id nowhere behind all else
+    SortedJson config = {};                   ///< the tokenizer_config.json beside a tokenizer.json, if there is one
     std::uint32_t* n_left_out = nullptr;      ///< becomes how many of it one text's template has lost; may be null
 };
 

@@ -4,8 +4,8 @@
     fields.py FOVEA [--share S] [--seed N] [--field NAME] [NAME...]     FOVEA is the command line's path; a line for each NAME
 
 A NAME is a decoder's model type (its config.json), encoder:FAMILY (with and without a head), pair:TYPE (config.json and
-generation_config.json of what writes another text), sampling (a decoder's generation_config.json),
-tokenizer:NAME (its tokenizer_config.json), sentence (sentence-transformers' files and tokenizer_config.json), adapter
+generation_config.json of what writes another text), sampling (a decoder's generation_config.json), speech (Whisper's
+three files), tokenizer:NAME (its tokenizer_config.json), sentence (sentence-transformers' files and tokenizer_config.json), adapter
 (adapter_config.json), gguf:TYPE (a GGUF file's keys, beside llama.cpp) or gguf-sampling (its general.sampling.*). A field is left out, made null, and given other values of its kind; so are those
 in the objects of a field, those that the class has by default, and some that other classes have.
 Transformers makes a model of what it reads from the file. Fovea must have its results, to 1e-3 of the largest, or refuse. What

@@ -1,5 +1,5 @@
 """Changes of the fields of what is no plain decoder, for fields.py: encoders, what writes another text, sentence-transformers'
-files, adapters, a decoder's generation_config.json. CHANGES[kind] yields (label, path, value, what compares it) for the rest of a name.
+files, adapters, a decoder's generation_config.json, Whisper's folders. CHANGES[kind] yields (label, path, value, what compares it) for the rest of a name.
 """
 import json
 import pathlib
@@ -18,6 +18,7 @@ import gguf_sampling
 import gguf_shapes
 import pair_shapes
 import shapes
+import speech_fields
 import tokenizer_fields
 from changing import COMMON, MOST_PARAMETERS, TEXTS, changes_of, each_change, judge
 
@@ -351,8 +352,8 @@ def compare_sampling(fovea, base, fields, work):
 
 
 CHANGES = {"encoder": encoder_changes, "pair": pair_changes, "sentence": sentence_changes, "adapter": adapter_changes,
-           "sampling": sampling_changes, "tokenizer": tokenizer_fields.changes,
+           "sampling": sampling_changes, "speech": speech_fields.changes, "tokenizer": tokenizer_fields.changes,
            "gguf": gguf_fields.changes, "gguf-sampling": gguf_sampling.changes}
-NAMES = ["sentence", "adapter", "sampling", "gguf-sampling", *(f"tokenizer:{name}" for name in tokenizer_fields.FILES),
+NAMES = ["sentence", "adapter", "sampling", "speech", "gguf-sampling", *(f"tokenizer:{name}" for name in tokenizer_fields.FILES),
          *(f"encoder:{name}" for name in encoder_shapes.FAMILIES), *(f"pair:{name}" for name in pair_shapes.SHAPES),
          *(f"gguf:{name}" for name in gguf_shapes.SHAPES)]

@@ -5,7 +5,8 @@
 
 Sizes: lines of a file, a class and a function; lines of code of a folder, which are neither blank nor a comment of their own
 line; no files beside subfolders. Names: one type for each, in sources too. Files touched: the newest of each kind of addition is
-named in the files of its row and in no other. Prose: no sentence of a comment or a document opens with "Of". What is above a
+named in the files of its row and in no other. Prose: no sentence of a comment or a document opens with "Of". Faults: what
+tests/README.md names as a check is there. What is above a
 limit today is listed as a debt, whose number may only fall. --counts prints lines of code, folder by folder.
 """
 import argparse, collections, pathlib, re, sys
@@ -158,6 +159,18 @@ def check_prose(root, files, say):
         say(f"{file} ({opened[0][:50]}…)" if opened else file, 'sentences that open with "Of"', len(opened), 0)
 
 
+def check_table(root, wrong):
+    page = root / "tests/README.md"
+    for file, *names in re.findall(r'\]\(([^)]+)\)(?: "([^"]+)")?(?: `([^`]+)`)?', page.read_text()):
+        target = page.parent / file
+        if not target.exists():
+            wrong(f"tests/README.md: {file}: no such file")
+            continue
+        text = re.sub(r'"\s*\n\s*"', "", target.read_text(errors="replace"))  # a name of several literals
+        for name in (name for name in names if name and name not in text):
+            wrong(f'tests/README.md: {file}: expected a test "{name}", got none')
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("checkout", type=pathlib.Path)
@@ -179,6 +192,7 @@ def main():
     check_names(files, say)
     check_touched(root, wrong.append)
     check_prose(root, files, say)
+    check_table(root, wrong.append)
     wrong += [f"{what}: the list has a debt of {unit} that the tree no longer has" for what, unit in owed]
     if given.counts:
         print("".join(f"{n:7} lines of code  {folder}\n" for folder, n in sorted(code.items())), end="")

@@ -276,6 +276,38 @@ TEST_CASE("speech: of several ids that end a text the first is taken") {
     CHECK(steering_of(copy.path())["eos_token_id"] == 265);
 }
 
+TEST_CASE("speech: what a folder says of its transcripts is kept, or a note names it") {
+    const auto notes_of = [](const char* file, const nlohmann::json& changes) {
+        TemporaryFolder copy;
+        fs::copy(golden("whisper_narrow"), copy.path(), fs::copy_options::recursive);
+        edit_json(copy / file, [&](nlohmann::json& json) { json.update(changes); });
+        return read_source({.source = copy.path()}).notes;
+    };
+    const nlohmann::json plain = {{"max_length", 448}};
+    const auto changes_nothing = nlohmann::json::parse(R"({"max_length": 448, "num_beams": 1, "do_sample": true,
+        "temperature": 0.3, "top_k": 5, "length_penalty": 2.0, "task": "transcribe", "repetition_penalty": 1.0,
+        "bad_words_ids": null, "forced_decoder_ids": [[1, null], [2, 271]], "condition_on_prev_tokens": true})");
+    CHECK(notes_of("generation_config.json", plain).empty());
+    CHECK(notes_of("generation_config.json", changes_nothing).empty());
+    const auto named = nlohmann::json::parse(R"({"num_beams": 5, "repetition_penalty": 1.2, "bad_words_ids": [[9]],
+        "no_repeat_ngram_size": 3, "forced_bos_token_id": 5, "language": "de", "task": "translate", "max_length": 3,
+        "max_new_tokens": 4, "no_speech_threshold": 0.1, "condition_on_prev_tokens": false, "min_length": 2,
+        "forced_decoder_ids": [[1, 268], [2, 271]]})");
+    for (const auto& [member, value] : named.items()) {
+        const std::string name = member;
+        CAPTURE(name);
+        nlohmann::json changes = plain;
+        changes[name] = value;
+        const std::vector<std::string> notes = notes_of("generation_config.json", changes);
+        REQUIRE(notes.size() == 1);
+        CHECK(contains(notes[0], "generation_config.json: " + name + ": transcripts don't heed it"));
+    }
+    const std::vector<std::string> ends =
+        notes_of("generation_config.json", {{"max_length", 448}, {"eos_token_id", {265, 3}}});
+    REQUIRE(ends.size() == 1);
+    CHECK(contains(ends[0], "eos_token_id: the first alone ends a transcript"));
+}
+
 TEST_CASE("speech: a file is converted again to itself, and the tokenizer is the folder's") {
     TemporaryFolder folder;
     ConvertOptions options;
@@ -311,6 +343,7 @@ TEST_CASE("speech: what no Whisper can be is refused by its name") {
         {"config.json", "vocab_size", 100, "expected shape [100, 48]"},
         {"preprocessor_config.json", "n_fft", 1, "n_fft: expected a whole number from 2"},
         {"preprocessor_config.json", "hop_length", 0, "hop_length: expected"},
+        {"preprocessor_config.json", "dither", 0.5, "dither: expected 0, got 0.5"},
     };
     for (const Wrong& wrong : wrongs) {
         CAPTURE(wrong.field);
