@@ -53,7 +53,10 @@ private:
     void parse(const char* text, std::uint64_t n) {
         std::string name;
         const auto take = [&](int depth, SortedJson::parse_event_t event, SortedJson& parsed) {
-            // The parser looks through an object whenever one within it ends.
+            // The parser looks through an object whenever one within it ends: the outermost one stays empty.
+            const bool is_other = depth == 1 && (event == SortedJson::parse_event_t::value ||
+                                                 event == SortedJson::parse_event_t::array_start);
+            if (is_other) refuse("header: expected an object of objects");
             const bool is_inner_object = event == SortedJson::parse_event_t::object_start && depth > 1;
             if (depth > 3 || is_inner_object) refuse("header: expected objects of numbers, got deeper nesting");
             if (event == SortedJson::parse_event_t::key && depth == 1) name = parsed.get<std::string>();

@@ -11,6 +11,7 @@
 #include "convert/sources/sampling_info.h"
 #include "convert/weights/mel_filters.h"
 #include "engine/format/format.h"
+#include "host/base/wanted_json.h"
 #include "host/base/words.h"
 
 namespace fovea {
@@ -150,16 +151,17 @@ std::map<std::string, std::uint32_t> added_tokens(const fs::path& folder) {
     const Mapping mapping = map_source(path, kMostTokenizerBytes);
     const std::string_view text = text_of(mapping);
     check_json_depth(text, path.string());
-    bool in_added = false;
-    const auto take = [&](int depth, SortedJson::parse_event_t event, SortedJson& parsed) {
-        if (event == SortedJson::parse_event_t::key && depth == 1) return in_added = parsed == "added_tokens";
-        if (event != SortedJson::parse_event_t::object_end || depth != 2 || !in_added) return true;
-        const auto id = parsed.find("id"), name = parsed.find("content");
-        if (id != parsed.end() && name != parsed.end() && id->is_number_unsigned() && name->is_string())
-            ids.emplace(name->get<std::string>(), id->get<std::uint32_t>());
-        return false;
+    const auto is_wanted = [](std::size_t depth, std::string_view name) {
+        return depth != 1 || name == "added_tokens";
     };
-    [[maybe_unused]] const SortedJson rest = SortedJson::parse(text.begin(), text.end(), take, false);
+    const SortedJson json = read_wanted(text, is_wanted);
+    if (!json.is_object() || !json.contains("added_tokens")) return ids;
+    for (const SortedJson& token : json["added_tokens"]) {
+        if (!token.is_object()) continue;
+        const auto id = token.find("id"), name = token.find("content");
+        if (id != token.end() && name != token.end() && id->is_number_unsigned() && name->is_string())
+            ids.emplace(name->get<std::string>(), id->get<std::uint32_t>());
+    }
     return ids;
 }
 

@@ -11,48 +11,26 @@
 #include "convert/tokenizers/tokenizer_vocabulary.h"
 #include "engine/format/utf8.h"
 #include "host/base/error.h"
-#include "host/base/json.h"
 #include "host/base/source_file.h"
+#include "host/base/wanted_json.h"
 
 namespace fovea {
 namespace {
 
-/// The file's parts that are read here, without the two large ones. Whenever an object ends, the parser looks through
-/// the list or object that holds it. So added tokens, which may be many, are taken out of their list one by one, and
-/// other objects must be few.
+/// The file's parts that are read here, without the two large ones.
 SortedJson parse_small_parts(std::span<const char> text, const std::string& file_name) {
-    static constexpr const char* kParts[] = {"normalizer", "pre_tokenizer", "model",
-                                             "decoder",    "added_tokens",  "post_processor"};
-    constexpr int kMostObjects = 4096;
-    bool in_added = false, in_part = true;
-    int n_objects = 0;
-    SortedJson added = SortedJson::array();
-    const auto keep = [&](int depth, SortedJson::parse_event_t event, SortedJson& parsed) {
-        const bool is_added = in_added && depth == 2;
-        if (event == SortedJson::parse_event_t::key && depth == 1) {
-            in_added = parsed == "added_tokens";
-            in_part =
-                std::any_of(std::begin(kParts), std::end(kParts), [&](const char* part) { return parsed == part; });
-            return in_part;
-        }
-        if (event == SortedJson::parse_event_t::key && depth == 2) return parsed != "vocab" && parsed != "merges";
-        if (event == SortedJson::parse_event_t::object_start && in_part && !is_added && ++n_objects > kMostObjects)
-            throw host::Error(file_name + ": expected at most " + std::to_string(kMostObjects) +
-                              " objects beside added tokens, got more");
-        if (event != SortedJson::parse_event_t::object_end || !is_added) return true;
-        added.push_back(std::move(parsed));
-        return false;
+    static constexpr std::string_view kParts[] = {"normalizer", "pre_tokenizer", "model",
+                                                  "decoder",    "added_tokens",  "post_processor"};
+    const auto is_wanted = [](std::size_t depth, std::string_view name) {
+        if (depth == 1) return std::ranges::find(kParts, name) != std::end(kParts);
+        return depth != 2 || (name != "vocab" && name != "merges");
     };
     check_json_depth(text, file_name);
-    try {
-        SortedJson parts = SortedJson::parse(text.begin(), text.end(), keep);
-        if (!parts.is_object()) throw host::Error(file_name + ": expected a JSON object, got " + parts.type_name());
-        if (const auto list = parts.find("added_tokens"); list != parts.end() && list->is_array() && list->empty())
-            *list = std::move(added);
-        return parts;
-    } catch (const SortedJson::exception& error) {
-        throw host::Error(file_name + ": expected JSON, got " + error.what());
-    }
+    JsonFault fault;
+    SortedJson parts = read_wanted({text.data(), text.size()}, is_wanted, &fault);
+    if (parts.is_discarded()) throw host::Error(file_name + ": " + fault.words);
+    if (!parts.is_object()) throw host::Error(file_name + ": expected a JSON object, got " + parts.type_name());
+    return parts;
 }
 
 /// Whether WordPiece's clean-up takes the space away that `bytes` starts with.

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <vector>
 
+#include "host/base/json_fault.h"
+
 FOVEA_JSON_MEMBERS(, Json)
 FOVEA_JSON_MEMBERS(, SortedJson)
 
@@ -52,8 +54,7 @@ public:
         return true;
     }
     bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
-        constexpr int kOutOfRange = 406;
-        fault_ = {error.id == kOutOfRange ? 0 : position, words_of(error.what())};
+        fault_ = fault_of(position, error);
         return false;
     }
 
@@ -103,6 +104,11 @@ private:
 };
 
 }  // namespace
+
+JsonFault fault_of(std::size_t position, const nlohmann::detail::exception& error) {
+    constexpr int kOutOfRange = 406;  // a number that no double can hold
+    return {error.id == kOutOfRange ? 0 : position, words_of(error.what())};
+}
 
 Json read_json(std::string_view text, JsonFault* fault, const JsonBounds& bounds) {
     JsonFault ignored;

@@ -1,7 +1,7 @@
 // POST /v1/attention: what the tokens of a conversation look at, for the page at "/" and whoever draws it otherwise.
 #include <cmath>
 
-#include "serve/api/fields.h"
+#include "serve/api/other_fields.h"
 #include "serve/api/vector_answer.h"
 
 namespace fovea::serve {
@@ -66,7 +66,7 @@ Json shown(const Asked& asked, const host::Opened& served, const std::vector<flo
 }  // namespace
 
 Reply endpoints::show_attention(Call& call, Service& service) {
-    const Fields fields(call.json);
+    const Fields fields = fields_of(call, {"model", "messages", "prompt", "answer", "layer", "head"});
     ModelEntry& entry = service.find(call, fields.text("model"), Work::text);
     const host::Opened& served = entry.served;
     if (served.kind() == host::Kind::translation) refuse("model", "one that continues its prompt", served.name);

@@ -1,8 +1,8 @@
 // POST /v1/embeddings, and Ollama's /api/embed and /api/embeddings: vectors of texts, and of one text in the form of older clients.
 #include <bit>
 
-#include "serve/api/fields.h"
 #include "serve/api/model_facts.h"
+#include "serve/api/other_fields.h"
 #include "serve/api/vector_answer.h"
 
 namespace fovea::serve {
@@ -52,7 +52,9 @@ VectorRequest read_inputs(const Fields& fields, bool is_one) {
 }
 
 Reply embed_inputs(Call& call, Service& service, bool is_one) {
-    const VectorRequest request = read_inputs(Fields(call.json), is_one);
+    const Fields fields =
+        fields_of(call, {"model", "input", "prompt", "prompt_name", "dimensions", "truncate", "keep_alive", "options"});
+    const VectorRequest request = read_inputs(fields, is_one);
     const bool leaves = lets_go(call.json);
     if (request.prompts.empty() && leaves)
         return reply_of({{"model", service.let_go(request.model, Work::vectors, ModelTask::embeds).name},
@@ -73,7 +75,9 @@ Reply embed_inputs(Call& call, Service& service, bool is_one) {
 }  // namespace
 
 Reply endpoints::embed(Call& call, Service& service) {
-    const VectorRequest request = read_embeddings(Fields(call.json));
+    const Fields fields =
+        fields_of(call, {"model", "input", "encoding_format", "prompt_name", "dimensions", "truncate", "normalize"});
+    const VectorRequest request = read_embeddings(fields);
     ModelEntry& entry = service.find(call, request.model, Work::vectors, ModelTask::embeds);
     const auto word = [in_base64 = request.in_base64, name = entry.served.name](const Vectors& vectors) -> Json {
         Json list = Json::array();
@@ -83,7 +87,7 @@ Reply endpoints::embed(Call& call, Service& service) {
                             {"embedding", in_base64 ? Json(base64(vector)) : Json(vector)}});
         return {{"object", "list"}, {"data", std::move(list)}, {"model", name}, {"usage", vectors.usage()}};
     };
-    return vector_reply(call, entry, request, false, word);
+    return vector_reply(call, entry, request, fields.flag("normalize", false), word);
 }
 
 VectorRequest read_ollama_embed(const Fields& fields) { return read_inputs(fields, false); }

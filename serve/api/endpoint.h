@@ -21,6 +21,7 @@ struct Call {
     Json json;                ///< of what is posted otherwise
     std::string id;           ///< of its answer
     std::string user;         ///< whose turn its work is
+    std::string ignored{};    ///< names of fields that are not known, with commas between them
     bool wants_hash = false;  ///< of the logits that an answer's tokens are chosen from
     bool deletes = false;     ///< what the path names
     bool stopping = false;    ///< the server takes no more work

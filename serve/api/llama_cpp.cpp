@@ -2,8 +2,8 @@
 #include <cstdio>
 
 #include "fovea/version.h"
-#include "serve/api/fields.h"
 #include "serve/api/model_facts.h"
+#include "serve/api/other_fields.h"
 #include "serve/api/text_answer.h"
 #include "serve/api/vector_answer.h"
 
@@ -170,15 +170,17 @@ Reply endpoints::fill_in(Call& call, Service& service) {
 }
 
 Reply endpoints::embed_contents(Call& call, Service& service) {
-    const Fields fields(call.json);
+    const Fields fields =
+        fields_of(call, {"model", "content", "input", "prompt_name", "dimensions", "truncate", "embd_normalize"});
     VectorRequest request;
     request.model = fields.text("model");
     request.field = fields.find("content") ? "content" : "input";
     request.prompts = read_prompts(fields.need(request.field, "a text"), request.field, kMostTexts);
     read_vector_options(fields, request, false);
     ModelEntry& entry = service.find(call, request.model, Work::vectors, ModelTask::embeds);
-    const bool unit_length = fields.whole("embd_normalize", 2, -1, 2) == 2;
-    return vector_reply(call, entry, request, unit_length, [](const Vectors& vectors) {
+    const std::int64_t norm = fields.whole("embd_normalize", 2, -1, 2);  // 0 and 1: the largest value, their sum
+    if (norm == 0 || norm == 1) refuse("embd_normalize", "-1 or 2", std::to_string(norm));
+    return vector_reply(call, entry, request, norm == 2, [](const Vectors& vectors) {
         Json list = Json::array();
         for (const std::vector<float>& vector : vectors.all)
             list.push_back({{"index", list.size()}, {"embedding", Json::array({vector})}});

@@ -1,7 +1,6 @@
 // GET /v1/models, /v1/models/NAME, /api/tags and /api/ps, POST /api/show: which models there are, and what they are. POST /models/load
 // and /models/unload.
-#include "serve/api/endpoint.h"
-#include "serve/api/fields.h"
+#include "serve/api/other_fields.h"
 #include "serve/api/query.h"
 
 namespace fovea::serve {
@@ -57,7 +56,7 @@ Reply endpoints::describe_model(Call& call, Service& service) {
 }
 
 Reply endpoints::load_model(Call& call, Service& service) {
-    const std::string name = Fields(call.json).text("model");
+    const std::string name = fields_of(call, {"model"}).text("model");
     const std::lock_guard lock(service.changes);
     const ModelSlot& slot = service.find_slot(name, std::nullopt);
     if (!slot.entry) throw AwaitedModel{.index = slot.index, .loaded = true, .waits_for_room = false};
@@ -65,7 +64,7 @@ Reply endpoints::load_model(Call& call, Service& service) {
 }
 
 Reply endpoints::unload_model(Call& call, Service& service) {
-    const ModelSlot& slot = service.let_go(Fields(call.json).text("model"), std::nullopt);
+    const ModelSlot& slot = service.let_go(fields_of(call, {"model"}).text("model"), std::nullopt);
     if (!slot.is_offered) refuse("model", "one of the folder that --models names", slot.name);
     return reply_of({{"success", true}});
 }
@@ -74,7 +73,7 @@ Reply endpoints::ollama_tags(Call&, Service& service) { return reply_of(ollama_l
 Reply endpoints::ollama_ps(Call&, Service& service) { return reply_of(ollama_list(service, true)); }
 
 Reply endpoints::ollama_show(Call& call, Service& service) {
-    const Fields fields(call.json);
+    const Fields fields = fields_of(call, {"model", "name", "verbose"});
     const std::string name = fields.text("model", fields.text("name"));
     const std::lock_guard lock(service.changes);
     const ModelSlot& slot = service.find_slot(name, std::nullopt);

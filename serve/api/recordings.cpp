@@ -4,9 +4,8 @@
 #include "host/base/error.h"
 #include "host/speech/speech_engine.h"
 #include "host/speech/transcript_text.h"
-#include "serve/api/endpoint.h"
-#include "serve/api/fields.h"
 #include "serve/api/multipart.h"
+#include "serve/api/other_fields.h"
 
 namespace fovea::serve {
 namespace {
@@ -22,7 +21,7 @@ Json typed(const std::string& name, std::string_view text) {
 }
 
 /// All fields but the file. Those that may be there more than once have "[]" behind their name.
-Json fields_of(const std::vector<FormPart>& parts, std::string_view body) {
+Json object_of(const std::vector<FormPart>& parts, std::string_view body) {
     Json object = Json::object();
     for (const FormPart& part : parts) {
         if (part.name == "file") continue;
@@ -78,9 +77,13 @@ SpeechRequest read_upload(std::string_view content_type, std::string_view body) 
         if (file) refuse("file", "one", "several");
         file = &part;
     }
-    const Json object = fields_of(parts, body);
+    const Json object = object_of(parts, body);
+    const Fields fields(object);
     SpeechRequest request;
-    read_fields(Fields(object), request);
+    request.ignored = check_fields(
+        fields, {"model", "language", "prompt", "response_format", "temperature", "seed", "timestamp_granularities",
+                 "stream", "chunking_strategy", "include", "known_speaker_names", "known_speaker_references"});
+    read_fields(fields, request);
     if (!file || file->begin == file->end) refuse("file", "a recording", file ? "an empty file" : "none");
     request.begin = file->begin;
     request.end = file->end;
@@ -205,6 +208,7 @@ JobPtr speech_job(const Call& call, const host::Opened& served, SpeechRequest& r
 
 Reply hear(Call& call, Service& service, bool translates) {
     SpeechRequest request = read_upload(call.content_type, call.body);
+    call.ignored = request.ignored;
     const ModelEntry& entry = service.find(call, request.model, Work::speech);
     request.take_sound(std::move(call.body));
     if (!request.says_seed) request.seed = entry.seed.seed, request.random_seed = entry.seed.is_random;

@@ -24,7 +24,8 @@ struct SpeechRequest {
     float temperature = 0;
     std::uint64_t seed = 0;
     bool says_seed = false, random_seed = false, stream = false;
-    bool voice = false;  ///< stretches without one are passed over
+    bool voice = false;   ///< stretches without one are passed over
+    std::string ignored;  ///< names of fields that are not known, with commas between them
 
     /// The body that it was read of becomes its sound.
     void take_sound(std::string&& body);

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <utility>
 
-#include "serve/api/fields.h"
 #include "serve/api/model_facts.h"
+#include "serve/api/other_fields.h"
 #include "serve/api/vector_answer.h"
 
 namespace fovea::serve {
@@ -45,8 +45,11 @@ RankRequest read_rerank(const Fields& fields, bool is_cohere) {
     request.shows_documents = fields.flag(is_tei ? "return_text" : "return_documents", false);
     if (is_tei) {
         request.shows_logits = fields.flag("raw_scores", false);
+        fields.only("top_n", Json());
+        fields.only("return_documents", false);
         return request;
     }
+    for (const char* name : {"raw_scores", "return_text"}) fields.only(name, false);
     request.n_best = static_cast<std::uint32_t>(fields.whole("top_n", 0, 0, 1 << 24));
     return request;
 }
@@ -89,7 +92,9 @@ Json ranked(const RankRequest& request, const std::string& id, const host::Opene
 }  // namespace
 
 Reply endpoints::rerank(Call& call, Service& service) {
-    RankRequest request = read_rerank(Fields(call.json), call.path.starts_with("/v2/"));
+    const Fields fields = fields_of(
+        call, {"model", "query", "documents", "texts", "top_n", "return_documents", "return_text", "raw_scores"});
+    RankRequest request = read_rerank(fields, call.path.starts_with("/v2/"));
     ModelEntry& entry = service.find(call, request.model, Work::vectors, ModelTask::ranks);
     const host::Opened& served = entry.served;
     const bool is_late = served.has_late_interaction();

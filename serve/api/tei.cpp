@@ -5,8 +5,8 @@
 #include "fovea/host/texts.h"
 #include "fovea/version.h"
 #include "host/model/head_results.h"
-#include "serve/api/fields.h"
 #include "serve/api/model_facts.h"
+#include "serve/api/other_fields.h"
 #include "serve/api/vector_answer.h"
 
 namespace fovea::serve {
@@ -61,7 +61,7 @@ VectorRequest read_texts(const Fields& fields) {
 }  // namespace
 
 Reply endpoints::embed_sparse(Call& call, Service& service) {
-    const VectorRequest request = read_texts(Fields(call.json));
+    const VectorRequest request = read_texts(fields_of(call, {"model", "inputs", "prompt_name", "truncate"}));
     ModelEntry& entry = service.find(call, request.model, Work::vectors, ModelTask::weighs);
     if (!entry.served.makes_sparse()) refuse("model", "one that makes sparse vectors", entry.served.name);
     const JobPtr job = job_of(call);
@@ -81,8 +81,7 @@ Reply endpoints::embed_sparse(Call& call, Service& service) {
 }
 
 Reply endpoints::embed_all(Call& call, Service& service) {
-    const Fields fields(call.json);
-    const VectorRequest request = read_texts(fields);
+    const VectorRequest request = read_texts(fields_of(call, {"model", "inputs", "prompt_name"}));
     ModelEntry& entry = service.find(call, request.model, Work::vectors, ModelTask::ranks);
     const LateModel* late = entry.prompts.late();
     if (!late) refuse("model", "one of late interaction, which has vectors of tokens", entry.served.name);
@@ -120,7 +119,7 @@ Reply endpoints::embed_all(Call& call, Service& service) {
 }
 
 Reply endpoints::embed_bare(Call& call, Service& service) {
-    const Fields fields(call.json);
+    const Fields fields = fields_of(call, {"model", "inputs", "prompt_name", "dimensions", "truncate", "normalize"});
     const VectorRequest request = read_texts(fields);
     ModelEntry& entry = service.find(call, request.model, Work::vectors, ModelTask::embeds);
     return vector_reply(call, entry, request, fields.flag("normalize", true),
@@ -128,7 +127,7 @@ Reply endpoints::embed_bare(Call& call, Service& service) {
 }
 
 Reply endpoints::predict(Call& call, Service& service) {
-    const Fields fields(call.json);
+    const Fields fields = fields_of(call, {"model", "inputs", "raw_scores"});
     bool is_batch = false;
     const std::vector<Text> texts = read_inputs_of_classes(fields, is_batch);
     const bool is_raw = fields.flag("raw_scores", false);

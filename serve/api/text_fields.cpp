@@ -267,16 +267,12 @@ void read_unknown(const Fields& fields, const std::string& name, unsigned of, Re
         is_known |= name == row.name && row.of & kAnywhere;
         if (row.of & of && !is_ignored && !std::holds_alternative<Only>(row.to)) obeyed.emplace_back(row.name);
     }
-    const std::string path = fields.path(printable(name).c_str());
-    if (is_known)
+    if (is_known) {
+        const std::string path = fields.path(printable(name).c_str());
         throw RequestError(400, path + ": expected none, for only other requests have this field", path,
                            "unsupported_parameter");
-    if (const std::string meant = nearest(name, obeyed); !meant.empty())
-        throw RequestError(400, path + ": expected the name of a field, got one that looks like " + meant, path,
-                           "unsupported_parameter");
-    if (std::ranges::count(request.ignored, ',') + 1 >= kMostUnknown)
-        refuse(fields.path(""), "at most " + std::to_string(kMostUnknown) + " fields that are not known", "more");
-    request.ignored += (request.ignored.empty() ? "" : ", ") + path;
+    }
+    add_unknown(fields, name, obeyed, request.ignored);
 }
 
 bool has_row(const std::string& name, unsigned of) {
@@ -287,6 +283,17 @@ bool has_row(const std::string& name, unsigned of) {
 }  // namespace
 
 std::span<const Row> text_fields() { return kRows; }
+
+void add_unknown(const Fields& fields, const std::string& name, const std::vector<std::string>& obeyed,
+                 std::string& ignored) {
+    const std::string path = fields.path(printable(name).c_str());
+    if (const std::string meant = nearest(name, obeyed); !meant.empty())
+        throw RequestError(400, path + ": expected the name of a field, got one that looks like " + meant, path,
+                           "unsupported_parameter");
+    if (std::ranges::count(ignored, ',') + 1 >= kMostUnknown)
+        refuse(fields.path(""), "at most " + std::to_string(kMostUnknown) + " fields that are not known", "more");
+    ignored += (ignored.empty() ? "" : ", ") + path;
+}
 
 void read_text_fields(const Fields& fields, unsigned of, Request& request) {
     read_rows<Request>(fields, kRows, of, request);

@@ -29,6 +29,9 @@ enum : unsigned {
 /// Reads the fields of an object of that kind. A field that no row has for it is refused where other kinds have it, or where its
 /// name looks like a known one; else the request ignores it by name. Lines of a batch are looked at for the rows' fields alone.
 void read_text_fields(const Fields& fields, unsigned of, Request& request);
+/// Refuses a name that looks like one that is obeyed; adds another one to the names that are ignored.
+void add_unknown(const Fields& fields, const std::string& name, const std::vector<std::string>& obeyed,
+                 std::string& ignored);
 /// The table, in its order.
 [[nodiscard]] std::span<const FieldRow<Request>> text_fields();
 

@@ -1,7 +1,6 @@
 // POST /tokenize, /detokenize and /apply-template, GET /tokenizer_info: what the server itself does to texts. The forms are those
 // of llama.cpp's server and of vLLM.
-#include "serve/api/endpoint.h"
-#include "serve/api/fields.h"
+#include "serve/api/other_fields.h"
 
 namespace fovea::serve {
 namespace {
@@ -48,7 +47,10 @@ Reply tokenize_prompt(const Fields& fields, ModelEntry& entry) {
 }  // namespace
 
 Reply endpoints::tokenize(Call& call, Service& service) {
-    const Fields fields(call.json);
+    const Fields fields = call.json.contains("messages")  // whose fields are read with them
+                              ? Fields(call.json)
+                              : fields_of(call, {"model", "content", "add_special", "parse_special", "with_pieces",
+                                                 "prompt", "add_special_tokens", "return_token_strs"});
     ModelEntry& entry = tokenizer_of(call, fields, service);
     if (!fields.find("content") && (fields.find("prompt") || fields.find("messages")))
         return tokenize_prompt(fields, entry);
@@ -63,7 +65,7 @@ Reply endpoints::tokenize(Call& call, Service& service) {
 }
 
 Reply endpoints::detokenize(Call& call, Service& service) {
-    const Fields fields(call.json);
+    const Fields fields = fields_of(call, {"model", "tokens"});
     const Tokenizer& tokenizer = tokenizer_of(call, fields, service).served.tokenizer;
     const Json& list = fields.need("tokens", "an array of token ids");
     if (!list.is_array() || list.size() > kMostTokens)

@@ -110,18 +110,20 @@ void Connection::read_headers() {
                             });
 }
 
-/// Whether a body may come, and how long; then reads it.
+/// Whether a body may come, and how long; then reads it. What its trailer says later is none of the request's (RFC 9110, 6.5.1).
 void Connection::read_body() {
     if (const int status = refusal_of(parser_->get(), parser_->chunked())) return refuse(status);
+    head_ = request_of(parser_->get());
+    head_.peer = peer_;
+    keeps_alive_ = parser_->get().keep_alive();
+    in_chunks_ = parser_->get().version() >= 11;
     const std::uint64_t length = parser_->content_length().value_or(0);
     const bool has_body = length || parser_->chunked();
     BodyKind kind = BodyKind::ordinary;
     if (has_body) {
-        HttpRequest head = request_of(Message(parser_->get()));
-        head.peer = peer_;
-        kind = server_.admits(head);
+        kind = server_.admits(head_);
         broken_ = kind == BodyKind::none;
-        if (broken_) return handle(std::move(head), 0);
+        if (broken_) return handle(std::move(head_), 0);
     }
     const BodyLimits& limits = server_.limits.of(kind);
     if (length > limits.bytes) return refuse(413);
@@ -150,16 +152,15 @@ void Connection::read_piece(const BodyLimits& limits) {
                                          if (error) return self->refuse(refusal_of(error));
                                          self->read_piece(limits);
                                      });
-    keeps_alive_ = parser_->get().keep_alive();
-    in_chunks_ = parser_->get().version() >= 11;
-    handle(request_of(parser_->release()), 0);
+    head_.body = std::move(parser_->get().body());
+    handle(std::move(head_), 0);
 }
 
 /// What cannot be read in full: its connection ends with the answer.
 void Connection::refuse(int status) {
     broken_ = true;
     HttpRequest request;
-    if (parser_->is_header_done()) request = request_of(Message(parser_->get()));
+    if (parser_->is_header_done()) request = request_of(parser_->get());
     handle(std::move(request), status);
 }
 

@@ -91,6 +91,7 @@ private:
     beast::tcp_stream stream_;
     beast::flat_buffer buffer_;
     std::optional<Parser> parser_;
+    HttpRequest head_;  // of the request whose body is being read
     std::list<Connection*>::iterator place_, idle_place_;
     std::size_t n_whole_ = 0;               // bytes of a whole answer that is sent
     std::string peer_, waiting_, sending_;  // bytes to send: not yet begun, begun

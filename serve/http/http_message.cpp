@@ -16,31 +16,35 @@ std::string_view HttpRequest::header(std::string_view name) const {
 
 namespace {
 
-/// What a target names, and asks of it: of "http://host/path/?query", as a client of a proxy sends it, "/path" and "query".
-void read_target(std::string_view target, HttpRequest& request) {
+/// What a target names, and asks of it: of "http://host/path/?query", as a client of a proxy sends it, "/path" and "query". The host
+/// that it names; empty: none.
+std::string_view read_target(std::string_view target, HttpRequest& request) {
     const std::size_t n_path = std::min(target.find('?'), target.size());
     request.query = target.substr(std::min(n_path + 1, target.size()));
     target = target.substr(0, n_path);
+    std::string_view host;
     for (const std::string_view scheme : {"http://", "https://"})
         if (target.starts_with(scheme)) {
-            target.remove_prefix(std::min(target.find('/', scheme.size()), target.size()));
+            host = target.substr(scheme.size(), target.find('/', scheme.size()) - scheme.size());
+            target.remove_prefix(scheme.size() + host.size());
             if (target.empty()) target = "/";
         }
     while (target.size() > 1 && target.ends_with('/')) target.remove_suffix(1);
     request.path = target;
+    return host;
 }
 
 }  // namespace
 
-HttpRequest request_of(Message&& message) {
+HttpRequest request_of(const Message& message) {
     HttpRequest request;
     request.method = std::string(message.method_string());
-    read_target({message.target().data(), message.target().size()}, request);
+    const std::string_view host = read_target({message.target().data(), message.target().size()}, request);
+    if (!host.empty()) request.headers.emplace_back("host", host);  // before what the header says
     for (const auto& field : message) {
         const auto name = field.name_string();
         request.headers.emplace_back(lower({name.data(), name.size()}), std::string(field.value()));
     }
-    request.body = std::move(message.body());
     return request;
 }
 

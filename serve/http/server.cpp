@@ -149,6 +149,7 @@ Reply Server::begin(Route& route) {
         if (route.endpoint->access == Access::post) call.json = read_body(body);
         if (log_ && log_->with_texts() && !call.json.is_null()) route.asked = json_text(call.json);
         Reply reply = route.endpoint->begin(call, service_);
+        if (!call.ignored.empty()) reply.headers.emplace_back("X-Fovea-Ignored", call.ignored);
         call.json = nullptr;
         body = {};
         return reply;

@@ -1,5 +1,5 @@
 // JSON: what the library's own parser makes of a text, written and read again as the same; or one line that says what is wrong.
-#include "host/base/json.h"
+#include "host/base/wanted_json.h"
 #include "tests/fuzz/fuzz.h"
 
 FOVEA_FUZZ_TARGET(json) {
@@ -22,6 +22,11 @@ FOVEA_FUZZ_TARGET(json) {
     if (value.is_discarded()) return 0;
     for (const bool ascii : {false, true})
         fuzz::promise(read_json(json_text(value, ascii)) == value, "the same value from its text");
+    const SortedJson all = read_wanted(text, [](std::size_t, std::string_view) { return true; });
+    fuzz::promise(all == read_sorted_json(text), "all members are wanted");
+    const SortedJson some =
+        read_wanted(text, [](std::size_t depth, std::string_view name) { return depth != 1 || name < "b"; });
+    fuzz::promise(!some.is_discarded() && some.size() <= all.size(), "some of them");
     const Json less = read_json(text, nullptr, {.depth = 3, .members = 2});
     fuzz::promise(less.is_discarded() || less == value, "bounds refuse or change nothing");
     return 0;

@@ -10,8 +10,9 @@ endfunction()
 
 file(REMOVE_RECURSE ${OUT})
 file(COPY ${SMALL}/ DESTINATION ${OUT}/small)
-foreach(folder adapter chat_template config_json constraint gbnf gguf http_request json json_schema llama2c lora model npy packed regex run safetensors
-        sampler sentence_piece session shard speech_tokens target_rules tokenize tokenizer_json torch_file wav)
+foreach(folder adapter answer_calls chat_template config_json constraint forced_call gbnf gguf http_request json json_schema llama2c lora model
+        npy packed regex run safetensors sampler sentence_piece session shard speech_tokens target_rules tokenize tokenizer_json torch_file
+        upload wav)
   file(MAKE_DIRECTORY ${OUT}/small/${folder} ${OUT}/large/${folder})
 endforeach()
 

@@ -39,16 +39,17 @@ def make_forms():
     for i, text in enumerate(patterns):
         write("regex", str(i), text)
     schemas = sorted((compact(s) for s in json.loads((GOLDEN / "schemas.json").read_text())), key=len)
-    for i, text in enumerate(schemas[4:124:8]):
-        write("json_schema", str(i), text)
-    for i, schema in enumerate(json.loads((GOLDEN / "schemas_by_hand.json").read_text())):
-        write("json_schema", f"hand{i}", compact(schema))
+    by_hand = json.loads((GOLDEN / "schemas_by_hand.json").read_text())
+    named = {str(i): text for i, text in enumerate(schemas[4:124:8])} | {f"hand{i}": compact(s) for i, s in enumerate(by_hand)}
+    for i, (name, text) in enumerate(named.items()):
+        write("json_schema", name, text)
+        write("forced_call", name, bytes([i % 4]) + text.encode())  # each dialect by turns
     for i in range(8):
         write("constraint", str(i), struct.pack("<BIBIB", i, 64 + 13 * i, i, 2000 + 777 * i, 255 - i))
 
 
 def make_requests():
-    """Whole requests, bodies alone, and text with calls of tools: what the target takes for each."""
+    """Whole requests, and bodies alone."""
     def post(path, body, *more):
         return "\r\n".join([f"POST {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}", *more, "", body])
 
@@ -85,13 +86,26 @@ def make_requests():
     write("http_request", "chunked", "POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
           "d\r\n{\"prompt\":[1]}\r\n0\r\n\r\n")
     write("http_request", "get", "GET /health?limit=1&after=a%5F1 HTTP/1.0\r\nAuthorization: Bearer k\r\n\r\n")
+
+
+def make_uploads():
+    """A Content-Type and a form."""
     part = "--b\r\nContent-Disposition: form-data; name=\"{}\"{}\r\n\r\n{}\r\n"
     fields = {"model": "m", "temperature": "0.5", "seed": "-1", "stream": "true", "timestamp_granularities[]": "segment"}
     parts = [part.format(name, "", value) for name, value in fields.items()]
-    write("http_request", "form", "multipart/form-data; boundary=\"b\"\n" + "".join(parts) +
+    write("upload", "form", "multipart/form-data; boundary=\"b\"\n" + "".join(parts) +
           part.format("file", "; filename=\"a.wav\"", "RIFF") + "--b--\r\n")
-    write("http_request", "calls", 'so <tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call> and '
+
+
+def make_calls():
+    """What models write around calls: marks that the dictionary of a search has, too (host/chat/dialects.inc)."""
+    write("answer_calls", "hermes", 'so <tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call> and '
           '<tool_call>x</tool_call><tool_call>{"name":"g"}')
+    write("answer_calls", "thought", "<think>why\n</think>\n\nbecause")
+    write("answer_calls", "tagged", '<minimax:tool_call>\n<invoke name="f">\n<parameter name="a">1</parameter>\n</invoke>\n</minimax:tool_call>')
+    write("answer_calls", "named", '<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"a":1}'
+          "<|tool_call_end|><|tool_calls_section_end|>")
+    write("answer_calls", "channels", '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a":1}<|call|>')
 
 
 def make_json():
@@ -130,6 +144,8 @@ def make_services():
     make_logits()
     make_forms()
     make_requests()
+    make_uploads()
+    make_calls()
     make_json()
     make_sounds()
     make_shards()

@@ -113,6 +113,12 @@ class Server(Client):
         with open(f"/proc/{self.process.pid}/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
+    def cpu_seconds(self):
+        """Of processors, since it started."""
+        with open(f"/proc/{self.process.pid}/stat") as file:
+            user, system = file.read().rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
 
 def http_bytes(path, body, headers=""):
     """A POST as it goes over the wire."""

@@ -5,8 +5,9 @@ import os
 import re
 import subprocess
 import tempfile
+import unittest
 
-from cases import CHAT, COMPLETE, DOCUMENT, FOVEA, WithServer, WithTemplates, chat, complete
+from cases import CHAT, COMPLETE, DOCUMENT, FOVEA, GOLDEN, WithServer, WithTemplates, chat, complete, run_fovea
 from client import Server
 
 ROUTES = {"C": CHAT, "T": COMPLETE, "R": "/v1/responses", "M": "/v1/messages", "a": "/api/chat", "g": "/api/generate"}
@@ -323,3 +324,79 @@ class Choices(WithServer):
             for fields in ({"grammar": grammar}, {"guided_grammar": grammar}, {"structured_outputs": {"grammar": grammar}}):
                 error = self.server.post(CHAT, chat("x", **fields), want=400)["error"]
                 self.assertIn("expected a GBNF grammar (root ::= ...), a regex or a JSON schema, got a Lark grammar", error["message"])
+
+
+class OtherFields(unittest.TestCase):
+    """What requests that are for no text have for fields: each name is obeyed, refused or told."""
+    VECTORS, RANKS, SPEECH = "vectors", "ranks", "speech"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory()
+        models = []
+        for name, source in ((cls.VECTORS, "encoders/bert_sentence"), (cls.RANKS, "encoders/bert_sequenceclassification"),
+                             (cls.SPEECH, "speech/whisper_talking")):
+            models.append(os.path.join(cls.scratch.name, name + ".fovea"))
+            run_fovea("convert", os.path.join(GOLDEN, source), "-o", models[-1])
+        cls.server = Server(FOVEA, "demo=", *models)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+        cls.scratch.cleanup()
+
+    def requests(self):
+        texts = {"model": self.VECTORS, "input": "the lamp"}
+        ranks = {"model": self.RANKS, "query": "who?", "documents": ["she", "it rains"]}
+        return {"/v1/embeddings": texts, "/embedding": texts, "/api/embed": texts, "/api/embeddings": {"model": self.VECTORS, "prompt": "x"},
+                "/embed": {"model": self.VECTORS, "inputs": "the lamp"}, "/v1/rerank": ranks, "/v2/rerank": ranks,
+                "/rerank": {"model": self.RANKS, "query": "who?", "texts": ["she"]}, "/predict": {"model": self.RANKS, "inputs": "she"},
+                "/tokenize": {"model": "demo", "content": "x"}, "/detokenize": {"model": "demo", "tokens": [300]},
+                "/v1/attention": {"model": "demo", "prompt": "x"}, "/api/show": {"model": "demo"}}
+
+    def test_no_name_is_ignored_in_silence(self):
+        for path, body in self.requests().items():
+            with self.subTest(path):
+                self.server.post(path, body)
+                self.assertNotIn("X-Fovea-Ignored", self.server.headers)
+                self.server.post(path, {**body, "quite_another": 1, "user": "me", "normalise_it": None})
+                self.assertEqual(self.server.headers["X-Fovea-Ignored"], "quite_another")
+                error = str(self.server.post(path, {**body, "modle": "x"}, want=400)["error"])
+                self.assertIn("looks like model", error)
+                error = str(self.server.post(path, {**body, "truncate_prompt_tokens": 3}, want=400)["error"])
+                self.assertIn("truncate_prompt_tokens: expected none, for it is not supported", error)
+                error = str(self.server.post(path, {**body, "temperature": 3}, want=400)["error"])
+                self.assertIn("temperature: expected none", error)
+
+    def test_what_another_server_obeys_is_refused(self):
+        asked = self.requests()
+        for path, fields in (("/v1/embeddings", {"input_type": "query"}), ("/v1/embeddings", {"normalize": "yes"}),
+                             ("/embedding", {"embd_normalize": 1}), ("/embedding", {"encoding_format": "base64"}),
+                             ("/v1/rerank", {"max_tokens_per_doc": 3}), ("/v1/rerank", {"raw_scores": True}),
+                             ("/rerank", {"top_n": 1}), ("/rerank", {"truncate": False}), ("/predict", {"truncate": False})):
+            with self.subTest((path, fields)):
+                self.assertIn(next(iter(fields)), str(self.server.post(path, {**asked[path], **fields}, want=400)["error"]))
+
+    def test_vectors_are_divided_by_their_length_where_that_is_asked_for(self):
+        body = self.requests()["/v1/embeddings"]
+        plain, divided = (self.server.post("/v1/embeddings", {**body, **more})["data"][0]["embedding"] for more in ({}, {"normalize": True}))
+        length = sum(x * x for x in plain) ** 0.5
+        for x, y in zip(plain, divided):
+            self.assertAlmostEqual(x / length, y, places=5)
+
+    def test_a_recordings_fields(self):
+        path, kind = "/v1/audio/transcriptions", {"Content-Type": "multipart/form-data; boundary=b"}
+        with open(os.path.join(GOLDEN, "recordings/three.wav"), "rb") as file:
+            sound = file.read()
+
+        def form(**fields):
+            parts = [f'--b\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode()
+                     for name, value in {"model": self.SPEECH, **fields}.items()]
+            return b"".join(parts) + b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n' + sound + b"\r\n--b--\r\n"
+
+        status, headers, _ = self.server.request("POST", path, form(quite_another="1"), kind)
+        self.assertEqual((status, headers.get("X-Fovea-Ignored")), (200, "quite_another"))
+        for name in ("langage", "hotwords", "top_p"):
+            status, _, answer = self.server.request("POST", path, form(**{name: "x"}), kind)
+            self.assertEqual(status, 400, answer)
+            self.assertIn(name.encode(), answer)

@@ -50,14 +50,34 @@ class Refusals(WithServer):
                             b"x" * 0x20000, b"413"),
                            (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", b"400"),
                            (b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: xchunked\r\n\r\nGET /health HTTP/1.1\r\n\r\n", b"400")):
-            connection = self.server.raw()
-            try:
-                connection.sendall(data)
-            except OSError:
-                pass
-            self.assertTrue(read_all(connection).startswith(b"HTTP/1.1 " + want), data[:60])
+            self.check_refused(data, want)
         status, _, _ = self.server.request("POST", COMPLETE, b"{" + b" " * 70000 + b"}")
         self.assertEqual(status, 413)
+
+    def check_refused(self, data, want=b"400"):
+        connection = self.server.raw()
+        try:
+            connection.sendall(data)
+        except OSError:
+            pass
+        self.assertTrue(read_all(connection).startswith(b"HTTP/1.1 " + want), data[:120])
+
+    def test_what_two_servers_could_read_differently(self):
+        """Requests that one in front of this one may end elsewhere: RFC 9112, sections 2.2, 5 to 7."""
+        head, body = b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\n", b'{"content":"hi"}'
+        length, chunked = b"Content-Length: 16\r\n", b"Transfer-Encoding: chunked\r\n"
+        for fields in (length + b"Content-Length: 3\r\n", b"Content-Length: +16\r\n", b"Content-Length: 0x10\r\n", b"Content-Length:\r\n",
+                       b"Content-Length : 16\r\n", length + b"X: a\rb\r\n", length + b"X: a\0b\r\n", length + b": a\r\n"):
+            self.check_refused(head + fields + b"\r\n" + body)
+        self.check_refused((head + length + b"\r\n").replace(b"\r\n", b"\n") + body)
+        pieces = b"10\r\n" + body + b"\r\n0\r\n\r\n"
+        for fields in (chunked + length, chunked * 2, b"Transfer-Encoding: chunked, chunked\r\n", b"Transfer-Encoding: \x0bchunked\r\n",
+                       chunked + b"Transfer-Encoding: identity\r\n"):
+            self.check_refused(head + fields + b"\r\n" + pieces)
+        for size in (b"0x10", b"-1", b"fffffffffffffffff"):
+            self.check_refused(head + chunked + b"\r\n" + size + pieces[2:])
+        self.check_refused(head + chunked + b"\r\n10;a=" + b"x" * 1000000 + pieces[2:], b"431")
+        self.check_refused(head + chunked + b"\r\n" + pieces[:-2] + b"A: b\r\n" * 100000 + b"\r\n", b"431")
 
     def test_keeps_connections_and_waits_for_100(self):
         body = complete("play jazz", temperature=0)

@@ -63,6 +63,7 @@ class Routes(WithServer):
         self.assertGreater(model["meta"]["n_params"], 1000)
         props = json.loads(self.server.get("/props"))
         self.assertEqual((props["default_generation_settings"]["n_ctx"], props["model_alias"]), (256, "demo"))
+        self.assertTrue(wait_until(lambda: self.server.metric("sequences_running") == 0))  # others' answers have ended
         slots = json.loads(self.server.get("/slots"))
         self.assertEqual([slot["id"] for slot in slots], list(range(props["total_slots"])))
         self.assertEqual({slot["is_processing"] for slot in slots}, {False})

@@ -22,7 +22,7 @@ from cases import (
 from adapters import Adapters  # noqa: F401, unittest finds it here
 from attacks import Bodies, FormsOfMany, Http, Places  # noqa: F401, as above
 from client import Server, at_once, http_bytes, wait_until
-from fields import Choices, Fields  # noqa: F401, as above
+from fields import Choices, Fields, OtherFields  # noqa: F401, as above
 from hybrids import Drafts, Hybrids  # noqa: F401, as above
 from infill import Infill, NoInfill  # noqa: F401, as above
 from messages import COUNT, MESSAGES, MessageKeys, Messages, MessageTemplates  # noqa: F401, unittest finds them here

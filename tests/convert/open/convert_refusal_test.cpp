@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <limits>
 #include <random>
 
@@ -263,6 +264,8 @@ TEST_CASE("refusals: safetensors headers that lie about their size, or are no JS
     check_has(line_of(text.substr(0, 100)), {"expected a header of at most 92 bytes"});
     std::string broken = text;
     broken[8] = '[';
+    check_has(line_of(broken), {"header: expected an object of objects"});
+    broken[8] = '!';
     check_has(line_of(broken), {"header: expected JSON"});
     std::string overflowing = text;
     const std::string number = "1e705,";
@@ -278,6 +281,16 @@ TEST_CASE("refusals: safetensors headers that lie about their size, or are no JS
     const std::uint64_t objects_bytes = objects.size();
     std::memcpy(nested.data(), &objects_bytes, sizeof objects_bytes);
     check_has(line_of(nested + objects), {"header: expected objects of numbers, got deeper nesting"});
+    std::string mixed = "{";
+    for (int i = 0; i < 40'000; ++i) mixed += '"' + std::to_string(i) + "\":1,";
+    for (int i = 0; i < 40'000; ++i)
+        mixed += "\"t" + std::to_string(i) + R"(":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},)";
+    const std::uint64_t mixed_bytes = mixed.size();
+    std::memcpy(nested.data(), &mixed_bytes, sizeof mixed_bytes);
+    const auto begun = std::chrono::steady_clock::now();
+    check_has(line_of(nested + mixed), {"header: expected an object of objects"});
+    // Half a minute, where the numbers were looked through whenever an object ended.
+    CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(10));
     std::string twice =
         R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})";
     const std::uint64_t twice_bytes = twice.size();

@@ -1,6 +1,7 @@
 // What conversion refuses, in which words, and what a damaged tokenizer section does: nothing worse than odd ids.
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -174,10 +175,14 @@ TEST_CASE("a tokenizer.json that would take its reader long, or deep, is refused
     file["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", digits}};
     CHECK(refusal_of(file.dump()).find("at most 24 steps") != std::string::npos);
 
-    file = original;
-    file["post_processor"] = {{"type", "Sequence"}, {"processors", json::array()}};
-    for (int i = 0; i < 5000; ++i) file["post_processor"]["processors"].push_back({{"type", "ByteLevel"}});
-    CHECK(refusal_of(file.dump()).find("at most 4096 objects") != std::string::npos);
+    std::string text = original.dump(), numbers, objects;
+    for (int i = 0; i < 60'000; ++i) numbers += "1,", objects += "{},";
+    text.back() = ',';
+    const auto begun = std::chrono::steady_clock::now();
+    CHECK(refusal_of(text + "\"added_tokens\":[" + numbers + objects + "1]}")
+              .find("added_tokens[0]: expected an object") != std::string::npos);
+    // A minute, where a list was looked through whenever an object in it ended.
+    CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(15));
 
     file = original;  // of what nobody reads there may be any number
     file["truncation"] = json::array();

@@ -1,5 +1,5 @@
 // JSON's text as values, held against the library's own reading of it.
-#include "host/base/json.h"
+#include "host/base/wanted_json.h"
 
 #include <doctest/doctest.h>
 #include <chrono>
@@ -31,6 +31,7 @@ void write_value(std::mt19937& random, int depth, std::string& text) {
 double seconds_of(const std::string& text) {
     const auto begun = std::chrono::steady_clock::now();
     CHECK(!read_json(text).is_discarded());
+    CHECK(!read_wanted(text, [](std::size_t, std::string_view) { return true; }).is_discarded());
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
 }
 
@@ -77,16 +78,51 @@ TEST_CASE("json: bounds are kept to and named") {
     CHECK(fault.byte == 0);
 }
 
+/// The members that are wanted, out of the whole.
+SortedJson part_of(const SortedJson& whole, const WantedMember& wanted, std::size_t depth = 1) {
+    SortedJson part = whole;
+    for (auto at = part.begin(); part.is_structured() && at != part.end();) {
+        *at = part_of(*at, wanted, depth + 1);
+        at = part.is_array() || wanted(depth, at.key()) ? std::next(at) : part.erase(at);
+    }
+    return part;
+}
+
+TEST_CASE("json: without members that are not wanted all others are the library's") {
+    std::mt19937 random(2);
+    for (int i = 0; i < 3000; ++i) {
+        std::string text;
+        write_value(random, 5, text);
+        INFO(text);
+        for (const std::size_t level : {0, 1, 2, 3}) {
+            const auto wanted = [&](std::size_t depth, std::string_view name) { return depth != level || name < "c"; };
+            CHECK(read_wanted(text, wanted) == part_of(SortedJson::parse(text), wanted));
+        }
+        text.erase(random() % text.size(), 1);
+        const auto none = [](std::size_t, std::string_view) { return false; };
+        JsonFault fault, known;
+        const bool is_none = read_sorted_json(text, &known).is_discarded();
+        CHECK(read_wanted(text, none, &fault).is_discarded() == is_none);
+        CHECK(fault.byte == known.byte);
+        CHECK(fault.words == known.words);
+    }
+}
+
 TEST_CASE("json: time grows with a text's bytes, whatever they are") {
     std::string siblings = "{\"a\":[";
     while (siblings.size() < 1 << 20) siblings += "{},";
     siblings += "1]}";
+    std::string mixed = "[";
+    while (mixed.size() < 1 << 19) mixed += "1,";
+    while (mixed.size() < 1 << 20) mixed += "{},";
+    mixed += "1]";
     std::string names = "{";
     for (int i = 0; names.size() < 1 << 20; ++i) names += '"' + std::to_string(i) + "\":1,";
     names += "\"x\":1}";
     std::string strings = "[\"" + std::string(1 << 20, 'x') + "\"]";
     const double plain = seconds_of(strings);
     CHECK(seconds_of(siblings) < 1 + 100 * plain);  // a minute where each object was looked for
+    CHECK(seconds_of(mixed) < 1 + 100 * plain);
     CHECK(seconds_of(names) < 1 + 100 * plain);
 }
 
