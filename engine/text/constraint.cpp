@@ -150,7 +150,8 @@ private:
     if (is_item(c)) {
         if (c.max != 1) return wrong("repetitions of an item's call", 1, c.max);
         if (c.loop >= kFurtherItem) return {};
-        const std::uint64_t at = c.loop - kOtherText, n_words = form.words.size();
+        const std::uint32_t at = c.loop - kOtherText;
+        const std::uint64_t n_words = form.words.size();
         return at < n_words && form.words[at] < n_words - at ? Status{} : wrong("the place of texts", n_words, at);
     }
     if (c.loop >= form.wide.size()) return wrong("a call's mask", form.wide.size(), c.loop);

@@ -122,7 +122,7 @@ void finish_from(const Matmul& m, const Totals& t) {
 }
 
 /// The same of a product with a quantized type, which may have outlier columns.
-void finish_quants(const Matmul& m, const Totals& t) {
+[[maybe_unused]] void finish_quants(const Matmul& m, const Totals& t) {
     const auto add = [&]<std::uint32_t kOutliers>() __attribute__((always_inline)) {
         add_outlier_columns<kOutliers>(m, t);
     };

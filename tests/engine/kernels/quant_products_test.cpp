@@ -53,7 +53,7 @@ TEST_CASE(
                        {row, std::min(block, seq_len - row), seq_len}, n_cols, operand.data());
             Guarded<float> got(want.size());
             k.matmul(type, Matmul{.panels = panels.data(),
-                                  .panel_stride = weights.shape[1],
+                                  .panel_stride = static_cast<std::size_t>(weights.shape[1]),
                                   .n_rows = static_cast<std::uint32_t>(out.shape[1]),
                                   .n_cols = n_cols,
                                   .panel_begin = 0,
@@ -62,7 +62,7 @@ TEST_CASE(
                                   .seq_len = seq_len,
                                   .bias = nullptr,
                                   .out = got.data(),
-                                  .out_stride = out.shape[1],
+                                  .out_stride = static_cast<std::size_t>(out.shape[1]),
                                   .epilogue = Epilogue::store,
                                   .activation = Activation::none,
                                   .canonical = true});

@@ -109,7 +109,7 @@ TEST_CASE("sound: scratch to the byte, and what is refused leaves the frames as 
     CHECK(refused(kWhisper, scratch.first(n_bytes - 1)) == "buffer too small: scratch bytes: expected at least " +
                                                                std::to_string(n_bytes) + ", got " +
                                                                std::to_string(n_bytes - 1));
-    CHECK(refused(kWhisper, {scratch.data() + 1, n_bytes}) ==
+    CHECK(refused(kWhisper, std::span(scratch.data() + 1, n_bytes)) ==
           "misaligned: the scratch's address modulo 8: expected 0, got 1");
     CHECK(refused({}, scratch) == "configuration invalid: sound: sample_rate: expected at least 1, got 0");
     samples.push_back(0);
