@@ -118,7 +118,7 @@ std::map<std::string, std::uint32_t> added_tokens(const fs::path& folder) {
             ids.emplace(name->get<std::string>(), id->get<std::uint32_t>());
         return false;
     };
-    [[maybe_unused]] const SortedJson rest = SortedJson::parse(text.begin(), text.end(), take, false);
+    [[maybe_unused]] const SortedJson rest = read_sorted_json(text, nullptr, take);
     return ids;
 }
 

@@ -97,17 +97,17 @@ void read_tokenizer(const fs::path& path, TextSettings& settings) {
 
 /// A tokenizer.json may say by itself where texts are cut; tokenizer_config.json counts more.
 bool truncates_left(const fs::path& path) {
-    using Event = nlohmann::json::parse_event_t;
+    using Event = SortedJson::parse_event_t;
     const Mapping mapping = map_source(path);
     const std::string_view text = text_of(mapping);
     check_json_depth(text, path.string());
-    const auto is_wanted = [](int depth, Event event, const nlohmann::json& parsed) {  // not the vocabulary
+    const auto is_wanted = [](int depth, Event event, const SortedJson& parsed) {  // not the vocabulary
         return event != Event::key || depth != 1 || parsed == "truncation";
     };
-    const nlohmann::json json = nlohmann::json::parse(text.begin(), text.end(), is_wanted, false);
+    const SortedJson json = read_sorted_json(text, nullptr, is_wanted);
     const auto found = json.find("truncation");
     return json.is_object() && found != json.end() && found->is_object() &&
-           found->value("direction", nlohmann::json()) == "Left";
+           found->value("direction", SortedJson()) == "Left";
 }
 
 }  // namespace

@@ -43,15 +43,13 @@ SortedJson parse_small_parts(std::span<const char> text, const std::string& file
         return false;
     };
     check_json_depth(text, file_name);
-    try {
-        SortedJson parts = SortedJson::parse(text.begin(), text.end(), keep);
-        if (!parts.is_object()) throw host::Error(file_name + ": expected a JSON object, got " + parts.type_name());
-        if (const auto list = parts.find("added_tokens"); list != parts.end() && list->is_array() && list->empty())
-            *list = std::move(added);
-        return parts;
-    } catch (const SortedJson::exception& error) {
-        throw host::Error(file_name + ": expected JSON, got " + error.what());
-    }
+    JsonFault fault;
+    SortedJson parts = read_sorted_json({text.data(), text.size()}, &fault, keep);
+    if (!fault.words.empty()) throw host::Error(file_name + ": " + fault.words);
+    if (!parts.is_object()) throw host::Error(file_name + ": expected a JSON object, got " + parts.type_name());
+    if (const auto list = parts.find("added_tokens"); list != parts.end() && list->is_array() && list->empty())
+        *list = std::move(added);
+    return parts;
 }
 
 /// Whether WordPiece's clean-up takes the space away that `bytes` starts with.

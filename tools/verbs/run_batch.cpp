@@ -320,7 +320,7 @@ void read_default_form(const FormOptions& form, serve::Request& request) {
         request.grammar = text;
     } else {
         request.form = serve::Form::schema;
-        request.schema = Json::parse(text);
+        request.schema = read_json(text);
     }
 }
 
