@@ -66,14 +66,12 @@ private:
             }
             return true;
         };
-        try {
-            const SortedJson rest = SortedJson::parse(text, text + n, take);
-            if (!rest.is_object() || !rest.empty()) refuse("header: expected an object of objects");
-        } catch (const SortedJson::parse_error& error) {
-            refuse("header: expected JSON, got something else at byte " + std::to_string(error.byte));
-        } catch (const SortedJson::out_of_range&) {  // of parsing, a number's alone
-            refuse("header: expected numbers that a double can hold, got a larger one");
-        }
+        JsonFault fault;
+        const SortedJson rest = read_sorted_json(std::string_view(text, n), &fault, take);
+        if (!fault.words.empty())
+            refuse(fault.byte ? "header: expected JSON, got something else at byte " + std::to_string(fault.byte)
+                              : "header: expected numbers that a double can hold, got a larger one");
+        if (!rest.is_object() || !rest.empty()) refuse("header: expected an object of objects");
     }
 
     void add(const std::string& name, const SortedJson& json) {

@@ -6,10 +6,10 @@
 namespace fovea {
 namespace {
 
-std::string in_json(std::string_view text) { return SortedJson(text).dump(); }
+std::string in_json(std::string_view text) { return Json(text).dump(); }
 
 /// Follows the parser to model.vocab or to model.merges, whichever is wanted, and passes over everything else.
-class VocabularyReader final : public nlohmann::json_sax<SortedJson> {
+class VocabularyReader final : public nlohmann::json_sax<Json> {
 public:
     enum class Part { vocab, merges };
 
@@ -73,7 +73,7 @@ public:
     bool number_float(double value, const std::string& text) override {
         return in_part() && scored_ ? add_score(value, text) : refuse_other(text);
     }
-    bool binary(SortedJson::binary_t&) override { return refuse_other("binary"); }
+    bool binary(Json::binary_t&) override { return refuse_other("binary"); }
     bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) override {
         throw host::Error(file_name_ + ": not JSON: " + error.what());
     }
@@ -171,7 +171,7 @@ Vocabulary read_vocabulary(std::span<const char> json_text, const std::string& f
     // Reads the text twice, since the merges may come before the vocabulary that they name.
     for (const VocabularyReader::Part part : {VocabularyReader::Part::vocab, VocabularyReader::Part::merges}) {
         VocabularyReader reader(part, vocabulary, file_name, max_tokens);
-        SortedJson::sax_parse(json_text.begin(), json_text.end(), &reader);
+        follow_json({json_text.data(), json_text.size()}, reader);
         if (vocabulary.spellings.size() == 0)
             throw host::Error(file_name + ": model.vocab: expected an object of tokens and their ids, got none");
     }

@@ -116,10 +116,12 @@ Json read_json(std::string_view text, JsonFault* fault, const JsonBounds& bounds
     return Json::sax_parse(text, &builder) ? std::move(builder.value) : Json(Json::value_t::discarded);
 }
 
-SortedJson read_sorted_json(std::string_view text, JsonFault* fault) {
-    if (!fault) return SortedJson::parse(text, nullptr, false);
+void follow_json(std::string_view text, nlohmann::json_sax<Json>& reader) { Json::sax_parse(text, &reader); }
+
+SortedJson read_sorted_json(std::string_view text, JsonFault* fault, const SortedJson::parser_callback_t& keep) {
+    if (!fault) return SortedJson::parse(text, keep, false);
     try {
-        return SortedJson::parse(text);
+        return SortedJson::parse(text, keep);
     } catch (const nlohmann::json::parse_error& error) {
         *fault = {error.byte, words_of(error.what())};
     } catch (const nlohmann::json::out_of_range& error) {  // of parsing, a number's alone

@@ -25,9 +25,14 @@ struct JsonBounds {
 };
 
 /// The value that a text is; one that is_discarded(), and `fault`, where it is none. A member that comes twice has the last value.
-/// The time grows with the text's bytes, whatever they are.
+/// The time grows with the text's bytes, whatever they are. keep(depth, event, part) is asked of each part that begins or ends, and
+/// may take it; false leaves it out.
 [[nodiscard]] Json read_json(std::string_view text, JsonFault* fault = nullptr, const JsonBounds& bounds = {});
-[[nodiscard]] SortedJson read_sorted_json(std::string_view text, JsonFault* fault = nullptr);
+[[nodiscard]] SortedJson read_sorted_json(std::string_view text, JsonFault* fault = nullptr,
+                                          const SortedJson::parser_callback_t& keep = nullptr);
+
+/// Tells a reader of a text's parts in their order, until it returns false. What is no JSON is its parse_error.
+void follow_json(std::string_view text, nlohmann::json_sax<Json>& reader);
 
 /// A value on one line. Bytes that are no UTF-8 become U+FFFD. `ascii`: all other characters are escaped.
 [[nodiscard]] std::string json_text(const Json& value, bool ascii = false);

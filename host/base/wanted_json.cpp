@@ -10,7 +10,7 @@ namespace {
 
 /// Builds a value of the members that are wanted. The library's parser with a callback looks through a list or an object whenever an
 /// object within it ends.
-class WantedBuilder final : public nlohmann::json_sax<SortedJson> {
+class WantedBuilder final : public nlohmann::json_sax<Json> {
 public:
     WantedBuilder(const WantedMember& wanted, JsonFault& fault) : wanted_(wanted), fault_(fault) {}
 
@@ -78,10 +78,11 @@ private:
 }  // namespace
 
 SortedJson read_wanted(std::string_view text, const WantedMember& wanted, JsonFault* fault) {
-    JsonFault ignored;
-    WantedBuilder builder(wanted, fault ? *fault : ignored);
-    return SortedJson::sax_parse(text, &builder) ? std::move(builder.value)
-                                                 : SortedJson(SortedJson::value_t::discarded);
+    JsonFault found;
+    WantedBuilder builder(wanted, found);
+    follow_json(text, builder);
+    if (fault) *fault = found;
+    return found.words.empty() ? std::move(builder.value) : SortedJson(SortedJson::value_t::discarded);
 }
 
 }  // namespace fovea

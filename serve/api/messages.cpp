@@ -195,7 +195,7 @@ std::string MessageAnswer::finish(const Written& written, const Event& event) {
 
 std::string MessageAnswer::end() {
     if (!failure().status) return {};
-    return as_event("error", Json::parse(error_body("/v1/messages", failure().status, failure().message)));
+    return as_event("error", read_json(error_body("/v1/messages", failure().status, failure().message)));
 }
 
 std::string MessageAnswer::piece(Written& written, const Event& event, const Part& part) {

@@ -41,5 +41,6 @@ void QuantsOf<kIsa, kType>::two_panels([[maybe_unused]] const Matmul& m, [[maybe
 // Those that other types take.
 extern template struct QuantsOf<Isa::FOVEA_ISA, Type::q8>;
 extern template struct QuantsOf<Isa::FOVEA_ISA, Type::q5_k>;
+extern template struct QuantsOf<Isa::FOVEA_ISA, Type::q6_k>;
 
 }  // namespace fovea

@@ -83,8 +83,10 @@ private:
 /// The type as whose cells those of that type are made ready to multiply: fewer kernels for many rows.
 [[nodiscard]] constexpr Type widened_type(Type type) {
     const QuantFormat& format = format_of(type);
-    if (format.codebook || (has_packed_zero(type) && type != Type::q4)) return Type::q8;
-    return format.minima && format.scale_columns == kGroup ? Type::q5_k : type;
+    if (format.minima) return format.scale_columns == kGroup ? Type::q5_k : type;
+    if (format.codebook) return Type::q8;
+    if (kSameProducts && !format.broad()) return sums_own(type) ? Type::q6_k : Type::q8;
+    return has_packed_zero(type) && type != Type::q4 ? Type::q8 : type;
 }
 
 /// A unit for many rows, of a type that widened_type gives: scales as floats, cells ready to multiply.
@@ -172,6 +174,8 @@ struct ColumnGroup<Quants<kType>> : QuantColumnGroup<kType, format_of(kType).uni
         return static_cast<std::size_t>(Unit::kFormat.head_at(unit));
     }
     static void widen(const Quants<kType>* from, std::uint32_t n_units, WideQuants<widened_type(kType)>* to) {
+        constexpr Type kTo = widened_type(kType);
+        constexpr int kMoved = format_of(kType).zero - format_of(kTo).zero;
         for (std::uint32_t n = 0; n < n_units; ++n) {
             const Unit unit = Unit::at(from, n);
             for (std::size_t i = 0; i < Unit::kFormat.n_groups(); ++i) {
@@ -182,8 +186,8 @@ struct ColumnGroup<Quants<kType>> : QuantColumnGroup<kType, format_of(kType).uni
                 for (std::size_t pair = 0; pair < kGroup / 8; ++pair) {
                     Bytes cell[2] = {unit.cell(group, pair, 0), unit.cell(group, pair, 1)};
                     for (Bytes& each : cell)
-                        if constexpr (has_packed_zero(kType) && widened_type(kType) == Type::q8)
-                            each = signed_cell(less(each, Unit::kFormat.zero));
+                        if constexpr (kMoved != 0)
+                            each = kTo == Type::q8 ? signed_cell(less(each, kMoved)) : less(each, kMoved);
                     make_pairs(cell);
                     for (std::size_t half = 0; half < 2; ++half) store(cell[half], to[n].quants[group][pair][half]);
                 }

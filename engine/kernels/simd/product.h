@@ -12,10 +12,11 @@ namespace {
 
 [[gnu::always_inline]] constexpr std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
 
-/// Panels to take at once with so many rows: as many as leave every sum in a register.
+/// Panels to take at once with so many rows: as many as leave every sum in a register. More than four only hide the latency of a
+/// single row's sums.
 template<class Shape = Tiling>
 [[nodiscard]] constexpr std::uint32_t panels_for(std::uint32_t n_rows) {
-    std::uint32_t n = Shape::kMostPanels;
+    std::uint32_t n = n_rows == 1 ? Shape::kMostPanels : smaller(Shape::kMostPanels, 4);
     while (n > 1 && n * n_rows > Shape::kLiveSums) n /= 2;
     return n;
 }

@@ -24,6 +24,7 @@
 //                          the `last` ones, after(r) after row r's
 //   end_sum<type>(dot, start)  the sums as floats: exact, as |sum| <= 32·128·127 < 2^24
 //   keep(dot)              in registers, for all that the compiler knows
+//   kSameProducts          whether all types' cells are multiplied by one instruction, with whatever bits
 // With kPairs, for many rows, which go by twos (without, make_pairs does nothing):
 //   make_pairs(cell)       two cells, ready for add_pairs
 //   add_pairs<kRows>(dot, weight, group, pair, x, n_packed)  as add_columns; two Dots hold two rows' sums

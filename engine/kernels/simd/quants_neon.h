@@ -38,6 +38,7 @@ FOVEA_LANES Bytes moved_bits(Bytes w, int from, int to, int mask) {
     }
     return w;
 }
+inline constexpr bool kSameProducts = false;
 FOVEA_LANES Bytes signed_cell(Bytes w) { return w; }
 FOVEA_LANES Bytes lookup(Bytes w, const std::int8_t* codebook) {
     const int8x16_t table = vld1q_s8(codebook);

@@ -49,6 +49,7 @@ FOVEA_LANES Bytes moved_bits(Bytes w, int from, int to, int mask) {
         },
         w);
 }
+inline constexpr bool kSameProducts = false;
 FOVEA_LANES Bytes signed_cell(Bytes w) { return w; }
 FOVEA_LANES Bytes lookup(Bytes w, const std::int8_t* codebook) {
     const v128_t table = wasm_v128_load(codebook);

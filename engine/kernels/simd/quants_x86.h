@@ -185,6 +185,7 @@ FOVEA_LANES Bytes packed_zero(Bytes eight) {
 
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
 
+inline constexpr bool kSameProducts = true;
 /// Signed weights are multiplied as unsigned ones, w + 128.
 FOVEA_LANES Bytes signed_cell(Bytes w) { return flip(w); }
 FOVEA_LANES Bytes codebook_cell(Bytes w, const std::int8_t* codebook) { return lookup(w, flip(table_of(codebook))); }
@@ -256,6 +257,7 @@ FOVEA_LANES F32x16 end_sum(Bytes sum, const std::byte*) {
 
 #else
 
+inline constexpr bool kSameProducts = false;
 FOVEA_LANES Bytes signed_cell(Bytes w) { return w; }
 FOVEA_LANES Bytes codebook_cell(Bytes w, const std::int8_t* codebook) { return lookup(w, codebook); }
 template<int>
