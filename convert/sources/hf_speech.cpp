@@ -171,11 +171,16 @@ std::string speech_info(const Fields& config, const fs::path& generation,
     const Fields said = is_there(generation) ? Fields::read(generation) : config;
     for (const char* member : kMembers)
         if (said.has(member)) members[member] = said.json()[member];
+    if (said.has("lang_to_id") && !said.flag_or("is_multilingual", true))
+        notes.push_back(said.place() + ": is_multilingual: false: transcripts don't heed lang_to_id");
     const auto end = members.find("eos_token_id");  // a list where several end a text
     if (end != members.end() && end->is_array() && !end->empty()) {
         if (end->size() > 1) notes.push_back(said.place() + ": eos_token_id: the first alone ends a transcript");
         *end = SortedJson((*end)[0]);
     }
+    const auto named = tokens.find("<|endoftext|>");  // behind all that texts are written of
+    if (named != tokens.end() && end != members.end() && *end < named->second)
+        said.refuse("eos_token_id", "<|endoftext|>, " + std::to_string(named->second) + ", or an id behind it");
     note_options(config, said, members, notes);
     return json_text(members, true);
 }

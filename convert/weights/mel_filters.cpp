@@ -7,6 +7,7 @@
 namespace fovea {
 namespace {
 
+constexpr double kHighestHertz = 8000;  // of the filters, whatever the rate, as in transformers
 constexpr double kHertzPerMel = 200.0 / 3.0, kBendHertz = 1000.0, kBendMel = kBendHertz / kHertzPerMel;
 const double kMelsPerLog = 27.0 / exact_log(6.4);
 
@@ -21,7 +22,7 @@ double hertz_of(double mel) {
 }  // namespace
 
 std::vector<float> mel_filters(const Sound& sound) {
-    const double highest = sound.sample_rate / 2.0, highest_mel = mel_of(highest);
+    const double highest_mel = mel_of(kHighestHertz);
     std::vector<double> corners(std::size_t{sound.n_mels} + 2);
     for (std::size_t i = 0; i < corners.size(); ++i)
         corners[i] = hertz_of(highest_mel * static_cast<double>(i) / static_cast<double>(corners.size() - 1));
@@ -31,7 +32,7 @@ std::vector<float> mel_filters(const Sound& sound) {
     for (std::uint32_t mel = 0; mel < sound.n_mels; ++mel) {
         const double low = corners[mel], peak = corners[mel + 1], high = corners[mel + 2];
         for (std::uint32_t bin = 0; bin < n_bins; ++bin) {
-            const double hertz = highest * bin / (n_bins - 1);
+            const double hertz = sound.sample_rate / 2.0 * bin / (n_bins - 1);
             const double rising = (hertz - low) / (peak - low), falling = (high - hertz) / (high - peak);
             filters.push_back(static_cast<float>(std::max(0.0, std::min(rising, falling)) * (2.0 / (high - low))));
         }

@@ -53,12 +53,12 @@ public:
         }
         return all;
     }
-    [[nodiscard]] std::uint32_t count_or(const char* field, std::uint32_t otherwise) const {
-        if (!fields_.has(field)) return otherwise;
+    [[nodiscard]] std::optional<std::uint32_t> count(const char* field) const {
+        if (!fields_.has(field)) return std::nullopt;
         const SortedJson& count = fields_.json()[field];
         if (!count.is_number_unsigned() || count > vocab_size_)
             fields_.refuse(field, "a whole number up to " + std::to_string(vocab_size_));
-        return count;
+        return count.get<std::uint32_t>();
     }
     [[nodiscard]] bool flag_or(const char* field, bool otherwise) const { return fields_.flag_or(field, otherwise); }
 
@@ -114,7 +114,7 @@ void apply_order(const SpeechTokens& tokens, std::span<const Token> written, std
     if (latest != written.rend()) forbid(logits, first, last_is && !before_is ? *latest : std::size_t{*latest} + 1);
     if (n == 0) {
         forbid(logits, 0, first);
-        if (tokens.max_first_timestamp) forbid(logits, first + tokens.max_first_timestamp + 1, logits.size());
+        if (tokens.max_first_timestamp) forbid(logits, first + *tokens.max_first_timestamp + 1, logits.size());
     }
 }
 
@@ -145,7 +145,7 @@ SpeechTokens SpeechTokens::read(std::string_view json, std::uint32_t vocab_size,
     for (const auto& [task, id] : tokens.tasks) tokens.suppressed.push_back(id);  // control tokens are no text
     tokens.suppressed_first = reader.tokens("begin_suppress_tokens");
     tokens.alignment_heads = reader.heads("alignment_heads");
-    tokens.max_first_timestamp = reader.count_or("max_initial_timestamp_index", 0);
+    tokens.max_first_timestamp = reader.count("max_initial_timestamp_index");
     return tokens;
 }
 

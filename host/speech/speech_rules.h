@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,8 +26,8 @@ struct SpeechTokens {
     struct Head {
         std::uint32_t layer, head;
     };
-    std::vector<Head> alignment_heads;      ///< of the decoder, which attend to what is being said; empty: not known
-    std::uint32_t max_first_timestamp = 0;  ///< of the first timestamp, in steps; 0: any
+    std::vector<Head> alignment_heads;  ///< of the decoder, which attend to what is being said; empty: not known
+    std::optional<std::uint32_t> max_first_timestamp;  ///< of the first timestamp, in steps; none: any
     std::uint32_t vocab_size = 0;
 
     /// Throws host::Error: "NAME: speech: FIELD: expected …, got …".

@@ -302,6 +302,10 @@ TEST_CASE("speech: what a folder says of its transcripts is kept, or a note name
         REQUIRE(notes.size() == 1);
         CHECK(contains(notes[0], "generation_config.json: " + name + ": transcripts don't heed it"));
     }
+    const std::vector<std::string> english =
+        notes_of("generation_config.json", {{"max_length", 448}, {"is_multilingual", false}});
+    REQUIRE(english.size() == 1);
+    CHECK(contains(english[0], "is_multilingual: false: transcripts don't heed lang_to_id"));
     const std::vector<std::string> ends =
         notes_of("generation_config.json", {{"max_length", 448}, {"eos_token_id", {265, 3}}});
     REQUIRE(ends.size() == 1);
@@ -341,6 +345,7 @@ TEST_CASE("speech: what no Whisper can be is refused by its name") {
         {"config.json", "quantization_config", {{"quant_method", "gptq"}}, "quantization_config: expected none"},
         {"config.json", "tie_word_embeddings", false, "proj_out.weight: expected shape"},
         {"config.json", "vocab_size", 100, "expected shape [100, 48]"},
+        {"generation_config.json", "eos_token_id", 3, "eos_token_id: expected <|endoftext|>, 265, or an id behind it"},
         {"preprocessor_config.json", "n_fft", 1, "n_fft: expected a whole number from 2"},
         {"preprocessor_config.json", "hop_length", 0, "hop_length: expected"},
         {"preprocessor_config.json", "dither", 0.5, "dither: expected 0, got 0.5"},

@@ -332,6 +332,14 @@ TEST_CASE("transcribe: the rules of timestamps") {
     const auto first = allowed_after({});
     CHECK(first.front() == kT);
     CHECK(first.back() == kT + 10);
+    SpeechTokens at_once = tokens_of(), whenever = tokens_of();
+    at_once.max_first_timestamp = 0, whenever.max_first_timestamp.reset();
+    for (const auto& [tokens, last] : {std::pair(at_once, kT), std::pair(whenever, kVocab - 1)}) {
+        std::vector<float> logits(kVocab, 0.0f);
+        apply_rules(tokens, {}, true, logits);
+        CHECK(logits[kT] == 0);
+        for (Token t = kT + 1; t < kVocab; ++t) CHECK((logits[t] == 0) == (t <= last));
+    }
     const auto begun = allowed_after({kT + 4});
     CHECK(has(begun, 0));
     CHECK(has(begun, 8));
