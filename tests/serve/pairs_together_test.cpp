@@ -15,15 +15,15 @@ namespace {
 using Tokens = std::vector<Token>;
 
 /// What is known of a written text.
-struct Text {
+struct Written {
     std::uint64_t hash = kHashSeed;
     std::uint32_t n_new = 0;
     FinishReason finish = FinishReason::none;
-    [[nodiscard]] bool operator==(const Text&) const = default;
+    [[nodiscard]] bool operator==(const Written&) const = default;
 };
 
-Text alone(Translation& writer, const TargetRules& rules, const Tokens& source) {
-    Text text;
+Written alone(Translation& writer, const TargetRules& rules, const Tokens& source) {
+    Written text;
     writer.start(source, rules, {.sampler = {.temperature = 0}});
     for (Piece piece; text.finish == FinishReason::none;) {
         REQUIRE(writer.next(piece).ok());
@@ -34,13 +34,13 @@ Text alone(Translation& writer, const TargetRules& rules, const Tokens& source) 
     return text;
 }
 
-std::vector<Text> together(const host::Opened& served, const std::shared_ptr<const TargetRules>& rules,
-                           const std::vector<Tokens>& sources, std::uint32_t n_sequences) {
+std::vector<Written> together(const host::Opened& served, const std::shared_ptr<const TargetRules>& rules,
+                              const std::vector<Tokens>& sources, std::uint32_t n_sequences) {
     serve::ModelMetrics metrics;
     const auto worker = serve::make_text_worker(served, {.n_sequences = n_sequences}, metrics);
     worker->take_memory();
     worker->begin();
-    std::vector<Text> texts(sources.size());
+    std::vector<Written> texts(sources.size());
     for (std::size_t i = 0; i < sources.size(); ++i) {
         auto job = std::make_shared<serve::Job>();
         job->write_from({sources[i]}, rules);
@@ -87,7 +87,7 @@ TEST_CASE("pairs: texts written together have the logits that each has alone") {
         std::vector<Tokens> sources = parts_of(expected["source"].get<Tokens>());
         const auto rules = std::make_shared<const TargetRules>(
             TargetRules::read(find_info(served.model, "target"), served.model.config().decoder.vocab_size, "target"));
-        std::vector<Text> texts;
+        std::vector<Written> texts;
         {
             Translation writer(served, {});
             for (const Tokens& source : sources) texts.push_back(alone(writer, *rules, source));

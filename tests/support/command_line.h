@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@
 #include "tools/options/opened.h"
 
 namespace fovea::testing {
+
+/// A golden file or folder as an argument.
+inline std::string golden(const std::string& name) { return golden_path(name).string(); }
 
 struct Ran {
     int status = -1;  ///< exit status; -1 if a signal ended it
@@ -94,6 +98,14 @@ inline void check_refused(const std::vector<std::string>& arguments, int status,
     CHECK(ran.err.starts_with("fovea: "));
     CHECK(ran.err.find('\n') == ran.err.size() - 1);
     CHECK(contains(ran.err, words));
+}
+
+/// With arguments that have no spaces.
+inline Ran run_words(const std::string& words) {
+    std::vector<std::string> arguments;
+    std::istringstream stream(words);
+    for (std::string word; stream >> word;) arguments.push_back(word);
+    return run_fovea(arguments);
 }
 
 /// The output of a command that succeeds.

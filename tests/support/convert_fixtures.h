@@ -17,17 +17,13 @@
 #include "host/base/aligned_bytes.h"
 #include "host/base/error.h"
 #include "host/base/npy.h"
+#include "tests/support/files.h"
 
 namespace fovea::testing {
 
-namespace fs = std::filesystem;
+inline const std::string kDemo = FOVEA_SOURCE_DIR "/tools/demo/demo.fovea";
 
-inline fs::path golden_models() { return fs::path(FOVEA_GOLDEN_DIR) / "models"; }
-
-inline std::string read_text(const fs::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
+inline fs::path golden_models() { return golden_path("models"); }
 
 inline void write_text(const fs::path& path, const std::string& text) {
     std::ofstream file(path, std::ios::binary);
@@ -40,7 +36,7 @@ inline const std::string kOlderFile = "Fovea\r\n\x1a, an older one\n";
 
 /// The demo's commands: a tenth to calibrate by, seen.txt, and a fifth to judge by, held.txt.
 inline void write_commands(const fs::path& folder) {
-    const std::string all = read_text(FOVEA_GOLDEN_DIR "/demo_commands.txt");
+    const std::string all = golden_text("demo_commands.txt");
     write_text(folder / "seen.txt", all.substr(0, all.find('\n', all.size() / 10) + 1));
     write_text(folder / "held.txt", all.substr(all.find('\n', all.size() / 5 * 4) + 1));
 }

@@ -4,30 +4,16 @@
 
 #include <cstddef>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <span>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "convert/tokenizers/tokenizer_json.h"
 #include "fovea/tokenizer.h"
+#include "tests/support/files.h"
 
 namespace fovea::testing {
-
-inline std::string read_text(const std::filesystem::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    REQUIRE_MESSAGE(file.good(), "no file ", path.string());
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
-
-inline std::string golden_text(const std::string& name) {
-    return read_text(std::filesystem::path(FOVEA_GOLDEN_DIR) / name);
-}
 
 inline std::vector<std::byte> section_of(const std::string& tokenizer_json,
                                          const TokenizerFacts& facts = {.vocab_size = 1u << 20}) {

@@ -1,6 +1,8 @@
 // Small models of many shapes with random weights, in memory.
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -333,8 +335,9 @@ struct SmallModel {
     AlignedBytes file;
     Model model;
 
-    SmallModel(const Config& config, Type type, std::uint64_t seed = 1) {
-        file = write_bytes(random_model(config, seed), {.type = type});
+    SmallModel(const Config& config, Type type, std::uint64_t seed = 1)
+        : SmallModel(random_model(config, seed), {.type = type}) {}
+    SmallModel(const ModelSource& source, const WriteOptions& options) : file(write_bytes(source, options)) {
         const Status status = open_model(file, model);
         if (!status.ok()) throw std::runtime_error(std::string("open_model: ") + StatusLine(status).c_str());
     }
@@ -364,6 +367,22 @@ struct SmallSession {
     std::uint32_t state = 12345;
     for (Token& token : tokens) token = (state = state * 1664525u + 1013904223u) / 65536u % vocab_size;
     return tokens;
+}
+
+/// Logits of 40 tokens, as many as `split` at a time.
+[[nodiscard]] inline std::vector<float> logits_by(const Model& model, std::size_t split, const char* isa = nullptr,
+                                                  std::uint32_t n_threads = 1) {
+    const std::size_t vocab_size = model.config().decoder.vocab_size;
+    const auto tokens = some_tokens(40, static_cast<std::uint32_t>(vocab_size));
+    SmallSession s(model, {.n_threads = n_threads}, isa);
+    std::vector<float> logits(tokens.size() * vocab_size);
+    for (std::size_t at = 0; at < tokens.size(); at += split) {
+        const std::size_t n = std::min(split, tokens.size() - at);
+        const Status status = forward(s.session, std::span(tokens).subspan(at, n),
+                                      std::span(logits).subspan(at * vocab_size, n * vocab_size));
+        if (!status.ok()) throw std::runtime_error(std::string("forward: ") + StatusLine(status).c_str());
+    }
+    return logits;
 }
 
 }  // namespace fovea::testing

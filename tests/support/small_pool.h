@@ -3,6 +3,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "fovea/cache.h"
 #include "fovea/plan.h"
@@ -13,6 +14,13 @@ namespace fovea::testing {
 
 inline void require_code(const Status& status, Code wanted = Code::ok) {
     if (status.code != wanted) throw std::runtime_error(std::string("small pool: ") + StatusLine(status).c_str());
+}
+
+/// Bytes of a plan's part of that name; 0 if there is none.
+inline std::uint64_t part_bytes(const auto& plan, std::string_view name) {
+    for (std::uint32_t i = 0; i < plan.n_parts; ++i)
+        if (plan.parts[i].name == name) return plan.parts[i].bytes;
+    return 0;
 }
 
 struct SmallWorkspace {

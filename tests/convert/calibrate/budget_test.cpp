@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <sstream>
 #include <vector>
 
 #include "tests/support/command_line.h"
@@ -18,13 +17,6 @@ using namespace fovea;
 using namespace fovea::testing;
 
 namespace {
-
-Ran run_words(const std::string& words) {
-    std::vector<std::string> arguments;
-    std::istringstream stream(words);
-    for (std::string word; stream >> word;) arguments.push_back(word);
-    return run_fovea(arguments);
-}
 
 /// Matrices whose choices cost less the larger they are, by ever less for a byte.
 std::vector<MatrixChoices> made_up_matrices(std::uint32_t seed) {
@@ -99,8 +91,6 @@ TEST_CASE("budget: no combination of fewer bytes, by one step, costs less") {
 }
 
 namespace {
-
-const std::string kDemo = FOVEA_SOURCE_DIR "/tools/demo/demo.fovea";
 
 std::string run_well(const std::string& arguments) {
     const auto result = run_words(arguments);

@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <sstream>
 #include <vector>
 
 #include "convert/quantize/error_feedback.h"
@@ -33,14 +32,6 @@ struct Numbers {
         return sum;
     }
 };
-
-/// The command line with arguments that have no spaces.
-Ran run_words(const std::string& words) {
-    std::vector<std::string> arguments;
-    std::istringstream stream(words);
-    for (std::string word; stream >> word;) arguments.push_back(word);
-    return run_fovea(arguments);
-}
 
 std::size_t at(std::uint32_t i, std::uint32_t j) { return std::size_t{i} * (i + 1) / 2 + j; }
 

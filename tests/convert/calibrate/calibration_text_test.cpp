@@ -20,8 +20,6 @@ using namespace fovea::testing;
 
 namespace {
 
-const std::string kDemo = FOVEA_SOURCE_DIR "/tools/demo/demo.fovea";
-
 ModelSource demo() { return read_source({.source = kDemo}); }
 
 /// Mean over the tokens but the first: −log of the probability that the model had for it.

@@ -62,18 +62,6 @@ struct Outliers {
     return source;
 }
 
-struct Opened {
-    AlignedBytes file;
-    Model model;
-
-    Opened(const ModelSource& source, Type type, const Calibration* calibration)
-        : file(write_bytes(source, {.type = type, .calibration = calibration})) {
-        const Status status = open_model(file, model);
-        CAPTURE(status.what);
-        REQUIRE(status.ok());
-    }
-};
-
 /// Logits of every token, or an encoder's vectors of one text.
 std::vector<float> outputs_of(const Model& model, const std::vector<Token>& tokens) {
     const bool decodes = model.config().decoder.n_layers != 0;
@@ -158,8 +146,9 @@ TEST_CASE("column scales: a model with outlier columns loses less with them, and
             CHECK(without.columns.empty());
             const Stack& stack = source.config.decoder.n_layers ? source.config.decoder : source.config.encoder;
             const auto tokens = some_tokens(std::min(48u, stack.max_positions), stack.vocab_size);
-            const std::vector<float> exact = outputs_of(Opened(source, Type::f32, nullptr).model, tokens);
-            const Opened scaled(source, type, &with), plain(source, type, &without);
+            const std::vector<float> exact = outputs_of(SmallModel(source, {.type = Type::f32}).model, tokens);
+            const SmallModel scaled(source, {.type = type, .calibration = &with}),
+                plain(source, {.type = type, .calibration = &without});
             const double less = squared_difference(exact, outputs_of(scaled.model, tokens));
             const double more = squared_difference(exact, outputs_of(plain.model, tokens));
             CAPTURE(less);
@@ -202,7 +191,7 @@ TEST_CASE("outlier columns: quants of a source lose less with them, the same on 
     ModelSource source = with_outliers(read_source({.source = FOVEA_SOURCE_DIR "/tools/demo/demo.fovea"}),
                                        {{Role::attention_norm, Role::attention_norm, Role::query, 69},
                                         {Role::feed_forward_norm, Role::feed_forward_norm, Role::up, 69}});
-    const Opened exact(source, Type::f32, nullptr);
+    const SmallModel exact(source, {.type = Type::f32});
     source.type = Type::q8;
     source.type_of = [](const TensorSpec&) { return Type::q8; };
     const auto calibrated = [&](std::uint32_t n_threads) {

@@ -13,12 +13,13 @@ namespace {
 const fs::path kHeads = fs::path(FOVEA_GOLDEN_DIR) / "next_heads";
 
 /// A model and its head as files, and what the head makes of the model's vectors.
-struct Heads {
+struct HeadFiles {
     TemporaryFolder folder;
     nlohmann::json golden;
     std::vector<Token> tokens;
 
-    explicit Heads(const std::string& name) : golden(nlohmann::json::parse(read_text(kHeads / name / "chain.json"))) {
+    explicit HeadFiles(const std::string& name)
+        : golden(nlohmann::json::parse(read_text(kHeads / name / "chain.json"))) {
         tokens = golden["tokens"].get<std::vector<Token>>();
         for (const bool mtp : {false, true}) {
             ConvertOptions options{.source = kHeads / name, .output = path(mtp), .mtp = mtp};
@@ -66,7 +67,7 @@ std::size_t largest(std::span<const float> x) {
 TEST_CASE("next-token heads beside torch: logits behind each token, and of tokens that the head says itself") {
     for (const char* name : {"deepseek_v3", "glm4_moe", "qwen3_5_text"}) {
         CAPTURE(name);
-        const Heads files(name);
+        const HeadFiles files(name);
         const NpyArray want = read_npy((kHeads / name / "head_logits.npy").string());
         const std::vector<float> golden = numbers_of<float>(want);
         Computing model(files.opened(false));
@@ -101,7 +102,7 @@ TEST_CASE("next-token heads beside torch: logits behind each token, and of token
 TEST_CASE("a GGUF file's next-token head has the bits of the folder's") {
     for (const char* name : {"deepseek_v3", "glm4_moe", "qwen3_5_text"}) {
         CAPTURE(name);
-        const Heads files(name);
+        const HeadFiles files(name);
         const std::span<const Token> tokens = files.tokens;
         Computing model(files.opened(false));
         const std::vector<float> vectors = vectors_of(model, tokens, 11);
@@ -126,7 +127,7 @@ TEST_CASE("a GGUF file's next-token head has the bits of the folder's") {
 TEST_CASE("a next-token head as draft: the text and logits of none, by fewer passes where it is right") {
     for (const char* name : {"deepseek_v3", "glm4_moe", "qwen3_5_text"}) {
         CAPTURE(name);
-        const Heads files(name);
+        const HeadFiles files(name);
         const host::Opened model = files.opened(false), head = files.opened(true);
         const std::span<const Token> prompt = std::span(files.tokens).first(9);
         const auto write = [&](bool drafts, std::vector<float>& logits) {
@@ -158,7 +159,7 @@ TEST_CASE("a next-token head as draft: the text and logits of none, by fewer pas
 TEST_CASE("a next-token head proposes what torch's says of the same text, and a text that goes on so takes all") {
     for (const char* name : {"deepseek_v3", "glm4_moe", "qwen3_5_text"}) {
         CAPTURE(name);
-        const Heads files(name);
+        const HeadFiles files(name);
         Computing model(files.opened(false)), head(files.opened(true));
         const std::span<const Token> prompt = std::span(files.tokens).first(files.tokens.size() - 1);
         std::vector<Token> text = files.tokens;
@@ -192,7 +193,7 @@ TEST_CASE("a next-token head proposes what torch's says of the same text, and a 
 
 TEST_CASE(
     "a next-token head's vectors: little room for them, threads, and a prompt that begins otherwise, change no bit") {
-    const Heads files("qwen3_5_text");
+    const HeadFiles files("qwen3_5_text");
     const host::Opened model = files.opened(false), head = files.opened(true);
     const std::size_t d_model = head.model.config().decoder.d_model;
     const auto write = [&](std::size_t n_rows, std::uint32_t n_threads, std::uint32_t& n_accepted) {
@@ -227,7 +228,7 @@ TEST_CASE(
 }
 
 TEST_CASE("next-token heads: what a call, a draft and a file are refused for") {
-    const Heads files("glm4_moe"), wider("deepseek_v3");
+    const HeadFiles files("glm4_moe"), wider("deepseek_v3");
     Computing model(files.opened(false)), head(files.opened(true));
     const std::size_t d_model = head.stack().d_model;
     const std::span<const Token> tokens = std::span(files.tokens).first(3);

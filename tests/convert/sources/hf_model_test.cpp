@@ -44,8 +44,6 @@ private:
     TemporaryFolder folder_;
 };
 
-fs::path golden(const char* name) { return fs::path(FOVEA_GOLDEN_DIR) / name; }
-
 /// A tensor of the same numbers under another name.
 void copy_tensor(SafetensorsText& file, const std::string& from, const std::string& to) {
     const SortedJson entry = file.header.at(from);
@@ -81,7 +79,7 @@ std::vector<float> logits_of(Changed& model) {
 }  // namespace
 
 TEST_CASE("heads: one of other numbers than the embeddings that config.json ties it to is the head, with a note") {
-    const fs::path folder = golden("families/llama");
+    const fs::path folder = golden_path("families/llama");
     Changed model(folder);
     model.config([](SortedJson& json) { json["tie_word_embeddings"] = true; });
     CHECK(error_of(model, folder / "expected_logits.npy") < 1e-4f);
@@ -90,7 +88,7 @@ TEST_CASE("heads: one of other numbers than the embeddings that config.json ties
 }
 
 TEST_CASE("heads: one of the embeddings' numbers is tied, and may stand for both") {
-    const fs::path folder = golden("families/smollm3"), expected = folder / "expected_logits.npy";
+    const fs::path folder = golden_path("families/smollm3"), expected = folder / "expected_logits.npy";
     Changed twice(folder);
     twice.tensors([](SafetensorsText& file) { copy_tensor(file, "model.embed_tokens.weight", "lm_head.weight"); });
     CHECK(error_of(twice, expected) < 1e-4f);
@@ -114,7 +112,7 @@ TEST_CASE("heads: a decoder's bias of its own is taken before the one that is ti
                                        bias.data());
         return bias;
     };
-    Changed plain(golden("encoders/bert_masked")), own(golden("encoders/bert_masked"));
+    Changed plain(golden_path("encoders/bert_masked")), own(golden_path("encoders/bert_masked"));
     own.config([](SortedJson& json) { json["tie_word_embeddings"] = false; });
     own.tensors([](SafetensorsText& file) {
         copy_tensor(file, "bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight");
@@ -129,7 +127,7 @@ TEST_CASE("heads: a decoder's bias of its own is taken before the one that is ti
 }
 
 TEST_CASE("heads: without a field for its activation a head has the feed-forward part's") {
-    const Changed model(golden("encoders/nomic_bert_model"));
+    const Changed model(golden_path("encoders/nomic_bert_model"));
     model.config([](SortedJson& json) {
         json["architectures"] = {"NomicBertForMaskedLM"};
         json.erase("hidden_act");
@@ -153,7 +151,7 @@ TEST_CASE("windows: which layers have one where config.json lists no kinds of la
                           {"qwen2_moe", {{"max_window_layers", 0}}, {full, full}}};
     for (const Case& c : cases) {
         CAPTURE(c.family);
-        const fs::path folder = golden("families") / c.family;
+        const fs::path folder = golden_path("families") / c.family;
         Changed by_rule(folder), by_list(folder), all(folder);
         const auto edit = [&](SortedJson& json, const SortedJson& types) {
             json.update(c.fields);
@@ -173,7 +171,7 @@ TEST_CASE("windows: which layers have one where config.json lists no kinds of la
 TEST_CASE("text part: of a model that sees or hears, too, the text model is read, whatever its names begin with") {
     for (const std::string prefix : {"language_model.", "model.language_model."}) {
         CAPTURE(prefix);
-        const fs::path folder = golden("families/gemma3_text");
+        const fs::path folder = golden_path("families/gemma3_text");
         Changed model(folder);
         model.config([](SortedJson& json) {
             SortedJson whole = {
@@ -201,7 +199,7 @@ TEST_CASE("text part: of a model that sees or hears, too, the text model is read
 TEST_CASE("text part: Qwen's models of pictures say what texts need among their own fields, as they are published") {
     for (const char* type : {"qwen2_vl", "qwen2_5_vl"}) {
         CAPTURE(type);
-        const fs::path folder = golden((std::string("families/") + type + "_text").c_str());
+        const fs::path folder = golden_path((std::string("families/") + type + "_text").c_str());
         Changed model(folder);
         model.config([&](SortedJson& json) {
             SortedJson flat = json["text_config"];
@@ -217,7 +215,7 @@ TEST_CASE("text part: Qwen's models of pictures say what texts need among their 
 }
 
 TEST_CASE("text part: a head is tied where the whole or its part says so") {
-    const fs::path folder = golden("families/qwen3_vl_text");
+    const fs::path folder = golden_path("families/qwen3_vl_text");
     for (const bool of_whole : {true, false}) {
         Changed model(folder);
         model.config([&](SortedJson& json) {
@@ -230,7 +228,7 @@ TEST_CASE("text part: a head is tied where the whole or its part says so") {
 }
 
 TEST_CASE("text part: sizes that text_config leaves to the class, and names that two tensors would have") {
-    const fs::path folder = golden("families/gemma3_text");
+    const fs::path folder = golden_path("families/gemma3_text");
     Changed model(folder);
     model.config([](SortedJson& json) {
         json = {{"model_type", "gemma3"},  // as the published files of four billion weights have it
@@ -258,7 +256,7 @@ TEST_CASE("text part: sizes that text_config leaves to the class, and names that
 }
 
 TEST_CASE("heads: tensors whose type has no size are not read beyond their bytes") {
-    Changed model(golden("families/smollm3"));
+    Changed model(golden_path("families/smollm3"));
     model.tensors([](SafetensorsText& file) {
         copy_tensor(file, "model.embed_tokens.weight", "lm_head.weight");
         for (const char* name : {"model.embed_tokens.weight", "lm_head.weight"}) file.header[name]["dtype"] = "F8_E5M2";

@@ -14,7 +14,7 @@ using namespace fovea::testing;
 
 namespace {
 
-constexpr std::uint32_t kRows = 50, kHeads = 5, kWidth = 40;
+constexpr std::uint32_t kSeqLen = 50, kHeads = 5, kWidth = 40;
 
 /// A matrix's product with each row, plus its bias.
 std::vector<double> projected(const Model& model, const std::string& role, const std::vector<double>& rows) {
@@ -44,8 +44,8 @@ std::vector<float> scores_of_distances(const Model& model, const std::vector<dou
             tables[which][i] = element(which ? "distance_queries" : "distance_keys", 0, i / b.head_dim, i % b.head_dim);
     std::vector<float> scores;
     for (std::size_t head = 0; head < kHeads; ++head)
-        for (std::int64_t q = 0; q < kRows; ++q)
-            for (std::int64_t k = 0; k < kRows; ++k) {
+        for (std::int64_t q = 0; q < kSeqLen; ++q)
+            for (std::int64_t k = 0; k < kSeqLen; ++k) {
                 const std::int64_t far = most, d = std::min(std::max(k - q, -far), far);
                 const double bucket = element("distance_buckets", 0, 0, static_cast<std::uint64_t>(far + d));
                 const std::size_t row = head * rows_each + static_cast<std::size_t>(bucket);
@@ -76,13 +76,13 @@ TEST_CASE("disentangled positions add each query's and each key's product with i
         const auto [n_buckets, most] = shape;
         CAPTURE(shape.n_buckets);
         const SmallModel small(disentangled_config(n_buckets, most, 1), Type::f32);
-        const auto ids = some_tokens(kRows, 60);
-        const std::uint32_t lengths[] = {kRows};
+        const auto ids = some_tokens(kSeqLen, 60);
+        const std::uint32_t lengths[] = {kSeqLen};
         EncodeInput in{.source = {.ids = ids, .lengths = lengths}};
         std::vector<double> embedded;
         const std::vector<float> got =
-            encoded(small.model, in, kRows * kWidth, nullptr, 1, {keep_embedding, &embedded});
-        REQUIRE(embedded.size() == kRows * kWidth);
+            encoded(small.model, in, kSeqLen * kWidth, nullptr, 1, {keep_embedding, &embedded});
+        REQUIRE(embedded.size() == kSeqLen * kWidth);
 
         // The same weights without such positions: random tensors depend on their role and layer alone.
         Config plain_config = disentangled_config(n_buckets, most, 1);
@@ -91,11 +91,11 @@ TEST_CASE("disentangled positions add each query's and each key's product with i
         b.relative_buckets = 0;
         b.relative_max_distance = 0;
         const SmallModel plain(plain_config, Type::f32);
-        const std::vector<float> without = encoded(plain.model, in, kRows * kWidth);
+        const std::vector<float> without = encoded(plain.model, in, kSeqLen * kWidth);
         const std::vector<float> added = scores_of_distances(small.model, embedded);
         in.source.masks.attention = {
-            .added = added.data(), .head_stride = kRows * kRows, .query_stride = kRows, .n_keys = kRows};
-        const std::vector<float> wanted = encoded(plain.model, in, kRows * kWidth);
+            .added = added.data(), .head_stride = kSeqLen * kSeqLen, .query_stride = kSeqLen, .n_keys = kSeqLen};
+        const std::vector<float> wanted = encoded(plain.model, in, kSeqLen * kWidth);
         float error = 0, change = 0;
         for (std::size_t i = 0; i < got.size(); ++i) {
             error = std::max(error, std::abs(got[i] - wanted[i]));

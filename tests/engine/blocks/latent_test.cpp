@@ -3,30 +3,23 @@
 // golden models of families.
 #include <doctest/doctest.h>
 
-#include <string_view>
-
 #include "tests/support/small_models.h"
+#include "tests/support/small_pool.h"
 
 using namespace fovea;
 using namespace fovea::testing;
 
 namespace {
 
-constexpr std::uint32_t kRotary = 8, kRank = 20, kHeads = 6;
+constexpr std::uint32_t kRotary = 8, kRank = 20;
 
 Config latent_config() {
-    Config config = llama_config(2, 52, kHeads, 1, kRotary + kRank, 40, 256);
+    Config config = llama_config(2, 52, 6, 1, kRotary + kRank, 40, 256);
     Block& b = config.decoder.blocks[0];
     b.attention.value_head_dim = kRank, b.attention.rotary_dim = kRotary;
     b.latent.query_rank = 17;
     b.latent.query_dim = 11, b.latent.value_dim = 9;
     return config;
-}
-
-std::uint64_t part_bytes(const PoolPlan& plan, std::string_view name) {
-    for (std::uint32_t i = 0; i < plan.n_parts; ++i)
-        if (plan.parts[i].name == name) return plan.parts[i].bytes;
-    return 0;
 }
 
 }  // namespace

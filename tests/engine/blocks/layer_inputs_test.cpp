@@ -23,12 +23,6 @@ Config without_sharing_layers() {
     return config;
 }
 
-std::uint64_t part_bytes(const auto& plan, const std::string& name) {
-    for (std::size_t i = 0; i < plan.n_parts; ++i)
-        if (name == plan.parts[i].name) return plan.parts[i].bytes;
-    return 0;
-}
-
 /// What `check` refuses after a change of one block, or of the layers.
 std::string refusal(const auto& change) {
     Config config = shared_keys_config();

@@ -34,11 +34,11 @@ std::vector<Case> all_cases() {
 }
 
 /// Results of a session of exactly the planned size.
-struct Ran {
+struct Attended {
     std::vector<float> out, weights;
 };
-Ran run(const Arrays& a, const AttendInput& in, std::uint32_t n_threads = 1, const char* isa = nullptr,
-        bool per_head = true) {
+Attended run(const Arrays& a, const AttendInput& in, std::uint32_t n_threads = 1, const char* isa = nullptr,
+             bool per_head = true) {
     Model model;
     AttentionShape heads;
     heads.n_heads = a.c.n_heads;
@@ -56,7 +56,8 @@ Ran run(const Arrays& a, const AttendInput& in, std::uint32_t n_threads = 1, con
                     .max_sequences = in.n_sequences,
                     .max_key_rows = in.n_sequences * (in.n_keys + in.n_past)},
                    isa);
-    Ran ran{std::vector<float>(a.n_out(), NAN), std::vector<float>(a.n_weights() / (per_head ? 1 : a.c.n_heads), NAN)};
+    Attended ran{std::vector<float>(a.n_out(), NAN),
+                 std::vector<float>(a.n_weights() / (per_head ? 1 : a.c.n_heads), NAN)};
     REQUIRE(
         capture_attention(
             s.session, {.per_head = per_head, .n_queries = in.n_queries, .n_keys = a.n_columns(), .out = ran.weights})
@@ -70,7 +71,7 @@ Ran run(const Arrays& a, const AttendInput& in, std::uint32_t n_threads = 1, con
 }
 
 /// softmax over what is seen, in double.
-void check_against_loops(const Arrays& a, const Ran& ran) {
+void check_against_loops(const Arrays& a, const Attended& ran) {
     const Case& c = a.c;
     const std::size_t keys = c.n_keys + c.n_past;
     const auto at = [&](const std::vector<float>& fresh, const std::vector<float>& past, std::size_t s, std::size_t h,
@@ -182,8 +183,8 @@ TEST_CASE("attend: the same bits on every instruction set and number of threads,
     for (const Case& c : all_cases()) {
         const Arrays a(c, ++seed);
         CAPTURE(seed);
-        const Ran want = run(a, a.input(), 1, "scalar");
-        const Ran mean = run(a, a.input(), 1, "scalar", false);
+        const Attended want = run(a, a.input(), 1, "scalar");
+        const Attended mean = run(a, a.input(), 1, "scalar", false);
         const std::size_t matrix = std::size_t{c.n_queries} * a.n_columns();
         for (std::size_t i = 0; i < mean.weights.size(); ++i) {
             float sum = 0;
@@ -195,7 +196,7 @@ TEST_CASE("attend: the same bits on every instruction set and number of threads,
             for (const std::uint32_t n_threads : {1u, 2u, 3u, 4u}) {
                 CAPTURE(isa);
                 CAPTURE(n_threads);
-                const Ran got = run(a, a.input(), n_threads, isa);
+                const Attended got = run(a, a.input(), n_threads, isa);
                 CHECK(same(want.out, got.out));
                 CHECK(same(want.weights, got.weights));
                 CHECK(same(mean.weights, run(a, a.input(), n_threads, isa, false).weights));
@@ -209,7 +210,7 @@ TEST_CASE("attend: a query of a sequence has the same bits alone as among all") 
         const Arrays a(c, ++seed);
         CAPTURE(seed);
         if (c.window) continue;  // counted from a place that a query alone does not have
-        const Ran all = run(a, a.input());
+        const Attended all = run(a, a.input());
         for (std::uint32_t s = 0; s < c.n_sequences; ++s)
             for (const std::uint32_t q : {0u, c.n_queries / 2, c.n_queries - 1}) {
                 // The sequence and the query alone: causal ones see what their place among all lets them see.
@@ -233,7 +234,7 @@ TEST_CASE("attend: a query of a sequence has the same bits alone as among all") 
                 in.out_strides = {0, c.value_head_dim, c.value_head_dim};
                 Arrays one = a;
                 one.c.n_sequences = one.c.n_queries = 1;
-                const Ran got = run(one, in);
+                const Attended got = run(one, in);
                 for (std::size_t h = 0; h < c.n_heads; ++h)
                     CHECK(std::memcmp(&got.out[h * c.value_head_dim],
                                       &all.out[((s * c.n_heads + h) * c.n_queries + q) * c.value_head_dim],
@@ -247,7 +248,7 @@ TEST_CASE("attend: a key and a value that a query does not see may hold anything
     for (const Case& c : all_cases()) {
         Arrays a(c, ++seed);
         CAPTURE(seed);
-        const Ran want = run(a, a.input());
+        const Attended want = run(a, a.input());
         // Where masks hide a key from some queries only: one key, so that others see NaN.
         std::vector<std::uint8_t> spoiled(std::size_t{c.n_sequences} * c.n_keys);
         for (std::size_t s = 0; s < c.n_sequences; ++s)
@@ -264,7 +265,7 @@ TEST_CASE("attend: a key and a value that a query does not see may hold anything
             }
         for (const char* isa : model_isas()) {
             CAPTURE(isa);
-            const Ran got = run(a, a.input(), 2, isa);
+            const Attended got = run(a, a.input(), 2, isa);
             std::size_t n_compared = 0;
             for (std::size_t row = 0; row < std::size_t{c.n_sequences} * c.n_heads * c.n_queries; ++row) {
                 const std::size_t q = row % c.n_queries, h = row / c.n_queries % c.n_heads,
@@ -289,7 +290,7 @@ TEST_CASE("attend: sequences in another order give their results in that order")
         if (c.n_sequences == 1) continue;
         const Arrays a(c, ++seed);
         CAPTURE(seed);
-        const Ran want = run(a, a.input());
+        const Attended want = run(a, a.input());
         Arrays apply_sign = a;  // each sequence becomes the next, the last the first
         const auto turn = [&](auto& x) {
             if (!x.empty())
@@ -300,10 +301,10 @@ TEST_CASE("attend: sequences in another order give their results in that order")
             turn(*x);
         turn(apply_sign.padding);
         turn(apply_sign.lengths);
-        Ran expected = want;
+        Attended expected = want;
         turn(expected.out);
         turn(expected.weights);
-        const Ran got = run(apply_sign, apply_sign.input(), 2);
+        const Attended got = run(apply_sign, apply_sign.input(), 2);
         CHECK(same(expected.out, got.out));
         CHECK(same(expected.weights, got.weights));
     }

@@ -149,32 +149,6 @@ ModelSource folded(const Config& config, std::uint64_t seed) {
     return source;
 }
 
-struct Opened {
-    AlignedBytes file;
-    Model model;
-
-    Opened(const ModelSource& source, Type type) : file(write_bytes(source, {.type = type})) {
-        const Status status = open_model(file, model);
-        CAPTURE(status.what);
-        REQUIRE(status.ok());
-    }
-};
-
-std::vector<float> logits_of(const Model& model, std::size_t split, const char* isa = nullptr,
-                             std::uint32_t n_threads = 1) {
-    const std::size_t vocab_size = model.config().decoder.vocab_size, n = 40;
-    const auto tokens = some_tokens(n, static_cast<std::uint32_t>(vocab_size));
-    SmallSession s(model, {.n_threads = n_threads}, isa);
-    std::vector<float> logits(n * vocab_size, NAN);
-    for (std::size_t at = 0; at < n; at += split) {
-        const std::size_t some = std::min(split, n - at);
-        REQUIRE(forward(s.session, std::span(tokens).subspan(at, some),
-                        std::span(logits).subspan(at * vocab_size, some * vocab_size))
-                    .ok());
-    }
-    return logits;
-}
-
 std::vector<float> vectors_of(const Model& model, const char* isa = nullptr, std::uint32_t n_threads = 1) {
     static constexpr std::uint32_t kSource[] = {9, 3}, kTarget[] = {5, 1};
     const Config& config = model.config();
@@ -204,22 +178,22 @@ TEST_CASE("column scales: logits have the bits of a model with the same powers o
         for (const Type type : kQuantized) {
             CAPTURE(static_cast<int>(type));
             CAPTURE(config.decoder.n_layers);
-            const Opened scaled(random_model(config, 3), type), multiplied(folded(config, 3), type);
-            const std::vector<float> want = logits_of(multiplied.model, 40, "scalar");
+            const SmallModel scaled(config, type, 3), multiplied(folded(config, 3), {.type = type});
+            const std::vector<float> want = logits_by(multiplied.model, 40, "scalar");
             for (const float x : want) REQUIRE(std::isfinite(x));
             for (const std::size_t split : {std::size_t{1}, std::size_t{7}, std::size_t{40}})
-                CHECK(same_bits(want, logits_of(scaled.model, split)));
+                CHECK(same_bits(want, logits_by(scaled.model, split)));
             for (const char* isa : model_isas())
                 for (const std::uint32_t n_threads : {1u, 3u}) {
                     CAPTURE(isa);
                     CAPTURE(n_threads);
-                    CHECK(same_bits(want, logits_of(scaled.model, 40, isa, n_threads)));
+                    CHECK(same_bits(want, logits_by(scaled.model, 40, isa, n_threads)));
                 }
             Config without = config;
             without.decoder.output_columns = false;
             for (Block& b : without.decoder.blocks) b.column_scales = false;
-            const Opened ignoring(random_model(without, 3), type);
-            CHECK(!same_bits(want, logits_of(ignoring.model, 40)));
+            const SmallModel ignoring(without, type, 3);
+            CHECK(!same_bits(want, logits_by(ignoring.model, 40)));
         }
 }
 
@@ -227,7 +201,7 @@ TEST_CASE("column scales: an encoder's vectors, those that a decoder makes of it
     for (const Config& config : {vectors(), classes()})
         for (const Type type : kQuantized) {
             CAPTURE(static_cast<int>(type));
-            const Opened scaled(random_model(config, 4), type), multiplied(folded(config, 4), type);
+            const SmallModel scaled(config, type, 4), multiplied(folded(config, 4), {.type = type});
             const std::vector<float> want = vectors_of(multiplied.model, "scalar");
             for (const float x : want) REQUIRE(std::isfinite(x));
             for (const char* isa : model_isas())
@@ -248,7 +222,7 @@ TEST_CASE("column scales: a lone attention's inputs have one vector between them
     Block& b = s.blocks[0];
     b.norm = Norm::none, b.norm_bias = false;
     b.feed.d_ff = 0, b.feed.activation = Activation::none, b.feed.up_bias = b.feed.down_bias = false;
-    const Opened scaled(random_model(config, 5), Type::q8), multiplied(folded(config, 5), Type::q8);
+    const SmallModel scaled(config, Type::q8, 5), multiplied(folded(config, 5), {.type = Type::q8});
     std::vector<float> scales(s.d_model);
     random_model(config, 5).read_rows({Role::projections_columns, StackIndex::encoder, 0, Layout::vector, 1, s.d_model},
                                       0, 1, scales.data());
@@ -283,7 +257,7 @@ TEST_CASE("column scales: adapters read rows that are not scaled") {
         Config of_adapter = config;
         of_adapter.decoder.adapter_rank = 5;
         of_adapter.decoder.adapted = kAllAdapted;
-        const Opened scaled(random_model(config, 3), Type::q8), multiplied(folded(config, 3), Type::q8);
+        const SmallModel scaled(config, Type::q8, 3), multiplied(folded(config, 3), {.type = Type::q8});
         // That of the model with folded norms and matrices reads inputs which have the scales, and adds to what has them.
         const RowReader read = random_model(config, 3).read_rows;
         ModelSource source = random_model(of_adapter, 7), its = random_model(of_adapter, 7);
@@ -314,7 +288,7 @@ TEST_CASE("column scales: adapters read rows that are not scaled") {
                     if (of_up && !up.gate && up.row < rows.size()) x *= rows[up.row];
                 }
         };
-        const Opened adapter(source, Type::f32), of_multiplied(its, Type::f32);
+        const SmallModel adapter(source, {.type = Type::f32}), of_multiplied(its, {.type = Type::f32});
         const auto tokens = some_tokens(12, config.decoder.vocab_size);
         const auto adapted = [&](const Model& model, const Model& by, float scale) {
             const Adapter used[] = {{&by, scale}};
@@ -349,7 +323,7 @@ TEST_CASE("column scales: a layer's place takes 64 bytes more, and a byte less t
         CHECK(columns(plan) == 64 * (config.encoder.n_layers + config.decoder.n_layers));
         CHECK(columns(plain) == 0);
         CHECK(plan.arena_bytes == plain.arena_bytes + columns(plan));
-        const Opened opened(random_model(config, 1), Type::q8);
+        const SmallModel opened(config, Type::q8, 1);
         AlignedBytes arena(plan.arena_bytes);
         Session session;
         CHECK(make_session(opened.model, {}, std::span(arena).first(arena.size() - 1), session).code ==

@@ -50,37 +50,10 @@ Calibration outliers_of(const Config& config, bool in_layers) {
     return c;
 }
 
-struct Opened {
-    AlignedBytes file;
-    Model model;
-
-    Opened(const ModelSource& source, Type type, const Calibration& calibration)
-        : file(write_bytes(source, {.type = type, .calibration = &calibration})) {
-        const Status status = open_model(file, model);
-        CAPTURE(status.what);
-        REQUIRE(status.ok());
-    }
-};
-
 constexpr std::size_t kTokens = 40;
 
-std::vector<float> logits_of(const Model& model, std::size_t split, const char* isa = nullptr,
-                             std::uint32_t n_threads = 1) {
-    const std::size_t vocab_size = model.config().decoder.vocab_size;
-    const auto tokens = some_tokens(kTokens, static_cast<std::uint32_t>(vocab_size));
-    SmallSession s(model, {.n_threads = n_threads}, isa);
-    std::vector<float> logits(kTokens * vocab_size, NAN);
-    for (std::size_t at = 0; at < kTokens; at += split) {
-        const std::size_t some = std::min(split, kTokens - at);
-        REQUIRE(forward(s.session, std::span(tokens).subspan(at, some),
-                        std::span(logits).subspan(at * vocab_size, some * vocab_size))
-                    .ok());
-    }
-    return logits;
-}
-
 /// What open_model says of a file with another record of a tensor, whose checksums are right.
-Status with_record(const Opened& opened, Role role, auto change) {
+Status with_record(const SmallModel& opened, Role role, auto change) {
     AlignedBytes file = opened.file;
     const TensorRecord* record = ModelAccess::find(opened.model, StackIndex::decoder, 0, role);
     REQUIRE(record);
@@ -117,17 +90,17 @@ TEST_CASE("outlier columns: every type, instruction set, number of threads and s
             const Config config = text(tied);
             ModelSource source = random_model(config, 3);
             const Calibration outliers = outliers_of(config, true);
-            const Opened opened(source, type, outliers);
-            const std::vector<float> want = logits_of(opened.model, kTokens, "scalar");
+            const SmallModel opened(source, {.type = type, .calibration = &outliers});
+            const std::vector<float> want = logits_by(opened.model, kTokens, "scalar");
             for (const float x : want) REQUIRE(std::isfinite(x));
             for (const std::size_t split : {std::size_t{1}, std::size_t{7}, std::size_t{25}})
-                CHECK(same_bits(want, logits_of(opened.model, split)));
+                CHECK(same_bits(want, logits_by(opened.model, split)));
             for (const char* isa : model_isas())
                 for (const std::uint32_t n_threads : {1u, 3u}) {
                     CAPTURE(isa);
-                    CHECK(same_bits(want, logits_of(opened.model, kTokens, isa, n_threads)));
+                    CHECK(same_bits(want, logits_by(opened.model, kTokens, isa, n_threads)));
                 }
-            CHECK(!same_bits(want, logits_of(Opened(source, type, {}).model, kTokens)));
+            CHECK(!same_bits(want, logits_by(SmallModel(source, {.type = type}).model, kTokens)));
         }
 }
 
@@ -145,13 +118,13 @@ TEST_CASE(
                 for (std::uint32_t i = 0; i < s.d_model && spec.role == Role::final_norm; ++i)
                     if (outliers.head_columns[i] == 0.0f) out[i] = 0.0f;
             };
-            const Opened with(source, type, outliers), without(zeroed, type, {});
+            const SmallModel with(source, {.type = type, .calibration = &outliers}), without(zeroed, {.type = type});
             const auto tokens = some_tokens(kTokens, s.vocab_size);
             std::vector<float> got(kTokens * s.vocab_size), vectors(kTokens * s.d_model);
             SmallSteps steps(with.model, {}, {});
             const Step step{.cache = steps.make(), .tokens = tokens, .logits = got, .vectors = vectors};
             REQUIRE(forward(steps.workspace, {&step, 1}).ok());
-            std::vector<float> want = logits_of(without.model, kTokens), rows(std::size_t{s.vocab_size} * s.d_model);
+            std::vector<float> want = logits_by(without.model, kTokens), rows(std::size_t{s.vocab_size} * s.d_model);
             source.read_rows({outliers.head, StackIndex::decoder, 0, Layout::panels, s.vocab_size, s.d_model}, 0,
                              s.vocab_size, rows.data());
             for (std::size_t t = 0; t < kTokens; ++t)
@@ -187,7 +160,7 @@ TEST_CASE(
     const Config config = text(false);
     const ModelSource source = random_model(config, 3);
     const Calibration outliers = outliers_of(config, true);
-    Opened opened(source, Type::q8, outliers);
+    SmallModel opened(source, {.type = Type::q8, .calibration = &outliers});
     CHECK(with_record(opened, Role::output, [](TensorRecord&) {}).ok());
     for (const Case& c : kCases) {
         CAPTURE(role_name(static_cast<std::uint16_t>(c.role)));
@@ -200,7 +173,8 @@ TEST_CASE(
         with_record(opened, Role::output, [](TensorRecord& t) { t.panel_stride -= kSectionAlignment; });
     CHECK(std::string_view(narrow.what) == "panel stride");
     // Matrices of blocks without column scales.
-    const Opened head_only(source, Type::q8, outliers_of(config, false));
+    const Calibration head = outliers_of(config, false);
+    const SmallModel head_only(source, {.type = Type::q8, .calibration = &head});
     const Status unscaled = with_record(head_only, Role::down, [](TensorRecord& t) {
         t.n_outliers = 1, t.panel_stride += kSectionAlignment;
         t.bytes = tensor_bytes(Layout::panels, Type::q8, t.n_rows, t.n_cols, t.panel_stride);

@@ -29,7 +29,7 @@ struct SoundModel {
     }
 };
 
-constexpr std::uint32_t kMels = 11, kWidth = 40, kVocab = 71;
+constexpr std::uint32_t kMels = 11, kDModel = 40, kVocabSize = 71;
 
 /// Rows that n frames become.
 constexpr std::uint32_t rows_of(std::uint32_t n) { return (n + 1) / 2; }
@@ -39,7 +39,7 @@ std::vector<float> rows_of(const Model& model, std::span<const float> frames, st
                            const Limits& limits, const char* isa) {
     std::size_t n = 0;
     for (const std::uint32_t length : lengths) n += rows_of(length);
-    std::vector<float> rows(n * kWidth);
+    std::vector<float> rows(n * kDModel);
     SmallSession s(model, limits, isa);
     const Status status = encode(s.session, {.source = {.vectors = frames, .lengths = lengths}}, rows);
     CAPTURE(status.what);
@@ -72,7 +72,7 @@ TEST_CASE("sound: the same bits on every instruction set and number of threads, 
             CAPTURE(length);
             const auto alone = rows_of(sound.model, std::span(frames).subspan(frame * kMels, length * kMels),
                                        {&length, 1}, {.max_batch = rows_of(length)}, nullptr);
-            CHECK(same_bits(alone, std::span(want).subspan(row * kWidth, rows_of(length) * kWidth)));
+            CHECK(same_bits(alone, std::span(want).subspan(row * kDModel, rows_of(length) * kDModel)));
             frame += length;
             row += rows_of(length);
         }
@@ -98,8 +98,8 @@ TEST_CASE("sound: steps beside a cached memory give what encode gives of all row
     const Model& model = sound.model;
     constexpr std::uint32_t kLengths[] = {80, 33}, kTargets[] = {9, 6};
     const auto frames = some_floats(113 * kMels, 3);
-    const auto tokens = some_tokens(15, kVocab);
-    std::vector<float> want(15 * kVocab), got(15 * kVocab);
+    const auto tokens = some_tokens(15, kVocabSize);
+    std::vector<float> want(15 * kVocabSize), got(15 * kVocabSize);
     SmallSession whole(model, {.max_batch = 57, .max_sequences = 2}, "scalar");
     const Sequences source{.vectors = frames, .lengths = kLengths};
     REQUIRE(encode(whole.session,
@@ -117,7 +117,7 @@ TEST_CASE("sound: steps beside a cached memory give what encode gives of all row
     CHECK(memory[1].kv_len() == 17);
     const auto part = [&](std::size_t first, std::size_t n) { return std::span(tokens).subspan(first, n); };
     const auto logits = [&](std::size_t first, std::size_t n) {
-        return std::span(got).subspan(first * kVocab, n * kVocab);
+        return std::span(got).subspan(first * kVocabSize, n * kVocabSize);
     };
     const Step together[] = {{text[0], part(0, 4), logits(0, 4), memory[0]},
                              {text[1], part(9, 6), logits(9, 6), memory[1]}};
@@ -143,12 +143,12 @@ TEST_CASE("sound: frames that are too many, too few or of another width are refu
     const SoundModel sound(config);
     SmallSession s(sound.model, {.max_batch = 41, .max_sequences = 2});
     const auto frames = some_floats(100 * kMels, 3);
-    std::vector<float> rows(41 * kWidth, 7.0f);
+    std::vector<float> rows(41 * kDModel, 7.0f);
     const auto refused = [&](std::size_t n_floats, std::initializer_list<std::uint32_t> lengths, std::size_t n_rows) {
         const Status status = encode(
             s.session,
             {.source = {.vectors = std::span(frames).first(n_floats), .lengths = {lengths.begin(), lengths.size()}}},
-            std::span(rows).first(n_rows * kWidth));
+            std::span(rows).first(n_rows * kDModel));
         for (const float x : rows) CHECK(x == 7.0f);
         return std::string(status.what);
     };

@@ -18,8 +18,6 @@ using namespace fovea::testing;
 
 namespace {
 
-fs::path golden(const std::string& name) { return fs::path(FOVEA_GOLDEN_DIR) / name; }
-
 /// A folder's model in memory.
 struct Speech {
     AlignedBytes file;
@@ -27,7 +25,7 @@ struct Speech {
 
     explicit Speech(const char* name) {
         ConvertOptions options;
-        options.source = golden("speech") / name;
+        options.source = golden_path("speech") / name;
         const ModelSource source = read_source(options);
         file = write_bytes(source, write_options(options, source));
         opened = host::open_bytes(file, "m");
@@ -36,8 +34,8 @@ struct Speech {
         return {opened, {.n_threads = n_threads, .isa = isa}};
     }
     [[nodiscard]] RecordingFrames frames(const std::string& recording) const {
-        return recording_frames(opened.model, read_sound(golden("recordings/" + recording + ".wav").string(), 16000),
-                                recording);
+        return recording_frames(opened.model,
+                                read_sound(golden_path("recordings/" + recording + ".wav").string(), 16000), recording);
     }
 };
 
@@ -57,7 +55,7 @@ SpeechOptions options_of(const std::string& asked) {
 TEST_CASE(
     "speech: transcripts are transformers', of one window and several, with times and without, and with the text "
     "before") {
-    const nlohmann::json cases = nlohmann::json::parse(std::ifstream(golden("recordings/transcripts.json")));
+    const nlohmann::json cases = nlohmann::json::parse(std::ifstream(golden_path("recordings/transcripts.json")));
     REQUIRE(cases.size() >= 13);
     const Speech talking("whisper_talking"), narrow("whisper_narrow");
     for (const auto& item : cases.items()) {

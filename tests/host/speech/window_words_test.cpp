@@ -4,9 +4,8 @@
 
 #include <doctest/doctest.h>
 
+namespace fovea::testing::rambling {
 namespace {
-
-using namespace fovea;
 
 // Ids of text below 60, of which the last ten are marks and ends of words; then steering tokens, and 1,501 timestamps.
 constexpr Token kText = 60, kMarks = 50, kEnd = 60, kT = 70;
@@ -84,3 +83,4 @@ TEST_CASE("words: of whatever text, none is longer than 3 s, none goes back, and
 }
 
 }  // namespace
+}  // namespace fovea::testing::rambling

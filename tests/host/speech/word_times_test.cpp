@@ -21,17 +21,15 @@ using namespace fovea::testing;
 
 namespace {
 
-fs::path golden(const std::string& name) { return fs::path(FOVEA_GOLDEN_DIR) / name; }
-
 /// The golden's model in memory, with the alignment heads that its generation_config.json then names; empty: none.
-struct Speech {
+struct AlignedSpeech {
     TemporaryFolder scratch;
     AlignedBytes file;
     host::Opened opened;
 
-    explicit Speech(const nlohmann::json& heads, const char* name = "whisper_narrow") {
+    explicit AlignedSpeech(const nlohmann::json& heads, const char* name = "whisper_narrow") {
         const fs::path folder = scratch / "model";
-        fs::copy(golden("speech") / name, folder);
+        fs::copy(golden_path("speech") / name, folder);
         nlohmann::json generation = nlohmann::json::parse(std::ifstream(folder / "generation_config.json"));
         if (!heads.empty()) generation["alignment_heads"] = heads;
         std::ofstream(folder / "generation_config.json") << generation.dump();
@@ -87,13 +85,13 @@ Strings split(const Strings& pieces, const std::string& language = "en") {
 }  // namespace
 
 TEST_CASE("words: each row begins at the frame that PyTorch's attention says, on every instruction set") {
-    const nlohmann::json cases = nlohmann::json::parse(std::ifstream(golden("words.json")));
+    const nlohmann::json cases = nlohmann::json::parse(std::ifstream(golden_path("words.json")));
     REQUIRE(cases.size() == 21);
-    const NpyArray frames = read_npy(golden("speech/whisper_narrow/frames.npy").string());
+    const NpyArray frames = read_npy(golden_path("speech/whisper_narrow/frames.npy").string());
     for (const nlohmann::json& item : cases) {
         CAPTURE(item.dump());
         const bool of_half = item["heads"].size() == 4;  // what is taken where a folder names none
-        const Speech speech(of_half ? nlohmann::json() : item["heads"]);
+        const AlignedSpeech speech(of_half ? nlohmann::json() : item["heads"]);
         for (const char* isa : isa_names()) {
             CAPTURE(isa);
             SpeechEngine engine = speech.engine(isa);
@@ -114,7 +112,7 @@ TEST_CASE("words: each row begins at the frame that PyTorch's attention says, on
 }
 
 TEST_CASE("words: heads that a model does not have are refused, and others than pairs") {
-    const auto engine_with = [](const char* heads) { (void)Speech(nlohmann::json::parse(heads)).engine(); };
+    const auto engine_with = [](const char* heads) { (void)AlignedSpeech(nlohmann::json::parse(heads)).engine(); };
     CHECK_THROWS_WITH_AS(engine_with("[[2, 0]]"),
                          "m: speech: alignment_heads: expected heads of its 2 layers, got [2, 0]", host::Error);
     CHECK_THROWS_WITH_AS(engine_with("[[1, 4]]"),
@@ -165,7 +163,7 @@ TEST_CASE("words: a pause at a sentence's end belongs to no word") {
 
 TEST_CASE(
     "words: at segments' borders they are where OpenAI's program leaves them (tests/golden/make_word_borders.py)") {
-    const nlohmann::json cases = nlohmann::json::parse(std::ifstream(golden("word_borders.json")));
+    const nlohmann::json cases = nlohmann::json::parse(std::ifstream(golden_path("word_borders.json")));
     REQUIRE(cases.size() == 30);
     for (const nlohmann::json& item : cases) {
         CAPTURE(item.dump());
@@ -234,10 +232,10 @@ TEST_CASE("words: they are put in order, each with a frame's time where there is
 }
 
 TEST_CASE("words: a transcript's words are its segments' texts, in order and within the recording") {
-    const Speech speech(nlohmann::json(), "whisper_talking");
+    const AlignedSpeech speech(nlohmann::json(), "whisper_talking");
     for (const char* recording : {"one", "two", "three"}) {
         CAPTURE(recording);
-        const auto samples = read_sound(golden("recordings/" + std::string(recording) + ".wav").string(), 16000);
+        const auto samples = read_sound(golden_path("recordings/" + std::string(recording) + ".wav").string(), 16000);
         const RecordingFrames frames = recording_frames(speech.opened.model, samples, recording);
         SpeechEngine engine = speech.engine();
         SpeechOptions options;

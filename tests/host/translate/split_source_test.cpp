@@ -9,29 +9,29 @@ namespace {
 
 using namespace fovea;
 
-using Texts = std::vector<std::string>;
+using Strings = std::vector<std::string>;
 
 /// Parts of at most `most` bytes.
-Texts split(std::string_view text, std::size_t most) {
-    Texts parts;
+Strings split(std::string_view text, std::size_t most) {
+    Strings parts;
     for (const std::string_view part : split_source(text, [&](std::string_view some) { return some.size() <= most; }))
         parts.emplace_back(part);
     return parts;
 }
 
 TEST_CASE("split source: at sentences, else at lines and words, else within a word between characters") {
-    CHECK(split("One. Two.", 20) == Texts{"One. Two."});
-    CHECK(split("  One. ", 20) == Texts{"  One. "});  // what fits is as it is
-    CHECK(split("", 20) == Texts{""});
-    CHECK(split("One two. Three four! Five?", 20) == Texts{"One two. Three four!", "Five?"});
-    CHECK(split("He said \"Go.\" She went. ", 16) == Texts{"He said \"Go.\"", "She went."});
-    CHECK(split("It cost 3.50 in all of it", 14) == Texts{"It cost 3.50", "in all of it"});
-    CHECK(split("a first line\nand a second", 20) == Texts{"a first line", "and a second"});
-    CHECK(split("abcdefghij klm", 4) == Texts{"abcd", "efgh", "ij", "klm"});
-    CHECK(split("一二。三四。五六。", 20) == Texts{"一二。三四。", "五六。"});
-    CHECK(split("äöüß", 3) == Texts{"ä", "ö", "ü", "ß"});
-    CHECK(split("ä", 1) == Texts{"ä"});  // one character at least
-    CHECK(split("a  b", 1) == Texts{"a", "b"});
+    CHECK(split("One. Two.", 20) == Strings{"One. Two."});
+    CHECK(split("  One. ", 20) == Strings{"  One. "});  // what fits is as it is
+    CHECK(split("", 20) == Strings{""});
+    CHECK(split("One two. Three four! Five?", 20) == Strings{"One two. Three four!", "Five?"});
+    CHECK(split("He said \"Go.\" She went. ", 16) == Strings{"He said \"Go.\"", "She went."});
+    CHECK(split("It cost 3.50 in all of it", 14) == Strings{"It cost 3.50", "in all of it"});
+    CHECK(split("a first line\nand a second", 20) == Strings{"a first line", "and a second"});
+    CHECK(split("abcdefghij klm", 4) == Strings{"abcd", "efgh", "ij", "klm"});
+    CHECK(split("一二。三四。五六。", 20) == Strings{"一二。三四。", "五六。"});
+    CHECK(split("äöüß", 3) == Strings{"ä", "ö", "ü", "ß"});
+    CHECK(split("ä", 1) == Strings{"ä"});  // one character at least
+    CHECK(split("a  b", 1) == Strings{"a", "b"});
 }
 
 TEST_CASE("split source: of random texts all but blanks is there, in order") {

@@ -115,7 +115,6 @@ TEST_CASE("cli: plan names the parts that a model needs, and counts a library th
         output_of(more);
         return json::parse(output_of({"plan", path, "--flash", "1G", "--ram", "1G", "--json"}))["board"];
     };
-    const auto golden = [](const char* name) { return (fs::path(FOVEA_GOLDEN_DIR) / name).string(); };
     const DemoFile demo;
     const json plain = board_of(demo.path, {"--type", "q8"});
     CHECK(plain["needed_parts"].empty());

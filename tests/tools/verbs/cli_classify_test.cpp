@@ -10,14 +10,14 @@ namespace {
 
 using nlohmann::json;
 
-fs::path golden(const char* name) { return fs::path(FOVEA_GOLDEN_DIR) / "encoders" / name; }
+fs::path encoder_folder(const char* name) { return fs::path(FOVEA_GOLDEN_DIR) / "encoders" / name; }
 
 /// A golden folder as a Fovea file, maybe with changes to copies of its files.
 class Model {
 public:
     explicit Model(const char* name, const std::function<void(const fs::path&)>& change = {}) {
         const fs::path copy = folder_ / "source";
-        fs::copy(golden(name), copy, fs::copy_options::recursive);
+        fs::copy(encoder_folder(name), copy, fs::copy_options::recursive);
         if (change) change(copy);
         path = (folder_ / "model.fovea").string();
         output_of({"convert", copy.string(), "-o", path});
@@ -34,7 +34,7 @@ private:
 };
 
 std::vector<float> expected(const char* name, int text) {
-    return numbers_of<float>(read_npy((golden(name) / ("expected_" + std::to_string(text) + ".npy")).string()));
+    return numbers_of<float>(read_npy((encoder_folder(name) / ("expected_" + std::to_string(text) + ".npy")).string()));
 }
 
 std::vector<json> lines_of(const std::string& text) {
@@ -49,8 +49,8 @@ TEST_CASE("cli: classify prints each label with its probability, the likeliest f
     const Model model(name, [](const fs::path& folder) {
         edit_json(folder / "config.json", [](json& config) { config["id2label"]["0"] = "first\nlabel"; });
     });
-    const std::vector<json> results =
-        lines_of(output_of({"classify", model.path, "--texts", (golden(name) / "texts.jsonl").string(), "--json"}));
+    const std::vector<json> results = lines_of(
+        output_of({"classify", model.path, "--texts", (encoder_folder(name) / "texts.jsonl").string(), "--json"}));
     REQUIRE(results.size() == 3);
     CHECK(results[2].contains("pair"));
     for (int i = 0; i < 3; ++i) {
@@ -80,8 +80,8 @@ TEST_CASE("cli: classify prints each label with its probability, the likeliest f
 
 TEST_CASE("cli: a reranker's score is of each line beside -p, through a sigmoid unless the model says otherwise") {
     const char* name = "bert_sequenceclassification";
-    const auto line = json::parse(
-        read_text(golden(name) / "texts.jsonl").substr(read_text(golden(name) / "texts.jsonl").rfind("{\"text")));
+    const auto line = json::parse(read_text(encoder_folder(name) / "texts.jsonl")
+                                      .substr(read_text(encoder_folder(name) / "texts.jsonl").rfind("{\"text")));
     const double logit = expected(name, 2).at(0);
     for (const bool cross_encoder : {false, true})
         for (const char* function : {"", "torch.nn.modules.linear.Identity", "torch.nn.modules.activation.Sigmoid"}) {
@@ -119,8 +119,8 @@ TEST_CASE("cli: classify labels words, finds answers and fills masks") {
 
     const char* name = "xlm_roberta_questionanswering";
     const Model answers(name);
-    const auto pair = json::parse(
-        read_text(golden(name) / "texts.jsonl").substr(read_text(golden(name) / "texts.jsonl").rfind("{\"text")));
+    const auto pair = json::parse(read_text(encoder_folder(name) / "texts.jsonl")
+                                      .substr(read_text(encoder_folder(name) / "texts.jsonl").rfind("{\"text")));
     const json answer =
         json::parse(output_of({"classify", answers.path, "-p", pair["text"], "--pair", pair["pair"], "--json"}));
     const std::vector<float> logits = expected(name, 2);  // [tokens][start, end], the pair's before the last [SEP]

@@ -9,7 +9,7 @@
 namespace fovea::testing {
 namespace {
 
-std::string written(const TemporaryFolder& folder, const char* name, const Config& config, bool has_tokenizer) {
+std::string model_file(const TemporaryFolder& folder, const char* name, const Config& config, bool has_tokenizer) {
     ModelSource source = random_model(config, 1);
     const fs::path json = fs::path(FOVEA_GOLDEN_DIR) / "tokenizer_bert.json";
     if (has_tokenizer)
@@ -21,10 +21,10 @@ std::string written(const TemporaryFolder& folder, const char* name, const Confi
 
 TEST_CASE("cli: models of vectors are refused where logits are wanted") {
     const TemporaryFolder folder;
-    const std::string bert = written(folder, "bert.fovea", bert_config(), true);
+    const std::string bert = model_file(folder, "bert.fovea", bert_config(), true);
     Config lone;
     lone.encoder = both_config(NormPlace::pre).encoder;
-    const std::string encoder = written(folder, "encoder.fovea", lone, false);
+    const std::string encoder = model_file(folder, "encoder.fovea", lone, false);
     write_text(folder / "text", "some words of a text");
     const std::string text = (folder / "text").string();
     const DemoFile demo;
@@ -40,26 +40,26 @@ TEST_CASE("cli: models of vectors are refused where logits are wanted") {
     }
     Config memory = llama_config();
     memory.decoder.blocks[0].attention.cross_attention = true;
-    const std::string reader = written(folder, "reader.fovea", memory, false);
+    const std::string reader = model_file(folder, "reader.fovea", memory, false);
     for (const char* verb : {"run", "logits"})
         check_refused({verb, reader, "--tokens", "1"}, 1, "got one that also reads an encoder's vectors");
 }
 
 TEST_CASE("cli: ids of a tokenizer that the model has no logits for are refused") {
     const TemporaryFolder folder;
-    const std::string model = written(folder, "small.fovea", llama_config(), true);  // 71 ids, its tokenizer more
+    const std::string model = model_file(folder, "small.fovea", llama_config(), true);  // 71 ids, its tokenizer more
     write_text(folder / "text", "some words of a text");
     check_refused({"eval", model, "--text", (folder / "text").string()}, 1, "expected ids below its vocab_size 71");
     Config one = llama_config();
     one.decoder.vocab_size = 40'000;
     one.decoder.max_positions = 1;
-    const std::string short_one = written(folder, "one.fovea", one, true);
+    const std::string short_one = model_file(folder, "one.fovea", one, true);
     check_refused({"eval", short_one, "--text", (folder / "text").string()}, 1, "positions: expected 2 or more, got 1");
 }
 
 TEST_CASE("cli: encode refuses what nothing reads") {
     const TemporaryFolder folder;
-    const std::string bert = written(folder, "bert.fovea", bert_config(), true), y = (folder / "y.npy").string();
+    const std::string bert = model_file(folder, "bert.fovea", bert_config(), true), y = (folder / "y.npy").string();
     check_refused({"encode", bert, "-p", "hi", "--source", "none.npy", "-o", y}, 2, "--source: expected none");
     check_refused({"encode", bert, "-p", "hi", "--target-mask", "none.npy", "-o", y}, 2,
                   "--target-mask: expected none");
@@ -72,7 +72,7 @@ TEST_CASE("cli: a text beyond the model's positions keeps the tokens that close 
     Config config = bert_config();
     config.encoder.max_positions = 10;
     config.encoder.vocab_size = 40'000;
-    const std::string bert = written(folder, "bert.fovea", config, true), y = (folder / "y.npy").string();
+    const std::string bert = model_file(folder, "bert.fovea", config, true), y = (folder / "y.npy").string();
     std::string text;
     for (int i = 0; i < 30; ++i) text += " a";
     const std::string keys = output_of({"encode", bert, "-p", text, "--picture", "-"});

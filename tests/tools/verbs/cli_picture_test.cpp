@@ -23,13 +23,13 @@ nlohmann::json data_of(const std::string& page) {
     return nlohmann::json::parse(page.substr(at, page.find(";\n", at) - at));
 }
 
-struct Files {
+struct Pictures {
     TemporaryFolder folder;
     std::string path(const char* name) const { return (folder / name).string(); }
 };
 
 TEST_CASE("cli: run draws prompt and answer: one layer, all layers, or into the terminal, beside --weights") {
-    const Files files;
+    const Pictures files;
     const std::string svg = files.path("a.svg"), html = files.path("a.html"), w = files.path("w.npy");
     const host::Opened demo = open_path_or_demo("");
     const Config& config = demo.model.config();
@@ -66,7 +66,7 @@ TEST_CASE("cli: run draws prompt and answer: one layer, all layers, or into the 
 }
 
 TEST_CASE("cli: logits labels what no tokenizer names by numbers, and draws each sequence") {
-    const Files files;
+    const Pictures files;
     const std::string svg = files.path("a.svg");
     const DemoFile demo;
     CHECK(output_of({"logits", demo.path, "-p", "lights on", "--picture", svg}) == "");
@@ -75,7 +75,7 @@ TEST_CASE("cli: logits labels what no tokenizer names by numbers, and draws each
 }
 
 TEST_CASE("cli: attend draws positions, one panel a head, a pattern for each sequence") {
-    const Files files;
+    const Pictures files;
     const std::string x = files.path("x.npy"), svg = files.path("a.svg"), html = files.path("a.html");
     std::vector<float> data(2 * 6 * 12);
     for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(i % 7);
@@ -90,7 +90,7 @@ TEST_CASE("cli: attend draws positions, one panel a head, a pattern for each seq
 }
 
 TEST_CASE("cli: encode draws every attention of a model, of texts as long as they are") {
-    const Files files;
+    const Pictures files;
     const std::string m = files.path("m.fovea"), html = files.path("a.html"), svg = files.path("a.svg");
     output_of({"convert", FOVEA_GOLDEN_DIR "/encoders/bert_sentence", "-o", m});
     const std::string texts = FOVEA_GOLDEN_DIR "/encoders/bert_sentence/texts.txt";
@@ -107,7 +107,7 @@ TEST_CASE("cli: encode draws every attention of a model, of texts as long as the
 }
 
 TEST_CASE("cli: plan draws the arena") {
-    const Files files;
+    const Pictures files;
     const std::string svg = files.path("a.svg");
     const std::string plain = output_of({"plan", "--preset", "smollm2-135m"});
     CHECK(output_of({"plan", "--preset", "smollm2-135m", "--picture", svg}) == plain);
@@ -116,7 +116,7 @@ TEST_CASE("cli: plan draws the arena") {
 }
 
 TEST_CASE("cli: pictures that cannot be drawn are refused in one line") {
-    const Files files;
+    const Pictures files;
     const std::string svg = files.path("a.svg");
     check_refused({"run", "-p", "x", "--picture", "a.png"}, 2, "expected a name that ends in .svg or .html, or -");
     check_refused({"attend", "--query", "x.npy", "--picture", "svg"}, 2, "got svg");

@@ -10,8 +10,6 @@ namespace {
 using nlohmann::json;
 using Words = std::vector<std::string>;
 
-std::string golden(const std::string& name) { return (fs::path(FOVEA_GOLDEN_DIR) / name).string(); }
-
 /// A golden folder's model as a file.
 struct ModelFile {
     TemporaryFolder folder;

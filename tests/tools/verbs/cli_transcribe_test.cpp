@@ -9,8 +9,6 @@ namespace {
 
 using nlohmann::json;
 
-std::string golden(const char* name) { return (fs::path(FOVEA_GOLDEN_DIR) / name).string(); }
-
 /// The golden's model as a file.
 struct Talking {
     TemporaryFolder folder;
