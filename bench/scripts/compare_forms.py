@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -70,6 +71,7 @@ class Peer:
             os.close(reading)
             resource.setrlimit(resource.RLIMIT_CPU, (PATIENCE, PATIENCE))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            signal.alarm(12 * PATIENCE)  # ends an engine that waits for a thread that was not forked
             try:
                 with open(writing, "w") as out:
                     out.write(json.dumps(self.compute(schema, texts, walks)))

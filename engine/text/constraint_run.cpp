@@ -6,152 +6,10 @@
 #include <cstring>
 
 #include "engine/text/constraint_run.h"
+#include "engine/text/places.h"
 
 namespace fovea {
 namespace {
-
-constexpr std::uint16_t kRoot = 0;
-
-// ---- places --------------------------------------------------------------------------------------------------------
-
-[[nodiscard]] bool same_stack(const ConstraintRun& run, std::uint16_t a, std::uint16_t b) noexcept {
-    while (a != b) {
-        const Frame &f = run.frames[a], &g = run.frames[b];
-        if (f.depth != g.depth || f.call != g.call || f.count != g.count) return false;
-        a = f.parent;
-        b = g.parent;
-    }
-    return true;
-}
-
-/// Whether the calls of stack `a` read all that those of `b` do: they are the same, but may have counted to where more can follow.
-[[nodiscard]] bool covers(const ConstraintRun& run, std::uint16_t a, std::uint16_t b) noexcept {
-    while (a != b) {
-        const Frame &f = run.frames[a], &g = run.frames[b];
-        if (f.depth != g.depth || f.call != g.call) return false;
-        const CallRecord& call = run.form.calls[f.call];
-        const bool is_free = f.count + 1u >= call.min;  // it may end with this repetition
-        if (f.count < g.count ? !is_free : f.count > g.count && call.max != 0) return false;
-        a = f.parent;
-        b = g.parent;
-    }
-    return true;
-}
-
-/// Adds a place that reads what no other there does, if there is room. Others whose texts it reads, too, go.
-void add(ConstraintRun& run, Places& to, std::uint16_t state, std::uint16_t frame) noexcept {
-    const std::uint32_t end = to.first + to.n;
-    if (has(Part::known_sets)) run.n_compared += to.n;
-    for (std::uint32_t i = to.first; i < end; ++i)
-        if (run.pool[i].state == state && covers(run, run.pool[i].frame, frame)) return;
-    for (std::uint32_t i = to.first; i < end; ++i)
-        if (run.pool[i].state == state && covers(run, frame, run.pool[i].frame)) run.pool[i].state = kNoState;
-    if (to.n == kMostPlaces || end == run.pool.size()) return;
-    run.pool[to.first + to.n++] = {state, frame};
-}
-
-/// Leaves out places that others made needless, and those that `drops` says.
-template<class Drops>
-void compact(ConstraintRun& run, Places& set, Drops drops) noexcept {
-    std::uint32_t n = 0;
-    for (std::uint32_t i = 0; i < set.n; ++i) {
-        const Place place = run.pool[set.first + i];
-        if (place.state != kNoState && !drops(place)) run.pool[set.first + n++] = place;
-    }
-    set.n = n;
-}
-
-/// Calls that fit above `frame`.
-[[nodiscard]] std::uint32_t room(const ConstraintRun& run, std::uint16_t frame) noexcept {
-    return run.form.header->max_depth - run.frames[frame].depth;
-}
-
-/// A frame above `parent`, or kRoot if there is no more room.
-[[nodiscard]] std::uint16_t push(ConstraintRun& run, std::uint32_t call, std::uint32_t count,
-                                 std::uint16_t parent) noexcept {
-    std::uint16_t* known = nullptr;
-    if (KnownSets* const sets = sets_of(run)) {
-        known = &sets->frame_at[(call * 0x9e3779b1u ^ count * 0x85ebca6bu ^ parent * 0xc2b2ae35u) >> 20];
-        const Frame& frame = run.frames[*known];
-        if (*known != kRoot && *known < run.n_frames && frame.call == call && frame.count == count &&
-            frame.parent == parent)
-            return *known;
-    }
-    if (run.n_frames == run.frames.size()) return kRoot;
-    run.frames[run.n_frames] = {static_cast<std::uint16_t>(call), static_cast<std::uint16_t>(count), parent,
-                                static_cast<std::uint16_t>(run.frames[parent].depth + 1)};
-    if (known) *known = static_cast<std::uint16_t>(run.n_frames);
-    return static_cast<std::uint16_t>(run.n_frames++);
-}
-
-/// Enters the rule of a call, if the way to its end fits on the stack.
-void enter(ConstraintRun& run, Places& to, std::uint32_t number, std::uint16_t frame) noexcept {
-    const CallRecord& call = run.form.calls[number];
-    if (ListItems* const items = items_of(run); items && is_item(call) && !items->begin(call)) return;
-    const std::uint32_t height = run.form.states[call.callee].height, left = room(run, frame);
-    if (run.form.is_tail(call)) {
-        if (height <= left) add(run, to, call.callee, frame);
-        return;
-    }
-    if (height + 1 > left || run.form.states[call.target].height > left) return;
-    if (const std::uint16_t own = push(run, number, 0, frame); own != kRoot) add(run, to, call.callee, own);
-}
-
-/// The rule of `frame` ends: it is entered again, or its caller goes on.
-void leave(ConstraintRun& run, Places& to, std::uint16_t frame) noexcept {
-    const Frame f = run.frames[frame];
-    const CallRecord& call = run.form.calls[f.call];
-    if (ListItems* const items = items_of(run); items && is_item(call) && !items->may_end(call.loop, run.form.words))
-        return;
-    std::uint32_t n = f.count + 1u;
-    if (call.max == 0 && n > call.min) n = call.min;  // more need not be counted
-    if (call.max == 0 || n < call.max) {
-        const std::uint16_t again = n == f.count ? frame : push(run, f.call, n, f.parent);
-        if (again != kRoot) add(run, to, call.callee, again);
-    }
-    if (n >= call.min) add(run, to, call.target, f.parent);
-}
-
-[[nodiscard]] bool reads_bytes(const ConstraintRun& run, Place place) noexcept {
-    return run.form.states[place.state].n_ranges != 0;
-}
-[[nodiscard]] bool ends(const ConstraintRun& run, Place place) noexcept {
-    return place.frame == kRoot && run.form.states[place.state].accepts;
-}
-
-/// Adds the places that a place leads to without a byte: its rule ends, or another is entered.
-void follow(ConstraintRun& run, Places& to, Place place) noexcept {
-    const StateRecord& s = run.form.states[place.state];
-    if (s.accepts && place.frame != kRoot) leave(run, to, place.frame);
-    if (has(Part::known_sets)) run.n_entered += s.n_calls;
-    for (std::uint32_t c = s.first_call; c < s.first_call + std::uint32_t{s.n_calls}; ++c)
-        enter(run, to, c, place.frame);
-}
-
-/// Adds the places that can be reached without a byte, then drops places that only led there.
-void expand(ConstraintRun& run, Places& set) noexcept {
-    for (std::uint32_t i = 0; i < set.n; ++i)
-        if (const Place place = run.pool[set.first + i]; place.state != kNoState) follow(run, set, place);
-    compact(run, set, [&](Place place) { return !reads_bytes(run, place) && !ends(run, place); });
-}
-
-/// The places that `byte` leads to from the places `from`; they start at `first` of the pool.
-[[nodiscard]] Places step(ConstraintRun& run, Places from, std::uint8_t byte, std::uint32_t first) noexcept {
-    Places to{first, 0};
-    bool simple = true;
-    for (std::uint32_t i = from.first; i < from.first + from.n; ++i) {
-        const Place place = run.pool[i];
-        const std::uint16_t target = run.form.next(place.state, byte);
-        if (target == kNoState || run.form.states[target].height > room(run, place.frame)) continue;
-        simple = simple && run.form.simple(target);
-        add(run, to, target, place.frame);
-    }
-    if (!simple)
-        expand(run, to);
-    else if (to.n > 1)
-        compact(run, to, [](Place) { return false; });
-    return to;
-}
 
 // ---- the text ------------------------------------------------------------------------------------------------------
 
@@ -250,10 +108,17 @@ std::uint8_t add_set(ConstraintRun& run, Places places, std::uint32_t key) noexc
     if (from.places.n == 1 && free < run.pool.size()) {  // the way of nearly all nodes
         const Place place = run.pool[from.places.first];
         const std::uint16_t target = form.next(place.state, byte);
-        if (target == kNoState) return {};
+        if (target == kNoState) {
+            if (known) *known = KnownSets::kNowhere;
+            return {};
+        }
         if (form.simple(target) && form.states[target].height <= room(run, place.frame)) {
             run.pool[free] = {target, place.frame};
-            return {{free, 1}, static_cast<std::uint16_t>(run.n_frames), kNoSet, from.is_kept};
+            const std::uint8_t set =
+                known && from.is_kept && sets->n < KnownSets::kSets ? set_of(run, {free, 1}) : kNoSet;
+            if (set == kNoSet) return {{free, 1}, static_cast<std::uint16_t>(run.n_frames), kNoSet, from.is_kept};
+            *known = set;
+            return {sets->of[set], static_cast<std::uint16_t>(run.n_frames), set, true};
         }
     }
     Places places = from.places;
@@ -317,27 +182,28 @@ void walk(ConstraintRun& run, std::uint32_t first, std::uint32_t end, const Leve
     }
 }
 
-/// Walks the subtrees of entries [first, end) of a WideRecord from where a place leads without a byte, or with `ended` from the place.
-void walk_entries(ConstraintRun& run, const std::uint32_t* entries, std::uint32_t first, std::uint32_t end, Place from,
-                  bool ended, std::uint32_t free) noexcept {
+/// Walks the subtrees of entries [first, end) of a WideRecord from where `state` leads without a byte in each of some places' frames,
+/// or with `ended` from the state.
+void walk_entries(ConstraintRun& run, const std::uint32_t* entries, std::uint32_t first, std::uint32_t end,
+                  std::uint16_t state, Places from, bool ended) noexcept {
     ListItems* const items = items_of(run);
     const std::uint32_t n_frames = run.n_frames;
     Level level;
-    std::uint32_t depth = 0;
     bool is_known = false, could_end = false;
     std::uint32_t asked = kNoPlace;  // for the one item that may end only after some of the entries' bytes
     for (std::uint32_t e = first; e < end; ++e) {
         const std::uint32_t node = entries[2 * e];
-        if (items) items->read_before(run.form.nodes, node, depth);
+        if (items) items->read_before(run.form.nodes, node, run.tokenizer);
         if (asked != kNoPlace && items->may_end(asked, run.form.words) != could_end) asked = kNoPlace;
         if (!is_known && asked == kNoPlace) {
             if (items) items->n_asked = 0;
             run.n_frames = n_frames;
-            Places base{free, 0};
-            if (ended)
-                add(run, base, from.state, from.frame);
-            else
-                follow(run, base, from);
+            Places base{from.first + from.n, 0};
+            for (const Place& place : run.pool.subspan(from.first, from.n))
+                if (ended)
+                    add(run, base, state, place.frame);
+                else
+                    follow(run, base, {state, place.frame});
             expand(run, base);
             is_known = !items || !items->n_asked;
             asked = items && items->n_asked == 1 ? items->asked : kNoPlace;
@@ -365,15 +231,15 @@ void allow_counts(ConstraintRun& run, std::uint32_t at, std::uint32_t most) noex
         }
 }
 
-/// Allows the tokens after a place whose tokens are precomputed; only tokens that leave its rule are looked at.
-void allow_wide(ConstraintRun& run, const WideRecord& wide, Place place, std::uint32_t free) noexcept {
+/// Allows the tokens after places of one state, whose tokens are precomputed; only tokens that leave its rule are looked at.
+void allow_wide(ConstraintRun& run, const WideRecord& wide, Places from) noexcept {
     allow_words(run, wide.mask);
     const std::uint32_t* entries = run.form.words.data() + wide.entries;
     for (std::uint32_t first = 0, end = 0; first < wide.n_entries; first = end) {
         const std::uint32_t state = entries[2 * first + 1];
         while (end < wide.n_entries && entries[2 * end + 1] == state) ++end;
         // What stays within the rule is in the mask.
-        walk_entries(run, entries, first, end, {static_cast<std::uint16_t>(state), place.frame}, false, free);
+        walk_entries(run, entries, first, end, static_cast<std::uint16_t>(state), from, false);
     }
 }
 
@@ -390,7 +256,8 @@ void allow_loop(ConstraintRun& run, const WideRecord& wide, Place place, std::ui
     std::uint32_t first = 0, end = wide.n_entries;
     while (first < end && entries[2 * first + 1] + frame.count < call.min) ++first;
     while (end > first && entries[2 * end - 1] > most) --end;
-    walk_entries(run, entries, first, end, {call.target, frame.parent}, true, free);
+    run.pool[free] = {call.target, frame.parent};
+    walk_entries(run, entries, first, end, call.target, {free, 1}, true);
 }
 
 /// Allows the tokens after the places whose tokens are merged.
@@ -413,6 +280,18 @@ void allow_merged(ConstraintRun& run) noexcept {
     if (place.frame == kRoot) return false;
     const CallRecord& call = run.form.calls[run.frames[place.frame].call];
     return call.callee == place.state && call.loop != kNoPlace && !is_item(call);
+}
+
+/// The text's places of the state of the i-th, at `free`; none if one before that has the state.
+[[nodiscard]] Places places_like(ConstraintRun& run, std::uint32_t i, std::uint32_t free) noexcept {
+    Places out{free, 0};
+    const bool has_sets = has(Part::known_sets);
+    for (std::uint32_t j = has_sets ? 0 : i; j < (has_sets ? run.n_places : i + 1); ++j) {
+        if (run.pool[j].state != run.pool[i].state || starts_loop(run, run.pool[j])) continue;
+        if (j < i) return {};
+        run.pool[out.first + out.n++] = run.pool[j];
+    }
+    return out;
 }
 
 }  // namespace
@@ -478,10 +357,10 @@ void make_mask(ConstraintRun& run, bool forcing) noexcept {
         if (form.is_merged(place.state)) continue;
         if (starts_loop(run, place))
             allow_loop(run, form.wide[form.calls[run.frames[place.frame].call].loop], place, free);
-        else if (wide != kNoPlace)
-            allow_wide(run, form.wide[wide], place, free);
-        else if (reads_bytes(run, place))
+        else if (wide == kNoPlace && reads_bytes(run, place))
             run.pool[rest.first + rest.n++] = place;
+        else if (const Places alike = wide == kNoPlace ? Places{} : places_like(run, i, free); alike.n)
+            allow_wide(run, form.wide[wide], alike);
         run.n_frames = n_frames;
     }
     if (ListItems* const items = items_of(run)) items->go_to(items->text);

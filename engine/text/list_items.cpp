@@ -3,20 +3,17 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/text/constraint_run.h"
+
 namespace fovea {
 
-void ListItems::read_before(std::span<const IndexNode> nodes, std::uint32_t node, std::uint32_t& depth) noexcept {
-    if (depth && node <= path[depth].node) depth = 0;
-    std::uint32_t i = depth ? path[depth].node + 1 : 0;
-    while (depth && nodes[path[depth].node].end() <= node) i = nodes[path[depth--].node].end();
-    if (depth == 0) path[0].hash = text.hash;
-    for (; depth + 1 < nodes[node].depth(); ++i) {
-        while (nodes[i].end() <= node) i = nodes[i].end();
-        read({path[depth].hash}, nodes[i].byte());
-        path[++depth] = {i, now.hash};
-    }
+void ListItems::read_before(std::span<const IndexNode> nodes, std::uint32_t node, const Tokenizer& tokenizer) noexcept {
     go_to(text);
-    now.hash = path[depth].hash;
+    const std::uint32_t n_before = nodes[node].depth() - 1, end = nodes[node].end();
+    while (node < end && nodes[node].token() == kNoNodeToken) ++node;  // a token that starts with the bytes
+    if (node == end) return;
+    for (const char byte : token_text(tokenizer, nodes[node].token()).substr(0, n_before))
+        now.hash = hash_of(now.hash, static_cast<std::uint8_t>(byte));
 }
 
 bool ListItems::begin(const CallRecord& call) noexcept {

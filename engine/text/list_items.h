@@ -5,6 +5,7 @@
 
 #include "engine/format/constraint_format.h"
 #include "engine/format/parts.h"
+#include "fovea/tokenizer.h"
 
 namespace fovea {
 
@@ -19,9 +20,6 @@ struct ListItems {
         std::uint32_t last = 0;            // that hash where the item could last end
         std::uint16_t first = 0, end = 0;  // hashes of the items before it
     };
-    struct Step {
-        std::uint32_t node = 0, hash = 0;
-    };
 
     static constexpr std::uint32_t kHashes = kMostItems + kMostTokenBytes;
 
@@ -31,7 +29,6 @@ struct ListItems {
     std::uint32_t n_asked = 0;              // and how often it was asked, or an item began
     std::uint32_t asked = 0;                // for what call's `loop` last
     Seen levels[kMostTokenBytes + 1];       // behind the nodes on the path to the present one
-    Step path[kMostTokenBytes + 1];         // nodes on the path to an entry, with hashes behind them
 
     void go_to(const Seen& seen) noexcept {
         now = seen;
@@ -42,8 +39,8 @@ struct ListItems {
         go_to(from);
         now.hash = hash_of(now.hash, byte);
     }
-    /// Reads the bytes before a node, after the text. `depth` is that of path: 0 before the first of several nodes.
-    void read_before(std::span<const IndexNode> nodes, std::uint32_t node, std::uint32_t& depth) noexcept;
+    /// Reads the bytes before a node of the vocabulary, after the text.
+    void read_before(std::span<const IndexNode> nodes, std::uint32_t node, const Tokenizer& tokenizer) noexcept;
     /// An item begins; false if there is no room.
     [[nodiscard]] bool begin(const CallRecord& call) noexcept;
     /// Whether the item of a call with this `loop` may end here. `words` are the form's.

@@ -8,8 +8,8 @@
 #include <span>
 #include <unordered_map>
 
+#include "host/base/list_numbers.h"
 #include "host/grammar/grammar.h"
-#include "host/grammar/list_numbers.h"
 
 namespace fovea::grammar {
 namespace {

@@ -114,14 +114,14 @@ void add_ways(const std::string& key, const Json& excluded, const Json& rest, co
             first.push_back(no(value[i]));
             ways.push_back({{"type", "array"}, {"minItems", i + 1}, {"prefixItems", first}});
         }
-    } else if (key == "dependentRequired" && value.is_object()) {
-        for (const auto& [name, needed] : value.items())
-            for (const Json& other : needed)
-                ways.push_back(
-                    held_together(Json::array({of_property(name, true, true), of_property(other, false, false)})));
-    } else if (key == "dependentSchemas" && value.is_object()) {
-        for (const auto& [name, needed] : value.items())
-            ways.push_back(held_together(Json::array({of_property(name, true, true), no(needed)})));
+    } else if ((key == "dependentRequired" || key == "dependentSchemas" || key == "dependencies") &&
+               value.is_object()) {
+        for (const auto& [name, needed] : value.items()) {
+            const Json is_there = of_property(name, true, true);
+            if (!needed.is_array()) ways.push_back(held_together(Json::array({is_there, no(needed)})));
+            for (std::size_t i = 0; needed.is_array() && i < needed.size(); ++i)
+                ways.push_back(held_together(Json::array({is_there, of_property(needed[i], false, false)})));
+        }
     } else if (key == "if") {
         const Json holds = excluded.value("then", Json(true)), fails = excluded.value("else", Json(true));
         if (holds != true) ways.push_back(held_together(Json::array({value, no(holds)})));

@@ -49,7 +49,10 @@ public:
         resources_[""] = "";
         walk(root, "", "", 0,
              [&](Json& schema, std::string& base, const std::string& at) { collect(schema, base, at); });
-        walk(root, "", "", 0, [&](Json& schema, std::string& base, const std::string&) { rewrite(schema, base); });
+        walk(root, "", "", 0, [&](Json& schema, std::string& base, const std::string&) {
+            rewrite(schema, base);
+            drop_words(schema);
+        });
     }
 
 private:
@@ -108,6 +111,22 @@ private:
             if (std::string_view(key) != "$ref") schema.erase(key);
             schema["$ref"] = plain;
         }
+    }
+
+    /// Drops what only readers of a schema see, for schemas are copied where they hold together. What may hold a schema that a
+    /// reference leads to stays.
+    static void drop_words(Json& schema) {
+        const auto is_word = [](const std::string& key, const Json& value) {
+            if (!is_annotation(key)) return false;
+            return key == "default" || key == "examples" || !(value.is_structured() || value.is_boolean());
+        };
+        auto& members = schema.get_ref<Json::object_t&>();
+        if (std::none_of(members.begin(), members.end(), [&](auto& one) { return is_word(one.first, one.second); }))
+            return;
+        Json::object_t kept;
+        for (auto& [key, value] : members)
+            if (!is_word(key, value)) kept.push_back({key, std::move(value)});
+        members = std::move(kept);
     }
 
     /// A reference within the whole schema; empty if it leads out of it.

@@ -1,6 +1,5 @@
 #include "host/grammar/json_merge.h"
 
-#include <limits>
 #include <numeric>
 #include <span>
 
@@ -40,18 +39,20 @@ constexpr const char* kAllTypes[] = {"object", "array", "string", "number", "boo
     return at_or(schema, "additionalProperties", kAny);
 }
 
-void merge_properties(const Json& a, const Json& b, Json& out, const std::string& place) {
+/// Takes the properties of `a`.
+void merge_properties(Json& a, const Json& b, Json& out, const std::string& place) {
     Json all = Json::object();
-    for (const Json* s : {&a, &b}) {
-        const Json& other = s == &a ? b : a;
-        if (!s->contains("properties")) continue;
-        for (const auto& [key, schema] : (*s)["properties"].items()) {
-            if (all.contains(key)) continue;
-            const Json* named = property_of(other, key);
-            const Json& beside = named ? *named : unnamed(other);
-            all[key] = beside == true ? schema : merge_schemas(schema, beside, within(place + "/properties", key));
+    const auto merged = [&](Json schema, const Json& beside, const std::string& key) {
+        return beside == true ? schema : merge_schemas(std::move(schema), beside, within(place + "/properties", key));
+    };
+    if (a.contains("properties"))
+        for (auto& [key, schema] : a["properties"].items()) {
+            const Json* named = property_of(b, key);
+            all[key] = merged(std::move(schema), named ? *named : unnamed(b), key);
         }
-    }
+    if (b.contains("properties"))
+        for (const auto& [key, schema] : b["properties"].items())
+            if (!all.contains(key)) all[key] = merged(schema, unnamed(a), key);
     if (!all.empty()) out["properties"] = std::move(all);
     if (a.contains("additionalProperties") || b.contains("additionalProperties"))
         out["additionalProperties"] = merge_schemas(unnamed(a), unnamed(b), place + "/additionalProperties");
@@ -139,7 +140,7 @@ void merge_keyword(const std::string& key, const Json& a, const Json& b, Json& o
     } else if (const Keyword* keyword = find_keyword(key); key == "$ref" || (keyword && keyword->splits)) {
         out["allOf"].push_back(Json{{key, b}});
         out[key] = a;
-    } else if (!is_annotation(key) && !merge_bound(key, a, b, out)) {
+    } else if (!merge_bound(key, a, b, out)) {
         refuse(place, key + " once among schemas that hold together", "it twice");
     }
 }
@@ -204,25 +205,24 @@ Json without(const Json& schema, std::initializer_list<std::string> keywords) {
 
 bool is_annotation(const std::string& keyword) { return !find_keyword(keyword); }
 
-Json merge_schemas(const Json& given_a, const Json& given_b, const std::string& place) {
-    if (given_a == true || given_b == false) return given_b;
-    if (given_b == true || given_a == false) return given_a;
-    if (!given_a.is_object() || !given_b.is_object())
-        refuse_value(place, "a schema", given_a.is_object() ? given_b : given_a);
-    if (covers_parts(given_b)) return has_meaning(given_a) ? with_beside(given_b, given_a) : given_b;
-    if (covers_parts(given_a)) return has_meaning(given_b) ? with_beside(given_a, given_b) : given_a;
-    Json closed_a, closed_b;
-    const Json& a = says_unevaluated(given_a) ? closed_a = closed(given_a, place) : given_a;
+Json merge_schemas(Json a, const Json& given_b, const std::string& place) {
+    if (a == true || given_b == false) return given_b;
+    if (given_b == true || a == false) return a;
+    if (!a.is_object() || !given_b.is_object()) refuse_value(place, "a schema", a.is_object() ? given_b : a);
+    if (covers_parts(given_b)) return has_meaning(a) ? with_beside(given_b, a) : given_b;
+    if (covers_parts(a)) return has_meaning(given_b) ? with_beside(std::move(a), given_b) : a;
+    if (says_unevaluated(a)) a = closed(std::move(a), place);
+    Json closed_b;
     const Json& b = says_unevaluated(given_b) ? closed_b = closed(given_b, place) : given_b;
     const bool conditional = a.contains("if") && b.contains("if");
     const auto has_orphan = [](const Json& s) {
         return !s.contains("if") && (s.contains("then") || s.contains("else"));
     };
     if (conditional || has_orphan(a) || has_orphan(b)) {
-        Json first = a, second = b, left = Json::object();
-        if (has_orphan(a)) (void)take(first, kCondition);
+        Json second = b, left = Json::object();
+        if (has_orphan(a)) (void)take(a, kCondition);
         if (has_orphan(b) || conditional) left = take(second, kCondition);
-        Json out = merge_schemas(first, second, place);
+        Json out = merge_schemas(std::move(a), second, place);
         if (conditional && out.is_object()) out["allOf"].push_back(left);
         return out;
     }
@@ -234,12 +234,12 @@ Json merge_schemas(const Json& given_a, const Json& given_b, const std::string& 
         if (key == "items" || key == "prefixItems" || key == "additionalItems") return both_say_items;
         return key == "properties" || key == "additionalProperties";
     };
+    for (auto& [key, value] : a.items())
+        if (!b.contains(key) && !is_property(key) && !is_annotation(key)) out[key] = std::move(value);
     for (const auto& [key, value] : a.items())
-        if (!b.contains(key) && !is_property(key)) out[key] = value;
-    for (const auto& [key, value] : a.items())
-        if (b.contains(key) && !is_property(key)) merge_keyword(key, value, b[key], out, place);
+        if (b.contains(key) && !is_property(key) && !is_annotation(key)) merge_keyword(key, value, b[key], out, place);
     for (const auto& [key, value] : b.items()) {
-        if (a.contains(key) || is_property(key)) continue;
+        if (a.contains(key) || is_property(key) || is_annotation(key)) continue;
         if (key == "allOf" && out.contains(key))
             for (const Json& schema : value) out[key].push_back(schema);
         else if (key == "not")
@@ -271,10 +271,11 @@ bool says_unevaluated(const Json& schema) {
                        [&](const char* key) { return schema.contains(key); });
 }
 
-bool covers_parts(const Json& schema) {
-    return schema.is_object() && says_unevaluated(schema) &&
-           std::any_of(std::begin(kParts), std::end(kParts), [&](const char* key) { return schema.contains(key); });
+bool has_parts(const Json& schema) {
+    return std::any_of(std::begin(kParts), std::end(kParts), [&](const char* key) { return schema.contains(key); });
 }
+
+bool covers_parts(const Json& schema) { return schema.is_object() && says_unevaluated(schema) && has_parts(schema); }
 
 Json take_unevaluated(Json& schema) { return take(schema, kUnevaluated); }
 
@@ -360,49 +361,6 @@ const Json* constants_of(const Json& schema, Json& one) {
     if (!schema.contains("const")) return nullptr;
     one = Json::array({schema["const"]});
     return &one;
-}
-
-bool lacks_required(const Json& a, const Json& b) {
-    if (!a.is_object() || !b.is_object() || types_of(a) != std::vector<std::string>{"object"}) return false;
-    const auto has = [&](const char* key) { return a.contains(key); };
-    constexpr const char* kOpen[] = {"additionalProperties", "patternProperties",     "propertyNames",
-                                     "dependentRequired",    "unevaluatedProperties", "not"};
-    const Json required = a.value("required", Json::array()), properties = a.value("properties", Json::object());
-    if (std::any_of(std::begin(kParts), std::end(kParts), has) ||
-        std::any_of(std::begin(kOpen), std::end(kOpen), has) || !properties.is_object() || !b.contains("required") ||
-        !b["required"].is_array())
-        return false;
-    if (required.empty() && std::all_of(properties.begin(), properties.end(), [](auto& one) { return one == false; }))
-        return false;  // an object of which nothing is said
-    return std::any_of(b["required"].begin(), b["required"].end(), [&](const Json& name) {
-        return name.is_string() && !properties.contains(name.get<std::string>()) && !is_among(required, name);
-    });
-}
-
-bool share_a_type(const Json& a, const Json& b) {
-    const bool says_a = a.contains("type") || a.contains("enum") || a.contains("const");
-    const bool says_b = b.contains("type") || b.contains("enum") || b.contains("const");
-    if (!says_a || !says_b) return true;  // without, every other type fits
-    const std::vector<std::string> x = types_of(a), y = types_of(b);
-    return std::any_of(x.begin(), x.end(), [&](const std::string& type) { return is_among(y, type); });
-}
-
-bool share_a_number(const Json& a, const Json& b) {
-    const auto only_numbers = [](const Json& s) {
-        return s.contains("type") && types_of(s) == std::vector<std::string>{"number"};
-    };
-    if (!only_numbers(a) || !only_numbers(b)) return true;
-    const auto bound = [](const Json& s, const char* key, double otherwise) {
-        return s.contains(key) && s[key].is_number() ? s[key].get<double>() : otherwise;
-    };
-    constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    const auto below = [&](const Json& s, const Json& t) {
-        const double high = bound(s, "maximum", kInfinity), low = bound(t, "minimum", -kInfinity);
-        const double open_high = bound(s, "exclusiveMaximum", kInfinity);
-        const double open_low = bound(t, "exclusiveMinimum", -kInfinity);
-        return high < low || open_high <= low || high <= open_low || open_high <= open_low;
-    };
-    return !below(a, b) && !below(b, a);
 }
 
 }  // namespace fovea::grammar

@@ -54,13 +54,15 @@ template<class Read>
 
 /// A schema that a text fits if it fits both. Throws GrammarError, naming the keyword, if no single schema can say
 /// that.
-[[nodiscard]] Json merge_schemas(const Json& a, const Json& b, const std::string& place);
+[[nodiscard]] Json merge_schemas(Json a, const Json& b, const std::string& place);
 
 /// Moves the rules for what is unevaluated from a schema, whose parts are to be merged with it, to one of their own.
 [[nodiscard]] Json take_unevaluated(Json& schema);
 /// What came of that schema, with the rules: each of them unless a part has one, by which all is evaluated.
 [[nodiscard]] Json covered(Json schema, const Json& rules);
 
+/// Whether a schema has parts that it holds together with, such as allOf, or alternatives.
+[[nodiscard]] bool has_parts(const Json& schema);
 /// Whether a schema has rules for what its parts leave unevaluated, and parts.
 [[nodiscard]] bool covers_parts(const Json& schema);
 
@@ -81,15 +83,6 @@ struct Items {
 };
 [[nodiscard]] Items items_of(const Json& schema, const std::string& place);
 
-/// Whether no text fits both, as far as types, constants, bounds, strings and required properties tell. `resolve` gives a schema
-/// without references at its top, or makes one; `share_a_string` tells of two schemas of strings whether some string may fit both.
-template<class Resolve, class ShareAString>
-[[nodiscard]] bool are_apart(const Json& a, const Json& b, const Resolve& resolve, const ShareAString& share_a_string,
-                             int depth = 0);
-
-/// Whether no text that is written for `a`, which has no parts, fits `b`: an object has only properties that its schema names.
-[[nodiscard]] bool lacks_required(const Json& a, const Json& b);
-
 /// The types that a schema names or, if it names none, the types of its keywords; integer counts as number.
 [[nodiscard]] std::vector<std::string> types_of(const Json& schema);
 
@@ -108,47 +101,7 @@ struct SizeBounds {
 /// The bounds of two keywords. Those at the most are kept to kMostRepeats; throws if a least one is above it.
 [[nodiscard]] SizeBounds size_bounds(const Json& schema, const char* least, const char* most, const std::string& place);
 
-// ---- what are_apart is made of -------------------------------------------------------------------------------------
-
 /// The values of enum or const, or nothing.
 [[nodiscard]] const Json* constants_of(const Json& schema, Json& one);
-[[nodiscard]] bool share_a_type(const Json& a, const Json& b);
-[[nodiscard]] bool share_a_number(const Json& a, const Json& b);
-
-template<class Resolve, class ShareAString>
-bool are_apart(const Json& given_a, const Json& given_b, const Resolve& resolve, const ShareAString& share_a_string,
-               int depth) {
-    Json made_a, made_b;
-    const Json &a = resolve(given_a, made_a), &b = resolve(given_b, made_b);
-    if (depth > 8 || !a.is_object() || !b.is_object()) return a == false || b == false;
-    Json one_a, one_b;
-    const Json *all_a = constants_of(a, one_a), *all_b = constants_of(b, one_b);
-    if (all_a && all_b) {
-        for (const Json& x : *all_a)
-            for (const Json& y : *all_b)
-                if (x == y) return false;
-        return true;
-    }
-    if (!share_a_type(a, b) || !share_a_number(a, b)) return true;
-    const auto are_both = [&](const char* type) {
-        return types_of(a) == std::vector<std::string>{type} && types_of(b) == std::vector<std::string>{type};
-    };
-    if (are_both("string")) return !share_a_string(a, b);
-    if (!are_both("object")) return false;
-    const auto lacks = [&](const Json& s, const std::string& key) {
-        return !property_of(s, key) && s.contains("additionalProperties") && s["additionalProperties"] == false;
-    };
-    for (const Json* s : {&a, &b}) {
-        const Json& other = s == &a ? b : a;
-        if (!s->contains("required") || !(*s)["required"].is_array()) continue;
-        for (const Json& key : (*s)["required"]) {
-            if (!key.is_string()) continue;
-            if (lacks(other, key)) return true;
-            const Json *x = property_of(*s, key), *y = property_of(other, key);
-            if (x && y && are_apart(*x, *y, resolve, share_a_string, depth + 1)) return true;
-        }
-    }
-    return false;
-}
 
 }  // namespace fovea::grammar

@@ -9,8 +9,7 @@
 namespace fovea::grammar {
 namespace {
 
-constexpr std::size_t kMostCopied = 2'000'000;  // values of schemas that references and merging lead to
-constexpr std::size_t kMostLooks = 20'000;      // for a place
+constexpr std::size_t kMostLooks = 20'000;  // for a place
 
 /// Values within a value, itself included.
 std::size_t n_values(const Json& value) {
@@ -36,7 +35,14 @@ std::string pointer_of(const Json& reference, const std::string& place) {
     return text.substr(1);
 }
 
+References::References(const Json& root) : root_(root), top_(root.is_object() ? Json::object() : root) {
+    if (root.is_object())
+        for (const auto& [key, value] : root.items())
+            if (!is_annotation(key)) top_.get_ref<Json::object_t&>().push_back({key, value});
+}
+
 const Json& References::target(const std::string& pointer, const std::string& place) const {
+    if (pointer.empty()) return top_;
     std::string plain;
     for (std::size_t i = 0; i < pointer.size(); ++i) {
         if (pointer[i] == '%' && i + 2 < pointer.size()) {
@@ -129,9 +135,9 @@ void References::count_copied(const Json& schema, const std::string& place) { co
 
 void References::count(std::size_t n, const std::string& place) {
     n_copied_ += n;
-    if (n_copied_ > kMostCopied)
-        refuse(place, "a smaller schema",
-               "one whose references and conditions lead to more than " + std::to_string(kMostCopied) + " values");
+    if (n_copied_ > most_copied_)
+        refuse(place, "a smaller schema, or fewer conditions that may hold together",
+               "one whose references and conditions lead to more than " + std::to_string(most_copied_) + " values");
 }
 
 const Json& References::resolved(const Json& given, Json& made, const std::string& place) {

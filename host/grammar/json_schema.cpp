@@ -13,18 +13,17 @@ namespace {
 
 constexpr std::uint32_t kMostSchemaDepth = 200;  // schemas within schemas
 constexpr std::size_t kMostNodes = 1'000'000;    // of the grammar
-constexpr std::size_t kMostRewritten = 4'000;
 
 class SchemaReader {
 public:
     SchemaReader(const Json& root, const SchemaOptions& options)
-        : root_(root), references_(root), parts_(grammar_, options.compact) {}
+        : references_(root), parts_(grammar_, options.compact) {}
 
     Grammar read() {
         const RuleId rule = grammar_.add_rule("root");
         rules_[""] = rule;
         try {
-            const NodeId body = schema(root_, "schema", 0);
+            const NodeId body = schema(references_.target("", "schema"), "schema", 0);
             grammar_.rules[rule].body = body;
             check_lists(grammar_, lists_);
         } catch (const Refusal& refusal) {
@@ -57,7 +56,7 @@ private:
         if (given == true) return parts_.any_value();
         if (given == false) return grammar_.choice({});
         if (!given.is_object()) refuse_value(place, "a schema", given);
-        check_keywords(given, place);
+        refuse_any(given, {"$dynamicRef", "$recursiveRef"}, place, "");
         if (given.contains("$ref")) {
             if (!has_meaning(without(given, {"$ref"})))
                 return reference(pointer_of(given["$ref"], place), place, depth + 1);
@@ -102,18 +101,12 @@ private:
     /// An equivalent of the schema at `place`: itself, or alternatives, which keep the place that a reader knows.
     /// Conditions that do not exclude one another double the alternatives, so they are counted.
     NodeId rewritten(const Json& given, const std::string& place, std::uint32_t depth) {
-        if (++n_rewritten_ > kMostRewritten)
-            refuse(place, "fewer conditions that may hold together",
-                   "more than " + std::to_string(kMostRewritten) + " combinations");
+        references_.count_rewritten(place);
         if (!given.is_object() || given.size() != 1 || !given.contains("anyOf")) return schema(given, place, depth + 1);
         std::vector<NodeId> nodes;
         for (const Json& way : given["anyOf"])
             if (!is_impossible(way)) nodes.push_back(schema(way, place, depth + 1));
         return grammar_.choice(std::move(nodes));
-    }
-
-    void check_keywords(const Json& given, const std::string& place) const {
-        refuse_any(given, {"$dynamicRef", "$recursiveRef"}, place, "");
     }
 
     NodeId all_of(const Json& given, const std::string& place, std::uint32_t depth) {
@@ -123,7 +116,9 @@ private:
         if (all.size() == 1 && !has_meaning(out)) return schema(all[0], place + "/allOf/0", depth + 1);
         const Json rules = take_unevaluated(out);
         for (const Json& one : all) {
-            out = merge_schemas(out, references_.expanded(one, place), place);
+            Json made;
+            const Json& part = references_.resolved(one, made, place);
+            out = merge_schemas(std::move(out), part, place);
             references_.count_copied(out, place);
         }
         out = covered(std::move(out), rules);
@@ -153,7 +148,7 @@ private:
             if (is_impossible(way(i))) continue;
             const std::string here = place + "/" + keyword + "/" + std::to_string(i);
             if (const std::vector<std::size_t> others =
-                    only_one ? not_apart(resolved, i, place) : std::vector<std::size_t>();
+                    only_one ? not_apart(scope_, resolved, i, place) : std::vector<std::size_t>();
                 !others.empty())
                 nodes.push_back(without_others(resolved, i, others, place, depth));
             else
@@ -162,28 +157,33 @@ private:
         return grammar_.choice(std::move(nodes));
     }
 
-    /// The others of which a text that is written for way `i` might fit one, too. No way is a reference.
-    std::vector<std::size_t> not_apart(const std::vector<const Json*>& ways, std::size_t i, const std::string& place) {
-        const auto resolve = [&](const Json& given, Json& made) -> const Json& {
-            return references_.resolved(given, made, place);
-        };
-        const auto share = [&](const Json& a, const Json& b) { return share_a_string(parts_, a, b, place); };
-        std::vector<std::size_t> out;
-        for (std::size_t j = 0; j < ways.size(); ++j)
-            if (j != i && !are_apart(*ways[i], *ways[j], resolve, share) && !lacks_required(*ways[i], *ways[j]))
-                out.push_back(j);
-        return out;
-    }
-
-    /// A way of oneOf without the texts that fit others.
+    /// A way of oneOf without the texts that fit others. If those take too much to tell apart, texts that have a property that does.
     NodeId without_others(const std::vector<const Json*>& ways, std::size_t i, const std::vector<std::size_t>& others,
                           const std::string& place, std::uint32_t depth) {
+        constexpr std::size_t kFewCopied = 5'000;  // values that all ways may be copied to together
+        const std::string here = place + "/oneOf/" + std::to_string(i);
         Json excluded = Json::array();
         for (const std::size_t j : others) excluded.push_back(*ways[j]);
         const Json apart = held_together(Json::array({*ways[i], {{"not", {{"anyOf", excluded}}}}}));
+        const std::optional<std::string> property = telling_property(scope_, ways, i, others, place);
+        const std::size_t n_rules = grammar_.rules.size(), n_lists = lists_.items.size();
+        const bool inside = lists_.inside;
+        const std::size_t most = property ? references_.limit_copied(kFewCopied / others.size()) : 0;
         try {
-            return once(apart, place + "/oneOf/" + std::to_string(i), depth);
+            const NodeId node = once(apart, here, depth);
+            if (property) references_.set_limit(most);
+            return node;
         } catch (const Refusal& why) {
+            if (property) {  // nothing that was made on the way is whole
+                references_.set_limit(most);
+                const auto is_new = [&](const auto& one) { return one.second >= n_rules; };
+                std::erase_if(rules_, is_new);
+                std::erase_if(made_, is_new);
+                lists_.items.resize(n_lists);
+                lists_.inside = inside;
+                const Json has_it = {{"type", "object"}, {"required", Json::array({*property})}};
+                return once(held_together(Json::array({*ways[i], has_it})), here, depth);
+            }
             refuse(place + "/oneOf",
                    "schemas of which no text fits two (by type, constant, bounds or a required property)",
                    std::to_string(i) + " and " + std::to_string(others[0]) + " (" + references_.place_of(why.place) +
@@ -232,7 +232,6 @@ private:
         return whole ? parts_.integer(b) : parts_.number(b);
     }
 
-    const Json& root_;
     Grammar grammar_;
     References references_;
     JsonParts parts_;
@@ -243,7 +242,6 @@ private:
                              }};
     std::map<std::string, RuleId> rules_;  // by pointer
     std::map<std::string, RuleId> made_;   // by the schema's text
-    std::size_t n_rewritten_ = 0;
 };
 
 }  // namespace

@@ -1,7 +1,9 @@
 // Schemas of one type as expressions: strings, objects and arrays. All throw GrammarError, naming the keyword that is not kept.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "host/grammar/json_parts.h"
 #include "host/grammar/json_references.h"
@@ -23,6 +25,13 @@ struct SchemaScope {
     std::function<NodeId(const Json& given, const std::string& place, std::uint32_t depth)> schema;
 };
 
+/// Those of a oneOf's ways that a text written for way `i` might fit, too. No way is a reference.
+[[nodiscard]] std::vector<std::size_t> not_apart(const SchemaScope& in, const std::vector<const Json*>& ways,
+                                                 std::size_t i, const std::string& place);
+/// A property of way `i` of which no value fits any of the others: an object that has it fits none of them.
+[[nodiscard]] std::optional<std::string> telling_property(const SchemaScope& in, const std::vector<const Json*>& ways,
+                                                          std::size_t i, const std::vector<std::size_t>& others,
+                                                          const std::string& place);
 [[nodiscard]] NodeId string_schema(JsonParts& parts, const Json& given, const std::string& place);
 /// The names that fit a schema, which speaks of strings alone. Throws if it says more, or too many states would tell them apart.
 [[nodiscard]] Language language_of_names(JsonParts& parts, const Json& names, const std::string& place);

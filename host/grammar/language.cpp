@@ -7,7 +7,7 @@
 
 #include "engine/format/utf8.h"
 #include "host/grammar/grammar.h"
-#include "host/grammar/list_numbers.h"
+#include "host/base/list_numbers.h"
 
 namespace fovea::grammar {
 namespace {

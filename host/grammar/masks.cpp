@@ -12,8 +12,9 @@ namespace {
 
 // Below this many nodes a walk is as quick as a mask.
 constexpr std::uint32_t kFewNodes = 1024;
-// Nodes walked for all masks together, some 10 ms of work, and masks at most.
-constexpr std::uint64_t kMostWork = 2'500'000;
+// Nodes walked for all masks together, or work of that time, some 10 ms; and masks at most. What is no walk, in nodes:
+constexpr std::uint32_t kLookUp = 8, kRow = 64;
+constexpr std::uint64_t kMostWork = 2'000'000;
 constexpr std::size_t kMostMasks = 64;
 // States that share the tree of merged tokens, at most: more would leave little of it, after long.
 constexpr std::size_t kMostFar = 1000;
@@ -90,6 +91,7 @@ public:
         std::unique_ptr<Row>& row = rows_[state];
         if (row) return *row;
         row = std::make_unique<Row>();
+        ++n_made;
         std::fill(std::begin(row->targets), std::end(row->targets), Row::kNowhere);
         row->height = automaton_.states[state].height;
         for (const ByteRange& range : automaton_.states[state].ranges)
@@ -101,6 +103,8 @@ public:
     }
     /// Without what leaves.
     std::uint32_t next(std::uint32_t state, std::uint8_t byte) { return of(state).targets[byte] & ~Row::kLeaves; }
+
+    std::uint64_t n_made = 0;
 
 private:
     const Automaton& automaton_;
@@ -132,8 +136,10 @@ public:
     }
 
 private:
+    [[nodiscard]] bool is_too_much() const { return work_ + rows_.n_made * kRow > kMostWork; }
+
     void make_state(std::uint32_t s) {
-        if (work_ > kMostWork || masks_.wide.size() >= kMostMasks) return;
+        if (is_too_much() || masks_.wide.size() >= kMostMasks) return;
         Wide wide;
         if (!walk_state(s, wide)) return;
         masks_.of_state[s] = static_cast<std::uint32_t>(masks_.wide.size());
@@ -142,8 +148,7 @@ private:
 
     /// Whether a walk goes far from here, whatever is known.
     [[nodiscard]] bool is_far(std::uint32_t state, std::uint32_t wide) const {
-        if (a_.states[state].ranges.empty() || is_narrow(state) || a_.units[a_.states[state].unit].is_item)
-            return false;
+        if (n_below(state) < kMostBeside || a_.units[a_.states[state].unit].is_item) return false;
         return wide == kNoPlace ? !is_few_[state] : n_beside(masks_.wide[wide]) > kMostBeside;
     }
     /// Nodes below those where a token may leave the rule.
@@ -182,17 +187,17 @@ private:
         return std::any_of(ranges.begin(), ranges.end(), [&](const ByteRange& r) { return r.target == state; });
     }
 
-    /// How many first bytes lead on: of few of them few tokens come.
-    [[nodiscard]] bool is_narrow(std::uint32_t state) const {
+    /// Nodes of the tokens whose first bytes lead on.
+    [[nodiscard]] std::uint64_t n_below(std::uint32_t state) const {
         std::uint64_t n = 0;
         for (const ByteRange& range : a_.states[state].ranges)
             n += index_.roots[range.high + 1u] - index_.roots[range.low];
-        return n < kFewNodes;
+        return n;
     }
 
     /// The tokens that stay in the rule of `start`. False if a walk at run time is as good.
     bool walk_state(std::uint32_t start, Wide& wide) {
-        if (a_.states[start].ranges.empty() || is_narrow(start)) return false;
+        if (n_below(start) < kFewNodes) return false;
         std::vector<std::uint32_t> leads;  // by root
         std::uint64_t n_alike = 0;
         for (std::size_t r = 0; r < roots_.size(); ++r) {
@@ -211,6 +216,7 @@ private:
             const Below& below = walk_below(roots_[r], leads[r]);
             height = std::max(height, below.height);
             n_seen += below.n_seen;
+            work_ += kLookUp + below.entries.size();
             if (!is_near || leads[r] != leads_[r]) flip(roots_[r], leads[r]);
             wide.entries.insert(wide.entries.end(), below.entries.begin(), below.entries.end());
         }
@@ -332,7 +338,7 @@ private:
             }
     }
     std::uint32_t make_loop(std::uint32_t callee, const ByteSet& leave) {
-        if (work_ > kMostWork || masks_.wide.size() >= kMostMasks || !is_clear_[a_.states[callee].unit] ||
+        if (is_too_much() || masks_.wide.size() >= kMostMasks || !is_clear_[a_.states[callee].unit] ||
             (neighbours_.first(callee) & leave).any())
             return kNoPlace;
         walk_loop(callee, leave, masks_.wide.emplace_back());

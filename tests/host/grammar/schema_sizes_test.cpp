@@ -182,6 +182,45 @@ TEST_CASE("schemas: alternatives of which one alone fits") {
     for (const char* text : {"\"ab\"", "\"c\""}) CHECK_FALSE(allows(patterns, text));
     CHECK(refused(R"({"items":{"oneOf":[{"type":"integer"},{"type":"number"}]}})")
               .find("schema/items/oneOf: expected schemas of which") == 0);
+    const char* const by_pattern =
+        R"({"oneOf":[{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]},
+                {"type":"object","patternProperties":{"^a":{"type":"integer"}},"additionalProperties":false}]})";
+    CHECK(refused(by_pattern).find("of which no text fits two") != std::string::npos);  // {"a":1} fits both
+}
+
+TEST_CASE(
+    "schemas: ways of oneOf that no property must tell apart are written with one that does, where all others are too "
+    "many") {
+    Json ways = Json::array();
+    for (int i = 0; i < 24; ++i) {
+        const std::string country = "country " + std::to_string(i);
+        Json way = {{"properties", {{"country", {{"enum", {country}}}}, {"zip", {{"type", "string"}}}}}};
+        for (const char* name : {"state", "town", "street"})
+            way["properties"][name] = {{"enum", {name + std::to_string(i % 5), name + std::to_string(i % 7)}}};
+        ways.push_back(way);
+    }
+    const std::string many = Json{{"type", "object"}, {"oneOf", ways}}.dump();
+    CHECK(allows(many.c_str(), R"({"country":"country 7","zip":"1","town":"town2"})"));
+    CHECK_FALSE(allows(many.c_str(), R"({"country":"country 7","town":"town3"})"));
+    CHECK_FALSE(allows(many.c_str(), R"({"zip":"1"})"));
+    CHECK_FALSE(allows(many.c_str(), "{}"));
+    const std::string two = Json{{"type", "object"}, {"oneOf", {ways[0], ways[1]}}}.dump();
+    CHECK(allows(two.c_str(), R"({"state":"state0"})"));  // of few all are written
+    CHECK_FALSE(allows(two.c_str(), R"({"zip":"1"})"));
+}
+
+TEST_CASE("schemas: what only readers see is no part of schemas that hold together, and may stand in the way of none") {
+    Json deep = {{"type", "integer"}};
+    for (int i = 0; i < 40; ++i)
+        deep = {{"type", "object"}, {"title", std::string(2000, 't')}, {"properties", {{"a", deep}}}};
+    const Json schema = {{"title", "a"},
+                         {"default", deep},
+                         {"examples", {deep}},
+                         {"x-note", {{"$ref", "#/nowhere"}}},
+                         {"$defs", {{"a", {{"description", "b"}, {"maximum", 3}}}}},
+                         {"allOf", {{{"$ref", "#/x-schemas/b"}}, {{"$ref", "#/$defs/a"}}}},
+                         {"x-schemas", {{"b", {{"title", "c"}, {"type", "integer"}, {"minimum", 2}}}}}};
+    for (int i = 0; i < 6; ++i) CHECK(allows(schema.dump().c_str(), std::to_string(i)) == (i == 2 || i == 3));
 }
 
 TEST_CASE("schemas: unevaluated properties of cousins, of conditions that fail and of what is excluded") {

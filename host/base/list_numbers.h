@@ -8,7 +8,7 @@
 
 #include "host/base/hash.h"
 
-namespace fovea::grammar {
+namespace fovea {
 
 /// Numbers lists in the order in which they come first. All lie in one array: automata have tens of thousands.
 class ListNumbers {
@@ -61,4 +61,4 @@ private:
     std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(kLeastSlots, kNone);
 };
 
-}  // namespace fovea::grammar
+}  // namespace fovea
