@@ -153,7 +153,7 @@ def views(server):
 
 ROWS = (("S1  1 MB of JSON, processor time", "ms", bodies, 50), ("S2  beside 200 promised bodies", "", promised, 200),
         ("S3  a token within a counted form", "ms", masks, 5), ("S4  34 forms of 64 KB, resident", "MB", forms, 256),
-        ("S5  beside 8 answers of 2,000 tokens, first token", "ms", lambda server: places(server, 8, 1), 1000),
+        ("S5  beside 8 answers of up to 2,000 tokens, first token", "ms", lambda server: places(server, 8, 1), 1000),
         ("S5  beside one of 32 choices, first token", "ms", lambda server: places(server, 1, 32), 1000),
         ("S6  beside 300 requests that wait", "", queue, 200), ("S7  beside 48 answers that nobody reads", "ms", unread, 1000),
         ("S8  /health beside forms", "ms", compiled, 50), ("S9  a client that left", "ms", left, 200),
@@ -162,13 +162,15 @@ ROWS = (("S1  1 MB of JSON, processor time", "ms", bodies, 50), ("S2  beside 200
 
 def main(fovea, *models):
     wrong = 0
-    print(f"{'attack':52}{'figure':>10}{'at most':>10}")
+    print(f"{'attack':56}{'figure':>10}{'at most':>10}")
+    # The built-in model has 256 positions, so its answers end sooner.
+    served = ["demo=" + os.path.abspath(models[0]), "--context", "2304", "--positions", "20480"] if models else ["--context", "256"]
     for words, unit, measure, most in ROWS:
-        with Server(fovea, *("demo=" + os.path.abspath(model) for model in models), "--context", "256") as server:
+        with Server(fovea, *served) as server:
             ask(server, COMPLETE, SHORT)
             figure = measure(server)
         wrong += figure > most
-        print(f"{words:52}{figure:10.4g}{most:10} {unit}{'  TOO MUCH' if figure > most else ''}", flush=True)
+        print(f"{words:56}{figure:10.4g}{most:10} {unit}{'  TOO MUCH' if figure > most else ''}", flush=True)
     return int(wrong > 0)
 
 
