@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "engine/format/utf8.h"
-#include "host/grammar/grammar.h"
 #include "host/base/list_numbers.h"
+#include "host/grammar/grammar.h"
 
 namespace fovea::grammar {
 namespace {
