@@ -117,8 +117,7 @@ private:
     /// reference leads to stays.
     static void drop_words(Json& schema) {
         const auto is_word = [](const std::string& key, const Json& value) {
-            if (!is_annotation(key)) return false;
-            return key == "default" || key == "examples" || !(value.is_structured() || value.is_boolean());
+            return is_annotation(key) && !value.is_structured() && !value.is_boolean();
         };
         auto& members = schema.get_ref<Json::object_t&>();
         if (std::none_of(members.begin(), members.end(), [&](auto& one) { return is_word(one.first, one.second); }))

@@ -8,8 +8,8 @@
 
 namespace fovea::grammar {
 
-/// A schema whose references are pointers, as far as its identifiers and anchors tell where they lead, without what only its
-/// readers see, such as titles and examples.
+/// A schema whose references are pointers, as far as its identifiers and anchors tell where they lead, without words that
+/// only its readers see, such as titles.
 [[nodiscard]] Json with_plain_references(Json root);
 
 /// Where a $ref leads, as a JSON pointer. Throws GrammarError if that is not within the schema.

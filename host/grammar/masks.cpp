@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kFewNodes = 1024;
 // Nodes walked for all masks together, or work of that time, some 10 ms; and masks at most. What is no walk, in nodes:
 constexpr std::uint32_t kLookUp = 8, kRow = 64;
-constexpr std::uint64_t kMostWork = 2'000'000;
+constexpr std::uint64_t kMostWork = 2'500'000;
 constexpr std::size_t kMostMasks = 64;
 // States that share the tree of merged tokens, at most: more would leave little of it, after long.
 constexpr std::size_t kMostFar = 1000;

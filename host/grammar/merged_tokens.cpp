@@ -10,8 +10,8 @@
 namespace fovea::grammar {
 namespace {
 
-constexpr std::size_t kMostMerged = 30'000;        // nodes
-constexpr std::uint64_t kMostMerging = 1'200'000;  // looks at nodes and at states' bytes, some 10 ms
+constexpr std::size_t kMostMerged = 100'000;       // nodes
+constexpr std::uint64_t kMostMerging = 2'000'000;  // looks at nodes and at states' bytes, some 10 ms
 constexpr std::uint32_t kNoSet = 0xffffffffu;
 
 /// States that a text may be in after the same bytes, whatever called the rule that it is in: more than there are.
