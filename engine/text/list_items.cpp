@@ -12,8 +12,9 @@ void ListItems::read_before(std::span<const IndexNode> nodes, std::uint32_t node
     const std::uint32_t n_before = nodes[node].depth() - 1, end = nodes[node].end();
     while (node < end && nodes[node].token() == kNoNodeToken) ++node;  // a token that starts with the bytes
     if (node == end) return;
-    for (const char byte : token_text(tokenizer, nodes[node].token()).substr(0, n_before))
-        now.hash = hash_of(now.hash, static_cast<std::uint8_t>(byte));
+    const std::string_view bytes = token_text(tokenizer, nodes[node].token());
+    for (std::uint32_t i = 0; i < n_before && i < bytes.size(); ++i)
+        now.hash = hash_of(now.hash, static_cast<std::uint8_t>(bytes[i]));
 }
 
 bool ListItems::begin(const CallRecord& call) noexcept {
