@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t kSampledPanels = 8;  // of a matrix, whose rounding is tried
 constexpr std::uint32_t kReadRows = 4 * kLanes;
-// Shares of the rounding's error that outlier columns take, for each share of bytes they add: by measurement, see docs/results.md.
+// Shares of the rounding's error that outlier columns take, for each share of bytes they add; by measurement.
 constexpr double kLeastGain = 22;
 
 /// Whether the source has quants of that matrix, which may be stored as they are: scales would round them again.

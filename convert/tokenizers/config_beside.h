@@ -13,8 +13,7 @@ namespace fovea {
 
 /// Changes the parts of the tokenizer.json at `file_name` to what transformers makes of both files. The flags of an added token are
 /// those of added_tokens_decoder; tokens that it or a role names alone become a list, added_tokens_beside, whose ids are the
-/// vocabulary's or the next. `notes` gets
-/// a line where add_prefix_space contradicts the steps, which count.
+/// vocabulary's or the next. `notes` gets a line where add_prefix_space contradicts the steps, which count.
 void heed_config(const SortedJson& config, const std::string& file_name, SortedJson& parts,
                  std::vector<std::string>& notes);
 

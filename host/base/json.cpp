@@ -4,7 +4,7 @@
 #include <numeric>
 #include <vector>
 
-#include "host/base/json_fault.h"
+#include "host/base/json_builder.h"
 
 FOVEA_JSON_MEMBERS(, Json)
 FOVEA_JSON_MEMBERS(, SortedJson)
@@ -23,19 +23,16 @@ std::string words_of(const char* what) {
 
 /// Builds a value from what the parser meets. The library's own builder looks for each name among the members before it, and with
 /// bounds of a caller's for each object among its siblings.
-class JsonBuilder final : public nlohmann::json_sax<Json> {
+class JsonBuilder final : public JsonValues<JsonBuilder> {
 public:
-    JsonBuilder(const JsonBounds& bounds, JsonFault& fault) : bounds_(bounds), fault_(fault) {}
+    JsonBuilder(const JsonBounds& bounds, JsonFault& fault) : JsonValues(fault), bounds_(bounds) {}
 
     Json value;
 
-    bool null() override { return add(nullptr); }
-    bool boolean(bool given) override { return add(given); }
-    bool number_integer(number_integer_t given) override { return add(given); }
-    bool number_unsigned(number_unsigned_t given) override { return add(given); }
-    bool number_float(number_float_t given, const string_t&) override { return add(given); }
-    bool string(string_t& given) override { return add(std::move(given)); }
-    bool binary(binary_t&) override { return false; }  // no text has it
+    bool add(Json given) {
+        (void)place(std::move(given));
+        return true;
+    }
     bool key(string_t& name) override {
         auto& members = open_.back()->get_ref<Json::object_t&>();
         if (members.size() == bounds_.members) return refuse(bounds_.members, " keys in an object, got more");
@@ -53,19 +50,11 @@ public:
         open_.pop_back();
         return true;
     }
-    bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
-        fault_ = fault_of(position, error);
-        return false;
-    }
 
 private:
     bool refuse(std::size_t most, const char* of) {
         fault_ = {1, "expected at most " + std::to_string(most) + of};
         return false;
-    }
-    bool add(Json given) {
-        (void)place(std::move(given));
-        return true;
     }
     Json& place(Json given) {
         if (open_.empty()) return value = std::move(given);
@@ -98,7 +87,6 @@ private:
     }
 
     const JsonBounds& bounds_;
-    JsonFault& fault_;
     std::vector<Json*> open_;  // from the outermost; only the last one grows, so their places hold
     std::vector<Json::object_t::iterator> order_;
 };

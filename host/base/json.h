@@ -26,7 +26,7 @@ struct JsonBounds {
 
 /// The value that a text is; one that is_discarded(), and `fault`, where it is none. A member that comes twice has the last value.
 /// The time grows with the text's bytes, whatever they are. keep(depth, event, part) is asked of each part that begins or ends, and
-/// may take it; false leaves it out.
+/// may take it; false leaves it out. With `keep` each object's end costs time by what was kept beside it: read_wanted has no such cost.
 [[nodiscard]] Json read_json(std::string_view text, JsonFault* fault = nullptr, const JsonBounds& bounds = {});
 [[nodiscard]] SortedJson read_sorted_json(std::string_view text, JsonFault* fault = nullptr,
                                           const SortedJson::parser_callback_t& keep = nullptr);

@@ -3,26 +3,27 @@
 #include <utility>
 #include <vector>
 
-#include "host/base/json_fault.h"
+#include "host/base/json_builder.h"
 
 namespace fovea {
 namespace {
 
 /// Builds a value of the members that are wanted. The library's parser with a callback looks through a list or an object whenever an
 /// object within it ends.
-class WantedBuilder final : public nlohmann::json_sax<Json> {
+class WantedBuilder final : public JsonValues<WantedBuilder> {
 public:
-    WantedBuilder(const WantedMember& wanted, JsonFault& fault) : wanted_(wanted), fault_(fault) {}
+    WantedBuilder(const WantedMember& wanted, JsonFault& fault) : JsonValues(fault), wanted_(wanted) {}
 
     SortedJson value;
 
-    bool null() override { return add(nullptr); }
-    bool boolean(bool given) override { return add(given); }
-    bool number_integer(number_integer_t given) override { return add(given); }
-    bool number_unsigned(number_unsigned_t given) override { return add(given); }
-    bool number_float(number_float_t given, const string_t&) override { return add(given); }
-    bool string(string_t& given) override { return add(std::move(given)); }
-    bool binary(binary_t&) override { return false; }  // no text has it
+    template<class Given>
+    bool add(Given&& given) {
+        if (!skips_)
+            (void)place(std::forward<Given>(given));
+        else if (n_skipped_ == 0)
+            skips_ = false;
+        return true;
+    }
     bool key(string_t& name) override {
         if (skips_) return true;
         skips_ = !wanted_(open_.size(), name);
@@ -39,20 +40,8 @@ public:
             skips_ = false;
         return true;
     }
-    bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
-        fault_ = fault_of(position, error);
-        return false;
-    }
 
 private:
-    template<class Given>
-    bool add(Given&& given) {
-        if (!skips_)
-            (void)place(std::forward<Given>(given));
-        else if (n_skipped_ == 0)
-            skips_ = false;
-        return true;
-    }
     bool begin(SortedJson::value_t type) {
         if (skips_)
             ++n_skipped_;
@@ -68,7 +57,6 @@ private:
     }
 
     const WantedMember& wanted_;
-    JsonFault& fault_;
     std::vector<SortedJson*> open_;  // from the outermost; only the last one grows, so their places hold
     SortedJson* member_ = nullptr;   // whose value comes next
     bool skips_ = false;             // a value that is not wanted comes, or
