@@ -9,7 +9,7 @@ import socket
 import subprocess
 import time
 
-from jobs import DEMO, FOVEA, MPIRUN, Jobs, lines_of, ranks, run, runs
+from jobs import DEMO, FOVEA, MPIRUN, Jobs, lines_of, ranks, run, runs, start
 from namespaces import Namespaces, can_have_namespaces
 
 
@@ -27,8 +27,8 @@ class Faults(Jobs):
     def long(self, n, mpirun=MPIRUN, seconds=3.0, how=()):
         """A job of minutes, and its ranks' processes, so many seconds later."""
         model = self.convert(DEMO, "--type", "f32")
-        job = subprocess.Popen([*mpirun, "-n", str(n), FOVEA, "bench", model, "-p", "8", "-n", "100", "--repeat", "1000",
-                                "--threads", "1", *how], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        job = start([*mpirun, "-n", str(n), FOVEA, "bench", model, "-p", "8", "-n", "100", "--repeat", "1000",
+                     "--threads", "1", *how], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         self.addCleanup(self.end, job)
         children = self.children(job, n)
         time.sleep(seconds)
@@ -83,8 +83,8 @@ class Faults(Jobs):
             self.skipTest("no network namespaces")
         model = self.convert(DEMO, "--type", "f32")
         with Namespaces(2) as machines:
-            job = subprocess.Popen([*machines.mpirun, "-n", "2", FOVEA, "bench", model, "-p", "8", "-n", "100", "--repeat", "1000",
-                                    "--threads", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            job = start([*machines.mpirun, "-n", "2", FOVEA, "bench", model, "-p", "8", "-n", "100", "--repeat", "1000",
+                         "--threads", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
             self.addCleanup(self.end, job)
             began = time.monotonic()
             while not all(machines.ranks(i) for i in range(2)) and time.monotonic() < began + 60:
@@ -112,8 +112,8 @@ class Faults(Jobs):
         self.assertNotEqual(*wanted)
         for victim in range(3):
             shutil.copy(before, kept)
-            job = subprocess.Popen([*MPIRUN, "-n", "3", FOVEA, *begin, "-p", more, "--session", kept],
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            job = start([*MPIRUN, "-n", "3", FOVEA, *begin, "-p", more, "--session", kept],
+                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             children = self.children(job, 3)
             time.sleep(random.random())
             if runs(children[victim]):
@@ -138,7 +138,7 @@ class Faults(Jobs):
             want = file.read()
         for victim in range(3):
             made = os.path.join(self.folder.name, f"many_{victim}.jsonl")
-            job = subprocess.Popen([*MPIRUN, "-n", "3", FOVEA, *batch, made], stderr=subprocess.PIPE)
+            job = start([*MPIRUN, "-n", "3", FOVEA, *batch, made], stderr=subprocess.PIPE)
             self.addCleanup(self.end, job)
             end = time.monotonic() + 60
             while time.monotonic() < end and (not os.path.exists(made) or os.path.getsize(made) < 2000):

@@ -7,13 +7,24 @@ import unittest
 
 FOVEA, DEMO, GOLDEN = sys.argv[1:4]
 MPIRUN = ["mpirun", "-q", "--oversubscribe", "--allow-run-as-root"]
+PLACES = tempfile.TemporaryDirectory(prefix="fovea_")
+
+
+def start(command, **how):
+    """A process with a temporary folder of its own: a user's launchers make and remove one that they share, and fail where another
+    removes it in that moment."""
+    return subprocess.Popen(command, env={**os.environ, "TMPDIR": tempfile.mkdtemp(dir=PLACES.name)}, **how)
 
 
 def run(command, want=0, stdin=b"", timeout=600):
-    done = subprocess.run(command, input=stdin, capture_output=True, timeout=timeout)
-    said = done.stderr.decode()
-    assert done.returncode == want, f"{command}: expected {want}, got {done.returncode}: {said}"
-    return done.stdout.decode(), said
+    with start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as job:
+        try:
+            out, said = (text.decode() for text in job.communicate(stdin, timeout))
+        except subprocess.TimeoutExpired:
+            job.kill()
+            raise
+    assert job.returncode == want, f"{command}: expected {want}, got {job.returncode}: {said}"
+    return out, said
 
 
 def ranks(n, *arguments, **how):

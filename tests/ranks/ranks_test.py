@@ -14,7 +14,7 @@ import unittest
 import urllib.request
 
 from faults import Faults  # noqa: F401
-from jobs import DEMO, FOVEA, GOLDEN, MPIRUN, Jobs, lines_of, parts, ranks, run
+from jobs import DEMO, FOVEA, GOLDEN, MPIRUN, Jobs, lines_of, parts, ranks, run, start
 from shards import Shards  # noqa: F401
 
 JOBS = 2  # at once: starting and ending ranks leaves the CPUs idle
@@ -181,8 +181,8 @@ class Ranks(Jobs):
 
     def answers(self, command):
         """Answers of a server to requests that come together, where there are pages for a few; and to one that hangs up."""
-        server = subprocess.Popen([*command, "--port", "0", "--threads", "1", "--sequences", "4", "--context", "128",
-                                   "--positions", "384"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        server = start([*command, "--port", "0", "--threads", "1", "--sequences", "4", "--context", "128",
+                        "--positions", "384"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(self.end, server)
         url = server.stdout.readline().strip()
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -216,8 +216,8 @@ class Ranks(Jobs):
         texts = [["a text", "another one, longer than the first"], "words " * 9, ["one"] * 70]
 
         def vectors(command):
-            server = subprocess.Popen([*command, "--port", "0", "--threads", "1"], stdout=subprocess.PIPE,
-                                      stderr=subprocess.PIPE, text=True)
+            server = start([*command, "--port", "0", "--threads", "1"], stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True)
             self.addCleanup(self.end, server)
             url = server.stdout.readline().strip()
             answers = []
