@@ -73,7 +73,7 @@ class Faults(Jobs):
             with self.subTest(victim=victim):
                 said = self.ended(job, children)
                 self.assertLess(time.monotonic(), stopped + 11)
-                self.assertEqual(len(lines_of(said)), 1, said)
+                self.assertEqual(len(set(lines_of(said))), 1, said)  # a busy machine lets another rank say it, too
                 self.assertIn(f"fovea: rank {victim} on {socket.gethostname()}: expected a sign of life", said)
         self.assertEqual(os.listdir(self.shared.name), [])
 
