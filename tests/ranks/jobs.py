@@ -6,7 +6,13 @@ import tempfile
 import unittest
 
 FOVEA, DEMO, GOLDEN = sys.argv[1:4]
-MPIRUN = ["mpirun", "-q", "--oversubscribe", "--allow-run-as-root"]
+FOLDERS = tempfile.TemporaryDirectory()
+
+
+def mpirun(n, quiet=True):
+    """Starts n ranks. Where jobs share a folder, the end of one removes it while another begins there, which fails then."""
+    folder = tempfile.mkdtemp(dir=FOLDERS.name)
+    return ["env", f"TMPDIR={folder}", "mpirun", *["-q"] * quiet, "--oversubscribe", "--allow-run-as-root", "-n", str(n)]
 
 
 def run(command, want=0, stdin=b"", timeout=600):
@@ -17,14 +23,14 @@ def run(command, want=0, stdin=b"", timeout=600):
 
 
 def ranks(n, *arguments, **how):
-    return run([*MPIRUN, "-n", str(n), FOVEA, *arguments], **how)
+    return run([*mpirun(n), FOVEA, *arguments], **how)
 
 
 def parts(*each, **how):
     """Ranks that are each given arguments of their own."""
-    command = MPIRUN[:]
-    for arguments in each:
-        command += [":"] * (len(command) > len(MPIRUN)) + ["-n", "1", FOVEA, *arguments]
+    command = mpirun(1)
+    for i, arguments in enumerate(each):
+        command += [":", "-n", "1"] * (i > 0) + [FOVEA, *arguments]
     return run(command, **how)
 
 

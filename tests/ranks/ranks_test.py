@@ -14,7 +14,7 @@ import unittest
 import urllib.request
 
 from faults import Faults  # noqa: F401
-from jobs import DEMO, FOVEA, GOLDEN, MPIRUN, Jobs, lines_of, parts, ranks, run
+from jobs import DEMO, FOVEA, GOLDEN, Jobs, lines_of, mpirun, parts, ranks, run
 from shards import Shards  # noqa: F401
 
 JOBS = 2  # at once: starting and ending ranks leaves the CPUs idle
@@ -205,7 +205,7 @@ class Ranks(Jobs):
             self.end(alone)
             self.assertTrue(all(logits for _, logits in want))
             for n, *how in ((2,), (3,), (4, "--stages", "2")):
-                server, got = self.answers([*MPIRUN, "-n", str(n), FOVEA, "serve", model, *how])
+                server, got = self.answers([*mpirun(n), FOVEA, "serve", model, *how])
                 self.assertEqual(got, want)
                 server.send_signal(signal.SIGTERM)
                 _, said = server.communicate(timeout=30)
@@ -234,7 +234,7 @@ class Ranks(Jobs):
         want = vectors([FOVEA, "serve", model])
         self.assertEqual([len(data) for data in want], [2, 1, 70])
         for n, *how in ((3,), (4, "--stages", "2")):
-            self.assertEqual(vectors([*MPIRUN, "-n", str(n), FOVEA, "serve", model, *how]), want)
+            self.assertEqual(vectors([*mpirun(n), FOVEA, "serve", model, *how]), want)
 
     def test_file(self):
         wanted, made = (os.path.join(self.folder.name, name) for name in ("wanted.npy", "made.npy"))
