@@ -17,7 +17,7 @@ from faults import Faults  # noqa: F401
 from jobs import DEMO, FOVEA, GOLDEN, Jobs, lines_of, mpirun, parts, ranks, run
 from shards import Shards  # noqa: F401
 
-JOBS = 2  # at once: starting and ending ranks leaves the CPUs idle
+JOBS = 4  # at once: starting and ending ranks leaves the CPUs idle
 COUNTS = (1, 2, 3, 4, 7, 8)
 TYPES = ("f32", "f16", "bf16", "q8", "q4", "q4_1", "q5", "q5_1", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs",
          "mxfp4", "tq2_0", "q8_128")
@@ -34,29 +34,35 @@ class Ranks(Jobs):
         super().setUpClass()
         cls.isa = json.loads(run([FOVEA, "run", DEMO, "-p", "hi", "-n", "1", "--json"])[0])["isa"]
 
-    def hold(self, model, counts, shares=(), stages=()):
-        """One hash for every number of ranks, all shares and all stages, that of the process alone."""
-        certify = ["certify", model, "--threads", "1", "--isa", self.isa, "--json"]
-        want = json.loads(run([FOVEA, *certify])[0])
-        jobs = [(n, []) for n in counts] + [(len(each.split(",")), ["--shares", each]) for each in shares]
-        jobs += [(n, ["--stages", str(n_stages)]) for n, n_stages in stages]
+    def hold(self, models):
+        """One hash of a model for every number of ranks, all shares and all stages, that of the process alone."""
+        certify = ["--threads", "1", "--isa", self.isa, "--json"]
+        want, jobs = {}, []
+        for model, counts, shares, stages in models:
+            want[model] = json.loads(run([FOVEA, "certify", model, *certify])[0])["hash"]
+            jobs += [(model, n, []) for n in counts] + [(model, len(each.split(",")), ["--shares", each]) for each in shares]
+            jobs += [(model, n, ["--stages", str(n_stages)]) for n, n_stages in stages]
         with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
-            said = pool.map(lambda job: ranks(job[0], *certify, *job[1])[0], jobs)
-            for (n, how), got in zip(jobs, map(json.loads, said)):
+            said = pool.map(lambda job: ranks(job[1], "certify", job[0], *certify, *job[2])[0], jobs)
+            for (model, n, how), got in zip(jobs, map(json.loads, said)):
                 with self.subTest(model=model, n=n, how=how):
                     self.assertTrue(got["equal"])
-                    self.assertEqual(got["hash"], want["hash"])
+                    self.assertEqual(got["hash"], want[model])
 
     def test_types(self):
+        models = []
         for kind in TYPES:
             often = kind in ("q8", "q4_k")
-            self.hold(self.convert(DEMO, "--type", kind), COUNTS if often else (3,),
-                      stages=((2, 2), (3, 3), (4, 2), (7, 7), (8, 2)) if often else ((4, 2),))
+            stages = ((2, 2), (3, 3), (4, 2), (7, 7), (8, 2)) if often else ((4, 2),)
+            models.append((self.convert(DEMO, "--type", kind), COUNTS if often else (3,), (), stages))
+        self.hold(models)
 
     def test_models(self):
+        models = []
         for source in MODELS:
             stages = () if source == "families/gemma4_text" else ((4, 2),)  # it reads keys of earlier layers
-            self.hold(self.convert(os.path.join(GOLDEN, source)), (3, 8), ("3,1", "1,9,2"), stages)
+            models.append((self.convert(os.path.join(GOLDEN, source)), (3, 8), ("3,1", "1,9,2"), stages))
+        self.hold(models)
 
     def test_instruction_sets(self):
         certify = ["logits", DEMO, "-p", "turn on the lamp", "--json"]
