@@ -23,8 +23,8 @@ package_sizes() {
     mkdir -p "$folder"
     hold_size "${wheel##*/}" "$(stat -c %s "$wheel")" "$wheel_most"
 
-    configure "$folder-library" --preset release -D FOVEA_TOOLS=OFF -D FOVEA_HOST=OFF -D FOVEA_TESTS=OFF -D FOVEA_EXAMPLES=ON \
-        -D FOVEA_ISAS="$size_isa"
+    # With the host library and its programs, which are not built here: so objects are the release build's, and an archive's.
+    configure "$folder-library" --preset release -D FOVEA_TESTS=OFF -D FOVEA_ISAS="$size_isa"
     build "$folder-library" fovea_example_complete >&2
     strip --strip-debug -o "$folder/libfovea.a" "$folder-library/libfovea.a"
     hold_size libfovea.a "$(stat -c %s "$folder/libfovea.a")" "$library_most"

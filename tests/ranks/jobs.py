@@ -6,36 +6,31 @@ import tempfile
 import unittest
 
 FOVEA, DEMO, GOLDEN = sys.argv[1:4]
-MPIRUN = ["mpirun", "-q", "--oversubscribe", "--allow-run-as-root"]
-PLACES = tempfile.TemporaryDirectory(prefix="fovea_")
+FOLDERS = tempfile.TemporaryDirectory()
 
 
-def start(command, **how):
-    """A process with a temporary folder of its own: a user's launchers make and remove one that they share, and fail where another
-    removes it in that moment."""
-    return subprocess.Popen(command, env={**os.environ, "TMPDIR": tempfile.mkdtemp(dir=PLACES.name)}, **how)
+def mpirun(n, quiet=True):
+    """Starts n ranks. Where jobs share a folder, the end of one removes it while another begins there, which fails then."""
+    folder = tempfile.mkdtemp(dir=FOLDERS.name)
+    return ["env", f"TMPDIR={folder}", "mpirun", *["-q"] * quiet, "--oversubscribe", "--allow-run-as-root", "-n", str(n)]
 
 
 def run(command, want=0, stdin=b"", timeout=600):
-    with start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as job:
-        try:
-            out, said = (text.decode() for text in job.communicate(stdin, timeout))
-        except subprocess.TimeoutExpired:
-            job.kill()
-            raise
-    assert job.returncode == want, f"{command}: expected {want}, got {job.returncode}: {said}"
-    return out, said
+    done = subprocess.run(command, input=stdin, capture_output=True, timeout=timeout)
+    said = done.stderr.decode()
+    assert done.returncode == want, f"{command}: expected {want}, got {done.returncode}: {said}"
+    return done.stdout.decode(), said
 
 
 def ranks(n, *arguments, **how):
-    return run([*MPIRUN, "-n", str(n), FOVEA, *arguments], **how)
+    return run([*mpirun(n), FOVEA, *arguments], **how)
 
 
 def parts(*each, **how):
     """Ranks that are each given arguments of their own."""
-    command = MPIRUN[:]
-    for arguments in each:
-        command += [":"] * (len(command) > len(MPIRUN)) + ["-n", "1", FOVEA, *arguments]
+    command = mpirun(1)
+    for i, arguments in enumerate(each):
+        command += [":", "-n", "1"] * (i > 0) + [FOVEA, *arguments]
     return run(command, **how)
 
 

@@ -14,10 +14,10 @@ import unittest
 import urllib.request
 
 from faults import Faults  # noqa: F401
-from jobs import DEMO, FOVEA, GOLDEN, MPIRUN, Jobs, lines_of, parts, ranks, run, start
+from jobs import DEMO, FOVEA, GOLDEN, Jobs, lines_of, mpirun, parts, ranks, run
 from shards import Shards  # noqa: F401
 
-JOBS = 2  # at once: starting and ending ranks leaves the CPUs idle
+JOBS = 4  # at once: starting and ending ranks leaves the CPUs idle
 COUNTS = (1, 2, 3, 4, 7, 8)
 TYPES = ("f32", "f16", "bf16", "q8", "q4", "q4_1", "q5", "q5_1", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs",
          "mxfp4", "tq2_0", "q8_128")
@@ -34,29 +34,35 @@ class Ranks(Jobs):
         super().setUpClass()
         cls.isa = json.loads(run([FOVEA, "run", DEMO, "-p", "hi", "-n", "1", "--json"])[0])["isa"]
 
-    def hold(self, model, counts, shares=(), stages=()):
-        """One hash for every number of ranks, all shares and all stages, that of the process alone."""
-        certify = ["certify", model, "--threads", "1", "--isa", self.isa, "--json"]
-        want = json.loads(run([FOVEA, *certify])[0])
-        jobs = [(n, []) for n in counts] + [(len(each.split(",")), ["--shares", each]) for each in shares]
-        jobs += [(n, ["--stages", str(n_stages)]) for n, n_stages in stages]
+    def hold(self, models):
+        """One hash of a model for every number of ranks, all shares and all stages, that of the process alone."""
+        certify = ["--threads", "1", "--isa", self.isa, "--json"]
+        want, jobs = {}, []
+        for model, counts, shares, stages in models:
+            want[model] = json.loads(run([FOVEA, "certify", model, *certify])[0])["hash"]
+            jobs += [(model, n, []) for n in counts] + [(model, len(each.split(",")), ["--shares", each]) for each in shares]
+            jobs += [(model, n, ["--stages", str(n_stages)]) for n, n_stages in stages]
         with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
-            said = pool.map(lambda job: ranks(job[0], *certify, *job[1])[0], jobs)
-            for (n, how), got in zip(jobs, map(json.loads, said)):
+            said = pool.map(lambda job: ranks(job[1], "certify", job[0], *certify, *job[2])[0], jobs)
+            for (model, n, how), got in zip(jobs, map(json.loads, said)):
                 with self.subTest(model=model, n=n, how=how):
                     self.assertTrue(got["equal"])
-                    self.assertEqual(got["hash"], want["hash"])
+                    self.assertEqual(got["hash"], want[model])
 
     def test_types(self):
+        models = []
         for kind in TYPES:
             often = kind in ("q8", "q4_k")
-            self.hold(self.convert(DEMO, "--type", kind), COUNTS if often else (3,),
-                      stages=((2, 2), (3, 3), (4, 2), (7, 7), (8, 2)) if often else ((4, 2),))
+            stages = ((2, 2), (3, 3), (4, 2), (7, 7), (8, 2)) if often else ((4, 2),)
+            models.append((self.convert(DEMO, "--type", kind), COUNTS if often else (3,), (), stages))
+        self.hold(models)
 
     def test_models(self):
+        models = []
         for source in MODELS:
             stages = () if source == "families/gemma4_text" else ((4, 2),)  # it reads keys of earlier layers
-            self.hold(self.convert(os.path.join(GOLDEN, source)), (3, 8), ("3,1", "1,9,2"), stages)
+            models.append((self.convert(os.path.join(GOLDEN, source)), (3, 8), ("3,1", "1,9,2"), stages))
+        self.hold(models)
 
     def test_instruction_sets(self):
         certify = ["logits", DEMO, "-p", "turn on the lamp", "--json"]
@@ -181,8 +187,8 @@ class Ranks(Jobs):
 
     def answers(self, command):
         """Answers of a server to requests that come together, where there are pages for a few; and to one that hangs up."""
-        server = start([*command, "--port", "0", "--threads", "1", "--sequences", "4", "--context", "128",
-                        "--positions", "384"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        server = subprocess.Popen([*command, "--port", "0", "--threads", "1", "--sequences", "4", "--context", "128",
+                                   "--positions", "384"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(self.end, server)
         url = server.stdout.readline().strip()
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -205,7 +211,7 @@ class Ranks(Jobs):
             self.end(alone)
             self.assertTrue(all(logits for _, logits in want))
             for n, *how in ((2,), (3,), (4, "--stages", "2")):
-                server, got = self.answers([*MPIRUN, "-n", str(n), FOVEA, "serve", model, *how])
+                server, got = self.answers([*mpirun(n), FOVEA, "serve", model, *how])
                 self.assertEqual(got, want)
                 server.send_signal(signal.SIGTERM)
                 _, said = server.communicate(timeout=30)
@@ -216,8 +222,8 @@ class Ranks(Jobs):
         texts = [["a text", "another one, longer than the first"], "words " * 9, ["one"] * 70]
 
         def vectors(command):
-            server = start([*command, "--port", "0", "--threads", "1"], stdout=subprocess.PIPE,
-                           stderr=subprocess.PIPE, text=True)
+            server = subprocess.Popen([*command, "--port", "0", "--threads", "1"], stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, text=True)
             self.addCleanup(self.end, server)
             url = server.stdout.readline().strip()
             answers = []
@@ -234,7 +240,7 @@ class Ranks(Jobs):
         want = vectors([FOVEA, "serve", model])
         self.assertEqual([len(data) for data in want], [2, 1, 70])
         for n, *how in ((3,), (4, "--stages", "2")):
-            self.assertEqual(vectors([*MPIRUN, "-n", str(n), FOVEA, "serve", model, *how]), want)
+            self.assertEqual(vectors([*mpirun(n), FOVEA, "serve", model, *how]), want)
 
     def test_file(self):
         wanted, made = (os.path.join(self.folder.name, name) for name in ("wanted.npy", "made.npy"))
