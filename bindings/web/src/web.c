@@ -3,6 +3,7 @@
 // then says why.
 #include <string.h>
 
+#include "bindings/web/src/options.h"
 #include "fovea/fovea.h"
 
 #define EXPORT(name) __attribute__((export_name(#name))) name
@@ -161,20 +162,7 @@ void EXPORT(clear_options)(void) {
 }
 
 /// A sampler's option by its name; 1 if there is none of that name.
-int EXPORT(set_option)(const char* name, double value) {
-#define FOVEA_SAMPLER_REAL(field, ...) \
-    if (!strcmp(name, #field)) return sampler.field = (float)value, 0;
-#define FOVEA_SAMPLER_COUNT(field, ...) \
-    if (!strcmp(name, #field)) return sampler.field = (uint32_t)value, 0;
-#define FOVEA_SAMPLER_SEED(field) \
-    if (!strcmp(name, #field)) return sampler.field = (uint64_t)value, 0;
-#define FOVEA_SAMPLER_MORE_REAL(field, ...) \
-    if (!strcmp(name, #field)) return more.field = (float)value, 0;
-#define FOVEA_SAMPLER_MORE_COUNT(field, ...) \
-    if (!strcmp(name, #field)) return more.field = (uint32_t)value, 0;
-#include "fovea/sampler_options.inc"
-    return 1;
-}
+int EXPORT(set_option)(const char* name, double value) { return set_sampler_option(&sampler, &more, name, value); }
 
 /// A form that `fovea grammar` wrote, which stays where it is until the text has ended.
 int EXPORT(set_form)(const void* bytes, size_t n_bytes) {
