@@ -151,8 +151,9 @@ export class Model {
     return vectors;
   }
 
-  async logits(tokens, {piece = tokens.length} = {}) {
+  async logits(tokens, {piece = tokens.length || 1} = {}) {
     this.#wants('text');
+    if (!(piece >= 1)) throw new FoveaError(`piece: expected at least one token, got ${piece}`);
     return this.#idle().logits(Uint32Array.from(tokens), piece);
   }
 

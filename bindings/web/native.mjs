@@ -32,7 +32,8 @@ async function call(name, ...args) {
 /// path of a file with what the source gives, which `done` removes: the addon maps it.
 async function fileOf(source, {onProgress, ...how}) {
   const {nBytes: expected, chunks} = await reading(source, {...how, cache: false});
-  const folder = await mkdtemp(join(tmpdir(), 'fovea-')), done = () => rm(folder, {recursive: true, force: true});
+  const folder = await mkdtemp(join(tmpdir(), 'fovea-'));
+  const done = () => rm(folder, {recursive: true, force: true}).catch(() => {});  // Windows keeps a mapped file
   try {
     const path = join(folder, 'model.fovea'), file = await open(path, 'w+'), head = Buffer.alloc(5);
     try {

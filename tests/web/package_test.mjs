@@ -154,6 +154,7 @@ for (const module of modules.slice(0, 2)) {
     await assert.rejects(model.complete('x', {topQ: 1}), /topQ: expected an option of generate/);
     await assert.rejects(model.complete('x', {temperature: -1}), FoveaError);
     await assert.rejects(model.complete([1 << 30]), FoveaError);
+    await assert.rejects(model.logits([1], {piece: 0}), /piece: expected at least one/);
     await assert.rejects(model.embed('x'), /expected one that gives vectors/);
     await assert.rejects(model.attention('x', {layer: 99}), FoveaError);
     await assert.rejects(model.answer([{role: 'user', content: 'x'}]), /chat template/);

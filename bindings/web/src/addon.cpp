@@ -130,11 +130,14 @@ private:
 /// queue that brings results to JavaScript's thread ends too.
 class Handle {
 public:
-    explicit Handle(napi_env env) {
-        check(napi_create_threadsafe_function(env, nullptr, nullptr, js(env, "fovea"), 0, 1, nullptr, ended, this,
-                                              settle, &results_));
+    Handle(napi_env env, napi_value name) : thread_([this] { run(); }) {
+        if (napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr, ended, this, settle,
+                                            &results_) != napi_ok) {
+            close();
+            thread_.join();
+            throw Thrown{};
+        }
         static_cast<void>(napi_unref_threadsafe_function(env, results_));
-        thread_ = std::thread([this] { run(); });
     }
 
     /// Its promise.
@@ -197,7 +200,7 @@ private:
             lock.lock();
         }
         model_.reset();
-        static_cast<void>(napi_release_threadsafe_function(results_, napi_tsfn_release));
+        if (results_) static_cast<void>(napi_release_threadsafe_function(results_, napi_tsfn_release));
     }
 
     void compute(Job& job, bool refused) {
@@ -275,7 +278,7 @@ struct Call {
 const auto as_js = [](napi_env env, const auto& made) { return js(env, made); };
 
 napi_value make(const Call& call) {
-    auto* const handle = new Handle(call.env);
+    auto* const handle = new Handle(call.env, js(call.env, std::string_view("fovea")));
     napi_value value;
     check(napi_create_external(
         call.env, handle,
@@ -442,11 +445,12 @@ napi_value called(napi_env env, napi_callback_info info) {
     if (napi_get_cb_info(env, info, &n, call.args, nullptr, nullptr) != napi_ok) return nullptr;
     try {
         return function(call);
-    } catch (const Thrown&) {  // or what JavaScript gave is of another type, which native.mjs does not do
+    } catch (const Thrown&) {
         bool is_under_way = false;
         static_cast<void>(napi_is_exception_pending(env, &is_under_way));
         if (!is_under_way)
-            static_cast<void>(napi_throw_type_error(env, nullptr, "fovea: expected another type of value"));
+            static_cast<void>(napi_throw_type_error(
+                env, nullptr, "options: expected values as fovea.d.mts has them, got another type"));
     } catch (const std::exception& error) {
         static_cast<void>(napi_throw_error(env, nullptr, error.what()));
     }

@@ -1,6 +1,6 @@
-// One model in the memory of one WebAssembly module, as functions of numbers: what JavaScript calls (see ../fovea.mjs). The memory
-// above the module's own is taken from below, and given back from above. A function that can fail returns 1 if it did; `error_line`
-// then says why.
+// One model in the memory of one WebAssembly module, as functions of numbers: what JavaScript calls (see ../wasm.mjs). The
+// memory above the module's own is taken from below, and given back from above. A function that can fail returns 1 if it
+// did; `error_line` then says why.
 #include <string.h>
 
 #include "bindings/web/src/options.h"
@@ -83,7 +83,7 @@ int EXPORT(open_model)(const void* file, size_t n_bytes, int verify) {
            failed(fovea_model_info(model, &info));
 }
 
-/// The model's facts, by their place in `kFacts` of fovea.mjs.
+/// The model's facts, by their place in `#readFacts` of ../wasm.mjs.
 double EXPORT(fact)(int i) {
     const double facts[] = {info.kind,         info.fingerprint,         info.n_layers,
                             info.d_model,      info.vocab_size,          info.max_positions,
